@@ -1,0 +1,161 @@
+# ftkit: user-level fault mitigation for MPI programs.
+#
+#   make            libraries, the ftkit program, examples
+#   make demo       a solver is killed twice, finishes, and is restarted from HDF5
+#   make check      the tests
+#   make check-long the long failure campaigns
+#   make bench      benchmarks with their physical bounds
+#   make install    PREFIX=/usr/local, DESTDIR=
+#   make deps       only install and find what is needed
+#   make lint       clang-tidy and cppcheck
+#
+# MPI_HOME= or MPICC= choose an MPI; BUILD= another build directory; SAN=1 sanitizers.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+CC_OPT ?= -O2 -g
+VERSION := 0.1.0
+SOVERSION := 0
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+goals := $(or $(MAKECMDGOALS),all)
+ifneq ($(filter-out clean help format,$(goals)),)
+include $(BUILD)/mpi.mk
+endif
+
+$(BUILD)/mpi.mk: scripts/deps scripts/openmpi
+	@mkdir -p $(BUILD)
+	@MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" scripts/deps >$@.tmp && mv $@.tmp $@
+
+# ---- flags ------------------------------------------------------------------------------
+
+PKGS := hdf5-serial libxxhash inih
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+PKG_LIBS = $(shell pkg-config --libs $(PKGS)) -lpthread -lm
+WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+    -Wvla $(if $(WERROR),-Werror)
+ifeq ($(SAN),1)
+CC_OPT := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer \
+    -fno-sanitize-recover=undefined
+endif
+# the wrapper's compiler can be changed: FTKIT_CC=clang
+ifneq ($(FTKIT_CC),)
+export OMPI_CC := $(FTKIT_CC)
+export MPICH_CC := $(FTKIT_CC)
+endif
+CFLAGS_ALL = -std=c11 $(CC_OPT) $(WARN) -Iinclude -Ilib $(PKG_CFLAGS) $(CFLAGS)
+LIB_CFLAGS = $(CFLAGS_ALL) -fPIC -fvisibility=hidden
+
+# ---- libraries --------------------------------------------------------------------------
+
+# System and MPI differences live in pairs of files with one interface.
+SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/mpi_plain.c,lib/mpi_ulfm.c)
+LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/store/*.c lib/log/*.c lib/recover/*.c))
+LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o)
+TEST_OBJ = $(LIB_SRC:%.c=$(BUILD)/flt/%.o)
+
+SO := $(BUILD)/libftkit.so.$(VERSION)
+LIBS_OUT := $(BUILD)/libftkit.a $(SO) $(BUILD)/libftkit.so $(BUILD)/libftkit.so.$(SOVERSION)
+TEST_LIB := $(BUILD)/libftkit-test.a # with fault points, for tests only
+
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
+MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
+BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
+# the examples again, with fault points, for the failure tests
+EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c))
+PROGRAM := $(BUILD)/ftkit
+PROGRAM_SRC := $(wildcard tools/*.c)
+PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
+
+.PHONY: all deps lib tests demo check check-long bench install lint format clean help
+all: lib $(PROGRAM) $(EXAMPLES)
+deps: $(BUILD)/mpi.mk
+lib: $(LIBS_OUT)
+
+$(BUILD)/rel/%.o: %.c $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	$(MPICC) $(LIB_CFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/flt/%.o: %.c $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	$(MPICC) $(LIB_CFLAGS) -DFTK_FAULTS -MMD -MP -c $< -o $@
+
+$(BUILD)/libftkit.a: $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+$(TEST_LIB): $(TEST_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+$(SO): $(LIB_OBJ) lib/libftkit.map
+	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit.so.$(SOVERSION) \
+	    -Wl,--version-script=lib/libftkit.map -Wl,--no-undefined \
+	    -o $@ $(LIB_OBJ) $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/libftkit.so $(BUILD)/libftkit.so.$(SOVERSION): $(SO)
+	ln -sf $(notdir $(SO)) $@
+
+$(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
+	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
+$(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
+
+$(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+
+# ---- tests ------------------------------------------------------------------------------
+
+$(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/mpi/%: tests/mpi/%.c $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
+
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(EXAMPLES_FLT)
+check: tests
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
+check-long: tests
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check --long
+demo: all
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/demo
+bench: all $(BENCH)
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/bench
+
+# ---- installation -----------------------------------------------------------------------
+
+D = $(DESTDIR)$(PREFIX)
+install: all
+	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit
+	install -m 755 $(PROGRAM) $(D)/bin/ftkit
+	install -m 644 include/ftkit.h $(D)/include/ftkit.h
+	install -m 644 $(BUILD)/libftkit.a $(D)/lib/libftkit.a
+	install -m 755 $(SO) $(D)/lib/$(notdir $(SO))
+	ln -sf $(notdir $(SO)) $(D)/lib/libftkit.so.$(SOVERSION)
+	ln -sf libftkit.so.$(SOVERSION) $(D)/lib/libftkit.so
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(PKGS)|' \
+	    scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
+	sed -e 's|@VERSION@|$(VERSION)|; s|@MPICC@|$(MPICC)|' scripts/ftkit-config.cmake.in \
+	    >$(D)/lib/cmake/ftkit/ftkit-config.cmake
+	sed -e 's|@VERSION@|$(VERSION)|' scripts/ftkit-config-version.cmake.in \
+	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake
+
+# ---- care -------------------------------------------------------------------------------
+
+lint: $(BUILD)/mpi.mk
+	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" scripts/lint
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+clean:
+	rm -rf $(BUILD)
+help:
+	@sed -n '2,13s/^# \{0,1\}//p' Makefile
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,376 @@
+/* ftkit: user-level fault mitigation for MPI programs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Register data regions, call ftkit_checkpoint() in the solver loop, and the program
+ * survives the loss of processes: lost ranks are replaced in the running job, every
+ * rank goes back to the last committed checkpoint set, and a job that is lost as a
+ * whole restarts from HDF5.
+ *
+ * Conventions of this header
+ *   - Every function returns a status code (see FTKIT_STATUS_LIST) unless it says
+ *     otherwise.  Codes > 0 are success with news, codes < 0 are errors; the more
+ *     negative, the stronger the reaction that is due.
+ *   - Outputs come last and are written only on success.
+ *   - "Collective" means: every working rank of the context calls it, in the same
+ *     order.  Every other call is local.
+ *   - The library never aborts, exits or prints.  Exceptions are the user's choice and
+ *     say so: idle spares leave through exit() (spares.exit), report.stderr prints, and
+ *     a rank that leaves its program while its context is open kills itself
+ *     (recover.exit_is_failure), because MPI would not report it to the others.
+ *   - Threads: one thread at a time per context.  Two contexts are independent.
+ */
+#ifndef FTKIT_H
+#define FTKIT_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FTKIT_VERSION_MAJOR 0
+#define FTKIT_VERSION_MINOR 1
+#define FTKIT_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define FTKIT_API __attribute__((visibility("default")))
+#else
+#define FTKIT_API
+#endif
+
+/** Longest name of a context or a region, in bytes without the final NUL. */
+#define FTKIT_NAME_MAX 63
+/** Most dimensions of a global array. */
+#define FTKIT_DIMS_MAX 15
+
+/* ---- Status codes ------------------------------------------------------------------
+ * One table makes the enum, the texts of ftkit_strerror() and the Fortran constants.
+ * Released values never change.
+ *    > 0          success, with news
+ *   -1 .. -19     the call was wrong: fix it; nothing happened
+ *  -20 .. -39     this operation failed; the last committed set holds; go on
+ *  -40 .. -59     a copy of the data is bad or missing; older copies were tried
+ *  -60 .. -79     a rank has failed and the context cannot go on in this job
+ *  -80 .. -99     only ftkit_close() is left */
+#define FTKIT_STATUS_LIST(X)                                                             \
+    X(OK, 0, "success")                                                                  \
+    X(ROLLED_BACK, 1, "a failure was repaired; the regions hold the last committed set") \
+    X(NO_SET, 2, "no committed set exists: a fresh start")                               \
+    X(HALT, 3, "the job should stop now; a durable set was written")                     \
+    X(SPARE_DONE, 4, "this process was an idle spare and the job is over")               \
+    X(ERR_ARG, -1, "invalid argument")                                                   \
+    X(ERR_NAME, -2, "invalid name")                                                      \
+    X(ERR_EXISTS, -3, "the name is already registered")                                  \
+    X(ERR_NOT_FOUND, -4, "no such region or set")                                        \
+    X(ERR_TYPE, -5, "datatype cannot be saved or does not match")                        \
+    X(ERR_SIZE, -6, "size does not match")                                               \
+    X(ERR_STATE, -7, "call out of order")                                                \
+    X(ERR_CONFIG, -8, "invalid configuration")                                           \
+    X(ERR_UNSUPPORTED, -9, "not supported by this build, MPI or mode")                   \
+    X(ERR_MISMATCH, -10, "the ranks disagree")                                           \
+    X(ERR_IO, -20, "storage I/O error")                                                  \
+    X(ERR_NOSPACE, -21, "no space left")                                                 \
+    X(ERR_NOMEM, -22, "out of memory")                                                   \
+    X(ERR_CALLBACK, -23, "a callback of the program failed")                             \
+    X(ERR_MPI, -24, "MPI error")                                                         \
+    X(ERR_CORRUPT, -40, "checksum mismatch")                                             \
+    X(ERR_FORMAT, -41, "not an ftkit set, or of another version, program or byte order") \
+    X(ERR_LOST, -42, "no copy of the data survives")                                     \
+    X(ERR_PEER, -60, "a rank has failed and was not replaced")                           \
+    X(ERR_TIMEOUT, -61, "repair did not finish in time")                                 \
+    X(ERR_CLOSED, -80, "the context is closed")                                          \
+    X(ERR_INTERNAL, -99, "broken invariant inside ftkit")
+
+enum ftkit_status {
+#define FTKIT_STATUS_ENUM(name, value, text) FTKIT_##name = (value),
+    FTKIT_STATUS_LIST(FTKIT_STATUS_ENUM)
+#undef FTKIT_STATUS_ENUM
+};
+
+/** Constant English text of a status code; "unknown status" for others, never NULL. */
+FTKIT_API const char *ftkit_strerror(int code);
+
+/** Version of the library that is linked, "major.minor.patch". */
+FTKIT_API const char *ftkit_version(void);
+
+/* ---- Contexts ----------------------------------------------------------------------
+ * A context protects the data of the ranks of one communicator.  A process may hold
+ * several, on any communicators. */
+
+typedef struct ftkit_ctx ftkit_ctx;
+
+/**
+ * Open a context.
+ *
+ * @param[in]  comm    any intracommunicator, most often MPI_COMM_WORLD; it is
+ *                     duplicated and stays the caller's
+ * @param[in]  config  path of an INI file, or NULL for the defaults: a buddy's memory
+ *                     and HDF5 sets under the working directory, automatic period
+ * @param[out] ctx     the context; close it with ftkit_close()
+ *
+ * Collective over comm.  Where the configuration asks for spares (spares.count), these
+ * processes wait inside this call until they are needed; they then return from it as
+ * the rank they replace.  A spare that is never needed ends its process here through
+ * MPI_Finalize and exit(0) when the job closes (spares.exit = true, the default), or
+ * returns FTKIT_SPARE_DONE without a context.
+ *
+ * Blocking: a few collectives; for spares, until needed or the end of the job.
+ * Errors:   FTKIT_ERR_CONFIG (file, line and the nearest key in the detail),
+ *           FTKIT_ERR_MISMATCH, FTKIT_ERR_NOMEM, FTKIT_ERR_MPI, FTKIT_ERR_IO.
+ *           ftkit_detail(NULL) has the text.
+ */
+FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
+
+/**
+ * Close the context, wait for its background work and free it; *ctx becomes NULL.
+ *
+ * Collective.  Regions stay the caller's.  A failure that nobody repaired before is
+ * reported as FTKIT_ERR_PEER: the results of the lost rank are not there (see
+ * ftkit_finish(), which a program calls to be sure of them).  Whatever it returns, the
+ * context is gone.
+ */
+FTKIT_API int ftkit_close(ftkit_ctx **ctx);
+
+/**
+ * The resilient communicator: the working ranks, numbered from 0; never the spares.
+ * A repair replaces it, so ask again after FTKIT_ROLLED_BACK or use ftkit_bind_comm().
+ * Its errors return (MPI_ERRORS_RETURN for failures of peers; other errors go to the
+ * error handler the communicator given to ftkit_open() had).  It belongs to ftkit: do
+ * not free it.  MPI_COMM_NULL for a NULL context.  Cost: nanoseconds.
+ */
+FTKIT_API MPI_Comm ftkit_comm(const ftkit_ctx *ctx);
+
+/**
+ * Store the resilient communicator in *comm now and after every repair, so that a
+ * program that uses its variable needs no further thought.  The variable must live
+ * until ftkit_close().
+ */
+FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
+
+/* ---- Regions -----------------------------------------------------------------------
+ * What is saved.  Register after ftkit_open() and before ftkit_recover(); the same names
+ * on every rank and in every run.  Names are the key on disk: 1..63 bytes of printable
+ * ASCII without '/'.  The memory stays the caller's and is read inside
+ * ftkit_checkpoint() and written inside ftkit_checkpoint() and ftkit_recover() only. */
+
+/**
+ * Register count items of an MPI datatype at data, different on every rank.
+ *
+ * @param type  a predefined type or a derived one (vectors, subarrays, structs ...):
+ *              holes of a derived type are neither saved nor touched.  The type may be
+ *              freed after the call.
+ * Errors: FTKIT_ERR_ARG, FTKIT_ERR_NAME, FTKIT_ERR_EXISTS, FTKIT_ERR_TYPE.
+ */
+FTKIT_API int ftkit_register(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type);
+
+/**
+ * Register data of which every rank holds the same value (a step counter, parameters).
+ * It is checked to be the same when a set is written, and can be restored on any number
+ * of ranks; otherwise as ftkit_register().
+ */
+FTKIT_API int ftkit_register_replicated(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type);
+
+/**
+ * Register this rank's block of a global array (C order: the last dimension varies
+ * fastest).
+ *
+ * @param data    first element of the block in memory, halo included:
+ *                [local[0]+2*halo[0]] x ... x [local[ndims-1]+2*halo[ndims-1]]
+ * @param elem    predefined datatype
+ * @param global  shape of the whole array, the same on every rank [ndims]
+ * @param local   shape of this rank's block without halo, may contain 0 [ndims]
+ * @param offset  where the block begins in the whole array [ndims]
+ * @param halo    width of the ghost layer on each side, or NULL for none [ndims]
+ *
+ * The blocks of all ranks must not overlap.  The whole array is one dataset in HDF5 and
+ * can be restored on any number of ranks.  Ghost cells are saved and restored with the
+ * block as long as the decomposition is the same; after a restore on another
+ * decomposition they are untouched: exchange the halo.
+ * Calling it again with the same name replaces block and memory (re-decomposition, in
+ * the callback of ftkit_on_repair()); global must stay the same.
+ */
+FTKIT_API int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data,
+    MPI_Datatype elem, int ndims, const size_t *global, const size_t *local,
+    const size_t *offset, const size_t *halo);
+
+/**
+ * Called when a restore needs memory for count items: makes *data that large (as
+ * realloc() would) and returns 0, anything else fails the restore.
+ */
+typedef int ftkit_resize_fn(void **data, size_t count, void *arg);
+
+/**
+ * Register data that grows and shrinks between checkpoints: *data and *count are read
+ * at every checkpoint.  A restore calls resize (NULL: realloc(), so *data must come
+ * from malloc()) when *count differs from what was saved, then sets *count.
+ */
+FTKIT_API int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data,
+    size_t *count, MPI_Datatype type, ftkit_resize_fn *resize, void *arg);
+
+/** Callbacks for what is not flat.  Each returns 0, or anything else to fail the call. */
+typedef struct ftkit_serializer {
+    size_t size; /**< sizeof(ftkit_serializer) */
+    int (*measure)(void *arg, size_t *bytes);             /**< bytes pack() will write */
+    int (*pack)(void *arg, void *buf, size_t bytes);      /**< write exactly bytes */
+    int (*unpack)(void *arg, const void *buf, size_t bytes); /**< read them back */
+} ftkit_serializer;
+
+/** Register an object that saves itself through callbacks (copied by the call). */
+FTKIT_API int ftkit_register_serializer(
+    ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *arg);
+
+/** Change address and count of a region of ftkit_register(), e.g. after realloc(). */
+FTKIT_API int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count);
+
+/** Forget a region.  Sets that contain it stay; it is ignored when they are restored. */
+FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
+
+/* ---- Checkpoint and recovery -------------------------------------------------------
+ * A set is one numbered snapshot of every region on every rank.  It is committed as a
+ * whole or it does not exist. */
+
+/**
+ * The one call in the loop: writes a set when one is due, repairs and rolls back when a
+ * rank has failed, and otherwise returns at once.
+ *
+ * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced and
+ * every region holds the last committed set; just go on with the loop.
+ *
+ * Collective: the n-th call of one rank belongs to the n-th call of every other.
+ * Blocking:   when nothing is due, about 100 ns and no communication.  When a set is
+ *             due, until it is committed: it survives the loss of any one process.
+ * Memory:     per rank, 2 x the registered bytes in steady state, 4 x while a set is
+ *             being committed.
+ * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set (or its level)
+ *             was not written, the last one holds, the program may go on.
+ *             FTKIT_ERR_LOST, FTKIT_ERR_PEER, FTKIT_ERR_TIMEOUT: the job must end; its
+ *             files are what they were.
+ * Source:     two slots and commit by agreement; buddy copies as in Zheng et al.,
+ *             Cluster 2004; sets as in Moody et al., SC 2010.
+ */
+FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
+
+/**
+ * Load the newest set there is into the regions: on a replacement the set the others
+ * roll back to, on a restarted job the newest complete one on the file system.
+ *
+ * @param[out] set  its number, or NULL
+ * @return FTKIT_OK, FTKIT_NO_SET (a fresh start; the regions are untouched), or an error
+ *
+ * Call it once on every rank, after the regions are registered and before the loop.
+ * Between ftkit_open() and this call do not communicate: a replacement runs this part
+ * alone.  What needs communication (communicators, decompositions) belongs into the
+ * callback of ftkit_on_repair(), which this call runs first.
+ * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE name a region that does not
+ *         fit what was saved; FTKIT_ERR_FORMAT a set of another program.
+ */
+FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
+
+/**
+ * Make sure that every rank has come to the end of its loop, so that nobody leaves
+ * while another may still have to roll back:
+ *
+ *     if (step >= nsteps && ftkit_finish(ft) != FTKIT_ROLLED_BACK) break;
+ *
+ * Collective.  Returns as ftkit_checkpoint() does.  A program that does without it
+ * survives too, but a failure in its very last step may cost a relaunch.
+ */
+FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
+
+/** 1 when a failure is known that the next ftkit_checkpoint() will repair, else 0.
+ * Local, a nanosecond: for programs that want to leave a long computation early. */
+FTKIT_API int ftkit_failed(const ftkit_ctx *ctx);
+
+/** Write a set at the next ftkit_checkpoint(), whatever the period says; with durable
+ * != 0 also to the file system.  Collective in effect: call it on every rank. */
+FTKIT_API int ftkit_request(ftkit_ctx *ctx, int durable);
+
+/* ---- Communicators -----------------------------------------------------------------*/
+
+/** What ftkit_on_repair() calls; 0 for success. */
+typedef int ftkit_repair_fn(ftkit_ctx *ctx, MPI_Comm comm, void *arg);
+
+/**
+ * Set the callback that builds what depends on the communicator: derived communicators,
+ * topologies, a decomposition after a shrink.  It runs on every rank, collectively, once
+ * in ftkit_recover() and after each repair before the regions are restored.  It may use
+ * MPI on comm and register arrays again.  When an MPI call in it fails because of
+ * another failure it should return; it is called again after the next repair.
+ */
+FTKIT_API int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg);
+
+/**
+ * Have a communicator of the program revoked when a rank fails, so that nobody stays
+ * blocked in a call on it.  After the repair it is useless and forgotten here: free it
+ * and make it anew in the callback of ftkit_on_repair().
+ */
+FTKIT_API int ftkit_track_comm(ftkit_ctx *ctx, MPI_Comm comm);
+
+/** Forget a tracked communicator, before MPI_Comm_free() on it. */
+FTKIT_API int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm);
+
+/* ---- Information -------------------------------------------------------------------*/
+
+/** How failures are handled, from the strongest. */
+enum ftkit_mode {
+    FTKIT_MODE_RESTART = 0, /**< the job ends and is relaunched from its newest set */
+    FTKIT_MODE_GLOBAL = 1,  /**< repaired in the job, every rank rolls back */
+    FTKIT_MODE_TEAM = 2     /**< repaired in the job, only the failed team rolls back */
+};
+
+typedef struct ftkit_info {
+    size_t size;             /**< sizeof(ftkit_info), set by the caller */
+    int mode;                /**< enum ftkit_mode in force */
+    int rank;                /**< this rank in ftkit_comm() */
+    int nranks;              /**< size of ftkit_comm() */
+    int nspares;             /**< spares left */
+    int incarnation;         /**< processes that carried this rank before: 0, 1, ... */
+    int repairs;             /**< repairs this process took part in */
+    int rollbacks;           /**< times the regions of this process were rolled back */
+    uint64_t committed;      /**< newest committed set, 0: none */
+    uint64_t durable;        /**< newest complete set on the file system, 0: none */
+    uint64_t restored;       /**< set last restored, 0: none */
+    size_t region_bytes;     /**< bytes of all regions at the last set */
+    size_t memory_bytes;     /**< bytes of checkpoint memory held by this process */
+    double checkpoint_s;     /**< duration of the last set, seconds */
+    double repair_s;         /**< duration of the last repair, seconds */
+    double repair_detect_s;  /**< ... of it: entering (revoke) until the survivors met */
+    double repair_supply_s;  /**< ... census, plan and supply of replacements */
+    double repair_rebuild_s; /**< ... communicators */
+    double repair_restore_s; /**< ... moving and restoring data, new copies */
+} ftkit_info;
+
+/** Fill *info (its size member first).  Local. */
+FTKIT_API int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info);
+
+/** Whether set is complete on the file system: *done 1 or 0.  Local, looks at files. */
+FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
+
+/** Wait until every set begun is as durable as its levels promise, and report errors of
+ * the background.  Collective. */
+FTKIT_API int ftkit_wait(ftkit_ctx *ctx);
+
+/** What went wrong in the last failed call on this context, where and on which rank; ""
+ * when nothing did.  With NULL: in this thread's last failed call without a context.
+ * Valid until the next call. */
+FTKIT_API const char *ftkit_detail(const ftkit_ctx *ctx);
+
+/** Severity of a line given to the report callback. */
+enum ftkit_level { FTKIT_ERROR = 0, FTKIT_WARNING = 1, FTKIT_INFO = 2, FTKIT_DEBUG = 3 };
+
+typedef void ftkit_report_fn(int level, const char *line, void *arg);
+
+/** Give the library a voice: fn gets every line, for all contexts of the process.
+ * Process-wide; set it before ftkit_open().  fn may be called from a helper thread and
+ * must not call ftkit. */
+FTKIT_API int ftkit_set_report(ftkit_report_fn *fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

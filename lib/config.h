@@ -1,0 +1,60 @@
+/* Configuration: defaults, an INI file, environment variables.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One table in config.c makes the parser, the validation, `ftkit config` and the
+ * documentation (docs/configuration.md). */
+#ifndef FTK_CONFIG_H
+#define FTK_CONFIG_H
+
+#include <stdio.h>
+
+#include "ftk.h"
+
+/* A period: automatic, a number of units (calls or sets), or seconds. */
+enum ftk_period_kind { FTK_PERIOD_AUTO, FTK_PERIOD_COUNT, FTK_PERIOD_SECONDS };
+struct ftk_period {
+    int kind;
+    double value;
+};
+
+enum ftk_scheme { FTK_SCHEME_NONE, FTK_SCHEME_OWN, FTK_SCHEME_BUDDY };
+enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
+enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
+#define FTK_SUPPLY_STEPS 4
+
+struct ftk_config {
+    char source[FTK_PATH_MAX];        /* file it came from, "" for none */
+    char name[FTKIT_NAME_MAX + 1];    /* context.name = default */
+    struct ftk_period period;         /* checkpoint.period = auto | N calls | time */
+    double mtbf_s;                    /* checkpoint.mtbf = 24h, of the whole job */
+    int scheme;                       /* level.memory.scheme = buddy */
+    int map;                          /* level.memory.map = pair */
+    bool h5_enabled;                  /* level.hdf5.enabled = true */
+    struct ftk_period h5_every;       /* level.hdf5.every = auto | N sets | time */
+    char h5_dir[FTK_PATH_MAX];        /* level.hdf5.directory = . */
+    int h5_keep;                      /* level.hdf5.keep = 2 */
+    int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
+    int spares;                       /* spares.count = 0 */
+    bool spares_exit;                 /* spares.exit = true */
+    int supply[FTK_SUPPLY_STEPS];     /* recover.supply = spare, spawn, end */
+    int nsupply;
+    double timeout_s;                 /* recover.timeout = 60s */
+    double stall_s;                   /* recover.stall = 0: off */
+    bool exit_is_failure;             /* recover.exit_is_failure = true */
+    int stderr_level;                 /* report.stderr = none | error | ... | debug */
+    char events[FTK_PATH_MAX];        /* report.events = file, "" for none */
+};
+
+/* Defaults, then the file at path (may be NULL), then FTKIT_<SECTION>_<KEY> of the
+ * environment.  FTKIT_ERR_CONFIG with file, line and the nearest key in the detail;
+ * *cfg is written only on success. */
+int ftk_config_load(struct ftk_config *cfg, const char *path);
+
+/* The configuration in force as an INI file with a comment per key. */
+int ftk_config_print(FILE *out, const struct ftk_config *cfg);
+
+/* The table as Markdown: key, values, default, environment variable, meaning. */
+int ftk_config_document(FILE *out);
+
+#endif

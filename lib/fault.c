@@ -1,0 +1,110 @@
+/* Fault points of test builds (see ftk.h).  Compiles to nothing elsewhere.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "ftk.h"
+
+#ifdef FTK_FAULTS
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_RULES 32
+
+struct rule {
+    char point[48];
+    long rank; /* -1: any */
+    long nth;  /* counts down at each visit; 0: spent; -1: every time */
+    char action[16];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
+static struct rule rules[MAX_RULES];
+static int nrules = -1;
+static int own_rank = -1;
+
+static const struct {
+    const char *name;
+    int value;
+} errnos[] = { { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "ENOMEM", ENOMEM },
+    { "EDQUOT", EDQUOT }, { "EACCES", EACCES }, { "ENOENT", ENOENT }, { "EROFS", EROFS } };
+
+static long number(const char *s)
+{
+    return strcmp(s, "*") == 0 ? -1 : strtol(s, NULL, 10);
+}
+
+static void parse(void)
+{
+    nrules = 0;
+    const char *env = getenv("FTKIT_FAULT");
+    if (!env)
+        return;
+    char *copy = strdup(env);
+    char *save = NULL;
+    for (char *t = strtok_r(copy, ",", &save); t && nrules < MAX_RULES;
+         t = strtok_r(NULL, ",", &save)) {
+        struct rule *r = &rules[nrules];
+        char rank[16], nth[16];
+        if (sscanf(t, " %47[^:]:%15[^:]:%15[^:]:%15s", r->point, rank, nth, r->action)
+            != 4) {
+            fprintf(stderr, "FTKIT_FAULT: cannot read '%s'\n", t);
+            abort(); /* a test that injects nothing must not pass */
+        }
+        r->rank = number(rank);
+        r->nth = number(nth);
+        nrules++;
+    }
+    free(copy);
+}
+
+static int act(const struct rule *r)
+{
+    if (strcmp(r->action, "kill") == 0) {
+        kill(getpid(), SIGKILL);
+        pause();
+    }
+    if (strcmp(r->action, "stop") == 0) {
+        kill(getpid(), SIGSTOP);
+        return 0;
+    }
+    if (strcmp(r->action, "exit") == 0)
+        exit(3);
+    for (size_t i = 0; i < sizeof errnos / sizeof errnos[0]; i++)
+        if (strcmp(r->action, errnos[i].name) == 0)
+            return errnos[i].value;
+    fprintf(stderr, "FTKIT_FAULT: unknown action '%s'\n", r->action);
+    abort();
+}
+
+int ftk_fault_hit(const char *point)
+{
+    const struct rule *hit = NULL;
+    pthread_mutex_lock(&lock);
+    if (nrules < 0)
+        parse();
+    for (int i = 0; i < nrules; i++) {
+        struct rule *r = &rules[i];
+        if (strcmp(r->point, point) != 0 || (r->rank >= 0 && r->rank != own_rank)
+            || r->nth == 0)
+            continue;
+        if (r->nth < 0 || --r->nth == 0)
+            hit = r;
+    }
+    pthread_mutex_unlock(&lock);
+    return hit ? act(hit) : 0;
+}
+
+void ftk_fault_rank(int rank)
+{
+    pthread_mutex_lock(&lock);
+    own_rank = rank;
+    pthread_mutex_unlock(&lock);
+}
+#else
+typedef int ftk_fault_none; /* ISO C forbids an empty translation unit */
+#endif

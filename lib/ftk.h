@@ -1,0 +1,61 @@
+/* What every module of ftkit uses: failing with a detail, reporting, fault points.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_H
+#define FTK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ftkit.h"
+
+#define FTK_PATH_MAX 1024
+#define FTK_DETAIL_MAX 512
+
+#define FTK_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* ---- Failing -------------------------------------------------------------------------
+ * Record what failed, then clean up.  The text goes into a fixed buffer of the calling
+ * thread; the public entry points move it into the context.  Each of these evaluates to
+ * the status code, so that `return` and `goto` stay visible at the call. */
+int ftk_fail_at(const char *file, int line, int code, const char *fmt, ...) FTK_PRINTF(4, 5);
+int ftk_fail_errno_at(const char *file, int line, int err, const char *fmt, ...)
+    FTK_PRINTF(4, 5);
+int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what);
+
+#define ftk_fail(code, ...) ftk_fail_at(__FILE__, __LINE__, (code), __VA_ARGS__)
+/* ENOSPC and EDQUOT are FTKIT_ERR_NOSPACE, ENOMEM is FTKIT_ERR_NOMEM, else ERR_IO */
+#define ftk_fail_errno(err, ...) ftk_fail_errno_at(__FILE__, __LINE__, (err), __VA_ARGS__)
+#define ftk_fail_mpi(rc, what) ftk_fail_mpi_at(__FILE__, __LINE__, (rc), (what))
+
+/* This thread's last detail, "" when there is none. */
+const char *ftk_detail_text(void);
+void ftk_detail_clear(void);
+
+/* ---- Reporting -----------------------------------------------------------------------
+ * The library's only voice: the callback of ftkit_set_report(), the stderr of
+ * report.stderr, the event log of report.events. */
+void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
+/* Configure stderr output (highest level printed, -1: none) and the prefix of lines. */
+void ftk_report_setup(int stderr_level, const char *prefix);
+
+/* ---- Time ----------------------------------------------------------------------------*/
+double ftk_now_s(void);      /* monotonic, seconds */
+uint64_t ftk_wall_ns(void);  /* since 1970, for humans: never compared */
+
+/* ---- Fault points --------------------------------------------------------------------
+ * Named places where tests let things fail.  FTKIT_FAULT holds a comma-separated list of
+ * point:rank:nth:action, rank and nth may be *, action is kill, stop, exit, or an errno
+ * name (EIO, ENOSPC ...) that the point's caller then treats as its own failure.
+ * Outside test builds the macro is the constant 0. */
+#ifdef FTK_FAULTS
+int ftk_fault_hit(const char *point);  /* 0, or the errno to fail with */
+void ftk_fault_rank(int rank);         /* who we are, as soon as it is known */
+#define FTK_FAULT(point) ftk_fault_hit(point)
+#else
+#define FTK_FAULT(point) 0
+static inline void ftk_fault_rank(int rank) { (void)rank; }
+#endif
+
+#endif

@@ -1,0 +1,147 @@
+/* Status texts, details of failures, reports, clocks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ftk.h"
+
+static _Thread_local char detail[FTK_DETAIL_MAX];
+
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
+static ftkit_report_fn *report_fn;
+static void *report_arg;
+static int report_stderr = -1;
+static char report_prefix[64] = "ftkit";
+
+const char *ftkit_strerror(int code)
+{
+    switch (code) {
+#define STATUS_TEXT(name, value, text)                                                   \
+    case (value):                                                                        \
+        return text;
+        FTKIT_STATUS_LIST(STATUS_TEXT)
+#undef STATUS_TEXT
+    default:
+        return "unknown status";
+    }
+}
+
+#define STR2(x) #x
+#define STR(x) STR2(x)
+const char *ftkit_version(void)
+{
+    return STR(FTKIT_VERSION_MAJOR) "." STR(FTKIT_VERSION_MINOR) "." STR(
+        FTKIT_VERSION_PATCH);
+}
+
+/* ---- details -------------------------------------------------------------------------*/
+
+static void detail_set(const char *file, int line, const char *what, const char *why)
+{
+    const char *base = strrchr(file, '/');
+    snprintf(detail, sizeof detail, "%s%s%s (%s:%d)", what, *why ? ": " : "", why,
+        base ? base + 1 : file, line);
+}
+
+int ftk_fail_at(const char *file, int line, int code, const char *fmt, ...)
+{
+    char text[FTK_DETAIL_MAX - 64];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    detail_set(file, line, text, "");
+    return code;
+}
+
+int ftk_fail_errno_at(const char *file, int line, int err, const char *fmt, ...)
+{
+    char text[FTK_DETAIL_MAX - 128];
+    char why[64];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    detail_set(file, line, text, strerror_r(err, why, sizeof why));
+    if (err == ENOSPC || err == EDQUOT)
+        return FTKIT_ERR_NOSPACE;
+    return err == ENOMEM ? FTKIT_ERR_NOMEM : FTKIT_ERR_IO;
+}
+
+int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what)
+{
+    char why[MPI_MAX_ERROR_STRING];
+    int len = 0;
+    if (MPI_Error_string(mpi_rc, why, &len) != MPI_SUCCESS)
+        snprintf(why, sizeof why, "MPI error %d", mpi_rc);
+    why[160] = '\0'; /* the class and its text; the rest is decoration */
+    detail_set(file, line, what, why);
+    return FTKIT_ERR_MPI;
+}
+
+const char *ftk_detail_text(void)
+{
+    return detail;
+}
+
+void ftk_detail_clear(void)
+{
+    detail[0] = '\0';
+}
+
+/* ---- reports -------------------------------------------------------------------------*/
+
+int ftkit_set_report(ftkit_report_fn *fn, void *arg)
+{
+    pthread_mutex_lock(&report_lock);
+    report_fn = fn;
+    report_arg = arg;
+    pthread_mutex_unlock(&report_lock);
+    return FTKIT_OK;
+}
+
+void ftk_report_setup(int stderr_level, const char *prefix)
+{
+    pthread_mutex_lock(&report_lock);
+    report_stderr = stderr_level;
+    snprintf(report_prefix, sizeof report_prefix, "%s", prefix);
+    pthread_mutex_unlock(&report_lock);
+}
+
+void ftk_report(int level, const char *fmt, ...)
+{
+    static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    pthread_mutex_lock(&report_lock);
+    if (report_fn)
+        report_fn(level, line, report_arg);
+    if (level <= report_stderr)
+        fprintf(stderr, "%s: %s%s\n", report_prefix, names[level & 3], line);
+    pthread_mutex_unlock(&report_lock);
+}
+
+/* ---- clocks --------------------------------------------------------------------------*/
+
+double ftk_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t ftk_wall_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

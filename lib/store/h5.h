@@ -1,0 +1,81 @@
+/* Place "hdf5": checkpoint sets as HDF5 files in a directory on the file system.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ *     <dir>/<context>.ftkit/set-0000000012/part-00000.h5   one per writer
+ *                                          manifest        parts and their checksums
+ *                                          master.h5       virtual datasets: every global
+ *                                                          array whole, no ftkit needed
+ *
+ * A part holds, for each of its ranks, a group /rank_00003 with one dataset per region
+ * (a global array without its halo, of its local shape), the halo cells of an array apart
+ * in "<name>.halo", and the head of the segment as bytes in "ftkit.head", from which and
+ * the datasets the segment is put together again byte by byte and checked.
+ *
+ * Durable before visible: a part is written under a temporary name, fsynced, renamed, and
+ * its directory fsynced; then the manifest in the same way.  A set is complete when its
+ * manifest is whole and every part it names is there with the size and the heads the
+ * manifest says: a predicate of the files alone, that anyone can evaluate.
+ * Serial HDF5, no MPI.  One thread at a time per process. */
+#ifndef FTK_STORE_H5_H
+#define FTK_STORE_H5_H
+
+#include "../ftk.h"
+#include "segment.h"
+
+struct ftk_h5_part {
+    uint32_t part;        /* number in the file name */
+    uint32_t nranks;      /* ranks in it */
+    uint64_t file_bytes;
+    uint64_t heads_xxh;   /* XXH3-64 of the heads of its ranks, one after the other; with
+                             the block checksums in them it covers the data too */
+};
+
+struct ftk_h5_manifest {
+    uint64_t set;
+    uint64_t run;
+    uint32_t nranks;      /* of the whole set */
+    uint32_t nparts;
+    char context[64];
+    struct ftk_h5_part *parts; /* [nparts], owned; ftk_h5_manifest_free() */
+    uint32_t *part_of;         /* [nranks] index into parts, owned */
+};
+void ftk_h5_manifest_free(struct ftk_h5_manifest *m); /* safe on zeroed ones */
+
+/* Path of a set's directory into buf [FTK_PATH_MAX]. */
+int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf);
+
+/* Make the directories of a set (and fsync their parents).  An incomplete set of the same
+ * number (left by a crash) is cleared away first; a complete one is FTKIT_ERR_EXISTS.
+ * Called by one process. */
+int ftk_h5_begin(const char *dir, const char *context, uint64_t set);
+
+/* Write part number part with the given sealed segments, durable on return.
+ * segs[nsegs] are whole segments in memory.  Fills *out. */
+int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
+    const void *const *segs, int nsegs, struct ftk_h5_part *out);
+
+/* Write the master file, then the manifest, durable on return: the set is now complete.
+ * Called by one process after all parts are durable.  m->parts and m->part_of are the
+ * caller's. */
+int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m);
+
+/* Read and check a manifest and evaluate completeness (parts there, sizes and heads
+ * agree when deep, else names and sizes only).  FTKIT_ERR_NOT_FOUND: no such complete
+ * set; FTKIT_ERR_CORRUPT, FTKIT_ERR_FORMAT say what is wrong. */
+int ftk_h5_open_set(const char *dir, const char *context, uint64_t set, bool deep,
+    struct ftk_h5_manifest *m);
+
+/* Numbers of the sets that are complete (not deep), newest first, in malloc'd *sets;
+ * *nsets may be 0 (also when the directory does not exist). */
+int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nsets);
+
+/* Read the segment of one rank, checked block by block, into malloc'd *seg. */
+int ftk_h5_read(const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg,
+    size_t *bytes);
+
+/* Remove complete sets beyond the newest keep, and incomplete ones older than the newest
+ * complete one. */
+int ftk_h5_prune(const char *dir, const char *context, int keep);
+
+#endif

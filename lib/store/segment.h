@@ -1,0 +1,148 @@
+/* Segments: one rank's part of a checkpoint set, in one buffer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Layout, little-endian, every number of fixed width:
+ *
+ *     [ head: header | region records | block checksums | padding ][ data ]
+ *
+ * The head is a multiple of FTK_SEG_ALIGN bytes.  The data area holds the regions in the
+ * order of their records, each beginning at a multiple of FTK_SEG_REGION_ALIGN, gaps
+ * zero.  It is cut into blocks of block_bytes (the last one shorter), each with its own
+ * XXH3-64; head_xxh covers the whole head with its own eight bytes taken as zero.  So one
+ * flipped bit anywhere is found, and a corrupt block can be told from a good one. */
+#ifndef FTK_STORE_SEGMENT_H
+#define FTK_STORE_SEGMENT_H
+
+#include "../ftk.h"
+
+#define FTK_SEG_MAGIC "FTKSEG\r\n"
+#define FTK_SEG_VERSION 1u
+#define FTK_SEG_BYTE_ORDER 0x01020304u
+#define FTK_SEG_ALIGN 4096u
+#define FTK_SEG_REGION_ALIGN 64u
+#define FTK_SEG_BLOCK (256u << 10)
+
+/* What a region is; values are on disk. */
+enum ftk_region_kind {
+    FTK_KIND_FLAT = 1,       /* per rank */
+    FTK_KIND_REPLICATED = 2, /* the same on every rank */
+    FTK_KIND_ARRAY = 3,      /* block of a global array, halo included in the data */
+    FTK_KIND_GROWING = 4,    /* per rank, size may differ at restore */
+    FTK_KIND_SERIALIZED = 5  /* opaque bytes of a callback */
+};
+
+/* Basic types; values are on disk.  elem_bytes of the record is the packed size of one
+ * item, a multiple of the size of its basic type. */
+enum ftk_basic {
+    FTK_T_OPAQUE = 0, /* bytes without a basic type of their own */
+    FTK_T_I8 = 1,
+    FTK_T_I16 = 2,
+    FTK_T_I32 = 3,
+    FTK_T_I64 = 4,
+    FTK_T_U8 = 5,
+    FTK_T_U16 = 6,
+    FTK_T_U32 = 7,
+    FTK_T_U64 = 8,
+    FTK_T_F32 = 9,
+    FTK_T_F64 = 10,
+    FTK_T_LONGDOUBLE = 11,   /* x87 or IEEE quad: 16 bytes */
+    FTK_T_C32 = 12,          /* complex of two F32 */
+    FTK_T_C64 = 13,          /* complex of two F64 */
+    FTK_T_CLONGDOUBLE = 14,  /* complex of two LONGDOUBLE */
+    FTK_T_CHAR = 15,         /* text */
+    FTK_T_BOOL = 16          /* C bool, one byte */
+};
+
+struct ftk_seg_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t byte_order;
+    uint64_t head_xxh;
+    uint64_t head_bytes;
+    uint64_t data_bytes;
+    uint64_t set;
+    uint64_t run;         /* random number of the run that began the sequence of sets */
+    uint64_t wall_ns;     /* when it was written, for humans */
+    uint32_t rank;
+    uint32_t nranks;
+    uint32_t incarnation;
+    uint32_t nregions;
+    uint32_t block_bytes;
+    uint32_t flags;       /* 0 */
+    uint64_t nblocks;
+    uint64_t log_bytes;   /* 0: place of the message log's state */
+    char context[64];     /* name of the context, NUL-padded */
+    uint8_t reserved[80];
+};
+_Static_assert(sizeof(struct ftk_seg_header) == 256, "on-disk header");
+
+struct ftk_seg_region {
+    char name[64];        /* NUL-padded */
+    uint32_t kind;        /* enum ftk_region_kind */
+    uint32_t basic;       /* enum ftk_basic */
+    uint64_t elem_bytes;  /* packed size of one item */
+    uint64_t count;       /* items */
+    uint64_t bytes;       /* count * elem_bytes */
+    uint64_t offset;      /* in the data area */
+    uint32_t ndims;       /* of a global array, else 0 */
+    uint32_t flags;       /* 0 */
+    uint64_t global[FTKIT_DIMS_MAX];
+    uint64_t local[FTKIT_DIMS_MAX];
+    uint64_t start[FTKIT_DIMS_MAX]; /* of the block in the global array */
+    uint64_t halo[FTKIT_DIMS_MAX];
+    uint8_t reserved[48];
+};
+_Static_assert(sizeof(struct ftk_seg_region) == 640, "on-disk region record");
+
+/* Size in bytes of one basic element, 0 for an unknown code. */
+size_t ftk_basic_bytes(uint32_t basic);
+const char *ftk_basic_name(uint32_t basic); /* "f64", for messages */
+
+/* Bytes of a head with nregions records and data_bytes of data in blocks of block. */
+size_t ftk_seg_head_bytes(size_t nregions, size_t data_bytes, size_t block);
+
+static inline struct ftk_seg_region *ftk_seg_regions(void *seg)
+{
+    return (struct ftk_seg_region *)((char *)seg + sizeof(struct ftk_seg_header));
+}
+static inline const struct ftk_seg_region *ftk_seg_regions_c(const void *seg)
+{
+    return (const struct ftk_seg_region *)((const char *)seg
+                                           + sizeof(struct ftk_seg_header));
+}
+static inline uint64_t *ftk_seg_sums(void *seg) /* [nblocks] */
+{
+    const struct ftk_seg_header *h = seg;
+    return (uint64_t *)(void *)(ftk_seg_regions(seg) + h->nregions);
+}
+static inline char *ftk_seg_data(void *seg)
+{
+    return (char *)seg + ((const struct ftk_seg_header *)seg)->head_bytes;
+}
+static inline const char *ftk_seg_data_c(const void *seg)
+{
+    return (const char *)seg + ((const struct ftk_seg_header *)seg)->head_bytes;
+}
+static inline size_t ftk_seg_bytes(const void *seg)
+{
+    const struct ftk_seg_header *h = seg;
+    return (size_t)(h->head_bytes + h->data_bytes);
+}
+
+/* Fill head_xxh of a head that is otherwise complete. */
+void ftk_seg_seal_head(void *seg);
+
+/* Check a head of which bytes bytes are readable: magic, version, byte order, every
+ * length and offset against every other, the checksum.  Trusts nothing.
+ * FTKIT_ERR_FORMAT or FTKIT_ERR_CORRUPT; what names the source in the detail. */
+int ftk_seg_check_head(const void *seg, size_t bytes, const char *what);
+
+/* Check every data block of a segment whose head is good.  Returns FTKIT_OK, or
+ * FTKIT_ERR_CORRUPT naming the first bad block and the region it lies in. */
+int ftk_seg_check_data(const void *seg, const char *what);
+
+/* Record of a region by name, NULL when the segment has none. */
+const struct ftk_seg_region *ftk_seg_find(const void *seg, const char *name);
+
+#endif

@@ -1,0 +1,30 @@
+/* MPI datatypes as ftkit saves them: packed items of one basic type.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_TYPE_H
+#define FTK_TYPE_H
+
+#include "ftk.h"
+#include "store/segment.h"
+
+struct ftk_type {
+    MPI_Datatype mpi;   /* own duplicate of a derived type, else the predefined one */
+    bool owned;         /* mpi must be freed */
+    bool contiguous;    /* items follow each other without holes: memcpy does */
+    size_t item_bytes;  /* packed size of one item */
+    ptrdiff_t extent;   /* distance of items in memory */
+    ptrdiff_t span_lb;  /* first byte touched by item 0, relative to its address */
+    uint32_t basic;     /* enum ftk_basic; FTK_T_OPAQUE when items mix basic types */
+};
+
+/* Describe t.  FTKIT_ERR_TYPE for MPI_DATATYPE_NULL, empty types, and pair types of
+ * MPI_MINLOC are fine as opaque. */
+int ftk_type_make(MPI_Datatype t, struct ftk_type *out);
+void ftk_type_free(struct ftk_type *t);
+
+/* Copy count items at data into out [count * item_bytes], or back.  Any size_t count:
+ * MPI is given pieces it can count.  FTKIT_ERR_MPI, FTKIT_ERR_TYPE (one item > 2 GiB). */
+int ftk_type_pack(const struct ftk_type *t, const void *data, size_t count, void *out);
+int ftk_type_unpack(const struct ftk_type *t, const void *in, size_t count, void *data);
+
+#endif
