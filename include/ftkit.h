@@ -275,7 +275,10 @@ FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
  * Make sure that every rank has come to the end of its loop, so that nobody leaves
  * while another may still have to roll back:
  *
- *     if (step >= nsteps && ftkit_finish(ft) != FTKIT_ROLLED_BACK) break;
+ *     if (step >= nsteps) {
+ *         if (ftkit_finish(ft) == FTKIT_ROLLED_BACK) continue;
+ *         break;
+ *     }
  *
  * Collective.  Returns as ftkit_checkpoint() does.  A program that does without it
  * survives too, but a failure in its very last step may cost a relaunch.

@@ -73,7 +73,7 @@ struct ftk_seg_header {
     uint64_t nblocks;
     uint64_t log_bytes;   /* 0: place of the message log's state */
     char context[64];     /* name of the context, NUL-padded */
-    uint8_t reserved[80];
+    uint8_t reserved[88];
 };
 _Static_assert(sizeof(struct ftk_seg_header) == 256, "on-disk header");
 

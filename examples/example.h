@@ -1,0 +1,197 @@
+/* What the examples share and what is not about fault tolerance: options, one message
+ * for all ranks, raw output, process ids for scripts.  And two helpers that print what
+ * ftkit reports.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The program defines EXAMPLE_NAME first. */
+#ifndef EXAMPLE_H
+#define EXAMPLE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <mpi.h>
+#include "ftkit.h"
+
+/* Exit codes besides 0 and 1: a wrong option or input file; stopped early, run again. */
+enum { EXIT_USAGE = 2, EXIT_AGAIN = 75 };
+
+/* ---- Options ----------------------------------------------------------------------- */
+
+struct opt {
+    const char *name;  /* "-n" */
+    const char *value; /* what usage calls its value */
+    const char *help;
+    char kind; /* target is: 't' const char *, 'i' int, 'f' double, 'g' int[2] */
+    void *target;
+    double low, high; /* range of a number */
+};
+
+/* Read a number of [o->low, o->high]; returns what follows it, NULL if there is none. */
+static inline const char *option_number(const struct opt *o, const char *s, double *v)
+{
+    char *end;
+    *v = o->kind == 'f' ? strtod(s, &end) : (double)strtol(s, &end, 10);
+    return end != s && *v >= o->low && *v <= o->high ? end : NULL;
+}
+
+static inline int option_set(const struct opt *o, const char *s)
+{
+    double v = 0, w = 0;
+    if (o->kind == 't') {
+        *(const char **)o->target = s;
+        return *s != '\0' ? 0 : -1;
+    }
+    const char *end = option_number(o, s, &v);
+    w = v;
+    if (o->kind == 'g' && end != NULL && *end == 'x')
+        end = option_number(o, end + 1, &w);
+    if (end == NULL || *end != '\0')
+        return -1;
+    if (o->kind == 'f') {
+        *(double *)o->target = v;
+        return 0;
+    }
+    ((int *)o->target)[0] = (int)v;
+    if (o->kind == 'g')
+        ((int *)o->target)[1] = (int)w;
+    return 0;
+}
+
+/* Returns 0, 1 when help was asked for, or -1 after writing what is wrong to err. */
+static inline int options_parse(
+    const struct opt *table, int argc, char **argv, char *err, size_t bytes)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const struct opt *o = table;
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
+            return 1;
+        while (o->name != NULL && strcmp(o->name, argv[i]) != 0)
+            o++;
+        if (o->name == NULL)
+            snprintf(err, bytes, "unknown option %s (-h lists them)", argv[i]);
+        else if (i + 1 == argc)
+            snprintf(err, bytes, "%s needs %s", o->name, o->value);
+        else if (option_set(o, argv[i + 1]) == 0)
+            continue;
+        else if (o->kind == 't')
+            snprintf(err, bytes, "%s: %s must not be empty", o->name, o->value);
+        else
+            snprintf(err, bytes, "%s %s: %s must be %s %.10g to %.10g", o->name,
+                argv[i + 1], o->value, o->kind == 'f' ? "a number from" : "whole, from",
+                o->low, o->high);
+        return -1;
+    }
+    return 0;
+}
+
+static inline void options_print(const struct opt *table)
+{
+    printf("usage: " EXAMPLE_NAME " [options]\n");
+    for (const struct opt *o = table; o->name != NULL; o++)
+        printf("  %-9s %-8s %s\n", o->name, o->value, o->help);
+}
+
+/* ---- Messages and files ------------------------------------------------------------ */
+
+/* The first rank with bad != 0 prints its message; 1 on every rank if there was one.
+ * Collective over MPI_COMM_WORLD: for the time before ftkit_open(). */
+static inline int anyone_bad(int bad, const char *message)
+{
+    int rank, size, first;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int mine = bad ? rank : size;
+    MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (rank == first)
+        fprintf(stderr, EXAMPLE_NAME ": %s\n", message);
+    return first < size;
+}
+
+/* Can path be written?  Better to know before the run than after it. */
+static inline int check_writable(const char *path, char *err, size_t bytes)
+{
+    FILE *f = fopen(path, "ab");
+    if (f != NULL && fclose(f) == 0)
+        return 0;
+    snprintf(err, bytes, "%s: %s", path, strerror(errno));
+    return -1;
+}
+
+/* count values as they are in memory, nothing else. */
+static inline int write_raw(const char *path, const double *value, size_t count)
+{
+    FILE *f = fopen(path, "wb");
+    int ok = f != NULL && fwrite(value, sizeof *value, count, f) == count;
+    if (f != NULL && fclose(f) != 0)
+        ok = 0;
+    if (!ok)
+        fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", path, strerror(errno));
+    return ok ? 0 : -1;
+}
+
+/* For scripts that look for a victim: process id and step in the file prefix.rank.  One
+ * write of fixed length, so that a reader sees the old line or the new one. */
+static inline void note_pid(const char *prefix, int rank, int step)
+{
+    static int complained;
+    char path[4096], line[32];
+    if (prefix == NULL)
+        return;
+    snprintf(path, sizeof path, "%s.%d", prefix, rank);
+    int len = snprintf(line, sizeof line, "%10ld %10d\n", (long)getpid(), step);
+    int fd = open(path, O_WRONLY | O_CREAT, 0644);
+    if ((fd < 0 || write(fd, line, (size_t)len) != len) && !complained++)
+        fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+static inline void pause_ms(int ms)
+{
+    struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
+    if (ms > 0)
+        nanosleep(&t, NULL);
+}
+
+/* ---- What ftkit reports ------------------------------------------------------------ */
+
+/* Rank 0 says what was restored, and how long a repair took. */
+static inline void tell(const ftkit_ctx *ft, int rank, const char *what, int step)
+{
+    ftkit_info now;
+    now.size = sizeof now;
+    if (rank == 0 && ftkit_query(ft, &now) >= 0) {
+        printf(EXAMPLE_NAME ": %s at step %d, set %" PRIu64, what, step, now.restored);
+        if (now.repairs > 0)
+            printf(", repair %d took %.1f ms (detect %.1f, supply %.1f, rebuild %.1f, "
+                   "restore %.1f)",
+                now.repairs, now.repair_s * 1e3, now.repair_detect_s * 1e3,
+                now.repair_supply_s * 1e3, now.repair_rebuild_s * 1e3,
+                now.repair_restore_s * 1e3);
+        printf("\n");
+    }
+}
+
+/* Print an error; 1 when the run cannot go on after it.  A set that could not be written
+ * is no reason to stop computing: the one before it holds. */
+static inline int hopeless(const ftkit_ctx *ft, int rank, int rc)
+{
+    const char *detail = ftkit_detail(ft);
+    if (rc >= 0)
+        return 0;
+    if (rank == 0 || *detail != '\0')
+        fprintf(
+            stderr, EXAMPLE_NAME ": rank %d: %s: %s\n", rank, ftkit_strerror(rc), detail);
+    return rc != FTKIT_ERR_IO && rc != FTKIT_ERR_NOSPACE && rc != FTKIT_ERR_NOMEM;
+}
+
+#endif

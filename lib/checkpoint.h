@@ -1,0 +1,46 @@
+/* Writing sets: into memory with copies at buddies, and durably to the file system.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_CHECKPOINT_H
+#define FTK_CHECKPOINT_H
+
+#include "context.h"
+
+/* Write and commit the next set in memory, and durably when the policy says so.
+ * Collective.
+ * FTKIT_ERR_PEER: a rank failed, repair next; other errors are the same on all ranks and
+ * leave the last committed set (durable errors leave the new one in memory). */
+int ftk_set_write(struct ftkit_ctx *ctx);
+
+/* Make the set in memory durable.  Collective; code agreed. */
+int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
+
+/* Find the newest complete set on the file system that every rank can read, and load
+ * this rank's segment into memory unless it is there already, sealed and
+ * checked.  Collective; agreed.  *set is 0 when there is none.  With another number of
+ * ranks in the set nothing is loaded and *from is that number. */
+int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from);
+
+/* ---- policy: when is a set due ---------------------------------------------------------*/
+
+/* Whether this call of ftkit_checkpoint() writes a set; agreed, most often without any
+ * communication.  FTKIT_ERR_PEER when a rank failed. */
+int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
+
+/* Rank 0's word on whether the next set is durable too; counts for all through a vote. */
+bool ftk_policy_durable(const struct ftkit_ctx *ctx);
+
+/* Rank 0's estimate after how many calls to look at the clock again; 0: a set is due. */
+int64_t ftk_policy_gap(struct ftkit_ctx *ctx);
+
+/* A set was committed; gap is what was agreed with it. */
+void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);
+
+/* After a repair or a restart: count and measure from here, the same on all ranks. */
+void ftk_policy_reset(struct ftkit_ctx *ctx);
+
+/* Optimal compute time between checkpoints that cost cost_s with a failure every mtbf_s
+ * (Daly, FGCS 22 (2006), higher order; for cost_s >= 2 mtbf_s it is mtbf_s). */
+double ftk_daly_s(double cost_s, double mtbf_s);
+
+#endif

@@ -1,0 +1,977 @@
+/* Configuration: one table of keys; parser, checks, printing and documentation follow it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The file is read whole and checked byte by byte, then goes line by line through inih,
+ * which separates key, value and comment.  inih alone is not enough: it splits lines
+ * beyond ini_max_line silently into two, takes an indented line for more of the last
+ * value, skips a line without '=', and never reports a section.  Hence next_line() hands
+ * it only trimmed lines that fit, keeps the sections itself, and notices when a line did
+ * not come back as a key.  ini_max_line and its like belong to the whole process and are
+ * left alone. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+
+#define FILE_MAX ((size_t)1 << 20) /* bytes of a configuration file */
+#define LINE_BYTES_MAX 2048        /* bytes of a line: any path fits */
+#define VALUE_MAX (FTK_PATH_MAX + 64)
+#define ENV_NAME_MAX 64
+#define TIME_MIN_S 1e-3
+#define TIME_MAX_S (100000.0 * 86400.0)
+#define COUNT_MAX 1e9
+#define FROM_ENV (-1)
+
+/* ---- The table ----------------------------------------------------------------------*/
+
+enum type { T_BOOL, T_INT, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY };
+
+struct word {
+    const char *text;
+    int value;
+};
+
+static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 },
+    { "no", 0 }, { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { NULL, 0 } };
+static const struct word schemes[] = { { "none", FTK_SCHEME_NONE },
+    { "own", FTK_SCHEME_OWN }, { "buddy", FTK_SCHEME_BUDDY }, { NULL, 0 } };
+static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_RING },
+    { NULL, 0 } };
+static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
+    { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK },
+    { "end", FTK_SUPPLY_END }, { NULL, 0 } };
+static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
+    { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG },
+    { NULL, 0 } };
+
+/* ascending: what format_time() tries */
+static const struct {
+    const char *text;
+    double s;
+} units[] = { { "ms", 1e-3 }, { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 } };
+#define NUNITS (sizeof units / sizeof units[0])
+
+struct key {
+    const char *section, *name;
+    size_t offset; /* in struct ftk_config */
+    enum type type;
+    double min, max; /* T_INT; T_TIME: 0 allowed if min is; T_PATH: least bytes */
+    const struct word *words; /* T_BOOL, T_WORD, T_SUPPLY */
+    const char *count;        /* T_PERIOD: what it counts */
+    const char *def, *values, *doc;
+};
+
+#define AT(member) offsetof(struct ftk_config, member)
+#define BOOL T_BOOL, 0, 0, bools, NULL
+#define INT(min, max) T_INT, min, max, NULL, NULL
+#define TIME(min) T_TIME, min, 0, NULL, NULL
+#define PERIOD(what) T_PERIOD, 0, 0, NULL, what
+#define WORD(words) T_WORD, 0, 0, words, NULL
+#define PATH(min) T_PATH, min, 0, NULL, NULL
+#define NAME T_NAME, 0, 0, NULL, NULL
+#define SUPPLY T_SUPPLY, 0, 0, supplies, NULL
+
+#define BOOL_TEXT "true or false (yes, no, on, off, 1, 0)"
+#define TIME_TEXT "a time of 1ms to 100000d such as 90s (ms, s, min, h, d)"
+#define PERIOD_TEXT(what) "auto, a number such as '10 " what "s', or " TIME_TEXT
+
+/* The keys of a section stand together. */
+static const struct key keys[] = {
+    { "context", "name", AT(name), NAME, "default",
+        "1 to 63 printable ASCII characters without '/'",
+        "Tells the checkpoint sets of this context from those of others." },
+    { "checkpoint", "period", AT(period), PERIOD("call"), "auto", PERIOD_TEXT("call"),
+        "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
+    { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
+        "Mean time between failures of the whole job, for automatic periods." },
+    { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", "none, own or buddy",
+        "How sets survive in memory: not at all, in an own copy, also in a buddy's." },
+    { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
+        "Who keeps whose copy: two nodes each other's, or each node the one before." },
+    { "level.hdf5", "enabled", AT(h5_enabled), BOOL, "true", BOOL_TEXT,
+        "Whether sets are also written to the file system as HDF5." },
+    { "level.hdf5", "every", AT(h5_every), PERIOD("set"), "auto", PERIOD_TEXT("set"),
+        "Which sets go to the file system; auto follows cost and MTBF." },
+    { "level.hdf5", "directory", AT(h5_dir), PATH(1), ".", "an existing directory",
+        "Where the sets are written, on a file system that every node sees." },
+    { "level.hdf5", "keep", AT(h5_keep), INT(1, 1e6), "2", "1 to 1000000",
+        "Number of complete sets to keep; older ones are removed." },
+    { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
+        "Ranks that are lost together with a node; 0 goes by host names." },
+    { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",
+        "Processes of the communicator that wait to replace lost ranks." },
+    { "spares", "exit", AT(spares_exit), BOOL, "true", BOOL_TEXT,
+        "Whether a spare that was never needed ends its process in ftkit_open()." },
+    { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
+        "some of spare, spawn, shrink, end; each once, end last",
+        "How lost ranks are made up for, in order of preference." },
+    { "recover", "timeout", AT(timeout_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
+        "Longest duration of a repair; after it the job ends." },
+    { "recover", "stall", AT(stall_s), TIME(0), "0", "0 for off, or " TIME_TEXT,
+        "A rank that makes no progress for this long counts as failed." },
+    { "recover", "exit_is_failure", AT(exit_is_failure), BOOL, "true", BOOL_TEXT,
+        "Whether a rank that exits with its context open counts as failed." },
+    { "report", "stderr", AT(stderr_level), WORD(levels), "none",
+        "none, error, warning, info or debug",
+        "The least severe lines that the library prints to stderr." },
+    { "report", "events", AT(events), PATH(0), "", "a file, or empty for none",
+        "The log of checkpoints, failures and repairs, for ftkit report." },
+};
+#define NKEYS ((int)(sizeof keys / sizeof keys[0]))
+
+static bool first_of_section(int k)
+{
+    return k == 0 || strcmp(keys[k].section, keys[k - 1].section) != 0;
+}
+
+static void env_name(const struct key *k, char out[ENV_NAME_MAX])
+{
+    snprintf(out, ENV_NAME_MAX, "FTKIT_%s_%s", k->section, k->name);
+    for (char *c = out; *c; c++)
+        *c = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+/* ---- Text ---------------------------------------------------------------------------*/
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void trim(const char **text, size_t *bytes)
+{
+    while (*bytes > 0 && is_blank(**text)) {
+        (*text)++;
+        (*bytes)--;
+    }
+    while (*bytes > 0 && is_blank((*text)[*bytes - 1]))
+        (*bytes)--;
+}
+
+/* Bytes of the UTF-8 sequence at s, 0 when it is none (overlong, surrogate, cut off). */
+static size_t utf8_bytes(const unsigned char *s, size_t left)
+{
+    size_t n = s[0] < 0x80                    ? 1
+               : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
+               : (s[0] & 0xf0) == 0xe0        ? 3
+               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+                                              : 0;
+    if (n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
+        || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+/* Offset of the first byte that is not printable UTF-8 text, or bytes. */
+static size_t first_bad_byte(const char *text, size_t bytes)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t i = 0;
+    while (i < bytes) {
+        size_t n = utf8_bytes(s + i, bytes - i);
+        bool line_end =
+            s[i] == '\n' || (s[i] == '\r' && (i + 1 == bytes || s[i + 1] == '\n'));
+        if (n == 0 || s[i] == 0x7f || (s[i] < 0x20 && s[i] != '\t' && !line_end))
+            break;
+        i += n;
+    }
+    return i;
+}
+
+/* Why a value could not stand in a file as it is, or NULL.  What comes from the
+ * environment obeys the same rules, so that it can be printed as a file. */
+static const char *value_flaw(const char *text)
+{
+    size_t bytes = strlen(text);
+    if (first_bad_byte(text, bytes) < bytes || strpbrk(text, "\r\n"))
+        return "has a control character or is not UTF-8";
+    for (const char *c = text; *c; c++)
+        if ((*c == ';' || *c == '#') && (c == text || is_blank(c[-1])))
+            return "has '#' or ';' behind a blank (a comment begins with ' ;')";
+    return NULL;
+}
+
+/* Up to 60 bytes of text for a message, whole characters only. */
+static const char *shown(const char *text, char out[64])
+{
+    size_t n = strlen(text);
+    if (n > 60) {
+        n = 57;
+        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+            n--;
+    }
+    snprintf(out, 64, "%.*s%s", (int)n, text, text[n] ? "..." : "");
+    return out;
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* Levenshtein distance, case ignored, of the first 96 bytes. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[97];
+    size_t na = strnlen(a, 96), nb = strnlen(b, 96);
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t above = row[j];
+            bool same =
+                tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + !same);
+            diagonal = above;
+        }
+    }
+    return row[nb];
+}
+
+/* The key that was most likely meant: one of the same name in another section, else the
+ * nearest section.key, else (outside any section) the nearest name. */
+static const struct key *nearest_key(const char *section, const char *name)
+{
+    char full[FTK_PATH_MAX], candidate[128];
+    const struct key *best = NULL;
+    size_t best_distance = 0;
+    snprintf(full, sizeof full, "%s%s%s", section, *section ? "." : "", name);
+    for (int k = 0; k < NKEYS; k++) {
+        snprintf(candidate, sizeof candidate, "%s.%s", keys[k].section, keys[k].name);
+        size_t d = strcmp(name, keys[k].name) == 0 ? 0
+                   : *section                      ? edit_distance(full, candidate)
+                                                   : edit_distance(name, keys[k].name);
+        if (!best || d < best_distance) {
+            best = &keys[k];
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+static const char *nearest_section(const char *section)
+{
+    int best = 0;
+    for (int k = 1; k < NKEYS; k++)
+        if (edit_distance(section, keys[k].section)
+            < edit_distance(section, keys[best].section))
+            best = k;
+    return keys[best].section;
+}
+
+/* ---- Values ---------------------------------------------------------------------------
+ * Each parse_...() writes to its place in the configuration and returns NULL, or says
+ * what is wrong. */
+
+static const struct word *find_word(const struct word *words, const char *text)
+{
+    for (; words->text; words++)
+        if (strcasecmp(words->text, text) == 0)
+            return words;
+    return NULL;
+}
+
+static const char *parse_word(const struct key *k, const char *text, int *value)
+{
+    const struct word *w = find_word(k->words, text);
+    if (!w)
+        return "is not among the words known here";
+    *value = w->value;
+    return NULL;
+}
+
+/* A decimal number without sign or exponent; *rest is what follows it and blanks. */
+static bool parse_number(const char *text, double *value, const char **rest)
+{
+    char digits[64], *end;
+    size_t n = strspn(text, "0123456789.");
+    if (n == 0 || n >= sizeof digits)
+        return false;
+    memcpy(digits, text, n);
+    digits[n] = '\0';
+    *value = strtod(digits, &end);
+    *rest = text + n + strspn(text + n, " \t");
+    return end == digits + n;
+}
+
+static const char *parse_int(const struct key *k, const char *text, int *value)
+{
+    const char *rest;
+    double v = 0;
+    if (text[strspn(text, "0123456789")] || !parse_number(text, &v, &rest))
+        return "is not a whole number";
+    if (v < k->min || v > k->max)
+        return "is out of range";
+    *value = (int)v;
+    return NULL;
+}
+
+static const char *parse_time(const char *text, bool zero, double *seconds)
+{
+    const char *rest;
+    double v = 0;
+    size_t u = 0;
+    if (!parse_number(text, &v, &rest))
+        return "is not a time";
+    if (!*rest && v > 0)
+        return "has no unit: the unit is missing";
+    while (*rest && u < NUNITS && strcmp(rest, units[u].text) != 0)
+        u++;
+    if (u == NUNITS)
+        return "has an unknown unit";
+    v *= units[u].s;
+    if (v > 0 ? v < TIME_MIN_S || v > TIME_MAX_S : !zero)
+        return "is out of range";
+    *seconds = v;
+    return NULL;
+}
+
+static const char *parse_period(
+    const struct key *k, const char *text, struct ftk_period *period)
+{
+    const char *rest;
+    double v = 0;
+    if (strcasecmp(text, "auto") == 0) {
+        *period = (struct ftk_period){ FTK_PERIOD_AUTO, 0 };
+        return NULL;
+    }
+    if (!parse_number(text, &v, &rest))
+        return "is neither auto nor a number nor a time";
+    size_t n = strlen(k->count);
+    if (*rest
+        && (strncmp(rest, k->count, n) != 0 || (rest[n] && strcmp(rest + n, "s") != 0))) {
+        const char *why = parse_time(text, false, &v);
+        if (!why)
+            *period = (struct ftk_period){ FTK_PERIOD_SECONDS, v };
+        return why;
+    }
+    if (memchr(text, '.', (size_t)(rest - text)))
+        return "is not a whole number and has no unit of time";
+    if (v < 1 || v > COUNT_MAX)
+        return "is out of range";
+    *period = (struct ftk_period){ FTK_PERIOD_COUNT, v };
+    return NULL;
+}
+
+static const char *parse_path(const struct key *k, const char *text, char *path)
+{
+    size_t bytes = strlen(text);
+    if (bytes < (size_t)k->min)
+        return "is empty";
+    if (bytes >= FTK_PATH_MAX)
+        return "is too long";
+    memset(path, 0, FTK_PATH_MAX);
+    memcpy(path, text, bytes);
+    return NULL;
+}
+
+static const char *parse_name(const char *text, char *name)
+{
+    size_t bytes = strlen(text);
+    if (bytes == 0)
+        return "is empty";
+    if (bytes > FTKIT_NAME_MAX)
+        return "is too long";
+    for (const char *c = text; *c; c++)
+        if (*c < 0x20 || *c > 0x7e || *c == '/')
+            return "has a character that is not allowed";
+    memset(name, 0, FTKIT_NAME_MAX + 1);
+    memcpy(name, text, bytes);
+    return NULL;
+}
+
+static const char *parse_supply(
+    const struct key *k, const char *text, struct ftk_config *cfg)
+{
+    int n = 0;
+    memset(cfg->supply, 0, sizeof cfg->supply);
+    for (;;) {
+        char item[16];
+        size_t bytes = strcspn(text, ","), all = bytes;
+        const char *from = text;
+        trim(&from, &bytes);
+        snprintf(item, sizeof item, "%.*s", bytes < 15 ? (int)bytes : 15, from);
+        const struct word *w = find_word(k->words, item);
+        if (!w)
+            return bytes ? "has an unknown word" : "has an empty place in the list";
+        for (int i = 0; i < n; i++)
+            if (cfg->supply[i] == w->value)
+                return "has a word twice";
+        if (n > 0 && cfg->supply[n - 1] == FTK_SUPPLY_END)
+            return "has words after end";
+        cfg->supply[n++] = w->value; /* no word comes twice, so there is room */
+        cfg->nsupply = n;
+        if (!text[all])
+            return NULL;
+        text += all + 1;
+    }
+}
+
+static const char *parse_value(
+    const struct key *k, const char *text, struct ftk_config *cfg)
+{
+    void *at = (char *)cfg + k->offset;
+    const char *why = value_flaw(text);
+    int value = 0;
+    if (why)
+        return why;
+    switch (k->type) {
+    case T_BOOL:
+        why = parse_word(k, text, &value);
+        *(bool *)at = value != 0;
+        return why;
+    case T_INT:
+        return parse_int(k, text, at);
+    case T_TIME:
+        return parse_time(text, k->min <= 0, at);
+    case T_PERIOD:
+        return parse_period(k, text, at);
+    case T_WORD:
+        return parse_word(k, text, at);
+    case T_PATH:
+        return parse_path(k, text, at);
+    case T_NAME:
+        return parse_name(text, at);
+    case T_SUPPLY:
+        return parse_supply(k, text, cfg);
+    }
+    return "has no type";
+}
+
+/* The shortest text that gives exactly these seconds again. */
+static void format_time(double s, char *out, size_t bytes)
+{
+    char text[64];
+    snprintf(out, bytes, s > 0 ? "%.17gs" : "0", s);
+    for (size_t u = 0; s > 0 && u < NUNITS; u++) {
+        for (int digits = 1; digits <= 15; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, s / units[u].s);
+            if (strchr(text, 'e') || strtod(text, NULL) * units[u].s != s)
+                continue;
+            if (strlen(text) + strlen(units[u].text) < strlen(out))
+                snprintf(out, bytes, "%s%s", text, units[u].text);
+            break;
+        }
+    }
+}
+
+static void format_period(
+    const struct key *k, const struct ftk_period *p, char *out, size_t bytes)
+{
+    if (p->kind == FTK_PERIOD_AUTO)
+        snprintf(out, bytes, "auto");
+    else if (p->kind == FTK_PERIOD_COUNT)
+        snprintf(out, bytes, "%.0f %s%s", p->value, k->count, p->value > 1 ? "s" : "");
+    else
+        format_time(p->value, out, bytes);
+}
+
+static const char *word_text(const struct word *words, int value)
+{
+    while (words->text && words->value != value)
+        words++;
+    return words->text ? words->text : "?";
+}
+
+static void format_supply(
+    const struct key *k, const struct ftk_config *cfg, char *out, size_t bytes)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (int i = 0; i < cfg->nsupply && i < FTK_SUPPLY_STEPS && used < bytes; i++)
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s", i ? ", " : "",
+            word_text(k->words, cfg->supply[i]));
+}
+
+static void format_value(
+    const struct key *k, const struct ftk_config *cfg, char *out, size_t bytes)
+{
+    const void *at = (const char *)cfg + k->offset;
+    switch (k->type) {
+    case T_BOOL:
+        snprintf(out, bytes, "%s", word_text(k->words, *(const bool *)at));
+        break;
+    case T_INT:
+        snprintf(out, bytes, "%d", *(const int *)at);
+        break;
+    case T_TIME:
+        format_time(*(const double *)at, out, bytes);
+        break;
+    case T_PERIOD:
+        format_period(k, at, out, bytes);
+        break;
+    case T_WORD:
+        snprintf(out, bytes, "%s", word_text(k->words, *(const int *)at));
+        break;
+    case T_PATH:
+    case T_NAME:
+        snprintf(out, bytes, "%s", (const char *)at);
+        break;
+    case T_SUPPLY:
+        format_supply(k, cfg, out, bytes);
+        break;
+    }
+}
+
+/* ---- Loading ------------------------------------------------------------------------*/
+
+struct loader {
+    struct ftk_config cfg;
+    int set_on[NKEYS];     /* line of each key; 0: default, FROM_ENV: environment */
+    int section_on[NKEYS]; /* line of each section, at its first key; 0: none */
+    const char *path;      /* NULL for none */
+    const char *env;       /* variable being read, for messages; NULL: the file */
+    const char *pos, *end; /* what is still to be read */
+    int line;              /* line being read, from 1 */
+    int section;           /* first key of the section, -1 before any */
+    bool pending;          /* inih has a line that must come back as a key */
+    bool has_value;        /* the line was too long for inih: value is its value */
+    char value[LINE_BYTES_MAX + 1];
+    int rc; /* the first failure: nothing is read after it */
+};
+
+/* The end of a long path says more than its beginning. */
+static const char *path_tail(const char *path)
+{
+    size_t n = strlen(path);
+    if (n <= 160)
+        return path;
+    path += n - 160;
+    while (((unsigned char)*path & 0xc0) == 0x80)
+        path++;
+    return path;
+}
+
+/* Fail with "file:line: ..." or the name of the variable. */
+FTK_PRINTF(2, 3) static int fail_here(struct loader *p, const char *fmt, ...)
+{
+    char text[FTK_DETAIL_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (p->env)
+        return ftk_fail(FTKIT_ERR_CONFIG, "environment variable %s: %s", p->env, text);
+    const char *tail = path_tail(p->path);
+    return ftk_fail(FTKIT_ERR_CONFIG, "%s%s:%d: %s", tail == p->path ? "" : "...", tail,
+        p->line, text);
+}
+
+static int set_key(struct loader *p, int k, const char *text)
+{
+    char value[64];
+    const char *why = parse_value(&keys[k], text, &p->cfg);
+    if (!why) {
+        p->set_on[k] = p->env ? FROM_ENV : p->line;
+        return FTKIT_OK;
+    }
+    if (value_flaw(text)) /* the value itself may not be fit to be shown */
+        return fail_here(p, "the value of %s.%s %s", keys[k].section, keys[k].name, why);
+    return fail_here(p, "%s.%s = '%s' %s; allowed: %s", keys[k].section, keys[k].name,
+        shown(text, value), why, keys[k].values);
+}
+
+static int open_section(struct loader *p, const char *text, size_t bytes)
+{
+    char name[LINE_BYTES_MAX + 1], part[64];
+    const char *close = memchr(text, ']', bytes);
+    if (!close)
+        return fail_here(p, "a section begins here and has no ']'");
+    const char *behind = close + 1, *from = text + 1;
+    size_t left = (size_t)(text + bytes - behind), n = (size_t)(close - from);
+    trim(&behind, &left);
+    if (left > 0 && *behind != ';' && *behind != '#')
+        return fail_here(p, "only a comment may follow a section's ']'");
+    trim(&from, &n);
+    memcpy(name, from, n);
+    name[n] = '\0';
+    for (int k = 0; k < NKEYS; k++) {
+        if (!first_of_section(k) || strcmp(keys[k].section, name) != 0)
+            continue;
+        if (p->section_on[k])
+            return fail_here(p, "section [%s] appears twice, first on line %d", name,
+                p->section_on[k]);
+        p->section_on[k] = p->line;
+        p->section = k;
+        return FTKIT_OK;
+    }
+    return fail_here(p, "unknown section '%s': did you mean '%s'?", shown(name, part),
+        nearest_section(name));
+}
+
+/* Give a line to inih, without its value when inih has no room for it. */
+static int give_line(
+    struct loader *p, const char *text, size_t bytes, char *buf, size_t room)
+{
+    size_t head = bytes;
+    p->has_value = bytes + 2 > room;
+    if (p->has_value) {
+        head = 0;
+        while (head < bytes && text[head] != '=' && text[head] != ':')
+            head++;
+        if (head == bytes)
+            return fail_here(p, "a long line that is not 'key = value'");
+        head++;
+        if (head + 2 > room)
+            return fail_here(p, "the key is too long");
+        const char *value = text + head;
+        size_t n = 0, all = bytes - head;
+        while (n < all && !(n > 0 && value[n] == ';' && is_blank(value[n - 1])))
+            n++;
+        trim(&value, &n);
+        memcpy(p->value, value, n);
+        p->value[n] = '\0';
+    }
+    memcpy(buf, text, head);
+    memcpy(buf + head, "\n", 2);
+    return FTKIT_OK;
+}
+
+/* The reader of inih: the next line, trimmed; a blank one for what is not a key. */
+static char *next_line(char *buf, int room, void *stream)
+{
+    struct loader *p = stream;
+    if (p->pending)
+        p->rc = fail_here(p, "this is neither 'key = value' nor a section nor a comment");
+    p->pending = false;
+    if (p->rc != FTKIT_OK || p->pos == p->end || room < 3)
+        return NULL;
+    const char *text = p->pos;
+    const char *newline = memchr(text, '\n', (size_t)(p->end - text));
+    size_t bytes = (size_t)((newline ? newline : p->end) - text);
+    p->pos = newline ? newline + 1 : p->end;
+    p->line++;
+    trim(&text, &bytes);
+    memcpy(buf, "\n", 2);
+    if (bytes > LINE_BYTES_MAX) {
+        p->rc = fail_here(p, "the line is longer than %d bytes", LINE_BYTES_MAX);
+    } else if (bytes > 0 && *text == '[') {
+        p->rc = open_section(p, text, bytes);
+    } else if (bytes > 0 && *text != ';' && *text != '#') {
+        p->rc = give_line(p, text, bytes, buf, (size_t)room);
+        p->pending = p->rc == FTKIT_OK;
+    }
+    return p->rc == FTKIT_OK ? buf : NULL;
+}
+
+/* The handler of inih: one key.  The section it knows is not ours, see next_line(). */
+static int on_key(void *user, const char *section, const char *name, const char *value)
+{
+    struct loader *p = user;
+    char part[64];
+    (void)section;
+    if (!name || !value)
+        return 0; /* still pending, so next_line() says it */
+    p->pending = false;
+    if (p->section < 0) {
+        const struct key *near = nearest_key("", name);
+        p->rc = fail_here(p, "key '%s' is outside any section: did you mean '%s.%s'?",
+            shown(name, part), near->section, near->name);
+        return 0;
+    }
+    const char *in = keys[p->section].section;
+    for (int k = p->section; k < NKEYS && strcmp(keys[k].section, in) == 0; k++) {
+        if (strcmp(keys[k].name, name) != 0)
+            continue;
+        p->rc = p->set_on[k] ? fail_here(p, "key '%s.%s' appears twice, first on line %d",
+                    in, name, p->set_on[k])
+                             : set_key(p, k, p->has_value ? p->value : value);
+        return p->rc == FTKIT_OK;
+    }
+    const struct key *near = nearest_key(in, name);
+    p->rc = fail_here(p, "unknown key '%s.%s': did you mean '%s.%s'?", in,
+        shown(name, part), near->section, near->name);
+    return 0;
+}
+
+static int fail_file(const char *path, const char *why)
+{
+    const char *tail = path_tail(path);
+    return ftk_fail(FTKIT_ERR_CONFIG, "configuration file %s%s: %s",
+        tail == path ? "" : "...", tail, why);
+}
+
+/* As everything wrong with a file, ERR_CONFIG: nothing has happened yet. */
+static int fail_file_errno(const char *path, int err)
+{
+    char why[64];
+    return fail_file(path, strerror_r(err, why, sizeof why));
+}
+
+static int fail_size(const char *path, uint64_t bytes)
+{
+    char why[96];
+    uint64_t mib = FILE_MAX, kib = 1024; /* in KiB where MiB would say too little */
+    if (bytes >= 10 * mib)
+        snprintf(why, sizeof why, "is %llu MiB, more than a configuration can be",
+            (unsigned long long)(bytes / mib));
+    else
+        snprintf(why, sizeof why, "is %llu KiB, more than a configuration can be",
+            (unsigned long long)((bytes + kib - 1) / kib));
+    return fail_file(path, why);
+}
+
+static int read_all(const char *path, int fd, char *text, size_t *bytes)
+{
+    size_t got = 0;
+    while (got <= FILE_MAX) {
+        ssize_t n = read(fd, text + got, FILE_MAX + 1 - got);
+        if (n == 0)
+            break;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail_file_errno(path, errno);
+        got += (size_t)n;
+    }
+    if (got > FILE_MAX) /* it grew after we asked for its size */
+        return fail_size(path, got);
+    *bytes = got;
+    return FTKIT_OK;
+}
+
+/* Read the whole file; *text comes from malloc().  Only regular files: a pipe would
+ * block or be empty on all processes but one. */
+static int read_file(const char *path, char **text, size_t *bytes)
+{
+    struct stat st;
+    int rc = FTKIT_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail_file_errno(path, errno);
+    char *buf = NULL;
+    if (fstat(fd, &st) != 0)
+        rc = fail_file_errno(path, errno);
+    else if (S_ISDIR(st.st_mode))
+        rc = fail_file(path, "is a directory");
+    else if (!S_ISREG(st.st_mode))
+        rc = fail_file(path, "is not a regular file");
+    else if ((uint64_t)st.st_size > FILE_MAX)
+        rc = fail_size(path, (uint64_t)st.st_size);
+    else if (!(buf = malloc(FILE_MAX + 1)))
+        rc = ftk_fail_errno(ENOMEM, "configuration file %s", path_tail(path));
+    else
+        rc = read_all(path, fd, buf, bytes);
+    close(fd); /* nothing was written, so there is nothing to lose */
+    if (rc == FTKIT_OK)
+        *text = buf;
+    else
+        free(buf);
+    return rc;
+}
+
+static int check_bytes(struct loader *p)
+{
+    size_t bytes = (size_t)(p->end - p->pos);
+    size_t bad = first_bad_byte(p->pos, bytes);
+    if (bad == bytes)
+        return FTKIT_OK;
+    p->line = 1;
+    for (size_t i = 0; i < bad; i++)
+        p->line += p->pos[i] == '\n';
+    unsigned char byte = (unsigned char)p->pos[bad];
+    if (byte == 0)
+        return fail_here(p, "a NUL byte: this is not a text file");
+    return fail_here(p, "byte 0x%02x: %s", byte,
+        byte < 0x80 ? "control characters are not allowed" : "this is not UTF-8");
+}
+
+static int load_file(struct loader *p)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    if (strlen(p->path) >= FTK_PATH_MAX)
+        return fail_file(p->path, "the path is too long");
+    int rc = read_file(p->path, &text, &bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    size_t skip = bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    p->pos = text + skip;
+    p->end = text + bytes;
+    rc = check_bytes(p);
+    if (rc == FTKIT_OK) {
+        int ini = ini_parse_stream(next_line, p, on_key, p);
+        rc = p->rc;
+        if (rc == FTKIT_OK && (p->pending || p->pos != p->end || ini < 0))
+            rc = fail_here(p, "cannot be read by inih (code %d)", ini);
+    }
+    p->pos = p->end = NULL;
+    free(text);
+    memcpy(p->cfg.source, p->path, strlen(p->path));
+    return rc;
+}
+
+static int load_environment(struct loader *p)
+{
+    for (int k = 0; k < NKEYS; k++) {
+        char name[ENV_NAME_MAX], text[VALUE_MAX];
+        env_name(&keys[k], name);
+        const char *value = getenv(name);
+        if (!value)
+            continue;
+        size_t bytes = strlen(value);
+        trim(&value, &bytes); /* as in a file */
+        p->env = name;
+        if (bytes >= sizeof text)
+            return fail_here(p, "the value is too long (%zu bytes)", bytes);
+        memcpy(text, value, bytes);
+        text[bytes] = '\0';
+        int rc = set_key(p, k, text);
+        if (rc != FTKIT_OK)
+            return rc;
+        p->env = NULL;
+    }
+    return FTKIT_OK;
+}
+
+/* A directory that somebody named must be there; the default is made when it is used. */
+static int check_directory(struct loader *p)
+{
+    char name[ENV_NAME_MAX], part[64], why[64];
+    const char *dir = p->cfg.h5_dir;
+    struct stat st;
+    int k = 0;
+    while (keys[k].offset != AT(h5_dir))
+        k++;
+    if (!p->cfg.h5_enabled || p->set_on[k] == 0)
+        return FTKIT_OK;
+    int err = stat(dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (err == 0)
+        return FTKIT_OK;
+    env_name(&keys[k], name);
+    p->env = p->set_on[k] == FROM_ENV ? name : NULL;
+    p->line = p->set_on[k];
+    return fail_here(p, "%s.%s: missing path '%s': %s", keys[k].section, keys[k].name,
+        shown(dir, part), strerror_r(err, why, sizeof why));
+}
+
+static int load(struct ftk_config *cfg, const char *path)
+{
+    struct loader p = { .path = path, .section = -1, .rc = FTKIT_OK };
+    int rc = FTKIT_OK;
+    for (int k = 0; k < NKEYS; k++) {
+        const char *why = parse_value(&keys[k], keys[k].def, &p.cfg);
+        if (why)
+            return ftk_fail(FTKIT_ERR_INTERNAL, "default of %s.%s %s", keys[k].section,
+                keys[k].name, why);
+    }
+    if (path)
+        rc = load_file(&p);
+    if (rc == FTKIT_OK)
+        rc = load_environment(&p);
+    if (rc == FTKIT_OK)
+        rc = check_directory(&p);
+    if (rc == FTKIT_OK)
+        *cfg = p.cfg;
+    return rc;
+}
+
+/* Numbers are read and written with a point whatever the program's locale is.  Only this
+ * thread changes its locale, and only for the call. */
+static int enter_c_locale(locale_t *c, locale_t *before)
+{
+    *c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (*c == (locale_t)0)
+        return ftk_fail_errno(ENOMEM, "configuration: locale");
+    *before = uselocale(*c);
+    return FTKIT_OK;
+}
+
+static void leave_c_locale(locale_t c, locale_t before)
+{
+    uselocale(before);
+    freelocale(c);
+}
+
+int ftk_config_load(struct ftk_config *cfg, const char *path)
+{
+    locale_t c, before = (locale_t)0;
+    int rc = enter_c_locale(&c, &before);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = load(cfg, path);
+    leave_c_locale(c, before);
+    return rc;
+}
+
+/* ---- Printing -----------------------------------------------------------------------*/
+
+static int check_written(FILE *out)
+{
+    if (fflush(out) == 0 && !ferror(out))
+        return FTKIT_OK;
+    return ftk_fail_errno(errno ? errno : EIO, "writing the configuration");
+}
+
+static int print(FILE *out, const struct ftk_config *cfg)
+{
+    struct ftk_config again;
+    char value[VALUE_MAX], env[ENV_NAME_MAX];
+    bool name_it = *cfg->source && !value_flaw(cfg->source);
+    fprintf(out, "# ftkit configuration in force%s%s\n", name_it ? ", from " : "",
+        name_it ? cfg->source : "");
+    for (int k = 0; k < NKEYS; k++) {
+        const struct key *key = &keys[k];
+        format_value(key, cfg, value, sizeof value);
+        const char *why = parse_value(key, value, &again);
+        if (why) /* not from ftk_config_load() */
+            return ftk_fail(
+                FTKIT_ERR_ARG, "the value of %s.%s %s", key->section, key->name, why);
+        if (first_of_section(k))
+            fprintf(out, "\n[%s]\n", key->section);
+        env_name(key, env);
+        fprintf(out,
+            "# %s\n# Values: %s.\n# Default: '%s'.  Environment: %s.\n%s =%s%s\n",
+            key->doc, key->values, key->def, env, key->name, *value ? " " : "", value);
+    }
+    return check_written(out);
+}
+
+int ftk_config_print(FILE *out, const struct ftk_config *cfg)
+{
+    locale_t c, before = (locale_t)0;
+    int rc = enter_c_locale(&c, &before);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = print(out, cfg);
+    leave_c_locale(c, before);
+    return rc;
+}
+
+int ftk_config_document(FILE *out)
+{
+    char env[ENV_NAME_MAX];
+    for (int k = 0; k < NKEYS; k++) {
+        const struct key *key = &keys[k];
+        if (first_of_section(k))
+            fprintf(out,
+                "%s## [%s]\n\n"
+                "| Key | Values | Default | Environment variable | Meaning |\n"
+                "| --- | --- | --- | --- | --- |\n",
+                k ? "\n" : "", key->section);
+        env_name(key, env);
+        const char *tick = *key->def ? "`" : "";
+        fprintf(out, "| `%s` | %s | %s%s%s | `%s` | %s |\n", key->name, key->values, tick,
+            *key->def ? key->def : "empty", tick, env, key->doc);
+    }
+    return check_written(out);
+}

@@ -1,0 +1,185 @@
+/* Contexts: the calls that do not belong to one module.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+#include "detect.h"
+#include "region.h"
+#include "store/h5.h"
+
+int ftk_done(struct ftkit_ctx *ctx, int rc)
+{
+    if (ctx && rc < 0)
+        snprintf(ctx->detail, sizeof ctx->detail, "%s", ftk_detail_text());
+    return rc;
+}
+
+int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call)
+{
+    if (!ctx)
+        return ftk_fail(FTKIT_ERR_ARG, "%s: the context is NULL", call);
+    return FTKIT_OK;
+}
+
+void ftk_run_state(const char *fmt, ...)
+{
+    char line[512];
+    const char *path = getenv("FTKIT_RUN_STATE");
+    if (!path || !*path)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof line - 1, fmt, ap);
+    va_end(ap);
+    n = n < (int)sizeof line - 2 ? n : (int)sizeof line - 2;
+    line[n++] = '\n';
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    ssize_t done = fd >= 0 ? write(fd, line, (size_t)n) : -1;
+    if (done != n)
+        ftk_report(FTKIT_WARNING, "cannot write %s: ftkit run may not notice '%.60s'", path,
+            line);
+    if (fd >= 0)
+        (void)close(fd); /* nothing to add to the warning above */
+}
+
+MPI_Comm ftkit_comm(const ftkit_ctx *ctx)
+{
+    return ctx ? ctx->comms.app : MPI_COMM_NULL;
+}
+
+int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_bind_comm");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (!comm)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_ARG, "ftkit_bind_comm: comm is NULL"));
+    if (ctx->nbound == FTK_BOUND_MAX)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
+                                 "ftkit_bind_comm: at most %d variables", FTK_BOUND_MAX));
+    ctx->bound[ctx->nbound++] = comm;
+    *comm = ctx->comms.app;
+    return FTKIT_OK;
+}
+
+int ftkit_failed(const ftkit_ctx *ctx)
+{
+    return ctx ? ctx->failed : 0;
+}
+
+int ftkit_request(ftkit_ctx *ctx, int durable)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_request");
+    if (rc == FTKIT_OK && durable && !ctx->cfg.h5_enabled)
+        rc = ftk_fail(FTKIT_ERR_UNSUPPORTED, "level.hdf5.enabled is false");
+    if (rc == FTKIT_OK)
+        ctx->requested = durable ? 2 : 1;
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_on_repair");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (ctx->where >= FTK_IN_LOOP)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
+                                 "ftkit_on_repair after ftkit_recover: a replacement "
+                                 "would not know the callback"));
+    ctx->repair_fn = fn;
+    ctx->repair_arg = arg;
+    return FTKIT_OK;
+}
+
+int ftkit_track_comm(ftkit_ctx *ctx, MPI_Comm comm)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_track_comm");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (comm == MPI_COMM_NULL)
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_track_comm: MPI_COMM_NULL");
+    else if (ctx->ntracked == FTK_TRACKED_MAX)
+        rc = ftk_fail(FTKIT_ERR_STATE, "at most %d tracked communicators", FTK_TRACKED_MAX);
+    else
+        ctx->tracked[ctx->ntracked++] = comm;
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_untrack_comm");
+    if (rc != FTKIT_OK)
+        return rc;
+    for (int i = 0; i < ctx->ntracked; i++) {
+        if (ctx->tracked[i] == comm) {
+            ctx->tracked[i] = ctx->tracked[--ctx->ntracked];
+            return FTKIT_OK;
+        }
+    }
+    return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "the communicator is not tracked"));
+}
+
+int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_query");
+    if (rc == FTKIT_OK && (!info || info->size < sizeof info->size))
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_query: info is NULL or its size is not set");
+    if (rc != FTKIT_OK)
+        return rc;
+    ftkit_info all = { .size = info->size,
+        .mode = ctx->mode,
+        .rank = ctx->rank,
+        .nranks = ctx->nranks,
+        .nspares = ctx->nspares,
+        .incarnation = ctx->incarnation,
+        .repairs = ctx->repairs,
+        .rollbacks = ctx->rollbacks,
+        .committed = ctx->committed,
+        .durable = ctx->durable,
+        .restored = ctx->restored,
+        .region_bytes = ctx->region_bytes,
+        .memory_bytes = ftk_mem_used(&ctx->mem),
+        .checkpoint_s = ctx->checkpoint_s,
+        .repair_s = ctx->repair_s,
+        .repair_detect_s = ctx->detect_s,
+        .repair_supply_s = ctx->supply_s,
+        .repair_rebuild_s = ctx->rebuild_s,
+        .repair_restore_s = ctx->restore_s };
+    /* a program built against an older header has a smaller struct */
+    memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
+    return FTKIT_OK;
+}
+
+int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done)
+{
+    struct ftk_h5_manifest m = { 0 };
+    int rc = ftk_check_ctx(ctx, "ftkit_test");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (!done || set == 0)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_ARG, "ftkit_test: done NULL or set 0"));
+    rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    ftk_h5_manifest_free(&m);
+    if (rc == FTKIT_OK || rc == FTKIT_ERR_NOT_FOUND) {
+        *done = rc == FTKIT_OK;
+        return FTKIT_OK;
+    }
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_wait(ftkit_ctx *ctx)
+{
+    return ftk_check_ctx(ctx, "ftkit_wait"); /* sets are written synchronously */
+}
+
+const char *ftkit_detail(const ftkit_ctx *ctx)
+{
+    return ctx ? ctx->detail : ftk_detail_text();
+}

@@ -1,0 +1,369 @@
+/* Detection of failures, and waits that never outlive one (see detect.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Without interposition a rank learns of a failure in three ways: an MPI call of the
+ * program on one of its communicators fails and the error handler runs; the watch says so
+ * inside an ftkit call; or somebody else revoked what it is blocked on.  Whoever learns
+ * first revokes, so the program's calls fail at once everywhere until each rank comes to
+ * its next ftkit call. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "detect.h"
+#include "mpi_shim.h"
+
+#define POLL_TURNS 16          /* tests of our own requests per test of the watch */
+#define CLOSING_GRACE_S 0.2
+#define UNCLEAR_WAIT_S 2.0     /* how long a vague error may precede its explanation */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
+static struct ftkit_ctx *contexts;
+static int nglobal;            /* contexts in the list that can repair */
+static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+static MPI_Errhandler world_old = MPI_ERRHANDLER_NULL;
+static MPI_Errhandler self_old = MPI_ERRHANDLER_NULL;
+static MPI_Datatype vote_type = MPI_DATATYPE_NULL;
+static MPI_Op vote_op = MPI_OP_NULL;
+
+/* ---- the error handler ---------------------------------------------------------------*/
+
+void ftk_detect_raise(struct ftkit_ctx *ctx)
+{
+    if (ctx->mode == FTKIT_MODE_RESTART)
+        return;
+    if (!ctx->failed)
+        ftk_report(FTKIT_DEBUG, "context %s: rank %d has learned of a failure",
+            ctx->cfg.name, ctx->rank);
+    ctx->failed = 1;
+    ftk_mpi_revoke(ctx->comms.ctl);
+    if (ctx->where == FTK_ALL_CLOSED)
+        return; /* nobody is blocked on anything else but the vote that says so */
+    ftk_mpi_revoke(ctx->comms.act);
+    ftk_mpi_revoke(ctx->comms.app);
+    for (int i = 0; i < ctx->ntracked; i++)
+        ftk_mpi_revoke(ctx->tracked[i]);
+}
+
+static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    if (comm == ctx->comms.app)
+        return true;
+    for (int i = 0; i < ctx->ntracked; i++)
+        if (comm == ctx->tracked[i])
+            return true;
+    return false;
+}
+
+/* Does any context know of a failure by now?  A vague error code (a broken socket, an
+ * internal error of a collective) may come some milliseconds before the notice. */
+static bool explained(double wait_s)
+{
+    double end = ftk_now_s() + wait_s;
+    do {
+        bool known = false;
+        for (struct ftkit_ctx *c = contexts; c; c = c->next)
+            if (c->mode != FTKIT_MODE_RESTART && (c->failed || ftk_detect_poll(c)))
+                known = true;
+        if (known)
+            return true;
+        struct timespec nap = { 0, 1000000 };
+        if (wait_s > 0)
+            nanosleep(&nap, NULL);
+    } while (ftk_now_s() < end);
+    return false;
+}
+
+/* Hand an error of the program to the handler it had chosen. */
+static void pass_on(MPI_Comm comm, int code)
+{
+    MPI_Comm to = comm;
+    MPI_Errhandler old = comm == MPI_COMM_SELF ? self_old : world_old;
+    if (comm != MPI_COMM_SELF && comm != MPI_COMM_WORLD && contexts)
+        to = contexts->base;
+    for (struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (uses(c, comm))
+            to = c->base;
+    ftk_run_state("fatal an MPI call of the program failed (error %d)", code);
+    if (to == MPI_COMM_SELF || to == MPI_COMM_WORLD) {
+        (void)MPI_Comm_set_errhandler(to, old);
+        (void)MPI_Comm_call_errhandler(to, code);
+        (void)MPI_Comm_set_errhandler(to, handler);
+    } else {
+        (void)MPI_Comm_call_errhandler(to, code);
+    }
+}
+
+/* The state of the program is in doubt from here on: calls of it have failed. */
+static void mark_doubt(void)
+{
+    for (struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (c->failed && !c->in_callback)
+            c->app_errors = true;
+}
+
+/* Runs inside the failing MPI call of the program. */
+static void on_error(MPI_Comm *comm, int *code, ...)
+{
+    bool failure = ftk_mpi_is_failure(*code);
+    bool mine = false;
+    int class = MPI_ERR_OTHER;
+    for (struct ftkit_ctx *c = contexts; failure && c; c = c->next) {
+        if (uses(c, *comm)) {
+            ftk_detect_raise(c);
+            mine = true;
+        }
+    }
+    if (failure && !mine && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF)
+        ftk_mpi_revoke(*comm); /* derived from ours: its other members must come out too */
+    (void)MPI_Error_class(*code, &class);
+    bool vague = failure || class == MPI_ERR_OTHER || class == MPI_ERR_INTERN
+        || class == MPI_ERR_UNKNOWN || class == MPI_ERR_PENDING;
+    if (!mine && !explained(vague ? UNCLEAR_WAIT_S : 0)) {
+        if (!failure) {
+            pass_on(*comm, *code);
+            return;
+        }
+        for (struct ftkit_ctx *c = contexts; c; c = c->next)
+            ftk_detect_raise(c);
+    }
+    mark_doubt();
+}
+
+/* ---- the list ------------------------------------------------------------------------*/
+
+static void vote_reduce(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    const struct ftk_vote *a = in;
+    struct ftk_vote *b = inout;
+    (void)type;
+    for (int i = 0; i < *len; i++) {
+        b[i].voters += a[i].voters;
+        for (int w = 0; w < FTK_VOTE_WORDS; w++)
+            if (a[i].min[w] < b[i].min[w])
+                b[i].min[w] = a[i].min[w];
+    }
+}
+
+static int make_objects(void)
+{
+    int rc = MPI_SUCCESS;
+    if (handler == MPI_ERRHANDLER_NULL)
+        rc = MPI_Comm_create_errhandler(on_error, &handler);
+    if (rc == MPI_SUCCESS && vote_type == MPI_DATATYPE_NULL) {
+        /* one item, so that no algorithm can cut a vote in two */
+        rc = MPI_Type_contiguous(1 + FTK_VOTE_WORDS, MPI_INT64_T, &vote_type);
+        if (rc == MPI_SUCCESS)
+            rc = MPI_Type_commit(&vote_type);
+    }
+    if (rc == MPI_SUCCESS && vote_op == MPI_OP_NULL)
+        rc = MPI_Op_create(vote_reduce, 1, &vote_op);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "making MPI objects");
+}
+
+/* Calls on MPI_COMM_NULL, which follow when a communicator could not be made because of a
+ * failure, are raised on MPI_COMM_WORLD or MPI_COMM_SELF: they must not end the job. */
+static int guard_world(void)
+{
+    int rc = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_old);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_get_errhandler(MPI_COMM_SELF, &self_old);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "setting error handlers");
+}
+
+int ftk_detect_open(struct ftkit_ctx *ctx)
+{
+    pthread_mutex_lock(&lock);
+    int rc = make_objects();
+    if (rc == FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART && nglobal == 0)
+        rc = guard_world();
+    if (rc == FTKIT_OK) {
+        nglobal += ctx->mode != FTKIT_MODE_RESTART;
+        ctx->next = contexts;
+        contexts = ctx;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+static void free_objects(void)
+{
+    /* nothing can be done about an error here, and nothing depends on it */
+    (void)MPI_Errhandler_free(&handler);
+    (void)MPI_Type_free(&vote_type);
+    (void)MPI_Op_free(&vote_op);
+}
+
+static void unguard_world(void)
+{
+    (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, world_old);
+    (void)MPI_Comm_set_errhandler(MPI_COMM_SELF, self_old);
+    if (world_old != MPI_ERRORS_ARE_FATAL && world_old != MPI_ERRORS_RETURN)
+        (void)MPI_Errhandler_free(&world_old);
+    if (self_old != MPI_ERRORS_ARE_FATAL && self_old != MPI_ERRORS_RETURN)
+        (void)MPI_Errhandler_free(&self_old);
+}
+
+void ftk_detect_close(struct ftkit_ctx *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (struct ftkit_ctx **p = &contexts; *p; p = &(*p)->next) {
+        if (*p != ctx)
+            continue;
+        *p = ctx->next;
+        nglobal -= ctx->mode != FTKIT_MODE_RESTART;
+        if (ctx->mode != FTKIT_MODE_RESTART && nglobal == 0)
+            unguard_world();
+        if (!contexts)
+            free_objects();
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- the watch -----------------------------------------------------------------------*/
+
+int ftk_detect_arm(struct ftkit_ctx *ctx)
+{
+    if (ctx->mode == FTKIT_MODE_RESTART)
+        return FTKIT_OK;
+    int rc = MPI_SUCCESS;
+    if (ctx->comms.app != MPI_COMM_NULL)
+        rc = MPI_Comm_set_errhandler(ctx->comms.app, handler);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Irecv(&ctx->watch_buf, 1, MPI_INT, MPI_ANY_SOURCE, 0, ctx->comms.ctl,
+            &ctx->watch);
+    if (rc == MPI_SUCCESS)
+        return FTKIT_OK;
+    if (!ftk_mpi_is_failure(rc))
+        return ftk_fail_mpi(rc, "posting the watch");
+    ftk_detect_raise(ctx); /* somebody died already: the next call repairs */
+    return FTKIT_OK;
+}
+
+int ftk_detect_disarm(struct ftkit_ctx *ctx)
+{
+    ctx->watch_s = 0;
+    if (ctx->watch == MPI_REQUEST_NULL)
+        return FTKIT_OK;
+    int rc = MPI_Cancel(&ctx->watch);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Wait(&ctx->watch, MPI_STATUS_IGNORE);
+    ctx->watch = MPI_REQUEST_NULL;
+    if (rc != MPI_SUCCESS && !ftk_mpi_is_failure(rc))
+        return ftk_fail_mpi(rc, "taking down the watch");
+    return FTKIT_OK;
+}
+
+bool ftk_detect_poll(struct ftkit_ctx *ctx)
+{
+    int done = 0;
+    if (ctx->failed)
+        return true;
+    if (ctx->watch_s == 0 && ctx->watch != MPI_REQUEST_NULL
+        && MPI_Test(&ctx->watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        ctx->watch_s = ftk_now_s(); /* it may still be active: disarm cancels it */
+    if (ctx->watch_s == 0)
+        return false;
+    /* While everyone closes, the first through the vote ends the epoch.  The others' vote
+     * then comes to its end too, unless a rank died in it: give it that time. */
+    if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->watch_s > CLOSING_GRACE_S)
+        ftk_detect_raise(ctx);
+    return ctx->failed;
+}
+
+/* ---- channels ------------------------------------------------------------------------*/
+
+struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx)
+{
+    return (struct ftk_chan){ .ctx = ctx, .comm = ctx->comms.act, .also = MPI_COMM_NULL };
+}
+
+int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what)
+{
+    ch->broken = true;
+    if (ch->ctx->mode == FTKIT_MODE_RESTART)
+        return ftk_fail_mpi(mpi_rc, what);
+    if (ch->repairing) {
+        ftk_mpi_revoke(ch->comm);
+        ftk_mpi_revoke(ch->also);
+    } else {
+        ftk_detect_raise(ch->ctx);
+    }
+    (void)ftk_fail_mpi(mpi_rc, what);
+    return FTKIT_ERR_PEER;
+}
+
+void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns)
+{
+    if (!ch->repairing && !ch->broken && ++*turns % POLL_TURNS == 0
+        && ch->ctx->mode != FTKIT_MODE_RESTART && ftk_detect_poll(ch->ctx))
+        ch->broken = true; /* act is revoked: what is pending ends with an error */
+}
+
+int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what)
+{
+    int result = FTKIT_OK;
+    unsigned turns = 0;
+    for (int i = 0; i < n; i++) {
+        int done = reqs[i] == MPI_REQUEST_NULL;
+        while (!done) {
+            int rc = MPI_Test(&reqs[i], &done, MPI_STATUS_IGNORE);
+            if (rc != MPI_SUCCESS) {
+                result = ftk_chan_break(ch, rc, what);
+                break;
+            }
+            if (!done)
+                ftk_chan_turn(ch, &turns);
+        }
+    }
+    if (result == FTKIT_OK && ch->broken)
+        result = ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", what);
+    return result;
+}
+
+/* ---- votes ---------------------------------------------------------------------------*/
+
+void ftk_vote_init(struct ftk_vote *v)
+{
+    v->voters = 1;
+    for (int w = 0; w < FTK_VOTE_WORDS; w++)
+        v->min[w] = INT64_MAX;
+}
+
+void ftk_vote_same(struct ftk_vote *v, int word, uint64_t value)
+{
+    memcpy(&v->min[word], &value, sizeof value);
+    v->min[word + 1] = ~v->min[word];
+}
+
+bool ftk_vote_is_same(const struct ftk_vote *v, int word)
+{
+    return v->min[word] == ~v->min[word + 1];
+}
+
+int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
+{
+    struct ftkit_ctx *ctx = ch->ctx;
+    MPI_Request req = MPI_REQUEST_NULL;
+    if (ch->broken)
+        return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
+    _Static_assert(sizeof ctx->vote_in == sizeof *v, "a vote and its buffers");
+    memcpy(ctx->vote_in, v, sizeof *v);
+    int rc = MPI_Iallreduce(
+        ctx->vote_in, ctx->vote_out, 1, vote_type, vote_op, ch->comm, &req);
+    if (rc != MPI_SUCCESS)
+        return ftk_chan_break(ch, rc, "vote");
+    rc = ftk_chan_wait(ch, &req, 1, "vote");
+    memcpy(v, ctx->vote_out, sizeof *v);
+    if (rc == FTKIT_OK && v->voters != nranks) /* must be impossible: see ^han */
+        rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");
+    return rc;
+}

@@ -1,0 +1,62 @@
+/* Detection of failures, and waits that never outlive one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_DETECT_H
+#define FTK_DETECT_H
+
+#include "context.h"
+
+/* Put a context on / take it off the process's list, which the error handler walks. */
+int ftk_detect_open(struct ftkit_ctx *ctx);
+void ftk_detect_close(struct ftkit_ctx *ctx);
+
+/* Give the communicators of the current epoch their error handlers and post the watch:
+ * a receive from any source on ctl that nobody ever sends to.  ULFM completes it with an
+ * error as soon as any member of ctl has failed or somebody revoked ctl. */
+int ftk_detect_arm(struct ftkit_ctx *ctx);
+int ftk_detect_disarm(struct ftkit_ctx *ctx);
+
+/* Test the watch.  True when a failure is known (see ctx->failed). */
+bool ftk_detect_poll(struct ftkit_ctx *ctx);
+
+/* A failure is known here: tell everyone by revoking what they may be blocked on. */
+void ftk_detect_raise(struct ftkit_ctx *ctx);
+
+/* ---- channels --------------------------------------------------------------------------
+ * A communicator that ftkit talks on.  Every blocking step is its non-blocking twin plus
+ * a loop that tests it and, now and then, the watch. */
+struct ftk_chan {
+    struct ftkit_ctx *ctx;
+    MPI_Comm comm;
+    bool repairing; /* inside a repair: the watch is down, errors revoke comm and also */
+    MPI_Comm also;
+    bool broken;    /* an operation has failed; the rest is only wound up */
+};
+
+struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx); /* act of the current epoch */
+
+/* An operation on the channel failed: make sure nobody waits for us. */
+int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what);
+
+/* Wait for all requests; FTKIT_ERR_PEER when a failure came between.  In either case no
+ * request is left. */
+int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what);
+
+/* Pause of a turn that achieved nothing: let the watch speak. */
+void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns);
+
+/* ---- votes -----------------------------------------------------------------------------
+ * One small all-reduce that carries what all ranks must know together.  Success proves
+ * that every rank has voted: the result counts the voters. */
+enum { FTK_VOTE_WORDS = 7 };
+struct ftk_vote {
+    int64_t voters;                 /* in: 1; out: their number */
+    int64_t min[FTK_VOTE_WORDS];    /* the smallest of each */
+};
+void ftk_vote_init(struct ftk_vote *v);
+/* Use two words to see whether a value is the same on all ranks. */
+void ftk_vote_same(struct ftk_vote *v, int word, uint64_t value);
+bool ftk_vote_is_same(const struct ftk_vote *v, int word);
+int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v);
+
+#endif

@@ -1,0 +1,38 @@
+/* MPI without ULFM: nothing is repaired in the job, the same program restarts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "mpi_shim.h"
+
+bool ftk_mpi_can_repair(char *why, size_t bytes)
+{
+    snprintf(why, bytes, "this build of ftkit is for an MPI without ULFM");
+    return false;
+}
+
+bool ftk_mpi_is_failure(int mpi_rc)
+{
+    (void)mpi_rc;
+    return false;
+}
+
+void ftk_mpi_revoke(MPI_Comm comm)
+{
+    (void)comm;
+}
+
+int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)
+{
+    return MPI_Comm_dup(comm, live);
+}
+
+int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
+{
+    return MPI_Allreduce(&mine, all, 1, MPI_INT, MPI_LAND, comm);
+}
+
+void ftk_mpi_ack(MPI_Comm comm)
+{
+    (void)comm;
+}

@@ -1,0 +1,33 @@
+/* What differs between an MPI with ULFM and one without, behind one interface:
+ * mpi_ulfm.c or mpi_plain.c, chosen by the Makefile.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_MPI_SHIM_H
+#define FTK_MPI_SHIM_H
+
+#include "ftk.h"
+
+/* Whether failures can be repaired in this job: built with ULFM, ULFM switched on, and the
+ * MPI configured so that it is safe.  When not, why [bytes] says what to change.  Local;
+ * evaluate it on every process and take the minimum. */
+bool ftk_mpi_can_repair(char *why, size_t bytes);
+
+/* Whether an MPI return code means that a process has failed or that the communicator
+ * was revoked because one has. */
+bool ftk_mpi_is_failure(int mpi_rc);
+
+/* Local: interrupt everyone who uses comm.  Safe on MPI_COMM_NULL. */
+void ftk_mpi_revoke(MPI_Comm comm);
+
+/* Collective over the live members of comm, which may be revoked: the live ones, in
+ * their old order, in a new communicator with MPI_ERRORS_RETURN. */
+int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live);
+
+/* Collective over the live members of comm, uniform: *all = 1 when everyone gave 1 and
+ * nobody failed before giving its word, else 0. */
+int ftk_mpi_agree(MPI_Comm comm, int mine, int *all);
+
+/* Make the known failures of comm acknowledged. */
+void ftk_mpi_ack(MPI_Comm comm);
+
+#endif

@@ -1,0 +1,166 @@
+/* MPI with ULFM: Open MPI 5.  The only file that names MPIX_ functions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <mpi.h>
+/* after mpi.h, on which it builds */
+#include <mpi-ext.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim.h"
+
+/* ---- the environment test ------------------------------------------------------------
+ * Each of these settings, when wrong, makes a failure a hang or a silent wrong answer:
+ * collectives of coll/han return success with a dead member; without the cutoff a process
+ * nobody has talked to counts as alive and shrink waits for it; with a synchronous
+ * finalize one run in ten hangs at its end after a failure. */
+
+/* Value of a control variable as text; false when MPI has no such variable. */
+static bool cvar(const char *name, char *out, size_t bytes)
+{
+    int index;
+    int count;
+    int verbosity;
+    int binding;
+    int scope;
+    MPI_Datatype type;
+    MPI_T_enum enumtype;
+    MPI_T_cvar_handle handle;
+    if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS
+        || MPI_T_cvar_get_info(index, NULL, NULL, &verbosity, &type, &enumtype, NULL, NULL,
+               &binding, &scope)
+            != MPI_SUCCESS
+        || MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS)
+        return false;
+    bool ok = false;
+    char *text = calloc((size_t)(count > 16 ? count : 16) + 1, 1);
+    if (text && MPI_T_cvar_read(handle, text) == MPI_SUCCESS) {
+        if (type == MPI_CHAR) {
+            snprintf(out, bytes, "%s", text);
+        } else {
+            int value;
+            memcpy(&value, text, sizeof value);
+            snprintf(out, bytes, "%d", value);
+        }
+        ok = true;
+    }
+    free(text);
+    MPI_T_cvar_handle_free(&handle);
+    return ok;
+}
+
+/* Whether a comma-separated list has the word. */
+static bool listed(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
+        if ((p == list || p[-1] == ',' || p[-1] == '^')
+            && (p[n] == '\0' || p[n] == ','))
+            return true;
+    return false;
+}
+
+/* Whether a component selection keeps the component out. */
+static bool excluded(const char *selection, const char *component)
+{
+    if (selection[0] == '^')
+        return listed(selection, component);
+    return selection[0] != '\0' && !listed(selection, component);
+}
+
+static bool settings_are_safe(char *why, size_t bytes)
+{
+    char v[2048];
+    if (!cvar("coll", v, sizeof v) || !excluded(v, "han") || !excluded(v, "hcoll")
+        || !excluded(v, "portals4")) {
+        snprintf(why, bytes,
+            "collective components without fault tolerance are active: "
+            "add --mca coll ^han,hcoll,portals4");
+        return false;
+    }
+    if (!cvar("pml", v, sizeof v) || strcmp(v, "ob1") != 0) {
+        snprintf(why, bytes, "add --mca pml ob1");
+        return false;
+    }
+    if (!cvar("mpi_add_procs_cutoff", v, sizeof v) || atol(v) < 1000) {
+        snprintf(why, bytes, "add --mca mpi_add_procs_cutoff 100000");
+        return false;
+    }
+    if (!cvar("async_mpi_finalize", v, sizeof v) || atoi(v) != 1) {
+        snprintf(why, bytes, "add --mca async_mpi_finalize 1");
+        return false;
+    }
+    return true;
+}
+
+bool ftk_mpi_can_repair(char *why, size_t bytes)
+{
+    int *on = NULL;
+    int known = 0;
+    if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, (void *)&on, &known) != MPI_SUCCESS
+        || !known || !*on) {
+        snprintf(why, bytes, "fault tolerance is off: run with mpirun --with-ft ulfm");
+        return false;
+    }
+    int provided;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) {
+        snprintf(why, bytes, "the MPI tool interface does not answer");
+        return false;
+    }
+    bool ok = settings_are_safe(why, bytes);
+    MPI_T_finalize();
+    return ok;
+}
+
+/* ---- failures ------------------------------------------------------------------------*/
+
+bool ftk_mpi_is_failure(int mpi_rc)
+{
+    int class = mpi_rc;
+    if (mpi_rc == MPI_SUCCESS || MPI_Error_class(mpi_rc, &class) != MPI_SUCCESS)
+        return false;
+    return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING
+        || class == MPIX_ERR_REVOKED;
+}
+
+void ftk_mpi_revoke(MPI_Comm comm)
+{
+    int revoked = 0;
+    if (comm == MPI_COMM_NULL)
+        return;
+    /* revoking twice is legal but sends again; an error leaves nothing to do, because
+     * the shrink that follows is collective over the live ones either way */
+    if (MPIX_Comm_is_revoked(comm, &revoked) == MPI_SUCCESS && !revoked)
+        (void)MPIX_Comm_revoke(comm);
+}
+
+int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)
+{
+    int rc = MPIX_Comm_shrink(comm, live);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(*live, MPI_ERRORS_RETURN);
+    return rc;
+}
+
+int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
+{
+    int flag = mine ? 1 : 0;
+    int rc = MPIX_Comm_agree(comm, &flag);
+    if (rc == MPI_SUCCESS) {
+        *all = flag & 1;
+        return rc;
+    }
+    if (ftk_mpi_is_failure(rc)) { /* uniform: a death that not everybody acknowledged */
+        *all = 0;
+        return MPI_SUCCESS;
+    }
+    return rc;
+}
+
+void ftk_mpi_ack(MPI_Comm comm)
+{
+    int acked;
+    (void)MPIX_Comm_ack_failed(comm, 1 << 30, &acked);
+}

@@ -1,0 +1,414 @@
+/* Opening and closing contexts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "checkpoint.h"
+#include "detect.h"
+#include "mpi_shim.h"
+#include "recover/recover.h"
+#include "region.h"
+#include "watchdog.h"
+
+/* ---- leaving without a word ----------------------------------------------------------
+ * MPI does not report a process that calls exit(): the others would wait for ever.  While
+ * a context is open such an exit is turned into a death that is reported. */
+
+static volatile sig_atomic_t open_contexts; /* that want it */
+
+static void on_process_exit(int status, void *arg)
+{
+    (void)status;
+    (void)arg;
+    int finalized = 0;
+    if (open_contexts > 0 && MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
+        kill(getpid(), SIGKILL);
+}
+
+static void guard_exit(const struct ftkit_ctx *ctx, int change)
+{
+    static bool installed;
+    if (!ctx->cfg.exit_is_failure || ctx->mode == FTKIT_MODE_RESTART)
+        return;
+    if (!installed)
+        installed = on_exit(on_process_exit, NULL) == 0;
+    open_contexts += change;
+}
+
+/* ---- opening -------------------------------------------------------------------------*/
+
+static uint64_t random_number(void)
+{
+    uint64_t seed[3] = { ftk_wall_ns(), (uint64_t)getpid(), 0 };
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1); /* only to be different */
+    seed[2] = XXH3_64bits(host, sizeof host);
+    uint64_t x = XXH3_64bits(seed, sizeof seed);
+    return x ? x : 1;
+}
+
+/* Failure domain of this process: a number for its host name, or the simulated node. */
+static int node_of(const struct ftk_config *cfg, int world_rank)
+{
+    char host[256] = "";
+    if (cfg->ranks_per_node > 0)
+        return world_rank / cfg->ranks_per_node;
+    (void)gethostname(host, sizeof host - 1); /* without a name all are one node */
+    return (int)(XXH3_64bits(host, strlen(host)) & 0x7fffffff);
+}
+
+/* Everything of the configuration that must be the same everywhere. */
+static uint64_t config_hash(const struct ftk_config *cfg)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct ftk_config same = *cfg;
+    same.stderr_level = 0; /* each rank may talk or not */
+    same.events[0] = same.source[0] = '\0';
+    FILE *f = open_memstream(&text, &bytes);
+    if (!f)
+        return 0;
+    int bad = ftk_config_print(f, &same) != FTKIT_OK;
+    bad |= fclose(f) != 0;
+    uint64_t h = bad ? 0 : XXH3_64bits(text, bytes);
+    free(text);
+    return h;
+}
+
+/* The configurations of all processes, the least mode any of them can offer, and a name
+ * for the job.  *peers is false when a process has failed on the way. */
+static int compare(
+    struct ftkit_ctx *ctx, MPI_Comm s, int local, bool repair, uint64_t *job, int *peers)
+{
+    int64_t mine[5];
+    int64_t all[5];
+    uint64_t h = local == FTKIT_OK ? config_hash(&ctx->cfg) : 0;
+    memcpy(&mine[0], &h, sizeof h);
+    mine[1] = ~mine[0];
+    mine[2] = local;
+    mine[3] = repair;
+    mine[4] = (int64_t)(random_number() >> 1);
+    int rc = MPI_Allreduce(mine, all, 5, MPI_INT64_T, MPI_MIN, s);
+    *peers = rc == MPI_SUCCESS;
+    if (rc != MPI_SUCCESS) {
+        ftk_mpi_revoke(s);
+        return repair ? FTKIT_OK : ftk_fail_mpi(rc, "comparing configurations");
+    }
+    *job = (uint64_t)all[4];
+    ctx->mode = all[3] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART;
+    if (all[2] != FTKIT_OK)
+        return local != FTKIT_OK
+            ? local
+            : ftk_fail((int)all[2], "another rank cannot open the context: %s",
+                ftkit_strerror((int)all[2]));
+    if (all[0] != ~all[1])
+        return ftk_fail(
+            FTKIT_ERR_MISMATCH, "the ranks have different configurations (%s)",
+            ctx->cfg.source[0] ? ctx->cfg.source : "defaults and environment");
+    return FTKIT_OK;
+}
+
+/* A communicator of the live processes of comm that have compared their configurations.
+ * Shrinking instead of duplicating takes no notice of members that are dead already. */
+static int gather(struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair,
+    uint64_t *job, MPI_Comm *start)
+{
+    MPI_Comm from = comm;
+    for (;;) {
+        int peers = 0;
+        int mrc = repair ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
+        if (mrc != MPI_SUCCESS)
+            return ftk_fail_mpi(mrc, "gathering the processes");
+        if (from != comm)
+            (void)MPI_Comm_free(&from);
+        (void)FTK_FAULT("open.gathered");
+        int rc = compare(ctx, *start, local, repair, job, &peers);
+        if (repair)
+            mrc = ftk_mpi_agree(*start, peers, &peers);
+        if (mrc != MPI_SUCCESS)
+            return ftk_fail_mpi(mrc, "gathering the processes");
+        if (peers || !repair)
+            return rc;
+        from = *start;
+    }
+}
+
+/* The error handler comm has, on a communicator of our own that cannot fail. */
+static int keep_handler(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    MPI_Errhandler h;
+    int rc = MPI_Comm_get_errhandler(comm, &h);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_dup(MPI_COMM_SELF, &ctx->base);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(ctx->base, h);
+    if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)
+        rc = MPI_Errhandler_free(&h);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "the error handler of comm");
+}
+
+static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
+{
+    if (ctx->rank != 0)
+        return;
+    if (ctx->mode == FTKIT_MODE_RESTART)
+        ftk_report(FTKIT_WARNING,
+            "context %s: failures are not repaired in this job, only by a restart: %s",
+            ctx->cfg.name, repair ? "another rank has an unsafe environment" : why);
+}
+
+/* What the configuration survives, in one line. */
+static void say_plan(const struct ftkit_ctx *ctx)
+{
+    int weak = 0;
+    bool memory = ctx->cfg.scheme == FTK_SCHEME_BUDDY && ctx->nranks > 1;
+    if (ctx->rank != 0)
+        return;
+    for (int r = 0; r < ctx->nranks; r++)
+        weak += ctx->holder[r] < 0 || ctx->domain[ctx->holder[r]] == ctx->domain[r];
+    const char *survives = !memory ? "no loss of a process without files"
+        : weak == 0                ? "any one node, and any nodes of which no two are buddies"
+                                   : "any one process (the buddies share a node)";
+    ftk_report(FTKIT_INFO,
+        "context %s: %d ranks, %d spares, %s; memory survives %s; %s; memory per rank: 2 x "
+        "the registered bytes, 4 x while a set is written",
+        ctx->cfg.name, ctx->nranks, ctx->nspares,
+        ctx->mode == FTKIT_MODE_GLOBAL ? "repair in the job" : "restart only", survives,
+        ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files");
+}
+
+static struct ftkit_ctx *new_context(void)
+{
+    struct ftkit_ctx *ctx = calloc(1, sizeof *ctx);
+    if (!ctx)
+        return NULL;
+    ctx->base = MPI_COMM_NULL;
+    ctx->comms = (struct ftk_comms){ MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL };
+    ctx->watch = MPI_REQUEST_NULL;
+    ctx->rank = -1;
+    ctx->where = FTK_IN_OPEN;
+    ctx->next_set = 1;
+    ctx->run = random_number();
+    return ctx;
+}
+
+static void free_comm(MPI_Comm *comm)
+{
+    if (*comm != MPI_COMM_NULL)
+        (void)MPI_Comm_free(comm); /* at the end of a context nothing depends on it */
+}
+
+static void free_context(struct ftkit_ctx *ctx)
+{
+    ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
+    ftk_watchdog_close(ctx->dog);
+    (void)ftk_detect_disarm(ctx);
+    free_comm(&ctx->comms.app);
+    free_comm(&ctx->comms.act);
+    free_comm(&ctx->comms.ctl);
+    for (int i = 0; i < ctx->nold; i++)
+        free_comm(&ctx->old[i]);
+    ftk_detect_close(ctx);
+    free_comm(&ctx->base);
+    ftk_region_free_all(ctx);
+    ftk_mem_close(&ctx->mem);
+    free(ctx->old);
+    free(ctx->streams);
+    free(ctx->domain);
+    free(ctx->holder);
+    free(ctx->incarnations);
+    free(ctx->line_source);
+    free(ctx);
+}
+
+/* Begin with the processes of comm. */
+static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
+    MPI_Comm *start)
+{
+    char why[256] = "";
+    int size = 0;
+    int world_rank = 0;
+    bool repair = ftk_mpi_can_repair(why, sizeof why);
+    int rc = gather(ctx, comm, local, repair, job, start);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (MPI_Comm_size(comm, &size) != MPI_SUCCESS
+        || MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
+        return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
+    ctx->nranks = size - ctx->cfg.spares;
+    if (ctx->nranks < 1)
+        return ftk_fail(FTKIT_ERR_CONFIG, "spares.count = %d of %d processes",
+            ctx->cfg.spares, size);
+    ctx->node = node_of(&ctx->cfg, world_rank);
+    ftk_report_setup(ctx->cfg.stderr_level, "ftkit");
+    if (world_rank == 0)
+        say_mode(ctx, repair, why);
+    return FTKIT_OK;
+}
+
+/* Join a job that has spawned this process for a repair. */
+static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
+{
+    ctx->spawned = true;
+    ctx->mode = FTKIT_MODE_GLOBAL;
+    ctx->trouble = local; /* told to the others in the census */
+    *job = random_number();
+    ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(*job & 0xffffff)
+                                            : node_of(&ctx->cfg, 0);
+    ftk_report_setup(ctx->cfg.stderr_level, "ftkit");
+    return ftk_supply_join(start);
+}
+
+static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
+{
+    static const struct ftk_config by_host;
+    char job[40];
+    int world_rank = 0;
+    if (ctx->mode == FTKIT_MODE_RESTART)
+        return FTKIT_OK;
+    if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
+        return ftk_fail(FTKIT_ERR_MPI, "rank");
+    (void)signal(SIGPIPE, SIG_IGN); /* writing to a dead peer's socket must not kill */
+    snprintf(job, sizeof job, "%llx-%x", (unsigned long long)number,
+        (unsigned)node_of(&by_host, 0));
+    return ftk_watchdog_open(
+        job, ctx->cfg.timeout_s, ctx->cfg.stall_s, world_rank, &ctx->dog);
+}
+
+static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
+{
+    MPI_Comm start = MPI_COMM_NULL;
+    uint64_t job = 0;
+    int world_rank = 0;
+    int rc = keep_handler(ctx, comm);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) == MPI_SUCCESS)
+        ftk_fault_rank(world_rank);
+    (void)FTK_FAULT("open.begin");
+    int local = ftk_config_load(&ctx->cfg, config);
+    rc = ftk_supply_is_spawned() ? join(ctx, local, &job, &start)
+                                 : begin(ctx, comm, local, &job, &start);
+    if (rc != FTKIT_OK) { /* the same on every rank */
+        free_comm(&start);
+        return rc;
+    }
+    rc = ftk_detect_open(ctx);
+    if (rc == FTKIT_OK)
+        rc = watch_node(ctx, job);
+    if (rc != FTKIT_OK) /* ours alone: the census tells the others */
+        ctx->trouble = rc;
+    rc = ftk_repair(ctx, start);
+    (void)FTK_FAULT("open.built");
+    if (rc == FTKIT_OK && ctx->rank < 0)
+        rc = ftk_spare_wait(ctx);
+    return rc;
+}
+
+static _Noreturn void leave_as_spare(void)
+{
+    (void)MPI_Finalize(); /* the user asked for it: spares.exit */
+    exit(0);
+}
+
+int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
+{
+    int inited = 0;
+    ftk_detail_clear();
+    if (!out)
+        return ftk_fail(FTKIT_ERR_ARG, "ftkit_open: ctx is NULL");
+    if (MPI_Initialized(&inited) != MPI_SUCCESS || !inited)
+        return ftk_fail(FTKIT_ERR_STATE, "ftkit_open before MPI_Init");
+    if (comm == MPI_COMM_NULL)
+        return ftk_fail(FTKIT_ERR_ARG, "ftkit_open: comm is MPI_COMM_NULL");
+    struct ftkit_ctx *ctx = new_context();
+    if (!ctx)
+        return ftk_fail(FTKIT_ERR_NOMEM, "context");
+    int rc = open_context(ctx, comm, config);
+    if (rc == FTK_PARTED) {
+        bool leave = ctx->cfg.spares_exit;
+        free_context(ctx);
+        if (leave)
+            leave_as_spare();
+        return FTKIT_SPARE_DONE;
+    }
+    if (rc != FTKIT_OK) {
+        bool spare = ctx->rank < 0 && ctx->dead && ctx->cfg.spares_exit;
+        free_context(ctx);
+        if (spare)
+            leave_as_spare();
+        return rc;
+    }
+    guard_exit(ctx, 1);
+    ctx->where = FTK_IN_SETUP;
+    if (ctx->rank == 0 && ctx->incarnation == 0)
+        ftk_run_state("open %s", ctx->cfg.name);
+    say_plan(ctx);
+    (void)FTK_FAULT("open.end");
+    *out = ctx;
+    return FTKIT_OK;
+}
+
+/* ---- closing -------------------------------------------------------------------------*/
+
+/* Part from everyone: all working ranks must be here.  The way to know it is the repair
+ * machine itself, so that a failure at any moment finds all in the same place. */
+static int part(struct ftkit_ctx *ctx)
+{
+    struct ftk_vote v;
+    struct ftk_chan ch;
+    for (;;) {
+        ch = ftk_chan_of(ctx);
+        ch.broken = ctx->failed;
+        (void)FTK_FAULT("close.begin");
+        ftk_vote_init(&v);
+        int rc = ftk_vote(&ch, ctx->nranks, &v);
+        (void)FTK_FAULT("close.voted");
+        if (rc == FTKIT_OK)
+            ctx->where = FTK_ALL_CLOSED;
+        else if (rc != FTKIT_ERR_PEER)
+            return rc;
+        rc = ftk_repair(ctx, MPI_COMM_NULL);
+        (void)FTK_FAULT("close.parted");
+        if (rc == FTK_PARTED)
+            return FTKIT_OK;
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+}
+
+static int part_plainly(struct ftkit_ctx *ctx)
+{
+    MPI_Request req; /* a blocking barrier would not match the spares' one */
+    int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Wait(&req, MPI_STATUS_IGNORE);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "closing");
+}
+
+int ftkit_close(ftkit_ctx **pctx)
+{
+    if (!pctx || !*pctx)
+        return ftk_fail(FTKIT_ERR_ARG, "ftkit_close: the context is NULL");
+    struct ftkit_ctx *ctx = *pctx;
+    int rc = ctx->dead;
+    if (rc != FTKIT_OK) {
+        rc = ftk_fail(rc, "%s", ctx->detail);
+    } else {
+        if (ctx->where < FTK_IN_CLOSE)
+            ctx->where = FTK_IN_CLOSE;
+        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx) : part(ctx);
+    }
+    if (rc == FTKIT_OK && ctx->rank == 0)
+        ftk_run_state("closed %s", ctx->cfg.name);
+    guard_exit(ctx, -1);
+    free_context(ctx);
+    *pctx = NULL;
+    return rc;
+}

@@ -1,0 +1,388 @@
+/* The plan of a repair: a pure function of the census.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every process computes it from the same facts; only its hash travels. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "../store/map.h"
+#include "recover.h"
+
+/* Facts drawn from the census on the way. */
+struct facts {
+    const struct ftk_census *c;
+    const struct ftk_plan_rules *rules;
+    int nranks;       /* before the failure, or wanted */
+    int nlive;        /* processes that have a rank */
+    int nfree;        /* processes that have none */
+    int furthest;     /* largest where of a live rank */
+    int nearest;
+    int in_close;
+    bool app_errors;
+    bool callbacks;   /* every live rank has one */
+    uint64_t committed;
+};
+
+static void fatal(struct ftk_plan *p, int code, const char *why)
+{
+    p->outcome = FTK_PLAN_FATAL;
+    p->code = code;
+    snprintf(p->why, sizeof p->why, "%s", why);
+}
+
+static void draw_facts(struct facts *f)
+{
+    f->nranks = f->rules->nranks;
+    f->nearest = FTK_ALL_CLOSED;
+    f->callbacks = true;
+    for (int i = 0; i < f->c->n; i++) {
+        const struct ftk_census_entry *e = &f->c->entries[i];
+        if (e->rank < 0) {
+            f->nfree++;
+            continue;
+        }
+        f->nlive++;
+        f->nranks = e->nranks;
+        f->furthest = e->where > f->furthest ? e->where : f->furthest;
+        f->nearest = e->where < f->nearest ? e->where : f->nearest;
+        f->in_close += e->where >= FTK_IN_CLOSE;
+        f->app_errors = f->app_errors || e->app_errors;
+        f->callbacks = f->callbacks && e->has_callback;
+        f->committed = e->committed > f->committed ? e->committed : f->committed;
+    }
+}
+
+/* ---- who carries which rank ----------------------------------------------------------*/
+
+static int processes_on(const struct facts *f, const struct ftk_plan *p, int node, bool free)
+{
+    int n = 0;
+    for (int i = 0; i < f->c->n; i++)
+        n += f->c->entries[i].node == node && (p->rank_of[i] < 0) == free;
+    return n;
+}
+
+/* Nobody has a rank yet: the spares are the last processes of the fullest nodes, the
+ * others are numbered in order. */
+static void number_all(const struct facts *f, struct ftk_plan *p)
+{
+    int n = f->c->n;
+    for (int i = 0; i < n; i++)
+        p->rank_of[i] = 0; /* not a spare for now */
+    for (int k = n - p->nranks; k > 0; k--) {
+        int best = -1;
+        int best_load = -1;
+        for (int i = 0; i < n; i++) {
+            int load = processes_on(f, p, f->c->entries[i].node, false);
+            if (p->rank_of[i] == 0 && load >= best_load) {
+                best = i;
+                best_load = load;
+            }
+        }
+        p->rank_of[best] = -1;
+    }
+    int rank = 0;
+    for (int i = 0; i < n; i++) {
+        if (p->rank_of[i] < 0)
+            continue;
+        p->rank_of[i] = rank;
+        p->proc_of[rank] = i;
+        p->is_new[rank++] = 1;
+    }
+}
+
+/* Node with the fewest working ranks among those that have a free process: replacements
+ * are spread, and a replacement in the place of the lost one keeps the map of copies. */
+static int pick_spare(const struct facts *f, const struct ftk_plan *p)
+{
+    int best = -1;
+    int best_load = 0;
+    for (int i = 0; i < f->c->n; i++) {
+        if (p->rank_of[i] >= 0)
+            continue;
+        int load = processes_on(f, p, f->c->entries[i].node, false);
+        if (best < 0 || load < best_load) {
+            best = i;
+            best_load = load;
+        }
+    }
+    return best;
+}
+
+static void keep_ranks(const struct facts *f, struct ftk_plan *p)
+{
+    for (int r = 0; r < p->nranks; r++)
+        p->proc_of[r] = -1;
+    for (int i = 0; i < f->c->n; i++) {
+        p->rank_of[i] = f->c->entries[i].rank;
+        if (p->rank_of[i] >= 0)
+            p->proc_of[p->rank_of[i]] = i;
+    }
+}
+
+static void fill_ranks(const struct facts *f, struct ftk_plan *p)
+{
+    for (int r = 0; r < p->nranks; r++) {
+        if (p->proc_of[r] >= 0)
+            continue;
+        int i = pick_spare(f, p);
+        if (i < 0)
+            continue; /* shrink: closed below */
+        p->proc_of[r] = i;
+        p->rank_of[i] = r;
+        p->is_new[r] = 1;
+    }
+}
+
+/* Close the gaps: ranks keep their order. */
+static void shrink_ranks(struct ftk_plan *p)
+{
+    int n = 0;
+    for (int r = 0; r < p->nranks; r++) {
+        if (p->proc_of[r] < 0)
+            continue;
+        p->proc_of[n] = p->proc_of[r];
+        p->is_new[n] = p->is_new[r];
+        p->rank_of[p->proc_of[n]] = n;
+        n++;
+    }
+    p->nranks = n;
+}
+
+/* What to do about ranks that no free process can carry. */
+static int supply(const struct facts *f, struct ftk_plan *p, int missing)
+{
+    int lacking = missing - f->nfree;
+    for (int i = 0; lacking > 0 && i < f->rules->nsupply; i++) {
+        switch (f->rules->supply[i]) {
+        case FTK_SUPPLY_SPAWN:
+            p->outcome = FTK_PLAN_SPAWN;
+            p->nspawn = lacking;
+            return 1;
+        case FTK_SUPPLY_SHRINK:
+            if (f->nlive + f->nfree > 0 && (f->callbacks || f->nlive == 0))
+                return 0;
+            break; /* the program has no callback to divide its data anew */
+        case FTK_SUPPLY_END:
+            i = f->rules->nsupply;
+            break;
+        default:
+            break;
+        }
+    }
+    if (lacking <= 0)
+        return 0;
+    snprintf(p->why, sizeof p->why,
+        "%d of %d ranks lost, %d spares left: the job has to be relaunched", missing,
+        f->nranks, f->nfree);
+    p->outcome = FTK_PLAN_FATAL;
+    p->code = FTKIT_ERR_PEER;
+    return 1;
+}
+
+static int assign(const struct facts *f, struct ftk_plan *p)
+{
+    int missing = f->nranks - f->nlive;
+    p->lost = f->nlive > 0 ? missing : 0;
+    p->nranks = f->nranks;
+    if (supply(f, p, missing))
+        return 1;
+    if (f->nlive == 0) {
+        if (p->nranks > f->c->n)
+            p->nranks = f->c->n;
+        number_all(f, p);
+        return 0;
+    }
+    keep_ranks(f, p);
+    fill_ranks(f, p);
+    shrink_ranks(p);
+    return 0;
+}
+
+/* ---- the line ------------------------------------------------------------------------*/
+
+static bool has_segment(const struct ftk_census_entry *e, uint64_t set, int rank, int *nranks)
+{
+    for (int k = 0; k < e->nsegs; k++) {
+        if (e->segs[k].set == set && e->segs[k].rank == rank) {
+            *nranks = e->segs[k].nranks;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ranks that wrote the line, as any of its segments says. */
+static int line_size(const struct facts *f, uint64_t line)
+{
+    for (int i = 0; i < f->c->n; i++)
+        for (int k = 0; k < f->c->entries[i].nsegs; k++)
+            if (f->c->entries[i].segs[k].set == line)
+                return f->c->entries[i].segs[k].nranks;
+    return 0;
+}
+
+/* Who has the segment of each rank of the line: its own process before a keeper. */
+static int find_sources(const struct facts *f, struct ftk_plan *p)
+{
+    p->line_nranks = line_size(f, p->line);
+    p->source = malloc(((size_t)p->line_nranks + 1) * sizeof *p->source);
+    if (!p->source)
+        return ftk_fail(FTKIT_ERR_NOMEM, "plan");
+    p->from_file = p->line_nranks == 0;
+    for (int r = 0; r < p->line_nranks; r++) {
+        int n;
+        p->source[r] = -1;
+        for (int i = 0; i < f->c->n; i++) {
+            const struct ftk_census_entry *e = &f->c->entries[i];
+            if (!has_segment(e, p->line, r, &n))
+                continue;
+            if (p->source[r] < 0 || e->rank == r)
+                p->source[r] = i;
+        }
+        p->from_file = p->from_file || p->source[r] < 0;
+    }
+    return FTKIT_OK;
+}
+
+/* What has to move so that every rank and every holder has its segment. */
+static void find_needs(const struct facts *f, struct ftk_plan *p)
+{
+    int n;
+    for (int r = 0; r < p->nranks; r++) {
+        const struct ftk_census_entry *own = &f->c->entries[p->proc_of[r]];
+        p->need_own[r] = !has_segment(own, p->line, r, &n);
+        if (p->holder[r] < 0)
+            continue;
+        const struct ftk_census_entry *keeper = &f->c->entries[p->proc_of[p->holder[r]]];
+        p->need_copy[r] = !has_segment(keeper, p->line, r, &n);
+    }
+}
+
+/* Which state everybody gets. */
+static int choose_line(const struct facts *f, struct ftk_plan *p)
+{
+    p->line = f->committed;
+    p->fresh = f->committed == 0 && f->furthest < FTK_IN_LOOP;
+    if (p->line > 0) {
+        p->pending = p->nranks == f->nranks ? FTK_PENDING_LINE : FTK_PENDING_SHRUNK;
+        p->rollback = true;
+        int rc = find_sources(f, p);
+        if (rc == FTKIT_OK && p->line_nranks > 0 && p->line_nranks != p->nranks)
+            p->pending = FTK_PENDING_SHRUNK;
+        if (rc == FTKIT_OK && !p->from_file && p->pending == FTK_PENDING_LINE)
+            find_needs(f, p);
+        if (rc == FTKIT_OK && p->from_file && !f->rules->files)
+            fatal(p, FTKIT_ERR_LOST,
+                "a segment of the last set and its copy are both lost, and there are no "
+                "files");
+        return rc;
+    }
+    if (f->app_errors) {
+        fatal(p, FTKIT_ERR_LOST,
+            "a rank failed before the first set was written while the program was "
+            "communicating: its state cannot be known, the job has to be relaunched");
+        return FTKIT_OK;
+    }
+    p->pending = f->furthest >= FTK_IN_LOOP ? FTK_PENDING_FRESH : FTK_PENDING_LOAD;
+    return FTKIT_OK;
+}
+
+/* ---- all of it -----------------------------------------------------------------------*/
+
+static int place_copies(const struct facts *f, struct ftk_plan *p)
+{
+    for (int r = 0; r < p->nranks; r++) {
+        p->domain[r] = f->c->entries[p->proc_of[r]].node;
+        p->holder[r] = -1;
+    }
+    if (f->rules->scheme != FTK_SCHEME_BUDDY)
+        return FTKIT_OK;
+    int rc = ftk_map_buddies(f->rules->map, p->nranks, p->domain, p->holder);
+    return rc < 0 ? rc : FTKIT_OK;
+}
+
+static int allocate(const struct facts *f, struct ftk_plan *p)
+{
+    size_t n = (size_t)(f->nranks > f->c->n ? f->nranks : f->c->n) + 1;
+    int *all = calloc(7 * n, sizeof *all);
+    if (!all)
+        return ftk_fail(FTKIT_ERR_NOMEM, "plan");
+    p->rank_of = all;
+    p->proc_of = all + n;
+    p->is_new = all + 2 * n;
+    p->domain = all + 3 * n;
+    p->holder = all + 4 * n;
+    p->need_own = all + 5 * n;
+    p->need_copy = all + 6 * n;
+    p->nprocs = f->c->n;
+    return FTKIT_OK;
+}
+
+/* Cases in which nothing is to be built. */
+static bool ends_here(const struct facts *f, struct ftk_plan *p)
+{
+    for (int i = 0; i < f->c->n; i++) {
+        if (f->c->entries[i].trouble != 0) {
+            fatal(p, f->c->entries[i].trouble, "a rank could not do its part of the repair");
+            return true;
+        }
+    }
+    if (f->furthest == FTK_ALL_CLOSED) {
+        p->outcome = FTK_PLAN_CLOSE;
+        return true;
+    }
+    if (f->in_close == 0)
+        return false;
+    if (f->nlive < f->nranks || f->in_close < f->nlive) {
+        fatal(p, FTKIT_ERR_PEER,
+            "a rank failed when another had already left its loop (see ftkit_finish): the "
+            "job has to be relaunched");
+        return true;
+    }
+    return false;
+}
+
+int ftk_plan_make(
+    const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p)
+{
+    struct facts f = { .c = c, .rules = rules };
+    memset(p, 0, sizeof *p);
+    draw_facts(&f);
+    int rc = allocate(&f, p);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (ends_here(&f, p) || assign(&f, p))
+        return FTKIT_OK;
+    rc = place_copies(&f, p);
+    if (rc == FTKIT_OK && f.in_close > 0)
+        return FTKIT_OK; /* all are closing and none is lost: there is nothing to restore */
+    if (rc == FTKIT_OK)
+        rc = choose_line(&f, p);
+    return rc;
+}
+
+uint64_t ftk_plan_hash(const struct ftk_plan *p)
+{
+    int words[] = { p->outcome, p->code, p->nspawn, p->nprocs, p->nranks, p->lost,
+        p->line_nranks, p->from_file, p->pending, p->rollback };
+    uint64_t h = XXH3_64bits_withSeed(words, sizeof words, p->line);
+    if (p->outcome == FTK_PLAN_GO) {
+        size_t n = (size_t)p->nranks;
+        h = XXH3_64bits_withSeed(p->proc_of, n * sizeof *p->proc_of, h);
+        h = XXH3_64bits_withSeed(p->holder, n * sizeof *p->holder, h);
+        h = XXH3_64bits_withSeed(
+            p->source, (size_t)p->line_nranks * sizeof *p->source, h);
+    }
+    return h;
+}
+
+void ftk_plan_free(struct ftk_plan *p)
+{
+    free(p->rank_of);
+    free(p->source);
+    memset(p, 0, sizeof *p);
+}

@@ -1,0 +1,141 @@
+/* Repair: from "a rank has failed" to "every rank holds the line again".
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state machine, all on one communicator s of the live processes:
+ *
+ *     FREEZE   everyone has revoked what others may be blocked on (detect.c)
+ *     SHRINK   s := the live members of ctl
+ *     CENSUS   everyone tells everyone who it is and what it has in memory
+ *     PLAN     computed by each from the same census; its hash is compared
+ *     SUPPLY   processes are spawned when the plan wants them; then CENSUS again
+ *     BUILD    the communicators of the next epoch
+ *     RESTORE  lost segments go to their new processes, lost copies are made again
+ *     AGREE    did everything work everywhere?  Otherwise from SHRINK with the larger
+ *              failed set.  Nothing before this point has changed any rank's state but by
+ *              adding sealed segments to its memory, so every step may be repeated.
+ *
+ * Each live process passes through AGREE exactly once per attempt whatever happened to it,
+ * so nobody waits in vain; it is the only decision, and uniform.
+ * Opening a context goes through the same machine, with a census in which nobody has a
+ * rank yet; closing goes through it so that spares and survivors part in agreement. */
+#ifndef FTK_RECOVER_H
+#define FTK_RECOVER_H
+
+#include "../detect.h"
+
+/* ---- census --------------------------------------------------------------------------*/
+
+struct ftk_census_seg {
+    uint64_t set;
+    int rank;
+    int nranks;
+};
+
+struct ftk_census_entry {
+    int rank;           /* -1: none */
+    int nranks;
+    int node;
+    int where;          /* enum ftk_where */
+    int app_errors;
+    int has_callback;
+    int trouble;        /* hard error of the last attempt */
+    int pending;        /* enum ftk_pending */
+    uint64_t committed;
+    uint64_t line;      /* set pending LINE or SHRUNK refers to */
+    uint64_t next_set;
+    uint64_t run;
+    int epoch;
+    int nsegs;
+    const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
+};
+
+struct ftk_census {
+    int n;                            /* processes, in the order of s */
+    struct ftk_census_entry *entries; /* [n] */
+    void *storage;
+};
+
+int ftk_census_take(struct ftkit_ctx *ctx, MPI_Comm s, struct ftk_census *c);
+void ftk_census_free(struct ftk_census *c);
+
+/* ---- plan ----------------------------------------------------------------------------*/
+
+enum ftk_outcome {
+    FTK_PLAN_GO,    /* build it */
+    FTK_PLAN_SPAWN, /* spawn nspawn processes, then take the census again */
+    FTK_PLAN_CLOSE, /* every working rank is done: all part */
+    FTK_PLAN_FATAL  /* why says why; code is what the calls return */
+};
+
+struct ftk_plan {
+    int outcome;
+    int code;
+    char why[256];
+    int nspawn;
+    int nprocs;
+    int nranks;
+    int *rank_of;      /* [nprocs] new rank of each process, -1: spare */
+    int *proc_of;      /* [nranks] */
+    int *is_new;       /* [nranks] 1: carried by a process that did not carry it before */
+    int *domain;       /* [nranks] */
+    int *holder;       /* [nranks] */
+    int lost;          /* ranks that had lost their process */
+    uint64_t line;     /* set everybody returns to, 0: none */
+    int line_nranks;
+    int *source;       /* [line_nranks] process that has each segment, -1: nobody */
+    int *need_own;     /* [nranks] 1: its process lacks the rank's segment of the line */
+    int *need_copy;    /* [nranks] 1: its holder lacks the copy */
+    bool from_file;    /* some segment of the line is nowhere in memory */
+    int pending;       /* enum ftk_pending of ranks that are not in their loop */
+    bool rollback;     /* ranks in their loop restore the line */
+    bool fresh;        /* nobody has a state yet that could be lost */
+};
+
+struct ftk_plan_rules {
+    int nranks;        /* working ranks wanted when nobody has a rank yet */
+    int map;
+    int scheme;
+    bool files;        /* the HDF5 level is on */
+    const int *supply; /* [nsupply] enum ftk_supply */
+    int nsupply;
+};
+
+/* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
+int ftk_plan_make(
+    const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
+uint64_t ftk_plan_hash(const struct ftk_plan *p);
+void ftk_plan_free(struct ftk_plan *p);
+
+/* ---- repair --------------------------------------------------------------------------*/
+
+/* Run the machine until it succeeds or cannot.  FTKIT_OK: the context is whole again and
+ * ctx->pending says what remains for this rank; FTK_PARTED: all part (close); an error:
+ * the context is dead.  start: MPI_COMM_NULL to shrink ctl, or a communicator of all
+ * processes to begin with (open). */
+enum { FTK_PARTED = 100 };
+int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start);
+
+/* Bring the regions of this rank to the line after a repair, if something is pending and
+ * this rank is in its loop or in ftkit_recover(): callback, then restore.  Repairs again
+ * when a further failure comes between.  *set: what was restored, 0 nothing. */
+int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set);
+
+/* Wait as a spare until needed (FTKIT_OK, the rank is set) or until the job is over
+ * (FTK_PARTED); an error: the context is dead. */
+int ftk_spare_wait(struct ftkit_ctx *ctx);
+
+/* Start n more processes and merge them behind the members of s. */
+int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged);
+/* In a process started by a repair: the merged communicator; false in any other. */
+bool ftk_supply_is_spawned(void);
+int ftk_supply_join(MPI_Comm *merged);
+
+/* Move segments so that every rank has its own of the line, and make missing copies. */
+int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
+
+/* Collective over act: distribute the line of ctx->line_nranks ranks over the regions of
+ * the ranks there are now. */
+int ftk_redistribute(struct ftkit_ctx *ctx);
+
+#endif

@@ -1,0 +1,470 @@
+/* The repair state machine (see recover.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../checkpoint.h"
+#include "../mpi_shim.h"
+#include "../region.h"
+#include "../store/stream.h"
+#include "../watchdog.h"
+#include "recover.h"
+
+/* One attempt: what it has made so far, to be installed or thrown away. */
+struct attempt {
+    struct ftkit_ctx *ctx;
+    MPI_Comm s;
+    struct ftk_comms next;
+    struct ftk_census census;
+    struct ftk_plan plan;
+    bool planned;
+    int error;            /* our own, 0 while all is well */
+    struct ftk_stream *streams;
+    int *domain;
+    int *holder;
+    int *incarnations;
+    uint64_t run;
+    uint64_t next_set;
+    uint64_t line;        /* set that is in memory at the end */
+    int line_nranks;
+    int epoch;
+    double t_start, t_shrunk, t_planned, t_built;
+};
+
+/* Keep a communicator until the next repair is over: late events may refer to it. */
+static int retire(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    if (comm == MPI_COMM_NULL)
+        return FTKIT_OK;
+    if (ctx->nold == ctx->old_cap) {
+        int cap = ctx->old_cap ? 2 * ctx->old_cap : 16;
+        MPI_Comm *old = realloc(ctx->old, (size_t)cap * sizeof(MPI_Comm));
+        if (!old)
+            return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
+        ctx->old = old;
+        ctx->old_cap = cap;
+    }
+    ctx->old[ctx->nold++] = comm;
+    return FTKIT_OK;
+}
+
+/* Free what is older than the repair that is just over. */
+static void bury(struct ftkit_ctx *ctx)
+{
+    for (int i = 0; i < ctx->nolder; i++)
+        (void)MPI_Comm_free(&ctx->old[i]); /* nothing refers to it; an error frees less */
+    ctx->nold -= ctx->nolder;
+    memmove(ctx->old, ctx->old + ctx->nolder, (size_t)ctx->nold * sizeof *ctx->old);
+    ctx->nolder = ctx->nold;
+}
+
+static int hard(struct attempt *a, int rc)
+{
+    /* failures of peers start the next attempt; anything else of ours ends the repair */
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_MPI
+        && rc != FTKIT_ERR_CORRUPT)
+        a->ctx->trouble = rc;
+    return rc;
+}
+
+/* ---- plan ----------------------------------------------------------------------------*/
+
+static int same_plan(struct attempt *a)
+{
+    uint64_t both[2];
+    uint64_t all[2];
+    both[0] = ftk_plan_hash(&a->plan);
+    both[1] = ~both[0];
+    int rc = MPI_Allreduce(both, all, 2, MPI_UINT64_T, MPI_BAND, a->s);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "comparing plans");
+    if (all[0] != both[0] || all[1] != both[1])
+        return ftk_fail(FTKIT_ERR_INTERNAL, "processes have made different plans");
+    return FTKIT_OK;
+}
+
+static int make_plan(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
+        .map = ctx->cfg.map,
+        .scheme = ctx->cfg.scheme,
+        .files = ctx->cfg.h5_enabled,
+        .supply = ctx->cfg.supply,
+        .nsupply = ctx->cfg.nsupply };
+    for (;;) {
+        (void)FTK_FAULT("repair.census");
+        int rc = ftk_census_take(ctx, a->s, &a->census);
+        if (rc == FTKIT_OK)
+            rc = ftk_plan_make(&a->census, &rules, &a->plan);
+        a->planned = rc == FTKIT_OK;
+        (void)FTK_FAULT("repair.plan");
+        if (rc == FTKIT_OK)
+            rc = same_plan(a);
+        if (rc != FTKIT_OK || a->plan.outcome != FTK_PLAN_SPAWN)
+            return rc;
+        MPI_Comm merged = MPI_COMM_NULL;
+        (void)FTK_FAULT("repair.spawn");
+        ftk_report(FTKIT_INFO, "context %s: spawning %d processes", ctx->cfg.name,
+            a->plan.nspawn);
+        rc = ftk_supply_spawn(ctx, a->s, a->plan.nspawn, &merged);
+        if (rc == FTKIT_OK)
+            rc = retire(ctx, a->s);
+        if (rc != FTKIT_OK)
+            return rc;
+        a->s = merged;
+        ftk_plan_free(&a->plan);
+        ftk_census_free(&a->census);
+    }
+}
+
+/* ---- build ---------------------------------------------------------------------------*/
+
+/* Order among all: working ranks by number, then the rest as they come. */
+static int my_rank_in_plan(const struct attempt *a, int *me)
+{
+    int rc = MPI_Comm_rank(a->s, me);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "rank");
+}
+
+static int errors_return(MPI_Comm comm)
+{
+    return comm == MPI_COMM_NULL ? MPI_SUCCESS
+                                 : MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+}
+
+static int build_comms(struct attempt *a)
+{
+    int me;
+    int rc = my_rank_in_plan(a, &me);
+    if (rc != FTKIT_OK)
+        return rc;
+    int rank = a->plan.rank_of[me];
+    int key = rank >= 0 ? rank : a->plan.nranks + me;
+    (void)FTK_FAULT("repair.build");
+    int mrc = MPI_Comm_split(a->s, 0, key, &a->next.ctl);
+    if (mrc == MPI_SUCCESS)
+        mrc = errors_return(a->next.ctl);
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Comm_split(a->s, rank >= 0 ? 0 : MPI_UNDEFINED, key, &a->next.act);
+    if (mrc == MPI_SUCCESS)
+        mrc = errors_return(a->next.act);
+    if (mrc == MPI_SUCCESS && rank >= 0)
+        mrc = MPI_Comm_dup(a->next.act, &a->next.app);
+    if (mrc == MPI_SUCCESS)
+        mrc = errors_return(a->next.app);
+    (void)FTK_FAULT("repair.built");
+    return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "making communicators");
+}
+
+/* What the survivors know and replacements do not: from the survivor of lowest rank. */
+static int share_state(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    int root = 0;
+    while (root + 1 < p->nranks && p->is_new[root])
+        root++;
+    if (p->is_new[root])
+        root = 0; /* everybody is new */
+    int64_t head[3] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1 };
+    int mrc = MPI_Bcast(head, 3, MPI_INT64_T, root, a->next.act);
+    bool mine = !p->is_new[root] && ctx->incarnations && ctx->nranks == p->nranks;
+    for (int r = 0; r < p->nranks; r++)
+        a->incarnations[r] = mine ? ctx->incarnations[r] : 0;
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Bcast(a->incarnations, p->nranks, MPI_INT, root, a->next.act);
+    if (mrc != MPI_SUCCESS)
+        return ftk_fail_mpi(mrc, "sharing the state");
+    for (int r = 0; r < p->nranks; r++)
+        a->incarnations[r] += p->is_new[r] && !p->fresh;
+    a->run = (uint64_t)head[0];
+    a->next_set = (uint64_t)head[1];
+    a->epoch = (int)head[2];
+    for (int i = 0; i < a->census.n; i++) /* a number is never used for two sets */
+        if (a->census.entries[i].next_set > a->next_set)
+            a->next_set = a->census.entries[i].next_set;
+    return FTKIT_OK;
+}
+
+static int allocate(struct attempt *a)
+{
+    size_t n = (size_t)a->plan.nranks;
+    a->streams = calloc(n + 1, sizeof *a->streams);
+    a->domain = malloc(n * sizeof *a->domain);
+    a->holder = malloc(n * sizeof *a->holder);
+    a->incarnations = malloc(n * sizeof *a->incarnations);
+    if (!a->streams || !a->domain || !a->holder || !a->incarnations)
+        return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
+    memcpy(a->domain, a->plan.domain, n * sizeof *a->domain);
+    memcpy(a->holder, a->plan.holder, n * sizeof *a->holder);
+    return FTKIT_OK;
+}
+
+/* ---- one attempt ---------------------------------------------------------------------*/
+
+static int restore_copies(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    struct ftk_chan ch = { .ctx = ctx, .comm = a->next.act, .repairing = true, .also = a->s };
+    a->line = p->line;
+    a->line_nranks = p->line_nranks;
+    (void)FTK_FAULT("repair.restore");
+    if (p->line == 0)
+        return FTKIT_OK;
+    if (p->from_file || p->pending == FTK_PENDING_SHRUNK)
+        return FTKIT_OK; /* after the repair, when the ranks are whole */
+    int rc = ftk_transfer(ctx, &ch, p);
+    (void)FTK_FAULT("repair.restored");
+    return rc;
+}
+
+static int attempt(struct attempt *a)
+{
+    int rc = make_plan(a);
+    a->t_planned = ftk_now_s();
+    if (rc != FTKIT_OK || a->plan.outcome != FTK_PLAN_GO)
+        return rc;
+    rc = allocate(a);
+    if (rc == FTKIT_OK)
+        rc = build_comms(a);
+    if (rc == FTKIT_OK && a->next.act != MPI_COMM_NULL)
+        rc = share_state(a);
+    a->t_built = ftk_now_s();
+    if (rc == FTKIT_OK && a->next.act != MPI_COMM_NULL)
+        rc = restore_copies(a);
+    return rc;
+}
+
+/* ---- after an attempt ----------------------------------------------------------------*/
+
+static int discard(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    free(a->streams);
+    free(a->domain);
+    free(a->holder);
+    free(a->incarnations);
+    ftk_mpi_revoke(a->next.app);
+    ftk_mpi_revoke(a->next.act);
+    ftk_mpi_revoke(a->next.ctl);
+    int rc = retire(ctx, a->next.app);
+    if (rc == FTKIT_OK)
+        rc = retire(ctx, a->next.act);
+    if (rc == FTKIT_OK)
+        rc = retire(ctx, a->next.ctl);
+    return rc;
+}
+
+static void install_tables(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    free(ctx->streams);
+    free(ctx->domain);
+    free(ctx->holder);
+    free(ctx->incarnations);
+    ctx->streams = a->streams;
+    ctx->domain = a->domain;
+    ctx->holder = a->holder;
+    ctx->incarnations = a->incarnations;
+}
+
+/* The pending work of this rank, by where it is. */
+static int pending_of(const struct attempt *a, int was_rank)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    bool replaced = was_rank < 0;
+    if (ctx->where >= FTK_IN_CLOSE)
+        return FTK_PENDING_NONE;
+    if (p->rollback)
+        return p->pending;
+    if (ctx->where == FTK_IN_LOOP && !replaced)
+        return FTK_PENDING_NONE; /* a fresh start goes on where it is */
+    return p->pending;
+}
+
+static void rebind(struct ftkit_ctx *ctx)
+{
+    for (int i = 0; i < ctx->nbound; i++)
+        *ctx->bound[i] = ctx->comms.app;
+}
+
+static int install(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    int was = ctx->rank;
+    int me;
+    int rc = my_rank_in_plan(a, &me);
+    if (rc == FTKIT_OK)
+        rc = ftk_detect_disarm(ctx);
+    if (rc == FTKIT_OK)
+        rc = retire(ctx, ctx->comms.app);
+    if (rc == FTKIT_OK)
+        rc = retire(ctx, ctx->comms.act);
+    if (rc == FTKIT_OK)
+        rc = retire(ctx, ctx->comms.ctl);
+    if (rc == FTKIT_OK)
+        rc = retire(ctx, a->s);
+    if (rc != FTKIT_OK)
+        return rc;
+    bury(ctx);
+    install_tables(a);
+    ctx->comms = a->next;
+    ctx->failed = 0;
+    ctx->ntracked = 0;
+    ctx->trouble = 0;
+    ctx->rank = a->plan.rank_of[me];
+    ctx->nranks = a->plan.nranks;
+    ctx->nspares = a->plan.nprocs - a->plan.nranks;
+    if (ctx->rank >= 0) {
+        ctx->pending = pending_of(a, was);
+        ctx->app_errors = false;
+        ctx->incarnation = a->incarnations[ctx->rank];
+        ctx->run = a->run;
+        ctx->next_set = a->next_set;
+        ctx->epoch = a->epoch;
+        ctx->committed = a->plan.line;
+        ctx->line = a->plan.line;
+        ctx->line_nranks = a->line_nranks;
+        ctx->line_from_file = a->plan.from_file;
+        free(ctx->line_source);
+        ctx->line_source = a->plan.source;
+        a->plan.source = NULL;
+        /* processes of the plan are members of s; from here on they are ranks */
+        for (int r = 0; ctx->line_source && r < ctx->line_nranks; r++)
+            if (ctx->line_source[r] >= 0)
+                ctx->line_source[r] = a->plan.rank_of[ctx->line_source[r]];
+        if (ctx->pending == FTK_PENDING_LINE && !ctx->line_from_file)
+            ftk_mem_drop_others(&ctx->mem, ctx->line);
+        ftk_policy_reset(ctx);
+    }
+    ftk_fault_rank(ctx->rank);
+    rebind(ctx);
+    return ftk_detect_arm(ctx);
+}
+
+static void tell(const struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    ctx->detect_s = a->t_shrunk - a->t_start;
+    ctx->supply_s = a->t_planned - a->t_shrunk;
+    ctx->rebuild_s = a->t_built - a->t_planned;
+    if (p->fresh)
+        return;
+    ctx->repairs++;
+    ctx->restore_s = ftk_now_s() - a->t_built;
+    ctx->repair_s = ftk_now_s() - a->t_start;
+    if (ctx->rank != 0)
+        return;
+    ftk_run_state("repaired %d", p->lost);
+    ftk_report(FTKIT_INFO,
+        "context %s: repaired in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
+        "restore %.1f): %d ranks replaced, %d spares left, back to set %llu%s",
+        ctx->cfg.name, 1e3 * ctx->repair_s, 1e3 * ctx->detect_s, 1e3 * ctx->supply_s,
+        1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s, p->lost, ctx->nspares,
+        (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
+}
+
+static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
+{
+    ctx->dead = p->code < 0 ? p->code : FTKIT_ERR_PEER;
+    if (me == 0) {
+        ftk_run_state("fatal %s", p->why);
+        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, p->why);
+    }
+    return ftk_fail(ctx->dead, "%s", p->why);
+}
+
+/* The agreement said yes. */
+static int conclude(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    int me = 0;
+    int rc = FTKIT_OK;
+    switch (a->plan.outcome) {
+    case FTK_PLAN_CLOSE:
+        rc = retire(ctx, a->s);
+        return rc == FTKIT_OK ? FTK_PARTED : rc;
+    case FTK_PLAN_FATAL:
+        rc = my_rank_in_plan(a, &me);
+        if (rc == FTKIT_OK)
+            rc = retire(ctx, a->s);
+        return rc == FTKIT_OK ? end_fatal(ctx, &a->plan, me) : rc;
+    default:
+        rc = install(a);
+        if (rc == FTKIT_OK)
+            tell(a);
+        return rc;
+    }
+}
+
+static void clean(struct attempt *a)
+{
+    ftk_census_free(&a->census);
+    if (a->planned)
+        ftk_plan_free(&a->plan);
+}
+
+/* SHRINK: the live members of the last communicator of all. */
+static int meet(struct ftkit_ctx *ctx, MPI_Comm from, MPI_Comm *s)
+{
+    (void)FTK_FAULT("repair.shrink");
+    int mrc = ftk_mpi_shrink(from, s);
+    (void)FTK_FAULT("repair.shrunk");
+    if (mrc != MPI_SUCCESS)
+        return ctx->dead = ftk_fail_mpi(mrc, "shrinking to the live processes");
+    return FTKIT_OK;
+}
+
+int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
+{
+    MPI_Comm from = start == MPI_COMM_NULL ? ctx->comms.ctl : start;
+    bool shrink = start == MPI_COMM_NULL;
+    double t0 = ftk_now_s();
+    int result;
+    if (ctx->dead)
+        return ctx->dead;
+    if (shrink)
+        ftk_detect_raise(ctx);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
+    for (;;) {
+        struct attempt a = { .ctx = ctx, .s = from, .t_start = t0 };
+        int agreed = 0;
+        a.next = (struct ftk_comms){ MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL };
+        result = shrink ? meet(ctx, from, &a.s) : FTKIT_OK;
+        if (result != FTKIT_OK)
+            break;
+        if (shrink && from != ctx->comms.ctl && (result = retire(ctx, from)) != FTKIT_OK)
+            break;
+        a.t_shrunk = ftk_now_s();
+        a.error = hard(&a, attempt(&a));
+        if (a.error != FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART)
+            ftk_mpi_revoke(a.s); /* nobody may wait for us in there */
+        (void)FTK_FAULT("repair.agree");
+        int mrc = ftk_mpi_agree(a.s, a.error == FTKIT_OK, &agreed);
+        (void)FTK_FAULT("repair.agreed");
+        if (mrc == MPI_SUCCESS && agreed) {
+            result = conclude(&a);
+            clean(&a);
+            break;
+        }
+        ftk_report(FTKIT_DEBUG, "context %s: repair starts again: %s", ctx->cfg.name,
+            a.error ? ftk_detail_text() : "another process asks for it");
+        result = discard(&a);
+        clean(&a);
+        if (result == FTKIT_OK && ctx->mode == FTKIT_MODE_RESTART)
+            result = a.error ? a.error : ftk_fail(FTKIT_ERR_PEER, "another process failed");
+        if (result != FTKIT_OK)
+            break;
+        from = a.s;
+        shrink = true;
+    }
+    ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    if (result < 0 && !ctx->dead)
+        ctx->dead = result;
+    return result;
+}

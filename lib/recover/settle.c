@@ -1,0 +1,171 @@
+/* After a repair: bring the regions of this rank to the line.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "../checkpoint.h"
+#include "../region.h"
+#include "recover.h"
+
+/* Let the program build what depends on the communicator. */
+static int call_back(struct ftkit_ctx *ctx)
+{
+    if (!ctx->repair_fn)
+        return FTKIT_OK;
+    ctx->in_callback = true;
+    int bad = ctx->repair_fn(ctx, ctx->comms.app, ctx->repair_arg);
+    ctx->in_callback = false;
+    if (ctx->failed || ftk_detect_poll(ctx))
+        return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
+    if (bad)
+        return ftk_fail(
+                   FTKIT_ERR_CALLBACK, "the repair callback returned %d", bad);
+    return FTKIT_OK;
+}
+
+/* All ranks have the segment of the line: make the copies that are missing. */
+static int make_copies(struct ftkit_ctx *ctx)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct ftk_census census;
+    struct ftk_plan p = { 0 };
+    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
+        .map = ctx->cfg.map,
+        .scheme = ctx->cfg.scheme,
+        .files = true };
+    int rc = ftk_census_take(ctx, ctx->comms.act, &census);
+    if (rc != FTKIT_OK)
+        return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of copies");
+    rc = ftk_plan_make(&census, &rules, &p);
+    if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
+        rc = ftk_transfer(ctx, &ch, &p);
+    ftk_census_free(&census);
+    ftk_plan_free(&p);
+    return rc;
+}
+
+/* The newest set of the file system into memory, with its copies; *set 0: there is none. */
+static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    int from = 0;
+    int rc = ftk_durable_load(ctx, set, &from);
+    if (rc != FTKIT_OK || *set == 0)
+        return rc;
+    if (from != ctx->nranks)
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "set %llu on the file system is of %d ranks, there are %d now",
+            (unsigned long long)*set, from, ctx->nranks);
+    if (ctx->rank == 0)
+        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files", ctx->cfg.name,
+            (unsigned long long)*set);
+    ctx->line = ctx->committed = ctx->durable = *set;
+    rc = make_copies(ctx);
+    if (rc == FTKIT_OK)
+        ftk_mem_drop_others(&ctx->mem, *set);
+    return rc;
+}
+
+static int load_line(struct ftkit_ctx *ctx)
+{
+    uint64_t wanted = ctx->line;
+    uint64_t set;
+    int rc = load_files(ctx, &set);
+    if (rc == FTKIT_OK && set == 0)
+        return ftk_fail(FTKIT_ERR_LOST,
+            "set %llu: a rank's segment and its copy are both lost, and there is no "
+            "complete set on the file system",
+            (unsigned long long)wanted);
+    if (rc == FTKIT_OK)
+        ctx->line_from_file = false;
+    return rc;
+}
+
+static int restore_line(struct ftkit_ctx *ctx)
+{
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->line, ctx->rank);
+    if (!s)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory",
+                   (unsigned long long)ctx->line);
+    if (!s->verified) {
+        int rc = ftk_seg_check_data(s->buf, "the set to restore");
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    s->verified = false; /* the next time it is compared again */
+    int rc = ftk_region_restore(ctx, s->buf);
+    if (rc != FTKIT_OK)
+        return rc;
+    ctx->restored = ctx->line;
+    return FTKIT_OK;
+}
+
+/* A start of the whole job.  Nobody runs ahead into its loop while another may still fail
+ * to load: the vote at the end. */
+static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    struct ftk_vote v;
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    int rc = ctx->cfg.h5_enabled ? load_files(ctx, set) : FTKIT_OK;
+    if (rc == FTKIT_OK && *set > 0)
+        rc = restore_line(ctx);
+    ftk_vote_init(&v);
+    v.min[0] = rc;
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    int voted = ftk_vote(&ch, ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
+        rc = ftk_fail((int)v.min[0], "another rank could not load the set: %s",
+            ftkit_strerror((int)v.min[0]));
+    return rc;
+}
+
+static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    *set = 0;
+    int rc = call_back(ctx);
+    if (rc != FTKIT_OK)
+        return rc;
+    switch (ctx->pending) {
+    case FTK_PENDING_LOAD:
+        return load_or_begin(ctx, set);
+    case FTK_PENDING_SHRUNK:
+        rc = ftk_redistribute(ctx);
+        break;
+    case FTK_PENDING_LINE:
+        if (ctx->line_from_file)
+            rc = load_line(ctx);
+        if (rc == FTKIT_OK)
+            rc = restore_line(ctx);
+        break;
+    default:
+        return FTKIT_OK;
+    }
+    if (rc != FTKIT_OK)
+        return rc;
+    *set = ctx->restored;
+    ctx->rollbacks += ctx->where == FTK_IN_LOOP;
+    return FTKIT_OK;
+}
+
+/* An error of this rank alone must not leave the others waiting: it enters the next
+ * census, and the plan of that one ends the job for all. */
+int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    for (;;) {
+        int rc = settle_once(ctx, set);
+        if (rc == FTKIT_OK) {
+            ctx->pending = FTK_PENDING_NONE;
+            return rc;
+        }
+        if (ctx->mode == FTKIT_MODE_RESTART)
+            return ctx->dead = rc;
+        if (rc != FTKIT_ERR_PEER && !ctx->failed) {
+            ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
+                ftk_detail_text());
+            ctx->trouble = rc;
+        }
+        rc = ftk_repair(ctx, MPI_COMM_NULL);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+}

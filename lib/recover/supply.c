@@ -1,0 +1,142 @@
+/* Supply of processes: idle spares, and spawned ones.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../mpi_shim.h"
+#include "recover.h"
+
+#define SPAWN_MARK "FTKIT_SPAWNED"
+#define NAP_MIN_NS 200000L   /* a spare sleeps between looks, so it takes no core ... */
+#define NAP_MAX_NS 5000000L  /* ... and is still there in a few milliseconds */
+#define ARGS_MAX (1u << 20)
+
+/* ---- spares --------------------------------------------------------------------------*/
+
+/* Without ULFM nobody will need us: wait for the end. */
+static int wait_for_end(struct ftkit_ctx *ctx)
+{
+    MPI_Request req;
+    int done = 0;
+    int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
+    while (rc == MPI_SUCCESS && !done) {
+        struct timespec t = { 0, NAP_MAX_NS };
+        nanosleep(&t, NULL);
+        rc = MPI_Test(&req, &done, MPI_STATUS_IGNORE);
+    }
+    return rc == MPI_SUCCESS ? FTK_PARTED : ftk_fail_mpi(rc, "waiting as a spare");
+}
+
+int ftk_spare_wait(struct ftkit_ctx *ctx)
+{
+    if (ctx->mode == FTKIT_MODE_RESTART)
+        return wait_for_end(ctx);
+    long nap = NAP_MIN_NS;
+    while (ctx->rank < 0) {
+        if (!ftk_detect_poll(ctx)) {
+            struct timespec t = { 0, nap };
+            nanosleep(&t, NULL);
+            nap = nap * 5 / 4 < NAP_MAX_NS ? nap * 5 / 4 : NAP_MAX_NS;
+            continue;
+        }
+        int rc = ftk_repair(ctx, MPI_COMM_NULL);
+        if (rc != FTKIT_OK)
+            return rc;
+        nap = NAP_MIN_NS;
+    }
+    return FTKIT_OK;
+}
+
+/* ---- spawn ---------------------------------------------------------------------------
+ * On Open MPI 5.0 a death between spawn and merge cannot be survived; the watchdog ends
+ * such a repair.  That is why spawning comes after the spares. */
+
+/* The command line of this process, as an argv for MPI_Comm_spawn(). */
+static char **own_arguments(char **storage)
+{
+    char **argv = NULL;
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    char *text = malloc(ARGS_MAX + 1);
+    ssize_t n = fd >= 0 && text ? read(fd, text, ARGS_MAX) : -1;
+    if (fd >= 0)
+        (void)close(fd); /* only read from */
+    if (n > 0) {
+        size_t count = 0;
+        text[n] = '\0';
+        for (ssize_t i = 0; i < n; i++)
+            count += text[i] == '\0';
+        argv = calloc(count + 2, sizeof *argv);
+        char *p = text;
+        for (size_t i = 0; argv && i < count; i++, p += strlen(p) + 1)
+            argv[i] = p;
+    }
+    if (!argv)
+        free(text);
+    else
+        *storage = text;
+    return argv;
+}
+
+/* Collective over s, so every error of the root alone must reach the others: it shows in
+ * the spawn itself, which then fails everywhere. */
+int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
+{
+    char exe[FTK_PATH_MAX] = "";
+    char *storage = NULL;
+    MPI_Comm inter = MPI_COMM_NULL;
+    MPI_Info info = MPI_INFO_NULL;
+    (void)ctx;
+    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char **argv = own_arguments(&storage);
+    int rc = MPI_Info_create(&info);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Info_set(info, "env", SPAWN_MARK "=1");
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_spawn(len > 0 ? exe : "/nonexistent",
+            argv && argv[0] ? argv + 1 : MPI_ARGV_NULL, n, info, 0, s, &inter,
+            MPI_ERRCODES_IGNORE);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Intercomm_merge(inter, 0, merged);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_disconnect(&inter);
+    if (info != MPI_INFO_NULL)
+        (void)MPI_Info_free(&info);
+    free(argv);
+    free(storage);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "spawning replacements");
+}
+
+bool ftk_supply_is_spawned(void)
+{
+    static bool joined; /* the first context of the process is the one that is repaired */
+    MPI_Comm parent = MPI_COMM_NULL;
+    if (joined || !getenv(SPAWN_MARK) || MPI_Comm_get_parent(&parent) != MPI_SUCCESS)
+        return false;
+    joined = true;
+    return parent != MPI_COMM_NULL;
+}
+
+int ftk_supply_join(MPI_Comm *merged)
+{
+    MPI_Comm parent;
+    int rc = MPI_Comm_get_parent(&parent);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Intercomm_merge(parent, 1, merged);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_disconnect(&parent);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "joining the job");
+}

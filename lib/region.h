@@ -1,0 +1,44 @@
+/* Regions: what is saved, and how it gets into a segment and back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_REGION_H
+#define FTK_REGION_H
+
+#include "context.h"
+
+/* The head of a segment in the making and how far its data have come. */
+struct ftk_packer {
+    struct ftkit_ctx *ctx;
+    char *seg;       /* the segment: head in place but for checksums */
+    int region;      /* next region to pack */
+    size_t in_region; /* bytes of it that are packed */
+    size_t done;     /* bytes of the data area that are packed and checksummed */
+};
+
+/* Size of the segment the regions need now (calls measure() of serializers). */
+int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
+
+/* Write the head (all but checksums) into seg, which has room for what was measured. */
+int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes,
+    size_t data_bytes, char *seg, struct ftk_packer *p);
+
+/* Pack and checksum the next blocks, at least upto bytes of the data area in all. */
+int ftk_region_pack(struct ftk_packer *p, size_t upto);
+
+/* Seal the head; everything must be packed. */
+void ftk_region_seal(struct ftk_packer *p);
+
+/* Put a checked segment back into the regions: first everything is compared, then
+ * everything is copied, so an error leaves the regions untouched. */
+int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg);
+
+/* XXH3 over the bytes of all replicated regions in a sealed segment. */
+uint64_t ftk_region_replicated_sum(const char *seg);
+
+struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
+void ftk_region_free_all(struct ftkit_ctx *ctx);
+
+/* Bytes of one item times the count, as a region has it now. */
+size_t ftk_region_count(const struct ftk_region *r);
+
+#endif

@@ -1,0 +1,166 @@
+/* Private to lib/store/h5_*.c: how HDF5 is driven, and the names and shapes on disk.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ *     h5_file.c    the file driver under HDF5, durable files, error texts
+ *     h5_shape.c   names, types and shapes of datasets
+ *     h5_write.c   parts: writing
+ *     h5_read.c    parts: reading, their heads
+ *     h5_master.c  the master file
+ *     h5_set.c     directories, manifest, completeness, listing, pruning */
+#ifndef FTK_STORE_H5_PRIV_H
+#define FTK_STORE_H5_PRIV_H
+
+#include <hdf5.h>
+
+#include "h5.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "segments are little-endian in memory and on disk"
+#endif
+
+#define FTK_H5_NAME_MAX 96          /* dataset and file names, NUL included */
+#define FTK_H5_RANKS_MAX (1u << 24) /* ranks of a set that a reader believes */
+#define FTK_H5_HEAD "ftkit.head"
+#define FTK_H5_MANIFEST "manifest"
+#define FTK_H5_MASTER "master.h5"
+
+/* ---- files (h5_file.c)
+ * ---------------------------------------------------------------*/
+
+/* Fault points of one kind of file; NULL: none. */
+struct ftk_h5_points {
+    const char *create, *write, *fsync, *close, *rename, *dirsync;
+};
+
+/* What the file driver works on. */
+struct ftk_h5_io {
+    int fd;                  /* -1: none */
+    int err;                 /* errno of the first I/O error; what follows is dropped */
+    const char *write_point; /* fault point of every write, or NULL */
+    uint64_t begun, written; /* range whose way to the disk has not been started */
+    char what[72];           /* begins every message: "set 12, part-00000.h5" */
+};
+
+/* A file on its way to its name. */
+struct ftk_h5_out {
+    struct ftk_h5_io io;
+    int dirfd; /* borrowed */
+    char name[FTK_H5_NAME_MAX];
+    char tmp[FTK_H5_NAME_MAX + 8];
+    const struct ftk_h5_points *at;
+};
+
+int ftk_h5_out_create(struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name,
+    const struct ftk_h5_points *at);
+/* Write to a file that HDF5 has nothing to do with. */
+int ftk_h5_out_write(struct ftk_h5_out *o, const void *buf, size_t bytes);
+/* fsync, close, rename, fsync the directory; on failure nothing is left of it. */
+int ftk_h5_out_finish(struct ftk_h5_out *o);
+void ftk_h5_out_discard(struct ftk_h5_out *o); /* keeps the detail */
+
+/* Open a regular file of a set's directory for reading; *bytes is its size.
+ * FTKIT_ERR_NOT_FOUND when it is not there. */
+int ftk_h5_in_open(
+    int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes);
+void ftk_h5_in_close(struct ftk_h5_io *io);
+
+/* HDF5 file handles on an io; < 0 on failure, the reason in HDF5's error stack. */
+hid_t ftk_h5_file_create(struct ftk_h5_io *io);
+hid_t ftk_h5_file_open(struct ftk_h5_io *io);
+
+/* HDF5 prints its errors unless told not to; what the program had set comes back. */
+struct ftk_h5_quiet {
+    unsigned v2;
+    H5E_auto1_t fn1;
+    H5E_auto2_t fn2;
+    void *arg;
+};
+void ftk_h5_quiet(struct ftk_h5_quiet *q);
+void ftk_h5_loud(const struct ftk_h5_quiet *q);
+
+/* Fail after an HDF5 call on io did: with its errno if it has one, else with code and the
+ * innermost entry of HDF5's error stack. */
+int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int code,
+    const char *fmt, ...) FTK_PRINTF(5, 6);
+#define ftk_h5_fail(io, code, ...)                                                       \
+    ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__)
+
+/* ---- names, types and shapes (h5_shape.c)
+ * --------------------------------------------*/
+
+void ftk_h5_part_name(uint32_t part, char *buf);         /* part-00000.h5 */
+void ftk_h5_rank_name(uint32_t rank, char *buf);         /* rank_00003 */
+void ftk_h5_dataset_name(const char *region, char *buf); /* [FTK_H5_NAME_MAX] */
+void ftk_h5_halo_name(const char *region, char *buf);    /* [FTK_H5_NAME_MAX] */
+
+/* How a region lies in its dataset and in memory. */
+struct ftk_h5_shape {
+    int ndims;
+    size_t item_bytes;
+    size_t items;                  /* in the dataset */
+    size_t halo_items;             /* in the dataset of the halo */
+    hsize_t dims[FTKIT_DIMS_MAX];  /* of the dataset */
+    hsize_t mem[FTKIT_DIMS_MAX];   /* of the block in memory */
+    hsize_t width[FTKIT_DIMS_MAX]; /* of the halo */
+};
+/* The record must be one of a checked head. */
+void ftk_h5_shape(const struct ftk_seg_region *r, struct ftk_h5_shape *s);
+
+/* The runs of halo cells of a block, in memory order. */
+struct ftk_h5_runs {
+    const struct ftk_h5_shape *s;
+    hsize_t at[FTKIT_DIMS_MAX]; /* of the row, the last dimension runs within it */
+    size_t row, nrows;
+    bool right; /* the left end of this row was given, its right end is due */
+};
+void ftk_h5_runs_start(struct ftk_h5_runs *it, const struct ftk_h5_shape *s);
+/* false at the end, else where the run begins in the block and its length, in items. */
+bool ftk_h5_runs_next(struct ftk_h5_runs *it, size_t *begin, size_t *items);
+
+/* Datatype of one item of the region's dataset, to be closed; < 0 on failure. */
+hid_t ftk_h5_type(const struct ftk_seg_region *r);
+/* A new dataspace in which the block's interior is selected. */
+hid_t ftk_h5_interior(const struct ftk_h5_shape *s);
+
+/* Make a group; < 0 on failure. */
+hid_t ftk_h5_group(hid_t loc, const char *name);
+/* Attributes of a group or dataset; < 0 on failure.  n 0: one value, a scalar. */
+herr_t ftk_h5_attr_text(hid_t obj, const char *name, const char *text);
+herr_t ftk_h5_attr_u64(hid_t obj, const char *name, const uint64_t *v, size_t n);
+
+static inline void ftk_h5_close(hid_t id, herr_t (*closer)(hid_t))
+{
+    if (id >= 0)
+        closer(id);
+}
+
+/* ---- parts (h5_read.c)
+ * ---------------------------------------------------------------*/
+
+/* Called for each rank of a part with its checked head. */
+typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *arg);
+
+/* Read and check the heads of part p, which holds ranks[p->nranks], ascending, and
+ * compare them with the manifest's checksum.  fn may be NULL. */
+int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
+    const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
+
+/* ---- master (h5_master.c)
+ * ------------------------------------------------------------*/
+
+/* Write master.h5, durable; checks every part against m on the way. */
+int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m);
+
+/* ---- sets (h5_set.c)
+ * -----------------------------------------------------------------*/
+
+/* Directory of a set as a file descriptor, -1 with errno. */
+int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);
+/* FTKIT_ERR_NAME unless context can name a directory. */
+int ftk_h5_check_context(const char *context);
+/* All parts: there with their sizes; when deep their heads too. */
+int ftk_h5_check_parts(
+    int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg);
+
+#endif

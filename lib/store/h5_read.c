@@ -1,0 +1,339 @@
+/* Place "hdf5": reading segments back from parts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Everything is checked before it is used: the head by its own checksum, datasets
+ * against the head, data against the sums in the head.  No length is believed that the
+ * size of the file does not bear out, and no link is followed out of the file. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "h5_priv.h"
+
+/* What is read from. */
+struct source {
+    struct ftk_h5_io io;
+    const struct ftk_h5_part *part;
+    size_t file_bytes;
+    hid_t file;
+};
+
+/* A dataset as the head says it must be; mem is H5S_ALL or selects in the memory. */
+struct expected {
+    const char *name;
+    hid_t type;
+    int ndims;
+    const hsize_t *dims;
+    hid_t mem;
+};
+
+/* Links could lead out of the file. */
+static bool is_hard(hid_t loc, const char *name)
+{
+    H5L_info_t info;
+    return H5Lget_info(loc, name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
+}
+
+/* Bytes in this file, one after the other. */
+static bool is_plain(hid_t ds)
+{
+    hid_t dcpl = H5Dget_create_plist(ds);
+    bool plain = dcpl >= 0 && H5Pget_layout(dcpl) == H5D_CONTIGUOUS
+                 && H5Pget_external_count(dcpl) == 0 && H5Pget_nfilters(dcpl) == 0;
+    ftk_h5_close(dcpl, H5Pclose);
+    return plain;
+}
+
+/* Open a dataset of this type; its shape goes to *ndims and dims [FTKIT_DIMS_MAX]. */
+static int get(const struct source *src, hid_t group, const char *name, hid_t type,
+    int *ndims, hsize_t *dims, hid_t *out)
+{
+    hid_t have = -1, space = -1, ds = -1;
+    int rc = FTKIT_OK;
+    if (!is_hard(group, name) || (ds = H5Dopen2(group, name, H5P_DEFAULT)) < 0
+        || (have = H5Dget_type(ds)) < 0 || (space = H5Dget_space(ds)) < 0
+        || (*ndims = H5Sget_simple_extent_ndims(space)) < 0)
+        rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "dataset '%s'", name);
+    else if (H5Tequal(have, type) <= 0 || *ndims < 1 || *ndims > FTKIT_DIMS_MAX
+             || H5Sget_simple_extent_dims(space, dims, NULL) < 0 || !is_plain(ds))
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: dataset '%s' has another type or layout",
+            src->io.what, name);
+    ftk_h5_close(space, H5Sclose);
+    ftk_h5_close(have, H5Tclose);
+    if (rc == FTKIT_OK)
+        *out = ds;
+    else
+        ftk_h5_close(ds, H5Dclose);
+    return rc;
+}
+
+/* Read all of a dataset of known type and shape; buf NULL: only check it. */
+static int get_all(
+    const struct source *src, hid_t group, const struct expected *d, void *buf)
+{
+    int ndims;
+    hsize_t dims[FTKIT_DIMS_MAX];
+    hid_t ds;
+    int rc = get(src, group, d->name, d->type, &ndims, dims, &ds);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (ndims != d->ndims || memcmp(dims, d->dims, (size_t)ndims * sizeof *dims) != 0)
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: dataset '%s' has another shape",
+            src->io.what, d->name);
+    else if (buf && H5Dread(ds, d->type, d->mem, H5S_ALL, H5P_DEFAULT, buf) < 0)
+        rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "read dataset '%s'", d->name);
+    ftk_h5_close(ds, H5Dclose);
+    return rc;
+}
+
+static int get_halo(const struct source *src, hid_t group, const struct ftk_seg_region *r,
+    const struct ftk_h5_shape *s, hid_t type, char *block)
+{
+    if (s->halo_items == 0)
+        return FTKIT_OK;
+    char name[FTK_H5_NAME_MAX];
+    ftk_h5_halo_name(r->name, name);
+    char *frame = malloc(s->halo_items * s->item_bytes);
+    if (!frame)
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: halo of '%s'", src->io.what, r->name);
+    hsize_t n = s->halo_items;
+    struct expected d = { name, type, 1, &n, H5S_ALL };
+    int rc = get_all(src, group, &d, frame);
+    const char *from = frame;
+    size_t begin, items;
+    struct ftk_h5_runs it;
+    ftk_h5_runs_start(&it, s);
+    while (rc == FTKIT_OK && ftk_h5_runs_next(&it, &begin, &items)) {
+        memcpy(block + begin * s->item_bytes, from, items * s->item_bytes);
+        from += items * s->item_bytes;
+    }
+    free(frame);
+    return rc;
+}
+
+static int get_region(
+    const struct source *src, hid_t group, const struct ftk_seg_region *r, char *data)
+{
+    char name[FTK_H5_NAME_MAX];
+    struct ftk_h5_shape s;
+    ftk_h5_dataset_name(r->name, name);
+    ftk_h5_shape(r, &s);
+    char *block = data + r->offset;
+    hid_t type = ftk_h5_type(r);
+    hid_t mem = s.halo_items > 0 ? ftk_h5_interior(&s) : H5S_ALL;
+    int rc;
+    if (type < 0 || mem < 0) {
+        rc = ftk_h5_fail(&src->io, FTKIT_ERR_IO, "type and space of '%s'", r->name);
+    } else {
+        struct expected d = { name, type, s.ndims, s.dims, mem };
+        rc = get_all(src, group, &d, s.items > 0 ? block : NULL);
+        if (rc == FTKIT_OK)
+            rc = get_halo(src, group, r, &s, type, block);
+    }
+    if (mem != H5S_ALL)
+        ftk_h5_close(mem, H5Sclose);
+    ftk_h5_close(type, H5Tclose);
+    return rc;
+}
+
+/* A head of this manifest's set, or an error that says whose it is. */
+static int check_owner(const struct source *src, const struct ftk_h5_manifest *m,
+    uint32_t rank, const struct ftk_seg_header *h)
+{
+    if (h->set == m->set && h->run == m->run && h->rank == rank && h->nranks == m->nranks
+        && strcmp(h->context, m->context) == 0)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_FORMAT,
+        "%s: found rank %u of %u of set %" PRIu64 " of '%s', run %016" PRIx64,
+        src->io.what, h->rank, h->nranks, h->set, h->context, h->run);
+}
+
+/* The checked head of a rank into malloc'd *head, its group into *group. */
+static int get_head(struct source *src, const struct ftk_h5_manifest *m, uint32_t rank,
+    void **head, hid_t *group)
+{
+    char name[FTK_H5_NAME_MAX];
+    int ndims;
+    hsize_t dims[FTKIT_DIMS_MAX];
+    hid_t ds = -1, g = -1;
+    void *buf = NULL;
+    ftk_h5_rank_name(rank, name);
+    snprintf(src->io.what, sizeof src->io.what, "set %" PRIu64 ", part %u, rank %u",
+        m->set, src->part->part, rank);
+    if (!is_hard(src->file, name) || (g = H5Gopen2(src->file, name, H5P_DEFAULT)) < 0)
+        return ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "no group");
+    int rc = get(src, g, FTK_H5_HEAD, H5T_STD_U8LE, &ndims, dims, &ds);
+    if (rc != FTKIT_OK)
+        goto fail;
+    if (ndims != 1 || dims[0] < sizeof(struct ftk_seg_header)
+        || dims[0] > src->file_bytes)
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: head of impossible size", src->io.what);
+    else if (!(buf = malloc((size_t)dims[0])))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "%s: head", src->io.what);
+    else if (H5Dread(ds, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0)
+        rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "read the head");
+    if (rc == FTKIT_OK)
+        rc = ftk_seg_check_head(buf, (size_t)dims[0], src->io.what);
+    if (rc == FTKIT_OK && ((struct ftk_seg_header *)buf)->head_bytes != dims[0])
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: bytes behind the head", src->io.what);
+    if (rc == FTKIT_OK)
+        rc = check_owner(src, m, rank, buf);
+    if (rc != FTKIT_OK)
+        goto fail;
+    H5Dclose(ds);
+    *head = buf;
+    *group = g;
+    return FTKIT_OK;
+fail:
+    free(buf);
+    ftk_h5_close(ds, H5Dclose);
+    ftk_h5_close(g, H5Gclose);
+    return rc;
+}
+
+/* Memory for a whole segment, its head copied, gaps between the regions zero. */
+static int make_segment(const struct source *src, const void *head, void **out)
+{
+    const struct ftk_seg_header *h = head;
+    const struct ftk_seg_region *r = ftk_seg_regions_c(head);
+    uint64_t most =
+        src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;
+    if (h->data_bytes > most) /* not even with padding */
+        return ftk_fail(FTKIT_ERR_FORMAT,
+            "%s: %" PRIu64 " bytes of data in a file of %zu", src->io.what, h->data_bytes,
+            src->file_bytes);
+    size_t bytes = ftk_seg_bytes(head);
+    char *seg = aligned_alloc(FTK_SEG_REGION_ALIGN,
+        (bytes + FTK_SEG_REGION_ALIGN - 1) & ~(size_t)(FTK_SEG_REGION_ALIGN - 1));
+    if (!seg)
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: %zu bytes", src->io.what, bytes);
+    memcpy(seg, head, (size_t)h->head_bytes);
+    char *data = ftk_seg_data(seg);
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < h->nregions; i++) {
+        memset(data + end, 0, (size_t)(r[i].offset - end));
+        end = r[i].offset + r[i].bytes;
+    }
+    memset(data + end, 0, (size_t)(h->data_bytes - end));
+    *out = seg;
+    return FTKIT_OK;
+}
+
+static int get_rank(
+    struct source *src, const struct ftk_h5_manifest *m, uint32_t rank, void **out)
+{
+    void *head = NULL, *seg = NULL;
+    hid_t group;
+    int rc = get_head(src, m, rank, &head, &group);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = make_segment(src, head, &seg);
+    const struct ftk_seg_header *h = head;
+    const struct ftk_seg_region *r = ftk_seg_regions_c(head);
+    for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
+        rc = get_region(src, group, &r[i], ftk_seg_data(seg));
+    H5Gclose(group);
+    free(head);
+    if (rc == FTKIT_OK)
+        rc = ftk_seg_check_data(seg, src->io.what);
+    if (rc == FTKIT_OK)
+        *out = seg;
+    else
+        free(seg);
+    return rc;
+}
+
+/* Open part p and see that it has the size the manifest says. */
+static int source_open(struct source *src, int dirfd, const struct ftk_h5_manifest *m,
+    const struct ftk_h5_part *p)
+{
+    char name[FTK_H5_NAME_MAX];
+    ftk_h5_part_name(p->part, name);
+    src->part = p;
+    int rc = ftk_h5_in_open(dirfd, m->set, name, &src->io, &src->file_bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (src->file_bytes != p->file_bytes)
+        rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64,
+            src->io.what, src->file_bytes, p->file_bytes);
+    else if ((src->file = ftk_h5_file_open(&src->io)) < 0)
+        rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "open");
+    if (rc != FTKIT_OK)
+        ftk_h5_in_close(&src->io);
+    return rc;
+}
+
+static void source_close(struct source *src)
+{
+    H5Fclose(src->file);
+    ftk_h5_in_close(&src->io);
+}
+
+int ftk_h5_read(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes)
+{
+    if (rank < 0 || (uint32_t)rank >= m->nranks)
+        return ftk_fail(FTKIT_ERR_ARG, "rank %d of %u", rank, m->nranks);
+    int rc = ftk_h5_check_context(m->context);
+    if (rc != FTKIT_OK)
+        return rc;
+    int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
+    if (dirfd < 0)
+        return errno == ENOENT
+                   ? ftk_fail(
+                       FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " in %s", m->set, dir)
+                   : ftk_fail_errno(errno, "set %" PRIu64 " in %s", m->set, dir);
+    void *s = NULL;
+    struct source src;
+    struct ftk_h5_quiet q;
+    ftk_h5_quiet(&q);
+    rc = source_open(&src, dirfd, m, &m->parts[m->part_of[rank]]);
+    if (rc == FTKIT_OK) {
+        rc = get_rank(&src, m, (uint32_t)rank, &s);
+        source_close(&src);
+    }
+    ftk_h5_loud(&q);
+    close(dirfd);
+    if (rc == FTKIT_OK) {
+        *seg = s;
+        *bytes = ftk_seg_bytes(s);
+    }
+    return rc;
+}
+
+int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
+    const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg)
+{
+    struct source src;
+    int rc = source_open(&src, dirfd, m, p);
+    if (rc != FTKIT_OK)
+        return rc;
+    XXH3_state_t *x = XXH3_createState();
+    if (x)
+        XXH3_64bits_reset(x);
+    else
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
+    for (uint32_t i = 0; i < p->nranks && rc == FTKIT_OK; i++) {
+        void *head;
+        hid_t group;
+        rc = get_head(&src, m, ranks[i], &head, &group);
+        if (rc != FTKIT_OK)
+            break;
+        XXH3_64bits_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
+        if (fn)
+            rc = fn(head, p, arg);
+        H5Gclose(group);
+        free(head);
+    }
+    if (rc == FTKIT_OK && XXH3_64bits_digest(x) != p->heads_xxh)
+        rc = ftk_fail(FTKIT_ERR_CORRUPT,
+            "set %" PRIu64 ", part %u: not the heads of the manifest", m->set, p->part);
+    XXH3_freeState(x);
+    source_close(&src);
+    return rc;
+}

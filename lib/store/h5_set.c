@@ -1,0 +1,385 @@
+/* Place "hdf5": the directories of sets: making, listing, pruning.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Only names that this module gives are ever removed, each by itself, in a directory
+ * that is opened without following a link: nothing of anybody else is touched. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "h5_priv.h"
+
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define SET_NAME_MAX 32
+
+/* ---- names
+ * ---------------------------------------------------------------------------*/
+
+int ftk_h5_check_context(const char *context)
+{
+    size_t n = context ? strlen(context) : 0;
+    bool good = n > 0 && n <= FTKIT_NAME_MAX;
+    for (size_t i = 0; i < n && good; i++)
+        good = context[i] >= ' ' && context[i] <= '~' && context[i] != '/';
+    return good ? FTKIT_OK : ftk_fail(FTKIT_ERR_NAME, "name of the context");
+}
+
+static void set_name(uint64_t set, char *buf)
+{
+    snprintf(buf, SET_NAME_MAX, "set-%010" PRIu64, set);
+}
+
+static int context_path(const char *dir, const char *context, char *buf)
+{
+    int rc = ftk_h5_check_context(context);
+    if (rc != FTKIT_OK)
+        return rc;
+    int n = snprintf(buf, FTK_PATH_MAX, "%s/%s.ftkit", *dir ? dir : ".", context);
+    if (n < 0 || n >= FTK_PATH_MAX - SET_NAME_MAX)
+        return ftk_fail(FTKIT_ERR_ARG, "path of the sets is too long: %.64s...", dir);
+    return FTKIT_OK;
+}
+
+int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf)
+{
+    char path[FTK_PATH_MAX], name[SET_NAME_MAX];
+    int rc = context_path(dir, context, path);
+    if (rc == FTKIT_OK) {
+        set_name(set, name);
+        snprintf(
+            buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - SET_NAME_MAX - 2, path, name);
+    }
+    return rc;
+}
+
+/* The number in the name of a set's directory; one spelling only. */
+static bool set_number(const char *name, uint64_t *set)
+{
+    char again[SET_NAME_MAX];
+    if (strncmp(name, "set-", 4) != 0 || name[4] < '0' || name[4] > '9')
+        return false;
+    errno = 0;
+    *set = strtoull(name + 4, NULL, 10);
+    set_name(*set, again);
+    return errno == 0 && strcmp(name, again) == 0;
+}
+
+/* Whether a file in a set's directory has a name that this module gives. */
+static bool is_ours(const char *name)
+{
+    char stem[FTK_H5_NAME_MAX], part[FTK_H5_NAME_MAX];
+    size_t n = strlen(name);
+    if (n >= sizeof stem)
+        return false;
+    memcpy(stem, name, n + 1);
+    if (n > 4 && strcmp(stem + n - 4, ".tmp") == 0)
+        stem[n - 4] = '\0';
+    if (strcmp(stem, FTK_H5_MANIFEST) == 0 || strcmp(stem, FTK_H5_MASTER) == 0)
+        return true;
+    if (strncmp(stem, "part-", 5) != 0 || stem[5] < '0' || stem[5] > '9')
+        return false;
+    unsigned long number = strtoul(stem + 5, NULL, 10);
+    ftk_h5_part_name((uint32_t)number, part);
+    return number <= UINT32_MAX && strcmp(stem, part) == 0;
+}
+
+static int open_context(const char *dir, const char *context)
+{
+    char path[FTK_PATH_MAX];
+    if (context_path(dir, context, path) != FTKIT_OK) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return open(path, OPEN_DIR);
+}
+
+int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
+{
+    char name[SET_NAME_MAX];
+    int ctxfd = open_context(dir, context);
+    if (ctxfd < 0)
+        return -1;
+    set_name(set, name);
+    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
+    int err = errno;
+    close(ctxfd);
+    errno = err;
+    return fd;
+}
+
+/* ---- making
+ * --------------------------------------------------------------------------*/
+
+static int sync_dir(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1; /* EINVAL: there is no need to */
+}
+
+/* fsync the directory that holds path. */
+static int sync_parent(const char *path)
+{
+    char parent[FTK_PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (!slash)
+        snprintf(parent, sizeof parent, ".");
+    else
+        slash[slash == parent] = '\0';
+    int fd = open(parent, OPEN_DIR);
+    if (fd < 0)
+        return -1;
+    int rc = sync_dir(fd);
+    int err = errno;
+    close(fd);
+    errno = err;
+    return rc;
+}
+
+static int make_dir(const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0777) == 0)
+        return sync_parent(path);
+    /* whatever mkdir() said (EROFS, EACCES), what is there need not be made */
+    int err = errno;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    errno = err == EEXIST ? ENOTDIR : err;
+    return -1;
+}
+
+/* Make a directory and all above it. */
+static int make_path(const char *path)
+{
+    char part[FTK_PATH_MAX];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *c = part + 1; *c; c++) {
+        if (*c != '/' || c[-1] == '/')
+            continue;
+        *c = '\0';
+        if (make_dir(part) != 0)
+            return -1;
+        *c = '/';
+    }
+    return make_dir(part);
+}
+
+/* ---- removing
+ * ------------------------------------------------------------------------*/
+
+static int remove_file(int fd, const char *name, const char *point)
+{
+    int err = point ? FTK_FAULT(point) : 0;
+    if (!err && unlinkat(fd, name, 0) != 0)
+        err = errno;
+    return err == ENOENT || err == EISDIR ? 0 : err; /* a directory is not ours */
+}
+
+/* Remove the files of a set, the manifest first, so that it is gone at once. */
+static int remove_files(int fd, const char *point)
+{
+    int err = remove_file(fd, FTK_H5_MANIFEST, point);
+    int copy = err ? -1 : dup(fd); /* closedir() takes it */
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    if (!d) {
+        if (!err)
+            err = errno;
+        if (copy >= 0)
+            close(copy);
+        return err;
+    }
+    const struct dirent *e;
+    for (errno = 0; (e = readdir(d)); errno = 0) {
+        int failed = is_ours(e->d_name) ? remove_file(fd, e->d_name, point) : 0;
+        if (!err)
+            err = failed;
+    }
+    if (!err)
+        err = errno;
+    closedir(d);
+    return err;
+}
+
+/* Remove a set; what is not ours stays, and its directory then too. */
+static int remove_set(int ctxfd, uint64_t set, const char *point)
+{
+    char name[SET_NAME_MAX];
+    set_name(set, name);
+    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
+    if (fd < 0) /* none, or a file or link that only has the name */
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+                   ? FTKIT_OK
+                   : ftk_fail_errno(errno, "remove set %" PRIu64, set);
+    int err = remove_files(fd, point);
+    close(fd);
+    if (!err && unlinkat(ctxfd, name, AT_REMOVEDIR) != 0 && errno != ENOTEMPTY
+        && errno != EEXIST && errno != ENOENT)
+        err = errno;
+    return err ? ftk_fail_errno(err, "remove set %" PRIu64, set) : FTKIT_OK;
+}
+
+int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
+{
+    char path[FTK_PATH_MAX], name[SET_NAME_MAX];
+    struct ftk_h5_manifest m;
+    int rc = context_path(dir, context, path);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_h5_open_set(dir, context, set, false, &m);
+    if (rc == FTKIT_OK) {
+        ftk_h5_manifest_free(&m);
+        return ftk_fail(FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is complete", set, path);
+    }
+    if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
+        return rc; /* it may be complete: do not clear it away */
+    int err = FTK_FAULT("h5.begin");
+    if (!err && make_path(path) != 0)
+        err = errno;
+    if (err)
+        return ftk_fail_errno(err, "make %s", path);
+    int ctxfd = open(path, OPEN_DIR);
+    if (ctxfd < 0)
+        return ftk_fail_errno(errno, "open %s", path);
+    rc = remove_set(ctxfd, set, NULL);
+    set_name(set, name);
+    if (rc == FTKIT_OK
+        && ((mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST) || sync_dir(ctxfd) != 0
+            || sync_parent(path) != 0))
+        rc = ftk_fail_errno(errno, "make %s/%s", path, name);
+    close(ctxfd);
+    return rc;
+}
+
+/* ---- listing and pruning
+ * -------------------------------------------------------------*/
+
+struct numbers {
+    uint64_t *v;
+    size_t n;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x > y ? -1 : x < y;
+}
+
+/* The numbers of all directories of sets, complete or not, newest first. */
+static int scan(const char *dir, const char *context, struct numbers *out)
+{
+    int fd = open_context(dir, context);
+    if (fd < 0 && errno == ENOENT)
+        return FTKIT_OK;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        int err = errno;
+        if (fd >= 0)
+            close(fd);
+        return ftk_fail_errno(err, "sets of '%s' in %s", context, dir);
+    }
+    int rc = FTKIT_OK;
+    const struct dirent *e;
+    for (errno = 0; rc == FTKIT_OK && (e = readdir(d)); errno = 0) {
+        uint64_t set;
+        if (!set_number(e->d_name, &set))
+            continue;
+        uint64_t *more = realloc(out->v, (out->n + 1) * sizeof *more);
+        if (!more) {
+            rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
+            break;
+        }
+        out->v = more;
+        out->v[out->n++] = set;
+    }
+    if (rc == FTKIT_OK && errno != 0)
+        rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
+    closedir(d);
+    if (rc == FTKIT_OK && out->n > 0)
+        qsort(out->v, out->n, sizeof *out->v, newest_first);
+    return rc;
+}
+
+/* how[i]: what ftk_h5_open_set() says of each. */
+static int evaluate(
+    const char *dir, const char *context, const struct numbers *all, int *how)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct ftk_h5_manifest m;
+        how[i] = ftk_h5_open_set(dir, context, all->v[i], false, &m);
+        if (how[i] == FTKIT_OK)
+            ftk_h5_manifest_free(&m);
+        else if (how[i] == FTKIT_ERR_NOMEM)
+            return how[i];
+    }
+    return FTKIT_OK;
+}
+
+/* scan() and evaluate(); *how is malloc'd [all->n]. */
+static int survey(const char *dir, const char *context, struct numbers *all, int **how)
+{
+    int rc = ftk_h5_check_context(context);
+    if (rc == FTKIT_OK)
+        rc = scan(dir, context, all);
+    if (rc == FTKIT_OK && !(*how = calloc(all->n + 1, sizeof **how)))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
+    if (rc == FTKIT_OK)
+        rc = evaluate(dir, context, all, *how);
+    return rc;
+}
+
+int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nsets)
+{
+    struct numbers all = { 0 };
+    int *how = NULL;
+    int rc = survey(dir, context, &all, &how);
+    if (rc == FTKIT_OK) {
+        int n = 0;
+        for (size_t i = 0; i < all.n; i++)
+            if (how[i] == FTKIT_OK)
+                all.v[n++] = all.v[i];
+        *sets = all.v;
+        *nsets = n;
+    } else {
+        free(all.v);
+    }
+    free(how);
+    return rc;
+}
+
+int ftk_h5_prune(const char *dir, const char *context, int keep)
+{
+    struct numbers all = { 0 };
+    int *how = NULL;
+    if (keep < 1)
+        return ftk_fail(FTKIT_ERR_ARG, "cannot keep %d sets", keep);
+    int rc = survey(dir, context, &all, &how);
+    int ctxfd = rc == FTKIT_OK && all.n > 0 ? open_context(dir, context) : -1;
+    if (rc == FTKIT_OK && all.n > 0 && ctxfd < 0)
+        rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
+    int complete = 0;
+    for (size_t i = 0; i < all.n && ctxfd >= 0; i++) {
+        if (how[i] == FTKIT_OK)
+            complete++;
+        /* newer than the newest complete one: being written; unreadable just now: who
+         * knows */
+        if (complete == 0 || (how[i] == FTKIT_OK && complete <= keep)
+            || how[i] == FTKIT_ERR_IO)
+            continue;
+        int failed = remove_set(ctxfd, all.v[i], "h5.prune");
+        if (rc == FTKIT_OK)
+            rc = failed;
+    }
+    if (ctxfd >= 0)
+        close(ctxfd);
+    free(all.v);
+    free(how);
+    return rc;
+}

@@ -1,0 +1,283 @@
+/* Place "hdf5": writing parts, each the segments of some ranks in one HDF5 file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Data goes from the segment's memory to the file as it is: dataset and memory have the
+ * same type, so nothing is converted and every bit comes back.  Only the halo cells of
+ * an array, scattered around its block, are gathered in a frame of their own. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "h5_priv.h"
+
+static const struct ftk_h5_points part_points = {
+    .create = "h5.part.create",
+    .write = "h5.part.write",
+    .fsync = "h5.part.fsync",
+    .close = "h5.part.close",
+    .rename = "h5.part.rename",
+    .dirsync = "h5.part.dirsync",
+};
+
+static uint32_t rank_of(const void *seg)
+{
+    return ((const struct ftk_seg_header *)seg)->rank;
+}
+
+/* A dataset to be written; mem is H5S_ALL or selects in buf. */
+struct dataset {
+    const char *name;
+    hid_t type;
+    int ndims;
+    const hsize_t *dims;
+    hid_t mem;
+    const void *buf; /* NULL: nothing to write */
+};
+
+static herr_t describe(hid_t ds, const struct ftk_seg_region *r)
+{
+    static const char *const kinds[] = {
+        [FTK_KIND_FLAT] = "flat",
+        [FTK_KIND_REPLICATED] = "replicated",
+        [FTK_KIND_ARRAY] = "array",
+        [FTK_KIND_GROWING] = "growing",
+        [FTK_KIND_SERIALIZED] = "serialized",
+    };
+    if (ftk_h5_attr_text(ds, "ftkit.kind", kinds[r->kind]) < 0
+        || ftk_h5_attr_text(ds, "ftkit.type", ftk_basic_name(r->basic)) < 0)
+        return -1;
+    if (r->kind != FTK_KIND_ARRAY)
+        return 0;
+    if (ftk_h5_attr_u64(ds, "ftkit.global", r->global, r->ndims) < 0
+        || ftk_h5_attr_u64(ds, "ftkit.start", r->start, r->ndims) < 0
+        || ftk_h5_attr_u64(ds, "ftkit.halo", r->halo, r->ndims) < 0)
+        return -1;
+    return 0;
+}
+
+static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
+    const struct ftk_seg_region *r)
+{
+    int rc = FTKIT_OK;
+    hid_t ds = -1;
+    hid_t space = H5Screate_simple(d->ndims, d->dims, NULL);
+    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    if (space < 0 || dcpl < 0 || H5Pset_layout(dcpl, H5D_CONTIGUOUS) < 0
+        || H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) < 0
+        || H5Pset_obj_track_times(dcpl, false) < 0
+        || (ds = H5Dcreate2(
+                group, d->name, d->type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT))
+               < 0
+        || (r && describe(ds, r) < 0)
+        || (d->buf && H5Dwrite(ds, d->type, d->mem, H5S_ALL, H5P_DEFAULT, d->buf) < 0))
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "write dataset '%s'", d->name);
+    if (ds >= 0 && H5Dclose(ds) < 0 && rc == FTKIT_OK)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close dataset '%s'", d->name);
+    ftk_h5_close(dcpl, H5Pclose);
+    ftk_h5_close(space, H5Sclose);
+    if (rc == FTKIT_OK && io->err)
+        rc = ftk_fail_errno(io->err, "%s: write dataset '%s'", io->what, d->name);
+    return rc;
+}
+
+/* Apart from the array itself, so that the datasets of all ranks fit together. */
+static int put_halo(const struct ftk_h5_io *io, hid_t group,
+    const struct ftk_seg_region *r, const struct ftk_h5_shape *s, hid_t type,
+    const char *block)
+{
+    if (s->halo_items == 0)
+        return FTKIT_OK;
+    char name[FTK_H5_NAME_MAX];
+    ftk_h5_halo_name(r->name, name);
+    char *frame = malloc(s->halo_items * s->item_bytes);
+    if (!frame)
+        return ftk_fail(FTKIT_ERR_NOMEM, "halo of '%s': %zu bytes", r->name,
+            s->halo_items * s->item_bytes);
+    char *to = frame;
+    size_t begin, items;
+    struct ftk_h5_runs it;
+    ftk_h5_runs_start(&it, s);
+    while (ftk_h5_runs_next(&it, &begin, &items)) {
+        memcpy(to, block + begin * s->item_bytes, items * s->item_bytes);
+        to += items * s->item_bytes;
+    }
+    hsize_t n = s->halo_items;
+    struct dataset d = { name, type, 1, &n, H5S_ALL, frame };
+    int rc = put(io, group, &d, NULL);
+    free(frame);
+    return rc;
+}
+
+static int put_region(const struct ftk_h5_io *io, hid_t group,
+    const struct ftk_seg_region *r, const char *data)
+{
+    char name[FTK_H5_NAME_MAX];
+    struct ftk_h5_shape s;
+    ftk_h5_dataset_name(r->name, name);
+    ftk_h5_shape(r, &s);
+    const char *block = data + r->offset;
+    hid_t type = ftk_h5_type(r);
+    hid_t mem = s.halo_items > 0 ? ftk_h5_interior(&s) : H5S_ALL;
+    int rc;
+    if (type < 0 || mem < 0) {
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "type and space of '%s'", r->name);
+    } else {
+        struct dataset d = { name, type, s.ndims, s.dims, mem,
+            s.items > 0 ? block : NULL };
+        rc = put(io, group, &d, r);
+        if (rc == FTKIT_OK)
+            rc = put_halo(io, group, r, &s, type, block);
+    }
+    if (mem != H5S_ALL)
+        ftk_h5_close(mem, H5Sclose);
+    ftk_h5_close(type, H5Tclose);
+    return rc;
+}
+
+static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
+{
+    const struct ftk_seg_header *h = seg;
+    char name[FTK_H5_NAME_MAX];
+    ftk_h5_rank_name(h->rank, name);
+    hid_t group = ftk_h5_group(file, name);
+    if (group < 0)
+        return ftk_h5_fail(io, FTKIT_ERR_IO, "create group %s", name);
+    hsize_t n = h->head_bytes;
+    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg };
+    int rc = put(io, group, &head, NULL);
+    const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
+    for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
+        rc = put_region(io, group, &r[i], ftk_seg_data_c(seg));
+    if (H5Gclose(group) < 0 && rc == FTKIT_OK)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close group %s", name);
+    return rc;
+}
+
+static int put_file(struct ftk_h5_io *io, const void *const *segs, int nsegs)
+{
+    int rc = FTKIT_OK;
+    const struct ftk_seg_header *h = segs[0];
+    uint64_t nranks = h->nranks;
+    hid_t file = ftk_h5_file_create(io);
+    if (file < 0)
+        return ftk_h5_fail(io, FTKIT_ERR_IO, "create");
+    if (ftk_h5_attr_u64(file, "ftkit.set", &h->set, 0) < 0
+        || ftk_h5_attr_text(file, "ftkit.context", h->context) < 0
+        || ftk_h5_attr_u64(file, "ftkit.nranks", &nranks, 0) < 0)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "attributes");
+    for (int i = 0; i < nsegs && rc == FTKIT_OK; i++)
+        rc = put_rank(io, file, segs[i]);
+    if (H5Fclose(file) < 0 && rc == FTKIT_OK)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close");
+    return rc;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    uint32_t x = rank_of(*(const void *const *)a);
+    uint32_t y = rank_of(*(const void *const *)b);
+    return x < y ? -1 : x > y;
+}
+
+/* Copy the pointers in the order of their ranks; the segments must belong together. */
+static int sort_segments(const char *context, uint64_t set, const void *const *segs,
+    int nsegs, const void ***sorted)
+{
+    for (int i = 0; i < nsegs; i++) {
+        const struct ftk_seg_header *h = segs[i];
+        const struct ftk_seg_header *first = segs[0];
+        int rc = ftk_seg_check_head(h, (size_t)h->head_bytes, "segment in memory");
+        if (rc != FTKIT_OK)
+            return rc;
+        if (h->set != set || strcmp(h->context, context) != 0 || h->run != first->run
+            || h->nranks != first->nranks)
+            return ftk_fail(FTKIT_ERR_ARG,
+                "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", set,
+                h->rank, h->set, h->context);
+    }
+    const void **s = malloc((size_t)nsegs * sizeof *s);
+    if (!s)
+        return ftk_fail(FTKIT_ERR_NOMEM, "table of %d segments", nsegs);
+    memcpy(s, segs, (size_t)nsegs * sizeof *s);
+    qsort(s, (size_t)nsegs, sizeof *s, by_rank);
+    for (int i = 1; i < nsegs; i++)
+        if (rank_of(s[i]) == rank_of(s[i - 1])) {
+            int rc = ftk_fail(FTKIT_ERR_ARG, "rank %u has two segments", rank_of(s[i]));
+            free(s);
+            return rc;
+        }
+    *sorted = s;
+    return FTKIT_OK;
+}
+
+static int hash_heads(const void *const *segs, int nsegs, uint64_t *sum)
+{
+    XXH3_state_t *x = XXH3_createState();
+    if (!x)
+        return ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
+    XXH3_64bits_reset(x);
+    for (int i = 0; i < nsegs; i++)
+        XXH3_64bits_update(
+            x, segs[i], (size_t)((const struct ftk_seg_header *)segs[i])->head_bytes);
+    *sum = XXH3_64bits_digest(x);
+    XXH3_freeState(x);
+    return FTKIT_OK;
+}
+
+static int write_sorted(int dirfd, uint64_t set, uint32_t part, const void *const *segs,
+    int nsegs, struct ftk_h5_part *out)
+{
+    char name[FTK_H5_NAME_MAX];
+    struct stat st;
+    struct ftk_h5_out o;
+    struct ftk_h5_part p = { .part = part, .nranks = (uint32_t)nsegs };
+    ftk_h5_part_name(part, name);
+    int rc = hash_heads(segs, nsegs, &p.heads_xxh);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_out_create(&o, dirfd, set, name, &part_points);
+    if (rc != FTKIT_OK)
+        return rc;
+    struct ftk_h5_quiet q;
+    ftk_h5_quiet(&q);
+    rc = put_file(&o.io, segs, nsegs);
+    ftk_h5_loud(&q);
+    if (rc == FTKIT_OK && fstat(o.io.fd, &st) != 0)
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": stat %s", set, name);
+    if (rc != FTKIT_OK) {
+        ftk_h5_out_discard(&o);
+        return rc;
+    }
+    rc = ftk_h5_out_finish(&o);
+    if (rc == FTKIT_OK) {
+        p.file_bytes = (uint64_t)st.st_size;
+        *out = p;
+    }
+    return rc;
+}
+
+int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
+    const void *const *segs, int nsegs, struct ftk_h5_part *out)
+{
+    const void **sorted = NULL;
+    if (nsegs < 1)
+        return ftk_fail(FTKIT_ERR_ARG, "a part of %d segments", nsegs);
+    int rc = ftk_h5_check_context(context);
+    if (rc == FTKIT_OK)
+        rc = sort_segments(context, set, segs, nsegs, &sorted);
+    if (rc != FTKIT_OK)
+        return rc;
+    int dirfd = ftk_h5_open_dir(dir, context, set);
+    if (dirfd < 0) {
+        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", set, dir);
+    } else {
+        rc = write_sorted(dirfd, set, part, sorted, nsegs, out);
+        close(dirfd);
+    }
+    free(sorted);
+    return rc;
+}

@@ -1,0 +1,98 @@
+/* Buddies: pairs, rings, and rings of three of failure domains (see map.h).
+ *
+ * A set is lost when a rank and its holder are.  With n domains, pairs make the fewest
+ * such cases of two failures, n/2 of n(n-1)/2 (an odd n has (n+3)/2, by its ring of
+ * three); a ring has n.  Buddy copies: Zheng et al., Cluster 2004; there processors are
+ * buddies, here failure domains of any size are.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "map.h"
+
+struct member {
+    int domain;
+    int first; /* lowest rank of its domain: the key that orders domains */
+    int rank;
+};
+
+static int compare(int a, int b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_domain(const void *va, const void *vb)
+{
+    const struct member *a = va, *b = vb;
+    int c = compare(a->domain, b->domain);
+    return c ? c : compare(a->rank, b->rank);
+}
+
+static int by_first(const void *va, const void *vb)
+{
+    const struct member *a = va, *b = vb;
+    int c = compare(a->first, b->first);
+    return c ? c : compare(a->rank, b->rank);
+}
+
+/* Order the ranks by domain, and in it by rank; start[d] becomes the place of the first
+ * rank of domain d, start[n] their total.  Returns the number n of domains. */
+static int group(int nranks, const int *domain, struct member *m, int *start)
+{
+    for (int r = 0; r < nranks; r++)
+        m[r] = (struct member){ .domain = domain[r], .rank = r };
+    qsort(m, (size_t)nranks, sizeof *m, by_domain);
+    for (int i = 0; i < nranks; i++)
+        m[i].first = i > 0 && m[i].domain == m[i - 1].domain ? m[i - 1].first : m[i].rank;
+    qsort(m, (size_t)nranks, sizeof *m, by_first);
+    int n = 0;
+    for (int i = 0; i < nranks; i++)
+        if (i == 0 || m[i].first != m[i - 1].first)
+            start[n++] = i;
+    start[n] = nranks;
+    return n;
+}
+
+/* The domain that keeps the copies of domain d, of n >= 2. */
+static int partner(int map, int d, int n)
+{
+    if (map == FTK_MAP_RING)
+        return (d + 1) % n;
+    int three = n - 3; /* where the ring of three begins when n is odd */
+    if (n % 2 != 0 && d >= three)
+        return three + (d - three + 1) % 3;
+    return d ^ 1;
+}
+
+int ftk_map_buddies(int map, int nranks, const int *domain, int *holder)
+{
+    assert(nranks >= 1);
+    struct member *m = malloc((size_t)nranks * sizeof *m);
+    int *start = malloc(((size_t)nranks + 1) * sizeof *start);
+    if (!m || !start) {
+        free(m);
+        free(start);
+        return ftk_fail(FTKIT_ERR_NOMEM, "map of %d ranks", nranks);
+    }
+    int n = group(nranks, domain, m, start);
+    bool alone = n == 1; /* then every rank counts as a domain */
+    if (alone) {
+        for (n = 0; n < nranks; n++)
+            start[n] = n;
+        start[n] = nranks;
+    }
+    for (int d = 0; d < n && nranks > 1; d++) {
+        int p = partner(map, d, n);
+        int size = start[p + 1] - start[p];
+        /* dealt round: equal sizes give the j-th to the j-th, unequal ones at most
+         * ceil(size of d / size of p) copies to any holder */
+        for (int i = start[d]; i < start[d + 1]; i++)
+            holder[m[i].rank] = m[start[p] + (i - start[d]) % size].rank;
+    }
+    if (nranks == 1)
+        holder[0] = -1;
+    free(m);
+    free(start);
+    return alone ? nranks : 0;
+}

@@ -1,0 +1,51 @@
+/* Place "memory": segments in anonymous memory, own ones and those kept for buddies.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_STORE_MEMORY_H
+#define FTK_STORE_MEMORY_H
+
+#include "../ftk.h"
+#include "segment.h"
+
+/* One buffer.  Free ones are kept for the next set, because first touch of new pages is
+ * the dearest step of a checkpoint; their pages are marked so that the kernel may take
+ * them back whenever it needs memory (MADV_FREE), so they do not count as used. */
+struct ftk_mem_seg {
+    char *buf;
+    size_t cap;     /* mapped bytes */
+    uint64_t set;   /* 0: the buffer is free */
+    int rank;       /* whose segment */
+    int nranks;     /* of the set */
+    size_t bytes;   /* of the segment, once known */
+    bool sealed;    /* whole and checksummed */
+    bool verified;  /* its checksums were compared since it was written */
+};
+
+struct ftk_mem {
+    struct ftk_mem_seg **segs; /* pointers, so that a segment's address is stable */
+    int nsegs;
+};
+
+/* A buffer for bytes bytes of (set, rank); FTKIT_ERR_NOMEM.  Reuses a free one. */
+int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes,
+    struct ftk_mem_seg **out);
+
+/* Make room for at least bytes in a segment already taken; contents are lost. */
+int ftk_mem_reserve(struct ftk_mem_seg *s, size_t bytes);
+
+/* The sealed segment of (set, rank), or NULL. */
+struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank);
+
+void ftk_mem_release(struct ftk_mem_seg *s);
+
+/* Release every segment of other sets than keep. */
+void ftk_mem_drop_others(struct ftk_mem *m, uint64_t keep);
+
+/* Bytes of segments in use. */
+size_t ftk_mem_used(const struct ftk_mem *m);
+
+/* Unmap free buffers beyond the number in use. */
+void ftk_mem_trim(struct ftk_mem *m);
+void ftk_mem_close(struct ftk_mem *m);
+
+#endif

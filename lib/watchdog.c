@@ -1,0 +1,310 @@
+/* The watchdog (see watchdog.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * MPI reports a process that dies, not one that stands still (SIGSTOP, an endless loop) or
+ * leaves in a way the runtime does not pass on (exit, MPI_Abort).  The processes of a node
+ * share a page with one slot each; a thread in every process, which never calls MPI,
+ * renews its own slot and looks at the others:
+ *   - a heartbeat older than the timeout: the process is stopped; it is killed
+ *   - a process repairs for longer than the timeout (or three times the longest stretch
+ *     that the other has ever computed between two ftkit calls, if that is more) and
+ *     another has not come: the other is stuck; it is killed
+ *   - a process has vanished, and after that time nobody is repairing: its death was not
+ *     reported; the job cannot know and is ended
+ *   - nobody has made progress for stall_s: the job hangs; it is ended */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "watchdog.h"
+
+#define SLOTS 1024
+#define TICK_S 0.25
+#define MAGIC 0x46544b44u /* FTKD */
+
+struct slot {
+    _Atomic int pid;        /* 0: free */
+    _Atomic int state;      /* enum ftk_dog_state */
+    int world_rank;
+    _Atomic double beat_s;  /* CLOCK_MONOTONIC is one clock for the node */
+    _Atomic double since_s; /* when the state was entered */
+    _Atomic double progress_s;
+    _Atomic double longest_s;
+};
+
+struct page {
+    _Atomic unsigned magic;
+    struct slot slots[SLOTS];
+};
+
+struct ftk_watchdog {
+    char name[96];
+    struct page *page;
+    struct slot *own;
+    double timeout_s;
+    double stall_s;
+    pthread_t thread;
+    pthread_mutex_t lock; /* protects stop */
+    pthread_cond_t wake;
+    bool stop;
+};
+
+/* ---- what the thread sees ------------------------------------------------------------*/
+
+static void end_job(const char *why)
+{
+    ftk_run_state("fatal %s", why);
+    ftk_report(FTKIT_ERROR, "%s", why);
+    kill(getpid(), SIGKILL);
+}
+
+/* Kill a process that only looks alive. */
+static void put_down(struct slot *s, const char *why, double seconds)
+{
+    int pid = atomic_load(&s->pid);
+    if (pid <= 0 || !atomic_compare_exchange_strong(&s->pid, &pid, 0))
+        return; /* somebody else was faster */
+    ftk_report(FTKIT_WARNING,
+        "process %d (rank %d of the job) %s for %.1f s: killed", pid, s->world_rank, why,
+        seconds);
+    kill(pid, SIGKILL);
+}
+
+static bool vanished(const struct slot *s)
+{
+    int pid = atomic_load(&s->pid);
+    return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+static bool repairing(const struct page *p, double now, double limit)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (atomic_load(&p->slots[i].pid) > 0
+            && atomic_load(&p->slots[i].state) == FTK_DOG_REPAIR
+            && now - atomic_load(&p->slots[i].since_s) > limit)
+            return true;
+    return false;
+}
+
+static void look_at(struct ftk_watchdog *dog, struct slot *s, double now)
+{
+    char why[160];
+    double limit = dog->timeout_s;
+    double longest = atomic_load(&s->longest_s);
+    double silent = now - atomic_load(&s->beat_s);
+    if (atomic_load(&s->state) == FTK_DOG_LEFT)
+        return;
+    if (vanished(s)) {
+        /* normally MPI tells; whoever repairs then frees the slot (see the state) */
+        limit = limit > 3 * longest ? limit : 3 * longest;
+        if (silent > limit + TICK_S && !repairing(dog->page, now, 0)
+            && now - atomic_load(&dog->own->since_s) > limit) {
+            snprintf(why, sizeof why,
+                "process %d (rank %d of the job) left without MPI telling (exit or "
+                "MPI_Abort?): ending the job",
+                atomic_load(&s->pid), s->world_rank);
+            end_job(why);
+        }
+        return;
+    }
+    if (silent > limit) {
+        put_down(s, "has been stopped", silent);
+        return;
+    }
+    limit = limit > 3 * longest ? limit : 3 * longest;
+    if (atomic_load(&s->state) == FTK_DOG_RUN && repairing(dog->page, now, limit))
+        put_down(s, "has not come to the repair", limit);
+}
+
+static void look_for_stall(struct ftk_watchdog *dog, double now)
+{
+    char why[200];
+    const struct slot *last = NULL;
+    double newest = 0;
+    for (int i = 0; i < SLOTS; i++) {
+        const struct slot *s = &dog->page->slots[i];
+        if (atomic_load(&s->pid) <= 0 || atomic_load(&s->state) == FTK_DOG_LEFT)
+            continue;
+        double p = atomic_load(&s->progress_s);
+        if (p <= 0)
+            continue; /* a spare */
+        newest = p > newest ? p : newest;
+        if (!last || p < atomic_load(&last->progress_s))
+            last = s;
+    }
+    if (!last || now - newest < dog->stall_s)
+        return;
+    snprintf(why, sizeof why,
+        "no process of this node has called ftkit for %.1f s; the first to fall silent was "
+        "process %d (rank %d of the job): ending the job",
+        now - newest, atomic_load(&last->pid), last->world_rank);
+    end_job(why);
+}
+
+static void *watch(void *arg)
+{
+    struct ftk_watchdog *dog = arg;
+    pthread_mutex_lock(&dog->lock);
+    while (!dog->stop) {
+        double now = ftk_now_s();
+        atomic_store(&dog->own->beat_s, now);
+        for (int i = 0; i < SLOTS; i++)
+            if (&dog->page->slots[i] != dog->own
+                && atomic_load(&dog->page->slots[i].pid) > 0)
+                look_at(dog, &dog->page->slots[i], now);
+        if (dog->stall_s > 0)
+            look_for_stall(dog, now);
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(TICK_S * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&dog->wake, &dog->lock, &until);
+    }
+    pthread_mutex_unlock(&dog->lock);
+    return NULL;
+}
+
+/* ---- what the process tells ----------------------------------------------------------*/
+
+void ftk_watchdog_progress(struct ftk_watchdog *dog)
+{
+    if (!dog)
+        return;
+    double now = ftk_now_s();
+    double before = atomic_load(&dog->own->progress_s);
+    if (before > 0 && now - before > atomic_load(&dog->own->longest_s))
+        atomic_store(&dog->own->longest_s, now - before);
+    atomic_store(&dog->own->progress_s, now);
+}
+
+void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
+{
+    if (!dog)
+        return;
+    int old = atomic_load(&dog->own->state);
+    atomic_store(&dog->own->since_s, ftk_now_s());
+    atomic_store(&dog->own->state, (int)state);
+    if (old != FTK_DOG_REPAIR || state != FTK_DOG_RUN)
+        return;
+    /* a repair is over: the processes that are gone have been dealt with */
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *s = &dog->page->slots[i];
+        int pid = atomic_load(&s->pid);
+        if (vanished(s))
+            atomic_compare_exchange_strong(&s->pid, &pid, 0);
+    }
+}
+
+/* ---- joining and leaving -------------------------------------------------------------*/
+
+static struct page *map_page(const char *name)
+{
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return NULL;
+    struct page *p = MAP_FAILED;
+    if (ftruncate(fd, sizeof *p) == 0) /* new bytes are zero: free slots */
+        p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    int err = errno;
+    (void)close(fd); /* the mapping stays */
+    errno = err;
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static struct slot *take_slot(struct page *p)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&p->slots[i].pid, &none, -(int)getpid()))
+            return &p->slots[i];
+    }
+    return NULL;
+}
+
+static int start(struct ftk_watchdog *dog)
+{
+    pthread_condattr_t attr;
+    sigset_t all;
+    sigset_t old;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&dog->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&dog->lock, NULL);
+    sigfillset(&all); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = pthread_create(&dog->thread, NULL, watch, dog);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return err;
+}
+
+int ftk_watchdog_open(const char *job, double timeout_s, double stall_s, int world_rank,
+    struct ftk_watchdog **out)
+{
+    struct ftk_watchdog *dog = calloc(1, sizeof *dog);
+    if (!dog)
+        return ftk_fail(FTKIT_ERR_NOMEM, "watchdog");
+    snprintf(dog->name, sizeof dog->name, "/ftkit-dog-%s", job);
+    dog->timeout_s = timeout_s;
+    dog->stall_s = stall_s;
+    dog->page = map_page(dog->name);
+    dog->own = dog->page ? take_slot(dog->page) : NULL;
+    if (!dog->own) {
+        int rc = ftk_fail_errno(dog->page ? ENOSPC : errno, "watchdog page %s", dog->name);
+        if (dog->page)
+            (void)munmap(dog->page, sizeof *dog->page);
+        free(dog);
+        return rc;
+    }
+    double now = ftk_now_s();
+    dog->own->world_rank = world_rank;
+    atomic_store(&dog->own->beat_s, now);
+    atomic_store(&dog->own->since_s, now);
+    atomic_store(&dog->own->progress_s, 0);
+    atomic_store(&dog->own->longest_s, 0);
+    atomic_store(&dog->own->state, FTK_DOG_RUN);
+    atomic_store(&dog->own->pid, (int)getpid()); /* complete: others may look now */
+    int err = start(dog);
+    if (err != 0) {
+        atomic_store(&dog->own->pid, 0);
+        (void)munmap(dog->page, sizeof *dog->page);
+        free(dog);
+        return ftk_fail_errno(err, "watchdog thread");
+    }
+    *out = dog;
+    return FTKIT_OK;
+}
+
+void ftk_watchdog_close(struct ftk_watchdog *dog)
+{
+    if (!dog)
+        return;
+    pthread_mutex_lock(&dog->lock);
+    dog->stop = true;
+    pthread_cond_signal(&dog->wake);
+    pthread_mutex_unlock(&dog->lock);
+    pthread_join(dog->thread, NULL);
+    atomic_store(&dog->own->pid, 0);
+    bool last = true;
+    for (int i = 0; i < SLOTS; i++)
+        last = last && atomic_load(&dog->page->slots[i].pid) == 0;
+    (void)munmap(dog->page, sizeof *dog->page);
+    if (last) /* a later joiner makes a new one */
+        (void)shm_unlink(dog->name);
+    pthread_cond_destroy(&dog->wake);
+    pthread_mutex_destroy(&dog->lock);
+    free(dog);
+}

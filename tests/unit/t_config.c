@@ -1,0 +1,774 @@
+/* Configuration: defaults, every key, every error with its place, printing.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <ini.h>
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+static char work[] = "/tmp/t_config.XXXXXX"; /* we are in it: paths below are relative */
+
+/* ---- Every key: a value that is not the default, and where it must arrive
+ * ------------*/
+
+#define STORES(member, wanted)                                                           \
+    static void put_##member(struct ftk_config *c)                                       \
+    {                                                                                    \
+        c->member = (wanted);                                                            \
+    }
+STORES(period, ((struct ftk_period){ FTK_PERIOD_COUNT, 10 }))
+STORES(mtbf_s, 5400)
+STORES(scheme, FTK_SCHEME_OWN)
+STORES(map, FTK_MAP_RING)
+STORES(h5_enabled, false)
+STORES(h5_every, ((struct ftk_period){ FTK_PERIOD_SECONDS, 30 }))
+STORES(h5_keep, 7)
+STORES(ranks_per_node, 48)
+STORES(spares, 3)
+STORES(spares_exit, false)
+STORES(timeout_s, 0.25)
+STORES(stall_s, 300)
+STORES(exit_is_failure, false)
+STORES(stderr_level, FTKIT_DEBUG)
+
+static void put_name(struct ftk_config *c)
+{
+    snprintf(c->name, sizeof c->name, "heat 2d=x:y");
+}
+
+static void put_h5_dir(struct ftk_config *c)
+{
+    snprintf(c->h5_dir, sizeof c->h5_dir, "sets here");
+}
+
+static void put_supply(struct ftk_config *c)
+{
+    c->supply[0] = FTK_SUPPLY_SHRINK;
+    c->supply[1] = FTK_SUPPLY_SPARE;
+    c->supply[2] = 0;
+    c->nsupply = 2;
+}
+
+static void put_events(struct ftk_config *c)
+{
+    snprintf(c->events, sizeof c->events, "/tmp/\xc3\xa4rger;#.log");
+}
+
+static const struct sample {
+    const char *section, *key, *value, *env;
+    void (*put)(struct ftk_config *c);
+} samples[] = {
+    { "context", "name", "heat 2d=x:y", "FTKIT_CONTEXT_NAME", put_name },
+    { "checkpoint", "period", "10 calls", "FTKIT_CHECKPOINT_PERIOD", put_period },
+    { "checkpoint", "mtbf", "1.5 h", "FTKIT_CHECKPOINT_MTBF", put_mtbf_s },
+    { "level.memory", "scheme", "own", "FTKIT_LEVEL_MEMORY_SCHEME", put_scheme },
+    { "level.memory", "map", "ring", "FTKIT_LEVEL_MEMORY_MAP", put_map },
+    { "level.hdf5", "enabled", "off", "FTKIT_LEVEL_HDF5_ENABLED", put_h5_enabled },
+    { "level.hdf5", "every", "30s", "FTKIT_LEVEL_HDF5_EVERY", put_h5_every },
+    { "level.hdf5", "directory", "sets here", "FTKIT_LEVEL_HDF5_DIRECTORY", put_h5_dir },
+    { "level.hdf5", "keep", "7", "FTKIT_LEVEL_HDF5_KEEP", put_h5_keep },
+    { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE",
+        put_ranks_per_node },
+    { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
+    { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },
+    { "recover", "supply", "shrink ,spare", "FTKIT_RECOVER_SUPPLY", put_supply },
+    { "recover", "timeout", "250ms", "FTKIT_RECOVER_TIMEOUT", put_timeout_s },
+    { "recover", "stall", "5min", "FTKIT_RECOVER_STALL", put_stall_s },
+    { "recover", "exit_is_failure", "0", "FTKIT_RECOVER_EXIT_IS_FAILURE",
+        put_exit_is_failure },
+    { "report", "stderr", "debug", "FTKIT_REPORT_STDERR", put_stderr_level },
+    { "report", "events", "/tmp/\xc3\xa4rger;#.log", "FTKIT_REPORT_EVENTS", put_events },
+};
+
+/* What config.h promises, written down a second time. */
+static struct ftk_config defaults(void)
+{
+    struct ftk_config c = { .name = "default",
+        .period = { FTK_PERIOD_AUTO, 0 },
+        .mtbf_s = 86400,
+        .scheme = FTK_SCHEME_BUDDY,
+        .map = FTK_MAP_PAIR,
+        .h5_enabled = true,
+        .h5_every = { FTK_PERIOD_AUTO, 0 },
+        .h5_dir = ".",
+        .h5_keep = 2,
+        .spares_exit = true,
+        .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
+        .nsupply = 3,
+        .timeout_s = 60,
+        .exit_is_failure = true,
+        .stderr_level = -1 };
+    return c;
+}
+
+/* ---- Helpers
+ * -------------------------------------------------------------------------*/
+
+static void assert_period(const struct ftk_period *a, const struct ftk_period *b)
+{
+    assert_int_equal(a->kind, b->kind);
+    assert_true(a->value == b->value);
+}
+
+/* The same configuration, wherever it came from. */
+static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_period(&a->period, &b->period);
+    assert_true(a->mtbf_s == b->mtbf_s);
+    assert_int_equal(a->scheme, b->scheme);
+    assert_int_equal(a->map, b->map);
+    assert_int_equal(a->h5_enabled, b->h5_enabled);
+    assert_period(&a->h5_every, &b->h5_every);
+    assert_string_equal(a->h5_dir, b->h5_dir);
+    assert_int_equal(a->h5_keep, b->h5_keep);
+    assert_int_equal(a->ranks_per_node, b->ranks_per_node);
+    assert_int_equal(a->spares, b->spares);
+    assert_int_equal(a->spares_exit, b->spares_exit);
+    assert_int_equal(a->nsupply, b->nsupply);
+    assert_memory_equal(a->supply, b->supply, sizeof a->supply);
+    assert_true(a->timeout_s == b->timeout_s);
+    assert_true(a->stall_s == b->stall_s);
+    assert_int_equal(a->exit_is_failure, b->exit_is_failure);
+    assert_int_equal(a->stderr_level, b->stderr_level);
+    assert_string_equal(a->events, b->events);
+}
+
+static void put_file(const char *path, const void *text, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, bytes, f), bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void loads_path(const char *path, struct ftk_config *cfg)
+{
+    int rc = ftk_config_load(cfg, path);
+    if (rc != FTKIT_OK)
+        fail_msg("%d: %s", rc, ftk_detail_text());
+}
+
+static void loads(const char *text, struct ftk_config *cfg)
+{
+    put_file("t.ini", text, strlen(text));
+    loads_path("t.ini", cfg);
+}
+
+static void assert_detail(const char *part)
+{
+    if (!strstr(ftk_detail_text(), part))
+        fail_msg("no \"%s\" in \"%s\"", part, ftk_detail_text());
+}
+
+/* Loading fails, says where and what, and leaves the output alone. */
+static void fails_path(const char *path, const char *where, const char *what)
+{
+    struct ftk_config cfg, before;
+    memset(&cfg, 0xa5, sizeof cfg);
+    before = cfg;
+    ftk_detail_clear();
+    int rc = ftk_config_load(&cfg, path);
+    if (rc != FTKIT_ERR_CONFIG)
+        fail_msg("%d instead of an error with \"%s\"", rc, what);
+    assert_detail(where);
+    assert_detail(what);
+    assert_memory_equal(&cfg, &before, sizeof cfg);
+}
+
+static void fails_bytes(const void *text, size_t bytes, int line, const char *what)
+{
+    char where[32];
+    snprintf(where, sizeof where, "t.ini:%d: ", line);
+    put_file("t.ini", text, bytes);
+    fails_path("t.ini", where, what);
+}
+
+static void fails(const char *text, int line, const char *what)
+{
+    fails_bytes(text, strlen(text), line, what);
+}
+
+static void fails_env(const char *name, const char *value, const char *what)
+{
+    setenv(name, value, 1);
+    fails_path(NULL, name, what);
+    unsetenv(name);
+}
+
+static size_t lines_with(const char *text, const char *part)
+{
+    size_t n = 0;
+    for (const char *c = text; (c = strstr(c, part)); c++)
+        n++;
+    return n;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(samples); i++)
+        unsetenv(samples[i].env);
+    return 0;
+}
+
+static int setup_all(void **state)
+{
+    (void)state;
+    return !mkdtemp(work) || chdir(work) != 0 || mkdir("sets here", 0700) != 0;
+}
+
+static int teardown_all(void **state)
+{
+    (void)state;
+    unlink("t.ini");
+    unlink("print.ini");
+    rmdir("sets here");
+    return chdir("/") != 0 || rmdir(work) != 0;
+}
+
+/* ---- What loads
+ * ----------------------------------------------------------------------*/
+
+static void t_defaults(void **state)
+{
+    struct ftk_config cfg, want = defaults();
+    (void)state;
+    loads_path(NULL, &cfg);
+    assert_same(&cfg, &want);
+    assert_string_equal(cfg.source, "");
+    loads("", &cfg);
+    assert_same(&cfg, &want);
+    assert_string_equal(cfg.source, "t.ini");
+}
+
+static void t_every_key_from_file(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        const struct sample *s = &samples[i];
+        struct ftk_config cfg, want = defaults();
+        char text[256];
+        s->put(&want);
+        snprintf(text, sizeof text, "[%s]\n%s = %s\n", s->section, s->key, s->value);
+        loads(text, &cfg);
+        assert_same(&cfg, &want);
+        snprintf(text, sizeof text, "\xef\xbb\xbf ; c\r\n\t[ %s ] # c\r\n  %s:%s \t; c",
+            s->section, s->key, s->value);
+        loads(text, &cfg);
+        assert_same(&cfg, &want);
+    }
+}
+
+static void t_every_key_from_environment(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        struct ftk_config cfg, want = defaults();
+        samples[i].put(&want);
+        setenv(samples[i].env, samples[i].value, 1);
+        loads_path(NULL, &cfg);
+        unsetenv(samples[i].env);
+        assert_same(&cfg, &want);
+    }
+}
+
+static void t_environment_wins(void **state)
+{
+    struct ftk_config cfg;
+    (void)state;
+    setenv("FTKIT_LEVEL_HDF5_KEEP", " 9 ", 1);
+    setenv("FTKIT_REPORT_EVENTS", "", 1); /* empty is a value, and turns it off */
+    setenv("FTKIT_NO_SUCH_KEY", "1", 1);  /* other variables are none of our business */
+    loads("[level.hdf5]\nkeep = 4\n[report]\nevents = log\n[spares]\ncount = 2\n", &cfg);
+    unsetenv("FTKIT_NO_SUCH_KEY");
+    assert_int_equal(cfg.h5_keep, 9);
+    assert_string_equal(cfg.events, "");
+    assert_int_equal(cfg.spares, 2);
+}
+
+static void t_times(void **state)
+{
+    static const struct {
+        const char *text;
+        double s;
+    } good[] = { { "1ms", 0.001 }, { "90s", 90 }, { "2 min", 120 }, { "1.5h", 5400 },
+        { "1d", 86400 }, { "0", 0 }, { "0s", 0 }, { ".5s", 0.5 },
+        { "100000d", 8640000000.0 } };
+    struct ftk_config cfg;
+    char text[128];
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        snprintf(text, sizeof text, "[recover]\nstall = %s\n", good[i].text);
+        loads(text, &cfg);
+        assert_true(cfg.stall_s == good[i].s);
+    }
+    fails("[recover]\nstall = 24\n", 2, "the unit is missing");
+    fails("[recover]\n\nstall = 5 m\n", 3, "unknown unit");
+    fails("[recover]\nstall = 5S\n", 2, "(ms, s, min, h, d)");
+    fails("[recover]\nstall = -5s\n", 2, "is not a time");
+    fails("[recover]\nstall = 1.2.3s\n", 2, "is not a time");
+    fails("[recover]\nstall = 0x10s\n", 2, "unknown unit");
+    fails("[recover]\nstall = 1e3s\n", 2, "unknown unit");
+    fails("[recover]\nstall = inf\n", 2, "is not a time");
+    fails("[recover]\nstall =\n", 2, "is not a time");
+    fails("[recover]\nstall = 0.1ms\n", 2, "out of range");
+    fails("[recover]\nstall = 100001d\n", 2, "out of range");
+    fails("[recover]\ntimeout = 0\n", 2, "recover.timeout = '0' is out of range");
+    fails("[checkpoint]\nmtbf = 24\n", 2, "checkpoint.mtbf = '24' has no unit");
+}
+
+static void t_periods(void **state)
+{
+    static const struct {
+        const char *text;
+        struct ftk_period period;
+    } good[] = { { "auto", { FTK_PERIOD_AUTO, 0 } }, { "10", { FTK_PERIOD_COUNT, 10 } },
+        { "1 call", { FTK_PERIOD_COUNT, 1 } }, { "3calls", { FTK_PERIOD_COUNT, 3 } },
+        { "30s", { FTK_PERIOD_SECONDS, 30 } },
+        { "0.5 h", { FTK_PERIOD_SECONDS, 1800 } } };
+    struct ftk_config cfg;
+    char text[128];
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        snprintf(text, sizeof text, "[checkpoint]\nperiod = %s\n", good[i].text);
+        loads(text, &cfg);
+        assert_period(&cfg.period, &good[i].period);
+    }
+    loads("[level.hdf5]\nevery = 4 sets\n", &cfg);
+    assert_period(&cfg.h5_every, &(struct ftk_period){ FTK_PERIOD_COUNT, 4 });
+    fails("[level.hdf5]\nevery = 4 calls\n", 2, "unknown unit");
+    fails("[checkpoint]\nperiod = 4 sets\n", 2, "'10 calls'");
+    fails("[checkpoint]\nperiod = 4 callss\n", 2, "unknown unit");
+    fails("[checkpoint]\nperiod = 0\n", 2, "out of range");
+    fails("[checkpoint]\nperiod = 0s\n", 2, "out of range");
+    fails("[checkpoint]\nperiod = 1.5\n", 2, "not a whole number");
+    fails("[checkpoint]\nperiod = 9999999999\n", 2, "out of range");
+    fails("[checkpoint]\nperiod = often\n", 2, "checkpoint.period = 'often'");
+}
+
+static void t_supply(void **state)
+{
+    struct ftk_config cfg;
+    (void)state;
+    loads("[recover]\nsupply = spare,spawn , shrink,end\n", &cfg);
+    for (int i = 0; i < FTK_SUPPLY_STEPS; i++)
+        assert_int_equal(cfg.supply[i], i);
+    assert_int_equal(cfg.nsupply, FTK_SUPPLY_STEPS);
+    fails("[recover]\nsupply =\n", 2, "empty place");
+    fails("[recover]\nsupply = spare,,end\n", 2, "empty place");
+    fails("[recover]\nsupply = spare, end,\n", 2, "empty place");
+    fails("[recover]\nsupply = spare, spare\n", 2, "a word twice");
+    fails("[recover]\nsupply = end, spare\n", 2, "words after end");
+    fails("[recover]\nsupply = spare spawn\n", 2, "unknown word");
+    fails("[recover]\nsupply = spares, end\n", 2, "spare, spawn, shrink, end");
+}
+
+/* Lines far longer than inih reads in one piece. */
+static void t_long_lines(void **state)
+{
+    struct ftk_config cfg;
+    char path[FTK_PATH_MAX], text[4096];
+    (void)state;
+    for (size_t i = 0; i < sizeof path - 1; i++)
+        path[i] = "ab/c =:d;#"[i % 10];
+    path[sizeof path - 1] = '\0';
+    snprintf(text, sizeof text, "[report]\nevents = %s ; events = x\nstderr=info", path);
+    loads(text, &cfg);
+    assert_string_equal(cfg.events, path);
+    assert_int_equal(cfg.stderr_level, FTKIT_INFO);
+    snprintf(text, sizeof text, "[report]\nevents = %sx\nstderr = info\n", path);
+    fails(text, 2, "is too long");
+    snprintf(text, sizeof text, "[report]\nevents = %s%s\n", path, path);
+    fails(text, 2, "longer than 2048 bytes");
+    snprintf(text, sizeof text, "[report]\n\n;; %s%s\n", path, path);
+    fails(text, 3, "longer than 2048 bytes");
+    snprintf(text, sizeof text, "; %s\n[report]\nevents = a\n", path);
+    loads(text, &cfg);
+    assert_string_equal(cfg.events, "a");
+}
+
+/* Every length around the limit of inih, with and without a key. */
+static void t_long_keys_and_values(void **state)
+{
+    struct ftk_config cfg;
+    char text[4096], path[FTK_PATH_MAX];
+    (void)state;
+    memset(path, 'p', sizeof path);
+    for (int bytes = 150; bytes < 260; bytes++) {
+        snprintf(
+            text, sizeof text, "[report]\nevents =%*s\nstderr = info\n", bytes, "x/y");
+        loads(text, &cfg);
+        assert_string_equal(cfg.events, "x/y");
+        assert_int_equal(cfg.stderr_level, FTKIT_INFO);
+        snprintf(text, sizeof text, "[report]\nevents = %.*s.\n", bytes, path);
+        loads(text, &cfg);
+        assert_int_equal(strlen(cfg.events), bytes + 1);
+        memset(text + 9, 'e', (size_t)bytes);
+        strcpy(text + 9 + bytes, "=1\n");
+        fails(text, 2, bytes + 3 > ini_max_line ? "the key is too long" : "unknown key");
+        strcpy(text + 9 + bytes, "\n");
+        fails(text, 2, "key = value");
+    }
+}
+
+/* The library must read "1.5h" whatever the program's locale is, and leave that alone. */
+static void t_locale(void **state)
+{
+    static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8" };
+    struct ftk_config cfg;
+    size_t i = 0;
+    (void)state;
+    while (i < COUNT(names) && !setlocale(LC_ALL, names[i]))
+        i++;
+    if (i == COUNT(names))
+        skip();
+    loads("[recover]\nstall = 1.5h\n", &cfg);
+    assert_true(cfg.stall_s == 5400);
+    assert_string_equal(setlocale(LC_ALL, NULL), names[i]);
+    setlocale(LC_ALL, "C");
+}
+
+/* ---- What does not
+ * -------------------------------------------------------------------*/
+
+static void t_unknown(void **state)
+{
+    (void)state;
+    fails("; c\n\n[checkpoint]\nmtbf = 1h\nperod = 10\n", 5,
+        "unknown key 'checkpoint.perod': did you mean 'checkpoint.period'?");
+    fails("[level.hdf5]\ndirectry = /x\n", 2, "did you mean 'level.hdf5.directory'?");
+    fails("[checkpoint]\nkeep = 3\n", 2, "did you mean 'level.hdf5.keep'?");
+    fails("[recover]\nTimeout = 3s\n", 2, "did you mean 'recover.timeout'?");
+    fails("[recover]\n= 3s\n", 2, "unknown key 'recover.'");
+    fails("\n\n[chekpoint]\nperiod = 10\n", 3,
+        "unknown section 'chekpoint': did you mean 'checkpoint'?");
+    fails("[level.hdf]\n", 1, "did you mean 'level.hdf5'?");
+    fails("[]\n", 1, "unknown section ''");
+    fails("\nperod = 10\n[checkpoint]\n", 2,
+        "key 'perod' is outside any section: did you mean 'checkpoint.period'?");
+    fails("name = x\n", 1, "did you mean 'context.name'?");
+}
+
+static void t_twice(void **state)
+{
+    (void)state;
+    fails("[spares]\ncount = 1\n[report]\n\n[spares]\nexit = no\n", 5,
+        "section [spares] appears twice, first on line 1");
+    fails("[spares]\ncount = 1\nexit = no\ncount = 1\n", 4,
+        "key 'spares.count' appears twice, first on line 2");
+}
+
+static void t_lines(void **state)
+{
+    (void)state;
+    fails("[spares]\ncount\n[report]\n", 2, "neither 'key = value'");
+    fails("[spares]\ncount = 1\nexit", 3, "neither 'key = value'");
+    fails("[spares]\ncount = 1\n  2\n", 3, "neither 'key = value'");
+    fails("[spares]\ncount ; = 1\n", 2, "neither 'key = value'");
+    fails("[spares\ncount = 1\n", 1, "no ']'");
+    fails("\r\n[spares] count = 1\n", 2, "only a comment may follow");
+}
+
+static void t_values(void **state)
+{
+    char text[256], name[FTKIT_NAME_MAX + 2];
+    (void)state;
+    memset(name, 'n', sizeof name);
+    snprintf(text, sizeof text, "[context]\nname = %.*s\n", FTKIT_NAME_MAX + 1, name);
+    fails(text, 2, "is too long");
+    fails("[context]\nname =\n", 2, "context.name = '' is empty");
+    fails("[context]\nname = a/b\n", 2, "not allowed; allowed: 1 to 63");
+    fails("[context]\nname = \xc3\xa4\n", 2, "not allowed");
+    fails("[level.memory]\nscheme = budy\n", 2, "allowed: none, own or buddy");
+    fails("[level.memory]\nmap = 0\n", 2, "pair or ring");
+    fails("[level.hdf5]\nenabled = maybe\n", 2, "true or false");
+    fails("[level.hdf5]\nenabled =\n", 2, "true or false");
+    fails("[level.hdf5]\nkeep = 0\n", 2, "out of range");
+    fails("[level.hdf5]\nkeep = 2.0\n", 2, "not a whole number");
+    fails("[level.hdf5]\nkeep = 99999999999999999999\n", 2, "1 to 1000000");
+    fails("[spares]\ncount = -1\n", 2, "not a whole number");
+    fails("[spares]\ncount = 1 # one\n", 2, "a comment begins with ' ;'");
+    fails("[report]\nstderr = all\n", 2, "none, error, warning, info or debug");
+    fails("[level.hdf5]\ndirectory =\n", 2, "is empty");
+}
+
+static void t_directory(void **state)
+{
+    struct ftk_config cfg;
+    (void)state;
+    fails("[level.hdf5]\nkeep = 1\ndirectory = not/there\n[spares]\ncount = 1\n", 3,
+        "missing path 'not/there': No such file");
+    fails(
+        "[level.hdf5]\ndirectory = t.ini\n", 2, "missing path 't.ini': Not a directory");
+    loads("[level.hdf5]\ndirectory = not/there\nenabled = no\n", &cfg);
+    assert_string_equal(cfg.h5_dir, "not/there");
+    fails_env("FTKIT_LEVEL_HDF5_DIRECTORY", "not/there", "missing path 'not/there'");
+    setenv(
+        "FTKIT_LEVEL_HDF5_DIRECTORY", "sets here", 1); /* what counts is the last word */
+    loads("[level.hdf5]\ndirectory = not/there\n", &cfg);
+    assert_string_equal(cfg.h5_dir, "sets here");
+    assert_int_equal(rmdir("sets here"), 0); /* the default need not exist yet */
+    unsetenv("FTKIT_LEVEL_HDF5_DIRECTORY");
+    loads_path(NULL, &cfg);
+    assert_int_equal(mkdir("sets here", 0700), 0);
+}
+
+static void t_environment_errors(void **state)
+{
+    char text[4096], path[FTK_PATH_MAX + 1];
+    (void)state;
+    fails_env("FTKIT_CHECKPOINT_MTBF", "24", "the unit is missing");
+    fails_env("FTKIT_LEVEL_MEMORY_SCHEME", "", "none, own or buddy");
+    fails_env("FTKIT_CONTEXT_NAME", "a\nb", "control character");
+    fails_env("FTKIT_REPORT_EVENTS", "a\x1b[1m", "control character");
+    fails_env("FTKIT_REPORT_EVENTS", "a\xff", "not UTF-8");
+    fails_env("FTKIT_REPORT_EVENTS", "a ;b", "a comment begins with");
+    fails_env("FTKIT_REPORT_EVENTS", "#b", "a comment begins with");
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    fails_env("FTKIT_REPORT_EVENTS", text, "too long");
+    memset(path, 'x', sizeof path);
+    path[FTK_PATH_MAX] = '\0';
+    fails_env("FTKIT_REPORT_EVENTS", path, "too long");
+}
+
+static void t_files(void **state)
+{
+    char path[2 * FTK_PATH_MAX], deep[400];
+    (void)state;
+    fails_path("no.ini", "no.ini", "No such file");
+    fails_path("", "configuration file", "No such file");
+    fails_path("sets here", "sets here", "is a directory");
+    fails_path("/dev/null", "/dev/null", "not a regular file");
+    memset(path, 'p', sizeof path);
+    path[sizeof path - 1] = '\0';
+    fails_path(path, "configuration file", "too long");
+    for (size_t i = 0; i < sizeof deep; i++)
+        deep[i] = "./"[i % 2];
+    put_file("t.ini", "[spares]\ncont = 1\n", 18);
+    strcpy(deep + 300, "t.ini"); /* the end of a long path is what helps */
+    fails_path(deep, "/t.ini:2: ", "did you mean 'spares.count'?");
+    assert_int_equal(chmod("t.ini", 0), 0);
+    if (geteuid() != 0)
+        fails_path("t.ini", "t.ini", "Permission denied");
+    unlink("t.ini");
+}
+
+static void t_size(void **state)
+{
+    size_t mib = (size_t)1 << 20;
+    char *text = malloc(10 * mib);
+    struct ftk_config cfg;
+    (void)state;
+    assert_non_null(text);
+    memset(text, '\n', 10 * mib);
+    put_file("t.ini", text, 10 * mib);
+    fails_path("t.ini", "t.ini", "is 10 MiB, more than a configuration can be");
+    put_file("t.ini", text, mib + 1);
+    fails_path("t.ini", "t.ini", "is 1025 KiB, more than a configuration can be");
+    memcpy(text + mib - 8, "[spares]", 8);
+    put_file("t.ini", text, mib);
+    loads_path("t.ini", &cfg);
+    memcpy(text + mib - 8, "[spaces]", 8);
+    fails_bytes(text, mib, (int)mib - 7, "did you mean 'spares'?");
+    free(text);
+}
+
+static void t_bytes(void **state)
+{
+    static const char *const bad[] = { "\x80", "\xc3", "\xc3(", "\xc0\x80", "\xc1\xbf",
+        "\xe0\x80\x80", "\xe2\x82", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xfe" };
+    struct ftk_config cfg;
+    (void)state;
+    fails_bytes("[spares]\n; \0\n", 13, 2, "NUL");
+    fails_bytes("\0", 1, 1, "NUL");
+    fails_bytes("\xff\xfe[\0s\0", 6, 1, "not UTF-8");
+    fails("\n\n; \x1b[31m\n", 3, "control characters");
+    fails("; a\rb\n", 1, "control characters");
+    fails("; \x7f\n", 1, "control characters");
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char text[64];
+        snprintf(text, sizeof text, "[spares]\ncount = 1\n; %s", bad[i]);
+        fails(text, 3, "this is not UTF-8");
+        snprintf(text, sizeof text, "\n; %s\n[spares]\n", bad[i]);
+        fails(text, 2, "this is not UTF-8");
+    }
+    loads("; \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xef\xbf\xbf "
+          "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf \t\r\n",
+        &cfg);
+}
+
+static uint32_t next_random(uint32_t *seed) /* xorshift32: the same files everywhere */
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 17;
+    *seed ^= *seed << 5;
+    return *seed;
+}
+
+/* Garbage: any bytes; and, harder to tell, the alphabet of configurations. */
+static void t_garbage(void **state)
+{
+    static const char alphabet[] = "[]=:;# \n\tspare.count12h,\xc3\xa4";
+    uint32_t seed = 20240229;
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        char text[4096];
+        size_t bytes = 64 + next_random(&seed) % (sizeof text - 64);
+        for (size_t j = 0; j < bytes; j++)
+            text[j] = i % 2 ? (char)(next_random(&seed) & 0xff)
+                            : alphabet[next_random(&seed) % (sizeof alphabet - 1)];
+        put_file("t.ini", text, bytes);
+        fails_path("t.ini", "t.ini:", "");
+    }
+}
+
+/* ---- Printing
+ * ------------------------------------------------------------------------*/
+
+/* Print, load, and find the same; the text has every key once. */
+static void round_trip(const struct ftk_config *cfg)
+{
+    struct ftk_config again;
+    FILE *f = fopen("print.ini", "w");
+    assert_non_null(f);
+    assert_int_equal(ftk_config_print(f, cfg), FTKIT_OK);
+    assert_int_equal(fclose(f), 0);
+    loads_path("print.ini", &again);
+    assert_same(cfg, &again);
+}
+
+static void t_round_trip(void **state)
+{
+    struct ftk_config cfg;
+    (void)state;
+    loads_path(NULL, &cfg);
+    round_trip(&cfg);
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        samples[i].put(&cfg);
+        snprintf(cfg.source, sizeof cfg.source, "%s", i % 2 ? "a.ini" : "a\nb");
+        round_trip(&cfg);
+    }
+    memset(cfg.events, 'e', sizeof cfg.events - 1);
+    cfg.events[sizeof cfg.events - 1] = '\0';
+    round_trip(&cfg);
+    for (int i = 0; i < FTK_SUPPLY_STEPS; i++)
+        cfg.supply[i] = i;
+    cfg.nsupply = FTK_SUPPLY_STEPS;
+    round_trip(&cfg);
+}
+
+static void t_round_trip_times(void **state)
+{
+    struct ftk_config cfg;
+    uint32_t seed = 7;
+    (void)state;
+    loads_path(NULL, &cfg);
+    for (int i = 0; i < 300; i++) {
+        char text[128];
+        static const char *const unit[] = { "ms", "s", "min", "h", "d" };
+        snprintf(text, sizeof text, "[recover]\nstall = %u.%u%s\n",
+            1 + next_random(&seed) % 99999, next_random(&seed), unit[i % 5]);
+        loads(text, &cfg);
+        cfg.mtbf_s = cfg.stall_s / 3 + 1;
+        cfg.period = (struct ftk_period){ FTK_PERIOD_SECONDS, cfg.stall_s / 7 + 0.001 };
+        round_trip(&cfg);
+    }
+}
+
+static void t_print_text(void **state)
+{
+    struct ftk_config cfg;
+    char *text = NULL;
+    size_t bytes = 0;
+    (void)state;
+    loads("[recover]\nstall = 1.5h\n", &cfg);
+    FILE *f = open_memstream(&text, &bytes);
+    assert_int_equal(ftk_config_print(f, &cfg), FTKIT_OK);
+    fclose(f);
+    assert_non_null(strstr(text, "\n[context]\n# "));
+    assert_non_null(strstr(text, "\nname = default\n"));
+    assert_non_null(strstr(text, "\nmtbf = 1d\n"));
+    assert_non_null(strstr(text, "\nstall = 1.5h\n"));
+    assert_non_null(strstr(text, "\ntimeout = 60s\n"));
+    assert_non_null(strstr(text, "\nevents =\n"));
+    assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
+    assert_int_equal(lines_with(text, " = ") + 1, COUNT(samples)); /* events is empty */
+    free(text);
+    cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
+    f = tmpfile();
+    assert_int_equal(ftk_config_print(f, &cfg), FTKIT_ERR_ARG);
+    assert_detail("level.memory.scheme");
+    fclose(f);
+    f = fopen("/dev/full", "w");
+    if (f) {
+        assert_int_equal(ftk_config_document(f), FTKIT_ERR_NOSPACE);
+        fclose(f);
+    }
+}
+
+static void t_document(void **state)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    (void)state;
+    FILE *f = open_memstream(&text, &bytes);
+    assert_int_equal(ftk_config_document(f), FTKIT_OK);
+    fclose(f);
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        char part[96];
+        snprintf(part, sizeof part, "## [%s]\n", samples[i].section);
+        assert_int_equal(lines_with(text, part), 1);
+        snprintf(part, sizeof part, " | `%s` | ", samples[i].env);
+        assert_int_equal(lines_with(text, part), 1);
+    }
+    /* no key is missing above: rows are keys and two lines for the head of each table */
+    assert_int_equal(
+        lines_with(text, "\n| "), COUNT(samples) + 2 * lines_with(text, "## ["));
+    free(text);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(t_defaults, setup),
+        cmocka_unit_test_setup(t_every_key_from_file, setup),
+        cmocka_unit_test_setup(t_every_key_from_environment, setup),
+        cmocka_unit_test_setup(t_environment_wins, setup),
+        cmocka_unit_test_setup(t_times, setup),
+        cmocka_unit_test_setup(t_periods, setup),
+        cmocka_unit_test_setup(t_supply, setup),
+        cmocka_unit_test_setup(t_long_lines, setup),
+        cmocka_unit_test_setup(t_long_keys_and_values, setup),
+        cmocka_unit_test_setup(t_locale, setup),
+        cmocka_unit_test_setup(t_unknown, setup),
+        cmocka_unit_test_setup(t_twice, setup),
+        cmocka_unit_test_setup(t_lines, setup),
+        cmocka_unit_test_setup(t_values, setup),
+        cmocka_unit_test_setup(t_directory, setup),
+        cmocka_unit_test_setup(t_environment_errors, setup),
+        cmocka_unit_test_setup(t_files, setup),
+        cmocka_unit_test_setup(t_size, setup),
+        cmocka_unit_test_setup(t_bytes, setup),
+        cmocka_unit_test_setup(t_garbage, setup),
+        cmocka_unit_test_setup(t_round_trip, setup),
+        cmocka_unit_test_setup(t_round_trip_times, setup),
+        cmocka_unit_test_setup(t_print_text, setup),
+        cmocka_unit_test_setup(t_document, setup),
+    };
+    return cmocka_run_group_tests_name("config", tests, setup_all, teardown_all);
+}

@@ -1,0 +1,111 @@
+/* What an Open MPI job leaves behind when its daemons are killed: the shared memory of
+ * its ranks, in the machine's memory until the next boot, and session directories.  Both
+ * are found by the processes that own them, so nothing of anybody else is touched.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools.h"
+
+#define SEGMENT "/dev/shm/sm_segment."
+
+static pid_t *pids; /* noted */
+static size_t npids;
+static struct ftk_list segments;
+
+void ftk_litter_note(pid_t pid)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    for (size_t i = 0; i < npids; i++)
+        if (pids[i] == pid)
+            return;
+    pid_t *all = ftk_tool_alloc((npids + 1) * sizeof *all);
+    if (npids)
+        memcpy(all, pids, npids * sizeof *all);
+    free(pids);
+    pids = all;
+    pids[npids++] = pid;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && getline(&line, &room, f) > 0) {
+        char *segment = strstr(line, SEGMENT);
+        if (segment) /* ends in " (deleted)" where it is gone already: no such file */
+            ftk_list_add(&segments, "%.*s", (int)strcspn(segment, "\n"), segment);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+/* Whether name ends in the number of a noted process, between these. */
+static bool ends_in_pid(const char *name, const char *before, const char *after)
+{
+    char end[64];
+    size_t total = strlen(name);
+    for (size_t i = 0; i < npids; i++) {
+        snprintf(end, sizeof end, "%s%d%s", before, (int)pids[i], after);
+        size_t len = strlen(end);
+        if (total > len && strcmp(name + total - len, end) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* prterun.HOST.PID.UID of mpirun, prted.HOST.PID.UID of a daemon; the daemon may have
+ * died unseen, but the directory also names its job, after the process number of mpirun.
+ */
+static bool is_session(const char *path, const char *name)
+{
+    char uid[24];
+    struct dirent *e;
+    bool found = false;
+    if (strncmp(name, "prterun.", 8) != 0 && strncmp(name, "prted.", 6) != 0)
+        return false;
+    snprintf(uid, sizeof uid, ".%u", (unsigned)geteuid());
+    if (ends_in_pid(name, ".", uid))
+        return true;
+    DIR *d = opendir(path);
+    while (d && !found && (e = readdir(d)))
+        found = strstr(e->d_name, ".prterun-") && ends_in_pid(e->d_name, "-", "@0");
+    if (d)
+        closedir(d);
+    return found;
+}
+
+void ftk_litter_remove(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    char path[2 * FTK_PATH_MAX];
+    tmp = tmp && *tmp ? tmp : "/tmp";
+    for (size_t i = 0; i < segments.n; i++)
+        unlink(segments.v[i]);
+    DIR *d = opendir(tmp);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        snprintf(path, sizeof path, "%.*s/%s", FTK_PATH_MAX, tmp, e->d_name);
+        if (is_session(path, e->d_name))
+            nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    if (d)
+        closedir(d);
+    ftk_list_free(&segments);
+    free(pids);
+    pids = NULL;
+    npids = 0;
+}

@@ -1,0 +1,189 @@
+/* ftkit: the program.  One table of subcommands.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "tools.h"
+
+struct command {
+    const char *name;
+    int (*main)(int argc, char **argv);
+    void (*usage)(FILE *out); /* NULL: not shown */
+    const char *what;
+};
+
+static int config_main(int argc, char **argv);
+static int help_main(int argc, char **argv);
+static int version_main(int argc, char **argv);
+static void config_usage(FILE *out);
+static void help_usage(FILE *out);
+static void version_usage(FILE *out);
+
+static const struct command commands[] = {
+    { "run", ftk_run_main, ftk_run_usage,
+        "start a job under mpirun, and again from its newest set when it is lost" },
+    { "config", config_main, config_usage, "print the configuration in force" },
+    { "help", help_main, help_usage, "explain a command" },
+    { "version", version_main, version_usage, "print the version" },
+    { "emulate-agent", ftk_emulate_agent, NULL, "" },
+};
+#define NCOMMANDS (sizeof commands / sizeof commands[0])
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* ---- what they share
+ * -----------------------------------------------------------------*/
+
+void *ftk_tool_alloc(size_t bytes)
+{
+    void *p = calloc(1, bytes);
+    if (!p) {
+        fputs("ftkit: out of memory\n", stderr);
+        exit(TOOL_FAIL);
+    }
+    return p;
+}
+
+void ftk_list_add(struct ftk_list *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    size_t bytes = len < 0 ? 1 : (size_t)len + 1;
+    char *text = ftk_tool_alloc(bytes);
+    va_start(ap, fmt);
+    vsnprintf(text, bytes, fmt, ap);
+    va_end(ap);
+    if (l->n + 1 >= l->room) {
+        size_t room = l->room ? 2 * l->room : 32;
+        char **v = ftk_tool_alloc(room * sizeof *v);
+        if (l->n)
+            memcpy(v, l->v, l->n * sizeof *v);
+        free(l->v);
+        l->v = v;
+        l->room = room;
+    }
+    l->v[l->n++] = text;
+}
+
+void ftk_list_free(struct ftk_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->v[i]);
+    free(l->v);
+    *l = (struct ftk_list){ 0 };
+}
+
+/* ---- the small commands
+ * --------------------------------------------------------------*/
+
+static void config_usage(FILE *out)
+{
+    fputs(
+        "usage: ftkit config [FILE]\n"
+        "       ftkit config --document\n"
+        "\n"
+        "Print the configuration in force: the defaults, then FILE, then the variables\n"
+        "FTKIT_<SECTION>_<KEY> of the environment.  --document prints every key with\n"
+        "its values, default and meaning as Markdown.  Exit code 2 on an error in it.\n",
+        out);
+}
+
+static int config_main(int argc, char **argv)
+{
+    struct ftk_config cfg;
+    const char *file = argc > 1 ? argv[1] : NULL;
+    int rc = FTKIT_OK;
+    if (argc > 2 || (file && file[0] == '-' && strcmp(file, "--document") != 0)) {
+        config_usage(stderr);
+        return TOOL_USAGE;
+    }
+    if (file && file[0] == '-') {
+        rc = ftk_config_document(stdout);
+    } else {
+        rc = ftk_config_load(&cfg, file);
+        if (rc < 0) {
+            fprintf(stderr, "ftkit config: %s\n", ftk_detail_text());
+            return TOOL_USAGE;
+        }
+        rc = ftk_config_print(stdout, &cfg);
+    }
+    if (rc < 0 || fflush(stdout) != 0) {
+        fprintf(stderr, "ftkit config: cannot write: %s\n", ftk_detail_text());
+        return TOOL_FAIL;
+    }
+    return TOOL_OK;
+}
+
+static void version_usage(FILE *out)
+{
+    fputs("usage: ftkit version\n", out);
+}
+
+static int version_main(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("ftkit %s (%s)\n", ftkit_version(),
+        ftk_mpirun_ulfm() ? "repair in the job by ULFM" : "no ULFM: restart only");
+    return fflush(stdout) == 0 ? TOOL_OK : TOOL_FAIL;
+}
+
+static void help_usage(FILE *out)
+{
+    fputs("usage: ftkit COMMAND [ARGUMENT]...\n\n", out);
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        if (commands[i].usage)
+            fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].what);
+    fputs("\n`ftkit help COMMAND` explains one of them.\n", out);
+}
+
+static int help_main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_usage(stdout);
+        return TOOL_OK;
+    }
+    const struct command *c = find(argv[1]);
+    if (!c || !c->usage) {
+        fprintf(stderr, "ftkit: no command '%s'\n", argv[1]);
+        help_usage(stderr);
+        return TOOL_USAGE;
+    }
+    c->usage(stdout);
+    return TOOL_OK;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_usage(stderr);
+        return TOOL_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    const struct command *c = find(name);
+    if (!c) {
+        fprintf(stderr, "ftkit: no command '%s'\n", name);
+        help_usage(stderr);
+        return TOOL_USAGE;
+    }
+    if (c->usage && argc == 3 && strcmp(argv[2], "--help") == 0) {
+        c->usage(stdout);
+        return TOOL_OK;
+    }
+    return c->main(argc - 1, argv + 1);
+}

@@ -1,0 +1,316 @@
+/* The run profile: with which flags and variables mpirun starts a resilient job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools.h"
+
+extern char **environ;
+
+/* What Open MPI 5.0 needs to survive the loss of a process. */
+static const char *const profile[] = {
+    "--with-ft",
+    "ulfm",
+    "--mca",
+    "pml",
+    "ob1",
+    "--mca",
+    "btl",
+    "sm,tcp,self",
+    /* han returns success from collectives with a dead member; the list replaces the one
+     * --with-ft sets, so it has to be whole */
+    "--mca",
+    "coll",
+    "^han,hcoll,portals4",
+    /* a dead process nobody ever talked to makes shrink hang across nodes */
+    "--mca",
+    "mpi_add_procs_cutoff",
+    "100000",
+    /* MPI_Finalize hangs after a failure otherwise */
+    "--mca",
+    "async_mpi_finalize",
+    "1",
+    /* spawned processes may die too */
+    "--prtemca",
+    "state_base_recoverable",
+    "1",
+    "--prtemca",
+    "state_base_notify_errors",
+    "1",
+};
+
+bool ftk_mpirun_ulfm(void)
+{
+    return strcmp(FTKIT_MPI_KIND, "ulfm") == 0;
+}
+
+/* ---- cores
+ * ---------------------------------------------------------------------------*/
+
+/* CPUs that the quota of one control group (v2) is worth, 0 when it has none. */
+static int quota_of(const char *group)
+{
+    char path[FTK_PATH_MAX + 64], quota[32];
+    double period = 0;
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    int got = fscanf(f, "%31s %lf", quota, &period);
+    fclose(f);
+    double q = strtod(quota, NULL); /* "max" is 0 */
+    if (got != 2 || q <= 0 || period <= 0)
+        return 0;
+    return q <= period ? 1 : (int)(q / period);
+}
+
+static int cores_by_quota(void)
+{
+    char line[FTK_PATH_MAX];
+    int least = 0;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    if (!f)
+        return 0;
+    while (fgets(line, sizeof line, f)) {
+        if (strncmp(line, "0::/", 4) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        char *group = line + 3;
+        for (;;) { /* the group and all above it */
+            int q = quota_of(group);
+            if (q > 0 && (least == 0 || q < least))
+                least = q;
+            char *slash = strrchr(group, '/');
+            if (!slash)
+                break;
+            *slash = '\0';
+        }
+    }
+    fclose(f);
+    return least;
+}
+
+static int cores(void)
+{
+    cpu_set_t set;
+    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                         : sysconf(_SC_NPROCESSORS_ONLN);
+    int quota = cores_by_quota();
+    if (quota > 0 && quota < n)
+        return quota;
+    return n < 1 ? 1 : (int)n;
+}
+
+/* ---- nodes
+ * ---------------------------------------------------------------------------*/
+
+static void add_name(struct ftk_list *names, const char *name, size_t len)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (strlen(names->v[i]) == len && strncmp(names->v[i], name, len) == 0)
+            return;
+    if (len > 0)
+        ftk_list_add(names, "%.*s", (int)len, name);
+}
+
+static void names_of_list(struct ftk_list *names, const char *list)
+{
+    while (*list) {
+        size_t len = strcspn(list, ",");
+        size_t name = strcspn(list, ",:");
+        add_name(names, list, name);
+        list += len + (list[len] == ',');
+    }
+}
+
+static void names_of_file(struct ftk_list *names, const char *path)
+{
+    char *line = NULL;
+    size_t room = 0;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return; /* mpirun will complain */
+    while (getline(&line, &room, f) > 0) {
+        const char *s = line + strspn(line, " \t");
+        add_name(names, s, strcspn(s, " \t\n:#"));
+    }
+    free(line);
+    fclose(f);
+}
+
+static bool is_option(const char *arg, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcmp(arg, *names) == 0)
+            return true;
+    return false;
+}
+
+/* Nodes of the arguments handed through to mpirun, else of the batch system, else 1. */
+static int count_nodes(const struct ftk_list *extra)
+{
+    static const char *const file[] = { "--hostfile", "-hostfile", "--machinefile",
+        "-machinefile", "--default-hostfile", "-f", NULL };
+    static const char *const list[] = { "--host", "-host", "-H", "-hosts", NULL };
+    struct ftk_list names = { 0 };
+    for (size_t i = 0; i + 1 < extra->n; i++) {
+        if (is_option(extra->v[i], file))
+            names_of_file(&names, extra->v[++i]);
+        else if (is_option(extra->v[i], list))
+            names_of_list(&names, extra->v[++i]);
+    }
+    long n = (long)names.n;
+    const char *slurm = getenv("SLURM_JOB_NUM_NODES");
+    if (n == 0 && slurm)
+        n = strtol(slurm, NULL, 10);
+    ftk_list_free(&names);
+    return n < 1 || n > 1000000 ? 1 : (int)n;
+}
+
+/* ---- the plan
+ * ------------------------------------------------------------------------*/
+
+/* Spares: as asked for, else what lets the job lose one started node's worth of ranks. */
+static int plan_spares(struct ftk_run *r)
+{
+    const char *set = getenv("FTKIT_SPARES_COUNT");
+    if (!ftk_mpirun_ulfm()) {
+        if (r->spares > 0)
+            ftk_run_say("spares need ULFM; starting none");
+        r->spares = 0;
+        return 0;
+    }
+    if (set) {
+        char *end;
+        long n = strtol(set, &end, 10);
+        if (*set == '\0' || *end != '\0' || n < 0 || n > 1000000) {
+            ftk_run_say("FTKIT_SPARES_COUNT: '%s' is not a count", set);
+            return TOOL_USAGE;
+        }
+        if (r->spares >= 0 && r->spares != n) {
+            ftk_run_say("--spares %d, but FTKIT_SPARES_COUNT is %ld", r->spares, n);
+            return TOOL_USAGE;
+        }
+        r->spares = (int)n;
+    }
+    if (r->spares < 0)
+        r->spares = r->nodes > 1 ? (r->ranks + r->nodes - 1) / r->nodes : 1;
+    return 0;
+}
+
+int ftk_mpirun_plan(struct ftk_run *r)
+{
+    r->nodes = r->emulate > 0 ? r->emulate : count_nodes(&r->extra);
+    int rc = plan_spares(r);
+    if (rc != 0)
+        return rc;
+    r->total = r->ranks + r->spares;
+    if (r->emulate > r->total) {
+        ftk_run_say("%d processes cannot fill %d nodes", r->total, r->emulate);
+        return TOOL_USAGE;
+    }
+    if (r->emulate > 0) {
+        int why = 0;
+        bool ulfm = ftk_mpirun_ulfm();
+        if (!ulfm || !ftk_emulate_possible(&why)) {
+            r->ranks_per_node = (r->total + r->emulate - 1) / r->emulate;
+            ftk_run_say("cannot emulate nodes (%s): one node, and ranks in failure "
+                        "domains of %d",
+                ulfm ? strerror(why) : "no ULFM", r->ranks_per_node);
+            r->emulate = 0;
+            r->nodes = 1;
+        }
+    }
+    /* other machines are taken to be like this one; emulated nodes share its cores */
+    int machines = r->emulate > 0 ? 1 : r->nodes;
+    r->crowded = r->total > (long)cores() * machines;
+    return 0;
+}
+
+/* ---- environment and command
+ * ---------------------------------------------------------*/
+
+void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX])
+{
+    snprintf(path, FTK_PATH_MAX, "%.*s/state.%d", FTK_PATH_MAX - 32, r->dir, attempt);
+}
+
+static void add_default(struct ftk_list *env, const char *name, const char *value)
+{
+    if (!getenv(name))
+        ftk_list_add(env, "%s=%s", name, value);
+}
+
+void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env)
+{
+    char path[FTK_PATH_MAX], number[16];
+    ftk_mpirun_state_path(r, attempt, path);
+    ftk_list_add(env, "FTKIT_RUN_STATE=%s", path);
+    ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
+    add_default(env, "FTKIT_REPORT_STDERR", "info");
+    if (ftk_mpirun_ulfm()) {
+        snprintf(number, sizeof number, "%d", r->spares);
+        add_default(env, "FTKIT_SPARES_COUNT", number);
+    } else if (r->crowded) {
+        /* Open MPI reads these, others ignore them: a plain mpirun may be any */
+        add_default(env, "OMPI_MCA_rmaps_base_oversubscribe", "1");
+        add_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
+    }
+    if (r->ranks_per_node > 0) {
+        snprintf(number, sizeof number, "%d", r->ranks_per_node);
+        add_default(env, "FTKIT_TOPOLOGY_RANKS_PER_NODE", number);
+    }
+    if (geteuid() == 0) {
+        ftk_list_add(env, "OMPI_ALLOW_RUN_AS_ROOT=1");
+        ftk_list_add(env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+    }
+}
+
+/* Every FTKIT_ variable, the user's and ours, reaches ranks on other nodes too. */
+static void add_forwards(const struct ftk_run *r, struct ftk_list *cmd)
+{
+    struct ftk_list names = { 0 }, env = { 0 };
+    for (char **e = environ; *e; e++)
+        if (strncmp(*e, "FTKIT_", 6) == 0)
+            add_name(&names, *e, strcspn(*e, "="));
+    ftk_mpirun_environment(r, 0, &env);
+    for (size_t i = 0; i < env.n; i++)
+        if (strncmp(env.v[i], "FTKIT_", 6) == 0)
+            add_name(&names, env.v[i], strcspn(env.v[i], "="));
+    for (size_t i = 0; i < names.n; i++) {
+        ftk_list_add(cmd, "-x");
+        ftk_list_add(cmd, "%s", names.v[i]);
+    }
+    ftk_list_free(&names);
+    ftk_list_free(&env);
+}
+
+void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
+{
+    ftk_list_add(cmd, "%s", r->mpirun);
+    if (ftk_mpirun_ulfm()) {
+        for (size_t i = 0; i < sizeof profile / sizeof profile[0]; i++)
+            ftk_list_add(cmd, "%s", profile[i]);
+        if (r->emulate > 0)
+            ftk_emulate_arguments(r, cmd); /* says :OVERSUBSCRIBE itself */
+        else if (r->crowded)
+            ftk_list_add(cmd, "--oversubscribe");
+        if (r->crowded) {
+            ftk_list_add(cmd, "--mca");
+            ftk_list_add(cmd, "mpi_yield_when_idle");
+            ftk_list_add(cmd, "1");
+        }
+        add_forwards(r, cmd);
+    }
+    ftk_list_add(cmd, "-n");
+    ftk_list_add(cmd, "%d", r->total);
+    for (size_t i = 0; i < r->extra.n; i++)
+        ftk_list_add(cmd, "%s", r->extra.v[i]);
+    for (char **p = r->program; *p; p++)
+        ftk_list_add(cmd, "%s", *p);
+}

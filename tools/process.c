@@ -1,0 +1,280 @@
+/* Everything below this process: find it, show it, end it.  A job is a tree of mpirun,
+ * daemons that left their parents, and ranks; being their subreaper keeps all of them
+ * below us whatever dies first.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools.h"
+
+#define TRACED_MAX 12   /* processes with a backtrace in a dump */
+#define TRACE_S 20      /* time one backtrace may take */
+#define UNKILLABLE_S 10 /* after SIGKILL: such a process hangs in the kernel */
+
+struct proc {
+    pid_t pid, ppid;
+    char name[32];
+    char state;
+    double cpu_s;
+    long rank; /* -1: not a rank */
+    bool ours;
+};
+
+static pid_t *foreign; /* children we were started with */
+static size_t nforeign;
+
+/* ---- finding
+ * -------------------------------------------------------------------------*/
+
+static bool proc_read(pid_t pid, struct proc *p)
+{
+    char path[64], text[1024];
+    unsigned long user = 0, sys = 0;
+    int ppid = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false; /* it has ended */
+    size_t len = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[len] = '\0';
+    char *open = strchr(text, '('), *close = strrchr(text, ')'); /* any name between */
+    if (!open || !close || close < open)
+        return false;
+    if (sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &p->state,
+            &ppid, &user, &sys)
+        != 4)
+        return false;
+    *close = '\0';
+    snprintf(p->name, sizeof p->name, "%s", open + 1);
+    p->pid = pid;
+    p->ppid = ppid;
+    p->cpu_s = (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
+    p->rank = -1;
+    p->ours = false;
+    return true;
+}
+
+static bool is_foreign(pid_t pid)
+{
+    for (size_t i = 0; i < nforeign; i++)
+        if (foreign[i] == pid)
+            return true;
+    return false;
+}
+
+/* Keep in all[0..n) what is below us, and return how many these are. */
+static size_t keep_ours(struct proc *all, size_t n)
+{
+    pid_t self = getpid();
+    bool more = true;
+    while (more) { /* children may stand before their parents: until nothing changes */
+        more = false;
+        for (size_t i = 0; i < n; i++) {
+            bool below = all[i].ppid == self;
+            for (size_t j = 0; j < n && !below; j++)
+                below = all[j].ours && all[j].pid == all[i].ppid;
+            if (below && !all[i].ours && !is_foreign(all[i].pid))
+                all[i].ours = more = true;
+        }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (all[i].ours)
+            all[kept++] = all[i];
+    return kept;
+}
+
+/* All processes below us; free() *out. */
+static size_t tree_list(struct proc **out)
+{
+    size_t n = 0, room = 256;
+    struct proc *all = ftk_tool_alloc(room * sizeof *all);
+    DIR *d = opendir("/proc");
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        if (n == room) {
+            struct proc *larger = ftk_tool_alloc(2 * room * sizeof *larger);
+            memcpy(larger, all, room * sizeof *larger);
+            free(all);
+            all = larger;
+            room *= 2;
+        }
+        if (proc_read((pid_t)atol(e->d_name), &all[n]))
+            n++;
+    }
+    if (d)
+        closedir(d);
+    *out = all;
+    return keep_ours(all, n);
+}
+
+int ftk_tree_init(void)
+{
+    struct proc *p;
+    size_t n = tree_list(&p);
+    foreign = ftk_tool_alloc((n + 1) * sizeof *foreign);
+    for (size_t i = 0; i < n; i++)
+        foreign[i] = p[i].pid;
+    nforeign = n;
+    free(p);
+    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+/* ---- ending
+ * --------------------------------------------------------------------------*/
+
+static void nap(double s)
+{
+    struct timespec t = { (time_t)s, (long)((s - (double)(time_t)s) * 1e9) };
+    nanosleep(&t, NULL);
+}
+
+static void reap(void)
+{
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        ftk_litter_note(pid);
+}
+
+int ftk_tree_end(double grace_s)
+{
+    double start = ftk_now_s();
+    int killed = 0;
+    bool noted = false;
+    for (;;) {
+        struct proc *p;
+        reap();
+        size_t n = tree_list(&p);
+        double past = ftk_now_s() - start;
+        for (size_t i = 0; i < n && (!noted || past >= grace_s); i++)
+            ftk_litter_note(p[i].pid);
+        noted = true;
+        for (size_t i = 0; i < n && past >= grace_s; i++)
+            if (p[i].state != 'Z' && kill(p[i].pid, SIGKILL) == 0)
+                killed++; /* counts one twice when it takes long to go */
+        free(p);
+        if (n == 0) {
+            ftk_litter_remove();
+            return killed;
+        }
+        if (past > grace_s + UNKILLABLE_S)
+            return -1;
+        nap(0.01);
+    }
+}
+
+/* ---- showing
+ * -------------------------------------------------------------------------*/
+
+static void read_rank(struct proc *p)
+{
+    static const char *const names[] = {
+        "OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK="
+    };
+    char path[64], *entry = NULL;
+    size_t room = 0;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)p->pid);
+    FILE *f = fopen(path, "re");
+    while (f && p->rank < 0 && getdelim(&entry, &room, '\0', f) > 0)
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            if (strncmp(entry, names[i], strlen(names[i])) == 0)
+                p->rank = strtol(entry + strlen(names[i]), NULL, 10);
+    free(entry);
+    if (f)
+        fclose(f);
+}
+
+static void copy_file(FILE *out, pid_t pid, const char *name)
+{
+    char path[64];
+    int c;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    FILE *f = fopen(path, "re");
+    while (f && (c = getc(f)) != EOF)
+        putc(c, out);
+    if (f)
+        fclose(f);
+}
+
+/* gdb writes to our standard error; false when there is no gdb. */
+static bool backtrace(pid_t pid)
+{
+    char number[16];
+    int status = 0;
+    snprintf(number, sizeof number, "%d", (int)pid);
+    pid_t gdb = fork();
+    if (gdb == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        int null = open("/dev/null", O_RDWR);
+        dup2(null, 0);
+        dup2(2, 1);
+        execlp("gdb", "gdb", "-nx", "-p", number, "-batch", "-ex",
+            "thread apply all bt 25", (char *)NULL);
+        _exit(TOOL_NO_EXEC);
+    }
+    double end = ftk_now_s() + TRACE_S;
+    while (gdb > 0) {
+        if (waitpid(gdb, &status, WNOHANG) != 0)
+            break;
+        if (ftk_now_s() > end)
+            kill(gdb, SIGKILL); /* the process it looks at goes on */
+        nap(0.02);
+    }
+    return gdb > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == TOOL_NO_EXEC);
+}
+
+static int ranks_first(const void *a, const void *b)
+{
+    const struct proc *x = a, *y = b;
+    if ((x->rank < 0) != (y->rank < 0))
+        return x->rank < 0 ? 1 : -1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+void ftk_tree_dump(FILE *out)
+{
+    struct proc *p;
+    size_t n = tree_list(&p);
+    for (size_t i = 0; i < n; i++)
+        read_rank(&p[i]);
+    qsort(p, n, sizeof *p, ranks_first);
+    for (size_t i = 0; i < n; i++) {
+        char rank[24] = "-";
+        if (p[i].rank >= 0)
+            snprintf(rank, sizeof rank, "%ld", p[i].rank);
+        fprintf(out, "pid %d  %s  rank %s  state %c  cpu %.2f s  wchan ", (int)p[i].pid,
+            p[i].name, rank, p[i].state, p[i].cpu_s);
+        copy_file(out, p[i].pid, "wchan");
+        putc('\n', out);
+    }
+    for (size_t i = 0; i < n && i < TRACED_MAX; i++) {
+        if (p[i].state == 'Z')
+            continue;
+        fprintf(out, "---- pid %d  %s  rank %ld\n", (int)p[i].pid, p[i].name, p[i].rank);
+        fflush(out);
+        if (!backtrace(p[i].pid)) {
+            copy_file(out, p[i].pid, "stack");
+            copy_file(out, p[i].pid, "status");
+        }
+    }
+    fflush(out);
+    free(p);
+}

@@ -1,0 +1,93 @@
+/* What the parts of the ftkit program share.  No MPI in here: the program starts jobs, it
+ * is not one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTKIT_TOOLS_H
+#define FTKIT_TOOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "ftk.h"
+
+/* Exit codes of the program; a signal is 128 + its number. */
+enum {
+    TOOL_OK = 0,
+    TOOL_FAIL = 1,
+    TOOL_USAGE = 2,
+    TOOL_TIMEOUT = 124,
+    TOOL_NO_EXEC = 127
+};
+
+/* ---- Subcommands: argv[0] is the name of the command, the result an exit code -------
+ */
+int ftk_run_main(int argc, char **argv);
+int ftk_emulate_agent(int argc, char **argv); /* hidden: see emulate.c */
+void ftk_run_usage(FILE *out);
+
+/* ---- Lists of strings, ended by NULL ------------------------------------------------
+ * A start-up tool has nothing better to do without memory than to say so and end. */
+struct ftk_list {
+    char **v;
+    size_t n, room; /* n < room, v[n] == NULL once something was added */
+};
+void ftk_list_add(struct ftk_list *l, const char *fmt, ...) FTK_PRINTF(2, 3);
+void ftk_list_free(struct ftk_list *l);
+void *ftk_tool_alloc(size_t bytes);
+/* "ftkit run: ..." on standard error */
+void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
+
+/* ---- What `ftkit run` is asked for, and what it makes of it -------------------------*/
+struct ftk_run {
+    int ranks;             /* working ranks, >= 1 */
+    int spares;            /* -1 until it is known */
+    int emulate;           /* emulated nodes, 0: none */
+    int relaunch;          /* relaunches without progress */
+    double timeout_s;      /* of the whole run, 0: none */
+    const char *mpirun;    /* path, or a name to look up in PATH */
+    struct ftk_list extra; /* arguments for mpirun behind ours */
+    char **program;        /* and its arguments, ended by NULL */
+    bool verbose, print;
+    /* made by ftk_mpirun_plan() */
+    int total;              /* processes to start: ranks + spares */
+    int nodes;              /* nodes the job will use, as far as we can see */
+    int ranks_per_node;     /* of simulated domains, 0: real host names tell */
+    bool crowded;           /* more processes than cores */
+    char dir[FTK_PATH_MAX]; /* our files for this run */
+};
+
+/* ---- mpirun.c: the run profile ------------------------------------------------------*/
+bool ftk_mpirun_ulfm(void); /* built for an MPI with ULFM */
+/* Fill the second half of *r; 0 or an exit code after a message. */
+int ftk_mpirun_plan(struct ftk_run *r);
+/* Command and "NAME=value" settings for one attempt. */
+void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd);
+void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env);
+void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX]);
+
+/* ---- emulate.c: several nodes on one machine ----------------------------------------*/
+/* Whether this process may make the name spaces it takes; if not, why is its errno. */
+bool ftk_emulate_possible(int *why);
+/* Hosts file and agent in r->dir; 0 or an exit code after a message. */
+int ftk_emulate_files(const struct ftk_run *r);
+/* In the child that becomes mpirun: see the node names.  0, or -1 and errno. */
+int ftk_emulate_enter(const struct ftk_run *r);
+/* Arguments for mpirun: agent, hosts with their slots, mapping. */
+void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd);
+
+/* ---- process.c: everything below this process ---------------------------------------*/
+/* Become the parent of every orphan below us; what exists already is not ours to end. */
+int ftk_tree_init(void);
+/* Give the processes below us grace_s to end, SIGKILL the rest, reap all and remove what
+ * they leave.  Returns how many had to be killed, or -1 when some cannot be. */
+int ftk_tree_end(double grace_s);
+/* Show each of them with its rank, state and backtrace. */
+void ftk_tree_dump(FILE *out);
+
+/* ---- litter.c: what processes of Open MPI leave when they are killed ----------------*/
+void ftk_litter_note(pid_t pid); /* alive or just reaped */
+void ftk_litter_remove(void);    /* of all noted, when they are gone */
+
+#endif
