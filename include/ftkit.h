@@ -314,7 +314,7 @@ FTKIT_API int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg);
  */
 FTKIT_API int ftkit_track_comm(ftkit_ctx *ctx, MPI_Comm comm);
 
-/** Forget a tracked communicator, before MPI_Comm_free() on it. */
+/** Forget a tracked communicator.  MPI_Comm_free() on it does so too. */
 FTKIT_API int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm);
 
 /* ---- Information -------------------------------------------------------------------*/

@@ -101,29 +101,19 @@ int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg)
 int ftkit_track_comm(ftkit_ctx *ctx, MPI_Comm comm)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_track_comm");
-    if (rc != FTKIT_OK)
-        return rc;
-    if (comm == MPI_COMM_NULL)
+    if (rc == FTKIT_OK && comm == MPI_COMM_NULL)
         rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_track_comm: MPI_COMM_NULL");
-    else if (ctx->ntracked == FTK_TRACKED_MAX)
-        rc = ftk_fail(FTKIT_ERR_STATE, "at most %d tracked communicators", FTK_TRACKED_MAX);
-    else
-        ctx->tracked[ctx->ntracked++] = comm;
+    if (rc == FTKIT_OK)
+        rc = ftk_detect_track(ctx, comm);
     return ftk_done(ctx, rc);
 }
 
 int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_untrack_comm");
-    if (rc != FTKIT_OK)
-        return rc;
-    for (int i = 0; i < ctx->ntracked; i++) {
-        if (ctx->tracked[i] == comm) {
-            ctx->tracked[i] = ctx->tracked[--ctx->ntracked];
-            return FTKIT_OK;
-        }
-    }
-    return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "the communicator is not tracked"));
+    if (rc == FTKIT_OK)
+        rc = ftk_detect_untrack(ctx, comm);
+    return ftk_done(ctx, rc);
 }
 
 int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)

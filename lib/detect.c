@@ -58,11 +58,12 @@ static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
     return false;
 }
 
-/* Does any context know of a failure by now?  A vague error code (a broken socket, an
- * internal error of a collective) may come some milliseconds before the notice. */
-static bool explained(double wait_s)
+/* Does any context know of a failure by now?  The code of an error says little: a broken
+ * socket, a collective or a constructor on a communicator with a dead member may give any,
+ * and some milliseconds before the notice.  An error of the program can wait that long. */
+static bool explained(void)
 {
-    double end = ftk_now_s() + wait_s;
+    double end = ftk_now_s() + UNCLEAR_WAIT_S;
     do {
         bool known = false;
         for (struct ftkit_ctx *c = contexts; c; c = c->next)
@@ -71,8 +72,7 @@ static bool explained(double wait_s)
         if (known)
             return true;
         struct timespec nap = { 0, 1000000 };
-        if (wait_s > 0)
-            nanosleep(&nap, NULL);
+        nanosleep(&nap, NULL);
     } while (ftk_now_s() < end);
     return false;
 }
@@ -110,7 +110,6 @@ static void on_error(MPI_Comm *comm, int *code, ...)
 {
     bool failure = ftk_mpi_is_failure(*code);
     bool mine = false;
-    int class = MPI_ERR_OTHER;
     for (struct ftkit_ctx *c = contexts; failure && c; c = c->next) {
         if (uses(c, *comm)) {
             ftk_detect_raise(c);
@@ -119,10 +118,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
     }
     if (failure && !mine && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF)
         ftk_mpi_revoke(*comm); /* derived from ours: its other members must come out too */
-    (void)MPI_Error_class(*code, &class);
-    bool vague = failure || class == MPI_ERR_OTHER || class == MPI_ERR_INTERN
-        || class == MPI_ERR_UNKNOWN || class == MPI_ERR_PENDING;
-    if (!mine && !explained(vague ? UNCLEAR_WAIT_S : 0)) {
+    if (!mine && !explained()) {
         if (!failure) {
             pass_on(*comm, *code);
             return;
@@ -131,6 +127,47 @@ static void on_error(MPI_Comm *comm, int *code, ...)
             ftk_detect_raise(c);
     }
     mark_doubt();
+}
+
+/* ---- tracked communicators -----------------------------------------------------------
+ * An attribute tells when the program frees one, so that it is never revoked after. */
+
+static int keyval = MPI_KEYVAL_INVALID;
+
+static int on_free(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)key;
+    (void)value;
+    (void)extra;
+    for (struct ftkit_ctx *c = contexts; c; c = c->next)
+        for (int i = 0; i < c->ntracked; i++)
+            if (c->tracked[i] == comm)
+                c->tracked[i--] = c->tracked[--c->ntracked];
+    return MPI_SUCCESS;
+}
+
+int ftk_detect_track(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    if (ctx->ntracked == FTK_TRACKED_MAX)
+        return ftk_fail(
+            FTKIT_ERR_STATE, "at most %d tracked communicators", FTK_TRACKED_MAX);
+    int rc = MPI_Comm_set_attr(comm, keyval, ctx);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "tracking a communicator");
+    ctx->tracked[ctx->ntracked++] = comm;
+    return FTKIT_OK;
+}
+
+int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    for (int i = 0; i < ctx->ntracked; i++) {
+        if (ctx->tracked[i] != comm)
+            continue;
+        int rc = MPI_Comm_delete_attr(comm, keyval); /* runs on_free() */
+        return rc == MPI_SUCCESS ? FTKIT_OK
+                                 : ftk_fail_mpi(rc, "forgetting a communicator");
+    }
+    return ftk_fail(FTKIT_ERR_NOT_FOUND, "the communicator is not tracked");
 }
 
 /* ---- the list ------------------------------------------------------------------------*/
@@ -159,6 +196,8 @@ static int make_objects(void)
         if (rc == MPI_SUCCESS)
             rc = MPI_Type_commit(&vote_type);
     }
+    if (rc == MPI_SUCCESS && keyval == MPI_KEYVAL_INVALID)
+        rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &keyval, NULL);
     if (rc == MPI_SUCCESS && vote_op == MPI_OP_NULL)
         rc = MPI_Op_create(vote_reduce, 1, &vote_op);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "making MPI objects");
@@ -199,6 +238,7 @@ static void free_objects(void)
     (void)MPI_Errhandler_free(&handler);
     (void)MPI_Type_free(&vote_type);
     (void)MPI_Op_free(&vote_op);
+    (void)MPI_Comm_free_keyval(&keyval); /* lives on in communicators that have it */
 }
 
 static void unguard_world(void)
@@ -213,6 +253,9 @@ static void unguard_world(void)
 
 void ftk_detect_close(struct ftkit_ctx *ctx)
 {
+    while (ctx->ntracked > 0)
+        if (ftk_detect_untrack(ctx, ctx->tracked[0]) != FTKIT_OK)
+            break;
     pthread_mutex_lock(&lock);
     for (struct ftkit_ctx **p = &contexts; *p; p = &(*p)->next) {
         if (*p != ctx)

@@ -16,6 +16,10 @@ void ftk_detect_close(struct ftkit_ctx *ctx);
 int ftk_detect_arm(struct ftkit_ctx *ctx);
 int ftk_detect_disarm(struct ftkit_ctx *ctx);
 
+/* Communicators of the program that are revoked with ours; forgotten when it frees them. */
+int ftk_detect_track(struct ftkit_ctx *ctx, MPI_Comm comm);
+int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm);
+
 /* Test the watch.  True when a failure is known (see ctx->failed). */
 bool ftk_detect_poll(struct ftkit_ctx *ctx);
 

@@ -1,3 +1,360 @@
+/* The durable level: sets of HDF5 files.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One writer per failure domain, its lowest rank, collects the segments of its domain one
+ * after the other and writes them into one part, so a part costs the writer memory for one
+ * segment.  Rank 0 makes the directory before and the manifest after; between these steps
+ * everybody votes, so an error anywhere is the same code everywhere, and no manifest is
+ * written for a set that is not whole. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "checkpoint.h"
-int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set) { (void)ctx; (void)set; return 0; }
-int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from) { (void)ctx; *set = 0; *from = 0; return 0; }
+#include "detect.h"
+#include "store/h5.h"
+#include "store/stream.h"
+
+#define TAG_COLLECT 4
+
+/* ---- writing -------------------------------------------------------------------------*/
+
+struct collecting {
+    struct ftkit_ctx *ctx;
+    struct ftk_chan *ch;
+    const struct ftk_mem_seg *own;
+    struct ftk_mem mem;         /* the buffer the segments of others go through */
+    struct ftk_mem_seg *passing;
+    int next;                   /* rank to look at */
+    int peer_error;             /* a rank failed on the way */
+};
+
+static int writer_of(const struct ftkit_ctx *ctx, int rank)
+{
+    int w = 0;
+    while (ctx->domain[w] != ctx->domain[rank])
+        w++;
+    return w;
+}
+
+static int ranks_of(const struct ftkit_ctx *ctx, int writer)
+{
+    int n = 0;
+    for (int r = 0; r < ctx->nranks; r++)
+        n += ctx->domain[r] == ctx->domain[writer];
+    return n;
+}
+
+/* A writer without memory for a segment cannot tell its sender apart from a failure: it
+ * breaks the channel, and the repair that follows ends the attempt for all. */
+static int receive_segment(struct collecting *c, int from)
+{
+    struct ftk_stream s;
+    int local;
+    const struct ftk_mem_seg *own = c->own;
+    ftk_stream_init(&s, false, from, TAG_COLLECT, own->set, from, own->nranks);
+    int rc = ftk_stream_sizes(c->ch, &c->mem, &s, 1, &local);
+    if (rc == FTKIT_OK && local != FTKIT_OK)
+        rc = ftk_chan_break(c->ch, MPI_ERR_OTHER, "no memory to collect a segment");
+    if (rc == FTKIT_OK)
+        rc = ftk_stream_run(c->ch, &s, 1, &local);
+    if (rc != FTKIT_OK) {
+        ftk_stream_abandon(c->ch, &s, 1);
+        c->peer_error = rc;
+        return rc;
+    }
+    c->passing = s.seg;
+    return local;
+}
+
+/* The next segment of this writer's domain, in the order of ranks. */
+static int next_segment(void *arg, const void **seg)
+{
+    struct collecting *c = arg;
+    const struct ftkit_ctx *ctx = c->ctx;
+    if (c->passing)
+        ftk_mem_release(c->passing);
+    c->passing = NULL;
+    while (ctx->domain[c->next] != ctx->domain[ctx->rank])
+        c->next++;
+    int rank = c->next++;
+    if (rank == ctx->rank) {
+        *seg = c->own->buf;
+        return FTKIT_OK;
+    }
+    int rc = receive_segment(c, rank);
+    if (rc == FTKIT_OK)
+        *seg = c->passing->buf;
+    return rc;
+}
+
+/* After an error of the file: the others still send. */
+static int drain(struct collecting *c)
+{
+    int rc = c->peer_error;
+    const struct ftkit_ctx *ctx = c->ctx;
+    for (int r = c->next; rc == FTKIT_OK && r < ctx->nranks; r++) {
+        if (ctx->domain[r] != ctx->domain[ctx->rank] || r == ctx->rank)
+            continue;
+        rc = receive_segment(c, r);
+        if (c->passing)
+            ftk_mem_release(c->passing);
+        c->passing = NULL;
+    }
+    return rc;
+}
+
+static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *out)
+{
+    struct ftkit_ctx *ctx = c->ctx;
+    int rc = ftk_h5_write_part_from(ctx->cfg.h5_dir, ctx->cfg.name, c->own->set, part,
+        ranks_of(ctx, ctx->rank), next_segment, c, out);
+    if (rc != FTKIT_OK) {
+        int drained = drain(c);
+        if (drained != FTKIT_OK)
+            rc = drained;
+    }
+    ftk_mem_close(&c->mem);
+    return rc;
+}
+
+static int send_segment(struct collecting *c, int writer)
+{
+    struct ftk_stream s;
+    int local;
+    const struct ftk_mem_seg *own = c->own;
+    ftk_stream_init(&s, true, writer, TAG_COLLECT, own->set, own->rank, own->nranks);
+    ftk_stream_give(&s, ftk_mem_find(&c->ctx->mem, own->set, own->rank));
+    int rc = ftk_stream_sizes(c->ch, &c->mem, &s, 1, &local);
+    if (rc == FTKIT_OK)
+        rc = ftk_stream_run(c->ch, &s, 1, &local);
+    if (rc != FTKIT_OK)
+        ftk_stream_abandon(c->ch, &s, 1);
+    return rc;
+}
+
+/* Everybody's most severe code becomes everybody's code. */
+static int agree(struct ftk_chan *ch, int rc, const char *step)
+{
+    struct ftk_vote v;
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    ftk_vote_init(&v);
+    v.min[0] = rc;
+    int voted = ftk_vote(ch, ch->ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
+        rc = ftk_fail((int)v.min[0], "%s failed on another rank: %s", step,
+            ftkit_strerror((int)v.min[0]));
+    return rc < v.min[0] ? rc : (int)v.min[0];
+}
+
+/* The manifest from what each writer reports. */
+static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts,
+    const struct ftk_mem_seg *own)
+{
+    struct ftk_h5_manifest m = { .set = set, .nranks = (uint32_t)ctx->nranks };
+    const struct ftk_seg_header *h = (const void *)own->buf;
+    m.run = h->run;
+    memcpy(m.context, h->context, sizeof m.context);
+    m.part_of = malloc((size_t)ctx->nranks * sizeof *m.part_of);
+    if (!m.part_of)
+        return ftk_fail(FTKIT_ERR_NOMEM, "manifest");
+    for (int r = 0; r < ctx->nranks; r++) {
+        int w = writer_of(ctx, r);
+        if (w == r)
+            parts[m.nparts++] = parts[r]; /* nparts <= r: nothing unread is lost */
+        uint32_t k = 0;
+        while (parts[k].part != (uint32_t)w)
+            k++;
+        m.part_of[r] = k;
+    }
+    m.parts = parts;
+    int rc = ftk_h5_commit(ctx->cfg.h5_dir, &m);
+    free(m.part_of);
+    return rc;
+}
+
+/* Every rank's report on its part to all: small, and only rank 0 needs it. */
+static int gather_parts(struct ftk_chan *ch, const struct ftk_h5_part *mine,
+    struct ftk_h5_part *all)
+{
+    MPI_Request req = MPI_REQUEST_NULL;
+    int n = (int)sizeof *mine;
+    int rc = MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, ch->comm, &req);
+    if (rc != MPI_SUCCESS)
+        return ftk_chan_break(ch, rc, "gathering the parts");
+    return ftk_chan_wait(ch, &req, 1, "gathering the parts");
+}
+
+static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
+    struct ftk_h5_part *parts)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct collecting c = { .ctx = ctx, .ch = &ch, .own = own };
+    struct ftk_h5_part mine;
+    int writer = writer_of(ctx, ctx->rank);
+    int rc = FTKIT_OK;
+    memset(&mine, 0, sizeof mine);
+    (void)FTK_FAULT("durable.begin");
+    if (ctx->rank == 0)
+        rc = ftk_h5_begin(ctx->cfg.h5_dir, ctx->cfg.name, own->set);
+    rc = agree(&ch, rc, "making the directory of the set");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (writer == ctx->rank)
+        rc = write_part(&c, (uint32_t)ctx->rank, &mine);
+    else
+        rc = send_segment(&c, writer);
+    (void)FTK_FAULT("durable.written");
+    rc = agree(&ch, rc, "writing a part of the set");
+    if (rc == FTKIT_OK)
+        rc = gather_parts(&ch, &mine, parts);
+    if (rc == FTKIT_OK && ctx->rank == 0)
+        rc = write_manifest(ctx, own->set, parts, own);
+    (void)FTK_FAULT("durable.manifest");
+    return agree(&ch, rc, "writing the manifest of the set");
+}
+
+int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
+{
+    const struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    struct ftk_h5_part *parts = calloc((size_t)ctx->nranks, sizeof *parts);
+    int rc;
+    if (!own || !parts) {
+        struct ftk_chan ch = ftk_chan_of(ctx);
+        rc = ftk_fail(own ? FTKIT_ERR_NOMEM : FTKIT_ERR_INTERNAL, "set %llu",
+            (unsigned long long)set);
+        free(parts);
+        (void)ftk_chan_break(&ch, MPI_ERR_OTHER, ftk_detail_text());
+        return FTKIT_ERR_PEER;
+    }
+    rc = write_set(ctx, own, parts);
+    free(parts);
+    if (rc != FTKIT_OK)
+        return rc;
+    ctx->durable = set;
+    if (ctx->rank != 0)
+        return FTKIT_OK;
+    ftk_run_state("set %llu", (unsigned long long)set);
+    if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->cfg.h5_keep) != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", ctx->cfg.name,
+            ftk_detail_text());
+    return FTKIT_OK;
+}
+
+/* ---- loading -------------------------------------------------------------------------*/
+
+/* This rank's segment of the set into memory.  FTKIT_OK without it when the set is of
+ * another number of ranks. */
+static int load_segment(
+    struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, struct ftk_mem_seg **seg)
+{
+    void *buf = NULL;
+    size_t bytes = 0;
+    *seg = NULL;
+    if ((int)m->nranks != ctx->nranks)
+        return FTKIT_OK;
+    *seg = ftk_mem_find(&ctx->mem, m->set, ctx->rank);
+    if (*seg && (*seg)->verified
+        && ((const struct ftk_seg_header *)(const void *)(*seg)->buf)->run == m->run)
+        return FTKIT_OK; /* mixed recovery: what is here need not be read */
+    *seg = NULL;
+    int rc = ftk_h5_read(ctx->cfg.h5_dir, m, ctx->rank, &buf, &bytes);
+    if (rc == FTKIT_OK)
+        rc = ftk_mem_take(&ctx->mem, m->set, ctx->rank, ctx->nranks, bytes, seg);
+    if (rc == FTKIT_OK) {
+        memcpy((*seg)->buf, buf, bytes);
+        (*seg)->sealed = (*seg)->verified = true;
+    }
+    free(buf);
+    return rc;
+}
+
+/* Number of the newest set that rank 0 sees below `below`, and the newest of all. */
+static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t below,
+    uint64_t *set, uint64_t *newest)
+{
+    uint64_t *sets = NULL;
+    int n = 0;
+    int rc = FTKIT_OK;
+    struct ftk_vote v;
+    ftk_vote_init(&v);
+    if (ctx->rank == 0) {
+        rc = ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n);
+        v.min[1] = v.min[2] = 0;
+        for (int i = n - 1; rc == FTKIT_OK && i >= 0; i--)
+            if (below == 0 || sets[i] < below)
+                v.min[1] = (int64_t)sets[i];
+        v.min[2] = rc == FTKIT_OK && n > 0 ? (int64_t)sets[0] : 0;
+        free(sets);
+    }
+    v.min[0] = rc;
+    int voted = ftk_vote(ch, ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    *set = (uint64_t)v.min[1];
+    *newest = (uint64_t)v.min[2];
+    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
+        rc = ftk_fail((int)v.min[0], "rank 0 cannot list the sets in %s", ctx->cfg.h5_dir);
+    return rc;
+}
+
+/* Try one set on all ranks; *good is false when any of them cannot use it. */
+static int try_set(
+    struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, int *from, bool *good,
+    int *bad)
+{
+    struct ftk_h5_manifest m = { 0 };
+    struct ftk_mem_seg *seg = NULL;
+    struct ftk_vote v;
+    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    if (rc == FTKIT_OK)
+        rc = load_segment(ctx, &m, &seg);
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
+            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+    ftk_vote_init(&v);
+    v.min[0] = rc;
+    ftk_vote_same(&v, 1, m.run);
+    int voted = ftk_vote(ch, ctx->nranks, &v);
+    *good = voted == FTKIT_OK && v.min[0] == FTKIT_OK && ftk_vote_is_same(&v, 1);
+    *from = (int)m.nranks;
+    if (*good)
+        ctx->run = m.run;
+    else if (voted == FTKIT_OK)
+        *bad = v.min[0] != FTKIT_OK
+            ? ftk_fail((int)v.min[0], "set %llu cannot be used and no other is complete: %s",
+                  (unsigned long long)set, rc != FTKIT_OK ? ftk_detail_text() : "another rank")
+            : ftk_fail(FTKIT_ERR_MISMATCH, "ranks see different sets of number %llu",
+                  (unsigned long long)set);
+    if (voted == FTKIT_OK && !*good && seg)
+        ftk_mem_release(seg);
+    ftk_h5_manifest_free(&m);
+    return voted;
+}
+
+int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    uint64_t newest = 0;
+    bool good = false;
+    int bad = FTKIT_OK;
+    *set = 0;
+    *from = 0;
+    ch.broken = ctx->failed;
+    do {
+        int rc = newest_below(ctx, &ch, *set, set, &newest);
+        if (rc != FTKIT_OK)
+            return rc;
+        if (ctx->next_set <= newest)
+            ctx->next_set = newest + 1; /* a number is never used for two sets */
+        if (*set == 0)
+            return bad; /* sets that nobody can use are no reason to start afresh */
+        rc = try_set(ctx, &ch, *set, from, &good, &bad);
+        if (rc != FTKIT_OK)
+            return rc;
+    } while (!good);
+    return FTKIT_OK;
+}

@@ -20,12 +20,14 @@ struct rule {
     long rank; /* -1: any */
     long nth;  /* counts down at each visit; 0: spent; -1: every time */
     char action[16];
+    long incarnation; /* -1: any */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
 static struct rule rules[MAX_RULES];
 static int nrules = -1;
 static int own_rank = -1;
+static int own_incarnation;
 
 static const struct {
     const char *name;
@@ -55,6 +57,10 @@ static void parse(void)
             fprintf(stderr, "FTKIT_FAULT: cannot read '%s'\n", t);
             abort(); /* a test that injects nothing must not pass */
         }
+        char *at = strchr(r->action, '@');
+        r->incarnation = at ? number(at + 1) : 0;
+        if (at)
+            *at = '\0';
         r->rank = number(rank);
         r->nth = number(nth);
         nrules++;
@@ -90,7 +96,7 @@ int ftk_fault_hit(const char *point)
     for (int i = 0; i < nrules; i++) {
         struct rule *r = &rules[i];
         if (strcmp(r->point, point) != 0 || (r->rank >= 0 && r->rank != own_rank)
-            || r->nth == 0)
+            || (r->incarnation >= 0 && r->incarnation != own_incarnation) || r->nth == 0)
             continue;
         if (r->nth < 0 || --r->nth == 0)
             hit = r;
@@ -99,10 +105,11 @@ int ftk_fault_hit(const char *point)
     return hit ? act(hit) : 0;
 }
 
-void ftk_fault_rank(int rank)
+void ftk_fault_rank(int rank, int incarnation)
 {
     pthread_mutex_lock(&lock);
     own_rank = rank;
+    own_incarnation = incarnation;
     pthread_mutex_unlock(&lock);
 }
 #else

@@ -46,16 +46,23 @@ uint64_t ftk_wall_ns(void);  /* since 1970, for humans: never compared */
 
 /* ---- Fault points --------------------------------------------------------------------
  * Named places where tests let things fail.  FTKIT_FAULT holds a comma-separated list of
- * point:rank:nth:action, rank and nth may be *, action is kill, stop, exit, or an errno
- * name (EIO, ENOSPC ...) that the point's caller then treats as its own failure.
+ * point:rank:nth:action[@incarnation], rank, nth and incarnation (0 when not given) may be
+ * *, action is kill, stop, exit, or an errno name (EIO, ENOSPC ...) that the point's caller
+ * then treats as its own failure.
  * Outside test builds the macro is the constant 0. */
 #ifdef FTK_FAULTS
 int ftk_fault_hit(const char *point);  /* 0, or the errno to fail with */
-void ftk_fault_rank(int rank);         /* who we are, as soon as it is known */
+/* Who we are, as soon as it is known: the rank in the world, then the logical one (of a
+ * spare: the number of working ranks plus its own); and how many processes carried it. */
+void ftk_fault_rank(int rank, int incarnation);
 #define FTK_FAULT(point) ftk_fault_hit(point)
 #else
 #define FTK_FAULT(point) 0
-static inline void ftk_fault_rank(int rank) { (void)rank; }
+static inline void ftk_fault_rank(int rank, int incarnation)
+{
+    (void)rank;
+    (void)incarnation;
+}
 #endif
 
 #endif

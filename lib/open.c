@@ -290,7 +290,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     if (rc != FTKIT_OK)
         return rc;
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) == MPI_SUCCESS)
-        ftk_fault_rank(world_rank);
+        ftk_fault_rank(world_rank, 0);
     (void)FTK_FAULT("open.begin");
     int local = ftk_config_load(&ctx->cfg, config);
     rc = ftk_supply_is_spawned() ? join(ctx, local, &job, &start)

@@ -19,7 +19,7 @@ static pid_t *pids; /* noted */
 static size_t npids;
 static struct ftk_list segments;
 
-void ftk_litter_note(pid_t pid)
+void ftk_litter_note(pid_t pid, bool alive)
 {
     char path[64], *line = NULL;
     size_t room = 0;
@@ -32,6 +32,8 @@ void ftk_litter_note(pid_t pid)
     free(pids);
     pids = all;
     pids[npids++] = pid;
+    if (!alive)
+        return; /* the number may be another process by now */
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
     FILE *f = fopen(path, "re");
     while (f && getline(&line, &room, f) > 0) {

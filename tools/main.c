@@ -40,8 +40,7 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* ---- what they share
- * -----------------------------------------------------------------*/
+/* ---- what they share --------------------------------------------------------------*/
 
 void *ftk_tool_alloc(size_t bytes)
 {
@@ -84,8 +83,7 @@ void ftk_list_free(struct ftk_list *l)
     *l = (struct ftk_list){ 0 };
 }
 
-/* ---- the small commands
- * --------------------------------------------------------------*/
+/* ---- the small commands -----------------------------------------------------------*/
 
 static void config_usage(FILE *out)
 {

@@ -12,36 +12,22 @@
 
 extern char **environ;
 
-/* What Open MPI 5.0 needs to survive the loss of a process. */
-static const char *const profile[] = {
-    "--with-ft",
-    "ulfm",
-    "--mca",
-    "pml",
-    "ob1",
-    "--mca",
-    "btl",
-    "sm,tcp,self",
+/* What Open MPI 5.0 needs to survive the loss of a process, behind --with-ft ulfm. */
+static const struct {
+    const char *option, *name, *value;
+} profile[] = {
+    { "--mca", "pml", "ob1" },
+    { "--mca", "btl", "sm,tcp,self" },
     /* han returns success from collectives with a dead member; the list replaces the one
      * --with-ft sets, so it has to be whole */
-    "--mca",
-    "coll",
-    "^han,hcoll,portals4",
+    { "--mca", "coll", "^han,hcoll,portals4" },
     /* a dead process nobody ever talked to makes shrink hang across nodes */
-    "--mca",
-    "mpi_add_procs_cutoff",
-    "100000",
+    { "--mca", "mpi_add_procs_cutoff", "100000" },
     /* MPI_Finalize hangs after a failure otherwise */
-    "--mca",
-    "async_mpi_finalize",
-    "1",
+    { "--mca", "async_mpi_finalize", "1" },
     /* spawned processes may die too */
-    "--prtemca",
-    "state_base_recoverable",
-    "1",
-    "--prtemca",
-    "state_base_notify_errors",
-    "1",
+    { "--prtemca", "state_base_recoverable", "1" },
+    { "--prtemca", "state_base_notify_errors", "1" },
 };
 
 bool ftk_mpirun_ulfm(void)
@@ -49,8 +35,7 @@ bool ftk_mpirun_ulfm(void)
     return strcmp(FTKIT_MPI_KIND, "ulfm") == 0;
 }
 
-/* ---- cores
- * ---------------------------------------------------------------------------*/
+/* ---- cores ------------------------------------------------------------------------*/
 
 /* CPUs that the quota of one control group (v2) is worth, 0 when it has none. */
 static int quota_of(const char *group)
@@ -106,8 +91,7 @@ static int cores(void)
     return n < 1 ? 1 : (int)n;
 }
 
-/* ---- nodes
- * ---------------------------------------------------------------------------*/
+/* ---- nodes ------------------------------------------------------------------------*/
 
 static void add_name(struct ftk_list *names, const char *name, size_t len)
 {
@@ -172,8 +156,7 @@ static int count_nodes(const struct ftk_list *extra)
     return n < 1 || n > 1000000 ? 1 : (int)n;
 }
 
-/* ---- the plan
- * ------------------------------------------------------------------------*/
+/* ---- the plan ---------------------------------------------------------------------*/
 
 /* Spares: as asked for, else what lets the job lose one started node's worth of ranks. */
 static int plan_spares(struct ftk_run *r)
@@ -232,8 +215,7 @@ int ftk_mpirun_plan(struct ftk_run *r)
     return 0;
 }
 
-/* ---- environment and command
- * ---------------------------------------------------------*/
+/* ---- environment and command ------------------------------------------------------*/
 
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX])
 {
@@ -290,21 +272,28 @@ static void add_forwards(const struct ftk_run *r, struct ftk_list *cmd)
     ftk_list_free(&env);
 }
 
+static void add_setting(
+    struct ftk_list *cmd, const char *option, const char *name, const char *value)
+{
+    ftk_list_add(cmd, "%s", option);
+    ftk_list_add(cmd, "%s", name);
+    ftk_list_add(cmd, "%s", value);
+}
+
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
 {
     ftk_list_add(cmd, "%s", r->mpirun);
     if (ftk_mpirun_ulfm()) {
+        ftk_list_add(cmd, "--with-ft");
+        ftk_list_add(cmd, "ulfm");
         for (size_t i = 0; i < sizeof profile / sizeof profile[0]; i++)
-            ftk_list_add(cmd, "%s", profile[i]);
+            add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
         if (r->emulate > 0)
             ftk_emulate_arguments(r, cmd); /* says :OVERSUBSCRIBE itself */
         else if (r->crowded)
             ftk_list_add(cmd, "--oversubscribe");
-        if (r->crowded) {
-            ftk_list_add(cmd, "--mca");
-            ftk_list_add(cmd, "mpi_yield_when_idle");
-            ftk_list_add(cmd, "1");
-        }
+        if (r->crowded)
+            add_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
         add_forwards(r, cmd);
     }
     ftk_list_add(cmd, "-n");

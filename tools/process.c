@@ -34,8 +34,7 @@ struct proc {
 static pid_t *foreign; /* children we were started with */
 static size_t nforeign;
 
-/* ---- finding
- * -------------------------------------------------------------------------*/
+/* ---- finding ----------------------------------------------------------------------*/
 
 static bool proc_read(pid_t pid, struct proc *p)
 {
@@ -134,8 +133,7 @@ int ftk_tree_init(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* ---- ending
- * --------------------------------------------------------------------------*/
+/* ---- ending -----------------------------------------------------------------------*/
 
 static void nap(double s)
 {
@@ -147,7 +145,7 @@ static void reap(void)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-        ftk_litter_note(pid);
+        ftk_litter_note(pid, false);
 }
 
 int ftk_tree_end(double grace_s)
@@ -161,7 +159,7 @@ int ftk_tree_end(double grace_s)
         size_t n = tree_list(&p);
         double past = ftk_now_s() - start;
         for (size_t i = 0; i < n && (!noted || past >= grace_s); i++)
-            ftk_litter_note(p[i].pid);
+            ftk_litter_note(p[i].pid, true);
         noted = true;
         for (size_t i = 0; i < n && past >= grace_s; i++)
             if (p[i].state != 'Z' && kill(p[i].pid, SIGKILL) == 0)
@@ -177,8 +175,7 @@ int ftk_tree_end(double grace_s)
     }
 }
 
-/* ---- showing
- * -------------------------------------------------------------------------*/
+/* ---- showing ----------------------------------------------------------------------*/
 
 static void read_rank(struct proc *p)
 {

@@ -75,37 +75,31 @@ void ftk_run_say(const char *fmt, ...)
     fputc('\n', stderr);
 }
 
-/* ---- options
- * -------------------------------------------------------------------------*/
+/* ---- options ----------------------------------------------------------------------*/
 
 void ftk_run_usage(FILE *out)
 {
     fputs("usage: ftkit run -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
           "\n"
-          "Start PROGRAM under mpirun with the flags a resilient job needs.  When the "
-          "job is\n"
-          "lost as a whole, start it again from its newest complete checkpoint set.\n"
+          "Start PROGRAM under mpirun with the flags a resilient job needs.  When the\n"
+          "job is lost as a whole, start it again from its newest complete set.\n"
           "\n"
-          "  -n N                 working ranks\n"
-          "  --spares S           processes that wait to replace lost ones (one node's "
-          "worth\n"
-          "                       of ranks; 1 on a single node)\n"
-          "  --relaunch R         relaunches without a new durable set in between (3)\n"
-          "  --no-relaunch        the same as --relaunch 0\n"
-          "  --timeout T          kill the run after T seconds, show where it was, exit "
-          "124\n"
-          "  --emulate-nodes K    make K nodes ftnode1.. out of this machine (needs\n"
-          "                       CAP_SYS_ADMIN; otherwise only as failure domains)\n"
-          "  --mpirun PATH        another mpirun of the same MPI\n"
-          "  --mpirun-arg ARG     an argument for mpirun, may be repeated\n"
-          "  --verbose            show the command and what the job reports\n"
-          "  --print              only print the command\n"
+          "  -n N               working ranks\n"
+          "  --spares S         processes that wait to replace lost ones (one node's\n"
+          "                     worth of ranks; 1 on a single node)\n"
+          "  --relaunch R       relaunches without a new durable set in between (3)\n"
+          "  --no-relaunch      the same as --relaunch 0\n"
+          "  --timeout T        kill the run after T seconds and show where it was\n"
+          "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
+          "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
+          "  --mpirun PATH      another mpirun of the same MPI\n"
+          "  --mpirun-arg ARG   an argument for mpirun, may be repeated\n"
+          "  --verbose          show the command and what the job reports\n"
+          "  --print            only print the command\n"
           "\n"
-          "Exit code: of mpirun; 0 when a failure was repaired and the program ended "
-          "well;\n"
-          "2 usage; 124 timeout; 128 + signal.  Our files are under TMPDIR (/tmp), which "
-          "the\n"
-          "node of rank 0 has to see.\n",
+          "Exit code: mpirun's; 0 when a failure was repaired and the program ended\n"
+          "well; 2 usage, 124 timeout, 128 + signal.  Files of the run are under TMPDIR\n"
+          "(/tmp), which the node of rank 0 has to see.\n",
         out);
 }
 
@@ -215,8 +209,7 @@ static int parse(struct ftk_run *r, int argc, char **argv)
     return 0;
 }
 
-/* ---- the state file
- * ------------------------------------------------------------------*/
+/* ---- the state file ---------------------------------------------------------------*/
 
 static int *context_of(struct state *s, const char *name)
 {
@@ -300,8 +293,7 @@ static void state_free(struct state *s)
     fclose(s->file);
 }
 
-/* ---- one attempt
- * ---------------------------------------------------------------------*/
+/* ---- one attempt ------------------------------------------------------------------*/
 
 /* In the child: become mpirun, or report which step failed. */
 static void become(
@@ -395,7 +387,7 @@ static bool has_ended(struct attempt *a)
     pid_t pid;
     bool ended = false;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        ftk_litter_note(pid);
+        ftk_litter_note(pid, false);
         if (pid == a->pid) {
             a->status = status;
             ended = true;
@@ -474,8 +466,7 @@ static int run_attempt(
     return 0;
 }
 
-/* ---- the run
- * -------------------------------------------------------------------------*/
+/* ---- the run ----------------------------------------------------------------------*/
 
 static int code_of(int status)
 {
@@ -501,7 +492,7 @@ static int verdict(const struct attempt *a)
         return TOOL_TIMEOUT;
     if (a->how == BY_SIGNAL)
         return 128 + a->sig;
-    if (state_lost(&a->state))
+    if (state_lost(&a->state) || a->state.fatal_at > 0)
         return code ? code : TOOL_FAIL;
     return a->state.repaired ? TOOL_OK : code;
 }

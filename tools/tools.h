@@ -21,8 +21,8 @@ enum {
     TOOL_NO_EXEC = 127
 };
 
-/* ---- Subcommands: argv[0] is the name of the command, the result an exit code -------
- */
+/* ---- Subcommands ------------------------------------------------------------------
+ * argv[0] is the name of the command, the result an exit code. */
 int ftk_run_main(int argc, char **argv);
 int ftk_emulate_agent(int argc, char **argv); /* hidden: see emulate.c */
 void ftk_run_usage(FILE *out);
@@ -39,7 +39,7 @@ void *ftk_tool_alloc(size_t bytes);
 /* "ftkit run: ..." on standard error */
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
 
-/* ---- What `ftkit run` is asked for, and what it makes of it -------------------------*/
+/* ---- What `ftkit run` is asked for, and what it makes of it -----------------------*/
 struct ftk_run {
     int ranks;             /* working ranks, >= 1 */
     int spares;            /* -1 until it is known */
@@ -58,7 +58,7 @@ struct ftk_run {
     char dir[FTK_PATH_MAX]; /* our files for this run */
 };
 
-/* ---- mpirun.c: the run profile ------------------------------------------------------*/
+/* ---- mpirun.c: the run profile ----------------------------------------------------*/
 bool ftk_mpirun_ulfm(void); /* built for an MPI with ULFM */
 /* Fill the second half of *r; 0 or an exit code after a message. */
 int ftk_mpirun_plan(struct ftk_run *r);
@@ -67,7 +67,7 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd);
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env);
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX]);
 
-/* ---- emulate.c: several nodes on one machine ----------------------------------------*/
+/* ---- emulate.c: several nodes on one machine --------------------------------------*/
 /* Whether this process may make the name spaces it takes; if not, why is its errno. */
 bool ftk_emulate_possible(int *why);
 /* Hosts file and agent in r->dir; 0 or an exit code after a message. */
@@ -77,7 +77,7 @@ int ftk_emulate_enter(const struct ftk_run *r);
 /* Arguments for mpirun: agent, hosts with their slots, mapping. */
 void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 
-/* ---- process.c: everything below this process ---------------------------------------*/
+/* ---- process.c: everything below this process -------------------------------------*/
 /* Become the parent of every orphan below us; what exists already is not ours to end. */
 int ftk_tree_init(void);
 /* Give the processes below us grace_s to end, SIGKILL the rest, reap all and remove what
@@ -86,8 +86,8 @@ int ftk_tree_end(double grace_s);
 /* Show each of them with its rank, state and backtrace. */
 void ftk_tree_dump(FILE *out);
 
-/* ---- litter.c: what processes of Open MPI leave when they are killed ----------------*/
-void ftk_litter_note(pid_t pid); /* alive or just reaped */
-void ftk_litter_remove(void);    /* of all noted, when they are gone */
+/* ---- litter.c: what processes of Open MPI leave when they are killed --------------*/
+void ftk_litter_note(pid_t pid, bool alive); /* alive, or just reaped */
+void ftk_litter_remove(void);                /* of all noted, when they are gone */
 
 #endif

@@ -266,7 +266,7 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
 static int choose_line(const struct facts *f, struct ftk_plan *p)
 {
     p->line = f->committed;
-    p->fresh = f->committed == 0 && f->furthest < FTK_IN_LOOP;
+    p->fresh = f->nlive == 0;
     if (p->line > 0) {
         p->pending = p->nranks == f->nranks ? FTK_PENDING_LINE : FTK_PENDING_SHRUNK;
         p->rollback = true;

@@ -89,7 +89,7 @@ struct ftk_plan {
     bool from_file;    /* some segment of the line is nowhere in memory */
     int pending;       /* enum ftk_pending of ranks that are not in their loop */
     bool rollback;     /* ranks in their loop restore the line */
-    bool fresh;        /* nobody has a state yet that could be lost */
+    bool fresh;        /* an opening: nobody had a rank before */
 };
 
 struct ftk_plan_rules {

@@ -106,8 +106,10 @@ static int make_plan(struct attempt *a)
             return rc;
         MPI_Comm merged = MPI_COMM_NULL;
         (void)FTK_FAULT("repair.spawn");
-        ftk_report(FTKIT_INFO, "context %s: spawning %d processes", ctx->cfg.name,
-            a->plan.nspawn);
+        int me;
+        if (MPI_Comm_rank(a->s, &me) == MPI_SUCCESS && me == 0)
+            ftk_report(FTKIT_INFO, "context %s: spawning %d processes", ctx->cfg.name,
+                a->plan.nspawn);
         rc = ftk_supply_spawn(ctx, a->s, a->plan.nspawn, &merged);
         if (rc == FTKIT_OK)
             rc = retire(ctx, a->s);
@@ -292,6 +294,14 @@ static void rebind(struct ftkit_ctx *ctx)
         *ctx->bound[i] = ctx->comms.app;
 }
 
+static int spare_number(const struct attempt *a, int me)
+{
+    int n = 0;
+    for (int i = 0; i < me; i++)
+        n += a->plan.rank_of[i] < 0;
+    return n;
+}
+
 static int install(struct attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -341,7 +351,10 @@ static int install(struct attempt *a)
             ftk_mem_drop_others(&ctx->mem, ctx->line);
         ftk_policy_reset(ctx);
     }
-    ftk_fault_rank(ctx->rank);
+    if (ctx->rank >= 0)
+        ftk_fault_rank(ctx->rank, ctx->incarnation);
+    else
+        ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
     rebind(ctx);
     return ftk_detect_arm(ctx);
 }

@@ -96,7 +96,7 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     char **argv = own_arguments(&storage);
     int rc = MPI_Info_create(&info);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Info_set(info, "env", SPAWN_MARK "=1");
+        rc = MPI_Info_set(info, "PMIX_ENVAR", SPAWN_MARK "=1");
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_spawn(len > 0 ? exe : "/nonexistent",
             argv && argv[0] ? argv + 1 : MPI_ARGV_NULL, n, info, 0, s, &inter,

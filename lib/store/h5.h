@@ -55,6 +55,12 @@ int ftk_h5_begin(const char *dir, const char *context, uint64_t set);
 int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
     const void *const *segs, int nsegs, struct ftk_h5_part *out);
 
+/* The same from segments that come one after the other, by rising rank: next gives one
+ * that stays valid until it is called again. */
+typedef int ftk_h5_source(void *arg, const void **seg);
+int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
+    uint32_t part, int nsegs, ftk_h5_source *next, void *arg, struct ftk_h5_part *out);
+
 /* Write the master file, then the manifest, durable on return: the set is now complete.
  * Called by one process after all parts are durable.  m->parts and m->part_of are the
  * caller's. */

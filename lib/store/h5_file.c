@@ -34,8 +34,7 @@ static int fault(const char *point)
     return point ? FTK_FAULT(point) : 0;
 }
 
-/* ---- the driver
- * ----------------------------------------------------------------------*/
+/* ---- the driver ---------------------------------------------------------------------*/
 
 struct driver_info {
     struct ftk_h5_io *io;
@@ -258,8 +257,7 @@ hid_t ftk_h5_file_open(struct ftk_h5_io *io)
     return file;
 }
 
-/* ---- errors
- * --------------------------------------------------------------------------*/
+/* ---- errors -------------------------------------------------------------------------*/
 
 void ftk_h5_quiet(struct ftk_h5_quiet *q)
 {
@@ -305,8 +303,7 @@ int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int c
     return ftk_fail_at(file, line, code, "%s: %s: HDF5: %s", io->what, text, why);
 }
 
-/* ---- durable files
- * -------------------------------------------------------------------*/
+/* ---- durable files ------------------------------------------------------------------*/
 
 static void label(struct ftk_h5_io *io, uint64_t set, const char *name)
 {

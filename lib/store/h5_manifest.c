@@ -61,8 +61,7 @@ static bool is_consistent(const struct ftk_h5_manifest *m)
     return good;
 }
 
-/* ---- writing
- * -------------------------------------------------------------------------*/
+/* ---- writing ------------------------------------------------------------------------*/
 
 static void sum_line(const char *text, size_t bytes, char line[SUM_LINE + 1])
 {
@@ -146,8 +145,7 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
     return rc;
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------*/
+/* ---- reading ------------------------------------------------------------------------*/
 
 struct cursor {
     const char *p, *end;
@@ -308,8 +306,7 @@ static int read_manifest(
     return rc;
 }
 
-/* ---- completeness
- * --------------------------------------------------------------------*/
+/* ---- completeness -------------------------------------------------------------------*/
 
 static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
 {

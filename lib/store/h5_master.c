@@ -31,8 +31,7 @@ struct master {
     size_t narrays;
 };
 
-/* ---- arrays
- * --------------------------------------------------------------------------*/
+/* ---- arrays -------------------------------------------------------------------------*/
 
 static herr_t set_fill(hid_t dcpl, hid_t type, const struct ftk_seg_region *r)
 {
@@ -162,8 +161,7 @@ static int array_write(struct master *w, struct array *a)
     return w->io->err ? ftk_fail_errno(w->io->err, "%s: write", w->io->what) : FTKIT_OK;
 }
 
-/* ---- the file
- * ------------------------------------------------------------------------*/
+/* ---- the file -----------------------------------------------------------------------*/
 
 static int add_rank(const void *head, const struct ftk_h5_part *p, void *arg)
 {

@@ -25,8 +25,7 @@
 #define FTK_H5_MANIFEST "manifest"
 #define FTK_H5_MASTER "master.h5"
 
-/* ---- files (h5_file.c)
- * ---------------------------------------------------------------*/
+/* ---- files (h5_file.c) --------------------------------------------------------------*/
 
 /* Fault points of one kind of file; NULL: none. */
 struct ftk_h5_points {
@@ -86,8 +85,7 @@ int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int c
 #define ftk_h5_fail(io, code, ...)                                                       \
     ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__)
 
-/* ---- names, types and shapes (h5_shape.c)
- * --------------------------------------------*/
+/* ---- names, types and shapes (h5_shape.c) -------------------------------------------*/
 
 void ftk_h5_part_name(uint32_t part, char *buf);         /* part-00000.h5 */
 void ftk_h5_rank_name(uint32_t rank, char *buf);         /* rank_00003 */
@@ -135,8 +133,7 @@ static inline void ftk_h5_close(hid_t id, herr_t (*closer)(hid_t))
         closer(id);
 }
 
-/* ---- parts (h5_read.c)
- * ---------------------------------------------------------------*/
+/* ---- parts (h5_read.c) --------------------------------------------------------------*/
 
 /* Called for each rank of a part with its checked head. */
 typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *arg);
@@ -146,14 +143,12 @@ typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *
 int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
     const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
 
-/* ---- master (h5_master.c)
- * ------------------------------------------------------------*/
+/* ---- master (h5_master.c) -----------------------------------------------------------*/
 
 /* Write master.h5, durable; checks every part against m on the way. */
 int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m);
 
-/* ---- sets (h5_set.c)
- * -----------------------------------------------------------------*/
+/* ---- sets (h5_set.c) ----------------------------------------------------------------*/
 
 /* Directory of a set as a file descriptor, -1 with errno. */
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);

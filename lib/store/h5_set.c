@@ -20,8 +20,7 @@
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define SET_NAME_MAX 32
 
-/* ---- names
- * ---------------------------------------------------------------------------*/
+/* ---- names --------------------------------------------------------------------------*/
 
 int ftk_h5_check_context(const char *context)
 {
@@ -115,8 +114,7 @@ int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
     return fd;
 }
 
-/* ---- making
- * --------------------------------------------------------------------------*/
+/* ---- making -------------------------------------------------------------------------*/
 
 static int sync_dir(int fd)
 {
@@ -172,8 +170,7 @@ static int make_path(const char *path)
     return make_dir(part);
 }
 
-/* ---- removing
- * ------------------------------------------------------------------------*/
+/* ---- removing -----------------------------------------------------------------------*/
 
 static int remove_file(int fd, const char *name, const char *point)
 {
@@ -258,8 +255,7 @@ int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
     return rc;
 }
 
-/* ---- listing and pruning
- * -------------------------------------------------------------*/
+/* ---- listing and pruning ------------------------------------------------------------*/
 
 struct numbers {
     uint64_t *v;

@@ -6,8 +6,7 @@
 
 #include "h5_priv.h"
 
-/* ---- names
- * ---------------------------------------------------------------------------*/
+/* ---- names --------------------------------------------------------------------------*/
 
 void ftk_h5_part_name(uint32_t part, char *buf)
 {
@@ -42,8 +41,7 @@ void ftk_h5_halo_name(const char *region, char *buf)
         snprintf(buf, FTK_H5_NAME_MAX, "%s.halo", region);
 }
 
-/* ---- types
- * ---------------------------------------------------------------------------*/
+/* ---- types --------------------------------------------------------------------------*/
 
 /* A complex number as h5py and others read it. */
 static hid_t complex_of(hid_t part)
@@ -105,8 +103,7 @@ hid_t ftk_h5_type(const struct ftk_seg_region *r)
     return t;
 }
 
-/* ---- shapes
- * --------------------------------------------------------------------------*/
+/* ---- shapes -------------------------------------------------------------------------*/
 
 void ftk_h5_shape(const struct ftk_seg_region *r, struct ftk_h5_shape *s)
 {
@@ -193,8 +190,7 @@ bool ftk_h5_runs_next(struct ftk_h5_runs *it, size_t *begin, size_t *items)
     return true;
 }
 
-/* ---- attributes
- * ----------------------------------------------------------------------*/
+/* ---- attributes ---------------------------------------------------------------------*/
 
 /* Without times, so that the same set makes the same bytes. */
 hid_t ftk_h5_group(hid_t loc, const char *name)

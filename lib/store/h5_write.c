@@ -158,23 +158,141 @@ static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
     return rc;
 }
 
-static int put_file(struct ftk_h5_io *io, const void *const *segs, int nsegs)
+/* What a part is made from: segments one after the other, and what has been seen. */
+struct part_source {
+    const char *context;
+    uint64_t set;
+    uint32_t part;
+    int nsegs;
+    ftk_h5_source *next;
+    void *arg;
+    XXH3_state_t *sum;
+    uint64_t run;
+    uint32_t nranks;
+    uint32_t last_rank;
+};
+
+/* Fetch segment i and see that it belongs to the set and follows in order. */
+static int next_segment(struct part_source *src, int i, const void **seg)
 {
-    int rc = FTKIT_OK;
-    const struct ftk_seg_header *h = segs[0];
-    uint64_t nranks = h->nranks;
+    int rc = src->next(src->arg, seg);
+    if (rc != FTKIT_OK)
+        return rc;
+    const struct ftk_seg_header *h = *seg;
+    rc = ftk_seg_check_head(h, (size_t)h->head_bytes, "segment in memory");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (i == 0) {
+        src->run = h->run;
+        src->nranks = h->nranks;
+    } else if (h->rank <= src->last_rank) {
+        return ftk_fail(FTKIT_ERR_ARG, "rank %u does not come after rank %u", h->rank,
+            src->last_rank);
+    }
+    src->last_rank = h->rank;
+    if (h->set != src->set || strcmp(h->context, src->context) != 0 || h->run != src->run
+        || h->nranks != src->nranks)
+        return ftk_fail(FTKIT_ERR_ARG,
+            "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", src->set,
+            h->rank, h->set, h->context);
+    XXH3_64bits_update(src->sum, h, (size_t)h->head_bytes);
+    return FTKIT_OK;
+}
+
+static int put_file(struct ftk_h5_io *io, struct part_source *src)
+{
+    const void *seg = NULL;
+    int rc = next_segment(src, 0, &seg);
+    if (rc != FTKIT_OK)
+        return rc;
     hid_t file = ftk_h5_file_create(io);
     if (file < 0)
         return ftk_h5_fail(io, FTKIT_ERR_IO, "create");
-    if (ftk_h5_attr_u64(file, "ftkit.set", &h->set, 0) < 0
-        || ftk_h5_attr_text(file, "ftkit.context", h->context) < 0
+    uint64_t nranks = src->nranks;
+    if (ftk_h5_attr_u64(file, "ftkit.set", &src->set, 0) < 0
+        || ftk_h5_attr_text(file, "ftkit.context", src->context) < 0
         || ftk_h5_attr_u64(file, "ftkit.nranks", &nranks, 0) < 0)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "attributes");
-    for (int i = 0; i < nsegs && rc == FTKIT_OK; i++)
-        rc = put_rank(io, file, segs[i]);
+    for (int i = 0; i < src->nsegs && rc == FTKIT_OK; i++) {
+        if (i > 0)
+            rc = next_segment(src, i, &seg);
+        if (rc == FTKIT_OK)
+            rc = put_rank(io, file, seg);
+    }
     if (H5Fclose(file) < 0 && rc == FTKIT_OK)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close");
     return rc;
+}
+
+static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *out)
+{
+    char name[FTK_H5_NAME_MAX];
+    struct stat st;
+    struct ftk_h5_out o;
+    struct ftk_h5_quiet q;
+    ftk_h5_part_name(src->part, name);
+    int rc = ftk_h5_out_create(&o, dirfd, src->set, name, &part_points);
+    if (rc != FTKIT_OK)
+        return rc;
+    ftk_h5_quiet(&q);
+    rc = put_file(&o.io, src);
+    ftk_h5_loud(&q);
+    if (rc == FTKIT_OK && fstat(o.io.fd, &st) != 0)
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": stat %s", src->set, name);
+    if (rc != FTKIT_OK) {
+        ftk_h5_out_discard(&o);
+        return rc;
+    }
+    rc = ftk_h5_out_finish(&o);
+    if (rc == FTKIT_OK)
+        *out = (struct ftk_h5_part){ .part = src->part,
+            .nranks = (uint32_t)src->nsegs,
+            .file_bytes = (uint64_t)st.st_size,
+            .heads_xxh = XXH3_64bits_digest(src->sum) };
+    return rc;
+}
+
+int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
+    uint32_t part, int nsegs, ftk_h5_source *next, void *arg, struct ftk_h5_part *out)
+{
+    struct part_source src = { .context = context,
+        .set = set,
+        .part = part,
+        .nsegs = nsegs,
+        .next = next,
+        .arg = arg };
+    if (nsegs < 1)
+        return ftk_fail(FTKIT_ERR_ARG, "a part of %d segments", nsegs);
+    int rc = ftk_h5_check_context(context);
+    if (rc != FTKIT_OK)
+        return rc;
+    src.sum = XXH3_createState();
+    if (!src.sum)
+        return ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
+    XXH3_64bits_reset(src.sum);
+    int dirfd = ftk_h5_open_dir(dir, context, set);
+    if (dirfd < 0) {
+        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", set, dir);
+    } else {
+        rc = write_file(dirfd, &src, out);
+        close(dirfd);
+    }
+    XXH3_freeState(src.sum);
+    return rc;
+}
+
+/* ---- segments that are all in memory ------------------------------------------------*/
+
+struct array {
+    const void **segs;
+    int at;
+};
+
+static int next_of_array(void *arg, const void **seg)
+{
+    struct array *a = arg;
+    *seg = a->segs[a->at++];
+    return FTKIT_OK;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -184,100 +302,20 @@ static int by_rank(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Copy the pointers in the order of their ranks; the segments must belong together. */
-static int sort_segments(const char *context, uint64_t set, const void *const *segs,
-    int nsegs, const void ***sorted)
-{
-    for (int i = 0; i < nsegs; i++) {
-        const struct ftk_seg_header *h = segs[i];
-        const struct ftk_seg_header *first = segs[0];
-        int rc = ftk_seg_check_head(h, (size_t)h->head_bytes, "segment in memory");
-        if (rc != FTKIT_OK)
-            return rc;
-        if (h->set != set || strcmp(h->context, context) != 0 || h->run != first->run
-            || h->nranks != first->nranks)
-            return ftk_fail(FTKIT_ERR_ARG,
-                "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", set,
-                h->rank, h->set, h->context);
-    }
-    const void **s = malloc((size_t)nsegs * sizeof *s);
-    if (!s)
-        return ftk_fail(FTKIT_ERR_NOMEM, "table of %d segments", nsegs);
-    memcpy(s, segs, (size_t)nsegs * sizeof *s);
-    qsort(s, (size_t)nsegs, sizeof *s, by_rank);
-    for (int i = 1; i < nsegs; i++)
-        if (rank_of(s[i]) == rank_of(s[i - 1])) {
-            int rc = ftk_fail(FTKIT_ERR_ARG, "rank %u has two segments", rank_of(s[i]));
-            free(s);
-            return rc;
-        }
-    *sorted = s;
-    return FTKIT_OK;
-}
-
-static int hash_heads(const void *const *segs, int nsegs, uint64_t *sum)
-{
-    XXH3_state_t *x = XXH3_createState();
-    if (!x)
-        return ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
-    XXH3_64bits_reset(x);
-    for (int i = 0; i < nsegs; i++)
-        XXH3_64bits_update(
-            x, segs[i], (size_t)((const struct ftk_seg_header *)segs[i])->head_bytes);
-    *sum = XXH3_64bits_digest(x);
-    XXH3_freeState(x);
-    return FTKIT_OK;
-}
-
-static int write_sorted(int dirfd, uint64_t set, uint32_t part, const void *const *segs,
-    int nsegs, struct ftk_h5_part *out)
-{
-    char name[FTK_H5_NAME_MAX];
-    struct stat st;
-    struct ftk_h5_out o;
-    struct ftk_h5_part p = { .part = part, .nranks = (uint32_t)nsegs };
-    ftk_h5_part_name(part, name);
-    int rc = hash_heads(segs, nsegs, &p.heads_xxh);
-    if (rc == FTKIT_OK)
-        rc = ftk_h5_out_create(&o, dirfd, set, name, &part_points);
-    if (rc != FTKIT_OK)
-        return rc;
-    struct ftk_h5_quiet q;
-    ftk_h5_quiet(&q);
-    rc = put_file(&o.io, segs, nsegs);
-    ftk_h5_loud(&q);
-    if (rc == FTKIT_OK && fstat(o.io.fd, &st) != 0)
-        rc = ftk_fail_errno(errno, "set %" PRIu64 ": stat %s", set, name);
-    if (rc != FTKIT_OK) {
-        ftk_h5_out_discard(&o);
-        return rc;
-    }
-    rc = ftk_h5_out_finish(&o);
-    if (rc == FTKIT_OK) {
-        p.file_bytes = (uint64_t)st.st_size;
-        *out = p;
-    }
-    return rc;
-}
-
 int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
     const void *const *segs, int nsegs, struct ftk_h5_part *out)
 {
-    const void **sorted = NULL;
-    if (nsegs < 1)
-        return ftk_fail(FTKIT_ERR_ARG, "a part of %d segments", nsegs);
-    int rc = ftk_h5_check_context(context);
-    if (rc == FTKIT_OK)
-        rc = sort_segments(context, set, segs, nsegs, &sorted);
-    if (rc != FTKIT_OK)
-        return rc;
-    int dirfd = ftk_h5_open_dir(dir, context, set);
-    if (dirfd < 0) {
-        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", set, dir);
-    } else {
-        rc = write_sorted(dirfd, set, part, sorted, nsegs, out);
-        close(dirfd);
+    struct array a = { .at = 0 };
+    size_t bytes = (size_t)(nsegs > 0 ? nsegs : 1) * sizeof *a.segs;
+    a.segs = malloc(bytes);
+    if (!a.segs)
+        return ftk_fail(FTKIT_ERR_NOMEM, "table of %d segments", nsegs);
+    if (nsegs > 0) {
+        memcpy(a.segs, segs, bytes);
+        qsort(a.segs, (size_t)nsegs, sizeof *a.segs, by_rank);
     }
-    free(sorted);
+    int rc =
+        ftk_h5_write_part_from(dir, context, set, part, nsegs, next_of_array, &a, out);
+    free(a.segs);
     return rc;
 }

@@ -36,7 +36,8 @@ __attribute__((format(printf, 1, 2))) static void state(const char *fmt, ...)
 
 static void die(void)
 {
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody before everybody is there */
+    /* nobody before everybody is there; it fails where another one died in it already */
+    MPI_Barrier(MPI_COMM_WORLD);
     raise(SIGKILL);
 }
 
@@ -48,8 +49,7 @@ static void hang(void)
         pause();
 }
 
-/* ---- modes: each is told its argument and returns the exit code of the rank
- * ----------*/
+/* ---- modes: each is told its argument and returns the exit code of the rank -------*/
 
 static int run_normal(const char *arg)
 {
@@ -142,7 +142,6 @@ static int run_survive(const char *arg)
     int peer = rank ^ 1, sum = 0;
     (void)arg;
     state("open default\n");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == last)
         raise(SIGKILL);
@@ -224,6 +223,9 @@ int main(int argc, char **argv)
     int rc = 98;
     signal(SIGPIPE, SIG_IGN);
     MPI_Init(&argc, &argv);
+    /* MPI_Abort() of one rank is reported to nobody under ULFM: the job would hang */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     attempt = number ? atoi(number) : -1;
