@@ -41,6 +41,7 @@ struct ftk_config {
     int nsupply;
     double timeout_s;                 /* recover.timeout = 60s */
     double stall_s;                   /* recover.stall = 0: off */
+    int attempts;                     /* recover.attempts = 10 */
     bool exit_is_failure;             /* recover.exit_is_failure = true */
     int stderr_level;                 /* report.stderr = none | error | ... | debug */
     char events[FTK_PATH_MAX];        /* report.events = file, "" for none */

@@ -85,6 +85,8 @@ struct ftkit_ctx {
     int nolder;            /* the first of them are older than the last repair */
     int old_cap;
     int epoch;             /* repairs so far */
+    int repeats;           /* repairs in a row that went back to the same set ... */
+    uint64_t repeats_of;   /* ... this one */
 
     /* detection */
     MPI_Request watch;     /* pending any-source receive on ctl */

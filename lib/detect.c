@@ -305,13 +305,29 @@ int ftk_detect_disarm(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
+/* A spare that dies while it waits harms nobody: nothing is repaired for it. */
+static bool only_spares(struct ftkit_ctx *ctx)
+{
+    int gone = 0;
+    int size = 0;
+    if (ctx->rank < 0 || MPI_Comm_size(ctx->comms.ctl, &size) != MPI_SUCCESS
+        || !ftk_mpi_ack_from(ctx->comms.ctl, ctx->nranks, &gone))
+        return false;
+    ctx->nspares = size - ctx->nranks - gone;
+    if (ctx->rank == 0)
+        ftk_report(FTKIT_WARNING, "context %s: an idle spare is gone, %d left",
+            ctx->cfg.name, ctx->nspares);
+    return true;
+}
+
 bool ftk_detect_poll(struct ftkit_ctx *ctx)
 {
     int done = 0;
     if (ctx->failed)
         return true;
     if (ctx->watch_s == 0 && ctx->watch != MPI_REQUEST_NULL
-        && MPI_Test(&ctx->watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        && MPI_Test(&ctx->watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS
+        && !only_spares(ctx))
         ctx->watch_s = ftk_now_s(); /* it may still be active: disarm cancels it */
     if (ctx->watch_s == 0)
         return false;

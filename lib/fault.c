@@ -107,6 +107,9 @@ int ftk_fault_hit(const char *point)
 
 void ftk_fault_rank(int rank, int incarnation)
 {
+    const char *attempt = getenv("FTKIT_RUN_ATTEMPT"); /* relaunches count as hundreds */
+    if (attempt)
+        incarnation += 100 * (int)strtol(attempt, NULL, 10);
     pthread_mutex_lock(&lock);
     own_rank = rank;
     own_incarnation = incarnation;

@@ -37,8 +37,9 @@ void ftk_detail_clear(void);
  * The library's only voice: the callback of ftkit_set_report(), the stderr of
  * report.stderr, the event log of report.events. */
 void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
-/* Configure stderr output (highest level printed, -1: none) and the prefix of lines. */
-void ftk_report_setup(int stderr_level, const char *prefix);
+/* Configure stderr output (highest level printed, -1: none) and the event log ("": none),
+ * a file that every process appends whole lines to. */
+void ftk_report_setup(int stderr_level, const char *events);
 
 /* ---- Time ----------------------------------------------------------------------------*/
 double ftk_now_s(void);      /* monotonic, seconds */

@@ -32,7 +32,10 @@ int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
     return MPI_Allreduce(&mine, all, 1, MPI_INT, MPI_LAND, comm);
 }
 
-void ftk_mpi_ack(MPI_Comm comm)
+bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone)
 {
     (void)comm;
+    (void)first;
+    (void)gone;
+    return false;
 }

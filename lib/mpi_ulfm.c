@@ -5,6 +5,7 @@
 #include <mpi.h>
 /* after mpi.h, on which it builds */
 #include <mpi-ext.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,8 +160,38 @@ int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
     return rc;
 }
 
-void ftk_mpi_ack(MPI_Comm comm)
+/* Smallest rank in comm of a group's members; nranks of comm when it is empty. */
+static int smallest_rank(MPI_Comm comm, MPI_Group group, int n)
 {
-    int acked;
-    (void)MPIX_Comm_ack_failed(comm, 1 << 30, &acked);
+    MPI_Group all;
+    int smallest = INT_MAX;
+    if (MPI_Comm_group(comm, &all) != MPI_SUCCESS)
+        return 0;
+    for (int i = 0; i < n; i++) {
+        int rank;
+        if (MPI_Group_translate_ranks(group, 1, &i, all, &rank) != MPI_SUCCESS)
+            rank = 0;
+        smallest = rank < smallest ? rank : smallest;
+    }
+    (void)MPI_Group_free(&all);
+    return smallest;
+}
+
+bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone)
+{
+    MPI_Group failed;
+    int n = 0;
+    int acked = 0;
+    int revoked = 1;
+    if (MPIX_Comm_is_revoked(comm, &revoked) != MPI_SUCCESS || revoked
+        || MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
+        return false;
+    bool ours = MPI_Group_size(failed, &n) == MPI_SUCCESS && n > 0
+        && smallest_rank(comm, failed, n) >= first;
+    /* exactly those: one more may have failed since */
+    if (ours)
+        ours = MPIX_Comm_ack_failed(comm, n, &acked) == MPI_SUCCESS && acked == n;
+    (void)MPI_Group_free(&failed);
+    *gone = n;
+    return ours;
 }

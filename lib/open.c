@@ -246,7 +246,7 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
         return ftk_fail(FTKIT_ERR_CONFIG, "spares.count = %d of %d processes",
             ctx->cfg.spares, size);
     ctx->node = node_of(&ctx->cfg, world_rank);
-    ftk_report_setup(ctx->cfg.stderr_level, "ftkit");
+    ftk_report_setup(ctx->cfg.stderr_level, ctx->cfg.events);
     if (world_rank == 0)
         say_mode(ctx, repair, why);
     return FTKIT_OK;
@@ -261,7 +261,7 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
     *job = random_number();
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(*job & 0xffffff)
                                             : node_of(&ctx->cfg, 0);
-    ftk_report_setup(ctx->cfg.stderr_level, "ftkit");
+    ftk_report_setup(ctx->cfg.stderr_level, ctx->cfg.events);
     return ftk_supply_join(start);
 }
 
@@ -290,7 +290,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     if (rc != FTKIT_OK)
         return rc;
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) == MPI_SUCCESS)
-        ftk_fault_rank(world_rank, 0);
+        ftk_fault_rank(world_rank, getenv("FTKIT_SPAWNED") != NULL);
     (void)FTK_FAULT("open.begin");
     int local = ftk_config_load(&ctx->cfg, config);
     rc = ftk_supply_is_spawned() ? join(ctx, local, &job, &start)
@@ -347,8 +347,6 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     }
     guard_exit(ctx, 1);
     ctx->where = FTK_IN_SETUP;
-    if (ctx->rank == 0 && ctx->incarnation == 0)
-        ftk_run_state("open %s", ctx->cfg.name);
     say_plan(ctx);
     (void)FTK_FAULT("open.end");
     *out = ctx;

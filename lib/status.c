@@ -3,11 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ftk.h"
 
@@ -17,7 +19,7 @@ static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the 
 static ftkit_report_fn *report_fn;
 static void *report_arg;
 static int report_stderr = -1;
-static char report_prefix[64] = "ftkit";
+static char report_events[FTK_PATH_MAX];
 
 const char *ftkit_strerror(int code)
 {
@@ -106,12 +108,35 @@ int ftkit_set_report(ftkit_report_fn *fn, void *arg)
     return FTKIT_OK;
 }
 
-void ftk_report_setup(int stderr_level, const char *prefix)
+void ftk_report_setup(int stderr_level, const char *events)
 {
     pthread_mutex_lock(&report_lock);
     report_stderr = stderr_level;
-    snprintf(report_prefix, sizeof report_prefix, "%s", prefix);
+    snprintf(report_events, sizeof report_events, "%s", events);
     pthread_mutex_unlock(&report_lock);
+}
+
+/* One write() per line, so that lines of many processes do not mix. */
+static void log_event(const char *level, const char *line)
+{
+    char host[64] = "";
+    char text[1280];
+    char when[32];
+    struct timespec t;
+    struct tm tm;
+    clock_gettime(CLOCK_REALTIME, &t);
+    if (!gmtime_r(&t.tv_sec, &tm))
+        memset(&tm, 0, sizeof tm);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)gethostname(host, sizeof host - 1);
+    int n = snprintf(text, sizeof text, "%s.%06ldZ %s %d %s%s\n", when, t.tv_nsec / 1000,
+        host, (int)getpid(), level, line);
+    int fd = open(report_events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    ssize_t done = fd >= 0 ? write(fd, text, (size_t)n) : -1;
+    if (fd >= 0)
+        (void)close(fd); /* a lost event has no other place to be told */
+    if (done != n)
+        report_events[0] = '\0'; /* it cannot be written: do not try at every line */
 }
 
 void ftk_report(int level, const char *fmt, ...)
@@ -126,7 +151,9 @@ void ftk_report(int level, const char *fmt, ...)
     if (report_fn)
         report_fn(level, line, report_arg);
     if (level <= report_stderr)
-        fprintf(stderr, "%s: %s%s\n", report_prefix, names[level & 3], line);
+        fprintf(stderr, "ftkit: %s%s\n", names[level & 3], line);
+    if (report_events[0] && level <= FTKIT_INFO)
+        log_event(names[level & 3], line);
     pthread_mutex_unlock(&report_lock);
 }
 

@@ -14,6 +14,7 @@
  *     reported; the job cannot know and is ended
  *   - nobody has made progress for stall_s: the job hangs; it is ended */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,6 +31,8 @@
 #include "context.h"
 #include "watchdog.h"
 
+#define PAGE_NAME "/ftkit-dog-"
+#define STALE_S 60
 #define SLOTS 1024
 #define TICK_S 0.25
 #define MAGIC 0x46544b44u /* FTKD */
@@ -208,6 +211,45 @@ void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
     }
 }
 
+/* ---- pages of jobs that were killed as a whole -----------------------------------------*/
+
+static bool page_is_dead(const char *name)
+{
+    struct stat st;
+    int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool dead = fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof(struct page)
+        && time(NULL) - st.st_mtime > STALE_S; /* younger ones may be about to be joined */
+    struct page *p = dead ? mmap(NULL, sizeof *p, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    (void)close(fd); /* the mapping stays */
+    if (p == MAP_FAILED)
+        return false;
+    for (int i = 0; dead && i < SLOTS; i++) {
+        int pid = abs(atomic_load(&p->slots[i].pid));
+        dead = pid == 0 || (kill(pid, 0) != 0 && errno == ESRCH);
+    }
+    (void)munmap(p, sizeof *p);
+    return dead;
+}
+
+static void sweep(void)
+{
+    DIR *d = opendir("/dev/shm");
+    const struct dirent *e;
+    char name[80];
+    while (d && (e = readdir(d)) != NULL) {
+        if (strncmp(e->d_name, PAGE_NAME + 1, sizeof PAGE_NAME - 2) != 0
+            || strlen(e->d_name) > sizeof name - 2)
+            continue;
+        snprintf(name, sizeof name, "/%.78s", e->d_name);
+        if (page_is_dead(name))
+            (void)shm_unlink(name); /* somebody else may have been faster */
+    }
+    if (d)
+        (void)closedir(d);
+}
+
 /* ---- joining and leaving -------------------------------------------------------------*/
 
 static struct page *map_page(const char *name)
@@ -257,9 +299,10 @@ int ftk_watchdog_open(const char *job, double timeout_s, double stall_s, int wor
     struct ftk_watchdog *dog = calloc(1, sizeof *dog);
     if (!dog)
         return ftk_fail(FTKIT_ERR_NOMEM, "watchdog");
-    snprintf(dog->name, sizeof dog->name, "/ftkit-dog-%s", job);
+    snprintf(dog->name, sizeof dog->name, PAGE_NAME "%s", job);
     dog->timeout_s = timeout_s;
     dog->stall_s = stall_s;
+    sweep();
     dog->page = map_page(dog->name);
     dog->own = dog->page ? take_slot(dog->page) : NULL;
     if (!dog->own) {

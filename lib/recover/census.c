@@ -8,7 +8,7 @@
 #include "recover.h"
 
 /* On the wire: one fixed record per process, then its segments. */
-enum { WORDS = 14, SEG_WORDS = 3 };
+enum { WORDS = 15, SEG_WORDS = 3 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nsegs, int64_t *w)
 {
@@ -26,6 +26,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nsegs, int64_t *w)
     w[i++] = (int64_t)ctx->next_set;
     w[i++] = (int64_t)ctx->run;
     w[i++] = ctx->epoch;
+    w[i++] = ctx->repeats;
     w[i++] = nsegs;
 }
 
@@ -45,6 +46,7 @@ static void read_record(const int64_t *w, struct ftk_census_entry *e)
     e->next_set = (uint64_t)w[i++];
     e->run = (uint64_t)w[i++];
     e->epoch = (int)w[i++];
+    e->repeats = (int)w[i++];
     e->nsegs = (int)w[i++];
 }
 

@@ -21,9 +21,11 @@ struct facts {
     int furthest;     /* largest where of a live rank */
     int nearest;
     int in_close;
+    int epoch;        /* largest: 0 when nobody has ever had a rank */
     bool app_errors;
     bool callbacks;   /* every live rank has one */
     uint64_t committed;
+    int repeats;
 };
 
 static void fatal(struct ftk_plan *p, int code, const char *why)
@@ -40,8 +42,11 @@ static void draw_facts(struct facts *f)
     f->callbacks = true;
     for (int i = 0; i < f->c->n; i++) {
         const struct ftk_census_entry *e = &f->c->entries[i];
+        f->epoch = e->epoch > f->epoch ? e->epoch : f->epoch;
         if (e->rank < 0) {
             f->nfree++;
+            if (f->nlive == 0 && e->nranks > f->nranks)
+                f->nranks = e->nranks; /* a process spawned to open knows no number */
             continue;
         }
         f->nlive++;
@@ -52,6 +57,7 @@ static void draw_facts(struct facts *f)
         f->app_errors = f->app_errors || e->app_errors;
         f->callbacks = f->callbacks && e->has_callback;
         f->committed = e->committed > f->committed ? e->committed : f->committed;
+        f->repeats = e->repeats > f->repeats ? e->repeats : f->repeats;
     }
 }
 
@@ -333,6 +339,20 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
     }
     if (f->furthest == FTK_ALL_CLOSED) {
         p->outcome = FTK_PLAN_CLOSE;
+        return true;
+    }
+    if (f->nlive == 0 && f->epoch > 0) {
+        fatal(p, FTKIT_ERR_LOST,
+            "every working rank is lost: the job has to be relaunched");
+        return true;
+    }
+    if (f->nlive > 0 && f->nlive < f->nranks && f->repeats >= f->rules->attempts) {
+        p->outcome = FTK_PLAN_FATAL;
+        p->code = FTKIT_ERR_PEER;
+        snprintf(p->why, sizeof p->why,
+            "ranks have failed again after each of %d repairs and no new set was written in "
+            "between (recover.attempts): the fault is in the program or its data",
+            f->repeats);
         return true;
     }
     if (f->in_close == 0)

@@ -46,6 +46,7 @@ struct ftk_census_entry {
     uint64_t next_set;
     uint64_t run;
     int epoch;
+    int repeats;
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
 };
@@ -97,6 +98,7 @@ struct ftk_plan_rules {
     int map;
     int scheme;
     bool files;        /* the HDF5 level is on */
+    int attempts;      /* repairs in a row that may go back to the same set */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
 };

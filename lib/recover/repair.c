@@ -29,6 +29,7 @@ struct attempt {
     uint64_t line;        /* set that is in memory at the end */
     int line_nranks;
     int epoch;
+    int repeats;
     double t_start, t_shrunk, t_planned, t_built;
 };
 
@@ -91,6 +92,7 @@ static int make_plan(struct attempt *a)
         .map = ctx->cfg.map,
         .scheme = ctx->cfg.scheme,
         .files = ctx->cfg.h5_enabled,
+        .attempts = ctx->cfg.attempts,
         .supply = ctx->cfg.supply,
         .nsupply = ctx->cfg.nsupply };
     for (;;) {
@@ -170,8 +172,9 @@ static int share_state(struct attempt *a)
         root++;
     if (p->is_new[root])
         root = 0; /* everybody is new */
-    int64_t head[3] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1 };
-    int mrc = MPI_Bcast(head, 3, MPI_INT64_T, root, a->next.act);
+    int64_t head[4] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
+        ctx->repeats_of == p->line ? ctx->repeats + (p->lost > 0) : 1 };
+    int mrc = MPI_Bcast(head, 4, MPI_INT64_T, root, a->next.act);
     bool mine = !p->is_new[root] && ctx->incarnations && ctx->nranks == p->nranks;
     for (int r = 0; r < p->nranks; r++)
         a->incarnations[r] = mine ? ctx->incarnations[r] : 0;
@@ -184,6 +187,7 @@ static int share_state(struct attempt *a)
     a->run = (uint64_t)head[0];
     a->next_set = (uint64_t)head[1];
     a->epoch = (int)head[2];
+    a->repeats = (int)head[3];
     for (int i = 0; i < a->census.n; i++) /* a number is never used for two sets */
         if (a->census.entries[i].next_set > a->next_set)
             a->next_set = a->census.entries[i].next_set;
@@ -329,6 +333,7 @@ static int install(struct attempt *a)
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;
     ctx->nspares = a->plan.nprocs - a->plan.nranks;
+    ctx->epoch++;
     if (ctx->rank >= 0) {
         ctx->pending = pending_of(a, was);
         ctx->app_errors = false;
@@ -336,6 +341,8 @@ static int install(struct attempt *a)
         ctx->run = a->run;
         ctx->next_set = a->next_set;
         ctx->epoch = a->epoch;
+        ctx->repeats = a->repeats;
+        ctx->repeats_of = a->plan.line;
         ctx->committed = a->plan.line;
         ctx->line = a->plan.line;
         ctx->line_nranks = a->line_nranks;
@@ -366,8 +373,11 @@ static void tell(const struct attempt *a)
     ctx->detect_s = a->t_shrunk - a->t_start;
     ctx->supply_s = a->t_planned - a->t_shrunk;
     ctx->rebuild_s = a->t_built - a->t_planned;
-    if (p->fresh)
+    if (p->fresh) {
+        if (ctx->rank == 0)
+            ftk_run_state("open %s", ctx->cfg.name);
         return;
+    }
     ctx->repairs++;
     ctx->restore_s = ftk_now_s() - a->t_built;
     ctx->repair_s = ftk_now_s() - a->t_start;

@@ -40,6 +40,7 @@ STORES(spares, 3)
 STORES(spares_exit, false)
 STORES(timeout_s, 0.25)
 STORES(stall_s, 300)
+STORES(attempts, 4)
 STORES(exit_is_failure, false)
 STORES(stderr_level, FTKIT_DEBUG)
 
@@ -86,6 +87,7 @@ static const struct sample {
     { "recover", "supply", "shrink ,spare", "FTKIT_RECOVER_SUPPLY", put_supply },
     { "recover", "timeout", "250ms", "FTKIT_RECOVER_TIMEOUT", put_timeout_s },
     { "recover", "stall", "5min", "FTKIT_RECOVER_STALL", put_stall_s },
+    { "recover", "attempts", "4", "FTKIT_RECOVER_ATTEMPTS", put_attempts },
     { "recover", "exit_is_failure", "0", "FTKIT_RECOVER_EXIT_IS_FAILURE",
         put_exit_is_failure },
     { "report", "stderr", "debug", "FTKIT_REPORT_STDERR", put_stderr_level },
@@ -108,6 +110,7 @@ static struct ftk_config defaults(void)
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
         .timeout_s = 60,
+        .attempts = 10,
         .exit_is_failure = true,
         .stderr_level = -1 };
     return c;
@@ -141,6 +144,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_memory_equal(a->supply, b->supply, sizeof a->supply);
     assert_true(a->timeout_s == b->timeout_s);
     assert_true(a->stall_s == b->stall_s);
+    assert_int_equal(a->attempts, b->attempts);
     assert_int_equal(a->exit_is_failure, b->exit_is_failure);
     assert_int_equal(a->stderr_level, b->stderr_level);
     assert_string_equal(a->events, b->events);
