@@ -6,6 +6,7 @@
 
 #ifdef FTK_FAULTS
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ struct rule {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
 static struct rule rules[MAX_RULES];
 static int nrules = -1;
-static int own_rank = -1;
+static volatile int own_rank = -1;
 static int own_incarnation;
 
 static const struct {
@@ -68,8 +69,24 @@ static void parse(void)
     free(copy);
 }
 
+/* Tell the test that the fault it asked for has come to pass. */
+static void log_hit(const struct rule *r)
+{
+    char line[160];
+    const char *path = getenv("FTKIT_FAULT_LOG");
+    if (!path)
+        return;
+    int n = snprintf(line, sizeof line, "%s rank %d incarnation %d: %s\n", r->point,
+        own_rank, own_incarnation, r->action);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, line, (size_t)n) != n)
+        abort(); /* a test that cannot see its fault must not pass */
+    (void)close(fd);
+}
+
 static int act(const struct rule *r)
 {
+    log_hit(r);
     if (strcmp(r->action, "kill") == 0) {
         kill(getpid(), SIGKILL);
         pause();
@@ -80,6 +97,12 @@ static int act(const struct rule *r)
     }
     if (strcmp(r->action, "exit") == 0)
         exit(3);
+    if (strcmp(r->action, "abort") == 0)
+        abort();
+    if (strcmp(r->action, "mpiabort") == 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    while (strcmp(r->action, "loop") == 0)
+        own_rank += 0; /* computes for ever, never calls anything */
     for (size_t i = 0; i < sizeof errnos / sizeof errnos[0]; i++)
         if (strcmp(r->action, errnos[i].name) == 0)
             return errnos[i].value;

@@ -48,8 +48,9 @@ uint64_t ftk_wall_ns(void);  /* since 1970, for humans: never compared */
 /* ---- Fault points --------------------------------------------------------------------
  * Named places where tests let things fail.  FTKIT_FAULT holds a comma-separated list of
  * point:rank:nth:action[@incarnation], rank, nth and incarnation (0 when not given) may be
- * *, action is kill, stop, exit, or an errno name (EIO, ENOSPC ...) that the point's caller
- * then treats as its own failure.
+ * *, action is kill, stop, exit, abort, mpiabort, loop, or an errno name (EIO, ENOSPC ...)
+ * that the point's caller then treats as its own failure.  Each fault that comes to pass is
+ * a line in the file FTKIT_FAULT_LOG.
  * Outside test builds the macro is the constant 0. */
 #ifdef FTK_FAULTS
 int ftk_fault_hit(const char *point);  /* 0, or the errno to fail with */

@@ -1,0 +1,118 @@
+# Running failing jobs from TAP tests.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+package FtkitTest;
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use Exporter 'import';
+use File::Basename qw(dirname);
+use File::Path qw(remove_tree make_path);
+use File::Temp qw(tempdir);
+use Test::More;
+use Time::HiRes qw(time);
+
+our @EXPORT = qw(job survives reference build top slurp scratch ulfm_only nodes_possible);
+
+my $top = abs_path(dirname(__FILE__) . '/../..');
+my $build = abs_path($ENV{BUILD} // "$top/build");
+my $dir = tempdir('ftkit-test-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my %reference;
+my $count = 0;
+
+sub top { return $top }
+sub build { return $build }
+sub scratch { return $dir }
+
+sub slurp {
+    my ($path) = @_;
+    open(my $f, '<', $path) or return '';
+    local $/;
+    my $text = <$f>;
+    close($f);
+    return $text // '';
+}
+
+sub ulfm_only {
+    plan(skip_all => 'needs an MPI with ULFM') if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+    return;
+}
+
+# Emulated nodes need the right to make name spaces.
+sub nodes_possible {
+    return system('unshare -m -u true >/dev/null 2>&1') == 0;
+}
+
+# Run one job under a hard timeout.  Options: n, spares, run (more arguments of ftkit run),
+# program, args, env (hash), fault, timeout, keep (directory of an earlier job).
+# Returns a hash: rc, log, dir, faults (lines of faults that came to pass), seconds.
+sub job {
+    my (%o) = @_;
+    my $work = $o{keep} // sprintf('%s/job%04d', $dir, ++$count);
+    make_path($work);
+    local %ENV = (%ENV, FTKIT_LEVEL_HDF5_DIRECTORY => $work,
+        FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_LEVEL_HDF5_EVERY => '2 sets',
+        FTKIT_FAULT_LOG => "$work/faults", %{ $o{env} // {} });
+    $ENV{FTKIT_FAULT} = $o{fault} if $o{fault};
+    unlink("$work/faults", "$work/out");
+    my $n = $o{n} // 4;
+    my $program = $o{program} // "$build/mpi/solver";
+    my @command = ("$top/scripts/guard", $o{timeout} // 60, '--', "$build/ftkit", 'run',
+        '-n', $n, '--spares', $o{spares} // 1, @{ $o{run} // ['--no-relaunch'] }, '--',
+        $program, @{ $o{args} // ['-o', "$work/out"] });
+    my $start = time();
+    my $pid = fork();
+    if (!$pid) {
+        open(STDIN, '<', '/dev/null');
+        open(STDOUT, '>', "$work/log");
+        open(STDERR, '>&', \*STDOUT);
+        chdir($work);
+        exec(@command) or exit(127);
+    }
+    $o{while}->($work) if $o{while};
+    waitpid($pid, 0);
+    my $rc = $? >> 8;
+    my @faults = split(/\n/, slurp("$work/faults"));
+    return { rc => $rc, log => slurp("$work/log"), dir => $work, faults => \@faults,
+        seconds => time() - $start, result => slurp("$work/out") };
+}
+
+# The result of the undisturbed solver on n ranks with the given arguments.
+sub reference {
+    my ($n, @args) = @_;
+    my $key = join(' ', $n, @args);
+    if (!exists $reference{$key}) {
+        my $work = "$dir/reference" . scalar(keys %reference);
+        my $j = job(n => $n, spares => 0, keep => $work, args => ['-o', "$work/out", @args],
+            env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_FAULT => '' });
+        die("the undisturbed run failed:\n$j->{log}") if $j->{rc} != 0 || $j->{result} eq '';
+        $reference{$key} = $j->{result};
+        remove_tree($work);
+    }
+    return $reference{$key};
+}
+
+# A job with faults ends well, with the result of the undisturbed run, and the faults have
+# really come to pass (faults => their number, default 1).
+sub survives {
+    my ($name, %o) = @_;
+    my @args = @{ delete $o{solver} // [] };
+    my $n = $o{n} // 4;
+    my $want = reference($n, @args);
+    my $work = sprintf('%s/job%04d', $dir, ++$count);
+    my $j = job(%o, keep => $work, args => ['-o', "$work/out", @args]);
+    my $faults = $o{faults} // 1;
+    my $hit = scalar(@{ $j->{faults} });
+    my @bad;
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
+    push(@bad, 'another result') if $j->{result} ne $want;
+    push(@bad, "$hit faults came to pass, $faults were asked for") if $hit != $faults;
+    push(@bad, "no line like $o{like}") if $o{like} && $j->{log} !~ $o{like};
+    push(@bad, "a line like $o{unlike}") if $o{unlike} && $j->{log} =~ $o{unlike};
+    ok(!@bad, $name);
+    diag("$name: ", join(', ', @bad), "\n", substr($j->{log}, 0, 6000)) if @bad;
+    remove_tree($work) if !@bad;
+    return $j;
+}
+
+1;
