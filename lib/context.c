@@ -121,8 +121,8 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
     int rc = ftk_check_ctx(ctx, "ftkit_query");
     if (rc == FTKIT_OK && (!info || info->size < sizeof info->size))
         rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_query: info is NULL or its size is not set");
-    if (rc != FTKIT_OK)
-        return rc;
+    if (rc != FTKIT_OK) /* contexts are never constant objects; only the text changes */
+        return ftk_done((struct ftkit_ctx *)ctx, rc);
     ftkit_info all = { .size = info->size,
         .mode = ctx->mode,
         .rank = ctx->rank,

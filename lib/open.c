@@ -155,8 +155,6 @@ static int keep_handler(struct ftkit_ctx *ctx, MPI_Comm comm)
 
 static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
 {
-    if (ctx->rank != 0)
-        return;
     if (ctx->mode == FTKIT_MODE_RESTART)
         ftk_report(FTKIT_WARNING,
             "context %s: failures are not repaired in this job, only by a restart: %s",
@@ -233,12 +231,14 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
 {
     char why[256] = "";
     int size = 0;
+    int rank = 0;
     int world_rank = 0;
     bool repair = ftk_mpi_can_repair(why, sizeof why);
     int rc = gather(ctx, comm, local, repair, job, start);
     if (rc != FTKIT_OK)
         return rc;
     if (MPI_Comm_size(comm, &size) != MPI_SUCCESS
+        || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS
         || MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
     ctx->nranks = size - ctx->cfg.spares;
@@ -247,7 +247,7 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
             ctx->cfg.spares, size);
     ctx->node = node_of(&ctx->cfg, world_rank);
     ftk_report_setup(ctx->cfg.stderr_level, ctx->cfg.events);
-    if (world_rank == 0)
+    if (rank == 0)
         say_mode(ctx, repair, why);
     return FTKIT_OK;
 }
@@ -320,13 +320,19 @@ static _Noreturn void leave_as_spare(void)
 int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
 {
     int inited = 0;
+    int ended = 0;
+    int inter = 0;
     ftk_detail_clear();
     if (!out)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_open: ctx is NULL");
     if (MPI_Initialized(&inited) != MPI_SUCCESS || !inited)
         return ftk_fail(FTKIT_ERR_STATE, "ftkit_open before MPI_Init");
+    if (MPI_Finalized(&ended) != MPI_SUCCESS || ended)
+        return ftk_fail(FTKIT_ERR_STATE, "ftkit_open after MPI_Finalize");
     if (comm == MPI_COMM_NULL)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_open: comm is MPI_COMM_NULL");
+    if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+        return ftk_fail(FTKIT_ERR_ARG, "ftkit_open: comm is an intercommunicator");
     struct ftkit_ctx *ctx = new_context();
     if (!ctx)
         return ftk_fail(FTKIT_ERR_NOMEM, "context");

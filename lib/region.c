@@ -18,20 +18,43 @@ struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name)
     return NULL;
 }
 
-static int check_name(const char *name)
+/* A name for messages: what may not be printed is replaced. */
+static const char *shown(const char *name, char buf[FTKIT_NAME_MAX + 1])
 {
+    size_t n = 0;
+    for (; name[n] && n < FTKIT_NAME_MAX; n++)
+        buf[n] = '?';
+    buf[n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if (name[i] >= ' ' && name[i] <= '~')
+            buf[i] = name[i];
+    return buf;
+}
+
+static int check_name(const char *call, const char *name)
+{
+    char buf[FTKIT_NAME_MAX + 1];
     if (!name)
-        return ftk_fail(FTKIT_ERR_ARG, "the name is NULL");
+        return ftk_fail(FTKIT_ERR_ARG, "%s: the name is NULL", call);
     size_t n = strnlen(name, FTKIT_NAME_MAX + 1);
     if (n == 0 || n > FTKIT_NAME_MAX)
-        return ftk_fail(FTKIT_ERR_NAME, "a name has 1 to %d bytes, '%.70s' has %zu%s",
-            FTKIT_NAME_MAX, name, n, n > FTKIT_NAME_MAX ? " or more" : "");
+        return ftk_fail(FTKIT_ERR_NAME, "%s: a name has 1 to %d bytes, '%s' has %zu%s", call,
+            FTKIT_NAME_MAX, shown(name, buf), n, n > FTKIT_NAME_MAX ? " or more" : "");
     for (const char *p = name; *p; p++)
         if (*p < ' ' || *p > '~' || *p == '/')
             return ftk_fail(FTKIT_ERR_NAME,
-                "name '%s': byte 0x%02x is not printable ASCII or is '/'", name,
-                (unsigned)(unsigned char)*p);
+                "%s: name '%s': byte 0x%02x is not printable ASCII or is '/'", call,
+                shown(name, buf), (unsigned)(unsigned char)*p);
     return FTKIT_OK;
+}
+
+/* Describe the datatype of a region. */
+static int make_type(const char *name, MPI_Datatype type, struct ftk_type *out)
+{
+    int rc = ftk_type_make(type, out);
+    if (rc != FTKIT_OK)
+        rc = ftk_fail(rc, "region '%s': %s", name, ftk_detail_text());
+    return rc;
 }
 
 static void region_free(struct ftk_region *r)
@@ -53,7 +76,7 @@ static int add(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datat
     }
     struct ftk_region *r = &ctx->regions[ctx->nregions];
     memset(r, 0, sizeof *r);
-    int rc = ftk_type_make(type, &r->type);
+    int rc = make_type(name, type, &r->type);
     if (rc != FTKIT_OK)
         return rc;
     memcpy(r->name, name, strlen(name) + 1);
@@ -67,9 +90,11 @@ static int check_new(struct ftkit_ctx *ctx, const char *call, const char *name)
 {
     int rc = ftk_check_ctx(ctx, call);
     if (rc == FTKIT_OK)
-        rc = check_name(name);
+        rc = check_name(call, name);
     if (rc == FTKIT_OK && ftk_region_find(ctx, name))
-        rc = ftk_fail(FTKIT_ERR_EXISTS, "region '%s' is already registered", name);
+        rc = ftk_fail(FTKIT_ERR_EXISTS,
+            "%s: region '%s' is already registered (ftkit_resize() changes its memory)", call,
+            name);
     return rc;
 }
 
@@ -129,11 +154,13 @@ static int check_block(const char *name, int ndims, const size_t *global,
     size_t n = 1;
     for (int d = 0; d < ndims; d++) {
         size_t h = halo ? halo[d] : 0;
+        size_t cells;
         if (offset[d] > global[d] || local[d] > global[d] - offset[d])
             return ftk_fail(FTKIT_ERR_ARG,
                 "array '%s': dimension %d: block %zu+%zu exceeds the array's %zu", name, d,
                 offset[d], local[d], global[d]);
-        if (h > SIZE_MAX / 4 || __builtin_mul_overflow(n, local[d] + 2 * h, &n))
+        if (h > SIZE_MAX / 4 || __builtin_add_overflow(local[d], 2 * h, &cells)
+            || __builtin_mul_overflow(n, cells, &n))
             return ftk_fail(FTKIT_ERR_SIZE, "array '%s': the block is too large", name);
     }
     *items = n;
@@ -179,14 +206,14 @@ static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Data
     struct ftk_type t;
     int rc = ftk_check_ctx(ctx, "ftkit_register_array");
     if (rc == FTKIT_OK)
-        rc = check_name(name);
+        rc = check_name("ftkit_register_array", name);
     if (rc == FTKIT_OK)
         rc = check_block(name, ndims, global, local, offset, halo, &items);
     if (rc == FTKIT_OK && !data && items > 0)
         rc = ftk_fail(FTKIT_ERR_ARG, "array '%s': data is NULL", name);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_type_make(elem, &t);
+    rc = make_type(name, elem, &t);
     if (rc != FTKIT_OK)
         return rc;
     if (t.owned || !t.contiguous)
@@ -263,7 +290,7 @@ int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_resize");
     if (rc == FTKIT_OK)
-        rc = check_name(name);
+        rc = check_name("ftkit_resize", name);
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     struct ftk_region *r = ftk_region_find(ctx, name);
@@ -286,7 +313,7 @@ int ftkit_unregister(ftkit_ctx *ctx, const char *name)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_unregister");
     if (rc == FTKIT_OK)
-        rc = check_name(name);
+        rc = check_name("ftkit_unregister", name);
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     struct ftk_region *r = ftk_region_find(ctx, name);
@@ -419,12 +446,6 @@ static int fill(struct ftk_packer *p, size_t to)
         const struct ftk_seg_region *rec = &recs[p->region];
         if (rec->offset + p->in_region >= to && rec->bytes > 0)
             return FTKIT_OK;
-        if (p->in_region == 0) { /* the gap before it; buffers are used again */
-            size_t gap = p->region
-                ? recs[p->region - 1].offset + recs[p->region - 1].bytes
-                : 0;
-            memset(data + gap, 0, rec->offset - gap);
-        }
         bool cut = r->type.contiguous && r->kind != FTK_KIND_SERIALIZED;
         if (cut) {
             size_t n = rec->bytes - p->in_region;
@@ -443,6 +464,11 @@ static int fill(struct ftk_packer *p, size_t to)
         }
         p->region++;
         p->in_region = 0;
+        /* the gap behind it, now: it may end the block that is checksummed next, and the
+         * buffer may have been used before */
+        if (p->region < p->ctx->nregions)
+            memset(data + rec->offset + rec->bytes, 0,
+                recs[p->region].offset - rec->offset - rec->bytes);
     }
     return FTKIT_OK;
 }
@@ -530,7 +556,7 @@ static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
 
 static int resize_growing(const struct ftk_region *r, size_t count)
 {
-    if (*r->count_ref == count)
+    if (*r->count_ref == count && (count == 0 || *r->data_ref))
         return FTKIT_OK;
     int bad = r->resize
         ? r->resize(r->data_ref, count, r->arg)

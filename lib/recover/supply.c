@@ -41,6 +41,7 @@ int ftk_spare_wait(struct ftkit_ctx *ctx)
     while (ctx->rank < 0) {
         if (!ftk_detect_poll(ctx)) {
             struct timespec t = { 0, nap };
+            (void)FTK_FAULT("spare.nap");
             nanosleep(&t, NULL);
             nap = nap * 5 / 4 < NAP_MAX_NS ? nap * 5 / 4 : NAP_MAX_NS;
             continue;

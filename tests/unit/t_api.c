@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include "t_api.h"
 
-#define NAME63 "63 bytes, the longest name that a region can have, and all of it"
+#define NAME63 "63 bytes, the longest name that a region can have, no byte less"
 #define ITEMS 100
 
 /* ---- A program that must come to no harm --------------------------------------------------
@@ -463,8 +463,9 @@ static void without_recover(void **state)
     (void)state;
     start();
     close_context(&p.ft);
-    begin();
-    close_context(&p.ft); /* opened for nothing */
+    p.ft = open_context(); /* for nothing */
+    CHECK(FTKIT_OK, p.ft, ftkit_register(p.ft, "x", p.x, ITEMS, MPI_DOUBLE));
+    close_context(&p.ft);
     check_kept();
     kept();
 }
@@ -478,7 +479,8 @@ static void resized(void **state)
     start();
     CHECK(FTKIT_OK, p.ft, ftkit_register(p.ft, "y", y, 10, MPI_DOUBLE));
     saved();
-    assert_int_equal(query(p.ft).region_bytes, 960 + 80); /* step, x, y at 64-byte places */
+    /* step, x and y, each at a multiple of 64 bytes */
+    assert_int_equal(query(p.ft).region_bytes, 64 + 832 + 80);
     free(y);
     CHECK_ERROR(FTKIT_ERR_EXISTS, p.ft, "'y'|ftkit_resize",
         ftkit_register(p.ft, "y", more, 30, MPI_DOUBLE));
@@ -784,6 +786,7 @@ static void information(void **state)
     (void)state;
     unsigned char raw[sizeof(ftkit_info) + 64];
     ftkit_info info;
+    size_t gap = offsetof(ftkit_info, rollbacks) + sizeof info.rollbacks;
     int done = 5;
     start();
     assert_string_equal(ftkit_detail(p.ft), ""); /* nothing has failed */
@@ -807,8 +810,9 @@ static void information(void **state)
         memset(raw, SCRIBBLE, sizeof raw);
         memcpy(raw, &size, sizeof size);
         CHECK(FTKIT_OK, p.ft, ftkit_query(p.ft, (ftkit_info *)(void *)raw));
-        check_bytes("info", raw + sizeof size, (const char *)&info + sizeof size, 0,
-            size - sizeof size);
+        for (size_t i = sizeof size; i < size; i++)
+            if (i < gap || i >= offsetof(ftkit_info, committed))
+                assert_int_equal(raw[i], ((const unsigned char *)&info)[i]);
         assert_memory_equal(raw, &size, sizeof size);
         for (size_t i = size; i < sizeof raw; i++)
             assert_int_equal(raw[i], SCRIBBLE);
@@ -890,21 +894,23 @@ static void no_files(void **state)
     kept();
 }
 
-/* The directory of the sets is gone for a while: an error each time, and the run goes on. */
-static void vanished_directory(void **state)
+/* No set can be written for a while: an error each time, and the run goes on. */
+static void no_directory(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("sets", 0755), 0);
     setenv("FTKIT_LEVEL_HDF5_DIRECTORY", "sets", 1);
     start();
     assert_int_equal(rename("sets", "elsewhere"), 0);
+    write_file("sets", ""); /* a directory that is only missing is made again */
     for (uint64_t set = 2; set < 4; set++) {
         CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 1));
-        CHECK_ERROR(FTKIT_ERR_IO, p.ft, "sets|No such file", ftkit_checkpoint(p.ft));
+        CHECK_ERROR(FTKIT_ERR_IO, p.ft, "sets|Not a directory", ftkit_checkpoint(p.ft));
         assert_int_equal(query(p.ft).committed, set); /* in memory it is there */
         assert_int_equal(query(p.ft).durable, 1);
         CHECK(FTKIT_OK, p.ft, ftkit_checkpoint(p.ft));
     }
+    assert_int_equal(unlink("sets"), 0);
     assert_int_equal(rename("elsewhere", "sets"), 0);
     kept();
     unsetenv("FTKIT_LEVEL_HDF5_DIRECTORY");
@@ -960,7 +966,7 @@ int main(int argc, char **argv)
         TEST(information),
         TEST(reports),
         TEST(no_files),
-        TEST(vanished_directory),
+        TEST(no_directory),
         TEST(damaged_set),
     };
     int bad = outside_mpi("before MPI_Init");

@@ -1,0 +1,121 @@
+#!/usr/bin/perl
+# Several failures: one after the other, at once, and inside the repair of the first
+# (rows R1 supply, R2, R3, S3, S10).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+my $seed = $ENV{FTKIT_TEST_SEED} // 20240917;
+srand($seed);
+diag("FTKIT_TEST_SEED=$seed");
+
+# R2: one after the other
+survives('three failures, three spares', spares => 3, env => \%memory, faults => 3,
+    fault => 'app.mid:0:7:kill,app.coll:1:14:kill,app.compute:3:22:kill',
+    like => qr/0 spares left/);
+survives('the same rank three times', spares => 3, env => \%memory, faults => 3,
+    fault => 'app.mid:2:7:kill,app.mid:2:9:kill@1,app.mid:2:4:kill@2');
+survives('a fourth failure: spawned', spares => 3, env => \%memory, faults => 4,
+    fault => 'app.mid:0:7:kill,app.coll:1:11:kill,app.compute:3:17:kill,app.step:2:25:kill',
+    like => qr/spawning 1 process/);
+my $j = job(spares => 1, env => { %memory, FTKIT_RECOVER_SUPPLY => 'spare, end' },
+    fault => 'app.mid:0:7:kill,app.mid:1:14:kill', timeout => 60);
+ok($j->{rc} != 0 && $j->{log} =~ /1 of 4 ranks lost, 0 spares left/,
+    'no spare left and no spawn allowed: a clear end') or diag($j->{log});
+survives('... and a relaunch finishes it', spares => 1, run => [], faults => 2,
+    env => { %files, FTKIT_RECOVER_SUPPLY => 'spare, end' },
+    fault => 'app.mid:0:7:kill,app.mid:1:14:kill', like => qr/restored set \d+ from files/);
+survives('an idle spare dies: nobody rolls back', spares => 2, env => \%memory,
+    fault => 'spare.nap:4:3:kill', unlike => qr/repaired/);
+survives('an idle spare dies, then a rank', spares => 2, env => \%memory, faults => 2,
+    solver => ['-d', '10'], fault => 'spare.nap:5:3:kill,app.mid:1:20:kill');
+survives('a spare dies as it is called', spares => 2, env => \%memory, faults => 2,
+    fault => 'app.mid:1:7:kill,repair.census:4:2:kill');
+
+# R1: replacements by spawn
+for my $point (qw(app.mid app.coll ckpt.sealed ckpt.voted recover.begin open.built)) {
+    survives("spawn: killed at $point, rank $_", spares => 0,
+        env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn, end' },
+        fault => "$point:$_:1:kill", like => qr/spawning 1 process/) for (0, 2);
+}
+
+# R3: at once.  Simulated nodes of 3 processes: ranks 0 1 / 2 3, a spare on each
+my %nodes = (FTKIT_TOPOLOGY_RANKS_PER_NODE => 3);
+survives('two ranks of one node at once', spares => 2, env => { %memory, %nodes },
+    faults => 2, fault => 'app.mid:0:7:kill,app.mid:1:7:kill', like => qr/2 ranks replaced/);
+survives("two ranks that are not buddies ($_->[0], $_->[1])", spares => 2,
+    env => { %memory, %nodes }, faults => 2,
+    fault => "app.mid:$_->[0]:9:kill,app.mid:$_->[1]:9:kill")
+    for ([0, 3], [1, 2], [2, 3]);
+survives("both buddies ($_->[0], $_->[1]): back to the files", spares => 2,
+    env => { %files, %nodes }, faults => 2,
+    fault => "app.mid:$_->[0]:9:kill,app.mid:$_->[1]:9:kill", like => qr/from files/)
+    for ([0, 2], [1, 3]);
+$j = job(spares => 2, env => { %memory, %nodes },
+    fault => 'app.mid:0:9:kill,app.mid:2:9:kill');
+ok($j->{rc} != 0 && $j->{log} =~ /both lost, and there are no files/,
+    'both buddies and no files: a clear end') or diag($j->{log});
+survives('a node with all its processes', n => 6, spares => 3, faults => 4,
+    env => { %memory, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 },
+    fault => 'app.mid:0:9:kill,app.mid:1:9:kill,spare.nap:6:1:kill,app.mid:1:2:kill@1');
+survives('ring map', spares => 2, env => { %memory, FTKIT_LEVEL_MEMORY_MAP => 'ring' },
+    faults => 2, fault => 'app.mid:0:7:kill,app.mid:2:7:kill');
+
+# S3: the replacement or its buddy next
+survives("then the replacement, $_ steps later", spares => 2, env => \%memory, faults => 2,
+    fault => "app.mid:1:8:kill,app.step:1:$_:kill\@1") for (1, 2, 5);
+survives("then its buddy, $_", spares => 2, env => \%memory, faults => 2,
+    fault => "app.mid:1:8:kill,app.step:0:$_:kill") for (9, 11, 15);
+
+# a copy that does not hold: the other one is used, or the files
+survives('own copy corrupt', spares => 1, env => \%memory, faults => 2,
+    fault => 'app.mid:1:13:kill,census.corrupt:2:1:EIO', like => qr/checksum|corrupt/i);
+survives('copy of the lost rank corrupt: back to the files', spares => 1, env => \%files,
+    faults => 2, fault => 'app.mid:1:13:kill,transfer.corrupt:0:1:EIO',
+    like => qr/from files/);
+
+# R3: a second kill at every step of the repair of the first, every process
+my @points = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build
+    repair.built repair.restore repair.restored repair.agree repair.agreed);
+for my $point (@points) {
+    for my $second (0, 2, 3, 6) {
+        my $first = $second == 2 ? 1 : 2;
+        # a spare (the last, 6: the others are numbered anew) has no copies to restore
+        next if $second == 6 && $point =~ /restore/;
+        my $nth = $point =~ /shrink|shrunk|restored/ ? 1 : 2; # the opening comes first
+        survives("killed at $point of the repair of rank $first: process $second",
+            spares => 3, env => \%files, faults => 2,
+            fault => "app.mid:$first:9:kill,$point:$second:$nth:kill");
+    }
+}
+survives("killed at transfer.$_ in the repair", spares => 3, env => \%files, faults => 2,
+    fault => "app.mid:2:9:kill,transfer.$_:3:1:kill") for qw(own copy);
+survives("killed in the callback after the repair, rank $_", spares => 3, env => \%memory,
+    faults => 2, fault => "app.mid:2:9:kill,app.callback:$_:2:kill") for (0, 1, 3);
+survives('the replacement is killed in its set-up', spares => 3, env => \%memory,
+    faults => 2, fault => "app.mid:2:9:kill,$_:2:1:kill\@1")
+    for qw(open.end recover.begin recover.end app.callback);
+
+# at random: two or three kills anywhere
+my @any = (@points, qw(app.step app.mid app.inflight app.coll app.compute ckpt.begin
+    ckpt.sized ckpt.packed ckpt.sealed ckpt.voted ckpt.committed));
+for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 60)) {
+    my @f = map { sprintf('%s:%d:%d:kill', $any[rand(@any)], rand(4), 2 + rand(6)) } 1 .. 3;
+    my $fault = join(',', 'app.mid:' . int(rand(4)) . ':' . (4 + int(rand(20))) . ':kill',
+        @f[0 .. int(rand(3))]);
+    my $want = reference(4);
+    my $r = job(n => 4, spares => 4, env => \%files, fault => $fault, run => [],
+        timeout => 90);
+    ok($r->{rc} == 0 && $r->{result} eq $want && @{ $r->{faults} } > 0, "random: $fault")
+        or diag(substr($r->{log}, 0, 6000));
+}
+
+done_testing();
