@@ -66,10 +66,17 @@ struct ftk_watchdog {
 
 /* ---- what the thread sees ------------------------------------------------------------*/
 
-static void end_job(const char *why)
+/* End all of the job on this node at once, ourselves last: a job that is known to be broken
+ * must not be repaired by those who have not noticed. */
+static void end_job(struct ftk_watchdog *dog, const char *why)
 {
     ftk_run_state("fatal %s", why);
     ftk_report(FTKIT_ERROR, "%s", why);
+    for (int i = 0; i < SLOTS; i++) {
+        int pid = atomic_load(&dog->page->slots[i].pid);
+        if (pid > 0 && &dog->page->slots[i] != dog->own)
+            kill(pid, SIGKILL);
+    }
     kill(getpid(), SIGKILL);
 }
 
@@ -118,7 +125,7 @@ static void look_at(struct ftk_watchdog *dog, struct slot *s, double now)
                 "process %d (rank %d of the job) left without MPI telling (exit or "
                 "MPI_Abort?): ending the job",
                 atomic_load(&s->pid), s->world_rank);
-            end_job(why);
+            end_job(dog, why);
         }
         return;
     }
@@ -153,7 +160,7 @@ static void look_for_stall(struct ftk_watchdog *dog, double now)
         "no process of this node has called ftkit for %.1f s; the first to fall silent was "
         "process %d (rank %d of the job): ending the job",
         now - newest, atomic_load(&last->pid), last->world_rank);
-    end_job(why);
+    end_job(dog, why);
 }
 
 static void *watch(void *arg)

@@ -1,6 +1,8 @@
 /* After a repair: bring the regions of this rank to the line.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
 #include "../checkpoint.h"
 #include "../region.h"
 #include "recover.h"
@@ -129,6 +131,10 @@ static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
     case FTK_PENDING_LOAD:
         return load_or_begin(ctx, set);
     case FTK_PENDING_SHRUNK:
+        /* sealed parts of a set that was not committed: its number is used again, by
+         * another number of ranks */
+        if (!ctx->line_from_file)
+            ftk_mem_drop_others(&ctx->mem, ctx->line);
         rc = ftk_redistribute(ctx);
         break;
     case FTK_PENDING_LINE:
@@ -138,6 +144,8 @@ static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
             rc = restore_line(ctx);
         break;
     default:
+        if (ctx->committed == 0) /* the same, before the first set */
+            ftk_mem_drop_others(&ctx->mem, 0);
         return FTKIT_OK;
     }
     if (rc != FTKIT_OK)
@@ -152,6 +160,7 @@ static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
 int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
 {
     for (;;) {
+        char why[FTK_DETAIL_MAX] = "";
         int rc = settle_once(ctx, set);
         if (rc == FTKIT_OK) {
             ctx->pending = FTK_PENDING_NONE;
@@ -159,12 +168,17 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
         }
         if (ctx->mode == FTKIT_MODE_RESTART)
             return ctx->dead = rc;
-        if (rc != FTKIT_ERR_PEER && !ctx->failed) {
+        /* corrupt segments are released by then: the next plan does without them */
+        bool again = ctx->pending == FTK_PENDING_SHRUNK && rc == FTKIT_ERR_CORRUPT;
+        if (rc != FTKIT_ERR_PEER && !again && !ctx->failed) {
+            snprintf(why, sizeof why, "%s", ftk_detail_text());
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
-                ftk_detail_text());
+                why);
             ctx->trouble = rc;
         }
         rc = ftk_repair(ctx, MPI_COMM_NULL);
+        if (rc < 0 && why[0])
+            return ftk_fail(rc, "%s", why); /* ours says more than the plan's */
         if (rc != FTKIT_OK)
             return rc;
     }

@@ -1,0 +1,77 @@
+#!/usr/bin/perl
+# Several emulated nodes: own host name and daemon each, TCP between them (row R6).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+plan(skip_all => 'needs the right to make name spaces') if !nodes_possible();
+my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+my @two = ('--no-relaunch', '--emulate-nodes', '2');
+my @three = ('--no-relaunch', '--emulate-nodes', '3');
+
+survives('undisturbed on two nodes', spares => 2, run => \@two, env => \%memory,
+    faults => 0, like => qr/memory survives any one node/);
+for my $point (qw(app.step app.mid app.inflight app.coll app.compute)) {
+    survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
+        env => \%memory, fault => "$point:$_:" . (3 + 6 * $_) . ':kill') for 0 .. 3;
+}
+for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted durable.written
+    open.built recover.begin finish.begin)) {
+    survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
+        env => \%files, fault => "$point:$_:1:kill") for (0, 3);
+}
+survives("two nodes: killed at $_, rank 1", spares => 2, run => ['--emulate-nodes', 2],
+    env => \%files, timeout => 90, fault => "$_:1:1:kill")
+    for qw(finish.end close.begin close.voted);
+survives("three nodes, large messages, rank $_", n => 6, spares => 3, run => \@three,
+    env => \%memory, solver => ['-n', '100000', '-s', '12'], fault => "app.mid:$_:8:kill")
+    for (0, 3, 5);
+# ranks 0 and 1 with a spare on the first of two nodes
+survives('all working ranks of a node at once', spares => 2, run => \@two, faults => 2,
+    env => \%memory, fault => 'app.mid:0:9:kill,app.mid:1:9:kill', like => qr/2 ranks repl/);
+survives('a node with its spare at once', n => 4, spares => 4, run => \@two, faults => 4,
+    env => \%memory, solver => ['-d', '5'], fault => join(',', 'app.mid:0:20:kill',
+    'app.mid:1:20:kill', 'spare.nap:4:10:kill', 'spare.nap:5:10:kill'));
+for my $point (qw(repair.shrink repair.census repair.build repair.agree repair.agreed)) {
+    for my $second (0, 3) {
+        my $nth = $point =~ /shrink/ ? 1 : 2;
+        survives("two nodes: killed at $point of the repair: process $second", spares => 4,
+            run => \@two, env => \%files, faults => 2,
+            fault => "app.mid:2:9:kill,$point:$second:$nth:kill");
+    }
+}
+survives('two nodes: three failures', spares => 4, run => \@two, env => \%memory,
+    faults => 3, fault => 'app.mid:0:7:kill,app.coll:1:14:kill,app.compute:3:22:kill');
+
+# the death of a daemon, that is of a node, ends the job: it is relaunched from the files
+my $killed = 0;
+survives('a daemon is killed: relaunched from the files', spares => 2, faults => 0,
+    run => ['--emulate-nodes', 2], env => \%files, timeout => 90,
+    solver => ['-d', '20', '-s', '60'], like => qr/restored set \d+ from files/,
+    while => sub {
+        my ($work) = @_;
+        my $end = time() + 30;
+        while (!$killed && time() < $end) {
+            if (-e "$work/default.ftkit/set-0000000003/manifest") {
+                # the daemon whose environment names this job
+                for my $p (glob('/proc/[0-9]*')) {
+                    next if (readlink("$p/exe") // '') !~ /prted$/;
+                    my $env = slurp("$p/environ");
+                    my ($pid) = $p =~ /(\d+)$/;
+                    $killed += kill('KILL', $pid) if $env =~ /\Q$work\E\b/;
+                    last if $killed;
+                }
+            }
+            select(undef, undef, undef, 0.01);
+        }
+    });
+ok($killed == 1, 'one daemon was killed');
+
+done_testing();

@@ -1,0 +1,45 @@
+#!/usr/bin/perl
+# Ways to fail that MPI does not report: exit, abort, MPI_Abort, a stopped process, an endless
+# loop (row R7); what ends a job that cannot go on (row R5).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_RECOVER_TIMEOUT => '3s');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_RECOVER_TIMEOUT => '3s');
+
+for my $rank (0, 2) {
+    survives("exit(3) by rank $rank", env => \%memory, fault => "app.mid:$rank:9:exit");
+    survives("abort() by rank $rank", env => \%memory, fault => "app.mid:$rank:9:abort");
+    survives("rank $rank is stopped", env => \%memory, fault => "app.mid:$rank:9:stop",
+        like => qr/has been stopped for/);
+    survives("rank $rank is stopped in a checkpoint", env => \%memory,
+        fault => "ckpt.sized:$rank:3:stop", like => qr/has been stopped for/);
+    survives("MPI_Abort by rank $rank: a relaunch", env => \%files, run => [],
+        fault => "app.mid:$rank:9:mpiabort", like => qr/relaunching/);
+    survives("an endless loop in rank $rank while another is repaired", spares => 2,
+        env => \%memory, faults => 2,
+        fault => "app.compute:$rank:9:loop,app.compute:1:9:kill",
+        like => qr/has not come to the repair/);
+    survives("an endless loop in rank $rank: ended and relaunched", env =>
+        { %files, FTKIT_RECOVER_STALL => '3s' }, run => [],
+        fault => "app.compute:$rank:9:loop", like => qr/no process of this node has called/);
+}
+survives('a rank is stopped inside a repair', spares => 2, env => \%memory, faults => 2,
+    fault => 'app.mid:1:9:kill,repair.census:2:2:stop', like => qr/has been stopped for/);
+survives('a spare is stopped, then needed', spares => 2, env => \%memory, faults => 2,
+    fault => 'app.mid:1:9:kill,repair.shrink:4:1:stop', like => qr/has been stopped for/);
+
+# a program that dies again and again at the same place
+my $j = job(spares => 1, env => { %memory, FTKIT_RECOVER_ATTEMPTS => 3 },
+    fault => 'app.mid:1:3:kill@*', timeout => 60);
+ok($j->{rc} != 0 && $j->{log} =~ /recover\.attempts/ && @{ $j->{faults} } == 4,
+    'a program that always dies at the same step is ended') or diag($j->{log});
+
+done_testing();
