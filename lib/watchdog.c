@@ -12,6 +12,7 @@
  *     another has not come: the other is stuck; it is killed
  *   - a process has vanished, and after that time nobody is repairing: its death was not
  *     reported; the job cannot know and is ended
+ *   - a repair lasts for twice that time although nobody is missing: the job is ended
  *   - nobody has made progress for stall_s: the job hangs; it is ended */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -163,6 +164,26 @@ static void look_for_stall(struct ftk_watchdog *dog, double now)
     end_job(dog, why);
 }
 
+/* A repair that does not end although nobody is missing: MPI itself has lost its way (on
+ * Open MPI 5.0 a death during a spawn does that). */
+static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
+{
+    char why[160];
+    double limit = dog->timeout_s;
+    for (int i = 0; i < SLOTS; i++) {
+        const struct slot *s = &dog->page->slots[i];
+        double longest = atomic_load(&s->pid) > 0 ? 3 * atomic_load(&s->longest_s) : 0;
+        limit = longest > limit ? longest : limit;
+    }
+    double since = now - atomic_load(&dog->own->since_s);
+    if (atomic_load(&dog->own->state) != FTK_DOG_REPAIR || since < 2 * limit)
+        return;
+    snprintf(why, sizeof why,
+        "a repair has not ended for %.1f s (process %d, rank %d of the job): ending the job",
+        since, (int)getpid(), dog->own->world_rank);
+    end_job(dog, why);
+}
+
 static void *watch(void *arg)
 {
     struct ftk_watchdog *dog = arg;
@@ -174,6 +195,7 @@ static void *watch(void *arg)
             if (&dog->page->slots[i] != dog->own
                 && atomic_load(&dog->page->slots[i].pid) > 0)
                 look_at(dog, &dog->page->slots[i], now);
+        look_for_endless_repair(dog, now);
         if (dog->stall_s > 0)
             look_for_stall(dog, now);
         struct timespec until;

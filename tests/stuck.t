@@ -25,7 +25,7 @@ for my $rank (0, 2) {
         fault => "app.mid:$rank:9:mpiabort", like => qr/relaunching/);
     survives("an endless loop in rank $rank while another is repaired", spares => 2,
         env => \%memory, faults => 2,
-        fault => "app.compute:$rank:9:loop,app.compute:1:9:kill",
+        fault => "app.compute:$rank:9:loop,app.compute:" . (3 - $rank) . ':9:kill',
         like => qr/has not come to the repair/);
     survives("an endless loop in rank $rank: ended and relaunched", env =>
         { %files, FTKIT_RECOVER_STALL => '3s' }, run => [],

@@ -76,7 +76,16 @@ struct flow {
     int npending;
 };
 
-enum { OWN_RECORDS, OWN_ARRAYS, OWN_TABLE, OWN_COUNTS, OWN_AT_OLD, OWN_PIECES, OWN_SHARE, OWN_MAX };
+enum {
+    OWN_RECORDS,
+    OWN_ARRAYS,
+    OWN_TABLE,
+    OWN_COUNTS,
+    OWN_AT_OLD,
+    OWN_PIECES,
+    OWN_SHARE,
+    OWN_MAX
+};
 
 /* Memory of one redistribution.  What remains of operations that ended with an error may
  * still write into it: after a failure it is kept until a later one has succeeded. */

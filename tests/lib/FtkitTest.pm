@@ -52,7 +52,7 @@ sub job {
     make_path($work);
     local %ENV = (%ENV, FTKIT_LEVEL_HDF5_DIRECTORY => $work,
         FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_LEVEL_HDF5_EVERY => '2 sets',
-        FTKIT_FAULT_LOG => "$work/faults", %{ $o{env} // {} });
+        FTKIT_FAULT_LOG => "$work/faults", FTKIT_RECOVER_TIMEOUT => '6s', %{ $o{env} // {} });
     $ENV{FTKIT_FAULT} = $o{fault} if $o{fault};
     unlink("$work/faults", "$work/out");
     my $n = $o{n} // 4;

@@ -167,7 +167,6 @@ static int divide_all(struct state *s)
     MPI_Comm_size(s->comm, &s->size);
     place_blocks(s);
     fill_blocks(s);
-    s->divided = 1;
     return register_blocks(s);
 }
 
@@ -180,6 +179,7 @@ static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
     MPI_Comm_size(comm, &size);
     if (size == s->size || same(s, "hole"))
         return 0;
+    s->divided = 1;
     return divide_all(s) == FTKIT_OK ? 0 : 1;
 }
 
@@ -282,8 +282,7 @@ static int run(struct state *s)
                 ftkit_detail(s->ft));
             return 1;
         }
-        if (!ftkit_failed(s->ft)) /* else a step may have gone wrong: it will be undone */
-            check(s);
+        check(s);
         if (s->step < s->steps) {
             step(s);
             continue;
