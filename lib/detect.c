@@ -273,10 +273,24 @@ void ftk_detect_close(struct ftkit_ctx *ctx)
 
 /* ---- the watch -----------------------------------------------------------------------*/
 
+/* Without repair the program's errors are none of our business: its own handler. */
+static int use_own_handler(struct ftkit_ctx *ctx)
+{
+    MPI_Errhandler h;
+    if (ctx->comms.app == MPI_COMM_NULL)
+        return FTKIT_OK;
+    int rc = MPI_Comm_get_errhandler(ctx->base, &h);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(ctx->comms.app, h);
+    if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)
+        rc = MPI_Errhandler_free(&h);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "the error handler of comm");
+}
+
 int ftk_detect_arm(struct ftkit_ctx *ctx)
 {
     if (ctx->mode == FTKIT_MODE_RESTART)
-        return FTKIT_OK;
+        return use_own_handler(ctx);
     int rc = MPI_SUCCESS;
     if (ctx->comms.app != MPI_COMM_NULL)
         rc = MPI_Comm_set_errhandler(ctx->comms.app, handler);

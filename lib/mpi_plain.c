@@ -11,6 +11,11 @@ bool ftk_mpi_can_repair(char *why, size_t bytes)
     return false;
 }
 
+bool ftk_mpi_outlives(void)
+{
+    return false;
+}
+
 bool ftk_mpi_is_failure(int mpi_rc)
 {
     (void)mpi_rc;

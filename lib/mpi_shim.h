@@ -12,6 +12,9 @@
  * evaluate it on every process and take the minimum. */
 bool ftk_mpi_can_repair(char *why, size_t bytes);
 
+/* Whether this MPI lets the others live when a process dies, safely or not. */
+bool ftk_mpi_outlives(void);
+
 /* Whether an MPI return code means that a process has failed or that the communicator
  * was revoked because one has. */
 bool ftk_mpi_is_failure(int mpi_rc);

@@ -96,12 +96,17 @@ static bool settings_are_safe(char *why, size_t bytes)
     return true;
 }
 
-bool ftk_mpi_can_repair(char *why, size_t bytes)
+bool ftk_mpi_outlives(void)
 {
     int *on = NULL;
     int known = 0;
-    if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, (void *)&on, &known) != MPI_SUCCESS
-        || !known || !*on) {
+    return MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, (void *)&on, &known) == MPI_SUCCESS
+        && known && *on;
+}
+
+bool ftk_mpi_can_repair(char *why, size_t bytes)
+{
+    if (!ftk_mpi_outlives()) {
         snprintf(why, bytes, "fault tolerance is off: run with mpirun --with-ft ulfm");
         return false;
     }

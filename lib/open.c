@@ -270,8 +270,8 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
     static const struct ftk_config by_host;
     char job[40];
     int world_rank = 0;
-    if (ctx->mode == FTKIT_MODE_RESTART)
-        return FTKIT_OK;
+    if (!ftk_mpi_outlives())
+        return FTKIT_OK; /* the job ends with its first process */
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "rank");
     (void)signal(SIGPIPE, SIG_IGN); /* writing to a dead peer's socket must not kill */

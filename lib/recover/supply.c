@@ -58,29 +58,41 @@ int ftk_spare_wait(struct ftkit_ctx *ctx)
  * On Open MPI 5.0 a death between spawn and merge cannot be survived; the watchdog ends
  * such a repair.  That is why spawning comes after the spares. */
 
-/* The command line of this process, as an argv for MPI_Comm_spawn(). */
-static char **own_arguments(char **storage)
+/* The command line this process was started with.  It is read before main() runs, because
+ * a program may write into its arguments: strtok() on an option, a title for ps. */
+static char *command_line;
+static size_t command_bytes;
+
+__attribute__((constructor)) static void keep_command_line(void)
 {
-    char **argv = NULL;
+    size_t cap = 4096;
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    char *text = malloc(ARGS_MAX + 1);
-    ssize_t n = fd >= 0 && text ? read(fd, text, ARGS_MAX) : -1;
+    ssize_t n = fd >= 0 ? 1 : 0;
+    while (n > 0 && command_bytes < ARGS_MAX) {
+        char *more = realloc(command_line, cap + 1);
+        if (!more)
+            break; /* a spawn will say that there are no arguments */
+        command_line = more;
+        n = read(fd, command_line + command_bytes, cap - command_bytes);
+        command_bytes += n > 0 ? (size_t)n : 0;
+        cap = command_bytes == cap ? 2 * cap : cap;
+    }
     if (fd >= 0)
         (void)close(fd); /* only read from */
-    if (n > 0) {
-        size_t count = 0;
-        text[n] = '\0';
-        for (ssize_t i = 0; i < n; i++)
-            count += text[i] == '\0';
-        argv = calloc(count + 2, sizeof *argv);
-        char *p = text;
-        for (size_t i = 0; argv && i < count; i++, p += strlen(p) + 1)
-            argv[i] = p;
-    }
-    if (!argv)
-        free(text);
-    else
-        *storage = text;
+    if (command_line)
+        command_line[command_bytes] = '\0';
+}
+
+/* The same as an argv for MPI_Comm_spawn(), to be freed. */
+static char **own_arguments(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < command_bytes; i++)
+        count += command_line[i] == '\0';
+    char **argv = count > 0 ? calloc(count + 1, sizeof *argv) : NULL;
+    char *p = command_line;
+    for (size_t i = 0; argv && i < count; i++, p += strlen(p) + 1)
+        argv[i] = p;
     return argv;
 }
 
@@ -89,12 +101,11 @@ static char **own_arguments(char **storage)
 int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
 {
     char exe[FTK_PATH_MAX] = "";
-    char *storage = NULL;
     MPI_Comm inter = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
     (void)ctx;
     ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char **argv = own_arguments(&storage);
+    char **argv = own_arguments();
     int rc = MPI_Info_create(&info);
     if (rc == MPI_SUCCESS)
         rc = MPI_Info_set(info, "PMIX_ENVAR", SPAWN_MARK "=1");
@@ -113,7 +124,6 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     if (info != MPI_INFO_NULL)
         (void)MPI_Info_free(&info);
     free(argv);
-    free(storage);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "spawning replacements");
 }
 

@@ -154,22 +154,6 @@ static int make_dir(const char *path)
     return -1;
 }
 
-/* Make a directory and all above it. */
-static int make_path(const char *path)
-{
-    char part[FTK_PATH_MAX];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *c = part + 1; *c; c++) {
-        if (*c != '/' || c[-1] == '/')
-            continue;
-        *c = '\0';
-        if (make_dir(part) != 0)
-            return -1;
-        *c = '/';
-    }
-    return make_dir(part);
-}
-
 /* ---- removing -----------------------------------------------------------------------*/
 
 static int remove_file(int fd, const char *name, const char *point)
@@ -238,7 +222,9 @@ int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
     if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
         return rc; /* it may be complete: do not clear it away */
     int err = FTK_FAULT("h5.begin");
-    if (!err && make_path(path) != 0)
+    /* only the last part of the path: a directory that has vanished (a file system that is
+     * not mounted any more) must not come to life again somewhere else */
+    if (!err && make_dir(path) != 0)
         err = errno;
     if (err)
         return ftk_fail_errno(err, "make %s", path);

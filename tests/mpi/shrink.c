@@ -2,11 +2,11 @@
  * arrays are divided anew in the callback whenever the number of ranks has changed; its
  * result, a file of raw doubles, depends neither on that number nor on failures.
  *
- *   shrink [-s STEPS] [-r ROWS] [-c COLUMNS] [-b ITEMS] [-o RESULT] [-x WRONG]
+ *   shrink [-s STEPS] [-r ROWS] [-c COLUMNS] [-b ITEMS] [-z SEED] [-o RESULT] [-x WRONG]
  *
- * -b: items of a large replicated region.  WRONG is what the program does wrong: it has a
- * region per rank (flat, growing, object), does not divide anew (hole), or has blocks that
- * overlap (overlap).
+ * -b: items of a large replicated region.  -z: of the division of one array.  WRONG is
+ * what the program does wrong: it has a region per rank (flat, growing, object), does not
+ * divide anew (hole), or has blocks that overlap (overlap).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@
 
 #define GHOST (-1e300)   /* what a ghost cell holds until it is exchanged */
 #define HOLE (-7.0)      /* what is between the items of a strided region */
-enum { TAG_N0 = 5, TAG_N1 = 9, TAG_N2 = 6, FEW = 3, STRIDED = 8 };
+enum { TAG_N0 = 7, TAG_N1 = 9, TAG_N2 = 11, FEW = 3, STRIDED = 8 };
 
 /* A block of a global array, and its memory. */
 struct block {
@@ -30,6 +30,7 @@ struct block {
 
 struct state {
     int steps;
+    unsigned seed;
     size_t rows, cols, nbig;
     const char *out, *wrong;
     MPI_Comm comm;
@@ -90,6 +91,27 @@ static void divide(struct block *b, int d, int i, int n)
     b->local[d] = (i < n - 1 ? hi - skew : whole) - b->start[d];
 }
 
+/* Part i of n of a box that is cut in two again and again, anywhere. */
+static void bisect(struct block *b, unsigned seed, int i, int n)
+{
+    while (n > 1) {
+        int half = n / 2;
+        seed = seed * 1103515245u + 12345u;
+        int d = (int)((seed >> 16) % (unsigned)b->ndims);
+        seed = seed * 1103515245u + 12345u;
+        size_t cut = (seed >> 16) % (b->local[d] + 1);
+        if (i < half) {
+            b->local[d] = cut;
+            n = half;
+        } else {
+            b->start[d] += cut;
+            b->local[d] -= cut;
+            i -= half;
+            n -= half;
+        }
+    }
+}
+
 static int same(const struct state *s, const char *wrong)
 {
     return s->wrong && strcmp(s->wrong, wrong) == 0;
@@ -109,7 +131,7 @@ static void place_blocks(struct state *s)
     }
     s->tag = (struct block){ 3, { TAG_N0, TAG_N1, TAG_N2 }, { TAG_N0, TAG_N1, TAG_N2 },
         { 0 }, { 0, 1, 2 * wide } };
-    divide(&s->tag, s->size == 4 ? 2 : 1, s->rank, s->size);
+    bisect(&s->tag, s->seed + (unsigned)s->size, s->rank, s->size);
     s->few = (struct block){ 1, { FEW }, { s->rank < FEW }, { 0 }, { 0 } };
     s->few.start[0] = (size_t)(s->rank < FEW ? s->rank : FEW);
     if (s->size < FEW)
@@ -118,7 +140,7 @@ static void place_blocks(struct state *s)
 
 static short tag_of(const struct state *s, const long at[3])
 {
-    return (short)(1 + (at[0] * 100 + at[1] * 10 + at[2]) * 7 + s->step * 13);
+    return (short)(1 + (at[0] * 400 + at[1] * 20 + at[2]) * 7 + s->step * 13);
 }
 
 static double few_of(const struct state *s, const long at[3])
@@ -355,14 +377,15 @@ static int register_all(struct state *s)
 
 int main(int argc, char **argv)
 {
-    struct state s = { .steps = 12, .rows = 37, .cols = 23, .nbig = 1000 };
+    struct state s = { .steps = 12, .rows = 37, .cols = 23, .nbig = 1000, .seed = 1 };
     int opt;
-    while ((opt = getopt(argc, argv, "s:r:c:b:o:x:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:r:c:b:z:o:x:")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'r': s.rows = (size_t)atol(optarg); break;
         case 'c': s.cols = (size_t)atol(optarg); break;
         case 'b': s.nbig = (size_t)atol(optarg); break;
+        case 'z': s.seed = (unsigned)atoi(optarg); break;
         case 'o': s.out = optarg; break;
         case 'x': s.wrong = optarg; break;
         default: return 2;

@@ -504,6 +504,8 @@ static void bad_directories(void **state)
     CHECK_RC(FTKIT_ERR_IO, write_part(3, 0, &p));
     assert_string_equal(listed(), "error -20");
     unlink(dir);
+    CHECK_RC(FTKIT_ERR_IO, write_set(3)); /* it is not made anew */
+    assert_int_equal(mkdir(dir, 0777), 0);
     CHECK_RC(FTKIT_OK, write_set(3));
     ftk_h5_manifest_free(&m);
 }

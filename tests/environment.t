@@ -1,0 +1,63 @@
+#!/usr/bin/perl
+# The environment test: where MPI is not set up to survive a failure, the context says so,
+# says what to change, and offers restart only (row R8).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $want = reference(4);
+my %ok = (ft => '--with-ft ulfm', pml => '--mca pml ob1', coll =>
+    '--mca coll ^han,hcoll,portals4', cutoff => '--mca mpi_add_procs_cutoff 100000',
+    async => '--mca async_mpi_finalize 1');
+my ($mpirun) = qx(@{[build()]}/ftkit run --print -n 1 true) =~ m{(\S+/mpirun)};
+local $ENV{OMPI_ALLOW_RUN_AS_ROOT} = 1;
+local $ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} = 1;
+my $number = 0;
+
+# The solver under a bare mpirun with the given settings changed.
+sub bare {
+    my ($fault, %change) = @_;
+    my %set = (%ok, %change);
+    my $work = scratch() . '/bare' . ++$number;
+    mkdir($work);
+    my $command = join(' ', top() . '/scripts/guard 60 --', $mpirun, grep({ $_ } values %set),
+        '--mca btl sm,tcp,self --oversubscribe --mca mpi_yield_when_idle 1 -n 4',
+        build() . "/mpi/solver -o $work/out");
+    local %ENV = (%ENV, FTKIT_REPORT_STDERR => 'info', FTKIT_CHECKPOINT_PERIOD => '5 calls',
+        FTKIT_LEVEL_HDF5_DIRECTORY => $work, FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_RECOVER_TIMEOUT => '3s', FTKIT_FAULT_LOG => "$work/faults");
+    $ENV{FTKIT_FAULT} = $fault if $fault;
+    my $log = qx(cd $work && $command 2>&1 </dev/null);
+    return ($? >> 8, $log, slurp("$work/out"), $work);
+}
+
+my %cases = (
+    'fault tolerance off' => [{ ft => '' }, qr/--with-ft ulfm/],
+    'han active' => [{ coll => '--mca coll ^hcoll,portals4' }, qr/\^han,hcoll,portals4/],
+    'han forced' => [{ coll => '--mca coll han,tuned,libnbc,basic,self,ftagree,inter' },
+        qr/\^han,hcoll,portals4/],
+    'nothing excluded' => [{ coll => '' }, qr/\^han,hcoll,portals4/],
+    'cutoff missing' => [{ cutoff => '' }, qr/mpi_add_procs_cutoff 100000/],
+    'synchronous finalize' => [{ async => '' }, qr/async_mpi_finalize 1/],
+);
+for my $name (sort keys %cases) {
+    my ($change, $advice) = @{ $cases{$name} };
+    my ($rc, $log, $result) = bare('', %$change);
+    ok($rc == 0 && $result eq $want, "$name: the program runs") or diag($log);
+    like($log, qr/failures are not repaired in this job.*$advice/, "$name: and is told so");
+    unlike($log, qr/repair in the job/, "$name: no unsafe mode is offered");
+    ($rc, $log, $result) = bare('app.mid:1:12:kill', %$change);
+    ok($rc != 124 && $result eq '', "$name: a failure ends the job, no wrong result")
+        or diag("rc $rc\n", $log);
+}
+my ($rc, $log, $result) = bare('');
+ok($rc == 0 && $result eq $want && $log =~ /repair in the job/ && $log !~ /not repaired/,
+    'with everything set the repair is offered') or diag($log);
+
+done_testing();

@@ -1,0 +1,168 @@
+#!/usr/bin/perl
+# Going on with fewer ranks: the result must be that of a run in which nobody failed, bit
+# for bit, whoever fails when.  tests/mpi/shrink.c is the program.
+#
+# Five ranks on one node keep each other's copies like this: 0 and 1, 2 for 4, 3 for 2,
+# 4 for 3; four ranks: 0 and 1, 2 and 3.  The number of a rank in a fault is the one it has
+# at that moment: those behind a lost one move up.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use Test::More;
+
+my $build = $ENV{BUILD} // 'build';
+plan skip_all => 'repairs take ULFM' if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+my $tmp = tempdir('ftkit-t-shrink.XXXXXX', TMPDIR => 1, CLEANUP => 1);
+delete $ENV{$_} for grep { /^FTKIT_/ && $_ ne 'FTKIT_GUARD' } keys %ENV;
+$ENV{FTKIT_LEVEL_HDF5_ENABLED} = 'false';
+$ENV{FTKIT_RECOVER_SUPPLY} = 'shrink';
+$ENV{FTKIT_CHECKPOINT_PERIOD} = '3 calls'; # sets at steps 0, 3, 6, 9
+
+sub slurp
+{
+    my ($path) = @_;
+    open my $f, '<', $path or return '';
+    local $/;
+    return <$f> // '';
+}
+
+# Run the program: on $o{n} ranks and $o{spares}, with $o{fault} and $o{args}.
+my ($code, $out, $result);
+sub job
+{
+    my (%o) = @_;
+    local $ENV{FTKIT_FAULT} = $o{fault} // '';
+    local $ENV{FTKIT_CHECKPOINT_PERIOD} = $o{period} // $ENV{FTKIT_CHECKPOINT_PERIOD};
+    local $ENV{FTKIT_RECOVER_SUPPLY} = $o{supply} // $ENV{FTKIT_RECOVER_SUPPLY};
+    unlink "$tmp/result";
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', "$tmp/out";
+        open STDERR, '>&', \*STDOUT;
+        exec 'scripts/guard', 60, '--', "$build/ftkit", 'run', '--no-relaunch', '-n',
+            $o{n} // 5, '--spares', $o{spares} // 0, '--', "$build/mpi/shrink", '-o',
+            "$tmp/result", @{ $o{args} // [] }
+            or die "exec: $!\n";
+    }
+    waitpid $pid, 0;
+    $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+    ($out, $result) = (slurp("$tmp/out"), slurp("$tmp/result"));
+}
+
+# The results without failures, by the arguments.
+my %reference;
+sub reference
+{
+    my (@args) = @_;
+    if (!$reference{"@args"}) {
+        job(args => \@args);
+        is($code, 0, "nobody fails (@args)") or diag($out);
+        BAIL_OUT('no reference') if !$result;
+        $reference{"@args"} = $result;
+    }
+    return $reference{"@args"};
+}
+
+# A job that must end well, on $ranks ranks.
+sub survives
+{
+    my ($what, $ranks, %o) = @_;
+    my $want = reference(@{ $o{args} // [] });
+    job(%o);
+    my $ok = $code == 0 && $result eq $want;
+    $ok &&= $out =~ /^shrink: $ranks ranks at the end$/m;
+    $ok &&= $out !~ /wrong value|left behind/;
+    ok($ok, $what) or diag("exit code $code, result ",
+        $result eq $want ? 'as it should be' : 'is wrong', "\n", $out);
+}
+
+# A job that cannot go on must say why, and end.
+sub ends
+{
+    my ($what, $message, %o) = @_;
+    job(%o);
+    isnt($code, 0, "$what: ends");
+    isnt($code, 124, "$what: in time") or diag($out);
+    like($out, $message, "$what: says why");
+    is($result, '', "$what: no result");
+}
+
+# ---- no failure ----------------------------------------------------------------------
+
+survives("$_ ranks", $_, n => $_) for 1, 3, 4;
+
+# ---- one rank, or several ------------------------------------------------------------
+
+my ($one, $last) = ('app.step:1:10:kill', 'app.step:4:10:kill');
+my $twice = 'app.step:4:5:kill,app.step:3:9:kill';
+
+survives('the first rank', 4, fault => 'app.step:0:9:kill');
+survives('the last rank', 4, fault => $last);
+survives('a rank in the middle', 4, fault => $one);
+survives('inside a collective call', 4, fault => 'app.mid:4:5:kill');
+survives('two in a row', 3, fault => $twice);
+survives('three in a row', 2,
+    fault => 'app.step:4:3:kill,app.step:3:7:kill,app.step:2:13:kill', args => [-s => 15]);
+survives('two at once that are not buddies', 3, fault => "$one,$last");
+survives('at the end', 4, fault => 'finish.begin:4:1:kill');
+survives('one is replaced, one is not', 4,
+    fault => "$one,$last", spares => 1, supply => $_)
+    for 'shrink', 'spare, shrink';
+
+survives("blocks of all kinds, seed $_", 3, fault => $twice, args => [-z => $_]) for 1 .. 5;
+
+# ---- before there is a set -----------------------------------------------------------
+
+survives("before the first set, in $_", 4, fault => "$_:4:1:kill")
+    for 'recover.begin', 'app.callback', 'recover.end',
+    map { "ckpt.$_" } qw(begin sized packed sealed voted committed);
+
+# ---- in the second repair, the redistribution, and until the next set ----------------
+
+survives("then in repair.$_", 3, fault => "$last,repair.$_:1:1:kill") for qw(shrink shrunk);
+survives("then in repair.$_", 3, fault => "$last,repair.$_:1:2:kill")
+    for qw(census plan build built restore agree agreed);
+survives('then in the callback', 3, fault => "$last,app.callback:1:2:kill");
+survives("then in redistribute.$_", 3, fault => "$one,redistribute.$_:3:1:kill")
+    for qw(begin agreed mid end voted);
+survives("then in ckpt.$_ of the next set", 3, fault => "$last,ckpt.$_:1:5:kill")
+    for qw(begin sized packed sealed voted committed);
+# with a period in time the next set is written at once all the same: rank 2 has the only
+# copy of the segment of the lost rank 4
+survives("a period of $_", 3, period => $_, args => [-s => 8],
+    fault => 'app.step:4:6:kill,app.step:2:9:kill')
+    for 'auto', '1h';
+
+# messages of many pieces, a broadcast of many pieces
+my @large = (-r => 1500, -c => 1000, -b => 1000000, -s => 5);
+my $early = 'app.step:1:5:kill';
+survives('large regions', 4, fault => 'app.step:4:5:kill', args => \@large);
+survives("large regions, then in redistribute.$_", 3,
+    fault => "$early,redistribute.$_:3:1:kill", args => \@large)
+    for qw(mid end);
+survives("large regions, then at piece $_", 3,
+    fault => "$early,redistribute.piece:3:$_:kill", args => \@large)
+    for 1, 3, 8, 13;
+
+# ---- corrupt copies ------------------------------------------------------------------
+
+survives('a corrupt segment that has a copy', 4,
+    fault => "$last,redistribute.corrupt:0:1:EIO");
+ends('a corrupt segment that has none', qr/no copy of the data survives/,
+    fault => "$last,redistribute.corrupt:2:2:EIO");
+ends('a rank and its buddy', qr/no copy of the data survives/,
+    fault => "$last,redistribute.begin:2:1:kill");
+
+# ---- programs that cannot shrink -----------------------------------------------------
+
+ends("a region per rank ($_)",
+    qr/size does not match: region 'mine' is per rank: it cannot be restored on 4 ranks from 5/,
+    fault => $last, args => [-x => $_])
+    for qw(flat growing object);
+ends('blocks that were not divided anew', qr/array 'u': only 0 of the \d+ cells that rank 4/,
+    fault => $last, args => [-x => 'hole']);
+ends('blocks that overlap', qr/array 'u': the blocks of ranks 0 and 1 overlap/,
+    fault => $last, args => [-x => 'overlap']);
+
+done_testing();
