@@ -13,6 +13,7 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
+WERROR ?= $(if $(CI),1)
 CC_OPT ?= -O2 -g
 VERSION := 0.1.0
 SOVERSION := 0
@@ -132,6 +133,7 @@ bench: all $(BENCH)
 # ---- installation -----------------------------------------------------------------------
 
 D = $(DESTDIR)$(PREFIX)
+SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g'
 install: all
 	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
@@ -140,11 +142,9 @@ install: all
 	install -m 755 $(SO) $(D)/lib/$(notdir $(SO))
 	ln -sf $(notdir $(SO)) $(D)/lib/libftkit.so.$(SOVERSION)
 	ln -sf libftkit.so.$(SOVERSION) $(D)/lib/libftkit.so
-	sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(PKGS)|' \
-	    scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
-	sed -e 's|@VERSION@|$(VERSION)|; s|@MPICC@|$(MPICC)|' scripts/ftkit-config.cmake.in \
-	    >$(D)/lib/cmake/ftkit/ftkit-config.cmake
-	sed -e 's|@VERSION@|$(VERSION)|' scripts/ftkit-config-version.cmake.in \
+	$(SUBST) scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
+	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
+	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake
 
 # ---- care -------------------------------------------------------------------------------

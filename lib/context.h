@@ -96,6 +96,7 @@ struct ftkit_ctx {
     double polled_s;       /* when the watch was last tested */
     bool app_errors;       /* a call of the program failed since its state was defined */
     bool in_callback;
+    bool repairing;        /* inside ftk_repair(): errors of MPI are expected */
     /* buffers of votes: static, because the remains of an all-reduce that ended with an
      * error may still write into them */
     int64_t vote_in[FTK_VOTE_INTS];

@@ -67,7 +67,8 @@ static bool explained(void)
     do {
         bool known = false;
         for (struct ftkit_ctx *c = contexts; c; c = c->next)
-            if (c->mode != FTKIT_MODE_RESTART && (c->failed || ftk_detect_poll(c)))
+            if (c->mode != FTKIT_MODE_RESTART
+                && (c->failed || c->repairing || ftk_detect_poll(c)))
                 known = true;
         if (known)
             return true;
@@ -101,7 +102,7 @@ static void pass_on(MPI_Comm comm, int code)
 static void mark_doubt(void)
 {
     for (struct ftkit_ctx *c = contexts; c; c = c->next)
-        if (c->failed && !c->in_callback)
+        if (c->failed && !c->in_callback && !c->repairing)
             c->app_errors = true;
 }
 

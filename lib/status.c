@@ -82,9 +82,11 @@ int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what)
     int len = 0;
     if (MPI_Error_string(mpi_rc, why, &len) != MPI_SUCCESS)
         snprintf(why, sizeof why, "MPI error %d", mpi_rc);
-    why[160] = '\0'; /* the class and its text; the rest is decoration */
-    detail_set(file, line, what, why);
-    return FTKIT_ERR_MPI;
+    for (char *p = why; *p; p++)
+        if (*p == '\n')
+            *p = ' '; /* some MPIs add a stack of calls; a detail is one line */
+    /* the class and its text; the rest is decoration */
+    return ftk_fail_at(file, line, FTKIT_ERR_MPI, "%s: %.160s", what, why);
 }
 
 const char *ftk_detail_text(void)

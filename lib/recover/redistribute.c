@@ -14,8 +14,8 @@
  *     AGREE     did it work everywhere?
  *
  * A vote ends CHECK, RECORDS and BLOCKS too, so nothing is written before everybody can.
- * No segment is released here but a corrupt one: until the next set is committed, the line
- * is what another failure goes back to, and then all of this is done again. */
+ * No segment is released here but a corrupt one: until the next set is committed, the
+ * line is what another failure goes back to, and then all of this is done again. */
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -42,8 +42,7 @@ struct place {
     char *data;
     size_t item;
     int ndims;
-    size_t first[FTKIT_DIMS_MAX];  /* coordinates of data[0], which may be a ghost cell: */
-                                   /* they then count from below 0, modulo 2^n */
+    size_t first[FTKIT_DIMS_MAX];  /* of data[0]; modulo 2^n, as ghosts may be below 0 */
     size_t stride[FTKIT_DIMS_MAX]; /* bytes */
 };
 
@@ -111,7 +110,7 @@ struct redist {
     size_t words;                /* all blocks of one rank: start and length of each */
     char *share;                 /* [share_bytes] for broadcasts */
     size_t share_bytes;
-    uint64_t *table;             /* of each rank the new blocks, then the old ones it has */
+    uint64_t *table;             /* of each rank the new blocks, then the old it has */
     int *counts;                 /* [nranks] words of each in the table */
     int *displs;                 /* [nranks] */
     int *hits;                   /* [nranks or nold], working space */
@@ -297,8 +296,8 @@ static int compare(const struct redist *d, const struct ftk_region *r)
     const struct ftk_seg_region *rec = find_record(d, r->name);
     if (r->kind != FTK_KIND_REPLICATED && r->kind != FTK_KIND_ARRAY)
         return ftk_fail(FTKIT_ERR_SIZE,
-            "region '%s' is per rank: it cannot be restored on %d ranks from %d (register "
-            "it as replicated or as a global array)",
+            "region '%s' is per rank: it cannot be restored on %d ranks from %d "
+            "(register it as replicated or as a global array)",
             r->name, d->ctx->nranks, d->nold);
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
@@ -544,11 +543,12 @@ static int check_tiles(const struct redist *d, int array, int k, bool of_old)
         return FTKIT_OK;
     if (of_old)
         return ftk_fail(FTKIT_ERR_SIZE,
-            "array '%s': only %zu of the %zu cells of the block of rank %d were saved", name,
-            found, cells, k);
+            "array '%s': only %zu of the %zu cells of the block of rank %d were saved",
+            name, found, cells, k);
     return ftk_fail(FTKIT_ERR_SIZE,
-        "array '%s': only %zu of the %zu cells that rank %d of %d saved are in a block of "
-        "the %d ranks now (register the array again in the callback of ftkit_on_repair)",
+        "array '%s': only %zu of the %zu cells that rank %d of %d saved are in a block "
+        "of the %d ranks now (register the array again in the callback of "
+        "ftkit_on_repair)",
         name, found, cells, k, d->nold, d->ctx->nranks);
 }
 
@@ -798,6 +798,11 @@ static int advance(struct redist *d, struct flow *f, bool *moved)
     return FTKIT_OK;
 }
 
+static bool is_over(const struct flow *f)
+{
+    return f->done && f->npending == 0;
+}
+
 static int write_arrays(struct redist *d)
 {
     struct flow *out = &d->flows[0];
@@ -805,7 +810,7 @@ static int write_arrays(struct redist *d)
     unsigned turns = 0;
     int rc = FTKIT_OK;
     copy_own(d);
-    while (rc == FTKIT_OK && !(out->done && in->done && out->npending + in->npending == 0)) {
+    while (rc == FTKIT_OK && !(is_over(out) && is_over(in))) {
         bool moved = false;
         rc = advance(d, out, &moved);
         if (rc == FTKIT_OK)
@@ -861,9 +866,9 @@ static int run(struct redist *d)
     return rc == FTKIT_OK ? write_regions(d) : rc;
 }
 
-/* The line is in the regions, but not in a set that this number of ranks could go back to
- * by itself, and copies are missing: the next call writes one.  Call 1 is the one survivors
- * are in and replacements come to next, call 2 the same for all. */
+/* The line is in the regions, but in no set of this number of ranks, and copies of it are
+ * missing: the next call writes a set.  Call 1 is the one survivors are in and replacements
+ * come to next; call 2 is the same for all. */
 static void make_set_due(struct ftkit_ctx *ctx)
 {
     ctx->next_event = 2;

@@ -132,10 +132,14 @@ static int my_rank_in_plan(const struct attempt *a, int *me)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "rank");
 }
 
-static int errors_return(MPI_Comm comm)
+/* A constructor that failed may leave anything in its output: forget it. */
+static int made(int mrc, MPI_Comm *comm)
 {
-    return comm == MPI_COMM_NULL ? MPI_SUCCESS
-                                 : MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    if (mrc != MPI_SUCCESS)
+        *comm = MPI_COMM_NULL;
+    else if (*comm != MPI_COMM_NULL)
+        mrc = MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+    return mrc;
 }
 
 static int build_comms(struct attempt *a)
@@ -147,17 +151,13 @@ static int build_comms(struct attempt *a)
     int rank = a->plan.rank_of[me];
     int key = rank >= 0 ? rank : a->plan.nranks + me;
     (void)FTK_FAULT("repair.build");
-    int mrc = MPI_Comm_split(a->s, 0, key, &a->next.ctl);
+    int mrc = made(MPI_Comm_split(a->s, 0, key, &a->next.ctl), &a->next.ctl);
     if (mrc == MPI_SUCCESS)
-        mrc = errors_return(a->next.ctl);
-    if (mrc == MPI_SUCCESS)
-        mrc = MPI_Comm_split(a->s, rank >= 0 ? 0 : MPI_UNDEFINED, key, &a->next.act);
-    if (mrc == MPI_SUCCESS)
-        mrc = errors_return(a->next.act);
+        mrc = made(
+            MPI_Comm_split(a->s, rank >= 0 ? 0 : MPI_UNDEFINED, key, &a->next.act),
+            &a->next.act);
     if (mrc == MPI_SUCCESS && rank >= 0)
-        mrc = MPI_Comm_dup(a->next.act, &a->next.app);
-    if (mrc == MPI_SUCCESS)
-        mrc = errors_return(a->next.app);
+        mrc = made(MPI_Comm_dup(a->next.act, &a->next.app), &a->next.app);
     (void)FTK_FAULT("repair.built");
     return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "making communicators");
 }
@@ -454,6 +454,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     if (shrink)
         ftk_detect_raise(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
+    ctx->repairing = true;
     for (;;) {
         struct attempt a = { .ctx = ctx, .s = from, .t_start = t0 };
         int agreed = 0;
@@ -487,6 +488,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         shrink = true;
     }
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    ctx->repairing = false;
     if (result < 0 && !ctx->dead)
         ctx->dead = result;
     return result;

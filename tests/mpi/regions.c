@@ -8,7 +8,7 @@
  * memory:  one region of BYTES: writes the memory in use beyond that before the first set,
  *          in units of BYTES: "steady MIN MAX" and "peak MIN MAX" over the ranks.
  * growth:  small regions; writes "step S repairs R rss KIB heap BYTES" of rank 0 now and
- *          then.
+ *          then, and OK.
  * -c: a set at every call of ftkit_checkpoint() is durable as well, when one is written.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -416,8 +416,9 @@ static int growth(ftkit_ctx *ft, struct app *a, FILE *out)
         bool round = n == 10 || n == 100 || (n > 0 && n % 200 == 0) || n == a->steps - 1;
         if (out && (round || info.repairs != repairs)) {
             malloc_trim(0);
+            size_t lists = a->nlist * sizeof *a->list + a->nqueue; /* not the same always */
             fprintf(out, "step %d repairs %d rss %ld heap %zu\n", n, info.repairs,
-                memory_kib(), mallinfo2().uordblks);
+                memory_kib(), mallinfo2().uordblks - lists);
             fflush(out);
         }
         repairs = info.repairs;

@@ -34,6 +34,7 @@ struct state {
     size_t rows, cols, nbig;
     const char *out, *wrong;
     MPI_Comm comm;
+    char process[16];            /* "app.w3": a fault point of the first rank 3 only */
     int rank, size;
     ftkit_ctx *ft;
     int step;
@@ -168,8 +169,8 @@ static void fill_blocks(struct state *s)
         s->few_data[i] = locate(&s->few, i, at) ? few_of(s, at) : GHOST;
 }
 
-static int register_block(
-    struct state *s, const char *name, void *data, MPI_Datatype type, const struct block *b)
+static int register_block(struct state *s, const char *name, void *data,
+    MPI_Datatype type, const struct block *b)
 {
     return ftkit_register_array(
         s->ft, name, data, type, b->ndims, b->global, b->local, b->start, b->halo);
@@ -210,8 +211,8 @@ static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 static void wrong_value(struct state *s, const char *what, size_t i)
 {
     if (s->errors++ < 5)
-        fprintf(stderr, "shrink: rank %d of %d, step %d: wrong value %zu of %s\n", s->rank,
-            s->size, s->step, i, what);
+        fprintf(stderr, "shrink: rank %d of %d, step %d: wrong value %zu of %s\n",
+            s->rank, s->size, s->step, i, what);
 }
 
 /* What can be told from the step alone; at a step that was restored or computed. */
@@ -276,6 +277,7 @@ static void step(struct state *s)
     size_t width = extent(&s->u, 1);
     long at[3];
     (void)FTK_FAULT("app.step");
+    (void)FTK_FAULT(s->process);
     gather(s);
     (void)FTK_FAULT("app.mid");
     for (size_t i = 0; i < items(&s->u); i++)
@@ -392,6 +394,8 @@ int main(int argc, char **argv)
         }
     }
     MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
+    snprintf(s.process, sizeof s.process, "app.w%d", s.rank);
     int rc = ftkit_open(MPI_COMM_WORLD, NULL, &s.ft);
     if (rc != FTKIT_OK) {
         fprintf(stderr, "shrink: open: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));

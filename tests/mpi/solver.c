@@ -147,12 +147,13 @@ static void step(struct state *s)
     (void)FTK_FAULT("app.mid");
     if (has(s, "nb")) {
         MPI_Request r[4];
+        MPI_Status status[4];
         MPI_Irecv(&in[2], 1, MPI_DOUBLE, left, 3, s->comm, &r[0]);
         MPI_Irecv(&in[3], 1, MPI_DOUBLE, right, 4, s->comm, &r[1]);
         MPI_Isend(&s->g[7], 1, MPI_DOUBLE, right, 3, s->comm, &r[2]);
         MPI_Isend(&s->g[8], 1, MPI_DOUBLE, left, 4, s->comm, &r[3]);
         (void)FTK_FAULT("app.inflight");
-        MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
+        MPI_Waitall(4, r, status);
     }
     if (has(s, "coll")) {
         double v = s->x[s->items - 1];

@@ -1,0 +1,244 @@
+#!/usr/bin/perl
+# `make install`, and programs outside the tree that use what it installs: with
+# pkg-config, static and shared, with CMake, from C and from C++ (row B2 of the
+# acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+my $top = top();
+my $build = build();
+my $tmp = scratch();
+my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
+my $mpicxx = $mpicc =~ s/mpicc([^\/]*)$/mpicxx$1/r;
+
+delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL PKG_CONFIG_PATH LD_LIBRARY_PATH CPATH),
+    grep { /^FTKIT_/ && $_ ne 'FTKIT_GUARD' } keys %ENV;
+@ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
+$ENV{OMPI_MCA_btl_sm_backing_directory} = $tmp;
+
+# Run a command in a directory of its own; its output, and ok() for its success.
+my ($out, $n) = ('', 0);
+sub run
+{
+    my ($what, $command, $dir) = @_;
+    if (!$dir) {
+        $dir = sprintf '%s/run%02d', $tmp, $n++;
+        mkdir $dir;
+    }
+    $out = `cd '$dir' && exec '$top/scripts/guard' 120 -- sh -c '$command' 2>&1 </dev/null`;
+    return ok($? == 0, $what) || !diag("$command\n", substr($out, -4000));
+}
+
+sub have
+{
+    my ($program) = @_;
+    return system("command -v '$program' >/dev/null 2>&1") == 0;
+}
+
+sub write_file
+{
+    my ($path, $text) = @_;
+    open my $f, '>', $path or die "$path: $!\n";
+    print $f $text;
+    close $f or die "$path: $!\n";
+}
+
+# ---- what is installed -------------------------------------------------------------------
+
+my $root = "$tmp/root";
+run('make install', "make --no-print-directory install BUILD=$build DESTDIR=$root PREFIX=/usr",
+    $top) or BAIL_OUT('nothing is installed');
+for my $file (qw(bin/ftkit include/ftkit.h lib/libftkit.a lib/libftkit.so
+    lib/libftkit.so.0 lib/libftkit.so.0.1.0 lib/pkgconfig/ftkit.pc
+    lib/cmake/ftkit/ftkit-config.cmake lib/cmake/ftkit/ftkit-config-version.cmake))
+{
+    ok(-s "$root/usr/$file", "$file is there");
+}
+is(readlink("$root/usr/lib/libftkit.so"), 'libftkit.so.0', 'libftkit.so is a link');
+unlike(join('', map { slurp($_) } glob("$root/usr/lib/{pkgconfig,cmake/ftkit}/*")),
+    qr/\@\w+\@|\Q$root\E/, 'templates are filled in, without the place they are at');
+
+# everything below is used from elsewhere than where it was installed
+my $usr = "$tmp/moved";
+rename "$root/usr", $usr or die "rename: $!\n";
+$ENV{PKG_CONFIG_PATH} = "$usr/lib/pkgconfig";
+
+my @symbols = map { (split)[-1] } split /\n/, `nm -D --defined-only '$usr/lib/libftkit.so'`;
+s/\@.*// for @symbols;
+my %exported = map { $_ => 1 } grep { $_ ne 'FTKIT_0' } @symbols;
+my @foreign = grep { !/^ftkit_/ } sort keys %exported;
+is("@foreign", '', 'the shared library exports ftkit_* only');
+my %declared = map { $_ => 1 }
+    slurp("$usr/include/ftkit.h") =~ /^FTKIT_API [^;(]*?(ftkit_\w+)\(/mg;
+is(join(' ', sort keys %exported), join(' ', sort keys %declared),
+    '... just what the header declares');
+like(`readelf -d '$usr/lib/libftkit.so'`, qr/SONAME.*\[libftkit\.so\.0\]/, '... has a SONAME');
+my @archive = map { (split)[-1] } grep { / [TDBRVWC] / } split /\n/,
+    `nm -g --defined-only '$usr/lib/libftkit.a' 2>/dev/null`;
+cmp_ok(scalar @archive, '>', 50, 'the static library has symbols');
+is(join(' ', grep { !/^ftk(it)?_/ } @archive), '', '... all with our prefixes');
+is(join(' ', grep {/^P?MPIX?_/i} @archive, @symbols), '', 'no MPI function is replaced');
+
+# ---- the header ----------------------------------------------------------------------------
+
+write_file("$tmp/alone.c", "#include <ftkit.h>\nint main(void)\n{\n    return FTKIT_OK;\n}\n");
+my @warn = qw(-Wall -Wextra -Wpedantic -Werror);
+my @compilers = grep { have($_) } qw(gcc clang);
+for my $cc (@compilers) {
+    local @ENV{qw(OMPI_CC MPICH_CC)} = ($cc, $cc);
+    run("the header alone as C11, $cc",
+        "$mpicc -std=c11 @warn -I$usr/include -c $tmp/alone.c -o alone.o");
+    run("... and as C99",
+        "$mpicc -std=c99 @warn -I$usr/include -c $tmp/alone.c -o alone.o");
+}
+
+# ---- programs ------------------------------------------------------------------------------
+
+my $body = <<'END';
+#include <ftkit.h>
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    ftkit_ctx *ft = NULL;
+    int x[3] = { 1, 2, 3 };
+    uint64_t set = 0;
+    MPI_Init(&argc, &argv);
+    for (int run = 0; run < 2; run++) {
+        int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
+        if (rc != FTKIT_OK) {
+            fprintf(stderr, "open: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
+            return 1;
+        }
+        if (ftkit_register(ft, "x", x, 3, MPI_INT) != FTKIT_OK
+            || ftkit_recover(ft, &set) != (run ? FTKIT_OK : FTKIT_NO_SET)
+            || ftkit_request(ft, 1) != FTKIT_OK || ftkit_checkpoint(ft) != FTKIT_OK
+            || ftkit_finish(ft) != FTKIT_OK) {
+            fprintf(stderr, "%s\n", ftkit_detail(ft));
+            return 1;
+        }
+        if (ftkit_close(&ft) != FTKIT_OK || x[0] != 1 || x[2] != 3)
+            return 1;
+        memset(x, 0, sizeof x);
+    }
+    printf("restored set %d with ftkit %s\n", (int)set, ftkit_version());
+    MPI_Finalize();
+    return set == 1 ? 0 : 1;
+}
+END
+write_file("$tmp/prog.c", $body);
+my $cxx_body = $body;
+$cxx_body =~ s/\bNULL\b/nullptr/g;
+$cxx_body =~ s/int main/#include <vector>\n\nstatic_assert(__cplusplus >= 201703L, "C++17");\n\nint main/;
+write_file("$tmp/prog.cpp", $cxx_body);
+my $works = qr/^restored set 1 with ftkit 0\.1\.0$/m;
+
+sub program
+{
+    my ($what, $compile, $run) = @_;
+    my $dir = sprintf '%s/program%02d', $tmp, $n++;
+    mkdir $dir;
+    run("$what: builds", $compile, $dir) or return;
+    run("$what: runs", $run // './prog', $dir);
+    like($out, $works, "$what: works");
+    return $dir;
+}
+
+chomp(my $version = `pkg-config --modversion ftkit`);
+is($version, '0.1.0', 'pkg-config finds the version');
+chomp(my $cc_said = `pkg-config --variable=mpicc ftkit`);
+is($cc_said, $mpicc, 'pkg-config knows the compiler');
+chomp(my $pc = `pkg-config --cflags --libs ftkit`);
+chomp(my $pc_static = `pkg-config --static --cflags --libs ftkit`);
+unlike($pc, qr/-l(hdf5|xxhash|inih)/, 'pkg-config: what is private stays private');
+like($pc_static, qr/-lhdf5.*-lxxhash.*-linih/, '... unless it is asked for');
+
+my $dir = program('C, shared', "$mpicc -std=c11 @warn $tmp/prog.c $pc -o prog",
+    "LD_LIBRARY_PATH=$usr/lib ./prog");
+like(`readelf -d '$dir/prog'`, qr/NEEDED.*\[libftkit\.so\.0\]/, '... needs libftkit.so.0')
+    if $dir;
+$dir = program('C, static',
+    "$mpicc -std=c11 @warn $tmp/prog.c " . ($pc_static =~ s/-lftkit\b/-l:libftkit.a/r)
+        . ' -o prog');
+unlike(`readelf -d '$dir/prog'`, qr/NEEDED.*libftkit/, '... needs no libftkit.so') if $dir;
+
+# with the wrapper of MPI if there is one, else with the flags of the one for C
+SKIP: {
+    skip 'no C++ compiler', 4 unless have('g++');
+    for my $cxx (grep { have($_) } qw(g++ clang++)) {
+        local @ENV{qw(OMPI_CXX MPICH_CXX)} = ($cxx, $cxx);
+        if (have($mpicxx)) {
+            program("C++17, $cxx",
+                "$mpicxx -std=c++17 @warn $tmp/prog.cpp $pc -o prog",
+                "LD_LIBRARY_PATH=$usr/lib ./prog");
+        }
+    }
+    my ($compile, $link) = map { my $f = `$mpicc $_ 2>/dev/null`; chomp $f; $f }
+        ('--showme:compile', '--showme:link');
+    skip 'this MPI does not tell its flags', 3 if $link eq '';
+    program('C++17 with the flags of mpicc',
+        "g++ -std=c++17 @warn $compile $tmp/prog.cpp $pc $link -o prog",
+        "LD_LIBRARY_PATH=$usr/lib ./prog");
+}
+
+# ---- CMake ---------------------------------------------------------------------------------
+
+SKIP: {
+    skip 'no CMake', 1 unless have('cmake');
+    my $src = "$tmp/cmake";
+    mkdir $src;
+    write_file("$src/CMakeLists.txt", <<'END');
+cmake_minimum_required(VERSION 3.16)
+project(user C CXX)
+find_package(ftkit 0.1 REQUIRED)
+add_executable(prog ../prog.c)
+target_link_libraries(prog PRIVATE ftkit::ftkit)
+add_executable(prog_static ../prog.c)
+target_link_libraries(prog_static PRIVATE ftkit::ftkit_static)
+add_executable(prog_cxx ../prog.cpp)
+set_target_properties(prog_cxx PROPERTIES CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON)
+target_link_libraries(prog_cxx PRIVATE ftkit::ftkit)
+END
+    my $configure = "cmake -DCMAKE_PREFIX_PATH=$usr";
+    run('CMake: configures', "$configure -S $src -B $tmp/cbuild") or skip 'CMake', 1;
+    run('CMake: builds', "cmake --build $tmp/cbuild");
+    for my $prog (qw(prog prog_static prog_cxx)) {
+        run("CMake: $prog runs", "$tmp/cbuild/$prog");
+        like($out, $works, "CMake: $prog works");
+    }
+    for my $case (['C', 'prog.c'], ['CXX', 'prog.cpp']) {
+        my ($language, $file) = @$case;
+        my $one = "$tmp/cmake-$language";
+        mkdir $one;
+        write_file("$one/CMakeLists.txt", "cmake_minimum_required(VERSION 3.16)\n"
+            . "project(user $language)\nset(CMAKE_CXX_STANDARD 17)\n"
+            . "find_package(ftkit REQUIRED)\nadd_executable(prog ../$file)\n"
+            . "target_link_libraries(prog ftkit::ftkit)\n");
+        run("CMake: a project in $language only",
+            "$configure -S $one -B $one/b && cmake --build $one/b && $one/b/prog");
+        like($out, $works, '... works');
+    }
+    for my $case (['0.2', 'newer'], ['1.0', 'next'], ['0.0.9', 'older'], ['0.1.1', 'patch']) {
+        my ($wanted, $what) = @$case;
+        my $one = "$tmp/cmake-$what";
+        mkdir $one;
+        write_file("$one/CMakeLists.txt", "cmake_minimum_required(VERSION 3.16)\n"
+            . "project(user C)\nfind_package(ftkit $wanted)\n"
+            . "if(ftkit_FOUND)\nmessage(FATAL_ERROR found)\nendif()\n");
+        run("CMake: version $wanted is not there", "$configure -S $one -B $one/b");
+    }
+}
+
+# ---- the program ---------------------------------------------------------------------------
+
+run('ftkit runs', "$usr/bin/ftkit version");
+like($out, qr/^ftkit 0\.1\.0 /, '... and says its version');
+
+done_testing();

@@ -1,0 +1,74 @@
+#!/usr/bin/perl
+# The long campaign: seeded random kills, hundreds of them, on one node and on two emulated
+# ones; R1 with one failure at any point, R3 with several, also inside the repair.
+#
+#   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 250)
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $seed = $ENV{FTKIT_TEST_SEED} // 7;
+my $count = $ENV{FTKIT_TEST_COUNT} // 250;
+srand($seed);
+diag("FTKIT_TEST_SEED=$seed, $count runs of each kind");
+
+my @loop = qw(app.step app.mid app.inflight app.coll app.compute ckpt.begin ckpt.sized
+    ckpt.packed ckpt.sealed ckpt.voted ckpt.committed durable.begin durable.written
+    durable.manifest);
+my @once = qw(open.begin open.gathered open.built open.end recover.begin recover.end
+    app.callback finish.begin finish.end app.end close.begin close.voted close.parted);
+my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build
+    repair.built repair.restore repair.restored repair.agree repair.agreed transfer.own
+    transfer.copy app.callback recover.begin);
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+
+sub one_of { my @of = @_; return $of[rand(@of)] }
+
+sub once {
+    my $kind = rand();
+    return sprintf('%s:%d:1:kill', one_of(@once), rand(4)) if $kind < 0.3;
+    my $point = one_of(@loop);
+    my $most = $point =~ /^app/ ? 30 : 6;
+    return sprintf('%s:%d:%d:kill', $point, rand(4), 1 + rand($most));
+}
+
+sub several {
+    my @f = (sprintf('%s:%d:%d:kill', one_of(@loop[0 .. 4]), rand(4), 3 + rand(25)));
+    push(@f, sprintf('%s:%d:%d:kill', one_of(@repair), rand(7), 1 + rand(3)))
+        for 1 .. 1 + rand(2);
+    return join(',', @f);
+}
+
+sub campaign {
+    my ($what, $fault, %o) = @_;
+    my ($bad, $hits) = (0, 0);
+    my $want = reference(4);
+    for my $i (1 .. $count) {
+        my $f = $fault->();
+        my $j = job(n => 4, spares => 4, env => \%files, fault => $f, timeout => 120, %o);
+        $hits += @{ $j->{faults} } > 0;
+        next if $j->{rc} == 0 && $j->{result} eq $want;
+        $bad++;
+        diag("$what, run $i: $f: exit code $j->{rc}\n", substr($j->{log}, 0, 8000));
+    }
+    is($bad, 0, "$what: $count runs, $hits of them with a failure");
+    cmp_ok($hits, '>', $count / 2, "$what: most of the faults came to pass");
+    return;
+}
+
+campaign('R1, one node', \&once, run => []);
+campaign('R3, one node', \&several, run => []);
+campaign('R1, spawn instead of spares', \&once, run => [], spares => 0);
+SKIP: {
+    skip('needs the right to make name spaces', 4) if !nodes_possible();
+    campaign('R1, two nodes', \&once, run => ['--emulate-nodes', 2]);
+    campaign('R3, two nodes', \&several, run => ['--emulate-nodes', 2]);
+}
+
+done_testing();

@@ -1,0 +1,118 @@
+#!/usr/bin/perl
+# Against an MPI without ULFM the library builds without a warning and restarts: the unit
+# tests pass, and a job that is killed as a whole goes on from its newest set and ends
+# with the result of an undisturbed one, bit by bit (row B2 of the acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+plan(skip_all => 'this build is restart-only anyway') if ($ENV{MPI_KIND} // '') eq 'plain';
+my $mpicc = 'mpicc.mpich';
+plan(skip_all => "no $mpicc") if system("command -v $mpicc >/dev/null 2>&1") != 0;
+
+my $top = top();
+my $plain = build() . '/plain';
+my $tmp = scratch();
+my $ranks = 3;
+
+delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL MPI_HOME),
+    grep { /^FTKIT_/ && $_ ne 'FTKIT_GUARD' } keys %ENV;
+
+# ---- building --------------------------------------------------------------------------
+
+chdir $top;
+my @units = map { m{tests/(unit/t_\w+)\.c} } glob 'tests/unit/t_*.c';
+my @targets = ('lib', map {"$plain/$_"} qw(ftkit examples/heat2d mpi/solver), @units);
+my $log = `scripts/guard 170 -- make -j2 BUILD=$plain MPICC=$mpicc WERROR=1 @targets 2>&1`;
+is($?, 0, 'builds without a warning') or do {
+    diag(join '', grep {/error|warning/} map {"$_\n"} split /\n/, $log);
+    BAIL_OUT('nothing to test');
+};
+like(slurp("$plain/mpi.mk"), qr/^MPI_KIND := plain$/m, 'without ULFM');
+my ($mpirun) = slurp("$plain/mpi.mk") =~ /^MPIRUN := (.*)$/m;
+ok(-x $mpirun, 'mpirun of the same MPI') or BAIL_OUT("no $mpirun");
+
+# ---- unit tests ------------------------------------------------------------------------
+
+for my $unit (@units) {
+    my $out = `scripts/guard 100 -- scripts/cmocka-tap '$plain/$unit' 2>&1 </dev/null`;
+    ok($? == 0 && $out !~ /^not ok/m && $out =~ /^ok/m, $unit)
+        or diag(substr($out, -3000));
+}
+
+# ---- restarts --------------------------------------------------------------------------
+
+# Start a job; process id of the guard.
+sub start
+{
+    my ($dir, @program) = @_;
+    my $pid = fork // die "fork: $!\n";
+    return $pid if $pid;
+    $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = $dir;
+    $ENV{FTKIT_CHECKPOINT_PERIOD} = '5 calls';
+    $ENV{FTKIT_LEVEL_HDF5_EVERY} = '1 sets';
+    open STDIN, '<', '/dev/null';
+    open STDOUT, '>', "$dir/log";
+    open STDERR, '>&', \*STDOUT;
+    exec 'scripts/guard', 60, '--', $mpirun, '-n', $ranks, @program or die "exec: $!\n";
+}
+
+# Process id and step of a rank, as the program has written them.
+sub where_is
+{
+    my ($dir, $rank) = @_;
+    return slurp("$dir/pid.$rank") =~ /^\s*(\d+)\s+(\d+)$/ ? ($1, $2) : (0, 0);
+}
+
+# Kill all ranks at once when rank 0 has come to the step.
+sub kill_all
+{
+    my ($dir, $step) = @_;
+    my $end = time + 40;
+    sleep 0.01 until (where_is($dir, 0))[1] >= $step || time > $end;
+    my @pids = grep {$_} map { (where_is($dir, $_))[0] } 0 .. $ranks - 1;
+    return kill 'KILL', @pids;
+}
+
+sub restarts
+{
+    my ($name, $steps, @program) = @_;
+    my ($still, $dir) = map {"$tmp/$name.$_"} qw(still dir);
+    mkdir for $still, $dir;
+    waitpid start($still, @program, '-o', "$still/out"), 0;
+    is($?, 0, "$name: undisturbed") or diag(slurp("$still/log"));
+    for my $part (1, 2) { # twice, the second time before it is where it was
+        my $pid = start($dir, @program, '-d', 20, '-o', "$dir/out",
+            $name eq 'heat2d' ? '--pidfile' : '-p', "$dir/pid");
+        my $killed = kill_all($dir, $part * $steps / 4);
+        waitpid $pid, 0;
+        is($killed, $ranks, "$name: all ranks are killed");
+        isnt($?, 0, '... and the job fails');
+        ok(!-s "$dir/out", '... without a result');
+        unlink glob "$dir/pid.*";
+        cmp_ok(scalar(() = glob "$dir/*.ftkit/set-*/manifest"), '>', 0, '... but with a set');
+    }
+    waitpid start($dir, @program, '-o', "$dir/out"), 0;
+    is($?, 0, "$name: is started again") or diag(slurp("$dir/log"));
+    if ($name eq 'heat2d') {
+        my ($from) = slurp("$dir/log") =~ /continues at step (\d+)/;
+        cmp_ok($from // 0, '>=', $steps / 4, '... goes on from a set');
+    }
+    my $want = slurp("$still/out");
+    ok($want ne '' && slurp("$dir/out") eq $want, '... and ends bit by bit as undisturbed');
+}
+
+restarts('heat2d', 200, "$plain/examples/heat2d", '-n', '64', '-s', 200);
+restarts('solver', 100, "$plain/mpi/solver", '-s', 100);
+
+# what cannot work here says so
+$log = `scripts/guard 60 -- sh -c 'cd $tmp && FTKIT_REPORT_STDERR=info $mpirun -n 2 $plain/mpi/solver' 2>&1`;
+like($log, qr/not repaired in this job.*without ULFM/, 'the mode and its reason are reported');
+
+done_testing();

@@ -1,0 +1,145 @@
+#!/usr/bin/perl
+# Regions of every kind come back bit by bit from a buddy's memory and from files, and
+# protecting them takes the memory that it should and no more with time (rows S1, S3, B3
+# of the acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+
+my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '1 calls');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '2 calls');
+my $blocks = '1,262143,262144,262145'; # a block is 256 KiB
+my $pieces = '1048575,1048576,1048577'; # a piece of a message 1 MiB
+
+# A job of tests/mpi/regions; returns its result file.
+my $jobs = 0;
+sub regions
+{
+    my ($args, %o) = @_;
+    my $work = sprintf '%s/regions%03d', scratch(), ++$jobs;
+    my $j = job(%o, keep => $work, program => build() . '/mpi/regions',
+        args => ['-o', "$work/out", @$args]);
+    if ($j->{rc} != 0 || $j->{result} eq '') {
+        diag("exit code $j->{rc}\n", substr($j->{log}, 0, 4000));
+        $j->{result} = '';
+    }
+    return $j;
+}
+
+# The regions are what they must be, after the given number of faults and repairs.
+sub intact
+{
+    my ($name, $args, %o) = @_;
+    my $faults = $o{faults} // 1;
+    my $repairs = delete $o{repairs} // $faults;
+    my $j = regions($args, %o);
+    my $hit = scalar @{ $j->{faults} };
+    ok($j->{result} =~ /^OK step 12 repairs $repairs / && $hit == $faults, $name)
+        or diag("result: $j->{result}faults: $hit\n", substr($j->{log}, 0, 4000));
+    return $j;
+}
+
+# ---- contents --------------------------------------------------------------------------
+
+intact('undisturbed', ['-b', "$blocks,$pieces"], env => \%memory, faults => 0, spares => 0);
+for my $rank (0 .. 3) {
+    intact("rank $rank is killed", ['-b', "$blocks,$pieces"], env => \%memory,
+        fault => 'app.step:' . $rank . ':' . (2 * $rank + 2) . ':kill');
+}
+intact('killed in the middle of a checkpoint', ['-b', "$blocks,$pieces"], env => \%memory,
+    fault => 'ckpt.packed:1:6:kill');
+intact('a rank, then its buddy', ['-b', $blocks], env => \%memory, spares => 2, faults => 2,
+    fault => 'app.step:2:4:kill,app.step:3:7:kill');
+intact('a rank, then its replacement', ['-b', $blocks], env => \%memory, spares => 2,
+    faults => 2, fault => 'app.step:0:4:kill,app.step:0:3:kill@1');
+intact('a spawned replacement', ['-b', $blocks], spares => 0, fault => 'app.step:1:5:kill',
+    env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn' });
+for my $map ('pair', 'ring') {
+    for my $n (2, 3, 5) {
+        intact("$n ranks, map $map", ['-b', $blocks], n => $n, fault => 'app.step:1:5:kill',
+            env => { %memory, FTKIT_LEVEL_MEMORY_MAP => $map });
+    }
+}
+intact('one rank alone', ['-b', "$blocks,$pieces"], n => 1, faults => 0, spares => 0,
+    env => \%memory);
+{
+    my $j = intact('all ranks are killed: from files', ['-b', $blocks], run => [],
+        env => \%files, faults => 4, repairs => 0, fault => 'app.step:*:8:kill');
+    like($j->{result}, qr/ restored [1-9]/, '... a set was restored');
+}
+intact('64 MiB', ['-b', 64 << 20], env => \%memory, fault => 'app.step:2:5:kill',
+    timeout => 120);
+
+# ---- memory ----------------------------------------------------------------------------
+
+# in units of the registered bytes, beyond what was in use before the first set
+{
+    my $j = regions(['-m', 'memory', '-s', 4, '-b', 64 << 20], env => \%memory, spares => 0);
+    my ($steady_min, $steady_max) = $j->{result} =~ /^steady ([\d.]+) ([\d.]+)$/m;
+    my ($peak_min, $peak_max) = $j->{result} =~ /^peak ([\d.]+) ([\d.]+)$/m;
+    cmp_ok($steady_max // 9, '<=', 2 * 1.05, 'steady state: 2 x the registered bytes');
+    cmp_ok($steady_min // 0, '>=', 2 * 0.95, '... and not less');
+    cmp_ok($peak_max // 9, '<=', 4 * 1.05, 'while committing: at most 4 x');
+    cmp_ok($peak_min // 0, '>=', 3, '... and it was looked at in time');
+    note($j->{result});
+}
+
+# Lines of a job in mode growth: [step, repairs, rss, heap].
+sub samples
+{
+    my ($j) = @_;
+    ok($j->{result} =~ /^OK$/m, '... ends well') or diag($j->{result}, $j->{log});
+    note($j->{result});
+    my @s = map { [/^step (\d+) repairs (\d+) rss (\d+) heap (\d+)$/] } split /\n/,
+        $j->{result};
+    return grep { @$_ } @s;
+}
+
+sub at_step
+{
+    my ($step, @s) = @_;
+    my ($found) = grep { $_->[0] == $step } @s;
+    return $found // [$step, 0, 0, 0];
+}
+
+for my $case (
+    ['1,000 sets in memory', \%memory, 64 << 10],
+    ['1,000 sets, 100 of them files', {
+            FTKIT_CHECKPOINT_PERIOD => '1 calls', FTKIT_LEVEL_HDF5_EVERY => '10 sets' },
+        1 << 20], # HDF5 keeps lists of free memory
+    )
+{
+    my ($name, $env, $heap) = @$case;
+    my @s = samples(regions(['-m', 'growth', '-s', 1001, '-b', '1000,5000'], env => $env,
+        spares => 0));
+    my ($ten, $hundred, $end) = map { at_step($_, @s) } (10, 100, 1000);
+    cmp_ok($end->[2], '>', 0, $name);
+    cmp_ok($end->[2], '<=', 1.05 * $ten->[2], '... memory is that after 10');
+    cmp_ok($end->[3], '<=', $hundred->[3] + $heap, '... so is the heap');
+}
+
+# A repair may cost what its communicators do.
+for my $case (['spares', 'spare', 8, 8, 256], ['spares and spawned ones', 'spare, spawn', 8,
+    20, 1024])
+{
+    my ($name, $supply, $spares, $kills, $each_kib) = @$case;
+    my $fault = join ',', map {"app.step:1:4:kill\@$_"} 0 .. $kills - 1;
+    my @s = samples(regions(['-m', 'growth', '-s', 3 * $kills + 10, '-b', '1000,5000'],
+        spares => $spares, fault => $fault,
+        env => { %memory, FTKIT_RECOVER_SUPPLY => $supply }));
+    my $end = $s[-1] // [0, 0, 0, 0];
+    my ($first) = grep { $_->[1] >= 2 } @s;
+    is($end->[1], $kills, "$kills repairs from $name");
+    my $growth = ($end->[2] - ($first // [0, 0, 0])->[2]) / ($kills - 2);
+    cmp_ok($growth, '<=', $each_kib, "... take at most $each_kib KiB each");
+    note(sprintf "%s: %.0f KiB per repair", $name, $growth);
+}
+
+done_testing();
