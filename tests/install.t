@@ -52,8 +52,12 @@ sub write_file
 # ---- what is installed -------------------------------------------------------------------
 
 my $root = "$tmp/root";
-run('make install', "make --no-print-directory install BUILD=$build DESTDIR=$root PREFIX=/usr",
-    $top) or BAIL_OUT('nothing is installed');
+if (!run('make install',
+        "make --no-print-directory install BUILD=$build DESTDIR=$root PREFIX=/usr", $top))
+{
+    done_testing();
+    exit 1;
+}
 for my $file (qw(bin/ftkit include/ftkit.h lib/libftkit.a lib/libftkit.so
     lib/libftkit.so.0 lib/libftkit.so.0.1.0 lib/pkgconfig/ftkit.pc
     lib/cmake/ftkit/ftkit-config.cmake lib/cmake/ftkit/ftkit-config-version.cmake))

@@ -26,6 +26,8 @@ struct facts {
     bool callbacks;   /* every live rank has one */
     uint64_t committed;
     int repeats;
+    int *node_of;     /* [n] a process of the same node, the same for all of that node */
+    int *load;        /* [n] working ranks of the node of that number */
 };
 
 static void fatal(struct ftk_plan *p, int code, const char *why)
@@ -63,12 +65,40 @@ static void draw_facts(struct facts *f)
 
 /* ---- who carries which rank ----------------------------------------------------------*/
 
-static int processes_on(const struct facts *f, const struct ftk_plan *p, int node, bool free)
+/* Distinct nodes get small numbers, in the order of their first process. */
+struct node_number {
+    int node;
+    int proc;
+};
+
+static int by_node(const void *a, const void *b)
 {
-    int n = 0;
-    for (int i = 0; i < f->c->n; i++)
-        n += f->c->entries[i].node == node && (p->rank_of[i] < 0) == free;
-    return n;
+    const struct node_number *x = a;
+    const struct node_number *y = b;
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return x->proc < y->proc ? -1 : x->proc > y->proc;
+}
+
+static int number_nodes(struct facts *f)
+{
+    int n = f->c->n;
+    struct node_number *all = malloc((size_t)n * sizeof *all);
+    f->node_of = calloc(2 * (size_t)n, sizeof *f->node_of);
+    if (!all || !f->node_of) {
+        free(all);
+        return ftk_fail(FTKIT_ERR_NOMEM, "plan");
+    }
+    f->load = f->node_of + n;
+    for (int i = 0; i < n; i++)
+        all[i] = (struct node_number){ f->c->entries[i].node, i };
+    qsort(all, (size_t)n, sizeof *all, by_node);
+    for (int i = 0; i < n; i++)
+        f->node_of[all[i].proc] = i > 0 && all[i].node == all[i - 1].node
+            ? f->node_of[all[i - 1].proc]
+            : all[i].proc;
+    free(all);
+    return FTKIT_OK;
 }
 
 /* Nobody has a rank yet: the spares are the last processes of the fullest nodes, the
@@ -76,19 +106,18 @@ static int processes_on(const struct facts *f, const struct ftk_plan *p, int nod
 static void number_all(const struct facts *f, struct ftk_plan *p)
 {
     int n = f->c->n;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         p->rank_of[i] = 0; /* not a spare for now */
+        f->load[f->node_of[i]]++;
+    }
     for (int k = n - p->nranks; k > 0; k--) {
         int best = -1;
-        int best_load = -1;
-        for (int i = 0; i < n; i++) {
-            int load = processes_on(f, p, f->c->entries[i].node, false);
-            if (p->rank_of[i] == 0 && load >= best_load) {
+        for (int i = 0; i < n; i++)
+            if (p->rank_of[i] == 0
+                && (best < 0 || f->load[f->node_of[i]] >= f->load[f->node_of[best]]))
                 best = i;
-                best_load = load;
-            }
-        }
         p->rank_of[best] = -1;
+        f->load[f->node_of[best]]--;
     }
     int rank = 0;
     for (int i = 0; i < n; i++) {
@@ -105,16 +134,10 @@ static void number_all(const struct facts *f, struct ftk_plan *p)
 static int pick_spare(const struct facts *f, const struct ftk_plan *p)
 {
     int best = -1;
-    int best_load = 0;
-    for (int i = 0; i < f->c->n; i++) {
-        if (p->rank_of[i] >= 0)
-            continue;
-        int load = processes_on(f, p, f->c->entries[i].node, false);
-        if (best < 0 || load < best_load) {
+    for (int i = 0; i < f->c->n; i++)
+        if (p->rank_of[i] < 0
+            && (best < 0 || f->load[f->node_of[i]] < f->load[f->node_of[best]]))
             best = i;
-            best_load = load;
-        }
-    }
     return best;
 }
 
@@ -124,8 +147,10 @@ static void keep_ranks(const struct facts *f, struct ftk_plan *p)
         p->proc_of[r] = -1;
     for (int i = 0; i < f->c->n; i++) {
         p->rank_of[i] = f->c->entries[i].rank;
-        if (p->rank_of[i] >= 0)
-            p->proc_of[p->rank_of[i]] = i;
+        if (p->rank_of[i] < 0)
+            continue;
+        p->proc_of[p->rank_of[i]] = i;
+        f->load[f->node_of[i]]++;
     }
 }
 
@@ -140,6 +165,7 @@ static void fill_ranks(const struct facts *f, struct ftk_plan *p)
         p->proc_of[r] = i;
         p->rank_of[i] = r;
         p->is_new[r] = 1;
+        f->load[f->node_of[i]]++;
     }
 }
 
@@ -210,14 +236,11 @@ static int assign(const struct facts *f, struct ftk_plan *p)
 
 /* ---- the line ------------------------------------------------------------------------*/
 
-static bool has_segment(const struct ftk_census_entry *e, uint64_t set, int rank, int *nranks)
+static bool has_segment(const struct ftk_census_entry *e, uint64_t set, int rank)
 {
-    for (int k = 0; k < e->nsegs; k++) {
-        if (e->segs[k].set == set && e->segs[k].rank == rank) {
-            *nranks = e->segs[k].nranks;
+    for (int k = 0; k < e->nsegs; k++)
+        if (e->segs[k].set == set && e->segs[k].rank == rank)
             return true;
-        }
-    }
     return false;
 }
 
@@ -239,32 +262,32 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
     if (!p->source)
         return ftk_fail(FTKIT_ERR_NOMEM, "plan");
     p->from_file = p->line_nranks == 0;
-    for (int r = 0; r < p->line_nranks; r++) {
-        int n;
+    for (int r = 0; r < p->line_nranks; r++)
         p->source[r] = -1;
-        for (int i = 0; i < f->c->n; i++) {
-            const struct ftk_census_entry *e = &f->c->entries[i];
-            if (!has_segment(e, p->line, r, &n))
-                continue;
-            if (p->source[r] < 0 || e->rank == r)
+    for (int i = 0; i < f->c->n; i++) {
+        const struct ftk_census_entry *e = &f->c->entries[i];
+        for (int k = 0; k < e->nsegs; k++) {
+            int r = e->segs[k].rank;
+            if (e->segs[k].set == p->line && r >= 0 && r < p->line_nranks
+                && (p->source[r] < 0 || e->rank == r))
                 p->source[r] = i;
         }
-        p->from_file = p->from_file || p->source[r] < 0;
     }
+    for (int r = 0; r < p->line_nranks; r++)
+        p->from_file = p->from_file || p->source[r] < 0;
     return FTKIT_OK;
 }
 
 /* What has to move so that every rank and every holder has its segment. */
 static void find_needs(const struct facts *f, struct ftk_plan *p)
 {
-    int n;
     for (int r = 0; r < p->nranks; r++) {
         const struct ftk_census_entry *own = &f->c->entries[p->proc_of[r]];
-        p->need_own[r] = !has_segment(own, p->line, r, &n);
+        p->need_own[r] = !has_segment(own, p->line, r);
         if (p->holder[r] < 0)
             continue;
         const struct ftk_census_entry *keeper = &f->c->entries[p->proc_of[p->holder[r]]];
-        p->need_copy[r] = !has_segment(keeper, p->line, r, &n);
+        p->need_copy[r] = !has_segment(keeper, p->line, r);
     }
 }
 
@@ -366,22 +389,31 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
     return false;
 }
 
+static int make(struct facts *f, struct ftk_plan *p)
+{
+    int rc = allocate(f, p);
+    if (rc == FTKIT_OK)
+        rc = number_nodes(f);
+    if (rc != FTKIT_OK || ends_here(f, p) || assign(f, p))
+        return rc;
+    rc = place_copies(f, p);
+    if (rc == FTKIT_OK && f->in_close > 0)
+        return FTKIT_OK; /* all are closing and none is lost: there is nothing to restore */
+    if (rc == FTKIT_OK)
+        rc = choose_line(f, p);
+    return rc;
+}
+
 int ftk_plan_make(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p)
 {
     struct facts f = { .c = c, .rules = rules };
     memset(p, 0, sizeof *p);
     draw_facts(&f);
-    int rc = allocate(&f, p);
+    int rc = make(&f, p);
+    free(f.node_of);
     if (rc != FTKIT_OK)
-        return rc;
-    if (ends_here(&f, p) || assign(&f, p))
-        return FTKIT_OK;
-    rc = place_copies(&f, p);
-    if (rc == FTKIT_OK && f.in_close > 0)
-        return FTKIT_OK; /* all are closing and none is lost: there is nothing to restore */
-    if (rc == FTKIT_OK)
-        rc = choose_line(&f, p);
+        ftk_plan_free(p);
     return rc;
 }
 

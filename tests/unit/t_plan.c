@@ -1,0 +1,342 @@
+/* The plan of a repair from hand-made censuses.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recover/recover.h"
+
+static const int spare_spawn_end[] = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END };
+static const int spare_end[] = { FTK_SUPPLY_SPARE, FTK_SUPPLY_END };
+static const int shrink[] = { FTK_SUPPLY_SHRINK };
+
+static struct ftk_plan_rules rules(int nranks, const int *supply, int nsupply)
+{
+    return (struct ftk_plan_rules){ .nranks = nranks,
+        .map = FTK_MAP_PAIR,
+        .scheme = FTK_SCHEME_BUDDY,
+        .files = false,
+        .attempts = 10,
+        .supply = supply,
+        .nsupply = nsupply };
+}
+#define RULES(n, s) rules((n), (s), (int)(sizeof(s) / sizeof((s)[0])))
+
+/* A census of n processes on nodes of per_node, nobody with a rank. */
+static struct ftk_census newcomers(int n, int per_node, int wanted)
+{
+    struct ftk_census c = { .n = n };
+    c.entries = calloc((size_t)n, sizeof *c.entries);
+    for (int i = 0; i < n; i++)
+        c.entries[i] = (struct ftk_census_entry){ .rank = -1,
+            .nranks = wanted,
+            .node = 1000 + i / per_node,
+            .where = FTK_IN_OPEN };
+    return c;
+}
+
+/* A running job: ranks 0..nranks-1, each with its segment and its buddy's of sets. */
+static struct ftk_census running(int nranks, int nspares, uint64_t committed)
+{
+    struct ftk_census c = newcomers(nranks + nspares, 1, nranks);
+    struct ftk_census_seg *segs = calloc(2 * (size_t)nranks, sizeof *segs);
+    c.storage = segs;
+    for (int i = 0; i < nranks; i++) {
+        struct ftk_census_entry *e = &c.entries[i];
+        e->rank = i;
+        e->epoch = 1;
+        e->where = FTK_IN_LOOP;
+        e->committed = committed;
+        e->next_set = committed + 1;
+        segs[2 * i] = (struct ftk_census_seg){ committed, i, nranks };
+        segs[2 * i + 1] = (struct ftk_census_seg){ committed, i ^ 1, nranks };
+        e->segs = &segs[2 * i];
+        e->nsegs = committed ? 2 : 0;
+    }
+    return c;
+}
+
+static void lose(struct ftk_census *c, int proc)
+{
+    c->n--;
+    memmove(&c->entries[proc], &c->entries[proc + 1],
+        (size_t)(c->n - proc) * sizeof *c->entries);
+}
+
+static struct ftk_plan plan(struct ftk_census *c, struct ftk_plan_rules r)
+{
+    struct ftk_plan p;
+    assert_int_equal(ftk_plan_make(c, &r, &p), FTKIT_OK);
+    ftk_census_free(c);
+    return p;
+}
+
+static void opening_spreads_spares(void **state)
+{
+    (void)state;
+    struct ftk_census c = newcomers(10, 5, 8);
+    struct ftk_plan p = plan(&c, RULES(8, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    assert_true(p.fresh);
+    assert_int_equal(p.nranks, 8);
+    const int want[] = { 0, 1, 2, 3, -1, 4, 5, 6, 7, -1 }; /* the last of each node */
+    assert_memory_equal(p.rank_of, want, sizeof want);
+    for (int r = 0; r < 8; r++)
+        assert_int_equal(p.holder[r], (r + 4) % 8); /* in the other node */
+    assert_int_equal(p.pending, FTK_PENDING_LOAD);
+    assert_false(p.rollback);
+    ftk_plan_free(&p);
+}
+
+static void opening_with_losses(void **state)
+{
+    (void)state;
+    struct ftk_census c = newcomers(8, 5, 8); /* both spares are dead already */
+    struct ftk_plan p = plan(&c, RULES(8, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    ftk_plan_free(&p);
+    c = newcomers(7, 5, 8);
+    p = plan(&c, RULES(8, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+    ftk_plan_free(&p);
+    c = newcomers(7, 5, 8);
+    p = plan(&c, RULES(8, spare_spawn_end));
+    assert_int_equal(p.outcome, FTK_PLAN_SPAWN);
+    assert_int_equal(p.nspawn, 1);
+    ftk_plan_free(&p);
+    c = newcomers(8, 5, 8);
+    c.entries[7].nranks = 0; /* a process that was spawned to open knows no number */
+    p = plan(&c, RULES(0, spare_spawn_end));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    assert_int_equal(p.nranks, 8);
+    ftk_plan_free(&p);
+}
+
+static void one_lost(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 8; lost++) {
+        struct ftk_census c = running(8, 2, 5);
+        lose(&c, lost);
+        struct ftk_plan p = plan(&c, RULES(8, spare_end));
+        assert_int_equal(p.outcome, FTK_PLAN_GO);
+        assert_int_equal(p.line, 5);
+        assert_int_equal(p.pending, FTK_PENDING_LINE);
+        assert_true(p.rollback);
+        assert_false(p.from_file);
+        for (int r = 0; r < 8; r++) {
+            assert_int_equal(p.is_new[r], r == lost);
+            assert_int_equal(p.need_own[r], r == lost);
+            assert_int_not_equal(p.holder[r], r);
+        }
+        /* the segment comes from its buddy; the buddy's copy has to be made again */
+        assert_int_equal(p.rank_of[p.source[lost]], lost ^ 1);
+        assert_int_equal(p.need_copy[lost ^ 1], 1);
+        ftk_plan_free(&p);
+    }
+}
+
+static void buddies_lost(void **state)
+{
+    (void)state;
+    for (int files = 0; files < 2; files++) {
+        struct ftk_census c = running(8, 2, 5);
+        lose(&c, 3);
+        lose(&c, 2);
+        struct ftk_plan_rules r = RULES(8, spare_end);
+        r.files = files;
+        struct ftk_plan p = plan(&c, r);
+        assert_int_equal(p.outcome, files ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+        if (files)
+            assert_true(p.from_file);
+        else
+            assert_int_equal(p.code, FTKIT_ERR_LOST);
+        ftk_plan_free(&p);
+    }
+}
+
+static void newest_commit_wins(void **state)
+{
+    (void)state;
+    /* one survivor has seen set 6 committed; all have sealed both sets */
+    struct ftk_census c = running(4, 1, 5);
+    struct ftk_census_seg segs[4][4];
+    for (int i = 0; i < 4; i++) {
+        const struct ftk_census_seg s[4] = { { 5, i, 4 }, { 5, i ^ 1, 4 }, { 6, i, 4 },
+            { 6, i ^ 1, 4 } };
+        memcpy(segs[i], s, sizeof s);
+        c.entries[i].segs = segs[i];
+        c.entries[i].nsegs = 4;
+    }
+    c.entries[2].committed = 6;
+    lose(&c, 0);
+    struct ftk_plan p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.line, 6);
+    assert_false(p.from_file);
+    ftk_plan_free(&p);
+    /* nobody alive has seen it */
+    c = running(4, 1, 5);
+    for (int i = 0; i < 4; i++) {
+        c.entries[i].segs = segs[i];
+        c.entries[i].nsegs = 4;
+    }
+    lose(&c, 2);
+    p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.line, 5);
+    ftk_plan_free(&p);
+}
+
+static void before_the_first_set(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(4, 1, 0);
+    lose(&c, 1);
+    struct ftk_plan p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    assert_int_equal(p.pending, FTK_PENDING_FRESH);
+    assert_false(p.rollback);
+    ftk_plan_free(&p);
+    c = running(4, 1, 0);
+    c.entries[3].app_errors = 1; /* its state cannot be known */
+    lose(&c, 1);
+    p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+    ftk_plan_free(&p);
+    c = running(4, 1, 0);
+    for (int i = 0; i < 4; i++)
+        c.entries[i].where = FTK_IN_SETUP;
+    lose(&c, 1);
+    p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.pending, FTK_PENDING_LOAD);
+    ftk_plan_free(&p);
+}
+
+static void supply_ladder(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(4, 0, 5);
+    lose(&c, 1);
+    struct ftk_plan p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+    assert_non_null(strstr(p.why, "1 of 4 ranks lost, 0 spares left"));
+    ftk_plan_free(&p);
+    c = running(4, 0, 5);
+    lose(&c, 1);
+    p = plan(&c, RULES(4, shrink)); /* no callback: the program cannot divide its data */
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+    ftk_plan_free(&p);
+    c = running(4, 0, 5);
+    for (int i = 0; i < 4; i++)
+        c.entries[i].has_callback = 1;
+    lose(&c, 1);
+    p = plan(&c, RULES(4, shrink));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    assert_int_equal(p.nranks, 3);
+    assert_int_equal(p.pending, FTK_PENDING_SHRUNK);
+    assert_int_equal(p.line_nranks, 4);
+    const int sources[] = { 0, 0, 1, 2 }; /* segment 1 from its buddy, rank 0 */
+    for (int r = 0; r < 4; r++)
+        assert_int_equal(p.rank_of[p.source[r]], sources[r]);
+    ftk_plan_free(&p);
+}
+
+static void closing(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(4, 1, 5);
+    for (int i = 0; i < 4; i++)
+        c.entries[i].where = FTK_IN_CLOSE;
+    c.entries[2].where = FTK_ALL_CLOSED;
+    lose(&c, 0); /* too late to matter */
+    struct ftk_plan p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_CLOSE);
+    ftk_plan_free(&p);
+    c = running(4, 1, 5);
+    c.entries[2].where = FTK_IN_CLOSE; /* cannot go back to its loop */
+    lose(&c, 0);
+    p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+    ftk_plan_free(&p);
+}
+
+static void all_working_ranks_lost(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(4, 3, 5);
+    for (int i = 0; i < 4; i++)
+        lose(&c, 0);
+    for (int i = 0; i < c.n; i++)
+        c.entries[i].epoch = 1;
+    struct ftk_plan p = plan(&c, RULES(4, spare_spawn_end));
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+    assert_int_equal(p.code, FTKIT_ERR_LOST);
+    ftk_plan_free(&p);
+}
+
+static void trouble_and_repetition(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(4, 1, 5);
+    c.entries[3].trouble = FTKIT_ERR_NOMEM;
+    struct ftk_plan p = plan(&c, RULES(4, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+    assert_int_equal(p.code, FTKIT_ERR_NOMEM);
+    ftk_plan_free(&p);
+    for (int repeats = 9; repeats <= 10; repeats++) {
+        c = running(4, 1, 5);
+        c.entries[1].repeats = repeats;
+        lose(&c, 0);
+        p = plan(&c, RULES(4, spare_end));
+        assert_int_equal(p.outcome, repeats < 10 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+        ftk_plan_free(&p);
+    }
+}
+
+static void hash_tells_plans_apart(void **state)
+{
+    (void)state;
+    uint64_t seen[8];
+    for (int lost = 0; lost < 8; lost++) {
+        struct ftk_census c = running(8, 2, 5);
+        lose(&c, lost);
+        struct ftk_plan p = plan(&c, RULES(8, spare_end));
+        seen[lost] = ftk_plan_hash(&p);
+        for (int k = 0; k < lost; k++)
+            assert_true(seen[k] != seen[lost]);
+        ftk_plan_free(&p);
+    }
+}
+
+/* 8,000 processes: a plan must cost far less than a repair (this is no timed test: with
+ * quadratic costs it would run into the runner's limit). */
+static void large(void **state)
+{
+    (void)state;
+    struct ftk_census c = newcomers(8000, 16, 7500);
+    struct ftk_plan p = plan(&c, RULES(7500, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    ftk_plan_free(&p);
+    for (int i = 0; i < 20; i++) {
+        c = running(8000, 16, 5);
+        lose(&c, 400 * i);
+        p = plan(&c, RULES(8000, spare_end));
+        assert_int_equal(p.lost, 1);
+        ftk_plan_free(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(opening_spreads_spares),
+        cmocka_unit_test(opening_with_losses), cmocka_unit_test(one_lost),
+        cmocka_unit_test(buddies_lost), cmocka_unit_test(newest_commit_wins),
+        cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
+        cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
+        cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(large) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
