@@ -97,8 +97,9 @@ FTKIT_API const char *ftkit_strerror(int code);
 FTKIT_API const char *ftkit_version(void);
 
 /* ---- Contexts ----------------------------------------------------------------------
- * A context protects the data of the ranks of one communicator.  A process may hold
- * several, on any communicators. */
+ * A context protects the data of the ranks of one communicator.  Several may be open, on any
+ * communicators.  Those of one process: the first repairs failures in the job, further ones
+ * are for restarts only (FTKIT_MODE_RESTART), and a repair is a reason to open them anew. */
 
 typedef struct ftkit_ctx ftkit_ctx;
 

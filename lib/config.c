@@ -142,7 +142,7 @@ static void env_name(const struct key *k, char out[ENV_NAME_MAX])
 {
     snprintf(out, ENV_NAME_MAX, "FTKIT_%s_%s", k->section, k->name);
     for (char *c = out; *c; c++)
-        *c = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+        *c = (char)(*c == '.' ? '_' : toupper((unsigned char)*c));
 }
 
 /* ---- Text ---------------------------------------------------------------------------*/
@@ -928,7 +928,7 @@ static int check_written(FILE *out)
 static int print(FILE *out, const struct ftk_config *cfg)
 {
     struct ftk_config again;
-    char value[VALUE_MAX], env[ENV_NAME_MAX];
+    char value[VALUE_MAX] = "", env[ENV_NAME_MAX];
     bool name_it = *cfg->source && !value_flaw(cfg->source);
     fprintf(out, "# ftkit configuration in force%s%s\n", name_it ? ", from " : "",
         name_it ? cfg->source : "");

@@ -233,6 +233,11 @@ int ftk_detect_open(struct ftkit_ctx *ctx)
     return rc;
 }
 
+bool ftk_detect_active(void)
+{
+    return nglobal > 0;
+}
+
 static void free_objects(void)
 {
     /* nothing can be done about an error here, and nothing depends on it */

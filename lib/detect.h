@@ -6,6 +6,9 @@
 
 #include "context.h"
 
+/* Whether this process has a context open that repairs. */
+bool ftk_detect_active(void);
+
 /* Put a context on / take it off the process's list, which the error handler walks. */
 int ftk_detect_open(struct ftkit_ctx *ctx);
 void ftk_detect_close(struct ftkit_ctx *ctx);

@@ -224,8 +224,8 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
     int rc;
     if (!own || !parts) {
         struct ftk_chan ch = ftk_chan_of(ctx);
-        rc = ftk_fail(own ? FTKIT_ERR_NOMEM : FTKIT_ERR_INTERNAL, "set %llu",
-            (unsigned long long)set);
+        (void)ftk_fail(own ? FTKIT_ERR_NOMEM : FTKIT_ERR_INTERNAL, "set %llu",
+            (unsigned long long)set); /* the text goes on, the code is that of a failure */
         free(parts);
         (void)ftk_chan_break(&ch, MPI_ERR_OTHER, ftk_detail_text());
         return FTKIT_ERR_PEER;

@@ -29,6 +29,18 @@ int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what);
 #define ftk_fail_errno(err, ...) ftk_fail_errno_at(__FILE__, __LINE__, (err), __VA_ARGS__)
 #define ftk_fail_mpi(rc, what) ftk_fail_mpi_at(__FILE__, __LINE__, (rc), (what))
 
+#ifdef __clang_analyzer__ /* does not see into another file that none of them is FTKIT_OK */
+#undef ftk_fail
+#undef ftk_fail_errno
+#undef ftk_fail_mpi
+#define ftk_fail(code, ...)                                                              \
+    (ftk_fail_at(__FILE__, __LINE__, (code), __VA_ARGS__), (code))
+#define ftk_fail_errno(err, ...)                                                         \
+    (ftk_fail_errno_at(__FILE__, __LINE__, (err), __VA_ARGS__), FTKIT_ERR_IO)
+#define ftk_fail_mpi(rc, what)                                                           \
+    (ftk_fail_mpi_at(__FILE__, __LINE__, (rc), (what)), FTKIT_ERR_MPI)
+#endif
+
 /* This thread's last detail, "" when there is none. */
 const char *ftk_detail_text(void);
 void ftk_detail_clear(void);

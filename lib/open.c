@@ -234,6 +234,12 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
     int rank = 0;
     int world_rank = 0;
     bool repair = ftk_mpi_can_repair(why, sizeof why);
+    if (repair && ftk_detect_active()) {
+        /* two repairs over overlapping processes, entered in different order, would wait
+         * for each other */
+        repair = false;
+        snprintf(why, sizeof why, "this process has another context that repairs");
+    }
     int rc = gather(ctx, comm, local, repair, job, start);
     if (rc != FTKIT_OK)
         return rc;

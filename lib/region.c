@@ -22,12 +22,9 @@ struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name)
 static const char *shown(const char *name, char buf[FTKIT_NAME_MAX + 1])
 {
     size_t n = 0;
-    for (; name[n] && n < FTKIT_NAME_MAX; n++)
-        buf[n] = '?';
+    for (; n < FTKIT_NAME_MAX && name[n]; n++)
+        buf[n] = (char)(name[n] >= ' ' && name[n] <= '~' ? name[n] : '?');
     buf[n] = '\0';
-    for (size_t i = 0; i < n; i++)
-        if (name[i] >= ' ' && name[i] <= '~')
-            buf[i] = name[i];
     return buf;
 }
 

@@ -104,6 +104,18 @@ survives('the replacement is killed in its set-up', spares => 3, env => \%memory
     faults => 2, fault => "app.mid:2:9:kill,$_:2:1:kill\@1")
     for qw(open.end recover.begin recover.end app.callback);
 
+# two contexts on two parts of the world, 4 ranks and 6, each with a spare: a failure in one
+# is nothing to the other
+for my $case (['both', 'app.mid:1:9:kill', 1, 1], ['one', 'app.mid:5:9:kill', 0, 1]) {
+    my ($name, $fault, @back) = @$case;
+    my $h = job(n => 11, spares => 1, env => { %memory, FTKIT_SPARES_COUNT => 1 },
+        fault => $fault, args => ['-H', '-o', 'out']);
+    my @out = map { slurp("$h->{dir}/out.$_") } (0, 1);
+    my @want = (reference(4) . "$back[0] rollbacks\n", reference(6) . "$back[1] rollbacks\n");
+    ok($h->{rc} == 0 && "@out" eq "@want", "two contexts, a failure in $name")
+        or diag($h->{rc}, "\n", @out, $h->{log});
+}
+
 # at random: two or three kills anywhere
 my @any = (@points, qw(app.step app.mid app.inflight app.coll app.compute ckpt.begin
     ckpt.sized ckpt.packed ckpt.sealed ckpt.voted ckpt.committed));

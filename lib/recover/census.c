@@ -71,9 +71,10 @@ static int list_own(struct ftkit_ctx *ctx, int64_t *out)
             }
             s->verified = true;
         }
-        out[SEG_WORDS * n] = (int64_t)s->set;
-        out[SEG_WORDS * n + 1] = s->rank;
-        out[SEG_WORDS * n + 2] = s->nranks;
+        int64_t *words = out + (ptrdiff_t)n * SEG_WORDS;
+        words[0] = (int64_t)s->set;
+        words[1] = s->rank;
+        words[2] = s->nranks;
         n++;
     }
     return n;
@@ -97,9 +98,11 @@ static int gather_segs(MPI_Comm s, struct ftk_census *c, const int64_t *mine, in
     int rc = all && segs ? MPI_Allgatherv(mine, nmine * SEG_WORDS, MPI_INT64_T, all, counts,
                                displs, MPI_INT64_T, s)
                          : MPI_ERR_NO_MEM;
-    for (int i = 0; rc == MPI_SUCCESS && i < total / SEG_WORDS; i++)
-        segs[i] = (struct ftk_census_seg){ (uint64_t)all[SEG_WORDS * i],
-            (int)all[SEG_WORDS * i + 1], (int)all[SEG_WORDS * i + 2] };
+    for (int i = 0; rc == MPI_SUCCESS && i < total / SEG_WORDS; i++) {
+        const int64_t *words = all + (ptrdiff_t)i * SEG_WORDS;
+        segs[i] = (struct ftk_census_seg){ (uint64_t)words[0], (int)words[1],
+            (int)words[2] };
+    }
     for (int i = 0; rc == MPI_SUCCESS && i < c->n; i++)
         c->entries[i].segs = segs + displs[i] / SEG_WORDS;
     free(all);

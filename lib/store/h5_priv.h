@@ -84,6 +84,11 @@ int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int c
     const char *fmt, ...) FTK_PRINTF(5, 6);
 #define ftk_h5_fail(io, code, ...)                                                       \
     ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__)
+#ifdef __clang_analyzer__ /* as for ftk_fail() */
+#undef ftk_h5_fail
+#define ftk_h5_fail(io, code, ...)                                                       \
+    (ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__), (code))
+#endif
 
 /* ---- names, types and shapes (h5_shape.c) -------------------------------------------*/
 

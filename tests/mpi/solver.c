@@ -3,8 +3,11 @@
  * state of all ranks, which must not depend on failures.
  *
  *   solver [-s STEPS] [-n ITEMS] [-o RESULT] [-c CONFIG] [-f] [-d MS] [-p PIDS] [-k STYLE]
+ *          [-H]
  *
- * -f: do without ftkit_finish().  STYLE: p2p, nb, coll, mixed (default), derived.
+ * -f: do without ftkit_finish().  -H: two parts of the world (5 of 12 processes, the rest),
+ * each with its own context and result RESULT.0 and RESULT.1, the rollbacks of rank 0 in a
+ * last line.  STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -20,7 +23,7 @@
 #include "ftkit.h"
 
 struct state {
-    int steps, items, delay_ms, no_finish;
+    int steps, items, delay_ms, no_finish, halves, half;
     const char *out, *config, *pids, *style;
     int step;
     double *x;          /* [items] per rank */
@@ -246,9 +249,14 @@ static int run(ftkit_ctx *ft, struct state *s)
     (void)FTK_FAULT("app.end");
     if (s->rank != 0 || !s->out)
         return 0;
-    FILE *f = fopen(s->out, "w");
+    char path[512];
+    ftkit_info info = { .size = sizeof info };
+    snprintf(path, sizeof path, s->halves ? "%s.%d" : "%s", s->out, s->half);
+    FILE *f = fopen(path, "w");
     for (int r = 0; f && r < s->size; r++)
         fprintf(f, "%d %016llx\n", r, (unsigned long long)hashes[r]);
+    if (f && s->halves && ftkit_query(ft, &info) == FTKIT_OK)
+        fprintf(f, "%d rollbacks\n", info.rollbacks);
     return f && fclose(f) == 0 ? 0 : 1;
 }
 
@@ -258,12 +266,13 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:H")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
         case 'o': s.out = optarg; break;
         case 'c': s.config = optarg; break;
+        case 'H': s.halves = 1; break;
         case 'f': s.no_finish = 1; break;
         case 'd': s.delay_ms = atoi(optarg); break;
         case 'p': s.pids = optarg; break;
@@ -272,12 +281,22 @@ int main(int argc, char **argv)
         }
     }
     MPI_Init(&argc, &argv);
-    int rc = ftkit_open(MPI_COMM_WORLD, s.config, &ft);
+    MPI_Comm world = MPI_COMM_WORLD;
+    if (s.halves) {
+        int rank, size;
+        MPI_Comm_rank(world, &rank);
+        MPI_Comm_size(world, &size);
+        s.half = 12 * rank >= 5 * size;
+        MPI_Comm_split(MPI_COMM_WORLD, s.half, rank, &world);
+    }
+    int rc = ftkit_open(world, s.config, &ft);
     if (rc != FTKIT_OK) {
         fprintf(stderr, "solver: open: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
         MPI_Finalize();
         return 1;
     }
+    if (s.halves)
+        MPI_Comm_free(&world);
     rc = ftkit_bind_comm(ft, &s.comm);
     setup(&s);
     rc |= register_all(ft, &s);
