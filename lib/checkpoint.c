@@ -83,11 +83,16 @@ static int prepare(struct writing *w)
     ftk_vote_same(&v, 1, w->set);
     if (ctx->rank == 0)
         v.min[3] = ftk_policy_durable(ctx);
+    ftk_vote_same(&v, 4, ctx->calls);
     rc = ftk_vote(&w->ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
     if (!ftk_vote_is_same(&v, 1))
         return ftk_fail(FTKIT_ERR_INTERNAL, "ranks are at different sets");
+    if (!ftk_vote_is_same(&v, 4))
+        return ftk_fail(FTKIT_ERR_MISMATCH,
+            "ranks are at different calls of ftkit_checkpoint (this one at its %lluth)",
+            (unsigned long long)ctx->calls);
     w->durable = v.min[3] == 1;
     if (v.min[0] != FTKIT_OK && w->local == FTKIT_OK)
         return ftk_fail((int)v.min[0], "set %llu was not written: another rank has: %s",

@@ -127,6 +127,11 @@ struct ftkit_ctx {
     int *line_source;      /* [line_nranks] who has each segment, when PENDING_SHRUNK */
     int trouble;           /* error of our own in the last attempt to repair */
     bool spawned;          /* this process was started by a repair */
+    bool spawn_failed;     /* spawning does not work here */
+    uint64_t job;          /* names the watchdog's page */
+    bool first_call;       /* the next ftkit_checkpoint() is the first of this state */
+    bool called;           /* one has returned since the fresh start */
+    uint64_t state_sum;    /* of the replicated regions when the state was defined */
     struct ftk_mem mem;
     struct ftk_watchdog *dog;
 

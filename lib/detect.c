@@ -15,6 +15,7 @@
 
 #include "detect.h"
 #include "mpi_shim.h"
+#include "watchdog.h"
 
 #define POLL_TURNS 16          /* tests of our own requests per test of the watch */
 #define CLOSING_GRACE_S 0.2
@@ -26,6 +27,8 @@ static int nglobal;            /* contexts in the list that can repair */
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler world_old = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler self_old = MPI_ERRHANDLER_NULL;
+static MPI_Comm last_base = MPI_COMM_NULL; /* outlives its context: communicators that the
+                                              program derived keep our handler */
 static MPI_Datatype vote_type = MPI_DATATYPE_NULL;
 static MPI_Op vote_op = MPI_OP_NULL;
 
@@ -35,6 +38,7 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
 {
     if (ctx->mode == FTKIT_MODE_RESTART)
         return;
+    ftk_watchdog_told(ctx->dog);
     if (!ctx->failed)
         ftk_report(FTKIT_DEBUG, "context %s: rank %d has learned of a failure",
             ctx->cfg.name, ctx->rank);
@@ -83,8 +87,8 @@ static void pass_on(MPI_Comm comm, int code)
 {
     MPI_Comm to = comm;
     MPI_Errhandler old = comm == MPI_COMM_SELF ? self_old : world_old;
-    if (comm != MPI_COMM_SELF && comm != MPI_COMM_WORLD && contexts)
-        to = contexts->base;
+    if (comm != MPI_COMM_SELF && comm != MPI_COMM_WORLD)
+        to = last_base;
     for (struct ftkit_ctx *c = contexts; c; c = c->next)
         if (uses(c, comm))
             to = c->base;
@@ -111,6 +115,10 @@ static void on_error(MPI_Comm *comm, int *code, ...)
 {
     bool failure = ftk_mpi_is_failure(*code);
     bool mine = false;
+    if (!contexts) { /* all are closed: nobody will repair it */
+        pass_on(*comm, *code);
+        return;
+    }
     for (struct ftkit_ctx *c = contexts; failure && c; c = c->next) {
         if (uses(c, *comm)) {
             ftk_detect_raise(c);
@@ -218,12 +226,29 @@ static int guard_world(void)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "setting error handlers");
 }
 
+static int remember_handler(MPI_Comm base)
+{
+    MPI_Errhandler h;
+    int rc = MPI_SUCCESS;
+    if (last_base == MPI_COMM_NULL)
+        rc = MPI_Comm_dup(MPI_COMM_SELF, &last_base);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_get_errhandler(base, &h);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(last_base, h);
+    if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)
+        rc = MPI_Errhandler_free(&h);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "keeping the error handler");
+}
+
 int ftk_detect_open(struct ftkit_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
     int rc = make_objects();
     if (rc == FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART && nglobal == 0)
         rc = guard_world();
+    if (rc == FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART)
+        rc = remember_handler(ctx->base);
     if (rc == FTKIT_OK) {
         nglobal += ctx->mode != FTKIT_MODE_RESTART;
         ctx->next = contexts;
@@ -330,10 +355,11 @@ static bool only_spares(struct ftkit_ctx *ctx)
 {
     int gone = 0;
     int size = 0;
-    if (ctx->rank < 0 || MPI_Comm_size(ctx->comms.ctl, &size) != MPI_SUCCESS
+    if (MPI_Comm_size(ctx->comms.ctl, &size) != MPI_SUCCESS
         || !ftk_mpi_ack_from(ctx->comms.ctl, ctx->nranks, &gone))
         return false;
     ctx->nspares = size - ctx->nranks - gone;
+    ftk_watchdog_told(ctx->dog);
     if (ctx->rank == 0)
         ftk_report(FTKIT_WARNING, "context %s: an idle spare is gone, %d left",
             ctx->cfg.name, ctx->nspares);

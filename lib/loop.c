@@ -32,6 +32,24 @@ static int roll_back(ftkit_ctx *ctx)
     return set > 0 ? FTKIT_ROLLED_BACK : FTKIT_OK;
 }
 
+/* The regions have just got a state that all ranks share: the next call of
+ * ftkit_checkpoint() is the first of it. */
+static void define_state(ftkit_ctx *ctx)
+{
+    ctx->first_call = true;
+    ctx->state_sum = ftk_region_state_sum(ctx);
+}
+
+/* Survivors come back into the loop at the call that rolled them back, which counts as the
+ * first.  A replacement makes its first call before its first step when the call stands at
+ * the top of the loop, and after it when it stands at the bottom: then it is the second. */
+static void count_first_call(ftkit_ctx *ctx)
+{
+    ctx->first_call = false;
+    if (ctx->restored > 0 && ftk_region_state_sum(ctx) != ctx->state_sum)
+        ctx->calls++;
+}
+
 /* ---- checkpoint ----------------------------------------------------------------------*/
 
 /* The same within a call of ftkit_checkpoint(), which from then on is the first one. */
@@ -39,6 +57,7 @@ static int roll_back_here(ftkit_ctx *ctx)
 {
     int rc = roll_back(ctx);
     ctx->calls = 1;
+    ctx->first_call = false;
     return rc;
 }
 
@@ -48,8 +67,10 @@ static int checkpoint_slow(ftkit_ctx *ctx)
     for (;;) {
         bool write = false;
         int rc = ftk_policy_decide(ctx, &write);
+        ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
         if (rc == FTKIT_OK && write)
             rc = ftk_set_write(ctx);
+        ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
         if (rc != FTKIT_ERR_PEER)
             return rc;
         rc = roll_back_here(ctx);
@@ -68,6 +89,8 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         return ftk_done(
             ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_checkpoint before ftkit_recover"));
     double now = ftk_now_s();
+    if (ctx->first_call)
+        count_first_call(ctx);
     ctx->calls++;
     if (!ctx->failed && now - ctx->polled_s >= POLL_EVERY_S) {
         ctx->polled_s = now;
@@ -81,7 +104,9 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     }
     if (ctx->calls < ctx->next_event && !ctx->requested && ctx->committed)
         return FTKIT_OK;
-    return ftk_done(ctx, checkpoint_slow(ctx));
+    rc = checkpoint_slow(ctx);
+    ctx->called = true;
+    return ftk_done(ctx, rc);
 }
 
 /* ---- finish --------------------------------------------------------------------------*/
@@ -104,6 +129,8 @@ int ftkit_finish(ftkit_ctx *ctx)
         rc = roll_back(ctx);
         if (rc == FTKIT_OK) /* no set yet, so the loop has to be run from its start */
             rc = FTKIT_ROLLED_BACK;
+        if (rc == FTKIT_ROLLED_BACK)
+            define_state(ctx);
     }
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
@@ -138,6 +165,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
         return ftk_done(ctx, rc);
     ctx->where = FTK_IN_LOOP;
     ctx->app_errors = false;
+    define_state(ctx);
     ftk_watchdog_progress(ctx->dog);
     if (set && restored > 0)
         *set = restored;

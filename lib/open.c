@@ -98,7 +98,8 @@ static int compare(
     *peers = rc == MPI_SUCCESS;
     if (rc != MPI_SUCCESS) {
         ftk_mpi_revoke(s);
-        return repair ? FTKIT_OK : ftk_fail_mpi(rc, "comparing configurations");
+        return ftk_mpi_outlives() ? FTKIT_OK
+                                  : ftk_fail_mpi(rc, "comparing configurations");
     }
     *job = (uint64_t)all[4];
     ctx->mode = all[3] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART;
@@ -120,20 +121,22 @@ static int gather(struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair,
     uint64_t *job, MPI_Comm *start)
 {
     MPI_Comm from = comm;
+    bool outlives = ftk_mpi_outlives();
     for (;;) {
         int peers = 0;
-        int mrc = repair ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
+        /* by what is the same everywhere, not by what this process finds safe */
+        int mrc = outlives ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
         if (mrc != MPI_SUCCESS)
             return ftk_fail_mpi(mrc, "gathering the processes");
         if (from != comm)
             (void)MPI_Comm_free(&from);
         (void)FTK_FAULT("open.gathered");
         int rc = compare(ctx, *start, local, repair, job, &peers);
-        if (repair)
+        if (outlives)
             mrc = ftk_mpi_agree(*start, peers, &peers);
         if (mrc != MPI_SUCCESS)
             return ftk_fail_mpi(mrc, "gathering the processes");
-        if (peers || !repair)
+        if (peers || !outlives)
             return rc;
         from = *start;
     }
@@ -264,11 +267,11 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
     ctx->spawned = true;
     ctx->mode = FTKIT_MODE_GLOBAL;
     ctx->trouble = local; /* told to the others in the census */
-    *job = random_number();
-    ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(*job & 0xffffff)
-                                            : node_of(&ctx->cfg, 0);
+    ctx->node = ctx->cfg.ranks_per_node > 0
+        ? 0x40000000 | (int)(random_number() & 0xffffff)
+        : node_of(&ctx->cfg, 0);
     ftk_report_setup(ctx->cfg.stderr_level, ctx->cfg.events);
-    return ftk_supply_join(start);
+    return ftk_supply_join(start, job);
 }
 
 static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
@@ -280,6 +283,7 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
         return FTKIT_OK; /* the job ends with its first process */
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "rank");
+    ctx->job = number; /* processes that a repair spawns join the same watch */
     (void)signal(SIGPIPE, SIG_IGN); /* writing to a dead peer's socket must not kill */
     snprintf(job, sizeof job, "%llx-%x", (unsigned long long)number,
         (unsigned)node_of(&by_host, 0));

@@ -506,6 +506,36 @@ uint64_t ftk_region_replicated_sum(const char *seg)
     return sum;
 }
 
+uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < ctx->nregions; i++) {
+        const struct ftk_region *r = &ctx->regions[i];
+        size_t bytes = r->count * r->type.item_bytes;
+        if (r->kind != FTK_KIND_REPLICATED)
+            continue;
+        void *packed = r->type.contiguous ? NULL : malloc(bytes + 1);
+        const void *from = r->data;
+        if (!r->type.contiguous) {
+            if (!packed
+                || ftk_type_pack(&r->type, r->data, r->count, packed) != FTKIT_OK) {
+                free(packed);
+                return 0;
+            }
+            from = packed;
+        }
+        sum = XXH3_64bits_withSeed(from, bytes, sum + (uint64_t)i + 1);
+        free(packed);
+    }
+    return sum;
+}
+
+bool ftk_region_progressed(const struct ftkit_ctx *ctx)
+{
+    return ctx->where == FTK_IN_LOOP && ctx->committed == 0
+        && (ctx->called || ftk_region_state_sum(ctx) != ctx->state_sum);
+}
+
 /* ---- restoring -----------------------------------------------------------------------*/
 
 static const char *kind_name(uint32_t kind)

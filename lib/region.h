@@ -35,6 +35,12 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg);
 /* XXH3 over the bytes of all replicated regions in a sealed segment. */
 uint64_t ftk_region_replicated_sum(const char *seg);
 
+/* The same over the replicated regions as they are now; 0 when they cannot be read. */
+uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx);
+
+/* Whether this rank, in its loop and before the first set, has left its initial state. */
+bool ftk_region_progressed(const struct ftkit_ctx *ctx);
+
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);
 

@@ -36,6 +36,7 @@
 #define STALE_S 60
 #define SLOTS 1024
 #define TICK_S 0.25
+#define PATIENCE 10.0 /* times the timeout, for what may take long and is not known */
 #define MAGIC 0x46544b44u /* FTKD */
 
 struct slot {
@@ -46,6 +47,7 @@ struct slot {
     _Atomic double since_s; /* when the state was entered */
     _Atomic double progress_s;
     _Atomic double longest_s;
+    _Atomic double told_s;  /* when MPI last told this process of a death */
 };
 
 struct page {
@@ -109,23 +111,37 @@ static bool repairing(const struct page *p, double now, double limit)
     return false;
 }
 
+/* How long a process may stay away: three times the longest stretch it is known to have
+ * computed between two calls; much longer when that is not known yet, or it is busy in us. */
+static double patience(const struct ftk_watchdog *dog, const struct slot *s)
+{
+    double longest = 3 * atomic_load(&s->longest_s);
+    if (longest <= 0 || atomic_load(&s->state) == FTK_DOG_BUSY)
+        return PATIENCE * dog->timeout_s;
+    return longest > dog->timeout_s ? longest : dog->timeout_s;
+}
+
 static void look_at(struct ftk_watchdog *dog, struct slot *s, double now)
 {
     char why[160];
     double limit = dog->timeout_s;
-    double longest = atomic_load(&s->longest_s);
     double silent = now - atomic_load(&s->beat_s);
     if (atomic_load(&s->state) == FTK_DOG_LEFT)
         return;
     if (vanished(s)) {
-        /* normally MPI tells; whoever repairs then frees the slot (see the state) */
-        limit = limit > 3 * longest ? limit : 3 * longest;
+        int pid = atomic_load(&s->pid);
+        if (atomic_load(&dog->own->told_s) > atomic_load(&s->beat_s)) {
+            atomic_compare_exchange_strong(&s->pid, &pid, 0);
+            return;
+        }
+        /* normally MPI tells; but we may be computing, and hear of it later */
+        limit = patience(dog, dog->own);
         if (silent > limit + TICK_S && !repairing(dog->page, now, 0)
             && now - atomic_load(&dog->own->since_s) > limit) {
             snprintf(why, sizeof why,
                 "process %d (rank %d of the job) left without MPI telling (exit or "
                 "MPI_Abort?): ending the job",
-                atomic_load(&s->pid), s->world_rank);
+                pid, s->world_rank);
             end_job(dog, why);
         }
         return;
@@ -134,8 +150,8 @@ static void look_at(struct ftk_watchdog *dog, struct slot *s, double now)
         put_down(s, "has been stopped", silent);
         return;
     }
-    limit = limit > 3 * longest ? limit : 3 * longest;
-    if (atomic_load(&s->state) == FTK_DOG_RUN && repairing(dog->page, now, limit))
+    limit = patience(dog, s);
+    if (atomic_load(&s->state) < FTK_DOG_REPAIR && repairing(dog->page, now, limit))
         put_down(s, "has not come to the repair", limit);
 }
 
@@ -172,7 +188,10 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
     double limit = dog->timeout_s;
     for (int i = 0; i < SLOTS; i++) {
         const struct slot *s = &dog->page->slots[i];
-        double longest = atomic_load(&s->pid) > 0 ? 3 * atomic_load(&s->longest_s) : 0;
+        double longest = atomic_load(&s->pid) > 0
+                && atomic_load(&s->state) < FTK_DOG_REPAIR
+            ? patience(dog, s)
+            : 3 * atomic_load(&s->longest_s);
         limit = longest > limit ? longest : limit;
     }
     double since = now - atomic_load(&dog->own->since_s);
@@ -222,22 +241,20 @@ void ftk_watchdog_progress(struct ftk_watchdog *dog)
     atomic_store(&dog->own->progress_s, now);
 }
 
+void ftk_watchdog_told(struct ftk_watchdog *dog)
+{
+    if (dog)
+        atomic_store(&dog->own->told_s, ftk_now_s());
+}
+
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
 {
     if (!dog)
         return;
-    int old = atomic_load(&dog->own->state);
+    if (atomic_load(&dog->own->state) == FTK_DOG_REPAIR)
+        ftk_watchdog_told(dog); /* a repair is over: who was gone has been dealt with */
     atomic_store(&dog->own->since_s, ftk_now_s());
     atomic_store(&dog->own->state, (int)state);
-    if (old != FTK_DOG_REPAIR || state != FTK_DOG_RUN)
-        return;
-    /* a repair is over: the processes that are gone have been dealt with */
-    for (int i = 0; i < SLOTS; i++) {
-        struct slot *s = &dog->page->slots[i];
-        int pid = atomic_load(&s->pid);
-        if (vanished(s))
-            atomic_compare_exchange_strong(&s->pid, &pid, 0);
-    }
 }
 
 /* ---- pages of jobs that were killed as a whole -----------------------------------------*/
@@ -347,6 +364,7 @@ int ftk_watchdog_open(const char *job, double timeout_s, double stall_s, int wor
     atomic_store(&dog->own->since_s, now);
     atomic_store(&dog->own->progress_s, 0);
     atomic_store(&dog->own->longest_s, 0);
+    atomic_store(&dog->own->told_s, 0);
     atomic_store(&dog->own->state, FTK_DOG_RUN);
     atomic_store(&dog->own->pid, (int)getpid()); /* complete: others may look now */
     int err = start(dog);

@@ -7,7 +7,12 @@
 
 #include "ftk.h"
 
-enum ftk_dog_state { FTK_DOG_RUN = 1, FTK_DOG_REPAIR, FTK_DOG_LEFT };
+enum ftk_dog_state {
+    FTK_DOG_RUN = 1,
+    FTK_DOG_BUSY, /* inside an ftkit call that may take long: writing files, callbacks */
+    FTK_DOG_REPAIR,
+    FTK_DOG_LEFT
+};
 
 struct ftk_watchdog;
 
@@ -18,6 +23,8 @@ int ftk_watchdog_open(
 /* What this process is doing; also a sign of progress.  NULL is fine. */
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
+/* MPI has told of a death: processes of the node that are gone by now are accounted for. */
+void ftk_watchdog_told(struct ftk_watchdog *dog);
 void ftk_watchdog_close(struct ftk_watchdog *dog);
 
 #endif

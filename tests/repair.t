@@ -35,6 +35,13 @@ survives('... and a relaunch finishes it', spares => 1, run => [], faults => 2,
     fault => 'app.mid:0:7:kill,app.mid:1:14:kill', like => qr/restored set \d+ from files/);
 survives('an idle spare dies: nobody rolls back', spares => 2, env => \%memory,
     fault => 'spare.nap:4:3:kill', unlike => qr/repaired/);
+survives('an idle spare dies and the run goes on for much longer than the timeout',
+    spares => 2, env => { %memory, FTKIT_RECOVER_TIMEOUT => '1s' },
+    solver => ['-d', '100', '-s', '40'], fault => 'spare.nap:5:3:kill',
+    unlike => qr/repaired|ending the job/);
+survives('a spawned replacement is stopped', spares => 0, faults => 2,
+    env => { %memory, FTKIT_RECOVER_TIMEOUT => '3s' },
+    fault => 'app.mid:1:9:kill,app.step:1:3:stop@1', like => qr/has been stopped for/);
 survives('an idle spare dies, then a rank', spares => 2, env => \%memory, faults => 2,
     solver => ['-d', '10'], fault => 'spare.nap:5:3:kill,app.mid:1:20:kill');
 survives('a spare dies as it is called', spares => 2, env => \%memory, faults => 2,
@@ -103,6 +110,21 @@ survives("killed in the callback after the repair, rank $_", spares => 3, env =>
 survives('the replacement is killed in its set-up', spares => 3, env => \%memory,
     faults => 2, fault => "app.mid:2:9:kill,$_:2:1:kill\@1")
     for qw(open.end recover.begin recover.end app.callback);
+
+# the call at the bottom of the loop; before the first set only a relaunch helps
+survives("checkpoint at the bottom of the loop, rank $_", spares => 2, env => \%memory,
+    solver => ['-B'], fault => "app.mid:$_:9:kill") for (0, 2);
+survives('... twice', spares => 2, env => \%memory, solver => ['-B'], faults => 2,
+    fault => 'app.mid:1:9:kill,app.mid:1:9:kill@1');
+survives('... in the first set', spares => 2, env => \%files, solver => ['-B'], run => [],
+    fault => 'ckpt.begin:1:1:kill', like => qr/left their initial state/);
+survives('... in a later one', spares => 2, env => \%files, solver => ['-B'],
+    fault => 'ckpt.sealed:1:3:kill');
+# states of different steps must not be mixed when the first sets could not be written
+survives('no memory for the first sets, then a failure', spares => 2, env => \%files,
+    run => [], faults => 13, like => qr/left their initial state/,
+    fault => 'stream.take:*:1:ENOMEM,stream.take:*:2:ENOMEM,stream.take:*:3:ENOMEM,'
+        . 'ckpt.begin:1:4:kill');
 
 # two contexts on two parts of the world, 4 ranks and 6, each with a spare: a failure in one
 # is nothing to the other

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "../detect.h"
+#include "../region.h"
 #include "recover.h"
 
 /* On the wire: one fixed record per process, then its segments. */
-enum { WORDS = 15, SEG_WORDS = 3 };
+enum { WORDS = 17, SEG_WORDS = 3 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nsegs, int64_t *w)
 {
@@ -27,6 +28,8 @@ static void write_record(const struct ftkit_ctx *ctx, int nsegs, int64_t *w)
     w[i++] = (int64_t)ctx->run;
     w[i++] = ctx->epoch;
     w[i++] = ctx->repeats;
+    w[i++] = ftk_region_progressed(ctx);
+    w[i++] = ctx->spawn_failed;
     w[i++] = nsegs;
 }
 
@@ -47,6 +50,8 @@ static void read_record(const int64_t *w, struct ftk_census_entry *e)
     e->run = (uint64_t)w[i++];
     e->epoch = (int)w[i++];
     e->repeats = (int)w[i++];
+    e->progressed = (int)w[i++];
+    e->spawn_failed = (int)w[i++];
     e->nsegs = (int)w[i++];
 }
 

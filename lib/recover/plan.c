@@ -23,6 +23,8 @@ struct facts {
     int in_close;
     int epoch;        /* largest: 0 when nobody has ever had a rank */
     bool app_errors;
+    bool progressed;
+    bool spawn_failed;
     bool callbacks;   /* every live rank has one */
     uint64_t committed;
     int repeats;
@@ -45,6 +47,7 @@ static void draw_facts(struct facts *f)
     for (int i = 0; i < f->c->n; i++) {
         const struct ftk_census_entry *e = &f->c->entries[i];
         f->epoch = e->epoch > f->epoch ? e->epoch : f->epoch;
+        f->spawn_failed = f->spawn_failed || e->spawn_failed;
         if (e->rank < 0) {
             f->nfree++;
             if (f->nlive == 0 && e->nranks > f->nranks)
@@ -57,6 +60,7 @@ static void draw_facts(struct facts *f)
         f->nearest = e->where < f->nearest ? e->where : f->nearest;
         f->in_close += e->where >= FTK_IN_CLOSE;
         f->app_errors = f->app_errors || e->app_errors;
+        f->progressed = f->progressed || e->progressed;
         f->callbacks = f->callbacks && e->has_callback;
         f->committed = e->committed > f->committed ? e->committed : f->committed;
         f->repeats = e->repeats > f->repeats ? e->repeats : f->repeats;
@@ -191,6 +195,8 @@ static int supply(const struct facts *f, struct ftk_plan *p, int missing)
     for (int i = 0; lacking > 0 && i < f->rules->nsupply; i++) {
         switch (f->rules->supply[i]) {
         case FTK_SUPPLY_SPAWN:
+            if (f->spawn_failed)
+                break;
             p->outcome = FTK_PLAN_SPAWN;
             p->nspawn = lacking;
             return 1;
@@ -314,6 +320,12 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
         fatal(p, FTKIT_ERR_LOST,
             "a rank failed before the first set was written while the program was "
             "communicating: its state cannot be known, the job has to be relaunched");
+        return FTKIT_OK;
+    }
+    if (f->progressed) {
+        fatal(p, FTKIT_ERR_LOST,
+            "a rank failed before the first set was written and others had left their "
+            "initial state: the job has to be relaunched");
         return FTKIT_OK;
     }
     p->pending = f->furthest >= FTK_IN_LOOP ? FTK_PENDING_FRESH : FTK_PENDING_LOAD;

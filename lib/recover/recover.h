@@ -47,6 +47,8 @@ struct ftk_census_entry {
     uint64_t run;
     int epoch;
     int repeats;
+    int progressed;     /* its state is not that of a fresh start any more */
+    int spawn_failed;   /* spawning was tried and does not work here */
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
 };
@@ -131,7 +133,7 @@ int ftk_spare_wait(struct ftkit_ctx *ctx);
 int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged);
 /* In a process started by a repair: the merged communicator; false in any other. */
 bool ftk_supply_is_spawned(void);
-int ftk_supply_join(MPI_Comm *merged);
+int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 
 /* Move segments so that every rank has its own of the line, and make missing copies. */
 int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);

@@ -330,6 +330,7 @@ static int install(struct attempt *a)
     ctx->failed = 0;
     ctx->ntracked = 0;
     ctx->trouble = 0;
+    ctx->spawn_failed = false;
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;
     ctx->nspares = a->plan.nprocs - a->plan.nranks;

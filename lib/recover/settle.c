@@ -5,6 +5,7 @@
 
 #include "../checkpoint.h"
 #include "../region.h"
+#include "../watchdog.h"
 #include "recover.h"
 
 /* Let the program build what depends on the communicator. */
@@ -13,7 +14,9 @@ static int call_back(struct ftkit_ctx *ctx)
     if (!ctx->repair_fn)
         return FTKIT_OK;
     ctx->in_callback = true;
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     int bad = ctx->repair_fn(ctx, ctx->comms.app, ctx->repair_arg);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     ctx->in_callback = false;
     if (ctx->failed || ftk_detect_poll(ctx))
         return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
@@ -88,8 +91,12 @@ static int restore_line(struct ftkit_ctx *ctx)
                    (unsigned long long)ctx->line);
     if (!s->verified) {
         int rc = ftk_seg_check_data(s->buf, "the set to restore");
-        if (rc != FTKIT_OK)
+        if (rc != FTKIT_OK) {
+            ftk_report(FTKIT_WARNING, "rank %d: %s; using another copy", ctx->rank,
+                ftk_detail_text());
+            ftk_mem_release(s);
             return rc;
+        }
     }
     s->verified = false; /* the next time it is compared again */
     int rc = ftk_region_restore(ctx, s->buf);
@@ -169,7 +176,8 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
         if (ctx->mode == FTKIT_MODE_RESTART)
             return ctx->dead = rc;
         /* corrupt segments are released by then: the next plan does without them */
-        bool again = ctx->pending == FTK_PENDING_SHRUNK && rc == FTKIT_ERR_CORRUPT;
+        bool again = rc == FTKIT_ERR_CORRUPT
+            && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE);
         if (rc != FTKIT_ERR_PEER && !again && !ctx->failed) {
             snprintf(why, sizeof why, "%s", ftk_detail_text());
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,

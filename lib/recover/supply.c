@@ -96,6 +96,12 @@ static char **own_arguments(void)
     return argv;
 }
 
+/* The number of the job from a process that knows it, over the merged communicator. */
+static int share_job(MPI_Comm merged, uint64_t *job)
+{
+    return MPI_Bcast(job, 1, MPI_UINT64_T, 0, merged);
+}
+
 /* Collective over s, so every error of the root alone must reach the others: it shows in
  * the spawn itself, which then fails everywhere. */
 int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
@@ -103,7 +109,6 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     char exe[FTK_PATH_MAX] = "";
     MPI_Comm inter = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
-    (void)ctx;
     ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
     char **argv = own_arguments();
     int rc = MPI_Info_create(&info);
@@ -121,10 +126,16 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
         rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_disconnect(&inter);
+    if (rc == MPI_SUCCESS)
+        rc = share_job(*merged, &ctx->job);
     if (info != MPI_INFO_NULL)
         (void)MPI_Info_free(&info);
     free(argv);
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "spawning replacements");
+    if (rc == MPI_SUCCESS)
+        return FTKIT_OK;
+    /* without a failure to blame, trying again would come to the same */
+    ctx->spawn_failed = !ftk_mpi_is_failure(rc);
+    return ftk_fail_mpi(rc, "spawning replacements");
 }
 
 bool ftk_supply_is_spawned(void)
@@ -137,7 +148,7 @@ bool ftk_supply_is_spawned(void)
     return parent != MPI_COMM_NULL;
 }
 
-int ftk_supply_join(MPI_Comm *merged)
+int ftk_supply_join(MPI_Comm *merged, uint64_t *job)
 {
     MPI_Comm parent;
     int rc = MPI_Comm_get_parent(&parent);
@@ -149,5 +160,7 @@ int ftk_supply_join(MPI_Comm *merged)
         rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_disconnect(&parent);
+    if (rc == MPI_SUCCESS)
+        rc = share_job(*merged, job);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "joining the job");
 }

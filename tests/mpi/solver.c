@@ -3,11 +3,11 @@
  * state of all ranks, which must not depend on failures.
  *
  *   solver [-s STEPS] [-n ITEMS] [-o RESULT] [-c CONFIG] [-f] [-d MS] [-p PIDS] [-k STYLE]
- *          [-H]
+ *          [-H] [-B]
  *
  * -f: do without ftkit_finish().  -H: two parts of the world (5 of 12 processes, the rest),
  * each with its own context and result RESULT.0 and RESULT.1, the rollbacks of rank 0 in a
- * last line.  STYLE: p2p, nb, coll, mixed (default), derived.
+ * last line.  -B: ftkit_checkpoint() at the bottom of the loop.  STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 #include "ftkit.h"
 
 struct state {
-    int steps, items, delay_ms, no_finish, halves, half;
+    int steps, items, delay_ms, no_finish, halves, half, bottom;
     const char *out, *config, *pids, *style;
     int step;
     double *x;          /* [items] per rank */
@@ -218,8 +218,8 @@ static int run(ftkit_ctx *ft, struct state *s)
 {
     uint64_t hashes[256] = { 0 };
     uint64_t mine;
-    for (;;) {
-        int rc = ftkit_checkpoint(ft);
+    for (int first = 1;; first = 0) {
+        int rc = s->bottom && first ? FTKIT_OK : ftkit_checkpoint(ft);
         if (rc < 0) {
             fprintf(stderr, "solver: rank %d: %s: %s\n", s->rank, ftkit_strerror(rc),
                 ftkit_detail(ft));
@@ -266,13 +266,14 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:H")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HB")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
         case 'o': s.out = optarg; break;
         case 'c': s.config = optarg; break;
         case 'H': s.halves = 1; break;
+        case 'B': s.bottom = 1; break;
         case 'f': s.no_finish = 1; break;
         case 'd': s.delay_ms = atoi(optarg); break;
         case 'p': s.pids = optarg; break;
