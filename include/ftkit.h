@@ -242,6 +242,9 @@ FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
  * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced and
  * every region holds the last committed set; just go on with the loop.
  *
+ * Place:      best at the top of the loop, so that the first call follows ftkit_recover()
+ *             without communication in between, and before the exit test.  At the bottom
+ *             it works too when a step counter is registered as replicated.
  * Collective: the n-th call of one rank belongs to the n-th call of every other.
  * Blocking:   when nothing is due, about 100 ns and no communication.  When a set is
  *             due, until it is committed: it survives the loss of any one process.
@@ -249,6 +252,8 @@ FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
  *             being committed.
  * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set (or its level)
  *             was not written, the last one holds, the program may go on.
+ *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
+ *             different calls; no new set.
  *             FTKIT_ERR_LOST, FTKIT_ERR_PEER, FTKIT_ERR_TIMEOUT: the job must end; its
  *             files are what they were.
  * Source:     two slots and commit by agreement; buddy copies as in Zheng et al.,

@@ -251,8 +251,6 @@ void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
 {
     if (!dog)
         return;
-    if (atomic_load(&dog->own->state) == FTK_DOG_REPAIR)
-        ftk_watchdog_told(dog); /* a repair is over: who was gone has been dealt with */
     atomic_store(&dog->own->since_s, ftk_now_s());
     atomic_store(&dog->own->state, (int)state);
 }

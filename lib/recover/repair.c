@@ -473,6 +473,8 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         int mrc = ftk_mpi_agree(a.s, a.error == FTKIT_OK, &agreed);
         (void)FTK_FAULT("repair.agreed");
         if (mrc == MPI_SUCCESS && agreed) {
+            if (shrink) /* who was gone has been dealt with */
+                ftk_watchdog_told(ctx->dog);
             result = conclude(&a);
             clean(&a);
             break;
