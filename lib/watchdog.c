@@ -283,7 +283,7 @@ static void sweep(void)
     const struct dirent *e;
     char name[80];
     while (d && (e = readdir(d)) != NULL) {
-        if (strncmp(e->d_name, PAGE_NAME + 1, sizeof PAGE_NAME - 2) != 0
+        if (strncmp(e->d_name, &PAGE_NAME[1], sizeof PAGE_NAME - 2) != 0
             || strlen(e->d_name) > sizeof name - 2)
             continue;
         snprintf(name, sizeof name, "/%.78s", e->d_name);

@@ -153,7 +153,7 @@ survives("large regions, then in redistribute.$_", 3,
     for qw(mid end);
 survives("large regions, then at piece $_", 3,
     fault => "$early,redistribute.piece:3:$_:kill", args => \@large)
-    for 1, 3, 8, 13;
+    for 1, 3, 6, 9;
 
 # ---- corrupt copies ------------------------------------------------------------------
 

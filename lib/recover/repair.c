@@ -384,12 +384,16 @@ static void tell(const struct attempt *a)
     ctx->repair_s = ftk_now_s() - a->t_start;
     if (ctx->rank != 0)
         return;
+    int replaced = 0;
+    for (int r = 0; r < p->nranks; r++)
+        replaced += p->is_new[r];
     ftk_run_state("repaired %d", p->lost);
     ftk_report(FTKIT_INFO,
         "context %s: repaired in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
-        "restore %.1f): %d ranks replaced, %d spares left, back to set %llu%s",
+        "restore %.1f): %d ranks replaced, %d given up, %d spares left, back to set %llu%s",
         ctx->cfg.name, 1e3 * ctx->repair_s, 1e3 * ctx->detect_s, 1e3 * ctx->supply_s,
-        1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s, p->lost, ctx->nspares,
+        1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s, replaced, p->lost - replaced,
+        ctx->nspares,
         (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
 }
 
