@@ -28,7 +28,7 @@
 /* ---- The solver -------------------------------------------------------------------- */
 
 struct solver {
-    int size;                /* ranks the layout was made for, 0: none yet */
+    int size, rank;          /* the layout was made for, size 0: none yet */
     int *rows, *first_row;   /* [size]: rows of each rank ... */
     int *parts, *first_part; /* [size]: ... and their chunks */
     struct matrix a;         /* our rows */
@@ -45,21 +45,12 @@ struct solver {
 
 static void layout_free(struct solver *s)
 {
-    int *i[] = { s->rows, s->first_row, s->parts, s->first_part };
-    double *d[] = { s->x, s->r, s->p, s->z, s->q, s->all, s->sum };
-    for (size_t k = 0; k < sizeof i / sizeof *i; k++)
-        free(i[k]);
-    for (size_t k = 0; k < sizeof d / sizeof *d; k++)
-        free(d[k]);
+    free(s->rows); /* with the other three */
+    free(s->x);    /* with all vectors */
     matrix_free(&s->a);
-    s->rows = s->first_row = s->parts = s->first_part = NULL;
-    s->x = s->r = s->p = s->z = s->q = s->all = s->sum = NULL;
+    s->rows = NULL;
+    s->x = NULL;
     s->size = 0;
-}
-
-static double *vector(int count)
-{
-    return calloc((size_t)count + 1, sizeof(double));
 }
 
 /* b, which is A times ones. */
@@ -79,21 +70,19 @@ static int layout(struct solver *s, const char *path, int side, int n, MPI_Comm 
     MPI_Comm_size(comm, &size);
     MPI_Comm_rank(comm, &rank);
     layout_free(s);
-    size_t ints = (size_t)size * sizeof(int);
-    s->rows = malloc(ints);
-    s->first_row = malloc(ints);
-    s->parts = malloc(ints);
-    s->first_part = malloc(ints);
-    if (!s->rows || !s->first_row || !s->parts || !s->first_part)
-        goto no_memory;
+    if ((s->rows = calloc(4 * (size_t)size, sizeof *s->rows)) == NULL)
+        return matrix_no_memory(&s->a, n);
+    s->first_row = s->rows + size;
+    s->parts = s->first_row + size;
+    s->first_part = s->parts + size;
     for (int r = 0; r < size; r++) {
         int end = (int)((long long)chunks * (r + 1) / size);
         s->first_part[r] = (int)((long long)chunks * r / size);
         s->parts[r] = end - s->first_part[r];
+        if (s->parts[r] == 0)
+            continue; /* more ranks than chunks */
         s->first_row[r] = s->first_part[r] * CHUNK;
         s->rows[r] = (end < chunks ? end * CHUNK : n) - s->first_row[r];
-        if (s->parts[r] == 0)
-            s->first_row[r] = s->rows[r] = 0;
     }
     int first = s->first_row[rank], count = s->rows[rank];
     if ((path != NULL ? matrix_read(&s->a, path, first, count)
@@ -104,32 +93,28 @@ static int layout(struct solver *s, const char *path, int side, int n, MPI_Comm 
         snprintf(s->a.error, sizeof s->a.error, "%.4000s: changed during the run", path);
         return -1;
     }
-    s->x = vector(count);
-    s->r = vector(count);
-    s->p = vector(count);
-    s->z = vector(count);
-    s->q = vector(count);
-    s->all = vector(n);
-    s->sum = vector(chunks);
-    if (!s->x || !s->r || !s->p || !s->z || !s->q || !s->all || !s->sum)
-        goto no_memory;
+    s->x = calloc(5 * (size_t)count + (size_t)n + (size_t)chunks, sizeof *s->x);
+    if (s->x == NULL)
+        return matrix_no_memory(&s->a, n);
+    s->r = s->x + count;
+    s->p = s->r + count;
+    s->z = s->p + count;
+    s->q = s->z + count;
+    s->all = s->q + count;
+    s->sum = s->all + n;
     for (int i = 0; i < count; i++)
         s->r[i] = right_side(&s->a, i);
+    s->rank = rank;
     s->size = size;
     return 0;
-no_memory:
-    snprintf(s->a.error, sizeof s->a.error, "out of memory for %d rows", n);
-    return -1;
 }
 
 /* a . b over all ranks: chunk by chunk, then the chunks in order on every rank. */
 static double dot(struct solver *s, MPI_Comm comm, const double *a, const double *b)
 {
-    int rank, chunks = s->first_part[s->size - 1] + s->parts[s->size - 1];
-    double total = 0;
-    MPI_Comm_rank(comm, &rank);
-    double *mine = s->sum + s->first_part[rank];
-    for (int c = 0; c < s->parts[rank]; c++) {
+    int chunks = s->first_part[s->size - 1] + s->parts[s->size - 1];
+    double total = 0, *mine = s->sum + s->first_part[s->rank];
+    for (int c = 0; c < s->parts[s->rank]; c++) {
         int end = (c + 1) * CHUNK < s->a.count ? (c + 1) * CHUNK : s->a.count;
         mine[c] = 0;
         for (int i = c * CHUNK; i < end; i++)
@@ -193,120 +178,106 @@ struct app {
     double tolerance;
 };
 
-static int register_vectors(ftkit_ctx *ft, const struct solver *s)
-{
-    size_t n = (size_t)s->a.n, count = (size_t)s->a.count, first = (size_t)s->a.first;
-    int rc = ftkit_register_array(ft, "x", s->x, MPI_DOUBLE, 1, &n, &count, &first, NULL);
-    if (rc >= 0)
-        rc = ftkit_register_array(ft, "r", s->r, MPI_DOUBLE, 1, &n, &count, &first, NULL);
-    if (rc >= 0)
-        rc = ftkit_register_array(ft, "p", s->p, MPI_DOUBLE, 1, &n, &count, &first, NULL);
-    return rc;
-}
-
-/* Runs at the start and after every repair.  Lost ranks are normally replaced and nothing
- * changes; when they could not be, there are fewer ranks and each gets other rows. */
-static int repaired(ftkit_ctx *ft, MPI_Comm comm, void *arg)
+/* Runs in the beginning and after every repair, before ftkit fills the arrays.  Lost
+ * ranks are normally replaced and nothing changes; when they could not be, there are
+ * fewer ranks and each gets other rows. */
+static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 {
     struct app *a = arg;
+    struct solver *s = &a->s;
     int size, rank;
     MPI_Comm_size(comm, &size);
     MPI_Comm_rank(comm, &rank);
-    note_pid(a->pidfile, rank, a->s.iteration);
-    if (size == a->s.size)
+    note_pid(a->pidfile, rank, s->iteration);
+    if (size == s->size)
         return 0;
-    if (layout(&a->s, a->matrix, a->side, a->n, comm) != 0) {
-        fprintf(stderr, "cg: %s\n", a->s.a.error);
+    if (layout(s, a->matrix, a->side, a->n, comm) != 0) {
+        fprintf(stderr, "cg: %s\n", s->a.error);
         return -1;
     }
-    return register_vectors(ft, &a->s) < 0;
+    size_t n = (size_t)a->n, count = (size_t)s->a.count, first = (size_t)s->a.first;
+    double *vector[] = { s->x, s->r, s->p };
+    const char *name[] = { "x", "r", "p" };
+    int rc = FTKIT_OK;
+    for (int i = 0; i < 3 && rc >= 0; i++)
+        rc = ftkit_register_array(
+            ft, name[i], vector[i], MPI_DOUBLE, 1, &n, &count, &first, NULL);
+    return rc;
 }
 
-/* Register the state of the loop and what a repair needs. */
-static int prepare(ftkit_ctx *ft, struct app *a, MPI_Comm *comm)
+/* The residual itself, not the one of the recurrence; leaves the whole of x in s->all. */
+static double true_residual(struct solver *s, MPI_Comm comm)
 {
-    int rc = ftkit_bind_comm(ft, comm);
-    if (rc >= 0 && layout(&a->s, a->matrix, a->side, a->n, *comm) != 0) {
-        fprintf(stderr, "cg: %s\n", a->s.a.error);
-        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    multiply(s, comm, s->x);
+    for (int i = 0; i < s->a.count; i++)
+        s->q[i] = right_side(&s->a, i) - s->q[i];
+    return sqrt(dot(s, comm, s->q, s->q) / BB(s));
+}
+
+static int result(const struct app *a, double residual)
+{
+    const struct solver *s = &a->s;
+    double worst = 0, last = sqrt(RR(s) / BB(s));
+    if (s->rank == 0) {
+        for (int i = 0; i < a->n; i++)
+            if (!(fabs(s->all[i] - 1) <= worst)) /* keeps a NaN */
+                worst = fabs(s->all[i] - 1);
+        printf("cg: %d rows, %d ranks, %d iterations: %s\n", a->n, s->size, s->iteration,
+            last <= a->tolerance ? "converged"
+            : isfinite(last)     ? "not converged, the limit is reached"
+                                 : "broke down: the matrix is not positive definite");
+        printf("cg: residual %.3e by recurrence, %.3e in truth; largest error %.3e\n",
+            last, residual, worst);
+        if (a->out != NULL && write_raw(a->out, s->all, (size_t)a->n) != 0)
+            return EXIT_FAILURE;
     }
-    if (rc >= 0)
-        rc = ftkit_register_replicated(ft, "iteration", &a->s.iteration, 1, MPI_INT);
-    if (rc >= 0)
-        rc = ftkit_register_replicated(ft, "scalar", a->s.scalar, 3, MPI_DOUBLE);
-    if (rc >= 0)
-        rc = register_vectors(ft, &a->s);
-    if (rc >= 0)
-        rc = ftkit_on_repair(ft, repaired, a);
-    return rc;
+    return isfinite(residual) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int run(ftkit_ctx *ft, struct app *a)
 {
     struct solver *s = &a->s;
-    MPI_Comm comm = ftkit_comm(ft);
-    double residual = 0, goal = a->tolerance * a->tolerance;
-    int rank, done = 0, failed = 0;
+    double residual, goal = a->tolerance * a->tolerance;
+    MPI_Comm comm;
+    int rc, failed;
 
     /* No communication from here to ftkit_recover(): a replacement comes through here
      * alone, in the middle of the run of the others. */
-    MPI_Comm_rank(comm, &rank);
-    int rc = prepare(ft, a, &comm);
-    if (hopeless(ft, rank, rc) || rc < 0)
-        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
+    if (divide(ft, comm, a) != 0
+        || ftkit_register_replicated(ft, "iteration", &s->iteration, 1, MPI_INT) < 0
+        || ftkit_register_replicated(ft, "scalar", s->scalar, 3, MPI_DOUBLE) < 0
+        || ftkit_on_repair(ft, divide, a) < 0)
+        give_up(ftkit_detail(ft));
     rc = ftkit_recover(ft, NULL);
-    if (rc == FTKIT_OK)
-        tell(ft, rank, "continues", s->iteration);
-    if (hopeless(ft, rank, rc) || rc < 0)
+    if (rc == FTKIT_OK) /* not so when there is no set: a fresh start */
+        tell(ft, "continues", s->iteration);
+    if (rc < 0) {
+        hopeless(ft, rc, s->iteration);
         return EXIT_FAILURE;
+    }
 
     for (;;) {
-        rc = ftkit_checkpoint(ft);
-        if (rc == FTKIT_ROLLED_BACK)
-            tell(ft, rank, "rolled back, goes on", s->iteration);
-        if (hopeless(ft, rank, rc) || rc == FTKIT_HALT)
-            break;
-        note_pid(a->pidfile, rank, s->iteration);
+        rc = ftkit_checkpoint(ft); /* due? write; a rank lost? repair, roll back */
+        if (hopeless(ft, rc, s->iteration))
+            return EXIT_FAILURE;
+        if (rc == FTKIT_HALT)
+            return EXIT_AGAIN;
+        note_pid(a->pidfile, s->rank, s->iteration);
         /* "not greater": also when it is a NaN */
         if (s->iteration >= a->limit || (s->iteration > 0 && !(RR(s) > goal * BB(s)))) {
             /* Our last messages come before ftkit_finish(), so that a failure in them is
-             * repaired as well.  What is in all when it returns is the result. */
-            multiply(s, comm, s->x);
-            for (int i = 0; i < s->a.count; i++)
-                s->q[i] = right_side(&s->a, i) - s->q[i];
-            residual = sqrt(dot(s, comm, s->q, s->q) / BB(s));
+             * repaired as well.  What they brought is the result when it returns. */
+            residual = true_residual(s, comm);
             rc = ftkit_finish(ft);
-            if (rc != FTKIT_ROLLED_BACK) {
-                done = !hopeless(ft, rank, rc);
-                break;
-            }
-            tell(ft, rank, "rolled back, goes on", s->iteration);
-            continue; /* the set may be of the very last iteration: test again */
+            failed = hopeless(ft, rc, s->iteration);
+            if (rc == FTKIT_ROLLED_BACK)
+                continue; /* the set may be of the very last iteration: test again */
+            return failed ? EXIT_FAILURE : result(a, residual);
         }
         iterate(s, comm);
         pause_ms(a->delay_ms);
     }
-    if (done && rank == 0) {
-        double worst = 0, last = sqrt(RR(s) / BB(s));
-        const char *end = last <= a->tolerance ? "converged"
-                          : isfinite(last)
-                              ? "not converged, the limit is reached"
-                              : "broke down: the matrix is not positive definite";
-        for (int i = 0; i < s->a.n; i++)
-            if (!(fabs(s->all[i] - 1) <= worst)) /* keeps a NaN */
-                worst = fabs(s->all[i] - 1);
-        failed = a->out != NULL ? write_raw(a->out, s->all, (size_t)s->a.n) : 0;
-        printf("cg: %d rows, %d ranks, %d iterations: %s\n", s->a.n, s->size,
-            s->iteration, end);
-        printf("cg: residual %.3e by recurrence, %.3e in truth; largest error %.3e\n",
-            last, residual, worst);
-    }
-    if (!done && rc == FTKIT_HALT) {
-        if (rank == 0)
-            printf("cg: halted at iteration %d; start it again to go on\n", s->iteration);
-        return EXIT_AGAIN;
-    }
-    return done && !failed && isfinite(residual) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
@@ -329,11 +300,9 @@ int main(int argc, char **argv)
     };
     char err[4200] = "";
     ftkit_ctx *ft;
-    int rank, code = EXIT_FAILURE;
 
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* said is said, whoever dies then */
     int rc = options_parse(table, argc, argv, err, sizeof err);
     app.n = app.side * app.side * app.side;
     if (rc == 0 && app.matrix != NULL) { /* is it sound?  And how large? */
@@ -341,26 +310,16 @@ int main(int argc, char **argv)
         app.n = app.s.a.n;
         memcpy(err, app.s.a.error, sizeof err);
     }
-    if (rc == 0 && rank == 0 && app.out != NULL)
-        rc = check_writable(app.out, err, sizeof err);
-    if (anyone_bad(rc < 0, err) || rc > 0) {
-        if (rc > 0 && rank == 0)
-            options_print(table);
-        MPI_Finalize();
-        return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
-    }
-
-    rc = ftkit_open(MPI_COMM_WORLD, app.config, &ft); /* spares wait in here */
-    if (rc == FTKIT_OK) {
-        code = run(ft, &app);
-        rc = ftkit_close(&ft);
-    }
-    if (rc < 0) {
-        if (rank == 0 || rc != FTKIT_ERR_CONFIG) /* one line: it is the same file */
-            fprintf(stderr, "cg: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
-        code = rc == FTKIT_ERR_CONFIG ? EXIT_USAGE : EXIT_FAILURE;
+    int code = ready(rc, table, app.out, err, sizeof err);
+    if (code < 0) {
+        rc = ftkit_open(MPI_COMM_WORLD, app.config, &ft); /* spares wait in here */
+        if (rc == FTKIT_OK) {
+            code = run(ft, &app);
+            rc = ftkit_close(&ft);
+        }
+        code = exit_code(rc, code);
     }
     layout_free(&app.s);
     MPI_Finalize();
-    return rc == FTKIT_SPARE_DONE ? EXIT_SUCCESS : code;
+    return code;
 }

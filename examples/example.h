@@ -35,35 +35,28 @@ struct opt {
     double low, high; /* range of a number */
 };
 
-/* Read a number of [o->low, o->high]; returns what follows it, NULL if there is none. */
-static inline const char *option_number(const struct opt *o, const char *s, double *v)
-{
-    char *end;
-    *v = o->kind == 'f' ? strtod(s, &end) : (double)strtol(s, &end, 10);
-    return end != s && *v >= o->low && *v <= o->high ? end : NULL;
-}
-
+/* Returns 0, or -1 when s is no value for the option. */
 static inline int option_set(const struct opt *o, const char *s)
 {
-    double v = 0, w = 0;
+    char *end;
     if (o->kind == 't') {
         *(const char **)o->target = s;
-        return *s != '\0' ? 0 : -1;
-    }
-    const char *end = option_number(o, s, &v);
-    w = v;
-    if (o->kind == 'g' && end != NULL && *end == 'x')
-        end = option_number(o, end + 1, &w);
-    if (end == NULL || *end != '\0')
-        return -1;
-    if (o->kind == 'f') {
-        *(double *)o->target = v;
         return 0;
     }
-    ((int *)o->target)[0] = (int)v;
-    if (o->kind == 'g')
-        ((int *)o->target)[1] = (int)w;
-    return 0;
+    for (int i = 0;; i++, s = end + 1) {
+        double v = o->kind == 'f' ? strtod(s, &end) : (double)strtol(s, &end, 10);
+        if (end == s || !(v >= o->low && v <= o->high))
+            return -1;
+        if (o->kind == 'f')
+            *(double *)o->target = v;
+        else
+            ((int *)o->target)[i] = (int)v;
+        if (o->kind != 'g' || i == 1)
+            return *end == '\0' ? 0 : -1;
+        ((int *)o->target)[1] = (int)v; /* one number is for both */
+        if (*end != 'x')
+            return *end == '\0' ? 0 : -1;
+    }
 }
 
 /* Returns 0, 1 when help was asked for, or -1 after writing what is wrong to err. */
@@ -72,22 +65,21 @@ static inline int options_parse(
 {
     for (int i = 1; i < argc; i += 2) {
         const struct opt *o = table;
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
             return 1;
         while (o->name != NULL && strcmp(o->name, argv[i]) != 0)
             o++;
         if (o->name == NULL)
             snprintf(err, bytes, "unknown option %s (-h lists them)", argv[i]);
-        else if (i + 1 == argc)
+        else if (*value == '\0')
             snprintf(err, bytes, "%s needs %s", o->name, o->value);
-        else if (option_set(o, argv[i + 1]) == 0)
-            continue;
-        else if (o->kind == 't')
-            snprintf(err, bytes, "%s: %s must not be empty", o->name, o->value);
+        else if (option_set(o, value) != 0)
+            snprintf(err, bytes, "%s %s: %s must be %s %.10g to %.10g", o->name, value,
+                o->value, o->kind == 'f' ? "a number from" : "whole, from", o->low,
+                o->high);
         else
-            snprintf(err, bytes, "%s %s: %s must be %s %.10g to %.10g", o->name,
-                argv[i + 1], o->value, o->kind == 'f' ? "a number from" : "whole, from",
-                o->low, o->high);
+            continue;
         return -1;
     }
     return 0;
@@ -102,28 +94,29 @@ static inline void options_print(const struct opt *table)
 
 /* ---- Messages and files ------------------------------------------------------------ */
 
-/* The first rank with bad != 0 prints its message; 1 on every rank if there was one.
- * Collective over MPI_COMM_WORLD: for the time before ftkit_open(). */
-static inline int anyone_bad(int bad, const char *message)
+/* The end of what comes before ftkit_open().  rc is 0 to go on, 1 when help was asked
+ * for, -1 with the reason in err.  The first rank with a reason prints it.  Returns -1 to
+ * go on, otherwise the exit code.  Collective over MPI_COMM_WORLD. */
+static inline int ready(
+    int rc, const struct opt *table, const char *out, char *err, size_t bytes)
 {
     int rank, size, first;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int mine = bad ? rank : size;
+    if (rc == 0 && rank == 0 && out != NULL) { /* better to know before the run */
+        FILE *f = fopen(out, "ab");
+        if (f == NULL || fclose(f) != 0) {
+            snprintf(err, bytes, "%s: %s", out, strerror(errno));
+            rc = -1;
+        }
+    }
+    int mine = rc < 0 ? rank : size;
     MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (rank == first)
-        fprintf(stderr, EXAMPLE_NAME ": %s\n", message);
-    return first < size;
-}
-
-/* Can path be written?  Better to know before the run than after it. */
-static inline int check_writable(const char *path, char *err, size_t bytes)
-{
-    FILE *f = fopen(path, "ab");
-    if (f != NULL && fclose(f) == 0)
-        return 0;
-    snprintf(err, bytes, "%s: %s", path, strerror(errno));
-    return -1;
+        fprintf(stderr, EXAMPLE_NAME ": %s\n", err);
+    if (rc > 0 && rank == 0)
+        options_print(table);
+    return first < size ? EXIT_USAGE : rc > 0 ? EXIT_SUCCESS : -1;
 }
 
 /* count values as they are in memory, nothing else. */
@@ -165,33 +158,56 @@ static inline void pause_ms(int ms)
 /* ---- What ftkit reports ------------------------------------------------------------ */
 
 /* Rank 0 says what was restored, and how long a repair took. */
-static inline void tell(const ftkit_ctx *ft, int rank, const char *what, int step)
+static inline void tell(const ftkit_ctx *ft, const char *what, int step)
 {
-    ftkit_info now;
-    now.size = sizeof now;
-    if (rank == 0 && ftkit_query(ft, &now) >= 0) {
-        printf(EXAMPLE_NAME ": %s at step %d, set %" PRIu64, what, step, now.restored);
-        if (now.repairs > 0)
-            printf(", repair %d took %.1f ms (detect %.1f, supply %.1f, rebuild %.1f, "
-                   "restore %.1f)",
-                now.repairs, now.repair_s * 1e3, now.repair_detect_s * 1e3,
-                now.repair_supply_s * 1e3, now.repair_rebuild_s * 1e3,
-                now.repair_restore_s * 1e3);
-        printf("\n");
-    }
+    ftkit_info now = { .size = sizeof now };
+    if (ftkit_query(ft, &now) < 0 || now.rank != 0)
+        return;
+    printf(EXAMPLE_NAME ": %s at step %d, set %" PRIu64, what, step, now.restored);
+    if (now.repairs > 0)
+        printf(", repair %d took %.1f ms (detect %.1f, supply %.1f, rebuild %.1f, "
+               "restore %.1f)",
+            now.repairs, now.repair_s * 1e3, now.repair_detect_s * 1e3,
+            now.repair_supply_s * 1e3, now.repair_rebuild_s * 1e3,
+            now.repair_restore_s * 1e3);
+    printf("\n");
 }
 
-/* Print an error; 1 when the run cannot go on after it.  A set that could not be written
- * is no reason to stop computing: the one before it holds. */
-static inline int hopeless(const ftkit_ctx *ft, int rank, int rc)
+/* Say what came of a call, if it is worth a line; 1 when the run cannot go on after it.
+ * A set that could not be written is no reason to stop computing: the one before it
+ * holds. */
+static inline int hopeless(const ftkit_ctx *ft, int rc, int step)
 {
-    const char *detail = ftkit_detail(ft);
+    ftkit_info now = { .size = sizeof now };
+    if (rc == FTKIT_ROLLED_BACK)
+        tell(ft, "rolled back, goes on", step);
+    if (rc < 0 && (*ftkit_detail(ft) || (ftkit_query(ft, &now) >= 0 && now.rank == 0)))
+        fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(ft));
+    return rc < 0 && rc != FTKIT_ERR_IO && rc != FTKIT_ERR_NOSPACE
+           && rc != FTKIT_ERR_NOMEM;
+}
+
+/* For an error that keeps this rank from joining the others. */
+static inline void give_up(const char *why)
+{
+    fprintf(stderr, EXAMPLE_NAME ": %s\n", why);
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+/* The exit code of the program: rc is of ftkit_open() or ftkit_close(), code of run(). */
+static inline int exit_code(int rc, int code)
+{
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rc >= 0 && code == EXIT_AGAIN && rank == 0)
+        printf(EXAMPLE_NAME ": halted; start it again to go on\n");
     if (rc >= 0)
-        return 0;
-    if (rank == 0 || *detail != '\0')
+        return rc == FTKIT_SPARE_DONE ? EXIT_SUCCESS : code;
+    /* what run() failed of has been said; a wrong configuration is the same everywhere */
+    if (code != EXIT_FAILURE && (rank == 0 || rc != FTKIT_ERR_CONFIG))
         fprintf(
-            stderr, EXAMPLE_NAME ": rank %d: %s: %s\n", rank, ftkit_strerror(rc), detail);
-    return rc != FTKIT_ERR_IO && rc != FTKIT_ERR_NOSPACE && rc != FTKIT_ERR_NOMEM;
+            stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
+    return rc == FTKIT_ERR_CONFIG ? EXIT_USAGE : EXIT_FAILURE;
 }
 
 #endif

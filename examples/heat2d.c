@@ -36,24 +36,6 @@ struct grid {
     MPI_Datatype column; /* one column of the block without ghost cells */
 };
 
-/* Cut n into p parts that differ by one at most. */
-static void cut(int n, int p, int part, int *local, int *offset)
-{
-    *offset = (int)((long long)n * part / p);
-    *local = (int)((long long)n * (part + 1) / p) - *offset;
-}
-
-/* The block of any rank, known to everybody without a message. */
-static void block(const struct grid *g, int rank, int local[2], int offset[2])
-{
-    for (int d = 0; d < 2; d++) {
-        local[d] = offset[d] = 0;
-        if (rank < g->p[0] * g->p[1])
-            cut(g->n[d], g->p[d], d == 0 ? rank / g->p[1] : rank % g->p[1], &local[d],
-                &offset[d]);
-    }
-}
-
 /* p[0] x p[1] = size with the shortest cuts and no empty block.  When the grid is too
  * small for so many ranks, the last ones get nothing to do. */
 static void factorize(struct grid *g, int size)
@@ -71,6 +53,18 @@ static void factorize(struct grid *g, int size)
                 g->p[1] = q;
             }
         }
+}
+
+/* The block of any rank, known to everybody without a message. */
+static void block(const struct grid *g, int rank, int local[2], int offset[2])
+{
+    int part[2] = { rank / g->p[1], rank % g->p[1] };
+    for (int d = 0; d < 2; d++) {
+        offset[d] = (int)((long long)g->n[d] * part[d] / g->p[d]);
+        local[d] = (int)((long long)g->n[d] * (part[d] + 1) / g->p[d]) - offset[d];
+        if (part[0] >= g->p[0])
+            local[d] = offset[d] = 0;
+    }
 }
 
 static int inside(int i, int j, double ci, double cj, double radius)
@@ -119,48 +113,31 @@ static int layout(struct grid *g, MPI_Comm comm)
     layout_free(g);
     factorize(g, size);
     block(g, rank, g->local, g->offset);
-    int row = g->local[0] ? rank / g->p[1] : -2, col = g->local[0] ? rank % g->p[1] : -2;
-    g->near[0] = row > 0 ? rank - g->p[1] : MPI_PROC_NULL;
-    g->near[1] = row >= 0 && row < g->p[0] - 1 ? rank + g->p[1] : MPI_PROC_NULL;
-    g->near[2] = col > 0 ? rank - 1 : MPI_PROC_NULL;
-    g->near[3] = col >= 0 && col < g->p[1] - 1 ? rank + 1 : MPI_PROC_NULL;
+    int row = rank / g->p[1], col = rank % g->p[1], some = g->local[0] > 0;
+    g->near[0] = some && row > 0 ? rank - g->p[1] : MPI_PROC_NULL;
+    g->near[1] = some && row < g->p[0] - 1 ? rank + g->p[1] : MPI_PROC_NULL;
+    g->near[2] = some && col > 0 ? rank - 1 : MPI_PROC_NULL;
+    g->near[3] = some && col < g->p[1] - 1 ? rank + 1 : MPI_PROC_NULL;
 
     size_t width = (size_t)g->local[1] + 2, cells = ((size_t)g->local[0] + 2) * width;
     g->u = calloc(cells, sizeof *g->u);
     g->next = calloc(cells, sizeof *g->next);
     g->held = calloc(cells, 1);
-    if (g->u == NULL || g->next == NULL || g->held == NULL) {
-        layout_free(g);
+    if (g->u == NULL || g->next == NULL || g->held == NULL)
         return -1;
-    }
-    for (int i = 1; i <= g->local[0]; i++)
-        for (int j = 1; j <= g->local[1]; j++) {
-            size_t k = (size_t)i * width + (size_t)j;
-            g->held[k] = (unsigned char)beginning(
-                g->n, g->offset[0] + i - 1, g->offset[1] + j - 1, &g->u[k]);
-        }
     MPI_Type_vector(g->local[0], 1, (int)width, MPI_DOUBLE, &g->column);
     MPI_Type_commit(&g->column);
     g->size = size;
+    for (int i = 0; i < g->local[0]; i++)
+        for (int j = 0; j < g->local[1]; j++) {
+            size_t k = (size_t)(i + 1) * width + (size_t)j + 1;
+            g->held[k] = (unsigned char)beginning(
+                g->n, g->offset[0] + i, g->offset[1] + j, &g->u[k]);
+        }
     return 0;
 }
 
-/* One step for the cells [i0, i1) x [j0, j1) of the block, from u into next. */
-static void update(struct grid *g, int i0, int i1, int j0, int j1)
-{
-    size_t w = (size_t)g->local[1] + 2;
-    for (int i = i0; i < i1; i++) {
-        const double *u = g->u + (size_t)i * w, *up = u - w, *down = u + w;
-        const unsigned char *held = g->held + (size_t)i * w;
-        double *next = g->next + (size_t)i * w;
-        for (int j = j0; j < j1; j++) {
-            double flow = (up[j] + down[j]) + (u[j - 1] + u[j + 1]) - 4 * u[j];
-            next[j] = held[j] ? u[j] : u[j] + 0.2 * flow;
-        }
-    }
-}
-
-/* Exchange the rim of the block, compute its inside meanwhile, then its rim. */
+/* One step: exchange the rims of the blocks, then compute all cells. */
 static void advance(struct grid *g, MPI_Comm comm)
 {
     int rows = g->local[0], cols = g->local[1];
@@ -177,12 +154,16 @@ static void advance(struct grid *g, MPI_Comm comm)
     MPI_Isend(last, cols, MPI_DOUBLE, g->near[1], 1, comm, &req[5]);
     MPI_Isend(first, 1, g->column, g->near[2], 2, comm, &req[6]);
     MPI_Isend(right, 1, g->column, g->near[3], 3, comm, &req[7]);
-    update(g, 2, rows, 2, cols);
     MPI_Waitall(8, req, status);
-    update(g, 1, 2, 1, cols + 1);
-    update(g, rows, rows + 1, 1, cols + 1);
-    update(g, 2, rows, 1, 2);
-    update(g, 2, rows, cols, cols + 1);
+    for (int i = 1; i <= rows; i++) {
+        const double *u = g->u + (size_t)i * w, *up = u - w, *down = u + w;
+        const unsigned char *held = g->held + (size_t)i * w;
+        double *next = g->next + (size_t)i * w;
+        for (int j = 1; j <= cols; j++) {
+            double flow = (up[j] + down[j]) + (u[j - 1] + u[j + 1]) - 4 * u[j];
+            next[j] = held[j] ? u[j] : u[j] + 0.2 * flow;
+        }
+    }
     for (int i = 1; i <= rows; i++) /* u stays where it is: it is registered */
         memcpy(g->u + (size_t)i * w + 1, g->next + (size_t)i * w + 1,
             (size_t)cols * sizeof *g->u);
@@ -191,10 +172,9 @@ static void advance(struct grid *g, MPI_Comm comm)
 /* Bring the whole array together in whole[n[0]][n[1]] on rank 0 (NULL elsewhere). */
 static void gather(const struct grid *g, MPI_Comm comm, double *whole)
 {
-    int rank, with_halo[2] = { g->local[0] + 2, g->local[1] + 2 }, corner[2] = { 1, 1 };
+    const int with_halo[2] = { g->local[0] + 2, g->local[1] + 2 }, corner[2] = { 1, 1 };
     MPI_Request req = MPI_REQUEST_NULL;
     MPI_Datatype part;
-    MPI_Comm_rank(comm, &rank);
     if (g->local[0] > 0) {
         MPI_Type_create_subarray(
             2, with_halo, g->local, corner, MPI_ORDER_C, MPI_DOUBLE, &part);
@@ -202,7 +182,7 @@ static void gather(const struct grid *g, MPI_Comm comm, double *whole)
         MPI_Isend(g->u, 1, part, 0, 4, comm, &req);
         MPI_Type_free(&part);
     }
-    for (int r = 0; rank == 0 && r < g->p[0] * g->p[1]; r++) {
+    for (int r = 0; whole != NULL && r < g->p[0] * g->p[1]; r++) {
         int local[2], offset[2];
         block(g, r, local, offset);
         MPI_Type_create_subarray(2, g->n, local, offset, MPI_ORDER_C, MPI_DOUBLE, &part);
@@ -217,14 +197,31 @@ static void gather(const struct grid *g, MPI_Comm comm, double *whole)
 
 struct app {
     struct grid grid;
-    int step; /* steps done: the state of the loop, beside the field */
+    int step;      /* steps done: the state of the loop, beside grid.u */
+    int rank;      /* ours; after a shrink it may be another one */
+    double *whole; /* the whole array, on rank 0 */
     int steps, every, delay_ms;
     const char *out, *config, *pictures, *pidfile;
 };
 
-static int register_field(ftkit_ctx *ft, const struct grid *g)
+/* Runs in the beginning and after every repair, before ftkit fills the arrays.  Lost
+ * ranks are normally replaced and nothing changes; when they could not be, there are
+ * fewer ranks and each gets another block. */
+static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 {
+    struct app *a = arg;
+    struct grid *g = &a->grid;
     size_t global[2], local[2], offset[2], halo[2] = { 1, 1 };
+    int size;
+    MPI_Comm_size(comm, &size);
+    MPI_Comm_rank(comm, &a->rank);
+    note_pid(a->pidfile, a->rank, a->step);
+    if (size == g->size)
+        return 0;
+    if (a->rank == 0 && a->whole == NULL)
+        a->whole = malloc((size_t)g->n[0] * (size_t)g->n[1] * sizeof *a->whole);
+    if (layout(g, comm) != 0 || (a->rank == 0 && a->whole == NULL))
+        return -1;
     for (int d = 0; d < 2; d++) {
         global[d] = (size_t)g->n[d];
         local[d] = (size_t)g->local[d];
@@ -234,102 +231,71 @@ static int register_field(ftkit_ctx *ft, const struct grid *g)
         ft, "u", g->u, MPI_DOUBLE, 2, global, local, offset, halo);
 }
 
-/* Runs at the start and after every repair.  Lost ranks are normally replaced and nothing
- * changes; when they could not be, there are fewer ranks and each gets a new block, which
- * ftkit then fills from the last set. */
-static int repaired(ftkit_ctx *ft, MPI_Comm comm, void *arg)
+static void picture(struct app *a, MPI_Comm comm)
 {
-    struct app *a = arg;
-    int size, rank;
-    MPI_Comm_size(comm, &size);
-    MPI_Comm_rank(comm, &rank);
-    note_pid(a->pidfile, rank, a->step);
-    if (size == a->grid.size)
-        return 0;
-    return layout(&a->grid, comm) != 0 || register_field(ft, &a->grid) < 0;
+    char path[4096];
+    snprintf(path, sizeof path, "%s.%d.bin", a->pictures, a->step);
+    gather(&a->grid, comm, a->whole);
+    if (a->rank == 0) /* wrong after a failure, but then it is soon written again */
+        write_raw(path, a->whole, (size_t)a->grid.n[0] * (size_t)a->grid.n[1]);
 }
 
-/* Register the state of the loop and what a repair needs. */
-static int prepare(ftkit_ctx *ft, struct app *a, MPI_Comm *comm)
+static int result(const struct app *a)
 {
-    int rc = ftkit_bind_comm(ft, comm);
-    if (rc >= 0 && layout(&a->grid, *comm) != 0)
-        return FTKIT_ERR_NOMEM;
-    if (rc >= 0)
-        rc = ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT);
-    if (rc >= 0)
-        rc = register_field(ft, &a->grid);
-    if (rc >= 0)
-        rc = ftkit_on_repair(ft, repaired, a);
-    return rc;
+    const struct grid *g = &a->grid;
+    if (a->rank != 0)
+        return EXIT_SUCCESS;
+    printf("heat2d: %d x %d cells, %d steps done on %d ranks in %d x %d blocks\n",
+        g->n[0], g->n[1], a->step, g->size, g->p[0], g->p[1]);
+    return a->out == NULL
+                   || write_raw(a->out, a->whole, (size_t)g->n[0] * (size_t)g->n[1]) == 0
+               ? EXIT_SUCCESS
+               : EXIT_FAILURE;
 }
 
 static int run(ftkit_ctx *ft, struct app *a)
 {
-    size_t cells = (size_t)a->grid.n[0] * (size_t)a->grid.n[1];
-    double *whole = NULL; /* the whole array, on rank 0 */
-    MPI_Comm comm = ftkit_comm(ft);
-    int rank, done = 0, failed = 0;
+    MPI_Comm comm;
+    int rc, failed;
 
     /* No communication from here to ftkit_recover(): a replacement comes through here
      * alone, in the middle of the run of the others. */
-    MPI_Comm_rank(comm, &rank);
-    int rc = prepare(ft, a, &comm);
-    if (rank == 0 && (whole = malloc(cells * sizeof *whole)) == NULL)
-        rc = FTKIT_ERR_NOMEM;
-    if (hopeless(ft, rank, rc) || rc < 0)
-        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
+    if (divide(ft, comm, a) != 0
+        || ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT) < 0
+        || ftkit_on_repair(ft, divide, a) < 0)
+        give_up(*ftkit_detail(ft) ? ftkit_detail(ft) : "out of memory");
     rc = ftkit_recover(ft, NULL);
-    if (rc == FTKIT_OK)
-        tell(ft, rank, "continues", a->step);
-    if (hopeless(ft, rank, rc) || rc < 0) {
-        free(whole);
+    if (rc == FTKIT_OK) /* not so when there is no set: a fresh start */
+        tell(ft, "continues", a->step);
+    if (rc < 0) {
+        hopeless(ft, rc, a->step);
         return EXIT_FAILURE;
     }
 
     for (;;) {
-        rc = ftkit_checkpoint(ft);
-        if (rc == FTKIT_ROLLED_BACK)
-            tell(ft, rank, "rolled back, goes on", a->step);
-        if (hopeless(ft, rank, rc) || rc == FTKIT_HALT)
-            break;
-        note_pid(a->pidfile, rank, a->step);
-        if (a->pictures != NULL && a->step % a->every == 0) {
-            char path[4096];
-            snprintf(path, sizeof path, "%s.%d.bin", a->pictures, a->step);
-            gather(&a->grid, comm, whole);
-            if (rank == 0) /* wrong after a failure, but then it is soon written again */
-                write_raw(path, whole, cells);
-        }
+        rc = ftkit_checkpoint(ft); /* due? write; a rank lost? repair, roll back */
+        if (hopeless(ft, rc, a->step))
+            return EXIT_FAILURE;
+        if (rc == FTKIT_HALT)
+            return EXIT_AGAIN;
+        note_pid(a->pidfile, a->rank, a->step);
+        if (a->pictures != NULL && a->step % a->every == 0)
+            picture(a, comm);
         if (a->step >= a->steps) {
             /* Our last messages come before ftkit_finish(), so that a failure in them is
              * repaired as well.  What is in whole when it returns is the result. */
-            gather(&a->grid, comm, whole);
+            gather(&a->grid, comm, a->whole);
             rc = ftkit_finish(ft);
-            if (rc != FTKIT_ROLLED_BACK) {
-                done = !hopeless(ft, rank, rc);
-                break;
-            }
-            tell(ft, rank, "rolled back, goes on", a->step);
-            continue; /* the set may be of the very last step: test again */
+            failed = hopeless(ft, rc, a->step);
+            if (rc == FTKIT_ROLLED_BACK)
+                continue; /* the set may be of the very last step: test again */
+            return failed ? EXIT_FAILURE : result(a);
         }
         advance(&a->grid, comm);
         pause_ms(a->delay_ms);
         a->step++;
     }
-    if (done && rank == 0) {
-        failed = a->out != NULL ? write_raw(a->out, whole, cells) : 0;
-        printf("heat2d: %d x %d cells, %d steps done on %d ranks in %d x %d blocks\n",
-            a->grid.n[0], a->grid.n[1], a->step, a->grid.size, a->grid.p[0],
-            a->grid.p[1]);
-    }
-    free(whole);
-    if (!done && rc == FTKIT_HALT) {
-        if (rank == 0)
-            printf("heat2d: halted at step %d; start it again to go on\n", a->step);
-        return EXIT_AGAIN;
-    }
-    return done && !failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
@@ -349,32 +315,21 @@ int main(int argc, char **argv)
     };
     char err[4200] = "";
     ftkit_ctx *ft;
-    int rank, code = EXIT_FAILURE;
 
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* said is said, whoever dies then */
     int rc = options_parse(table, argc, argv, err, sizeof err);
-    if (rc == 0 && rank == 0 && app.out != NULL)
-        rc = check_writable(app.out, err, sizeof err);
-    if (anyone_bad(rc < 0, err) || rc > 0) {
-        if (rc > 0 && rank == 0)
-            options_print(table);
-        MPI_Finalize();
-        return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+    int code = ready(rc, table, app.out, err, sizeof err);
+    if (code < 0) {
+        rc = ftkit_open(MPI_COMM_WORLD, app.config, &ft); /* spares wait in here */
+        if (rc == FTKIT_OK) {
+            code = run(ft, &app);
+            rc = ftkit_close(&ft);
+        }
+        code = exit_code(rc, code);
     }
-
-    rc = ftkit_open(MPI_COMM_WORLD, app.config, &ft); /* spares wait in here */
-    if (rc == FTKIT_OK) {
-        code = run(ft, &app);
-        rc = ftkit_close(&ft);
-        layout_free(&app.grid);
-    }
-    if (rc < 0) {
-        if (rank == 0 || rc != FTKIT_ERR_CONFIG) /* one line: it is the same file */
-            fprintf(stderr, "heat2d: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
-        code = rc == FTKIT_ERR_CONFIG ? EXIT_USAGE : EXIT_FAILURE;
-    }
+    layout_free(&app.grid);
+    free(app.whole);
     MPI_Finalize();
-    return rc == FTKIT_SPARE_DONE ? EXIT_SUCCESS : code;
+    return code;
 }

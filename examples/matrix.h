@@ -43,6 +43,12 @@ struct reader {
     char *error;
 };
 
+static inline int matrix_no_memory(struct matrix *a, int rows)
+{
+    snprintf(a->error, sizeof a->error, "out of memory for %d rows", rows);
+    return -1;
+}
+
 static inline int matrix_fail(struct reader *in, const char *format, ...)
 {
     va_list args;
@@ -285,10 +291,8 @@ static inline int matrix_poisson(struct matrix *a, int side, int first, int coun
     }
     if (rc == 0)
         rc = matrix_compress(a, list, used);
-    if (rc != 0)
-        snprintf(a->error, sizeof a->error, "out of memory for %d rows", count);
     free(list);
-    return rc;
+    return rc == 0 ? 0 : matrix_no_memory(a, count);
 }
 
 #endif

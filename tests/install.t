@@ -13,6 +13,7 @@ use Test::More;
 
 my $top = top();
 my $build = build();
+my $made = $ENV{BUILD} // 'build'; # the same as it was made, for the dependencies
 my $tmp = scratch();
 my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
 my $mpicxx = $mpicc =~ s/mpicc([^\/]*)$/mpicxx$1/r;
@@ -53,7 +54,7 @@ sub write_file
 
 my $root = "$tmp/root";
 if (!run('make install',
-        "make --no-print-directory install BUILD=$build DESTDIR=$root PREFIX=/usr", $top))
+        "make --no-print-directory install BUILD=$made DESTDIR=$root PREFIX=/usr", $top))
 {
     done_testing();
     exit 1;

@@ -28,8 +28,9 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL MPI_HOME),
 
 chdir $top;
 my @units = map { m{tests/(unit/t_\w+)\.c} } glob 'tests/unit/t_*.c';
-my @targets = ('lib', map {"$plain/$_"} qw(ftkit examples/heat2d mpi/solver), @units);
-my $log = `scripts/guard 170 -- make -j2 BUILD=$plain MPICC=$mpicc WERROR=1 @targets 2>&1`;
+my $made = ($ENV{BUILD} // 'build') . '/plain';
+my @targets = ('lib', map {"$made/$_"} qw(ftkit examples/heat2d mpi/solver), @units);
+my $log = `scripts/guard 170 -- make -j2 BUILD=$made MPICC=$mpicc WERROR=1 @targets 2>&1`;
 if (!is($?, 0, 'builds without a warning')) {
     diag(join '', grep {/error|warning/} map {"$_\n"} split /\n/, $log);
     done_testing();

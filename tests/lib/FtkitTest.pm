@@ -10,9 +10,10 @@ use File::Basename qw(dirname);
 use File::Path qw(remove_tree make_path);
 use File::Temp qw(tempdir);
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job survives reference build top slurp scratch ulfm_only nodes_possible);
+our @EXPORT = qw(job survives reference build top slurp scratch ulfm_only nodes_possible
+    await_file kill_rank kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -113,6 +114,42 @@ sub survives {
     diag("$name: ", join(', ', @bad), "\n", substr($j->{log}, 0, 6000)) if @bad;
     remove_tree($work) if !@bad;
     return $j;
+}
+
+# For the while option of job(): what happens to processes from outside.
+
+# Wait until a file matches the pattern; its name, or '' after 30 s.
+sub await_file {
+    my ($pattern) = @_;
+    for (my $end = time() + 30; time() < $end; sleep(0.005)) {
+        my ($path) = glob($pattern);
+        return $path if $path;
+    }
+    return '';
+}
+
+# Kill the process whose id and step are in a file (--pidfile of the examples) when it has
+# come to the step, unless it is one of %$dead, which it joins.  Its id, or 0 after 30 s.
+sub kill_rank {
+    my ($file, $step, $dead) = @_;
+    for (my $end = time() + 30; time() < $end; sleep(0.002)) {
+        my ($pid, $at) = split(' ', slurp($file));
+        next if !defined($at) || $at < $step || $dead->{$pid};
+        return $dead->{$pid} = kill('KILL', $pid) ? $pid : 0;
+    }
+    return 0;
+}
+
+# Kill the mpirun of the job that runs in the directory; how many there were.
+sub kill_mpirun {
+    my ($work) = @_;
+    my $killed = 0;
+    for my $p (glob('/proc/[0-9]*')) {
+        next if slurp("$p/comm") !~ /^(prterun|mpirun)/;
+        next if slurp("$p/environ") !~ /=\Q$work\E\0/;
+        $killed += kill('KILL', $p =~ /(\d+)$/);
+    }
+    return $killed;
 }
 
 1;

@@ -5,11 +5,11 @@
  *   regions -o RESULT [-m kinds|memory|growth] [-b BYTES,BYTES,...] [-s STEPS] [-c]
  *
  * kinds:   all kinds of regions, a flat one of each of BYTES; writes OK to RESULT.
- * memory:  one region of BYTES: writes the memory in use beyond that before the first set,
- *          in units of BYTES: "steady MIN MAX" and "peak MIN MAX" over the ranks.
- * growth:  small regions; writes "step S repairs R rss KIB heap BYTES" of rank 0 now and
- *          then, and OK.
- * -c: a set at every call of ftkit_checkpoint() is durable as well, when one is written.
+ * memory:  one region of BYTES: writes the memory in use beyond that before the first
+ * set, in units of BYTES: "steady MIN MAX" and "peak MIN MAX" over the ranks. growth:
+ * small regions; writes "step S repairs R rss KIB heap BYTES" of rank 0 now and then, and
+ * OK. -c: a set at every call of ftkit_checkpoint() is durable as well, when one is
+ * written.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -26,8 +26,8 @@
 
 #define MAX_FLAT 16
 #define HOLE 0xee
-#define PAIRS 999    /* of the strided region: of each two doubles one is saved */
-#define ROWS 13      /* of the global array, per rank; ranks differ */
+#define PAIRS 999 /* of the strided region: of each two doubles one is saved */
+#define ROWS 13   /* of the global array, per rank; ranks differ */
 #define COLS 17
 #define OBJECT 3001
 
@@ -58,7 +58,7 @@ struct app {
 };
 #define NMOVED 4321
 
-/* ---- What the regions hold ------------------------------------------------------------------*/
+/* ---- What the regions hold --------------------------------------------------------*/
 
 static uint64_t seed_of(int region, int rank, int step)
 {
@@ -144,7 +144,7 @@ static int contents(struct app *a, int check)
     return bad;
 }
 
-/* ---- Callbacks ---------------------------------------------------------------------------------*/
+/* ---- Callbacks --------------------------------------------------------------------*/
 
 static int queue_resize(void **data, size_t count, void *arg)
 {
@@ -183,7 +183,7 @@ static int unpack(void *arg, const void *buf, size_t bytes)
     return 0;
 }
 
-/* ---- Setting up ----------------------------------------------------------------------------------*/
+/* ---- Setting up -------------------------------------------------------------------*/
 
 static void setup(struct app *a)
 {
@@ -201,7 +201,8 @@ static void setup(struct app *a)
 
 static int register_all(ftkit_ctx *ft, struct app *a)
 {
-    size_t rows = (size_t)(a->size - 1) * ROWS + (size_t)((a->size - 1) * (a->size - 2) / 2);
+    size_t rows =
+        (size_t)(a->size - 1) * ROWS + (size_t)((a->size - 1) * (a->size - 2) / 2);
     size_t global[2] = { rows, COLS };
     size_t local[2] = { a->rows, COLS };
     size_t start[2] = { a->first, 0 };
@@ -242,7 +243,7 @@ static void release(struct app *a)
     free(a->moved);
 }
 
-/* ---- Memory --------------------------------------------------------------------------------------*/
+/* ---- Memory -----------------------------------------------------------------------*/
 
 /* KiB of this process that the kernel cannot take back. */
 static long memory_kib(void)
@@ -300,7 +301,7 @@ static long end_looking(void)
     return sampler.peak;
 }
 
-/* ---- Modes ---------------------------------------------------------------------------------------*/
+/* ---- Modes ------------------------------------------------------------------------*/
 
 static int complain(const ftkit_ctx *ft, const struct app *a, const char *call, int rc)
 {
@@ -400,7 +401,8 @@ static int memory(ftkit_ctx *ft, struct app *a, FILE *out)
     mine[3] = -peak;
     MPI_Reduce(mine, all, 4, MPI_DOUBLE, MPI_MIN, 0, a->comm);
     if (out)
-        fprintf(out, "steady %.3f %.3f\npeak %.3f %.3f\n", all[0], -all[1], all[2], -all[3]);
+        fprintf(
+            out, "steady %.3f %.3f\npeak %.3f %.3f\n", all[0], -all[1], all[2], -all[3]);
     return a->bad != 0;
 }
 
@@ -416,7 +418,8 @@ static int growth(ftkit_ctx *ft, struct app *a, FILE *out)
         bool round = n == 10 || n == 100 || (n > 0 && n % 200 == 0) || n == a->steps - 1;
         if (out && (round || info.repairs != repairs)) {
             malloc_trim(0);
-            size_t lists = a->nlist * sizeof *a->list + a->nqueue; /* not the same always */
+            size_t lists =
+                a->nlist * sizeof *a->list + a->nqueue; /* not the same always */
             fprintf(out, "step %d repairs %d rss %ld heap %zu\n", n, info.repairs,
                 memory_kib(), mallinfo2().uordblks - lists);
             fflush(out);
@@ -461,22 +464,32 @@ int main(int argc, char **argv)
     int opt;
     while ((opt = getopt(argc, argv, "o:m:b:s:c")) != -1) {
         switch (opt) {
-        case 'o': a.out = optarg; break;
-        case 'm': a.mode = optarg; break;
-        case 's': a.steps = atoi(optarg); break;
-        case 'c': a.durable = 1; break;
+        case 'o':
+            a.out = optarg;
+            break;
+        case 'm':
+            a.mode = optarg;
+            break;
+        case 's':
+            a.steps = atoi(optarg);
+            break;
+        case 'c':
+            a.durable = 1;
+            break;
         case 'b':
             for (char *t = strtok_r(optarg, ",", &save); t && a.nbytes < MAX_FLAT;
                  t = strtok_r(NULL, ",", &save))
                 a.bytes[a.nbytes++] = (size_t)strtoull(t, NULL, 10);
             break;
-        default: return 2;
+        default:
+            return 2;
         }
     }
     MPI_Init(&argc, &argv);
     int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
     if (rc != FTKIT_OK) {
-        fprintf(stderr, "regions: open: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
+        fprintf(
+            stderr, "regions: open: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
         MPI_Finalize();
         return 1;
     }
@@ -484,7 +497,8 @@ int main(int argc, char **argv)
     int bad = rc != FTKIT_OK || run(ft, &a) != 0;
     rc = ftkit_close(&ft);
     if (rc != FTKIT_OK)
-        fprintf(stderr, "regions: close: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
+        fprintf(
+            stderr, "regions: close: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
     release(&a);
     MPI_Finalize();
     return bad || rc != FTKIT_OK;

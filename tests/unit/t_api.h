@@ -23,20 +23,20 @@
 
 static char work[256]; /* we are in it; removed at the end, with all below it */
 
-/* ---- Checks ---------------------------------------------------------------------------*/
+/* ---- Checks -----------------------------------------------------------------------*/
 
 static inline void check_rc(
     int line, const char *call, int want, int rc, const ftkit_ctx *ft)
 {
     if (rc != want)
-        fail_msg("line %d: %s: %d (%s), not %d (%s): %s", line, call, rc, ftkit_strerror(rc),
-            want, ftkit_strerror(want), ftkit_detail(ft));
+        fail_msg("line %d: %s: %d (%s), not %d (%s): %s", line, call, rc,
+            ftkit_strerror(rc), want, ftkit_strerror(want), ftkit_detail(ft));
 }
 #define CHECK(want, ft, call) check_rc(__LINE__, #call, (want), (call), (ft))
 
 /* An error whose text has each of the words (separated by '|') in it. */
-static inline void check_error(int line, const char *call, int want, int rc,
-    const ftkit_ctx *ft, const char *words)
+static inline void check_error(
+    int line, const char *call, int want, int rc, const ftkit_ctx *ft, const char *words)
 {
     char copy[512];
     char *save = NULL;
@@ -45,7 +45,8 @@ static inline void check_error(int line, const char *call, int want, int rc,
     snprintf(copy, sizeof copy, "%s", words);
     for (char *w = strtok_r(copy, "|", &save); w; w = strtok_r(NULL, "|", &save))
         if (!strstr(detail, w))
-            fail_msg("line %d: %s: '%s' is not in the detail '%s'", line, call, w, detail);
+            fail_msg(
+                "line %d: %s: '%s' is not in the detail '%s'", line, call, w, detail);
     for (const char *p = detail; *p; p++)
         if (*p < ' ' || *p > '~')
             fail_msg("line %d: %s: byte 0x%02x in the detail", line, call,
@@ -56,7 +57,7 @@ static inline void check_error(int line, const char *call, int want, int rc,
 #define CHECK_ERROR(want, ft, words, call)                                               \
     check_error(__LINE__, #call, (want), (call), (ft), (words))
 
-/* ---- Contexts ---------------------------------------------------------------------------*/
+/* ---- Contexts ---------------------------------------------------------------------*/
 
 static inline ftkit_ctx *open_context(void)
 {
@@ -90,7 +91,7 @@ static inline void save(ftkit_ctx *ft)
     assert_int_equal(info.durable, info.committed);
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------*/
+/* ---- Bytes ------------------------------------------------------------------------*/
 
 static inline void fill(void *data, size_t bytes, uint64_t seed)
 {
@@ -122,7 +123,7 @@ static inline void check_bytes(
                 (unsigned)x[i], (unsigned)y[i]);
 }
 
-/* ---- Directories ------------------------------------------------------------------------*/
+/* ---- Directories ------------------------------------------------------------------*/
 
 /* Each test has an empty directory of its own as the working directory, which is where
  * sets go by default. */
@@ -142,7 +143,7 @@ static inline int leave(void **state)
 }
 #define TEST(f)                                                                          \
     {                                                                                    \
-        #f, f, enter, leave, NULL                                                        \
+#f, f, enter, leave, NULL                                                        \
     }
 
 static inline int remove_work(void)

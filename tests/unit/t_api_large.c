@@ -141,7 +141,7 @@ static int clean(void **state)
 }
 #define LARGE(f)                                                                         \
     {                                                                                    \
-        #f, f, enter, clean, NULL                                                        \
+#f, f, enter, clean, NULL                                                        \
     }
 
 int main(int argc, char **argv)

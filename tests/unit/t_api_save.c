@@ -1,5 +1,5 @@
-/* Save, scribble, restore, through the file system on one rank: every kind of region comes
- * back byte for byte, and no other byte is touched.
+/* Save, scribble, restore, through the file system on one rank: every kind of region
+ * comes back byte for byte, and no other byte is touched.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -7,7 +7,7 @@
 
 #include "t_api.h"
 
-/* ---- Flat regions ---------------------------------------------------------------------------
+/* ---- Flat regions -------------------------------------------------------------------
  * A list of them, each in memory of its own, in which a copy says what is to be saved. */
 
 #define MAX_FLAT 80
@@ -16,7 +16,7 @@ struct flat {
     char name[FTKIT_NAME_MAX + 1];
     MPI_Datatype type;
     size_t count;
-    size_t bytes;           /* of the memory */
+    size_t bytes; /* of the memory */
     unsigned char *data;
     unsigned char *want;    /* after the restore: holes are still scribbled */
     unsigned char *covered; /* 1 for each byte that the type covers, NULL: all */
@@ -25,7 +25,8 @@ struct flat {
 static struct flat flats[MAX_FLAT];
 static size_t nflats;
 
-static struct flat *add_flat(const char *name, MPI_Datatype type, size_t count, size_t bytes)
+static struct flat *add_flat(
+    const char *name, MPI_Datatype type, size_t count, size_t bytes)
 {
     assert_true(nflats < MAX_FLAT);
     struct flat *f = &flats[nflats++];
@@ -53,7 +54,7 @@ static void add_holed(const char *name, MPI_Datatype type, size_t count)
     MPI_Type_get_true_extent(type, &true_lb, &true_extent);
     assert_true(true_lb >= 0);
     size_t bytes = (size_t)(true_lb + true_extent)
-        + (count - 1) * (size_t)(extent > 0 ? extent : -extent) + 8;
+                   + (count - 1) * (size_t)(extent > 0 ? extent : -extent) + 8;
     struct flat *f = add_flat(name, type, count, bytes);
     MPI_Pack_size((int)count, type, MPI_COMM_SELF, &packed);
     unsigned char *ones = malloc((size_t)packed);
@@ -78,8 +79,9 @@ static void register_flats(ftkit_ctx *ft)
 {
     for (size_t i = 0; i < nflats; i++) {
         struct flat *f = &flats[i];
-        int rc = i % 2 ? ftkit_register_replicated(ft, f->name, f->data, f->count, f->type)
-                       : ftkit_register(ft, f->name, f->data, f->count, f->type);
+        int rc = i % 2
+                     ? ftkit_register_replicated(ft, f->name, f->data, f->count, f->type)
+                     : ftkit_register(ft, f->name, f->data, f->count, f->type);
         if (rc != FTKIT_OK)
             fail_msg("%s: %s", f->name, ftkit_detail(ft));
     }
@@ -122,6 +124,7 @@ static void basic_types(void **state)
         const char *name;
         MPI_Datatype type;
     } types[] = {
+/* clang-format off */
 #define T(t) { #t, t }
         T(MPI_CHAR), T(MPI_SIGNED_CHAR), T(MPI_UNSIGNED_CHAR), T(MPI_BYTE), T(MPI_PACKED),
         T(MPI_WCHAR), T(MPI_SHORT), T(MPI_UNSIGNED_SHORT), T(MPI_INT), T(MPI_UNSIGNED),
@@ -139,6 +142,7 @@ static void basic_types(void **state)
         T(MPI_COMPLEX8), T(MPI_COMPLEX16), T(MPI_DOUBLE_COMPLEX), T(MPI_2INTEGER),
         T(MPI_2REAL), T(MPI_2DOUBLE_PRECISION),
 #undef T
+        /* clang-format on */
     };
     size_t there = 0;
     for (size_t i = 0; i < COUNT(types); i++) {
@@ -172,7 +176,7 @@ static void derived_types(void **state)
         short s[3];
         int i;
     };
-    MPI_Type_vector(8, 1, 2, MPI_DOUBLE, &t[n++]);      /* every other one */
+    MPI_Type_vector(8, 1, 2, MPI_DOUBLE, &t[n++]); /* every other one */
     MPI_Type_vector(5, 3, 7, MPI_CHAR, &t[n++]);
     MPI_Type_contiguous(5, MPI_INT16_T, &t[n++]);
     MPI_Type_create_hvector(4, 1, 13, MPI_INT, &t[n++]); /* unaligned */
@@ -188,10 +192,10 @@ static void derived_types(void **state)
         (MPI_Datatype[]){ MPI_CHAR, MPI_DOUBLE, MPI_SHORT, MPI_INT }, &inner);
     MPI_Type_create_resized(inner, 0, sizeof(struct mixed), &t[n++]);
     MPI_Type_free(&inner);
-    MPI_Type_create_resized(MPI_CHAR, 0, 3, &t[n++]);    /* every third byte */
-    MPI_Type_vector(3, 2, 5, t[n - 1], &t[n]);           /* of a type with holes */
+    MPI_Type_create_resized(MPI_CHAR, 0, 3, &t[n++]); /* every third byte */
+    MPI_Type_vector(3, 2, 5, t[n - 1], &t[n]);        /* of a type with holes */
     n++;
-    MPI_Type_create_resized(MPI_DOUBLE, 0, 8, &t[n++]);  /* no holes after all */
+    MPI_Type_create_resized(MPI_DOUBLE, 0, 8, &t[n++]); /* no holes after all */
     assert_true(n <= COUNT(t));
     for (size_t i = 0; i < n; i++) {
         char name[32];
@@ -229,8 +233,8 @@ static void sizes(void **state)
 static void single_sizes(void **state)
 {
     (void)state;
-    static const size_t bytes[]
-        = { 1, 2, 63, 64, 65, 4095, 4096, 4097, 262143, 262144, 262145, 1048577 };
+    static const size_t bytes[] = { 1, 2, 63, 64, 65, 4095, 4096, 4097, 262143, 262144,
+        262145, 1048577 };
     for (size_t i = 0; i < COUNT(bytes); i++) {
         char name[32];
         snprintf(name, sizeof name, "size-%zu", bytes[i]);
@@ -247,7 +251,7 @@ static void nothing_at_all(void **state)
     there_and_back(); /* 0 regions */
 }
 
-/* ---- Resizing ----------------------------------------------------------------------------------*/
+/* ---- Resizing ---------------------------------------------------------------------*/
 
 /* Ten sets with regions that change their size and address; each can be restored. */
 static void resized(void **state)
@@ -262,7 +266,8 @@ static void resized(void **state)
         double *x = filled(counts[i] * sizeof *x, i);
         ftkit_ctx *ft = open_context();
         CHECK(FTKIT_OK, ft, ftkit_register(ft, "before", before, 5, MPI_CHAR));
-        CHECK(FTKIT_OK, ft, ftkit_register(ft, "x", x, i ? counts[i - 1] : 0, MPI_DOUBLE));
+        CHECK(
+            FTKIT_OK, ft, ftkit_register(ft, "x", x, i ? counts[i - 1] : 0, MPI_DOUBLE));
         CHECK(FTKIT_OK, ft, ftkit_register(ft, "after", after, 100, MPI_CHAR));
         if (i == 0) {
             CHECK(FTKIT_NO_SET, ft, ftkit_recover(ft, NULL));
@@ -424,7 +429,7 @@ static void growing(void **state)
     free(pairs);
 }
 
-/* ---- Serializers --------------------------------------------------------------------------------*/
+/* ---- Serializers ------------------------------------------------------------------*/
 
 struct object {
     unsigned char bytes[500];
@@ -584,7 +589,7 @@ static void callbacks(void **state)
     close_context(&ft);
 }
 
-/* ---- Global arrays --------------------------------------------------------------------------------*/
+/* ---- Global arrays ----------------------------------------------------------------*/
 
 struct array {
     const char *name;
@@ -623,8 +628,8 @@ static void arrays(void **state)
             { 1, 1, 1 }, 0 },
         { "3 mixed", MPI_LONG_DOUBLE, 16, 3, { 4, 3, 2 }, { 4, 3, 2 }, { 0, 0, 0 },
             { 0, 2, 1 }, 0 },
-        { "3 part", MPI_UINT16_T, 2, 3, { 9, 9, 9 }, { 3, 4, 5 }, { 1, 5, 2 }, { 1, 1, 1 },
-            0 },
+        { "3 part", MPI_UINT16_T, 2, 3, { 9, 9, 9 }, { 3, 4, 5 }, { 1, 5, 2 },
+            { 1, 1, 1 }, 0 },
         { "3 flat", MPI_DOUBLE, 8, 3, { 5, 1, 1 }, { 5, 1, 1 }, { 0, 0, 0 }, { 1, 1, 1 },
             0 },
         { "15", MPI_DOUBLE, 8, 15, { 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2 },
@@ -659,7 +664,7 @@ static void arrays(void **state)
     }
 }
 
-/* ---- Contexts side by side ------------------------------------------------------------------------*/
+/* ---- Contexts side by side --------------------------------------------------------*/
 
 static void two_contexts(void **state)
 {

@@ -1,0 +1,286 @@
+#!/usr/bin/perl
+# The examples and the program of the README under real kills, from outside and without
+# fault points: the result must be that of the undisturbed run, bit by bit.  Then what other
+# programs read, and wrong input.
+#
+# FTKIT_TEST_SEED chooses other victims and moments.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+ulfm_only();
+my $examples = build() . '/examples';
+my $tmp = scratch();
+my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
+my $seed = srand($ENV{FTKIT_TEST_SEED} // 1);
+
+sub between {
+    my ($low, $high) = @_;
+    return $low + int(rand($high - $low + 1));
+}
+
+sub write_file {
+    my ($path, $text) = @_;
+    open(my $f, '>', $path) or die("$path: $!\n");
+    print {$f} $text;
+    close($f) or die("$path: $!\n");
+    return $path;
+}
+
+# Run a command that is no job; its output, and whether it went well.
+sub run {
+    my ($command) = @_;
+    my $out = qx(@{[top()]}/scripts/guard 60 -- sh -c '$command' 2>&1 </dev/null);
+    diag("$command\n", substr($out, 0, 4000)) if $? != 0;
+    return ($? == 0, $out);
+}
+
+# The result without failures.
+sub undisturbed {
+    my ($program, @args) = @_;
+    my $work = "$tmp/undisturbed";
+    my $j = job(n => 4, spares => 0, keep => $work, env => \%memory,
+        program => "$examples/$program", args => ['-o', "$work/out", @args]);
+    die("$program undisturbed: exit code $j->{rc}\n$j->{log}")
+        if $j->{rc} != 0 || $j->{result} eq '';
+    return $j->{result};
+}
+
+# A job out of which processes are killed ends well and with the right result.
+# program => [name, arguments], want => result, kills => [[rank, step] ...] or the number of
+# the set on disk that lets mpirun be killed, like => what is said; the rest is for job().
+my $number = 0;
+sub outlives {
+    my ($name, %o) = @_;
+    my ($program, @args) = @{ delete $o{program} };
+    my ($kills, $want, $like) = delete @o{qw(kills want like)};
+    my $work = sprintf('%s/outlives%02d', $tmp, ++$number);
+    my $killed = 0;
+    my $j = job(%o, keep => $work, program => "$examples/$program", timeout => 60,
+        args => ['-o', "$work/out", '--pidfile', "$work/pid", @args],
+        while => sub {
+            if (!ref($kills)) {
+                my $set = sprintf('%s/*.ftkit/set-%010d/manifest', $work, $kills);
+                $killed = kill_mpirun($work) if await_file($set);
+                return;
+            }
+            my %dead;
+            for (@$kills) {
+                kill_rank("$work/pid.$_->[0]", $_->[1], \%dead) or last;
+                $killed++;
+            }
+        });
+    my $planned = ref($kills) ? @$kills : 1;
+    my @bad;
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
+    push(@bad, 'another result') if $j->{result} ne $want;
+    push(@bad, "$killed processes were killed, not $planned") if $killed != $planned;
+    push(@bad, "no line like $like") if $j->{log} !~ $like;
+    push(@bad, 'processes were left behind') if $j->{log} =~ /left behind/;
+    ok(!@bad, $name);
+    diag("$name (seed $seed): ", join(', ', @bad), "\n", substr($j->{log}, 0, 8000))
+        if @bad;
+    return;
+}
+
+# ---- heat2d ------------------------------------------------------------------------------
+
+my @heat = ('heat2d', '-n', '97x61', '-s', 200);
+my @slow = (@heat, '-d', 2);
+my $field = undisturbed(@heat);
+is(length($field), 97 * 61 * 8, 'heat2d undisturbed: a result of the right size');
+my ($early, $late) = map { my @range = @$_; sub { return between(@range) } }
+    [5, 60], [90, 150];
+
+outlives("heat2d: rank $_ is killed", program => \@slow, want => $field, env => \%memory,
+    kills => [[$_, between(5, 150)]], like => qr/ step [1-9].*heat2d: .* on 4 ranks/s)
+    for 0, between(1, 3);
+outlives("heat2d: ranks @$_ are killed", program => \@slow, want => $field, spares => 2,
+    kills => [[$_->[0], $early->()], [$_->[1], $late->()]],
+    like => qr/repair 2 took.*heat2d: .* on 4 ranks/s)
+    for [between(1, 3), 2], [(between(1, 3)) x 2];
+
+SKIP: {
+    skip('needs the right to make name spaces', 1) if !nodes_possible();
+    outlives('heat2d: two kills on two emulated nodes', program => \@slow, want => $field,
+        n => 8, spares => 2, run => ['--no-relaunch', '--emulate-nodes', 2],
+        kills => [[between(0, 7), $early->()], [between(0, 7), $late->()]],
+        like => qr/memory survives any one node.*heat2d: .* on 8 ranks/s);
+}
+
+my %shrink = (program => \@slow, want => $field, n => 8, spares => 0,
+    env => { FTKIT_RECOVER_SUPPLY => 'shrink' });
+outlives("heat2d: rank $_ is killed, on with seven", %shrink,
+    kills => [[$_, between(5, 150)]], like => qr/heat2d: .* on 7 ranks/)
+    for 0, between(1, 7);
+outlives('heat2d: two are killed, on with six', %shrink,
+    kills => [[between(0, 7), $early->()], [between(0, 6), $late->()]],
+    like => qr/heat2d: .* on 6 ranks/);
+
+my $continued = qr/restored set \d+ from files.*: continues at step [1-9]/s;
+outlives('heat2d: mpirun is killed, on from the files', program => [@heat, '-d', 5],
+    want => $field, run => [], kills => 2 * between(1, 10), like => $continued);
+
+# ---- cg ----------------------------------------------------------------------------------
+
+my @cube = ('cg', '-n', 20);
+outlives('cg, Poisson: two kills', program => [@cube, '-d', 8],
+    want => undisturbed(@cube), spares => 2,
+    kills => [[between(0, 3), between(1, 15)], [between(0, 3), between(25, 35)]],
+    like => qr/cg: 8000 rows, 4 ranks, \d+ iterations: converged/);
+
+SKIP: {
+    my $matrix = ($ENV{FTKIT_TEST_DATA} // top() . '/../shared/data') . '/bcsstk13.mtx';
+    skip('bcsstk13.mtx is not there', 2) if !-r $matrix;
+    my @stiff = ('cg', '-m', $matrix, '-t', '1e-6');
+    my $want = undisturbed(@stiff);
+    my %period = (FTKIT_CHECKPOINT_PERIOD => '25 calls');
+    my $converged = qr/cg: 2003 rows, 4 ranks, \d+ iterations: converged/;
+    outlives('cg, bcsstk13: two kills', program => [@stiff, '-d', 1], want => $want,
+        spares => 2, env => \%period, like => $converged,
+        kills => [[between(0, 3), between(20, 400)], [between(0, 3), between(500, 800)]]);
+    outlives('cg, bcsstk13: mpirun is killed, on from the files', want => $want,
+        program => [@stiff, '-d', 1], run => [], env => \%period,
+        kills => 2 * between(1, 10), like => qr/$continued.*$converged/s);
+}
+
+# ---- sets read by others -----------------------------------------------------------------
+
+{
+    my $work = "$tmp/files";
+    my $j = job(keep => $work, n => 6, program => "$examples/heat2d", args =>
+        ['-n', '40x56', '-s', 98, '-o', "$work/out", '-p', "$work/field", '-P', 5]);
+    is($j->{rc}, 0, 'heat2d with files') or diag($j->{log});
+    my $master = (sort(glob("$work/*.ftkit/set-*/master.h5")))[-1] // '';
+    my $source = top() . '/tests/h5only/read_master.c';
+    my ($flags) = qx(pkg-config --cflags --libs hdf5-serial 2>/dev/null) =~ /(.+)/;
+    my ($ok) = run($flags ? "cc -o $tmp/read $source $flags" : "h5cc -o $tmp/read $source");
+    ok($ok, 'a program that knows nothing but HDF5');
+    ($ok, my $step) = run("$tmp/read $master /ranks/00000/step /u $work/u");
+    chomp($step);
+    ok($ok && $step =~ /^\d+$/ && $step > 80, '... reads the step from master.h5')
+        or diag($step);
+    my $own = slurp("$work/field.$step.bin");
+    ok($own ne '' && slurp("$work/u") eq $own, '... and the whole array, bitwise');
+    SKIP: {
+        skip('no h5dump', 1) if system('command -v h5dump >/dev/null') != 0;
+        ($ok) = run("h5dump -d /u -b NATIVE -o $work/dump $master");
+        ok($ok && slurp("$work/dump") eq $own, 'h5dump gives the same');
+    }
+}
+
+# ---- the program of the README -----------------------------------------------------------
+
+# Wait until $begun->(processes that run the program) is true and a little longer, then
+# kill one of the processes; their number.
+sub kill_any {
+    my ($program, $delay, $begun) = @_;
+    for (my $end = time() + 20; time() < $end; sleep(0.005)) {
+        my @pids = grep { (readlink("/proc/$_/exe") // '') eq $program }
+            map { m{(\d+)$} } glob('/proc/[0-9]*');
+        next if !$begun->(@pids);
+        sleep($delay);
+        return kill('KILL', $pids[rand(@pids)]);
+    }
+    return 0;
+}
+
+{
+    my ($text) = slurp(top() . '/README.md') =~ /^```c\n(.*?)^```$/ms;
+    my $source = write_file("$tmp/readme.c", $text // '');
+    my ($mpicc) = slurp(build() . '/mpi.mk') =~ /^MPICC := (.*)$/m;
+    my $sanitize = slurp(build() . '/libftkit.a') =~ /__asan_init/
+        ? '-fsanitize=address,undefined' : '';
+    my ($ok) = run(join(' ', $mpicc, qw(-std=c11 -Wall -Wextra -Werror), $sanitize, '-o',
+        "$tmp/readme", $source, '-I' . top() . '/include', build() . '/libftkit.a',
+        '$(pkg-config --libs hdf5-serial libxxhash inih) -lpthread -lm'));
+    ok($ok, 'the program of the README compiles');
+    my $j = job(program => "$tmp/readme", args => []);
+    is($j->{rc}, 0, '... and runs') or diag($j->{log});
+    my $kill = sub {
+        my ($when, $delay, $begun) = @_;
+        my $killed = 0;
+        my $j = job(program => "$tmp/readme", args => [], run => [], timeout => 25,
+            env => { FTKIT_CHECKPOINT_PERIOD => '1 calls', FTKIT_LEVEL_HDF5_EVERY => '1 sets' },
+            while => sub {
+                my ($work) = @_;
+                $killed = kill_any("$tmp/readme", $delay, sub { $begun->($work, @_) });
+            });
+        ok($j->{rc} == 0 && $j->{log} !~ /left behind/, "... with a process killed $when")
+            or diag("seed $seed, exit code $j->{rc}, $killed killed\n",
+                substr($j->{log}, 0, 2000));
+    };
+    $kill->('in its loop', rand(0.4), sub { slurp("$_[0]/log") =~ /^ftkit: context/m })
+        for 1 .. 3;
+    $kill->('50 ms after its start', 0.05, sub { @_ > 1 });
+}
+
+# ---- wrong input -------------------------------------------------------------------------
+
+# Exit code 2 and one line.
+sub refuses {
+    my ($program, $like, @args) = @_;
+    my $j = job(n => 2, spares => 0, program => "$examples/$program", args => \@args);
+    my $what = join(' ', $program, map { s{^\Q$tmp\E/}{}r } @args);
+    ok($j->{rc} == 2 && $j->{log} =~ /\A$program: .*\n\z/ && $j->{log} =~ $like,
+        "refused: $what") or diag("exit code $j->{rc}, not like $like\n", $j->{log});
+    return;
+}
+
+my $banner = '%%MatrixMarket matrix coordinate real';
+my @matrices = (
+    empty => '' => '0: the file is empty',
+    garbage => pack('C*', map { $_ * 37 % 256 } 0 .. 4095) => '1: not a text file',
+    noise => join('', map { chr(33 + $_ * 29 % 90) } 1 .. 70000) =>
+        '1: not a Matrix Market file',
+    pattern => "$banner general\n" =~ s/real/pattern/r => '1: pattern values: need real or',
+    complex => "$banner general\n" =~ s/real/complex/r => '1: complex values: need real or',
+    dense => "$banner general\n" =~ s/coordinate/array/r => '1: matrix array: need',
+    skew => "$banner skew-symmetric\n" => '1: skew-symmetric: need symmetric or general',
+    nosize => "$banner general\n% nothing\n" => '2: the line with the sizes is missing',
+    oblong => "$banner general\n2 3 3\n1 1 1\n2 2 1\n2 3 1\n" => '2: 2 x 3: .* not square',
+    huge => "$banner general\n99999999999999999999 1 1\n" => '2: need three sizes',
+    large => "$banner general\n\n2000000000 2000000000 2000000000\n1 1 1\n" =>
+        '3: 2000000000 entries cannot be in a file of',
+    truncated => "$banner general\n% text\n3 3 4\n1 1 1\n2 2 1\n3 3 1\n" =>
+        '6: the file ends after 3 of 4 entries',
+    surplus => "$banner general\n2 2 2\n1 1 1\n2 2 1\n1 2 1\n" => '5: more than the 2 ent',
+    range => "$banner general\n2 2 2\n1 1 1\n3 2 1\n" => '4: need row and column of 1 .. 2',
+    zero => "$banner general\n2 2 2\n0 1 1\n2 2 1\n" => '3: need row and column of 1 .. 2',
+    nan => "$banner general\n2 2 2\n1 1 1\n2 2 nan\n" => '4: need a finite number',
+    overflow => "$banner general\n2 2 2\n1 1 1e999\n2 2 1\n" => '3: need a finite number',
+    words => "$banner general\n2 2 2\n1 1 1\n2 2 one\n" => '4: need a finite number',
+    upper => "$banner symmetric\n2 2 3\n1 1 1\n1 2 1\n2 2 1\n" => '4: entry above the diag',
+    hole => "$banner symmetric\n2 2 2\n1 1 1\n2 1 1\n" => '4: no positive diagonal in row 2',
+);
+while (my ($name, $text, $like) = splice(@matrices, 0, 3)) {
+    my $path = write_file("$tmp/$name.mtx", $text);
+    refuses('cg', qr/\Q$path\E:$like/, '-m', $path);
+}
+refuses('cg', qr{missing\.mtx: No such file}, '-m', "$tmp/missing.mtx");
+refuses('cg', qr{: not a regular file}, '-m', $tmp);
+refuses('cg', qr{: -t 2: TOL must be a number from 1e-30 to 1}, '-t', 2);
+refuses('cg', qr{nowhere/out: No such file}, '-o', "$tmp/nowhere/out");
+refuses('heat2d', qr{unknown option -x}, '-x', 1);
+refuses('heat2d', qr{-s needs STEPS}, '-s');
+refuses('heat2d', qr{-n 0: NX\[xNY\] must be whole, from 1}, '-n', 0);
+refuses('heat2d', qr{-n 4x5y: }, '-n', '4x5y');
+refuses('heat2d', qr{invalid configuration: .*none\.ini: No such}, '-c', "$tmp/none.ini");
+refuses('heat2d', qr{wrong\.ini:3: .*periodd.*period}, '-c',
+    write_file("$tmp/wrong.ini", "[checkpoint]\n\nperiodd = 5 calls\n"));
+
+SKIP: {
+    skip('no /dev/full', 1) if !-c '/dev/full';
+    my $j = job(n => 2, spares => 0, program => "$examples/heat2d",
+        args => ['-n', 9, '-s', 9, '-o', '/dev/full']);
+    ok($j->{rc} == 1 && $j->{log} =~ m{^heat2d: /dev/full: No space left on device$}m,
+        'a result that cannot be written is an error') or diag("$j->{rc}: $j->{log}");
+}
+
+done_testing();

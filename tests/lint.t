@@ -1,0 +1,48 @@
+#!/usr/bin/perl
+# `make lint` finds nothing.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+my $build = build();
+chdir top();
+delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL FILES);
+
+for my $case (['tidy', 'clang-tidy'], ['cppcheck', 'cppcheck']) {
+    my ($piece, $program) = @$case;
+  SKIP: {
+        skip "no $program", 1 if system("command -v $program >/dev/null 2>&1") != 0;
+        local $ENV{LINT_ONLY} = $piece;
+        my $out = `scripts/guard 300 -- make --no-print-directory lint BUILD='$build' 2>&1`;
+        is($?, 0, $program)
+            or diag(join '', grep {/(error|warning|performance|portability):/} map {"$_\n"}
+                split /\n/, $out);
+    }
+}
+
+# and it would: a file with one mistake for each
+my $bad = scratch() . '/bad.c';
+open my $f, '>', $bad or die "$bad: $!\n";
+print $f "#include <stdlib.h>\nint f(int i);\nint f(int i)\n{\n    int a[2] = { 1, 2 };\n"
+    . "    char *p = malloc(3);\n    if (i)\n        return a[2];\n    p[0] = 1;\n"
+    . "    return p[0];\n}\n";
+close $f;
+for my $case (['tidy', 'clang-tidy', qr/unix\.Malloc/], ['cppcheck', 'cppcheck',
+    qr/arrayIndexOutOfBounds/])
+{
+    my ($piece, $program, $finding) = @$case;
+  SKIP: {
+        skip "no $program", 2 if system("command -v $program >/dev/null 2>&1") != 0;
+        local @ENV{qw(LINT_ONLY FILES BUILD)} = ($piece, $bad, $build);
+        my $out = `scripts/lint 2>&1`;
+        is($? >> 8, 1, "$program: a mistake fails");
+        like($out, $finding, '... and is named');
+    }
+}
+
+done_testing();

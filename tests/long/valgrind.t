@@ -1,0 +1,3 @@
+#!/bin/sh
+# Every unit test under valgrind.
+exec tests/valgrind.t --all

@@ -1,0 +1,104 @@
+#!/usr/bin/perl
+# Everything again under the address, leak and undefined behaviour sanitizers: every unit
+# test, and jobs that lose ranks (row B3 of the acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+my $ulfm = ($ENV{MPI_KIND} // 'ulfm') eq 'ulfm';
+my $top = top();
+my $san = build() . '/san';
+my ($mpicc) = slurp(build() . '/mpi.mk') =~ /^MPICC := (.*)$/m;
+my $report = qr/(?:ERROR: \w+Sanitizer|runtime error:|SUMMARY: \w+Sanitizer)/;
+
+chdir $top;
+delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
+my @units = map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
+my $made = ($ENV{BUILD} // 'build') . '/san';
+my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions), map {"unit/$_"} @units;
+my $out = `scripts/guard 170 -- make -j2 SAN=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
+if (!is($?, 0, 'builds')) {
+    diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
+    done_testing();
+    exit 1;
+}
+system("printf 'int main(void) { return 0; }' | cc -fsanitize=address -x c - -o $san/empty");
+my $leaks = system("$san/empty >/dev/null 2>&1") == 0; # not where processes are traced
+note('no leak checks: LeakSanitizer cannot run here') if !$leaks;
+
+@ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
+$ENV{LSAN_OPTIONS} = "suppressions=$top/tests/lsan.supp:print_suppressions=0";
+$ENV{UBSAN_OPTIONS} = 'print_stacktrace=1';
+
+# Whole stacks, which name the call of MPI a leak comes from, take time.
+sub asan
+{
+    my ($mpi) = @_;
+    my $look = $leaks && ($ulfm || !$mpi) ? 1 : 0; # leaks of other MPIs are not known
+    return "detect_leaks=$look:fast_unwind_on_malloc=" . ($mpi ? 0 : 1);
+}
+
+# two at a time
+my %running;
+sub finish
+{
+    my $pid = wait;
+    my $rc = $?;
+    my $unit = delete $running{$pid};
+    my $log = slurp(scratch() . "/$unit.log");
+    ok($rc == 0 && $log !~ /^not ok/m && $log =~ /^ok/m && $log !~ $report, $unit)
+        or diag(substr($log, -6000));
+}
+
+for my $unit (@units) {
+    finish() if keys %running >= 2;
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', scratch() . "/$unit.log";
+        open STDERR, '>&', \*STDOUT;
+        $ENV{ASAN_OPTIONS} = asan(slurp("tests/unit/$unit.c") =~ /\bMPI_Init\b/);
+        $ENV{OMPI_MCA_btl_sm_backing_directory} = $ENV{TMPDIR} = scratch();
+        exec 'scripts/guard', 160, '--', 'scripts/cmocka-tap', "$san/unit/$unit"
+            or die "exec: $!\n";
+    }
+    $running{$pid} = $unit;
+}
+finish() while %running;
+
+# ---- jobs that lose ranks --------------------------------------------------------------
+
+$ENV{ASAN_OPTIONS} = asan(1);
+my %slow = (FTKIT_RECOVER_TIMEOUT => '30s'); # everything is some times slower
+my %memory = (%slow, FTKIT_LEVEL_HDF5_ENABLED => 'false');
+
+sub clean
+{
+    my ($name, %o) = @_;
+    survives($name, program => "$san/mpi/solver", timeout => 100, unlike => $report, %o);
+    return;
+}
+
+SKIP: {
+    skip 'failures are repaired with ULFM', 4 if !$ulfm;
+    clean('killed in a step', env => \%memory, fault => 'app.compute:2:13:kill');
+    clean('killed in a checkpoint, and the writer of the files', env => \%slow, spares => 2,
+        faults => 2, fault => 'ckpt.packed:1:3:kill,durable.written:0:3:kill');
+    clean('killed in a repair', env => \%memory, spares => 2, faults => 2,
+        fault => 'app.coll:0:13:kill,repair.census:2:2:kill');
+    clean('a replacement is spawned', spares => 0, fault => 'app.inflight:3:9:kill',
+        env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn' });
+    my $work = scratch() . '/regions';
+    my $j = job(program => "$san/mpi/regions", keep => $work, timeout => 100,
+        args => ['-o', "$work/out", '-b', '1,262144,1048577'], env => \%memory,
+        fault => 'app.step:1:5:kill');
+    ok($j->{result} =~ /^OK step 12 repairs 1 / && $j->{log} !~ $report,
+        'regions of all kinds') or diag(substr($j->{log}, 0, 6000));
+}
+
+done_testing();
