@@ -427,7 +427,7 @@ static int prepare_tables(struct redist *d)
     d->hits = d->displs + n;
     list_arrays(d);
     int rc = lay_out_table(d);
-    char *pieces = take(d, OWN_PIECES, 2 * WINDOW, PIECE_BYTES);
+    char *pieces = take(d, OWN_PIECES, (size_t)2 * WINDOW, PIECE_BYTES);
     d->share = take(d, OWN_SHARE, 1, d->share_bytes);
     if (rc == FTKIT_OK && (!pieces || !d->share))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "buffers of %zu bytes", d->share_bytes);
@@ -620,7 +620,7 @@ static struct place new_place(const struct redist *d, int array)
 {
     const struct ftk_region *r = d->arrays[array].region;
     struct place p = { .data = r->data, .item = r->type.item_bytes, .ndims = r->ndims };
-    size_t len[FTKIT_DIMS_MAX];
+    size_t len[FTKIT_DIMS_MAX] = { 0 };
     for (int i = 0; i < r->ndims; i++) {
         p.first[i] = r->start[i] - r->halo[i];
         len[i] = r->local[i] + 2 * r->halo[i];
@@ -637,7 +637,7 @@ static struct place old_place(const struct redist *d, int array, int q)
     struct place p = { .data = ftk_seg_data(seg) + rec->offset,
         .item = r->type.item_bytes,
         .ndims = r->ndims };
-    size_t len[FTKIT_DIMS_MAX];
+    size_t len[FTKIT_DIMS_MAX] = { 0 };
     for (int i = 0; i < r->ndims; i++) {
         p.first[i] = (size_t)(rec->start[i] - rec->halo[i]);
         len[i] = (size_t)(rec->local[i] + 2 * rec->halo[i]);
@@ -858,7 +858,7 @@ static int run(struct redist *d)
     if (rc != FTKIT_OK)
         return rc;
     int n = d->ctx->nranks;
-    size_t words = (size_t)(d->displs[n - 1] + d->counts[n - 1]);
+    size_t words = (size_t)d->displs[n - 1] + (size_t)d->counts[n - 1];
     rc = check_blocks(d);
     rc = agree_same(
         d, rc, XXH3_64bits(d->table, words * sizeof *d->table), "the blocks of arrays");
