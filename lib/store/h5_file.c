@@ -221,7 +221,7 @@ static const H5FD_class_t driver = {
 static hid_t file_access(struct ftk_h5_io *io)
 {
     struct driver_info info = { io };
-    hid_t id = H5FDregister(&driver);
+    hid_t id = io->driver = H5FDregister(&driver);
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
     /* format 1.10: checksums on all metadata, virtual datasets; newer libraries keep it
      */
@@ -233,8 +233,21 @@ static hid_t file_access(struct ftk_h5_io *io)
         ftk_h5_close(fapl, H5Pclose);
         fapl = -1;
     }
-    ftk_h5_close(id, H5FDunregister); /* the list and the file hold on to it */
     return fapl;
+}
+
+/* HDF5 looks at the class of the driver until the file is closed. */
+static void drop_driver(struct ftk_h5_io *io)
+{
+    ftk_h5_close(io->driver, H5FDunregister);
+    io->driver = -1;
+}
+
+herr_t ftk_h5_file_close(struct ftk_h5_io *io, hid_t file)
+{
+    herr_t rc = H5Fclose(file);
+    drop_driver(io);
+    return rc;
 }
 
 hid_t ftk_h5_file_create(struct ftk_h5_io *io)
@@ -246,6 +259,8 @@ hid_t ftk_h5_file_create(struct ftk_h5_io *io)
         file = H5Fcreate("ftkit", H5F_ACC_TRUNC, fcpl, fapl);
     ftk_h5_close(fcpl, H5Pclose);
     ftk_h5_close(fapl, H5Pclose);
+    if (file < 0)
+        drop_driver(io);
     return file;
 }
 
@@ -254,6 +269,8 @@ hid_t ftk_h5_file_open(struct ftk_h5_io *io)
     hid_t fapl = file_access(io);
     hid_t file = fapl < 0 ? -1 : H5Fopen("ftkit", H5F_ACC_RDONLY, fapl);
     ftk_h5_close(fapl, H5Pclose);
+    if (file < 0)
+        drop_driver(io);
     return file;
 }
 

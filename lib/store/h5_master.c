@@ -214,7 +214,7 @@ int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m)
         rc = ftk_h5_fail(&o.io, FTKIT_ERR_IO, "create");
     } else {
         rc = fill_file(&w, dirfd, m);
-        if (H5Fclose(w.file) < 0 && rc == FTKIT_OK)
+        if (ftk_h5_file_close(&o.io, w.file) < 0 && rc == FTKIT_OK)
             rc = ftk_h5_fail(&o.io, FTKIT_ERR_IO, "close");
     }
     ftk_h5_loud(&q);

@@ -37,6 +37,7 @@ struct ftk_h5_io {
     int fd;                  /* -1: none */
     int err;                 /* errno of the first I/O error; what follows is dropped */
     const char *write_point; /* fault point of every write, or NULL */
+    hid_t driver;            /* while a file is open */
     uint64_t begun, written; /* range whose way to the disk has not been started */
     char what[72];           /* begins every message: "set 12, part-00000.h5" */
 };
@@ -67,6 +68,7 @@ void ftk_h5_in_close(struct ftk_h5_io *io);
 /* HDF5 file handles on an io; < 0 on failure, the reason in HDF5's error stack. */
 hid_t ftk_h5_file_create(struct ftk_h5_io *io);
 hid_t ftk_h5_file_open(struct ftk_h5_io *io);
+herr_t ftk_h5_file_close(struct ftk_h5_io *io, hid_t file);
 
 /* HDF5 prints its errors unless told not to; what the program had set comes back. */
 struct ftk_h5_quiet {

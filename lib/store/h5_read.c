@@ -270,7 +270,7 @@ static int source_open(struct source *src, int dirfd, const struct ftk_h5_manife
 
 static void source_close(struct source *src)
 {
-    H5Fclose(src->file);
+    ftk_h5_file_close(&src->io, src->file);
     ftk_h5_in_close(&src->io);
 }
 

@@ -219,7 +219,7 @@ static int put_file(struct ftk_h5_io *io, struct part_source *src)
         if (rc == FTKIT_OK)
             rc = put_rank(io, file, seg);
     }
-    if (H5Fclose(file) < 0 && rc == FTKIT_OK)
+    if (ftk_h5_file_close(io, file) < 0 && rc == FTKIT_OK)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close");
     return rc;
 }
