@@ -243,14 +243,14 @@ static void picture(struct app *a, MPI_Comm comm)
 static int result(const struct app *a)
 {
     const struct grid *g = &a->grid;
+    size_t cells = (size_t)g->n[0] * (size_t)g->n[1];
     if (a->rank != 0)
         return EXIT_SUCCESS;
     printf("heat2d: %d x %d cells, %d steps done on %d ranks in %d x %d blocks\n",
         g->n[0], g->n[1], a->step, g->size, g->p[0], g->p[1]);
-    return a->out == NULL
-                   || write_raw(a->out, a->whole, (size_t)g->n[0] * (size_t)g->n[1]) == 0
-               ? EXIT_SUCCESS
-               : EXIT_FAILURE;
+    if (a->out != NULL && write_raw(a->out, a->whole, cells) != 0)
+        return EXIT_FAILURE;
+    return EXIT_SUCCESS;
 }
 
 static int run(ftkit_ctx *ft, struct app *a)

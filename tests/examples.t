@@ -60,8 +60,8 @@ sub undisturbed {
 
 # A job out of which processes are killed ends well and with the right result.
 # program => [name, arguments], want => result, like => what is said, kills =>
-# [[rank, step] ...], or the number of the set on disk that lets mpirun be killed; the rest
-# is for job().
+# [[rank, step] ...], or the number of the set whose files let mpirun be killed; the
+# rest is for job().
 my $number = 0;
 sub outlives {
     my ($name, %o) = @_;
