@@ -257,8 +257,8 @@ static int load_segment(
     if ((int)m->nranks != ctx->nranks)
         return FTKIT_OK;
     *seg = ftk_mem_find(&ctx->mem, m->set, ctx->rank);
-    if (*seg && (*seg)->verified
-        && ((const struct ftk_seg_header *)(const void *)(*seg)->buf)->run == m->run)
+    if (*seg && ((const struct ftk_seg_header *)(const void *)(*seg)->buf)->run == m->run
+        && ftk_mem_verify(*seg, "own copy") == FTKIT_OK)
         return FTKIT_OK; /* mixed recovery: what is here need not be read */
     *seg = NULL;
     int rc = ftk_h5_read(ctx->cfg.h5_dir, m, ctx->rank, &buf, &bytes);

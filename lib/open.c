@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "checkpoint.h"
 #include "detect.h"
 #include "mpi_shim.h"
 #include "recover/recover.h"
 #include "region.h"
+#include "store/hash.h"
 #include "watchdog.h"
 
 /* ---- leaving without a word ----------------------------------------------------------

@@ -4,9 +4,11 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "region.h"
+#include "store/hash.h"
 
 /* ---- registration --------------------------------------------------------------------*/
 
@@ -595,22 +597,79 @@ static int resize_growing(const struct ftk_region *r, size_t count)
     return FTKIT_OK;
 }
 
-static int restore_one(
-    const struct ftk_region *r, const struct ftk_seg_region *rec, const char *from)
+/* A segment that is being read; its first `sure` bytes of data hold. */
+struct source {
+    const char *seg;
+    size_t sure;
+    bool fresh; /* the program has just begun: it has hardly touched its memory */
+};
+
+static int make_sure(struct source *src, size_t upto)
 {
-    if (r->kind == FTK_KIND_SERIALIZED) {
-        if (r->ops.unpack(r->arg, from, rec->bytes) != 0)
-            return ftk_fail(FTKIT_ERR_CALLBACK, "unpack() of '%s' failed", r->name);
-        return FTKIT_OK;
-    }
-    if (r->kind == FTK_KIND_GROWING)
-        return ftk_type_unpack(&r->type, from, rec->count, *r->data_ref);
-    return ftk_type_unpack(&r->type, from, rec->count, r->data);
+    return ftk_seg_check_upto(src->seg, &src->sure, upto, "own copy");
 }
 
-int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg)
+/* Ask for the pages of a part of a region that is about to be filled, all at once: one
+ * fault for each is what a new process's restore would spend most of its time on. */
+static void populate(void *to, size_t bytes)
 {
-    const char *data = ftk_seg_data_c(seg);
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t lo = ((uintptr_t)to + page - 1) / page * page;
+    uintptr_t hi = ((uintptr_t)to + bytes) / page * page;
+    if (lo < hi) /* a hint: without it the pages come one by one */
+        (void)madvise((void *)lo, hi - lo, MADV_POPULATE_WRITE);
+#else
+    (void)to;
+    (void)bytes;
+#endif
+}
+
+/* A block at a time: it is in the cache when it is copied. */
+static int restore_flat(
+    void *to, const struct ftk_seg_region *rec, struct source *src)
+{
+    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
+    for (size_t at = 0; at < rec->bytes;) {
+        if (src->sure <= rec->offset + at) {
+            int rc = make_sure(src, rec->offset + at + 1);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        size_t n = src->sure - rec->offset - at;
+        if (n > rec->bytes - at)
+            n = rec->bytes - at;
+        if (n > FTK_SEG_BLOCK)
+            n = FTK_SEG_BLOCK;
+        if (src->fresh)
+            populate((char *)to + at, n);
+        memcpy((char *)to + at, from + at, n);
+        at += n;
+    }
+    return FTKIT_OK;
+}
+
+static int restore_one(
+    const struct ftk_region *r, const struct ftk_seg_region *rec, struct source *src)
+{
+    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
+    void *to = r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
+    if (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED)
+        return restore_flat(to, rec, src);
+    int rc = make_sure(src, rec->offset + rec->bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (r->kind != FTK_KIND_SERIALIZED)
+        return ftk_type_unpack(&r->type, from, rec->count, to);
+    if (r->ops.unpack(r->arg, from, rec->bytes) != 0)
+        return ftk_fail(FTKIT_ERR_CALLBACK, "unpack() of '%s' failed", r->name);
+    return FTKIT_OK;
+}
+
+int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
+{
+    struct source src = { .seg = seg, .sure = verified ? SIZE_MAX : 0,
+        .fresh = ctx->where < FTK_IN_LOOP };
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++)
         rc = compare(&ctx->regions[i], ftk_seg_find(seg, ctx->regions[i].name));
@@ -621,8 +680,7 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg)
     }
     for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
         const struct ftk_region *r = &ctx->regions[i];
-        const struct ftk_seg_region *rec = ftk_seg_find(seg, r->name);
-        rc = restore_one(r, rec, data + rec->offset);
+        rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
     }
     return rc;
 }

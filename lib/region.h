@@ -28,9 +28,10 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto);
 /* Seal the head; everything must be packed. */
 void ftk_region_seal(struct ftk_packer *p);
 
-/* Put a checked segment back into the regions: first everything is compared, then
- * everything is copied, so an error leaves the regions untouched. */
-int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg);
+/* Put a segment whose head is good back into the regions.  What does not fit leaves all
+ * regions untouched.  Unless its data are verified already, each block is compared with its
+ * checksum just before it is used: at FTKIT_ERR_CORRUPT what came before it is in place. */
+int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified);
 
 /* XXH3 over the bytes of all replicated regions in a sealed segment. */
 uint64_t ftk_region_replicated_sum(const char *seg);

@@ -84,7 +84,11 @@ survives("then its buddy, $_", spares => 2, env => \%memory, faults => 2,
 
 # a copy that does not hold: the other one is used, or the files
 survives('own copy corrupt', spares => 1, env => \%memory, faults => 2,
-    fault => 'app.mid:1:13:kill,census.corrupt:2:1:EIO', like => qr/checksum|corrupt/i);
+    fault => 'app.mid:1:13:kill,repair.corrupt:2:1:EIO', like => qr/checksum|corrupt/i);
+survives("own copy corrupt when it is restored, $_->[0]", spares => 1, env => \%memory,
+    faults => 2, fault => "app.mid:1:13:kill,restore.corrupt:$_->[1]",
+    like => qr/checksum|corrupt/i)
+    for ['a survivor', '2:1:EIO'], ['the replacement', '1:1:EIO@1'];
 survives('copy of the lost rank corrupt: back to the files', spares => 1, env => \%files,
     faults => 2, fault => 'app.mid:1:13:kill,transfer.corrupt:0:1:EIO',
     like => qr/from files/);
@@ -104,7 +108,7 @@ for my $point (@points) {
     }
 }
 survives("killed at transfer.$_ in the repair", spares => 3, env => \%files, faults => 2,
-    fault => "app.mid:2:9:kill,transfer.$_:3:1:kill") for qw(own copy);
+    fault => "app.mid:2:9:kill,transfer.$_:3:1:kill") for qw(sized done);
 survives("killed in the callback after the repair, rank $_", spares => 3, env => \%memory,
     faults => 2, fault => "app.mid:2:9:kill,app.callback:$_:2:kill") for (0, 1, 3);
 survives('the replacement is killed in its set-up', spares => 3, env => \%memory,

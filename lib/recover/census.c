@@ -55,27 +55,15 @@ static void read_record(const int64_t *w, struct ftk_census_entry *e)
     e->nsegs = (int)w[i++];
 }
 
-/* Sealed segments of this process.  Its own are checked first: what does not hold is not
- * offered, and comes back from its copy. */
-static int list_own(struct ftkit_ctx *ctx, int64_t *out)
+/* Sealed segments of this process.  Whether they hold shows when they are used: what does
+ * not is released then, and a further repair takes another copy. */
+static int list_own(const struct ftkit_ctx *ctx, int64_t *out)
 {
     int n = 0;
     for (int i = 0; i < ctx->mem.nsegs; i++) {
-        struct ftk_mem_seg *s = ctx->mem.segs[i];
+        const struct ftk_mem_seg *s = ctx->mem.segs[i];
         if (s->set == 0 || !s->sealed)
             continue;
-        if (s->rank == ctx->rank && !s->verified) {
-            if (FTK_FAULT("census.corrupt"))
-                s->buf[s->bytes - 1] ^= 1;
-            if (ftk_seg_check_head(s->buf, s->bytes, "own copy") != FTKIT_OK
-                || ftk_seg_check_data(s->buf, "own copy") != FTKIT_OK) {
-                ftk_report(FTKIT_WARNING, "rank %d: %s; using another copy", ctx->rank,
-                    ftk_detail_text());
-                ftk_mem_release(s);
-                continue;
-            }
-            s->verified = true;
-        }
         int64_t *words = out + (ptrdiff_t)n * SEG_WORDS;
         words[0] = (int64_t)s->set;
         words[1] = s->rank;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "../store/hash.h"
 #include "../store/map.h"
 #include "recover.h"
 

@@ -21,9 +21,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "../region.h"
+#include "../store/hash.h"
 #include "recover.h"
 
 #define TAG_PIECE 2
@@ -251,15 +251,12 @@ static int check_segment(struct ftkit_ctx *ctx, int q)
         s->buf[s->bytes - 1] ^= 1;
         s->verified = false;
     }
-    if (!s->verified
-        && (ftk_seg_check_head(s->buf, s->bytes, what) != FTKIT_OK
-            || ftk_seg_check_data(s->buf, what) != FTKIT_OK)) {
+    if (ftk_mem_verify(s, what) != FTKIT_OK) {
         ftk_report(FTKIT_WARNING, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
             ftk_detail_text());
         ftk_mem_release(s);
         return FTKIT_ERR_CORRUPT;
     }
-    s->verified = true;
     return FTKIT_OK;
 }
 

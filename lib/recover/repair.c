@@ -210,6 +210,32 @@ static int allocate(struct attempt *a)
 
 /* ---- one attempt ---------------------------------------------------------------------*/
 
+/* While the others' segments travel, those who have theirs make sure that they hold.  The
+ * replacements, on whom all wait, do that while they restore. */
+static int verify_own(struct attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    int me = 0;
+    int rc = my_rank_in_plan(a, &me);
+    if (rc != FTKIT_OK)
+        return rc;
+    int rank = a->plan.rank_of[me];
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, a->plan.line, rank);
+    if (!s || a->plan.is_new[rank])
+        return FTKIT_OK;
+    if (FTK_FAULT("repair.corrupt")) {
+        s->buf[s->bytes - 1] ^= 1;
+        s->verified = false;
+    }
+    rc = ftk_mem_verify(s, "own copy");
+    if (rc != FTKIT_OK) {
+        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy",
+            ctx->cfg.name, rank, ftk_detail_text());
+        ftk_mem_release(s);
+    }
+    return rc;
+}
+
 static int restore_copies(struct attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -223,6 +249,8 @@ static int restore_copies(struct attempt *a)
     if (p->from_file || p->pending == FTK_PENDING_SHRUNK)
         return FTKIT_OK; /* after the repair, when the ranks are whole */
     int rc = ftk_transfer(ctx, &ch, p);
+    if (rc == FTKIT_OK)
+        rc = verify_own(a);
     (void)FTK_FAULT("repair.restored");
     return rc;
 }

@@ -89,19 +89,21 @@ static int restore_line(struct ftkit_ctx *ctx)
     if (!s)
         return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory",
                    (unsigned long long)ctx->line);
-    if (!s->verified) {
-        int rc = ftk_seg_check_data(s->buf, "the set to restore");
-        if (rc != FTKIT_OK) {
-            ftk_report(FTKIT_WARNING, "rank %d: %s; using another copy", ctx->rank,
-                ftk_detail_text());
-            ftk_mem_release(s);
-            return rc;
-        }
+    if (FTK_FAULT("restore.corrupt")) {
+        s->buf[s->bytes - 1] ^= 1;
+        s->verified = false;
     }
-    s->verified = false; /* the next time it is compared again */
-    int rc = ftk_region_restore(ctx, s->buf);
+    int rc = ftk_mem_verify_head(s, "own copy");
+    if (rc == FTKIT_OK)
+        rc = ftk_region_restore(ctx, s->buf, s->verified);
+    if (rc == FTKIT_ERR_CORRUPT) {
+        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy",
+            ctx->cfg.name, ctx->rank, ftk_detail_text());
+        ftk_mem_release(s);
+    }
     if (rc != FTKIT_OK)
         return rc;
+    s->verified = false; /* the next time it is compared again */
     ctx->restored = ctx->line;
     return FTKIT_OK;
 }

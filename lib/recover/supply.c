@@ -14,7 +14,7 @@
 
 #define SPAWN_MARK "FTKIT_SPAWNED"
 #define NAP_MIN_NS 200000L   /* a spare sleeps between looks, so it takes no core ... */
-#define NAP_MAX_NS 5000000L  /* ... and is still there in a few milliseconds */
+#define NAP_MAX_NS 1000000L  /* ... and is still there in a millisecond or two */
 #define ARGS_MAX (1u << 20)
 
 /* ---- spares --------------------------------------------------------------------------*/

@@ -1,4 +1,4 @@
-/* Moving segments in a repair: lost ones to their new processes, then lost copies.
+/* Moving segments in a repair: lost ones to their new processes, lost copies to holders.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "../store/stream.h"
 #include "recover.h"
 
-enum { STAGE_OWN, STAGE_COPY };
+enum { WHAT_OWN, WHAT_COPY };
 #define TAG_FIRST 16 /* one tag per stream: two may run between the same ranks */
 
 static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
@@ -20,18 +20,19 @@ static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
     return FTKIT_OK;
 }
 
-/* This rank's part of the transfers of one stage. */
+/* This rank's part of one kind of transfers.  What has to come to its new process has a
+ * source, and that one serves its new holder too. */
 static int list_streams(
-    const struct ftk_plan *p, int me, int stage, struct ftk_stream **list, int *n)
+    const struct ftk_plan *p, int me, int what, struct ftk_stream **list, int *n)
 {
-    const int *need = stage == STAGE_OWN ? p->need_own : p->need_copy;
+    const int *need = what == WHAT_OWN ? p->need_own : p->need_copy;
     int rc = FTKIT_OK;
     for (int r = 0; rc == FTKIT_OK && r < p->nranks; r++) {
         if (!need[r])
             continue;
-        int from = stage == STAGE_OWN ? p->rank_of[p->source[r]] : r;
-        int to = stage == STAGE_OWN ? r : p->holder[r];
-        int tag = TAG_FIRST + 2 * r + stage;
+        int from = p->need_own[r] ? p->rank_of[p->source[r]] : r;
+        int to = what == WHAT_OWN ? r : p->holder[r];
+        int tag = TAG_FIRST + 2 * r + what;
         if (to == me)
             rc = add(list, n, false, from, tag, p, r);
         else if (from == me)
@@ -40,9 +41,15 @@ static int list_streams(
     return rc;
 }
 
-/* Give every sender its segment, after comparing its checksums: a corrupt copy is not
- * passed on, and the next census does without it. */
-static int load_senders(struct ftkit_ctx *ctx, struct ftk_stream *list, int n)
+/* Its release waits until nothing of it is under way. */
+static int corrupt(const struct ftkit_ctx *ctx, struct ftk_stream *s)
+{
+    ftk_report(FTKIT_WARNING, "context %s: rank %d: copy of rank %d: %s", ctx->cfg.name,
+        ctx->rank, s->rank, ftk_detail_text());
+    return s->error = FTKIT_ERR_CORRUPT;
+}
+
+static int find_segments(struct ftkit_ctx *ctx, struct ftk_stream *list, int n)
 {
     for (int i = 0; i < n; i++) {
         struct ftk_stream *s = &list[i];
@@ -52,55 +59,106 @@ static int load_senders(struct ftkit_ctx *ctx, struct ftk_stream *list, int n)
         if (!seg)
             return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu: segment of rank %d is gone",
                 (unsigned long long)s->set, s->rank);
-        if (FTK_FAULT("transfer.corrupt"))
+        if (FTK_FAULT("transfer.corrupt")) {
             seg->buf[seg->bytes - 1] ^= 1;
-        if (!seg->verified
-            && (ftk_seg_check_head(seg->buf, seg->bytes, "copy") != FTKIT_OK
-                || ftk_seg_check_data(seg->buf, "copy") != FTKIT_OK)) {
-            ftk_report(FTKIT_WARNING, "copy of rank %d: %s", s->rank, ftk_detail_text());
-            ftk_mem_release(seg);
-            return FTKIT_ERR_CORRUPT;
+            seg->verified = false;
         }
-        seg->verified = true;
+        if (ftk_mem_verify_head(seg, "copy") != FTKIT_OK)
+            return corrupt(ctx, s);
         ftk_stream_give(s, seg);
+        if (!seg->verified)
+            s->ready = 0; /* see vet() */
     }
     return FTKIT_OK;
 }
 
-static int run_stage(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p,
-    int me, int stage)
+/* Compare the next piece of what is sent with its checksums; it goes out of the cache. */
+static int vet(const struct ftkit_ctx *ctx, struct ftk_stream *s, bool *more)
 {
-    struct ftk_stream *list = NULL;
-    int n = 0;
+    if (!s->send || s->ready == s->sizes[1])
+        return FTKIT_OK;
+    if (s->phase == FTK_STREAM_DATA && s->posted == s->ready
+        && ftk_seg_check_upto(s->seg->buf, &s->ready, s->ready + FTK_STREAM_PIECE, "copy")
+               != FTKIT_OK)
+        return corrupt(ctx, s);
+    *more = *more || s->ready < s->sizes[1];
+    return FTKIT_OK;
+}
+
+static int move_data(struct ftk_chan *ch, struct ftk_stream *list, int n, int *local)
+{
+    unsigned turns = 0;
+    bool more = true;
+    int rc = FTKIT_OK;
+    *local = FTKIT_OK;
+    while (rc == FTKIT_OK && more) {
+        bool idle = true;
+        bool done = false;
+        more = false;
+        for (int i = 0; rc == FTKIT_OK && i < n; i++)
+            rc = vet(ch->ctx, &list[i], &more);
+        if (rc == FTKIT_OK)
+            rc = ftk_stream_progress(ch, list, n, &idle, &done);
+        if (idle)
+            ftk_chan_turn(ch, &turns);
+    }
+    return rc == FTKIT_OK ? ftk_stream_run(ch, list, n, local) : rc;
+}
+
+/* A corrupt segment is released: the next plan takes another copy, if there is one. */
+static void release_corrupt(struct ftkit_ctx *ctx, struct ftk_stream *list, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!list[i].send || list[i].error != FTKIT_ERR_CORRUPT)
+            continue;
+        struct ftk_mem_seg *seg = ftk_mem_find(&ctx->mem, list[i].set, list[i].rank);
+        if (seg)
+            ftk_mem_release(seg);
+    }
+}
+
+static int transfer(
+    struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_stream *list, int n)
+{
     int local = FTKIT_OK;
-    int rc = list_streams(p, me, stage, &list, &n);
-    if (rc == FTKIT_OK)
-        rc = load_senders(ctx, list, n);
+    int rc = find_segments(ctx, list, n);
     if (rc == FTKIT_OK)
         rc = ftk_stream_sizes(ch, &ctx->mem, list, n, &local);
     if (rc == FTKIT_OK)
         rc = local;
-    (void)FTK_FAULT(stage == STAGE_OWN ? "transfer.own" : "transfer.copy");
+    (void)FTK_FAULT("transfer.sized");
     if (rc == FTKIT_OK)
-        rc = ftk_stream_run(ch, list, n, &local);
+        rc = move_data(ch, list, n, &local);
     if (rc == FTKIT_OK)
         rc = local;
-    if (rc != FTKIT_OK && !ch->broken)
+    (void)FTK_FAULT("transfer.done");
+    for (int i = 0; rc == FTKIT_OK && i < n; i++)
+        if (list[i].send)
+            list[i].seg->verified = true;
+    if (rc == FTKIT_OK)
+        return rc;
+    if (!ch->broken)
         (void)ftk_chan_break(ch, MPI_ERR_OTHER, "a transfer that cannot go on");
-    if (rc != FTKIT_OK)
-        ftk_stream_abandon(ch, list, n);
-    free(list);
+    ftk_stream_abandon(ch, list, n);
+    release_corrupt(ctx, list, n);
     return rc;
 }
 
 int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p)
 {
+    struct ftk_stream *list = NULL;
+    int n = 0;
     int me;
     int mrc = MPI_Comm_rank(ch->comm, &me);
     if (mrc != MPI_SUCCESS)
         return ftk_fail_mpi(mrc, "rank");
-    int rc = run_stage(ctx, ch, p, me, STAGE_OWN);
+    int rc = list_streams(p, me, WHAT_OWN, &list, &n);
     if (rc == FTKIT_OK)
-        rc = run_stage(ctx, ch, p, me, STAGE_COPY);
+        rc = list_streams(p, me, WHAT_COPY, &list, &n);
+    if (rc == FTKIT_OK)
+        rc = transfer(ctx, ch, list, n);
+    else
+        (void)ftk_chan_break(ch, MPI_ERR_OTHER, "a transfer that cannot begin");
+    free(list);
     return rc;
 }

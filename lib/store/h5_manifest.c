@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "h5_priv.h"
+#include "hash.h"
 
 #define MANIFEST_MAX (16u << 20)
 #define SUM_LINE 28 /* "checksum = " and 16 digits and '\n' */

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "h5_priv.h"
+#include "hash.h"
 
 /* What is read from. */
 struct source {

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "h5_priv.h"
+#include "hash.h"
 
 static const struct ftk_h5_points part_points = {
     .create = "h5.part.create",

@@ -107,6 +107,23 @@ struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank
     return NULL;
 }
 
+int ftk_mem_verify_head(const struct ftk_mem_seg *s, const char *what)
+{
+    bool good = s->verified || ftk_seg_check_head(s->buf, s->bytes, what) == FTKIT_OK;
+    return good ? FTKIT_OK : FTKIT_ERR_CORRUPT;
+}
+
+int ftk_mem_verify(struct ftk_mem_seg *s, const char *what)
+{
+    if (s->verified)
+        return FTKIT_OK;
+    int rc = ftk_mem_verify_head(s, what);
+    if (rc == FTKIT_OK)
+        rc = ftk_seg_check_data(s->buf, what);
+    s->verified = rc == FTKIT_OK;
+    return rc;
+}
+
 void ftk_mem_release(struct ftk_mem_seg *s)
 {
     if (s->set == 0)

@@ -36,6 +36,12 @@ int ftk_mem_reserve(struct ftk_mem_seg *s, size_t bytes);
 /* The sealed segment of (set, rank), or NULL. */
 struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank);
 
+/* Check the head of a sealed segment, or all of it, unless that has been done since it was
+ * written.  FTKIT_ERR_CORRUPT, whatever it looks like: it was good when it was sealed.  It
+ * is the caller's to release then. */
+int ftk_mem_verify_head(const struct ftk_mem_seg *s, const char *what);
+int ftk_mem_verify(struct ftk_mem_seg *s, const char *what);
+
 void ftk_mem_release(struct ftk_mem_seg *s);
 
 /* Release every segment of other sets than keep. */

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "hash.h"
 #include "segment.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -317,25 +317,32 @@ static void name_regions(
         snprintf(text, text_bytes, "regions '%s' to '%s'", first->name, last->name);
 }
 
-int ftk_seg_check_data(const void *seg, const char *what)
+int ftk_seg_check_upto(const void *seg, size_t *sure, size_t upto, const char *what)
 {
     const struct ftk_seg_header *h = seg;
     const uint64_t *sums =
         (const uint64_t *)(const void *)(ftk_seg_regions_c(seg) + h->nregions);
     const char *data = ftk_seg_data_c(seg);
-    for (uint64_t i = 0; i < h->nblocks; i++) {
-        uint64_t lo = i * h->block_bytes;
-        uint64_t left = h->data_bytes - lo;
-        uint64_t n = left < h->block_bytes ? left : h->block_bytes;
-        if (XXH3_64bits(data + lo, (size_t)n) == sums[i])
-            continue;
-        char where[2 * FTKIT_NAME_MAX + 32];
-        name_regions(seg, lo, lo + n, where, sizeof where);
-        return ftk_fail(FTKIT_ERR_CORRUPT,
-            "%s: checksum of block %" PRIu64 " of %" PRIu64 " differs (%s)", what, i,
-            h->nblocks, where);
+    while (*sure < upto && *sure < h->data_bytes) {
+        uint64_t i = *sure / h->block_bytes;
+        size_t left = (size_t)h->data_bytes - *sure;
+        size_t n = left < h->block_bytes ? left : h->block_bytes;
+        if (XXH3_64bits(data + *sure, n) != sums[i]) {
+            char where[2 * FTKIT_NAME_MAX + 32];
+            name_regions(seg, *sure, *sure + n, where, sizeof where);
+            return ftk_fail(FTKIT_ERR_CORRUPT,
+                "%s: checksum of block %" PRIu64 " of %" PRIu64 " differs (%s)", what, i,
+                h->nblocks, where);
+        }
+        *sure += n;
     }
     return FTKIT_OK;
+}
+
+int ftk_seg_check_data(const void *seg, const char *what)
+{
+    size_t sure = 0;
+    return ftk_seg_check_upto(seg, &sure, SIZE_MAX, what);
 }
 
 const struct ftk_seg_region *ftk_seg_find(const void *seg, const char *name)

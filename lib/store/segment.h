@@ -142,6 +142,10 @@ int ftk_seg_check_head(const void *seg, size_t bytes, const char *what);
  * FTKIT_ERR_CORRUPT naming the first bad block and the region it lies in. */
 int ftk_seg_check_data(const void *seg, const char *what);
 
+/* The same block by block, for those who read on while the block is in the cache: the
+ * first *sure bytes of the data have been compared; go on until at least upto are. */
+int ftk_seg_check_upto(const void *seg, size_t *sure, size_t upto, const char *what);
+
 /* Record of a region by name, NULL when the segment has none. */
 const struct ftk_seg_region *ftk_seg_find(const void *seg, const char *name);
 

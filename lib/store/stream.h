@@ -27,7 +27,8 @@ struct ftk_stream {
     bool sealed;            /* of a sender: the head may go */
     /* progress */
     int phase;              /* enum ftk_stream_phase, the one it is in */
-    int error;              /* of a receiver: why it has no buffer */
+    int error;              /* of a receiver: why it has no buffer; of a sender: why what it
+                               has is not to be sent */
     size_t posted;          /* bytes of the data area handed to MPI */
     int first;              /* oldest request in the window */
     int npending;

@@ -1,8 +1,9 @@
 /* A set on the file system, written synchronously.
  *
  * Bound: as many writers write and fsync the same bytes into new files of the same
- * directory.  What ftkit takes for it is a durable set less the set in memory it begins
- * with, which is measured just before; the removal of an old set is part of it.
+ * directory, then remove the file they wrote before, as every steady state must.  What
+ * ftkit takes for it is a durable set less the set in memory it begins with, which is
+ * measured just before; the removal of an old set is part of it.
  *
  *   durable -d DIRECTORY [-b BYTES] [-r REPETITIONS] [-w WRITERS]
  *
@@ -16,7 +17,7 @@
 static const char *directory;
 static int writers = 1;
 static int nranks; /* of which one in nranks / writers writes for all in its node */
-static char path[4096];
+static char path[4096], older[4096]; /* what this writer writes, and what it wrote before */
 
 static int option(int opt, const char *value)
 {
@@ -47,7 +48,7 @@ static void run_raw(struct bench *b)
         bench_die(b, "%s: %s", path, strerror(errno));
     for (int i = 0; i < per_writer; i++)
         write_all(b, fd);
-    if (fsync(fd) != 0 || close(fd) != 0)
+    if (fsync(fd) != 0 || close(fd) != 0 || (*older && unlink(older) != 0))
         bench_die(b, "%s: %s", path, strerror(errno));
 }
 
@@ -80,22 +81,25 @@ int main(int argc, char **argv)
     bench_open(&b, &argc, &argv);
     if (b.nranks != nranks)
         bench_die(&b, "%d ranks of %d processes", b.nranks, nranks);
-    snprintf(path, sizeof path, "%s/raw.%d", directory, b.rank);
     bench_region(&b);
     bench_ft(&b, ftkit_register(b.ft, "data", b.data, b.bytes, MPI_BYTE), FTKIT_OK, "register");
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
     for (int i = 0; i < 3; i++) /* from here on every set replaces one */
         run_durable(&b);
-    for (int i = 0; i < b.reps; i++) {
+    for (int i = -1; i < b.reps; i++) {
         bench_touch(&b);
+        snprintf(path, sizeof path, "%s/raw.%d.%d", directory, b.rank, i);
         double raw = bench_time(&b, run_raw);
-        (void)unlink(path); /* only writers have one */
+        memcpy(older, path, sizeof older);
         bench_touch(&b);
         double memory = bench_time(&b, run_set);
         double durable = bench_time(&b, run_durable);
+        if (i < 0)
+            continue; /* the first raw file replaced none */
         bench_row(&b,
             "ranks=%d bytes=%zu writers=%d ftkit_s=%.6f bound_s=%.6f memory_s=%.6f",
             b.nranks, b.bytes, writers, durable - memory, raw, memory);
     }
+    (void)unlink(older); /* only writers have one */
     return bench_close(&b);
 }

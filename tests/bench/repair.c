@@ -230,8 +230,8 @@ static void loop(struct bench *b, int *step, double back_s)
         else
             bench_ft(b, rc, FTKIT_OK, "checkpoint");
         if (back_s > 0) {
-            check(b, *step);
             after_repair(b, back_s, replaced);
+            check(b, *step); /* now: it would take cores from those who are not back yet */
             back_s = 0;
             replaced = 0;
             sets = 0;
