@@ -152,8 +152,9 @@ FTKIT_API MPI_Comm ftkit_comm(const ftkit_ctx *ctx);
 FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
 
 /* ---- Regions -----------------------------------------------------------------------
- * What is saved.  Register after ftkit_open() and before ftkit_recover(); the same names
- * on every rank and in every run.  Names are the key on disk: 1..63 bytes of printable
+ * What is saved.  Register after ftkit_open() and before ftkit_recover() (later a new name
+ * is FTKIT_ERR_STATE where ranks are repaired in the job); the same names on every rank
+ * and in every run.  Names are the key on disk: 1..63 bytes of printable
  * ASCII without '/'.  The memory stays the caller's and is read inside
  * ftkit_checkpoint() and written inside ftkit_checkpoint() and ftkit_recover() only. */
 
@@ -225,10 +226,14 @@ typedef struct ftkit_serializer {
 FTKIT_API int ftkit_register_serializer(
     ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *arg);
 
-/** Change address and count of a region of ftkit_register(), e.g. after realloc(). */
+/** Change address and count of a region of ftkit_register(), e.g. after realloc().  Where
+ * ranks are repaired in the job the count can only be changed before ftkit_recover():
+ * FTKIT_ERR_STATE.  Use ftkit_register_growing() for what changes its size in the loop. */
 FTKIT_API int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count);
 
-/** Forget a region.  Sets that contain it stay; it is ignored when they are restored. */
+/** Forget a region.  Sets that contain it stay; it is ignored when they are restored.  Not
+ * for inside the loop: a replacement registers the region again, and does not find it in
+ * sets written since. */
 FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
 
 /* ---- Checkpoint and recovery -------------------------------------------------------

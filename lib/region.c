@@ -85,6 +85,23 @@ static int add(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datat
     return FTKIT_OK;
 }
 
+/* Where ranks roll back in the job, what is saved stays the same from ftkit_recover() on:
+ * a set of before would not fit, and a replacement knows nothing of the change. */
+static bool is_fixed(const struct ftkit_ctx *ctx)
+{
+    return ctx->mode != FTKIT_MODE_RESTART && ctx->where >= FTK_IN_LOOP;
+}
+
+static int check_addition(const struct ftkit_ctx *ctx, const char *call, const char *name)
+{
+    if (!is_fixed(ctx))
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_STATE,
+        "%s: region '%s' comes after ftkit_recover(): the ranks may still go back to a set "
+        "without it",
+        call, name);
+}
+
 static int check_new(struct ftkit_ctx *ctx, const char *call, const char *name)
 {
     int rc = ftk_check_ctx(ctx, call);
@@ -94,6 +111,8 @@ static int check_new(struct ftkit_ctx *ctx, const char *call, const char *name)
         rc = ftk_fail(FTKIT_ERR_EXISTS,
             "%s: region '%s' is already registered (ftkit_resize() changes its memory)", call,
             name);
+    if (rc == FTKIT_OK)
+        rc = check_addition(ctx, call, name);
     return rc;
 }
 
@@ -222,6 +241,8 @@ static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Data
     r = ftk_region_find(ctx, name);
     if (rc == FTKIT_OK && r)
         rc = same_array(r, &t, ndims, global);
+    else if (rc == FTKIT_OK)
+        rc = check_addition(ctx, "ftkit_register_array", name);
     ftk_type_free(&t);
     if (rc == FTKIT_OK && !r)
         rc = add(ctx, name, FTK_KIND_ARRAY, elem, &r);
@@ -299,6 +320,11 @@ int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count)
         rc = ftk_fail(FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
     else if (!data && count > 0)
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
+    else if (count != r->count && is_fixed(ctx))
+        rc = ftk_fail(FTKIT_ERR_STATE,
+            "region '%s': %zu items would not fit the set of %zu that the ranks may still "
+            "go back to (see ftkit_register_growing())",
+            name, count, r->count);
     else
         rc = check_extent(&r->type, count, name);
     if (rc == FTKIT_OK) {

@@ -336,6 +336,28 @@ static void advance(ftkit_ctx *ft, struct app *a)
         a->bad++;
 }
 
+/* In the loop the regions stay what they are, but for their place. */
+static void try_changes(ftkit_ctx *ft, struct app *a)
+{
+    static int more[2];
+    size_t one[1] = { 1 };
+    size_t zero[1] = { 0 };
+    void *data = NULL;
+    size_t count = 0;
+    ftkit_serializer ops = { sizeof ops, measure, pack, unpack };
+    int codes[] = { ftkit_register(ft, "late", more, 2, MPI_INT),
+        ftkit_register_replicated(ft, "late", more, 2, MPI_INT),
+        ftkit_register_array(ft, "late", more, MPI_INT, 1, one, one, zero, NULL),
+        ftkit_register_growing(ft, "late", &data, &count, MPI_INT, NULL, NULL),
+        ftkit_register_serializer(ft, "late", &ops, a),
+        ftkit_resize(ft, "moved", a->moved, NMOVED - 1) };
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        a->bad += codes[i] != FTKIT_ERR_STATE;
+    a->bad += strstr(ftkit_detail(ft), "ftkit_register_growing") == NULL;
+    a->bad += ftkit_resize(ft, "moved", a->moved, NMOVED) != FTKIT_OK;
+    a->bad += ftkit_unregister(ft, "late") != FTKIT_ERR_NOT_FOUND;
+}
+
 static int kinds(ftkit_ctx *ft, struct app *a, FILE *out)
 {
     long all = 0;
@@ -345,6 +367,7 @@ static int kinds(ftkit_ctx *ft, struct app *a, FILE *out)
             return 1;
         if (a->step < a->steps) {
             advance(ft, a);
+            try_changes(ft, a);
             continue;
         }
         MPI_Reduce(&a->bad, &all, 1, MPI_LONG, MPI_SUM, 0, a->comm);
