@@ -246,6 +246,13 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
 
 /* ---- loading -------------------------------------------------------------------------*/
 
+static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *source)
+{
+    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name,
+        (unsigned long long)set, ctx->rank, source);
+    return FTKIT_OK;
+}
+
 /* This rank's segment of the set into memory.  FTKIT_OK without it when the set is of
  * another number of ranks. */
 static int load_segment(
@@ -259,7 +266,7 @@ static int load_segment(
     *seg = ftk_mem_find(&ctx->mem, m->set, ctx->rank);
     if (*seg && ((const struct ftk_seg_header *)(const void *)(*seg)->buf)->run == m->run
         && ftk_mem_verify(*seg, "own copy") == FTKIT_OK)
-        return FTKIT_OK; /* mixed recovery: what is here need not be read */
+        return tell_source(ctx, m->set, "its own memory"); /* it need not be read */
     *seg = NULL;
     int rc = ftk_h5_read(ctx->cfg.h5_dir, m, ctx->rank, &buf, &bytes);
     if (rc == FTKIT_OK)
@@ -269,7 +276,7 @@ static int load_segment(
         (*seg)->sealed = (*seg)->verified = true;
     }
     free(buf);
-    return rc;
+    return rc == FTKIT_OK ? tell_source(ctx, m->set, "the file system") : rc;
 }
 
 /* Number of the newest set that rank 0 sees below `below`, and the newest of all. */

@@ -49,6 +49,8 @@ void ftk_detail_clear(void);
  * The library's only voice: the callback of ftkit_set_report(), the stderr of
  * report.stderr, the event log of report.events. */
 void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
+/* For the event log, and otherwise as FTKIT_DEBUG: what every rank tells of itself. */
+void ftk_event(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* Configure stderr output (highest level printed, -1: none) and the event log ("": none),
  * a file that every process appends whole lines to. */
 void ftk_report_setup(int stderr_level, const char *events);

@@ -141,22 +141,37 @@ static void log_event(const char *level, const char *line)
         report_events[0] = '\0'; /* it cannot be written: do not try at every line */
 }
 
-void ftk_report(int level, const char *fmt, ...)
+static void report(int level, bool event, const char *line)
 {
     static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
-    char line[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
     pthread_mutex_lock(&report_lock);
     if (report_fn)
         report_fn(level, line, report_arg);
     if (level <= report_stderr)
         fprintf(stderr, "ftkit: %s%s\n", names[level & 3], line);
-    if (report_events[0] && level <= FTKIT_INFO)
-        log_event(names[level & 3], line);
+    if (report_events[0] && event)
+        log_event(level == FTKIT_DEBUG ? "" : names[level & 3], line);
     pthread_mutex_unlock(&report_lock);
+}
+
+void ftk_report(int level, const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    report(level, level <= FTKIT_INFO, line);
+}
+
+void ftk_event(const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    report(FTKIT_DEBUG, true, line);
 }
 
 /* ---- clocks --------------------------------------------------------------------------*/

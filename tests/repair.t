@@ -54,6 +54,24 @@ for my $point (qw(app.mid app.coll ckpt.sealed ckpt.voted recover.begin open.bui
         fault => "$point:$_:1:kill", like => qr/spawning 1 process/) for (0, 2);
 }
 
+# S10: survivors fetch nothing, and the event log says what came from where
+my $events;
+survives('one rank lost: from its buddy', spares => 1, env => { %memory,
+        FTKIT_REPORT_EVENTS => scratch() . '/events' },
+    fault => 'app.mid:1:13:kill');
+like($events = slurp(scratch() . '/events'),
+    qr/: rank 1 from the copy at rank 0, all others from their own memory$/m, '... told');
+unlike($events, qr/the file system/, '... nothing else was read');
+unlink(scratch() . '/events');
+survives('both buddies lost: from the files', spares => 2, env => { %files,
+        FTKIT_REPORT_EVENTS => scratch() . '/events' },
+    faults => 2, fault => 'app.mid:2:13:kill,app.mid:3:13:kill');
+$events = slurp(scratch() . '/events');
+like($events, qr/: set \d+: rank $_ from the file system$/m, "... rank $_ read them")
+    for (2, 3);
+like($events, qr/: set \d+: rank $_ from its own memory$/m, "... rank $_ read nothing")
+    for (0, 1);
+
 # R3: at once.  Simulated nodes of 3 processes: ranks 0 1 / 2 3, a spare on each
 my %nodes = (FTKIT_TOPOLOGY_RANKS_PER_NODE => 3);
 survives('two ranks of one node at once', spares => 2, env => { %memory, %nodes },

@@ -1,6 +1,7 @@
 /* The repair state machine (see recover.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -395,6 +396,25 @@ static int install(struct attempt *a)
     return ftk_detect_arm(ctx);
 }
 
+/* Which ranks got their segment from where. */
+static void tell_sources(const struct attempt *a)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    char text[256];
+    size_t at = 0;
+    if (p->pending != FTK_PENDING_LINE || p->from_file)
+        return; /* settling tells */
+    text[0] = '\0';
+    for (int r = 0; r < p->nranks && at < sizeof text - 64; r++)
+        if (p->need_own[r])
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                "rank %d from the copy at rank %d, ", r, ctx->line_source[r]);
+    ftk_report(FTKIT_INFO, "context %s: set %llu: %s%sall others from their own memory",
+        ctx->cfg.name, (unsigned long long)p->line, text,
+        at < sizeof text - 64 ? "" : "..., ");
+}
+
 static void tell(const struct attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -423,6 +443,7 @@ static void tell(const struct attempt *a)
         1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s, replaced, p->lost - replaced,
         ctx->nspares,
         (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
+    tell_sources(a);
 }
 
 static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
