@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *     /<array>        virtual dataset of the global shape over the blocks of all ranks
+ *     /<replicated>   link to the region of rank 0 in its part: all ranks have the same
  *     /ranks/00003    link to the group of a rank in its part
  *
  * Parts are named relative to the master, so a set's directory may be moved.  Cells that
@@ -163,6 +164,18 @@ static int array_write(struct master *w, struct array *a)
 
 /* ---- the file -----------------------------------------------------------------------*/
 
+static int link_replicated(
+    struct master *w, const struct ftk_seg_region *r, uint32_t rank, const char *file)
+{
+    char name[FTK_H5_NAME_MAX], group[FTK_H5_NAME_MAX], target[2 * FTK_H5_NAME_MAX + 2];
+    ftk_h5_rank_name(rank, group);
+    ftk_h5_dataset_name(r->name, name);
+    snprintf(target, sizeof target, "/%s/%s", group, name);
+    if (H5Lcreate_external(file, target, w->file, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        return ftk_h5_fail(w->io, FTKIT_ERR_IO, "link to '%s'", r->name);
+    return FTKIT_OK;
+}
+
 static int add_rank(const void *head, const struct ftk_h5_part *p, void *arg)
 {
     struct master *w = arg;
@@ -175,9 +188,12 @@ static int add_rank(const void *head, const struct ftk_h5_part *p, void *arg)
     if (H5Lcreate_external(file, group, w->ranks, number, H5P_DEFAULT, H5P_DEFAULT) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "link to rank %u", h->rank);
     int rc = FTKIT_OK;
-    for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
+    for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++) {
         if (r[i].kind == FTK_KIND_ARRAY)
             rc = array_map(w, &r[i], h->rank, p);
+        else if (r[i].kind == FTK_KIND_REPLICATED && h->rank == 0)
+            rc = link_replicated(w, &r[i], h->rank, file);
+    }
     return rc;
 }
 

@@ -269,6 +269,14 @@ static void check_master(const char *path)
         v, ftk_seg_data(seg) + ftk_seg_find(seg, "ftkit.head")->offset, sizeof v);
     free(seg);
     H5Dclose(ds);
+    ds = H5Dopen2(file, "/step", H5P_DEFAULT); /* replicated: that of rank 0 */
+    assert_true(ds >= 0);
+    assert_true(H5Dread(ds, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
+    seg = make_segment(3, 0);
+    assert_memory_equal(
+        v, ftk_seg_data(seg) + ftk_seg_find(seg, "step")->offset, sizeof v[0]);
+    free(seg);
+    H5Dclose(ds);
     H5Fclose(file);
 }
 
