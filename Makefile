@@ -113,9 +113,12 @@ $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
 $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/mpi/%: tests/mpi/%.c $(TEST_LIB)
+$(BUILD)/handles.o: tests/lib/handles.c $(BUILD)/mpi.mk
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+$(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(TEST_LIB)
 	@mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(BUILD)/handles.o $(TEST_LIB) \
+	    $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)

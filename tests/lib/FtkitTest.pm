@@ -110,6 +110,7 @@ sub survives {
     push(@bad, "$hit faults came to pass, $faults were asked for") if $hit != $faults;
     push(@bad, "no line like $o{like}") if $o{like} && $j->{log} !~ $o{like};
     push(@bad, "a line like $o{unlike}") if $o{unlike} && $j->{log} =~ $o{unlike};
+    push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
     ok(!@bad, $name);
     diag("$name: ", join(', ', @bad), "\n", substr($j->{log}, 0, 6000)) if @bad;
     remove_tree($work) if !@bad;
