@@ -128,6 +128,7 @@ for my $args (
     ['-n', '2x', 'true'], ['-n', '2', '--spares', '-1', 'true'],
     ['-n', '2', '--relaunch', '', 'true'], ['-n', '2', '--timeout', '0', 'true'],
     ['-n', '2', '--timeout', 'nan', 'true'], ['-n', '2', '--wings', 'true'],
+    ['-n', '2', '--init-timeout', '0', 'true'],
     ['-n', '2', '--emulate-nodes', '9', '--spares', '0', 'true'],
     )
 {
@@ -307,6 +308,157 @@ SKIP: {
     unlike($err, qr/^guard: left behind/m, 'ftkit killed: no process is left');
     gone('ftkit killed');
     system 'rm', '-rf', glob "$tmp/ftkit-run.*";
+}
+
+# ---- run: nobody is left to wait for -------------------------------------------------
+
+# An mpirun of which only the processes are real: RANKS of two, HERE of them on this node.
+# THEN: keep their zombies for ever, or reap them and go on, or end after so many seconds
+# more, or after a lot of output.  From the second attempt on it ends well.
+open my $fake, '>', "$tmp/mpirun";
+print $fake <<'END';
+#!/usr/bin/perl
+shift until $ARGV[0] eq 'sh';
+$SIG{CHLD} = 'IGNORE' if $ENV{THEN} eq 'reap'; # nobody ever sees a zombie
+for my $rank (split ' ', $ENV{RANKS}) {
+    next if fork;
+    $SIG{CHLD} = 'DEFAULT';
+    @ENV{qw(OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_SIZE)} = ($rank, $ENV{HERE});
+    exec @ARGV;
+}
+my $again = $ENV{FTKIT_RUN_ATTEMPT} > 0;
+sleep 300 if !$again && $ENV{THEN} =~ /keep|reap/;
+1 while wait != -1;
+exit 0 if $again;
+$ENV{THEN} eq 'print' ? print 'x' x 1e6 : sleep $ENV{THEN};
+exit 5;
+END
+close $fake;
+chmod 0755, "$tmp/mpirun";
+
+# Each rank begins with this: it lives until ftkit has seen all of them.
+my $begin = <<'END';
+rank=$OMPI_COMM_WORLD_RANK
+state() { echo "$*" >>"$FTKIT_RUN_STATE"; }
+until [ -e "$TMPDIR/go" ]; do
+    sleep 0.05
+done
+[ "$FTKIT_RUN_ATTEMPT" = 0 ] || exit 0
+END
+
+my $closes = <<'END';
+[ $rank = 1 ] || state open default
+[ $rank = 1 ] || state closed default
+END
+
+# Run a job of such ranks under such an mpirun.
+our @under; # a command to run ftkit by
+sub ranks
+{
+    my ($then, $program, @options) = @_;
+    local @ENV{qw(RANKS HERE)} = ($ENV{RANKS} // '0 1', $ENV{HERE} // 2);
+    local $ENV{THEN} = $then;
+    unlink "$tmp/go";
+    my $pid = begin(60, @under, $ftkit, @small, '--verbose', '--mpirun', "$tmp/mpirun",
+        @options, 'sh', '-c', "$begin$program");
+    my $end = time + 30;
+    sleep 0.02 until slurp("$tmp/err") =~ /processes of ranks found/ || time > $end;
+    open my $go, '>', "$tmp/go";
+    close $go;
+    finish($pid);
+}
+
+subtest 'mpirun does not end after its ranks' => sub {
+    my $says = qr/^ftkit run: mpirun does not end although all processes of the job have/m;
+    for my $case (
+        ['reap', 'exit 0', 1, 'nothing is known'],
+        ['keep', 'exit 0', 0, 'all ended well'],
+        ['keep', '[ $rank = 0 ] || kill -KILL $$', 137, 'a rank was killed'],
+        ['reap', $closes, 0, 'the context was closed'],
+        ['keep', $closes . 'exit $((3 * rank))', 3, 'closed, but a rank failed'],
+        )
+    {
+        my ($then, $program, $want, $what) = @$case;
+        ranks($then, $program);
+        result($want, $what);
+        like($err, $says, "$what: says so");
+        unlike($err, qr/relaunching/, "$what: no relaunch");
+        is($err =~ /exit codes are not known; taken as 1/, $want == 1, "$what: the code");
+    }
+    ranks('keep', '[ $rank = 1 ] || state open default');
+    result(0, 'a context was open');
+    like($err, $says, 'a context was open: says so');
+    like($err, qr/attempt 1 ended .* a context still open; relaunching/,
+        'a context was open: relaunched');
+    # five seconds are more than it waits for an mpirun without ranks
+    ranks(5, 'sleep 300 &');
+    result(5, 'a process of a rank is there');
+    unlike($err, $says, 'a process of a rank is there: mpirun may wait');
+    {
+        local @under = ('sh', '-c', '"$@" | { sleep 6; cat >"$0"; }', "$tmp/piped");
+        ranks('print', 'exit 0');
+        clean('mpirun still has output');
+        unlike($err, $says, 'mpirun still has output: it may wait for the reader');
+        is(-s "$tmp/piped", 1e6, 'mpirun still has output: all arrives');
+    }
+    local @ENV{qw(RANKS HERE)} = (0, 1);
+    ranks(5, 'exit 0');
+    result(5, 'the other rank is on another machine');
+    unlike($err, $says, 'the other rank is on another machine: mpirun may wait');
+};
+
+subtest 'a rank dies before a context is opened' => sub {
+    my @soon = ('--init-timeout', 1);
+    my $lost = qr/attempt 1 ended because the process of rank 1 was gone before any context/;
+    for my $then ('keep', 'reap') {
+        ranks($then, '[ $rank = 1 ] || exec sleep 300', @soon);
+        result(0, 'the others wait');
+        like($err, qr/$lost was opened; relaunching .* \(1 of 3\)$/m,
+            'the others wait: relaunched');
+    }
+    ranks('keep', '[ $rank = 1 ] || exec sleep 300', @soon, '--no-relaunch');
+    result(1, 'no relaunch');
+    like($err, qr/$lost was opened; giving up \(0 of 0/, 'no relaunch: says why');
+    ranks(0, <<'END', @soon);
+[ $rank = 0 ] || state open default
+until grep -q open "$FTKIT_RUN_STATE"; do
+    sleep 0.05
+done
+[ $rank = 0 ] || sleep 4
+[ $rank = 0 ] || state closed default
+END
+    result(5, 'opened in time');
+    unlike($err, qr/relaunching/, 'opened in time: it may go on');
+    ranks(0, <<'END', @soon);
+[ $rank = 1 ] || exec perl -MTime::HiRes=time -e '
+    for (1 .. 8) {
+        my ($start, $cpu) = (time, (times)[0]);
+        1 while time < $start + 0.5;
+        printf STDERR "share %.2f\n", ((times)[0] - $cpu) / (time - $start);
+    }'
+END
+    clean('the others work');
+  SKIP: {
+        skip 'not enough of a core', 1 if grep { $_ < 0.5 } $err =~ /^share (.*)$/mg;
+        is($code, 5, 'the others work: they may go on') or diag($err);
+    }
+};
+
+SKIP: {
+    skip 'mpirun of this MPI ends the job itself', 1 unless $ulfm;
+    open my $wrap, '>', "$tmp/wrap";
+    print $wrap <<'END';
+#!/bin/sh
+[ "$FTKIT_RUN_ATTEMPT.$OMPI_COMM_WORLD_RANK" != 0.1 ] || kill -KILL $$
+exec "$@"
+END
+    close $wrap;
+    chmod 0755, "$tmp/wrap";
+    job($ftkit, @small, '--init-timeout', 2, "$tmp/wrap", $job, 'normal');
+    result(0, 'killed before MPI_Init');
+    like($err, qr/process of rank 1 was gone before any context was opened; relaunching/,
+        'killed before MPI_Init: relaunched');
+    is(scalar(() = $err =~ /relaunching/g), 1, 'killed before MPI_Init: one relaunch');
 }
 
 # ---- run: nodes ----------------------------------------------------------------------

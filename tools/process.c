@@ -22,25 +22,24 @@
 #define TRACE_S 20      /* time one backtrace may take */
 #define UNKILLABLE_S 10 /* after SIGKILL: such a process hangs in the kernel */
 
-struct proc {
-    pid_t pid, ppid;
-    char name[32];
-    char state;
-    double cpu_s;
-    long rank; /* -1: not a rank */
-    bool ours;
-};
-
 static pid_t *foreign; /* children we were started with */
 static size_t nforeign;
 
 /* ---- finding ----------------------------------------------------------------------*/
 
-static bool proc_read(pid_t pid, struct proc *p)
+/* Number k of a line of /proc/PID/stat (proc(5)), whose number 3 text begins with. */
+static unsigned long long stat_field(const char *text, int k)
+{
+    for (; k > 3 && text; k--) {
+        text = strchr(text, ' ');
+        text = text ? text + 1 : NULL;
+    }
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+bool ftk_proc_read(pid_t pid, struct ftk_proc *p)
 {
     char path[64], text[1024];
-    unsigned long user = 0, sys = 0;
-    int ppid = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *f = fopen(path, "re");
     if (!f)
@@ -51,16 +50,18 @@ static bool proc_read(pid_t pid, struct proc *p)
     char *open = strchr(text, '('), *close = strrchr(text, ')'); /* any name between */
     if (!open || !close || close < open)
         return false;
-    if (sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &p->state,
-            &ppid, &user, &sys)
-        != 4)
+    if (sscanf(close + 1, " %c", &p->state) != 1)
         return false;
+    const char *fields = close + 2;
     *close = '\0';
     snprintf(p->name, sizeof p->name, "%s", open + 1);
     p->pid = pid;
-    p->ppid = ppid;
-    p->cpu_s = (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
-    p->rank = -1;
+    p->ppid = (pid_t)stat_field(fields, 4);
+    p->cpu_s = (double)(stat_field(fields, 14) + stat_field(fields, 15))
+               / (double)sysconf(_SC_CLK_TCK);
+    p->start = stat_field(fields, 22);
+    p->status = (int)stat_field(fields, 52);
+    p->rank = p->local_size = -1;
     p->ours = false;
     return true;
 }
@@ -74,7 +75,7 @@ static bool is_foreign(pid_t pid)
 }
 
 /* Keep in all[0..n) what is below us, and return how many these are. */
-static size_t keep_ours(struct proc *all, size_t n)
+static size_t keep_ours(struct ftk_proc *all, size_t n)
 {
     pid_t self = getpid();
     bool more = true;
@@ -95,24 +96,23 @@ static size_t keep_ours(struct proc *all, size_t n)
     return kept;
 }
 
-/* All processes below us; free() *out. */
-static size_t tree_list(struct proc **out)
+size_t ftk_proc_list(struct ftk_proc **out)
 {
     size_t n = 0, room = 256;
-    struct proc *all = ftk_tool_alloc(room * sizeof *all);
+    struct ftk_proc *all = ftk_tool_alloc(room * sizeof *all);
     DIR *d = opendir("/proc");
     struct dirent *e;
     while (d && (e = readdir(d))) {
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
         if (n == room) {
-            struct proc *larger = ftk_tool_alloc(2 * room * sizeof *larger);
+            struct ftk_proc *larger = ftk_tool_alloc(2 * room * sizeof *larger);
             memcpy(larger, all, room * sizeof *larger);
             free(all);
             all = larger;
             room *= 2;
         }
-        if (proc_read((pid_t)atol(e->d_name), &all[n]))
+        if (ftk_proc_read((pid_t)atol(e->d_name), &all[n]))
             n++;
     }
     if (d)
@@ -121,10 +121,50 @@ static size_t tree_list(struct proc **out)
     return keep_ours(all, n);
 }
 
+/* The number after one of these names, which stay what they were when it was started. */
+static bool take_number(const char *entry, const char *const *names, long *out)
+{
+    for (; *names; names++) {
+        size_t len = strlen(*names);
+        if (strncmp(entry, *names, len) == 0 && entry[len] == '=') {
+            *out = strtol(entry + len + 1, NULL, 10);
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *const rank_names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+    NULL };
+
+bool ftk_proc_self_is_rank(void)
+{
+    for (const char *const *name = rank_names; *name; name++)
+        if (getenv(*name))
+            return true;
+    return false;
+}
+
+void ftk_proc_rank(struct ftk_proc *p)
+{
+    static const char *const local[] = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+        NULL };
+    char path[64], *entry = NULL;
+    size_t room = 0;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)p->pid);
+    FILE *f = fopen(path, "re");
+    while (f && getdelim(&entry, &room, '\0', f) > 0)
+        if (!take_number(entry, local, &p->local_size) && p->rank < 0)
+            take_number(entry, rank_names, &p->rank);
+    free(entry);
+    if (f)
+        fclose(f);
+}
+
 int ftk_tree_init(void)
 {
-    struct proc *p;
-    size_t n = tree_list(&p);
+    struct ftk_proc *p;
+    size_t n = ftk_proc_list(&p);
     foreign = ftk_tool_alloc((n + 1) * sizeof *foreign);
     for (size_t i = 0; i < n; i++)
         foreign[i] = p[i].pid;
@@ -154,9 +194,9 @@ int ftk_tree_end(double grace_s)
     int killed = 0;
     bool noted = false;
     for (;;) {
-        struct proc *p;
+        struct ftk_proc *p;
         reap();
-        size_t n = tree_list(&p);
+        size_t n = ftk_proc_list(&p);
         double past = ftk_now_s() - start;
         for (size_t i = 0; i < n && (!noted || past >= grace_s); i++)
             ftk_litter_note(p[i].pid, true);
@@ -176,24 +216,6 @@ int ftk_tree_end(double grace_s)
 }
 
 /* ---- showing ----------------------------------------------------------------------*/
-
-static void read_rank(struct proc *p)
-{
-    static const char *const names[] = {
-        "OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK="
-    };
-    char path[64], *entry = NULL;
-    size_t room = 0;
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)p->pid);
-    FILE *f = fopen(path, "re");
-    while (f && p->rank < 0 && getdelim(&entry, &room, '\0', f) > 0)
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-            if (strncmp(entry, names[i], strlen(names[i])) == 0)
-                p->rank = strtol(entry + strlen(names[i]), NULL, 10);
-    free(entry);
-    if (f)
-        fclose(f);
-}
 
 static void copy_file(FILE *out, pid_t pid, const char *name)
 {
@@ -238,7 +260,7 @@ static bool backtrace(pid_t pid)
 
 static int ranks_first(const void *a, const void *b)
 {
-    const struct proc *x = a, *y = b;
+    const struct ftk_proc *x = a, *y = b;
     if ((x->rank < 0) != (y->rank < 0))
         return x->rank < 0 ? 1 : -1;
     if (x->rank != y->rank)
@@ -248,10 +270,10 @@ static int ranks_first(const void *a, const void *b)
 
 void ftk_tree_dump(FILE *out)
 {
-    struct proc *p;
-    size_t n = tree_list(&p);
+    struct ftk_proc *p;
+    size_t n = ftk_proc_list(&p);
     for (size_t i = 0; i < n; i++)
-        read_rank(&p[i]);
+        ftk_proc_rank(&p[i]);
     qsort(p, n, sizeof *p, ranks_first);
     for (size_t i = 0; i < n; i++) {
         char rank[24] = "-";

@@ -13,6 +13,8 @@
  * A job that ends while a context is open is lost.  Each attempt has a file of its own,
  * so that nobody left over from the last one can write into it.
  *
+ * Nor is mpirun sure to end: ranks.c looks whether there is somebody left to wait for.
+ *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -35,6 +37,7 @@
 #define SIGNAL_GRACE_S 10 /* for mpirun to end its job after a signal */
 #define EXIT_GRACE_S 1    /* for the daemons after mpirun has ended */
 #define POLL_NS 100000000L
+#define SHORT_NS 20000000L /* while the ranks come up: some do not live long */
 
 struct context {
     char *name;
@@ -53,7 +56,7 @@ struct state {
     uint64_t set;    /* newest, 0: none */
 };
 
-enum how { BY_ITSELF, BY_SIGNAL, BY_FATAL, BY_TIMEOUT, BY_START };
+enum how { BY_ITSELF, BY_SIGNAL, BY_FATAL, BY_TIMEOUT, BY_LOST_RANK, BY_NO_RANK };
 
 struct attempt {
     int number; /* from 0 */
@@ -62,6 +65,7 @@ struct attempt {
     int status; /* of waitpid(), when it ended by itself or by a signal to us */
     int sig;    /* BY_SIGNAL */
     double sig_at;
+    long lost; /* BY_LOST_RANK: which, -1: not known */
     struct state state;
 };
 
@@ -90,6 +94,8 @@ void ftk_run_usage(FILE *out)
           "  --relaunch R       relaunches without a new durable set in between (3)\n"
           "  --no-relaunch      the same as --relaunch 0\n"
           "  --timeout T        kill the run after T seconds and show where it was\n"
+          "  --init-timeout T   end a job that lost a process, opened no context and\n"
+          "                     got nowhere for T seconds (30); then relaunch it\n"
           "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
           "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
           "  --mpirun PATH      another mpirun of the same MPI\n"
@@ -108,6 +114,7 @@ enum {
     O_RELAUNCH,
     O_NO_RELAUNCH,
     O_TIMEOUT,
+    O_INIT_TIMEOUT,
     O_EMULATE,
     O_MPIRUN,
     O_ARG,
@@ -121,6 +128,7 @@ static const struct option options[] = {
     { "relaunch", required_argument, NULL, O_RELAUNCH },
     { "no-relaunch", no_argument, NULL, O_NO_RELAUNCH },
     { "timeout", required_argument, NULL, O_TIMEOUT },
+    { "init-timeout", required_argument, NULL, O_INIT_TIMEOUT },
     { "emulate-nodes", required_argument, NULL, O_EMULATE },
     { "mpirun", required_argument, NULL, O_MPIRUN },
     { "mpirun-arg", required_argument, NULL, O_ARG },
@@ -143,12 +151,12 @@ static int parse_count(const char *what, const char *text, int min, int *out)
     return 0;
 }
 
-static int parse_seconds(const char *text, double *out)
+static int parse_seconds(const char *what, const char *text, double *out)
 {
     char *end;
     double s = strtod(text, &end);
     if (*text == '\0' || *end != '\0' || !(s > 0) || s > 1e9) {
-        ftk_run_say("--timeout: '%s' is not a time in seconds", text);
+        ftk_run_say("%s: '%s' is not a time in seconds", what, text);
         return TOOL_USAGE;
     }
     *out = s;
@@ -168,7 +176,9 @@ static int parse_option(struct ftk_run *r, int c)
         r->relaunch = 0;
         return 0;
     case O_TIMEOUT:
-        return parse_seconds(optarg, &r->timeout_s);
+        return parse_seconds("--timeout", optarg, &r->timeout_s);
+    case O_INIT_TIMEOUT:
+        return parse_seconds("--init-timeout", optarg, &r->init_timeout_s);
     case O_EMULATE:
         return parse_count("--emulate-nodes", optarg, 1, &r->emulate);
     case O_MPIRUN:
@@ -193,7 +203,9 @@ static int parse(struct ftk_run *r, int argc, char **argv)
 {
     static char name[] = "ftkit run"; /* getopt() begins its messages with it */
     int c;
-    *r = (struct ftk_run){ .spares = -1, .relaunch = 3, .mpirun = FTKIT_MPIRUN };
+    *r = (struct ftk_run){
+        .spares = -1, .relaunch = 3, .init_timeout_s = 30, .mpirun = FTKIT_MPIRUN
+    };
     argv[0] = name;
     while ((c = getopt_long(argc, argv, "+n:", options, NULL)) != -1) {
         int rc = parse_option(r, c);
@@ -414,11 +426,27 @@ static bool take_signal(struct attempt *a, int sig)
     return !again;
 }
 
-/* Until mpirun has ended or must be ended. */
-static void watch(
-    const struct ftk_run *r, struct attempt *a, const sigset_t *set, double end)
+/* Whether the processes of the ranks give a reason to end the job. */
+static bool look_at_ranks(struct attempt *a, struct ftk_ranks *ranks)
 {
-    const struct timespec turn = { 0, POLL_NS };
+    switch (ftk_ranks_look(ranks, a->state.ncontexts > 0)) {
+    case FTK_RANKS_WELL:
+        break;
+    case FTK_RANKS_LOST:
+        a->how = BY_LOST_RANK;
+        a->lost = ftk_ranks_lost(ranks);
+        return true;
+    case FTK_RANKS_GONE:
+        a->how = BY_NO_RANK;
+        return true;
+    }
+    return false;
+}
+
+/* Until mpirun has ended or must be ended. */
+static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *ranks,
+    const sigset_t *set, double end)
+{
     while (!has_ended(a)) {
         state_read(&a->state, r->verbose);
         double now = ftk_now_s();
@@ -434,9 +462,26 @@ static void watch(
         }
         if (a->sig && now > a->sig_at + SIGNAL_GRACE_S)
             return;
+        if (!a->sig && look_at_ranks(a, ranks))
+            return;
+        const struct timespec turn = { 0, ftk_ranks_coming(ranks) ? SHORT_NS : POLL_NS };
         if (!take_signal(a, sigtimedwait(set, NULL, &turn)))
             return;
     }
+}
+
+/* mpirun hangs after its ranks, so nobody tells us their exit codes; what they left as
+ * zombies does, if that is still there, else what the library said. */
+static void take_status(struct attempt *a, int status)
+{
+    bool lost = state_lost(&a->state);
+    ftk_run_say("mpirun does not end although all processes of the job have; ending it");
+    if (status > 0)
+        a->status = status;
+    else if (!lost && (status == 0 || a->state.ncontexts > 0))
+        a->status = 0;
+    else if (!lost)
+        ftk_run_say("their exit codes are not known; taken as %d", TOOL_FAIL);
 }
 
 static int run_attempt(
@@ -453,8 +498,12 @@ static int run_attempt(
         state_free(&a->state);
         return rc;
     }
-    watch(r, a, set, end);
+    struct ftk_ranks *ranks = ftk_ranks_begin(r);
+    watch(r, a, ranks, set, end);
     state_read(&a->state, r->verbose);
+    if (a->how == BY_NO_RANK)
+        take_status(a, ftk_ranks_status(ranks));
+    ftk_ranks_end(ranks);
     /* the daemons of a job that ended well may still be tidying up */
     bool let = a->how == BY_ITSELF && !state_lost(&a->state);
     int killed = ftk_tree_end(let ? EXIT_GRACE_S : 0);
@@ -476,12 +525,26 @@ static int code_of(int status)
 static void describe(const struct attempt *a, char *text, size_t bytes)
 {
     int code = code_of(a->status);
-    if (a->state.fatal_at > 0)
+    char rank[32] = "a rank";
+    if (a->lost >= 0)
+        snprintf(rank, sizeof rank, "rank %ld", a->lost);
+    if (a->how == BY_LOST_RANK)
+        snprintf(text, bytes,
+            "because the process of %s was gone before any context was opened", rank);
+    else if (a->state.fatal_at > 0)
         snprintf(text, bytes, "by a fatal error: %s", a->state.fatal);
     else if (code > 128 && code - 128 < NSIG)
         snprintf(text, bytes, "by signal %d (%s)", code - 128, strsignal(code - 128));
     else
         snprintf(text, bytes, "with exit code %d and a context still open", code);
+}
+
+/* Whether another attempt is due: not when somebody wanted the end. */
+static bool is_lost(const struct attempt *a)
+{
+    if (a->how == BY_SIGNAL || a->how == BY_TIMEOUT)
+        return false;
+    return a->how == BY_LOST_RANK || state_lost(&a->state);
 }
 
 /* Exit code of the run as it stands after this attempt. */
@@ -508,7 +571,7 @@ static int run_all(const struct ftk_run *r, const sigset_t *set)
         int rc = run_attempt(r, &a, set, end);
         if (rc != 0)
             return rc;
-        bool lost = state_lost(&a.state) && (a.how == BY_ITSELF || a.how == BY_FATAL);
+        bool lost = is_lost(&a);
         rc = verdict(&a);
         describe(&a, how, sizeof how);
         uint64_t newest = a.state.set;

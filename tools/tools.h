@@ -46,6 +46,7 @@ struct ftk_run {
     int emulate;           /* emulated nodes, 0: none */
     int relaunch;          /* relaunches without progress */
     double timeout_s;      /* of the whole run, 0: none */
+    double init_timeout_s; /* for a context to be opened once a rank's process is gone */
     const char *mpirun;    /* path, or a name to look up in PATH */
     struct ftk_list extra; /* arguments for mpirun behind ours */
     char **program;        /* and its arguments, ended by NULL */
@@ -78,6 +79,22 @@ int ftk_emulate_enter(const struct ftk_run *r);
 void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 
 /* ---- process.c: everything below this process -------------------------------------*/
+struct ftk_proc {
+    pid_t pid, ppid;
+    char name[32];
+    char state;
+    double cpu_s;
+    unsigned long long start; /* with pid: never the same again */
+    int status;               /* of a zombie, as from waitpid() */
+    long rank;                /* -1: not a rank, or not read */
+    long local_size;          /* ranks on its node, -1: not known */
+    bool ours;
+};
+bool ftk_proc_read(pid_t pid, struct ftk_proc *p); /* false: there is none */
+/* All processes below us, *out for free(). */
+size_t ftk_proc_list(struct ftk_proc **out);
+void ftk_proc_rank(struct ftk_proc *p); /* fill in rank and local_size; not of zombies */
+bool ftk_proc_self_is_rank(void);       /* then everything below us seems to be one */
 /* Become the parent of every orphan below us; what exists already is not ours to end. */
 int ftk_tree_init(void);
 /* Give the processes below us grace_s to end, SIGKILL the rest, reap all and remove what
@@ -85,6 +102,24 @@ int ftk_tree_init(void);
 int ftk_tree_end(double grace_s);
 /* Show each of them with its rank, state and backtrace. */
 void ftk_tree_dump(FILE *out);
+
+/* ---- ranks.c: whether the processes of the ranks are there -------------------------*/
+enum ftk_ranks_news {
+    FTK_RANKS_WELL,
+    FTK_RANKS_LOST, /* one ended, nothing was opened, the others get nowhere */
+    FTK_RANKS_GONE  /* all have ended, mpirun has not */
+};
+struct ftk_ranks;
+struct ftk_ranks *ftk_ranks_begin(const struct ftk_run *r); /* of one attempt */
+void ftk_ranks_end(struct ftk_ranks *w);
+/* To be called often: it looks when it is time to.  opened: a context was. */
+enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, bool opened);
+bool ftk_ranks_coming(const struct ftk_ranks *w); /* some may not have been seen yet */
+/* FTK_RANKS_LOST: a rank whose process is gone, -1 when its number is not known. */
+long ftk_ranks_lost(const struct ftk_ranks *w);
+/* FTK_RANKS_GONE: a status as from waitpid(), not 0 if one of them had such a one; -1
+ * when it is not known. */
+int ftk_ranks_status(const struct ftk_ranks *w);
 
 /* ---- litter.c: what processes of Open MPI leave when they are killed --------------*/
 void ftk_litter_note(pid_t pid, bool alive); /* alive, or just reaped */
