@@ -110,6 +110,9 @@ survives("own copy corrupt when it is restored, $_->[0]", spares => 1, env => \%
 survives('copy of the lost rank corrupt: back to the files', spares => 1, env => \%files,
     faults => 2, fault => 'app.mid:1:13:kill,transfer.corrupt:0:1:EIO',
     like => qr/from files/);
+survives('... when it is sent a second time', spares => 2, env => \%files, faults => 3,
+    fault => 'app.mid:1:13:kill,app.mid:1:2:kill@1,transfer.corrupt:0:3:EIO',
+    like => qr/from files/);
 
 # R3: a second kill at every step of the repair of the first, every process
 my @points = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build

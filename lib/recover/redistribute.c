@@ -895,11 +895,6 @@ int ftk_redistribute(struct ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return rc;
     free_abandoned(ctx);
-    for (int q = 0; q < d.nold; q++) {
-        struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->line, q);
-        if (s)
-            s->verified = false; /* the next time it is compared again */
-    }
     ctx->restored = ctx->line;
     make_set_due(ctx);
     return FTKIT_OK;

@@ -509,6 +509,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         ftk_detect_raise(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
     ctx->repairing = true;
+    ftk_mem_doubt(&ctx->mem);
     for (;;) {
         struct attempt a = { .ctx = ctx, .s = from, .t_start = t0 };
         int agreed = 0;

@@ -101,11 +101,9 @@ static int restore_line(struct ftkit_ctx *ctx)
             ctx->cfg.name, ctx->rank, ftk_detail_text());
         ftk_mem_release(s);
     }
-    if (rc != FTKIT_OK)
-        return rc;
-    s->verified = false; /* the next time it is compared again */
-    ctx->restored = ctx->line;
-    return FTKIT_OK;
+    if (rc == FTKIT_OK)
+        ctx->restored = ctx->line;
+    return rc;
 }
 
 /* A start of the whole job.  Nobody runs ahead into its loop while another may still fail

@@ -59,10 +59,8 @@ static int find_segments(struct ftkit_ctx *ctx, struct ftk_stream *list, int n)
         if (!seg)
             return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu: segment of rank %d is gone",
                 (unsigned long long)s->set, s->rank);
-        if (FTK_FAULT("transfer.corrupt")) {
+        if (!seg->verified && FTK_FAULT("transfer.corrupt"))
             seg->buf[seg->bytes - 1] ^= 1;
-            seg->verified = false;
-        }
         if (ftk_mem_verify_head(seg, "copy") != FTKIT_OK)
             return corrupt(ctx, s);
         ftk_stream_give(s, seg);

@@ -124,6 +124,12 @@ int ftk_mem_verify(struct ftk_mem_seg *s, const char *what)
     return rc;
 }
 
+void ftk_mem_doubt(struct ftk_mem *m)
+{
+    for (int i = 0; i < m->nsegs; i++)
+        m->segs[i]->verified = false;
+}
+
 void ftk_mem_release(struct ftk_mem_seg *s)
 {
     if (s->set == 0)

@@ -18,7 +18,7 @@ struct ftk_mem_seg {
     int nranks;     /* of the set */
     size_t bytes;   /* of the segment, once known */
     bool sealed;    /* whole and checksummed */
-    bool verified;  /* its checksums were compared since it was written */
+    bool verified;  /* its checksums were compared since it was written or doubted */
 };
 
 struct ftk_mem {
@@ -37,10 +37,13 @@ int ftk_mem_reserve(struct ftk_mem_seg *s, size_t bytes);
 struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank);
 
 /* Check the head of a sealed segment, or all of it, unless that has been done since it was
- * written.  FTKIT_ERR_CORRUPT, whatever it looks like: it was good when it was sealed.  It
+ * written or doubted.  FTKIT_ERR_CORRUPT, whatever it looks like: it was good when it was sealed.  It
  * is the caller's to release then. */
 int ftk_mem_verify_head(const struct ftk_mem_seg *s, const char *what);
 int ftk_mem_verify(struct ftk_mem_seg *s, const char *what);
+
+/* Time has passed: what was verified may not hold any more. */
+void ftk_mem_doubt(struct ftk_mem *m);
 
 void ftk_mem_release(struct ftk_mem_seg *s);
 
