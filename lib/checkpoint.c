@@ -158,7 +158,7 @@ static int commit(struct writing *w)
             (unsigned long long)w->set);
     (void)FTK_FAULT("ckpt.voted");
     ctx->committed = w->set;
-    ctx->repeats = 0;
+    ctx->repeats = ctx->corrupt = 0;
     ctx->next_set = w->set + 1;
     ctx->region_bytes = w->data_bytes;
     ftk_mem_drop_others(&ctx->mem, w->set);

@@ -87,6 +87,7 @@ struct ftkit_ctx {
     int epoch;             /* repairs so far */
     int repeats;           /* repairs in a row that went back to the same set ... */
     uint64_t repeats_of;   /* ... this one */
+    int corrupt;           /* own segments that did not hold since the last set */
 
     /* detection */
     MPI_Request watch;     /* pending any-source receive on ctl */

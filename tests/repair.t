@@ -113,6 +113,28 @@ survives('copy of the lost rank corrupt: back to the files', spares => 1, env =>
 survives('... when it is sent a second time', spares => 2, env => \%files, faults => 3,
     fault => 'app.mid:1:13:kill,app.mid:1:2:kill@1,transfer.corrupt:0:3:EIO',
     like => qr/from files/);
+for my $point (qw(repair.corrupt restore.corrupt)) {
+    $j = job(spares => 1, env => \%memory, fault => "app.mid:1:13:kill,$point:2:*:EIO");
+    ok($j->{rc} != 0 && @{ $j->{faults} } == 12 && $j->{log} =~ /its memory is bad/,
+        "own copy corrupt every time at $point: a clear end") or diag($j->{log});
+}
+
+# the files are corrupt too
+sub spoil {
+    my ($work) = @_;
+    await_file("$work/*.ftkit/set-*/manifest");
+    for my $part (glob("$work/*.ftkit/set-*/part-*")) {
+        open(my $f, '+<:raw', $part) or die("$part: $!");
+        my $half = int((-s $part) / 2);
+        seek($f, $half, 0) && print($f "\x5a" x $half) && close($f) or die("$part: $!");
+    }
+    return;
+}
+$j = job(spares => 2, env => { FTKIT_LEVEL_HDF5_EVERY => '3 sets' }, while => \&spoil,
+    fault => 'app.mid:2:22:kill,app.mid:3:22:kill', args => ['-d', '20']);
+ok($j->{rc} != 0 && @{ $j->{faults} } == 2 && $j->{log} =~ /no other is complete/
+        && $j->{seconds} < 10, 'both buddies lost, corrupt files: a clear end')
+    or diag($j->{log});
 
 # R3: a second kill at every step of the repair of the first, every process
 my @points = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build

@@ -138,6 +138,11 @@ int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 /* Move segments so that every rank has its own of the line, and make missing copies. */
 int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
 
+/* This rank's own segment of the line does not hold, as the detail says: release it, so
+ * that the next plan takes another copy.  FTKIT_ERR_CORRUPT, or, when what comes in its
+ * place does not hold either, again and again, FTKIT_ERR_LOST: that ends the job. */
+int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
+
 /* Collective over act: distribute the line of ctx->line_nranks ranks over the regions of
  * the ranks there are now. */
 int ftk_redistribute(struct ftkit_ctx *ctx);

@@ -65,8 +65,11 @@ static int hard(struct attempt *a, int rc)
 {
     /* failures of peers start the next attempt; anything else of ours ends the repair */
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_MPI
-        && rc != FTKIT_ERR_CORRUPT)
+        && rc != FTKIT_ERR_CORRUPT) {
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", a->ctx->cfg.name, a->ctx->rank,
+            ftk_detail_text());
         a->ctx->trouble = rc;
+    }
     return rc;
 }
 
@@ -229,12 +232,7 @@ static int verify_own(struct attempt *a)
         s->verified = false;
     }
     rc = ftk_mem_verify(s, "own copy");
-    if (rc != FTKIT_OK) {
-        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy",
-            ctx->cfg.name, rank, ftk_detail_text());
-        ftk_mem_release(s);
-    }
-    return rc;
+    return rc == FTKIT_OK ? rc : ftk_drop_own(ctx, s);
 }
 
 static int restore_copies(struct attempt *a)

@@ -52,6 +52,8 @@ static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
 {
     int from = 0;
     int rc = ftk_durable_load(ctx, set, &from);
+    if (rc == FTKIT_ERR_CORRUPT && ctx->pending == FTK_PENDING_LINE)
+        rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
     if (rc != FTKIT_OK || *set == 0)
         return rc;
     if (from != ctx->nranks)
@@ -96,11 +98,8 @@ static int restore_line(struct ftkit_ctx *ctx)
     int rc = ftk_mem_verify_head(s, "own copy");
     if (rc == FTKIT_OK)
         rc = ftk_region_restore(ctx, s->buf, s->verified);
-    if (rc == FTKIT_ERR_CORRUPT) {
-        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy",
-            ctx->cfg.name, ctx->rank, ftk_detail_text());
-        ftk_mem_release(s);
-    }
+    if (rc == FTKIT_ERR_CORRUPT)
+        rc = ftk_drop_own(ctx, s);
     if (rc == FTKIT_OK)
         ctx->restored = ctx->line;
     return rc;

@@ -115,6 +115,18 @@ static void release_corrupt(struct ftkit_ctx *ctx, struct ftk_stream *list, int 
     }
 }
 
+int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
+{
+    ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy", ctx->cfg.name,
+        ctx->rank, ftk_detail_text());
+    ftk_mem_release(s);
+    if (++ctx->corrupt <= ctx->cfg.attempts)
+        return FTKIT_ERR_CORRUPT;
+    return ftk_fail(FTKIT_ERR_LOST,
+        "what rank %d has in memory does not hold, after %d other copies: its memory is bad",
+        ctx->rank, ctx->cfg.attempts);
+}
+
 static int transfer(
     struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_stream *list, int n)
 {
