@@ -253,6 +253,27 @@ static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *so
     return FTKIT_OK;
 }
 
+/* This rank's segment of the set when it is in memory and holds.  One that does not is
+ * released, or it would be found again before the one that is read. */
+static struct ftk_mem_seg *find_in_memory(
+    struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, m->set, ctx->rank);
+    if (!s)
+        return NULL;
+    if (FTK_FAULT("durable.corrupt")) {
+        s->buf[s->bytes - 1] ^= 1;
+        s->verified = false;
+    }
+    if (ftk_mem_verify(s, "own copy") != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using the file", ctx->cfg.name,
+            ctx->rank, ftk_detail_text());
+    else if (((const struct ftk_seg_header *)(const void *)s->buf)->run == m->run)
+        return s;
+    ftk_mem_release(s);
+    return NULL;
+}
+
 /* This rank's segment of the set into memory.  FTKIT_OK without it when the set is of
  * another number of ranks. */
 static int load_segment(
@@ -263,11 +284,9 @@ static int load_segment(
     *seg = NULL;
     if ((int)m->nranks != ctx->nranks)
         return FTKIT_OK;
-    *seg = ftk_mem_find(&ctx->mem, m->set, ctx->rank);
-    if (*seg && ((const struct ftk_seg_header *)(const void *)(*seg)->buf)->run == m->run
-        && ftk_mem_verify(*seg, "own copy") == FTKIT_OK)
+    *seg = find_in_memory(ctx, m);
+    if (*seg)
         return tell_source(ctx, m->set, "its own memory"); /* it need not be read */
-    *seg = NULL;
     int rc = ftk_h5_read(ctx->cfg.h5_dir, m, ctx->rank, &buf, &bytes);
     if (rc == FTKIT_OK)
         rc = ftk_mem_take(&ctx->mem, m->set, ctx->rank, ctx->nranks, bytes, seg);

@@ -118,6 +118,10 @@ for my $point (qw(repair.corrupt restore.corrupt)) {
     ok($j->{rc} != 0 && @{ $j->{faults} } == 12 && $j->{log} =~ /its memory is bad/,
         "own copy corrupt every time at $point: a clear end") or diag($j->{log});
 }
+survives('both buddies lost, the segment of another rank corrupt: it reads the file too',
+    spares => 2, env => \%files, faults => 3, like => qr/using the file/,
+    unlike => qr/repaired.*repaired/s,
+    fault => 'app.mid:2:13:kill,app.mid:3:13:kill,durable.corrupt:0:1:EIO');
 
 # the files are corrupt too
 sub spoil {
