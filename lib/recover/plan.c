@@ -260,7 +260,8 @@ static int line_size(const struct facts *f, uint64_t line)
     return 0;
 }
 
-/* Who has the segment of each rank of the line: its own process before a keeper. */
+/* Who has the segment of each rank of the line: its own process before a keeper.  What an
+ * attempt that failed has left with a spare does not count: spares are not in act. */
 static int find_sources(const struct facts *f, struct ftk_plan *p)
 {
     p->line_nranks = line_size(f, p->line);
@@ -272,7 +273,7 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
         p->source[r] = -1;
     for (int i = 0; i < f->c->n; i++) {
         const struct ftk_census_entry *e = &f->c->entries[i];
-        for (int k = 0; k < e->nsegs; k++) {
+        for (int k = 0; k < e->nsegs && p->rank_of[i] >= 0; k++) {
             int r = e->segs[k].rank;
             if (e->segs[k].set == p->line && r >= 0 && r < p->line_nranks
                 && (p->source[r] < 0 || e->rank == r))

@@ -386,6 +386,8 @@ static int install(struct attempt *a)
             ftk_mem_drop_others(&ctx->mem, ctx->line);
         ftk_policy_reset(ctx);
     }
+    if (ctx->rank < 0) /* segments from an attempt in which this one was no spare */
+        ftk_mem_drop_others(&ctx->mem, 0);
     if (ctx->rank >= 0)
         ftk_fault_rank(ctx->rank, ctx->incarnation);
     else

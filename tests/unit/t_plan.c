@@ -159,6 +159,30 @@ static void buddies_lost(void **state)
     }
 }
 
+/* An attempt that failed may leave segments with a spare that the next one does not take:
+ * it has no rank, so it cannot send them. */
+static void spare_with_segments(void **state)
+{
+    (void)state;
+    const struct ftk_census_seg left[2] = { { 5, 0, 4 }, { 5, 1, 4 } };
+    for (int files = 0; files < 2; files++) {
+        struct ftk_census c = running(4, 3, 5);
+        c.entries[6].segs = left;
+        c.entries[6].nsegs = 2;
+        lose(&c, 1);
+        lose(&c, 0);
+        struct ftk_plan_rules r = RULES(4, spare_end);
+        r.files = files;
+        struct ftk_plan p = plan(&c, r);
+        assert_int_equal(p.rank_of[4], -1);
+        assert_int_equal(p.outcome, files ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+        assert_true(p.from_file);
+        for (int q = 0; q < 2; q++)
+            assert_int_equal(p.source[q], -1);
+        ftk_plan_free(&p);
+    }
+}
+
 static void newest_commit_wins(void **state)
 {
     (void)state;
@@ -333,7 +357,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(opening_spreads_spares),
         cmocka_unit_test(opening_with_losses), cmocka_unit_test(one_lost),
-        cmocka_unit_test(buddies_lost), cmocka_unit_test(newest_commit_wins),
+        cmocka_unit_test(buddies_lost), cmocka_unit_test(spare_with_segments),
+        cmocka_unit_test(newest_commit_wins),
         cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(hash_tells_plans_apart),
