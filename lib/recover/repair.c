@@ -407,7 +407,7 @@ static void tell_sources(const struct attempt *a)
         return; /* settling tells */
     text[0] = '\0';
     for (int r = 0; r < p->nranks && at < sizeof text - 64; r++)
-        if (p->need_own[r])
+        if ((p->need_own[r] || p->is_new[r]) && ctx->line_source[r] != r)
             at += (size_t)snprintf(text + at, sizeof text - at,
                 "rank %d from the copy at rank %d, ", r, ctx->line_source[r]);
     ftk_report(FTKIT_INFO, "context %s: set %llu: %s%sall others from their own memory",
