@@ -16,8 +16,8 @@ int ftk_set_write(struct ftkit_ctx *ctx);
 int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
 
 /* Find the newest complete set on the file system that every rank can read, and load
- * this rank's segment into memory unless it is there already, sealed and
- * checked.  Collective; agreed.  *set is 0 when there is none.  With another number of
+ * this rank's segment into memory unless it is there already and holds.
+ * Collective; agreed.  *set is 0 when there is none.  With another number of
  * ranks in the set nothing is loaded and *from is that number. */
 int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from);
 

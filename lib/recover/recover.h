@@ -13,7 +13,8 @@
  *     RESTORE  lost segments go to their new processes, lost copies are made again
  *     AGREE    did everything work everywhere?  Otherwise from SHRINK with the larger
  *              failed set.  Nothing before this point has changed any rank's state but by
- *              adding sealed segments to its memory, so every step may be repeated.
+ *              adding sealed segments to its memory and dropping corrupt ones, so every
+ *              step may be repeated.
  *
  * Each live process passes through AGREE exactly once per attempt whatever happened to it,
  * so nobody waits in vain; it is the only decision, and uniform.
