@@ -143,9 +143,9 @@ ok($j->{rc} != 0 && @{ $j->{faults} } == 2 && $j->{log} =~ /no other is complete
 
 # R3: a second kill at every step of the repair of the first, every process
 my @points = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build
-    repair.built repair.restore repair.restored repair.agree repair.agreed);
+    repair.split repair.built repair.restore repair.restored repair.agree repair.agreed);
 for my $point (@points) {
-    for my $second (0, 2, 3, 6) {
+    for my $second (0, 1, 2, 3, 6) {
         my $first = $second == 2 ? 1 : 2;
         # a spare (the last, 6: the others are numbered anew) has no copies to restore
         next if $second == 6 && $point =~ /restore/;
@@ -155,6 +155,8 @@ for my $point (@points) {
             fault => "app.mid:$first:9:kill,$point:$second:$nth:kill");
     }
 }
+survives("process $_ cannot make a communicator", spares => 3, env => \%files, faults => 2,
+    fault => "app.mid:2:9:kill,repair.split:$_:2:EIO") for (0, 1, 3);
 survives("killed at transfer.$_ in the repair", spares => 3, env => \%files, faults => 2,
     fault => "app.mid:2:9:kill,transfer.$_:3:1:kill") for qw(sized done);
 survives("killed in the callback after the repair, rank $_", spares => 3, env => \%memory,

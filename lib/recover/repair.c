@@ -160,6 +160,10 @@ static int build_comms(struct attempt *a)
         mrc = made(
             MPI_Comm_split(a->s, rank >= 0 ? 0 : MPI_UNDEFINED, key, &a->next.act),
             &a->next.act);
+    if (FTK_FAULT("repair.split"))
+        mrc = made(MPI_ERR_OTHER, &a->next.act);
+    if (mrc == MPI_SUCCESS) /* all have act: one without could not make others leave it */
+        mrc = MPI_Barrier(a->s);
     if (mrc == MPI_SUCCESS && rank >= 0)
         mrc = made(MPI_Comm_dup(a->next.act, &a->next.app), &a->next.app);
     (void)FTK_FAULT("repair.built");
@@ -272,6 +276,13 @@ static int attempt(struct attempt *a)
 }
 
 /* ---- after an attempt ----------------------------------------------------------------*/
+
+/* Nobody may wait for us where we do not come to: on s, and on act from when all have it. */
+static void leave(struct attempt *a)
+{
+    ftk_mpi_revoke(a->s);
+    ftk_mpi_revoke(a->next.act);
+}
 
 static int discard(struct attempt *a)
 {
@@ -522,7 +533,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         a.t_shrunk = ftk_now_s();
         a.error = hard(&a, attempt(&a));
         if (a.error != FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART)
-            ftk_mpi_revoke(a.s); /* nobody may wait for us in there */
+            leave(&a);
         (void)FTK_FAULT("repair.agree");
         int mrc = ftk_mpi_agree(a.s, a.error == FTKIT_OK, &agreed);
         (void)FTK_FAULT("repair.agreed");

@@ -24,8 +24,8 @@ my @loop = qw(app.step app.mid app.inflight app.coll app.compute ckpt.begin ckpt
 my @once = qw(open.begin open.gathered open.built open.end recover.begin recover.end
     app.callback finish.begin finish.end app.end close.begin close.voted close.parted);
 my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build
-    repair.built repair.restore repair.restored repair.agree repair.agreed transfer.sized
-    transfer.done app.callback recover.begin);
+    repair.split repair.built repair.restore repair.restored repair.agree repair.agreed
+    transfer.sized transfer.done app.callback recover.begin);
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
 
 sub one_of { my @of = @_; return $of[rand(@of)] }
