@@ -160,8 +160,10 @@ static int build_comms(struct attempt *a)
         mrc = made(
             MPI_Comm_split(a->s, rank >= 0 ? 0 : MPI_UNDEFINED, key, &a->next.act),
             &a->next.act);
-    if (FTK_FAULT("repair.split"))
+    if (FTK_FAULT("repair.split")) {
+        (void)MPI_Comm_free(&a->next.act); /* injected: it was never made */
         mrc = made(MPI_ERR_OTHER, &a->next.act);
+    }
     if (mrc == MPI_SUCCESS) /* all have act: one without could not make others leave it */
         mrc = MPI_Barrier(a->s);
     if (mrc == MPI_SUCCESS && rank >= 0)
