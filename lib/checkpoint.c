@@ -10,6 +10,7 @@
  * nobody alive has dropped n.  Either way all ranks return to the same set. */
 #include "checkpoint.h"
 #include "detect.h"
+#include "group.h"
 #include "region.h"
 #include "store/stream.h"
 
@@ -26,6 +27,7 @@ struct writing {
     struct ftk_stream *streams; /* [nstreams], the first may be the one that sends */
     int nstreams;
     bool sends;
+    struct ftk_parity_write parity;
     int local;                  /* most severe local error so far */
     bool durable;
 };
@@ -76,8 +78,12 @@ static int prepare(struct writing *w)
     }
     int rc = ftk_stream_sizes(&w->ch, &ctx->mem, w->streams, w->nstreams, &local);
     note(w, local);
+    if (rc == FTKIT_OK)
+        rc = ftk_parity_sizes(&w->parity, &w->ch, w->head_bytes, w->data_bytes);
     if (rc != FTKIT_OK)
         return rc;
+    if (w->own)
+        note(w, ftk_parity_take(&w->parity, ctx, w->set, w->own));
     ftk_vote_init(&v);
     v.min[0] = w->local;
     ftk_vote_same(&v, 1, w->set);
@@ -113,6 +119,8 @@ static int pack_and_send(struct writing *w)
         if (w->sends)
             w->streams[0].ready = p.done;
         rc = ftk_stream_progress(&w->ch, w->streams, w->nstreams, &idle, &done);
+        if (rc == FTKIT_OK)
+            rc = ftk_parity_progress(&w->parity, &w->ch, p.done);
     }
     if (rc != FTKIT_OK)
         return rc;
@@ -128,6 +136,8 @@ static int pack_and_send(struct writing *w)
     int local;
     rc = ftk_stream_run(&w->ch, w->streams, w->nstreams, &local);
     note(w, local);
+    if (rc == FTKIT_OK)
+        rc = ftk_parity_finish(&w->parity, &w->ch, w->own);
     return rc;
 }
 
@@ -195,6 +205,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         rc = pack_and_send(&w);
     if (rc == FTKIT_OK)
         rc = commit(&w);
+    ftk_parity_end(&w.parity, &w.ch);
     if (rc != FTKIT_OK)
         withdraw(&w, rc);
     if (rc != FTKIT_OK)

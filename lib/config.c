@@ -45,7 +45,8 @@ struct word {
 static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 },
     { "no", 0 }, { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { NULL, 0 } };
 static const struct word schemes[] = { { "none", FTK_SCHEME_NONE },
-    { "own", FTK_SCHEME_OWN }, { "buddy", FTK_SCHEME_BUDDY }, { NULL, 0 } };
+    { "own", FTK_SCHEME_OWN }, { "buddy", FTK_SCHEME_BUDDY }, { "xor", FTK_SCHEME_XOR },
+    { "rs", FTK_SCHEME_RS }, { NULL, 0 } };
 static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_RING },
     { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
@@ -95,10 +96,16 @@ static const struct key keys[] = {
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
-    { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", "none, own or buddy",
-        "How sets survive in memory: not at all, in an own copy, also in a buddy's." },
+    { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy",
+        "none, own, buddy, xor or rs",
+        "How sets survive in memory: not at all, in an own copy, also in a buddy's, by the "
+        "parity of a group of nodes, by Reed-Solomon parities of a group." },
     { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
         "Who keeps whose copy: two nodes each other's, or each node the one before." },
+    { "level.memory", "group", AT(group), INT(2, 32), "8", "2 to 32",
+        "Ranks of a parity group, each on another node; fewer where there are fewer." },
+    { "level.memory", "parity", AT(parity), INT(1, 31), "2", "1 to 31",
+        "Members of a group that may be lost together with rs; xor stands one." },
     { "level.hdf5", "enabled", AT(h5_enabled), BOOL, "true", BOOL_TEXT,
         "Whether sets are also written to the file system as HDF5." },
     { "level.hdf5", "every", AT(h5_every), PERIOD("set"), "auto", PERIOD_TEXT("set"),

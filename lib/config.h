@@ -18,7 +18,8 @@ struct ftk_period {
     double value;
 };
 
-enum ftk_scheme { FTK_SCHEME_NONE, FTK_SCHEME_OWN, FTK_SCHEME_BUDDY };
+enum ftk_scheme { FTK_SCHEME_NONE, FTK_SCHEME_OWN, FTK_SCHEME_BUDDY, FTK_SCHEME_XOR,
+    FTK_SCHEME_RS };
 enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
@@ -30,6 +31,8 @@ struct ftk_config {
     double mtbf_s;                    /* checkpoint.mtbf = 24h, of the whole job */
     int scheme;                       /* level.memory.scheme = buddy */
     int map;                          /* level.memory.map = pair */
+    int group;                        /* level.memory.group = 8 */
+    int parity;                       /* level.memory.parity = 2 */
     bool h5_enabled;                  /* level.hdf5.enabled = true */
     struct ftk_period h5_every;       /* level.hdf5.every = auto | N sets | time */
     char h5_dir[FTK_PATH_MAX];        /* level.hdf5.directory = . */

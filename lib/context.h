@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "store/memory.h"
+#include "store/parity.h"
 #include "type.h"
 
 /* A region of the program. */
@@ -75,6 +76,8 @@ struct ftkit_ctx {
     int node;              /* failure domain of this process */
     int *domain;           /* [nranks] failure domain of each rank's process */
     int *holder;           /* [nranks] who keeps the copy of each rank's segment */
+    struct ftk_group group; /* parity group of this rank, without lengths; n 0: none */
+    int alone;             /* ranks that are alone in theirs */
     struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
     int *incarnations;     /* [nranks] processes that carried each rank before */
     uint64_t run;          /* number of the run that began the sequence of sets */

@@ -10,6 +10,7 @@
 
 #include "checkpoint.h"
 #include "detect.h"
+#include "group.h"
 #include "mpi_shim.h"
 #include "recover/recover.h"
 #include "region.h"
@@ -164,24 +165,61 @@ static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
             ctx->cfg.name, repair ? "another rank has an unsafe environment" : why);
 }
 
+/* Ranks whose copy is lost with their own node. */
+static int weak_buddies(const struct ftkit_ctx *ctx)
+{
+    int weak = 0;
+    for (int r = 0; r < ctx->nranks; r++)
+        weak += ctx->holder[r] < 0 || ctx->domain[ctx->holder[r]] == ctx->domain[r];
+    return weak;
+}
+
+static void say_buddies(const struct ftkit_ctx *ctx, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s; memory per rank: 2 x the registered bytes, 4 x while a set is written",
+        weak_buddies(ctx) == 0 ? "any one node, and any nodes of which no two are buddies"
+                               : "any one process (the buddies share a node)");
+}
+
+/* Rank 0's group stands for all: sizes differ by one at most. */
+static void say_groups(const struct ftkit_ctx *ctx, char *text, size_t bytes)
+{
+    const struct ftk_group *g = &ctx->group;
+    bool apart = true;
+    for (uint32_t i = 0; i < g->n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            apart = apart && ctx->domain[g->rank[i]] != ctx->domain[g->rank[k]];
+    double own = 1 + (double)g->m / (g->n - g->m);
+    char m[12] = "one";
+    if (g->m > 1)
+        snprintf(m, sizeof m, "%u", g->m);
+    snprintf(text, bytes,
+        "any %s %s of a group of %u; memory per rank: %.2f x the registered bytes, %.2f x "
+        "while a set is written",
+        m,
+        apart ? g->m == 1 ? "node" : "nodes" : g->m == 1 ? "process" : "processes", g->n, own,
+        2 * own);
+}
+
 /* What the configuration survives, in one line. */
 static void say_plan(const struct ftkit_ctx *ctx)
 {
-    int weak = 0;
-    bool memory = ctx->cfg.scheme == FTK_SCHEME_BUDDY && ctx->nranks > 1;
+    char survives[192] = "no loss of a process without files";
     if (ctx->rank != 0)
         return;
-    for (int r = 0; r < ctx->nranks; r++)
-        weak += ctx->holder[r] < 0 || ctx->domain[ctx->holder[r]] == ctx->domain[r];
-    const char *survives = !memory ? "no loss of a process without files"
-        : weak == 0                ? "any one node, and any nodes of which no two are buddies"
-                                   : "any one process (the buddies share a node)";
-    ftk_report(FTKIT_INFO,
-        "context %s: %d ranks, %d spares, %s; memory survives %s; %s; memory per rank: 2 x "
-        "the registered bytes, 4 x while a set is written",
+    if (ctx->cfg.scheme == FTK_SCHEME_BUDDY && ctx->nranks > 1)
+        say_buddies(ctx, survives, sizeof survives);
+    else if (ctx->group.n > 1)
+        say_groups(ctx, survives, sizeof survives);
+    ftk_report(FTKIT_INFO, "context %s: %d ranks, %d spares, %s; %s; memory survives %s",
         ctx->cfg.name, ctx->nranks, ctx->nspares,
-        ctx->mode == FTKIT_MODE_GLOBAL ? "repair in the job" : "restart only", survives,
-        ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files");
+        ctx->mode == FTKIT_MODE_GLOBAL ? "repair in the job" : "restart only",
+        ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files", survives);
+    if (ctx->alone > 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: %d ranks have nobody on another node to make parity with: what they "
+            "lose comes from files (more nodes, or scheme = buddy)",
+            ctx->cfg.name, ctx->alone);
 }
 
 static struct ftkit_ctx *new_context(void)

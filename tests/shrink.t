@@ -34,6 +34,7 @@ sub job
     local $ENV{FTKIT_FAULT} = $o{fault} // '';
     local $ENV{FTKIT_CHECKPOINT_PERIOD} = $o{period} // $ENV{FTKIT_CHECKPOINT_PERIOD};
     local $ENV{FTKIT_RECOVER_SUPPLY} = $o{supply} // $ENV{FTKIT_RECOVER_SUPPLY};
+    local $ENV{FTKIT_LEVEL_MEMORY_SCHEME} = $o{scheme} // 'buddy';
     unlink "$tmp/result";
     my $pid = fork // die "fork: $!\n";
     if (!$pid) {
@@ -148,6 +149,20 @@ survives("a period of $_", 3, period => $_, args => [-s => 8],
 my @large = (-r => 1500, -c => 1000, -b => 1000000, -s => 5);
 my $early = 'app.step:1:5:kill';
 survives('large regions', 4, fault => 'app.step:4:5:kill', args => \@large);
+
+# ---- segments that are rebuilt from parity, for somebody who stands in ----------------
+
+survives("xor: rank $_", 4, fault => "app.step:$_:9:kill", scheme => 'xor') for 0, 2, 4;
+survives('xor: two in a row', 3, fault => $twice, scheme => 'xor');
+survives('rs: two at once', 3, fault => "$one,$last", scheme => 'rs');
+survives("xor: then in redistribute.$_", 3, fault => "$one,redistribute.$_:3:1:kill",
+    scheme => 'xor') for qw(begin agreed mid end voted);
+survives("rs: then in rebuild.$_", 3, fault => "$last,rebuild.$_:1:1:kill",
+    scheme => 'rs') for qw(begin data done);
+survives("rs: then in repair.$_", 3, fault => "$last,repair.$_:1:2:kill",
+    scheme => 'rs') for qw(plan built restore agree agreed);
+survives('xor: large regions', 4, fault => 'app.step:4:5:kill', args => \@large,
+    scheme => 'xor');
 survives("large regions, then in redistribute.$_", 3,
     fault => "$early,redistribute.$_:3:1:kill", args => \@large)
     for qw(mid end);

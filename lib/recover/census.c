@@ -8,10 +8,11 @@
 #include "../region.h"
 #include "recover.h"
 
-/* On the wire: one fixed record per process, then its segments. */
-enum { WORDS = 17, SEG_WORDS = 3 };
+/* On the wire: one fixed record per process; then its segments, each four words and, for
+ * a parity, the members of its group. */
+enum { WORDS = 17, SEG_WORDS = 4 };
 
-static void write_record(const struct ftkit_ctx *ctx, int nsegs, int64_t *w)
+static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
     int i = 0;
     w[i++] = ctx->rank;
@@ -30,10 +31,11 @@ static void write_record(const struct ftkit_ctx *ctx, int nsegs, int64_t *w)
     w[i++] = ctx->repeats;
     w[i++] = ftk_region_progressed(ctx);
     w[i++] = ctx->spawn_failed;
-    w[i++] = nsegs;
+    w[i++] = nwords;
 }
 
-static void read_record(const int64_t *w, struct ftk_census_entry *e)
+/* Returns the words of its segments. */
+static int read_record(const int64_t *w, struct ftk_census_entry *e)
 {
     int i = 0;
     e->rank = (int)w[i++];
@@ -52,84 +54,129 @@ static void read_record(const int64_t *w, struct ftk_census_entry *e)
     e->repeats = (int)w[i++];
     e->progressed = (int)w[i++];
     e->spawn_failed = (int)w[i++];
-    e->nsegs = (int)w[i++];
+    return (int)w[i++];
 }
 
-/* Sealed segments of this process.  Whether they hold shows when they are used: what does
- * not is released then, and a further repair takes another copy. */
-static int list_own(const struct ftkit_ctx *ctx, int64_t *out)
+static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
 {
-    int n = 0;
-    for (int i = 0; i < ctx->mem.nsegs; i++) {
-        const struct ftk_mem_seg *s = ctx->mem.segs[i];
+    *w++ = (int64_t)s->set;
+    *w++ = s->rank;
+    *w++ = s->nranks;
+    if (!s->parity) {
+        *w++ = 0;
+        return w;
+    }
+    const struct ftk_group *g = ftk_parity_group(s->buf);
+    *w++ = g->n | (int64_t)g->m << 32;
+    for (uint32_t i = 0; i < g->n; i++)
+        *w++ = g->rank[i];
+    return w;
+}
+
+/* Sealed segments and parities of this process, *nwords words to be freed.  Whether they
+ * hold shows when they are used: what does not is released then, and a further repair
+ * takes another copy.  Only the heads of parities are looked at here, whose groups go to
+ * all. */
+static int64_t *list_own(struct ftkit_ctx *ctx, int *nwords)
+{
+    const size_t most = SEG_WORDS + FTK_GROUP_MAX;
+    int64_t *all = malloc(((size_t)ctx->mem.nsegs * most + 1) * sizeof *all);
+    int64_t *at = all;
+    for (int i = 0; all && i < ctx->mem.nsegs; i++) {
+        struct ftk_mem_seg *s = ctx->mem.segs[i];
         if (s->set == 0 || !s->sealed)
             continue;
-        int64_t *words = out + (ptrdiff_t)n * SEG_WORDS;
-        words[0] = (int64_t)s->set;
-        words[1] = s->rank;
-        words[2] = s->nranks;
-        n++;
+        if (s->parity
+            && (ftk_mem_verify_head(s, "parity") != FTKIT_OK || !ftk_parity_group(s->buf))) {
+            ftk_report(FTKIT_WARNING, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
+                ftk_detail_text());
+            ftk_mem_release(s);
+            continue;
+        }
+        at = write_seg(s, at);
     }
-    return n;
+    *nwords = (int)(at - all);
+    return all;
 }
 
-static int gather_segs(MPI_Comm s, struct ftk_census *c, const int64_t *mine, int nmine)
+static const int64_t *read_seg(const int64_t *w, struct ftk_census_seg *s)
+{
+    s->set = (uint64_t)w[0];
+    s->rank = (int)w[1];
+    s->nranks = (int)w[2];
+    s->n = (int)(w[3] & INT32_MAX);
+    s->m = (int)(w[3] >> 32);
+    s->members = w + SEG_WORDS;
+    return w + SEG_WORDS + s->n;
+}
+
+/* The segments of every process from the words of all. */
+static int read_segs(struct ftk_census *c, const int64_t *all, const int *counts)
 {
     int total = 0;
-    int *counts = calloc((size_t)c->n * 2, sizeof *counts);
-    if (!counts)
+    for (int i = 0; i < c->n; i++)
+        total += counts[i];
+    struct ftk_census_seg *segs = malloc(((size_t)total / SEG_WORDS + 1) * sizeof *segs);
+    c->segs = segs;
+    if (!segs)
         return ftk_fail(FTKIT_ERR_NOMEM, "census");
+    for (int i = 0; i < c->n; i++) {
+        const int64_t *end = all + counts[i];
+        c->entries[i].segs = segs;
+        while (all < end)
+            all = read_seg(all, segs++);
+        c->entries[i].nsegs = (int)(segs - c->entries[i].segs);
+    }
+    return FTKIT_OK;
+}
+
+static int gather_segs(MPI_Comm s, struct ftk_census *c, const int64_t *mine, int *counts)
+{
+    int total = 0, me;
     int *displs = counts + c->n;
     for (int i = 0; i < c->n; i++) {
-        counts[i] = c->entries[i].nsegs * SEG_WORDS;
         displs[i] = total;
         total += counts[i];
     }
-    int64_t *all = malloc(((size_t)total + 1) * sizeof *all);
-    struct ftk_census_seg *segs = malloc(((size_t)total + 1) * sizeof *segs);
-    c->storage = segs;
-    int rc = all && segs ? MPI_Allgatherv(mine, nmine * SEG_WORDS, MPI_INT64_T, all, counts,
-                               displs, MPI_INT64_T, s)
-                         : MPI_ERR_NO_MEM;
-    for (int i = 0; rc == MPI_SUCCESS && i < total / SEG_WORDS; i++) {
-        const int64_t *words = all + (ptrdiff_t)i * SEG_WORDS;
-        segs[i] = (struct ftk_census_seg){ (uint64_t)words[0], (int)words[1],
-            (int)words[2] };
-    }
-    for (int i = 0; rc == MPI_SUCCESS && i < c->n; i++)
-        c->entries[i].segs = segs + displs[i] / SEG_WORDS;
-    free(all);
-    free(counts);
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "census of segments");
+    c->words = malloc(((size_t)total + 1) * sizeof *c->words);
+    int rc = c->words ? MPI_Comm_rank(s, &me) : MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Allgatherv(
+            mine, counts[me], MPI_INT64_T, c->words, counts, displs, MPI_INT64_T, s);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "census of segments");
+    return read_segs(c, c->words, counts);
 }
 
 int ftk_census_take(struct ftkit_ctx *ctx, MPI_Comm s, struct ftk_census *c)
 {
     int64_t mine[WORDS];
+    int nwords = 0;
     memset(c, 0, sizeof *c);
     int rc = MPI_Comm_size(s, &c->n);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "census");
     c->entries = calloc((size_t)c->n, sizeof *c->entries);
     int64_t *all = malloc((size_t)c->n * sizeof mine);
-    int64_t *segs = malloc(((size_t)ctx->mem.nsegs + 1) * SEG_WORDS * sizeof *segs);
+    int *counts = malloc(2 * (size_t)c->n * sizeof *counts);
+    int64_t *segs = list_own(ctx, &nwords);
     int result = FTKIT_OK;
-    if (!c->entries || !all || !segs) {
+    if (!c->entries || !all || !segs || !counts) {
         result = ftk_fail(FTKIT_ERR_NOMEM, "census");
         goto out;
     }
-    int nsegs = list_own(ctx, segs);
-    write_record(ctx, nsegs, mine);
+    write_record(ctx, nwords, mine);
     rc = MPI_Allgather(mine, WORDS, MPI_INT64_T, all, WORDS, MPI_INT64_T, s);
     if (rc != MPI_SUCCESS) {
         result = ftk_fail_mpi(rc, "census");
         goto out;
     }
     for (int i = 0; i < c->n; i++)
-        read_record(all + (size_t)i * WORDS, &c->entries[i]);
-    result = gather_segs(s, c, segs, nsegs);
+        counts[i] = read_record(all + (size_t)i * WORDS, &c->entries[i]);
+    result = gather_segs(s, c, segs, counts);
 out:
     free(all);
+    free(counts);
     free(segs);
     if (result != FTKIT_OK)
         ftk_census_free(c);
@@ -139,6 +186,7 @@ out:
 void ftk_census_free(struct ftk_census *c)
 {
     free(c->entries);
-    free(c->storage);
+    free(c->segs);
+    free(c->words);
     memset(c, 0, sizeof *c);
 }

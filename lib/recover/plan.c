@@ -245,7 +245,7 @@ static int assign(const struct facts *f, struct ftk_plan *p)
 static bool has_segment(const struct ftk_census_entry *e, uint64_t set, int rank)
 {
     for (int k = 0; k < e->nsegs; k++)
-        if (e->segs[k].set == set && e->segs[k].rank == rank)
+        if (e->segs[k].set == set && e->segs[k].rank == rank && e->segs[k].n == 0)
             return true;
     return false;
 }
@@ -275,14 +275,15 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
         const struct ftk_census_entry *e = &f->c->entries[i];
         for (int k = 0; k < e->nsegs && p->rank_of[i] >= 0; k++) {
             int r = e->segs[k].rank;
-            if (e->segs[k].set == p->line && r >= 0 && r < p->line_nranks
-                && (p->source[r] < 0 || e->rank == r))
+            if (e->segs[k].set == p->line && e->segs[k].n == 0 && r >= 0
+                && r < p->line_nranks && (p->source[r] < 0 || e->rank == r))
                 p->source[r] = i;
         }
     }
+    int rc = ftk_plan_groups(f->c, p);
     for (int r = 0; r < p->line_nranks; r++)
         p->from_file = p->from_file || p->source[r] < 0;
-    return FTKIT_OK;
+    return rc;
 }
 
 /* What has to move so that every rank and every holder has its segment. */
@@ -290,12 +291,28 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
 {
     for (int r = 0; r < p->nranks; r++) {
         const struct ftk_census_entry *own = &f->c->entries[p->proc_of[r]];
-        p->need_own[r] = !has_segment(own, p->line, r);
+        p->need_own[r] = !has_segment(own, p->line, r) && p->source[r] != p->proc_of[r];
         if (p->holder[r] < 0)
             continue;
         const struct ftk_census_entry *keeper = &f->c->entries[p->proc_of[p->holder[r]]];
         p->need_copy[r] = !has_segment(keeper, p->line, r);
     }
+}
+
+static void lost_for_good(struct ftk_plan *p)
+{
+    size_t at = 0;
+    p->outcome = FTK_PLAN_FATAL;
+    p->code = FTKIT_ERR_LOST;
+    at += (size_t)snprintf(p->why, sizeof p->why,
+        "set %llu: there are no files, and no copy or parity is left that makes up for the "
+        "segments of ranks",
+        (unsigned long long)p->line);
+    for (int r = 0; r < p->line_nranks && at < sizeof p->why - 24; r++)
+        if (p->source[r] < 0)
+            at += (size_t)snprintf(p->why + at, sizeof p->why - at, " %d", r);
+    if (at >= sizeof p->why - 24)
+        snprintf(p->why + at, sizeof p->why - at, " ...");
 }
 
 /* Which state everybody gets. */
@@ -312,9 +329,7 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
         if (rc == FTKIT_OK && !p->from_file && p->pending == FTK_PENDING_LINE)
             find_needs(f, p);
         if (rc == FTKIT_OK && p->from_file && !f->rules->files)
-            fatal(p, FTKIT_ERR_LOST,
-                "a segment of the last set and its copy are both lost, and there are no "
-                "files");
+            lost_for_good(p);
         return rc;
     }
     if (f->app_errors) {
@@ -441,6 +456,8 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
         h = XXH3_64bits_withSeed(p->holder, n * sizeof *p->holder, h);
         h = XXH3_64bits_withSeed(
             p->source, (size_t)p->line_nranks * sizeof *p->source, h);
+        h = XXH3_64bits_withSeed(
+            p->groups, (size_t)p->ngroups * sizeof *p->groups, h);
     }
     return h;
 }
@@ -449,5 +466,6 @@ void ftk_plan_free(struct ftk_plan *p)
 {
     free(p->rank_of);
     free(p->source);
+    free(p->groups);
     memset(p, 0, sizeof *p);
 }

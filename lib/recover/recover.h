@@ -31,6 +31,8 @@ struct ftk_census_seg {
     uint64_t set;
     int rank;
     int nranks;
+    int n, m;           /* of the group whose parity this is; n 0: the rank's segment */
+    const int64_t *members; /* [n] ranks */
 };
 
 struct ftk_census_entry {
@@ -57,7 +59,8 @@ struct ftk_census_entry {
 struct ftk_census {
     int n;                            /* processes, in the order of s */
     struct ftk_census_entry *entries; /* [n] */
-    void *storage;
+    struct ftk_census_seg *segs;      /* of all */
+    int64_t *words;                   /* the members of their groups lie in here */
 };
 
 int ftk_census_take(struct ftkit_ctx *ctx, MPI_Comm s, struct ftk_census *c);
@@ -70,6 +73,14 @@ enum ftk_outcome {
     FTK_PLAN_SPAWN, /* spawn nspawn processes, then take the census again */
     FTK_PLAN_CLOSE, /* every working rank is done: all part */
     FTK_PLAN_FATAL  /* why says why; code is what the calls return */
+};
+
+/* A group of the line some of which has to be rebuilt; processes, -1 for none. */
+struct ftk_plan_group {
+    int n, m;
+    int rank[FTK_GROUP_MAX]; /* of the line */
+    int data_at[FTK_GROUP_MAX], parity_at[FTK_GROUP_MAX];
+    int data_to[FTK_GROUP_MAX], parity_to[FTK_GROUP_MAX];
 };
 
 struct ftk_plan {
@@ -87,10 +98,13 @@ struct ftk_plan {
     int lost;          /* ranks that had lost their process */
     uint64_t line;     /* set everybody returns to, 0: none */
     int line_nranks;
-    int *source;       /* [line_nranks] process that has each segment, -1: nobody */
+    int *source;       /* [line_nranks] process that has each segment, or for which it is
+                          rebuilt; -1: nobody */
     int *need_own;     /* [nranks] 1: its process lacks the rank's segment of the line */
     int *need_copy;    /* [nranks] 1: its holder lacks the copy */
-    bool from_file;    /* some segment of the line is nowhere in memory */
+    struct ftk_plan_group *groups; /* [ngroups] */
+    int ngroups;
+    bool from_file;    /* some segment of the line is lost to memory */
     int pending;       /* enum ftk_pending of ranks that are not in their loop */
     bool rollback;     /* ranks in their loop restore the line */
     bool fresh;        /* an opening: nobody had a rank before */
@@ -109,6 +123,8 @@ struct ftk_plan_rules {
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
 int ftk_plan_make(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
+/* Its part about parity: what of the line can be rebuilt, and for whom. */
+int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);
 void ftk_plan_free(struct ftk_plan *p);
 
@@ -143,6 +159,9 @@ int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_pl
  * that the next plan takes another copy.  FTKIT_ERR_CORRUPT, or, when what comes in its
  * place does not hold either, again and again, FTKIT_ERR_LOST: that ends the job. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
+
+/* Rebuild what is lost of the line from the parity of its groups. */
+int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
 
 /* Collective over act: distribute the line of ctx->line_nranks ranks over the regions of
  * the ranks there are now. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../checkpoint.h"
+#include "../group.h"
 #include "../mpi_shim.h"
 #include "../region.h"
 #include "../store/stream.h"
@@ -251,10 +252,14 @@ static int restore_copies(struct attempt *a)
     (void)FTK_FAULT("repair.restore");
     if (p->line == 0)
         return FTKIT_OK;
-    if (p->from_file || p->pending == FTK_PENDING_SHRUNK)
+    if (p->from_file)
         return FTKIT_OK; /* after the repair, when the ranks are whole */
-    int rc = ftk_transfer(ctx, &ch, p);
+    int rc = FTKIT_OK;
+    if (p->pending != FTK_PENDING_SHRUNK)
+        rc = ftk_transfer(ctx, &ch, p);
     if (rc == FTKIT_OK)
+        rc = ftk_rebuild(ctx, &ch, p);
+    if (rc == FTKIT_OK && p->pending != FTK_PENDING_SHRUNK)
         rc = verify_own(a);
     (void)FTK_FAULT("repair.restored");
     return rc;
@@ -398,6 +403,9 @@ static int install(struct attempt *a)
         if (ctx->pending == FTK_PENDING_LINE && !ctx->line_from_file)
             ftk_mem_drop_others(&ctx->mem, ctx->line);
         ftk_policy_reset(ctx);
+        rc = ftk_group_map(ctx);
+        if (rc != FTKIT_OK)
+            return rc;
     }
     if (ctx->rank < 0) /* segments from an attempt in which this one was no spare */
         ftk_mem_drop_others(&ctx->mem, 0);
@@ -407,6 +415,15 @@ static int install(struct attempt *a)
         ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
     rebind(ctx);
     return ftk_detect_arm(ctx);
+}
+
+static bool rebuilt(const struct ftk_plan *p, int rank)
+{
+    for (int i = 0; i < p->ngroups; i++)
+        for (int k = 0; k < p->groups[i].n; k++)
+            if (p->groups[i].rank[k] == rank && p->groups[i].data_to[k] >= 0)
+                return true;
+    return false;
 }
 
 /* Which ranks got their segment from where. */
@@ -423,6 +440,9 @@ static void tell_sources(const struct attempt *a)
         if ((p->need_own[r] || p->is_new[r]) && ctx->line_source[r] != r)
             at += (size_t)snprintf(text + at, sizeof text - at,
                 "rank %d from the copy at rank %d, ", r, ctx->line_source[r]);
+        else if (rebuilt(p, r))
+            at += (size_t)snprintf(
+                text + at, sizeof text - at, "rank %d from the parity of its group, ", r);
     ftk_report(FTKIT_INFO, "context %s: set %llu: %s%sall others from their own memory",
         ctx->cfg.name, (unsigned long long)p->line, text,
         at < sizeof text - 64 ? "" : "..., ");

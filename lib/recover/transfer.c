@@ -28,7 +28,7 @@ static int list_streams(
     const int *need = what == WHAT_OWN ? p->need_own : p->need_copy;
     int rc = FTKIT_OK;
     for (int r = 0; rc == FTKIT_OK && r < p->nranks; r++) {
-        if (!need[r])
+        if (!need[r] || p->source[r] < 0)
             continue;
         int from = p->need_own[r] ? p->rank_of[p->source[r]] : r;
         int to = what == WHAT_OWN ? r : p->holder[r];

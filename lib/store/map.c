@@ -96,3 +96,24 @@ int ftk_map_buddies(int map, int nranks, const int *domain, int *holder)
     free(start);
     return alone ? nranks : 0;
 }
+
+int ftk_map_groups(int size, int nranks, const int *domain, int *group_of)
+{
+    struct member *m = malloc((size_t)nranks * sizeof *m);
+    int *start = malloc(((size_t)nranks + 1) * sizeof *start);
+    if (!m || !start) {
+        free(m);
+        free(start);
+        return ftk_fail(FTKIT_ERR_NOMEM, "map of %d ranks", nranks);
+    }
+    int ndomains = group(nranks, domain, m, start);
+    int ngroups = nranks / size + (nranks % size != 0);
+    for (int d = 0; d < ndomains && ndomains > 1; d++)
+        if (start[d + 1] - start[d] > ngroups)
+            ngroups = start[d + 1] - start[d];
+    for (int i = 0; i < nranks; i++)
+        group_of[m[i].rank] = i % ngroups;
+    free(m);
+    free(start);
+    return ngroups;
+}

@@ -20,4 +20,14 @@
  * their own domain (0 when the copies survive the loss of a domain), < 0 for ERR_NOMEM. */
 int ftk_map_buddies(int map, int nranks, const int *domain, int *holder);
 
+/* Fill group[nranks]: the parity group of each rank, numbered from 0.
+ *
+ * No two ranks of a domain are in one group, and no group has more than size members (2
+ * to 32); sizes differ by one at most.  With one domain only every rank counts as one.
+ * The ranks are dealt out domain by domain, so a domain of more ranks than there would be
+ * groups makes more and smaller ones; groups of one rank have nobody to make parity with.
+ *
+ * Deterministic.  Returns the number of groups, < 0 for ERR_NOMEM. */
+int ftk_map_groups(int size, int nranks, const int *domain, int *group);
+
 #endif

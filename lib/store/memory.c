@@ -92,19 +92,31 @@ int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t b
     s->rank = rank;
     s->nranks = nranks;
     s->bytes = bytes;
-    s->sealed = s->verified = false;
+    s->parity = s->sealed = s->verified = false;
     *out = s;
     return FTKIT_OK;
 }
 
-struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank)
+static struct ftk_mem_seg *find(
+    const struct ftk_mem *m, uint64_t set, int rank, bool parity)
 {
     for (int i = 0; i < m->nsegs; i++) {
         struct ftk_mem_seg *s = m->segs[i];
-        if (s->set == set && set != 0 && s->rank == rank && s->sealed)
+        if (s->set == set && set != 0 && s->rank == rank && s->sealed
+            && s->parity == parity)
             return s;
     }
     return NULL;
+}
+
+struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank)
+{
+    return find(m, set, rank, false);
+}
+
+struct ftk_mem_seg *ftk_mem_find_parity(const struct ftk_mem *m, uint64_t set, int rank)
+{
+    return find(m, set, rank, true);
 }
 
 int ftk_mem_verify_head(const struct ftk_mem_seg *s, const char *what)

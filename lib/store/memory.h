@@ -17,6 +17,7 @@ struct ftk_mem_seg {
     int rank;       /* whose segment */
     int nranks;     /* of the set */
     size_t bytes;   /* of the segment, once known */
+    bool parity;    /* not the segment of rank but its parity of its group */
     bool sealed;    /* whole and checksummed */
     bool verified;  /* its checksums were compared since it was written or doubted */
 };
@@ -33,8 +34,9 @@ int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t b
 /* Make room for at least bytes in a segment already taken; contents are lost. */
 int ftk_mem_reserve(struct ftk_mem_seg *s, size_t bytes);
 
-/* The sealed segment of (set, rank), or NULL. */
+/* The sealed segment of (set, rank), or its sealed parity, or NULL. */
 struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank);
+struct ftk_mem_seg *ftk_mem_find_parity(const struct ftk_mem *m, uint64_t set, int rank);
 
 /* Check the head of a sealed segment, or all of it, unless that has been done since it was
  * written or doubted.  FTKIT_ERR_CORRUPT, whatever it looks like: it was good when it was sealed.  It

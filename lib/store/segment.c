@@ -61,6 +61,18 @@ size_t ftk_seg_head_bytes(size_t nregions, size_t data_bytes, size_t block)
     return (n + FTK_SEG_ALIGN - 1) / FTK_SEG_ALIGN * FTK_SEG_ALIGN;
 }
 
+void ftk_seg_seal_data(void *seg)
+{
+    const struct ftk_seg_header *h = seg;
+    uint64_t *sums = ftk_seg_sums(seg);
+    const char *data = ftk_seg_data_c(seg);
+    for (uint64_t i = 0; i < h->nblocks; i++) {
+        uint64_t left = h->data_bytes - i * h->block_bytes;
+        sums[i] = XXH3_64bits(data + i * h->block_bytes,
+            (size_t)(left < h->block_bytes ? left : h->block_bytes));
+    }
+}
+
 void ftk_seg_seal_head(void *seg)
 {
     struct ftk_seg_header *h = seg;
@@ -160,7 +172,7 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
     if (!memchr(h->context, '\0', sizeof h->context))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: name of the context has no end", what);
     /* what we would not understand we must not restore by halves */
-    if (h->flags != 0 || h->log_bytes != 0)
+    if ((h->flags & ~FTK_SEG_PARITY) != 0 || h->log_bytes != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
             "%s: unknown content (flags 0x%" PRIx32 ", %" PRIu64 " bytes of log)", what,
             h->flags, h->log_bytes);

@@ -22,6 +22,7 @@
 #define FTK_SEG_ALIGN 4096u
 #define FTK_SEG_REGION_ALIGN 64u
 #define FTK_SEG_BLOCK (256u << 10)
+#define FTK_SEG_PARITY 1u /* among the flags of a header; see parity.h */
 
 /* What a region is; values are on disk. */
 enum ftk_region_kind {
@@ -69,7 +70,7 @@ struct ftk_seg_header {
     uint32_t incarnation;
     uint32_t nregions;
     uint32_t block_bytes;
-    uint32_t flags;       /* 0 */
+    uint32_t flags;       /* 0, or FTK_SEG_PARITY: no rank's data but parity of a group */
     uint64_t nblocks;
     uint64_t log_bytes;   /* 0: place of the message log's state */
     char context[64];     /* name of the context, NUL-padded */
@@ -129,6 +130,9 @@ static inline size_t ftk_seg_bytes(const void *seg)
     const struct ftk_seg_header *h = seg;
     return (size_t)(h->head_bytes + h->data_bytes);
 }
+
+/* Fill the block checksums of a head whose lengths are set, from the data. */
+void ftk_seg_seal_data(void *seg);
 
 /* Fill head_xxh of a head that is otherwise complete. */
 void ftk_seg_seal_head(void *seg);

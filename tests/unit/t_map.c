@@ -218,6 +218,37 @@ static void random_domains(void **state)
     }
 }
 
+/* Groups of every size for every way to spread ranks: nobody with a neighbour. */
+static void groups(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 70; n++) {
+        for (int per_node = 1; per_node <= 5; per_node++) {
+            for (int size = 2; size <= 32; size += 3) {
+                int where[70], group[70], count[70] = { 0 };
+                for (int r = 0; r < n; r++)
+                    where[r] = 500 - r / per_node * 7;
+                int ngroups = ftk_map_groups(size, n, where, group);
+                bool alone = n <= per_node;
+                int most = 0, least = n;
+                for (int r = 0; r < n; r++) {
+                    assert_in_range(group[r], 0, ngroups - 1);
+                    count[group[r]]++;
+                    for (int q = 0; q < r && !alone; q++)
+                        assert_false(group[q] == group[r] && where[q] == where[r]);
+                }
+                for (int g = 0; g < ngroups; g++) {
+                    most = count[g] > most ? count[g] : most;
+                    least = count[g] < least ? count[g] : least;
+                }
+                assert_true(most <= size && most - least <= 1);
+                int enough = (n + size - 1) / size;
+                assert_int_equal(ngroups, !alone && per_node > enough ? per_node : enough);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +258,7 @@ int main(void)
         cmocka_unit_test(one_domain),
         cmocka_unit_test(four_by_four),
         cmocka_unit_test(random_domains),
+        cmocka_unit_test(groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ static struct ftk_plan_rules rules(int nranks, const int *supply, int nsupply)
 #define RULES(n, s) rules((n), (s), (int)(sizeof(s) / sizeof((s)[0])))
 
 /* A census of n processes on nodes of per_node, nobody with a rank. */
+#define SEG(s, r, n) ((struct ftk_census_seg){ .set = (s), .rank = (r), .nranks = (n) })
+
 static struct ftk_census newcomers(int n, int per_node, int wanted)
 {
     struct ftk_census c = { .n = n };
@@ -44,7 +47,7 @@ static struct ftk_census running(int nranks, int nspares, uint64_t committed)
 {
     struct ftk_census c = newcomers(nranks + nspares, 1, nranks);
     struct ftk_census_seg *segs = calloc(2 * (size_t)nranks, sizeof *segs);
-    c.storage = segs;
+    c.segs = segs;
     for (int i = 0; i < nranks; i++) {
         struct ftk_census_entry *e = &c.entries[i];
         e->rank = i;
@@ -52,8 +55,8 @@ static struct ftk_census running(int nranks, int nspares, uint64_t committed)
         e->where = FTK_IN_LOOP;
         e->committed = committed;
         e->next_set = committed + 1;
-        segs[2 * i] = (struct ftk_census_seg){ committed, i, nranks };
-        segs[2 * i + 1] = (struct ftk_census_seg){ committed, i ^ 1, nranks };
+        segs[2 * i] = SEG(committed, i, nranks);
+        segs[2 * i + 1] = SEG(committed, i ^ 1, nranks);
         e->segs = &segs[2 * i];
         e->nsegs = committed ? 2 : 0;
     }
@@ -190,8 +193,8 @@ static void newest_commit_wins(void **state)
     struct ftk_census c = running(4, 1, 5);
     struct ftk_census_seg segs[4][4];
     for (int i = 0; i < 4; i++) {
-        const struct ftk_census_seg s[4] = { { 5, i, 4 }, { 5, i ^ 1, 4 }, { 6, i, 4 },
-            { 6, i ^ 1, 4 } };
+        const struct ftk_census_seg s[4] = { SEG(5, i, 4), SEG(5, i ^ 1, 4), SEG(6, i, 4),
+            SEG(6, i ^ 1, 4) };
         memcpy(segs[i], s, sizeof s);
         c.entries[i].segs = segs[i];
         c.entries[i].nsegs = 4;
@@ -265,6 +268,85 @@ static void supply_ladder(void **state)
     const int sources[] = { 0, 0, 1, 2 }; /* segment 1 from its buddy, rank 0 */
     for (int r = 0; r < 4; r++)
         assert_int_equal(p.rank_of[p.source[r]], sources[r]);
+    ftk_plan_free(&p);
+}
+
+/* Ranks of groups of four neighbours with m parities; nobody keeps copies. */
+static struct ftk_census grouped(int nranks, int nspares, int m, uint64_t committed)
+{
+    static int64_t members[64];
+    struct ftk_census c = running(nranks, nspares, committed);
+    for (int i = 0; i < nranks; i++) {
+        members[i] = i;
+        c.segs[2 * i + 1] = SEG(committed, i, nranks);
+        c.segs[2 * i + 1].n = 4;
+        c.segs[2 * i + 1].m = m;
+        c.segs[2 * i + 1].members = &members[i / 4 * 4];
+    }
+    return c;
+}
+
+static struct ftk_plan_rules parity_rules(int nranks)
+{
+    struct ftk_plan_rules r = RULES(nranks, spare_end);
+    r.scheme = FTK_SCHEME_RS;
+    return r;
+}
+
+/* Every set of up to three lost ranks of eight in groups of four. */
+static void what_parity_makes_up_for(void **state)
+{
+    (void)state;
+    for (int m = 1; m <= 3; m++) {
+        for (unsigned lost = 1; lost < 256; lost++) {
+            int first = __builtin_popcount(lost & 15), second = __builtin_popcount(lost >> 4);
+            if (first + second > 4)
+                continue;
+            struct ftk_census c = grouped(8, 4, m, 5);
+            for (int r = 7; r >= 0; r--)
+                if (lost >> r & 1)
+                    lose(&c, r);
+            struct ftk_plan p = plan(&c, parity_rules(8));
+            bool good = first <= m && second <= m;
+            assert_int_equal(p.outcome, good ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+            assert_int_equal(p.from_file, !good);
+            for (int r = 0; r < 8; r++) {
+                char name[8];
+                snprintf(name, sizeof name, " %d", r);
+                if (!good && (lost >> r & 1) && (r < 4 ? first : second) > m)
+                    assert_non_null(strstr(strstr(p.why, "of ranks"), name));
+                if (good)
+                    assert_int_equal(p.source[r], p.proc_of[r]);
+                if (good)
+                    assert_int_equal(p.need_own[r], 0); /* rebuilt where it belongs */
+            }
+            if (good)
+                assert_int_equal(p.ngroups, (first > 0) + (second > 0));
+            ftk_plan_free(&p);
+        }
+    }
+}
+
+/* A group is given its parity back also when no data are lost. */
+static void lost_parity_is_made_again(void **state)
+{
+    (void)state;
+    struct ftk_census c = grouped(4, 1, 1, 5);
+    c.entries[2].nsegs = 1; /* its parity was corrupt */
+    struct ftk_plan p = plan(&c, parity_rules(4));
+    assert_int_equal(p.ngroups, 1);
+    assert_int_equal(p.groups[0].parity_to[2], 2);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(p.groups[0].data_to[i], -1);
+    ftk_plan_free(&p);
+    /* nonsense in a census is passed over */
+    c = grouped(4, 1, 1, 5);
+    int64_t wild[4] = { 0, 1, 2, 77 };
+    for (int i = 0; i < 4; i++)
+        c.segs[2 * i + 1].members = wild;
+    lose(&c, 1);
+    p = plan(&c, parity_rules(4));
+    assert_int_equal(p.outcome, FTK_PLAN_FATAL);
     ftk_plan_free(&p);
 }
 
@@ -360,6 +442,8 @@ int main(void)
         cmocka_unit_test(buddies_lost), cmocka_unit_test(spare_with_segments),
         cmocka_unit_test(newest_commit_wins),
         cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
+        cmocka_unit_test(what_parity_makes_up_for),
+        cmocka_unit_test(lost_parity_is_made_again),
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(hash_tells_plans_apart),
         cmocka_unit_test(large) };

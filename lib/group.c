@@ -1,0 +1,152 @@
+/* Parity groups of a context (see group.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/map.h"
+
+#define TAG_SIZES 8
+
+bool ftk_scheme_has_parity(int scheme)
+{
+    return scheme == FTK_SCHEME_XOR || scheme == FTK_SCHEME_RS;
+}
+
+int ftk_group_map(struct ftkit_ctx *ctx)
+{
+    struct ftk_group *g = &ctx->group;
+    memset(g, 0, sizeof *g);
+    ctx->alone = 0;
+    if (!ftk_scheme_has_parity(ctx->cfg.scheme) || ctx->rank < 0)
+        return FTKIT_OK;
+    int *of = malloc((size_t)ctx->nranks * sizeof *of);
+    int rc = of ? ftk_map_groups(ctx->cfg.group, ctx->nranks, ctx->domain, of)
+                : ftk_fail(FTKIT_ERR_NOMEM, "groups");
+    for (int r = 0; rc > 0 && r < ctx->nranks; r++) {
+        if (of[r] != of[ctx->rank])
+            continue;
+        if (r == ctx->rank)
+            g->index = g->n;
+        g->rank[g->n++] = (uint32_t)r;
+    }
+    free(of);
+    ctx->alone = 2 * rc > ctx->nranks ? 2 * rc - ctx->nranks : 0; /* sizes are 2 and 1 */
+    g->m = ctx->cfg.scheme == FTK_SCHEME_XOR ? 1 : (uint32_t)ctx->cfg.parity;
+    if (g->m >= g->n)
+        g->m = g->n - 1; /* 0: alone */
+    return rc < 0 ? rc : FTKIT_OK;
+}
+
+/* ---- writing a set ---------------------------------------------------------------------*/
+
+int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, size_t head_bytes,
+    size_t data_bytes)
+{
+    struct ftk_group *g = &w->group;
+    uint64_t mine[FTK_CODED] = { data_bytes, head_bytes };
+    uint64_t all[FTK_GROUP_MAX][FTK_CODED];
+    MPI_Request req[2 * FTK_GROUP_MAX];
+    int n = 0, mrc = MPI_SUCCESS;
+    *g = ch->ctx->group;
+    w->seg = NULL;
+    for (uint32_t i = 0; g->n > 1 && mrc == MPI_SUCCESS && i < g->n; i++) {
+        if (i == g->index)
+            continue;
+        int peer = (int)g->rank[i];
+        mrc = MPI_Irecv(all[i], FTK_CODED, MPI_UINT64_T, peer, TAG_SIZES, ch->comm, &req[n]);
+        n += mrc == MPI_SUCCESS;
+        if (mrc == MPI_SUCCESS)
+            mrc = MPI_Isend(mine, FTK_CODED, MPI_UINT64_T, peer, TAG_SIZES, ch->comm,
+                &req[n]);
+        n += mrc == MPI_SUCCESS;
+    }
+    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, "sizes of a group");
+    int waited = ftk_chan_wait(ch, req, n, "sizes of a group");
+    memcpy(all[g->index], mine, sizeof mine);
+    for (uint32_t i = 0; i < g->n; i++)
+        for (int o = 0; o < FTK_CODED; o++)
+            g->len[o][i] = all[i][o];
+    return rc == FTKIT_OK ? waited : rc;
+}
+
+/* Everybody's object is coded into everybody's parity. */
+static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_seg *own)
+{
+    struct ftk_coding *c = &w->coding;
+    const struct ftk_group *g = &w->group;
+    memset(c, 0, sizeof *c);
+    c->code = ftk_group_code(g, object);
+    c->tag = FTK_CODING_TAGS;
+    for (uint32_t i = 0; i < g->n; i++)
+        c->member[i] = (struct ftk_coding_member){ .data_at = (int)g->rank[i],
+            .parity_at = -1,
+            .data_to = -1,
+            .parity_to = (int)g->rank[i] };
+    struct ftk_coding_member *me = &c->member[g->index];
+    me->data = object == FTK_CODED_HEAD ? own->buf : own->buf + g->len[FTK_CODED_HEAD][g->index];
+    me->parity = ftk_parity_object(w->seg->buf, object);
+    return ftk_coding_begin(c, (int)g->rank[g->index]);
+}
+
+int ftk_parity_take(struct ftk_parity_write *w, struct ftkit_ctx *ctx, uint64_t set,
+    struct ftk_mem_seg *own)
+{
+    if (w->group.n < 2)
+        return FTKIT_OK;
+    struct ftk_seg_header like = { .set = set,
+        .run = ctx->run,
+        .wall_ns = ftk_wall_ns(),
+        .nranks = (uint32_t)ctx->nranks };
+    memcpy(like.context, ctx->cfg.name, strlen(ctx->cfg.name));
+    int rc = ftk_mem_take(&ctx->mem, set, ctx->rank, ctx->nranks,
+        ftk_parity_seg_bytes(&w->group), &w->seg);
+    if (rc != FTKIT_OK)
+        return rc;
+    w->seg->parity = true;
+    ftk_parity_begin(w->seg->buf, &w->group, &like);
+    return begin(w, FTK_CODED_DATA, own);
+}
+
+int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready)
+{
+    bool idle, done;
+    if (!w->seg)
+        return FTKIT_OK;
+    w->coding.ready = ready;
+    return ftk_coding_progress(&w->coding, ch, &idle, &done);
+}
+
+int ftk_parity_finish(
+    struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own)
+{
+    if (!w->seg)
+        return FTKIT_OK;
+    w->coding.ready = SIZE_MAX;
+    int rc = ftk_coding_run(&w->coding, ch);
+    if (rc != FTKIT_OK)
+        return rc;
+    ftk_coding_end(&w->coding, ch);
+    rc = begin(w, FTK_CODED_HEAD, own);
+    if (rc != FTKIT_OK) /* the others are in it already: a failure like any other */
+        return ftk_chan_break(ch, MPI_ERR_NO_MEM, ftk_detail_text());
+    w->coding.ready = SIZE_MAX;
+    rc = ftk_coding_run(&w->coding, ch);
+    if (rc != FTKIT_OK)
+        return rc;
+    ftk_parity_seal(w->seg->buf);
+    w->seg->sealed = true;
+    return FTKIT_OK;
+}
+
+void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch)
+{
+    if (!w->seg)
+        return;
+    ftk_coding_end(&w->coding, ch);
+    if (!w->seg->sealed)
+        ftk_mem_release(w->seg);
+    w->seg = NULL;
+}

@@ -1,0 +1,34 @@
+/* Parity groups of a context: what the schemes xor and rs do with them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_GROUP_H
+#define FTK_GROUP_H
+
+#include "store/coding.h"
+
+/* Parity of one set in the making. */
+struct ftk_parity_write {
+    struct ftk_group group;
+    struct ftk_mem_seg *seg;  /* of the parity, NULL: there is none */
+    struct ftk_coding coding; /* of the object it is at */
+};
+
+bool ftk_scheme_has_parity(int scheme);
+
+/* Fill ctx->group from where the ranks are.  FTKIT_ERR_NOMEM. */
+int ftk_group_map(struct ftkit_ctx *ctx);
+
+/* Exchange the sizes in the group; then take the memory.  The first fails only when a rank
+ * has failed; the second with an error of this rank's own, for all to agree about. */
+int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, size_t head_bytes,
+    size_t data_bytes);
+int ftk_parity_take(struct ftk_parity_write *w, struct ftkit_ctx *ctx, uint64_t set,
+    struct ftk_mem_seg *own);
+
+/* Go on with what of the data is ready; then, with the segment sealed, to the end. */
+int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready);
+int ftk_parity_finish(
+    struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own);
+void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
+
+#endif

@@ -1,0 +1,109 @@
+#!/usr/bin/perl
+# Sets that survive by the parity of groups: ranks are killed everywhere, alone and
+# together, and their segments are rebuilt from the others (rows S5, S10 of the acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my %xor = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_SCHEME => 'xor');
+my %rs = (%xor, FTKIT_LEVEL_MEMORY_SCHEME => 'rs');
+my $rebuilt = qr/rank \d+ from the parity of its group/;
+
+# one of a group of four, everywhere
+for my $rank (0 .. 3) {
+    survives("killed at app.compute, rank $rank", env => \%xor, like => $rebuilt,
+        fault => "app.compute:$rank:13:kill");
+    for my $point (qw(begin sized packed sealed voted committed)) {
+        survives("killed at ckpt.$point of set $_, rank $rank", env => \%xor,
+            fault => "ckpt.$point:$rank:$_:kill") for (2, 4);
+    }
+}
+survives("large segments, rank $_", env => \%xor, like => $rebuilt,
+    solver => ['-n', '200000', '-s', '12'], fault => "app.mid:$_:8:kill") for 0 .. 3;
+survives("the first set, rank $_", env => \%xor, fault => "app.mid:$_:2:kill") for 0 .. 3;
+
+# two of a group of four at once, every pair
+my @pairs = map { my $i = $_; map { [$i, $_] } $i + 1 .. 3 } 0 .. 2;
+for my $p (@pairs) {
+    my %two = (spares => 2, faults => 2,
+        fault => "app.compute:$p->[0]:13:kill,app.compute:$p->[1]:13:kill");
+    survives("ranks @$p at once", env => \%rs, like => $rebuilt, %two);
+    survives("ranks @$p at once, more than XOR stands: the files", %two,
+        env => { %xor, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets' },
+        like => qr/from files/);
+    my $j = job(spares => 2, env => \%xor, fault => $two{fault});
+    ok($j->{rc} != 0 && $j->{log} =~ /no copy or parity is left .* segments of ranks @$p$/m,
+        '... and without them an end that names them') or diag($j->{log});
+}
+survives("one after the other, three times", spares => 3, env => \%xor, faults => 3,
+    fault => 'app.mid:0:7:kill,app.coll:1:14:kill,app.compute:3:22:kill');
+survives("then the replacement, $_ steps later", spares => 2, env => \%xor, faults => 2,
+    fault => "app.mid:1:8:kill,app.step:1:$_:kill\@1") for (1, 2, 5);
+survives("then another, $_", spares => 2, env => \%xor, faults => 2,
+    fault => "app.mid:1:8:kill,app.step:0:$_:kill") for (9, 11, 15);
+
+# groups of unequal size, across nodes: 8 ranks, 3 to a node, groups of at most 3
+for my $rank (0, 4, 7) {
+    survives("eight ranks in uneven groups, rank $rank", n => 8, like => $rebuilt,
+        env => { %xor, FTKIT_LEVEL_MEMORY_GROUP => 3, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 },
+        fault => "app.mid:$rank:9:kill");
+}
+survives('a node of three, each in another group', n => 8, spares => 4, faults => 3,
+    like => $rebuilt,
+    env => { %xor, FTKIT_LEVEL_MEMORY_GROUP => 3, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 },
+    fault => 'app.mid:3:9:kill,app.mid:4:9:kill,app.mid:5:9:kill');
+survives('groups of two are copies', n => 6, spares => 2, faults => 2, like => $rebuilt,
+    env => { %xor, FTKIT_LEVEL_MEMORY_GROUP => 2 },
+    fault => 'app.mid:0:9:kill,app.mid:4:9:kill');
+
+# other supplies
+survives("spawn: killed at $_", spares => 0, like => qr/spawning 1 process/,
+    env => { %xor, FTKIT_RECOVER_SUPPLY => 'spawn, end' }, fault => "$_:1:3:kill")
+    for qw(app.mid ckpt.sealed ckpt.voted);
+
+# a second loss inside the rebuild, every process that takes part
+for my $point (qw(begin data done)) {
+    for my $second (0, 2, 3) {
+        survives("killed at rebuild.$point: rank $second", spares => 3, env => \%rs,
+            faults => 2, fault => "app.mid:1:9:kill,rebuild.$point:$second:1:kill");
+    }
+    survives("killed at rebuild.$point: the replacement", spares => 3, env => \%rs,
+        faults => 2, fault => "app.mid:1:9:kill,rebuild.$point:4:1:kill");
+}
+
+# what is corrupt counts as lost
+survives("corrupt at rank $_->[0] ($_->[1]) in the rebuild", spares => 2, env => \%rs,
+    faults => 2, fault => "app.mid:1:13:kill,rebuild.corrupt:$_->[0]:$_->[1]:EIO",
+    like => qr/counts as lost/) for map { my $r = $_; map { [$r, $_] } 1, 2 } (0, 2, 3);
+survives('own segment corrupt', spares => 1, env => \%rs, faults => 2,
+    fault => 'app.mid:1:13:kill,repair.corrupt:2:1:EIO', like => qr/checksum|corrupt/i);
+survives('rebuilt segment corrupt when it is restored', spares => 1, env => \%xor,
+    faults => 2, fault => 'app.mid:1:13:kill,restore.corrupt:1:1:EIO@1',
+    like => qr/checksum|corrupt/i);
+survives("no memory for the parity at rank $_: the set is not written", env => \%xor,
+    fault => "coding.alloc:$_:3:ENOMEM") for (0, 2);
+
+# S5: every loss that groups claim to survive, on as many processes
+my $out = `scripts/guard 200 -- \Q@{[build()]}\E/ftkit run -n 16 --spares 0 -- \Q@{[build()]}\E/mpi/coding 2>&1`;
+is($?, 0, 'groups of 2 to 16, up to 3 parities, every loss') or diag($out);
+is(() = $out =~ /losses rebuilt/g, 42, '... all of them');
+
+# S10, and what the opening promises
+my $j = job(env => { %xor, FTKIT_REPORT_EVENTS => scratch() . '/events' },
+    fault => 'app.mid:1:13:kill');
+like(slurp(scratch() . '/events'),
+    qr/: rank 1 from the parity of its group, all others from their own memory$/m,
+    'the event log names the source');
+like($j->{log}, qr/memory survives any one process of a group of 4; .* 1\.33 x the/,
+    'the opening says what it survives and costs');
+$j = job(n => 4, spares => 0, env => { %xor, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 });
+like($j->{log}, qr/2 ranks have nobody on another node/, '... and who is not protected');
+is($j->{rc}, 0, '... and goes on');
+
+done_testing();
