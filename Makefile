@@ -33,7 +33,7 @@ $(BUILD)/mpi.mk: scripts/deps scripts/openmpi
 
 # ---- flags ------------------------------------------------------------------------------
 
-PKGS := hdf5-serial libxxhash inih libisal
+PKGS := hdf5-serial libxxhash inih libisal libpmem
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
 PKG_LIBS = $(shell pkg-config --libs $(PKGS)) -lpthread -lm
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \

@@ -126,7 +126,8 @@ static int pack_and_send(struct writing *w)
         return rc;
     /* a callback that failed spoils the set, not the protocol: what was promised is sent */
     ftk_region_seal(&p);
-    w->own->sealed = w->local == FTKIT_OK;
+    if (w->local == FTKIT_OK)
+        note(w, ftk_mem_seal(w->own));
     if (w->sends) {
         w->streams[0].ready = w->data_bytes;
         w->streams[0].sealed = true;
@@ -138,6 +139,7 @@ static int pack_and_send(struct writing *w)
     note(w, local);
     if (rc == FTKIT_OK)
         rc = ftk_parity_finish(&w->parity, &w->ch, w->own);
+    note(w, w->parity.error);
     return rc;
 }
 

@@ -21,6 +21,10 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
  * ranks in the set nothing is loaded and *from is that number. */
 int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from);
 
+/* Number and run of the newest complete set on the file system, 0: there is none.
+ * Collective; agreed. */
+int ftk_durable_newest(struct ftkit_ctx *ctx, uint64_t *set, uint64_t *run);
+
 /* ---- policy: when is a set due ---------------------------------------------------------*/
 
 /* Whether this call of ftkit_checkpoint() writes a set; agreed, most often without any

@@ -44,6 +44,9 @@ struct word {
 
 static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 },
     { "no", 0 }, { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { NULL, 0 } };
+static const struct word places[] = { { "memory", FTK_PLACE_MEMORY },
+    { "shared", FTK_PLACE_SHARED }, { "file", FTK_PLACE_FILE }, { "pmem", FTK_PLACE_PMEM },
+    { NULL, 0 } };
 static const struct word schemes[] = { { "none", FTK_SCHEME_NONE },
     { "own", FTK_SCHEME_OWN }, { "buddy", FTK_SCHEME_BUDDY }, { "xor", FTK_SCHEME_XOR },
     { "rs", FTK_SCHEME_RS }, { NULL, 0 } };
@@ -102,6 +105,13 @@ static const struct key keys[] = {
         "parity of a group of nodes, by Reed-Solomon parities of a group." },
     { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
         "Who keeps whose copy: two nodes each other's, or each node the one before." },
+    { "level.memory", "place", AT(place), WORD(places), "memory",
+        "memory, shared, file or pmem",
+        "Where they are kept: in the process; in shared memory, in files of the node, in "
+        "persistent memory, which outlive it." },
+    { "level.memory", "directory", AT(place_dir), PATH(0), "",
+        "a directory of each node, or empty for /dev/shm",
+        "Where the places other than memory have their files." },
     { "level.memory", "group", AT(group), INT(2, 32), "8", "2 to 32",
         "Ranks of a parity group, each on another node; fewer where there are fewer." },
     { "level.memory", "parity", AT(parity), INT(1, 31), "2", "1 to 31",

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "ftk.h"
+#include "store/place.h"
 
 /* A period: automatic, a number of units (calls or sets), or seconds. */
 enum ftk_period_kind { FTK_PERIOD_AUTO, FTK_PERIOD_COUNT, FTK_PERIOD_SECONDS };
@@ -31,6 +32,8 @@ struct ftk_config {
     double mtbf_s;                    /* checkpoint.mtbf = 24h, of the whole job */
     int scheme;                       /* level.memory.scheme = buddy */
     int map;                          /* level.memory.map = pair */
+    int place;                        /* level.memory.place = memory */
+    char place_dir[FTK_PATH_MAX];     /* level.memory.directory, "": /dev/shm */
     int group;                        /* level.memory.group = 8 */
     int parity;                       /* level.memory.parity = 2 */
     bool h5_enabled;                  /* level.hdf5.enabled = true */

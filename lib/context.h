@@ -81,6 +81,7 @@ struct ftkit_ctx {
     struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
     int *incarnations;     /* [nranks] processes that carried each rank before */
     uint64_t run;          /* number of the run that began the sequence of sets */
+    uint64_t stamp;        /* random number of this epoch */
     MPI_Comm base;         /* duplicate of the caller's communicator: its error handler */
     struct ftk_comms comms;
     MPI_Comm *old;         /* [nold] of earlier epochs, freed one repair later */

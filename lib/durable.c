@@ -114,7 +114,7 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *o
         if (drained != FTKIT_OK)
             rc = drained;
     }
-    ftk_mem_close(&c->mem);
+    ftk_mem_close(&c->mem, false);
     return rc;
 }
 
@@ -292,7 +292,8 @@ static int load_segment(
         rc = ftk_mem_take(&ctx->mem, m->set, ctx->rank, ctx->nranks, bytes, seg);
     if (rc == FTKIT_OK) {
         memcpy((*seg)->buf, buf, bytes);
-        (*seg)->sealed = (*seg)->verified = true;
+        (*seg)->verified = true;
+        rc = ftk_mem_seal(*seg);
     }
     free(buf);
     return rc == FTKIT_OK ? tell_source(ctx, m->set, "the file system") : rc;
@@ -382,5 +383,32 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
         if (rc != FTKIT_OK)
             return rc;
     } while (!good);
+    return FTKIT_OK;
+}
+
+int ftk_durable_newest(struct ftkit_ctx *ctx, uint64_t *set, uint64_t *run)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct ftk_h5_manifest m = { 0 };
+    struct ftk_vote v;
+    uint64_t newest = 0;
+    *set = *run = 0;
+    ch.broken = ctx->failed;
+    int rc = newest_below(ctx, &ch, 0, set, &newest);
+    if (rc != FTKIT_OK || *set == 0)
+        return rc;
+    ftk_vote_init(&v);
+    if (ctx->rank == 0) {
+        rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, *set, false, &m);
+        memcpy(&v.min[1], &m.run, sizeof m.run);
+        ftk_h5_manifest_free(&m);
+    }
+    v.min[0] = rc;
+    int voted = ftk_vote(&ch, ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    memcpy(run, &v.min[1], sizeof *run);
+    if (v.min[0] != FTKIT_OK) /* it went away since: loading will see */
+        *set = 0;
     return FTKIT_OK;
 }

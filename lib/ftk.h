@@ -59,6 +59,9 @@ void ftk_report_setup(int stderr_level, const char *events);
 double ftk_now_s(void);      /* monotonic, seconds */
 uint64_t ftk_wall_ns(void);  /* since 1970, for humans: never compared */
 
+/* A number that no other process has had, in all likelihood; not 0. */
+uint64_t ftk_random(void);
+
 /* ---- Fault points --------------------------------------------------------------------
  * Named places where tests let things fail.  FTKIT_FAULT holds a comma-separated list of
  * point:rank:nth:action[@incarnation], rank, nth and incarnation (0 when not given) may be

@@ -91,23 +91,30 @@ static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_se
     return ftk_coding_begin(c, (int)g->rank[g->index]);
 }
 
-int ftk_parity_take(struct ftk_parity_write *w, struct ftkit_ctx *ctx, uint64_t set,
-    struct ftk_mem_seg *own)
+static int take(struct ftk_parity_write *w, struct ftkit_ctx *ctx,
+    const struct ftk_seg_header *like, struct ftk_mem_seg *own)
 {
     if (w->group.n < 2)
         return FTKIT_OK;
-    struct ftk_seg_header like = { .set = set,
-        .run = ctx->run,
-        .wall_ns = ftk_wall_ns(),
-        .nranks = (uint32_t)ctx->nranks };
-    memcpy(like.context, ctx->cfg.name, strlen(ctx->cfg.name));
-    int rc = ftk_mem_take(&ctx->mem, set, ctx->rank, ctx->nranks,
+    int rc = ftk_mem_take(&ctx->mem, like->set, ctx->rank, ctx->nranks,
         ftk_parity_seg_bytes(&w->group), &w->seg);
     if (rc != FTKIT_OK)
         return rc;
     w->seg->parity = true;
-    ftk_parity_begin(w->seg->buf, &w->group, &like);
+    ftk_parity_begin(w->seg->buf, &w->group, like);
     return begin(w, FTK_CODED_DATA, own);
+}
+
+int ftk_parity_take(struct ftk_parity_write *w, struct ftkit_ctx *ctx, uint64_t set,
+    struct ftk_mem_seg *own)
+{
+    struct ftk_seg_header like = { .set = set,
+        .run = ctx->run,
+        .stamp = ctx->stamp,
+        .wall_ns = ftk_wall_ns(),
+        .nranks = (uint32_t)ctx->nranks };
+    memcpy(like.context, ctx->cfg.name, strlen(ctx->cfg.name));
+    return take(w, ctx, &like, own);
 }
 
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready)
@@ -137,7 +144,7 @@ int ftk_parity_finish(
     if (rc != FTKIT_OK)
         return rc;
     ftk_parity_seal(w->seg->buf);
-    w->seg->sealed = true;
+    w->error = ftk_mem_seal(w->seg);
     return FTKIT_OK;
 }
 
@@ -149,4 +156,31 @@ void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch)
     if (!w->seg->sealed)
         ftk_mem_release(w->seg);
     w->seg = NULL;
+}
+
+int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    struct ftk_parity_write w = { .seg = NULL };
+    if (ctx->group.n < 2)
+        return FTKIT_OK;
+    struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, ctx->line, ctx->rank);
+    struct ftk_mem_seg *old = ftk_mem_find_parity(&ctx->mem, ctx->line, ctx->rank);
+    if (!own)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory",
+            (unsigned long long)ctx->line);
+    if (old)
+        ftk_mem_release(old);
+    const struct ftk_seg_header *h = (const void *)own->buf;
+    int rc = ftk_parity_sizes(&w, ch, (size_t)h->head_bytes, (size_t)h->data_bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = take(&w, ctx, h, own);
+    if (rc == FTKIT_OK)
+        rc = ftk_parity_finish(&w, ch, own);
+    if (rc == FTKIT_OK)
+        rc = w.error;
+    if (rc != FTKIT_OK && !ch->broken)
+        (void)ftk_chan_break(ch, MPI_ERR_OTHER, ftk_detail_text());
+    ftk_parity_end(&w, ch);
+    return rc;
 }

@@ -11,6 +11,7 @@ struct ftk_parity_write {
     struct ftk_group group;
     struct ftk_mem_seg *seg;  /* of the parity, NULL: there is none */
     struct ftk_coding coding; /* of the object it is at */
+    int error;                /* why it could not be sealed */
 };
 
 bool ftk_scheme_has_parity(int scheme);
@@ -29,6 +30,8 @@ int ftk_parity_take(struct ftk_parity_write *w, struct ftkit_ctx *ctx, uint64_t 
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready);
 int ftk_parity_finish(
     struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own);
+/* Parity of the line, which all have in memory. */
+int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
 
 #endif

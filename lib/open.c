@@ -44,16 +44,6 @@ static void guard_exit(const struct ftkit_ctx *ctx, int change)
 
 /* ---- opening -------------------------------------------------------------------------*/
 
-static uint64_t random_number(void)
-{
-    uint64_t seed[3] = { ftk_wall_ns(), (uint64_t)getpid(), 0 };
-    char host[256] = "";
-    (void)gethostname(host, sizeof host - 1); /* only to be different */
-    seed[2] = XXH3_64bits(host, sizeof host);
-    uint64_t x = XXH3_64bits(seed, sizeof seed);
-    return x ? x : 1;
-}
-
 /* Failure domain of this process: a number for its host name, or the simulated node. */
 static int node_of(const struct ftk_config *cfg, int world_rank)
 {
@@ -94,7 +84,7 @@ static int compare(
     mine[1] = ~mine[0];
     mine[2] = local;
     mine[3] = repair;
-    mine[4] = (int64_t)(random_number() >> 1);
+    mine[4] = (int64_t)(ftk_random() >> 1);
     int rc = MPI_Allreduce(mine, all, 5, MPI_INT64_T, MPI_MIN, s);
     *peers = rc == MPI_SUCCESS;
     if (rc != MPI_SUCCESS) {
@@ -233,7 +223,7 @@ static struct ftkit_ctx *new_context(void)
     ctx->rank = -1;
     ctx->where = FTK_IN_OPEN;
     ctx->next_set = 1;
-    ctx->run = random_number();
+    ctx->run = ftk_random();
     return ctx;
 }
 
@@ -256,7 +246,8 @@ static void free_context(struct ftkit_ctx *ctx)
     ftk_detect_close(ctx);
     free_comm(&ctx->base);
     ftk_region_free_all(ctx);
-    ftk_mem_close(&ctx->mem);
+    /* a clean end leaves no sets in memory; what a relaunch may want stays */
+    ftk_mem_close(&ctx->mem, ctx->dead || ctx->mem.place.kind > FTK_PLACE_SHARED);
     free(ctx->old);
     free(ctx->streams);
     free(ctx->domain);
@@ -306,7 +297,7 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
     ctx->mode = FTKIT_MODE_GLOBAL;
     ctx->trouble = local; /* told to the others in the census */
     ctx->node = ctx->cfg.ranks_per_node > 0
-        ? 0x40000000 | (int)(random_number() & 0xffffff)
+        ? 0x40000000 | (int)(ftk_random() & 0xffffff)
         : node_of(&ctx->cfg, 0);
     ftk_report_setup(ctx->cfg.stderr_level, ctx->cfg.events);
     return ftk_supply_join(start, job);
@@ -327,6 +318,16 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
         (unsigned)node_of(&by_host, 0));
     return ftk_watchdog_open(
         job, ctx->cfg.timeout_s, ctx->cfg.stall_s, world_rank, &ctx->dog);
+}
+
+/* Shared memory is found again by the relaunch of the same `ftkit run`, a directory by
+ * whoever uses it. */
+static int open_place(struct ftkit_ctx *ctx)
+{
+    const char *run = getenv("FTKIT_RUN_ID");
+    uint64_t key = ctx->cfg.place != FTK_PLACE_SHARED ? 1 : run ? strtoull(run, NULL, 16) : 0;
+    return ftk_place_open(
+        &ctx->mem.place, ctx->cfg.place, ctx->cfg.place_dir, ctx->cfg.name, key);
 }
 
 static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
@@ -350,8 +351,12 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     rc = ftk_detect_open(ctx);
     if (rc == FTKIT_OK)
         rc = watch_node(ctx, job);
-    if (rc != FTKIT_OK) /* ours alone: the census tells the others */
+    if (rc == FTKIT_OK)
+        rc = open_place(ctx);
+    if (rc != FTKIT_OK) { /* ours alone: the census tells the others */
+        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
         ctx->trouble = rc;
+    }
     rc = ftk_repair(ctx, start);
     (void)FTK_FAULT("open.built");
     if (rc == FTKIT_OK && ctx->rank < 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ftk.h"
+#include "store/hash.h"
 
 static _Thread_local char detail[FTK_DETAIL_MAX];
 
@@ -188,4 +189,14 @@ uint64_t ftk_wall_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ftk_random(void)
+{
+    uint64_t seed[3] = { ftk_wall_ns(), (uint64_t)getpid(), 0 };
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1); /* only to be different */
+    seed[2] = XXH3_64bits(host, sizeof host);
+    uint64_t x = XXH3_64bits(seed, sizeof seed);
+    return x ? x : 1;
 }

@@ -234,6 +234,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_mpirun_state_path(r, attempt, path);
     ftk_list_add(env, "FTKIT_RUN_STATE=%s", path);
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
+    ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     if (ftk_mpirun_ulfm()) {
         snprintf(number, sizeof number, "%d", r->spares);

@@ -627,6 +627,7 @@ int ftk_run_main(int argc, char **argv)
     struct ftk_run r;
     sigset_t set;
     int rc = parse(&r, argc, argv);
+    r.id = ftk_random();
     if (rc == 0)
         rc = ftk_mpirun_plan(&r);
     if (rc == 0)
@@ -653,6 +654,7 @@ int ftk_run_main(int argc, char **argv)
         rc = ftk_emulate_files(&r);
     if (rc == 0)
         rc = run_all(&r, &set);
+    ftk_litter_slots(r.id);
     remove_dir(r.dir);
     ftk_list_free(&r.extra);
     return rc;

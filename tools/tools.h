@@ -47,6 +47,7 @@ struct ftk_run {
     int relaunch;          /* relaunches without progress */
     double timeout_s;      /* of the whole run, 0: none */
     double init_timeout_s; /* for a context to be opened once a rank's process is gone */
+    uint64_t id;           /* names what the attempts leave to each other in memory */
     const char *mpirun;    /* path, or a name to look up in PATH */
     struct ftk_list extra; /* arguments for mpirun behind ours */
     char **program;        /* and its arguments, ended by NULL */
@@ -124,5 +125,6 @@ int ftk_ranks_status(const struct ftk_ranks *w);
 /* ---- litter.c: what processes of Open MPI leave when they are killed --------------*/
 void ftk_litter_note(pid_t pid, bool alive); /* alive, or just reaped */
 void ftk_litter_remove(void);                /* of all noted, when they are gone */
+void ftk_litter_slots(uint64_t id);          /* of this run on this node, in shared memory */
 
 #endif

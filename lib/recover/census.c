@@ -8,9 +8,9 @@
 #include "../region.h"
 #include "recover.h"
 
-/* On the wire: one fixed record per process; then its segments, each four words and, for
+/* On the wire: one fixed record per process; then its segments, each six words and, for
  * a parity, the members of its group. */
-enum { WORDS = 17, SEG_WORDS = 4 };
+enum { WORDS = 17, SEG_WORDS = 6 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
@@ -59,9 +59,12 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
 
 static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
 {
+    const struct ftk_seg_header *h = (const void *)s->buf;
     *w++ = (int64_t)s->set;
     *w++ = s->rank;
     *w++ = s->nranks;
+    *w++ = (int64_t)h->run;
+    *w++ = (int64_t)h->stamp;
     if (!s->parity) {
         *w++ = 0;
         return w;
@@ -104,8 +107,10 @@ static const int64_t *read_seg(const int64_t *w, struct ftk_census_seg *s)
     s->set = (uint64_t)w[0];
     s->rank = (int)w[1];
     s->nranks = (int)w[2];
-    s->n = (int)(w[3] & INT32_MAX);
-    s->m = (int)(w[3] >> 32);
+    s->run = (uint64_t)w[3];
+    s->stamp = (uint64_t)w[4];
+    s->n = (int)(w[5] & INT32_MAX);
+    s->m = (int)(w[5] >> 32);
     s->members = w + SEG_WORDS;
     return w + SEG_WORDS + s->n;
 }

@@ -52,7 +52,7 @@ static void collect(const struct ftk_census *c, struct ftk_plan *p, int *group)
 {
     for (int i = 0; i < c->n; i++) {
         const struct ftk_census_entry *e = &c->entries[i];
-        for (int k = 0; k < e->nsegs; k++) {
+        for (int k = 0; k < e->nsegs && p->rank_of[i] >= 0; k++) {
             if (!is_sound(&e->segs[k], p))
                 continue;
             struct ftk_plan_group *g = group_of(p, group, &e->segs[k]);

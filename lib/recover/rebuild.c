@@ -55,10 +55,8 @@ static int use_source(struct rebuilding *r, struct ftk_mem_seg *s, struct ftk_me
     if (!s)
         return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu: a segment to rebuild from is gone",
             (unsigned long long)r->p->line);
-    if (FTK_FAULT("rebuild.corrupt")) {
+    if (!s->verified && FTK_FAULT("rebuild.corrupt"))
         s->buf[s->bytes - 1] ^= 1;
-        s->verified = false;
-    }
     int rc = ftk_mem_verify(s, s->parity ? "parity" : "copy");
     if (rc == FTKIT_OK) {
         *out = s;
@@ -197,14 +195,17 @@ static int seal(struct rebuilding *r)
         struct ftk_mem_seg *d = r->data[i], *p = r->parity[i];
         if (r->g.data_to[i] == r->me) {
             rc = ftk_seg_check_head(d->buf, d->bytes, "a rebuilt segment");
-            d->sealed = rc == FTKIT_OK;
+            if (rc != FTKIT_OK)
+                return ftk_fail(FTKIT_ERR_INTERNAL, "%s", ftk_detail_text());
+            rc = ftk_mem_seal(d);
         }
-        if (r->g.parity_to[i] == r->me) {
+        if (rc == FTKIT_OK && r->g.parity_to[i] == r->me) {
             ftk_parity_seal(p->buf);
-            p->sealed = p->verified = true;
+            p->verified = true;
+            rc = ftk_mem_seal(p);
         }
     }
-    return rc == FTKIT_OK ? rc : ftk_fail(FTKIT_ERR_INTERNAL, "%s", ftk_detail_text());
+    return rc;
 }
 
 static void release_unsealed(struct rebuilding *r)

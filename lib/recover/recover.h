@@ -31,6 +31,7 @@ struct ftk_census_seg {
     uint64_t set;
     int rank;
     int nranks;
+    uint64_t run, stamp;
     int n, m;           /* of the group whose parity this is; n 0: the rank's segment */
     const int64_t *members; /* [n] ranks */
 };
@@ -155,13 +156,17 @@ int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 /* Move segments so that every rank has its own of the line, and make missing copies. */
 int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
 
+/* Collective over act: bring into memory the newest set that earlier processes of the job
+ * left whole in places that outlive them; *set 0: there is none. */
+int ftk_found_load(struct ftkit_ctx *ctx, uint64_t *set);
+
+/* Rebuild what is lost of the line from the parity of its groups. */
+int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
+
 /* This rank's own segment of the line does not hold, as the detail says: release it, so
  * that the next plan takes another copy.  FTKIT_ERR_CORRUPT, or, when what comes in its
  * place does not hold either, again and again, FTKIT_ERR_LOST: that ends the job. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
-
-/* Rebuild what is lost of the line from the parity of its groups. */
-int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
 
 /* Collective over act: distribute the line of ctx->line_nranks ranks over the regions of
  * the ranks there are now. */

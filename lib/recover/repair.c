@@ -26,7 +26,7 @@ struct attempt {
     int *domain;
     int *holder;
     int *incarnations;
-    uint64_t run;
+    uint64_t run, stamp;
     uint64_t next_set;
     uint64_t line;        /* set that is in memory at the end */
     int line_nranks;
@@ -183,9 +183,10 @@ static int share_state(struct attempt *a)
         root++;
     if (p->is_new[root])
         root = 0; /* everybody is new */
-    int64_t head[4] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
-        ctx->repeats_of == p->line ? ctx->repeats + (p->lost > 0) : 1 };
-    int mrc = MPI_Bcast(head, 4, MPI_INT64_T, root, a->next.act);
+    int64_t head[5] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
+        ctx->repeats_of == p->line ? ctx->repeats + (p->lost > 0) : 1,
+        (int64_t)ftk_random() };
+    int mrc = MPI_Bcast(head, 5, MPI_INT64_T, root, a->next.act);
     bool mine = !p->is_new[root] && ctx->incarnations && ctx->nranks == p->nranks;
     for (int r = 0; r < p->nranks; r++)
         a->incarnations[r] = mine ? ctx->incarnations[r] : 0;
@@ -199,6 +200,7 @@ static int share_state(struct attempt *a)
     a->next_set = (uint64_t)head[1];
     a->epoch = (int)head[2];
     a->repeats = (int)head[3];
+    a->stamp = (uint64_t)head[4];
     for (int i = 0; i < a->census.n; i++) /* a number is never used for two sets */
         if (a->census.entries[i].next_set > a->next_set)
             a->next_set = a->census.entries[i].next_set;
@@ -385,6 +387,7 @@ static int install(struct attempt *a)
         ctx->app_errors = false;
         ctx->incarnation = a->incarnations[ctx->rank];
         ctx->run = a->run;
+        ctx->stamp = a->stamp;
         ctx->next_set = a->next_set;
         ctx->epoch = a->epoch;
         ctx->repeats = a->repeats;

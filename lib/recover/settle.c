@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../checkpoint.h"
+#include "../group.h"
 #include "../region.h"
 #include "../watchdog.h"
 #include "recover.h"
@@ -26,7 +27,7 @@ static int call_back(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* All ranks have the segment of the line: make the copies that are missing. */
+/* All ranks have the segment of the line: make the copies that are missing, or parity. */
 static int make_copies(struct ftkit_ctx *ctx)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
@@ -42,6 +43,8 @@ static int make_copies(struct ftkit_ctx *ctx)
     rc = ftk_plan_make(&census, &rules, &p);
     if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
         rc = ftk_transfer(ctx, &ch, &p);
+    if (rc == FTKIT_OK)
+        rc = ftk_parity_make(ctx, &ch);
     ftk_census_free(&census);
     ftk_plan_free(&p);
     return rc;
@@ -111,7 +114,9 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
 {
     struct ftk_vote v;
     struct ftk_chan ch = ftk_chan_of(ctx);
-    int rc = ctx->cfg.h5_enabled ? load_files(ctx, set) : FTKIT_OK;
+    int rc = ftk_found_load(ctx, set);
+    if (rc == FTKIT_OK && *set == 0 && ctx->cfg.h5_enabled)
+        rc = load_files(ctx, set);
     if (rc == FTKIT_OK && *set > 0)
         rc = restore_line(ctx);
     ftk_vote_init(&v);

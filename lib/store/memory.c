@@ -36,21 +36,35 @@ static int map(struct ftk_mem_seg *s, size_t bytes)
     return FTKIT_OK;
 }
 
-static void unmap(struct ftk_mem_seg *s)
+static void unmap(struct ftk_mem_seg *s, bool keep)
 {
-    if (s->buf)
+    if (s->buf && s->place)
+        ftk_place_unmap(s->place, s, keep);
+    else if (s->buf)
         (void)munmap(s->buf, s->cap);
     s->buf = NULL;
     s->cap = 0;
 }
 
-int ftk_mem_reserve(struct ftk_mem_seg *s, size_t bytes)
+static int reserve(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes)
 {
     if (s->cap >= bytes)
         return FTKIT_OK;
-    unmap(s);
+    unmap(s, false);
     /* a little room, so that growing regions do not map anew at every set */
-    return map(s, bytes + bytes / 64);
+    bytes += bytes / 64;
+    return m->place.kind == FTK_PLACE_MEMORY ? map(s, bytes)
+                                             : ftk_place_map(&m->place, s, bytes);
+}
+
+int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s)
+{
+    struct ftk_mem_seg **segs = realloc(m->segs, ((size_t)m->nsegs + 1) * sizeof *segs);
+    if (!segs)
+        return ftk_fail(FTKIT_ERR_NOMEM, "list of segments");
+    m->segs = segs;
+    m->segs[m->nsegs++] = s;
+    return FTKIT_OK;
 }
 
 /* The free buffer that fits best: the smallest that is large enough, else the largest. */
@@ -75,17 +89,13 @@ int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t b
 {
     struct ftk_mem_seg *s = best_free(m, bytes);
     if (!s) {
-        struct ftk_mem_seg **segs
-            = realloc(m->segs, ((size_t)m->nsegs + 1) * sizeof *segs);
-        if (!segs)
-            return ftk_fail(FTKIT_ERR_NOMEM, "list of segments");
-        m->segs = segs;
         s = calloc(1, sizeof *s);
-        if (!s)
+        if (!s || ftk_mem_add(m, s) != FTKIT_OK) {
+            free(s);
             return ftk_fail(FTKIT_ERR_NOMEM, "list of segments");
-        m->segs[m->nsegs++] = s;
+        }
     }
-    int rc = ftk_mem_reserve(s, bytes);
+    int rc = reserve(m, s, bytes);
     if (rc != FTKIT_OK)
         return rc;
     s->set = set;
@@ -136,6 +146,13 @@ int ftk_mem_verify(struct ftk_mem_seg *s, const char *what)
     return rc;
 }
 
+int ftk_mem_seal(struct ftk_mem_seg *s)
+{
+    int rc = s->place ? ftk_place_seal(s->place, s) : FTKIT_OK;
+    s->sealed = rc == FTKIT_OK;
+    return rc;
+}
+
 void ftk_mem_doubt(struct ftk_mem *m)
 {
     for (int i = 0; i < m->nsegs; i++)
@@ -146,10 +163,15 @@ void ftk_mem_release(struct ftk_mem_seg *s)
 {
     if (s->set == 0)
         return;
+    if (s->place && s->sealed && ftk_place_wipe(s->place, s) != FTKIT_OK) {
+        /* it must not be found again with other contents: do without the slot */
+        ftk_report(FTKIT_WARNING, "%s", ftk_detail_text());
+        unmap(s, false);
+    }
     s->set = 0;
     s->sealed = s->verified = false;
     s->bytes = 0;
-    if (s->buf) /* only lowers the memory in use; the buffer stays valid without it */
+    if (s->buf && !s->place) /* only lowers the memory in use; the buffer stays valid without it */
         (void)madvise(s->buf, s->cap, MADV_FREE);
 }
 
@@ -179,7 +201,7 @@ void ftk_mem_trim(struct ftk_mem *m)
     for (int i = 0; i < m->nsegs; i++) {
         struct ftk_mem_seg *s = m->segs[i];
         if (s->set == 0 && ++spare > used) {
-            unmap(s);
+            unmap(s, false);
             free(s);
         } else {
             m->segs[kept++] = s;
@@ -188,10 +210,10 @@ void ftk_mem_trim(struct ftk_mem *m)
     m->nsegs = kept;
 }
 
-void ftk_mem_close(struct ftk_mem *m)
+void ftk_mem_close(struct ftk_mem *m, bool keep)
 {
     for (int i = 0; i < m->nsegs; i++) {
-        unmap(m->segs[i]);
+        unmap(m->segs[i], keep && m->segs[i]->sealed);
         free(m->segs[i]);
     }
     free(m->segs);

@@ -1,11 +1,15 @@
-/* Place "memory": segments in anonymous memory, own ones and those kept for buddies.
+/* Segments that are in memory: own ones, those kept for buddies, parities.  They are in
+ * anonymous memory or in slots of a place that outlives the process (place.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_STORE_MEMORY_H
 #define FTK_STORE_MEMORY_H
 
 #include "../ftk.h"
-#include "segment.h"
+#include "parity.h"
+#include "place.h"
+
+#define FTK_SLOT_NAME 192
 
 /* One buffer.  Free ones are kept for the next set, because first touch of new pages is
  * the dearest step of a checkpoint; their pages are marked so that the kernel may take
@@ -13,6 +17,10 @@
 struct ftk_mem_seg {
     char *buf;
     size_t cap;     /* mapped bytes */
+    struct ftk_place *place; /* whose slot it is, NULL: anonymous memory */
+    char name[FTK_SLOT_NAME];
+    int fd;         /* of the slot, for its lock */
+    bool direct;    /* persistent memory that needs no msync */
     uint64_t set;   /* 0: the buffer is free */
     int rank;       /* whose segment */
     int nranks;     /* of the set */
@@ -25,14 +33,19 @@ struct ftk_mem_seg {
 struct ftk_mem {
     struct ftk_mem_seg **segs; /* pointers, so that a segment's address is stable */
     int nsegs;
+    struct ftk_place place;
 };
 
 /* A buffer for bytes bytes of (set, rank); FTKIT_ERR_NOMEM.  Reuses a free one. */
 int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes,
     struct ftk_mem_seg **out);
 
-/* Make room for at least bytes in a segment already taken; contents are lost. */
-int ftk_mem_reserve(struct ftk_mem_seg *s, size_t bytes);
+/* Its contents are whole and checksummed: it may be found from now on, in places that
+ * outlive the process also by others.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
+int ftk_mem_seal(struct ftk_mem_seg *s);
+
+/* List one more segment, allocated with malloc(); FTKIT_ERR_NOMEM. */
+int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s);
 
 /* The sealed segment of (set, rank), or its sealed parity, or NULL. */
 struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank);
@@ -57,6 +70,7 @@ size_t ftk_mem_used(const struct ftk_mem *m);
 
 /* Unmap free buffers beyond the number in use. */
 void ftk_mem_trim(struct ftk_mem *m);
-void ftk_mem_close(struct ftk_mem *m);
+/* Give up everything; keep: segments in use stay in their slots. */
+void ftk_mem_close(struct ftk_mem *m, bool keep);
 
 #endif

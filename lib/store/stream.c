@@ -208,7 +208,8 @@ int ftk_stream_run(struct ftk_chan *ch, struct ftk_stream *s, int n, int *local)
         if (s[i].send)
             continue;
         int bad = ftk_seg_check_head(s[i].seg->buf, s[i].seg->bytes, "a received copy");
-        s[i].seg->sealed = bad == FTKIT_OK;
+        if (bad == FTKIT_OK)
+            bad = ftk_mem_seal(s[i].seg);
         if (bad < *local)
             *local = bad;
     }

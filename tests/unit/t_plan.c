@@ -167,7 +167,7 @@ static void buddies_lost(void **state)
 static void spare_with_segments(void **state)
 {
     (void)state;
-    const struct ftk_census_seg left[2] = { { 5, 0, 4 }, { 5, 1, 4 } };
+    const struct ftk_census_seg left[2] = { SEG(5, 0, 4), SEG(5, 1, 4) };
     for (int files = 0; files < 2; files++) {
         struct ftk_census c = running(4, 3, 5);
         c.entries[6].segs = left;

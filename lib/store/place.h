@@ -1,0 +1,79 @@
+/* Places that outlive a process: shared memory, files on a local disk, persistent memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A segment lies in a file of its own, a slot, mapped into memory:
+ *
+ *     [ slot header, one page ][ the segment ]
+ *
+ * Its header is written last, when the segment is whole and has reached the place, and is
+ * wiped before anything of it is overwritten; so a slot says of itself whether it holds,
+ * whenever its process or the power went.  Whoever uses a slot has it locked (flock), which
+ * ends with the process: a slot that can be locked belongs to nobody alive.
+ *
+ * To add a place: a word for it in config.c, and an entry with its three functions in the
+ * table of place.c. */
+#ifndef FTK_STORE_PLACE_H
+#define FTK_STORE_PLACE_H
+
+#include "../ftk.h"
+
+enum ftk_place_kind { FTK_PLACE_MEMORY, FTK_PLACE_SHARED, FTK_PLACE_FILE, FTK_PLACE_PMEM };
+
+struct ftk_mem;
+struct ftk_mem_seg;
+
+struct ftk_place {
+    int kind;
+    char dir[FTK_PATH_MAX];
+    char prefix[128]; /* of the names of this context's slots */
+    int made;         /* slots, for their names */
+};
+
+#define FTK_SLOT_PREFIX "ftkit-slot-"
+#define FTK_SLOT_MAGIC "FTKSLOT\n"
+#define FTK_SLOT_VERSION 1u
+#define FTK_SLOT_BYTES 4096u
+
+struct ftk_slot {
+    char magic[8];
+    uint32_t version;
+    uint32_t byte_order;
+    uint64_t sum;   /* XXH3 of this header with sum 0 */
+    uint64_t bytes; /* of the segment */
+    uint64_t set;
+    uint64_t run;
+    uint64_t stamp;
+    uint32_t rank;
+    uint32_t nranks;
+    uint32_t parity; /* 1: of the rank's group */
+    uint32_t reserved[3];
+    char context[64];
+};
+_Static_assert(sizeof(struct ftk_slot) == 144, "on-disk slot header");
+
+/* Use the place for the slots of a context.  dir NULL: the place's own (/dev/shm).  key
+ * tells jobs on one node apart where the directory does not; slots of key 0 are not found
+ * again. */
+int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *context,
+    uint64_t key);
+
+/* Make a slot for bytes bytes and map it. */
+int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes);
+/* The slot is not in use any more; keep leaves it to a later process. */
+void ftk_place_unmap(struct ftk_place *p, struct ftk_mem_seg *s, bool keep);
+
+/* What has been written is to reach the place, now or soon: for the time it is in the
+ * cache. */
+void ftk_place_flush(const struct ftk_place *p, const void *at, size_t bytes);
+/* The segment is whole: make it hold.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
+int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s);
+/* It does not any more. */
+int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s);
+
+/* Take over the slots that nobody alive has and whose segment is whole and right: only
+ * those of this rank, or all.  What is there twice, or does not hold, is removed.  They
+ * come into m, sealed and verified. */
+int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all);
+
+#endif

@@ -1,0 +1,158 @@
+#!/usr/bin/perl
+# Sets in places that outlive their processes: the job is lost as a whole and restored from
+# the memory of its nodes (rows R6, S7, S10 of the acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my %shared = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_PLACE => 'shared');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '2 sets');
+my $found = qr/restored set \d+ from memory that outlived the job/;
+my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
+
+sub nothing_left
+{
+    my @slots = glob('/dev/shm/ftkit-slot-*');
+    is(scalar(@slots), 0, 'nothing is left behind') or diag("@slots");
+    unlink(@slots);
+    return;
+}
+
+# The solver, after a relaunch without the slots of some processes of the first attempt (as
+# if their nodes were gone), or with a bit flipped in them.  DIR, HOW, then numbers.
+my $wrapper = scratch() . '/wrapper';
+open(my $f, '>', $wrapper) or die "$wrapper: $!\n";
+print $f <<'SCRIPT';
+#!/usr/bin/perl
+use strict;
+use warnings;
+my ($program, $dir, $how, $which, @args) = @ARGV;
+if ($ENV{FTKIT_RUN_ATTEMPT} == 1 && $ENV{OMPI_COMM_WORLD_RANK} == 0) {
+    my %of;
+    for my $slot (glob("$dir/ftkit-slot-*")) {
+        my ($pid) = $slot =~ /\.(\d+)\.\d+$/;
+        open(my $s, '+<', $slot) or die "$slot: $!\n";
+        sysread($s, my $magic, 8);
+        push(@{ $of{$pid} }, $slot) if $magic eq "FTKSLOT\n";
+    }
+    my @pids = sort { $a <=> $b } keys %of;
+    for my $slot (map { @{ $of{ $pids[$_] } } } split(/\+/, $which)) {
+        unlink($slot) if $how eq 'lose';
+        next if $how ne 'flip';
+        open(my $s, '+<', $slot) or die "$slot: $!\n";
+        sysseek($s, -s($slot) > 70000 ? 66000 : 8400, 0);
+        sysread($s, my $byte, 1);
+        sysseek($s, -1, 1);
+        syswrite($s, chr(ord($byte) ^ 16));
+    }
+}
+exec($program, @args) or die "$program: $!\n";
+SCRIPT
+close($f);
+chmod(0755, $wrapper);
+
+# A job whose processes are all killed, relaunched without what $which say.
+sub relaunched
+{
+    my ($name, $how, $which, %o) = @_;
+    my $work = scratch() . '/relaunched' . ++our $n;
+    my $dir = $o{dir} // '/dev/shm';
+    my $j = job(run => [], program => $wrapper, keep => $work, spares => 1,
+        args => [build() . '/mpi/solver', $dir, $how, $which, '-o', "$work/out",
+            @{ $o{solver} // [] }],
+        env => { %shared, %{ $o{env} // {} } }, fault => $o{fault} // $all);
+    my $ok = $j->{rc} == 0 && $j->{result} eq reference(4, @{ $o{solver} // [] })
+        && $j->{log} =~ ($o{like} // $found);
+    ok($ok, $name) or diag(substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }));
+    return;
+}
+
+# like any memory while the job lives
+survives("one rank lost, $_", env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $_ },
+    fault => 'app.mid:1:13:kill', unlike => qr/outlived/) for qw(buddy xor);
+survives("killed at $_", env => \%shared, spares => 2, fault => "$_:2:4:kill")
+    for qw(place.written place.sealed);
+nothing_left();
+
+# all processes at once, and then a node less
+for my $scheme (qw(own buddy xor rs)) {
+    survives("the whole job killed, $scheme", run => [], faults => 5, spares => 1,
+        env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $scheme }, fault => $all,
+        like => $found);
+}
+for my $gone (0 .. 3) {
+    relaunched("buddy: process $gone is lost for good", 'lose', $gone);
+    relaunched("xor: process $gone is lost for good", 'lose', $gone,
+        env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' });
+}
+relaunched("rs: processes $_ are lost for good", 'lose', $_,
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs' }) for qw(0+1 1+3 2+3);
+relaunched('large segments, xor', 'lose', 2, solver => ['-n', '200000', '-s', '12'],
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' },
+    fault => 'app.mid:*:8:kill,spare.nap:*:9:kill');
+relaunched("$_: flipped bits count as lost", 'flip', 1,
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => $_ }, like => qr/ftkit-slot-.*checksum.*$found/s)
+    for qw(buddy xor);
+relaunched('more is lost than XOR stands: from the beginning', 'lose', '0+1',
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' },
+    like => qr/what is left of set \d+ in memory does not make it whole/);
+relaunched('... or from the files', 'lose', '0+1',
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_HDF5_ENABLED => 'true', %files },
+    like => qr/does not make it whole.*restored set \d+ from files/s);
+relaunched('files are not read when memory has it newer', 'lose', 0,
+    env => { FTKIT_LEVEL_HDF5_ENABLED => 'true', %files });
+nothing_left();
+
+# the job is killed inside a set, and a rank again while the set is looked for
+for my $point (qw(begin sized packed sealed voted committed)) {
+    survives("the whole job killed at ckpt.$point", run => [], faults => 4, spares => 0,
+        env => \%shared, fault => "ckpt.$point:*:3:kill", like => $found);
+}
+for my $point (qw(found.own found.all found.use transfer.sized)) {
+    survives("a rank killed at $point after the relaunch", run => [], faults => 6,
+        spares => 1, env => \%shared, fault => "$all,$point:2:1:kill\@100", like => $found)
+        if $point ne 'transfer.sized';
+    survives("the whole job killed at $point after the relaunch", run => [], faults => 9,
+        spares => 1, env => \%shared, fault => "$all,$point:*:1:kill\@100", like => $found)
+        if $point ne 'transfer.sized';
+}
+nothing_left();
+
+# places of their own directory are found by the next job, too
+for my $place (qw(file pmem)) {
+    for my $force ($place eq 'pmem' ? (0, 1) : 0) {
+        my $dir = scratch() . "/$place$force";
+        mkdir($dir);
+        my %here = (%shared, FTKIT_LEVEL_MEMORY_PLACE => $place,
+            FTKIT_LEVEL_MEMORY_DIRECTORY => $dir, PMEM_IS_PMEM_FORCE => $force);
+        my $j = job(env => \%here, fault => $all);
+        isnt($j->{rc}, 0, "$place: a job is killed");
+        survives("$place: the next one goes on from it", env => \%here, faults => 0,
+            like => $found);
+        my @left = glob("$dir/*");
+        ok(@left > 0, "$place: its last set stays");
+        for my $point (qw(written sealed)) {
+            unlink(glob("$dir/*"));
+            survives("$place: killed at place.$point", run => [], faults => 4, spares => 0,
+                env => \%here, fault => "place.$point:*:5:kill", like => $found);
+        }
+        unlink(glob("$dir/*"));
+        $j = job(env => \%here, fault => 'place.persist:1:7:EIO');
+        ok($j->{rc} == 0 && $j->{log} =~ /Input\/output error/, "$place: an I/O error is told")
+            or diag($j->{log});
+    }
+}
+
+# no space
+my $j = job(env => { %shared }, fault => 'place.allocate:2:2:ENOSPC');
+like($j->{log}, qr/no space|No space/i, 'no space in /dev/shm: told at the call');
+$j = job(env => { %shared, FTKIT_LEVEL_MEMORY_DIRECTORY => '/nowhere' });
+ok($j->{rc} != 0 && $j->{log} =~ m{/nowhere}, 'a directory that is not there') or diag($j->{log});
+nothing_left();
+done_testing();

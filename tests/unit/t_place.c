@@ -1,0 +1,288 @@
+/* Slots when the power goes: whatever has reached the place by then, what is found there is
+ * a whole segment or nothing.
+ *
+ * The place "file" makes its order with msync(), which is replaced here: what a call covers
+ * has reached the disk, of everything else written since any cache line may have, or not.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store/memory.h"
+
+#define LINE 64
+#define ROOM (1u << 20)
+#define DATA 20000
+
+static char dir[] = "/tmp/ftkit-t-place.XXXXXX", after[] = "/tmp/ftkit-t-after.XXXXXX";
+static unsigned seed = 99;
+
+static unsigned rnd(void)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return seed >> 8;
+}
+
+/* ---- the disk below one slot -----------------------------------------------------------*/
+
+static char *mapped; /* of the slot under test */
+static char disk[ROOM];
+static size_t room;
+static void (*crash)(void); /* called before each msync() */
+
+int msync(void *at, size_t bytes, int flags)
+{
+    assert_int_equal(flags, MS_SYNC);
+    if (!mapped || (char *)at < mapped || (char *)at >= mapped + room)
+        return 0;
+    if (crash)
+        crash();
+    size_t from = (size_t)((char *)at - mapped);
+    bytes = bytes > room - from ? room - from : bytes;
+    memcpy(disk + from, mapped + from, bytes);
+    return 0;
+}
+
+/* ---- segments --------------------------------------------------------------------------*/
+
+static unsigned char content(uint64_t set, size_t i)
+{
+    return (unsigned char)(set * 31 + i * 7 + i / 251);
+}
+
+static void write_segment(struct ftk_mem_seg *s, uint64_t set)
+{
+    size_t head = ftk_seg_head_bytes(1, DATA, FTK_SEG_BLOCK);
+    struct ftk_seg_header *h = (void *)s->buf;
+    memset(s->buf, 0, head);
+    *h = (struct ftk_seg_header){ .version = FTK_SEG_VERSION,
+        .byte_order = FTK_SEG_BYTE_ORDER,
+        .head_bytes = head,
+        .data_bytes = DATA,
+        .set = set,
+        .run = 5,
+        .stamp = 6,
+        .rank = 0,
+        .nranks = 1,
+        .nregions = 1,
+        .block_bytes = FTK_SEG_BLOCK,
+        .nblocks = 1,
+        .context = "t" };
+    memcpy(h->magic, FTK_SEG_MAGIC, sizeof h->magic);
+    struct ftk_seg_region *r = ftk_seg_regions(s->buf);
+    *r = (struct ftk_seg_region){ .name = "x",
+        .kind = FTK_KIND_FLAT,
+        .basic = FTK_T_U8,
+        .elem_bytes = 1,
+        .count = DATA,
+        .bytes = DATA };
+    for (size_t i = 0; i < DATA; i++)
+        ftk_seg_data(s->buf)[i] = (char)content(set, i);
+    ftk_seg_seal_data(s->buf);
+    ftk_seg_seal_head(s->buf);
+}
+
+static size_t segment_bytes(void)
+{
+    return ftk_seg_head_bytes(1, DATA, FTK_SEG_BLOCK) + DATA;
+}
+
+/* What a later process finds of this image: the number of the set, 0 nothing. */
+static uint64_t found(const char *image)
+{
+    char path[160];
+    struct ftk_mem m = { 0 };
+    uint64_t set = 0;
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, after, "t", 1), FTKIT_OK);
+    snprintf(path, sizeof path, "%s/%s1.1", after, m.place.prefix);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_int_equal(write(fd, image, room), room);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_true(m.nsegs <= 1);
+    if (m.nsegs == 1) {
+        struct ftk_mem_seg *s = m.segs[0];
+        set = s->set;
+        for (size_t i = 0; i < DATA; i++)
+            assert_int_equal((unsigned char)ftk_seg_data(s->buf)[i], content(set, i));
+    }
+    char *was = mapped; /* closing is no store to the slot under test */
+    mapped = NULL;
+    ftk_mem_close(&m, false);
+    mapped = was;
+    return set;
+}
+
+static uint64_t may_be[2]; /* sets that a crash at this moment may leave, 0: nothing */
+static long crashes, seen[8];
+
+static void check(const char *image)
+{
+    uint64_t set = found(image);
+    crashes++;
+    seen[set]++;
+    assert_true(set == may_be[0] || set == may_be[1]);
+}
+
+/* Nothing, everything, each single line, and many mixtures of what is under way. */
+static void crash_here(void)
+{
+    static char image[ROOM];
+    size_t dirty[ROOM / LINE], n = 0;
+    for (size_t i = 0; i < room; i += LINE)
+        if (memcmp(disk + i, mapped + i, LINE) != 0)
+            dirty[n++] = i;
+    check(disk);
+    memcpy(image, mapped, room);
+    check(image);
+    for (int round = 0; round < 60 && n > 0; round++) {
+        memcpy(image, disk, room);
+        size_t prefix = rnd() % (n + 1);
+        for (size_t k = 0; k < n; k++) {
+            bool there = round < 20   ? k < prefix       /* in the order they were written */
+                         : round < 40 ? k >= prefix      /* from the end */
+                                      : rnd() % 2 == 0;  /* as it happens */
+            if (there)
+                memcpy(image + dirty[k], mapped + dirty[k], LINE);
+        }
+        check(image);
+    }
+}
+
+static void power_goes_at_any_time(void **state)
+{
+    (void)state;
+    struct ftk_mem m = { 0 };
+    struct ftk_mem_seg *s;
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_mem_take(&m, 1, 0, 1, segment_bytes(), &s), FTKIT_OK);
+    mapped = s->buf - FTK_SLOT_BYTES;
+    room = s->cap + FTK_SLOT_BYTES;
+    assert_true(room <= ROOM);
+    memcpy(disk, mapped, room);
+    crash = crash_here;
+    for (uint64_t set = 1; set <= 3; set++) {
+        if (set > 1) {
+            may_be[0] = set - 1; /* being wiped */
+            may_be[1] = 0;
+            ftk_mem_release(s);
+            struct ftk_mem_seg *again;
+            assert_int_equal(ftk_mem_take(&m, set, 0, 1, segment_bytes(), &again), FTKIT_OK);
+            assert_ptr_equal(again, s); /* the same slot is used again */
+        }
+        may_be[0] = 0;
+        may_be[1] = 0;
+        write_segment(s, set);
+        crash_here();
+        may_be[1] = set; /* from when its header is on its way */
+        assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+        may_be[0] = set;
+        crash_here();
+    }
+    assert_true(crashes > 500);
+    assert_true(seen[0] > 0 && seen[1] > 0 && seen[2] > 0 && seen[3] > 0);
+    mapped = NULL;
+    ftk_mem_close(&m, false);
+}
+
+/* ---- what else may lie there -----------------------------------------------------------*/
+
+static int entries(const char *path)
+{
+    int n = 0;
+    DIR *d = opendir(path);
+    const struct dirent *e;
+    assert_non_null(d);
+    while ((e = readdir(d)))
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void slot_in_use_is_left_alone(void **state)
+{
+    (void)state;
+    struct ftk_mem m = { 0 }, other = { 0 };
+    struct ftk_mem_seg *s;
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&other.place, FTK_PLACE_FILE, dir, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_mem_take(&m, 4, 0, 1, segment_bytes(), &s), FTKIT_OK);
+    write_segment(s, 4);
+    assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&other.place, &other, 0, true), FTKIT_OK);
+    assert_int_equal(other.nsegs, 0);
+    ftk_mem_close(&m, true); /* as if it had died */
+    assert_int_equal(ftk_place_adopt(&other.place, &other, 1, false), FTKIT_OK);
+    assert_int_equal(other.nsegs, 0); /* another rank's */
+    assert_int_equal(ftk_place_adopt(&other.place, &other, 0, false), FTKIT_OK);
+    assert_int_equal(other.nsegs, 1);
+    ftk_mem_close(&other, false);
+    assert_int_equal(entries(dir), 0);
+}
+
+static void foreign_files(void **state)
+{
+    (void)state;
+    char path[256], target[128];
+    struct ftk_mem m = { 0 };
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, after, "t", 1), FTKIT_OK);
+    snprintf(target, sizeof target, "%s/target", dir);
+    int fd = open(target, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, "precious", 8), 8);
+    close(fd);
+    snprintf(path, sizeof path, "%s/%s7.1", after, m.place.prefix);
+    assert_int_equal(symlink(target, path), 0); /* is not followed */
+    snprintf(path, sizeof path, "%s/%s7.2", after, m.place.prefix);
+    assert_int_equal(mkfifo(path, 0600), 0); /* does not block */
+    snprintf(path, sizeof path, "%s/%s7.3", after, m.place.prefix);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/%s7.4", after, m.place.prefix);
+    close(open(path, O_WRONLY | O_CREAT, 0600)); /* empty: removed */
+    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(m.nsegs, 0);
+    assert_int_equal(entries(after), 3);
+    assert_int_equal(access(target, F_OK), 0);
+    unlink(target);
+    ftk_mem_close(&m, false);
+}
+
+static void directories(void **state)
+{
+    (void)state;
+    struct ftk_place p;
+    assert_int_equal(ftk_place_open(&p, FTK_PLACE_FILE, "/nowhere", "t", 1), FTKIT_ERR_IO);
+    assert_int_equal(ftk_place_open(&p, FTK_PLACE_FILE, "/dev/null", "t", 1), FTKIT_ERR_IO);
+    assert_int_equal(ftk_place_open(&p, FTK_PLACE_SHARED, NULL, "t", 1), FTKIT_OK);
+    assert_string_equal(p.dir, "/dev/shm");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(power_goes_at_any_time),
+        cmocka_unit_test(slot_in_use_is_left_alone),
+        cmocka_unit_test(foreign_files),
+        cmocka_unit_test(directories),
+    };
+    if (!mkdtemp(dir) || !mkdtemp(after))
+        return 1;
+    char cmd[160];
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    snprintf(cmd, sizeof cmd, "rm -rf %s %s", dir, after);
+    return system(cmd) == 0 ? rc : 1;
+}
