@@ -8,6 +8,8 @@
  * ranks have seen the vote and some have not, the census of the repair finds n+1 named as
  * committed by a survivor and whole on all of them; or nobody alive knows it, and then
  * nobody alive has dropped n.  Either way all ranks return to the same set. */
+#include <string.h>
+
 #include "checkpoint.h"
 #include "detect.h"
 #include "group.h"
@@ -30,6 +32,7 @@ struct writing {
     struct ftk_parity_write parity;
     int local;                  /* most severe local error so far */
     bool durable;
+    bool to_local;
 };
 
 static void note(struct writing *w, int rc)
@@ -58,6 +61,19 @@ static void make_streams(struct writing *w)
     w->nstreams = n;
 }
 
+/* The header of the segment is not there yet. */
+static int take_parity(struct writing *w)
+{
+    struct ftkit_ctx *ctx = w->ctx;
+    struct ftk_seg_header like = { .set = w->set,
+        .run = ctx->run,
+        .stamp = ctx->stamp,
+        .wall_ns = ftk_wall_ns(),
+        .nranks = (uint32_t)ctx->nranks };
+    memcpy(like.context, ctx->cfg.name, strlen(ctx->cfg.name));
+    return ftk_parity_take(&w->parity, &ctx->mem, &like, w->own);
+}
+
 /* Sizes known, buffers taken, here and at the buddies; agreed by all. */
 static int prepare(struct writing *w)
 {
@@ -79,11 +95,12 @@ static int prepare(struct writing *w)
     int rc = ftk_stream_sizes(&w->ch, &ctx->mem, w->streams, w->nstreams, &local);
     note(w, local);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_sizes(&w->parity, &w->ch, w->head_bytes, w->data_bytes);
+        rc = ftk_parity_sizes(
+            &w->parity, &w->ch, &ctx->group, w->head_bytes, w->data_bytes);
     if (rc != FTKIT_OK)
         return rc;
     if (w->own)
-        note(w, ftk_parity_take(&w->parity, ctx, w->set, w->own));
+        note(w, take_parity(w));
     ftk_vote_init(&v);
     v.min[0] = w->local;
     ftk_vote_same(&v, 1, w->set);
@@ -154,6 +171,8 @@ static int commit(struct writing *w)
         w->local == FTKIT_OK ? ftk_region_replicated_sum(w->own->buf) : 0);
     if (ctx->rank == 0)
         v.min[3] = ctx->cfg.period.kind == FTK_PERIOD_COUNT ? 0 : ftk_policy_gap(ctx);
+    if (ctx->rank == 0)
+        v.min[4] = ftk_local_due(ctx);
     (void)FTK_FAULT("ckpt.sealed");
     int rc = ftk_vote(&w->ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
@@ -169,11 +188,13 @@ static int commit(struct writing *w)
             "set %llu was not committed: replicated regions differ between ranks",
             (unsigned long long)w->set);
     (void)FTK_FAULT("ckpt.voted");
+    w->to_local = v.min[4] == 1;
     ctx->committed = w->set;
     ctx->repeats = ctx->corrupt = 0;
     ctx->next_set = w->set + 1;
     ctx->region_bytes = w->data_bytes;
     ftk_mem_drop_others(&ctx->mem, w->set);
+    ftk_place_sweep(&ctx->mem.place, ctx->stamp);
     ftk_policy_committed(ctx, v.min[3]);
     (void)FTK_FAULT("ckpt.committed");
     return FTKIT_OK;
@@ -214,6 +235,11 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         return rc;
     ctx->checkpoint_s = ctx->set_cost_s = ftk_now_s() - t0;
     ctx->sets_since_durable++;
+    rc = ftk_local_write(&w.ch, w.set, w.to_local);
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    if (!w.durable && rc != FTKIT_OK)
+        return rc;
     if (!w.durable)
         return FTKIT_OK;
     t0 = ftk_now_s();

@@ -5,6 +5,7 @@
 #define FTK_CHECKPOINT_H
 
 #include "context.h"
+#include "detect.h"
 
 /* Write and commit the next set in memory, and durably when the policy says so.
  * Collective.
@@ -24,6 +25,23 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from);
 /* Number and run of the newest complete set on the file system, 0: there is none.
  * Collective; agreed. */
 int ftk_durable_newest(struct ftkit_ctx *ctx, uint64_t *set, uint64_t *run);
+
+/* ---- the second level ------------------------------------------------------------------*/
+
+/* Rank 0's word on whether the next set goes to level.local, too. */
+bool ftk_local_due(const struct ftkit_ctx *ctx);
+
+/* Bring the set in memory to level.local; due false: only count it.  Collective; errors as
+ * of ftk_durable_write(). */
+int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due);
+
+/* Bring the newest whole set of level.local into memory, if there is one that is not older
+ * than the files; *set 0: there is none.  Collective. */
+int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set);
+
+/* Groups and holders of the level, after a repair.  FTKIT_ERR_NOMEM. */
+int ftk_local_map(struct ftkit_ctx *ctx);
+void ftk_local_free(struct ftkit_ctx *ctx, bool keep);
 
 /* ---- policy: when is a set due ---------------------------------------------------------*/
 

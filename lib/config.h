@@ -36,6 +36,12 @@ struct ftk_config {
     char place_dir[FTK_PATH_MAX];     /* level.memory.directory, "": /dev/shm */
     int group;                        /* level.memory.group = 8 */
     int parity;                       /* level.memory.parity = 2 */
+    int local_scheme;                 /* level.local.scheme = none */
+    int local_place;                  /* level.local.place = file */
+    char local_dir[FTK_PATH_MAX];     /* level.local.directory */
+    int local_group;                  /* level.local.group = 8 */
+    int local_parity;                 /* level.local.parity = 2 */
+    struct ftk_period local_every;    /* level.local.every = auto | N sets | time */
     bool h5_enabled;                  /* level.hdf5.enabled = true */
     struct ftk_period h5_every;       /* level.hdf5.every = auto | N sets | time */
     char h5_dir[FTK_PATH_MAX];        /* level.hdf5.directory = . */

@@ -50,6 +50,17 @@ enum ftk_pending {
     FTK_PENDING_SHRUNK /* collective: distribute the line over fewer ranks */
 };
 
+/* The second level: sets on their way between memory and files. */
+struct ftk_local {
+    struct ftk_mem mem;
+    struct ftk_group group; /* as of the context for the first level */
+    int alone;
+    int *holder;            /* [nranks] */
+    uint64_t committed;     /* newest set that is whole there, 0: not known */
+    uint64_t sets_since;
+    double last_s;
+};
+
 /* The communicators of one epoch.  A repair makes the next ones; the old are kept until
  * the repair after it is over, because late events of the MPI may still refer to them. */
 struct ftk_comms {
@@ -138,6 +149,7 @@ struct ftkit_ctx {
     bool called;           /* one has returned since the fresh start */
     uint64_t state_sum;    /* of the replicated regions when the state was defined */
     struct ftk_mem mem;
+    struct ftk_local local;
     struct ftk_watchdog *dog;
 
     /* policy: when is a set due */

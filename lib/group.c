@@ -15,15 +15,15 @@ bool ftk_scheme_has_parity(int scheme)
     return scheme == FTK_SCHEME_XOR || scheme == FTK_SCHEME_RS;
 }
 
-int ftk_group_map(struct ftkit_ctx *ctx)
+int ftk_group_map(const struct ftkit_ctx *ctx, int scheme, int size, int m,
+    struct ftk_group *g, int *alone)
 {
-    struct ftk_group *g = &ctx->group;
     memset(g, 0, sizeof *g);
-    ctx->alone = 0;
-    if (!ftk_scheme_has_parity(ctx->cfg.scheme) || ctx->rank < 0)
+    *alone = 0;
+    if (!ftk_scheme_has_parity(scheme) || ctx->rank < 0)
         return FTKIT_OK;
     int *of = malloc((size_t)ctx->nranks * sizeof *of);
-    int rc = of ? ftk_map_groups(ctx->cfg.group, ctx->nranks, ctx->domain, of)
+    int rc = of ? ftk_map_groups(size, ctx->nranks, ctx->domain, of)
                 : ftk_fail(FTKIT_ERR_NOMEM, "groups");
     for (int r = 0; rc > 0 && r < ctx->nranks; r++) {
         if (of[r] != of[ctx->rank])
@@ -33,8 +33,8 @@ int ftk_group_map(struct ftkit_ctx *ctx)
         g->rank[g->n++] = (uint32_t)r;
     }
     free(of);
-    ctx->alone = 2 * rc > ctx->nranks ? 2 * rc - ctx->nranks : 0; /* sizes are 2 and 1 */
-    g->m = ctx->cfg.scheme == FTK_SCHEME_XOR ? 1 : (uint32_t)ctx->cfg.parity;
+    *alone = 2 * rc > ctx->nranks ? 2 * rc - ctx->nranks : 0; /* sizes are 2 and 1 */
+    g->m = scheme == FTK_SCHEME_XOR ? 1 : (uint32_t)m;
     if (g->m >= g->n)
         g->m = g->n - 1; /* 0: alone */
     return rc < 0 ? rc : FTKIT_OK;
@@ -42,15 +42,15 @@ int ftk_group_map(struct ftkit_ctx *ctx)
 
 /* ---- writing a set ---------------------------------------------------------------------*/
 
-int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, size_t head_bytes,
-    size_t data_bytes)
+int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch,
+    const struct ftk_group *group, size_t head_bytes, size_t data_bytes)
 {
     struct ftk_group *g = &w->group;
     uint64_t mine[FTK_CODED] = { data_bytes, head_bytes };
     uint64_t all[FTK_GROUP_MAX][FTK_CODED];
     MPI_Request req[2 * FTK_GROUP_MAX];
     int n = 0, mrc = MPI_SUCCESS;
-    *g = ch->ctx->group;
+    *g = *group;
     w->seg = NULL;
     for (uint32_t i = 0; g->n > 1 && mrc == MPI_SUCCESS && i < g->n; i++) {
         if (i == g->index)
@@ -91,30 +91,19 @@ static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_se
     return ftk_coding_begin(c, (int)g->rank[g->index]);
 }
 
-static int take(struct ftk_parity_write *w, struct ftkit_ctx *ctx,
+int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
     const struct ftk_seg_header *like, struct ftk_mem_seg *own)
 {
-    if (w->group.n < 2)
+    const struct ftk_group *g = &w->group;
+    if (g->n < 2)
         return FTKIT_OK;
-    int rc = ftk_mem_take(&ctx->mem, like->set, ctx->rank, ctx->nranks,
-        ftk_parity_seg_bytes(&w->group), &w->seg);
+    int rc = ftk_mem_take(mem, like->set, (int)g->rank[g->index], (int)like->nranks,
+        ftk_parity_seg_bytes(g), &w->seg);
     if (rc != FTKIT_OK)
         return rc;
     w->seg->parity = true;
-    ftk_parity_begin(w->seg->buf, &w->group, like);
+    ftk_parity_begin(w->seg->buf, g, like);
     return begin(w, FTK_CODED_DATA, own);
-}
-
-int ftk_parity_take(struct ftk_parity_write *w, struct ftkit_ctx *ctx, uint64_t set,
-    struct ftk_mem_seg *own)
-{
-    struct ftk_seg_header like = { .set = set,
-        .run = ctx->run,
-        .stamp = ctx->stamp,
-        .wall_ns = ftk_wall_ns(),
-        .nranks = (uint32_t)ctx->nranks };
-    memcpy(like.context, ctx->cfg.name, strlen(ctx->cfg.name));
-    return take(w, ctx, &like, own);
 }
 
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready)
@@ -171,10 +160,11 @@ int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     if (old)
         ftk_mem_release(old);
     const struct ftk_seg_header *h = (const void *)own->buf;
-    int rc = ftk_parity_sizes(&w, ch, (size_t)h->head_bytes, (size_t)h->data_bytes);
+    int rc = ftk_parity_sizes(
+        &w, ch, &ctx->group, (size_t)h->head_bytes, (size_t)h->data_bytes);
     if (rc != FTKIT_OK)
         return rc;
-    rc = take(&w, ctx, h, own);
+    rc = ftk_parity_take(&w, &ctx->mem, h, own);
     if (rc == FTKIT_OK)
         rc = ftk_parity_finish(&w, ch, own);
     if (rc == FTKIT_OK)

@@ -16,15 +16,17 @@ struct ftk_parity_write {
 
 bool ftk_scheme_has_parity(int scheme);
 
-/* Fill ctx->group from where the ranks are.  FTKIT_ERR_NOMEM. */
-int ftk_group_map(struct ftkit_ctx *ctx);
+/* The group of this rank, from where the ranks are, for groups of at most size members of
+ * which m may be lost; *alone: how many ranks are alone in theirs.  FTKIT_ERR_NOMEM. */
+int ftk_group_map(const struct ftkit_ctx *ctx, int scheme, int size, int m,
+    struct ftk_group *g, int *alone);
 
 /* Exchange the sizes in the group; then take the memory.  The first fails only when a rank
  * has failed; the second with an error of this rank's own, for all to agree about. */
-int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, size_t head_bytes,
-    size_t data_bytes);
-int ftk_parity_take(struct ftk_parity_write *w, struct ftkit_ctx *ctx, uint64_t set,
-    struct ftk_mem_seg *own);
+int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch,
+    const struct ftk_group *g, size_t head_bytes, size_t data_bytes);
+int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
+    const struct ftk_seg_header *like, struct ftk_mem_seg *own);
 
 /* Go on with what of the data is ready; then, with the segment sealed, to the end. */
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready);

@@ -248,6 +248,7 @@ static void free_context(struct ftkit_ctx *ctx)
     ftk_region_free_all(ctx);
     /* a clean end leaves no sets in memory; what a relaunch may want stays */
     ftk_mem_close(&ctx->mem, ctx->dead || ctx->mem.place.kind > FTK_PLACE_SHARED);
+    ftk_local_free(ctx, ctx->dead || ctx->local.mem.place.kind > FTK_PLACE_SHARED);
     free(ctx->old);
     free(ctx->streams);
     free(ctx->domain);
@@ -322,12 +323,23 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
 
 /* Shared memory is found again by the relaunch of the same `ftkit run`, a directory by
  * whoever uses it. */
-static int open_place(struct ftkit_ctx *ctx)
+static uint64_t key_of(int place)
 {
     const char *run = getenv("FTKIT_RUN_ID");
-    uint64_t key = ctx->cfg.place != FTK_PLACE_SHARED ? 1 : run ? strtoull(run, NULL, 16) : 0;
-    return ftk_place_open(
-        &ctx->mem.place, ctx->cfg.place, ctx->cfg.place_dir, ctx->cfg.name, key);
+    return place != FTK_PLACE_SHARED ? 1 : run ? strtoull(run, NULL, 16) : 0;
+}
+
+static int open_places(struct ftkit_ctx *ctx)
+{
+    const struct ftk_config *cfg = &ctx->cfg;
+    char name[FTKIT_NAME_MAX + 8];
+    int rc = ftk_place_open(
+        &ctx->mem.place, cfg->place, cfg->place_dir, cfg->name, key_of(cfg->place));
+    snprintf(name, sizeof name, "%s+local", cfg->name);
+    if (rc == FTKIT_OK && cfg->local_scheme != FTK_SCHEME_NONE)
+        rc = ftk_place_open(&ctx->local.mem.place, cfg->local_place, cfg->local_dir, name,
+            key_of(cfg->local_place));
+    return rc;
 }
 
 static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
@@ -352,7 +364,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     if (rc == FTKIT_OK)
         rc = watch_node(ctx, job);
     if (rc == FTKIT_OK)
-        rc = open_place(ctx);
+        rc = open_places(ctx);
     if (rc != FTKIT_OK) { /* ours alone: the census tells the others */
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
         ctx->trouble = rc;

@@ -149,6 +149,42 @@ for my $place (qw(file pmem)) {
     }
 }
 
+# levels fall through: memory, then the second level, then files
+my %two = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '4 sets',
+    FTKIT_LEVEL_LOCAL_SCHEME => 'xor', FTKIT_LEVEL_LOCAL_EVERY => '2 sets',
+    FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_REPORT_EVENTS => scratch() . '/events');
+sub fall
+{
+    my ($name, $want, %o) = @_;
+    unlink(scratch() . '/events');
+    survives($name, %o, env => { %two, %{ $o{env} // {} } });
+    like(slurp(scratch() . '/events'), $want, '... told');
+    return;
+}
+fall('one rank lost: from its buddy', qr/rank 1 from the copy at rank 0/,
+    fault => 'app.mid:1:20:kill');
+for my $local (qw(rs buddy own)) {
+    fall("a rank and its buddy lost: from level.local by $local",
+        qr/set \d+: rank 0 from the memory of earlier processes/, spares => 2, faults => 2,
+        env => { FTKIT_LEVEL_LOCAL_SCHEME => $local },
+        fault => 'app.mid:0:20:kill,app.mid:1:20:kill');
+}
+fall('... in memory, where parity has to make them', qr/rank 0 from the parity of its group/,
+    spares => 2, faults => 2, fault => 'app.mid:0:20:kill,app.mid:1:20:kill',
+    env => { FTKIT_LEVEL_LOCAL_PLACE => 'memory', FTKIT_LEVEL_LOCAL_SCHEME => 'rs' });
+fall('more than that: from the files', qr/rank 0 from the file system/,
+    spares => 2, faults => 2, fault => 'app.mid:0:20:kill,app.mid:1:20:kill',
+    env => { FTKIT_LEVEL_LOCAL_PLACE => 'memory' });
+fall('the whole job, from level.local', qr/rank 0 from the memory of earlier processes/,
+    spares => 0, run => [], faults => 4, fault => 'app.mid:*:20:kill');
+for my $point (qw(begin copied sealed voted)) {
+    survives("killed at local.$point, rank $_", env => \%two,
+        fault => "local.$point:$_:2:kill") for (0, 3);
+    survives("the whole job killed at local.$point", run => [], faults => 4, spares => 0,
+        env => \%two, fault => "local.$point:*:2:kill");
+}
+nothing_left();
+
 # no space
 my $j = job(env => { %shared }, fault => 'place.allocate:2:2:ENOSPC');
 like($j->{log}, qr/no space|No space/i, 'no space in /dev/shm: told at the call');

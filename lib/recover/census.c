@@ -80,13 +80,13 @@ static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
  * hold shows when they are used: what does not is released then, and a further repair
  * takes another copy.  Only the heads of parities are looked at here, whose groups go to
  * all. */
-static int64_t *list_own(struct ftkit_ctx *ctx, int *nwords)
+static int64_t *list_own(const struct ftkit_ctx *ctx, struct ftk_mem *mem, int *nwords)
 {
     const size_t most = SEG_WORDS + FTK_GROUP_MAX;
-    int64_t *all = malloc(((size_t)ctx->mem.nsegs * most + 1) * sizeof *all);
+    int64_t *all = malloc(((size_t)mem->nsegs * most + 1) * sizeof *all);
     int64_t *at = all;
-    for (int i = 0; all && i < ctx->mem.nsegs; i++) {
-        struct ftk_mem_seg *s = ctx->mem.segs[i];
+    for (int i = 0; all && i < mem->nsegs; i++) {
+        struct ftk_mem_seg *s = mem->segs[i];
         if (s->set == 0 || !s->sealed)
             continue;
         if (s->parity
@@ -153,7 +153,8 @@ static int gather_segs(MPI_Comm s, struct ftk_census *c, const int64_t *mine, in
     return read_segs(c, c->words, counts);
 }
 
-int ftk_census_take(struct ftkit_ctx *ctx, MPI_Comm s, struct ftk_census *c)
+int ftk_census_take(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm s, struct ftk_census *c)
 {
     int64_t mine[WORDS];
     int nwords = 0;
@@ -164,7 +165,7 @@ int ftk_census_take(struct ftkit_ctx *ctx, MPI_Comm s, struct ftk_census *c)
     c->entries = calloc((size_t)c->n, sizeof *c->entries);
     int64_t *all = malloc((size_t)c->n * sizeof mine);
     int *counts = malloc(2 * (size_t)c->n * sizeof *counts);
-    int64_t *segs = list_own(ctx, &nwords);
+    int64_t *segs = list_own(ctx, mem, &nwords);
     int result = FTKIT_OK;
     if (!c->entries || !all || !segs || !counts) {
         result = ftk_fail(FTKIT_ERR_NOMEM, "census");

@@ -57,7 +57,7 @@ static int list_candidates(const struct ftk_census *c, struct candidate **out, i
 }
 
 /* The census as if this were the only set, and committed. */
-static int plan_for(const struct ftkit_ctx *ctx, const struct ftk_census *census,
+static int plan_for(const struct ftkit_ctx *ctx, int scheme, const struct ftk_census *census,
     const struct candidate *which, struct ftk_plan *p)
 {
     struct ftk_census c = *census;
@@ -79,7 +79,7 @@ static int plan_for(const struct ftkit_ctx *ctx, const struct ftk_census *census
     c.entries = entries;
     struct ftk_plan_rules rules = { .nranks = ctx->nranks,
         .map = ctx->cfg.map,
-        .scheme = ctx->cfg.scheme,
+        .scheme = scheme,
         .files = true };
     if (rc == FTKIT_OK)
         rc = ftk_plan_make(&c, &rules, p);
@@ -89,7 +89,7 @@ static int plan_for(const struct ftkit_ctx *ctx, const struct ftk_census *census
 }
 
 /* The newest set that can be had whole; which->set 0: none. */
-static int choose(const struct ftkit_ctx *ctx, const struct ftk_census *census,
+static int choose(const struct ftkit_ctx *ctx, int scheme, const struct ftk_census *census,
     struct candidate *which, struct ftk_plan *p)
 {
     struct candidate *all = NULL;
@@ -97,7 +97,7 @@ static int choose(const struct ftkit_ctx *ctx, const struct ftk_census *census,
     which->set = 0;
     int rc = list_candidates(census, &all, &n);
     for (int i = 0; rc == FTKIT_OK && i < n && which->set == 0; i++) {
-        rc = plan_for(ctx, census, &all[i], p);
+        rc = plan_for(ctx, scheme, census, &all[i], p);
         if (rc == FTKIT_OK && p->outcome == FTK_PLAN_GO && !p->from_file
             && p->line_nranks == ctx->nranks)
             *which = all[i];
@@ -112,30 +112,30 @@ static int choose(const struct ftkit_ctx *ctx, const struct ftk_census *census,
     return rc;
 }
 
-static void keep_only(struct ftkit_ctx *ctx, const struct candidate *which)
+static void keep_only(struct ftk_mem *mem, const struct candidate *which)
 {
-    for (int i = 0; i < ctx->mem.nsegs; i++) {
-        struct ftk_mem_seg *s = ctx->mem.segs[i];
+    for (int i = 0; i < mem->nsegs; i++) {
+        struct ftk_mem_seg *s = mem->segs[i];
         const struct ftk_seg_header *h = (const void *)s->buf;
         if (s->set != 0
             && (s->set != which->set || h->run != which->run || h->stamp != which->stamp))
             ftk_mem_release(s);
     }
-    ftk_mem_trim(&ctx->mem);
+    ftk_mem_trim(mem);
 }
 
 /* All have looked for their own before anyone takes what is left. */
-static int adopt(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+static int adopt(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch)
 {
     struct ftk_vote v;
     ftk_vote_init(&v);
-    int rc = ftk_place_adopt(&ctx->mem.place, &ctx->mem, ctx->rank, false);
+    int rc = ftk_place_adopt(&mem->place, mem, ctx->rank, false);
     (void)FTK_FAULT("found.own");
     int voted = ftk_vote(ch, ctx->nranks, &v);
     if (voted != FTKIT_OK)
         return voted;
     if (rc == FTKIT_OK)
-        rc = ftk_place_adopt(&ctx->mem.place, &ctx->mem, ctx->rank, true);
+        rc = ftk_place_adopt(&mem->place, mem, ctx->rank, true);
     (void)FTK_FAULT("found.all");
     return rc;
 }
@@ -176,14 +176,14 @@ static void tell(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
             ctx->cfg.name, (unsigned long long)p->line);
 }
 
-static int use(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct candidate *which,
-    const struct ftk_plan *p)
+static int use(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
+    const struct candidate *which, const struct ftk_plan *p)
 {
-    keep_only(ctx, which);
+    keep_only(mem, which);
     (void)FTK_FAULT("found.use");
-    int rc = ftk_transfer(ctx, ch, p);
+    int rc = ftk_transfer(ctx, mem, ch, p);
     if (rc == FTKIT_OK)
-        rc = ftk_rebuild(ctx, ch, p);
+        rc = ftk_rebuild(ctx, mem, ch, p);
     if (rc == FTKIT_ERR_CORRUPT) /* it held a moment ago: the others have been told */
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
@@ -196,7 +196,7 @@ static int use(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct candidat
     return FTKIT_OK;
 }
 
-int ftk_found_load(struct ftkit_ctx *ctx, uint64_t *set)
+int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint64_t *set)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
     struct ftk_census census = { 0 };
@@ -204,23 +204,21 @@ int ftk_found_load(struct ftkit_ctx *ctx, uint64_t *set)
     struct ftk_plan p = { 0 };
     bool older = false;
     *set = 0;
-    if (ctx->mem.place.kind == FTK_PLACE_MEMORY)
-        return FTKIT_OK;
     ch.broken = ctx->failed;
-    int rc = adopt(ctx, &ch);
+    int rc = mem->place.kind != FTK_PLACE_MEMORY ? adopt(ctx, mem, &ch) : FTKIT_OK;
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_census_take(ctx, ctx->comms.act, &census);
+    rc = ftk_census_take(ctx, mem, ctx->comms.act, &census);
     if (rc != FTKIT_OK)
         return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of what was left");
-    rc = choose(ctx, &census, &which, &p);
+    rc = choose(ctx, scheme, &census, &which, &p);
     if (rc == FTKIT_OK && which.set > 0)
         rc = compare_files(ctx, &which, &older);
     if (rc == FTKIT_OK && which.set > 0 && !older) {
-        rc = use(ctx, &ch, &which, &p);
+        rc = use(ctx, mem, &ch, &which, &p);
         *set = which.set;
     } else if (rc == FTKIT_OK) {
-        ftk_mem_drop_others(&ctx->mem, 0);
+        ftk_mem_drop_others(mem, 0);
     }
     ftk_census_free(&census);
     ftk_plan_free(&p);

@@ -328,7 +328,9 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
             p->pending = FTK_PENDING_SHRUNK;
         if (rc == FTKIT_OK && !p->from_file && p->pending == FTK_PENDING_LINE)
             find_needs(f, p);
-        if (rc == FTKIT_OK && p->from_file && !f->rules->files)
+        bool other = f->rules->files
+                     || (f->rules->local && p->pending == FTK_PENDING_LINE);
+        if (rc == FTKIT_OK && p->from_file && !other)
             lost_for_good(p);
         return rc;
     }

@@ -11,6 +11,7 @@
 /* What one process has to do in one group. */
 struct rebuilding {
     struct ftkit_ctx *ctx;
+    struct ftk_mem *mem;
     struct ftk_chan *ch;
     const struct ftk_plan *p;
     struct ftk_plan_group g; /* with ranks of the channel for processes */
@@ -72,7 +73,7 @@ static int use_source(struct rebuilding *r, struct ftk_mem_seg *s, struct ftk_me
 static int find_sources(struct rebuilding *r)
 {
     int rc = FTKIT_OK;
-    struct ftk_mem *mem = &r->ctx->mem;
+    struct ftk_mem *mem = r->mem;
     for (int i = 0; rc == FTKIT_OK && i < r->g.n; i++) {
         int rank = r->g.rank[i];
         if (r->g.data_at[i] == r->me)
@@ -138,7 +139,7 @@ static int share_facts(struct rebuilding *r)
 
 static int take_buffers(struct rebuilding *r)
 {
-    struct ftk_mem *mem = &r->ctx->mem;
+    struct ftk_mem *mem = r->mem;
     uint64_t line = r->p->line;
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < r->g.n; i++) {
@@ -239,13 +240,16 @@ static int rebuild_group(struct rebuilding *r)
     return rc;
 }
 
-int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p)
+int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
+    const struct ftk_plan *p)
 {
     int me;
     int mrc = MPI_Comm_rank(ch->comm, &me);
     int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "rank");
     for (int i = 0; rc == FTKIT_OK && i < p->ngroups; i++) {
-        struct rebuilding r = { .ctx = ctx, .ch = ch, .p = p, .g = p->groups[i], .me = me };
+        struct rebuilding r = {
+            .ctx = ctx, .mem = mem, .ch = ch, .p = p, .g = p->groups[i], .me = me
+        };
         use_ranks(p, &r.g);
         if (takes_part(&r.g, me))
             rc = rebuild_group(&r);

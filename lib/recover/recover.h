@@ -64,7 +64,9 @@ struct ftk_census {
     int64_t *words;                   /* the members of their groups lie in here */
 };
 
-int ftk_census_take(struct ftkit_ctx *ctx, MPI_Comm s, struct ftk_census *c);
+/* segs are those of mem: the first level, or the second. */
+int ftk_census_take(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm s, struct ftk_census *c);
 void ftk_census_free(struct ftk_census *c);
 
 /* ---- plan ----------------------------------------------------------------------------*/
@@ -116,6 +118,7 @@ struct ftk_plan_rules {
     int map;
     int scheme;
     bool files;        /* the HDF5 level is on */
+    bool local;        /* the second level is on, which serves as many ranks only */
     int attempts;      /* repairs in a row that may go back to the same set */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
@@ -154,14 +157,17 @@ bool ftk_supply_is_spawned(void);
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 
 /* Move segments so that every rank has its own of the line, and make missing copies. */
-int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
+int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
+    const struct ftk_plan *p);
 
-/* Collective over act: bring into memory the newest set that earlier processes of the job
- * left whole in places that outlive them; *set 0: there is none. */
-int ftk_found_load(struct ftkit_ctx *ctx, uint64_t *set);
+/* Collective over act: make the newest set of mem whole that can be, with what earlier
+ * processes of the job left in places that outlive them; it becomes the line.  *set 0:
+ * there is none. */
+int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint64_t *set);
 
 /* Rebuild what is lost of the line from the parity of its groups. */
-int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p);
+int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
+    const struct ftk_plan *p);
 
 /* This rank's own segment of the line does not hold, as the detail says: release it, so
  * that the next plan takes another copy.  FTKIT_ERR_CORRUPT, or, when what comes in its

@@ -97,12 +97,13 @@ static int make_plan(struct attempt *a)
         .map = ctx->cfg.map,
         .scheme = ctx->cfg.scheme,
         .files = ctx->cfg.h5_enabled,
+        .local = ctx->cfg.local_scheme != FTK_SCHEME_NONE,
         .attempts = ctx->cfg.attempts,
         .supply = ctx->cfg.supply,
         .nsupply = ctx->cfg.nsupply };
     for (;;) {
         (void)FTK_FAULT("repair.census");
-        int rc = ftk_census_take(ctx, a->s, &a->census);
+        int rc = ftk_census_take(ctx, &ctx->mem, a->s, &a->census);
         if (rc == FTKIT_OK)
             rc = ftk_plan_make(&a->census, &rules, &a->plan);
         a->planned = rc == FTKIT_OK;
@@ -258,9 +259,9 @@ static int restore_copies(struct attempt *a)
         return FTKIT_OK; /* after the repair, when the ranks are whole */
     int rc = FTKIT_OK;
     if (p->pending != FTK_PENDING_SHRUNK)
-        rc = ftk_transfer(ctx, &ch, p);
+        rc = ftk_transfer(ctx, &ctx->mem, &ch, p);
     if (rc == FTKIT_OK)
-        rc = ftk_rebuild(ctx, &ch, p);
+        rc = ftk_rebuild(ctx, &ctx->mem, &ch, p);
     if (rc == FTKIT_OK && p->pending != FTK_PENDING_SHRUNK)
         rc = verify_own(a);
     (void)FTK_FAULT("repair.restored");
@@ -406,7 +407,10 @@ static int install(struct attempt *a)
         if (ctx->pending == FTK_PENDING_LINE && !ctx->line_from_file)
             ftk_mem_drop_others(&ctx->mem, ctx->line);
         ftk_policy_reset(ctx);
-        rc = ftk_group_map(ctx);
+        rc = ftk_group_map(ctx, ctx->cfg.scheme, ctx->cfg.group, ctx->cfg.parity,
+            &ctx->group, &ctx->alone);
+        if (rc == FTKIT_OK)
+            rc = ftk_local_map(ctx);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -546,6 +550,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
     ctx->repairing = true;
     ftk_mem_doubt(&ctx->mem);
+    ftk_mem_doubt(&ctx->local.mem);
     for (;;) {
         struct attempt a = { .ctx = ctx, .s = from, .t_start = t0 };
         int agreed = 0;

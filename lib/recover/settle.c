@@ -37,12 +37,12 @@ static int make_copies(struct ftkit_ctx *ctx)
         .map = ctx->cfg.map,
         .scheme = ctx->cfg.scheme,
         .files = true };
-    int rc = ftk_census_take(ctx, ctx->comms.act, &census);
+    int rc = ftk_census_take(ctx, &ctx->mem, ctx->comms.act, &census);
     if (rc != FTKIT_OK)
         return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of copies");
     rc = ftk_plan_make(&census, &rules, &p);
     if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
-        rc = ftk_transfer(ctx, &ch, &p);
+        rc = ftk_transfer(ctx, &ctx->mem, &ch, &p);
     if (rc == FTKIT_OK)
         rc = ftk_parity_make(ctx, &ch);
     ftk_census_free(&census);
@@ -73,15 +73,29 @@ static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
     return rc;
 }
 
+/* The same from the second level. */
+static int load_local(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    int rc = ftk_local_load(ctx, set);
+    if (rc != FTKIT_OK || *set == 0)
+        return rc;
+    rc = make_copies(ctx);
+    if (rc == FTKIT_OK)
+        ftk_mem_drop_others(&ctx->mem, *set);
+    return rc;
+}
+
 static int load_line(struct ftkit_ctx *ctx)
 {
     uint64_t wanted = ctx->line;
     uint64_t set;
-    int rc = load_files(ctx, &set);
+    int rc = load_local(ctx, &set);
+    if (rc == FTKIT_OK && set == 0 && ctx->cfg.h5_enabled)
+        rc = load_files(ctx, &set);
     if (rc == FTKIT_OK && set == 0)
         return ftk_fail(FTKIT_ERR_LOST,
-            "set %llu: a rank's segment and its copy are both lost, and there is no "
-            "complete set on the file system",
+            "set %llu: a rank's segment is lost to memory, and there is no complete set "
+            "anywhere else",
             (unsigned long long)wanted);
     if (rc == FTKIT_OK)
         ctx->line_from_file = false;
@@ -114,7 +128,11 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
 {
     struct ftk_vote v;
     struct ftk_chan ch = ftk_chan_of(ctx);
-    int rc = ftk_found_load(ctx, set);
+    int rc = FTKIT_OK;
+    if (ctx->mem.place.kind != FTK_PLACE_MEMORY)
+        rc = ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
+    if (rc == FTKIT_OK && *set == 0)
+        rc = load_local(ctx, set);
     if (rc == FTKIT_OK && *set == 0 && ctx->cfg.h5_enabled)
         rc = load_files(ctx, set);
     if (rc == FTKIT_OK && *set > 0)

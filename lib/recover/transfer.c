@@ -49,13 +49,14 @@ static int corrupt(const struct ftkit_ctx *ctx, struct ftk_stream *s)
     return s->error = FTKIT_ERR_CORRUPT;
 }
 
-static int find_segments(struct ftkit_ctx *ctx, struct ftk_stream *list, int n)
+static int find_segments(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_stream *list, int n)
 {
     for (int i = 0; i < n; i++) {
         struct ftk_stream *s = &list[i];
         if (!s->send)
             continue;
-        struct ftk_mem_seg *seg = ftk_mem_find(&ctx->mem, s->set, s->rank);
+        struct ftk_mem_seg *seg = ftk_mem_find(mem, s->set, s->rank);
         if (!seg)
             return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu: segment of rank %d is gone",
                 (unsigned long long)s->set, s->rank);
@@ -104,12 +105,12 @@ static int move_data(struct ftk_chan *ch, struct ftk_stream *list, int n, int *l
 }
 
 /* A corrupt segment is released: the next plan takes another copy, if there is one. */
-static void release_corrupt(struct ftkit_ctx *ctx, struct ftk_stream *list, int n)
+static void release_corrupt(struct ftk_mem *mem, struct ftk_stream *list, int n)
 {
     for (int i = 0; i < n; i++) {
         if (!list[i].send || list[i].error != FTKIT_ERR_CORRUPT)
             continue;
-        struct ftk_mem_seg *seg = ftk_mem_find(&ctx->mem, list[i].set, list[i].rank);
+        struct ftk_mem_seg *seg = ftk_mem_find(mem, list[i].set, list[i].rank);
         if (seg)
             ftk_mem_release(seg);
     }
@@ -127,13 +128,13 @@ int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
         ctx->rank, ctx->cfg.attempts);
 }
 
-static int transfer(
-    struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_stream *list, int n)
+static int transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
+    struct ftk_stream *list, int n)
 {
     int local = FTKIT_OK;
-    int rc = find_segments(ctx, list, n);
+    int rc = find_segments(ctx, mem, list, n);
     if (rc == FTKIT_OK)
-        rc = ftk_stream_sizes(ch, &ctx->mem, list, n, &local);
+        rc = ftk_stream_sizes(ch, mem, list, n, &local);
     if (rc == FTKIT_OK)
         rc = local;
     (void)FTK_FAULT("transfer.sized");
@@ -150,11 +151,12 @@ static int transfer(
     if (!ch->broken)
         (void)ftk_chan_break(ch, MPI_ERR_OTHER, "a transfer that cannot go on");
     ftk_stream_abandon(ch, list, n);
-    release_corrupt(ctx, list, n);
+    release_corrupt(mem, list, n);
     return rc;
 }
 
-int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_plan *p)
+int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
+    const struct ftk_plan *p)
 {
     struct ftk_stream *list = NULL;
     int n = 0;
@@ -166,7 +168,7 @@ int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_chan *ch, const struct ftk_pl
     if (rc == FTKIT_OK)
         rc = list_streams(p, me, WHAT_COPY, &list, &n);
     if (rc == FTKIT_OK)
-        rc = transfer(ctx, ch, list, n);
+        rc = transfer(ctx, mem, ch, list, n);
     else
         (void)ftk_chan_break(ch, MPI_ERR_OTHER, "a transfer that cannot begin");
     free(list);

@@ -126,9 +126,11 @@ int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *c
  * a signal at a store. */
 static int make_file(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
-    char path[FTK_PATH_MAX + 256];
+    char path[FTK_PATH_MAX + 256], last[FTK_PATH_MAX + 256];
     snprintf(s->name, sizeof s->name, "%s%d.%d", p->prefix, (int)getpid(), ++p->made);
-    slot_path(p, s->name, path, sizeof path);
+    slot_path(p, s->name, last, sizeof last);
+    snprintf(path, sizeof path, "%s/%s%s", p->dir, FTK_SLOT_NEW,
+        s->name + strlen(FTK_SLOT_PREFIX));
     s->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->fd < 0)
         return ftk_fail_errno(errno, "%s", path);
@@ -137,6 +139,8 @@ static int make_file(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
         err = FTK_FAULT("place.allocate");
     if (err == 0)
         err = posix_fallocate(s->fd, 0, (off_t)bytes);
+    if (err == 0)
+        err = rename(path, last) == 0 ? 0 : errno;
     if (err == 0)
         return FTKIT_OK;
     (void)unlink(path);
@@ -344,6 +348,35 @@ static int adopt_slot(
     ftk_place_unmap(p, s, !wanted);
     free(s);
     return rc == FTKIT_ERR_NOMEM ? rc : FTKIT_OK;
+}
+
+static void sweep_slot(const struct ftk_place *p, const char *name)
+{
+    char path[FTK_PATH_MAX + 256];
+    struct stat st;
+    slot_path(p, name, path, sizeof path);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return; /* gone, or nothing of ours */
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+        && st.st_uid == geteuid() && unlink(path) == 0)
+        ftk_report(FTKIT_DEBUG, "%s: of a process that is gone, removed", path);
+    (void)close(fd);
+}
+
+void ftk_place_sweep(struct ftk_place *p, uint64_t when)
+{
+    size_t prefix = strlen(p->prefix);
+    if (p->kind == FTK_PLACE_MEMORY || p->swept == when)
+        return;
+    p->swept = when;
+    DIR *d = opendir(p->dir);
+    const struct dirent *e;
+    while (d && (e = readdir(d)))
+        if (strncmp(e->d_name, p->prefix, prefix) == 0)
+            sweep_slot(p, e->d_name);
+    if (d)
+        (void)closedir(d);
 }
 
 int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)

@@ -28,9 +28,11 @@ struct ftk_place {
     char dir[FTK_PATH_MAX];
     char prefix[128]; /* of the names of this context's slots */
     int made;         /* slots, for their names */
+    uint64_t swept;   /* see ftk_place_sweep() */
 };
 
 #define FTK_SLOT_PREFIX "ftkit-slot-"
+#define FTK_SLOT_NEW "ftkit-new-" /* a slot before it is locked and has its space */
 #define FTK_SLOT_MAGIC "FTKSLOT\n"
 #define FTK_SLOT_VERSION 1u
 #define FTK_SLOT_BYTES 4096u
@@ -75,5 +77,8 @@ int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s);
  * those of this rank, or all.  What is there twice, or does not hold, is removed.  They
  * come into m, sealed and verified. */
 int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all);
+
+/* Remove the slots that nobody alive has: the first time after when changes. */
+void ftk_place_sweep(struct ftk_place *p, uint64_t when);
 
 #endif
