@@ -37,7 +37,7 @@ struct ftk_config {
     int group;                        /* level.memory.group = 8 */
     int parity;                       /* level.memory.parity = 2 */
     int local_scheme;                 /* level.local.scheme = none */
-    int local_place;                  /* level.local.place = file */
+    int local_place;                  /* level.local.place = shared */
     char local_dir[FTK_PATH_MAX];     /* level.local.directory */
     int local_group;                  /* level.local.group = 8 */
     int local_parity;                 /* level.local.parity = 2 */

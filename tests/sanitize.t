@@ -85,7 +85,7 @@ sub clean
 }
 
 SKIP: {
-    skip 'failures are repaired with ULFM', 4 if !$ulfm;
+    skip 'failures are repaired with ULFM', 7 if !$ulfm;
     clean('killed in a step', env => \%memory, fault => 'app.compute:2:13:kill');
     clean('killed in a checkpoint, and the writer of the files', env => \%slow, spares => 2,
         faults => 2, fault => 'ckpt.packed:1:3:kill,durable.written:0:3:kill');
@@ -93,6 +93,13 @@ SKIP: {
         fault => 'app.coll:0:13:kill,repair.census:2:2:kill');
     clean('a replacement is spawned', spares => 0, fault => 'app.inflight:3:9:kill',
         env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn' });
+    clean('killed in a group of parity', env => { %memory, FTKIT_LEVEL_MEMORY_SCHEME => 'rs' },
+        spares => 2, faults => 2, fault => 'app.mid:1:13:kill,app.mid:2:13:kill');
+    clean('a second level in shared memory', spares => 2, faults => 2,
+        env => { %memory, FTKIT_LEVEL_LOCAL_SCHEME => 'xor', FTKIT_LEVEL_LOCAL_EVERY => '1 sets' },
+        fault => 'app.mid:0:13:kill,app.mid:1:13:kill');
+    clean('relaunched from shared memory', run => [], spares => 0, faults => 4,
+        env => { %memory, FTKIT_LEVEL_MEMORY_PLACE => 'shared' }, fault => 'app.mid:*:13:kill');
     my $work = scratch() . '/regions';
     my $j = job(program => "$san/mpi/regions", keep => $work, timeout => 100,
         args => ['-o', "$work/out", '-b', '1,262144,1048577'], env => \%memory,

@@ -32,6 +32,14 @@ STORES(period, ((struct ftk_period){ FTK_PERIOD_COUNT, 10 }))
 STORES(mtbf_s, 5400)
 STORES(scheme, FTK_SCHEME_OWN)
 STORES(map, FTK_MAP_RING)
+STORES(place, FTK_PLACE_SHARED)
+STORES(group, 5)
+STORES(parity, 3)
+STORES(local_scheme, FTK_SCHEME_XOR)
+STORES(local_place, FTK_PLACE_PMEM)
+STORES(local_group, 4)
+STORES(local_parity, 1)
+STORES(local_every, ((struct ftk_period){ FTK_PERIOD_COUNT, 3 }))
 STORES(h5_enabled, false)
 STORES(h5_every, ((struct ftk_period){ FTK_PERIOD_SECONDS, 30 }))
 STORES(h5_keep, 7)
@@ -52,6 +60,16 @@ static void put_name(struct ftk_config *c)
 static void put_h5_dir(struct ftk_config *c)
 {
     snprintf(c->h5_dir, sizeof c->h5_dir, "sets here");
+}
+
+static void put_place_dir(struct ftk_config *c)
+{
+    snprintf(c->place_dir, sizeof c->place_dir, "/pmem0");
+}
+
+static void put_local_dir(struct ftk_config *c)
+{
+    snprintf(c->local_dir, sizeof c->local_dir, "/local/me");
 }
 
 static void put_supply(struct ftk_config *c)
@@ -76,6 +94,18 @@ static const struct sample {
     { "checkpoint", "mtbf", "1.5 h", "FTKIT_CHECKPOINT_MTBF", put_mtbf_s },
     { "level.memory", "scheme", "own", "FTKIT_LEVEL_MEMORY_SCHEME", put_scheme },
     { "level.memory", "map", "ring", "FTKIT_LEVEL_MEMORY_MAP", put_map },
+    { "level.memory", "place", "shared", "FTKIT_LEVEL_MEMORY_PLACE", put_place },
+    { "level.memory", "directory", "/pmem0", "FTKIT_LEVEL_MEMORY_DIRECTORY",
+        put_place_dir },
+    { "level.memory", "group", "5", "FTKIT_LEVEL_MEMORY_GROUP", put_group },
+    { "level.memory", "parity", "3", "FTKIT_LEVEL_MEMORY_PARITY", put_parity },
+    { "level.local", "scheme", "xor", "FTKIT_LEVEL_LOCAL_SCHEME", put_local_scheme },
+    { "level.local", "place", "pmem", "FTKIT_LEVEL_LOCAL_PLACE", put_local_place },
+    { "level.local", "directory", "/local/me", "FTKIT_LEVEL_LOCAL_DIRECTORY",
+        put_local_dir },
+    { "level.local", "group", "4", "FTKIT_LEVEL_LOCAL_GROUP", put_local_group },
+    { "level.local", "parity", "1", "FTKIT_LEVEL_LOCAL_PARITY", put_local_parity },
+    { "level.local", "every", "3 sets", "FTKIT_LEVEL_LOCAL_EVERY", put_local_every },
     { "level.hdf5", "enabled", "off", "FTKIT_LEVEL_HDF5_ENABLED", put_h5_enabled },
     { "level.hdf5", "every", "30s", "FTKIT_LEVEL_HDF5_EVERY", put_h5_every },
     { "level.hdf5", "directory", "sets here", "FTKIT_LEVEL_HDF5_DIRECTORY", put_h5_dir },
@@ -102,6 +132,14 @@ static struct ftk_config defaults(void)
         .mtbf_s = 86400,
         .scheme = FTK_SCHEME_BUDDY,
         .map = FTK_MAP_PAIR,
+        .place = FTK_PLACE_MEMORY,
+        .group = 8,
+        .parity = 2,
+        .local_scheme = FTK_SCHEME_NONE,
+        .local_place = FTK_PLACE_SHARED,
+        .local_group = 8,
+        .local_parity = 2,
+        .local_every = { FTK_PERIOD_AUTO, 0 },
         .h5_enabled = true,
         .h5_every = { FTK_PERIOD_AUTO, 0 },
         .h5_dir = ".",
@@ -133,6 +171,16 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_true(a->mtbf_s == b->mtbf_s);
     assert_int_equal(a->scheme, b->scheme);
     assert_int_equal(a->map, b->map);
+    assert_int_equal(a->place, b->place);
+    assert_string_equal(a->place_dir, b->place_dir);
+    assert_int_equal(a->group, b->group);
+    assert_int_equal(a->parity, b->parity);
+    assert_int_equal(a->local_scheme, b->local_scheme);
+    assert_int_equal(a->local_place, b->local_place);
+    assert_string_equal(a->local_dir, b->local_dir);
+    assert_int_equal(a->local_group, b->local_group);
+    assert_int_equal(a->local_parity, b->local_parity);
+    assert_period(&a->local_every, &b->local_every);
     assert_int_equal(a->h5_enabled, b->h5_enabled);
     assert_period(&a->h5_every, &b->h5_every);
     assert_string_equal(a->h5_dir, b->h5_dir);
@@ -496,7 +544,7 @@ static void t_values(void **state)
     fails("[context]\nname =\n", 2, "context.name = '' is empty");
     fails("[context]\nname = a/b\n", 2, "not allowed; allowed: 1 to 63");
     fails("[context]\nname = \xc3\xa4\n", 2, "not allowed");
-    fails("[level.memory]\nscheme = budy\n", 2, "allowed: none, own or buddy");
+    fails("[level.memory]\nscheme = budy\n", 2, "allowed: none, own, buddy, xor or rs");
     fails("[level.memory]\nmap = 0\n", 2, "pair or ring");
     fails("[level.hdf5]\nenabled = maybe\n", 2, "true or false");
     fails("[level.hdf5]\nenabled =\n", 2, "true or false");
@@ -535,7 +583,7 @@ static void t_environment_errors(void **state)
     char text[4096], path[FTK_PATH_MAX + 1];
     (void)state;
     fails_env("FTKIT_CHECKPOINT_MTBF", "24", "the unit is missing");
-    fails_env("FTKIT_LEVEL_MEMORY_SCHEME", "", "none, own or buddy");
+    fails_env("FTKIT_LEVEL_MEMORY_SCHEME", "", "none, own, buddy, xor or rs");
     fails_env("FTKIT_CONTEXT_NAME", "a\nb", "control character");
     fails_env("FTKIT_REPORT_EVENTS", "a\x1b[1m", "control character");
     fails_env("FTKIT_REPORT_EVENTS", "a\xff", "not UTF-8");
@@ -711,7 +759,7 @@ static void t_print_text(void **state)
     assert_non_null(strstr(text, "\ntimeout = 60s\n"));
     assert_non_null(strstr(text, "\nevents =\n"));
     assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
-    assert_int_equal(lines_with(text, " = ") + 1, COUNT(samples)); /* events is empty */
+    assert_int_equal(lines_with(text, " = ") + 3, COUNT(samples)); /* three are empty */
     free(text);
     cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
     f = tmpfile();
