@@ -18,8 +18,9 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
 
 /* Find the newest complete set on the file system that every rank can read, and load
  * this rank's segment into memory unless it is there already and holds.
- * Collective; agreed.  *set is 0 when there is none.  With another number of
- * ranks in the set nothing is loaded and *from is that number. */
+ * Collective; agreed.  *set is 0 when there is none.  *from is the number of ranks of the
+ * set; when it is another than now, each rank gets a share of the segments, as
+ * ctx->line_source says, for ftk_redistribute(). */
 int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from);
 
 /* Number and run of the newest complete set on the file system, 0: there is none.

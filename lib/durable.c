@@ -274,29 +274,59 @@ static struct ftk_mem_seg *find_in_memory(
     return NULL;
 }
 
-/* This rank's segment of the set into memory.  FTKIT_OK without it when the set is of
- * another number of ranks. */
-static int load_segment(
-    struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, struct ftk_mem_seg **seg)
+static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
 {
     void *buf = NULL;
     size_t bytes = 0;
-    *seg = NULL;
-    if ((int)m->nranks != ctx->nranks)
-        return FTKIT_OK;
-    *seg = find_in_memory(ctx, m);
-    if (*seg)
-        return tell_source(ctx, m->set, "its own memory"); /* it need not be read */
-    int rc = ftk_h5_read(ctx->cfg.h5_dir, m, ctx->rank, &buf, &bytes);
+    struct ftk_mem_seg *seg = NULL;
+    int rc = ftk_h5_read(ctx->cfg.h5_dir, m, rank, &buf, &bytes);
     if (rc == FTKIT_OK)
-        rc = ftk_mem_take(&ctx->mem, m->set, ctx->rank, ctx->nranks, bytes, seg);
+        rc = ftk_mem_take(&ctx->mem, m->set, rank, (int)m->nranks, bytes, &seg);
     if (rc == FTKIT_OK) {
-        memcpy((*seg)->buf, buf, bytes);
-        (*seg)->verified = true;
-        rc = ftk_mem_seal(*seg);
+        memcpy(seg->buf, buf, bytes);
+        seg->verified = true;
+        rc = ftk_mem_seal(seg);
+        if (rc != FTKIT_OK)
+            ftk_mem_release(seg);
     }
     free(buf);
+    return rc;
+}
+
+/* A set of another number of ranks: each takes a share of the segments, to be distributed. */
+static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    int rc = FTKIT_OK;
+    int n = (int)m->nranks;
+    int *source = malloc((size_t)n * sizeof *source);
+    if (!source)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sources of %d segments", n);
+    for (int q = 0; q < n; q++)
+        source[q] = (int)((int64_t)q * ctx->nranks / n);
+    for (int q = 0; rc == FTKIT_OK && q < n; q++)
+        if (source[q] == ctx->rank && !ftk_mem_find(&ctx->mem, m->set, q))
+            rc = read_segment(ctx, m, q);
+    free(ctx->line_source);
+    ctx->line_source = source;
+    return rc;
+}
+
+/* What this rank needs of the set into memory. */
+static int load_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    if ((int)m->nranks != ctx->nranks)
+        return load_share(ctx, m);
+    if (find_in_memory(ctx, m))
+        return tell_source(ctx, m->set, "its own memory"); /* it need not be read */
+    int rc = read_segment(ctx, m, ctx->rank);
     return rc == FTKIT_OK ? tell_source(ctx, m->set, "the file system") : rc;
+}
+
+static void release_set(struct ftkit_ctx *ctx, uint64_t set)
+{
+    for (int i = 0; i < ctx->mem.nsegs; i++)
+        if (ctx->mem.segs[i]->set == set)
+            ftk_mem_release(ctx->mem.segs[i]);
 }
 
 /* Number of the newest set that rank 0 sees below `below`, and the newest of all. */
@@ -334,11 +364,10 @@ static int try_set(
     int *bad)
 {
     struct ftk_h5_manifest m = { 0 };
-    struct ftk_mem_seg *seg = NULL;
     struct ftk_vote v;
     int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
     if (rc == FTKIT_OK)
-        rc = load_segment(ctx, &m, &seg);
+        rc = load_segment(ctx, &m);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
             ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
@@ -356,8 +385,8 @@ static int try_set(
                   (unsigned long long)set, rc != FTKIT_OK ? ftk_detail_text() : "another rank")
             : ftk_fail(FTKIT_ERR_MISMATCH, "ranks see different sets of number %llu",
                   (unsigned long long)set);
-    if (voted == FTKIT_OK && !*good && seg)
-        ftk_mem_release(seg);
+    if (voted == FTKIT_OK && !*good)
+        release_set(ctx, set);
     ftk_h5_manifest_free(&m);
     return voted;
 }

@@ -270,6 +270,7 @@ int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set)
     if (rc != FTKIT_OK || *set == 0)
         return rc;
     ctx->local.committed = *set;
+    ctx->line_nranks = ctx->nranks;
     ctx->local.sets_since = 0;
     return copy_up(ctx, *set);
 }

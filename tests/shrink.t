@@ -179,6 +179,39 @@ ends('a corrupt segment that has none', qr/no copy of the data survives/,
 ends('a rank and its buddy', qr/no copy of the data survives/,
     fault => "$last,redistribute.begin:2:1:kill");
 
+# ---- a restart on another number of ranks --------------------------------------------
+
+# Sets of 8 ranks, killed as a whole, then the same program on $n ranks.
+sub restarts
+{
+    my ($what, $n, %o) = @_;
+    my $from = $o{from} // 8;
+    my $want = reference(@{ $o{args} // [] });
+    system('rm', '-rf', "$tmp/sets");
+    mkdir "$tmp/sets";
+    local $ENV{FTKIT_LEVEL_HDF5_ENABLED} = 'true';
+    local $ENV{FTKIT_LEVEL_HDF5_EVERY} = '1 sets';
+    local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = "$tmp/sets";
+    job(n => $from, fault => 'app.step:*:9:kill', args => $o{args});
+    isnt($code, 0, "$what: the first job is killed") or diag($out);
+    job(n => $n, fault => $o{fault}, spares => $o{spares}, supply => $o{supply},
+        args => $o{args});
+    my $like = $n == $from ? qr/restored set \d+ from files$/m
+        : qr/restored set \d+ from files of another number of ranks/;
+    ok($code == 0 && $result eq $want && $out =~ $like, $what)
+        or diag("exit code $code\n", $out);
+}
+
+restarts("8 ranks wrote it, $_ read it", $_) for 1, 3, 8, 12;
+restarts('1 wrote it, 5 read it', 5, from => 1);
+restarts("... of all kinds, seed $_", 5, args => [-z => $_]) for 1 .. 3;
+restarts("a rank fails in redistribute.$_", 5, fault => "redistribute.$_:2:1:kill")
+    for qw(begin agreed mid end voted);
+restarts("replaced in redistribute.$_", 5, fault => "redistribute.$_:2:1:kill",
+    spares => 1, supply => 'spare') for qw(begin mid voted);
+restarts('then a failure before the next set', 5, fault => 'ckpt.begin:2:1:kill');
+restarts('then in the loop', 5, fault => 'app.step:2:4:kill');
+
 # ---- programs that cannot shrink -----------------------------------------------------
 
 ends("a region per rank ($_)",

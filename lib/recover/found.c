@@ -189,6 +189,7 @@ static int use(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
     if (rc != FTKIT_OK)
         return rc;
     ctx->line = ctx->committed = which->set;
+    ctx->line_nranks = ctx->nranks;
     ctx->run = which->run;
     if (ctx->next_set <= which->set)
         ctx->next_set = which->set + 1;

@@ -59,14 +59,16 @@ static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
         rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
     if (rc != FTKIT_OK || *set == 0)
         return rc;
-    if (from != ctx->nranks)
-        return ftk_fail(FTKIT_ERR_SIZE,
-            "set %llu on the file system is of %d ranks, there are %d now",
-            (unsigned long long)*set, from, ctx->nranks);
     if (ctx->rank == 0)
-        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files", ctx->cfg.name,
-            (unsigned long long)*set);
+        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files%s", ctx->cfg.name,
+            (unsigned long long)*set,
+            from != ctx->nranks ? " of another number of ranks" : "");
     ctx->line = ctx->committed = ctx->durable = *set;
+    ctx->line_nranks = from;
+    if (from != ctx->nranks) {
+        ftk_mem_drop_others(&ctx->mem, *set);
+        return FTKIT_OK;
+    }
     rc = make_copies(ctx);
     if (rc == FTKIT_OK)
         ftk_mem_drop_others(&ctx->mem, *set);
@@ -122,6 +124,12 @@ static int restore_line(struct ftkit_ctx *ctx)
     return rc;
 }
 
+/* The line, which is in memory, into the regions. */
+static int restore(struct ftkit_ctx *ctx)
+{
+    return ctx->line_nranks == ctx->nranks ? restore_line(ctx) : ftk_redistribute(ctx);
+}
+
 /* A start of the whole job.  Nobody runs ahead into its loop while another may still fail
  * to load: the vote at the end. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
@@ -136,7 +144,7 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
     if (rc == FTKIT_OK && *set == 0 && ctx->cfg.h5_enabled)
         rc = load_files(ctx, set);
     if (rc == FTKIT_OK && *set > 0)
-        rc = restore_line(ctx);
+        rc = restore(ctx);
     ftk_vote_init(&v);
     v.min[0] = rc;
     if (rc == FTKIT_ERR_PEER)
@@ -164,13 +172,16 @@ static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
          * another number of ranks */
         if (!ctx->line_from_file)
             ftk_mem_drop_others(&ctx->mem, ctx->line);
-        rc = ftk_redistribute(ctx);
+        else
+            rc = load_line(ctx);
+        if (rc == FTKIT_OK)
+            rc = restore(ctx);
         break;
     case FTK_PENDING_LINE:
         if (ctx->line_from_file)
             rc = load_line(ctx);
         if (rc == FTKIT_OK)
-            rc = restore_line(ctx);
+            rc = restore(ctx);
         break;
     default:
         if (ctx->committed == 0) /* the same, before the first set */
