@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "sets.h"
 #include "tools.h"
 
 struct command {
@@ -25,6 +26,11 @@ static void version_usage(FILE *out);
 static const struct command commands[] = {
     { "run", ftk_run_main, ftk_run_usage,
         "start a job under mpirun, and again from its newest set when it is lost" },
+    { "ls", ftk_ls_main, ftk_ls_usage, "list the checkpoint sets of a directory" },
+    { "show", ftk_show_main, ftk_show_usage, "show what is in a set" },
+    { "verify", ftk_verify_main, ftk_verify_usage, "check every byte of sets" },
+    { "prune", ftk_prune_main, ftk_prune_usage, "remove old sets" },
+    { "export", ftk_export_main, ftk_export_usage, "write a region of a set to a file" },
     { "config", config_main, config_usage, "print the configuration in force" },
     { "help", help_main, help_usage, "explain a command" },
     { "version", version_main, version_usage, "print the version" },
