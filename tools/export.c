@@ -391,7 +391,7 @@ static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_
             "there is no rank %d: set %" PRIu64 " has %" PRIu32, o->rank, set, m.nranks);
         code = TOOL_USAGE;
     } else {
-        (void)ftk_h5_look(w->dir, w->contexts[0], set, &e); /* for its size */
+        (void)ftk_h5_examine(w->dir, w->contexts[0], set, &e); /* for its size */
         code = export_file(&x, o->output, e.bytes);
     }
     ftk_h5_manifest_free(&m);

@@ -333,7 +333,7 @@ static int show(const struct ftk_where *w, uint64_t set, bool json)
     struct ftk_h5_manifest m;
     struct ftk_isolated r;
     struct summary s = { .dir = w->dir, .m = &m, .json = json };
-    if (ftk_h5_look(w->dir, w->contexts[0], set, &s.e) != FTKIT_OK
+    if (ftk_h5_examine(w->dir, w->contexts[0], set, &s.e) != FTKIT_OK
         || ftk_h5_manifest_of(w->dir, w->contexts[0], set, &m) != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;

@@ -214,7 +214,7 @@ static int verify_named(
             code = TOOL_FAIL;
             continue;
         }
-        if (ftk_h5_look(w->dir, w->contexts[0], set, &e) != FTKIT_OK) {
+        if (ftk_h5_examine(w->dir, w->contexts[0], set, &e) != FTKIT_OK) {
             ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
             code = TOOL_FAIL;
             continue;

@@ -329,25 +329,20 @@ static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
     return FTKIT_OK;
 }
 
-int ftk_h5_ranks_by_part(
-    const struct ftk_h5_manifest *m, uint32_t **ranks, size_t **first)
+uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m)
 {
-    uint32_t *r = malloc((m->nranks ? m->nranks : 1) * sizeof *r);
+    uint32_t *ranks = malloc(m->nranks * sizeof *ranks);
     size_t *next = calloc((size_t)m->nparts + 1, sizeof *next);
-    if (!r || !next) {
-        free(r);
-        free(next);
-        return ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
-    }
-    for (uint32_t i = 0; i < m->nparts; i++)
+    for (uint32_t i = 0; ranks && next && i < m->nparts; i++)
         next[i + 1] = next[i] + m->parts[i].nranks;
-    for (uint32_t k = 0; k < m->nranks; k++)
-        r[next[m->part_of[k]]++] = k;
-    for (uint32_t i = 0; i < m->nparts; i++)
-        next[i] -= m->parts[i].nranks;
-    *ranks = r;
-    *first = next;
-    return FTKIT_OK;
+    for (uint32_t r = 0; ranks && next && r < m->nranks; r++)
+        ranks[next[m->part_of[r]]++] = r;
+    if (!next) {
+        free(ranks);
+        ranks = NULL;
+    }
+    free(next);
+    return ranks;
 }
 
 int ftk_h5_check_parts(
@@ -356,13 +351,15 @@ int ftk_h5_check_parts(
     int rc = check_sizes(dirfd, m);
     if (rc != FTKIT_OK || !deep)
         return rc;
-    uint32_t *ranks = NULL;
-    size_t *first = NULL;
-    rc = ftk_h5_ranks_by_part(m, &ranks, &first);
-    for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++)
-        rc = ftk_h5_part_heads(dirfd, m, &m->parts[i], ranks + first[i], fn, arg);
+    uint32_t *ranks = ftk_h5_ranks_by_part(m);
+    if (!ranks)
+        return ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
+    const uint32_t *next = ranks;
+    for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++) {
+        rc = ftk_h5_part_heads(dirfd, m, &m->parts[i], next, fn, arg);
+        next += m->parts[i].nranks;
+    }
     free(ranks);
-    free(first);
     return rc;
 }
 

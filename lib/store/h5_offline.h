@@ -37,7 +37,7 @@ struct ftk_h5_entry {
 int ftk_h5_survey(
     const char *dir, const char *context, struct ftk_h5_entry **v, size_t *n);
 /* One of them. */
-int ftk_h5_look(
+int ftk_h5_examine(
     const char *dir, const char *context, uint64_t set, struct ftk_h5_entry *e);
 
 /* The manifest of a set, checked by itself: its parts may be missing. */

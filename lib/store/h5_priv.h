@@ -193,11 +193,11 @@ int ftk_h5_check_context(const char *context);
 int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n);
 /* Whether a file in a set's directory has a name that the store gives. */
 bool ftk_h5_is_ours(const char *name);
-/* Ranks of each part one after the other, malloc'd; those of part i begin at first[i]. */
-int ftk_h5_ranks_by_part(
-    const struct ftk_h5_manifest *m, uint32_t **ranks, size_t **first);
 /* All parts: there with their sizes; when deep their heads too. */
 int ftk_h5_check_parts(
     int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg);
+/* The ranks of the parts, one part after the other, ascending: malloc'd [m->nranks], or
+ * NULL. */
+uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m);
 
 #endif

@@ -106,7 +106,7 @@ static bool has_manifest(int dirfd)
     return fstatat(dirfd, FTK_H5_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int ftk_h5_look(
+int ftk_h5_examine(
     const char *dir, const char *context, uint64_t set, struct ftk_h5_entry *e)
 {
     struct ftk_h5_manifest m;
@@ -153,7 +153,7 @@ int ftk_h5_survey(
     if (!e)
         rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
     for (size_t i = 0; i < all && rc == FTKIT_OK; i++) {
-        rc = ftk_h5_look(dir, context, sets[i], &e[have]);
+        rc = ftk_h5_examine(dir, context, sets[i], &e[have]);
         if (rc == FTKIT_OK)
             have++;
         else if (rc == FTKIT_ERR_NOT_FOUND) /* a file of that name, or just removed */

@@ -144,36 +144,47 @@ static int open_set(const char *dir, const struct ftk_h5_manifest *m, int *dirfd
     return FTKIT_OK;
 }
 
+/* The ranks of part number index, to be freed with *all. */
+static int ranks_of(const struct ftk_h5_manifest *m, uint32_t index, uint32_t **all,
+    const uint32_t **ranks)
+{
+    if (index >= m->nparts)
+        return ftk_fail(FTKIT_ERR_ARG, "part %u of %u", index, m->nparts);
+    *all = ftk_h5_ranks_by_part(m);
+    if (!*all)
+        return ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
+    *ranks = *all;
+    for (uint32_t i = 0; i < index; i++)
+        *ranks += m->parts[i].nranks;
+    return FTKIT_OK;
+}
+
 int ftk_h5_verify_part(const char *dir, const struct ftk_h5_manifest *m, uint32_t index,
     ftk_h5_tell *tell, void *arg)
 {
     struct verify v = { .m = m, .tell = tell, .arg = arg };
     struct ftk_h5_quiet q;
-    uint32_t *ranks = NULL;
-    size_t *first = NULL;
+    uint32_t *all = NULL;
+    const uint32_t *ranks = NULL;
     int dirfd = -1;
-    if (index >= m->nparts)
-        return ftk_fail(FTKIT_ERR_ARG, "part %u of %u", index, m->nparts);
-    ftk_h5_part_name(m->parts[index].part, v.file);
-    int rc = open_set(dir, m, &dirfd);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_h5_ranks_by_part(m, &ranks, &first);
+    int rc = ranks_of(m, index, &all, &ranks);
+    if (rc == FTKIT_OK)
+        rc = open_set(dir, m, &dirfd);
     if (rc == FTKIT_OK) {
+        ftk_h5_part_name(m->parts[index].part, v.file);
         ftk_h5_quiet(&q);
         rc = ftk_h5_reader_open(&v.src, dirfd, m, &m->parts[index]);
         if (rc == FTKIT_OK) {
-            verify_ranks(&v, ranks + first[index]);
+            verify_ranks(&v, ranks);
             ftk_h5_reader_close(&v.src);
         } else {
             found(&v, rc, -1, "", -1);
         }
         ftk_h5_loud(&q);
         rc = v.rc;
+        close(dirfd);
     }
-    free(ranks);
-    free(first);
-    close(dirfd);
+    free(all);
     return rc;
 }
 
@@ -181,23 +192,19 @@ int ftk_h5_part_records(const char *dir, const struct ftk_h5_manifest *m, uint32
     ftk_h5_rank_fn *fn, void *arg)
 {
     struct ftk_h5_quiet q;
-    uint32_t *ranks = NULL;
-    size_t *first = NULL;
+    uint32_t *all = NULL;
+    const uint32_t *ranks = NULL;
     int dirfd = -1;
-    if (index >= m->nparts)
-        return ftk_fail(FTKIT_ERR_ARG, "part %u of %u", index, m->nparts);
-    int rc = open_set(dir, m, &dirfd);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_h5_ranks_by_part(m, &ranks, &first);
+    int rc = ranks_of(m, index, &all, &ranks);
+    if (rc == FTKIT_OK)
+        rc = open_set(dir, m, &dirfd);
     if (rc == FTKIT_OK) {
         ftk_h5_quiet(&q);
-        rc = ftk_h5_part_heads(dirfd, m, &m->parts[index], ranks + first[index], fn, arg);
+        rc = ftk_h5_part_heads(dirfd, m, &m->parts[index], ranks, fn, arg);
         ftk_h5_loud(&q);
+        close(dirfd);
     }
-    free(ranks);
-    free(first);
-    close(dirfd);
+    free(all);
     return rc;
 }
 

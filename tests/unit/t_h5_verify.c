@@ -249,7 +249,7 @@ static void survey(void **state)
         assert_true(e[i].bytes > 1000 && e[i].written_s > time(NULL) - 600);
     }
     free(e);
-    CHECK_RC(FTKIT_ERR_NOT_FOUND, ftk_h5_look(dir, CONTEXT, 7, &one));
+    CHECK_RC(FTKIT_ERR_NOT_FOUND, ftk_h5_examine(dir, CONTEXT, 7, &one));
     CHECK_RC(FTKIT_OK, ftk_h5_remove(dir, CONTEXT, 4));
     assert_string_equal(listed(), "3 1");
     assert_false(exists(path_of(4, "manifest")));
