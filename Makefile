@@ -73,7 +73,7 @@ PROGRAM_SRC := $(wildcard tools/*.c)
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 
 .PHONY: all deps lib tests demo check check-long bench install lint format clean help
-all: lib $(PROGRAM) $(EXAMPLES)
+all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES)
 deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT)
 
@@ -101,6 +101,8 @@ $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
 	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
 $(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
 
+$(BUILD)/ftkit.1: $(PROGRAM)
+	$(PROGRAM) help --man >$@
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
@@ -138,8 +140,9 @@ bench: all $(BENCH)
 D = $(DESTDIR)$(PREFIX)
 SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g'
 install: all
-	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit
+	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit $(D)/share/man/man1
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
+	install -m 644 $(BUILD)/ftkit.1 $(D)/share/man/man1/ftkit.1
 	install -m 644 include/ftkit.h $(D)/include/ftkit.h
 	install -m 644 $(BUILD)/libftkit.a $(D)/lib/libftkit.a
 	install -m 755 $(SO) $(D)/lib/$(notdir $(SO))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sets.h"
+#include "store/owner.h"
 
 void ftk_prune_usage(FILE *out)
 {
@@ -51,12 +52,14 @@ static const char *reason(
     return NULL;
 }
 
-static int prune_context(const struct prune *p)
+static int prune_context(struct prune *p)
 {
     struct ftk_h5_entry *e = NULL;
+    struct ftk_owner_record r;
     size_t n = 0;
     int complete = 0, code = TOOL_OK;
-    if (ftk_h5_survey(p->dir, p->context, &e, &n) != FTKIT_OK) {
+    if (ftk_owner_alive(p->dir, p->context, &p->owned, &r) != FTKIT_OK
+        || ftk_h5_survey(p->dir, p->context, &e, &n) != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }

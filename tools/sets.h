@@ -80,6 +80,11 @@ void ftk_bytes_text(uint64_t bytes, char buf[32]);
 /* End of a command: what was printed must have arrived. */
 int ftk_tool_end(int code);
 
+/* ---- the manual page (man.c) --------------------------------------------------------*/
+void ftk_man_begin(FILE *out);
+void ftk_man_command(FILE *out, const char *name, void (*usage)(FILE *out));
+void ftk_man_end(FILE *out);
+
 /* ---- JSON (json.c) ------------------------------------------------------------------
  * Commas and indentation are kept in the writer. */
 struct ftk_json {

@@ -78,4 +78,21 @@ int ftk_h5_part_records(const char *dir, const struct ftk_h5_manifest *m, uint32
 int ftk_h5_read_region(const char *dir, const struct ftk_h5_manifest *m, uint32_t rank,
     const char *region, void **seg, const struct ftk_seg_region **record);
 
+/* ---- putting right (h5_mend.c) ------------------------------------------------------*/
+
+/* Files that interrupted writes have left in a set's directory: fn gets the name of each,
+ * which is then removed, unless only says not to. */
+typedef void ftk_h5_name_fn(const char *name, void *arg);
+int ftk_h5_litter(const char *dir, const char *context, uint64_t set, bool only_tell,
+    ftk_h5_name_fn *fn, void *arg);
+
+/* Make the manifest of a set from its parts, every byte of which is checked before.
+ * FTKIT_ERR_LOST: ranks are in no part; other codes and the detail, or tell, say what is
+ * wrong with a part.  *m is the caller's to free; nothing is written. */
+int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tell *tell,
+    void *arg, struct ftk_h5_manifest *m);
+
+/* Write the master of a set anew. */
+int ftk_h5_remake_master(const char *dir, const struct ftk_h5_manifest *m);
+
 #endif

@@ -7,7 +7,8 @@
  *     h5_write.c   parts: writing
  *     h5_read.c    parts: reading, their heads
  *     h5_master.c  the master file
- *     h5_set.c     directories, manifest, completeness, listing, pruning */
+ *     h5_set.c     directories, manifest, completeness, listing, pruning
+ *     h5_survey.c, h5_verify.c, h5_compare.c, h5_mend.c   for h5_offline.h */
 #ifndef FTK_STORE_H5_PRIV_H
 #define FTK_STORE_H5_PRIV_H
 

@@ -133,11 +133,13 @@ int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
     return rc;
 }
 
-/* A head of this manifest's set, or an error that says whose it is. */
+/* A head of this manifest's set, or an error that says whose it is.  A manifest of no
+ * ranks is one that is to be made again from the heads. */
 static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
     uint32_t rank, const struct ftk_seg_header *h)
 {
-    if (h->set == m->set && h->run == m->run && h->rank == rank && h->nranks == m->nranks
+    bool same = m->nranks == 0 || (h->run == m->run && h->nranks == m->nranks);
+    if (same && h->set == m->set && h->rank == rank
         && strcmp(h->context, m->context) == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_FORMAT,
@@ -247,7 +249,7 @@ int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd,
     int rc = ftk_h5_in_open(dirfd, m->set, name, &src->io, &src->file_bytes);
     if (rc != FTKIT_OK)
         return rc;
-    if (src->file_bytes != p->file_bytes)
+    if (m->nranks > 0 && src->file_bytes != p->file_bytes)
         rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64,
             src->io.what, src->file_bytes, p->file_bytes);
     else if ((src->file = ftk_h5_file_open(&src->io)) < 0)
