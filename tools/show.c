@@ -340,7 +340,7 @@ static int show(const struct ftk_where *w, uint64_t set, bool json)
     }
     ftk_isolate(summarize, &s, s.e.bytes / 16, &r);
     if (r.text)
-        fwrite(r.text, 1, r.bytes, stdout);
+        fputs(r.text, stdout);
     if (r.why[0])
         ftk_tool_say("set %" PRIu64 ": %s", set, r.why);
     free(r.text);

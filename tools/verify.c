@@ -33,6 +33,7 @@ struct job {
     const struct ftk_h5_manifest *m;
     uint32_t part; /* m->nparts: the master */
     FILE *out;
+    bool lost; /* a finding could not be told */
 };
 
 static const char *kind_of(int code)
@@ -105,7 +106,8 @@ static void file_finding(struct printer *p, const char *file, int code, const ch
 
 static void send_finding(const struct ftk_h5_finding *f, void *arg)
 {
-    fwrite(f, sizeof *f, 1, ((struct job *)arg)->out);
+    struct job *job = arg;
+    job->lost |= fwrite(f, sizeof *f, 1, job->out) != 1;
 }
 
 static int verify_file(void *arg, FILE *out)
@@ -116,7 +118,7 @@ static int verify_file(void *arg, FILE *out)
     int rc = job->part < job->m->nparts
                  ? ftk_h5_verify_part(job->dir, job->m, job->part, send_finding, job)
                  : ftk_h5_verify_master(job->dir, job->m, send_finding, job);
-    return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
+    return rc == FTKIT_OK && !job->lost ? TOOL_OK : TOOL_FAIL;
 }
 
 static void verify_isolated(

@@ -179,10 +179,12 @@ static int look(int ctxfd, const char *name, struct found *f)
     if (fd < 0)
         return errno;
     ssize_t n = read(fd, f->text, sizeof f->text - 1);
-    int err = n < 0 || fstat(fd, &st) != 0 ? errno : 0;
+    if (n < 0 || fstat(fd, &st) != 0) {
+        int err = errno;
+        close(fd);
+        return err ? err : EIO;
+    }
     close(fd);
-    if (err)
-        return err;
     f->text[n] = '\0';
     f->touched = st.st_mtim;
     f->inode = st.st_ino;

@@ -68,7 +68,7 @@ static int verify(uint64_t set)
 
 static void flip(const char *path, off_t at, int bit)
 {
-    unsigned char c;
+    unsigned char c = 0;
     int fd = open(path, O_RDWR);
     assert_true(fd >= 0 && pread(fd, &c, 1, at) == 1);
     c ^= (unsigned char)(1 << bit);

@@ -178,8 +178,8 @@ static void no_record(void **state)
 {
     (void)state;
     static const char *const texts[] = { "", "x", "ftkit.owner = 1\n",
-        "ftkit.owner = 1\njob = 0000000000000001\nname = -\nhost = h\nmachine = m\n"
-        "pid = 1\nstart = 1\nchecksum = 0000000000000000\n" };
+        ("ftkit.owner = 1\njob = 0000000000000001\nname = -\nhost = h\nmachine = m\n"
+         "pid = 1\nstart = 1\nchecksum = 0000000000000000\n") };
     char *big = calloc(1, 100000);
     CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
     for (size_t i = 0; i <= COUNT(texts); i++) {
