@@ -8,6 +8,7 @@
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make deps       only install and find what is needed
 #   make lint       clang-tidy and cppcheck
+#   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #
 # MPI_HOME= or MPICC= choose an MPI; BUILD= another build directory; SAN=1 sanitizers.
 
@@ -68,12 +69,16 @@ MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c))
+# targets of the fuzzer: FUZZ with it, REPLAY only for what is in tests/fuzz/corpus
+FUZZ_SRC := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
+FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzzers/%)
+REPLAY := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/replay/%)
 PROGRAM := $(BUILD)/ftkit
 PROGRAM_SRC := $(wildcard tools/*.c)
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 
-.PHONY: all deps lib tests demo check check-long bench install lint format clean help
-all: lib $(PROGRAM) $(EXAMPLES)
+.PHONY: all deps lib tests fuzz fuzzers demo check check-long bench install lint format clean help
+all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES)
 deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT)
 
@@ -101,6 +106,8 @@ $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
 	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
 $(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
 
+$(BUILD)/ftkit.1: $(PROGRAM)
+	$(PROGRAM) help --man >$@
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
@@ -123,6 +130,22 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
 
+$(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< tests/fuzz/replay.c $(TEST_LIB) \
+	    $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/fuzzers/%: tests/fuzz/%.c $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -fsanitize=fuzzer -MMD -MP -o $@ $< $(TEST_LIB) \
+	    $(PKG_LIBS) $(LDFLAGS)
+fuzzers: $(FUZZ)
+FUZZ_S ?= 30
+fuzz: $(BUILD)/mpi.mk
+	$(MAKE) BUILD=$(BUILD)/fuzz MPICC="$(MPICC)" FTKIT_CC=clang \
+	    CC_OPT="-O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+	    -fno-sanitize-recover=undefined" fuzzers
+	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
+
 tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(EXAMPLES_FLT)
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
@@ -138,8 +161,9 @@ bench: all $(BENCH)
 D = $(DESTDIR)$(PREFIX)
 SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g'
 install: all
-	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit
+	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit $(D)/share/man/man1
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
+	install -m 644 $(BUILD)/ftkit.1 $(D)/share/man/man1/ftkit.1
 	install -m 644 include/ftkit.h $(D)/include/ftkit.h
 	install -m 644 $(BUILD)/libftkit.a $(D)/lib/libftkit.a
 	install -m 755 $(SO) $(D)/lib/$(notdir $(SO))
@@ -159,6 +183,6 @@ format:
 clean:
 	rm -rf $(BUILD)
 help:
-	@sed -n '2,13s/^# \{0,1\}//p' Makefile
+	@sed -n '2,14s/^# \{0,1\}//p' Makefile
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

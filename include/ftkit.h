@@ -76,6 +76,7 @@ extern "C" {
     X(ERR_NOMEM, -22, "out of memory")                                                   \
     X(ERR_CALLBACK, -23, "a callback of the program failed")                             \
     X(ERR_MPI, -24, "MPI error")                                                         \
+    X(ERR_BUSY, -25, "another job uses the sets")                                        \
     X(ERR_CORRUPT, -40, "checksum mismatch")                                             \
     X(ERR_FORMAT, -41, "not an ftkit set, or of another version, program or byte order") \
     X(ERR_LOST, -42, "no copy of the data survives")                                     \

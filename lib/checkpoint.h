@@ -13,6 +13,10 @@
  * leave the last committed set (durable errors leave the new one in memory). */
 int ftk_set_write(struct ftkit_ctx *ctx);
 
+/* Rank 0, before it uses the sets on the file system: see that they are this job's.  make:
+ * they are going to be written.  FTKIT_ERR_BUSY names the job they belong to. */
+int ftk_durable_own(struct ftkit_ctx *ctx, bool make);
+
 /* Make the set in memory durable.  Collective; code agreed. */
 int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
 

@@ -151,6 +151,7 @@ struct ftkit_ctx {
     struct ftk_mem mem;
     struct ftk_local local;
     struct ftk_watchdog *dog;
+    struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
 
     /* policy: when is a set due */
     uint64_t calls;        /* of ftkit_checkpoint() */

@@ -13,9 +13,25 @@
 #include "checkpoint.h"
 #include "detect.h"
 #include "store/h5.h"
+#include "store/owner.h"
 #include "store/stream.h"
+#include "watchdog.h"
 
 #define TAG_COLLECT 4
+
+/* ---- owning ---------------------------------------------------------------------------
+ * Two jobs that wrote the same sets would destroy them for both. */
+
+int ftk_durable_own(struct ftkit_ctx *ctx, bool make)
+{
+    int rc;
+    if (ctx->owner)
+        return ftk_owner_check(ctx->owner);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY); /* it may wait for the end of another job */
+    rc = ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, ctx->job, make, &ctx->owner);
+    ftk_watchdog_state(ctx->dog, make ? FTK_DOG_BUSY : FTK_DOG_RUN);
+    return rc;
+}
 
 /* ---- writing -------------------------------------------------------------------------*/
 
@@ -199,6 +215,8 @@ static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
     memset(&mine, 0, sizeof mine);
     (void)FTK_FAULT("durable.begin");
     if (ctx->rank == 0)
+        rc = ftk_durable_own(ctx, true);
+    if (ctx->rank == 0 && rc == FTKIT_OK)
         rc = ftk_h5_begin(ctx->cfg.h5_dir, ctx->cfg.name, own->set);
     rc = agree(&ch, rc, "making the directory of the set");
     if (rc != FTKIT_OK)
@@ -339,7 +357,9 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     struct ftk_vote v;
     ftk_vote_init(&v);
     if (ctx->rank == 0) {
-        rc = ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n);
+        rc = ftk_durable_own(ctx, false);
+        if (rc == FTKIT_OK)
+            rc = ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n);
         v.min[1] = v.min[2] = 0;
         for (int i = n - 1; rc == FTKIT_OK && i >= 0; i--)
             if (below == 0 || sets[i] < below)
@@ -354,7 +374,8 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     *set = (uint64_t)v.min[1];
     *newest = (uint64_t)v.min[2];
     if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
-        rc = ftk_fail((int)v.min[0], "rank 0 cannot list the sets in %s", ctx->cfg.h5_dir);
+        rc = ftk_fail((int)v.min[0], "rank 0 cannot use the sets in %s: %s",
+            ctx->cfg.h5_dir, ftkit_strerror((int)v.min[0]));
     return rc;
 }
 

@@ -15,6 +15,7 @@
 #include "recover/recover.h"
 #include "region.h"
 #include "store/hash.h"
+#include "store/owner.h"
 #include "watchdog.h"
 
 /* ---- leaving without a word ----------------------------------------------------------
@@ -237,6 +238,7 @@ static void free_context(struct ftkit_ctx *ctx)
 {
     ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
     ftk_watchdog_close(ctx->dog);
+    ftk_owner_release(&ctx->owner);
     (void)ftk_detect_disarm(ctx);
     free_comm(&ctx->comms.app);
     free_comm(&ctx->comms.act);
@@ -309,11 +311,11 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
     static const struct ftk_config by_host;
     char job[40];
     int world_rank = 0;
+    ctx->job = number; /* processes that a repair spawns join the same watch */
     if (!ftk_mpi_outlives())
         return FTKIT_OK; /* the job ends with its first process */
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "rank");
-    ctx->job = number; /* processes that a repair spawns join the same watch */
     (void)signal(SIGPIPE, SIG_IGN); /* writing to a dead peer's socket must not kill */
     snprintf(job, sizeof job, "%llx-%x", (unsigned long long)number,
         (unsigned)node_of(&by_host, 0));

@@ -59,7 +59,7 @@ if (!run('make install',
     done_testing();
     exit 1;
 }
-for my $file (qw(bin/ftkit include/ftkit.h lib/libftkit.a lib/libftkit.so
+for my $file (qw(bin/ftkit share/man/man1/ftkit.1 include/ftkit.h lib/libftkit.a lib/libftkit.so
     lib/libftkit.so.0 lib/libftkit.so.0.1.0 lib/pkgconfig/ftkit.pc
     lib/cmake/ftkit/ftkit-config.cmake lib/cmake/ftkit/ftkit-config-version.cmake))
 {

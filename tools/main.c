@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "sets.h"
 #include "tools.h"
 
 struct command {
@@ -25,6 +26,12 @@ static void version_usage(FILE *out);
 static const struct command commands[] = {
     { "run", ftk_run_main, ftk_run_usage,
         "start a job under mpirun, and again from its newest set when it is lost" },
+    { "ls", ftk_ls_main, ftk_ls_usage, "list the checkpoint sets of a directory" },
+    { "show", ftk_show_main, ftk_show_usage, "show what is in a set" },
+    { "verify", ftk_verify_main, ftk_verify_usage, "check every byte of sets" },
+    { "repair", ftk_repair_main, ftk_repair_usage, "put right what can be in sets" },
+    { "prune", ftk_prune_main, ftk_prune_usage, "remove old sets" },
+    { "export", ftk_export_main, ftk_export_usage, "write a region of a set to a file" },
     { "config", config_main, config_usage, "print the configuration in force" },
     { "help", help_main, help_usage, "explain a command" },
     { "version", version_main, version_usage, "print the version" },
@@ -146,12 +153,25 @@ static void help_usage(FILE *out)
     fputs("\n`ftkit help COMMAND` explains one of them.\n", out);
 }
 
+/* For `make install`. */
+static int print_man(void)
+{
+    ftk_man_begin(stdout);
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        if (commands[i].usage && commands[i].main != help_main)
+            ftk_man_command(stdout, commands[i].name, commands[i].usage);
+    ftk_man_end(stdout);
+    return fflush(stdout) == 0 ? TOOL_OK : TOOL_FAIL;
+}
+
 static int help_main(int argc, char **argv)
 {
     if (argc < 2) {
         help_usage(stdout);
         return TOOL_OK;
     }
+    if (strcmp(argv[1], "--man") == 0)
+        return print_man();
     const struct command *c = find(argv[1]);
     if (!c || !c->usage) {
         fprintf(stderr, "ftkit: no command '%s'\n", argv[1]);

@@ -284,12 +284,13 @@ static int read_text(int dirfd, uint64_t set, char **text, size_t *bytes)
     return rc;
 }
 
-static int read_manifest(
+int ftk_h5_read_manifest(
     int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m)
 {
     char *text;
     size_t bytes;
     char line[SUM_LINE + 1];
+    memset(m, 0, sizeof *m);
     int rc = read_text(dirfd, set, &text, &bytes);
     if (rc != FTKIT_OK)
         return rc;
@@ -303,6 +304,8 @@ static int read_manifest(
         rc = ftk_fail(FTKIT_ERR_FORMAT,
             "set %" PRIu64 " of '%s': the manifest is of set %" PRIu64 " of '%s'", set,
             context, m->set, m->context);
+    if (rc != FTKIT_OK)
+        ftk_h5_manifest_free(m);
     return rc;
 }
 
@@ -326,27 +329,37 @@ static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
     return FTKIT_OK;
 }
 
+uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m)
+{
+    uint32_t *ranks = malloc(m->nranks * sizeof *ranks);
+    size_t *next = calloc((size_t)m->nparts + 1, sizeof *next);
+    for (uint32_t i = 0; ranks && next && i < m->nparts; i++)
+        next[i + 1] = next[i] + m->parts[i].nranks;
+    for (uint32_t r = 0; ranks && next && r < m->nranks; r++)
+        ranks[next[m->part_of[r]]++] = r;
+    if (!next) {
+        free(ranks);
+        ranks = NULL;
+    }
+    free(next);
+    return ranks;
+}
+
 int ftk_h5_check_parts(
     int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg)
 {
     int rc = check_sizes(dirfd, m);
     if (rc != FTKIT_OK || !deep)
         return rc;
-    /* the ranks of each part, one part after the other */
-    uint32_t *ranks = malloc(m->nranks * sizeof *ranks);
-    size_t *next = calloc((size_t)m->nparts + 1, sizeof *next);
-    if (!ranks || !next)
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
-    for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++)
-        next[i + 1] = next[i] + m->parts[i].nranks;
-    for (uint32_t r = 0; r < m->nranks && rc == FTKIT_OK; r++)
-        ranks[next[m->part_of[r]]++] = r;
+    uint32_t *ranks = ftk_h5_ranks_by_part(m);
+    if (!ranks)
+        return ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
+    const uint32_t *next = ranks;
     for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++) {
-        const struct ftk_h5_part *p = &m->parts[i];
-        rc = ftk_h5_part_heads(dirfd, m, p, ranks + next[i] - p->nranks, fn, arg);
+        rc = ftk_h5_part_heads(dirfd, m, &m->parts[i], next, fn, arg);
+        next += m->parts[i].nranks;
     }
     free(ranks);
-    free(next);
     return rc;
 }
 
@@ -363,7 +376,7 @@ int ftk_h5_open_set(const char *dir, const char *context, uint64_t set, bool dee
                    "no set %" PRIu64 " of '%s' in %s", set, context, dir)
                                : ftk_fail_errno(errno, "set %" PRIu64 " of '%s' in %s",
                                    set, context, dir);
-    rc = read_manifest(dirfd, context, set, &got);
+    rc = ftk_h5_read_manifest(dirfd, context, set, &got);
     if (rc == FTKIT_OK) {
         struct ftk_h5_quiet q;
         ftk_h5_quiet(&q);

@@ -217,23 +217,30 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
     return rc;
 }
 
+int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m)
+{
+    struct ftk_h5_quiet q;
+    int rc;
+    ftk_h5_quiet(&q);
+    struct master w = { .io = io, .file = ftk_h5_file_create(io) };
+    if (w.file < 0) {
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "create");
+    } else {
+        rc = fill_file(&w, dirfd, m);
+        if (ftk_h5_file_close(io, w.file) < 0 && rc == FTKIT_OK)
+            rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close");
+    }
+    ftk_h5_loud(&q);
+    return rc;
+}
+
 int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m)
 {
     struct ftk_h5_out o;
-    struct ftk_h5_quiet q;
     int rc = ftk_h5_out_create(&o, dirfd, m->set, FTK_H5_MASTER, &master_points);
     if (rc != FTKIT_OK)
         return rc;
-    ftk_h5_quiet(&q);
-    struct master w = { .io = &o.io, .file = ftk_h5_file_create(&o.io) };
-    if (w.file < 0) {
-        rc = ftk_h5_fail(&o.io, FTKIT_ERR_IO, "create");
-    } else {
-        rc = fill_file(&w, dirfd, m);
-        if (ftk_h5_file_close(&o.io, w.file) < 0 && rc == FTKIT_OK)
-            rc = ftk_h5_fail(&o.io, FTKIT_ERR_IO, "close");
-    }
-    ftk_h5_loud(&q);
+    rc = ftk_h5_master_build(&o.io, dirfd, m);
     if (rc == FTKIT_OK)
         return ftk_h5_out_finish(&o);
     ftk_h5_out_discard(&o);

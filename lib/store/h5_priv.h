@@ -7,7 +7,8 @@
  *     h5_write.c   parts: writing
  *     h5_read.c    parts: reading, their heads
  *     h5_master.c  the master file
- *     h5_set.c     directories, manifest, completeness, listing, pruning */
+ *     h5_set.c     directories, manifest, completeness, listing, pruning
+ *     h5_survey.c, h5_verify.c, h5_compare.c, h5_mend.c   for h5_offline.h */
 #ifndef FTK_STORE_H5_PRIV_H
 #define FTK_STORE_H5_PRIV_H
 
@@ -150,19 +151,54 @@ typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *
 int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
     const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
 
+/* A part that is read from. */
+struct ftk_h5_reader {
+    struct ftk_h5_io io;
+    const struct ftk_h5_part *part;
+    size_t file_bytes;
+    hid_t file;
+};
+
+/* Open part p and see that it has the size the manifest says. */
+int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd,
+    const struct ftk_h5_manifest *m, const struct ftk_h5_part *p);
+void ftk_h5_reader_close(struct ftk_h5_reader *src);
+/* The checked head of a rank into malloc'd *head, its group into *group. */
+int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
+    uint32_t rank, void **head, hid_t *group);
+/* Memory for a whole segment, its head copied, gaps between the regions zero. */
+int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out);
+/* One region to its place in the data of a segment; its checksums are the caller's. */
+int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
+    const struct ftk_seg_region *r, char *data);
+
 /* ---- master (h5_master.c) -----------------------------------------------------------*/
 
 /* Write master.h5, durable; checks every part against m on the way. */
 int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m);
 
-/* ---- sets (h5_set.c) ----------------------------------------------------------------*/
+/* Build the same as bytes of an io whose file is open. */
+int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m);
+
+/* ---- sets (h5_set.c, h5_manifest.c)
+ * ----------------------------------------------------------------*/
 
 /* Directory of a set as a file descriptor, -1 with errno. */
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);
+/* The manifest alone, checked; *m is empty on failure. */
+int ftk_h5_read_manifest(
+    int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m);
 /* FTKIT_ERR_NAME unless context can name a directory. */
 int ftk_h5_check_context(const char *context);
+/* Numbers of all directories of sets, complete or not, newest first, malloc'd. */
+int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n);
+/* Whether a file in a set's directory has a name that the store gives. */
+bool ftk_h5_is_ours(const char *name);
 /* All parts: there with their sizes; when deep their heads too. */
 int ftk_h5_check_parts(
     int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg);
+/* The ranks of the parts, one part after the other, ascending: malloc'd [m->nranks], or
+ * NULL. */
+uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m);
 
 #endif

@@ -15,14 +15,6 @@
 #include "h5_priv.h"
 #include "hash.h"
 
-/* What is read from. */
-struct source {
-    struct ftk_h5_io io;
-    const struct ftk_h5_part *part;
-    size_t file_bytes;
-    hid_t file;
-};
-
 /* A dataset as the head says it must be; mem is H5S_ALL or selects in the memory. */
 struct expected {
     const char *name;
@@ -50,7 +42,7 @@ static bool is_plain(hid_t ds)
 }
 
 /* Open a dataset of this type; its shape goes to *ndims and dims [FTKIT_DIMS_MAX]. */
-static int get(const struct source *src, hid_t group, const char *name, hid_t type,
+static int get(const struct ftk_h5_reader *src, hid_t group, const char *name, hid_t type,
     int *ndims, hsize_t *dims, hid_t *out)
 {
     hid_t have = -1, space = -1, ds = -1;
@@ -74,7 +66,7 @@ static int get(const struct source *src, hid_t group, const char *name, hid_t ty
 
 /* Read all of a dataset of known type and shape; buf NULL: only check it. */
 static int get_all(
-    const struct source *src, hid_t group, const struct expected *d, void *buf)
+    const struct ftk_h5_reader *src, hid_t group, const struct expected *d, void *buf)
 {
     int ndims;
     hsize_t dims[FTKIT_DIMS_MAX];
@@ -91,8 +83,8 @@ static int get_all(
     return rc;
 }
 
-static int get_halo(const struct source *src, hid_t group, const struct ftk_seg_region *r,
-    const struct ftk_h5_shape *s, hid_t type, char *block)
+static int get_halo(const struct ftk_h5_reader *src, hid_t group,
+    const struct ftk_seg_region *r, const struct ftk_h5_shape *s, hid_t type, char *block)
 {
     if (s->halo_items == 0)
         return FTKIT_OK;
@@ -116,8 +108,8 @@ static int get_halo(const struct source *src, hid_t group, const struct ftk_seg_
     return rc;
 }
 
-static int get_region(
-    const struct source *src, hid_t group, const struct ftk_seg_region *r, char *data)
+int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
+    const struct ftk_seg_region *r, char *data)
 {
     char name[FTK_H5_NAME_MAX];
     struct ftk_h5_shape s;
@@ -141,11 +133,13 @@ static int get_region(
     return rc;
 }
 
-/* A head of this manifest's set, or an error that says whose it is. */
-static int check_owner(const struct source *src, const struct ftk_h5_manifest *m,
+/* A head of this manifest's set, or an error that says whose it is.  A manifest of no
+ * ranks is one that is to be made again from the heads. */
+static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
     uint32_t rank, const struct ftk_seg_header *h)
 {
-    if (h->set == m->set && h->run == m->run && h->rank == rank && h->nranks == m->nranks
+    bool same = m->nranks == 0 || (h->run == m->run && h->nranks == m->nranks);
+    if (same && h->set == m->set && h->rank == rank
         && strcmp(h->context, m->context) == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_FORMAT,
@@ -153,9 +147,8 @@ static int check_owner(const struct source *src, const struct ftk_h5_manifest *m
         src->io.what, h->rank, h->nranks, h->set, h->context, h->run);
 }
 
-/* The checked head of a rank into malloc'd *head, its group into *group. */
-static int get_head(struct source *src, const struct ftk_h5_manifest *m, uint32_t rank,
-    void **head, hid_t *group)
+int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
+    uint32_t rank, void **head, hid_t *group)
 {
     char name[FTK_H5_NAME_MAX];
     int ndims;
@@ -196,8 +189,7 @@ fail:
     return rc;
 }
 
-/* Memory for a whole segment, its head copied, gaps between the regions zero. */
-static int make_segment(const struct source *src, const void *head, void **out)
+int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out)
 {
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
@@ -225,18 +217,18 @@ static int make_segment(const struct source *src, const void *head, void **out)
 }
 
 static int get_rank(
-    struct source *src, const struct ftk_h5_manifest *m, uint32_t rank, void **out)
+    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void **out)
 {
     void *head = NULL, *seg = NULL;
     hid_t group;
-    int rc = get_head(src, m, rank, &head, &group);
+    int rc = ftk_h5_reader_head(src, m, rank, &head, &group);
     if (rc != FTKIT_OK)
         return rc;
-    rc = make_segment(src, head, &seg);
+    rc = ftk_h5_reader_memory(src, head, &seg);
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
     for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
-        rc = get_region(src, group, &r[i], ftk_seg_data(seg));
+        rc = ftk_h5_reader_region(src, group, &r[i], ftk_seg_data(seg));
     H5Gclose(group);
     free(head);
     if (rc == FTKIT_OK)
@@ -248,9 +240,8 @@ static int get_rank(
     return rc;
 }
 
-/* Open part p and see that it has the size the manifest says. */
-static int source_open(struct source *src, int dirfd, const struct ftk_h5_manifest *m,
-    const struct ftk_h5_part *p)
+int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd,
+    const struct ftk_h5_manifest *m, const struct ftk_h5_part *p)
 {
     char name[FTK_H5_NAME_MAX];
     ftk_h5_part_name(p->part, name);
@@ -258,7 +249,7 @@ static int source_open(struct source *src, int dirfd, const struct ftk_h5_manife
     int rc = ftk_h5_in_open(dirfd, m->set, name, &src->io, &src->file_bytes);
     if (rc != FTKIT_OK)
         return rc;
-    if (src->file_bytes != p->file_bytes)
+    if (m->nranks > 0 && src->file_bytes != p->file_bytes)
         rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64,
             src->io.what, src->file_bytes, p->file_bytes);
     else if ((src->file = ftk_h5_file_open(&src->io)) < 0)
@@ -268,7 +259,7 @@ static int source_open(struct source *src, int dirfd, const struct ftk_h5_manife
     return rc;
 }
 
-static void source_close(struct source *src)
+void ftk_h5_reader_close(struct ftk_h5_reader *src)
 {
     ftk_h5_file_close(&src->io, src->file);
     ftk_h5_in_close(&src->io);
@@ -289,13 +280,13 @@ int ftk_h5_read(
                        FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " in %s", m->set, dir)
                    : ftk_fail_errno(errno, "set %" PRIu64 " in %s", m->set, dir);
     void *s = NULL;
-    struct source src;
+    struct ftk_h5_reader src;
     struct ftk_h5_quiet q;
     ftk_h5_quiet(&q);
-    rc = source_open(&src, dirfd, m, &m->parts[m->part_of[rank]]);
+    rc = ftk_h5_reader_open(&src, dirfd, m, &m->parts[m->part_of[rank]]);
     if (rc == FTKIT_OK) {
         rc = get_rank(&src, m, (uint32_t)rank, &s);
-        source_close(&src);
+        ftk_h5_reader_close(&src);
     }
     ftk_h5_loud(&q);
     close(dirfd);
@@ -309,8 +300,8 @@ int ftk_h5_read(
 int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
     const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg)
 {
-    struct source src;
-    int rc = source_open(&src, dirfd, m, p);
+    struct ftk_h5_reader src;
+    int rc = ftk_h5_reader_open(&src, dirfd, m, p);
     if (rc != FTKIT_OK)
         return rc;
     XXH3_state_t *x = XXH3_createState();
@@ -321,7 +312,7 @@ int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
     for (uint32_t i = 0; i < p->nranks && rc == FTKIT_OK; i++) {
         void *head;
         hid_t group;
-        rc = get_head(&src, m, ranks[i], &head, &group);
+        rc = ftk_h5_reader_head(&src, m, ranks[i], &head, &group);
         if (rc != FTKIT_OK)
             break;
         XXH3_64bits_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
@@ -334,6 +325,6 @@ int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
         rc = ftk_fail(FTKIT_ERR_CORRUPT,
             "set %" PRIu64 ", part %u: not the heads of the manifest", m->set, p->part);
     XXH3_freeState(x);
-    source_close(&src);
+    ftk_h5_reader_close(&src);
     return rc;
 }

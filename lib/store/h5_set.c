@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "h5_offline.h"
 #include "h5_priv.h"
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -72,7 +73,7 @@ static bool set_number(const char *name, uint64_t *set)
 }
 
 /* Whether a file in a set's directory has a name that this module gives. */
-static bool is_ours(const char *name)
+bool ftk_h5_is_ours(const char *name)
 {
     char stem[FTK_H5_NAME_MAX], part[FTK_H5_NAME_MAX];
     size_t n = strlen(name);
@@ -179,7 +180,7 @@ static int remove_files(int fd, const char *point)
     }
     const struct dirent *e;
     for (errno = 0; (e = readdir(d)); errno = 0) {
-        int failed = is_ours(e->d_name) ? remove_file(fd, e->d_name, point) : 0;
+        int failed = ftk_h5_is_ours(e->d_name) ? remove_file(fd, e->d_name, point) : 0;
         if (!err)
             err = failed;
     }
@@ -222,8 +223,8 @@ int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
     if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
         return rc; /* it may be complete: do not clear it away */
     int err = FTK_FAULT("h5.begin");
-    /* only the last part of the path: a directory that has vanished (a file system that is
-     * not mounted any more) must not come to life again somewhere else */
+    /* only the last part of the path: a directory that has vanished (a file system that
+     * is not mounted any more) must not come to life again somewhere else */
     if (!err && make_dir(path) != 0)
         err = errno;
     if (err)
@@ -287,6 +288,21 @@ static int scan(const char *dir, const char *context, struct numbers *out)
     if (rc == FTKIT_OK && out->n > 0)
         qsort(out->v, out->n, sizeof *out->v, newest_first);
     return rc;
+}
+
+int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n)
+{
+    struct numbers all = { 0 };
+    int rc = ftk_h5_check_context(context);
+    if (rc == FTKIT_OK)
+        rc = scan(dir, context, &all);
+    if (rc != FTKIT_OK) {
+        free(all.v);
+        return rc;
+    }
+    *sets = all.v;
+    *n = all.n;
+    return FTKIT_OK;
 }
 
 /* how[i]: what ftk_h5_open_set() says of each. */
@@ -363,5 +379,15 @@ int ftk_h5_prune(const char *dir, const char *context, int keep)
         close(ctxfd);
     free(all.v);
     free(how);
+    return rc;
+}
+
+int ftk_h5_remove(const char *dir, const char *context, uint64_t set)
+{
+    int ctxfd = open_context(dir, context);
+    if (ctxfd < 0)
+        return ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
+    int rc = remove_set(ctxfd, set, "h5.prune");
+    close(ctxfd);
     return rc;
 }

@@ -285,7 +285,7 @@ static int write_part(uint64_t set, uint32_t part, struct ftk_h5_part *out)
     return rc;
 }
 
-static int write_set(uint64_t set)
+static inline int write_set(uint64_t set)
 {
     struct ftk_h5_manifest m = make_manifest(set);
     int rc = ftk_h5_begin(dir, CONTEXT, set);
@@ -298,7 +298,7 @@ static int write_set(uint64_t set)
 }
 
 /* FTKIT_OK when the set is complete and every rank's segment is the one written. */
-static int verify_set(uint64_t set)
+static inline int verify_set(uint64_t set)
 {
     struct ftk_h5_manifest m;
     int rc = ftk_h5_open_set(dir, CONTEXT, set, true, &m);
@@ -320,7 +320,7 @@ static int verify_set(uint64_t set)
 }
 
 /* "3 2 1": the complete sets, as listed. */
-static const char *listed(void)
+static inline const char *listed(void)
 {
     static char text[256];
     uint64_t *sets = NULL;
@@ -338,7 +338,7 @@ static const char *listed(void)
 }
 
 /* Path of a file of a set, or of its directory. */
-static const char *path_of(uint64_t set, const char *file)
+static inline const char *path_of(uint64_t set, const char *file)
 {
     static char path[FTK_PATH_MAX];
     assert_int_equal(ftk_h5_set_dir(dir, CONTEXT, set, path), FTKIT_OK);
@@ -347,7 +347,7 @@ static const char *path_of(uint64_t set, const char *file)
     return path;
 }
 
-static bool exists(const char *path)
+static inline bool exists(const char *path)
 {
     struct stat st;
     return lstat(path, &st) == 0;

@@ -1,0 +1,105 @@
+/* ftkit prune: remove old sets.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "sets.h"
+#include "store/owner.h"
+
+void ftk_prune_usage(FILE *out)
+{
+    fputs(
+        "usage: ftkit prune [--context NAME] [--dry-run] [--incomplete] [--keep N] DIR\n"
+        "\n"
+        "Remove sets, in every context of DIR.  Give --keep, --incomplete or both.\n"
+        "\n"
+        "  --keep N        the newest N complete sets stay, at least 1; older ones and\n"
+        "                  incomplete or damaged ones that are older than all of them "
+        "go\n"
+        "  --incomplete    sets that are incomplete or damaged go too, however new\n"
+        "  --context NAME  only the sets of this context\n"
+        "  --dry-run       only say what would be removed\n"
+        "\n"
+        "While a job owns the sets (see FILES in ftkit(1)), nothing that is newer than "
+        "its\n"
+        "newest complete set is touched: it may be being written.  Only files that "
+        "ftkit\n"
+        "has named are removed; a directory with others in it stays.\n"
+        "\n"
+        "Exit code: 0; 1 when something could not be removed; 2 usage.\n",
+        out);
+}
+
+struct prune {
+    const struct ftk_opts *o;
+    const char *dir, *context;
+    bool owned; /* a job may be writing */
+};
+
+/* Why a set goes, NULL when it stays.  complete counts the complete ones so far, from the
+ * newest on, this one included. */
+static const char *reason(
+    const struct prune *p, const struct ftk_h5_entry *e, int complete)
+{
+    int keep = p->o->keep;
+    if (e->state == FTK_H5_COMPLETE)
+        return keep > 0 && complete > keep ? "old" : NULL;
+    if (p->owned && complete == 0)
+        return NULL;
+    if (p->o->incomplete || (keep > 0 && complete >= keep))
+        return ftk_state_name(e->state);
+    return NULL;
+}
+
+static int prune_context(struct prune *p)
+{
+    struct ftk_h5_entry *e = NULL;
+    struct ftk_owner_record r;
+    size_t n = 0;
+    int complete = 0, code = TOOL_OK;
+    if (ftk_owner_alive(p->dir, p->context, &p->owned, &r) != FTKIT_OK
+        || ftk_h5_survey(p->dir, p->context, &e, &n) != FTKIT_OK) {
+        ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+        return TOOL_FAIL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        complete += e[i].state == FTK_H5_COMPLETE;
+        const char *why = reason(p, &e[i], complete);
+        if (!why)
+            continue;
+        if (!p->o->dry_run && ftk_h5_remove(p->dir, p->context, e[i].set) != FTKIT_OK) {
+            ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+            code = TOOL_FAIL;
+            continue;
+        }
+        printf("%s set %" PRIu64 " of '%s' (%s)\n",
+            p->o->dry_run ? "would remove" : "removed", e[i].set, p->context, why);
+    }
+    free(e);
+    return code;
+}
+
+int ftk_prune_main(int argc, char **argv)
+{
+    struct ftk_opts o;
+    struct ftk_where w;
+    int code = ftk_opts_parse(argc, argv,
+        OPT_CONTEXT | OPT_KEEP | OPT_INCOMPLETE | OPT_DRY_RUN, ftk_prune_usage, &o);
+    if (code)
+        return code - 1;
+    if (o.nargs != 1 || o.keep == 0 || (o.keep < 0 && !o.incomplete)) {
+        ftk_prune_usage(stderr);
+        return TOOL_USAGE;
+    }
+    code = ftk_where_find(o.args[0], o.context, &w);
+    if (code)
+        return code;
+    for (size_t i = 0; i < w.n; i++) {
+        struct prune p = { .o = &o, .dir = w.dir, .context = w.contexts[i] };
+        int bad = prune_context(&p);
+        code = bad ? bad : code;
+    }
+    ftk_where_free(&w);
+    return ftk_tool_end(code);
+}

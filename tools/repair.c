@@ -1,0 +1,290 @@
+/* ftkit repair: put right what can be put right without the job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sets.h"
+#include "store/owner.h"
+
+void ftk_repair_usage(FILE *out)
+{
+    fputs(
+        "usage: ftkit repair [--context NAME] [--dry-run] DIR [SET]...\n"
+        "\n"
+        "Put right what can be put right in sets, and say what cannot:\n"
+        "\n"
+        "  - files that interrupted writes have left are removed\n"
+        "  - a manifest that is damaged or missing is made again from the parts, when\n"
+        "    they are all there and every byte of them is good\n"
+        "  - so is a master\n"
+        "  - a part that is damaged has no second copy on the file system: restart from\n"
+        "    an older set\n"
+        "\n"
+        "SET is a number or newest; without one, all sets of DIR.\n"
+        "\n"
+        "  --context NAME  the context, when there are several in DIR\n"
+        "  --dry-run       only say what would be done\n"
+        "\n"
+        "The sets of a job that is running are left alone.  An incomplete set whose\n"
+        "parts are not all there is not damage: `ftkit prune --incomplete` removes it.\n"
+        "\n"
+        "Exit code: 0 all is good now; 1 something cannot be repaired; 2 usage.\n",
+        out);
+}
+
+/* A set under repair. */
+struct patient {
+    const char *dir, *context;
+    uint64_t set;
+    bool dry_run;
+    struct ftk_h5_manifest m;
+    bool has_manifest;
+    uint32_t part;  /* for verify_one() */
+    uint64_t bytes; /* of its files */
+    bool incomplete;
+    int done, failed; /* things */
+};
+
+static void did(struct patient *p, const char *file, const char *what)
+{
+    p->done++;
+    printf("set %" PRIu64 " of '%s': %s: %s%s\n", p->set, p->context, file,
+        p->dry_run ? "would be " : "", what);
+}
+
+static void cannot(struct patient *p, const char *file, const char *why)
+{
+    p->failed++;
+    printf("set %" PRIu64 " of '%s': %s: cannot be repaired: %s\n", p->set, p->context,
+        file, ftk_tool_why(why));
+}
+
+/* ---- steps that read, each in a process of its own ----------------------------------*/
+
+static void print_finding(const struct ftk_h5_finding *f, void *arg)
+{
+    fprintf(arg, "%s%s%s: %s\n", f->file, f->region[0] ? ", region " : "", f->region,
+        ftk_tool_why(f->text));
+}
+
+static int verify_one(void *arg, FILE *out)
+{
+    struct patient *p = arg;
+    int rc = p->part < p->m.nparts
+                 ? ftk_h5_verify_part(p->dir, &p->m, p->part, print_finding, out)
+                 : ftk_h5_verify_master(p->dir, &p->m, print_finding, out);
+    return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
+}
+
+#define NOT_THERE 3 /* exit code: parts are missing */
+
+static int make_manifest(void *arg, FILE *out)
+{
+    struct patient *p = arg;
+    struct ftk_h5_manifest m;
+    ftk_detail_clear();
+    int rc = ftk_h5_derive(p->dir, p->context, p->set, print_finding, out, &m);
+    if (rc == FTKIT_OK) {
+        if (!p->dry_run)
+            rc = ftk_h5_commit(p->dir, &m);
+        ftk_h5_manifest_free(&m);
+    }
+    if (rc != FTKIT_OK)
+        fprintf(out, "%s\n", ftk_tool_why(ftk_detail_text()));
+    return rc == FTKIT_OK ? TOOL_OK : rc == FTKIT_ERR_LOST ? NOT_THERE : TOOL_FAIL;
+}
+
+static int make_master(void *arg, FILE *out)
+{
+    const struct patient *p = arg;
+    int rc = ftk_h5_remake_master(p->dir, &p->m);
+    if (rc != FTKIT_OK)
+        fprintf(out, "%s\n", ftk_tool_why(ftk_detail_text()));
+    return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
+}
+
+/* Run one of them; an exit code.  why gets the first line of what it says. */
+static int run(ftk_isolated_fn *fn, struct patient *p, char why[FTK_DETAIL_MAX])
+{
+    struct ftk_isolated r;
+    ftk_isolate(fn, p, p->bytes, &r);
+    snprintf(why, FTK_DETAIL_MAX, "%s", r.why[0] ? r.why : r.text ? r.text : "");
+    why[strcspn(why, "\n")] = '\0';
+    free(r.text);
+    return r.code;
+}
+
+/* ---- the steps ----------------------------------------------------------------------
+ * In this order: each may rely on what the ones before have put right.  Each goes on when
+ * it finds nothing to do. */
+
+static void tell_litter(const char *name, void *arg)
+{
+    did(arg, name, "removed");
+}
+
+static void mend_litter(struct patient *p)
+{
+    if (ftk_h5_litter(p->dir, p->context, p->set, p->dry_run, tell_litter, p) != FTKIT_OK)
+        cannot(p, "directory", ftk_detail_text());
+}
+
+static void mend_manifest(struct patient *p)
+{
+    char why[FTK_DETAIL_MAX];
+    p->has_manifest = ftk_h5_manifest_of(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
+    if (p->has_manifest)
+        return;
+    int code = run(make_manifest, p, why);
+    if (code == NOT_THERE && p->incomplete) {
+        printf("set %" PRIu64 " of '%s': incomplete: %s\n", p->set, p->context, why);
+    } else if (code != TOOL_OK) {
+        cannot(p, "manifest", why);
+    } else {
+        did(p, "manifest", "made again from the parts");
+        p->has_manifest =
+            ftk_h5_manifest_of(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
+    }
+}
+
+/* The place for parts that can be computed from others: parity. */
+static void mend_parts(struct patient *p)
+{
+    for (p->part = 0; p->has_manifest && p->part < p->m.nparts; p->part++) {
+        char name[32], why[FTK_DETAIL_MAX];
+        snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", p->m.parts[p->part].part);
+        if (run(verify_one, p, why) != TOOL_OK)
+            cannot(p, name, why);
+    }
+}
+
+static void mend_master(struct patient *p)
+{
+    char why[FTK_DETAIL_MAX];
+    if (!p->has_manifest)
+        return;
+    p->part = p->m.nparts;
+    if (run(verify_one, p, why) == TOOL_OK)
+        return;
+    if (p->failed > 0)
+        cannot(p, "master.h5", "it is made from the parts");
+    else if (!p->dry_run && run(make_master, p, why) != TOOL_OK)
+        cannot(p, "master.h5", why);
+    else
+        did(p, "master.h5", "made again from the parts");
+}
+
+static void (*const steps[])(
+    struct patient *p) = { mend_litter, mend_manifest, mend_parts, mend_master };
+
+static int repair_set(const struct ftk_where *w, const char *context,
+    const struct ftk_h5_entry *e, bool dry_run)
+{
+    struct patient p = { .dir = w->dir,
+        .context = context,
+        .set = e->set,
+        .dry_run = dry_run,
+        .bytes = e->bytes,
+        .incomplete = e->state == FTK_H5_INCOMPLETE };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        steps[i](&p);
+    ftk_h5_manifest_free(&p.m);
+    fflush(stdout);
+    return p.failed ? TOOL_FAIL : TOOL_OK;
+}
+
+/* ---- the command --------------------------------------------------------------------*/
+
+/* Sets that are being written are nobody else's. */
+static bool is_free(const struct ftk_where *w, const char *context)
+{
+    bool alive = false;
+    char owner[256];
+    struct ftk_owner_record r;
+    if (ftk_owner_alive(w->dir, context, &alive, &r) != FTKIT_OK) {
+        ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+        return false;
+    }
+    if (!alive)
+        return true;
+    ftk_owner_text(&r, owner, sizeof owner);
+    ftk_tool_say("the sets of '%s' are left alone: they belong to %s, which is alive",
+        context, owner);
+    return false;
+}
+
+static bool is_asked_for(const struct ftk_opts *o, uint64_t set, uint64_t newest)
+{
+    for (int i = 1; i < o->nargs; i++) {
+        uint64_t asked;
+        (void)ftk_set_number(o->args[i], &asked); /* it was good before */
+        if (set == (asked ? asked : newest))
+            return true;
+    }
+    return o->nargs == 1;
+}
+
+static int repair_context(
+    const struct ftk_where *w, const char *context, const struct ftk_opts *o)
+{
+    struct ftk_h5_entry *e = NULL;
+    size_t n = 0;
+    int code = TOOL_OK, asked = 0;
+    if (!is_free(w, context))
+        return TOOL_FAIL;
+    if (ftk_h5_survey(w->dir, context, &e, &n) != FTKIT_OK) {
+        ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+        return TOOL_FAIL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!is_asked_for(o, e[i].set, e[0].set))
+            continue;
+        asked++;
+        if (repair_set(w, context, &e[i], o->dry_run) != TOOL_OK)
+            code = TOOL_FAIL;
+    }
+    free(e);
+    if (asked < o->nargs - 1) {
+        ftk_tool_say("'%s' has not all of the sets", context);
+        code = TOOL_FAIL;
+    }
+    return code;
+}
+
+static int check_args(const struct ftk_opts *o)
+{
+    uint64_t set;
+    if (o->nargs < 1) {
+        ftk_repair_usage(stderr);
+        return TOOL_USAGE;
+    }
+    for (int i = 1; i < o->nargs; i++)
+        if (ftk_set_number(o->args[i], &set) != 0)
+            return TOOL_USAGE;
+    return 0;
+}
+
+int ftk_repair_main(int argc, char **argv)
+{
+    struct ftk_opts o;
+    struct ftk_where w;
+    int code =
+        ftk_opts_parse(argc, argv, OPT_CONTEXT | OPT_DRY_RUN, ftk_repair_usage, &o);
+    if (code)
+        return code - 1;
+    code = check_args(&o);
+    if (code == 0)
+        code = ftk_where_find(o.args[0], o.context, &w);
+    if (code)
+        return code;
+    if (o.nargs > 1)
+        code = ftk_where_single(&w);
+    for (size_t i = 0; i < w.n && code != TOOL_USAGE; i++) {
+        int bad = repair_context(&w, w.contexts[i], &o);
+        code = bad ? bad : code;
+    }
+    ftk_where_free(&w);
+    return ftk_tool_end(code);
+}

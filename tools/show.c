@@ -1,0 +1,375 @@
+/* ftkit show: what is in a set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sets.h"
+
+void ftk_show_usage(FILE *out)
+{
+    fputs(
+        "usage: ftkit show [--json] [--context NAME] DIR [SET]\n"
+        "\n"
+        "Show what is in a set: its regions, parts, ranks, run and dates.  SET is a\n"
+        "number or newest (of the complete ones), which it is when it is not given.\n"
+        "\n"
+        "  --context NAME  the context, when there are several in DIR\n"
+        "  --json          as an object: directory, context, set, state, why, run, "
+        "ranks,\n"
+        "                  saved (by rank 0), completed, bytes (of the files),\n"
+        "                  region_bytes, regions[]: name, kind, type, values (of a type "
+        "in\n"
+        "                  an item), shape (of the global array, or what one rank has;\n"
+        "                  null when the ranks differ), halo, count_min, count_max\n"
+        "                  (items of a rank), bytes (of all), ranks (that have it);\n"
+        "                  parts[]: file, ranks[] (first, last), bytes; unreadable[]:\n"
+        "                  file, text\n"
+        "\n"
+        "Exit code: 0; 1 when the set is not complete or a part cannot be read; 2 "
+        "usage.\n",
+        out);
+}
+
+/* ---- what the heads say -------------------------------------------------------------*/
+
+/* A region over all ranks. */
+struct region {
+    struct ftk_seg_region first;
+    uint64_t min, max; /* items */
+    uint64_t bytes, ranks;
+};
+
+struct summary {
+    const char *dir;
+    const struct ftk_h5_manifest *m;
+    struct ftk_h5_entry e;
+    bool json;
+    struct region *v;
+    size_t n, room;
+    uint64_t bytes;
+    uint64_t wall_ns; /* of the lowest rank that can be read */
+    uint32_t wall_rank;
+    char (*unreadable)[FTK_DETAIL_MAX]; /* [nparts], "": it can be read */
+};
+
+static struct region *find(struct summary *s, const struct ftk_seg_region *r)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->v[i].first.name, r->name) == 0)
+            return &s->v[i];
+    if (s->n == s->room) {
+        size_t room = s->room ? 2 * s->room : 64;
+        struct region *v = realloc(s->v, room * sizeof *v);
+        if (!v)
+            return NULL;
+        s->v = v;
+        s->room = room;
+    }
+    s->v[s->n] = (struct region){ .first = *r, .min = r->count, .max = r->count };
+    return &s->v[s->n++];
+}
+
+static int add_head(const void *head, const struct ftk_h5_part *p, void *arg)
+{
+    struct summary *s = arg;
+    const struct ftk_seg_header *h = head;
+    const struct ftk_seg_region *r = ftk_seg_regions_c(head);
+    (void)p;
+    for (uint32_t i = 0; i < h->nregions; i++) {
+        struct region *g = find(s, &r[i]);
+        if (!g)
+            return ftk_fail(FTKIT_ERR_NOMEM, "table of regions");
+        g->min = r[i].count < g->min ? r[i].count : g->min;
+        g->max = r[i].count > g->max ? r[i].count : g->max;
+        g->bytes += r[i].bytes;
+        g->ranks++;
+        s->bytes += r[i].bytes;
+    }
+    if (s->wall_ns == 0 || h->rank < s->wall_rank) {
+        s->wall_ns = h->wall_ns;
+        s->wall_rank = h->rank;
+    }
+    return FTKIT_OK;
+}
+
+static void read_heads(struct summary *s)
+{
+    for (uint32_t i = 0; i < s->m->nparts; i++) {
+        if (ftk_h5_part_records(s->dir, s->m, i, add_head, s) == FTKIT_OK)
+            continue;
+        snprintf(s->unreadable[i], sizeof s->unreadable[i], "%s", ftk_detail_text());
+        if (!s->unreadable[i][0])
+            s->unreadable[i][0] = '?';
+    }
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = { "?", "flat", "replicated", "array", "growing",
+        "serialized" };
+    return names[kind < sizeof names / sizeof names[0] ? kind : 0];
+}
+
+static uint64_t values_of(const struct ftk_seg_region *r)
+{
+    return r->elem_bytes / ftk_basic_bytes(r->basic); /* the head was checked */
+}
+
+/* ---- text ---------------------------------------------------------------------------*/
+
+static void shape_text(const struct region *g, char buf[400])
+{
+    size_t n = 0;
+    if (g->first.kind == FTK_KIND_ARRAY) {
+        for (uint32_t d = 0; d < g->first.ndims; d++)
+            n += (size_t)snprintf(
+                buf + n, 400 - n, "%s%" PRIu64, d ? " x " : "", g->first.global[d]);
+    } else if (g->min == g->max) {
+        snprintf(buf, 400, "%" PRIu64, g->min);
+    } else {
+        snprintf(buf, 400, "%" PRIu64 "..%" PRIu64, g->min, g->max);
+    }
+}
+
+static void print_region(FILE *out, const struct region *g)
+{
+    char shape[400], type[64], size[32];
+    uint64_t values = values_of(&g->first);
+    shape_text(g, shape);
+    ftk_bytes_text(g->bytes, size);
+    if (values == 1)
+        snprintf(type, sizeof type, "%s", ftk_basic_name(g->first.basic));
+    else
+        snprintf(
+            type, sizeof type, "%s x %" PRIu64, ftk_basic_name(g->first.basic), values);
+    fprintf(out, "  %-20s %-11s %-12s %-20s %6" PRIu64 " %9s\n", g->first.name,
+        kind_name(g->first.kind), type, shape, g->ranks, size);
+}
+
+/* Ranks i..j that follow each other in a part, from i on; false when there are no more.
+ */
+static bool next_range(
+    const struct ftk_h5_manifest *m, uint32_t part, uint32_t *first, uint32_t *last)
+{
+    uint32_t i = *first;
+    while (i < m->nranks && m->part_of[i] != part)
+        i++;
+    *first = *last = i;
+    while (*last + 1 < m->nranks && m->part_of[*last + 1] == part)
+        ++*last;
+    return i < m->nranks;
+}
+
+static void print_part(FILE *out, const struct summary *s, uint32_t i)
+{
+    char size[32];
+    uint32_t first = 0, last = 0;
+    ftk_bytes_text(s->m->parts[i].file_bytes, size);
+    fprintf(out, "  part-%05" PRIu32 ".h5  %9s  ranks", s->m->parts[i].part, size);
+    for (int n = 0; next_range(s->m, i, &first, &last); first = last + 1, n++)
+        fprintf(out, first == last ? "%s %" PRIu32 : "%s %" PRIu32 "-%" PRIu32,
+            n ? "," : "", first, last);
+    fputc('\n', out);
+    if (s->unreadable[i][0])
+        fprintf(out, "    cannot be read: %s\n", ftk_tool_why(s->unreadable[i]));
+}
+
+static void print_text(FILE *out, const struct summary *s)
+{
+    char saved[32], completed[32], files[32], all[32];
+    ftk_time_text((int64_t)(s->wall_ns / 1000000000u), saved);
+    ftk_time_text(s->e.written_s, completed);
+    ftk_bytes_text(s->e.bytes, files);
+    ftk_bytes_text(s->bytes, all);
+    fprintf(out, "set        %" PRIu64 " of '%s', %s\n", s->e.set, s->m->context,
+        ftk_state_name(s->e.state));
+    if (s->e.state != FTK_H5_COMPLETE)
+        fprintf(out, "           %s\n", ftk_tool_why(s->e.why));
+    fprintf(out, "run        %016" PRIx64 "\n", s->m->run);
+    if (s->wall_ns)
+        fprintf(out, "saved      %s\n", saved);
+    fprintf(out, "completed  %s\nranks      %" PRIu32 "\n", completed, s->m->nranks);
+    fprintf(out, "bytes      %s in files, %s of regions\n\nregions\n", files, all);
+    fprintf(out, "  %-20s %-11s %-12s %-20s %6s %9s\n", "name", "kind", "type", "shape",
+        "ranks", "bytes");
+    for (size_t i = 0; i < s->n; i++)
+        print_region(out, &s->v[i]);
+    fputs("\nparts\n", out);
+    for (uint32_t i = 0; i < s->m->nparts; i++)
+        print_part(out, s, i);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------*/
+
+static void numbers(struct ftk_json *j, const char *name, const uint64_t *v, size_t n)
+{
+    ftk_json_open(j, name, '[');
+    for (size_t i = 0; i < n; i++)
+        ftk_json_uint(j, NULL, v[i]);
+    ftk_json_close(j, ']');
+}
+
+static void region_json(struct ftk_json *j, const struct region *g)
+{
+    const struct ftk_seg_region *r = &g->first;
+    bool array = r->kind == FTK_KIND_ARRAY;
+    ftk_json_open(j, NULL, '{');
+    ftk_json_text(j, "name", r->name);
+    ftk_json_text(j, "kind", kind_name(r->kind));
+    ftk_json_text(j, "type", ftk_basic_name(r->basic));
+    ftk_json_uint(j, "values", values_of(r));
+    if (array)
+        numbers(j, "shape", r->global, r->ndims);
+    else if (g->min == g->max)
+        numbers(j, "shape", &g->min, 1);
+    else
+        ftk_json_null(j, "shape");
+    if (array)
+        numbers(j, "halo", r->halo, r->ndims);
+    else
+        ftk_json_null(j, "halo");
+    ftk_json_uint(j, "count_min", g->min);
+    ftk_json_uint(j, "count_max", g->max);
+    ftk_json_uint(j, "bytes", g->bytes);
+    ftk_json_uint(j, "ranks", g->ranks);
+    ftk_json_close(j, '}');
+}
+
+static void part_json(struct ftk_json *j, const struct summary *s, uint32_t i)
+{
+    char name[64];
+    uint32_t first = 0, last = 0;
+    snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", s->m->parts[i].part);
+    ftk_json_open(j, NULL, '{');
+    ftk_json_text(j, "file", name);
+    ftk_json_open(j, "ranks", '[');
+    for (; next_range(s->m, i, &first, &last); first = last + 1) {
+        uint64_t range[2] = { first, last };
+        numbers(j, NULL, range, 2);
+    }
+    ftk_json_close(j, ']');
+    ftk_json_uint(j, "bytes", s->m->parts[i].file_bytes);
+    ftk_json_close(j, '}');
+}
+
+static void unreadable_json(struct ftk_json *j, const struct summary *s)
+{
+    ftk_json_open(j, "unreadable", '[');
+    for (uint32_t i = 0; i < s->m->nparts; i++) {
+        char name[64];
+        if (!s->unreadable[i][0])
+            continue;
+        snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", s->m->parts[i].part);
+        ftk_json_open(j, NULL, '{');
+        ftk_json_text(j, "file", name);
+        ftk_json_text(j, "text", ftk_tool_why(s->unreadable[i]));
+        ftk_json_close(j, '}');
+    }
+    ftk_json_close(j, ']');
+}
+
+static void print_json(FILE *out, const struct summary *s)
+{
+    struct ftk_json j = { .out = out };
+    char run[24], saved[32], completed[32];
+    snprintf(run, sizeof run, "%016" PRIx64, s->m->run);
+    ftk_time_text((int64_t)(s->wall_ns / 1000000000u), saved);
+    ftk_time_text(s->e.written_s, completed);
+    ftk_json_open(&j, NULL, '{');
+    ftk_json_text(&j, "directory", s->dir);
+    ftk_json_text(&j, "context", s->m->context);
+    ftk_json_uint(&j, "set", s->e.set);
+    ftk_json_text(&j, "state", ftk_state_name(s->e.state));
+    if (s->e.state == FTK_H5_COMPLETE)
+        ftk_json_null(&j, "why");
+    else
+        ftk_json_text(&j, "why", ftk_tool_why(s->e.why));
+    ftk_json_text(&j, "run", run);
+    ftk_json_uint(&j, "ranks", s->m->nranks);
+    if (s->wall_ns)
+        ftk_json_text(&j, "saved", saved);
+    else
+        ftk_json_null(&j, "saved");
+    ftk_json_text(&j, "completed", completed);
+    ftk_json_uint(&j, "bytes", s->e.bytes);
+    ftk_json_uint(&j, "region_bytes", s->bytes);
+    ftk_json_open(&j, "regions", '[');
+    for (size_t i = 0; i < s->n; i++)
+        region_json(&j, &s->v[i]);
+    ftk_json_close(&j, ']');
+    ftk_json_open(&j, "parts", '[');
+    for (uint32_t i = 0; i < s->m->nparts; i++)
+        part_json(&j, s, i);
+    ftk_json_close(&j, ']');
+    unreadable_json(&j, s);
+    ftk_json_close(&j, '}');
+}
+
+/* ---- the command --------------------------------------------------------------------*/
+
+/* In a process of its own. */
+static int summarize(void *arg, FILE *out)
+{
+    struct summary *s = arg;
+    int code = s->e.state == FTK_H5_COMPLETE ? TOOL_OK : TOOL_FAIL;
+    s->unreadable = ftk_tool_alloc((s->m->nparts + (size_t)1) * sizeof *s->unreadable);
+    read_heads(s);
+    for (uint32_t i = 0; i < s->m->nparts; i++)
+        if (s->unreadable[i][0])
+            code = TOOL_FAIL;
+    if (s->json)
+        print_json(out, s);
+    else
+        print_text(out, s);
+    free(s->unreadable);
+    free(s->v);
+    return code;
+}
+
+static int show(const struct ftk_where *w, uint64_t set, bool json)
+{
+    struct ftk_h5_manifest m;
+    struct ftk_isolated r;
+    struct summary s = { .dir = w->dir, .m = &m, .json = json };
+    if (ftk_h5_examine(w->dir, w->contexts[0], set, &s.e) != FTKIT_OK
+        || ftk_h5_manifest_of(w->dir, w->contexts[0], set, &m) != FTKIT_OK) {
+        ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+        return TOOL_FAIL;
+    }
+    ftk_isolate(summarize, &s, s.e.bytes / 16, &r);
+    if (r.text)
+        fputs(r.text, stdout);
+    if (r.why[0])
+        ftk_tool_say("set %" PRIu64 ": %s", set, r.why);
+    free(r.text);
+    ftk_h5_manifest_free(&m);
+    return r.code;
+}
+
+int ftk_show_main(int argc, char **argv)
+{
+    struct ftk_opts o;
+    struct ftk_where w;
+    uint64_t set = 0;
+    int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT, ftk_show_usage, &o);
+    if (code)
+        return code - 1;
+    if (o.nargs < 1 || o.nargs > 2) {
+        ftk_show_usage(stderr);
+        return TOOL_USAGE;
+    }
+    if (o.nargs == 2 && ftk_set_number(o.args[1], &set) != 0)
+        return TOOL_USAGE;
+    code = ftk_where_find(o.args[0], o.context, &w);
+    if (code)
+        return code;
+    code = ftk_where_single(&w);
+    if (code == 0 && set == 0)
+        code = ftk_set_newest(w.dir, w.contexts[0], &set);
+    if (code == 0)
+        code = show(&w, set, o.json);
+    ftk_where_free(&w);
+    return ftk_tool_end(code);
+}

@@ -1,0 +1,293 @@
+/* ftkit verify: every byte of the sets of a directory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sets.h"
+
+void ftk_verify_usage(FILE *out)
+{
+    fputs(
+        "usage: ftkit verify [--json] [--context NAME] DIR [SET]...\n"
+        "\n"
+        "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
+        "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
+        "SET is a number or newest; without one, all sets of DIR that have a manifest.\n"
+        "\n"
+        "  --context NAME  the context, when there are several in DIR\n"
+        "  --json          as an object: directory, good, sets[]: context, set, good,\n"
+        "                  state, bytes, damage[]: file, rank, region, block (each "
+        "null:\n"
+        "                  all of it), kind (missing, corrupt, format, io, crash), text\n"
+        "\n"
+        "A set that was interrupted while it was written is no damage, but for one that\n"
+        "is named.  Exit code: 0; 1 when something is damaged; 2 usage.\n",
+        out);
+}
+
+/* What is verified, in a process of its own: a part, or the master. */
+struct job {
+    const char *dir;
+    const struct ftk_h5_manifest *m;
+    uint32_t part; /* m->nparts: the master */
+    FILE *out;
+    bool lost; /* a finding could not be told */
+};
+
+static const char *kind_of(int code)
+{
+    switch (code) {
+    case FTKIT_ERR_NOT_FOUND:
+        return "missing";
+    case FTKIT_ERR_CORRUPT:
+    case FTKIT_ERR_MISMATCH:
+        return "corrupt";
+    case FTKIT_ERR_FORMAT:
+        return "format";
+    case FTKIT_ERR_INTERNAL:
+        return "crash";
+    default:
+        return "io";
+    }
+}
+
+/* ---- printing -----------------------------------------------------------------------*/
+
+struct printer {
+    struct ftk_json *json; /* NULL: text */
+    bool bad;
+};
+
+static void print_finding(const struct ftk_h5_finding *f, struct printer *p)
+{
+    p->bad = true;
+    if (!p->json) {
+        printf("  %s", f->file);
+        if (f->rank >= 0)
+            printf(", rank %" PRId64, f->rank);
+        if (f->region[0])
+            printf(", region '%s'", f->region);
+        if (f->block >= 0)
+            printf(", block %" PRId64, f->block);
+        printf(": %s (%s)\n", kind_of(f->code), ftk_tool_why(f->text));
+        return;
+    }
+    struct ftk_json *j = p->json;
+    ftk_json_open(j, NULL, '{');
+    ftk_json_text(j, "file", f->file);
+    if (f->rank >= 0)
+        ftk_json_int(j, "rank", f->rank);
+    else
+        ftk_json_null(j, "rank");
+    if (f->region[0])
+        ftk_json_text(j, "region", f->region);
+    else
+        ftk_json_null(j, "region");
+    if (f->block >= 0)
+        ftk_json_int(j, "block", f->block);
+    else
+        ftk_json_null(j, "block");
+    ftk_json_text(j, "kind", kind_of(f->code));
+    ftk_json_text(j, "text", ftk_tool_why(f->text));
+    ftk_json_close(j, '}');
+}
+
+static void file_finding(struct printer *p, const char *file, int code, const char *text)
+{
+    struct ftk_h5_finding f = { .code = code, .rank = -1, .block = -1 };
+    snprintf(f.file, sizeof f.file, "%s", file);
+    snprintf(f.text, sizeof f.text, "%s", text);
+    print_finding(&f, p);
+}
+
+/* ---- one file -----------------------------------------------------------------------*/
+
+static void send_finding(const struct ftk_h5_finding *f, void *arg)
+{
+    struct job *job = arg;
+    job->lost |= fwrite(f, sizeof *f, 1, job->out) != 1;
+}
+
+static int verify_file(void *arg, FILE *out)
+{
+    struct job *job = arg;
+    job->out = out;
+    ftk_detail_clear();
+    int rc = job->part < job->m->nparts
+                 ? ftk_h5_verify_part(job->dir, job->m, job->part, send_finding, job)
+                 : ftk_h5_verify_master(job->dir, job->m, send_finding, job);
+    return rc == FTKIT_OK && !job->lost ? TOOL_OK : TOOL_FAIL;
+}
+
+static void verify_isolated(
+    struct printer *p, struct job *job, const char *file, uint64_t bytes)
+{
+    struct ftk_isolated r;
+    struct ftk_h5_finding f;
+    ftk_isolate(verify_file, job, bytes, &r);
+    size_t n = r.text ? r.bytes / sizeof f : 0;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&f, r.text + i * sizeof f, sizeof f);
+        print_finding(&f, p);
+    }
+    if (r.why[0])
+        file_finding(p, file, FTKIT_ERR_INTERNAL, r.why);
+    else if (n == 0 && r.code != TOOL_OK)
+        file_finding(p, file, FTKIT_ERR_IO, "cannot be opened");
+    free(r.text);
+}
+
+/* ---- one set ------------------------------------------------------------------------*/
+
+static void verify_parts(
+    struct printer *p, const char *dir, const struct ftk_h5_manifest *m)
+{
+    struct job job = { .dir = dir, .m = m };
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < m->nparts; i++) {
+        char name[64];
+        uint64_t bytes = m->parts[i].file_bytes;
+        snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", m->parts[i].part);
+        job.part = i;
+        verify_isolated(p, &job, name, bytes);
+        all = bytes > UINT64_MAX - all ? UINT64_MAX : all + bytes;
+    }
+    job.part = m->nparts;
+    verify_isolated(p, &job, "master.h5", all / 16);
+}
+
+static void set_head(struct printer *p, const char *context, const struct ftk_h5_entry *e)
+{
+    if (!p->json) {
+        printf("set %" PRIu64 " of '%s':\n", e->set, context);
+        return;
+    }
+    ftk_json_open(p->json, NULL, '{');
+    ftk_json_text(p->json, "context", context);
+    ftk_json_uint(p->json, "set", e->set);
+    ftk_json_text(p->json, "state", ftk_state_name(e->state));
+    ftk_json_uint(p->json, "bytes", e->bytes);
+    ftk_json_open(p->json, "damage", '[');
+}
+
+static void set_tail(struct printer *p)
+{
+    if (!p->json) {
+        printf("  %s\n", p->bad ? "damaged" : "good");
+        return;
+    }
+    ftk_json_close(p->json, ']');
+    ftk_json_bool(p->json, "good", !p->bad);
+    ftk_json_close(p->json, '}');
+}
+
+/* The set is good, or TOOL_FAIL. */
+static int verify_set(const char *dir, const char *context, const struct ftk_h5_entry *e,
+    struct ftk_json *j)
+{
+    struct printer p = { .json = j };
+    struct ftk_h5_manifest m;
+    set_head(&p, context, e);
+    int rc = ftk_h5_manifest_of(dir, context, e->set, &m);
+    if (rc == FTKIT_OK) {
+        verify_parts(&p, dir, &m);
+        ftk_h5_manifest_free(&m);
+    } else {
+        file_finding(&p, "manifest", rc, ftk_detail_text());
+    }
+    set_tail(&p);
+    fflush(stdout);
+    return p.bad ? TOOL_FAIL : TOOL_OK;
+}
+
+/* ---- the command --------------------------------------------------------------------*/
+
+static int verify_named(
+    const struct ftk_where *w, const struct ftk_opts *o, struct ftk_json *j)
+{
+    int code = TOOL_OK;
+    for (int i = 1; i < o->nargs; i++) {
+        struct ftk_h5_entry e;
+        uint64_t set;
+        (void)ftk_set_number(o->args[i], &set); /* it was good before */
+        if (set == 0 && ftk_set_newest(w->dir, w->contexts[0], &set) != 0) {
+            code = TOOL_FAIL;
+            continue;
+        }
+        if (ftk_h5_examine(w->dir, w->contexts[0], set, &e) != FTKIT_OK) {
+            ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+            code = TOOL_FAIL;
+            continue;
+        }
+        int bad = verify_set(w->dir, w->contexts[0], &e, j);
+        code = bad ? bad : code;
+    }
+    return code;
+}
+
+static int verify_all(const struct ftk_where *w, struct ftk_json *j)
+{
+    int code = TOOL_OK;
+    for (size_t i = 0; i < w->n; i++) {
+        struct ftk_h5_entry *e = NULL;
+        size_t n = 0;
+        if (ftk_h5_survey(w->dir, w->contexts[i], &e, &n) != FTKIT_OK) {
+            ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+            code = TOOL_FAIL;
+        }
+        for (size_t k = 0; k < n; k++)
+            if (e[k].state != FTK_H5_INCOMPLETE
+                && verify_set(w->dir, w->contexts[i], &e[k], j) != TOOL_OK)
+                code = TOOL_FAIL;
+        free(e);
+    }
+    return code;
+}
+
+static int check_args(const struct ftk_opts *o)
+{
+    uint64_t set;
+    if (o->nargs < 1) {
+        ftk_verify_usage(stderr);
+        return TOOL_USAGE;
+    }
+    for (int i = 1; i < o->nargs; i++)
+        if (ftk_set_number(o->args[i], &set) != 0)
+            return TOOL_USAGE;
+    return 0;
+}
+
+int ftk_verify_main(int argc, char **argv)
+{
+    struct ftk_opts o;
+    struct ftk_where w;
+    struct ftk_json json = { .out = stdout };
+    int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT, ftk_verify_usage, &o);
+    if (code)
+        return code - 1;
+    code = check_args(&o);
+    if (code == 0)
+        code = ftk_where_find(o.args[0], o.context, &w);
+    if (code)
+        return code;
+    if (o.nargs > 1 && (code = ftk_where_single(&w)) != 0) {
+        ftk_where_free(&w);
+        return code;
+    }
+    struct ftk_json *j = o.json ? &json : NULL;
+    if (j) {
+        ftk_json_open(j, NULL, '{');
+        ftk_json_text(j, "directory", w.dir);
+        ftk_json_open(j, "sets", '[');
+    }
+    code = o.nargs > 1 ? verify_named(&w, &o, j) : verify_all(&w, j);
+    if (j) {
+        ftk_json_close(j, ']');
+        ftk_json_bool(j, "good", code == TOOL_OK);
+        ftk_json_close(j, '}');
+    }
+    ftk_where_free(&w);
+    return ftk_tool_end(code);
+}
