@@ -326,27 +326,37 @@ static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
     return FTKIT_OK;
 }
 
+uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m)
+{
+    uint32_t *ranks = malloc(m->nranks * sizeof *ranks);
+    size_t *next = calloc((size_t)m->nparts + 1, sizeof *next);
+    for (uint32_t i = 0; ranks && next && i < m->nparts; i++)
+        next[i + 1] = next[i] + m->parts[i].nranks;
+    for (uint32_t r = 0; ranks && next && r < m->nranks; r++)
+        ranks[next[m->part_of[r]]++] = r;
+    if (!next) {
+        free(ranks);
+        ranks = NULL;
+    }
+    free(next);
+    return ranks;
+}
+
 int ftk_h5_check_parts(
     int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg)
 {
     int rc = check_sizes(dirfd, m);
     if (rc != FTKIT_OK || !deep)
         return rc;
-    /* the ranks of each part, one part after the other */
-    uint32_t *ranks = malloc(m->nranks * sizeof *ranks);
-    size_t *next = calloc((size_t)m->nparts + 1, sizeof *next);
-    if (!ranks || !next)
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
-    for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++)
-        next[i + 1] = next[i] + m->parts[i].nranks;
-    for (uint32_t r = 0; r < m->nranks && rc == FTKIT_OK; r++)
-        ranks[next[m->part_of[r]]++] = r;
+    uint32_t *ranks = ftk_h5_ranks_by_part(m);
+    if (!ranks)
+        return ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
+    const uint32_t *next = ranks;
     for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++) {
-        const struct ftk_h5_part *p = &m->parts[i];
-        rc = ftk_h5_part_heads(dirfd, m, p, ranks + next[i] - p->nranks, fn, arg);
+        rc = ftk_h5_part_heads(dirfd, m, &m->parts[i], next, fn, arg);
+        next += m->parts[i].nranks;
     }
     free(ranks);
-    free(next);
     return rc;
 }
 
