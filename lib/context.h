@@ -5,6 +5,7 @@
 #define FTK_CONTEXT_H
 
 #include "config.h"
+#include "flush.h"
 #include "store/memory.h"
 #include "type.h"
 
@@ -58,7 +59,7 @@ struct ftk_comms {
 };
 
 #define FTK_TRACKED_MAX 64
-#define FTK_VOTE_INTS 8 /* see struct ftk_vote */
+#define FTK_VOTE_INTS 10 /* see struct ftk_vote */
 #define FTK_BOUND_MAX 16
 
 struct ftkit_ctx {
@@ -133,6 +134,7 @@ struct ftkit_ctx {
     bool called;           /* one has returned since the fresh start */
     uint64_t state_sum;    /* of the replicated regions when the state was defined */
     struct ftk_mem mem;
+    struct ftk_flush flush;
     struct ftk_watchdog *dog;
 
     /* policy: when is a set due */
