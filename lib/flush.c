@@ -241,9 +241,9 @@ static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
     free(fl->writer);
     free(fl->member);
     free(fl->heads);
-    fl->writer = malloc(n * sizeof *fl->writer);
-    fl->member = malloc(n * sizeof *fl->member);
-    fl->heads = malloc(n * sizeof *fl->heads);
+    fl->writer = calloc(n, sizeof *fl->writer);
+    fl->member = calloc(n, sizeof *fl->member);
+    fl->heads = calloc(n, sizeof *fl->heads);
     if (!fl->writer || !fl->member || !fl->heads)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
     return ctx->rank == 0 ? ftk_h5_make(ctx->cfg.h5_dir, ctx->cfg.name, set) : FTKIT_OK;

@@ -187,31 +187,46 @@ static bool is_meant(
            && (uint32_t)member < h->nmembers && h->data + RING_BYTES == ring->bytes;
 }
 
+/* The memory at this address, if it is one that could be a ring; else errno. */
+static struct ftk_ring *open_ring(const char *path)
+{
+    struct stat st;
+    struct ftk_ring *ring = NULL;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) == 0) {
+        if (S_ISREG(st.st_mode) && (size_t)st.st_size >= head_bytes(1) + RING_BYTES)
+            ring = map_ring(fd, (size_t)st.st_size);
+        else
+            errno = ENOENT;
+    }
+    int err = errno;
+    (void)close(fd); /* the mapping stays */
+    errno = err;
+    return ring;
+}
+
+static void unmap_ring(struct ftk_ring *ring)
+{
+    (void)munmap(ring->head, ring->bytes);
+    free(ring);
+}
+
 int ftk_ring_join(const struct ftk_ring_address *at, int member, struct ftk_ring **out)
 {
     char path[64];
-    struct stat st;
     int err = FTK_FAULT("ring.join");
     if (at->pid <= 0)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "no ring to join");
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->pid, (int)at->fd);
-    int fd = err ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (!err && (fd < 0 || fstat(fd, &st) != 0))
-        err = errno;
-    if (!err && (!S_ISREG(st.st_mode) || (size_t)st.st_size < head_bytes(1) + RING_BYTES))
-        err = ENOENT;
-    struct ftk_ring *ring = err ? NULL : map_ring(fd, (size_t)st.st_size);
-    if (!err && !ring)
-        err = errno;
-    if (fd >= 0)
-        (void)close(fd); /* the mapping stays */
-    if (ring && !is_meant(ring, at, member)) {
-        (void)munmap(ring->head, ring->bytes);
-        free(ring);
-        err = ENOENT;
+    struct ftk_ring *ring = err ? NULL : open_ring(path);
+    if (!ring)
+        return ftk_fail_errno(err ? err : errno, "join the ring at %s", path);
+    if (!is_meant(ring, at, member)) {
+        unmap_ring(ring);
+        return ftk_fail(FTKIT_ERR_IO, "%s is not the ring that was meant", path);
     }
-    if (err)
-        return ftk_fail_errno(err, "join the ring at %s", path);
     ring->member = member;
     atomic_store(&ring->head->members[member].pid, (int)getpid());
     *out = ring;
@@ -229,8 +244,7 @@ void ftk_ring_close(struct ftk_ring *ring)
         return;
     ftk_ring_leave(ring);
     ftk_ring_made(ring);
-    (void)munmap(ring->head, ring->bytes);
-    free(ring);
+    unmap_ring(ring);
 }
 
 /* ---- handing over --------------------------------------------------------------------*/
