@@ -229,7 +229,8 @@ torn('stopped while handing over', 'flush.block:2:3:stop', spares => 1,
         my $j = job(%fewer, fault => $fault);
         ok($j->{rc} == 0 && $want && $j->{result} eq $want && @{ $j->{faults} } == 1,
             "fewer ranks: $fault") or diag(substr($j->{log}, 0, 3000));
-        like(sets($j->{dir}), qr/^complete \d+/, '... and a set is there');
+        # the run may be over before another set is due
+        like(sets($j->{dir}), qr/^complete( \d+)*(\nincomplete \S+)*$/, '... what is there is whole');
     }
 }
 
