@@ -223,8 +223,8 @@ torn('stopped while handing over', 'flush.block:2:3:stop', spares => 1,
     my %fewer = (program => build() . '/mpi/shrink', args => ['-o', 'out'], n => 5, spares => 0,
         env => { %each, FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_RECOVER_SUPPLY => 'shrink' });
     my $want = job(%fewer)->{result};
-    for my $fault ('flush.begin:4:1:kill', 'flush.block:4:2:kill', 'flush.part:4:1:kill') {
-        # no other rank has that number later; the third time it is a writer
+    for my $fault ('flush.begin:4:1:kill', 'flush.block:4:1:kill', 'flush.part:4:1:kill') {
+        # no other rank has that number later; the last time it is a writer
         $fewer{env}{FTKIT_TOPOLOGY_RANKS_PER_NODE} = 2 if $fault =~ /part/;
         my $j = job(%fewer, fault => $fault);
         ok($j->{rc} == 0 && $want && $j->{result} eq $want && @{ $j->{faults} } == 1,
