@@ -129,7 +129,9 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
 /**
  * Close the context, wait for its background work and free it; *ctx becomes NULL.
  *
- * Collective.  Regions stay the caller's.  A failure that nobody repaired before is
+ * Collective.  Regions stay the caller's.  A set that is being written to the file system
+ * is waited for; when it, or one before it, could not be written and no call has told yet,
+ * this one returns the error (FTKIT_ERR_IO, FTKIT_ERR_NOSPACE ...).  A failure that nobody repaired before is
  * reported as FTKIT_ERR_PEER: the results of the lost rank are not there (see
  * ftkit_finish(), which a program calls to be sure of them).  Whatever it returns, the
  * context is gone.
@@ -253,11 +255,17 @@ FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
  *             it works too when a step counter is registered as replicated.
  * Collective: the n-th call of one rank belongs to the n-th call of every other.
  * Blocking:   when nothing is due, about 100 ns and no communication.  When a set is
- *             due, until it is committed: it survives the loss of any one process.
+ *             due, until it is committed: it survives the loss of any one process.  A set
+ *             that is due on the file system too is written there by a helper thread
+ *             (level.hdf5.asynchronous), one at a time: what becomes due meanwhile waits
+ *             for a later set.  It needs no further call to become complete.
  * Memory:     per rank, 2 x the registered bytes in steady state, 4 x while a set is
- *             being committed.
+ *             being committed; 1 x more while one is written to the file system, and on
+ *             the rank that writes for its node the bytes of one rank besides.
  * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set (or its level)
- *             was not written, the last one holds, the program may go on.
+ *             was not written, the last one holds, the program may go on.  Of the helper
+ *             threads the next call tells that writes a set, with the same code on all
+ *             ranks; that set itself is committed.
  *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
  *             different calls; no new set.
  *             FTKIT_ERR_LOST, FTKIT_ERR_PEER, FTKIT_ERR_TIMEOUT: the job must end; its
@@ -292,8 +300,11 @@ FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
  *         break;
  *     }
  *
- * Collective.  Returns as ftkit_checkpoint() does.  A program that does without it
- * survives too, but a failure in its very last step may cost a relaunch.
+ * Collective.  Returns as ftkit_checkpoint() does.  It waits for a set that is being written
+ * to the file system, because a failure meanwhile can be repaired here and not in
+ * ftkit_close(); an error of that set is told by ftkit_wait() or ftkit_close().  A program
+ * that does without it survives too, but a failure in its very last step may cost a
+ * relaunch.
  */
 FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
 
@@ -302,7 +313,9 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
 FTKIT_API int ftkit_failed(const ftkit_ctx *ctx);
 
 /** Write a set at the next ftkit_checkpoint(), whatever the period says; with durable
- * != 0 also to the file system.  Collective in effect: call it on every rank. */
+ * != 0 also to the file system: that call then waits for an earlier set that is still being
+ * written there, and ftkit_wait() for this one.  Collective in effect: call it on every
+ * rank. */
 FTKIT_API int ftkit_request(ftkit_ctx *ctx, int durable);
 
 /* ---- Communicators -----------------------------------------------------------------*/
@@ -347,8 +360,12 @@ typedef struct ftkit_info {
     int incarnation;         /**< processes that carried this rank before: 0, 1, ... */
     int repairs;             /**< repairs this process took part in */
     int rollbacks;           /**< times the regions of this process were rolled back */
+    int flush_error;         /**< how the last set this process wrote in the background ended:
+                                  FTKIT_OK, or an error that the next set tells all ranks */
     uint64_t committed;      /**< newest committed set, 0: none */
-    uint64_t durable;        /**< newest complete set on the file system, 0: none */
+    uint64_t durable;        /**< newest complete set on the file system that this rank
+                                  knows of (0: none): of those written in this run the
+                                  newest there is */
     uint64_t restored;       /**< set last restored, 0: none */
     size_t region_bytes;     /**< bytes of all regions at the last set */
     size_t memory_bytes;     /**< bytes of checkpoint memory held by this process */
@@ -358,16 +375,29 @@ typedef struct ftkit_info {
     double repair_supply_s;  /**< ... census, plan and supply of replacements */
     double repair_rebuild_s; /**< ... communicators */
     double repair_restore_s; /**< ... moving and restoring data, new copies */
+    uint64_t flushing;       /**< set this process is writing in the background, 0: none */
+    double flush_s;          /**< duration of that, seconds; the caller did not wait */
 } ftkit_info;
 
-/** Fill *info (its size member first).  Local. */
+/** Fill *info (its size member first).  Local; may look at a set's files. */
 FTKIT_API int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info);
 
 /** Whether set is complete on the file system: *done 1 or 0.  Local, looks at files. */
 FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
 
-/** Wait until every set begun is as durable as its levels promise, and report errors of
- * the background.  Collective. */
+/**
+ * Wait until every set begun is as durable as its levels promise.
+ *
+ * @return FTKIT_OK, the error of a set that could not be written to the file system, or
+ *         FTKIT_ROLLED_BACK when a rank failed meanwhile: go on with the loop then, as
+ *         after ftkit_finish().  A set that was given up because of the failure is not
+ *         waited for; the next one is due on the file system again.
+ *
+ * Collective: after ftkit_recover(), by every rank between the same two calls of
+ *             ftkit_checkpoint(); the same code on every rank.
+ * Blocking:   as long as the file system takes, or level.hdf5.bandwidth makes it.  To look
+ *             without waiting: ftkit_test(), or flushing and durable of ftkit_query().
+ */
 FTKIT_API int ftkit_wait(ftkit_ctx *ctx);
 
 /** What went wrong in the last failed call on this context, where and on which rank; ""

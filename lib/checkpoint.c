@@ -31,7 +31,8 @@ struct writing {
     bool sends;
     struct ftk_parity_write parity;
     int local;                  /* most severe local error so far */
-    bool durable;
+    int durable;                /* rank 0's word: see ftk_policy_durable() */
+    bool flushing;              /* an earlier set is still being written */
     bool to_local;
 };
 
@@ -107,16 +108,18 @@ static int prepare(struct writing *w)
     if (ctx->rank == 0)
         v.min[3] = ftk_policy_durable(ctx);
     ftk_vote_same(&v, 4, ctx->calls);
+    ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&w->ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
+    w->flushing = ftk_flush_told(ctx, &v);
     if (!ftk_vote_is_same(&v, 1))
         return ftk_fail(FTKIT_ERR_INTERNAL, "ranks are at different sets");
     if (!ftk_vote_is_same(&v, 4))
         return ftk_fail(FTKIT_ERR_MISMATCH,
             "ranks are at different calls of ftkit_checkpoint (this one at its %lluth)",
             (unsigned long long)ctx->calls);
-    w->durable = v.min[3] == 1;
+    w->durable = (int)v.min[3];
     if (v.min[0] != FTKIT_OK && w->local == FTKIT_OK)
         return ftk_fail((int)v.min[0], "set %llu was not written: another rank has: %s",
             (unsigned long long)w->set, ftkit_strerror((int)v.min[0]));
@@ -221,6 +224,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     struct writing w = { .ctx = ctx, .ch = ftk_chan_of(ctx), .set = ctx->next_set };
     double t0 = ftk_now_s();
     (void)FTK_FAULT("ckpt.begin");
+    ftk_flush_poll(ctx); /* its buffer is free again */
     make_streams(&w);
     int rc = prepare(&w);
     (void)FTK_FAULT("ckpt.sized");
@@ -238,15 +242,6 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     rc = ftk_local_write(&w.ch, w.set, w.to_local);
     if (rc == FTKIT_ERR_PEER)
         return rc;
-    if (!w.durable && rc != FTKIT_OK)
-        return rc;
-    if (!w.durable)
-        return FTKIT_OK;
-    t0 = ftk_now_s();
-    rc = ftk_durable_write(ctx, w.set);
-    ctx->last_durable_s = ftk_now_s(); /* also after an error: do not try at every set */
-    ctx->durable_cost_s = ctx->last_durable_s - t0;
-    ctx->sets_since_durable = 0;
-    ctx->checkpoint_s += ctx->durable_cost_s;
-    return rc;
+    int flushed = ftk_flush_set(ctx, w.set, w.durable, w.flushing);
+    return flushed != FTKIT_OK ? flushed : rc;
 }

@@ -20,6 +20,9 @@ int ftk_durable_own(struct ftkit_ctx *ctx, bool make);
 /* Make the set in memory durable.  Collective; code agreed. */
 int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
 
+/* The rank that writes for the failure domain of another. */
+int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank);
+
 /* Find the newest complete set on the file system that every rank can read, and load
  * this rank's segment into memory unless it is there already and holds.
  * Collective; agreed.  *set is 0 when there is none.  *from is the number of ranks of the
@@ -54,8 +57,14 @@ void ftk_local_free(struct ftkit_ctx *ctx, bool keep);
  * communication.  FTKIT_ERR_PEER when a rank failed. */
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
 
-/* Rank 0's word on whether the next set is durable too; counts for all through a vote. */
-bool ftk_policy_durable(const struct ftkit_ctx *ctx);
+/* Rank 0's word on whether the next set is durable too; counts for all through a vote.
+ * 0 no, 1 it is due, 2 the program has asked for it. */
+int ftk_policy_durable(const struct ftkit_ctx *ctx);
+
+/* A set was written to the file system, or begun to be, or failed to be: the program has
+ * waited so long.  And: what was begun has come to nothing. */
+void ftk_policy_flushed(struct ftkit_ctx *ctx, double blocked_s);
+void ftk_policy_flush_lost(struct ftkit_ctx *ctx);
 
 /* Rank 0's estimate after how many calls to look at the clock again; 0: a set is due. */
 int64_t ftk_policy_gap(struct ftkit_ctx *ctx);

@@ -31,11 +31,12 @@
 #define TIME_MIN_S 1e-3
 #define TIME_MAX_S (100000.0 * 86400.0)
 #define COUNT_MAX 1e9
+#define BYTES_MAX 1e15
 #define FROM_ENV (-1)
 
 /* ---- The table ----------------------------------------------------------------------*/
 
-enum type { T_BOOL, T_INT, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY };
+enum type { T_BOOL, T_INT, T_BYTES, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY };
 
 struct word {
     const char *text;
@@ -66,6 +67,14 @@ static const struct {
 } units[] = { { "ms", 1e-3 }, { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 } };
 #define NUNITS (sizeof units / sizeof units[0])
 
+/* decimal and binary, ascending: what format_bytes() tries */
+static const struct {
+    const char *text;
+    double bytes;
+} sizes[] = { { "B", 1 }, { "kB", 1e3 }, { "KiB", 1024 }, { "MB", 1e6 }, { "MiB", 1048576 },
+    { "GB", 1e9 }, { "GiB", 1073741824 }, { "TB", 1e12 } };
+#define NSIZES (sizeof sizes / sizeof sizes[0])
+
 struct key {
     const char *section, *name;
     size_t offset; /* in struct ftk_config */
@@ -79,6 +88,7 @@ struct key {
 #define AT(member) offsetof(struct ftk_config, member)
 #define BOOL T_BOOL, 0, 0, bools, NULL
 #define INT(min, max) T_INT, min, max, NULL, NULL
+#define BYTES T_BYTES, 0, 0, NULL, NULL
 #define TIME(min) T_TIME, min, 0, NULL, NULL
 #define PERIOD(what) T_PERIOD, 0, 0, NULL, what
 #define WORD(words) T_WORD, 0, 0, words, NULL
@@ -87,6 +97,7 @@ struct key {
 #define SUPPLY T_SUPPLY, 0, 0, supplies, NULL
 
 #define BOOL_TEXT "true or false (yes, no, on, off, 1, 0)"
+#define BYTES_TEXT "0, or a number such as 500MB (B, kB, KiB, MB, MiB, GB, GiB, TB)"
 #define TIME_TEXT "a time of 1ms to 100000d such as 90s (ms, s, min, h, d)"
 #define PERIOD_TEXT(what) "auto, a number such as '10 " what "s', or " TIME_TEXT
 
@@ -138,6 +149,11 @@ static const struct key keys[] = {
         "Where the sets are written, on a file system that every node sees." },
     { "level.hdf5", "keep", AT(h5_keep), INT(1, 1e6), "2", "1 to 1000000",
         "Number of complete sets to keep; older ones are removed." },
+    { "level.hdf5", "asynchronous", AT(h5_async), BOOL, "true", BOOL_TEXT,
+        "Whether a helper thread writes the sets while the program goes on; without a memory "
+        "level or a thread-safe HDF5 the program waits." },
+    { "level.hdf5", "bandwidth", AT(h5_bandwidth), BYTES, "0", BYTES_TEXT,
+        "Most bytes per second that the helper threads of a node write; 0 for no limit." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0 goes by host names." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",
@@ -359,6 +375,27 @@ static const char *parse_int(const struct key *k, const char *text, int *value)
     return NULL;
 }
 
+/* 0, or a number with a unit; whole bytes. */
+static const char *parse_bytes(const char *text, double *bytes)
+{
+    const char *rest;
+    double v = 0;
+    size_t u = 0;
+    if (!parse_number(text, &v, &rest))
+        return "is not a number of bytes";
+    if (!*rest && v > 0)
+        return "has no unit: the unit is missing";
+    while (*rest && u < NSIZES && strcmp(rest, sizes[u].text) != 0)
+        u++;
+    if (u == NSIZES)
+        return "has an unknown unit";
+    v *= sizes[u].bytes;
+    if (v > BYTES_MAX || (v > 0 && v < 1))
+        return "is out of range";
+    *bytes = v;
+    return NULL;
+}
+
 static const char *parse_time(const char *text, bool zero, double *seconds)
 {
     const char *rest;
@@ -475,6 +512,8 @@ static const char *parse_value(
         return why;
     case T_INT:
         return parse_int(k, text, at);
+    case T_BYTES:
+        return parse_bytes(text, at);
     case T_TIME:
         return parse_time(text, k->min <= 0, at);
     case T_PERIOD:
@@ -491,21 +530,33 @@ static const char *parse_value(
     return "has no type";
 }
 
+/* Replace out by the number of units that gives exactly v again, when that is shorter. */
+static void format_unit(double v, const char *name, double unit, char *out, size_t bytes)
+{
+    char text[64];
+    for (int digits = 1; digits <= 15; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v / unit);
+        if (strchr(text, 'e') || strtod(text, NULL) * unit != v)
+            continue;
+        if (strlen(text) + strlen(name) < strlen(out))
+            snprintf(out, bytes, "%s%s", text, name);
+        return;
+    }
+}
+
 /* The shortest text that gives exactly these seconds again. */
 static void format_time(double s, char *out, size_t bytes)
 {
-    char text[64];
     snprintf(out, bytes, s > 0 ? "%.17gs" : "0", s);
-    for (size_t u = 0; s > 0 && u < NUNITS; u++) {
-        for (int digits = 1; digits <= 15; digits++) {
-            snprintf(text, sizeof text, "%.*g", digits, s / units[u].s);
-            if (strchr(text, 'e') || strtod(text, NULL) * units[u].s != s)
-                continue;
-            if (strlen(text) + strlen(units[u].text) < strlen(out))
-                snprintf(out, bytes, "%s%s", text, units[u].text);
-            break;
-        }
-    }
+    for (size_t u = 0; s > 0 && u < NUNITS; u++)
+        format_unit(s, units[u].text, units[u].s, out, bytes);
+}
+
+static void format_bytes(double n, char *out, size_t bytes)
+{
+    snprintf(out, bytes, n > 0 ? "%.17gB" : "0", n);
+    for (size_t u = 0; n > 0 && u < NSIZES; u++)
+        format_unit(n, sizes[u].text, sizes[u].bytes, out, bytes);
 }
 
 static void format_period(
@@ -546,6 +597,9 @@ static void format_value(
         break;
     case T_INT:
         snprintf(out, bytes, "%d", *(const int *)at);
+        break;
+    case T_BYTES:
+        format_bytes(*(const double *)at, out, bytes);
         break;
     case T_TIME:
         format_time(*(const double *)at, out, bytes);

@@ -46,6 +46,8 @@ struct ftk_config {
     struct ftk_period h5_every;       /* level.hdf5.every = auto | N sets | time */
     char h5_dir[FTK_PATH_MAX];        /* level.hdf5.directory = . */
     int h5_keep;                      /* level.hdf5.keep = 2 */
+    bool h5_async;                    /* level.hdf5.asynchronous = true */
+    double h5_bandwidth;              /* level.hdf5.bandwidth = 0: no cap, else bytes/s */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */

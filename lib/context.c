@@ -123,6 +123,8 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_query: info is NULL or its size is not set");
     if (rc != FTKIT_OK) /* contexts are never constant objects; only the text changes */
         return ftk_done((struct ftkit_ctx *)ctx, rc);
+    /* contexts are never constant objects; what is new is only taken note of */
+    uint64_t durable = ftk_flush_durable((struct ftkit_ctx *)ctx);
     ftkit_info all = { .size = info->size,
         .mode = ctx->mode,
         .rank = ctx->rank,
@@ -131,8 +133,9 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .incarnation = ctx->incarnation,
         .repairs = ctx->repairs,
         .rollbacks = ctx->rollbacks,
+        .flush_error = ctx->flush.last_error,
         .committed = ctx->committed,
-        .durable = ctx->durable,
+        .durable = durable,
         .restored = ctx->restored,
         .region_bytes = ctx->region_bytes,
         .memory_bytes = ftk_mem_used(&ctx->mem),
@@ -141,7 +144,9 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .repair_detect_s = ctx->detect_s,
         .repair_supply_s = ctx->supply_s,
         .repair_rebuild_s = ctx->rebuild_s,
-        .repair_restore_s = ctx->restore_s };
+        .repair_restore_s = ctx->restore_s,
+        .flushing = ctx->flush.set,
+        .flush_s = ctx->flush.last_s };
     /* a program built against an older header has a smaller struct */
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
     return FTKIT_OK;
@@ -162,11 +167,6 @@ int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done)
         return FTKIT_OK;
     }
     return ftk_done(ctx, rc);
-}
-
-int ftkit_wait(ftkit_ctx *ctx)
-{
-    return ftk_check_ctx(ctx, "ftkit_wait"); /* sets are written synchronously */
 }
 
 const char *ftkit_detail(const ftkit_ctx *ctx)

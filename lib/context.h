@@ -5,6 +5,7 @@
 #define FTK_CONTEXT_H
 
 #include "config.h"
+#include "flush.h"
 #include "store/memory.h"
 #include "store/parity.h"
 #include "type.h"
@@ -70,7 +71,7 @@ struct ftk_comms {
 };
 
 #define FTK_TRACKED_MAX 64
-#define FTK_VOTE_INTS 8 /* see struct ftk_vote */
+#define FTK_VOTE_INTS 10 /* see struct ftk_vote */
 #define FTK_BOUND_MAX 16
 
 struct ftkit_ctx {
@@ -150,6 +151,7 @@ struct ftkit_ctx {
     uint64_t state_sum;    /* of the replicated regions when the state was defined */
     struct ftk_mem mem;
     struct ftk_local local;
+    struct ftk_flush flush;
     struct ftk_watchdog *dog;
     struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
 

@@ -55,7 +55,7 @@ void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns);
 /* ---- votes -----------------------------------------------------------------------------
  * One small all-reduce that carries what all ranks must know together.  Success proves
  * that every rank has voted: the result counts the voters. */
-enum { FTK_VOTE_WORDS = 7 };
+enum { FTK_VOTE_WORDS = 9 };
 struct ftk_vote {
     int64_t voters;                 /* in: 1; out: their number */
     int64_t min[FTK_VOTE_WORDS];    /* the smallest of each */

@@ -45,7 +45,7 @@ struct collecting {
     int peer_error;             /* a rank failed on the way */
 };
 
-static int writer_of(const struct ftkit_ctx *ctx, int rank)
+int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
 {
     int w = 0;
     while (ctx->domain[w] != ctx->domain[rank])
@@ -178,7 +178,7 @@ static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_par
     if (!m.part_of)
         return ftk_fail(FTKIT_ERR_NOMEM, "manifest");
     for (int r = 0; r < ctx->nranks; r++) {
-        int w = writer_of(ctx, r);
+        int w = ftk_durable_writer(ctx, r);
         if (w == r)
             parts[m.nparts++] = parts[r]; /* nparts <= r: nothing unread is lost */
         uint32_t k = 0;
@@ -210,7 +210,7 @@ static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
     struct ftk_chan ch = ftk_chan_of(ctx);
     struct collecting c = { .ctx = ctx, .ch = &ch, .own = own };
     struct ftk_h5_part mine;
-    int writer = writer_of(ctx, ctx->rank);
+    int writer = ftk_durable_writer(ctx, ctx->rank);
     int rc = FTKIT_OK;
     memset(&mine, 0, sizeof mine);
     (void)FTK_FAULT("durable.begin");
@@ -421,8 +421,12 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
     *set = 0;
     *from = 0;
     ch.broken = ctx->failed;
+    /* what is still being written may become the newest, or remove the oldest */
+    int rc = ftk_flush_drain(ctx, &ch);
+    if (rc != FTKIT_OK)
+        return rc;
     do {
-        int rc = newest_below(ctx, &ch, *set, set, &newest);
+        rc = newest_below(ctx, &ch, *set, set, &newest);
         if (rc != FTKIT_OK)
             return rc;
         if (ctx->next_set <= newest)

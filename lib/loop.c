@@ -61,6 +61,17 @@ static int roll_back_here(ftkit_ctx *ctx)
     return rc;
 }
 
+/* The same in another call: the next call of ftkit_checkpoint() is the first one. */
+static int roll_back_outside(ftkit_ctx *ctx)
+{
+    int rc = roll_back(ctx);
+    if (rc == FTKIT_OK) /* no set yet, so the loop has to be run from its start */
+        rc = FTKIT_ROLLED_BACK;
+    if (rc == FTKIT_ROLLED_BACK)
+        define_state(ctx);
+    return rc;
+}
+
 /* Something may be due. */
 static int checkpoint_slow(ftkit_ctx *ctx)
 {
@@ -109,6 +120,28 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
+/* ---- wait ----------------------------------------------------------------------------*/
+
+int ftkit_wait(ftkit_ctx *ctx)
+{
+    int rc = check_alive(ctx, "ftkit_wait");
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
+    if (ctx->where != FTK_IN_LOOP)
+        return FTKIT_OK; /* no set has been begun */
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    ch.broken = ctx->failed;
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
+    rc = ftk_flush_drain(ctx, &ch);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    if (rc == FTKIT_ERR_PEER)
+        rc = roll_back_outside(ctx);
+    else if (rc == FTKIT_OK)
+        rc = ftk_flush_return(ctx);
+    ftk_watchdog_progress(ctx->dog);
+    return ftk_done(ctx, rc);
+}
+
 /* ---- finish --------------------------------------------------------------------------*/
 
 int ftkit_finish(ftkit_ctx *ctx)
@@ -119,19 +152,12 @@ int ftkit_finish(ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     (void)FTK_FAULT("finish.begin");
-    struct ftk_vote v;
     struct ftk_chan ch = ftk_chan_of(ctx);
     ch.broken = ctx->failed;
-    ftk_vote_init(&v);
-    rc = ftk_vote(&ch, ctx->nranks, &v);
+    rc = ftk_flush_drain(ctx, &ch); /* while a failure can still be repaired */
     (void)FTK_FAULT("finish.end");
-    if (rc == FTKIT_ERR_PEER) {
-        rc = roll_back(ctx);
-        if (rc == FTKIT_OK) /* no set yet, so the loop has to be run from its start */
-            rc = FTKIT_ROLLED_BACK;
-        if (rc == FTKIT_ROLLED_BACK)
-            define_state(ctx);
-    }
+    if (rc == FTKIT_ERR_PEER)
+        rc = roll_back_outside(ctx);
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }

@@ -10,6 +10,7 @@
 
 #include "checkpoint.h"
 #include "detect.h"
+#include "flusher.h"
 #include "group.h"
 #include "mpi_shim.h"
 #include "recover/recover.h"
@@ -38,6 +39,8 @@ static void guard_exit(const struct ftkit_ctx *ctx, int change)
     static bool installed;
     if (!ctx->cfg.exit_is_failure || ctx->mode == FTKIT_MODE_RESTART)
         return;
+    if (!installed && ctx->cfg.h5_enabled && ctx->cfg.h5_async)
+        ftk_flusher_prepare(); /* what comes first at exit is what was registered last */
     if (!installed)
         installed = on_exit(on_process_exit, NULL) == 0;
     open_contexts += change;
@@ -236,6 +239,7 @@ static void free_comm(MPI_Comm *comm)
 
 static void free_context(struct ftkit_ctx *ctx)
 {
+    ftk_flush_close(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
     ftk_watchdog_close(ctx->dog);
     ftk_owner_release(&ctx->owner);
@@ -429,17 +433,16 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
 /* ---- closing -------------------------------------------------------------------------*/
 
 /* Part from everyone: all working ranks must be here.  The way to know it is the repair
- * machine itself, so that a failure at any moment finds all in the same place. */
+ * machine itself, so that a failure at any moment finds all in the same place.  Before,
+ * what is being written to the file system is waited for. */
 static int part(struct ftkit_ctx *ctx)
 {
-    struct ftk_vote v;
     struct ftk_chan ch;
     for (;;) {
         ch = ftk_chan_of(ctx);
         ch.broken = ctx->failed;
         (void)FTK_FAULT("close.begin");
-        ftk_vote_init(&v);
-        int rc = ftk_vote(&ch, ctx->nranks, &v);
+        int rc = ftk_flush_drain(ctx, &ch);
         (void)FTK_FAULT("close.voted");
         if (rc == FTKIT_OK)
             ctx->where = FTK_ALL_CLOSED;
@@ -457,6 +460,10 @@ static int part(struct ftkit_ctx *ctx)
 static int part_plainly(struct ftkit_ctx *ctx)
 {
     MPI_Request req; /* a blocking barrier would not match the spares' one */
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    int drained = ftk_flush_drain(ctx, &ch);
+    if (drained != FTKIT_OK)
+        return drained;
     int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
     if (rc == MPI_SUCCESS)
         rc = MPI_Wait(&req, MPI_STATUS_IGNORE);
@@ -478,6 +485,8 @@ int ftkit_close(ftkit_ctx **pctx)
     }
     if (rc == FTKIT_OK && ctx->rank == 0)
         ftk_run_state("closed %s", ctx->cfg.name);
+    if (rc == FTKIT_OK)
+        rc = ftk_flush_return(ctx);
     guard_exit(ctx, -1);
     free_context(ctx);
     *pctx = NULL;

@@ -16,6 +16,7 @@
  * (Moody et al., SC 2010: about 85 %). */
 #define SHARE_MEMORY 0.85
 #define FIRST_COST_S 0.5 /* assumed until a set has been measured */
+#define SHARE_FLUSH 0.1  /* of the time a flush takes in the background */
 
 double ftk_daly_s(double cost_s, double mtbf_s)
 {
@@ -33,13 +34,9 @@ static double period_s(const struct ftkit_ctx *ctx)
     return ftk_daly_s(cost, ctx->cfg.mtbf_s / SHARE_MEMORY);
 }
 
-bool ftk_policy_durable(const struct ftkit_ctx *ctx)
+static bool durable_is_due(const struct ftkit_ctx *ctx)
 {
     const struct ftk_period *every = &ctx->cfg.h5_every;
-    if (!ctx->cfg.h5_enabled)
-        return false;
-    if (ctx->requested == 2)
-        return true;
     if (every->kind == FTK_PERIOD_COUNT)
         return (double)(ctx->sets_since_durable + 1) >= every->value;
     if (ctx->last_durable_s == 0 && every->kind == FTK_PERIOD_AUTO)
@@ -48,7 +45,30 @@ bool ftk_policy_durable(const struct ftkit_ctx *ctx)
     if (every->kind == FTK_PERIOD_SECONDS)
         return since >= every->value;
     double cost = ctx->durable_cost_s > 0 ? ctx->durable_cost_s : FIRST_COST_S;
+    /* what is written in the background takes something from the program too */
+    cost += ctx->flush.off ? 0 : SHARE_FLUSH * ctx->flush.last_s;
     return since >= ftk_daly_s(cost, ctx->cfg.mtbf_s / (1 - SHARE_MEMORY));
+}
+
+int ftk_policy_durable(const struct ftkit_ctx *ctx)
+{
+    if (!ctx->cfg.h5_enabled)
+        return 0;
+    return ctx->requested == 2 ? 2 : durable_is_due(ctx);
+}
+
+void ftk_policy_flushed(struct ftkit_ctx *ctx, double blocked_s)
+{
+    ctx->last_durable_s = ftk_now_s(); /* also after an error: do not try at every set */
+    ctx->durable_cost_s = blocked_s;
+    ctx->sets_since_durable = 0;
+    ctx->checkpoint_s += blocked_s;
+}
+
+void ftk_policy_flush_lost(struct ftkit_ctx *ctx)
+{
+    ctx->last_durable_s = 0; /* the next set is due, whatever the period is */
+    ctx->sets_since_durable = UINT32_MAX;
 }
 
 int64_t ftk_policy_gap(struct ftkit_ctx *ctx)

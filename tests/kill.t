@@ -13,6 +13,7 @@ use Test::More;
 ulfm_only();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+my %waiting = (%files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false'); # else: flush.t
 
 # in the program's own code and calls
 for my $point (qw(app.step app.mid app.inflight app.coll app.compute)) {
@@ -37,13 +38,13 @@ for my $point (qw(begin sized packed sealed voted committed)) {
 # while a set becomes durable: rank 0 is the writer here
 for my $point (qw(durable.begin durable.written durable.manifest)) {
     for my $rank (0 .. 3) {
-        survives("killed at $point of set $_, rank $rank", env => \%files,
+        survives("killed at $point of set $_, rank $rank", env => \%waiting,
             fault => "$point:$rank:$_:kill") for (1, 3);
     }
 }
 for my $point (qw(begin part.create part.write part.close part.fsync part.rename
     master.write manifest.write manifest.fsync manifest.rename prune)) {
-    survives("killed at h5.$point", env => \%files, fault => "h5.$point:0:3:kill");
+    survives("killed at h5.$point", env => \%waiting, fault => "h5.$point:0:3:kill");
 }
 
 # on the way in

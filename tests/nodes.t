@@ -22,11 +22,15 @@ for my $point (qw(app.step app.mid app.inflight app.coll app.compute)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
         env => \%memory, fault => "$point:$_:" . (3 + 6 * $_) . ':kill') for 0 .. 3;
 }
-for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted durable.written
+for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted flush.told
+    flush.begin flush.block flush.part
     open.built recover.begin finish.begin)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
         env => \%files, fault => "$point:$_:1:kill") for (0, 3);
 }
+survives("two nodes: killed at durable.written, rank $_", spares => 2, run => \@two,
+    env => { %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
+    fault => "durable.written:$_:1:kill") for (0, 3);
 survives("two nodes: killed at $_, rank 1", spares => 2, run => ['--emulate-nodes', 2],
     env => \%files, timeout => 90, fault => "$_:1:1:kill")
     for qw(finish.end close.begin close.voted);

@@ -12,7 +12,8 @@ use Test::More;
 
 ulfm_only();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+# while the program waits: every committed set is on the file system too
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my $seed = $ENV{FTKIT_TEST_SEED} // 20240917;
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed");

@@ -12,7 +12,9 @@ use Test::More;
 use Time::HiRes qw(time);
 
 ulfm_only();
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '3 calls');
+# while the program waits, so that it is known which set is there; else: flush.t
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '3 calls',
+    FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my $want = reference(4);
 
 # a chain of ten jobs, each killed as a whole, each starting from the newest complete set

@@ -85,10 +85,15 @@ sub clean
 }
 
 SKIP: {
-    skip 'failures are repaired with ULFM', 7 if !$ulfm;
+    skip 'failures are repaired with ULFM', 8 if !$ulfm;
     clean('killed in a step', env => \%memory, fault => 'app.compute:2:13:kill');
-    clean('killed in a checkpoint, and the writer of the files', env => \%slow, spares => 2,
-        faults => 2, fault => 'ckpt.packed:1:3:kill,durable.written:0:3:kill');
+    clean('killed in a checkpoint, and the writer of the files', spares => 2, faults => 2,
+        env => { %slow, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
+        fault => 'ckpt.packed:1:3:kill,durable.written:0:3:kill');
+    clean('killed while sets are written in the background', spares => 2, faults => 2,
+        env => { %slow, FTKIT_CHECKPOINT_PERIOD => '1 calls' },
+        solver => ['-d', 20, '-n', 60_000],
+        fault => 'flush.block:1:2:kill,flush.part:0:3:kill');
     clean('killed in a repair', env => \%memory, spares => 2, faults => 2,
         fault => 'app.coll:0:13:kill,repair.census:2:2:kill');
     clean('a replacement is spawned', spares => 0, fault => 'app.inflight:3:9:kill',

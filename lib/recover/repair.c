@@ -383,6 +383,7 @@ static int install(struct attempt *a)
     ctx->nranks = a->plan.nranks;
     ctx->nspares = a->plan.nprocs - a->plan.nranks;
     ctx->epoch++;
+    ftk_flush_new_epoch(ctx);
     if (ctx->rank >= 0) {
         ctx->pending = pending_of(a, was);
         ctx->app_errors = false;

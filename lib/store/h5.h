@@ -17,7 +17,7 @@
  * its directory fsynced; then the manifest in the same way.  A set is complete when its
  * manifest is whole and every part it names is there with the size and the heads the
  * manifest says: a predicate of the files alone, that anyone can evaluate.
- * Serial HDF5, no MPI.  One thread at a time per process. */
+ * Serial HDF5, no MPI.  One thread at a time per process, unless ftk_h5_threadsafe(). */
 #ifndef FTK_STORE_H5_H
 #define FTK_STORE_H5_H
 
@@ -50,6 +50,9 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
  * number (left by a crash) is cleared away first; a complete one is FTKIT_ERR_EXISTS.
  * Called by one process. */
 int ftk_h5_begin(const char *dir, const char *context, uint64_t set);
+/* The two halves of it: without waiting for the disk, and making that durable. */
+int ftk_h5_make(const char *dir, const char *context, uint64_t set);
+int ftk_h5_sync(const char *dir, const char *context, uint64_t set);
 
 /* Write part number part with the given sealed segments, durable on return.
  * segs[nsegs] are whole segments in memory.  Fills *out. */
@@ -62,10 +65,32 @@ typedef int ftk_h5_source(void *arg, const void **seg);
 int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
     uint32_t part, int nsegs, ftk_h5_source *next, void *arg, struct ftk_h5_part *out);
 
+/* The same in pieces of about a MiB: pace is called after each with its bytes and the arg
+ * of next, outside HDF5, and may sleep; an error of it ends the writing. */
+typedef int ftk_h5_pace(void *arg, size_t bytes);
+int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
+    uint32_t part, int nsegs, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
+    struct ftk_h5_part *out);
+
 /* Write the master file, then the manifest, durable on return: the set is now complete.
  * Called by one process after all parts are durable.  m->parts and m->part_of are the
  * caller's. */
 int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m);
+
+/* For parts that others have written: size of the part's file, or of what there is of it
+ * so far.  FTKIT_OK: it has its name, so it is whole; FTKIT_ERR_NOT_FOUND: not yet (*bytes
+ * may be 0). */
+int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part,
+    uint64_t *bytes);
+
+/* Fill sizes and sums of m->parts from the files.  heads[rank], [m->nranks], is the
+ * checksum that the head of each rank must have: what is not of this very flush is
+ * FTKIT_ERR_CORRUPT. */
+int ftk_h5_learn(const char *dir, const uint64_t *heads, struct ftk_h5_manifest *m);
+
+/* Whether HDF5 may be called while another thread of the process calls it.  From then on
+ * it is there until the process exits. */
+bool ftk_h5_threadsafe(void);
 
 /* Read and check a manifest and evaluate completeness (parts there, sizes and heads
  * agree when deep, else names and sizes only).  FTKIT_ERR_NOT_FOUND: no such complete

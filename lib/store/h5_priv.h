@@ -7,7 +7,9 @@
  *     h5_write.c   parts: writing
  *     h5_read.c    parts: reading, their heads
  *     h5_master.c  the master file
- *     h5_set.c     directories, manifest, completeness, listing, pruning
+ *     h5_learn.c   parts that others have written
+ *     h5_manifest.c  manifest, completeness
+ *     h5_set.c     directories, listing, pruning
  *     h5_survey.c, h5_verify.c, h5_compare.c, h5_mend.c   for h5_offline.h */
 #ifndef FTK_STORE_H5_PRIV_H
 #define FTK_STORE_H5_PRIV_H
@@ -40,6 +42,8 @@ struct ftk_h5_io {
     const char *write_point; /* fault point of every write, or NULL */
     hid_t driver;            /* while a file is open */
     uint64_t begun, written; /* range whose way to the disk has not been started */
+    ftk_h5_pace *pace;       /* or NULL */
+    void *pace_arg;
     char what[72];           /* begins every message: "set 12, part-00000.h5" */
 };
 
@@ -150,6 +154,9 @@ typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *
  * compare them with the manifest's checksum.  fn may be NULL. */
 int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
     const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
+/* The same without comparing; *sum is what would be compared. */
+int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
+    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg, uint64_t *sum);
 
 /* A part that is read from. */
 struct ftk_h5_reader {

@@ -297,8 +297,8 @@ int ftk_h5_read(
     return rc;
 }
 
-int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
-    const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg)
+int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
+    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg, uint64_t *sum)
 {
     struct ftk_h5_reader src;
     int rc = ftk_h5_reader_open(&src, dirfd, m, p);
@@ -321,10 +321,20 @@ int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
         H5Gclose(group);
         free(head);
     }
-    if (rc == FTKIT_OK && XXH3_64bits_digest(x) != p->heads_xxh)
-        rc = ftk_fail(FTKIT_ERR_CORRUPT,
-            "set %" PRIu64 ", part %u: not the heads of the manifest", m->set, p->part);
+    if (rc == FTKIT_OK)
+        *sum = XXH3_64bits_digest(x);
     XXH3_freeState(x);
     ftk_h5_reader_close(&src);
+    return rc;
+}
+
+int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
+    const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg)
+{
+    uint64_t sum = 0;
+    int rc = ftk_h5_part_sum(dirfd, m, p, ranks, fn, arg, &sum);
+    if (rc == FTKIT_OK && sum != p->heads_xxh)
+        rc = ftk_fail(FTKIT_ERR_CORRUPT,
+            "set %" PRIu64 ", part %u: not the heads of the manifest", m->set, p->part);
     return rc;
 }

@@ -146,7 +146,7 @@ static int make_dir(const char *path)
 {
     struct stat st;
     if (mkdir(path, 0777) == 0)
-        return sync_parent(path);
+        return 0;
     /* whatever mkdir() said (EROFS, EACCES), what is there need not be made */
     int err = errno;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
@@ -208,7 +208,7 @@ static int remove_set(int ctxfd, uint64_t set, const char *point)
     return err ? ftk_fail_errno(err, "remove set %" PRIu64, set) : FTKIT_OK;
 }
 
-int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
+int ftk_h5_make(const char *dir, const char *context, uint64_t set)
 {
     char path[FTK_PATH_MAX], name[SET_NAME_MAX];
     struct ftk_h5_manifest m;
@@ -234,12 +234,30 @@ int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
         return ftk_fail_errno(errno, "open %s", path);
     rc = remove_set(ctxfd, set, NULL);
     set_name(set, name);
-    if (rc == FTKIT_OK
-        && ((mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST) || sync_dir(ctxfd) != 0
-            || sync_parent(path) != 0))
+    if (rc == FTKIT_OK && mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
         rc = ftk_fail_errno(errno, "make %s/%s", path, name);
     close(ctxfd);
     return rc;
+}
+
+int ftk_h5_sync(const char *dir, const char *context, uint64_t set)
+{
+    char path[FTK_PATH_MAX];
+    int rc = context_path(dir, context, path);
+    if (rc != FTKIT_OK)
+        return rc;
+    int ctxfd = open(path, OPEN_DIR);
+    if (ctxfd < 0 || sync_dir(ctxfd) != 0 || sync_parent(path) != 0)
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": fsync of %s", set, path);
+    if (ctxfd >= 0)
+        close(ctxfd);
+    return rc;
+}
+
+int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
+{
+    int rc = ftk_h5_make(dir, context, set);
+    return rc == FTKIT_OK ? ftk_h5_sync(dir, context, set) : rc;
 }
 
 /* ---- listing and pruning ------------------------------------------------------------*/

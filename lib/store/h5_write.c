@@ -15,6 +15,8 @@
 #include "h5_priv.h"
 #include "hash.h"
 
+#define PACE_BYTES ((size_t)1 << 20) /* of a piece when the writer is to be held back */
+
 static const struct ftk_h5_points part_points = {
     .create = "h5.part.create",
     .write = "h5.part.write",
@@ -60,6 +62,59 @@ static herr_t describe(hid_t ds, const struct ftk_seg_region *r)
     return 0;
 }
 
+/* Rows at..at+rows-1 of the first dimension.  In memory the block may have a halo, the same
+ * on both sides of each dimension. */
+static herr_t write_rows(hid_t ds, const struct dataset *d, hsize_t at, hsize_t rows)
+{
+    hsize_t start[FTKIT_DIMS_MAX] = { 0 }, count[FTKIT_DIMS_MAX], have[FTKIT_DIMS_MAX];
+    hid_t file = H5Dget_space(ds);
+    hid_t mem = H5Scopy(d->mem == H5S_ALL ? file : d->mem);
+    herr_t rc = -1;
+    memcpy(count, d->dims, (size_t)d->ndims * sizeof *count);
+    start[0] = at;
+    count[0] = rows;
+    if (file < 0 || mem < 0 || H5Sget_simple_extent_dims(mem, have, NULL) < 0
+        || H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
+        goto out;
+    for (int k = 0; k < d->ndims; k++)
+        start[k] += (have[k] - d->dims[k]) / 2;
+    if (H5Sselect_hyperslab(mem, H5S_SELECT_SET, start, NULL, count, NULL) >= 0)
+        rc = H5Dwrite(ds, d->type, mem, file, H5P_DEFAULT, d->buf);
+out:
+    ftk_h5_close(mem, H5Sclose);
+    ftk_h5_close(file, H5Sclose);
+    return rc;
+}
+
+/* Write in pieces of whole rows.  Between them other threads have their turn in HDF5. */
+static int put_slowly(const struct ftk_h5_io *io, hid_t ds, const struct dataset *d)
+{
+    size_t row = H5Tget_size(d->type);
+    for (int k = 1; k < d->ndims; k++)
+        row *= (size_t)d->dims[k];
+    hsize_t most = row < PACE_BYTES ? PACE_BYTES / row : 1;
+    for (hsize_t at = 0; at < d->dims[0]; at += most) {
+        hsize_t rows = d->dims[0] - at < most ? d->dims[0] - at : most;
+        if (write_rows(ds, d, at, rows) < 0)
+            return ftk_h5_fail(io, FTKIT_ERR_IO, "write dataset '%s'", d->name);
+        int rc = io->err ? FTKIT_OK : io->pace(io->pace_arg, (size_t)rows * row);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return FTKIT_OK;
+}
+
+static int put_data(const struct ftk_h5_io *io, hid_t ds, const struct dataset *d)
+{
+    if (!d->buf)
+        return FTKIT_OK;
+    if (io->pace)
+        return put_slowly(io, ds, d);
+    if (H5Dwrite(ds, d->type, d->mem, H5S_ALL, H5P_DEFAULT, d->buf) < 0)
+        return ftk_h5_fail(io, FTKIT_ERR_IO, "write dataset '%s'", d->name);
+    return FTKIT_OK;
+}
+
 static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
     const struct ftk_seg_region *r)
 {
@@ -73,9 +128,10 @@ static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
         || (ds = H5Dcreate2(
                 group, d->name, d->type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT))
                < 0
-        || (r && describe(ds, r) < 0)
-        || (d->buf && H5Dwrite(ds, d->type, d->mem, H5S_ALL, H5P_DEFAULT, d->buf) < 0))
-        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "write dataset '%s'", d->name);
+        || (r && describe(ds, r) < 0))
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "make dataset '%s'", d->name);
+    else
+        rc = put_data(io, ds, d);
     if (ds >= 0 && H5Dclose(ds) < 0 && rc == FTKIT_OK)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close dataset '%s'", d->name);
     ftk_h5_close(dcpl, H5Pclose);
@@ -165,6 +221,7 @@ struct part_source {
     uint32_t part;
     int nsegs;
     ftk_h5_source *next;
+    ftk_h5_pace *pace; /* or NULL */
     void *arg;
     XXH3_state_t *sum;
     uint64_t run;
@@ -234,6 +291,8 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
     int rc = ftk_h5_out_create(&o, dirfd, src->set, name, &part_points);
     if (rc != FTKIT_OK)
         return rc;
+    o.io.pace = src->pace;
+    o.io.pace_arg = src->arg;
     ftk_h5_quiet(&q);
     rc = put_file(&o.io, src);
     ftk_h5_loud(&q);
@@ -252,14 +311,16 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
     return rc;
 }
 
-int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, ftk_h5_source *next, void *arg, struct ftk_h5_part *out)
+int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
+    uint32_t part, int nsegs, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
+    struct ftk_h5_part *out)
 {
     struct part_source src = { .context = context,
         .set = set,
         .part = part,
         .nsegs = nsegs,
         .next = next,
+        .pace = pace,
         .arg = arg };
     if (nsegs < 1)
         return ftk_fail(FTKIT_ERR_ARG, "a part of %d segments", nsegs);
@@ -279,6 +340,13 @@ int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
     }
     XXH3_freeState(src.sum);
     return rc;
+}
+
+int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
+    uint32_t part, int nsegs, ftk_h5_source *next, void *arg, struct ftk_h5_part *out)
+{
+    return ftk_h5_write_part_slowly(
+        dir, context, set, part, nsegs, next, NULL, arg, out);
 }
 
 /* ---- segments that are all in memory ------------------------------------------------*/

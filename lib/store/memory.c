@@ -73,7 +73,7 @@ static struct ftk_mem_seg *best_free(const struct ftk_mem *m, size_t bytes)
     struct ftk_mem_seg *best = NULL;
     for (int i = 0; i < m->nsegs; i++) {
         struct ftk_mem_seg *s = m->segs[i];
-        if (s->set != 0)
+        if (s->set != 0 || s->held)
             continue;
         bool fits = s->cap >= bytes;
         bool best_fits = best && best->cap >= bytes;
@@ -159,6 +159,13 @@ void ftk_mem_doubt(struct ftk_mem *m)
         m->segs[i]->verified = false;
 }
 
+/* Only lowers the memory in use; the buffer stays valid without it. */
+static void give_pages_back(const struct ftk_mem_seg *s)
+{
+    if (s->buf && !s->place)
+        (void)madvise(s->buf, s->cap, MADV_FREE);
+}
+
 void ftk_mem_release(struct ftk_mem_seg *s)
 {
     if (s->set == 0)
@@ -166,13 +173,36 @@ void ftk_mem_release(struct ftk_mem_seg *s)
     if (s->place && s->sealed && ftk_place_wipe(s->place, s) != FTKIT_OK) {
         /* it must not be found again with other contents: do without the slot */
         ftk_report(FTKIT_WARNING, "%s", ftk_detail_text());
-        unmap(s, false);
+        if (!s->held)
+            unmap(s, false);
+        else
+            s->spoilt = true;
     }
     s->set = 0;
     s->sealed = s->verified = false;
     s->bytes = 0;
-    if (s->buf && !s->place) /* only lowers the memory in use; the buffer stays valid without it */
-        (void)madvise(s->buf, s->cap, MADV_FREE);
+    if (!s->held)
+        give_pages_back(s);
+}
+
+void ftk_mem_hold(struct ftk_mem *m, struct ftk_mem_seg *s)
+{
+    int n = 1;
+    for (int i = 0; i < m->nsegs; i++)
+        n += m->segs[i]->held;
+    m->nheld_max = n > m->nheld_max ? n : m->nheld_max;
+    s->held = true;
+    s->held_bytes = s->bytes;
+}
+
+void ftk_mem_unhold(struct ftk_mem_seg *s)
+{
+    s->held = false;
+    if (s->spoilt)
+        unmap(s, false);
+    s->spoilt = false;
+    if (s->set == 0)
+        give_pages_back(s);
 }
 
 void ftk_mem_drop_others(struct ftk_mem *m, uint64_t keep)
@@ -187,20 +217,22 @@ size_t ftk_mem_used(const struct ftk_mem *m)
 {
     size_t sum = 0;
     for (int i = 0; i < m->nsegs; i++)
-        sum += m->segs[i]->set ? m->segs[i]->bytes : 0;
+        sum += m->segs[i]->set    ? m->segs[i]->bytes
+               : m->segs[i]->held ? m->segs[i]->held_bytes
+                                  : 0;
     return sum;
 }
 
 void ftk_mem_trim(struct ftk_mem *m)
 {
-    int used = 0;
+    int used = m->nheld_max;
     int spare = 0;
     int kept = 0;
     for (int i = 0; i < m->nsegs; i++)
         used += m->segs[i]->set != 0;
     for (int i = 0; i < m->nsegs; i++) {
         struct ftk_mem_seg *s = m->segs[i];
-        if (s->set == 0 && ++spare > used) {
+        if (s->set == 0 && !s->held && ++spare > used) {
             unmap(s, false);
             free(s);
         } else {

@@ -28,12 +28,16 @@ struct ftk_mem_seg {
     bool parity;    /* not the segment of rank but its parity of its group */
     bool sealed;    /* whole and checksummed */
     bool verified;  /* its checksums were compared since it was written or doubted */
+    bool held;      /* somebody reads it: see ftk_mem_hold() */
+    size_t held_bytes;
+    bool spoilt;    /* its slot could not be wiped: it goes when the hold ends */
 };
 
 struct ftk_mem {
     struct ftk_mem_seg **segs; /* pointers, so that a segment's address is stable */
     int nsegs;
     struct ftk_place place;
+    int nheld_max;             /* most buffers that were ever held at once */
 };
 
 /* A buffer for bytes bytes of (set, rank); FTKIT_ERR_NOMEM.  Reuses a free one. */
@@ -62,13 +66,19 @@ void ftk_mem_doubt(struct ftk_mem *m);
 
 void ftk_mem_release(struct ftk_mem_seg *s);
 
+/* Keep the contents of a sealed segment in place while a helper thread reads them: it may
+ * be released, and is not found any more then, but its buffer is neither used again nor
+ * unmapped before the hold ends.  Both calls are the thread's that owns the memory. */
+void ftk_mem_hold(struct ftk_mem *m, struct ftk_mem_seg *s);
+void ftk_mem_unhold(struct ftk_mem_seg *s);
+
 /* Release every segment of other sets than keep. */
 void ftk_mem_drop_others(struct ftk_mem *m, uint64_t keep);
 
-/* Bytes of segments in use. */
+/* Bytes of segments in use or held. */
 size_t ftk_mem_used(const struct ftk_mem *m);
 
-/* Unmap free buffers beyond the number in use. */
+/* Unmap free buffers beyond the number in use, and as many as holds have needed. */
 void ftk_mem_trim(struct ftk_mem *m);
 /* Give up everything; keep: segments in use stay in their slots. */
 void ftk_mem_close(struct ftk_mem *m, bool keep);

@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "true");
     bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", directory);
     bench_set("FTKIT_LEVEL_HDF5_EVERY", "1000000 sets");
+    bench_set("FTKIT_LEVEL_HDF5_ASYNCHRONOUS", "false");
     bench_open(&b, &argc, &argv);
     if (b.nranks != nranks)
         bench_die(&b, "%d ranks of %d processes", b.nranks, nranks);

@@ -26,7 +26,11 @@ my @once = qw(open.begin open.gathered open.built open.end recover.begin recover
 my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build
     repair.split repair.built repair.restore repair.restored repair.agree repair.agreed
     transfer.sized transfer.done app.callback recover.begin);
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+my %background = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+my %files = (%background, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+
+my @flush = qw(flush.submit flush.told flush.submitted flush.begin flush.block flush.part
+    flush.end);
 
 sub one_of { my @of = @_; return $of[rand(@of)] }
 
@@ -36,6 +40,12 @@ sub once {
     my $point = one_of(@loop);
     my $most = $point =~ /^app/ ? 30 : 6;
     return sprintf('%s:%d:%d:kill', $point, rand(4), 1 + rand($most));
+}
+
+sub flushing {
+    my $f = sprintf('%s:%d:%d:kill', one_of(@flush), rand(4), 1 + rand(3));
+    return rand() < 0.5 ? $f : $f . sprintf(',%s:%d:%d:kill', one_of(@loop[0 .. 10]), rand(4),
+        1 + rand(6));
 }
 
 sub several {
@@ -64,6 +74,9 @@ sub campaign {
 
 campaign('R1, one node', \&once, run => []);
 campaign('R3, one node', \&several, run => []);
+campaign('S8, one node', \&flushing, run => [], env => \%background);
+campaign('S8, two nodes', \&flushing, run => [],
+    env => { %background, FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 });
 campaign('R1, spawn instead of spares', \&once, run => [], spares => 0);
 SKIP: {
     skip('needs the right to make name spaces', 4) if !nodes_possible();

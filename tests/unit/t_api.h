@@ -86,7 +86,9 @@ static inline void save(ftkit_ctx *ft)
     uint64_t before = query(ft).committed;
     CHECK(FTKIT_OK, ft, ftkit_request(ft, 1));
     CHECK(FTKIT_OK, ft, ftkit_checkpoint(ft));
+    CHECK(FTKIT_OK, ft, ftkit_wait(ft));
     ftkit_info info = query(ft);
+    assert_int_equal(info.flushing, 0);
     assert_int_equal(info.committed, before + 1);
     assert_int_equal(info.durable, info.committed);
 }

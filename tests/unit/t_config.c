@@ -43,6 +43,8 @@ STORES(local_every, ((struct ftk_period){ FTK_PERIOD_COUNT, 3 }))
 STORES(h5_enabled, false)
 STORES(h5_every, ((struct ftk_period){ FTK_PERIOD_SECONDS, 30 }))
 STORES(h5_keep, 7)
+STORES(h5_async, false)
+STORES(h5_bandwidth, 1.5e9)
 STORES(ranks_per_node, 48)
 STORES(spares, 3)
 STORES(spares_exit, false)
@@ -110,6 +112,8 @@ static const struct sample {
     { "level.hdf5", "every", "30s", "FTKIT_LEVEL_HDF5_EVERY", put_h5_every },
     { "level.hdf5", "directory", "sets here", "FTKIT_LEVEL_HDF5_DIRECTORY", put_h5_dir },
     { "level.hdf5", "keep", "7", "FTKIT_LEVEL_HDF5_KEEP", put_h5_keep },
+    { "level.hdf5", "asynchronous", "no", "FTKIT_LEVEL_HDF5_ASYNCHRONOUS", put_h5_async },
+    { "level.hdf5", "bandwidth", "1.5 GB", "FTKIT_LEVEL_HDF5_BANDWIDTH", put_h5_bandwidth },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE",
         put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
@@ -144,6 +148,7 @@ static struct ftk_config defaults(void)
         .h5_every = { FTK_PERIOD_AUTO, 0 },
         .h5_dir = ".",
         .h5_keep = 2,
+        .h5_async = true,
         .spares_exit = true,
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
@@ -185,6 +190,8 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_period(&a->h5_every, &b->h5_every);
     assert_string_equal(a->h5_dir, b->h5_dir);
     assert_int_equal(a->h5_keep, b->h5_keep);
+    assert_int_equal(a->h5_async, b->h5_async);
+    assert_true(a->h5_bandwidth == b->h5_bandwidth);
     assert_int_equal(a->ranks_per_node, b->ranks_per_node);
     assert_int_equal(a->spares, b->spares);
     assert_int_equal(a->spares_exit, b->spares_exit);
@@ -724,6 +731,30 @@ static void t_round_trip(void **state)
     round_trip(&cfg);
 }
 
+static void t_sizes(void **state)
+{
+    static const struct {
+        const char *text;
+        double bytes;
+    } good[] = { { "0", 0 }, { "1B", 1 }, { "500MB", 5e8 }, { "64 KiB", 65536 },
+        { "1.5kB", 1500 }, { "2GiB", 2147483648.0 }, { "0.5TB", 5e11 } };
+    struct ftk_config cfg;
+    char text[96];
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        snprintf(text, sizeof text, "[level.hdf5]\nbandwidth = %s\n", good[i].text);
+        loads(text, &cfg);
+        assert_true(cfg.h5_bandwidth == good[i].bytes);
+        round_trip(&cfg);
+    }
+    fails("[level.hdf5]\nbandwidth = 500\n", 2, "the unit is missing");
+    fails("[level.hdf5]\nbandwidth = 500mb\n", 2, "unknown unit");
+    fails("[level.hdf5]\nbandwidth = fast\n", 2, "not a number of bytes");
+    fails("[level.hdf5]\nbandwidth = -1MB\n", 2, "not a number of bytes");
+    fails("[level.hdf5]\nbandwidth = 0.5B\n", 2, "out of range");
+    fails("[level.hdf5]\nbandwidth = 10000TB\n", 2, "out of range");
+}
+
 static void t_round_trip_times(void **state)
 {
     struct ftk_config cfg;
@@ -815,6 +846,7 @@ int main(void)
         cmocka_unit_test_setup(t_environment_errors, setup),
         cmocka_unit_test_setup(t_files, setup),
         cmocka_unit_test_setup(t_size, setup),
+        cmocka_unit_test_setup(t_sizes, setup),
         cmocka_unit_test_setup(t_bytes, setup),
         cmocka_unit_test_setup(t_garbage, setup),
         cmocka_unit_test_setup(t_round_trip, setup),

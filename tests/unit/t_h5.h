@@ -353,7 +353,7 @@ static inline bool exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
-static void write_file(const char *path, const void *text, size_t bytes)
+static inline void write_file(const char *path, const void *text, size_t bytes)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     assert_true(fd >= 0);

@@ -1,0 +1,94 @@
+/* Place "hdf5": parts that others have written, as far as their files tell.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Whoever writes the manifest of a set that is written in the background has no message
+ * from the other writers, only their files: a part that has its name is whole and durable,
+ * and the checksums of its heads tell whether it is the one that is waited for. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "h5_priv.h"
+
+bool ftk_h5_threadsafe(void)
+{
+    hbool_t safe = false;
+    /* opened, so that what HDF5 does at exit is registered before what we do */
+    return !FTK_FAULT("h5.threadsafe") && H5open() >= 0
+           && H5is_library_threadsafe(&safe) >= 0 && safe;
+}
+
+int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part,
+    uint64_t *bytes)
+{
+    char name[FTK_H5_NAME_MAX], tmp[FTK_H5_NAME_MAX + 8];
+    struct stat st;
+    int dirfd = ftk_h5_open_dir(dir, context, set);
+    if (dirfd < 0)
+        return ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", set, dir);
+    ftk_h5_part_name(part, name);
+    snprintf(tmp, sizeof tmp, "%s.tmp", name);
+    *bytes = 0;
+    int rc = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+        ? FTKIT_OK
+        : ftk_fail(errno == ENOENT ? FTKIT_ERR_NOT_FOUND : FTKIT_ERR_IO,
+            "set %" PRIu64 ": no %s", set, name);
+    if (rc == FTKIT_OK || fstatat(dirfd, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        *bytes = (uint64_t)st.st_size;
+    close(dirfd);
+    return rc;
+}
+
+static int compare_head(const void *head, const struct ftk_h5_part *p, void *arg)
+{
+    const struct ftk_seg_header *h = head;
+    const uint64_t *heads = arg;
+    if (h->head_xxh == heads[h->rank])
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_CORRUPT,
+        "set %" PRIu64 ", part %u: the segment of rank %u is another one", h->set, p->part,
+        h->rank);
+}
+
+static int learn_part(int dirfd, const uint64_t *heads, const struct ftk_h5_manifest *m,
+    const uint32_t *ranks, struct ftk_h5_part *p)
+{
+    char name[FTK_H5_NAME_MAX];
+    struct ftk_h5_io io;
+    size_t bytes;
+    ftk_h5_part_name(p->part, name);
+    int rc = ftk_h5_in_open(dirfd, m->set, name, &io, &bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    ftk_h5_in_close(&io);
+    p->file_bytes = bytes;
+    return ftk_h5_part_sum(
+        dirfd, m, p, ranks, compare_head, (void *)heads, &p->heads_xxh);
+}
+
+int ftk_h5_learn(const char *dir, const uint64_t *heads, struct ftk_h5_manifest *m)
+{
+    struct ftk_h5_quiet q;
+    int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
+    if (dirfd < 0)
+        return ftk_fail_errno(
+            errno, "directory of set %" PRIu64 " under %s", m->set, dir);
+    uint32_t *ranks = ftk_h5_ranks_by_part(m);
+    int rc = ranks ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
+    const uint32_t *next = ranks;
+    ftk_h5_quiet(&q);
+    for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++) {
+        rc = learn_part(dirfd, heads, m, next, &m->parts[i]);
+        next += m->parts[i].nranks;
+    }
+    ftk_h5_loud(&q);
+    free(ranks);
+    close(dirfd);
+    return rc;
+}

@@ -1,0 +1,258 @@
+#!/usr/bin/perl
+# Sets are written to the file system in the background (row S8 of the acceptance): a flush
+# needs no further call, one that is torn shows nowhere, errors are told by the next call.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use File::Path qw(remove_tree);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+ulfm_only();
+my %each = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '1 calls');
+my %two = (%each, FTKIT_TOPOLOGY_RANKS_PER_NODE => 2); # two nodes of two ranks: two writers
+my $items = 200_000;    # 1.6 MB a rank
+my %slow = (FTKIT_LEVEL_HDF5_BANDWIDTH => '8MB'); # of a node: the 4 ranks take 0.8 s
+
+# The complete sets in a directory, all their bytes checked, and what else is there.
+sub sets {
+    my ($dir) = @_;
+    return join("\n", map { s/\s+$//r } split(/\n/, qx('@{[build()]}/mpi/sets' '$dir' default)));
+}
+
+sub flush {
+    my ($mode, %o) = @_;
+    return job(program => build() . '/mpi/flush', args => [$mode, $items], spares => 0, %o);
+}
+
+# One mode of the program ends well and leaves these sets.
+sub works {
+    my ($name, $mode, $want, %o) = @_;
+    my $j = flush($mode, env => { %each, %slow }, %o);
+    my $have = sets($j->{dir});
+    ok($j->{rc} == 0 && $have eq $want, $name)
+        or diag("exit code $j->{rc}, '$have' instead of '$want'\n$j->{log}");
+    return $j;
+}
+
+# ---- without a failure -----------------------------------------------------------------
+
+my $events = scratch() . '/events';
+works('more sets are due than can be written: they wait for a later one', 'postpone',
+    'complete 7 1', env => { %each, %slow, FTKIT_REPORT_EVENTS => $events });
+like(slurp($events), qr/set 2 is not written to the file system: an earlier one still is/,
+    '... and the event log says so');
+works('a set that is asked for waits for the one before', 'request', 'complete 2 1');
+works('closing waits', 'close', 'complete 1');
+works('HDF5 calls and forks of the program meanwhile', 'busy', 'complete 1');
+works('two writers on two nodes', 'request', 'complete 2 1', env => { %two, %slow });
+works('one writer per rank where memory cannot be shared', 'request', 'complete 2 1',
+    env => { %each, %slow }, fault => 'ring.make:0:1:ENOSPC');
+works('a rank that cannot join writes for itself', 'request', 'complete 2 1',
+    env => { %each, %slow }, fault => 'ring.join:2:1:EACCES');
+for my $how (['no helper thread', 'flush.thread:3:*:ENOMEM'],
+    ['an HDF5 that is not thread-safe', 'h5.threadsafe:*:*:EIO']) {
+    my $j = works("$how: the program waits", 'time', 'complete 3 2', fault => $how->[1],
+        env => { %each, FTKIT_REPORT_STDERR => 'warning' });
+    like($j->{log}, qr/written to the file system while the program waits/, '... and is told');
+}
+works('synchronous by configuration', 'time', 'complete 3 2',
+    env => { %each, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
+
+# the limit is kept, on a node and on each of two
+for my $nodes (1, 2) {
+    my $j = works("the bandwidth of $nodes node(s) is kept to", 'time', 'complete 3 2',
+        env => { ($nodes == 2 ? %two : %each), %slow });
+    my ($called, $waited, $bytes) = $j->{log} =~ /called (\S+) waited (\S+) bytes (\d+)/;
+    my $rate = $waited ? $bytes / $nodes / $waited : 0;
+    ok($rate > 1e6 && $rate < 8.4e6, sprintf('... %.1f MB/s a node of 8', $rate / 1e6));
+    ok($called < $waited / 2, "... and the caller does not wait ($called s of $waited s)");
+}
+
+# ---- completion without a further call -------------------------------------------------
+
+for my $env (\%each, \%two) {
+    my $early;
+    my $writers = $env == \%two ? 2 : 1;
+    my $j = flush('idle', env => { %$env, %slow }, while => sub {
+        my ($work) = @_;
+        await_file("$work/idle.$_") for 0 .. 3;
+        $early = -e "$work/default.ftkit/set-0000000001/manifest";
+        await_file("$work/default.ftkit/set-0000000001/manifest");
+        kill_mpirun($work);
+    });
+    ok(!$early, "$writers writer(s): every rank had made its last call before the end");
+    is(sets($j->{dir}), 'complete 1', '... and the set is complete');
+    $j = flush('verify', keep => $j->{dir}, env => { %$env });
+    ok($j->{rc} == 0 && $j->{log} =~ /verified round 1/, '... and a restart has its data')
+        or diag($j->{log});
+}
+
+# ---- errors of the file system ---------------------------------------------------------
+
+my %later = (%each, FTKIT_LEVEL_HDF5_BANDWIDTH => '40MB');
+for my $point (qw(part.create part.write part.close part.fsync part.rename part.dirsync
+    master.write manifest.write manifest.fsync manifest.rename)) {
+    my $error = $point =~ /write/ ? 'ENOSPC' : $point =~ /create/ ? 'EROFS' : 'EIO';
+    my $nth = { 'part.write' => 30, 'master.write' => 3 }->{$point} // 2; # in the second set
+    my $j = works("$error at h5.$point is told by the next set", 'error', 'complete 4 3',
+        env => \%later, fault => "h5.$point:0:$nth:$error");
+    like($j->{log}, $error eq 'ENOSPC' ? qr/told no space left/ : qr/told storage I\/O error/,
+        '... with its code on every rank');
+}
+works('... of the second writer', 'error', 'complete 4 1', env => { %later, %two },
+    fault => 'h5.part.fsync:2:2:EIO');
+works('... by the wait', 'waiterror', "complete 1\nincomplete set-0000000002",
+    env => \%later, fault => 'h5.part.fsync:0:2:EIO');
+works('... of a rank that hands its segment over', 'error', 'complete 4 3', env => \%later,
+    fault => 'flush.block:3:3:EIO');
+works('... by the call itself when the directory cannot be made', 'callerror', 'complete 3 1',
+    env => \%later, fault => 'h5.begin:0:2:EACCES');
+{
+    my $j = flush('close', env => { %each, %slow }, fault => 'h5.part.fsync:0:1:EIO');
+    ok($j->{rc} != 0 && $j->{log} =~ /close: storage I\/O error/, '... or at last by closing')
+        or diag($j->{log});
+}
+
+# a file system that really is full, or becomes read-only, or vanishes: the run goes on
+sub mounted {
+    my ($name, $error, $size, $work) = @_;
+    my $dir = sprintf('%s/%s', scratch(), $name =~ s/\W+/-/gr);
+    mkdir($dir) or die;
+    return if system("mount -t tmpfs -o size=$size none '$dir' 2>/dev/null");
+    my @solver = ('-d', 5, '-n', 60_000, '-s', 60);
+    my $want = reference(4, @solver);
+    my $out = scratch() . '/out.mounted';
+    unlink($out);
+    my $j = job(env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => $dir }, args => ['-o', $out, @solver],
+        while => sub { $work->($dir) });
+    my $sets = sets($dir);
+    system("umount -l '$dir'");
+    ok($j->{rc} == 0 && slurp($out) eq $want && $j->{log} =~ $error
+            && $sets =~ /^complete \d+/, "$name: told, the run goes on, a set is there")
+        or diag("exit code $j->{rc}, $sets\n", substr($j->{log}, 0, 3000));
+    return 1;
+}
+SKIP: {
+    my $first = 'default.ftkit/set-*/manifest';
+    mounted('a full file system', qr/no space left/, '16m', sub {
+        my ($dir) = @_;
+        await_file("$dir/$first");
+        system("head -c 14m /dev/zero >'$dir/ballast' 2>/dev/null");
+        sleep(0.15);
+        unlink("$dir/ballast");
+    }) or skip('no right to mount', 2);
+    mounted('a file system that becomes read-only', qr/I\/O error/, '64m', sub {
+        my ($dir) = @_;
+        await_file("$dir/$first");
+        for (1 .. 50) { # not while a file is open for writing
+            last if !system("mount -o remount,ro '$dir' 2>/dev/null");
+            sleep(0.003);
+        }
+        sleep(0.15);
+        system("mount -o remount,rw '$dir'");
+    });
+}
+survives('the directory vanishes', env => \%each, faults => 0,
+    solver => ['-d', 5, '-s', 100], like => qr/storage I\/O error|no such/i, while => sub {
+        my ($work) = @_;
+        await_file("$work/default.ftkit/set-*/manifest");
+        rename("$work/default.ftkit", "$work/away") or die;
+        open(my $f, '>', "$work/default.ftkit") or die; # nor can it be made again
+        close($f);
+        sleep(0.15);
+        unlink("$work/default.ftkit");
+        rename("$work/away", "$work/default.ftkit") or die;
+    });
+
+# ---- a process dies while a set is written ---------------------------------------------
+
+# The run is repaired, its result is right, and what is on disk at the end is whole.
+sub torn {
+    my ($name, $fault, %o) = @_;
+    my @solver = ('-d', 4, '-n', 60_000, '-s', $o{steps} // 50);
+    my $want = reference(4, @solver);
+    my $faults = 1 + ($fault =~ tr/,//);
+    my $j = job(args => ['-o', 'out', @solver], timeout => 60, fault => $fault, %o,
+        env => { %each, %{ $o{env} // {} } });
+    my $hit = scalar(@{ $j->{faults} });
+    my $sets = sets($j->{dir});
+    my @bad;
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
+    push(@bad, 'another result') if $j->{result} ne $want;
+    push(@bad, "$hit faults came to pass, not $faults") if $hit != $faults;
+    push(@bad, "sets: $sets") if $sets !~ /^complete \d+ \d+$/;
+    push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
+    ok(!@bad, $name);
+    diag("$name: ", join(', ', @bad), "\n", substr($j->{log}, 0, 6000)) if @bad;
+    remove_tree($j->{dir}) if !@bad;
+    return $j;
+}
+
+# 0 writes, the others hand over; the third time is in the second or third flush
+my @points = qw(flush.submit flush.told flush.submitted flush.begin flush.block flush.part
+    flush.end);
+for my $point (@points) {
+    torn("killed at $point, rank $_", "$point:$_:" . ($point eq 'flush.block' && !$_ ? 40 : 3)
+            . ':kill') for 0 .. 3;
+}
+for my $point (qw(flush.parts flush.complete h5.begin h5.part.create h5.part.write h5.part.fsync
+    h5.part.rename h5.part.dirsync h5.master.write h5.manifest.write h5.manifest.fsync
+    h5.manifest.rename h5.manifest.dirsync h5.prune)) {
+    torn("killed at $point", "$point:0:" . ($point eq 'h5.part.write' ? 50 : 3) . ':kill');
+}
+# two writers: each without the other; rank 0 gives up a second after the repair
+for my $at (qw(flush.begin:2 flush.block:2 flush.block:3 flush.part:0 flush.part:2 flush.part:3
+    h5.part.rename:2 flush.parts:0 flush.submitted:2)) {
+    torn("killed at $at of two nodes", "$at:3:kill", env => { %two }, steps => 400);
+}
+torn('one dies while handing over, another in the repair',
+    'flush.block:1:3:kill,repair.restore:2:2:kill', spares => 2);
+torn('the replacement dies in the next flush', 'flush.block:1:3:kill,flush.begin:1:1:kill@1',
+    spares => 2);
+torn('replaced by a spawned process', 'flush.block:2:3:kill', spares => 0);
+torn('stopped while handing over', 'flush.block:2:3:stop', spares => 1,
+    env => { FTKIT_RECOVER_TIMEOUT => '2s' });
+
+# the program goes on with fewer ranks
+{
+    my %fewer = (program => build() . '/mpi/shrink', args => ['-o', 'out'], n => 5, spares => 0,
+        env => { %each, FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_RECOVER_SUPPLY => 'shrink' });
+    my $want = job(%fewer)->{result};
+    for my $fault ('flush.begin:4:1:kill', 'flush.block:4:1:kill', 'flush.part:4:1:kill') {
+        # no other rank has that number later; the last time it is a writer
+        $fewer{env}{FTKIT_TOPOLOGY_RANKS_PER_NODE} = 2 if $fault =~ /part/;
+        my $j = job(%fewer, fault => $fault);
+        ok($j->{rc} == 0 && $want && $j->{result} eq $want && @{ $j->{faults} } == 1,
+            "fewer ranks: $fault") or diag(substr($j->{log}, 0, 3000));
+        # the run may be over before another set is due
+        like(sets($j->{dir}), qr/^complete( \d+)*(\nincomplete \S+)*$/, '... what is there is whole');
+    }
+}
+
+# the whole job is killed at a moment of the second or a later flush
+my $seed = $ENV{FTKIT_TEST_SEED} // 1;
+for my $i ($seed .. $seed + 4) {
+    srand($i);
+    my $pause = rand(0.3);
+    my $killed = 0;
+    my $set = 0;
+    my $env = $i % 2 ? \%each : \%two;
+    survives(sprintf('the job is killed %.3f s after the first set (seed %d)', $pause, $i),
+        env => { %$env, FTKIT_LEVEL_HDF5_BANDWIDTH => '30MB' }, run => [], faults => 0,
+        timeout => 90, solver => ['-d', 10, '-n', 60_000, '-s', 50],
+        like => qr/restored set \d+ from files/, while => sub {
+            my ($work) = @_;
+            await_file("$work/default.ftkit/set-*/manifest");
+            sleep($pause);
+            $killed = kill_mpirun($work);
+            ($set) = sets($work) =~ /^complete (\d+)/;
+        });
+    ok($killed && $set, '... and what was complete then is whole: set ' . ($set // 'none'));
+}
+
+done_testing();
