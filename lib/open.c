@@ -338,13 +338,11 @@ static uint64_t key_of(int place)
 static int open_places(struct ftkit_ctx *ctx)
 {
     const struct ftk_config *cfg = &ctx->cfg;
-    char name[FTKIT_NAME_MAX + 8];
     int rc = ftk_place_open(
-        &ctx->mem.place, cfg->place, cfg->place_dir, cfg->name, key_of(cfg->place));
-    snprintf(name, sizeof name, "%s+local", cfg->name);
+        &ctx->mem.place, cfg->place, cfg->place_dir, cfg->name, 1, key_of(cfg->place));
     if (rc == FTKIT_OK && cfg->local_scheme != FTK_SCHEME_NONE)
-        rc = ftk_place_open(&ctx->local.mem.place, cfg->local_place, cfg->local_dir, name,
-            key_of(cfg->local_place));
+        rc = ftk_place_open(&ctx->local.mem.place, cfg->local_place, cfg->local_dir,
+            cfg->name, 2, key_of(cfg->local_place));
     return rc;
 }
 

@@ -160,7 +160,8 @@ SKIP: {
 
 {
     my $work = "$tmp/files";
-    my $j = job(keep => $work, n => 6, program => "$examples/heat2d", args =>
+    my $j = job(keep => $work, n => 6, program => "$examples/heat2d",
+        env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' }, args =>
         ['-n', '40x56', '-s', 98, '-o', "$work/out", '-p', "$work/field", '-P', 5]);
     is($j->{rc}, 0, 'heat2d with files') or diag($j->{log});
     my $master = (sort(glob("$work/*.ftkit/set-*/master.h5")))[-1] // '';
@@ -205,7 +206,7 @@ sub kill_any {
         ? '-fsanitize=address,undefined' : '';
     my ($ok) = run(join(' ', $mpicc, qw(-std=c11 -Wall -Wextra -Werror), $sanitize, '-o',
         "$tmp/readme", $source, '-I' . top() . '/include', build() . '/libftkit.a',
-        '$(pkg-config --libs hdf5-serial libxxhash inih) -lpthread -lm'));
+        '$(pkg-config --libs hdf5-serial libxxhash inih libisal libpmem) -lpthread -lm'));
     ok($ok, 'the program of the README compiles');
     my $j = job(program => "$tmp/readme", args => []);
     is($j->{rc}, 0, '... and runs') or diag($j->{log});

@@ -12,7 +12,7 @@ use Test::More;
 
 ulfm_only();
 my %shared = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_PLACE => 'shared');
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '2 sets');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '2 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my $found = qr/restored set \d+ from memory that outlived the job/;
 my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
 
@@ -124,6 +124,35 @@ for my $point (qw(found.own found.all found.use transfer.sized)) {
 }
 nothing_left();
 
+# what is left of jobs that nobody relaunches, beside that of one that lives
+{
+    my $ftkit = build() . '/ftkit';
+    my $dir = scratch() . '/prune';
+    mkdir($dir);
+    my %here = (%shared, FTKIT_LEVEL_MEMORY_PLACE => 'file',
+        FTKIT_LEVEL_MEMORY_DIRECTORY => $dir);
+    job(env => { %here, FTKIT_CONTEXT_NAME => 'dead' }, fault => $all);
+    my @dead = glob("$dir/ftkit-slot-*");
+    ok(@dead > 0, 'a job that is gone leaves slots');
+    my ($dry, $real, @living);
+    job(env => { %here, FTKIT_CONTEXT_NAME => 'living' }, args => ['-s', 60, '-d', 50],
+        while => sub {
+            for (my $end = time() + 30; time() < $end && @living < 4;) {
+                @living = grep {/living/} glob("$dir/ftkit-slot-*");
+                select(undef, undef, undef, 0.01);
+            }
+            $dry = `$ftkit prune --slots --dry-run $dir`;
+            $real = `$ftkit prune --slots $dir`;
+            is($?, 0, 'ftkit prune --slots');
+            my %there = map { $_ => 1 } glob("$dir/ftkit-slot-*");
+            is(scalar(grep { $there{$_} } @dead), 0, '... removes them');
+            is(scalar(grep { !$there{$_} } @living), 0, '... and nothing of a job that lives');
+        });
+    is(scalar(() = $dry =~ /^would remove .*dead/mg), scalar(@dead), '... --dry-run told');
+    is(scalar(() = $real =~ /^removed .*dead/mg), scalar(@dead), '... as it did');
+    unlink(glob("$dir/*"));
+}
+
 # places of their own directory are found by the next job, too
 for my $place (qw(file pmem)) {
     for my $force ($place eq 'pmem' ? (0, 1) : 0) {
@@ -151,6 +180,7 @@ for my $place (qw(file pmem)) {
 
 # levels fall through: memory, then the second level, then files
 my %two = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '4 sets',
+    FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
     FTKIT_LEVEL_LOCAL_SCHEME => 'xor', FTKIT_LEVEL_LOCAL_EVERY => '2 sets',
     FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_REPORT_EVENTS => scratch() . '/events');
 sub fall

@@ -123,9 +123,7 @@ void ftk_litter_slots(uint64_t id)
     DIR *d = opendir("/dev/shm");
     const struct dirent *e;
     while (d && (e = readdir(d))) {
-        bool slot = strncmp(e->d_name, FTK_SLOT_PREFIX, strlen(FTK_SLOT_PREFIX)) == 0
-                    || strncmp(e->d_name, FTK_SLOT_NEW, strlen(FTK_SLOT_NEW)) == 0;
-        if (!slot || !strstr(e->d_name, end))
+        if (!ftk_place_is_slot(e->d_name) || !strstr(e->d_name, end))
             continue;
         snprintf(path, sizeof path, "/dev/shm/%s", e->d_name);
         int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -1,16 +1,26 @@
 /* ftkit prune: remove old sets.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sets.h"
 #include "store/owner.h"
+#include "store/place.h"
 
 void ftk_prune_usage(FILE *out)
 {
     fputs(
         "usage: ftkit prune [--context NAME] [--dry-run] [--incomplete] [--keep N] DIR\n"
+        "       ftkit prune --slots [--dry-run] [DIR]\n"
         "\n"
         "Remove sets, in every context of DIR.  Give --keep, --incomplete or both.\n"
         "\n"
@@ -20,6 +30,10 @@ void ftk_prune_usage(FILE *out)
         "  --incomplete    sets that are incomplete or damaged go too, however new\n"
         "  --context NAME  only the sets of this context\n"
         "  --dry-run       only say what would be removed\n"
+        "  --slots         of DIR (/dev/shm), what level.memory and level.local of jobs "
+        "that\n"
+        "                  are gone have left on this node; a relaunch could have used "
+        "it\n"
         "\n"
         "While a job owns the sets (see FILES in ftkit(1)), nothing that is newer than "
         "its\n"
@@ -80,15 +94,60 @@ static int prune_context(struct prune *p)
     return code;
 }
 
+/* Whether it could be removed; one in use is left alone. */
+static bool prune_slot(const char *path, bool dry_run)
+{
+    struct stat st;
+    bool good = true;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ELOOP || errno == EACCES; /* nothing of ours */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()
+        && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        good = dry_run || unlink(path) == 0;
+        if (good)
+            printf("%s %s (%lld bytes)\n", dry_run ? "would remove" : "removed", path,
+                (long long)st.st_size);
+        else
+            ftk_tool_say("cannot remove %s: %s", path, strerror(errno));
+    }
+    close(fd);
+    return good;
+}
+
+static int prune_slots(const char *dir, bool dry_run)
+{
+    char path[2 * FTK_PATH_MAX];
+    const struct dirent *e;
+    int code = TOOL_OK;
+    DIR *d = opendir(dir);
+    if (!d) {
+        ftk_tool_say("cannot open %s: %s", dir, strerror(errno));
+        return TOOL_FAIL;
+    }
+    while ((e = readdir(d))) {
+        if (!ftk_place_is_slot(e->d_name))
+            continue;
+        snprintf(path, sizeof path, "%.*s/%s", FTK_PATH_MAX, dir, e->d_name);
+        if (!prune_slot(path, dry_run))
+            code = TOOL_FAIL;
+    }
+    closedir(d);
+    return ftk_tool_end(code);
+}
+
 int ftk_prune_main(int argc, char **argv)
 {
     struct ftk_opts o;
     struct ftk_where w;
     int code = ftk_opts_parse(argc, argv,
-        OPT_CONTEXT | OPT_KEEP | OPT_INCOMPLETE | OPT_DRY_RUN, ftk_prune_usage, &o);
+        OPT_CONTEXT | OPT_KEEP | OPT_INCOMPLETE | OPT_DRY_RUN | OPT_SLOTS, ftk_prune_usage,
+        &o);
     if (code)
         return code - 1;
-    if (o.nargs != 1 || o.keep == 0 || (o.keep < 0 && !o.incomplete)) {
+    if (o.slots && o.nargs <= 1 && o.keep < 0 && !o.incomplete && !o.context)
+        return prune_slots(o.nargs ? o.args[0] : "/dev/shm", o.dry_run);
+    if (o.slots || o.nargs != 1 || o.keep == 0 || (o.keep < 0 && !o.incomplete)) {
         ftk_prune_usage(stderr);
         return TOOL_USAGE;
     }

@@ -64,6 +64,7 @@ static const struct option options[] = {
     { "keep", required_argument, NULL, OPT_KEEP },
     { "incomplete", no_argument, NULL, OPT_INCOMPLETE },
     { "dry-run", no_argument, NULL, OPT_DRY_RUN },
+    { "slots", no_argument, NULL, OPT_SLOTS },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -102,6 +103,9 @@ static int take(int opt, struct ftk_opts *o)
         return parse_count(optarg, &o->keep);
     case OPT_INCOMPLETE:
         o->incomplete = true;
+        return 0;
+    case OPT_SLOTS:
+        o->slots = true;
         return 0;
     default:
         o->dry_run = true;

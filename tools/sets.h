@@ -32,10 +32,11 @@ enum {
     OPT_FORMAT = 16,
     OPT_KEEP = 32,
     OPT_INCOMPLETE = 64,
-    OPT_DRY_RUN = 128
+    OPT_DRY_RUN = 128,
+    OPT_SLOTS = 256
 };
 struct ftk_opts {
-    bool json, incomplete, dry_run;
+    bool json, incomplete, dry_run, slots;
     const char *context, *output, *format;
     int rank, keep; /* -1: not given */
     char **args;    /* what is not an option */

@@ -99,13 +99,39 @@ static const struct ops places[] = {
 
 /* ---- slots -------------------------------------------------------------------------------*/
 
+/* PID.NUMBER */
+static bool is_number(const char *text)
+{
+    size_t pid = strspn(text, "0123456789");
+    size_t n = text[pid] == '.' ? strspn(text + pid + 1, "0123456789") : 0;
+    return pid > 0 && n > 0 && text[pid + 1 + n] == '\0';
+}
+
+/* The name of one context may begin like that of another. */
+static bool is_own(const struct ftk_place *p, const char *name)
+{
+    size_t prefix = strlen(p->prefix);
+    return strlen(name) < FTK_SLOT_NAME && strncmp(name, p->prefix, prefix) == 0
+           && is_number(name + prefix);
+}
+
+bool ftk_place_is_slot(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    while (dot && dot > name && dot[-1] != '.')
+        dot--;
+    bool slot = strncmp(name, FTK_SLOT_PREFIX, strlen(FTK_SLOT_PREFIX)) == 0
+                || strncmp(name, FTK_SLOT_NEW, strlen(FTK_SLOT_NEW)) == 0;
+    return slot && dot && strlen(name) < FTK_SLOT_NAME && is_number(dot);
+}
+
 static void slot_path(const struct ftk_place *p, const char *name, char *path, size_t bytes)
 {
     snprintf(path, bytes, "%s/%s", p->dir, name);
 }
 
 int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *context,
-    uint64_t key)
+    int level, uint64_t key)
 {
     struct stat st;
     memset(p, 0, sizeof *p);
@@ -113,8 +139,10 @@ int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *c
     if (kind == FTK_PLACE_MEMORY)
         return FTKIT_OK;
     snprintf(p->dir, sizeof p->dir, "%s", dir && *dir ? dir : "/dev/shm");
-    snprintf(p->prefix, sizeof p->prefix, FTK_SLOT_PREFIX "%s-%llx.", context,
+    snprintf(p->context, sizeof p->context, "%s", context);
+    snprintf(p->prefix, sizeof p->prefix, FTK_SLOT_PREFIX "%d-%s-%llx.", level, context,
         (unsigned long long)key);
+    p->found_again = key != 0;
     if (stat(p->dir, &st) != 0)
         return ftk_fail_errno(errno, "%s", p->dir);
     if (!S_ISDIR(st.st_mode) || access(p->dir, W_OK | X_OK) != 0)
@@ -303,6 +331,10 @@ static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *
         || pread(s->fd, &slot, sizeof slot, 0) != (ssize_t)sizeof slot
         || !slot_holds(&slot, (uint64_t)st.st_size - FTK_SLOT_BYTES))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s/%s holds nothing", p->dir, s->name);
+    if (strncmp(slot.context, p->context, sizeof slot.context) != 0) {
+        *wanted = false;
+        return ftk_fail(FTKIT_ERR_STATE, "another context's");
+    }
     if (!all && (int)slot.rank != rank) {
         *wanted = false;
         return ftk_fail(FTKIT_ERR_STATE, "another rank's");
@@ -366,14 +398,13 @@ static void sweep_slot(const struct ftk_place *p, const char *name)
 
 void ftk_place_sweep(struct ftk_place *p, uint64_t when)
 {
-    size_t prefix = strlen(p->prefix);
     if (p->kind == FTK_PLACE_MEMORY || p->swept == when)
         return;
     p->swept = when;
     DIR *d = opendir(p->dir);
     const struct dirent *e;
     while (d && (e = readdir(d)))
-        if (strncmp(e->d_name, p->prefix, prefix) == 0)
+        if (is_own(p, e->d_name))
             sweep_slot(p, e->d_name);
     if (d)
         (void)closedir(d);
@@ -382,11 +413,10 @@ void ftk_place_sweep(struct ftk_place *p, uint64_t when)
 int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)
 {
     int rc = FTKIT_OK;
-    size_t prefix = strlen(p->prefix);
-    DIR *d = p->kind == FTK_PLACE_MEMORY ? NULL : opendir(p->dir);
+    DIR *d = p->found_again ? opendir(p->dir) : NULL;
     const struct dirent *e;
     while (d && rc == FTKIT_OK && (e = readdir(d)))
-        if (strncmp(e->d_name, p->prefix, prefix) == 0 && strlen(e->d_name) < FTK_SLOT_NAME)
+        if (is_own(p, e->d_name))
             rc = adopt_slot(p, m, e->d_name, rank, all);
     if (d)
         (void)closedir(d);

@@ -26,7 +26,9 @@ struct ftk_mem_seg;
 struct ftk_place {
     int kind;
     char dir[FTK_PATH_MAX];
+    char context[64];
     char prefix[128]; /* of the names of this context's slots */
+    bool found_again; /* by later processes */
     int made;         /* slots, for their names */
     uint64_t swept;   /* see ftk_place_sweep() */
 };
@@ -54,11 +56,14 @@ struct ftk_slot {
 };
 _Static_assert(sizeof(struct ftk_slot) == 144, "on-disk slot header");
 
-/* Use the place for the slots of a context.  dir NULL: the place's own (/dev/shm).  key
- * tells jobs on one node apart where the directory does not; slots of key 0 are not found
- * again. */
+/* Use the place for the slots of a level of a context.  dir NULL or empty: the place's own
+ * (/dev/shm).  key tells jobs on one node apart where the directory does not; slots of key 0
+ * are not found again. */
 int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *context,
-    uint64_t key);
+    int level, uint64_t key);
+
+/* Whether a file of this name is a slot of anybody's. */
+bool ftk_place_is_slot(const char *name);
 
 /* Make a slot for bytes bytes and map it. */
 int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes);

@@ -108,7 +108,7 @@ static uint64_t found(const char *image)
     char path[160];
     struct ftk_mem m = { 0 };
     uint64_t set = 0;
-    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, after, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, after, "t", 1, 1), FTKIT_OK);
     snprintf(path, sizeof path, "%s/%s1.1", after, m.place.prefix);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_int_equal(write(fd, image, room), room);
@@ -169,7 +169,7 @@ static void power_goes_at_any_time(void **state)
     (void)state;
     struct ftk_mem m = { 0 };
     struct ftk_mem_seg *s;
-    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
     assert_int_equal(ftk_mem_take(&m, 1, 0, 1, segment_bytes(), &s), FTKIT_OK);
     mapped = s->buf - FTK_SLOT_BYTES;
     room = s->cap + FTK_SLOT_BYTES;
@@ -219,8 +219,8 @@ static void slot_in_use_is_left_alone(void **state)
     (void)state;
     struct ftk_mem m = { 0 }, other = { 0 };
     struct ftk_mem_seg *s;
-    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1), FTKIT_OK);
-    assert_int_equal(ftk_place_open(&other.place, FTK_PLACE_FILE, dir, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&other.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
     assert_int_equal(ftk_mem_take(&m, 4, 0, 1, segment_bytes(), &s), FTKIT_OK);
     write_segment(s, 4);
     assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
@@ -240,7 +240,7 @@ static void foreign_files(void **state)
     (void)state;
     char path[256], target[128];
     struct ftk_mem m = { 0 };
-    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, after, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, after, "t", 1, 1), FTKIT_OK);
     snprintf(target, sizeof target, "%s/target", dir);
     int fd = open(target, O_WRONLY | O_CREAT, 0600);
     assert_int_equal(write(fd, "precious", 8), 8);
@@ -261,13 +261,49 @@ static void foreign_files(void **state)
     ftk_mem_close(&m, false);
 }
 
+static void names_that_begin_alike(void **state)
+{
+    (void)state;
+    struct ftk_mem a = { 0 }, b = { 0 }, c = { 0 };
+    struct ftk_mem_seg *s;
+    assert_int_equal(ftk_place_open(&a.place, FTK_PLACE_FILE, dir, "t-1.5", 1, 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&b.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&c.place, FTK_PLACE_FILE, dir, "t", 1, 0), FTKIT_OK);
+    assert_int_equal(ftk_mem_take(&a, 4, 0, 1, segment_bytes(), &s), FTKIT_OK);
+    write_segment(s, 4);
+    assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    assert_true(ftk_place_is_slot(s->name));
+    ftk_mem_close(&a, true);
+    assert_int_equal(ftk_place_adopt(&b.place, &b, 0, true), FTKIT_OK);
+    ftk_place_sweep(&b.place, 1);
+    assert_int_equal(b.nsegs, 0);
+    assert_int_equal(entries(dir), 1); /* nor removed */
+    assert_int_equal(ftk_mem_take(&c, 4, 0, 1, segment_bytes(), &s), FTKIT_OK);
+    write_segment(s, 4);
+    assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    ftk_mem_close(&c, true);
+    assert_int_equal(ftk_place_adopt(&c.place, &c, 0, true), FTKIT_OK);
+    assert_int_equal(c.nsegs, 0); /* key 0: found by nobody, but removed */
+    ftk_place_sweep(&c.place, 1);
+    assert_int_equal(entries(dir), 1);
+    assert_int_equal(ftk_place_open(&a.place, FTK_PLACE_FILE, dir, "t-1.5", 1, 1), FTKIT_OK);
+    ftk_place_sweep(&a.place, 1);
+    assert_int_equal(entries(dir), 0);
+    assert_false(ftk_place_is_slot("ftkit-slot-1-t-1.x.1"));
+    assert_false(ftk_place_is_slot("1.1"));
+    assert_false(ftk_place_is_slot("ftkit-slot-"));
+    ftk_mem_close(&a, false);
+    ftk_mem_close(&b, false);
+    ftk_mem_close(&c, false);
+}
+
 static void directories(void **state)
 {
     (void)state;
     struct ftk_place p;
-    assert_int_equal(ftk_place_open(&p, FTK_PLACE_FILE, "/nowhere", "t", 1), FTKIT_ERR_IO);
-    assert_int_equal(ftk_place_open(&p, FTK_PLACE_FILE, "/dev/null", "t", 1), FTKIT_ERR_IO);
-    assert_int_equal(ftk_place_open(&p, FTK_PLACE_SHARED, NULL, "t", 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&p, FTK_PLACE_FILE, "/nowhere", "t", 1, 1), FTKIT_ERR_IO);
+    assert_int_equal(ftk_place_open(&p, FTK_PLACE_FILE, "/dev/null", "t", 1, 1), FTKIT_ERR_IO);
+    assert_int_equal(ftk_place_open(&p, FTK_PLACE_SHARED, NULL, "t", 1, 1), FTKIT_OK);
     assert_string_equal(p.dir, "/dev/shm");
 }
 
@@ -277,6 +313,7 @@ int main(void)
         cmocka_unit_test(power_goes_at_any_time),
         cmocka_unit_test(slot_in_use_is_left_alone),
         cmocka_unit_test(foreign_files),
+        cmocka_unit_test(names_that_begin_alike),
         cmocka_unit_test(directories),
     };
     if (!mkdtemp(dir) || !mkdtemp(after))
