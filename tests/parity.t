@@ -35,7 +35,8 @@ for my $p (@pairs) {
         fault => "app.compute:$p->[0]:13:kill,app.compute:$p->[1]:13:kill");
     survives("ranks @$p at once", env => \%rs, like => $rebuilt, %two);
     survives("ranks @$p at once, more than XOR stands: the files", %two,
-        env => { %xor, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets' },
+        env => { %xor, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+            FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
         like => qr/from files/);
     my $j = job(spares => 2, env => \%xor, fault => $two{fault});
     ok($j->{rc} != 0 && $j->{log} =~ /no copy or parity is left .* segments of ranks @$p$/m,

@@ -255,6 +255,23 @@ static int open_sets(const char *dir, const char *context, bool make, int *ctxfd
 
 /* ---- holding ------------------------------------------------------------------------*/
 
+/* To touch it later: a file that is open for writing keeps a file system from being made
+ * read-only. */
+static int reopen(int ctxfd, int fd, int *out)
+{
+    struct stat a, b;
+    int ro = openat(ctxfd, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (ro < 0)
+        return errno;
+    if (fstat(fd, &a) == 0 && fstat(ro, &b) == 0 && a.st_ino == b.st_ino
+        && a.st_dev == b.st_dev) {
+        *out = ro;
+        return 0;
+    }
+    close(ro);
+    return EEXIST; /* somebody else was faster to take it over */
+}
+
 static int write_record(int ctxfd, const struct ftk_owner_record *r, int *out)
 {
     char text[TEXT_MAX];
@@ -267,13 +284,12 @@ static int write_record(int ctxfd, const struct ftk_owner_record *r, int *out)
     int err = n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
     if (!err && fsync(fd) != 0)
         err = errno;
-    if (err) {
-        close(fd);
+    if (!err)
+        err = reopen(ctxfd, fd, out);
+    if (err)
         unlinkat(ctxfd, FILE_NAME, 0); /* it was made by us, here */
-        return err;
-    }
-    *out = fd;
-    return 0;
+    close(fd);
+    return err;
 }
 
 /* Take a record out of the way, unless another one has come in its place. */
