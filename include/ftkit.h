@@ -308,6 +308,22 @@ FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
  */
 FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
 
+/**
+ * Compare everything that is kept in memory for this job with its checksums, and put right
+ * what does not hold: from copies, from parity, or by writing a new set at the next
+ * ftkit_checkpoint().  It costs one read of the memory in use; a failure finds whole copies
+ * then.
+ *
+ * @param[out] corrupt  segments of this rank (its own, copies it keeps, parities) that did
+ *                      not hold, or NULL
+ * @return FTKIT_OK; FTKIT_ROLLED_BACK when a rank failed meanwhile: go on with the loop
+ *         then, as after ftkit_finish(); or an error as of ftkit_checkpoint()
+ *
+ * Collective: after ftkit_recover(), by every rank between the same two calls of
+ * ftkit_checkpoint().  Files are looked through by `ftkit verify`.
+ */
+FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
+
 /** 1 when a failure is known that the next ftkit_checkpoint() will repair, else 0.
  * Local, a nanosecond: for programs that want to leave a long computation early. */
 FTKIT_API int ftkit_failed(const ftkit_ctx *ctx);

@@ -142,6 +142,29 @@ int ftkit_wait(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
+/* ---- scrub ---------------------------------------------------------------------------*/
+
+int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
+{
+    int bad = 0;
+    int rc = check_alive(ctx, "ftkit_scrub");
+    if (rc == FTKIT_OK && ctx->where != FTK_IN_LOOP)
+        rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_scrub before ftkit_recover");
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    ch.broken = ctx->failed;
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
+    rc = ftk_scrub(ctx, &ch, &bad);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    if (rc == FTKIT_ERR_PEER || rc == FTKIT_ERR_CORRUPT)
+        rc = roll_back_outside(ctx);
+    if (corrupt)
+        *corrupt = bad;
+    ftk_watchdog_progress(ctx->dog);
+    return ftk_done(ctx, rc);
+}
+
 /* ---- finish --------------------------------------------------------------------------*/
 
 int ftkit_finish(ftkit_ctx *ctx)

@@ -174,6 +174,10 @@ int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
  * place does not hold either, again and again, FTKIT_ERR_LOST: that ends the job. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
 
+/* Collective over act: compare every segment in memory with its checksums, put right what
+ * can be.  *bad: how many of this rank did not hold. */
+int ftk_scrub(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad);
+
 /* Collective over act: distribute the line of ctx->line_nranks ranks over the regions of
  * the ranks there are now. */
 int ftk_redistribute(struct ftkit_ctx *ctx);

@@ -1,0 +1,82 @@
+/* Looking through the segments in memory while the job runs, and putting right what does
+ * not hold any more, before it is needed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <string.h>
+
+#include "../checkpoint.h"
+#include "recover.h"
+
+/* How many do not hold; they are released. */
+static int look_through(struct ftkit_ctx *ctx, struct ftk_mem *mem, const char *level)
+{
+    int bad = 0;
+    ftk_mem_doubt(mem);
+    for (int i = 0; i < mem->nsegs; i++) {
+        struct ftk_mem_seg *s = mem->segs[i];
+        if (s->set == 0 || !s->sealed)
+            continue;
+        if (FTK_FAULT("scrub.corrupt"))
+            s->buf[s->bytes - 1] ^= 1;
+        if (ftk_mem_verify(s, s->parity ? "parity" : "segment") == FTKIT_OK)
+            continue;
+        ftk_report(FTKIT_WARNING, "context %s: %s: rank %d: of rank %d: %s", ctx->cfg.name,
+            level, ctx->rank, s->rank, ftk_detail_text());
+        ftk_mem_release(s);
+        bad++;
+    }
+    return bad;
+}
+
+/* All ranks: from copies and parity, else by a new set at the next call. */
+static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    struct ftk_census census;
+    struct ftk_plan p = { 0 };
+    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
+        .map = ctx->cfg.map,
+        .scheme = ctx->cfg.scheme,
+        .files = true };
+    int rc = ftk_census_take(ctx, &ctx->mem, ctx->comms.act, &census);
+    if (rc != FTKIT_OK)
+        return ftk_chan_break(ch, MPI_ERR_OTHER, "census of a scrub");
+    rc = ftk_plan_make(&census, &rules, &p);
+    bool can = rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file
+               && p.line_nranks == ctx->nranks;
+    (void)FTK_FAULT("scrub.planned");
+    if (can)
+        rc = ftk_transfer(ctx, &ctx->mem, ch, &p);
+    if (can && rc == FTKIT_OK)
+        rc = ftk_rebuild(ctx, &ctx->mem, ch, &p);
+    if (rc == FTKIT_OK && !can)
+        ctx->requested = 1;
+    if (rc == FTKIT_OK && ctx->rank == 0)
+        ftk_report(FTKIT_INFO, "context %s: set %llu in memory: %s", ctx->cfg.name,
+            (unsigned long long)ctx->committed,
+            can ? "put right from copies or parity"
+                : "cannot be put right; the next call writes another");
+    ftk_census_free(&census);
+    ftk_plan_free(&p);
+    return rc;
+}
+
+int ftk_scrub(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
+{
+    struct ftk_vote v;
+    (void)FTK_FAULT("scrub.begin");
+    int first = look_through(ctx, &ctx->mem, "level.memory");
+    int second = look_through(ctx, &ctx->local.mem, "level.local");
+    *bad = first + second;
+    ftk_vote_init(&v);
+    v.min[1] = -first;
+    v.min[2] = -second;
+    int rc = ftk_vote(ch, ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (v.min[2] < 0) { /* the next set goes there, whatever the period says */
+        ctx->local.sets_since = UINT64_MAX / 2;
+        ctx->local.last_s = -HUGE_VAL;
+    }
+    return v.min[1] < 0 && ctx->committed > 0 ? put_right(ctx, ch) : FTKIT_OK;
+}
