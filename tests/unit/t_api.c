@@ -145,6 +145,7 @@ static void check_no_context(ftkit_ctx *ft)
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_checkpoint", ftkit_checkpoint(ft));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_finish", ftkit_finish(ft));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_wait", ftkit_wait(ft));
+    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_scrub", ftkit_scrub(ft, NULL));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_close", ftkit_close(&ft));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_close", ftkit_close(NULL));
     assert_true(ftkit_comm(ft) == MPI_COMM_NULL);
