@@ -311,7 +311,7 @@ static void what_parity_makes_up_for(void **state)
             assert_int_equal(p.outcome, good ? FTK_PLAN_GO : FTK_PLAN_FATAL);
             assert_int_equal(p.from_file, !good);
             for (int r = 0; r < 8; r++) {
-                char name[8];
+                char name[16];
                 snprintf(name, sizeof name, " %d", r);
                 if (!good && (lost >> r & 1) && (r < 4 ? first : second) > m)
                     assert_non_null(strstr(strstr(p.why, "of ranks"), name));
