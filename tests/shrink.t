@@ -191,6 +191,7 @@ sub restarts
     mkdir "$tmp/sets";
     local $ENV{FTKIT_LEVEL_HDF5_ENABLED} = 'true';
     local $ENV{FTKIT_LEVEL_HDF5_EVERY} = '1 sets';
+    local $ENV{FTKIT_LEVEL_HDF5_ASYNCHRONOUS} = 'false';
     local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = "$tmp/sets";
     job(n => $from, fault => 'app.step:*:9:kill', args => $o{args});
     isnt($code, 0, "$what: the first job is killed") or diag($out);
