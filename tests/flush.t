@@ -174,7 +174,8 @@ survives('the directory vanishes', env => \%each, faults => 0,
 # The run is repaired, its result is right, and what is on disk at the end is whole.
 sub torn {
     my ($name, $fault, %o) = @_;
-    my @solver = ('-d', 4, '-n', 60_000, '-s', $o{steps} // 50);
+    # however slow the machine is, a set in ten comes to its end
+    my @solver = ('-d', 4, '-n', 60_000, '-s', $o{steps} // 50, '-W', 10);
     my $want = reference(4, @solver);
     my $faults = 1 + ($fault =~ tr/,//);
     my $j = job(args => ['-o', 'out', @solver], timeout => 60, fault => $fault, %o,

@@ -3,11 +3,11 @@
  * state of all ranks, which must not depend on failures.
  *
  *   solver [-s STEPS] [-n ITEMS] [-o RESULT] [-c CONFIG] [-f] [-d MS] [-p PIDS] [-k STYLE]
- *          [-H] [-B] [-S N]
+ *          [-H] [-B] [-S N] [-W N]
  *
  * -f: do without ftkit_finish().  -H: two parts of the world (5 of 12 processes, the rest),
  * each with its own context and result RESULT.0 and RESULT.1, the rollbacks of rank 0 in a
- * last line.  -B: ftkit_checkpoint() at the bottom of the loop.  -S: ftkit_scrub() after every N-th step.  STYLE: p2p, nb, coll, mixed (default), derived.
+ * last line.  -B: ftkit_checkpoint() at the bottom of the loop.  -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 #include "ftkit.h"
 
 struct state {
-    int steps, items, delay_ms, no_finish, halves, half, bottom, scrub;
+    int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
     const char *out, *config, *pids, *style;
     int step;
     double *x;          /* [items] per rank */
@@ -243,6 +243,8 @@ static int run(ftkit_ctx *ft, struct state *s)
         step(s);
         if (s->scrub > 0 && s->step % s->scrub == 0 && ftkit_scrub(ft, NULL) < 0)
             return 1;
+        if (s->wait > 0 && s->step % s->wait == 0 && ftkit_wait(ft) < 0)
+            return 1;
         if (s->delay_ms > 0) {
             struct timespec t = { s->delay_ms / 1000, s->delay_ms % 1000 * 1000000L };
             nanosleep(&t, NULL);
@@ -268,7 +270,7 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
@@ -277,6 +279,7 @@ int main(int argc, char **argv)
         case 'H': s.halves = 1; break;
         case 'B': s.bottom = 1; break;
         case 'S': s.scrub = atoi(optarg); break;
+        case 'W': s.wait = atoi(optarg); break;
         case 'f': s.no_finish = 1; break;
         case 'd': s.delay_ms = atoi(optarg); break;
         case 'p': s.pids = optarg; break;
