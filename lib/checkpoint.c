@@ -29,6 +29,7 @@ struct writing {
     struct ftk_stream *streams; /* [nstreams], the first may be the one that sends */
     int nstreams;
     bool sends;
+    struct ftk_changes changes; /* since the last set */
     struct ftk_parity_write parity;
     int local;                  /* most severe local error so far */
     int durable;                /* rank 0's word: see ftk_policy_durable() */
@@ -92,6 +93,8 @@ static int prepare(struct writing *w)
         w->streams[0].seg = w->own;
         w->streams[0].sizes[0] = w->head_bytes;
         w->streams[0].sizes[1] = w->data_bytes;
+        if (w->own && ftk_increment_begin(ctx, w->data_bytes, &w->changes))
+            (void)ftk_stream_partial(&w->streams[0], ctx->committed, w->changes.masks);
     }
     int rc = ftk_stream_sizes(&w->ch, &ctx->mem, w->streams, w->nstreams, &local);
     note(w, local);
@@ -136,6 +139,7 @@ static int pack_and_send(struct writing *w)
         w->ctx, w->set, w->head_bytes, w->data_bytes, w->own->buf, &p);
     while (rc == FTKIT_OK && p.done < w->data_bytes && w->local == FTKIT_OK) {
         note(w, ftk_region_pack(&p, p.done + FTK_STREAM_PIECE));
+        ftk_changes_note(&w->changes, w->own->buf, p.done);
         if (w->sends)
             w->streams[0].ready = p.done;
         rc = ftk_stream_progress(&w->ch, w->streams, w->nstreams, &idle, &done);
@@ -235,6 +239,10 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     ftk_parity_end(&w.parity, &w.ch);
     if (rc != FTKIT_OK)
         withdraw(&w, rc);
+    else
+        ftk_increment_end(ctx, &w.changes, w.ch.sent);
+    ftk_stream_end(w.streams, w.nstreams);
+    ftk_changes_end(&w.changes);
     if (rc != FTKIT_OK)
         return rc;
     ctx->checkpoint_s = ctx->set_cost_s = ftk_now_s() - t0;
