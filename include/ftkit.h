@@ -393,6 +393,9 @@ typedef struct ftkit_info {
     double repair_restore_s; /**< ... moving and restoring data, new copies */
     uint64_t flushing;       /**< set this process is writing in the background, 0: none */
     double flush_s;          /**< duration of that, seconds; the caller did not wait */
+    uint64_t sent_bytes;     /**< bytes of the last set in memory that this process sent to
+                                  others, as copies or for parity */
+    uint64_t sent_total;     /**< the same of all sets so far */
 } ftkit_info;
 
 /** Fill *info (its size member first).  Local; may look at a set's files. */

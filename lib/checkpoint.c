@@ -29,6 +29,7 @@ struct writing {
     struct ftk_stream *streams; /* [nstreams], the first may be the one that sends */
     int nstreams;
     bool sends;
+    struct ftk_changes changes; /* since the last set */
     struct ftk_parity_write parity;
     int local;                  /* most severe local error so far */
     int durable;                /* rank 0's word: see ftk_policy_durable() */
@@ -75,6 +76,18 @@ static int take_parity(struct writing *w)
     return ftk_parity_take(&w->parity, &ctx->mem, &like, w->own);
 }
 
+/* Whether only what has changed since the last set is to go to those who had that one. */
+static void offer_changes(struct writing *w)
+{
+    bool shared = w->sends || w->ctx->group.n > 1;
+    if (!w->own || !shared || !ftk_increment_begin(w->ctx, w->data_bytes, &w->changes))
+        return;
+    if (w->sends)
+        (void)ftk_stream_partial(&w->streams[0], w->ctx->committed, w->changes.masks);
+    else
+        w->parity.update.changes = &w->changes;
+}
+
 /* Sizes known, buffers taken, here and at the buddies; agreed by all. */
 static int prepare(struct writing *w)
 {
@@ -93,6 +106,7 @@ static int prepare(struct writing *w)
         w->streams[0].sizes[0] = w->head_bytes;
         w->streams[0].sizes[1] = w->data_bytes;
     }
+    offer_changes(w);
     int rc = ftk_stream_sizes(&w->ch, &ctx->mem, w->streams, w->nstreams, &local);
     note(w, local);
     if (rc == FTKIT_OK)
@@ -136,6 +150,7 @@ static int pack_and_send(struct writing *w)
         w->ctx, w->set, w->head_bytes, w->data_bytes, w->own->buf, &p);
     while (rc == FTKIT_OK && p.done < w->data_bytes && w->local == FTKIT_OK) {
         note(w, ftk_region_pack(&p, p.done + FTK_STREAM_PIECE));
+        ftk_changes_note(&w->changes, w->own->buf, p.done);
         if (w->sends)
             w->streams[0].ready = p.done;
         rc = ftk_stream_progress(&w->ch, w->streams, w->nstreams, &idle, &done);
@@ -235,6 +250,10 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     ftk_parity_end(&w.parity, &w.ch);
     if (rc != FTKIT_OK)
         withdraw(&w, rc);
+    else
+        ftk_increment_end(ctx, &w.changes, w.ch.sent);
+    ftk_stream_end(w.streams, w.nstreams);
+    ftk_changes_end(&w.changes);
     if (rc != FTKIT_OK)
         return rc;
     ctx->checkpoint_s = ctx->set_cost_s = ftk_now_s() - t0;

@@ -53,6 +53,8 @@ static const struct word schemes[] = { { "none", FTK_SCHEME_NONE },
     { "rs", FTK_SCHEME_RS }, { NULL, 0 } };
 static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_RING },
     { NULL, 0 } };
+static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
+    { "off", FTK_INCREMENTAL_OFF }, { "on", FTK_INCREMENTAL_ON }, { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK },
     { "end", FTK_SUPPLY_END }, { NULL, 0 } };
@@ -127,6 +129,10 @@ static const struct key keys[] = {
         "Ranks of a parity group, each on another node; fewer where there are fewer." },
     { "level.memory", "parity", AT(parity), INT(1, 31), "2", "1 to 31",
         "Members of a group that may be lost together with rs; xor stands one." },
+    { "level.memory", "incremental", AT(incremental), WORD(incrementals), "auto",
+        "auto, on or off",
+        "Whether only what has changed since the last set is sent to others; auto: to other "
+        "nodes, while less than half of it does." },
     { "level.local", "scheme", AT(local_scheme), WORD(schemes), "none",
         "none, own, buddy, xor or rs",
         "A second level between memory and files, for losses that the first does not stand." },

@@ -22,6 +22,7 @@ struct ftk_period {
 enum ftk_scheme { FTK_SCHEME_NONE, FTK_SCHEME_OWN, FTK_SCHEME_BUDDY, FTK_SCHEME_XOR,
     FTK_SCHEME_RS };
 enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
+enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
 
@@ -36,6 +37,7 @@ struct ftk_config {
     char place_dir[FTK_PATH_MAX];     /* level.memory.directory, "": /dev/shm */
     int group;                        /* level.memory.group = 8 */
     int parity;                       /* level.memory.parity = 2 */
+    int incremental;                  /* level.memory.incremental = auto */
     int local_scheme;                 /* level.local.scheme = none */
     int local_place;                  /* level.local.place = shared */
     char local_dir[FTK_PATH_MAX];     /* level.local.directory */

@@ -146,7 +146,9 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .repair_rebuild_s = ctx->rebuild_s,
         .repair_restore_s = ctx->restore_s,
         .flushing = ctx->flush.set,
-        .flush_s = ctx->flush.last_s };
+        .flush_s = ctx->flush.last_s,
+        .sent_bytes = ctx->increment.sent,
+        .sent_total = ctx->increment.sent_total };
     /* a program built against an older header has a smaller struct */
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
     return FTKIT_OK;

@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "flush.h"
+#include "increment.h"
 #include "store/memory.h"
 #include "store/parity.h"
 #include "type.h"
@@ -152,6 +153,7 @@ struct ftkit_ctx {
     struct ftk_mem mem;
     struct ftk_local local;
     struct ftk_flush flush;
+    struct ftk_increment increment;
     struct ftk_watchdog *dog;
     struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
 

@@ -38,6 +38,7 @@ struct ftk_chan {
     bool repairing; /* inside a repair: the watch is down, errors revoke comm and also */
     MPI_Comm also;
     bool broken;    /* an operation has failed; the rest is only wound up */
+    uint64_t sent;  /* bytes of segments and parity that went from here to others */
 };
 
 struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx); /* act of the current epoch */

@@ -3,11 +3,16 @@
  * state of all ranks, which must not depend on failures.
  *
  *   solver [-s STEPS] [-n ITEMS] [-o RESULT] [-c CONFIG] [-f] [-d MS] [-p PIDS] [-k STYLE]
- *          [-H] [-B] [-S N] [-W N]
+ *          [-H] [-B] [-b BLOCKS [-w PERCENT] [-l]] [-m] [-u] [-S N] [-W N]
  *
  * -f: do without ftkit_finish().  -H: two parts of the world (5 of 12 processes, the rest),
  * each with its own context and result RESULT.0 and RESULT.1, the rollbacks of rank 0 in a
- * last line.  -B: ftkit_checkpoint() at the bottom of the loop.  -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  STYLE: p2p, nb, coll, mixed (default), derived.
+ * last line.  -B: ftkit_checkpoint() at the bottom of the loop.  -b: one more region, of so
+ * many blocks of the checkpoints, PERCENT of which (10) change in each step, the first region
+ * or (-l) the last.  -m: tell the bytes that checkpoints have sent.  -u: one more set at the
+ * end, in which nothing has changed (for runs without failures).
+ * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().
+ * STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -22,8 +27,12 @@
 #include "ftk.h"
 #include "ftkit.h"
 
+#define BLOCK_ITEMS 32768 /* a block of a segment, in items */
+
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
+    int blocks, percent, last, tell, unchanged;
+    double *big;        /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
     int step;
     double *x;          /* [items] per rank */
@@ -88,6 +97,9 @@ static void setup(struct state *s)
     s->rows = 6;
     s->x = calloc((size_t)s->items, sizeof *s->x);
     s->g = calloc((s->rows + 2) * 6, sizeof *s->g);
+    s->big = calloc((size_t)s->blocks * BLOCK_ITEMS + 1, sizeof *s->big);
+    for (size_t i = 0; i < (size_t)s->blocks * BLOCK_ITEMS; i++)
+        s->big[i] = (double)(i * 31 % 8191) + s->rank;
     s->ngrow = 1;
     s->grow = malloc(1);
     s->grow[0] = (char)s->rank;
@@ -100,6 +112,13 @@ static void setup(struct state *s)
     memset(s->object, s->rank, sizeof s->object);
 }
 
+static int register_big(ftkit_ctx *ft, const struct state *s)
+{
+    if (s->blocks == 0)
+        return FTKIT_OK;
+    return ftkit_register(ft, "big", s->big, (size_t)s->blocks * BLOCK_ITEMS, MPI_DOUBLE);
+}
+
 static int register_all(ftkit_ctx *ft, struct state *s)
 {
     size_t global[2] = { s->rows * (size_t)s->size, 4 };
@@ -109,6 +128,8 @@ static int register_all(ftkit_ctx *ft, struct state *s)
     ftkit_serializer ops = { sizeof ops, measure, pack, unpack };
     MPI_Datatype every_other;
     int rc = MPI_Type_vector(8, 1, 2, MPI_DOUBLE, &every_other);
+    if (!s->last)
+        rc |= register_big(ft, s);
     rc |= ftkit_register_replicated(ft, "step", &s->step, 1, MPI_INT);
     rc |= ftkit_register_replicated(ft, "scalars", s->scalars, 3, MPI_DOUBLE);
     rc |= ftkit_register(ft, "x", s->x, (size_t)s->items, MPI_DOUBLE);
@@ -117,6 +138,8 @@ static int register_all(ftkit_ctx *ft, struct state *s)
         ft, "grow", (void **)&s->grow, &s->ngrow, MPI_CHAR, NULL, NULL);
     rc |= ftkit_register_serializer(ft, "object", &ops, s);
     rc |= ftkit_register(ft, "strided", s->strided, 1, every_other);
+    if (s->last)
+        rc |= register_big(ft, s);
     rc |= MPI_Type_free(&every_other);
     rc |= ftkit_on_repair(ft, on_repair, s);
     return rc;
@@ -125,6 +148,18 @@ static int register_all(ftkit_ctx *ft, struct state *s)
 static int has(const struct state *s, const char *what)
 {
     return strcmp(s->style, what) == 0 || strcmp(s->style, "mixed") == 0;
+}
+
+/* Some blocks, others in each step and on each rank, take up something of the state. */
+static void change_big(struct state *s)
+{
+    int changes = (s->blocks * s->percent + 99) / 100;
+    unsigned first = (unsigned)s->step * 2654435761u / 7u + 3u * (unsigned)s->rank;
+    for (int i = 0; i < changes; i++) {
+        unsigned block = (first + 7u * (unsigned)i) % (unsigned)s->blocks;
+        unsigned item = (unsigned)(s->step * 7919 + i) % BLOCK_ITEMS;
+        s->big[(size_t)block * BLOCK_ITEMS + item] += s->x[i % s->items] + 1;
+    }
 }
 
 /* One step: every value depends on neighbours and on all. */
@@ -179,6 +214,7 @@ static void step(struct state *s)
         s->g[i] = 0.99 * s->g[i] + 0.01 * s->x[i % (size_t)s->items];
     for (int i = 0; i < 16; i += 2)
         s->strided[i] += s->x[i % s->items];
+    change_big(s);
     s->step++;
     s->scalars[s->step % 3] = s->step * 1.5;
     s->ngrow = 1 + (size_t)(s->step * 37 % 200);
@@ -192,6 +228,7 @@ static void step(struct state *s)
 static uint64_t state_hash(const struct state *s)
 {
     uint64_t h = XXH3_64bits_withSeed(s->x, (size_t)s->items * sizeof *s->x, 1);
+    h = XXH3_64bits_withSeed(s->big, (size_t)s->blocks * BLOCK_ITEMS * sizeof *s->big, h);
     h = XXH3_64bits_withSeed(s->g, (s->rows + 2) * 6 * sizeof *s->g, h);
     h = XXH3_64bits_withSeed(s->scalars, sizeof s->scalars, h);
     h = XXH3_64bits_withSeed(s->grow, s->ngrow, h);
@@ -214,6 +251,14 @@ static void note_pid(const struct state *s)
         fclose(f);
 }
 
+static void tell_sent(const ftkit_ctx *ft, const struct state *s)
+{
+    ftkit_info info = { .size = sizeof info };
+    if (s->tell && ftkit_query(ft, &info) == FTKIT_OK)
+        fprintf(stderr, "sent: rank %d: %llu of the last set, %llu of all\n", s->rank,
+            (unsigned long long)info.sent_bytes, (unsigned long long)info.sent_total);
+}
+
 static int run(ftkit_ctx *ft, struct state *s)
 {
     uint64_t hashes[256] = { 0 };
@@ -229,6 +274,8 @@ static int run(ftkit_ctx *ft, struct state *s)
         }
         note_pid(s);
         if (s->step >= s->steps) {
+            if (s->unchanged && ftkit_checkpoint(ft) != FTKIT_OK)
+                return 1;
             mine = state_hash(s);
             MPI_Gather(&mine, 1, MPI_UINT64_T, hashes, 1, MPI_UINT64_T, 0, s->comm);
             if (s->no_finish)
@@ -251,6 +298,7 @@ static int run(ftkit_ctx *ft, struct state *s)
         }
     }
     (void)FTK_FAULT("app.end");
+    tell_sent(ft, s);
     if (s->rank != 0 || !s->out)
         return 0;
     char path[512];
@@ -266,11 +314,11 @@ static int run(ftkit_ctx *ft, struct state *s)
 
 int main(int argc, char **argv)
 {
-    struct state s = { .steps = 30, .items = 1000, .style = "mixed" };
+    struct state s = { .steps = 30, .items = 1000, .style = "mixed", .percent = 10 };
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lmu")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
@@ -280,6 +328,11 @@ int main(int argc, char **argv)
         case 'B': s.bottom = 1; break;
         case 'S': s.scrub = atoi(optarg); break;
         case 'W': s.wait = atoi(optarg); break;
+        case 'b': s.blocks = atoi(optarg); break;
+        case 'w': s.percent = atoi(optarg); break;
+        case 'l': s.last = 1; break;
+        case 'm': s.tell = 1; break;
+        case 'u': s.unchanged = 1; break;
         case 'f': s.no_finish = 1; break;
         case 'd': s.delay_ms = atoi(optarg); break;
         case 'p': s.pids = optarg; break;
@@ -323,6 +376,7 @@ int main(int argc, char **argv)
     if (rc != FTKIT_OK)
         fprintf(stderr, "solver: close: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
     free(s.x);
+    free(s.big);
     free(s.g);
     free(s.grow);
     MPI_Finalize();

@@ -40,6 +40,7 @@ STORES(local_place, FTK_PLACE_PMEM)
 STORES(local_group, 4)
 STORES(local_parity, 1)
 STORES(local_every, ((struct ftk_period){ FTK_PERIOD_COUNT, 3 }))
+STORES(incremental, FTK_INCREMENTAL_OFF)
 STORES(h5_enabled, false)
 STORES(h5_every, ((struct ftk_period){ FTK_PERIOD_SECONDS, 30 }))
 STORES(h5_keep, 7)
@@ -108,6 +109,8 @@ static const struct sample {
     { "level.local", "group", "4", "FTKIT_LEVEL_LOCAL_GROUP", put_local_group },
     { "level.local", "parity", "1", "FTKIT_LEVEL_LOCAL_PARITY", put_local_parity },
     { "level.local", "every", "3 sets", "FTKIT_LEVEL_LOCAL_EVERY", put_local_every },
+    { "level.memory", "incremental", "off", "FTKIT_LEVEL_MEMORY_INCREMENTAL",
+        put_incremental },
     { "level.hdf5", "enabled", "off", "FTKIT_LEVEL_HDF5_ENABLED", put_h5_enabled },
     { "level.hdf5", "every", "30s", "FTKIT_LEVEL_HDF5_EVERY", put_h5_every },
     { "level.hdf5", "directory", "sets here", "FTKIT_LEVEL_HDF5_DIRECTORY", put_h5_dir },
