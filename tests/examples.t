@@ -180,6 +180,18 @@ SKIP: {
         ($ok) = run("h5dump -d /u -b NATIVE -o $work/dump $master");
         ok($ok && slurp("$work/dump") eq $own, 'h5dump gives the same');
     }
+    my $sidecar = $master =~ s/h5$/xdmf/r;
+    like(slurp($sidecar), qr{"2DCoRectMesh" Dimensions="40 56"/>.*
+ *<Attribute Name="u" AttributeType="Scalar" Center="Node">
+ *<DataItem Dimensions="40 56" [^>]*>master\.h5:/u<}s, 'master.xdmf tells of the array');
+    SKIP: {
+        my ($python) = grep { system("$_ -c 'import xml.dom.minidom' 2>/dev/null") == 0 }
+            qw(python3 /usr/bin/python3);
+        skip('no python3 with an XML parser', 1) if !$python;
+        my ($parsed) = run("$python -c \"import sys, xml.dom.minidom as x; "
+            . "x.parse(sys.argv[1])\" $sidecar");
+        ok($parsed, '... in XML');
+    }
 }
 
 # ---- the program of the README -------------------------------------------------------

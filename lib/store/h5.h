@@ -6,6 +6,7 @@
  *                                          manifest        parts and their checksums
  *                                          master.h5       virtual datasets: every global
  *                                                          array whole, no ftkit needed
+ *                                          master.xdmf     tells ParaView of them
  *                          owner                           see owner.h
  *
  * A part holds, for each of its ranks, a group /rank_00003 with one dataset per region

@@ -320,6 +320,149 @@ static void master_by_h5dump(void **state)
     assert_int_equal(cells, 6 * 9 * 7);
 }
 
+/* ---- The XDMF file ------------------------------------------------------------------*/
+
+/* The next tag of well-formed XML without comments, its text up to the end of the tag, and
+ * the text behind it up to the next one. */
+struct xml {
+    const char *at;
+    char open[8][16]; /* names of the elements we are in */
+    int depth;
+    char tag[512], text[512];
+};
+
+/* Text up to one of the characters, entities replaced. */
+static void xml_text(struct xml *x, const char *end, char *out, size_t room)
+{
+    static const char *const names[] = { "&amp;", "&lt;", "&gt;", "&quot;" };
+    while (*x->at && !strchr(end, *x->at)) {
+        size_t i = 0;
+        assert_true(room-- > 1);
+        if (*x->at == '&') {
+            while (i < COUNT(names) && strncmp(x->at, names[i], strlen(names[i])) != 0)
+                i++;
+            assert_true(i < COUNT(names));
+            x->at += strlen(names[i]);
+            *out++ = "&<>\""[i];
+        } else {
+            *out++ = *x->at++;
+        }
+    }
+    *out = '\0';
+}
+
+static bool xml_next(struct xml *x)
+{
+    char name[16];
+    if (!*x->at)
+        return false;
+    assert_true(*x->at == '<');
+    size_t n = strcspn(++x->at, " />");
+    bool end = *x->at == '/';
+    if (end)
+        n = strcspn(++x->at, ">");
+    assert_true(n > 0 && n < sizeof name);
+    snprintf(name, sizeof name, "%.*s", (int)n, x->at);
+    const char *from = x->at;
+    for (bool quoted = false; quoted || *x->at != '>'; x->at++) {
+        assert_true(*x->at && *x->at != '<');
+        quoted ^= *x->at == '"';
+    }
+    bool empty = x->at[-1] == '/';
+    assert_true((size_t)(x->at - from) < sizeof x->tag);
+    snprintf(x->tag, sizeof x->tag, "%s%.*s", end ? "/" : "", (int)(x->at - from), from);
+    x->at++;
+    if (end)
+        assert_true(x->depth > 0 && strcmp(x->open[--x->depth], name) == 0);
+    else if (!empty)
+        strcpy(x->open[x->depth++], name);
+    assert_true(x->depth < 8);
+    xml_text(x, "<", x->text, sizeof x->text);
+    return true;
+}
+
+/* Value of an attribute of the tag, "" when it has none. */
+static const char *xml_value(const struct xml *x, const char *name)
+{
+    static char value[256];
+    char begin[32];
+    snprintf(begin, sizeof begin, " %s=\"", name);
+    struct xml v = { .at = strstr(x->tag, begin) };
+    if (!v.at)
+        return "";
+    v.at += strlen(begin);
+    xml_text(&v, "\"", value, sizeof value);
+    return value;
+}
+
+static void check_item(const struct xml *x, hid_t file, const char *name)
+{
+    char shape[64] = "";
+    hsize_t dims[3];
+    assert_true(strncmp(x->text, "master.h5:/", 11) == 0);
+    assert_true(strcmp(x->text + 11, name) == 0
+                || strcmp(x->text + 11, "ftkit.region.ranks") == 0);
+    hid_t ds = H5Dopen2(file, x->text + 10, H5P_DEFAULT);
+    assert_true(ds >= 0);
+    hid_t space = H5Dget_space(ds), type = H5Dget_type(ds);
+    int n = H5Sget_simple_extent_ndims(space);
+    assert_in_range(n, 1, 3);
+    H5Sget_simple_extent_dims(space, dims, NULL);
+    for (int d = 0; d < n; d++)
+        snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%d", d ? " " : "",
+            (int)dims[d]);
+    assert_string_equal(xml_value(x, "Dimensions"), shape);
+    assert_int_equal(atoi(xml_value(x, "Precision")), H5Tget_size(type));
+    assert_string_equal(xml_value(x, "NumberType"),
+        H5Tget_class(type) == H5T_FLOAT ? "Float" : "Int");
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(ds);
+}
+
+/* Every array it can show is there once, as it is in master.h5, in the grid of its shape. */
+static void xdmf_describes_master(void **state)
+{
+    (void)state;
+    static const char *const want[] = { "u1", "u1h", "u2", "u2n", "u3", "u3n", "50%b",
+        "ranks", "holes", "two of four", "a<b> & \"c\"'" };
+    static const char first[] = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n";
+    char text[16384], name[128] = "", shape[64] = "";
+    int grids = 0, items = 0;
+    CHECK_RC(FTKIT_OK, write_set(3));
+    FILE *f = fopen(path_of(3, "master.xdmf"), "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    hid_t file = H5Fopen(path_of(3, "master.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_true(file >= 0);
+    assert_true(strncmp(text, first, sizeof first - 1) == 0);
+    struct xml x = { .at = text + sizeof first - 1 };
+    while (xml_next(&x)) {
+        if (strncmp(x.tag, "Grid ", 5) == 0)
+            grids++;
+        if (strncmp(x.tag, "Topology ", 9) == 0)
+            snprintf(shape, sizeof shape, "%s", xml_value(&x, "Dimensions"));
+        if (strncmp(x.tag, "Attribute ", 10) == 0)
+            snprintf(name, sizeof name, "%s", xml_value(&x, "Name"));
+        if (strncmp(x.tag, "DataItem ", 9) != 0 || strstr(x.tag, "\"XML\""))
+            continue;
+        const char *dims = xml_value(&x, "Dimensions");
+        assert_true(strncmp(shape, dims, strlen(dims)) == 0);
+        assert_true(items < (int)COUNT(want));
+        check_item(&x, file, name);
+        size_t i = 0;
+        while (i < COUNT(want) && strcmp(name, want[i]) != 0)
+            i++;
+        assert_true(i < COUNT(want));
+        items++;
+    }
+    assert_int_equal(x.depth, 0);
+    assert_int_equal(items, COUNT(want));
+    assert_int_equal(grids, COUNT(want) - 1); /* two are of 5 x 12 */
+    H5Fclose(file);
+}
+
 /* Ranks that disagree on an array cannot make one of it. */
 static void master_needs_agreement(void **state)
 {
@@ -453,6 +596,7 @@ static void foreign_entries(void **state)
     assert_true(exists(path_of(1, "notes.txt")) && exists(path_of(1, "part-1.h5")));
     assert_false(exists(path_of(1, "part-00003.h5.tmp")));
     assert_false(exists(path_of(1, "part-00000.h5")) || exists(path_of(1, "master.h5")));
+    assert_false(exists(path_of(1, "master.xdmf")));
     CHECK_RC(FTKIT_OK, write_set(1)); /* beside the notes */
     CHECK_RC(FTKIT_OK, verify_set(1));
 }
@@ -529,6 +673,7 @@ int main(void)
         TEST(error_handlers_survive),
         TEST(master_by_hdf5),
         TEST(master_by_h5dump),
+        TEST(xdmf_describes_master),
         TEST(master_needs_agreement),
         TEST(strangers),
         TEST(missing_and_odd_parts),

@@ -114,6 +114,9 @@ static const struct region regions[] = {
     ARRAY("holes", FTK_T_F64, 8, 2, 0, .global = { 16, 3 }, .hole = 1),
     ARRAY("two of four", FTK_T_F64, 8, 2, 0, .global = { 2, 3 }, .halo = { 1, 1 }),
     ARRAY("empty", FTK_T_F64, 8, 2, 1, .global = { 0, 8 }),
+    /* names that are hard on XML, or on XDMF */
+    ARRAY("a<b> & \"c\"'", FTK_T_F64, 8, 2, 0, .global = { 5, 12 }),
+    ARRAY("time:value", FTK_T_F64, 8, 1, 0, .global = { 8 }),
 };
 #define NREGIONS (COUNT(regions) + 1) /* "extra" is the last */
 

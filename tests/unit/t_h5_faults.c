@@ -36,6 +36,7 @@ static const struct fault {
     { "h5.part.dirsync", 3 },
     { "h5.master.write", 1 },
     { "h5.master.write", 2 },
+    { "h5.xdmf.write", 1 },
     { "h5.manifest.write", 1 },
     { "h5.manifest.fsync", 1 },
     { "h5.manifest.rename", 1 },
