@@ -194,6 +194,26 @@ SKIP: {
     }
 }
 
+{
+    my $work = "$tmp/packed";
+    my $j = job(keep => $work, n => 2, program => "$examples/heat2d",
+        env => { FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' },
+        args => ['-n', '96x64', '-s', 98, '-o', "$work/out"]);
+    is($j->{rc}, 0, 'heat2d with compressed files') or diag($j->{log});
+    my $set = (sort(glob("$work/*.ftkit/set-*")))[-1] // '';
+    my ($ok) = run(build() . "/ftkit verify $work");
+    ok($ok, '... which ftkit verify finds good');
+    ($ok) = run(build() . "/ftkit export --format raw -o $work/u $work newest u");
+    ok($ok && -s "$work/u" == 96 * 64 * 8, '... ftkit export reads');
+    SKIP: {
+        skip('no h5dump', 2) if system('command -v h5dump >/dev/null') != 0;
+        like((run("h5dump -p -H $set/part-00000.h5"))[1], qr/COMPRESSION DEFLATE/,
+            '... are compressed');
+        ($ok) = run("h5dump -d /u -b NATIVE -o $work/dump $set/master.h5");
+        ok($ok && slurp("$work/dump") eq slurp("$work/u"), '... and h5dump reads too');
+    }
+}
+
 # ---- the program of the README -------------------------------------------------------
 
 # Wait until $begun->(processes that run the program) is true and a little longer, then

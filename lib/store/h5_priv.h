@@ -26,6 +26,8 @@
 #define FTK_H5_NAME_MAX 96          /* dataset and file names, NUL included */
 #define FTK_H5_RANKS_MAX (1u << 24) /* ranks of a set that a reader believes */
 #define FTK_H5_HEAD "ftkit.head"
+#define FTK_H5_COMPRESS "ftkit.compress" /* attribute of a part, the name of the filter */
+#define FTK_H5_DEFLATE_MOST 1032u        /* no byte of deflate makes more */
 #define FTK_H5_MANIFEST "manifest"
 #define FTK_H5_MASTER "master.h5"
 #define FTK_H5_XDMF "master.xdmf"
@@ -46,6 +48,7 @@ struct ftk_h5_io {
     uint64_t begun, written; /* range whose way to the disk has not been started */
     ftk_h5_pace *pace;       /* or NULL */
     void *pace_arg;
+    bool deflate;            /* compress what is written */
     char what[72];           /* begins every message: "set 12, part-00000.h5" */
 };
 

@@ -45,6 +45,100 @@ static void parts_are_reproducible(void **state)
     free(text[1]);
 }
 
+/* Layout and filters of a dataset in part 0; bytes in the file. */
+static hsize_t stored(uint64_t set, const char *name, H5D_layout_t *layout, int *filters)
+{
+    hid_t file = H5Fopen(path_of(set, "part-00000.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t ds = H5Dopen2(file, name, H5P_DEFAULT);
+    assert_true(ds >= 0);
+    hid_t dcpl = H5Dget_create_plist(ds);
+    *layout = H5Pget_layout(dcpl);
+    *filters = H5Pget_nfilters(dcpl);
+    hsize_t bytes = H5Dget_storage_size(ds);
+    H5Pclose(dcpl);
+    H5Dclose(ds);
+    H5Fclose(file);
+    return bytes;
+}
+
+/* Read a rank of part 0, whose file has changed since. */
+static int read_changed(uint64_t set, int rank)
+{
+    struct ftk_h5_manifest m = make_manifest(set);
+    struct stat st;
+    void *seg = NULL, *want = make_segment(set, (uint32_t)rank);
+    size_t bytes = 0;
+    assert_int_equal(stat(path_of(set, "part-00000.h5"), &st), 0);
+    m.parts[0].file_bytes = (uint64_t)st.st_size;
+    int rc = ftk_h5_read(dir, &m, rank, &seg, &bytes);
+    if (rc == FTKIT_OK)
+        assert_true(bytes == ftk_seg_bytes(want) && memcmp(seg, want, bytes) == 0);
+    free(seg);
+    free(want);
+    ftk_h5_manifest_free(&m);
+    return rc;
+}
+
+/* What is compressed becomes smaller, many times if it can; what is small, and the head,
+ * stay as they are.  More than one chunk, the last one not full. */
+static void packed_is_packed(void **state)
+{
+    (void)state;
+    H5D_layout_t layout;
+    int filters;
+    deflate = true;
+    extra_bytes = 5000000;
+    extra_value = 'x';
+    CHECK_RC(FTKIT_OK, write_set(1));
+    CHECK_RC(FTKIT_OK, verify_set(1));
+    assert_in_range(stored(1, "rank_00000/extra", &layout, &filters), 1, 50000);
+    assert_int_equal(layout, H5D_CHUNKED);
+    assert_int_equal(filters, 2);
+    assert_int_equal(stored(1, "rank_00000/u1", &layout, &filters), 10 * 8);
+    assert_int_equal(layout, H5D_CONTIGUOUS);
+    stored(1, "rank_00000/ftkit.head", &layout, &filters);
+    assert_int_equal(layout, H5D_CONTIGUOUS);
+    /* a file that does not say so is not believed to hold more than its bytes */
+    hid_t file = H5Fopen(path_of(1, "part-00000.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+    assert_true(H5Adelete(file, "ftkit.compress") >= 0 && H5Fclose(file) >= 0);
+    CHECK_RC(FTKIT_ERR_FORMAT, read_changed(1, 0));
+    assert_true(strstr(ftk_detail_text(), "bytes of data in a file of") != NULL);
+}
+
+/* A dataset that is not stored as we do it: with a filter that need not be there, or in a
+ * chunk that takes more memory than its data. */
+static void strange_storage(void **state)
+{
+    (void)state;
+    for (int strange = 0; strange < 3; strange++) {
+        hsize_t n = 4, most = strange == 2 ? H5S_UNLIMITED : n;
+        hsize_t chunk = strange == 2 ? 1 << 20 : n;
+        int64_t v[4] = { 0 };
+        CHECK_RC(FTKIT_OK, write_set(1 + (uint64_t)strange));
+        hid_t file = H5Fopen(
+            path_of(1 + (uint64_t)strange, "part-00000.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+        hid_t group = H5Gopen2(file, "rank_00000", H5P_DEFAULT);
+        hid_t old = H5Dopen2(group, "i64", H5P_DEFAULT);
+        hid_t space = H5Screate_simple(1, &n, &most);
+        hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+        assert_true(H5Dread(old, H5T_STD_I64LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
+        assert_true(H5Pset_chunk(dcpl, 1, &chunk) >= 0);
+        assert_true(strange != 1 || H5Pset_fletcher32(dcpl) >= 0);
+        H5Dclose(old);
+        H5Ldelete(group, "i64", H5P_DEFAULT);
+        hid_t ds = H5Dcreate2(
+            group, "i64", H5T_STD_I64LE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+        assert_true(H5Dwrite(ds, H5T_STD_I64LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
+        H5Dclose(ds);
+        H5Pclose(dcpl);
+        H5Sclose(space);
+        H5Gclose(group);
+        H5Fclose(file);
+        CHECK_RC(strange ? FTKIT_ERR_FORMAT : FTKIT_OK,
+            read_changed(1 + (uint64_t)strange, 0));
+    }
+}
+
 static void arguments(void **state)
 {
     (void)state;
@@ -109,7 +203,7 @@ static void parts_from_a_feed(void **state)
     for (int fail_at = 0; fail_at < 3; fail_at++) {
         struct feed f = { fail_at < 2 ? rising : falling, 0, fail_at, NULL };
         CHECK_RC(fail_at < 2 ? FTKIT_ERR_PEER : FTKIT_ERR_ARG,
-            ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, next_of_feed, &f, &have));
+            ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, false, next_of_feed, &f, &have));
         free(f.seg);
         assert_int_equal(have.part, 99);
         assert_false(exists(path_of(1, "part-00000.h5")));
@@ -117,7 +211,7 @@ static void parts_from_a_feed(void **state)
     }
     struct feed f = { rising, 0, -1, NULL };
     CHECK_RC(
-        FTKIT_OK, ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, next_of_feed, &f, &have));
+        FTKIT_OK, ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, false, next_of_feed, &f, &have));
     free(f.seg);
     text[0] = read_file(path_of(1, "part-00000.h5"), &bytes[0]);
     CHECK_RC(FTKIT_OK, write_part(1, 0, &want)); /* the same from memory */
@@ -286,9 +380,9 @@ static void master_by_hdf5(void **state)
     char moved[FTK_PATH_MAX];
     CHECK_RC(FTKIT_OK, write_set(3));
     check_master(path_of(3, "master.h5"));
-    snprintf(moved, sizeof moved, "%s/../elsewhere", dir);
+    snprintf(moved, sizeof moved, "%s/elsewhere", dir);
     assert_int_equal(rename(path_of(3, ""), moved), 0);
-    snprintf(moved, sizeof moved, "%s/../elsewhere/master.h5", dir);
+    snprintf(moved, sizeof moved, "%s/elsewhere/master.h5", dir);
     check_master(moved);
 }
 
@@ -318,6 +412,31 @@ static void master_by_h5dump(void **state)
     }
     pclose(f);
     assert_int_equal(cells, 6 * 9 * 7);
+}
+
+/* h5repack, with and without filters of its own: parts that it has written are read by us,
+ * a master by HDF5. */
+static void packed_through_h5repack(void **state)
+{
+    (void)state;
+    static const char *const filters[] = { "-f NONE", "-f rank_00002/extra:GZIP=9", "" };
+    char command[2 * FTK_PATH_MAX];
+    if (system("command -v h5repack >/dev/null 2>&1") != 0)
+        skip();
+    for (size_t i = 0; i < COUNT(filters); i++) {
+        deflate = i != 1;
+        extra_bytes = 20000;
+        CHECK_RC(FTKIT_OK, write_set(3));
+        snprintf(command, sizeof command,
+            "cd '%s' && h5repack %s part-00000.h5 new && mv new part-00000.h5 "
+            "&& h5repack master.h5 new && mv new master.h5",
+            path_of(3, ""), filters[i]);
+        assert_int_equal(system(command), 0);
+        CHECK_RC(FTKIT_OK, read_changed(3, 0));
+        CHECK_RC(FTKIT_OK, read_changed(3, 2));
+        check_master(path_of(3, "master.h5"));
+        unlink(path_of(3, "manifest")); /* it may be written again */
+    }
 }
 
 /* ---- The XDMF file ------------------------------------------------------------------*/
@@ -667,12 +786,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(round_trip),
         TEST(parts_are_reproducible),
+        TEST_PACKED(round_trip),
+        TEST_PACKED(parts_are_reproducible),
+        TEST(packed_is_packed),
+        TEST(strange_storage),
         TEST(parts_from_a_feed),
         TEST(arguments),
         TEST(commit_checks_parts),
         TEST(error_handlers_survive),
         TEST(master_by_hdf5),
         TEST(master_by_h5dump),
+        TEST_PACKED(master_by_hdf5),
+        TEST_PACKED(master_by_h5dump),
+        TEST(packed_through_h5repack),
         TEST(xdmf_describes_master),
         TEST(master_needs_agreement),
         TEST(strangers),
