@@ -55,6 +55,8 @@ static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_
     { NULL, 0 } };
 static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
     { "off", FTK_INCREMENTAL_OFF }, { "on", FTK_INCREMENTAL_ON }, { NULL, 0 } };
+static const struct word filters[] = { { "none", FTK_COMPRESS_NONE },
+    { "deflate", FTK_COMPRESS_DEFLATE }, { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK },
     { "end", FTK_SUPPLY_END }, { NULL, 0 } };
@@ -160,6 +162,9 @@ static const struct key keys[] = {
         "level or a thread-safe HDF5 the program waits." },
     { "level.hdf5", "bandwidth", AT(h5_bandwidth), BYTES, "0", BYTES_TEXT,
         "Most bytes per second that the helper threads of a node write; 0 for no limit." },
+    { "level.hdf5", "compress", AT(h5_compress), WORD(filters), "none", "none or deflate",
+        "The filter of the datasets: less to write, more to compute; bandwidth counts what "
+        "goes into it." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0 goes by host names." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

@@ -25,6 +25,7 @@ enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
+enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 
 struct ftk_config {
     char source[FTK_PATH_MAX];        /* file it came from, "" for none */
@@ -50,6 +51,7 @@ struct ftk_config {
     int h5_keep;                      /* level.hdf5.keep = 2 */
     bool h5_async;                    /* level.hdf5.asynchronous = true */
     double h5_bandwidth;              /* level.hdf5.bandwidth = 0: no cap, else bytes/s */
+    int h5_compress;                  /* level.hdf5.compress = none */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */

@@ -124,7 +124,8 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *o
 {
     struct ftkit_ctx *ctx = c->ctx;
     int rc = ftk_h5_write_part_from(ctx->cfg.h5_dir, ctx->cfg.name, c->own->set, part,
-        ranks_of(ctx, ctx->rank), next_segment, c, out);
+        ranks_of(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
+        next_segment, c, out);
     if (rc != FTKIT_OK) {
         int drained = drain(c);
         if (drained != FTKIT_OK)

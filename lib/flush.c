@@ -303,6 +303,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
         .bytes = own->bytes,
         .ring = fl->ring,
         .bytes_per_s = own_bandwidth(ctx),
+        .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
         .patience_s = PATIENCE * ctx->cfg.timeout_s,
         .keep = ctx->cfg.h5_keep };
     snprintf(j.dir, sizeof j.dir, "%s", ctx->cfg.h5_dir);

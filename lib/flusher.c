@@ -171,7 +171,7 @@ static int write_part(struct ftk_flusher *f)
     f->next = 0;
     enter_h5();
     int rc = ftk_h5_write_part_slowly(j->dir, j->context, j->set, (uint32_t)j->rank, nsegs,
-        next_segment, pace, f, &out);
+        j->deflate, next_segment, pace, f, &out);
     leave_h5();
     if (rc != FTKIT_OK && j->ring)
         ftk_ring_abandon(j->ring, j->set);

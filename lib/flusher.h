@@ -38,6 +38,7 @@ struct ftk_flush_job {
     size_t bytes;
     struct ftk_ring *ring; /* NULL: nobody shares with us */
     double bytes_per_s;    /* of our part; 0: as fast as possible */
+    bool deflate;          /* compress what is written */
     double patience_s;     /* how long others may do nothing */
     int keep;              /* complete sets that stay */
 };

@@ -15,6 +15,7 @@
 #include "mpi_shim.h"
 #include "recover/recover.h"
 #include "region.h"
+#include "store/h5.h"
 #include "store/hash.h"
 #include "store/owner.h"
 #include "watchdog.h"
@@ -358,6 +359,10 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_fault_rank(world_rank, getenv("FTKIT_SPAWNED") != NULL);
     (void)FTK_FAULT("open.begin");
     int local = ftk_config_load(&ctx->cfg, config);
+    if (local == FTKIT_OK && ctx->cfg.h5_enabled
+        && ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE && !ftk_h5_can_deflate())
+        local = ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "level.hdf5.compress: this HDF5 library cannot write deflate");
     rc = ftk_supply_is_spawned() ? join(ctx, local, &job, &start)
                                  : begin(ctx, comm, local, &job, &start);
     if (rc != FTKIT_OK) { /* the same on every rank */

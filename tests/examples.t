@@ -180,6 +180,38 @@ SKIP: {
         ($ok) = run("h5dump -d /u -b NATIVE -o $work/dump $master");
         ok($ok && slurp("$work/dump") eq $own, 'h5dump gives the same');
     }
+    my $sidecar = $master =~ s/h5$/xdmf/r;
+    like(slurp($sidecar), qr{"2DCoRectMesh" Dimensions="40 56"/>.*
+ *<Attribute Name="u" AttributeType="Scalar" Center="Node">
+ *<DataItem Dimensions="40 56" [^>]*>master\.h5:/u<}s, 'master.xdmf tells of the array');
+    SKIP: {
+        my ($python) = grep { system("$_ -c 'import xml.dom.minidom' 2>/dev/null") == 0 }
+            qw(python3 /usr/bin/python3);
+        skip('no python3 with an XML parser', 1) if !$python;
+        my ($parsed) = run("$python -c \"import sys, xml.dom.minidom as x; "
+            . "x.parse(sys.argv[1])\" $sidecar");
+        ok($parsed, '... in XML');
+    }
+}
+
+{
+    my $work = "$tmp/packed";
+    my $j = job(keep => $work, n => 2, program => "$examples/heat2d",
+        env => { FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' },
+        args => ['-n', '96x64', '-s', 98, '-o', "$work/out"]);
+    is($j->{rc}, 0, 'heat2d with compressed files') or diag($j->{log});
+    my $set = (sort(glob("$work/*.ftkit/set-*")))[-1] // '';
+    my ($ok) = run(build() . "/ftkit verify $work");
+    ok($ok, '... which ftkit verify finds good');
+    ($ok) = run(build() . "/ftkit export --format raw -o $work/u $work newest u");
+    ok($ok && -s "$work/u" == 96 * 64 * 8, '... ftkit export reads');
+    SKIP: {
+        skip('no h5dump', 2) if system('command -v h5dump >/dev/null') != 0;
+        like((run("h5dump -p -H $set/part-00000.h5"))[1], qr/COMPRESSION DEFLATE/,
+            '... are compressed');
+        ($ok) = run("h5dump -d /u -b NATIVE -o $work/dump $set/master.h5");
+        ok($ok && slurp("$work/dump") eq slurp("$work/u"), '... and h5dump reads too');
+    }
 }
 
 # ---- the program of the README -------------------------------------------------------

@@ -202,8 +202,8 @@ for my $point (@points) {
             . ':kill') for 0 .. 3;
 }
 for my $point (qw(flush.parts flush.complete h5.begin h5.part.create h5.part.write h5.part.fsync
-    h5.part.rename h5.part.dirsync h5.master.write h5.manifest.write h5.manifest.fsync
-    h5.manifest.rename h5.manifest.dirsync h5.prune)) {
+    h5.part.rename h5.part.dirsync h5.master.write h5.xdmf.write h5.manifest.write
+    h5.manifest.fsync h5.manifest.rename h5.manifest.dirsync h5.prune)) {
     torn("killed at $point", "$point:0:" . ($point eq 'h5.part.write' ? 50 : 3) . ':kill');
 }
 # two writers: each without the other; rank 0 gives up a second after the repair

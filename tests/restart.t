@@ -38,6 +38,9 @@ remove_tree($dir);
 
 survives('all ranks killed: ftkit run relaunches', env => \%files, run => [], faults => 4,
     fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
+survives('... from compressed files', run => [], faults => 4,
+    env => { %files, FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' },
+    fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
 my $killed = 0;
 survives('mpirun itself is killed', env => \%files, run => [], faults => 0,
     solver => ['-d', '20', '-s', '60'], like => qr/restored set \d+ from files/,

@@ -272,7 +272,8 @@ my @damage = (
     ['a bit of the manifest', 'damaged', 'manifest', 'corrupt', 'manifest', sub { flip(path(6, 'manifest'), 60) }],
     ['no manifest', 'incomplete', 'manifest', 'missing', 'manifest', sub { unlink path(6, 'manifest') }],
     ['an empty manifest', 'damaged', 'manifest', 'format', 'manifest', sub { put(path(6, 'manifest'), '') }],
-    ['no master', 'complete', 'master.h5', 'missing', 'master', sub { unlink path(6, 'master.h5') }],
+    ['no master', 'complete', 'master.h5', 'missing', 'master',
+        sub { unlink path(6, 'master.h5'), path(6, 'master.xdmf') }],
     ['an empty master', 'complete', 'master.h5', 'corrupt', 'master', sub { put(path(6, 'master.h5'), '') }],
     ['another master', 'complete', 'master.h5', 'corrupt', 'master',
         sub { system('cp', path(5, 'master.h5'), path(6, 'master.h5')) }],
@@ -307,6 +308,7 @@ for my $case (@damage) {
         ok($code == 0 && $out =~ /\Q$mend\E\S*: made again/ && $dry =~ /\Q$mend\E\S*: would be made again/,
             '... is repaired') or said();
         is_deeply(damage(6), [], '... and good');
+        ok(-s path(6, 'master.xdmf'), '... with what ParaView reads');
     } else {
         ok($code == 1 && $out =~ /cannot be repaired/, '... cannot be repaired, and it says so') or said();
     }

@@ -6,12 +6,15 @@
  *                                          manifest        parts and their checksums
  *                                          master.h5       virtual datasets: every global
  *                                                          array whole, no ftkit needed
+ *                                          master.xdmf     tells ParaView of them
  *                          owner                           see owner.h
  *
  * A part holds, for each of its ranks, a group /rank_00003 with one dataset per region
  * (a global array without its halo, of its local shape), the halo cells of an array apart
  * in "<name>.halo", and the head of the segment as bytes in "ftkit.head", from which and
- * the datasets the segment is put together again byte by byte and checked.
+ * the datasets the segment is put together again byte by byte and checked.  Datasets lie
+ * in one piece, or, if wanted, in chunks that are compressed by the filters that every
+ * HDF5 has (shuffle, deflate); the part then has the attribute "ftkit.compress".
  *
  * Durable before visible: a part is written under a temporary name, fsynced, renamed, and
  * its directory fsynced; then the manifest in the same way.  A set is complete when its
@@ -63,14 +66,18 @@ int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32
  * that stays valid until it is called again. */
 typedef int ftk_h5_source(void *arg, const void **seg);
 int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, ftk_h5_source *next, void *arg, struct ftk_h5_part *out);
+    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, void *arg,
+    struct ftk_h5_part *out);
 
 /* The same in pieces of about a MiB: pace is called after each with its bytes and the arg
  * of next, outside HDF5, and may sleep; an error of it ends the writing. */
 typedef int ftk_h5_pace(void *arg, size_t bytes);
 int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
-    struct ftk_h5_part *out);
+    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace,
+    void *arg, struct ftk_h5_part *out);
+
+/* Whether this HDF5 can compress. */
+bool ftk_h5_can_deflate(void);
 
 /* Write the master file, then the manifest, durable on return: the set is now complete.
  * Called by one process after all parts are durable.  m->parts and m->part_of are the

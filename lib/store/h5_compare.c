@@ -295,7 +295,7 @@ static void compare_master(
         return;
     }
     snprintf(anew->what, sizeof anew->what, "set %" PRIu64 ", master made anew", m->set);
-    int rc = ftk_h5_master_build(anew, dirfd, m);
+    int rc = ftk_h5_master_build(anew, dirfd, m, NULL);
     if (rc == FTKIT_ERR_NOMEM)
         found(c, rc);
     else if (rc != FTKIT_OK)

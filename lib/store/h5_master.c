@@ -211,13 +211,27 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
             rc = array_write(w, &w->arrays[i]);
         array_close(&w->arrays[i]);
     }
-    free(w->arrays);
     if (H5Gclose(w->ranks) < 0 && rc == FTKIT_OK)
         rc = ftk_h5_fail(w->io, FTKIT_ERR_IO, "close the groups");
     return rc;
 }
 
-int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m)
+/* The records alone, for those who come after. */
+static int hand_over(const struct master *w, struct ftk_h5_arrays *out)
+{
+    out->n = 0;
+    out->v = malloc((w->narrays + 1) * sizeof *out->v);
+    if (!out->v)
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: table of arrays", w->io->what);
+    while (out->n < w->narrays) {
+        out->v[out->n] = w->arrays[out->n].first;
+        out->n++;
+    }
+    return FTKIT_OK;
+}
+
+int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m,
+    struct ftk_h5_arrays *arrays)
 {
     struct ftk_h5_quiet q;
     int rc;
@@ -231,18 +245,26 @@ int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_man
             rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close");
     }
     ftk_h5_loud(&q);
+    if (rc == FTKIT_OK && arrays)
+        rc = hand_over(&w, arrays);
+    free(w.arrays);
     return rc;
 }
 
 int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m)
 {
     struct ftk_h5_out o;
+    struct ftk_h5_arrays arrays = { 0 };
     int rc = ftk_h5_out_create(&o, dirfd, m->set, FTK_H5_MASTER, &master_points);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_h5_master_build(&o.io, dirfd, m);
+    rc = ftk_h5_master_build(&o.io, dirfd, m, &arrays);
     if (rc == FTKIT_OK)
-        return ftk_h5_out_finish(&o);
-    ftk_h5_out_discard(&o);
+        rc = ftk_h5_out_finish(&o);
+    else
+        ftk_h5_out_discard(&o);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_xdmf(dirfd, m, &arrays);
+    free(arrays.v);
     return rc;
 }

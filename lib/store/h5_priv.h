@@ -7,6 +7,7 @@
  *     h5_write.c   parts: writing
  *     h5_read.c    parts: reading, their heads
  *     h5_master.c  the master file
+ *     h5_xdmf.c    what tells of its datasets to programs that draw
  *     h5_learn.c   parts that others have written
  *     h5_manifest.c  manifest, completeness
  *     h5_set.c     directories, listing, pruning
@@ -25,8 +26,11 @@
 #define FTK_H5_NAME_MAX 96          /* dataset and file names, NUL included */
 #define FTK_H5_RANKS_MAX (1u << 24) /* ranks of a set that a reader believes */
 #define FTK_H5_HEAD "ftkit.head"
+#define FTK_H5_COMPRESS "ftkit.compress" /* attribute of a part, the name of the filter */
+#define FTK_H5_DEFLATE_MOST 1032u        /* no byte of deflate makes more */
 #define FTK_H5_MANIFEST "manifest"
 #define FTK_H5_MASTER "master.h5"
+#define FTK_H5_XDMF "master.xdmf"
 
 /* ---- files (h5_file.c) --------------------------------------------------------------*/
 
@@ -44,6 +48,7 @@ struct ftk_h5_io {
     uint64_t begun, written; /* range whose way to the disk has not been started */
     ftk_h5_pace *pace;       /* or NULL */
     void *pace_arg;
+    bool deflate;            /* compress what is written */
     char what[72];           /* begins every message: "set 12, part-00000.h5" */
 };
 
@@ -181,11 +186,23 @@ int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
 
 /* ---- master (h5_master.c) -----------------------------------------------------------*/
 
-/* Write master.h5, durable; checks every part against m on the way. */
+/* Records of the global arrays of a set, each as its first rank has it. */
+struct ftk_h5_arrays {
+    struct ftk_seg_region *v;
+    size_t n;
+};
+
+/* Write master.h5 and master.xdmf, durable; checks every part against m on the way. */
 int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m);
 
-/* Build the same as bytes of an io whose file is open. */
-int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m);
+/* Build master.h5 as bytes of an io whose file is open.  arrays, unless NULL, gets the
+ * arrays in it, v malloc'd. */
+int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m,
+    struct ftk_h5_arrays *arrays);
+
+/* Write master.xdmf, durable; nothing when there is no array that it could show. */
+int ftk_h5_xdmf(
+    int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays);
 
 /* ---- sets (h5_set.c, h5_manifest.c)
  * ----------------------------------------------------------------*/

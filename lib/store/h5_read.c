@@ -31,14 +31,37 @@ static bool is_hard(hid_t loc, const char *name)
     return H5Lget_info(loc, name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
 }
 
-/* Bytes in this file, one after the other. */
-static bool is_plain(hid_t ds)
+/* Chunks no larger than the dataset, with filters that come with HDF5. */
+static bool is_packed(hid_t dcpl, int ndims, const hsize_t *dims)
+{
+    hsize_t chunk[FTKIT_DIMS_MAX];
+    if (H5Pget_chunk(dcpl, FTKIT_DIMS_MAX, chunk) != ndims)
+        return false;
+    for (int k = 0; k < ndims; k++)
+        if (chunk[k] > dims[k])
+            return false;
+    for (int i = 0; i < H5Pget_nfilters(dcpl); i++) {
+        size_t n = 0;
+        unsigned flags, config;
+        H5Z_filter_t f =
+            H5Pget_filter2(dcpl, (unsigned)i, &flags, &n, NULL, 0, NULL, &config);
+        if (f != H5Z_FILTER_SHUFFLE && f != H5Z_FILTER_DEFLATE)
+            return false;
+    }
+    return true;
+}
+
+/* Bytes in this file, one after the other or in chunks. */
+static bool is_within(hid_t ds, int ndims, const hsize_t *dims)
 {
     hid_t dcpl = H5Dget_create_plist(ds);
-    bool plain = dcpl >= 0 && H5Pget_layout(dcpl) == H5D_CONTIGUOUS
-                 && H5Pget_external_count(dcpl) == 0 && H5Pget_nfilters(dcpl) == 0;
+    bool within = false;
+    if (dcpl >= 0 && H5Pget_layout(dcpl) == H5D_CONTIGUOUS)
+        within = H5Pget_external_count(dcpl) == 0 && H5Pget_nfilters(dcpl) == 0;
+    else if (dcpl >= 0 && H5Pget_layout(dcpl) == H5D_CHUNKED)
+        within = is_packed(dcpl, ndims, dims);
     ftk_h5_close(dcpl, H5Pclose);
-    return plain;
+    return within;
 }
 
 /* Open a dataset of this type; its shape goes to *ndims and dims [FTKIT_DIMS_MAX]. */
@@ -52,7 +75,8 @@ static int get(const struct ftk_h5_reader *src, hid_t group, const char *name, h
         || (*ndims = H5Sget_simple_extent_ndims(space)) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "dataset '%s'", name);
     else if (H5Tequal(have, type) <= 0 || *ndims < 1 || *ndims > FTKIT_DIMS_MAX
-             || H5Sget_simple_extent_dims(space, dims, NULL) < 0 || !is_plain(ds))
+             || H5Sget_simple_extent_dims(space, dims, NULL) < 0
+             || !is_within(ds, *ndims, dims))
         rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: dataset '%s' has another type or layout",
             src->io.what, name);
     ftk_h5_close(space, H5Sclose);
@@ -189,13 +213,20 @@ fail:
     return rc;
 }
 
+/* Whether so many bytes can be in the file, with the padding that is not. */
+static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_header *h)
+{
+    uint64_t most =
+        src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;
+    bool packed = H5Aexists(src->file, FTK_H5_COMPRESS) > 0;
+    return h->data_bytes / (packed ? FTK_H5_DEFLATE_MOST : 1) <= most;
+}
+
 int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out)
 {
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
-    uint64_t most =
-        src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;
-    if (h->data_bytes > most) /* not even with padding */
+    if (!can_hold(src, h))
         return ftk_fail(FTKIT_ERR_FORMAT,
             "%s: %" PRIu64 " bytes of data in a file of %zu", src->io.what, h->data_bytes,
             src->file_bytes);

@@ -82,7 +82,8 @@ bool ftk_h5_is_ours(const char *name)
     memcpy(stem, name, n + 1);
     if (n > 4 && strcmp(stem + n - 4, ".tmp") == 0)
         stem[n - 4] = '\0';
-    if (strcmp(stem, FTK_H5_MANIFEST) == 0 || strcmp(stem, FTK_H5_MASTER) == 0)
+    if (strcmp(stem, FTK_H5_MANIFEST) == 0 || strcmp(stem, FTK_H5_MASTER) == 0
+        || strcmp(stem, FTK_H5_XDMF) == 0)
         return true;
     if (strncmp(stem, "part-", 5) != 0 || stem[5] < '0' || stem[5] > '9')
         return false;

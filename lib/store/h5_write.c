@@ -4,7 +4,9 @@
  *
  * Data goes from the segment's memory to the file as it is: dataset and memory have the
  * same type, so nothing is converted and every bit comes back.  Only the halo cells of
- * an array, scattered around its block, are gathered in a frame of their own. */
+ * an array, scattered around its block, are gathered in a frame of their own.  If wanted,
+ * datasets that are worth it are compressed: shuffle, which puts the bytes of equal weight
+ * side by side, then the fastest deflate, in chunks that are each written once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,6 +18,9 @@
 #include "hash.h"
 
 #define PACE_BYTES ((size_t)1 << 20) /* of a piece when the writer is to be held back */
+#define CHUNK_BYTES PACE_BYTES       /* so that a piece is a chunk, and fits HDF5's cache */
+#define DEFLATE_FROM 4096u           /* smaller datasets are not worth a chunk */
+#define DEFLATE_LEVEL 1u
 
 static const struct ftk_h5_points part_points = {
     .create = "h5.part.create",
@@ -39,6 +44,7 @@ struct dataset {
     const hsize_t *dims;
     hid_t mem;
     const void *buf; /* NULL: nothing to write */
+    bool deflate;    /* when it is worth it */
 };
 
 static herr_t describe(hid_t ds, const struct ftk_seg_region *r)
@@ -115,6 +121,36 @@ static int put_data(const struct ftk_h5_io *io, hid_t ds, const struct dataset *
     return FTKIT_OK;
 }
 
+static bool is_worth_it(const struct dataset *d)
+{
+    size_t bytes = H5Tget_size(d->type);
+    for (int k = 0; k < d->ndims; k++)
+        bytes *= (size_t)d->dims[k];
+    return bytes >= DEFLATE_FROM;
+}
+
+/* Chunks of whole rows, or of a part of a long one, as put_slowly() writes them. */
+static herr_t set_chunks(hid_t dcpl, const struct dataset *d)
+{
+    hsize_t chunk[FTKIT_DIMS_MAX];
+    size_t bytes = H5Tget_size(d->type);
+    for (int k = d->ndims - 1; k >= 0; k--) {
+        hsize_t most = bytes > 0 && bytes < CHUNK_BYTES ? CHUNK_BYTES / bytes : 1;
+        chunk[k] = d->dims[k] < most ? d->dims[k] : most;
+        bytes *= (size_t)chunk[k];
+    }
+    if (H5Pset_chunk(dcpl, d->ndims, chunk) < 0 || H5Pset_shuffle(dcpl) < 0)
+        return -1;
+    return H5Pset_deflate(dcpl, DEFLATE_LEVEL);
+}
+
+static herr_t set_layout(hid_t dcpl, const struct dataset *d)
+{
+    if (d->deflate && is_worth_it(d))
+        return set_chunks(dcpl, d);
+    return H5Pset_layout(dcpl, H5D_CONTIGUOUS);
+}
+
 static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
     const struct ftk_seg_region *r)
 {
@@ -122,7 +158,7 @@ static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
     hid_t ds = -1;
     hid_t space = H5Screate_simple(d->ndims, d->dims, NULL);
     hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
-    if (space < 0 || dcpl < 0 || H5Pset_layout(dcpl, H5D_CONTIGUOUS) < 0
+    if (space < 0 || dcpl < 0 || set_layout(dcpl, d) < 0
         || H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) < 0
         || H5Pset_obj_track_times(dcpl, false) < 0
         || (ds = H5Dcreate2(
@@ -163,7 +199,7 @@ static int put_halo(const struct ftk_h5_io *io, hid_t group,
         to += items * s->item_bytes;
     }
     hsize_t n = s->halo_items;
-    struct dataset d = { name, type, 1, &n, H5S_ALL, frame };
+    struct dataset d = { name, type, 1, &n, H5S_ALL, frame, io->deflate };
     int rc = put(io, group, &d, NULL);
     free(frame);
     return rc;
@@ -184,7 +220,7 @@ static int put_region(const struct ftk_h5_io *io, hid_t group,
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "type and space of '%s'", r->name);
     } else {
         struct dataset d = { name, type, s.ndims, s.dims, mem,
-            s.items > 0 ? block : NULL };
+            s.items > 0 ? block : NULL, io->deflate };
         rc = put(io, group, &d, r);
         if (rc == FTKIT_OK)
             rc = put_halo(io, group, r, &s, type, block);
@@ -204,7 +240,7 @@ static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
     if (group < 0)
         return ftk_h5_fail(io, FTKIT_ERR_IO, "create group %s", name);
     hsize_t n = h->head_bytes;
-    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg };
+    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg, false };
     int rc = put(io, group, &head, NULL);
     const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
     for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
@@ -220,6 +256,7 @@ struct part_source {
     uint64_t set;
     uint32_t part;
     int nsegs;
+    bool deflate;
     ftk_h5_source *next;
     ftk_h5_pace *pace; /* or NULL */
     void *arg;
@@ -268,7 +305,8 @@ static int put_file(struct ftk_h5_io *io, struct part_source *src)
     uint64_t nranks = src->nranks;
     if (ftk_h5_attr_u64(file, "ftkit.set", &src->set, 0) < 0
         || ftk_h5_attr_text(file, "ftkit.context", src->context) < 0
-        || ftk_h5_attr_u64(file, "ftkit.nranks", &nranks, 0) < 0)
+        || ftk_h5_attr_u64(file, "ftkit.nranks", &nranks, 0) < 0
+        || (io->deflate && ftk_h5_attr_text(file, FTK_H5_COMPRESS, "deflate") < 0))
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "attributes");
     for (int i = 0; i < src->nsegs && rc == FTKIT_OK; i++) {
         if (i > 0)
@@ -291,6 +329,7 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
     int rc = ftk_h5_out_create(&o, dirfd, src->set, name, &part_points);
     if (rc != FTKIT_OK)
         return rc;
+    o.io.deflate = src->deflate;
     o.io.pace = src->pace;
     o.io.pace_arg = src->arg;
     ftk_h5_quiet(&q);
@@ -312,13 +351,14 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
 }
 
 int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
-    struct ftk_h5_part *out)
+    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace,
+    void *arg, struct ftk_h5_part *out)
 {
     struct part_source src = { .context = context,
         .set = set,
         .part = part,
         .nsegs = nsegs,
+        .deflate = deflate,
         .next = next,
         .pace = pace,
         .arg = arg };
@@ -343,10 +383,19 @@ int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
 }
 
 int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, ftk_h5_source *next, void *arg, struct ftk_h5_part *out)
+    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, void *arg,
+    struct ftk_h5_part *out)
 {
     return ftk_h5_write_part_slowly(
-        dir, context, set, part, nsegs, next, NULL, arg, out);
+        dir, context, set, part, nsegs, deflate, next, NULL, arg, out);
+}
+
+bool ftk_h5_can_deflate(void)
+{
+    unsigned can = 0;
+    return H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0
+           && H5Zget_filter_info(H5Z_FILTER_DEFLATE, &can) >= 0
+           && (can & H5Z_FILTER_CONFIG_ENCODE_ENABLED) != 0;
 }
 
 /* ---- segments that are all in memory ------------------------------------------------*/
@@ -382,8 +431,8 @@ int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32
         memcpy(a.segs, segs, bytes);
         qsort(a.segs, (size_t)nsegs, sizeof *a.segs, by_rank);
     }
-    int rc =
-        ftk_h5_write_part_from(dir, context, set, part, nsegs, next_of_array, &a, out);
+    int rc = ftk_h5_write_part_from(
+        dir, context, set, part, nsegs, false, next_of_array, &a, out);
     free(a.segs);
     return rc;
 }

@@ -46,6 +46,7 @@ STORES(h5_every, ((struct ftk_period){ FTK_PERIOD_SECONDS, 30 }))
 STORES(h5_keep, 7)
 STORES(h5_async, false)
 STORES(h5_bandwidth, 1.5e9)
+STORES(h5_compress, FTK_COMPRESS_DEFLATE)
 STORES(ranks_per_node, 48)
 STORES(spares, 3)
 STORES(spares_exit, false)
@@ -117,6 +118,7 @@ static const struct sample {
     { "level.hdf5", "keep", "7", "FTKIT_LEVEL_HDF5_KEEP", put_h5_keep },
     { "level.hdf5", "asynchronous", "no", "FTKIT_LEVEL_HDF5_ASYNCHRONOUS", put_h5_async },
     { "level.hdf5", "bandwidth", "1.5 GB", "FTKIT_LEVEL_HDF5_BANDWIDTH", put_h5_bandwidth },
+    { "level.hdf5", "compress", "deflate", "FTKIT_LEVEL_HDF5_COMPRESS", put_h5_compress },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE",
         put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
@@ -152,6 +154,7 @@ static struct ftk_config defaults(void)
         .h5_dir = ".",
         .h5_keep = 2,
         .h5_async = true,
+        .h5_compress = FTK_COMPRESS_NONE,
         .spares_exit = true,
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
@@ -195,6 +198,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->h5_keep, b->h5_keep);
     assert_int_equal(a->h5_async, b->h5_async);
     assert_true(a->h5_bandwidth == b->h5_bandwidth);
+    assert_int_equal(a->h5_compress, b->h5_compress);
     assert_int_equal(a->ranks_per_node, b->ranks_per_node);
     assert_int_equal(a->spares, b->spares);
     assert_int_equal(a->spares_exit, b->spares_exit);

@@ -45,6 +45,100 @@ static void parts_are_reproducible(void **state)
     free(text[1]);
 }
 
+/* Layout and filters of a dataset in part 0; bytes in the file. */
+static hsize_t stored(uint64_t set, const char *name, H5D_layout_t *layout, int *filters)
+{
+    hid_t file = H5Fopen(path_of(set, "part-00000.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t ds = H5Dopen2(file, name, H5P_DEFAULT);
+    assert_true(ds >= 0);
+    hid_t dcpl = H5Dget_create_plist(ds);
+    *layout = H5Pget_layout(dcpl);
+    *filters = H5Pget_nfilters(dcpl);
+    hsize_t bytes = H5Dget_storage_size(ds);
+    H5Pclose(dcpl);
+    H5Dclose(ds);
+    H5Fclose(file);
+    return bytes;
+}
+
+/* Read a rank of part 0, whose file has changed since. */
+static int read_changed(uint64_t set, int rank)
+{
+    struct ftk_h5_manifest m = make_manifest(set);
+    struct stat st;
+    void *seg = NULL, *want = make_segment(set, (uint32_t)rank);
+    size_t bytes = 0;
+    assert_int_equal(stat(path_of(set, "part-00000.h5"), &st), 0);
+    m.parts[0].file_bytes = (uint64_t)st.st_size;
+    int rc = ftk_h5_read(dir, &m, rank, &seg, &bytes);
+    if (rc == FTKIT_OK)
+        assert_true(bytes == ftk_seg_bytes(want) && memcmp(seg, want, bytes) == 0);
+    free(seg);
+    free(want);
+    ftk_h5_manifest_free(&m);
+    return rc;
+}
+
+/* What is compressed becomes smaller, many times if it can; what is small, and the head,
+ * stay as they are.  More than one chunk, the last one not full. */
+static void packed_is_packed(void **state)
+{
+    (void)state;
+    H5D_layout_t layout;
+    int filters;
+    deflate = true;
+    extra_bytes = 5000000;
+    extra_value = 'x';
+    CHECK_RC(FTKIT_OK, write_set(1));
+    CHECK_RC(FTKIT_OK, verify_set(1));
+    assert_in_range(stored(1, "rank_00000/extra", &layout, &filters), 1, 50000);
+    assert_int_equal(layout, H5D_CHUNKED);
+    assert_int_equal(filters, 2);
+    assert_int_equal(stored(1, "rank_00000/u1", &layout, &filters), 10 * 8);
+    assert_int_equal(layout, H5D_CONTIGUOUS);
+    stored(1, "rank_00000/ftkit.head", &layout, &filters);
+    assert_int_equal(layout, H5D_CONTIGUOUS);
+    /* a file that does not say so is not believed to hold more than its bytes */
+    hid_t file = H5Fopen(path_of(1, "part-00000.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+    assert_true(H5Adelete(file, "ftkit.compress") >= 0 && H5Fclose(file) >= 0);
+    CHECK_RC(FTKIT_ERR_FORMAT, read_changed(1, 0));
+    assert_true(strstr(ftk_detail_text(), "bytes of data in a file of") != NULL);
+}
+
+/* A dataset that is not stored as we do it: with a filter that need not be there, or in a
+ * chunk that takes more memory than its data. */
+static void strange_storage(void **state)
+{
+    (void)state;
+    for (int strange = 0; strange < 3; strange++) {
+        hsize_t n = 4, most = strange == 2 ? H5S_UNLIMITED : n;
+        hsize_t chunk = strange == 2 ? 1 << 20 : n;
+        int64_t v[4] = { 0 };
+        CHECK_RC(FTKIT_OK, write_set(1 + (uint64_t)strange));
+        hid_t file = H5Fopen(
+            path_of(1 + (uint64_t)strange, "part-00000.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+        hid_t group = H5Gopen2(file, "rank_00000", H5P_DEFAULT);
+        hid_t old = H5Dopen2(group, "i64", H5P_DEFAULT);
+        hid_t space = H5Screate_simple(1, &n, &most);
+        hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+        assert_true(H5Dread(old, H5T_STD_I64LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
+        assert_true(H5Pset_chunk(dcpl, 1, &chunk) >= 0);
+        assert_true(strange != 1 || H5Pset_fletcher32(dcpl) >= 0);
+        H5Dclose(old);
+        H5Ldelete(group, "i64", H5P_DEFAULT);
+        hid_t ds = H5Dcreate2(
+            group, "i64", H5T_STD_I64LE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+        assert_true(H5Dwrite(ds, H5T_STD_I64LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
+        H5Dclose(ds);
+        H5Pclose(dcpl);
+        H5Sclose(space);
+        H5Gclose(group);
+        H5Fclose(file);
+        CHECK_RC(strange ? FTKIT_ERR_FORMAT : FTKIT_OK,
+            read_changed(1 + (uint64_t)strange, 0));
+    }
+}
+
 static void arguments(void **state)
 {
     (void)state;
@@ -109,7 +203,7 @@ static void parts_from_a_feed(void **state)
     for (int fail_at = 0; fail_at < 3; fail_at++) {
         struct feed f = { fail_at < 2 ? rising : falling, 0, fail_at, NULL };
         CHECK_RC(fail_at < 2 ? FTKIT_ERR_PEER : FTKIT_ERR_ARG,
-            ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, next_of_feed, &f, &have));
+            ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, false, next_of_feed, &f, &have));
         free(f.seg);
         assert_int_equal(have.part, 99);
         assert_false(exists(path_of(1, "part-00000.h5")));
@@ -117,7 +211,7 @@ static void parts_from_a_feed(void **state)
     }
     struct feed f = { rising, 0, -1, NULL };
     CHECK_RC(
-        FTKIT_OK, ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, next_of_feed, &f, &have));
+        FTKIT_OK, ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, false, next_of_feed, &f, &have));
     free(f.seg);
     text[0] = read_file(path_of(1, "part-00000.h5"), &bytes[0]);
     CHECK_RC(FTKIT_OK, write_part(1, 0, &want)); /* the same from memory */
@@ -286,9 +380,9 @@ static void master_by_hdf5(void **state)
     char moved[FTK_PATH_MAX];
     CHECK_RC(FTKIT_OK, write_set(3));
     check_master(path_of(3, "master.h5"));
-    snprintf(moved, sizeof moved, "%s/../elsewhere", dir);
+    snprintf(moved, sizeof moved, "%s/elsewhere", dir);
     assert_int_equal(rename(path_of(3, ""), moved), 0);
-    snprintf(moved, sizeof moved, "%s/../elsewhere/master.h5", dir);
+    snprintf(moved, sizeof moved, "%s/elsewhere/master.h5", dir);
     check_master(moved);
 }
 
@@ -318,6 +412,174 @@ static void master_by_h5dump(void **state)
     }
     pclose(f);
     assert_int_equal(cells, 6 * 9 * 7);
+}
+
+/* h5repack, with and without filters of its own: parts that it has written are read by us,
+ * a master by HDF5. */
+static void packed_through_h5repack(void **state)
+{
+    (void)state;
+    static const char *const filters[] = { "-f NONE", "-f rank_00002/extra:GZIP=9", "" };
+    char command[2 * FTK_PATH_MAX];
+    if (system("command -v h5repack >/dev/null 2>&1") != 0)
+        skip();
+    for (size_t i = 0; i < COUNT(filters); i++) {
+        deflate = i != 1;
+        extra_bytes = 20000;
+        CHECK_RC(FTKIT_OK, write_set(3));
+        snprintf(command, sizeof command,
+            "cd '%s' && h5repack %s part-00000.h5 new && mv new part-00000.h5 "
+            "&& h5repack master.h5 new && mv new master.h5",
+            path_of(3, ""), filters[i]);
+        assert_int_equal(system(command), 0);
+        CHECK_RC(FTKIT_OK, read_changed(3, 0));
+        CHECK_RC(FTKIT_OK, read_changed(3, 2));
+        check_master(path_of(3, "master.h5"));
+        unlink(path_of(3, "manifest")); /* it may be written again */
+    }
+}
+
+/* ---- The XDMF file ------------------------------------------------------------------*/
+
+/* The next tag of well-formed XML without comments, its text up to the end of the tag, and
+ * the text behind it up to the next one. */
+struct xml {
+    const char *at;
+    char open[8][16]; /* names of the elements we are in */
+    int depth;
+    char tag[512], text[512];
+};
+
+/* Text up to one of the characters, entities replaced. */
+static void xml_text(struct xml *x, const char *end, char *out, size_t room)
+{
+    static const char *const names[] = { "&amp;", "&lt;", "&gt;", "&quot;" };
+    while (*x->at && !strchr(end, *x->at)) {
+        size_t i = 0;
+        assert_true(room-- > 1);
+        if (*x->at == '&') {
+            while (i < COUNT(names) && strncmp(x->at, names[i], strlen(names[i])) != 0)
+                i++;
+            assert_true(i < COUNT(names));
+            x->at += strlen(names[i]);
+            *out++ = "&<>\""[i];
+        } else {
+            *out++ = *x->at++;
+        }
+    }
+    *out = '\0';
+}
+
+static bool xml_next(struct xml *x)
+{
+    char name[16];
+    if (!*x->at)
+        return false;
+    assert_true(*x->at == '<');
+    size_t n = strcspn(++x->at, " />");
+    bool end = *x->at == '/';
+    if (end)
+        n = strcspn(++x->at, ">");
+    assert_true(n > 0 && n < sizeof name);
+    snprintf(name, sizeof name, "%.*s", (int)n, x->at);
+    const char *from = x->at;
+    for (bool quoted = false; quoted || *x->at != '>'; x->at++) {
+        assert_true(*x->at && *x->at != '<');
+        quoted ^= *x->at == '"';
+    }
+    bool empty = x->at[-1] == '/';
+    assert_true((size_t)(x->at - from) < sizeof x->tag);
+    snprintf(x->tag, sizeof x->tag, "%s%.*s", end ? "/" : "", (int)(x->at - from), from);
+    x->at++;
+    if (end)
+        assert_true(x->depth > 0 && strcmp(x->open[--x->depth], name) == 0);
+    else if (!empty)
+        strcpy(x->open[x->depth++], name);
+    assert_true(x->depth < 8);
+    xml_text(x, "<", x->text, sizeof x->text);
+    return true;
+}
+
+/* Value of an attribute of the tag, "" when it has none. */
+static const char *xml_value(const struct xml *x, const char *name)
+{
+    static char value[256];
+    char begin[32];
+    snprintf(begin, sizeof begin, " %s=\"", name);
+    struct xml v = { .at = strstr(x->tag, begin) };
+    if (!v.at)
+        return "";
+    v.at += strlen(begin);
+    xml_text(&v, "\"", value, sizeof value);
+    return value;
+}
+
+static void check_item(const struct xml *x, hid_t file, const char *name)
+{
+    char shape[64] = "";
+    hsize_t dims[3];
+    assert_true(strncmp(x->text, "master.h5:/", 11) == 0);
+    assert_true(strcmp(x->text + 11, name) == 0
+                || strcmp(x->text + 11, "ftkit.region.ranks") == 0);
+    hid_t ds = H5Dopen2(file, x->text + 10, H5P_DEFAULT);
+    assert_true(ds >= 0);
+    hid_t space = H5Dget_space(ds), type = H5Dget_type(ds);
+    int n = H5Sget_simple_extent_ndims(space);
+    assert_in_range(n, 1, 3);
+    H5Sget_simple_extent_dims(space, dims, NULL);
+    for (int d = 0; d < n; d++)
+        snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%d", d ? " " : "",
+            (int)dims[d]);
+    assert_string_equal(xml_value(x, "Dimensions"), shape);
+    assert_int_equal(atoi(xml_value(x, "Precision")), H5Tget_size(type));
+    assert_string_equal(xml_value(x, "NumberType"),
+        H5Tget_class(type) == H5T_FLOAT ? "Float" : "Int");
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(ds);
+}
+
+/* Every array it can show is there once, as it is in master.h5, in the grid of its shape. */
+static void xdmf_describes_master(void **state)
+{
+    (void)state;
+    static const char *const want[] = { "u1", "u1h", "u2", "u2n", "u3", "u3n", "50%b",
+        "ranks", "holes", "two of four", "a<b> & \"c\"'" };
+    static const char first[] = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n";
+    char text[16384], name[128] = "", shape[64] = "";
+    int grids = 0, items = 0;
+    CHECK_RC(FTKIT_OK, write_set(3));
+    FILE *f = fopen(path_of(3, "master.xdmf"), "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    hid_t file = H5Fopen(path_of(3, "master.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_true(file >= 0);
+    assert_true(strncmp(text, first, sizeof first - 1) == 0);
+    struct xml x = { .at = text + sizeof first - 1 };
+    while (xml_next(&x)) {
+        if (strncmp(x.tag, "Grid ", 5) == 0)
+            grids++;
+        if (strncmp(x.tag, "Topology ", 9) == 0)
+            snprintf(shape, sizeof shape, "%s", xml_value(&x, "Dimensions"));
+        if (strncmp(x.tag, "Attribute ", 10) == 0)
+            snprintf(name, sizeof name, "%s", xml_value(&x, "Name"));
+        if (strncmp(x.tag, "DataItem ", 9) != 0 || strstr(x.tag, "\"XML\""))
+            continue;
+        const char *dims = xml_value(&x, "Dimensions");
+        assert_true(strncmp(shape, dims, strlen(dims)) == 0);
+        assert_true(items < (int)COUNT(want));
+        check_item(&x, file, name);
+        size_t i = 0;
+        while (i < COUNT(want) && strcmp(name, want[i]) != 0)
+            i++;
+        assert_true(i < COUNT(want));
+        items++;
+    }
+    assert_int_equal(x.depth, 0);
+    assert_int_equal(items, COUNT(want));
+    assert_int_equal(grids, COUNT(want) - 1); /* two are of 5 x 12 */
+    H5Fclose(file);
 }
 
 /* Ranks that disagree on an array cannot make one of it. */
@@ -453,6 +715,7 @@ static void foreign_entries(void **state)
     assert_true(exists(path_of(1, "notes.txt")) && exists(path_of(1, "part-1.h5")));
     assert_false(exists(path_of(1, "part-00003.h5.tmp")));
     assert_false(exists(path_of(1, "part-00000.h5")) || exists(path_of(1, "master.h5")));
+    assert_false(exists(path_of(1, "master.xdmf")));
     CHECK_RC(FTKIT_OK, write_set(1)); /* beside the notes */
     CHECK_RC(FTKIT_OK, verify_set(1));
 }
@@ -523,12 +786,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(round_trip),
         TEST(parts_are_reproducible),
+        TEST_PACKED(round_trip),
+        TEST_PACKED(parts_are_reproducible),
+        TEST(packed_is_packed),
+        TEST(strange_storage),
         TEST(parts_from_a_feed),
         TEST(arguments),
         TEST(commit_checks_parts),
         TEST(error_handlers_survive),
         TEST(master_by_hdf5),
         TEST(master_by_h5dump),
+        TEST_PACKED(master_by_hdf5),
+        TEST_PACKED(master_by_h5dump),
+        TEST(packed_through_h5repack),
+        TEST(xdmf_describes_master),
         TEST(master_needs_agreement),
         TEST(strangers),
         TEST(missing_and_odd_parts),

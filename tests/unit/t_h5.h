@@ -31,6 +31,8 @@
 static char work[] = "/tmp/t_h5.XXXXXX"; /* removed at the end, with all below it */
 static char dir[64];                     /* of the test that runs, below work */
 static size_t extra_bytes;               /* of the region "extra" of every rank */
+static int extra_value;                  /* in all of it; 0: noise */
+static bool deflate;                     /* compress the parts */
 
 #define CHECK_RC(want, call)                                                             \
     do {                                                                                 \
@@ -114,6 +116,9 @@ static const struct region regions[] = {
     ARRAY("holes", FTK_T_F64, 8, 2, 0, .global = { 16, 3 }, .hole = 1),
     ARRAY("two of four", FTK_T_F64, 8, 2, 0, .global = { 2, 3 }, .halo = { 1, 1 }),
     ARRAY("empty", FTK_T_F64, 8, 2, 1, .global = { 0, 8 }),
+    /* names that are hard on XML, or on XDMF */
+    ARRAY("a<b> & \"c\"'", FTK_T_F64, 8, 2, 0, .global = { 5, 12 }),
+    ARRAY("time:value", FTK_T_F64, 8, 1, 0, .global = { 8 }),
 };
 #define NREGIONS (COUNT(regions) + 1) /* "extra" is the last */
 
@@ -251,6 +256,8 @@ static void *make_segment(uint64_t set, uint32_t rank)
             block[b] = (char)next_random(&x);
         if (r[i].kind == FTK_KIND_ARRAY)
             fill_interior(&regions[i], &r[i], set, block);
+        if (i == COUNT(regions) && extra_value)
+            memset(block, extra_value, r[i].bytes);
     }
     seal(h);
     return h;
@@ -272,10 +279,49 @@ static struct ftk_h5_manifest make_manifest(uint64_t set)
     return m;
 }
 
+struct next_of {
+    uint64_t set;
+    uint32_t part, rank;
+    void *seg;
+};
+
+static inline int next_segment(void *arg, const void **seg)
+{
+    struct next_of *f = arg;
+    while (part_of[f->rank] != f->part)
+        f->rank++;
+    free(f->seg);
+    *seg = f->seg = make_segment(f->set, f->rank++);
+    return FTKIT_OK;
+}
+
+static inline int no_pace(void *arg, size_t bytes)
+{
+    (void)arg;
+    (void)bytes;
+    return FTKIT_OK;
+}
+
+static int write_packed(uint64_t set, uint32_t part, struct ftk_h5_part *out)
+{
+    struct next_of f = { .set = set, .part = part };
+    int n = 0;
+    for (uint32_t r = 0; r < NRANKS; r++)
+        n += part_of[r] == part;
+    int rc = set % 2 ? ftk_h5_write_part_from(dir, CONTEXT, set, part_number[part], n, true,
+                           next_segment, &f, out)
+                     : ftk_h5_write_part_slowly(dir, CONTEXT, set, part_number[part], n,
+                           true, next_segment, no_pace, &f, out);
+    free(f.seg);
+    return rc;
+}
+
 static int write_part(uint64_t set, uint32_t part, struct ftk_h5_part *out)
 {
     const void *segs[NRANKS];
     int n = 0;
+    if (deflate)
+        return write_packed(set, part, out);
     for (uint32_t r = NRANKS; r-- > 0;) /* in an order of its own */
         if (part_of[r] == part)
             segs[n++] = make_segment(set, r);
@@ -388,7 +434,16 @@ static int new_dir(void **state)
     snprintf(dir, sizeof dir, "%s/%d", work, n++);
     assert_int_equal(mkdir(dir, 0777), 0); /* ftk_h5_begin() makes only what is in it */
     extra_bytes = 100;
+    extra_value = 0;
+    deflate = getenv("FTKIT_TEST_DEFLATE") != NULL;
     return 0;
+}
+
+static inline int new_dir_packed(void **state)
+{
+    int rc = new_dir(state);
+    deflate = true;
+    return rc;
 }
 
 /* Open files of this process and what is open in them: calls must leave none behind. */
@@ -418,5 +473,9 @@ static int remove_work(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup(f, new_dir)
+#define TEST_PACKED(f)                                                                   \
+    {                                                                                    \
+        #f " (compressed)", f, new_dir_packed, NULL, NULL                                \
+    }
 
 #endif

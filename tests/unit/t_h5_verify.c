@@ -290,6 +290,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(good_sets),
         TEST(flipped_bits),
+        TEST_PACKED(good_sets),
+        TEST_PACKED(flipped_bits),
         TEST(damage_is_named),
         TEST(damaged_files),
         TEST(wrong_master),
