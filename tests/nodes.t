@@ -12,7 +12,7 @@ use Test::More;
 ulfm_only();
 plan(skip_all => 'needs the right to make name spaces') if !nodes_possible();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my @two = ('--no-relaunch', '--emulate-nodes', '2');
 my @three = ('--no-relaunch', '--emulate-nodes', '3');
 
@@ -26,10 +26,11 @@ for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted flush
     flush.begin flush.block flush.part
     open.built recover.begin finish.begin)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
-        env => \%files, fault => "$point:$_:1:kill") for (0, 3);
+        env => { %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'true' },
+        fault => "$point:$_:1:kill") for (0, 3);
 }
 survives("two nodes: killed at durable.written, rank $_", spares => 2, run => \@two,
-    env => { %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
+    env => \%files,
     fault => "durable.written:$_:1:kill") for (0, 3);
 survives("two nodes: killed at $_, rank 1", spares => 2, run => ['--emulate-nodes', 2],
     env => \%files, timeout => 90, fault => "$_:1:1:kill")

@@ -59,6 +59,7 @@ sub start
     $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = $dir;
     $ENV{FTKIT_CHECKPOINT_PERIOD} = '5 calls';
     $ENV{FTKIT_LEVEL_HDF5_EVERY} = '1 sets';
+    $ENV{FTKIT_LEVEL_HDF5_ASYNCHRONOUS} = 'false';
     open STDIN, '<', '/dev/null';
     open STDOUT, '>', "$dir/log";
     open STDERR, '>&', \*STDOUT;

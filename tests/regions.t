@@ -14,7 +14,8 @@ use Test::More;
 ulfm_only();
 
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '1 calls');
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '2 calls');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '2 calls',
+    FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my $blocks = '1,262143,262144,262145'; # a block is 256 KiB
 my $pieces = '1048575,1048576,1048577'; # a piece of a message 1 MiB
 

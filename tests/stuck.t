@@ -12,7 +12,8 @@ use Test::More;
 
 ulfm_only();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_RECOVER_TIMEOUT => '3s');
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_RECOVER_TIMEOUT => '3s');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+    FTKIT_RECOVER_TIMEOUT => '3s');
 
 for my $rank (0, 2) {
     survives("exit(3) by rank $rank", env => \%memory, fault => "app.mid:$rank:9:exit");

@@ -240,15 +240,15 @@ static uint64_t state_hash(const struct state *s)
 /* The pid of each rank in a file, for tests that kill for real. */
 static void note_pid(const struct state *s)
 {
-    char path[512];
+    char path[512], tmp[520];
     if (!s->pids)
         return;
     snprintf(path, sizeof path, "%s.%d", s->pids, s->rank);
-    FILE *f = fopen(path, "w");
-    if (f && fprintf(f, "%10d %10d\n", (int)getpid(), s->step) < 0)
+    snprintf(tmp, sizeof tmp, "%s.tmp", path);
+    FILE *f = fopen(tmp, "w");
+    bool good = f && fprintf(f, "%10d %10d\n", (int)getpid(), s->step) > 0;
+    if ((f && fclose(f) != 0) || !good || rename(tmp, path) != 0) /* whole for its readers */
         fprintf(stderr, "solver: cannot write %s\n", path);
-    if (f)
-        fclose(f);
 }
 
 static void tell_sent(const ftkit_ctx *ft, const struct state *s)
