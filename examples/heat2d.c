@@ -263,6 +263,7 @@ static int run(ftkit_ctx *ft, struct app *a)
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
     if (divide(ft, comm, a) != 0
         || ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT) < 0
+        || ftkit_attribute(ft, "u", "units", "K") < 0 /* for readers of the files */
         || ftkit_on_repair(ft, divide, a) < 0)
         give_up(*ftkit_detail(ft) ? ftkit_detail(ft) : "out of memory");
     rc = ftkit_recover(ft, NULL);

@@ -239,6 +239,25 @@ FTKIT_API int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t 
  * sets written since. */
 FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
 
+/**
+ * Attach a text to a region, such as "units" = "m/s", for those who read the files: it is
+ * an HDF5 attribute of the region's dataset in master.h5 and in the parts.
+ *
+ * @param region  a registered region
+ * @param name    1..63 bytes of printable ASCII without '/', not beginning with "ftkit."
+ * @param value   up to 255 bytes of UTF-8 text
+ *
+ * Local; before ftkit_recover(), the same on every rank: that of rank 0 is in master.h5.
+ * Both texts are copied.  It says nothing about the state: a set restores what it holds,
+ * whatever attributes it has, and sets written from now on have those of this run.
+ * Errors: FTKIT_ERR_NOT_FOUND (no such region), FTKIT_ERR_ARG, FTKIT_ERR_NAME,
+ *         FTKIT_ERR_EXISTS (the region has it already), FTKIT_ERR_SIZE (the value, or all
+ *         attributes together, more than 1 MiB), FTKIT_ERR_STATE (after ftkit_recover()
+ *         where ranks are repaired in the job), FTKIT_ERR_NOMEM.
+ */
+FTKIT_API int ftkit_attribute(
+    ftkit_ctx *ctx, const char *region, const char *name, const char *value);
+
 /* ---- Checkpoint and recovery -------------------------------------------------------
  * A set is one numbered snapshot of every region on every rank.  It is committed as a
  * whole or it does not exist. */

@@ -239,8 +239,7 @@ static size_t utf8_bytes(const unsigned char *s, size_t left)
     return n;
 }
 
-/* Offset of the first byte that is not printable UTF-8 text, or bytes. */
-static size_t first_bad_byte(const char *text, size_t bytes)
+size_t ftk_config_bad_byte(const char *text, size_t bytes)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t i = 0;
@@ -260,7 +259,7 @@ static size_t first_bad_byte(const char *text, size_t bytes)
 static const char *value_flaw(const char *text)
 {
     size_t bytes = strlen(text);
-    if (first_bad_byte(text, bytes) < bytes || strpbrk(text, "\r\n"))
+    if (ftk_config_bad_byte(text, bytes) < bytes || strpbrk(text, "\r\n"))
         return "has a control character or is not UTF-8";
     for (const char *c = text; *c; c++)
         if ((*c == ';' || *c == '#') && (c == text || is_blank(c[-1])))
@@ -881,7 +880,7 @@ static int read_file(const char *path, char **text, size_t *bytes)
 static int check_bytes(struct loader *p)
 {
     size_t bytes = (size_t)(p->end - p->pos);
-    size_t bad = first_bad_byte(p->pos, bytes);
+    size_t bad = ftk_config_bad_byte(p->pos, bytes);
     if (bad == bytes)
         return FTKIT_OK;
     p->line = 1;

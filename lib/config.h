@@ -70,6 +70,9 @@ struct ftk_config {
  * *cfg is written only on success. */
 int ftk_config_load(struct ftk_config *cfg, const char *path);
 
+/* Offset of the first byte that is not printable UTF-8 text in lines, or bytes. */
+size_t ftk_config_bad_byte(const char *text, size_t bytes);
+
 /* The configuration in force as an INI file with a comment per key. */
 int ftk_config_print(FILE *out, const struct ftk_config *cfg);
 

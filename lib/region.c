@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "region.h"
+#include "store/attribute.h"
 #include "store/hash.h"
 
 /* ---- registration --------------------------------------------------------------------*/
@@ -44,7 +46,15 @@ static int check_name(const char *call, const char *name)
             return ftk_fail(FTKIT_ERR_NAME,
                 "%s: name '%s': byte 0x%02x is not printable ASCII or is '/'", call,
                 shown(name, buf), (unsigned)(unsigned char)*p);
+    if (strcmp(name, FTK_ATTRIBUTES) == 0)
+        return ftk_fail(FTKIT_ERR_NAME, "%s: the name '%s' is taken", call, name);
     return FTKIT_OK;
+}
+
+/* Not of the program's state: saved, but never restored. */
+static bool is_note(const struct ftk_region *r)
+{
+    return strcmp(r->name, FTK_ATTRIBUTES) == 0;
 }
 
 /* Describe the datatype of a region. */
@@ -59,6 +69,8 @@ static int make_type(const char *name, MPI_Datatype type, struct ftk_type *out)
 static void region_free(struct ftk_region *r)
 {
     ftk_type_free(&r->type);
+    if (is_note(r))
+        free(r->data);
 }
 
 /* A new region of that name, zeroed but for name and kind. */
@@ -350,6 +362,77 @@ int ftkit_unregister(ftkit_ctx *ctx, const char *name)
     return FTKIT_OK;
 }
 
+/* ---- attributes ----------------------------------------------------------------------*/
+
+static int check_attribute(
+    const struct ftkit_ctx *ctx, const char *name, const char *value)
+{
+    int rc = check_name("ftkit_attribute", name);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (!value)
+        return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': the value is NULL", name);
+    size_t n = strnlen(value, FTK_ATTR_VALUE_MAX + 1);
+    if (n > FTK_ATTR_VALUE_MAX)
+        return ftk_fail(FTKIT_ERR_SIZE, "attribute '%s': more than %d bytes", name,
+            FTK_ATTR_VALUE_MAX);
+    if (ftk_config_bad_byte(value, n) < n)
+        return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': byte 0x%02x is not UTF-8 text", name,
+            (unsigned)(unsigned char)value[ftk_config_bad_byte(value, n)]);
+    if (strncmp(name, "ftkit.", 6) == 0)
+        return ftk_fail(FTKIT_ERR_NAME, "attribute '%s': such names are ftkit's", name);
+    if (is_fixed(ctx))
+        return ftk_fail(
+            FTKIT_ERR_STATE, "attribute '%s' comes after ftkit_recover()", name);
+    return FTKIT_OK;
+}
+
+static int check_first(const struct ftk_region *notes, const struct ftk_attr *a)
+{
+    struct ftk_attr have;
+    for (size_t at = 0; notes && ftk_attr_next(notes->data, notes->count, &at, &have);)
+        if (strcmp(have.region, a->region) == 0 && strcmp(have.name, a->name) == 0)
+            return ftk_fail(FTKIT_ERR_EXISTS, "region '%s' has an attribute '%s' already",
+                a->region, a->name);
+    return FTKIT_OK;
+}
+
+static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
+{
+    struct ftk_region *notes = ftk_region_find(ctx, FTK_ATTRIBUTES);
+    char *table = notes ? notes->data : NULL;
+    size_t bytes = notes ? notes->count : 0;
+    int rc = check_first(notes, a);
+    if (rc == FTKIT_OK && !notes)
+        rc = add(ctx, FTK_ATTRIBUTES, FTK_KIND_FLAT, MPI_CHAR, &notes);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_attr_add(&table, &bytes, a);
+    if (bytes == 0) { /* not even the first */
+        region_free(notes);
+        ctx->nregions--;
+        return rc;
+    }
+    notes->data = table;
+    notes->count = bytes;
+    return rc;
+}
+
+int ftkit_attribute(
+    ftkit_ctx *ctx, const char *region, const char *name, const char *value)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_attribute");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_attribute", region);
+    if (rc == FTKIT_OK && !ftk_region_find(ctx, region))
+        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s'", region);
+    if (rc == FTKIT_OK)
+        rc = check_attribute(ctx, name, value);
+    if (rc == FTKIT_OK)
+        rc = add_attribute(ctx, &(struct ftk_attr){ region, name, value });
+    return ftk_done(ctx, rc);
+}
+
 void ftk_region_free_all(struct ftkit_ctx *ctx)
 {
     for (int i = 0; i < ctx->nregions; i++)
@@ -589,6 +672,8 @@ static int compare_block(const struct ftk_region *r, const struct ftk_seg_region
 /* Does the record fit the region as it is registered? */
 static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
 {
+    if (is_note(r))
+        return FTKIT_OK;
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
     if (rec->kind != r->kind)
@@ -707,7 +792,8 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
     }
     for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
         const struct ftk_region *r = &ctx->regions[i];
-        rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
+        if (!is_note(r))
+            rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
     }
     return rc;
 }

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "../region.h"
+#include "../store/attribute.h"
 #include "../store/hash.h"
 #include "recover.h"
 
@@ -330,6 +331,8 @@ static int compare_all(const struct redist *d)
     const struct ftkit_ctx *ctx = d->ctx;
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
+        if (strcmp(ctx->regions[i].name, FTK_ATTRIBUTES) == 0)
+            continue; /* of the files, not of the state */
         rc = compare(d, &ctx->regions[i]);
         for (int q = 0; rc == FTKIT_OK && q < d->nold; q++)
             if (d->source[q] == ctx->rank)

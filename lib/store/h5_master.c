@@ -7,8 +7,9 @@
  *     /ranks/00003    link to the group of a rank in its part
  *
  * Parts are named relative to the master, so a set's directory may be moved.  Cells that
- * no rank holds read as NaN, as 0 where there is none.  Made from the heads of the parts,
- * each of which is checked against the manifest on the way. */
+ * no rank holds read as NaN, as 0 where there is none.  Arrays have the attributes that
+ * rank 0 has for them.  Made from the heads of the parts, each of which is checked against
+ * the manifest on the way. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@ struct master {
     hid_t ranks; /* group /ranks */
     struct array *arrays;
     size_t narrays;
+    char *notes; /* attributes, as rank 0 has them, or NULL */
+    size_t notes_bytes;
 };
 
 /* ---- arrays -------------------------------------------------------------------------*/
@@ -157,6 +160,7 @@ static int array_write(struct master *w, struct array *a)
                 w->file, name, a->type, a->space, H5P_DEFAULT, a->dcpl, H5P_DEFAULT))
                < 0
         || ftk_h5_attr_text(ds, "ftkit.type", ftk_basic_name(a->first.basic)) < 0
+        || ftk_h5_attr_of_region(ds, w->notes, w->notes_bytes, a->first.name) < 0
         || H5Dclose(ds) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "array '%s'", a->first.name);
     return w->io->err ? ftk_fail_errno(w->io->err, "%s: write", w->io->what) : FTKIT_OK;
@@ -197,6 +201,24 @@ static int add_rank(const void *head, const struct ftk_h5_part *p, void *arg)
     return rc;
 }
 
+static int read_attributes(struct master *w, int dirfd, const struct ftk_h5_manifest *m)
+{
+    struct ftk_h5_reader src;
+    void *head = NULL;
+    hid_t group;
+    int rc = ftk_h5_reader_open(&src, dirfd, m, &m->parts[m->part_of[0]]);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_h5_reader_head(&src, m, 0, &head, &group);
+    if (rc == FTKIT_OK) {
+        rc = ftk_h5_reader_attributes(&src, head, group, &w->notes, &w->notes_bytes);
+        H5Gclose(group);
+        free(head);
+    }
+    ftk_h5_reader_close(&src);
+    return rc;
+}
+
 static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *m)
 {
     uint64_t nranks = m->nranks;
@@ -206,6 +228,8 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
         || (w->ranks = ftk_h5_group(w->file, "ranks")) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "attributes and groups");
     int rc = ftk_h5_check_parts(dirfd, m, true, add_rank, w);
+    if (rc == FTKIT_OK)
+        rc = read_attributes(w, dirfd, m);
     for (size_t i = 0; i < w->narrays; i++) {
         if (rc == FTKIT_OK)
             rc = array_write(w, &w->arrays[i]);
@@ -248,6 +272,7 @@ int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_man
     if (rc == FTKIT_OK && arrays)
         rc = hand_over(&w, arrays);
     free(w.arrays);
+    free(w.notes);
     return rc;
 }
 

@@ -142,6 +142,9 @@ hid_t ftk_h5_interior(const struct ftk_h5_shape *s);
 hid_t ftk_h5_group(hid_t loc, const char *name);
 /* Attributes of a group or dataset; < 0 on failure.  n 0: one value, a scalar. */
 herr_t ftk_h5_attr_text(hid_t obj, const char *name, const char *text);
+/* All attributes that a table has for a region; table NULL: none. */
+herr_t ftk_h5_attr_of_region(
+    hid_t obj, const char *table, size_t bytes, const char *region);
 herr_t ftk_h5_attr_u64(hid_t obj, const char *name, const uint64_t *v, size_t n);
 
 static inline void ftk_h5_close(hid_t id, herr_t (*closer)(hid_t))
@@ -180,6 +183,9 @@ int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *
     uint32_t rank, void **head, hid_t *group);
 /* Memory for a whole segment, its head copied, gaps between the regions zero. */
 int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out);
+/* The attributes of a rank into malloc'd *table; NULL, 0: it has none. */
+int ftk_h5_reader_attributes(const struct ftk_h5_reader *src, const void *head,
+    hid_t group, char **table, size_t *bytes);
 /* One region to its place in the data of a segment; its checksums are the caller's. */
 int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
     const struct ftk_seg_region *r, char *data);

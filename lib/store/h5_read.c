@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attribute.h"
 #include "h5_priv.h"
 #include "hash.h"
 
@@ -154,6 +155,29 @@ int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
     if (mem != H5S_ALL)
         ftk_h5_close(mem, H5Sclose);
     ftk_h5_close(type, H5Tclose);
+    return rc;
+}
+
+int ftk_h5_reader_attributes(const struct ftk_h5_reader *src, const void *head,
+    hid_t group, char **table, size_t *bytes)
+{
+    const struct ftk_seg_region *found = ftk_seg_find(head, FTK_ATTRIBUTES);
+    *table = NULL;
+    *bytes = 0;
+    if (!found || found->kind != FTK_KIND_FLAT || found->bytes > FTK_ATTR_TABLE_MAX)
+        return FTKIT_OK; /* of a program that used the name before it was ours */
+    struct ftk_seg_region r = *found;
+    char *t = calloc(1, (size_t)r.bytes + 1);
+    if (!t)
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: attributes", src->io.what);
+    r.offset = 0;
+    int rc = ftk_h5_reader_region(src, group, &r, t);
+    if (rc == FTKIT_OK && ftk_attr_check(t, (size_t)r.bytes)) {
+        *table = t;
+        *bytes = (size_t)r.bytes;
+    } else {
+        free(t);
+    }
     return rc;
 }
 

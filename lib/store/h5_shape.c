@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attribute.h"
 #include "h5_priv.h"
 
 /* ---- names --------------------------------------------------------------------------*/
@@ -213,16 +214,34 @@ static herr_t put_attr(
     return rc;
 }
 
+static bool is_ascii(const char *text)
+{
+    while (*text && (unsigned char)*text < 0x80)
+        text++;
+    return *text == '\0';
+}
+
 herr_t ftk_h5_attr_text(hid_t obj, const char *name, const char *text)
 {
     hid_t type = H5Tcopy(H5T_C_S1);
     hid_t space = H5Screate(H5S_SCALAR);
     herr_t rc = -1;
-    if (type >= 0 && space >= 0 && H5Tset_size(type, strlen(text) + 1) >= 0)
+    if (type >= 0 && space >= 0 && H5Tset_size(type, strlen(text) + 1) >= 0
+        && (is_ascii(text) || H5Tset_cset(type, H5T_CSET_UTF8) >= 0))
         rc = put_attr(obj, name, type, space, text);
     ftk_h5_close(space, H5Sclose);
     ftk_h5_close(type, H5Tclose);
     return rc;
+}
+
+herr_t ftk_h5_attr_of_region(
+    hid_t obj, const char *table, size_t bytes, const char *region)
+{
+    struct ftk_attr a;
+    for (size_t at = 0; table && ftk_attr_next(table, bytes, &at, &a);)
+        if (strcmp(a.region, region) == 0 && ftk_h5_attr_text(obj, a.name, a.value) < 0)
+            return -1;
+    return 0;
 }
 
 herr_t ftk_h5_attr_u64(hid_t obj, const char *name, const uint64_t *v, size_t n)

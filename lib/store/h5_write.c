@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attribute.h"
 #include "h5_priv.h"
 #include "hash.h"
 
@@ -45,6 +46,8 @@ struct dataset {
     hid_t mem;
     const void *buf; /* NULL: nothing to write */
     bool deflate;    /* when it is worth it */
+    const char *notes; /* attributes of all regions of the rank, or NULL */
+    size_t notes_bytes;
 };
 
 static herr_t describe(hid_t ds, const struct ftk_seg_region *r)
@@ -151,6 +154,15 @@ static herr_t set_layout(hid_t dcpl, const struct dataset *d)
     return H5Pset_layout(dcpl, H5D_CONTIGUOUS);
 }
 
+/* r NULL: a dataset of ours. */
+static herr_t set_attributes(
+    hid_t ds, const struct dataset *d, const struct ftk_seg_region *r)
+{
+    if (r && describe(ds, r) < 0)
+        return -1;
+    return r ? ftk_h5_attr_of_region(ds, d->notes, d->notes_bytes, r->name) : 0;
+}
+
 static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
     const struct ftk_seg_region *r)
 {
@@ -164,7 +176,7 @@ static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
         || (ds = H5Dcreate2(
                 group, d->name, d->type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT))
                < 0
-        || (r && describe(ds, r) < 0))
+        || set_attributes(ds, d, r) < 0)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "make dataset '%s'", d->name);
     else
         rc = put_data(io, ds, d);
@@ -199,14 +211,14 @@ static int put_halo(const struct ftk_h5_io *io, hid_t group,
         to += items * s->item_bytes;
     }
     hsize_t n = s->halo_items;
-    struct dataset d = { name, type, 1, &n, H5S_ALL, frame, io->deflate };
+    struct dataset d = { name, type, 1, &n, H5S_ALL, frame, io->deflate, NULL, 0 };
     int rc = put(io, group, &d, NULL);
     free(frame);
     return rc;
 }
 
 static int put_region(const struct ftk_h5_io *io, hid_t group,
-    const struct ftk_seg_region *r, const char *data)
+    const struct ftk_seg_region *r, const char *data, const struct ftk_seg_region *notes)
 {
     char name[FTK_H5_NAME_MAX];
     struct ftk_h5_shape s;
@@ -220,7 +232,8 @@ static int put_region(const struct ftk_h5_io *io, hid_t group,
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "type and space of '%s'", r->name);
     } else {
         struct dataset d = { name, type, s.ndims, s.dims, mem,
-            s.items > 0 ? block : NULL, io->deflate };
+            s.items > 0 ? block : NULL, io->deflate,
+            notes ? data + notes->offset : NULL, notes ? (size_t)notes->bytes : 0 };
         rc = put(io, group, &d, r);
         if (rc == FTKIT_OK)
             rc = put_halo(io, group, r, &s, type, block);
@@ -229,6 +242,15 @@ static int put_region(const struct ftk_h5_io *io, hid_t group,
         ftk_h5_close(mem, H5Sclose);
     ftk_h5_close(type, H5Tclose);
     return rc;
+}
+
+/* The attributes of a rank, or NULL. */
+static const struct ftk_seg_region *notes_of(const void *seg)
+{
+    const struct ftk_seg_region *r = ftk_seg_find(seg, FTK_ATTRIBUTES);
+    bool good = r && r->kind == FTK_KIND_FLAT
+                && ftk_attr_check(ftk_seg_data_c(seg) + r->offset, (size_t)r->bytes);
+    return good ? r : NULL;
 }
 
 static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
@@ -240,11 +262,12 @@ static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
     if (group < 0)
         return ftk_h5_fail(io, FTKIT_ERR_IO, "create group %s", name);
     hsize_t n = h->head_bytes;
-    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg, false };
+    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg, false, NULL, 0 };
     int rc = put(io, group, &head, NULL);
     const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
+    const struct ftk_seg_region *notes = notes_of(seg);
     for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
-        rc = put_region(io, group, &r[i], ftk_seg_data_c(seg));
+        rc = put_region(io, group, &r[i], ftk_seg_data_c(seg), notes);
     if (H5Gclose(group) < 0 && rc == FTKIT_OK)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close group %s", name);
     return rc;

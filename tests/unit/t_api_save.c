@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <hdf5.h>
 #include <stddef.h>
 
 #include "t_api.h"
@@ -692,6 +693,102 @@ static void two_contexts(void **state)
     unsetenv("FTKIT_CONTEXT_NAME");
 }
 
+/* ---- Attributes -------------------------------------------------------------------*/
+
+/* A text of a dataset in a file of the set, "" when it is not there. */
+static const char *attribute(
+    uint64_t set, const char *file, const char *dataset, const char *name)
+{
+    static char text[FTKIT_NAME_MAX + 256];
+    char path[128];
+    snprintf(path, sizeof path, "default.ftkit/set-%010" PRIu64 "/%s", set, file);
+    text[0] = '\0';
+    hid_t f = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_true(f >= 0);
+    hid_t ds = H5Dopen2(f, dataset, H5P_DEFAULT);
+    assert_true(ds >= 0);
+    if (H5Aexists(ds, name) > 0) {
+        hid_t a = H5Aopen(ds, name, H5P_DEFAULT);
+        hid_t type = H5Aget_type(a);
+        assert_true(H5Tget_size(type) <= sizeof text && H5Aread(a, type, text) >= 0);
+        H5Tclose(type);
+        H5Aclose(a);
+    }
+    H5Dclose(ds);
+    H5Fclose(f);
+    return text;
+}
+
+static void refused(ftkit_ctx *ft)
+{
+    char longer[300];
+    memset(longer, 'x', sizeof longer);
+    longer[256] = '\0';
+    CHECK_ERROR(FTKIT_ERR_NOT_FOUND, ft, "region|'v'", ftkit_attribute(ft, "v", "a", "b"));
+    CHECK_ERROR(FTKIT_ERR_EXISTS, ft, "'u'|'units'", ftkit_attribute(ft, "u", "units", "m"));
+    CHECK_ERROR(FTKIT_ERR_SIZE, ft, "'a'|255", ftkit_attribute(ft, "u", "a", longer));
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "'a'|NULL", ftkit_attribute(ft, "u", "a", NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "'a'|0xff", ftkit_attribute(ft, "u", "a", "b\xff"));
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "name|NULL", ftkit_attribute(ft, "u", NULL, "b"));
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "name|NULL", ftkit_attribute(ft, NULL, "a", "b"));
+    CHECK_ERROR(FTKIT_ERR_NAME, ft, "1 to 63", ftkit_attribute(ft, "u", "", "b"));
+    CHECK_ERROR(FTKIT_ERR_NAME, ft, "ftkit.x", ftkit_attribute(ft, "u", "ftkit.x", "b"));
+    CHECK_ERROR(FTKIT_ERR_NAME, ft, "ftkit.attributes|taken",
+        ftkit_unregister(ft, "ftkit.attributes"));
+    longer[200] = '\0';
+    int rc = FTKIT_OK;
+    int n = 0;
+    for (; n < 10000 && rc == FTKIT_OK; n++) {
+        char name[16];
+        snprintf(name, sizeof name, "many %d", n);
+        rc = ftkit_attribute(ft, "rest", name, longer);
+    }
+    CHECK_ERROR(FTKIT_ERR_SIZE, ft, "1048576", rc);
+    assert_in_range(n, 4500, 5200);
+}
+
+/* They are in the files of the run that has set them, on regions of every kind, and a set
+ * with others, or without, is restored all the same. */
+static void attributes(void **state)
+{
+    (void)state;
+    static const char *const units[] = { NULL, "m/s", "\xc2\xb0" "C", NULL };
+    const size_t n = 5;
+    const size_t zero = 0;
+    for (int run = 0; run < 4; run++) {
+        double u[5] = { 0 };
+        int step = 0;
+        int rest = 0;
+        ftkit_ctx *ft = open_context();
+        CHECK(FTKIT_OK, ft,
+            ftkit_register_array(ft, "u", u, MPI_DOUBLE, 1, &n, &n, &zero, NULL));
+        CHECK(FTKIT_OK, ft, ftkit_register_replicated(ft, "step", &step, 1, MPI_INT));
+        CHECK(FTKIT_OK, ft, ftkit_register(ft, "rest", &rest, 1, MPI_INT));
+        if (units[run]) {
+            CHECK(FTKIT_OK, ft, ftkit_attribute(ft, "u", "units", units[run]));
+            CHECK(FTKIT_OK, ft, ftkit_attribute(ft, "u", "long name", ""));
+            CHECK(FTKIT_OK, ft, ftkit_attribute(ft, "step", "units", "1"));
+        }
+        if (run == 2)
+            refused(ft);
+        CHECK(run ? FTKIT_OK : FTKIT_NO_SET, ft, ftkit_recover(ft, NULL));
+        assert_int_equal(step, run);
+        assert_true(u[4] == (run ? 0.5 * run : 0));
+        if (query(ft).mode != FTKIT_MODE_RESTART)
+            CHECK(FTKIT_ERR_STATE, ft, ftkit_attribute(ft, "u", "late", "x"));
+        step++;
+        u[4] = 0.5 * step;
+        save(ft);
+        uint64_t set = query(ft).durable;
+        const char *want = units[run] ? units[run] : "";
+        assert_string_equal(attribute(set, "master.h5", "u", "units"), want);
+        assert_string_equal(attribute(set, "part-00000.h5", "rank_00000/u", "units"), want);
+        assert_string_equal(
+            attribute(set, "master.h5", "step", "units"), units[run] ? "1" : "");
+        close_context(&ft);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -707,6 +804,7 @@ int main(int argc, char **argv)
         TEST(callbacks),
         TEST(arrays),
         TEST(two_contexts),
+        TEST(attributes),
     };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS || make_work() != 0)
         return 1;
