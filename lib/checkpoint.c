@@ -76,6 +76,18 @@ static int take_parity(struct writing *w)
     return ftk_parity_take(&w->parity, &ctx->mem, &like, w->own);
 }
 
+/* Whether only what has changed since the last set is to go to those who had that one. */
+static void offer_changes(struct writing *w)
+{
+    bool shared = w->sends || w->ctx->group.n > 1;
+    if (!w->own || !shared || !ftk_increment_begin(w->ctx, w->data_bytes, &w->changes))
+        return;
+    if (w->sends)
+        (void)ftk_stream_partial(&w->streams[0], w->ctx->committed, w->changes.masks);
+    else
+        w->parity.update.changes = &w->changes;
+}
+
 /* Sizes known, buffers taken, here and at the buddies; agreed by all. */
 static int prepare(struct writing *w)
 {
@@ -93,9 +105,8 @@ static int prepare(struct writing *w)
         w->streams[0].seg = w->own;
         w->streams[0].sizes[0] = w->head_bytes;
         w->streams[0].sizes[1] = w->data_bytes;
-        if (w->own && ftk_increment_begin(ctx, w->data_bytes, &w->changes))
-            (void)ftk_stream_partial(&w->streams[0], ctx->committed, w->changes.masks);
     }
+    offer_changes(w);
     int rc = ftk_stream_sizes(&w->ch, &ctx->mem, w->streams, w->nstreams, &local);
     note(w, local);
     if (rc == FTKIT_OK)

@@ -131,8 +131,8 @@ static const struct key keys[] = {
         "Members of a group that may be lost together with rs; xor stands one." },
     { "level.memory", "incremental", AT(incremental), WORD(incrementals), "auto",
         "auto, on or off",
-        "Whether only what has changed since the last set is sent to others; auto: while "
-        "less than half of it does." },
+        "Whether only what has changed since the last set is sent to others; auto: to other "
+        "nodes, while less than half of it does." },
     { "level.local", "scheme", AT(local_scheme), WORD(schemes), "none",
         "none, own, buddy, xor or rs",
         "A second level between memory and files, for losses that the first does not stand." },

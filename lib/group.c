@@ -42,12 +42,20 @@ int ftk_group_map(const struct ftkit_ctx *ctx, int scheme, int size, int m,
 
 /* ---- writing a set ---------------------------------------------------------------------*/
 
+/* Set that the changes are to; 0: there are none. */
+static uint64_t base_of(const struct ftk_parity_update *u)
+{
+    return u->changes ? ((const struct ftk_seg_header *)(const void *)u->changes->base)->set
+                      : 0;
+}
+
 int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch,
     const struct ftk_group *group, size_t head_bytes, size_t data_bytes)
 {
     struct ftk_group *g = &w->group;
-    uint64_t mine[FTK_CODED] = { data_bytes, head_bytes };
-    uint64_t all[FTK_GROUP_MAX][FTK_CODED];
+    uint64_t mine[FTK_CODED + 1] = { data_bytes, head_bytes, base_of(&w->update) };
+    uint64_t all[FTK_GROUP_MAX][FTK_CODED + 1];
+    const int words = FTK_CODED + 1;
     MPI_Request req[2 * FTK_GROUP_MAX];
     int n = 0, mrc = MPI_SUCCESS;
     *g = *group;
@@ -56,19 +64,21 @@ int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch,
         if (i == g->index)
             continue;
         int peer = (int)g->rank[i];
-        mrc = MPI_Irecv(all[i], FTK_CODED, MPI_UINT64_T, peer, TAG_SIZES, ch->comm, &req[n]);
+        mrc = MPI_Irecv(all[i], words, MPI_UINT64_T, peer, TAG_SIZES, ch->comm, &req[n]);
         n += mrc == MPI_SUCCESS;
         if (mrc == MPI_SUCCESS)
-            mrc = MPI_Isend(mine, FTK_CODED, MPI_UINT64_T, peer, TAG_SIZES, ch->comm,
-                &req[n]);
+            mrc = MPI_Isend(mine, words, MPI_UINT64_T, peer, TAG_SIZES, ch->comm, &req[n]);
         n += mrc == MPI_SUCCESS;
     }
     int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, "sizes of a group");
     int waited = ftk_chan_wait(ch, req, n, "sizes of a group");
     memcpy(all[g->index], mine, sizeof mine);
-    for (uint32_t i = 0; i < g->n; i++)
+    w->update.agreed = mine[FTK_CODED] != 0;
+    for (uint32_t i = 0; i < g->n; i++) {
         for (int o = 0; o < FTK_CODED; o++)
             g->len[o][i] = all[i][o];
+        w->update.agreed = w->update.agreed && all[i][FTK_CODED] == mine[FTK_CODED];
+    }
     return rc == FTKIT_OK ? waited : rc;
 }
 
@@ -103,14 +113,15 @@ int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
         return rc;
     w->seg->parity = true;
     ftk_parity_begin(w->seg->buf, g, like);
-    return begin(w, FTK_CODED_DATA, own);
+    rc = ftk_parity_update_take(w, mem);
+    return rc == FTKIT_OK ? begin(w, FTK_CODED_DATA, own) : rc;
 }
 
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready)
 {
     bool idle, done;
-    if (!w->seg)
-        return FTKIT_OK;
+    if (!w->seg || w->update.agreed)
+        return FTKIT_OK; /* what has changed is known at the end */
     w->coding.ready = ready;
     return ftk_coding_progress(&w->coding, ch, &idle, &done);
 }
@@ -121,7 +132,9 @@ int ftk_parity_finish(
     if (!w->seg)
         return FTKIT_OK;
     w->coding.ready = SIZE_MAX;
-    int rc = ftk_coding_run(&w->coding, ch);
+    int rc = ftk_parity_update_run(w, ch);
+    if (rc == FTKIT_OK)
+        rc = ftk_coding_run(&w->coding, ch);
     if (rc != FTKIT_OK)
         return rc;
     ftk_coding_end(&w->coding, ch);
@@ -142,6 +155,7 @@ void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch)
     if (!w->seg)
         return;
     ftk_coding_end(&w->coding, ch);
+    ftk_parity_update_end(w);
     if (!w->seg->sealed)
         ftk_mem_release(w->seg);
     w->seg = NULL;

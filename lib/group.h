@@ -6,12 +6,23 @@
 
 #include "store/coding.h"
 
+/* Making the parity of a set from that of the set before: group_update.c. */
+struct ftk_parity_update {
+    struct ftk_changes *changes;   /* of our data; NULL: the parity is made as a whole */
+    bool agreed;                   /* all members can, if nothing turns out to be corrupt */
+    const struct ftk_mem_seg *was; /* our parity of the set before, NULL: it is not there */
+    uint16_t *words;               /* of all members: whether all holds there, masks */
+    uint16_t *of[FTK_GROUP_MAX];   /* those of one */
+    struct ftk_coding_delta delta;
+};
+
 /* Parity of one set in the making. */
 struct ftk_parity_write {
     struct ftk_group group;
     struct ftk_mem_seg *seg;  /* of the parity, NULL: there is none */
     struct ftk_coding coding; /* of the object it is at */
     int error;                /* why it could not be sealed */
+    struct ftk_parity_update update; /* changes are the caller's to set first */
 };
 
 bool ftk_scheme_has_parity(int scheme);
@@ -35,5 +46,11 @@ int ftk_parity_finish(
 /* Parity of the line, which all have in memory. */
 int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
+
+/* Take what an update needs; with the data packed, make the parity of the data from that of
+ * the set before, or leave it to c->coding as a whole when something does not hold. */
+int ftk_parity_update_take(struct ftk_parity_write *w, const struct ftk_mem *mem);
+int ftk_parity_update_run(struct ftk_parity_write *w, struct ftk_chan *ch);
+void ftk_parity_update_end(struct ftk_parity_write *w);
 
 #endif

@@ -25,7 +25,8 @@ struct ftk_increment {
 
 /* Begin to compare the next set with the last: if that is in memory, and of this epoch, so
  * that those who keep copies or parity of it are still the same.  True: only what changes
- * is to be sent.  (level.memory.incremental; auto goes by the set before.) */
+ * is to be sent.  (level.memory.incremental; auto goes by the share of the set before, and
+ * by where the others are.) */
 bool ftk_increment_begin(
     const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c);
 

@@ -11,7 +11,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
-my @schemes = qw(buddy);
+my @schemes = qw(buddy xor rs);
 my @few = ('-b', 12, '-s', 12);
 
 sub env {
@@ -38,16 +38,22 @@ for my $scheme (@schemes) {
     my @many = ('-b', 64, '-s', 6);
     my $full = sent($scheme, 'off', @many);
     for my $how (qw(on auto)) {
+        local $ENV{FTKIT_TOPOLOGY_RANKS_PER_NODE} = 1;
         my $share = sent($scheme, $how, @many, '-w', 9) / $full;
         ok($share <= 0.15, "$scheme, $how: 10 % changed, " . sprintf('%.3f sent', $share));
     }
+    is(sent($scheme, 'auto', @many), $full, "$scheme, auto: whole sets inside a node");
     my $none = sent($scheme, 'on', @many, '-w', 0) / $full;
     ok($none < 0.02, "$scheme: next to nothing changed, " . sprintf('%.4f sent', $none));
     my $all = sent($scheme, 'on', @many, '-w', 100) / $full;
     ok($all < 1.001, "$scheme: all changed, " . sprintf('%.4f sent', $all));
     my $nothing = sent($scheme, 'on', @many, '-u') / $full;
     ok($nothing < 0.001, "$scheme: nothing changed, " . sprintf('%.5f sent', $nothing));
-    is(sent($scheme, 'auto', @many, '-w', 100), $full, "$scheme: then auto sends whole sets");
+    {
+        local $ENV{FTKIT_TOPOLOGY_RANKS_PER_NODE} = 1;
+        is(sent($scheme, 'auto', @many, '-w', 100), $full,
+            "$scheme, auto: whole sets when all changes");
+    }
 
     # regions that grow shift those behind them
     my $shifted = sent($scheme, 'on', @many, '-l') / $full;
@@ -59,13 +65,36 @@ for my $scheme (@schemes) {
     for my $rank (0 .. 3) {
         survives("$scheme: killed at app.compute, rank $rank", env => env($scheme, 'on'),
             solver => \@few, fault => "app.compute:$rank:7:kill");
-        for my $point (qw(begin sized packed sealed voted committed)) {
+        for my $point (qw(begin sized packed sealed voted committed),
+            $scheme eq 'buddy' ? () : 'changes')
+        {
             survives("$scheme: killed at ckpt.$point of set $_, rank $rank",
                 env => env($scheme, 'on'), solver => \@few,
-                fault => "ckpt.$point:$rank:$_:kill") for (2, 6);
+                fault => "ckpt.$point:$rank:$_:kill") for $scheme eq 'rs' ? 6 : (2, 6);
         }
     }
 }
+survives("killed at stream.compare of set $_, rank 2", env => env('buddy', 'on'),
+    solver => \@few, fault => "stream.compare:2:$_:kill") for (2, 6);
+for my $p (map { my $i = $_; map { [$i, $_] } $i + 1 .. 3 } 0 .. 2) {
+    survives("rs: ranks @$p at once", env => env('rs', 'on'), solver => \@few, spares => 2,
+        faults => 2, fault => "app.compute:$p->[0]:7:kill,app.compute:$p->[1]:7:kill");
+}
+
+# after a repair the copies and parities are others': whole sets, then differences to them
+survives("$_: one after the other", env => env($_, 'on'), solver => \@few, spares => 3,
+    faults => 3, fault => 'app.mid:1:5:kill,ckpt.begin:1:2:kill@1,app.compute:0:8:kill')
+    for @schemes;
+
+# what a scrub has put right is a base like any other
+survives("$_: corrupt at rank 1 and scrubbed", env => env($_, 'on'), faults => 2,
+    like => qr/put right from/, solver => [@few, '-S', 3],
+    fault => 'scrub.corrupt:1:3:EIO,app.compute:0:9:kill') for @schemes;
+
+# the arithmetic of updates
+my $out = `scripts/guard 200 -- \Q@{[build()]}\E/ftkit run -n 7 --spares 0 -- \Q@{[build()]}\E/mpi/update 2>&1`;
+is($?, 0, 'parities that are updated are those of the new data') or diag($out);
+is(() = $out =~ / updates$/mg, 15, '... in all groups');
 
 # what a holder cannot take from its copy it asks for, and that is what is restored
 my %buddy = (env => env('buddy', 'on'), solver => \@few, faults => 2);
@@ -78,6 +107,18 @@ for my $rank (0 .. 3) {
             like => qr/blocks of the copy of rank $rank do not hold/);
         survives("copy of rank $rank unknown at set $set", %buddy,
             fault => "stream.nobase:$holder:$set:EIO,$kill", like => qr/do not hold; sent/);
+    }
+}
+
+# parity is never made of what does not hold
+for my $scheme (qw(xor rs)) {
+    for my $what (qw(parity.base ckpt.base)) {
+        for my $rank (0 .. 3) {
+            my $lost = ($rank + 1) % 4;
+            survives("$scheme: $what corrupt at rank $rank", env => env($scheme, 'on'),
+                solver => \@few, faults => 2, like => qr/parity is made as a whole/,
+                fault => "$what:$rank:5:EIO,app.compute:$lost:6:kill");
+        }
     }
 }
 

@@ -51,9 +51,12 @@ static bool held(const struct ftk_changes *c, size_t block)
 {
     const struct ftk_seg_header *was = (const void *)c->base;
     size_t n = ftk_block_bytes(was->data_bytes, block);
-    return n == 0
-           || XXH3_64bits(ftk_seg_data_c(c->base) + block * FTK_SEG_BLOCK, n)
-                  == sums_of(c->base)[block];
+    if (n == 0
+        || XXH3_64bits(ftk_seg_data_c(c->base) + block * FTK_SEG_BLOCK, n)
+               == sums_of(c->base)[block])
+        return true;
+    (void)ftk_fail(FTKIT_ERR_CORRUPT, "own segment: checksum of block %zu differs", block);
+    return false;
 }
 
 void ftk_changes_note(struct ftk_changes *c, const char *seg, size_t upto)
@@ -63,7 +66,8 @@ void ftk_changes_note(struct ftk_changes *c, const char *seg, size_t upto)
             continue;
         ftk_mask_add(c->masks, (size_t)c->next);
         c->changed++;
-        if (c->vouch && c->sound)
+        c->most = c->changed > ((const struct ftk_seg_header *)(const void *)seg)->nblocks / 2;
+        if (c->vouch && c->sound && !c->most)
             c->sound = held(c, (size_t)c->next);
     }
 }

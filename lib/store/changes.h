@@ -20,6 +20,7 @@ struct ftk_changes {
     bool exact;        /* compare bytes, too; else the masks are an estimate */
     bool vouch;        /* look also whether what has changed held in the base ... */
     bool sound;        /* ... and it did, so far */
+    bool most;         /* more than half has changed: then no more is compared for vouch */
     uint16_t *masks;   /* [ftk_chunks(data_bytes)] */
     uint64_t next;     /* block that is looked at next */
     uint64_t changed;  /* of those before it */

@@ -57,6 +57,61 @@ void ftk_coding_end(struct ftk_coding *c, struct ftk_chan *ch)
     c->work = NULL;
 }
 
+/* ---- updates ---------------------------------------------------------------------------*/
+
+void ftk_coding_update(struct ftk_coding *c, const struct ftk_coding_delta *delta)
+{
+    c->delta = delta;
+    for (int i = 0; i < c->code.n; i++)
+        c->code.len[i] = delta->now[i] > delta->was[i] ? delta->now[i] : delta->was[i];
+}
+
+/* What lies behind the end of the present object was there in the base. */
+static bool has_changed(const struct ftk_coding_delta *delta, const struct ftk_element *e)
+{
+    size_t block = (size_t)(e->offset / FTK_SEG_BLOCK);
+    return e->bytes > 0
+           && (ftk_block_bytes(delta->now[e->member], block) == 0
+               || ftk_mask_has(delta->masks[e->member], block));
+}
+
+static bool stripe_has_changed(const struct ftk_coding *c, uint64_t stripe)
+{
+    for (int d = c->code.m; d < c->code.n; d++) {
+        struct ftk_element e = ftk_code_element(&c->code, stripe, d);
+        if (has_changed(c->delta, &e))
+            return true;
+    }
+    return false;
+}
+
+/* An element as it travels: what has not changed has no difference to send. */
+static struct ftk_element element(const struct ftk_coding *c, uint64_t stripe, int d)
+{
+    struct ftk_element e = ftk_code_element(&c->code, stripe, d);
+    if (c->delta
+        && !(e.parity ? stripe_has_changed(c, stripe) : has_changed(c->delta, &e)))
+        e.bytes = 0;
+    return e;
+}
+
+static size_t part_of(const struct ftk_element *e, uint64_t len)
+{
+    uint64_t left = e->offset < len ? len - e->offset : 0;
+    return (size_t)(left < e->bytes ? left : e->bytes);
+}
+
+/* The difference of an element of this process; lengths may differ, too. */
+static void difference(
+    const struct ftk_coding *c, const struct ftk_element *e, unsigned char *to)
+{
+    const struct ftk_coding_delta *delta = c->delta;
+    size_t now = part_of(e, delta->now[e->member]);
+    memcpy(to, c->member[e->member].data + e->offset, now);
+    memset(to + now, 0, (size_t)e->bytes - now);
+    ftk_code_add(to, delta->base + e->offset, part_of(e, delta->was[e->member]));
+}
+
 /* ---- what a stripe takes: the same on every process ------------------------------------*/
 
 static int place_of(const struct ftk_coding *c, const struct ftk_element *e)
@@ -84,7 +139,7 @@ static bool choose_elements(const struct ftk_coding *c, struct ftk_coding_slot *
     s->nin = s->nout = 0;
     for (int i = 0; i < c->code.n; i++) {
         int d = (i + c->code.m) % c->code.n;
-        struct ftk_element e = ftk_code_element(&c->code, s->stripe, d);
+        struct ftk_element e = element(c, s->stripe, d);
         if (e.bytes > 0 && target_of(c, &e) >= 0)
             s->out[s->nout++] = d;
         else if (s->nin < k && (place_of(c, &e) >= 0 || (e.bytes == 0 && !e.parity)))
@@ -97,10 +152,10 @@ static bool choose_elements(const struct ftk_coding *c, struct ftk_coding_slot *
  * those who have the elements. */
 static int choose_worker(const struct ftk_coding *c, const struct ftk_coding_slot *s)
 {
-    struct ftk_element first = ftk_code_element(&c->code, s->stripe, s->out[0]);
+    struct ftk_element first = element(c, s->stripe, s->out[0]);
     int candidates[FTK_GROUP_MAX], n = 0;
     for (int i = 0; i < s->nin; i++) {
-        struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->in[i]);
+        struct ftk_element e = element(c, s->stripe, s->in[i]);
         if (e.bytes > 0 && place_of(c, &e) >= 0)
             candidates[n++] = place_of(c, &e);
     }
@@ -114,7 +169,7 @@ static int choose_worker(const struct ftk_coding *c, const struct ftk_coding_slo
 static bool have_data(const struct ftk_coding *c, uint64_t stripe)
 {
     for (int d = c->code.m; d < c->code.n; d++) {
-        struct ftk_element e = ftk_code_element(&c->code, stripe, d);
+        struct ftk_element e = element(c, stripe, d);
         if (e.bytes > 0 && place_of(c, &e) == c->me && e.offset + e.bytes > c->ready)
             return false;
     }
@@ -132,6 +187,7 @@ static int post(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slo
                       % (uint64_t)FTK_CODING_TAGS);
     int rc = send ? MPI_Isend(buf, (int)e->bytes, MPI_BYTE, peer, tag, ch->comm, req)
                   : MPI_Irecv(buf, (int)e->bytes, MPI_BYTE, peer, tag, ch->comm, req);
+    ch->sent += send ? e->bytes : 0;
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     *req = MPI_REQUEST_NULL;
@@ -141,7 +197,7 @@ static int post(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slo
 /* The worker's source for an element: in place where all of it can be read. */
 static int fetch(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s, int i)
 {
-    struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->in[i]);
+    struct ftk_element e = element(c, s->stripe, s->in[i]);
     unsigned char *own = s->work + (size_t)i * (size_t)c->code.block;
     int rc = FTKIT_OK;
     s->src[i] = own;
@@ -151,6 +207,8 @@ static int fetch(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
     }
     if (place_of(c, &e) != c->me)
         rc = post(c, ch, s, false, place_of(c, &e), s->in[i], &e, own);
+    else if (c->delta)
+        difference(c, &e, own);
     else if (e.bytes == s->bytes) {
         s->src[i] = (unsigned char *)memory_of(c, &e);
         return FTKIT_OK;
@@ -163,8 +221,9 @@ static int fetch(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
 /* Where the worker computes an element: in place where there is room for all of it. */
 static void place_result(struct ftk_coding *c, struct ftk_coding_slot *s, int o)
 {
-    struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->out[o]);
-    bool here = target_of(c, &e) == c->me && (e.parity || e.bytes == s->bytes);
+    struct ftk_element e = element(c, s->stripe, s->out[o]);
+    bool here = target_of(c, &e) == c->me && !c->delta
+                && (e.parity || e.bytes == s->bytes);
     s->dst[o] = here ? (unsigned char *)memory_of(c, &e)
                      : s->work + (size_t)(s->nin + o) * (size_t)c->code.block;
 }
@@ -172,8 +231,18 @@ static void place_result(struct ftk_coding *c, struct ftk_coding_slot *s, int o)
 /* A parity is as long as its block, also where the data end before. */
 static void clear_rest(const struct ftk_coding *c, const struct ftk_element *e)
 {
-    if (e->parity)
+    if (e->parity && !c->delta)
         memset(memory_of(c, e) + e->bytes, 0, (size_t)(c->code.block - e->bytes));
+}
+
+/* What a process that is not the worker sends. */
+static void *give(const struct ftk_coding *c, const struct ftk_coding_slot *s,
+    const struct ftk_element *e)
+{
+    if (!c->delta)
+        return memory_of(c, e);
+    difference(c, e, s->work);
+    return s->work;
 }
 
 static int start(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s)
@@ -184,18 +253,19 @@ static int start(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
     s->bytes = (size_t)(ftk_code_stripe_bytes(&c->code, s->stripe) + ALIGN - 1) / ALIGN
                * ALIGN;
     for (int i = 0; rc == FTKIT_OK && i < s->nin; i++) {
-        struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->in[i]);
+        struct ftk_element e = element(c, s->stripe, s->in[i]);
         if (s->worker == c->me)
             rc = fetch(c, ch, s, i);
         else if (e.bytes > 0 && place_of(c, &e) == c->me)
-            rc = post(c, ch, s, true, s->worker, s->in[i], &e, memory_of(c, &e));
+            rc = post(c, ch, s, true, s->worker, s->in[i], &e, give(c, s, &e));
     }
     for (int o = 0; rc == FTKIT_OK && o < s->nout; o++) {
-        struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->out[o]);
+        struct ftk_element e = element(c, s->stripe, s->out[o]);
         if (s->worker == c->me)
             place_result(c, s, o);
         else if (target_of(c, &e) == c->me)
-            rc = post(c, ch, s, false, s->worker, s->out[o], &e, memory_of(c, &e));
+            rc = post(c, ch, s, false, s->worker, s->out[o], &e,
+                c->delta ? (void *)s->work : memory_of(c, &e));
         if (target_of(c, &e) == c->me)
             clear_rest(c, &e);
     }
@@ -225,10 +295,12 @@ static int compute(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_
     s->computed = true;
     s->nreq = 0;
     for (int o = 0; rc == FTKIT_OK && o < s->nout; o++) {
-        struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->out[o]);
+        struct ftk_element e = element(c, s->stripe, s->out[o]);
         int to = target_of(c, &e);
         if (to != c->me)
             rc = post(c, ch, s, true, to, s->out[o], &e, s->dst[o]);
+        else if (c->delta)
+            ftk_code_add(memory_of(c, &e), s->dst[o], (size_t)e.bytes);
         else if (s->dst[o] != (unsigned char *)memory_of(c, &e))
             memcpy(memory_of(c, &e), s->dst[o], (size_t)e.bytes);
         if (to == c->me)
@@ -244,12 +316,12 @@ static bool takes_part(const struct ftk_coding *c, const struct ftk_coding_slot 
     if (s->worker == c->me)
         return true;
     for (int i = 0; i < s->nin; i++) {
-        struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->in[i]);
+        struct ftk_element e = element(c, s->stripe, s->in[i]);
         if (e.bytes > 0 && place_of(c, &e) == c->me)
             return true;
     }
     for (int o = 0; o < s->nout; o++) {
-        struct ftk_element e = ftk_code_element(&c->code, s->stripe, s->out[o]);
+        struct ftk_element e = element(c, s->stripe, s->out[o]);
         if (target_of(c, &e) == c->me)
             return true;
     }
@@ -259,8 +331,8 @@ static bool takes_part(const struct ftk_coding *c, const struct ftk_coding_slot 
 /* A stripe without data. */
 static void clear_parity(const struct ftk_coding *c, uint64_t stripe)
 {
-    for (int d = 0; d < c->code.m; d++) {
-        struct ftk_element e = ftk_code_element(&c->code, stripe, d);
+    for (int d = 0; d < c->code.m && !c->delta; d++) {
+        struct ftk_element e = element(c, stripe, d);
         if (e.bytes == 0 && target_of(c, &e) == c->me)
             clear_rest(c, &e);
     }
@@ -305,6 +377,16 @@ static int test(struct ftk_chan *ch, struct ftk_coding_slot *s, bool *all)
     return FTKIT_OK;
 }
 
+/* A parity's difference has come from the worker. */
+static void take_in(const struct ftk_coding *c, const struct ftk_coding_slot *s)
+{
+    for (int o = 0; c->delta && s->worker != c->me && o < s->nout; o++) {
+        struct ftk_element e = element(c, s->stripe, s->out[o]);
+        if (target_of(c, &e) == c->me)
+            ftk_code_add(memory_of(c, &e), s->work, (size_t)e.bytes);
+    }
+}
+
 static int advance(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s,
     bool *moved)
 {
@@ -321,6 +403,7 @@ static int advance(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_
     }
     if (rc == FTKIT_OK && all && s->computed) {
         *moved = true;
+        take_in(c, s);
         s->open = false;
     }
     return rc;

@@ -14,6 +14,7 @@
 #define FTK_STORE_CODING_H
 
 #include "../detect.h"
+#include "changes.h"
 #include "parity.h"
 
 enum { FTK_CODING_OPEN = 4 };
@@ -26,11 +27,21 @@ struct ftk_coding_member {
     char *data, *parity;
 };
 
+/* Updating parities that are those of older objects, the base, to those of the present:
+ * only elements that have changed travel, as differences, and what is computed of them is
+ * added.  A stripe in which nothing has changed is left alone. */
+struct ftk_coding_delta {
+    uint64_t was[FTK_GROUP_MAX], now[FTK_GROUP_MAX]; /* bytes of the members' objects */
+    const uint16_t *masks[FTK_GROUP_MAX];            /* changed blocks of those of now */
+    const char *base;                                /* the older object of this process */
+};
+
 struct ftk_coding {
     struct ftk_code code;
     struct ftk_coding_member member[FTK_GROUP_MAX];
     int tag;      /* the first of FTK_CODING_TAGS */
     size_t ready; /* bytes of the data here that may be read yet */
+    const struct ftk_coding_delta *delta; /* NULL: whole objects */
     /* progress */
     int me;
     uint64_t next; /* stripe */
@@ -48,6 +59,10 @@ int ftk_coding_begin(struct ftk_coding *c, int me);
 int ftk_coding_progress(
     struct ftk_coding *c, struct ftk_chan *ch, bool *idle, bool *done);
 int ftk_coding_run(struct ftk_coding *c, struct ftk_chan *ch); /* to the end */
+
+/* After ftk_coding_begin() for whole objects: update instead, from parities that are in
+ * place already.  Each process is one member, and the blocks of both codes are the same. */
+void ftk_coding_update(struct ftk_coding *c, const struct ftk_coding_delta *delta);
 
 /* Wind up: also after an error, and when nothing was begun. */
 void ftk_coding_end(struct ftk_coding *c, struct ftk_chan *ch);

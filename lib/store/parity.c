@@ -16,9 +16,12 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
-static uint64_t round_up(uint64_t a, uint64_t to)
+static uint64_t power_of_two(uint64_t at_least)
 {
-    return ceil_div(a, to) * to;
+    uint64_t p = ALIGN;
+    while (p < at_least)
+        p *= 2;
+    return p;
 }
 
 void ftk_code_init(struct ftk_code *c, int n, int m, const uint64_t *len)
@@ -30,11 +33,14 @@ void ftk_code_init(struct ftk_code *c, int n, int m, const uint64_t *len)
         c->len[i] = len[i];
         longest = len[i] > longest ? len[i] : longest;
     }
-    uint64_t most = ROW_BYTES / (uint64_t)n / FTK_SEG_ALIGN * FTK_SEG_ALIGN;
-    most = most > FTK_SEG_BLOCK ? FTK_SEG_BLOCK : most;
-    c->block = round_up(ceil_div(longest, k), ALIGN);
+    if (longest == 0)
+        return;
+    uint64_t most = FTK_SEG_BLOCK;
+    while (most * (uint64_t)n > ROW_BYTES)
+        most /= 2;
+    c->block = power_of_two(ceil_div(longest, k));
     c->block = c->block > most ? most : c->block;
-    c->rows = c->block > 0 ? ceil_div(longest, k * c->block) : 0;
+    c->rows = ceil_div(longest, k * c->block);
 }
 
 static struct ftk_element data_element(const struct ftk_code *c, uint64_t stripe, int d)
@@ -129,6 +135,22 @@ void ftk_code_apply(
         vects[i] = src[i];
     vects[s->k] = dst[0];
     (void)xor_gen(s->k + 1, (int)bytes, vects); /* fails with fewer than 3 vectors only */
+}
+
+void ftk_code_add(void *to, const void *what, size_t bytes)
+{
+    unsigned char *t = to;
+    const unsigned char *w = what;
+    size_t i = 0;
+    for (uint64_t a[8], b[8]; i + sizeof a <= bytes; i += sizeof a) {
+        memcpy(a, t + i, sizeof a);
+        memcpy(b, w + i, sizeof b);
+        for (int k = 0; k < 8; k++)
+            a[k] ^= b[k];
+        memcpy(t + i, a, sizeof a);
+    }
+    for (; i < bytes; i++)
+        t[i] ^= w[i];
 }
 
 bool ftk_code_survives(int n, int m, uint32_t data, uint32_t parity)

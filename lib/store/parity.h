@@ -26,7 +26,7 @@ enum { FTK_GROUP_MAX = 32 };
 struct ftk_code {
     int n;                       /* members, 2 to FTK_GROUP_MAX */
     int m;                       /* parities of a stripe, 1 to n - 1 */
-    uint64_t block;              /* bytes, a multiple of 64 */
+    uint64_t block;              /* bytes, a power of two that divides FTK_SEG_BLOCK */
     uint64_t rows;
     uint64_t len[FTK_GROUP_MAX]; /* bytes of each member's object */
 };
@@ -67,6 +67,10 @@ int ftk_code_solve(struct ftk_solver *s, int n, int m, const int *in, const int 
 /* dst[nout] from src[k], bytes a multiple of 64, addresses too. */
 void ftk_code_apply(
     const struct ftk_solver *s, size_t bytes, unsigned char **src, unsigned char **dst);
+
+/* Add in the field of the codes.  They are linear: the parity of a sum is the sum of the
+ * parities, so that a parity of old data plus that of the differences is that of the new. */
+void ftk_code_add(void *to, const void *what, size_t bytes);
 
 /* Whether every stripe can be solved when elements are lost: bit i of data or of parity
  * stands for the object or the parity of member i. */

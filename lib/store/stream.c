@@ -189,6 +189,7 @@ static void compare_carried(struct ftk_stream *s)
     if (ftk_seg_check_head(s->seg->buf, s->seg->bytes, "a received copy") != FTKIT_OK
         || h->nblocks != ftk_blocks(s->sizes[1]))
         return; /* ftk_stream_run() tells of it */
+    (void)FTK_FAULT("stream.compare");
     const uint64_t *sums = ftk_seg_sums(s->seg->buf);
     for (size_t b = 0; b < h->nblocks; b++) {
         if (ftk_mask_has(p->masks, b))

@@ -223,7 +223,7 @@ static void geometry(void **state)
                 len[n - 1] = longest[i];
                 ftk_code_init(&c, n, m, len);
                 uint64_t k = (uint64_t)(n - m), row = k * c.block;
-                assert_true(c.block > 0 && c.block % 64 == 0);
+                assert_true(c.block >= 64 && FTK_SEG_BLOCK % c.block == 0);
                 assert_true(c.block * (uint64_t)n <= 1u << 20 || n <= 4);
                 assert_true(c.rows * row >= longest[i] && (c.rows - 1) * row < longest[i]);
                 /* every byte of the object is in exactly one element */
@@ -243,7 +243,7 @@ static struct ftk_group some_group(void)
 {
     struct ftk_group g = { .n = 3, .m = 1, .index = 1, .rank = { 4, 7, 9 } };
     for (uint32_t i = 0; i < g.n; i++) {
-        g.len[FTK_CODED_DATA][i] = 300000 * i + 17;
+        g.len[FTK_CODED_DATA][i] = 300000 * i * i + 17;
         g.len[FTK_CODED_HEAD][i] = 4096 * (i + 1);
     }
     return g;

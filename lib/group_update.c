@@ -1,0 +1,167 @@
+/* Making the parity of a set from that of the set before.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Parity is linear: that of the last set plus that of the differences is that of the next.
+ * So what would be wrong in the last set, in a member's own segment or its parity, would
+ * be wrong in the next, under good checksums.  Everything that is used is therefore
+ * compared with its checksum; if anything anywhere in the group does not hold, or the
+ * blocks of the two codes differ, or a member has changed more than it has kept, the
+ * parity is made of the data as a whole. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "group.h"
+
+#define TAG_CHANGES 10
+
+static size_t words_of(const struct ftk_group *g, uint32_t i)
+{
+    return 1 + ftk_chunks(g->len[FTK_CODED_DATA][i]);
+}
+
+int ftk_parity_update_take(struct ftk_parity_write *w, const struct ftk_mem *mem)
+{
+    struct ftk_parity_update *u = &w->update;
+    const struct ftk_group *g = &w->group;
+    size_t words = words_of(g, 0);
+    if (!u->changes)
+        return FTKIT_OK;
+    u->changes->exact = u->changes->vouch = u->agreed;
+    if (!u->agreed)
+        return FTKIT_OK;
+    for (uint32_t i = 1; i < g->n; i++)
+        words += words_of(g, i);
+    u->words = calloc(words, sizeof *u->words);
+    if (!u->words)
+        return ftk_fail(FTKIT_ERR_NOMEM, "changes of a parity group");
+    u->of[0] = u->words;
+    for (uint32_t i = 1; i < g->n; i++)
+        u->of[i] = u->of[i - 1] + words_of(g, i - 1);
+    const struct ftk_seg_header *h = (const void *)u->changes->base;
+    u->was = ftk_mem_find_parity(mem, h->set, (int)g->rank[g->index]);
+    return FTKIT_OK;
+}
+
+void ftk_parity_update_end(struct ftk_parity_write *w)
+{
+    free(w->update.words);
+    w->update.words = NULL;
+}
+
+/* ---- our part of the set before --------------------------------------------------------*/
+
+/* Whether the last parity is of the same members and blocks. */
+static int compare_groups(const struct ftk_parity_write *w, const struct ftk_group *old)
+{
+    const struct ftk_seg_header *own = (const void *)w->update.changes->base;
+    const struct ftk_group *g = &w->group;
+    bool same = old->n == g->n && old->m == g->m && old->index == g->index
+                && memcmp(old->rank, g->rank, sizeof g->rank) == 0
+                && old->len[FTK_CODED_DATA][g->index] == own->data_bytes
+                && ftk_group_code(old, FTK_CODED_DATA).block
+                       == ftk_group_code(g, FTK_CODED_DATA).block;
+    return same ? FTKIT_OK : ftk_fail(FTKIT_ERR_SIZE, "last parity: of other blocks");
+}
+
+/* Copy the first bytes of the last parity, each block after it has been compared. */
+static int copy_blocks(const char *seg, const char *from, char *to, size_t bytes)
+{
+    size_t sure = 0, before = (size_t)(from - ftk_seg_data_c(seg));
+    for (size_t at = 0; at < bytes;) {
+        int rc = ftk_seg_check_upto(seg, &sure, before + at + 1, "last parity");
+        if (rc != FTKIT_OK)
+            return rc;
+        size_t upto = sure - before < bytes ? sure - before : bytes;
+        memcpy(to + at, from + at, upto - at);
+        at = upto;
+    }
+    return FTKIT_OK;
+}
+
+/* Begin with the last parity.  FTKIT_ERR_SIZE, FTKIT_ERR_CORRUPT: it cannot be used. */
+static int use_last(struct ftk_parity_write *w)
+{
+    const struct ftk_mem_seg *was = w->update.was;
+    if (!was)
+        return ftk_fail(FTKIT_ERR_CORRUPT, "last parity: it is gone");
+    if (FTK_FAULT("parity.base"))
+        was->buf[ftk_parity_object(was->buf, FTK_CODED_DATA) - was->buf] ^= 1;
+    int rc = ftk_seg_check_head(was->buf, was->bytes, "last parity");
+    const struct ftk_group *old = rc == FTKIT_OK ? ftk_parity_group(was->buf) : NULL;
+    if (!old)
+        return FTKIT_ERR_CORRUPT;
+    rc = compare_groups(w, old);
+    if (rc != FTKIT_OK)
+        return rc;
+    struct ftk_code code = ftk_group_code(old, FTK_CODED_DATA);
+    size_t had = (size_t)ftk_code_parity_bytes(&code);
+    size_t has = (size_t)ftk_code_parity_bytes(&w->coding.code);
+    size_t bytes = had < has ? had : has;
+    char *to = ftk_parity_object(w->seg->buf, FTK_CODED_DATA);
+    memset(to + bytes, 0, has - bytes);
+    memcpy(w->update.delta.was, old->len[FTK_CODED_DATA], sizeof w->update.delta.was);
+    return copy_blocks(
+        was->buf, ftk_parity_object(was->buf, FTK_CODED_DATA), to, bytes);
+}
+
+/* Whether our part of the set before can be used, and is worth it. */
+static bool is_usable(struct ftk_parity_write *w)
+{
+    if (w->update.changes->most)
+        return false;
+    int rc = w->update.changes->sound ? use_last(w) : FTKIT_ERR_CORRUPT;
+    if (rc == FTKIT_ERR_CORRUPT)
+        ftk_report(FTKIT_WARNING, "set %llu: parity is made as a whole: %s",
+            (unsigned long long)w->seg->set, ftk_detail_text());
+    return rc == FTKIT_OK;
+}
+
+/* ---- with the others -------------------------------------------------------------------*/
+
+static int exchange(struct ftk_parity_write *w, struct ftk_chan *ch)
+{
+    const struct ftk_group *g = &w->group;
+    MPI_Request req[2 * FTK_GROUP_MAX];
+    int n = 0, mrc = MPI_SUCCESS;
+    int mine = (int)words_of(g, g->index);
+    for (uint32_t i = 0; mrc == MPI_SUCCESS && i < g->n; i++) {
+        if (i == g->index)
+            continue;
+        int peer = (int)g->rank[i];
+        mrc = MPI_Irecv(w->update.of[i], (int)words_of(g, i), MPI_UINT16_T, peer,
+            TAG_CHANGES, ch->comm, &req[n]);
+        n += mrc == MPI_SUCCESS;
+        if (mrc == MPI_SUCCESS)
+            mrc = MPI_Isend(w->update.of[g->index], mine, MPI_UINT16_T, peer, TAG_CHANGES,
+                ch->comm, &req[n]);
+        n += mrc == MPI_SUCCESS;
+        ch->sent += (uint64_t)mine * sizeof *w->update.words;
+    }
+    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, "changes of a group");
+    int waited = ftk_chan_wait(ch, req, n, "changes of a group");
+    return rc == FTKIT_OK ? waited : rc;
+}
+
+int ftk_parity_update_run(struct ftk_parity_write *w, struct ftk_chan *ch)
+{
+    struct ftk_parity_update *u = &w->update;
+    const struct ftk_group *g = &w->group;
+    if (!u->agreed)
+        return FTKIT_OK;
+    uint16_t *mine = u->of[g->index];
+    bool sound = is_usable(w);
+    mine[0] = sound;
+    memcpy(mine + 1, u->changes->masks, (words_of(g, g->index) - 1) * sizeof *mine);
+    int rc = exchange(w, ch);
+    (void)FTK_FAULT("ckpt.changes");
+    for (uint32_t i = 0; i < g->n; i++) {
+        sound = sound && u->of[i][0] == 1;
+        u->delta.now[i] = g->len[FTK_CODED_DATA][i];
+        u->delta.masks[i] = u->of[i] + 1;
+    }
+    u->delta.base = ftk_seg_data_c(u->changes->base);
+    if (rc == FTKIT_OK && sound)
+        ftk_coding_update(&w->coding, &u->delta);
+    return rc;
+}
