@@ -60,6 +60,7 @@ struct ftk_local {
     int *holder;            /* [nranks] */
     uint64_t committed;     /* newest set that is whole there, 0: not known */
     uint64_t sets_since;
+    uint64_t stamp;         /* epoch of the last one written there */
     double last_s;
 };
 

@@ -40,6 +40,8 @@ bool ftk_local_due(const struct ftkit_ctx *ctx)
     const struct ftk_period *every = &ctx->cfg.local_every;
     if (!is_on(ctx))
         return false;
+    if (ctx->local.stamp != ctx->stamp) /* what is there lacks the part of who was lost */
+        return true;
     if (every->kind == FTK_PERIOD_SECONDS)
         return ftk_now_s() - ctx->local.last_s >= every->value;
     double sets = every->kind == FTK_PERIOD_COUNT ? every->value : AUTO_SETS;
@@ -224,6 +226,7 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
     int rc = bring(&b);
     l->last_s = ftk_now_s(); /* also after an error: not again at every set */
     l->sets_since = 0;
+    l->stamp = ctx->stamp;
     if (rc != FTKIT_OK)
         return rc;
     l->committed = set;

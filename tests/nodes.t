@@ -72,28 +72,79 @@ for my $point (qw(repair.shrink repair.census repair.build repair.agree repair.a
 survives('two nodes: three failures', spares => 4, run => \@two, env => \%memory,
     faults => 3, fault => 'app.mid:0:7:kill,app.coll:1:14:kill,app.compute:3:22:kill');
 
-# the death of a daemon, that is of a node, ends the job: it is relaunched from the files
-my $killed = 0;
-survives('a daemon is killed: relaunched from the files', spares => 2, faults => 0,
-    run => ['--emulate-nodes', 2], env => \%files, timeout => 90,
-    solver => ['-d', '20', '-s', '60'], like => qr/restored set \d+ from files/,
-    while => sub {
-        my ($work) = @_;
-        my $end = time() + 30;
-        while (!$killed && time() < $end) {
-            if (-e "$work/default.ftkit/set-0000000003/manifest") {
-                # the daemon whose environment names this job
-                for my $p (glob('/proc/[0-9]*')) {
-                    next if (readlink("$p/exe") // '') !~ /prted$/;
-                    my $env = slurp("$p/environ");
-                    my ($pid) = $p =~ /(\d+)$/;
-                    $killed += kill('KILL', $pid) if $env =~ /\Q$work\E\b/;
-                    last if $killed;
-                }
+# The daemons of the job that has its files in DIR, by the name space of their node.
+sub daemons
+{
+    my ($dir) = @_;
+    my %of;
+    for my $p (glob('/proc/[0-9]*')) {
+        next if (readlink("$p/exe") // '') !~ /prted$/;
+        next if slurp("$p/environ") !~ /\Q$dir\E\b/;
+        $of{ readlink("$p/ns/uts") // '' } = $p =~ s{.*/}{}r;
+    }
+    return %of;
+}
+
+# Kill the daemon that is rank 0's, or the other; and all processes of its node, which is
+# never seen again.
+my ($killed, $lost) = (0, 0);
+sub lose_node
+{
+    my ($work, $which, $for_good) = @_;
+    my ($pid) = split(' ', slurp("$work/pid.$which"));
+    my $node = readlink("/proc/$pid/ns/uts") // '';
+    my %daemon = daemons($work);
+    my ($run) = slurp("/proc/$pid/environ") =~ m{\bFTKIT_RUN_STATE=([^\0]*)/};
+    my ($name) = slurp("/proc/$pid/environ") =~ /\bPMIX_HOSTNAME=([^\0]*)/;
+    return if !$daemon{$node} || !$run || !$name;
+    if ($for_good) {
+        open(my $f, '>', "$run/gone-$name") or die "$run: $!\n";
+        close($f);
+        $lost += kill('KILL', grep { (readlink("/proc/$_/ns/uts") // '') eq $node
+            && (readlink("/proc/$_/exe") // '') =~ /solver$/ } map {m{(\d+)$}}
+            glob('/proc/[0-9]*'));
+    }
+    $killed += kill('KILL', $daemon{$node});
+    return;
+}
+
+sub loses
+{
+    my ($name, $which, $for_good, %o) = @_;
+    ($killed, $lost) = (0, 0);
+    survives($name, spares => 2, faults => 0, timeout => 120,
+        solver => ['-d', '20', '-s', '60', '-p', 'pid'], %o, while => sub {
+            my ($work) = @_;
+            for (my $end = time() + 40; !$killed && time() < $end;) {
+                my (undef, $step) = split(' ', slurp("$work/pid.$which"));
+                lose_node($work, $which, $for_good) if ($step // 0) >= 25;
+                select(undef, undef, undef, 0.01);
             }
-            select(undef, undef, undef, 0.01);
-        }
-    });
-ok($killed == 1, 'one daemon was killed');
+        });
+    is($killed, 1, '... one daemon was killed');
+    return;
+}
+
+# the death of a daemon, that is of a node, ends the job
+loses('a daemon is killed: relaunched from the files', 3, 0, env => \%files,
+    run => ['--emulate-nodes', 2], like => qr/restored set \d+ from files/);
+my %shared = (%memory, FTKIT_LEVEL_MEMORY_PLACE => 'shared');
+my $memory = qr/restored set \d+ from memory that outlived the job/;
+loses('a daemon is killed: relaunched from the memory of the nodes', 0, 0,
+    run => ['--emulate-nodes', 2], env => \%shared, like => $memory);
+for my $which (0, 3) {
+    loses("the node of rank $which is lost: from the memory of the other", $which, 1,
+        run => ['--emulate-nodes', 2], env => \%shared,
+        like => qr/node ftnode\d does not answer.*$memory/s);
+}
+for my $scheme (qw(xor rs)) {
+    loses("one of three nodes is lost, $scheme", 2, 1, n => 6, spares => 3,
+        run => ['--emulate-nodes', 3],
+        env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $scheme },
+        like => qr/node ftnode2 does not answer.*$memory/s);
+}
+ok($lost >= 3, 'processes of lost nodes were killed');
+my @left = glob('/dev/shm/ftkit-run.*');
+is(scalar(@left), 0, 'their shared memory is not left behind') or diag("@left");
 
 done_testing();

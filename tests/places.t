@@ -44,8 +44,13 @@ if ($ENV{FTKIT_RUN_ATTEMPT} == 1 && $ENV{OMPI_COMM_WORLD_RANK} == 0) {
     my @pids = sort { $a <=> $b } keys %of;
     for my $slot (map { @{ $of{ $pids[$_] } } } split(/\+/, $which)) {
         unlink($slot) if $how eq 'lose';
+        my %word = (newer => [8, pack('V', 99)], order => [12, pack('N', 0x01020304)]);
+        open(my $s, '+<', $slot) or next;
+        if ($word{$how}) {
+            sysseek($s, $word{$how}[0], 0);
+            syswrite($s, $word{$how}[1]);
+        }
         next if $how ne 'flip';
-        open(my $s, '+<', $slot) or die "$slot: $!\n";
         sysseek($s, -s($slot) > 70000 ? 66000 : 8400, 0);
         sysread($s, my $byte, 1);
         sysseek($s, -1, 1);
@@ -67,9 +72,10 @@ sub relaunched
         args => [build() . '/mpi/solver', $dir, $how, $which, '-o', "$work/out",
             @{ $o{solver} // [] }],
         env => { %shared, %{ $o{env} // {} } }, fault => $o{fault} // $all);
-    my $ok = $j->{rc} == 0 && $j->{result} eq reference(4, @{ $o{solver} // [] })
-        && $j->{log} =~ ($o{like} // $found);
-    ok($ok, $name) or diag(substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }));
+    my $right = $j->{result} eq reference(4, @{ $o{solver} // [] });
+    my $ok = $j->{rc} == 0 && $right && $j->{log} =~ ($o{like} // $found);
+    ok($ok, $name) or diag("exit code $j->{rc}, result ", $right ? 'right' : 'wrong', "\n",
+        substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }));
     return;
 }
 
@@ -99,6 +105,10 @@ relaunched('large segments, xor', 'lose', 2, solver => ['-n', '200000', '-s', '1
 relaunched("$_: flipped bits count as lost", 'flip', 1,
     env => { FTKIT_LEVEL_MEMORY_SCHEME => $_ }, like => qr/ftkit-slot-.*checksum.*$found/s)
     for qw(buddy xor);
+relaunched('a slot of a newer format is not used', 'newer', 1,
+    like => qr/ftkit-slot-.*format 99; this ftkit reads 1 .*not used.*$found/s);
+relaunched('... nor one of another byte order', 'order', 2,
+    like => qr/ftkit-slot-.*another byte order .*not used.*$found/s);
 relaunched('more is lost than XOR stands: from the beginning', 'lose', '0+1',
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' },
     like => qr/what is left of set \d+ in memory does not make it whole/);
@@ -134,13 +144,32 @@ nothing_left();
     job(env => { %here, FTKIT_CONTEXT_NAME => 'dead' }, fault => $all);
     my @dead = glob("$dir/ftkit-slot-*");
     ok(@dead > 0, 'a job that is gone leaves slots');
-    my ($dry, $real, @living);
+    like(`$ftkit ls --slots $dir`, qr/sealed  set 3 of 'dead', rank \d of 4$/m,
+        'ftkit ls --slots');
+    my $whole = `$ftkit verify --slots $dir`;
+    is($?, 0, 'ftkit verify --slots: good');
+    is(scalar(() = $whole =~ /  good  set/g), scalar(() = $whole =~ /  set \d+ of/g),
+        '... every one');
+    my ($one) = $whole =~ /^(\S+)  \S+ \S+  good/m;
+    open(my $slot, '+<', $one) or die "$one: $!\n";
+    sysseek($slot, 5000, 0);
+    sysread($slot, my $byte, 1);
+    sysseek($slot, 5000, 0);
+    syswrite($slot, chr(ord($byte) ^ 1));
+    close($slot);
+    like(`$ftkit verify --slots $dir`, qr/^\Q$one\E .*  damaged  set \d+ .*checksum/m,
+        '... a flipped bit is found');
+    isnt($?, 0, '... and told');
+    like(`$ftkit verify --slots --json $dir`, qr/"state": "damaged".*"good": false/s,
+        '... in JSON, too');
+    my ($dry, $real, $ls, @living);
     job(env => { %here, FTKIT_CONTEXT_NAME => 'living' }, args => ['-s', 60, '-d', 50],
         while => sub {
             for (my $end = time() + 30; time() < $end && @living < 4;) {
                 @living = grep {/living/} glob("$dir/ftkit-slot-*");
                 select(undef, undef, undef, 0.01);
             }
+            $ls = `$ftkit ls --slots $dir`;
             $dry = `$ftkit prune --slots --dry-run $dir`;
             $real = `$ftkit prune --slots $dir`;
             is($?, 0, 'ftkit prune --slots');
@@ -148,6 +177,7 @@ nothing_left();
             is(scalar(grep { $there{$_} } @dead), 0, '... removes them');
             is(scalar(grep { !$there{$_} } @living), 0, '... and nothing of a job that lives');
         });
+    like($ls, qr/living\S*  \S+ \S+  in use$/m, 'ftkit ls --slots: those in use');
     is(scalar(() = $dry =~ /^would remove .*dead/mg), scalar(@dead), '... --dry-run told');
     is(scalar(() = $real =~ /^removed .*dead/mg), scalar(@dead), '... as it did');
     unlink(glob("$dir/*"));
@@ -202,6 +232,13 @@ for my $local (qw(rs buddy own)) {
 fall('... in memory, where parity has to make them', qr/rank 0 from the parity of its group/,
     spares => 2, faults => 2, fault => 'app.mid:0:20:kill,app.mid:1:20:kill',
     env => { FTKIT_LEVEL_LOCAL_PLACE => 'memory', FTKIT_LEVEL_LOCAL_SCHEME => 'rs' });
+fall('the set after a repair makes it whole again: two losses, one after the other',
+    qr/set (\d+) is in level.local.*repaired.*set (\d+) is in level.local.*rank \d from the parity/s,
+    spares => 3, faults => 3, env => { FTKIT_LEVEL_LOCAL_PLACE => 'memory',
+        FTKIT_LEVEL_LOCAL_SCHEME => 'xor', FTKIT_LEVEL_LOCAL_EVERY => '100 sets',
+        FTKIT_LEVEL_LOCAL_GROUP => 4, FTKIT_LEVEL_HDF5_ENABLED => 'false',
+        FTKIT_LEVEL_MEMORY_SCHEME => 'own' },
+    fault => 'app.mid:0:20:kill,app.mid:1:30:kill,app.mid:3:38:kill');
 fall('more than that: from the files', qr/rank 0 from the file system/,
     spares => 2, faults => 2, fault => 'app.mid:0:20:kill,app.mid:1:20:kill',
     env => { FTKIT_LEVEL_LOCAL_PLACE => 'memory' });

@@ -312,6 +312,57 @@ SKIP: {
 
 # ---- run: nobody is left to wait for -------------------------------------------------
 
+# ---- nodes that do not answer are left out of a relaunch --------------------------------
+
+# An mpirun that shows its arguments and loses its job the first time, and an agent to nodes
+# of which n2 is gone and n4 does not even refuse.
+open my $args, '>', "$tmp/lose";
+print $args <<'SCRIPT';
+#!/bin/sh
+echo "args $FTKIT_RUN_ATTEMPT: $*"
+while [ $# -gt 0 ]; do
+    [ "$1" != --hostfile ] || sed "s/^/hosts $FTKIT_RUN_ATTEMPT: /" "$2"
+    shift
+done
+[ "$FTKIT_RUN_ATTEMPT" -eq 0 ] || exit 0
+echo open default >>"$FTKIT_RUN_STATE"
+exit 1
+SCRIPT
+close $args;
+open my $agent, '>', "$tmp/agent";
+print $agent <<'SCRIPT';
+#!/bin/sh
+[ "$1 $3" = "-q true" ] || exit 2
+case $2 in
+n2) exit 255 ;;
+n4) exec sleep 100 ;;
+esac
+SCRIPT
+close $agent;
+chmod 0755, "$tmp/lose", "$tmp/agent";
+{
+    local $ENV{PRTE_MCA_plm_ssh_agent} = "$tmp/agent -q : rsh";
+    my @args = map { ('--mpirun-arg', $_) } '--host', 'n1:2,n2:2,localhost,n3:4,n4';
+    job($ftkit, 'run', '-n', 2, '--mpirun', "$tmp/lose", @args, 'prog');
+    result(0, 'nodes are gone');
+    like($err, qr/node $_ does not answer; going on without it/, "... $_") for qw(n2 n4);
+    like($out, qr/^args 0:.* --host n1:2,n2:2,localhost,n3:4,n4 prog$/m, '... at first all');
+    like($out, qr/^args 1:.* --host n1:2,localhost,n3:4 prog$/m, '... then the others');
+    like($out, qr/^args 1:.*--oversubscribe/m, '... with all ranks') if $ulfm;
+    open my $f, '>', "$tmp/nodes";
+    print $f "n1 slots=2\n  n2 slots=2\n# n2\nn3:2\n";
+    close $f;
+    @args = map { ('--mpirun-arg', $_) } '--hostfile', "$tmp/nodes";
+    job($ftkit, 'run', '-n', 2, '--mpirun', "$tmp/lose", @args, 'prog');
+    result(0, 'a node of a hostfile is gone');
+    like($out, qr/^hosts 1: n1 slots=2\nhosts 1: # n2\nhosts 1: n3:2$/m, '... the others');
+    open my $none, '>', "$tmp/nodes";
+    print $none "n2 slots=2\n";
+    close $none;
+    job($ftkit, 'run', '-n', 2, '--mpirun', "$tmp/lose", @args, 'prog');
+    like($out, qr/^hosts 1: n2 slots=2$/m, 'no node answers: then it is not they');
+}
+
 # An mpirun of which only the processes are real: RANKS of two, HERE of them on this node.
 # THEN: keep their zombies for ever, or reap them and go on, or end after so many seconds
 # more, or after a lot of output.  From the second attempt on it ends well.

@@ -1,6 +1,8 @@
 /* Several nodes on one machine, to show what one node hides: mpirun starts each daemon
- * through an "ssh" that only changes the host name in a UTS name space of its own.  All
- * names resolve to loopback by a hosts file that only mpirun and its children see.
+ * through an "ssh" that only changes the host name in a UTS name space of its own, and what
+ * /dev/shm is: a directory of the node, which is there as long as `ftkit run`.  All names
+ * resolve to loopback by a hosts file that only mpirun and its children see.  A node does
+ * not answer any more when there is a file gone-NODE in the run's directory.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -10,21 +12,35 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools.h"
 
 #define HOSTS "/etc/hosts"
+#define SHM "/dev/shm"
 
-/* A mount name space in which path is what everybody reads as /etc/hosts. */
-static int enter(const char *path)
+/* A mount name space in which path is what everybody sees at the other place. */
+static int enter(const char *path, const char *at)
 {
     if (unshare(CLONE_NEWNS) != 0)
         return -1;
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return -1;
-    return mount(path, HOSTS, NULL, MS_BIND, NULL);
+    return mount(path, at, NULL, MS_BIND, NULL);
+}
+
+static void name_of(int node, char *name, size_t bytes)
+{
+    snprintf(name, bytes, "ftnode%d", node);
+}
+
+/* What a node of the run with its files in dir has as /dev/shm. */
+static void shm_of(const char *dir, const char *node, char *path)
+{
+    const char *base = strrchr(dir, '/');
+    snprintf(path, FTK_PATH_MAX, SHM "/%.*s-%.*s", 100, base ? base + 1 : dir, 100, node);
 }
 
 bool ftk_emulate_possible(int *why)
@@ -36,7 +52,7 @@ bool ftk_emulate_possible(int *why)
         return false;
     }
     if (pid == 0) /* a dress rehearsal, in a process that ends with it */
-        _exit(unshare(CLONE_NEWUTS) == 0 && enter(HOSTS) == 0 ? 0 : errno & 0xff);
+        _exit(unshare(CLONE_NEWUTS) == 0 && enter(HOSTS, HOSTS) == 0 ? 0 : errno & 0xff);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     *why = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
@@ -47,7 +63,7 @@ int ftk_emulate_enter(const struct ftk_run *r)
 {
     char path[FTK_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/hosts", r->dir);
-    return enter(path);
+    return enter(path, HOSTS);
 }
 
 static int write_hosts(const struct ftk_run *r, const char *path)
@@ -95,19 +111,32 @@ int ftk_emulate_files(const struct ftk_run *r)
 
 /* Blocks of consecutive ranks, the first nodes one larger when it does not divide.  The
  * node of mpirun itself is not in the list and carries no rank. */
+static char *list_hosts(const struct ftk_run *r)
+{
+    size_t room = 32 * (size_t)r->emulate, at = 0;
+    char *hosts = ftk_tool_alloc(room), name[32];
+    int there = r->emulate - (int)r->gone.n, ranks = r->total;
+    for (int i = 1; i <= r->emulate; i++) {
+        name_of(i, name, sizeof name);
+        if (ftk_list_has(&r->gone, name))
+            continue;
+        int here = (ranks + there - 1) / there;
+        at += (size_t)snprintf(hosts + at, room - at, "%s%s:%d", at ? "," : "", name, here);
+        ranks -= here;
+        there--;
+    }
+    return hosts;
+}
+
 void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd)
 {
     static const char *const fixed[] = { "--prtemca", "prte_retain_aliases", "1",
         "--prtemca", "plm_ssh_no_tree_spawn", "1", "--map-by", "slot:OVERSUBSCRIBE",
         "--bind-to", "none", "--mca", "btl_tcp_if_include", "lo" };
-    size_t room = 32 * (size_t)r->emulate, at = 0;
-    char *hosts = ftk_tool_alloc(room);
-    for (int i = 0; i < r->emulate; i++)
-        at += (size_t)snprintf(hosts + at, room - at, "%sftnode%d:%d", i ? "," : "",
-            i + 1, r->total / r->emulate + (i < r->total % r->emulate));
+    char *hosts = list_hosts(r);
     ftk_list_add(cmd, "--prtemca");
     ftk_list_add(cmd, "plm_ssh_agent");
-    ftk_list_add(cmd, "%s/ftkit emulate-agent", r->dir);
+    ftk_list_add(cmd, "%s/ftkit emulate-agent %s", r->dir, r->dir);
     ftk_list_add(cmd, "--host");
     ftk_list_add(cmd, "%s", hosts);
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
@@ -115,26 +144,66 @@ void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd)
     free(hosts);
 }
 
-/* emulate-agent HOST WORD...: as ssh does, the words joined by blanks are for a shell. */
+void ftk_emulate_names(const struct ftk_run *r, struct ftk_list *names)
+{
+    char name[32];
+    for (int i = 1; i <= r->emulate; i++) {
+        name_of(i, name, sizeof name);
+        ftk_list_add(names, "%s", name);
+    }
+}
+
+void ftk_emulate_remove(const struct ftk_run *r)
+{
+    char name[32], path[FTK_PATH_MAX];
+    for (int i = 1; i <= r->emulate; i++) {
+        name_of(i, name, sizeof name);
+        shm_of(r->dir, name, path);
+        ftk_litter_tree(path);
+    }
+}
+
+/* ---- the agent ------------------------------------------------------------------------*/
+
+static int become_node(const char *dir, const char *node)
+{
+    char path[FTK_PATH_MAX];
+    snprintf(path, sizeof path, "%.*s/gone-%.*s", FTK_PATH_MAX - 128, dir, 100, node);
+    if (access(path, F_OK) == 0) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    shm_of(dir, node, path);
+    if (mkdir(path, S_IRWXU) != 0 && errno != EEXIST)
+        return -1;
+    if (unshare(CLONE_NEWUTS) != 0 || sethostname(node, strlen(node)) != 0)
+        return -1;
+    return enter(path, SHM);
+}
+
+/* emulate-agent DIRECTORY HOST WORD...: as ssh does, the words joined by blanks are for a
+ * shell. */
 int ftk_emulate_agent(int argc, char **argv)
 {
-    if (argc < 3) {
+    if (argc < 4) {
         fputs("ftkit emulate-agent: for mpirun only\n", stderr);
         return TOOL_USAGE;
     }
     size_t bytes = 1;
-    for (int i = 2; i < argc; i++)
+    for (int i = 3; i < argc; i++)
         bytes += strlen(argv[i]) + 1;
     char *line = ftk_tool_alloc(bytes);
-    for (int i = 2; i < argc; i++) {
+    for (int i = 3; i < argc; i++) {
         strcat(line, argv[i]);
         strcat(line, i + 1 < argc ? " " : "");
     }
-    if (unshare(CLONE_NEWUTS) != 0 || sethostname(argv[1], strlen(argv[1])) != 0) {
-        fprintf(stderr, "ftkit emulate-agent: %s: %s\n", argv[1], strerror(errno));
+    if (become_node(argv[1], argv[2]) != 0) {
+        fprintf(stderr, "ftkit emulate-agent: %s: %s\n", argv[2], strerror(errno));
+        free(line);
         return 255;
     }
     execl("/bin/sh", "sh", "-c", line, (char *)NULL);
     perror("ftkit emulate-agent: /bin/sh");
+    free(line);
     return 255;
 }

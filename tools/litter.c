@@ -93,6 +93,11 @@ static bool is_session(const char *path, const char *name)
     return found;
 }
 
+void ftk_litter_tree(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
 void ftk_litter_remove(void)
 {
     const char *tmp = getenv("TMPDIR");
@@ -105,7 +110,7 @@ void ftk_litter_remove(void)
     while (d && (e = readdir(d))) {
         snprintf(path, sizeof path, "%.*s/%s", FTK_PATH_MAX, tmp, e->d_name);
         if (is_session(path, e->d_name))
-            nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+            ftk_litter_tree(path);
     }
     if (d)
         closedir(d);

@@ -11,6 +11,7 @@ void ftk_ls_usage(FILE *out)
 {
     fputs(
         "usage: ftkit ls [--json] [--context NAME] DIR\n"
+        "       ftkit ls --slots [--json] [DIR]\n"
         "\n"
         "List the checkpoint sets of every context in DIR, newest first.  DIR is a\n"
         "level.hdf5.directory, or a <name>.ftkit in one.  A set is\n"
@@ -25,6 +26,9 @@ void ftk_ls_usage(FILE *out)
         "  --json          as an object: directory, sets[]: context, set, state, why\n"
         "                  (null when complete), ranks, parts (null: not known), bytes,\n"
         "                  written\n"
+        "  --slots         what level.memory and level.local of jobs have in DIR (/dev/shm)\n"
+        "                  on this node: in use, sealed, empty, foreign (another format),\n"
+        "                  damaged\n"
         "\n"
         "Exit code: 0; 1 when a set is damaged or DIR cannot be read; 2 usage.\n",
         out);
@@ -128,10 +132,12 @@ int ftk_ls_main(int argc, char **argv)
     struct ftk_where w;
     struct ftk_json j = { .out = stdout };
     size_t lines = 0;
-    int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT, ftk_ls_usage, &o);
+    int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT | OPT_SLOTS, ftk_ls_usage, &o);
     if (code)
         return code - 1;
-    if (o.nargs != 1) {
+    if (o.slots && o.nargs <= 1 && !o.context)
+        return ftk_slots_list(&o, false);
+    if (o.slots || o.nargs != 1) {
         ftk_ls_usage(stderr);
         return TOOL_USAGE;
     }

@@ -93,61 +93,11 @@ static int cores(void)
 
 /* ---- nodes ------------------------------------------------------------------------*/
 
-static void add_name(struct ftk_list *names, const char *name, size_t len)
-{
-    for (size_t i = 0; i < names->n; i++)
-        if (strlen(names->v[i]) == len && strncmp(names->v[i], name, len) == 0)
-            return;
-    if (len > 0)
-        ftk_list_add(names, "%.*s", (int)len, name);
-}
-
-static void names_of_list(struct ftk_list *names, const char *list)
-{
-    while (*list) {
-        size_t len = strcspn(list, ",");
-        size_t name = strcspn(list, ",:");
-        add_name(names, list, name);
-        list += len + (list[len] == ',');
-    }
-}
-
-static void names_of_file(struct ftk_list *names, const char *path)
-{
-    char *line = NULL;
-    size_t room = 0;
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return; /* mpirun will complain */
-    while (getline(&line, &room, f) > 0) {
-        const char *s = line + strspn(line, " \t");
-        add_name(names, s, strcspn(s, " \t\n:#"));
-    }
-    free(line);
-    fclose(f);
-}
-
-static bool is_option(const char *arg, const char *const *names)
-{
-    for (; *names; names++)
-        if (strcmp(arg, *names) == 0)
-            return true;
-    return false;
-}
-
 /* Nodes of the arguments handed through to mpirun, else of the batch system, else 1. */
 static int count_nodes(const struct ftk_list *extra)
 {
-    static const char *const file[] = { "--hostfile", "-hostfile", "--machinefile",
-        "-machinefile", "--default-hostfile", "-f", NULL };
-    static const char *const list[] = { "--host", "-host", "-H", "-hosts", NULL };
     struct ftk_list names = { 0 };
-    for (size_t i = 0; i + 1 < extra->n; i++) {
-        if (is_option(extra->v[i], file))
-            names_of_file(&names, extra->v[++i]);
-        else if (is_option(extra->v[i], list))
-            names_of_list(&names, extra->v[++i]);
-    }
+    ftk_nodes_named(extra, &names);
     long n = (long)names.n;
     const char *slurm = getenv("SLURM_JOB_NUM_NODES");
     if (n == 0 && slurm)
@@ -260,11 +210,11 @@ static void add_forwards(const struct ftk_run *r, struct ftk_list *cmd)
     struct ftk_list names = { 0 }, env = { 0 };
     for (char **e = environ; *e; e++)
         if (strncmp(*e, "FTKIT_", 6) == 0)
-            add_name(&names, *e, strcspn(*e, "="));
+            ftk_list_add_once(&names, *e, strcspn(*e, "="));
     ftk_mpirun_environment(r, 0, &env);
     for (size_t i = 0; i < env.n; i++)
         if (strncmp(env.v[i], "FTKIT_", 6) == 0)
-            add_name(&names, env.v[i], strcspn(env.v[i], "="));
+            ftk_list_add_once(&names, env.v[i], strcspn(env.v[i], "="));
     for (size_t i = 0; i < names.n; i++) {
         ftk_list_add(cmd, "-x");
         ftk_list_add(cmd, "%s", names.v[i]);
@@ -291,16 +241,15 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
             add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
         if (r->emulate > 0)
             ftk_emulate_arguments(r, cmd); /* says :OVERSUBSCRIBE itself */
-        else if (r->crowded)
+        else if (r->crowded || r->gone.n > 0)
             ftk_list_add(cmd, "--oversubscribe");
-        if (r->crowded)
+        if (r->crowded || r->gone.n > 0)
             add_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
         add_forwards(r, cmd);
     }
     ftk_list_add(cmd, "-n");
     ftk_list_add(cmd, "%d", r->total);
-    for (size_t i = 0; i < r->extra.n; i++)
-        ftk_list_add(cmd, "%s", r->extra.v[i]);
+    ftk_nodes_arguments(r, cmd);
     for (char **p = r->program; *p; p++)
         ftk_list_add(cmd, "%s", *p);
 }

@@ -2,9 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,6 @@
 
 #include "sets.h"
 #include "store/owner.h"
-#include "store/place.h"
 
 void ftk_prune_usage(FILE *out)
 {
@@ -95,45 +92,18 @@ static int prune_context(struct prune *p)
 }
 
 /* Whether it could be removed; one in use is left alone. */
-static bool prune_slot(const char *path, bool dry_run)
+static int prune_slot(const char *path, int fd, const struct stat *st, void *arg)
 {
-    struct stat st;
-    bool good = true;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT || errno == ELOOP || errno == EACCES; /* nothing of ours */
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()
-        && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        good = dry_run || unlink(path) == 0;
-        if (good)
-            printf("%s %s (%lld bytes)\n", dry_run ? "would remove" : "removed", path,
-                (long long)st.st_size);
-        else
-            ftk_tool_say("cannot remove %s: %s", path, strerror(errno));
-    }
-    close(fd);
-    return good;
-}
-
-static int prune_slots(const char *dir, bool dry_run)
-{
-    char path[2 * FTK_PATH_MAX];
-    const struct dirent *e;
-    int code = TOOL_OK;
-    DIR *d = opendir(dir);
-    if (!d) {
-        ftk_tool_say("cannot open %s: %s", dir, strerror(errno));
+    const struct ftk_opts *o = arg;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return TOOL_OK;
+    if (!o->dry_run && unlink(path) != 0) {
+        ftk_tool_say("cannot remove %s: %s", path, strerror(errno));
         return TOOL_FAIL;
     }
-    while ((e = readdir(d))) {
-        if (!ftk_place_is_slot(e->d_name))
-            continue;
-        snprintf(path, sizeof path, "%.*s/%s", FTK_PATH_MAX, dir, e->d_name);
-        if (!prune_slot(path, dry_run))
-            code = TOOL_FAIL;
-    }
-    closedir(d);
-    return ftk_tool_end(code);
+    printf("%s %s (%lld bytes)\n", o->dry_run ? "would remove" : "removed", path,
+        (long long)st->st_size);
+    return TOOL_OK;
 }
 
 int ftk_prune_main(int argc, char **argv)
@@ -146,7 +116,7 @@ int ftk_prune_main(int argc, char **argv)
     if (code)
         return code - 1;
     if (o.slots && o.nargs <= 1 && o.keep < 0 && !o.incomplete && !o.context)
-        return prune_slots(o.nargs ? o.args[0] : "/dev/shm", o.dry_run);
+        return ftk_tool_end(ftk_slots_each(&o, prune_slot, &o));
     if (o.slots || o.nargs != 1 || o.keep == 0 || (o.keep < 0 && !o.incomplete)) {
         ftk_prune_usage(stderr);
         return TOOL_USAGE;

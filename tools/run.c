@@ -560,7 +560,7 @@ static int verdict(const struct attempt *a)
     return a->state.repaired ? TOOL_OK : code;
 }
 
-static int run_all(const struct ftk_run *r, const sigset_t *set)
+static int run_all(struct ftk_run *r, const sigset_t *set)
 {
     double end = r->timeout_s > 0 ? ftk_now_s() + r->timeout_s : 1e300;
     uint64_t known = 0; /* newest durable set at the last relaunch */
@@ -591,6 +591,7 @@ static int run_all(const struct ftk_run *r, const sigset_t *set)
         ftk_run_say("attempt %d ended %s; relaunching from the newest complete set "
                     "(%d of %d)",
             number + 1, how, used, r->relaunch);
+        ftk_nodes_look(r);
     }
 }
 
@@ -655,7 +656,9 @@ int ftk_run_main(int argc, char **argv)
     if (rc == 0)
         rc = run_all(&r, &set);
     ftk_litter_slots(r.id);
+    ftk_emulate_remove(&r);
     remove_dir(r.dir);
     ftk_list_free(&r.extra);
+    ftk_list_free(&r.gone);
     return rc;
 }

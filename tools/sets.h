@@ -5,6 +5,8 @@
 #ifndef FTKIT_TOOLS_SETS_H
 #define FTKIT_TOOLS_SETS_H
 
+#include <sys/stat.h>
+
 #include "store/h5_offline.h"
 #include "tools.h"
 
@@ -67,6 +69,14 @@ int ftk_where_single(const struct ftk_where *w);
 int ftk_set_number(const char *text, uint64_t *set);
 /* The newest complete set of a context, or an exit code after a message. */
 int ftk_set_newest(const char *dir, const char *context, uint64_t *set);
+
+/* ---- what is in the memory of a node (slots.c) ----------------------------------------*/
+/* A file of this user, open for reading; an exit code. */
+typedef int ftk_slot_fn(const char *path, int fd, const struct stat *st, void *arg);
+/* Call fn for the slots in the first argument, or /dev/shm; an exit code. */
+int ftk_slots_each(const struct ftk_opts *o, ftk_slot_fn *fn, void *arg);
+/* List them; whole: and read every byte.  The command's exit code. */
+int ftk_slots_list(const struct ftk_opts *o, bool whole);
 
 /* Says "ftkit <command>: ..." on standard error. */
 void ftk_tool_name(const char *command);

@@ -35,6 +35,9 @@ struct ftk_list {
 };
 void ftk_list_add(struct ftk_list *l, const char *fmt, ...) FTK_PRINTF(2, 3);
 void ftk_list_free(struct ftk_list *l);
+/* The first len bytes of text, unless that is empty or there already. */
+void ftk_list_add_once(struct ftk_list *l, const char *text, size_t len);
+bool ftk_list_has(const struct ftk_list *l, const char *text);
 void *ftk_tool_alloc(size_t bytes);
 /* "ftkit run: ..." on standard error */
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
@@ -57,6 +60,7 @@ struct ftk_run {
     int nodes;              /* nodes the job will use, as far as we can see */
     int ranks_per_node;     /* of simulated domains, 0: real host names tell */
     bool crowded;           /* more processes than cores */
+    struct ftk_list gone;   /* nodes that did not answer before this attempt */
     char dir[FTK_PATH_MAX]; /* our files for this run */
 };
 
@@ -78,6 +82,16 @@ int ftk_emulate_files(const struct ftk_run *r);
 int ftk_emulate_enter(const struct ftk_run *r);
 /* Arguments for mpirun: agent, hosts with their slots, mapping. */
 void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd);
+void ftk_emulate_names(const struct ftk_run *r, struct ftk_list *names);
+void ftk_emulate_remove(const struct ftk_run *r); /* the nodes' shared memory */
+
+/* ---- nodes.c: which nodes are there ------------------------------------------------*/
+/* The nodes that the arguments for mpirun name, in --host or a hostfile. */
+void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names);
+/* Before a relaunch: ask every node for a sign of life, and leave out those without. */
+void ftk_nodes_look(struct ftk_run *r);
+/* The arguments for mpirun without them. */
+void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 
 /* ---- process.c: everything below this process -------------------------------------*/
 struct ftk_proc {
@@ -125,6 +139,7 @@ int ftk_ranks_status(const struct ftk_ranks *w);
 /* ---- litter.c: what processes of Open MPI leave when they are killed --------------*/
 void ftk_litter_note(pid_t pid, bool alive); /* alive, or just reaped */
 void ftk_litter_remove(void);                /* of all noted, when they are gone */
+void ftk_litter_tree(const char *path);      /* a directory and all in it */
 void ftk_litter_slots(uint64_t id);          /* of this run on this node, in shared memory */
 
 #endif

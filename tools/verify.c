@@ -11,6 +11,7 @@ void ftk_verify_usage(FILE *out)
 {
     fputs(
         "usage: ftkit verify [--json] [--context NAME] DIR [SET]...\n"
+        "       ftkit verify --slots [--json] [DIR]\n"
         "\n"
         "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
         "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
@@ -21,6 +22,9 @@ void ftk_verify_usage(FILE *out)
         "                  state, bytes, damage[]: file, rank, region, block (each "
         "null:\n"
         "                  all of it), kind (missing, corrupt, format, io, crash), text\n"
+        "  --slots         what jobs that are gone have left in DIR (/dev/shm) on this node;\n"
+        "                  what is damaged there, a relaunch makes again from copies or\n"
+        "                  parity, if others have enough\n"
         "\n"
         "A set that was interrupted while it was written is no damage, but for one that\n"
         "is named.  Exit code: 0; 1 when something is damaged; 2 usage.\n",
@@ -264,10 +268,14 @@ int ftk_verify_main(int argc, char **argv)
     struct ftk_opts o;
     struct ftk_where w;
     struct ftk_json json = { .out = stdout };
-    int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT, ftk_verify_usage, &o);
+    int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT | OPT_SLOTS, ftk_verify_usage, &o);
     if (code)
         return code - 1;
-    code = check_args(&o);
+    if (o.slots && o.nargs <= 1 && !o.context)
+        return ftk_slots_list(&o, true);
+    code = o.slots ? TOOL_USAGE : check_args(&o);
+    if (o.slots)
+        ftk_verify_usage(stderr);
     if (code == 0)
         code = ftk_where_find(o.args[0], o.context, &w);
     if (code)

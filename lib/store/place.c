@@ -277,28 +277,39 @@ int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s)
 
 /* ---- what is left of earlier processes ---------------------------------------------------*/
 
-static bool slot_holds(const struct ftk_slot *slot, uint64_t room)
+int ftk_slot_check(const struct ftk_slot *slot, uint64_t room)
 {
-    return memcmp(slot->magic, FTK_SLOT_MAGIC, sizeof slot->magic) == 0
-           && slot->version == FTK_SLOT_VERSION && slot->byte_order == FTK_SEG_BYTE_ORDER
-           && slot->sum == slot_sum(slot) && slot->set > 0 && slot->rank < slot->nranks
-           && slot->nranks <= INT32_MAX && slot->bytes <= room;
+    if (memcmp(slot->magic, FTK_SLOT_MAGIC, sizeof slot->magic) != 0)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "slot: it holds nothing");
+    if (slot->byte_order != FTK_SEG_BYTE_ORDER)
+        return ftk_fail(FTKIT_ERR_FORMAT, "slot: of a machine with another byte order");
+    if (slot->version != FTK_SLOT_VERSION)
+        return ftk_fail(FTKIT_ERR_FORMAT, "slot: format %u; this ftkit reads %u",
+            (unsigned)slot->version, FTK_SLOT_VERSION);
+    if (slot->sum != slot_sum(slot) || slot->set == 0 || slot->rank >= slot->nranks
+        || slot->nranks > INT32_MAX || slot->bytes > room
+        || slot->bytes < sizeof(struct ftk_seg_header)
+        || !memchr(slot->context, '\0', sizeof slot->context))
+        return ftk_fail(FTKIT_ERR_CORRUPT, "slot: its header is damaged");
+    return FTKIT_OK;
 }
 
-static bool segment_holds(const struct ftk_slot *slot, const char *seg)
+int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg)
 {
     const struct ftk_seg_header *h = (const void *)seg;
-    if (ftk_seg_check_head(seg, (size_t)slot->bytes, "slot") != FTKIT_OK
-        || ftk_seg_check_data(seg, "slot") != FTKIT_OK)
-        return false;
-    bool same = ftk_seg_bytes(seg) == slot->bytes && h->set == slot->set && h->run == slot->run && h->stamp == slot->stamp
-           && h->rank == slot->rank && h->nranks == slot->nranks
-           && ((h->flags & FTK_SEG_PARITY) != 0) == (slot->parity != 0)
-           && memcmp(h->context, slot->context, sizeof h->context) == 0
-           && (!slot->parity || ftk_parity_group(seg));
-    if (!same)
-        (void)ftk_fail(FTKIT_ERR_CORRUPT, "slot: its header is not that of its segment");
-    return same;
+    int rc = ftk_seg_check_head(seg, (size_t)slot->bytes, "slot");
+    if (rc == FTKIT_OK)
+        rc = ftk_seg_check_data(seg, "slot");
+    if (rc != FTKIT_OK)
+        return rc;
+    bool same = ftk_seg_bytes(seg) == slot->bytes && h->set == slot->set
+                && h->run == slot->run && h->stamp == slot->stamp && h->rank == slot->rank
+                && h->nranks == slot->nranks
+                && ((h->flags & FTK_SEG_PARITY) != 0) == (slot->parity != 0)
+                && memcmp(h->context, slot->context, sizeof h->context) == 0
+                && (!slot->parity || ftk_parity_group(seg));
+    return same ? FTKIT_OK
+                : ftk_fail(FTKIT_ERR_CORRUPT, "slot: its header is not that of its segment");
 }
 
 static bool is_there(const struct ftk_mem *m, const struct ftk_slot *slot)
@@ -328,9 +339,17 @@ static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *
         return ftk_fail(FTKIT_ERR_FORMAT, "%s/%s is not ours", p->dir, s->name);
     }
     if (st.st_size < (off_t)(FTK_SLOT_BYTES + sizeof(struct ftk_seg_header))
-        || pread(s->fd, &slot, sizeof slot, 0) != (ssize_t)sizeof slot
-        || !slot_holds(&slot, (uint64_t)st.st_size - FTK_SLOT_BYTES))
-        return ftk_fail(FTKIT_ERR_FORMAT, "%s/%s holds nothing", p->dir, s->name);
+        || pread(s->fd, &slot, sizeof slot, 0) != (ssize_t)sizeof slot)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "%s/%s holds nothing", p->dir, s->name);
+    int rc = ftk_slot_check(&slot, (uint64_t)st.st_size - FTK_SLOT_BYTES);
+    if (rc != FTKIT_OK) {
+        *wanted = rc != FTKIT_ERR_FORMAT;
+        if (rc == FTKIT_ERR_CORRUPT || (!*wanted && !p->foreign))
+            ftk_report(FTKIT_WARNING, "%s/%s: %s; %s", p->dir, s->name, ftk_detail_text(),
+                *wanted ? "removed" : "not used");
+        p->foreign = p->foreign || !*wanted;
+        return rc;
+    }
     if (strncmp(slot.context, p->context, sizeof slot.context) != 0) {
         *wanted = false;
         return ftk_fail(FTKIT_ERR_STATE, "another context's");
@@ -341,8 +360,8 @@ static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *
     }
     if (is_there(m, &slot))
         return ftk_fail(FTKIT_ERR_STATE, "%s/%s is there already", p->dir, s->name);
-    int rc = map_file(p, s, (size_t)st.st_size);
-    if (rc == FTKIT_OK && !segment_holds(&slot, s->buf)) {
+    rc = map_file(p, s, (size_t)st.st_size);
+    if (rc == FTKIT_OK && ftk_slot_check_segment(&slot, s->buf) != FTKIT_OK) {
         ftk_report(FTKIT_WARNING, "%s/%s: %s; removed", p->dir, s->name, ftk_detail_text());
         rc = FTKIT_ERR_CORRUPT;
     }

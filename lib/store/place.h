@@ -31,6 +31,7 @@ struct ftk_place {
     bool found_again; /* by later processes */
     int made;         /* slots, for their names */
     uint64_t swept;   /* see ftk_place_sweep() */
+    bool foreign;     /* a slot of another format was there, and that has been told */
 };
 
 #define FTK_SLOT_PREFIX "ftkit-slot-"
@@ -55,6 +56,12 @@ struct ftk_slot {
     char context[64];
 };
 _Static_assert(sizeof(struct ftk_slot) == 144, "on-disk slot header");
+
+/* What a slot with room bytes behind its header says of itself.  FTKIT_ERR_NOT_FOUND: it
+ * holds nothing, FTKIT_ERR_FORMAT: of another version or byte order, FTKIT_ERR_CORRUPT. */
+int ftk_slot_check(const struct ftk_slot *slot, uint64_t room);
+/* ... and whether its segment, slot->bytes at seg, is whole and right. */
+int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg);
 
 /* Use the place for the slots of a level of a context.  dir NULL or empty: the place's own
  * (/dev/shm).  key tells jobs on one node apart where the directory does not; slots of key 0

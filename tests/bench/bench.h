@@ -180,6 +180,34 @@ static inline int bench_close(struct bench *b)
     return 0;
 }
 
+/* kB of a line of /proc/self/smaps_rollup. */
+static inline double bench_smaps_kb(const char *name)
+{
+    char line[256];
+    double kb = -1;
+    FILE *f = fopen("/proc/self/smaps_rollup", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, name, strlen(name)) == 0)
+            kb = strtod(line + strlen(name), NULL);
+    if (f)
+        fclose(f);
+    return kb;
+}
+
+/* Memory in use; pages the kernel may take back at any time are not. */
+static inline double bench_used_bytes(void)
+{
+    return 1024 * (bench_smaps_kb("Rss:") - bench_smaps_kb("LazyFree:"));
+}
+
+/* Bytes that the last set sent to other ranks, for each byte that is registered. */
+static inline double bench_moved(const struct bench *b)
+{
+    ftkit_info info = { .size = sizeof info };
+    bench_ft(b, ftkit_query(b->ft, &info), FTKIT_OK, "query");
+    return bench_max(b, (double)info.sent_bytes) / (double)b->bytes;
+}
+
 __attribute__((format(printf, 2, 3))) static inline void bench_row(
     const struct bench *b, const char *fmt, ...)
 {

@@ -56,26 +56,6 @@ static void run_set(struct bench *b)
     bench_ft(b, ftkit_checkpoint(b->ft), FTKIT_OK, "checkpoint");
 }
 
-/* kB of a line of /proc/self/smaps_rollup. */
-static double smaps_kb(const char *name)
-{
-    char line[256];
-    double kb = -1;
-    FILE *f = fopen("/proc/self/smaps_rollup", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, name, strlen(name)) == 0)
-            kb = strtod(line + strlen(name), NULL);
-    if (f)
-        fclose(f);
-    return kb;
-}
-
-/* Memory in use; pages the kernel may take back at any time are not. */
-static double used_bytes(void)
-{
-    return 1024 * (smaps_kb("Rss:") - smaps_kb("LazyFree:"));
-}
-
 int main(int argc, char **argv)
 {
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 15 };
@@ -90,10 +70,10 @@ int main(int argc, char **argv)
     copy = bench_alloc(&b, b.bytes);
     bench_ft(&b, ftkit_register(b.ft, "data", b.data, b.bytes, MPI_BYTE), FTKIT_OK, "register");
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
-    double before = used_bytes();
+    double before = bench_used_bytes();
     for (int i = 0; i < 3; i++)
         run_set(&b);
-    double held = bench_max(&b, (used_bytes() - before) / (double)b.bytes);
+    double held = bench_max(&b, (bench_used_bytes() - before) / (double)b.bytes);
     run_exchange(&b);
     for (int i = 0; i < b.reps; i++) {
         bench_touch(&b);
@@ -106,8 +86,9 @@ int main(int argc, char **argv)
         double pipeline = bench_time(&b, run_pipeline);
         bench_row(&b,
             "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f memcpy_s=%.6f exchange_s=%.6f "
-            "pieces_s=%.6f pipeline_s=%.6f held=%.3f",
-            b.nranks, b.bytes, set, copied + whole, copied, whole, pieces, pipeline, held);
+            "pieces_s=%.6f pipeline_s=%.6f held=%.3f moved=%.3f",
+            b.nranks, b.bytes, set, copied + whole, copied, whole, pieces, pipeline, held,
+            bench_moved(&b));
     }
     munmap(own, b.bytes);
     munmap(copy, b.bytes);

@@ -116,8 +116,10 @@ int main(int argc, char **argv)
     prepare(&b);
     bench_ft(&b, ftkit_register(b.ft, "data", b.data, b.bytes, MPI_BYTE), FTKIT_OK, "register");
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
+    double before = bench_used_bytes();
     for (int i = 0; i < 3; i++)
         run_set(&b);
+    double held = bench_max(&b, (bench_used_bytes() - before) / (double)b.bytes);
     run_exchange(&b);
     for (int i = 0; i < b.reps; i++) {
         bench_touch(&b);
@@ -132,9 +134,10 @@ int main(int argc, char **argv)
         double set = bench_time(&b, run_set);
         bench_row(&b,
             "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f memcpy_s=%.6f read_s=%.6f "
-            "exchange_s=%.6f write_s=%.6f multiply_s=%.6f set_s=%.6f set_bound_s=%.6f",
+            "exchange_s=%.6f write_s=%.6f multiply_s=%.6f set_s=%.6f set_bound_s=%.6f "
+            "held=%.3f moved=%.3f",
             b.nranks, b.bytes, coded, bound, copied, read, exchanged, written, multiplied,
-            set, copied + bound);
+            set, copied + bound, held, bench_moved(&b));
     }
     munmap(own, b.bytes);
     munmap(parity, (size_t)ftk_code_parity_bytes(&code));

@@ -11,7 +11,7 @@
  *
  * Bound: notice, and one message of the same bytes between two ranks while the others sleep.
  *
- *   repair -f FILE [-b BYTES] [-r KILLS] [-s SEED]        at least KILLS spares
+ *   repair -f FILE [-b BYTES] [-r KILLS] [-s SEED] [-k SCHEME]     at least KILLS spares
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -46,6 +46,8 @@ static int option(int opt, const char *value)
 {
     if (opt == 'f')
         file = value;
+    else if (opt == 'k')
+        bench_set("FTKIT_LEVEL_MEMORY_SCHEME", value);
     else
         seed = (unsigned)atoi(value);
     return 0;
@@ -249,7 +251,7 @@ int main(int argc, char **argv)
 {
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 1 };
     int step = 0;
-    bench_options(&b, argc, argv, "b:r:f:s:", option);
+    bench_options(&b, argc, argv, "b:r:f:k:s:", option);
     map_page(&b);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");

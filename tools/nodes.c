@@ -1,0 +1,262 @@
+/* Which nodes a relaunch can use.  The loss of a node ends a job, because it takes a daemon
+ * with it, and mpirun cannot start another on a node that is not there: so before a relaunch
+ * every node is asked for a sign of life, in the way mpirun starts its daemons.
+ *
+ * It knows the nodes that --host or a hostfile names.  Those of a batch system are its own:
+ * what it answers with decides.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools.h"
+
+#define ANSWER_S 10.0
+#define POLL_NS 10000000L
+
+/* ---- what names nodes ------------------------------------------------------------------*/
+
+enum kind { OTHER, LIST, HOSTFILE };
+
+static enum kind kind_of(const char *arg)
+{
+    static const char *const file[] = { "--hostfile", "-hostfile", "--machinefile",
+        "-machinefile", "--default-hostfile", "-f" };
+    static const char *const list[] = { "--host", "-host", "-H", "-hosts" };
+    for (size_t i = 0; i < sizeof file / sizeof file[0]; i++)
+        if (strcmp(arg, file[i]) == 0)
+            return HOSTFILE;
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (strcmp(arg, list[i]) == 0)
+            return LIST;
+    return OTHER;
+}
+
+static void names_of_list(struct ftk_list *names, const char *list)
+{
+    while (*list) {
+        size_t len = strcspn(list, ",");
+        size_t name = strcspn(list, ",:");
+        ftk_list_add_once(names, list, name);
+        list += len + (list[len] == ',');
+    }
+}
+
+static void names_of_file(struct ftk_list *names, const char *path)
+{
+    char *line = NULL;
+    size_t room = 0;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return; /* mpirun will complain */
+    while (getline(&line, &room, f) > 0) {
+        const char *s = line + strspn(line, " \t");
+        ftk_list_add_once(names, s, strcspn(s, " \t\n:#"));
+    }
+    free(line);
+    fclose(f);
+}
+
+void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names)
+{
+    for (size_t i = 0; i + 1 < extra->n; i++) {
+        enum kind kind = kind_of(extra->v[i]);
+        if (kind == HOSTFILE)
+            names_of_file(names, extra->v[++i]);
+        else if (kind == LIST)
+            names_of_list(names, extra->v[++i]);
+    }
+}
+
+/* ---- without those that are gone ---------------------------------------------------------*/
+
+static bool is_gone(const struct ftk_run *r, const char *name, size_t len)
+{
+    for (size_t i = 0; i < r->gone.n; i++)
+        if (strlen(r->gone.v[i]) == len && strncmp(r->gone.v[i], name, len) == 0)
+            return true;
+    return false;
+}
+
+static void add_list(const struct ftk_run *r, struct ftk_list *cmd, const char *list)
+{
+    char *left = ftk_tool_alloc(strlen(list) + 2);
+    while (*list) {
+        size_t len = strcspn(list, ",");
+        if (!is_gone(r, list, strcspn(list, ",:"))) {
+            strcat(left, *left ? "," : "");
+            strncat(left, list, len);
+        }
+        list += len + (list[len] == ',');
+    }
+    ftk_list_add(cmd, "%s", left);
+    free(left);
+}
+
+static int copy_file(const struct ftk_run *r, const char *from, const char *to)
+{
+    char *line = NULL;
+    size_t room = 0;
+    FILE *in = fopen(from, "re");
+    FILE *out = in ? fopen(to, "we") : NULL;
+    while (out && getline(&line, &room, in) > 0) {
+        const char *s = line + strspn(line, " \t");
+        if (!is_gone(r, s, strcspn(s, " \t\n:#")))
+            fputs(line, out);
+    }
+    bool ok = out && !ferror(in) && !ferror(out);
+    free(line);
+    if (in)
+        fclose(in);
+    if (out && fclose(out) != 0)
+        ok = false;
+    return ok ? 0 : -1;
+}
+
+static void add_file(
+    const struct ftk_run *r, struct ftk_list *cmd, const char *path, size_t which)
+{
+    char left[FTK_PATH_MAX + 32];
+    snprintf(left, sizeof left, "%s/hostfile.%zu", r->dir, which);
+    if (copy_file(r, path, left) == 0) {
+        ftk_list_add(cmd, "%s", left);
+        return;
+    }
+    ftk_run_say("cannot copy %s to %s: %s", path, left, strerror(errno));
+    ftk_list_add(cmd, "%s", path);
+}
+
+void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd)
+{
+    for (size_t i = 0; i < r->extra.n; i++) {
+        enum kind kind = r->gone.n > 0 ? kind_of(r->extra.v[i]) : OTHER;
+        ftk_list_add(cmd, "%s", r->extra.v[i]);
+        if (kind == OTHER || i + 1 == r->extra.n)
+            continue;
+        i++;
+        if (kind == LIST)
+            add_list(r, cmd, r->extra.v[i]);
+        else
+            add_file(r, cmd, r->extra.v[i], i);
+    }
+}
+
+/* ---- signs of life -----------------------------------------------------------------------*/
+
+static bool is_here(const char *name)
+{
+    char self[256] = "";
+    (void)gethostname(self, sizeof self - 1);
+    size_t len = strcspn(name, ".");
+    return strcmp(name, "localhost") == 0 || strcmp(name, "127.0.0.1") == 0
+           || (strncmp(name, self, len) == 0 && (self[len] == '\0' || self[len] == '.'));
+}
+
+/* The command that mpirun starts daemons with, cut into words. */
+static void agent_of(const struct ftk_run *r, struct ftk_list *cmd)
+{
+    const char *agent = getenv("PRTE_MCA_plm_ssh_agent");
+    if (r->emulate > 0) {
+        ftk_list_add(cmd, "%s/ftkit", r->dir);
+        ftk_list_add(cmd, "emulate-agent");
+        ftk_list_add(cmd, "%s", r->dir);
+        return;
+    }
+    for (size_t i = 0; i + 2 < r->extra.n; i++)
+        if (strcmp(r->extra.v[i], "--prtemca") == 0
+            && strcmp(r->extra.v[i + 1], "plm_ssh_agent") == 0)
+            agent = r->extra.v[i + 2];
+    if (!agent || !*agent) {
+        static const char *const words[] = { "ssh", "-x", "-o", "BatchMode=yes", "-o",
+            "ConnectTimeout=5" };
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+            ftk_list_add(cmd, "%s", words[i]);
+        return;
+    }
+    while (agent[strspn(agent, " ")] && agent[strspn(agent, " ")] != ':') {
+        agent += strspn(agent, " ");
+        ftk_list_add(cmd, "%.*s", (int)strcspn(agent, " "), agent);
+        agent += strcspn(agent, " ");
+    }
+}
+
+static pid_t ask(const struct ftk_run *r, const char *name)
+{
+    struct ftk_list cmd = { 0 };
+    agent_of(r, &cmd);
+    ftk_list_add(&cmd, "%s", name);
+    ftk_list_add(&cmd, "true");
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigset_t none;
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0)
+            execvp(cmd.v[0], cmd.v);
+        _exit(TOOL_NO_EXEC);
+    }
+    ftk_list_free(&cmd);
+    return pid;
+}
+
+/* Whether the process we asked through ended well before the time is over. */
+static bool answers(pid_t pid, double end)
+{
+    const struct timespec turn = { 0, POLL_NS };
+    int status = 0;
+    pid_t got;
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && ftk_now_s() < end)
+        (void)nanosleep(&turn, NULL);
+    if (got == 0) {
+        (void)kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            continue;
+        return false;
+    }
+    return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void leave_out(struct ftk_run *r, const struct ftk_list *names, const bool *there)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        if (there[i])
+            continue;
+        ftk_run_say("node %s does not answer; going on without it", names->v[i]);
+        ftk_list_add(&r->gone, "%s", names->v[i]);
+    }
+}
+
+void ftk_nodes_look(struct ftk_run *r)
+{
+    struct ftk_list names = { 0 };
+    size_t alive = 0;
+    if (r->emulate > 0)
+        ftk_emulate_names(r, &names);
+    else
+        ftk_nodes_named(&r->extra, &names);
+    ftk_list_free(&r->gone);
+    r->gone = (struct ftk_list){ 0 };
+    bool *there = ftk_tool_alloc((names.n + 1) * sizeof *there);
+    pid_t *asked = ftk_tool_alloc((names.n + 1) * sizeof *asked);
+    double end = ftk_now_s() + ANSWER_S;
+    for (size_t i = 0; i < names.n; i++)
+        asked[i] = is_here(names.v[i]) ? 0 : ask(r, names.v[i]);
+    for (size_t i = 0; i < names.n; i++) {
+        there[i] = asked[i] == 0 || (asked[i] > 0 && answers(asked[i], end));
+        alive += there[i];
+    }
+    if (alive > 0) /* else it is not they */
+        leave_out(r, &names, there);
+    free(there);
+    free(asked);
+    ftk_list_free(&names);
+}
