@@ -30,9 +30,11 @@ int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank);
  * ctx->line_source says, for ftk_redistribute(). */
 int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from);
 
-/* Number and run of the newest complete set on the file system, 0: there is none.
- * Collective; agreed. */
-int ftk_durable_newest(struct ftkit_ctx *ctx, uint64_t *set, uint64_t *run);
+/* Number and run of the newest set on the file system that is newer than set `than`, or of
+ * another run than than_run, and all of which the ranks have read and found good; else of
+ * the newest of those that are older or the same; 0: there is none.  Collective; agreed. */
+int ftk_durable_newest(
+    struct ftkit_ctx *ctx, uint64_t than, uint64_t than_run, uint64_t *set, uint64_t *run);
 
 /* ---- the second level ------------------------------------------------------------------*/
 

@@ -13,6 +13,7 @@
 #include "checkpoint.h"
 #include "detect.h"
 #include "store/h5.h"
+#include "store/hash.h"
 #include "store/owner.h"
 #include "store/stream.h"
 #include "watchdog.h"
@@ -272,22 +273,34 @@ static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *so
     return FTKIT_OK;
 }
 
-/* This rank's segment of the set when it is in memory and holds.  One that does not is
+/* Whether a segment in memory is the one in the files.  Its number does not tell: two jobs
+ * that went on from the same older set, each on nodes of its own, have both used it. */
+static bool is_that_of(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m,
+    const struct ftk_mem_seg *s)
+{
+    const struct ftk_seg_header *h = (const void *)s->buf;
+    uint64_t sum = 0;
+    return h->run == m->run
+           && ftk_h5_read_sum(ctx->cfg.h5_dir, m, s->rank, &sum) == FTKIT_OK
+           && sum == h->head_xxh;
+}
+
+/* A rank's segment of the set when it is in memory and holds.  One that does not is
  * released, or it would be found again before the one that is read. */
 static struct ftk_mem_seg *find_in_memory(
-    struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+    struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
 {
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, m->set, ctx->rank);
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, m->set, rank);
     if (!s)
         return NULL;
     if (FTK_FAULT("durable.corrupt")) {
         s->buf[s->bytes - 1] ^= 1;
         s->verified = false;
     }
-    if (ftk_mem_verify(s, "own copy") != FTKIT_OK)
+    if (ftk_mem_verify(s, "a copy in memory") != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using the file", ctx->cfg.name,
-            ctx->rank, ftk_detail_text());
-    else if (((const struct ftk_seg_header *)(const void *)s->buf)->run == m->run)
+            rank, ftk_detail_text());
+    else if (is_that_of(ctx, m, s))
         return s;
     ftk_mem_release(s);
     return NULL;
@@ -312,6 +325,12 @@ static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, 
     return rc;
 }
 
+/* Who takes which segment of a set that another number of ranks has written. */
+static int share_of(const struct ftkit_ctx *ctx, int q, int n)
+{
+    return (int)((int64_t)q * ctx->nranks / n);
+}
+
 /* A set of another number of ranks: each takes a share of the segments, to be distributed. */
 static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
@@ -321,9 +340,9 @@ static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
     if (!source)
         return ftk_fail(FTKIT_ERR_NOMEM, "sources of %d segments", n);
     for (int q = 0; q < n; q++)
-        source[q] = (int)((int64_t)q * ctx->nranks / n);
+        source[q] = share_of(ctx, q, n);
     for (int q = 0; rc == FTKIT_OK && q < n; q++)
-        if (source[q] == ctx->rank && !ftk_mem_find(&ctx->mem, m->set, q))
+        if (source[q] == ctx->rank && !find_in_memory(ctx, m, q))
             rc = read_segment(ctx, m, q);
     free(ctx->line_source);
     ctx->line_source = source;
@@ -335,7 +354,7 @@ static int load_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     if ((int)m->nranks != ctx->nranks)
         return load_share(ctx, m);
-    if (find_in_memory(ctx, m))
+    if (find_in_memory(ctx, m, ctx->rank))
         return tell_source(ctx, m->set, "its own memory"); /* it need not be read */
     int rc = read_segment(ctx, m, ctx->rank);
     return rc == FTKIT_OK ? tell_source(ctx, m->set, "the file system") : rc;
@@ -380,6 +399,15 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     return rc;
 }
 
+/* What all ranks must see alike. */
+static uint64_t sum_of(const struct ftk_h5_manifest *m)
+{
+    uint64_t sum = m->run ^ m->nranks;
+    for (uint32_t i = 0; i < m->nparts; i++)
+        sum = XXH3_64bits_withSeed(&m->parts[i].heads_xxh, sizeof sum, sum);
+    return sum;
+}
+
 /* Try one set on all ranks; *good is false when any of them cannot use it. */
 static int try_set(
     struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, int *from, bool *good,
@@ -395,7 +423,7 @@ static int try_set(
             ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
     ftk_vote_init(&v);
     v.min[0] = rc;
-    ftk_vote_same(&v, 1, m.run);
+    ftk_vote_same(&v, 1, sum_of(&m));
     int voted = ftk_vote(ch, ctx->nranks, &v);
     *good = voted == FTKIT_OK && v.min[0] == FTKIT_OK && ftk_vote_is_same(&v, 1);
     *from = (int)m.nranks;
@@ -441,29 +469,82 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
     return FTKIT_OK;
 }
 
-int ftk_durable_newest(struct ftkit_ctx *ctx, uint64_t *set, uint64_t *run)
+/* Read what this rank would load, and keep nothing of it. */
+static int read_through(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
-    struct ftk_chan ch = ftk_chan_of(ctx);
+    int rc = FTKIT_OK;
+    int n = (int)m->nranks;
+    for (int q = 0; rc == FTKIT_OK && q < n; q++) {
+        void *seg = NULL;
+        size_t bytes;
+        if (n == ctx->nranks ? q != ctx->rank : share_of(ctx, q, n) != ctx->rank)
+            continue;
+        rc = ftk_h5_read(ctx->cfg.h5_dir, m, q, &seg, &bytes);
+        free(seg);
+    }
+    return rc;
+}
+
+/* Whether all ranks can have all of the set; its run. */
+static int prove(
+    struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool *good, uint64_t *run)
+{
     struct ftk_h5_manifest m = { 0 };
     struct ftk_vote v;
-    uint64_t newest = 0;
-    *set = *run = 0;
-    ch.broken = ctx->failed;
-    int rc = newest_below(ctx, &ch, 0, set, &newest);
-    if (rc != FTKIT_OK || *set == 0)
-        return rc;
+    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    if (rc == FTKIT_OK)
+        rc = read_through(ctx, &m);
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
+            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+    ftk_vote_init(&v);
+    v.min[0] = rc;
+    ftk_vote_same(&v, 1, sum_of(&m));
+    rc = ftk_vote(ch, ctx->nranks, &v);
+    *good = rc == FTKIT_OK && v.min[0] == FTKIT_OK && ftk_vote_is_same(&v, 1);
+    *run = m.run;
+    ftk_h5_manifest_free(&m);
+    return rc;
+}
+
+/* The run of a set, as rank 0 sees it; *set becomes 0 when it has gone since. */
+static int run_of(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t *set, uint64_t *run)
+{
+    struct ftk_h5_manifest m = { 0 };
+    struct ftk_vote v;
     ftk_vote_init(&v);
     if (ctx->rank == 0) {
-        rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, *set, false, &m);
+        v.min[0] = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, *set, false, &m);
         memcpy(&v.min[1], &m.run, sizeof m.run);
         ftk_h5_manifest_free(&m);
     }
-    v.min[0] = rc;
-    int voted = ftk_vote(&ch, ctx->nranks, &v);
-    if (voted != FTKIT_OK)
-        return voted;
+    int rc = ftk_vote(ch, ctx->nranks, &v);
     memcpy(run, &v.min[1], sizeof *run);
-    if (v.min[0] != FTKIT_OK) /* it went away since: loading will see */
+    if (v.min[0] != FTKIT_OK)
         *set = 0;
+    return rc;
+}
+
+int ftk_durable_newest(
+    struct ftkit_ctx *ctx, uint64_t than, uint64_t than_run, uint64_t *set, uint64_t *run)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    uint64_t below = 0, newest = 0;
+    bool good = false;
+    ch.broken = ctx->failed;
+    do {
+        *run = 0;
+        int rc = newest_below(ctx, &ch, below, set, &newest);
+        if (rc != FTKIT_OK || *set == 0)
+            return rc;
+        below = *set;
+        rc = run_of(ctx, &ch, set, run);
+        if (rc == FTKIT_OK && *set > 0 && (*set > than || *run != than_run))
+            rc = prove(ctx, &ch, *set, &good, run);
+        else if (rc == FTKIT_OK && *set > 0)
+            good = true; /* what memory has is as good or better */
+        if (rc != FTKIT_OK)
+            return rc;
+    } while (!good);
     return FTKIT_OK;
 }

@@ -36,7 +36,8 @@ struct ftk_flusher {
 
 /* ---- HDF5 and the rest of the process ------------------------------------------------
  * A fork() while the thread is inside HDF5 would leave HDF5 locked in the child, and the
- * child waiting in its exit().  So fork() waits until the thread is between two calls. */
+ * child waiting in its exit().  So fork() waits until the thread is between two calls; it
+ * does not wait for a disk. */
 
 static pthread_mutex_t h5_gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects flushers */
@@ -198,23 +199,23 @@ static int await_part(struct ftk_flusher *f, int part)
     double since_s = ftk_now_s();
     uint64_t before = 0;
     for (;;) {
-        uint64_t bytes;
+        uint64_t sign;
         /* read before the look: who was done then had given the part its name */
         double alone_s = atomic_load(&f->alone_s);
-        int rc = ftk_h5_look(j->dir, j->context, j->set, (uint32_t)part, &bytes);
+        int rc = ftk_h5_look(j->dir, j->context, j->set, (uint32_t)part, &sign);
         if (rc == FTKIT_ERR_NOT_FOUND)
             rc = called_off(f);
         else
             return rc;
         double now = ftk_now_s();
-        if (bytes != before) {
-            before = bytes;
+        if (sign != before) {
+            before = sign;
             since_s = now;
         }
         if (rc == FTKIT_OK && alone_s > 0 && now > alone_s)
             rc = ftk_fail(FTKIT_ERR_PEER, "part %d was not finished", part);
         if (rc == FTKIT_OK && now - since_s > j->patience_s)
-            rc = ftk_fail(FTKIT_ERR_PEER, "part %d has not grown for %.1f s", part,
+            rc = ftk_fail(FTKIT_ERR_PEER, "part %d makes no progress since %.1f s", part,
                 now - since_s);
         if (rc != FTKIT_OK)
             return rc;
@@ -321,7 +322,9 @@ static void run(struct ftk_flusher *f)
 
 static void *work(void *arg)
 {
+    static const struct ftk_h5_gate gate = { leave_h5, enter_h5 };
     struct ftk_flusher *f = arg;
+    ftk_h5_use_gate(&gate);
     pthread_mutex_lock(&f->lock);
     while (!f->stop) {
         if (!f->busy) {

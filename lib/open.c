@@ -25,12 +25,17 @@
  * a context is open such an exit is turned into a death that is reported. */
 
 static volatile sig_atomic_t open_contexts; /* that want it */
+static pid_t guarded;                       /* a child of fork() may leave as it likes */
 
 static void on_process_exit(int status, void *arg)
 {
-    (void)status;
     (void)arg;
     int finalized = 0;
+    if (getpid() != guarded)
+        return;
+    const char *state = getenv("FTKIT_RUN_STATE"); /* on the node of rank 0 */
+    if (status != 0 && open_contexts == 0 && state && access(state, W_OK) == 0)
+        ftk_run_state("exit %d", status); /* after a repair mpirun's code says nothing */
     if (open_contexts > 0 && MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
         kill(getpid(), SIGKILL);
 }
@@ -42,6 +47,7 @@ static void guard_exit(const struct ftkit_ctx *ctx, int change)
         return;
     if (!installed && ctx->cfg.h5_enabled && ctx->cfg.h5_async)
         ftk_flusher_prepare(); /* what comes first at exit is what was registered last */
+    guarded = getpid();
     if (!installed)
         installed = on_exit(on_process_exit, NULL) == 0;
     open_contexts += change;

@@ -71,11 +71,13 @@ sub relaunched
     my $j = job(run => [], program => $wrapper, keep => $work, spares => 1,
         args => [build() . '/mpi/solver', $dir, $how, $which, '-o', "$work/out",
             @{ $o{solver} // [] }],
-        env => { %shared, %{ $o{env} // {} } }, fault => $o{fault} // $all);
+        env => { %shared, FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
+        fault => $o{fault} // $all);
     my $right = $j->{result} eq reference(4, @{ $o{solver} // [] });
     my $ok = $j->{rc} == 0 && $right && $j->{log} =~ ($o{like} // $found);
     ok($ok, $name) or diag("exit code $j->{rc}, result ", $right ? 'right' : 'wrong', "\n",
-        substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }));
+        substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }),
+        "\nevents:\n", slurp("$work/events"));
     return;
 }
 

@@ -9,6 +9,7 @@
  *     set N             checkpoint set N is durable on the file system
  *     repaired ...      a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
+ *     exit N            a process with no context open ends with this code, not 0
  *
  * A job that ends while a context is open is lost.  Each attempt has a file of its own,
  * so that nobody left over from the last one can write into it.
@@ -51,6 +52,7 @@ struct state {
     struct context *contexts;
     size_t ncontexts;
     bool repaired;
+    int code; /* of a process that said so, 0: none */
     char fatal[256];
     double fatal_at; /* 0: not seen */
     uint64_t set;    /* newest, 0: none */
@@ -250,6 +252,8 @@ static void state_line(struct state *s, char *line)
         --*context_of(s, rest);
     else if (strcmp(line, "repaired") == 0)
         s->repaired = true;
+    else if (strcmp(line, "exit") == 0 && s->code == 0)
+        s->code = (int)(strtol(rest, NULL, 10) & 0xff);
     else if (strcmp(line, "set") == 0 && strtoull(rest, NULL, 10) > s->set)
         s->set = strtoull(rest, NULL, 10);
     else if (strcmp(line, "fatal") == 0 && s->fatal_at == 0) {
@@ -557,7 +561,7 @@ static int verdict(const struct attempt *a)
         return 128 + a->sig;
     if (state_lost(&a->state) || a->state.fatal_at > 0)
         return code ? code : TOOL_FAIL;
-    return a->state.repaired ? TOOL_OK : code;
+    return a->state.repaired ? a->state.code : code;
 }
 
 static int run_all(struct ftk_run *r, const sigset_t *set)

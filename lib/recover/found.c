@@ -141,12 +141,13 @@ static int adopt(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch
 }
 
 /* Files of another sequence of sets, or newer ones, come first: they are what the user
- * sees and removes to begin anew. */
+ * sees and removes to begin anew.  They are read before anything in memory is given up. */
 static int compare_files(struct ftkit_ctx *ctx, const struct candidate *which, bool *older)
 {
     uint64_t set = 0, run = 0;
     *older = false;
-    int rc = ctx->cfg.h5_enabled ? ftk_durable_newest(ctx, &set, &run) : FTKIT_OK;
+    int rc = ctx->cfg.h5_enabled
+        ? ftk_durable_newest(ctx, which->set, which->run, &set, &run) : FTKIT_OK;
     if (rc != FTKIT_OK || set == 0)
         return rc;
     *older = set > which->set || run != which->run;

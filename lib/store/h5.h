@@ -38,6 +38,7 @@ struct ftk_h5_part {
 struct ftk_h5_manifest {
     uint64_t set;
     uint64_t run;
+    uint64_t stamp;       /* while it is made from heads: theirs; else 0 */
     uint32_t nranks;      /* of the whole set */
     uint32_t nparts;
     char context[64];
@@ -84,11 +85,18 @@ bool ftk_h5_can_deflate(void);
  * caller's. */
 int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m);
 
-/* For parts that others have written: size of the part's file, or of what there is of it
- * so far.  FTKIT_OK: it has its name, so it is whole; FTKIT_ERR_NOT_FOUND: not yet (*bytes
- * may be 0). */
+/* For parts that others have written.  FTKIT_OK: it has its name, so it is whole;
+ * FTKIT_ERR_NOT_FOUND: not yet, and *sign is another as long as its writer gets on. */
 int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part,
-    uint64_t *bytes);
+    uint64_t *sign);
+
+/* For a thread that keeps a lock while it is inside this library, and must not while it
+ * waits for a disk: both are called around such waits.  NULL: none. */
+struct ftk_h5_gate {
+    void (*leave)(void);
+    void (*enter)(void);
+};
+void ftk_h5_use_gate(const struct ftk_h5_gate *gate);
 
 /* Fill sizes and sums of m->parts from the files.  heads[rank], [m->nranks], is the
  * checksum that the head of each rank must have: what is not of this very flush is
@@ -112,6 +120,10 @@ int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nset
 /* Read the segment of one rank, checked block by block, into malloc'd *seg. */
 int ftk_h5_read(const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg,
     size_t *bytes);
+
+/* The checksum of the head of that segment, which is that of the very same segment only. */
+int ftk_h5_read_sum(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum);
 
 /* Remove complete sets beyond the newest keep, and incomplete ones older than the newest
  * complete one. */

@@ -27,6 +27,7 @@
 #define ALIGN_FROM (64u << 10) /* datasets from this size begin at a page of the file */
 #define ALIGN_TO 4096u
 #define SIEVE_BYTES (1u << 20) /* short rows are gathered into pieces of this size */
+#define SYNC_BYTES ((off_t)64 << 20)
 #define PIECE_BYTES (8u << 20) /* the disk starts on what is written, piece by piece */
 
 static int fault(const char *point)
@@ -369,14 +370,48 @@ void ftk_h5_out_discard(struct ftk_h5_out *o)
     unlinkat(o->dirfd, o->tmp, 0);
 }
 
+static _Thread_local const struct ftk_h5_gate *gate;
+
+void ftk_h5_use_gate(const struct ftk_h5_gate *of_this_thread)
+{
+    gate = of_this_thread;
+}
+
 static int step_fsync(int fd, const char *point)
 {
+    if (gate)
+        gate->leave();
     int err = fault(point);
     while (!err && fsync(fd) != 0) {
         if (errno != EINTR)
             err = errno;
     }
+    if (gate)
+        gate->enter();
     return err;
+}
+
+/* fsync() of much that is not written yet takes minutes, and says nothing until its end.
+ * So it is written piece by piece before, and the time of the file shows that to others. */
+static void write_back(struct ftk_h5_out *o)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    const unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE
+        | SYNC_FILE_RANGE_WAIT_AFTER;
+    struct stat st;
+    if (!o->stays || fstat(o->io.fd, &st) != 0)
+        return;
+    if (gate)
+        gate->leave();
+    for (off_t at = 0; at < st.st_size; at += SYNC_BYTES)
+        if (sync_file_range(o->io.fd, at, SYNC_BYTES, all) != 0
+            || futimens(o->io.fd, NULL) != 0)
+            break; /* fsync() does it all, and tells what is wrong */
+    if (gate)
+        gate->enter();
+#else
+    (void)o;
+#endif
 }
 
 static int step_close(int *fd, const char *point)
@@ -395,6 +430,7 @@ int ftk_h5_out_finish(struct ftk_h5_out *o)
     int err = o->io.err;
     if (!err) {
         step = "fsync";
+        write_back(o);
         err = step_fsync(o->io.fd, o->at->fsync);
     }
     if (!err) {
@@ -412,7 +448,7 @@ int ftk_h5_out_finish(struct ftk_h5_out *o)
         err = step_fsync(o->dirfd, o->at->dirsync);
         if (err == EINVAL) /* this file system needs no fsync of directories */
             err = 0;
-        if (err)
+        if (err && !o->stays)
             unlinkat(o->dirfd, o->name, 0); /* it may not last: withdraw it */
     }
     if (!err)

@@ -25,7 +25,7 @@ bool ftk_h5_threadsafe(void)
 }
 
 int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part,
-    uint64_t *bytes)
+    uint64_t *sign)
 {
     char name[FTK_H5_NAME_MAX], tmp[FTK_H5_NAME_MAX + 8];
     struct stat st;
@@ -34,13 +34,14 @@ int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t par
         return ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", set, dir);
     ftk_h5_part_name(part, name);
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
-    *bytes = 0;
+    *sign = 0;
     int rc = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
         ? FTKIT_OK
         : ftk_fail(errno == ENOENT ? FTKIT_ERR_NOT_FOUND : FTKIT_ERR_IO,
             "set %" PRIu64 ": no %s", set, name);
     if (rc == FTKIT_OK || fstatat(dirfd, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        *bytes = (uint64_t)st.st_size;
+        *sign = (uint64_t)st.st_size * 1000000007u + (uint64_t)st.st_mtim.tv_sec * 1000000000u
+            + (uint64_t)st.st_mtim.tv_nsec;
     close(dirfd);
     return rc;
 }

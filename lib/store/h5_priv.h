@@ -59,13 +59,15 @@ struct ftk_h5_out {
     char name[FTK_H5_NAME_MAX];
     char tmp[FTK_H5_NAME_MAX + 8];
     const struct ftk_h5_points *at;
+    bool stays; /* others use it as soon as it has its name, so that is not taken away */
 };
 
 int ftk_h5_out_create(struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name,
     const struct ftk_h5_points *at);
 /* Write to a file that HDF5 has nothing to do with. */
 int ftk_h5_out_write(struct ftk_h5_out *o, const void *buf, size_t bytes);
-/* fsync, close, rename, fsync the directory; on failure nothing is left of it. */
+/* fsync, close, rename, fsync the directory; on failure nothing is left of it, but for one
+ * that stays when only the directory could not be synced. */
 int ftk_h5_out_finish(struct ftk_h5_out *o);
 void ftk_h5_out_discard(struct ftk_h5_out *o); /* keeps the detail */
 

@@ -187,12 +187,14 @@ static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_mani
     uint32_t rank, const struct ftk_seg_header *h)
 {
     bool same = m->nranks == 0 || (h->run == m->run && h->nranks == m->nranks);
+    same = same && (m->stamp == 0 || h->stamp == m->stamp);
     if (same && h->set == m->set && h->rank == rank
         && strcmp(h->context, m->context) == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_FORMAT,
-        "%s: found rank %u of %u of set %" PRIu64 " of '%s', run %016" PRIx64,
-        src->io.what, h->rank, h->nranks, h->set, h->context, h->run);
+        "%s: found rank %u of %u of set %" PRIu64 " of '%s', run %016" PRIx64
+        ", epoch %016" PRIx64,
+        src->io.what, h->rank, h->nranks, h->set, h->context, h->run, h->stamp);
 }
 
 int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
@@ -320,8 +322,32 @@ void ftk_h5_reader_close(struct ftk_h5_reader *src)
     ftk_h5_in_close(&src->io);
 }
 
-int ftk_h5_read(
-    const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes)
+typedef int read_fn(
+    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out);
+
+static int get_segment(
+    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out)
+{
+    return get_rank(src, m, rank, out);
+}
+
+static int get_sum(
+    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out)
+{
+    void *head = NULL;
+    hid_t group;
+    int rc = ftk_h5_reader_head(src, m, rank, &head, &group);
+    if (rc != FTKIT_OK)
+        return rc;
+    *(uint64_t *)out = ((const struct ftk_seg_header *)head)->head_xxh;
+    H5Gclose(group);
+    free(head);
+    return FTKIT_OK;
+}
+
+/* Open the part of a rank and let fn read from it. */
+static int read_rank(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, read_fn *fn, void *out)
 {
     if (rank < 0 || (uint32_t)rank >= m->nranks)
         return ftk_fail(FTKIT_ERR_ARG, "rank %d of %u", rank, m->nranks);
@@ -334,22 +360,35 @@ int ftk_h5_read(
                    ? ftk_fail(
                        FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " in %s", m->set, dir)
                    : ftk_fail_errno(errno, "set %" PRIu64 " in %s", m->set, dir);
-    void *s = NULL;
     struct ftk_h5_reader src;
     struct ftk_h5_quiet q;
     ftk_h5_quiet(&q);
     rc = ftk_h5_reader_open(&src, dirfd, m, &m->parts[m->part_of[rank]]);
     if (rc == FTKIT_OK) {
-        rc = get_rank(&src, m, (uint32_t)rank, &s);
+        rc = fn(&src, m, (uint32_t)rank, out);
         ftk_h5_reader_close(&src);
     }
     ftk_h5_loud(&q);
     close(dirfd);
+    return rc;
+}
+
+int ftk_h5_read(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes)
+{
+    void *s = NULL;
+    int rc = read_rank(dir, m, rank, get_segment, &s);
     if (rc == FTKIT_OK) {
         *seg = s;
         *bytes = ftk_seg_bytes(s);
     }
     return rc;
+}
+
+int ftk_h5_read_sum(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum)
+{
+    return read_rank(dir, m, rank, get_sum, sum);
 }
 
 int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,

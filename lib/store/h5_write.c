@@ -352,6 +352,7 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
     int rc = ftk_h5_out_create(&o, dirfd, src->set, name, &part_points);
     if (rc != FTKIT_OK)
         return rc;
+    o.stays = src->pace != NULL; /* nobody waits for a vote to use it */
     o.io.deflate = src->deflate;
     o.io.pace = src->pace;
     o.io.pace_arg = src->arg;
