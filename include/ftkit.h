@@ -287,6 +287,9 @@ FTKIT_API int ftkit_attribute(
  *             ranks; that set itself is committed.
  *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
  *             different calls; no new set.
+ *             FTKIT_ERR_BUSY: another job has taken the sets on the file system, as this
+ *             one was silent for long; FTKIT_ERR_EXISTS: a set of this number is there
+ *             that is not this job's.  The set is committed in memory, and not there.
  *             FTKIT_ERR_LOST, FTKIT_ERR_PEER, FTKIT_ERR_TIMEOUT: the job must end; its
  *             files are what they were.
  * Source:     two slots and commit by agreement; buddy copies as in Zheng et al.,
@@ -306,7 +309,9 @@ FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
  * alone.  What needs communication (communicators, decompositions) belongs into the
  * callback of ftkit_on_repair(), which this call runs first.
  * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE name a region that does not
- *         fit what was saved; FTKIT_ERR_FORMAT a set of another program.
+ *         fit what was saved; FTKIT_ERR_FORMAT a set of another program; FTKIT_ERR_BUSY
+ *         the job that uses the sets on the file system and lives; FTKIT_ERR_CORRUPT the
+ *         newest of the sets that are there when none of them can be used.
  */
 FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
 

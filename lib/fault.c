@@ -95,6 +95,11 @@ static int act(const struct rule *r)
         kill(getpid(), SIGSTOP);
         return 0;
     }
+    if (strcmp(r->action, "slow") == 0) { /* as a disk may be */
+        const struct timespec t = { 2, 0 };
+        (void)nanosleep(&t, NULL);
+        return 0;
+    }
     if (strcmp(r->action, "exit") == 0)
         exit(3);
     if (strcmp(r->action, "abort") == 0)

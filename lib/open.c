@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,29 @@ static int node_of(const struct ftk_config *cfg, int world_rank)
         return world_rank / cfg->ranks_per_node;
     (void)gethostname(host, sizeof host - 1); /* without a name all are one node */
     return (int)(XXH3_64bits(host, strlen(host)) & 0x7fffffff);
+}
+
+/* A program may change its directory; where its sets are does not change. */
+static int make_absolute(char path[FTK_PATH_MAX])
+{
+    char here[FTK_PATH_MAX], all[2 * FTK_PATH_MAX];
+    if (path[0] == '/' || path[0] == '\0')
+        return FTKIT_OK;
+    if (!getcwd(here, sizeof here))
+        return ftk_fail_errno(errno, "working directory");
+    int n = strcmp(path, ".") == 0 ? snprintf(all, sizeof all, "%s", here)
+                                   : snprintf(all, sizeof all, "%s/%s", here, path);
+    if (n >= FTK_PATH_MAX)
+        return ftk_fail(FTKIT_ERR_ARG, "%s: the path of the working directory is too long", path);
+    memcpy(path, all, (size_t)n + 1);
+    return FTKIT_OK;
+}
+
+static void report_to(struct ftk_config *cfg)
+{
+    if (make_absolute(cfg->events) != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "report.events: %s", ftk_detail_text());
+    ftk_report_setup(cfg->stderr_level, cfg->events);
 }
 
 /* Everything of the configuration that must be the same everywhere. */
@@ -298,7 +322,7 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
         return ftk_fail(FTKIT_ERR_CONFIG, "spares.count = %d of %d processes",
             ctx->cfg.spares, size);
     ctx->node = node_of(&ctx->cfg, world_rank);
-    ftk_report_setup(ctx->cfg.stderr_level, ctx->cfg.events);
+    report_to(&ctx->cfg);
     if (rank == 0)
         say_mode(ctx, repair, why);
     return FTKIT_OK;
@@ -313,7 +337,7 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
     ctx->node = ctx->cfg.ranks_per_node > 0
         ? 0x40000000 | (int)(ftk_random() & 0xffffff)
         : node_of(&ctx->cfg, 0);
-    ftk_report_setup(ctx->cfg.stderr_level, ctx->cfg.events);
+    report_to(&ctx->cfg);
     return ftk_supply_join(start, job);
 }
 
@@ -340,6 +364,14 @@ static uint64_t key_of(int place)
 {
     const char *run = getenv("FTKIT_RUN_ID");
     return place != FTK_PLACE_SHARED ? 1 : run ? strtoull(run, NULL, 16) : 0;
+}
+
+static int settle_paths(struct ftk_config *cfg)
+{
+    int rc = make_absolute(cfg->h5_dir);
+    if (rc == FTKIT_OK)
+        rc = make_absolute(cfg->place_dir);
+    return rc == FTKIT_OK ? make_absolute(cfg->local_dir) : rc;
 }
 
 static int open_places(struct ftkit_ctx *ctx)
@@ -375,7 +407,9 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         free_comm(&start);
         return rc;
     }
-    rc = ftk_detect_open(ctx);
+    rc = settle_paths(&ctx->cfg); /* not before: it may differ between nodes */
+    if (rc == FTKIT_OK)
+        rc = ftk_detect_open(ctx);
     if (rc == FTKIT_OK)
         rc = watch_node(ctx, job);
     if (rc == FTKIT_OK)

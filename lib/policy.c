@@ -37,6 +37,8 @@ static double period_s(const struct ftkit_ctx *ctx)
 static bool durable_is_due(const struct ftkit_ctx *ctx)
 {
     const struct ftk_period *every = &ctx->cfg.h5_every;
+    if (ctx->last_durable_s == 0 && ctx->incarnation > 0)
+        return true; /* what the process before had counted, or had begun to write, is not known */
     if (every->kind == FTK_PERIOD_COUNT)
         return (double)(ctx->sets_since_durable + 1) >= every->value;
     if (ctx->last_durable_s == 0 && every->kind == FTK_PERIOD_AUTO)

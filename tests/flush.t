@@ -49,6 +49,10 @@ like(slurp($events), qr/set 2 is not written to the file system: an earlier one 
 works('a set that is asked for waits for the one before', 'request', 'complete 2 1');
 works('closing waits', 'close', 'complete 1');
 works('HDF5 calls and forks of the program meanwhile', 'busy', 'complete 1');
+works('fork() does not wait for a slow disk, and its child may exit()', 'fork', 'complete 1',
+    fault => 'h5.part.fsync:0:1:slow');
+works('the program changes its directory', 'chdir', 'complete 1',
+    env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => '.' });
 works('two writers on two nodes', 'request', 'complete 2 1', env => { %two, %slow });
 works('one writer per rank where memory cannot be shared', 'request', 'complete 2 1',
     env => { %each, %slow }, fault => 'ring.make:0:1:ENOSPC');
@@ -106,6 +110,8 @@ for my $point (qw(part.create part.write part.close part.fsync part.rename part.
 }
 works('... of the second writer', 'error', 'complete 4 1', env => { %later, %two },
     fault => 'h5.part.fsync:2:2:EIO');
+works('... of the second writer, when its part has its name: the set stays', 'named',
+    'complete 2 1', env => { %later, %two }, fault => 'h5.part.dirsync:2:2:EIO');
 works('... by the wait', 'waiterror', "complete 1\nincomplete set-0000000002",
     env => \%later, fault => 'h5.part.fsync:0:2:EIO');
 works('... of a rank that hands its segment over', 'error', 'complete 4 3', env => \%later,

@@ -93,6 +93,76 @@ survives('with an event log', env => { %files, FTKIT_REPORT_EVENTS => $events },
 like(slurp($events), qr/\d{4}-\d\d-\d\dT[\d:.]+Z \S+ \d+ .*repaired in .*back to set 3/,
     'the event log tells of the repair');
 
+# rank 0 is new and does not know what was being written: a set is due
+unlink($events);
+survives('rank 0 dies while a set is written', env => { FTKIT_LEVEL_HDF5_EVERY => '6 sets',
+    FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_REPORT_EVENTS => $events },
+    solver => ['-n', '60000', '-W', 8], fault => 'flush.block:0:3:kill');
+my ($back, $next) = slurp($events) =~ /back to set (\d+).*?set (\d+): being written/s;
+# soon: not while the threads of others are still about the old one
+ok($back && $next && $next <= $back + 3, '... one of the next is written, not the sixth')
+    or diag(slurp($events));
+
+# Jobs that go on from the same files, each with slots of its own.
+sub with_slots
+{
+    my ($dir, $slots, $every, $calls, %o) = @_;
+    mkdir("$dir.$slots");
+    return job(keep => $dir, spares => 0, %o, env => {
+        FTKIT_LEVEL_MEMORY_SCHEME => 'own', FTKIT_LEVEL_MEMORY_PLACE => 'file',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_CHECKPOINT_PERIOD => "$calls calls",
+        FTKIT_LEVEL_HDF5_EVERY => "$every sets", FTKIT_LEVEL_MEMORY_DIRECTORY => "$dir.$slots" });
+}
+
+# After 1, 5, 9, 13, 17 calls a set, the second and the fourth to files; another job goes on
+# from the fourth and writes sets of the same numbers, and of other steps.
+sub two_jobs
+{
+    my ($dir, $calls) = @_;
+    with_slots($dir, 'a', 2, 4, fault => 'app.mid:*:19:kill');
+    my $j = with_slots($dir, 'b', 1, 3, fault => "app.mid:*:$calls:kill");
+    like($j->{log}, qr/restored set 4 from files/, 'another job goes on from the files');
+    ok(-e "$dir/default.ftkit/set-0000000005/manifest", '... and writes the next set');
+    return;
+}
+
+my @slow = ('-d', 20, '-s', 60);
+$dir = scratch() . '/twice';
+two_jobs($dir, 5);
+my $slot = '';
+$j = with_slots($dir, 'a', 100, 100, spares => 1, while => sub {
+    for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.01)) {
+        last if ((split(' ', slurp("$dir/pid.1")))[1] // 0) >= 18; # it has been restored
+    }
+    for my $f (glob("$dir.a/ftkit-slot-*")) {
+        open(my $h, '<', $f) or next;
+        sysread($h, my $head, 80);
+        my ($set, $rank) = unpack('x32 Q< x16 L<', $head);
+        next if substr($head, 0, 7) ne 'FTKSLOT' || $rank != 1 || $set != 5;
+        $slot .= unlink($f);
+    }
+    kill_rank("$dir/pid.1", 20, {});
+}, args => ['-o', "$dir/out", @slow, '-p', 'pid']);
+is($slot, '1', '... the slot of rank 1 goes with it');
+like($j->{log}, qr/restored set 5 from memory.*restored set 5 from files/s,
+    'a set in memory, then one of the same number in files');
+is($j->{result}, reference(4, @slow), '... which are not mixed') or diag($j->{log});
+
+# files that are newer than what is in memory, but damaged
+$dir = scratch() . '/newer';
+two_jobs($dir, 8);
+remove_tree("$dir/default.ftkit/set-0000000005");
+my ($part) = glob("$dir/default.ftkit/set-0000000006/part-*.h5");
+ok($part, 'a newer set in files');
+open(my $h, '+<', $part) or die "$part: $!\n";
+seek($h, (-s $part) / 2, 0);
+print {$h} 'x' x 8192;
+close($h);
+$j = with_slots($dir, 'a', 100, 100);
+like($j->{log}, qr/cannot use set 6: .*restored set 5 from memory/s,
+    '... that is damaged: memory is used');
+is($j->{result}, reference(4), '... and right') or diag($j->{log});
+
 # nothing to start from is a fresh start; sets that cannot be used are not
 $j = job(env => \%files, keep => "$dir-2");
 is($j->{rc}, 0, 'a first run');

@@ -78,9 +78,13 @@ static bool ends_in_pid(const char *name, const char *before, const char *after)
 static bool is_session(const char *path, const char *name)
 {
     char uid[24];
+    struct stat st;
     struct dirent *e;
     bool found = false;
     if (strncmp(name, "prterun.", 8) != 0 && strncmp(name, "prted.", 6) != 0)
+        return false;
+    /* in a directory of ours nobody else can put a link where we remove; elsewhere, anybody */
+    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
         return false;
     snprintf(uid, sizeof uid, ".%u", (unsigned)geteuid());
     if (ends_in_pid(name, ".", uid))

@@ -195,6 +195,14 @@ static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
     return FTKIT_OK;
 }
 
+/* The record that the sets on the file system are this job's names rank 0's process. */
+static void keep_owning(struct ftkit_ctx *ctx)
+{
+    if (ctx->rank == 0 && !ctx->owner && ctx->cfg.h5_enabled
+        && ftk_durable_own(ctx, false) != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
+}
+
 /* An error of this rank alone must not leave the others waiting: it enters the next
  * census, and the plan of that one ends the job for all. */
 int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
@@ -204,6 +212,7 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
         int rc = settle_once(ctx, set);
         if (rc == FTKIT_OK) {
             ctx->pending = FTK_PENDING_NONE;
+            keep_owning(ctx);
             return rc;
         }
         if (ctx->mode == FTKIT_MODE_RESTART)

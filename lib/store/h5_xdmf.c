@@ -14,10 +14,12 @@
  * XDMF calls z y x: the last index of a C array is drawn along x.  The time is the number
  * of the set. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "h5_priv.h"
 
@@ -209,6 +211,8 @@ int ftk_h5_xdmf(
         return rc;
     if (bytes > 0)
         rc = write_file(dirfd, m->set, text, bytes);
+    else if (unlinkat(dirfd, FTK_H5_XDMF, 0) != 0 && errno != ENOENT) /* of another master */
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": remove " FTK_H5_XDMF, m->set);
     free(text);
     return rc;
 }

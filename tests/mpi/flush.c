@@ -211,6 +211,45 @@ static void run_waiterror(void)
         printf("told %s\n", ftkit_strerror(rc));
 }
 
+/* The second writer's part has its name when its directory cannot be synced: the set that
+ * rank 0 has made of it stays. */
+static void run_named(void)
+{
+    CHECK(save() == FTKIT_OK);
+    CHECK(ftkit_wait(ft) == FTKIT_OK);
+    CHECK(save() == FTKIT_OK);
+    int rc = ftkit_wait(ft);
+    CHECK(rc < 0 && complete(1) && complete(2));
+    if (rank == 0)
+        printf("told %s\n", ftkit_strerror(rc));
+}
+
+/* The program changes its directory. */
+static void run_chdir(void)
+{
+    CHECK(chdir("/") == 0);
+    CHECK(save() == FTKIT_OK);
+    CHECK(ftkit_wait(ft) == FTKIT_OK);
+}
+
+/* A disk is slow: fork() does not wait for it.  And a child may leave by exit(). */
+static void run_fork(void)
+{
+    const char *log = getenv("FTKIT_FAULT_LOG");
+    CHECK(save() == FTKIT_OK);
+    for (int i = 0; rank == 0 && i < 1000 && access(log, F_OK) != 0; i++)
+        doze(0.005);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        exit(3);
+    int status = 0;
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    CHECK(rank != 0 || query().flushing == 1);
+    CHECK(ftkit_wait(ft) == FTKIT_OK);
+}
+
 /* The program uses HDF5 itself, and forks, while a set is being written. */
 static void run_busy(void)
 {
@@ -255,6 +294,9 @@ static const struct {
     { "callerror", run_callerror },
     { "waiterror", run_waiterror },
     { "busy", run_busy },
+    { "named", run_named },
+    { "chdir", run_chdir },
+    { "fork", run_fork },
 };
 
 int main(int argc, char **argv)
