@@ -363,6 +363,29 @@ chmod 0755, "$tmp/lose", "$tmp/agent";
     like($out, qr/^hosts 1: n2 slots=2$/m, 'no node answers: then it is not they');
 }
 
+# ---- what others have put where we remove our own ---------------------------------------
+
+SKIP: {
+    skip 'only root can make files of others', 2 if $> != 0;
+    open my $other, '>', "$tmp/others";
+    print $other <<'SCRIPT';
+#!/bin/sh
+for user in 0 65534; do
+    mkdir "$TMPDIR/prterun.x$user.$$.0"
+    touch "$TMPDIR/prterun.x$user.$$.0/file"
+    chown $user "$TMPDIR/prterun.x$user.$$.0"
+done
+SCRIPT
+    close $other;
+    chmod 0755, "$tmp/others";
+    finish(begin(60, $ftkit, 'run', '-n', 2, '--mpirun', "$tmp/others", 'prog'));
+    my @ours = glob "$tmp/prterun.x0.*";
+    is(scalar(@ours), 0, 'a session directory of ours is removed');
+    my @left = glob "$tmp/prterun.x65534.*/file";
+    is(scalar(@left), 1, "another user's of the same name is not touched");
+    system 'rm', '-rf', glob "$tmp/prterun.*";
+}
+
 # An mpirun of which only the processes are real: RANKS of two, HERE of them on this node.
 # THEN: keep their zombies for ever, or reap them and go on, or end after so many seconds
 # more, or after a lot of output.  From the second attempt on it ends well.

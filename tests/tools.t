@@ -436,6 +436,23 @@ ok($second->{rc} != 0 && $second->{log} =~ /belong to job \S+ on \S+ \(process \
     'a second job is refused, with the name of the first') or diag($second->{log});
 ok(!-e "$dir/default.ftkit/owner", 'the record goes with its job');
 
+# ... and goes on owning them when its rank 0 is replaced
+$dir = "$tmp/replaced";
+$j = job(n => 2, spares => 1, keep => $dir, fault => 'app.mid:0:8:kill',
+    env => { %slow, FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_LEVEL_HDF5_EVERY => '1000s',
+        FTKIT_REPORT_EVENTS => "$dir/events" },
+    args => ['-o', "$dir/out", '-d', '20', '-s', '450'], while => sub {
+        for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.02)) {
+            last if slurp("$dir/events") =~ /repaired/;
+        }
+        $second = job(n => 2, spares => 0, keep => "$tmp/third",
+            env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_FAULT => '' });
+    });
+ok($j->{rc} == 0 && @{ $j->{faults} } == 1, 'a job loses its rank 0') or diag($j->{log});
+ok($second->{rc} != 0 && $second->{log} =~ /belong to job .*, which is alive/,
+    '... and still owns its sets') or diag($second->{log});
+$dir = "$tmp/owned";
+
 # a job that is killed leaves a record that stops nobody
 remove_tree("$dir/default.ftkit");
 $j = job(n => 2, spares => 0, keep => $dir, env => \%slow, fault => 'app.mid:*:5:kill');

@@ -31,7 +31,7 @@
 
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
-    int blocks, percent, last, tell, unchanged;
+    int blocks, percent, last, tell, unchanged, code;
     double *big;        /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
     int step;
@@ -318,7 +318,7 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lmu")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lmue:")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
@@ -335,6 +335,7 @@ int main(int argc, char **argv)
         case 'u': s.unchanged = 1; break;
         case 'f': s.no_finish = 1; break;
         case 'd': s.delay_ms = atoi(optarg); break;
+        case 'e': s.code = atoi(optarg); break;
         case 'p': s.pids = optarg; break;
         case 'k': s.style = optarg; break;
         default: return 2;
@@ -380,5 +381,5 @@ int main(int argc, char **argv)
     free(s.g);
     free(s.grow);
     MPI_Finalize();
-    return bad || rc != FTKIT_OK;
+    return bad || rc != FTKIT_OK ? 1 : s.code;
 }
