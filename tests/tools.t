@@ -415,7 +415,7 @@ ok(-e path(6, 'notes.txt') && !-e path(6, 'part-00000.h5'), 'what is not ours su
 my ($second, $pruned, $mended, $owner);
 my $dir = "$tmp/owned";
 my %slow = (%env, FTKIT_CONTEXT_NAME => 'default');
-$j = job(n => 2, spares => 0, keep => $dir, env => \%slow,
+$j = job(n => 2, spares => 0, keep => $dir, env => \%slow, timeout => 200,
     args => ['-o', "$dir/out", '-d', '20', '-s', '300'], while => sub {
         await_file("$dir/default.ftkit/set-000000000[4-9]/manifest");
         $owner = slurp("$dir/default.ftkit/owner");
@@ -438,7 +438,7 @@ ok(!-e "$dir/default.ftkit/owner", 'the record goes with its job');
 
 # ... and goes on owning them when its rank 0 is replaced
 $dir = "$tmp/replaced";
-$j = job(n => 2, spares => 1, keep => $dir, fault => 'app.mid:0:8:kill',
+$j = job(n => 2, spares => 1, keep => $dir, fault => 'app.mid:0:8:kill', timeout => 200,
     env => { %slow, FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_LEVEL_HDF5_EVERY => '1000s',
         FTKIT_REPORT_EVENTS => "$dir/events" },
     args => ['-o', "$dir/out", '-d', '20', '-s', '450'], while => sub {
