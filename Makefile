@@ -8,6 +8,7 @@
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make deps       only install and find what is needed
 #   make lint       clang-tidy and cppcheck
+#   make model      check the model of the message log with spin
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #
 # MPI_HOME= or MPICC= choose an MPI; BUILD= another build directory; SAN=1 sanitizers.
@@ -77,7 +78,7 @@ PROGRAM := $(BUILD)/ftkit
 PROGRAM_SRC := $(wildcard tools/*.c)
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 
-.PHONY: all deps lib tests fuzz fuzzers demo check check-long bench install lint format clean help
+.PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint format clean help
 all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES)
 deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT)
@@ -140,6 +141,8 @@ $(BUILD)/fuzzers/%: tests/fuzz/%.c $(TEST_LIB)
 	    $(PKG_LIBS) $(LDFLAGS)
 fuzzers: $(FUZZ)
 FUZZ_S ?= 30
+model:
+	scripts/model
 fuzz: $(BUILD)/mpi.mk
 	$(MAKE) BUILD=$(BUILD)/fuzz MPICC="$(MPICC)" FTKIT_CC=clang \
 	    CC_OPT="-O1 -g -fsanitize=fuzzer-no-link,address,undefined \
