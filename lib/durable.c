@@ -399,6 +399,19 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     return rc;
 }
 
+/* Open a set, have fn do something with it, and tell when this rank cannot. */
+static int use_set(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_manifest *m,
+    int (*fn)(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m))
+{
+    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, m);
+    if (rc == FTKIT_OK)
+        rc = fn(ctx, m);
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
+            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+    return rc;
+}
+
 /* What all ranks must see alike. */
 static uint64_t sum_of(const struct ftk_h5_manifest *m)
 {
@@ -415,12 +428,7 @@ static int try_set(
 {
     struct ftk_h5_manifest m = { 0 };
     struct ftk_vote v;
-    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
-    if (rc == FTKIT_OK)
-        rc = load_segment(ctx, &m);
-    if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
-            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+    int rc = use_set(ctx, set, &m, load_segment);
     ftk_vote_init(&v);
     v.min[0] = rc;
     ftk_vote_same(&v, 1, sum_of(&m));
@@ -470,7 +478,7 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
 }
 
 /* Read what this rank would load, and keep nothing of it. */
-static int read_through(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     int rc = FTKIT_OK;
     int n = (int)m->nranks;
@@ -491,12 +499,7 @@ static int prove(
 {
     struct ftk_h5_manifest m = { 0 };
     struct ftk_vote v;
-    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
-    if (rc == FTKIT_OK)
-        rc = read_through(ctx, &m);
-    if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
-            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+    int rc = use_set(ctx, set, &m, read_through);
     ftk_vote_init(&v);
     v.min[0] = rc;
     ftk_vote_same(&v, 1, sum_of(&m));

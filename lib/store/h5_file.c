@@ -458,6 +458,20 @@ int ftk_h5_out_finish(struct ftk_h5_out *o)
     return rc;
 }
 
+int ftk_h5_out_text(int dirfd, uint64_t set, const char *name, const struct ftk_h5_points *at,
+    const char *text, size_t bytes)
+{
+    struct ftk_h5_out o;
+    int rc = ftk_h5_out_create(&o, dirfd, set, name, at);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_h5_out_write(&o, text, bytes);
+    if (rc == FTKIT_OK)
+        return ftk_h5_out_finish(&o);
+    ftk_h5_out_discard(&o);
+    return rc;
+}
+
 int ftk_h5_in_open(
     int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes)
 {

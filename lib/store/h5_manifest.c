@@ -106,19 +106,6 @@ static int format(const struct ftk_h5_manifest *m, char **text, size_t *bytes)
         *bytes);
 }
 
-static int write_manifest(int dirfd, uint64_t set, const char *text, size_t bytes)
-{
-    struct ftk_h5_out o;
-    int rc = ftk_h5_out_create(&o, dirfd, set, FTK_H5_MANIFEST, &manifest_points);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_h5_out_write(&o, text, bytes);
-    if (rc == FTKIT_OK)
-        return ftk_h5_out_finish(&o);
-    ftk_h5_out_discard(&o);
-    return rc;
-}
-
 int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
 {
     char *text = NULL;
@@ -138,7 +125,8 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
     if (rc == FTKIT_OK) {
         rc = ftk_h5_master(dirfd, m);
         if (rc == FTKIT_OK)
-            rc = write_manifest(dirfd, m->set, text, bytes);
+            rc = ftk_h5_out_text(
+                dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
         free(text);
     }
     close(dirfd);

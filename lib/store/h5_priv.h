@@ -70,6 +70,9 @@ int ftk_h5_out_write(struct ftk_h5_out *o, const void *buf, size_t bytes);
  * that stays when only the directory could not be synced. */
 int ftk_h5_out_finish(struct ftk_h5_out *o);
 void ftk_h5_out_discard(struct ftk_h5_out *o); /* keeps the detail */
+/* All of that for a file that is a text. */
+int ftk_h5_out_text(int dirfd, uint64_t set, const char *name, const struct ftk_h5_points *at,
+    const char *text, size_t bytes);
 
 /* Open a regular file of a set's directory for reading; *bytes is its size.
  * FTKIT_ERR_NOT_FOUND when it is not there. */

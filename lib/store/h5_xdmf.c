@@ -188,19 +188,6 @@ static int format(const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a
 
 /* ---- the file -----------------------------------------------------------------------*/
 
-static int write_file(int dirfd, uint64_t set, const char *text, size_t bytes)
-{
-    struct ftk_h5_out o;
-    int rc = ftk_h5_out_create(&o, dirfd, set, FTK_H5_XDMF, &xdmf_points);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_h5_out_write(&o, text, bytes);
-    if (rc == FTKIT_OK)
-        return ftk_h5_out_finish(&o);
-    ftk_h5_out_discard(&o);
-    return rc;
-}
-
 int ftk_h5_xdmf(
     int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays)
 {
@@ -210,7 +197,7 @@ int ftk_h5_xdmf(
     if (rc != FTKIT_OK)
         return rc;
     if (bytes > 0)
-        rc = write_file(dirfd, m->set, text, bytes);
+        rc = ftk_h5_out_text(dirfd, m->set, FTK_H5_XDMF, &xdmf_points, text, bytes);
     else if (unlinkat(dirfd, FTK_H5_XDMF, 0) != 0 && errno != ENOENT) /* of another master */
         rc = ftk_fail_errno(errno, "set %" PRIu64 ": remove " FTK_H5_XDMF, m->set);
     free(text);
