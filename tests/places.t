@@ -252,6 +252,16 @@ for my $point (qw(begin copied sealed voted)) {
     survives("the whole job killed at local.$point", run => [], faults => 4, spares => 0,
         env => \%two, fault => "local.$point:*:2:kill");
 }
+# one rank alone has no memory when the set is loaded
+for my $error (['memory.map:1:1', qr/loading failed on another rank: out of memory/],
+    ['settle.plan:1:1', qr/another rank could not load the set: out of memory/],
+    ['memory.map:1:2', qr/repaired/]) { # for the copy of the other
+    survives("no memory at $error->[0]", run => [], n => 2, spares => 0, faults => 3,
+        timeout => 20, fault => "app.mid:*:13:kill,$error->[0]:ENOMEM\@100",
+        like => $error->[1], env => { FTKIT_LEVEL_HDF5_ENABLED => 'false',
+            FTKIT_LEVEL_LOCAL_SCHEME => 'own', FTKIT_LEVEL_LOCAL_EVERY => '1 sets',
+            FTKIT_LEVEL_LOCAL_PLACE => 'shared' });
+}
 nothing_left();
 
 # no space

@@ -213,6 +213,21 @@ restarts("replaced in redistribute.$_", 5, fault => "redistribute.$_:2:1:kill",
 restarts('then a failure before the next set', 5, fault => 'ckpt.begin:2:1:kill');
 restarts('then in the loop', 5, fault => 'app.step:2:4:kill');
 
+# ---- the line is lost, and files are corrupt -----------------------------------------
+
+for my $hurt (0, 1) {
+    my %lost = (fault => 'app.step:4:8:kill', scheme => 'own');
+    system('rm', '-rf', "$tmp/sets");
+    mkdir "$tmp/sets";
+    local $ENV{FTKIT_LEVEL_HDF5_ENABLED} = 'true';
+    local $ENV{FTKIT_LEVEL_HDF5_EVERY} = '2 sets'; # the line is set 3, set 2 is there
+    local $ENV{FTKIT_LEVEL_HDF5_ASYNCHRONOUS} = 'false';
+    local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = "$tmp/sets";
+    survives('older files', 4, %lost) if !$hurt;
+    ends('older files that are corrupt', qr/set 2 cannot be used and no other is complete/,
+        %lost, args => [-x => 'hurt']) if $hurt;
+}
+
 # ---- programs that cannot shrink -----------------------------------------------------
 
 ends("a region per rank ($_)",
