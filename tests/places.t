@@ -117,6 +117,10 @@ relaunched('more is lost than XOR stands: from the beginning', 'lose', '0+1',
 relaunched('... or from the files', 'lose', '0+1',
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_HDF5_ENABLED => 'true', %files },
     like => qr/does not make it whole.*restored set \d+ from files/s);
+relaunched('rebuilt wrong, again and again: from the files', 'lose', 1,
+    fault => "$all,rebuild.wrong:*:*:EIO\@*",
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_HDF5_ENABLED => 'true', %files },
+    like => qr/outlived the job.*using another copy.*restored set \d+ from files/s);
 relaunched('files are not read when memory has it newer', 'lose', 0,
     env => { FTKIT_LEVEL_HDF5_ENABLED => 'true', %files });
 nothing_left();

@@ -27,6 +27,7 @@ struct facts {
     bool spawn_failed;
     bool callbacks;   /* every live rank has one */
     uint64_t committed;
+    uint64_t given_up;
     int repeats;
     int *node_of;     /* [n] a process of the same node, the same for all of that node */
     int *load;        /* [n] working ranks of the node of that number */
@@ -63,6 +64,8 @@ static void draw_facts(struct facts *f)
         f->progressed = f->progressed || e->progressed;
         f->callbacks = f->callbacks && e->has_callback;
         f->committed = e->committed > f->committed ? e->committed : f->committed;
+        if (f->rules->repair && e->given_up > f->given_up)
+            f->given_up = e->given_up;
         f->repeats = e->repeats > f->repeats ? e->repeats : f->repeats;
     }
 }
@@ -271,6 +274,10 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
     p->from_file = p->line_nranks == 0;
     for (int r = 0; r < p->line_nranks; r++)
         p->source[r] = -1;
+    if (p->line == f->given_up) {
+        p->from_file = true;
+        return FTKIT_OK;
+    }
     for (int i = 0; i < f->c->n; i++) {
         const struct ftk_census_entry *e = &f->c->entries[i];
         for (int k = 0; k < e->nsegs && p->rank_of[i] >= 0; k++) {
@@ -299,9 +306,15 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
     }
 }
 
-static void lost_for_good(struct ftk_plan *p)
+static void lost_for_good(struct ftk_plan *p, bool given_up)
 {
     size_t at = 0;
+    if (given_up) {
+        fatal(p, FTKIT_ERR_LOST,
+            "a segment does not hold, wherever a rank has it from (recover.attempts), and "
+            "there are no files: its memory is bad, or the parity that it is rebuilt from");
+        return;
+    }
     p->outcome = FTK_PLAN_FATAL;
     p->code = FTKIT_ERR_LOST;
     at += (size_t)snprintf(p->why, sizeof p->why,
@@ -331,7 +344,7 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
         bool other = f->rules->files
                      || (f->rules->local && p->pending == FTK_PENDING_LINE);
         if (rc == FTKIT_OK && p->from_file && !other)
-            lost_for_good(p);
+            lost_for_good(p, p->line == f->given_up);
         return rc;
     }
     if (f->app_errors) {

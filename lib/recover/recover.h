@@ -53,6 +53,7 @@ struct ftk_census_entry {
     int repeats;
     int progressed;     /* its state is not that of a fresh start any more */
     int spawn_failed;   /* spawning was tried and does not work here */
+    uint64_t given_up;  /* set that memory cannot give it, 0: none */
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
 };
@@ -119,6 +120,7 @@ struct ftk_plan_rules {
     int scheme;
     bool files;        /* the HDF5 level is on */
     bool local;        /* the second level is on, which serves as many ranks only */
+    bool repair;       /* what ranks have given up in memory counts as lost */
     int attempts;      /* repairs in a row that may go back to the same set */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
@@ -169,9 +171,10 @@ int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint6
 int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
     const struct ftk_plan *p);
 
-/* This rank's own segment of the line does not hold, as the detail says: release it, so
- * that the next plan takes another copy.  FTKIT_ERR_CORRUPT, or, when what comes in its
- * place does not hold either, again and again, FTKIT_ERR_LOST: that ends the job. */
+/* A segment of the line that this rank needs does not hold, as the detail says: release it,
+ * so that the next plan takes another copy, FTKIT_ERR_CORRUPT.  When what comes in its place
+ * does not hold either, again and again (parity may be of other data), the set is given up in
+ * memory, for the second level or files; when these do not hold here: FTKIT_ERR_LOST. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
 
 /* Collective over act: compare every segment in memory with its checksums, put right what

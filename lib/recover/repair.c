@@ -98,6 +98,7 @@ static int make_plan(struct attempt *a)
         .scheme = ctx->cfg.scheme,
         .files = ctx->cfg.h5_enabled,
         .local = ctx->cfg.local_scheme != FTK_SCHEME_NONE,
+        .repair = true,
         .attempts = ctx->cfg.attempts,
         .supply = ctx->cfg.supply,
         .nsupply = ctx->cfg.nsupply };

@@ -205,6 +205,15 @@ static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
     return FTKIT_OK;
 }
 
+/* Corrupt segments are released by then: the plan of the next repair does without them.  At
+ * a start there is a line to go back to when it is only this that did not hold. */
+static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
+{
+    return rc == FTKIT_ERR_CORRUPT
+        && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE
+            || (ctx->pending == FTK_PENDING_LOAD && ctx->committed > 0));
+}
+
 /* An error of this rank alone must not leave the others waiting: it enters the next
  * census, and the plan of that one ends the job for all. */
 int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
@@ -214,14 +223,12 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
         int rc = settle_once(ctx, set);
         if (rc == FTKIT_OK) {
             ctx->pending = FTK_PENDING_NONE;
+            ctx->given_up = 0;
             return rc;
         }
         if (ctx->mode == FTKIT_MODE_RESTART)
             return ctx->dead = rc;
-        /* corrupt segments are released by then: the next plan does without them */
-        bool again = rc == FTKIT_ERR_CORRUPT
-            && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE);
-        if (rc != FTKIT_ERR_PEER && !again && !ctx->failed) {
+        if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->failed) {
             snprintf(why, sizeof why, "%s", ftk_detail_text());
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
                 why);

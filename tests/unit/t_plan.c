@@ -162,6 +162,31 @@ static void buddies_lost(void **state)
     }
 }
 
+/* All segments are there, but one never holds: its rank has said so. */
+static void given_up(void **state)
+{
+    (void)state;
+    for (int set = 4; set <= 5; set++)
+        for (int files = 0; files < 2; files++) {
+            struct ftk_census c = running(8, 2, 5);
+            c.entries[3].given_up = (uint64_t)set;
+            struct ftk_plan_rules r = RULES(8, spare_end);
+            r.files = files;
+            r.repair = true;
+            struct ftk_plan p = plan(&c, r);
+            assert_int_equal(p.from_file, set == 5);
+            assert_int_equal(p.outcome, files || set == 4 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+            if (p.outcome == FTK_PLAN_FATAL)
+                assert_int_equal(p.code, FTKIT_ERR_LOST);
+            ftk_plan_free(&p);
+        }
+    struct ftk_census c = running(8, 2, 5); /* the copies of a level that does hold */
+    c.entries[3].given_up = 5;
+    struct ftk_plan p = plan(&c, RULES(8, spare_end));
+    assert_false(p.from_file);
+    ftk_plan_free(&p);
+}
+
 /* An attempt that failed may leave segments with a spare that the next one does not take:
  * it has no rank, so it cannot send them. */
 static void spare_with_segments(void **state)
@@ -439,7 +464,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(opening_spreads_spares),
         cmocka_unit_test(opening_with_losses), cmocka_unit_test(one_lost),
-        cmocka_unit_test(buddies_lost), cmocka_unit_test(spare_with_segments),
+        cmocka_unit_test(buddies_lost), cmocka_unit_test(given_up),
+        cmocka_unit_test(spare_with_segments),
         cmocka_unit_test(newest_commit_wins),
         cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
         cmocka_unit_test(what_parity_makes_up_for),
