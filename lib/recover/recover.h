@@ -87,6 +87,12 @@ struct ftk_plan_group {
     int data_to[FTK_GROUP_MAX], parity_to[FTK_GROUP_MAX];
 };
 
+/* What the segments of a set have in common besides its number, which may have been used
+ * before: by a try that came to nothing, in places that outlive a process. */
+struct ftk_written {
+    uint64_t run, stamp;
+};
+
 struct ftk_plan {
     int outcome;
     int code;
@@ -101,7 +107,9 @@ struct ftk_plan {
     int *holder;       /* [nranks] */
     int lost;          /* ranks that had lost their process */
     uint64_t line;     /* set everybody returns to, 0: none */
+    uint64_t run;      /* it is of, as a process says that has it */
     int line_nranks;
+    struct ftk_written written;
     int *source;       /* [line_nranks] process that has each segment, or for which it is
                           rebuilt; -1: nobody */
     int *need_own;     /* [nranks] 1: its process lacks the rank's segment of the line */
@@ -129,6 +137,10 @@ struct ftk_plan_rules {
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
 int ftk_plan_make(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
+/* Whether a segment is of the line. */
+bool ftk_plan_has(const struct ftk_plan *p, const struct ftk_census_seg *s);
+/* Release what memory has of another try of the line's number: it would be taken for it. */
+void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
 /* Its part about parity: what of the line can be rebuilt, and for whom. */
 int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);

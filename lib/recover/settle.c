@@ -63,6 +63,8 @@ static int make_copies(struct ftkit_ctx *ctx)
     if (FTK_FAULT("settle.plan"))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
     rc = agree(ctx, rc);
+    if (rc == FTKIT_OK)
+        ftk_plan_clear(&p, &ctx->mem);
     if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
         rc = ftk_transfer(ctx, &ctx->mem, &ch, &p);
     if (rc == FTKIT_OK)
