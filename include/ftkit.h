@@ -212,7 +212,8 @@ typedef int ftkit_resize_fn(void **data, size_t count, void *arg);
 /**
  * Register data that grows and shrinks between checkpoints: *data and *count are read
  * at every checkpoint.  A restore calls resize (NULL: realloc(), so *data must come
- * from malloc()) when *count differs from what was saved, then sets *count.
+ * from malloc(), and the type has nothing in front of its address) when *count differs
+ * from what was saved, then sets *count.
  */
 FTKIT_API int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data,
     size_t *count, MPI_Datatype type, ftkit_resize_fn *resize, void *arg);

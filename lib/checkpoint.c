@@ -234,6 +234,16 @@ static void withdraw(struct writing *w, int rc)
             ftk_mem_release(mem->segs[i]);
 }
 
+/* The set is in memory: to where it is due besides. */
+static int pass_on(struct writing *w)
+{
+    int rc = ftk_local_write(&w->ch, w->set, w->to_local);
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    int flushed = ftk_flush_set(w->ctx, w->set, w->durable, w->flushing);
+    return flushed != FTKIT_OK ? flushed : rc;
+}
+
 int ftk_set_write(struct ftkit_ctx *ctx)
 {
     struct writing w = { .ctx = ctx, .ch = ftk_chan_of(ctx), .set = ctx->next_set };
@@ -254,13 +264,13 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         ftk_increment_end(ctx, &w.changes, w.ch.sent);
     ftk_stream_end(w.streams, w.nstreams);
     ftk_changes_end(&w.changes);
-    if (rc != FTKIT_OK)
-        return rc;
-    ctx->checkpoint_s = ctx->set_cost_s = ftk_now_s() - t0;
-    ctx->sets_since_durable++;
-    rc = ftk_local_write(&w.ch, w.set, w.to_local);
-    if (rc == FTKIT_ERR_PEER)
-        return rc;
-    int flushed = ftk_flush_set(ctx, w.set, w.durable, w.flushing);
-    return flushed != FTKIT_OK ? flushed : rc;
+    if (rc == FTKIT_OK) {
+        ctx->checkpoint_s = ctx->set_cost_s = ftk_now_s() - t0;
+        ctx->sets_since_durable++;
+        rc = pass_on(&w);
+    }
+    /* others may have seen the set committed, and nobody asks for its files again */
+    if (rc == FTKIT_ERR_PEER && w.durable)
+        ftk_policy_flush_lost(ctx);
+    return rc;
 }

@@ -106,6 +106,7 @@ struct ftkit_ctx {
     int repeats;           /* repairs in a row that went back to the same set ... */
     uint64_t repeats_of;   /* ... this one */
     int corrupt;           /* own segments that did not hold since the last set */
+    uint64_t given_up;     /* a set that does not hold however it comes into memory */
 
     /* detection */
     MPI_Request watch;     /* pending any-source receive on ctl */

@@ -358,7 +358,8 @@ int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
     } else if (due) {
         double t0 = ftk_now_s();
         rc = ctx->flush.off ? ftk_durable_write(ctx, set) : begin(ctx, set, busy);
-        ftk_policy_flushed(ctx, ftk_now_s() - t0);
+        if (rc != FTKIT_ERR_PEER) /* else the set is written again: see ftk_set_write() */
+            ftk_policy_flushed(ctx, ftk_now_s() - t0);
     }
     if (rc == FTKIT_ERR_PEER)
         return rc;

@@ -108,6 +108,8 @@ static int use_last(struct ftk_parity_write *w)
 /* Whether our part of the set before can be used, and is worth it. */
 static bool is_usable(struct ftk_parity_write *w)
 {
+    ftk_changes_close(
+        w->update.changes, (size_t)w->group.len[FTK_CODED_DATA][w->group.index]);
     if (w->update.changes->most)
         return false;
     int rc = w->update.changes->sound ? use_last(w) : FTKIT_ERR_CORRUPT;

@@ -45,6 +45,8 @@ bool ftk_increment_begin(
         return false; /* then all is sent */
     if (FTK_FAULT("ckpt.base"))
         base->buf[h->head_bytes] ^= 1;
+    if (FTK_FAULT("ckpt.tail"))
+        base->buf[base->bytes - 1] ^= 1;
     c->exact = is_wanted(ctx);
     return c->exact;
 }

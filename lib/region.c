@@ -290,6 +290,13 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data or count is NULL", name);
     if (rc == FTKIT_OK)
         rc = add(ctx, name, FTK_KIND_GROWING, type, &r);
+    if (rc == FTKIT_OK && !resize && (r->type.extent < 0 || r->type.span_lb < 0)) {
+        region_free(r);
+        ctx->nregions--;
+        rc = ftk_fail(FTKIT_ERR_TYPE,
+            "region '%s': the type has bytes in front of its address, for which realloc() "
+            "makes no room", name);
+    }
     if (rc == FTKIT_OK) {
         r->data_ref = data;
         r->count_ref = count;
@@ -553,16 +560,16 @@ static int fill(struct ftk_packer *p, size_t to)
     while (p->region < p->ctx->nregions) {
         const struct ftk_region *r = &p->ctx->regions[p->region];
         const struct ftk_seg_region *rec = &recs[p->region];
-        if (rec->offset + p->in_region >= to && rec->bytes > 0)
+        size_t at = rec->offset + p->in_region;
+        if (at >= to && rec->bytes > 0)
             return FTKIT_OK;
         bool cut = r->type.contiguous && r->kind != FTK_KIND_SERIALIZED;
         if (cut) {
             size_t n = rec->bytes - p->in_region;
-            if (rec->offset + p->in_region + n > to)
-                n = to - rec->offset - p->in_region;
+            if (n > 0 && at + n > to) /* an empty one may lie behind what was not cut */
+                n = to - at;
             if (n > 0)
-                memcpy(data + rec->offset + p->in_region,
-                    (const char *)region_data(r) + p->in_region, n);
+                memcpy(data + at, (const char *)region_data(r) + p->in_region, n);
             p->in_region += n;
             if (p->in_region < rec->bytes)
                 return FTKIT_OK;
@@ -701,7 +708,7 @@ static int resize_growing(const struct ftk_region *r, size_t count)
         return FTKIT_OK;
     int bad = r->resize
         ? r->resize(r->data_ref, count, r->arg)
-        : default_resize(r->data_ref, count * (size_t)r->type.extent, NULL);
+        : default_resize(r->data_ref, ftk_type_room(&r->type, count), NULL);
     if (bad)
         return ftk_fail(
             FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);

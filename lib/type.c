@@ -206,6 +206,7 @@ static int measure(struct ftk_type *t)
     t->item_bytes = (size_t)size;
     t->extent = (ptrdiff_t)extent;
     t->span_lb = (ptrdiff_t)true_lb;
+    t->span_end = (ptrdiff_t)(true_lb + true_extent);
     t->contiguous = size == true_extent && size == extent && true_lb == 0;
     return FTKIT_OK;
 }
@@ -245,6 +246,19 @@ void ftk_type_free(struct ftk_type *t)
         (void)MPI_Type_free(&t->mpi); /* no use for a failure: the handle is gone */
     t->mpi = MPI_DATATYPE_NULL;
     t->owned = false;
+}
+
+size_t ftk_type_room(const struct ftk_type *t, size_t count)
+{
+    /* whole extents: an array of structures ends with the padding of its last one */
+    ptrdiff_t last = t->span_end > t->extent ? t->span_end : t->extent;
+    size_t bytes;
+    if (count == 0)
+        return 0;
+    if (__builtin_mul_overflow(count - 1, (size_t)t->extent, &bytes)
+        || __builtin_add_overflow(bytes, (size_t)last, &bytes))
+        return SIZE_MAX;
+    return bytes;
 }
 
 /* ---- Packing -------------------------------------------------------------------------

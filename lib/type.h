@@ -14,6 +14,7 @@ struct ftk_type {
     size_t item_bytes;  /* packed size of one item */
     ptrdiff_t extent;   /* distance of items in memory */
     ptrdiff_t span_lb;  /* first byte touched by item 0, relative to its address */
+    ptrdiff_t span_end; /* end of the last one, which may lie beyond the extent */
     uint32_t basic;     /* enum ftk_basic; FTK_T_OPAQUE when items mix basic types */
 };
 
@@ -21,6 +22,10 @@ struct ftk_type {
  * MPI_MINLOC are fine as opaque. */
 int ftk_type_make(MPI_Datatype t, struct ftk_type *out);
 void ftk_type_free(struct ftk_type *t);
+
+/* Bytes of memory, from the address of the first, that hold count items; SIZE_MAX when
+ * there is no such memory.  Of types that touch nothing in front of their address. */
+size_t ftk_type_room(const struct ftk_type *t, size_t count);
 
 /* Copy count items at data into out [count * item_bytes], or back.  Any size_t count:
  * MPI is given pieces it can count.  FTKIT_ERR_MPI, FTKIT_ERR_TYPE (one item > 2 GiB). */

@@ -212,6 +212,21 @@ for my $point (qw(flush.parts flush.complete h5.begin h5.part.create h5.part.wri
     h5.manifest.fsync h5.manifest.rename h5.manifest.dirsync h5.prune)) {
     torn("killed at $point", "$point:0:" . ($point eq 'h5.part.write' ? 50 : 3) . ':kill');
 }
+# what did not come to be is made up for by the next set, whatever the period is
+for my $point ('flush.submit:1:1', 'local.copied:1:2') {
+    my $j = works("killed at $point: the next set is durable", 'lost', 'complete 3',
+        spares => 1, fault => "$point:kill", env => { %each,
+            FTKIT_LEVEL_HDF5_EVERY => '100 sets', FTKIT_LEVEL_LOCAL_SCHEME => 'own',
+            FTKIT_LEVEL_LOCAL_EVERY => '1 sets', FTKIT_LEVEL_LOCAL_PLACE => 'memory' });
+    is(scalar(@{ $j->{faults} }), 1, '... killed it was');
+}
+{
+    my $j = job(env => { %each, FTKIT_CHECKPOINT_PERIOD => '5 calls',
+            FTKIT_LEVEL_HDF5_EVERY => '60s' }, fault => 'flush.submit:1:1:kill');
+    my $sets = sets($j->{dir});
+    ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $sets eq 'complete 2',
+        '... with a period in time, too') or diag("exit code $j->{rc}, '$sets'\n$j->{log}");
+}
 # two writers: each without the other; rank 0 gives up a second after the repair
 for my $at (qw(flush.begin:2 flush.block:2 flush.block:3 flush.part:0 flush.part:2 flush.part:3
     h5.part.rename:2 flush.parts:0 flush.submitted:2)) {

@@ -120,6 +120,15 @@ for my $scheme (qw(xor rs)) {
                 fault => "$what:$rank:5:EIO,app.compute:$lost:6:kill");
         }
     }
+    # ... nor of what the last set has behind the end of this one; in the set after step 4
+    # rank 1 has shrunk, and rank 0 has grown to where that was
+    my @shrinks = ('-b', 24, '-s', 12, '-g', 4);
+    survives("$scheme: rank $_ lost, regions grow and shrink", env => env($scheme, 'on'),
+        solver => \@shrinks, fault => "app.compute:$_:5:kill") for 0, 1;
+    survives("$scheme: corrupt behind the end of rank 1, rank $_ lost",
+        env => env($scheme, 'on'), solver => \@shrinks, faults => 2,
+        like => qr/parity is made as a whole/,
+        fault => "ckpt.tail:1:4:EIO,app.compute:$_:5:kill") for 0, 2;
 }
 
 done_testing();

@@ -87,6 +87,25 @@ survives('own segment corrupt', spares => 1, env => \%rs, faults => 2,
 survives('rebuilt segment corrupt when it is restored', spares => 1, env => \%xor,
     faults => 2, fault => 'app.mid:1:13:kill,restore.corrupt:1:1:EIO@1',
     like => qr/checksum|corrupt/i);
+# a segment that is rebuilt wrong every time: there is nothing better in memory
+my %wrong = (spares => 1, fault => 'app.mid:1:13:kill,rebuild.wrong:*:*:EIO@*');
+survives('rebuilt wrong, again and again: the files', %wrong, faults => 12,
+    env => { %xor, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
+    like => qr/using another copy.*restored set \d+ from files/s);
+survives('... or level.local', %wrong, faults => 12, like => qr/from memory that outlived/,
+    env => { %xor, FTKIT_LEVEL_LOCAL_SCHEME => 'buddy', FTKIT_LEVEL_LOCAL_EVERY => '1 sets',
+        FTKIT_LEVEL_LOCAL_PLACE => 'memory' });
+survives('... or, where that is the same, the files', %wrong, faults => 12 + 11,
+    like => qr/in level.local does not hold: it is given up.*restored set \d+ from files/s,
+    env => { %xor, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_LOCAL_SCHEME => 'xor',
+        FTKIT_LEVEL_LOCAL_EVERY => '1 sets', FTKIT_LEVEL_LOCAL_PLACE => 'memory' });
+{
+    my $j = job(%wrong, env => \%xor);
+    ok($j->{rc} != 0 && $j->{log} =~ /does not hold, wherever a rank has it from/,
+        '... without them, a clear end') or diag($j->{log});
+}
 survives("no memory for the parity at rank $_: the set is not written", env => \%xor,
     fault => "coding.alloc:$_:3:ENOMEM") for (0, 2);
 

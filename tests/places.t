@@ -68,17 +68,18 @@ sub relaunched
     my ($name, $how, $which, %o) = @_;
     my $work = scratch() . '/relaunched' . ++our $n;
     my $dir = $o{dir} // '/dev/shm';
-    my $j = job(run => [], program => $wrapper, keep => $work, spares => 1,
+    my $ranks = $o{n} // 4;
+    my $j = job(run => [], program => $wrapper, keep => $work, spares => 1, n => $ranks,
         args => [build() . '/mpi/solver', $dir, $how, $which, '-o', "$work/out",
             @{ $o{solver} // [] }],
         env => { %shared, FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
         fault => $o{fault} // $all);
-    my $right = $j->{result} eq reference(4, @{ $o{solver} // [] });
+    my $right = $j->{result} eq reference($ranks, @{ $o{solver} // [] });
     my $ok = $j->{rc} == 0 && $right && $j->{log} =~ ($o{like} // $found);
     ok($ok, $name) or diag("exit code $j->{rc}, result ", $right ? 'right' : 'wrong', "\n",
         substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }),
         "\nevents:\n", slurp("$work/events"));
-    return;
+    return $work;
 }
 
 # like any memory while the job lives
@@ -117,6 +118,10 @@ relaunched('more is lost than XOR stands: from the beginning', 'lose', '0+1',
 relaunched('... or from the files', 'lose', '0+1',
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_HDF5_ENABLED => 'true', %files },
     like => qr/does not make it whole.*restored set \d+ from files/s);
+relaunched('rebuilt wrong, again and again: from the files', 'lose', 1,
+    fault => "$all,rebuild.wrong:*:*:EIO\@*",
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_HDF5_ENABLED => 'true', %files },
+    like => qr/outlived the job.*using another copy.*restored set \d+ from files/s);
 relaunched('files are not read when memory has it newer', 'lose', 0,
     env => { FTKIT_LEVEL_HDF5_ENABLED => 'true', %files });
 nothing_left();
@@ -133,6 +138,21 @@ for my $point (qw(found.own found.all found.use transfer.sized)) {
     survives("the whole job killed at $point after the relaunch", run => [], faults => 9,
         spares => 1, env => \%shared, fault => "$all,$point:*:1:kill\@100", like => $found)
         if $point ne 'transfer.sized';
+}
+# two groups, one of which has to be rebuilt when one of it dies: only the other one knows
+# then which set, and which run, all go on with
+for my $dies (2, 6) {
+    my $work = relaunched("one of two groups knows the set, rank $dies dies", 'lose', 1,
+        n => 8, fault => "$all,found.use:$dies:1:kill\@100", like => qr/$found|back to set \d+$/m,
+        env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs', FTKIT_LEVEL_MEMORY_GROUP => 4,
+            FTKIT_LEVEL_HDF5_ENABLED => 'true', %files, FTKIT_LEVEL_HDF5_KEEP => 100 });
+    my %runs;
+    for my $set (map { /(\d+)$/ } glob("$work/default.ftkit/set-*")) {
+        my ($run) = qx('@{[build()]}/ftkit' show '$work' $set) =~ /^run +(\w+)$/m;
+        $runs{ $run // 'none' } = 1;
+    }
+    ok(keys(%runs) == 1 && !$runs{none}, '... all sets are of one run')
+        or diag(join(' ', keys %runs));
 }
 nothing_left();
 
@@ -251,6 +271,16 @@ for my $point (qw(begin copied sealed voted)) {
         fault => "local.$point:$_:2:kill") for (0, 3);
     survives("the whole job killed at local.$point", run => [], faults => 4, spares => 0,
         env => \%two, fault => "local.$point:*:2:kill");
+}
+# one rank alone has no memory when the set is loaded
+for my $error (['memory.map:1:1', qr/loading failed on another rank: out of memory/],
+    ['settle.plan:1:1', qr/another rank could not load the set: out of memory/],
+    ['memory.map:1:2', qr/repaired/]) { # for the copy of the other
+    survives("no memory at $error->[0]", run => [], n => 2, spares => 0, faults => 3,
+        timeout => 20, fault => "app.mid:*:13:kill,$error->[0]:ENOMEM\@100",
+        like => $error->[1], env => { FTKIT_LEVEL_HDF5_ENABLED => 'false',
+            FTKIT_LEVEL_LOCAL_SCHEME => 'own', FTKIT_LEVEL_LOCAL_EVERY => '1 sets',
+            FTKIT_LEVEL_LOCAL_PLACE => 'shared' });
 }
 nothing_left();
 

@@ -179,6 +179,9 @@ ends('a corrupt segment that has none', qr/no copy of the data survives/,
 ends('a rank and its buddy', qr/no copy of the data survives/,
     fault => "$last,redistribute.begin:2:1:kill");
 
+ends('a segment that is rebuilt wrong every time', qr/does not hold, wherever a rank has/,
+    fault => "$last,rebuild.wrong:*:*:EIO\@*", scheme => 'xor');
+
 # ---- a restart on another number of ranks --------------------------------------------
 
 # Sets of 8 ranks, killed as a whole, then the same program on $n ranks.
@@ -212,6 +215,23 @@ restarts("replaced in redistribute.$_", 5, fault => "redistribute.$_:2:1:kill",
     spares => 1, supply => 'spare') for qw(begin mid voted);
 restarts('then a failure before the next set', 5, fault => 'ckpt.begin:2:1:kill');
 restarts('then in the loop', 5, fault => 'app.step:2:4:kill');
+
+# ---- the line is lost, and files are corrupt -----------------------------------------
+
+for my $how ('good', 'hurt', 'needed') {
+    my $lost = 'app.step:4:8:kill';
+    system('rm', '-rf', "$tmp/sets");
+    mkdir "$tmp/sets";
+    local $ENV{FTKIT_LEVEL_HDF5_ENABLED} = 'true';
+    local $ENV{FTKIT_LEVEL_HDF5_EVERY} = '2 sets'; # the line is set 3, set 2 is there
+    local $ENV{FTKIT_LEVEL_HDF5_ASYNCHRONOUS} = 'false';
+    local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = "$tmp/sets";
+    survives('older files', 4, fault => $lost, scheme => 'own') if $how eq 'good';
+    ends('older files that are corrupt', qr/set 2 cannot be used and no other is complete/,
+        fault => $lost, scheme => 'own', args => [-x => 'hurt']) if $how eq 'hurt';
+    survives('older files when what is rebuilt never holds', 4, scheme => 'xor',
+        fault => "$lost,rebuild.wrong:*:*:EIO\@*") if $how eq 'needed';
+}
 
 # ---- programs that cannot shrink -----------------------------------------------------
 

@@ -10,7 +10,7 @@
 
 /* On the wire: one fixed record per process; then its segments, each six words and, for
  * a parity, the members of its group. */
-enum { WORDS = 17, SEG_WORDS = 6 };
+enum { WORDS = 18, SEG_WORDS = 6 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
@@ -31,6 +31,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->repeats;
     w[i++] = ftk_region_progressed(ctx);
     w[i++] = ctx->spawn_failed;
+    w[i++] = (int64_t)ctx->given_up;
     w[i++] = nwords;
 }
 
@@ -54,6 +55,7 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->repeats = (int)w[i++];
     e->progressed = (int)w[i++];
     e->spawn_failed = (int)w[i++];
+    e->given_up = (uint64_t)w[i++];
     return (int)w[i++];
 }
 

@@ -17,7 +17,7 @@ static int number_of(const struct ftk_plan_group *g, int rank)
 
 static bool is_sound(const struct ftk_census_seg *s, const struct ftk_plan *p)
 {
-    if (s->set != p->line || s->nranks != p->line_nranks || s->n < 2
+    if (!ftk_plan_has(p, s) || s->nranks != p->line_nranks || s->n < 2
         || s->n > FTK_GROUP_MAX || s->m < 1 || s->m >= s->n)
         return false;
     for (int i = 0; i < s->n; i++)

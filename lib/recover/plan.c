@@ -27,6 +27,7 @@ struct facts {
     bool spawn_failed;
     bool callbacks;   /* every live rank has one */
     uint64_t committed;
+    uint64_t given_up;
     int repeats;
     int *node_of;     /* [n] a process of the same node, the same for all of that node */
     int *load;        /* [n] working ranks of the node of that number */
@@ -63,6 +64,8 @@ static void draw_facts(struct facts *f)
         f->progressed = f->progressed || e->progressed;
         f->callbacks = f->callbacks && e->has_callback;
         f->committed = e->committed > f->committed ? e->committed : f->committed;
+        if (f->rules->repair && e->given_up > f->given_up)
+            f->given_up = e->given_up;
         f->repeats = e->repeats > f->repeats ? e->repeats : f->repeats;
     }
 }
@@ -242,40 +245,83 @@ static int assign(const struct facts *f, struct ftk_plan *p)
 
 /* ---- the line ------------------------------------------------------------------------*/
 
-static bool has_segment(const struct ftk_census_entry *e, uint64_t set, int rank)
+bool ftk_plan_has(const struct ftk_plan *p, const struct ftk_census_seg *s)
+{
+    return s->set == p->line && s->run == p->written.run && s->stamp == p->written.stamp;
+}
+
+void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem)
+{
+    for (int i = 0; i < mem->nsegs; i++) {
+        struct ftk_mem_seg *s = mem->segs[i];
+        const struct ftk_seg_header *h = (const void *)s->buf;
+        if (s->set == p->line && s->sealed
+            && (h->run != p->written.run || h->stamp != p->written.stamp))
+            ftk_mem_release(s);
+    }
+}
+
+static bool has_segment(
+    const struct ftk_plan *p, const struct ftk_census_entry *e, int rank)
 {
     for (int k = 0; k < e->nsegs; k++)
-        if (e->segs[k].set == set && e->segs[k].rank == rank && e->segs[k].n == 0)
+        if (ftk_plan_has(p, &e->segs[k]) && e->segs[k].rank == rank && e->segs[k].n == 0)
             return true;
     return false;
 }
 
-/* Ranks that wrote the line, as any of its segments says. */
-static int line_size(const struct facts *f, uint64_t line)
+static bool has_committed(const struct ftk_census_entry *e, uint64_t line)
 {
-    for (int i = 0; i < f->c->n; i++)
-        for (int k = 0; k < f->c->entries[i].nsegs; k++)
-            if (f->c->entries[i].segs[k].set == line)
-                return f->c->entries[i].segs[k].nranks;
-    return 0;
+    return e->rank >= 0 && e->committed == line;
+}
+
+/* How sure it is that a segment of that number is of the line: a process that knows the set
+ * to be committed has dropped other tries, and has written or loaded its own. */
+static int trust_in(const struct ftk_census_entry *e, const struct ftk_census_seg *s)
+{
+    return 1 + 2 * has_committed(e, s->set) + (s->rank == e->rank && s->n == 0);
+}
+
+/* Which of the sets of that number the line is, and how many ranks wrote it. */
+static void identify(const struct facts *f, struct ftk_plan *p)
+{
+    int best = 0;
+    for (int i = f->c->n - 1; i >= 0; i--)
+        if (has_committed(&f->c->entries[i], p->line))
+            p->run = f->c->entries[i].run;
+    for (int i = 0; i < f->c->n; i++) {
+        const struct ftk_census_entry *e = &f->c->entries[i];
+        for (int k = 0; k < e->nsegs; k++) {
+            const struct ftk_census_seg *s = &e->segs[k];
+            if (s->set != p->line || trust_in(e, s) <= best)
+                continue;
+            best = trust_in(e, s);
+            p->line_nranks = s->nranks;
+            p->written = (struct ftk_written){ s->run, s->stamp };
+        }
+    }
 }
 
 /* Who has the segment of each rank of the line: its own process before a keeper.  What an
  * attempt that failed has left with a spare does not count: spares are not in act. */
 static int find_sources(const struct facts *f, struct ftk_plan *p)
 {
-    p->line_nranks = line_size(f, p->line);
+    identify(f, p);
     p->source = malloc(((size_t)p->line_nranks + 1) * sizeof *p->source);
     if (!p->source)
         return ftk_fail(FTKIT_ERR_NOMEM, "plan");
     p->from_file = p->line_nranks == 0;
     for (int r = 0; r < p->line_nranks; r++)
         p->source[r] = -1;
+    if (p->line == f->given_up) {
+        p->from_file = true;
+        return FTKIT_OK;
+    }
     for (int i = 0; i < f->c->n; i++) {
         const struct ftk_census_entry *e = &f->c->entries[i];
         for (int k = 0; k < e->nsegs && p->rank_of[i] >= 0; k++) {
             int r = e->segs[k].rank;
-            if (e->segs[k].set == p->line && e->segs[k].n == 0 && r >= 0
+            if (ftk_plan_has(p, &e->segs[k]) && e->segs[k].n == 0 && r >= 0
                 && r < p->line_nranks && (p->source[r] < 0 || e->rank == r))
                 p->source[r] = i;
         }
@@ -291,17 +337,23 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
 {
     for (int r = 0; r < p->nranks; r++) {
         const struct ftk_census_entry *own = &f->c->entries[p->proc_of[r]];
-        p->need_own[r] = !has_segment(own, p->line, r) && p->source[r] != p->proc_of[r];
+        p->need_own[r] = !has_segment(p, own, r) && p->source[r] != p->proc_of[r];
         if (p->holder[r] < 0)
             continue;
         const struct ftk_census_entry *keeper = &f->c->entries[p->proc_of[p->holder[r]]];
-        p->need_copy[r] = !has_segment(keeper, p->line, r);
+        p->need_copy[r] = !has_segment(p, keeper, r);
     }
 }
 
-static void lost_for_good(struct ftk_plan *p)
+static void lost_for_good(struct ftk_plan *p, bool given_up)
 {
     size_t at = 0;
+    if (given_up) {
+        fatal(p, FTKIT_ERR_LOST,
+            "a segment does not hold, wherever a rank has it from (recover.attempts), and "
+            "there are no files: its memory is bad, or the parity that it is rebuilt from");
+        return;
+    }
     p->outcome = FTK_PLAN_FATAL;
     p->code = FTKIT_ERR_LOST;
     at += (size_t)snprintf(p->why, sizeof p->why,
@@ -331,7 +383,7 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
         bool other = f->rules->files
                      || (f->rules->local && p->pending == FTK_PENDING_LINE);
         if (rc == FTKIT_OK && p->from_file && !other)
-            lost_for_good(p);
+            lost_for_good(p, p->line == f->given_up);
         return rc;
     }
     if (f->app_errors) {
@@ -454,6 +506,7 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
     uint64_t h = XXH3_64bits_withSeed(words, sizeof words, p->line);
     if (p->outcome == FTK_PLAN_GO) {
         size_t n = (size_t)p->nranks;
+        h = XXH3_64bits_withSeed(&p->written, sizeof p->written, h ^ p->run);
         h = XXH3_64bits_withSeed(p->proc_of, n * sizeof *p->proc_of, h);
         h = XXH3_64bits_withSeed(p->holder, n * sizeof *p->holder, h);
         h = XXH3_64bits_withSeed(

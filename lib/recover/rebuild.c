@@ -198,6 +198,8 @@ static int seal(struct rebuilding *r)
             rc = ftk_seg_check_head(d->buf, d->bytes, "a rebuilt segment");
             if (rc != FTKIT_OK)
                 return ftk_fail(FTKIT_ERR_INTERNAL, "%s", ftk_detail_text());
+            if (FTK_FAULT("rebuild.wrong"))
+                d->buf[d->bytes - 1] ^= 1;
             rc = ftk_mem_seal(d);
         }
         if (rc == FTKIT_OK && r->g.parity_to[i] == r->me) {

@@ -53,6 +53,7 @@ struct ftk_census_entry {
     int repeats;
     int progressed;     /* its state is not that of a fresh start any more */
     int spawn_failed;   /* spawning was tried and does not work here */
+    uint64_t given_up;  /* set that memory cannot give it, 0: none */
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
 };
@@ -86,6 +87,12 @@ struct ftk_plan_group {
     int data_to[FTK_GROUP_MAX], parity_to[FTK_GROUP_MAX];
 };
 
+/* What the segments of a set have in common besides its number, which may have been used
+ * before: by a try that came to nothing, in places that outlive a process. */
+struct ftk_written {
+    uint64_t run, stamp;
+};
+
 struct ftk_plan {
     int outcome;
     int code;
@@ -100,7 +107,9 @@ struct ftk_plan {
     int *holder;       /* [nranks] */
     int lost;          /* ranks that had lost their process */
     uint64_t line;     /* set everybody returns to, 0: none */
+    uint64_t run;      /* it is of, as a process says that has it */
     int line_nranks;
+    struct ftk_written written;
     int *source;       /* [line_nranks] process that has each segment, or for which it is
                           rebuilt; -1: nobody */
     int *need_own;     /* [nranks] 1: its process lacks the rank's segment of the line */
@@ -119,6 +128,7 @@ struct ftk_plan_rules {
     int scheme;
     bool files;        /* the HDF5 level is on */
     bool local;        /* the second level is on, which serves as many ranks only */
+    bool repair;       /* what ranks have given up in memory counts as lost */
     int attempts;      /* repairs in a row that may go back to the same set */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
@@ -127,6 +137,10 @@ struct ftk_plan_rules {
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
 int ftk_plan_make(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
+/* Whether a segment is of the line. */
+bool ftk_plan_has(const struct ftk_plan *p, const struct ftk_census_seg *s);
+/* Release what memory has of another try of the line's number: it would be taken for it. */
+void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
 /* Its part about parity: what of the line can be rebuilt, and for whom. */
 int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);
@@ -169,9 +183,10 @@ int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint6
 int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
     const struct ftk_plan *p);
 
-/* This rank's own segment of the line does not hold, as the detail says: release it, so
- * that the next plan takes another copy.  FTKIT_ERR_CORRUPT, or, when what comes in its
- * place does not hold either, again and again, FTKIT_ERR_LOST: that ends the job. */
+/* A segment of the line that this rank needs does not hold, as the detail says: release it,
+ * so that the next plan takes another copy, FTKIT_ERR_CORRUPT.  When what comes in its place
+ * does not hold either, again and again (parity may be of other data), the set is given up in
+ * memory, for the second level or files; when these do not hold here: FTKIT_ERR_LOST. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
 
 /* Collective over act: compare every segment in memory with its checksums, put right what

@@ -239,7 +239,6 @@ static int check_complete(const struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* A corrupt segment is released: the next plan takes another copy, if there is one. */
 static int check_segment(struct ftkit_ctx *ctx, int q)
 {
     char what[64];
@@ -252,13 +251,7 @@ static int check_segment(struct ftkit_ctx *ctx, int q)
         s->buf[s->bytes - 1] ^= 1;
         s->verified = false;
     }
-    if (ftk_mem_verify(s, what) != FTKIT_OK) {
-        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
-            ftk_detail_text());
-        ftk_mem_release(s);
-        return FTKIT_ERR_CORRUPT;
-    }
-    return FTKIT_OK;
+    return ftk_mem_verify(s, what) == FTKIT_OK ? FTKIT_OK : ftk_drop_own(ctx, s);
 }
 
 static int check_segments(const struct redist *d)

@@ -98,6 +98,7 @@ static int make_plan(struct attempt *a)
         .scheme = ctx->cfg.scheme,
         .files = ctx->cfg.h5_enabled,
         .local = ctx->cfg.local_scheme != FTK_SCHEME_NONE,
+        .repair = true,
         .attempts = ctx->cfg.attempts,
         .supply = ctx->cfg.supply,
         .nsupply = ctx->cfg.nsupply };
@@ -197,7 +198,8 @@ static int share_state(struct attempt *a)
         return ftk_fail_mpi(mrc, "sharing the state");
     for (int r = 0; r < p->nranks; r++)
         a->incarnations[r] += p->is_new[r] && !p->fresh;
-    a->run = (uint64_t)head[0];
+    /* at a start some may know the line, and with it the run, that others still look for */
+    a->run = p->line > 0 ? p->run : (uint64_t)head[0];
     a->next_set = (uint64_t)head[1];
     a->epoch = (int)head[2];
     a->repeats = (int)head[3];
@@ -258,6 +260,7 @@ static int restore_copies(struct attempt *a)
     if (p->from_file)
         return FTKIT_OK; /* after the repair, when the ranks are whole */
     int rc = FTKIT_OK;
+    ftk_plan_clear(p, &ctx->mem);
     if (p->pending != FTK_PENDING_SHRUNK)
         rc = ftk_transfer(ctx, &ctx->mem, &ch, p);
     if (rc == FTKIT_OK)

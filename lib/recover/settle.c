@@ -27,6 +27,25 @@ static int call_back(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
+/* An error of one rank alone becomes that of all: nobody goes on to where he would wait for
+ * another one in vain. */
+static int agree(struct ftkit_ctx *ctx, int rc)
+{
+    struct ftk_vote v;
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    ftk_vote_init(&v);
+    v.min[0] = rc;
+    int voted = ftk_vote(&ch, ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
+        rc = ftk_fail((int)v.min[0], "another rank could not load the set: %s",
+            ftkit_strerror((int)v.min[0]));
+    return rc;
+}
+
 /* All ranks have the segment of the line: make the copies that are missing, or parity. */
 static int make_copies(struct ftkit_ctx *ctx)
 {
@@ -41,6 +60,11 @@ static int make_copies(struct ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of copies");
     rc = ftk_plan_make(&census, &rules, &p);
+    if (FTK_FAULT("settle.plan"))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
+    rc = agree(ctx, rc);
+    if (rc == FTKIT_OK)
+        ftk_plan_clear(&p, &ctx->mem);
     if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
         rc = ftk_transfer(ctx, &ctx->mem, &ch, &p);
     if (rc == FTKIT_OK)
@@ -55,7 +79,7 @@ static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
 {
     int from = 0;
     int rc = ftk_durable_load(ctx, set, &from);
-    if (rc == FTKIT_ERR_CORRUPT && ctx->pending == FTK_PENDING_LINE)
+    if (rc == FTKIT_ERR_CORRUPT && ctx->pending != FTK_PENDING_LOAD)
         rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
     if (rc != FTKIT_OK || *set == 0)
         return rc;
@@ -134,8 +158,6 @@ static int restore(struct ftkit_ctx *ctx)
  * to load: the vote at the end. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
 {
-    struct ftk_vote v;
-    struct ftk_chan ch = ftk_chan_of(ctx);
     int rc = FTKIT_OK;
     if (ctx->mem.place.kind != FTK_PLACE_MEMORY)
         rc = ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
@@ -145,17 +167,7 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
         rc = load_files(ctx, set);
     if (rc == FTKIT_OK && *set > 0)
         rc = restore(ctx);
-    ftk_vote_init(&v);
-    v.min[0] = rc;
-    if (rc == FTKIT_ERR_PEER)
-        return rc;
-    int voted = ftk_vote(&ch, ctx->nranks, &v);
-    if (voted != FTKIT_OK)
-        return voted;
-    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
-        rc = ftk_fail((int)v.min[0], "another rank could not load the set: %s",
-            ftkit_strerror((int)v.min[0]));
-    return rc;
+    return agree(ctx, rc);
 }
 
 static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
@@ -203,6 +215,15 @@ static void keep_owning(struct ftkit_ctx *ctx)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }
 
+/* Corrupt segments are released by then: the plan of the next repair does without them.  At
+ * a start there is a line to go back to when it is only this that did not hold. */
+static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
+{
+    return rc == FTKIT_ERR_CORRUPT
+        && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE
+            || (ctx->pending == FTK_PENDING_LOAD && ctx->committed > 0));
+}
+
 /* An error of this rank alone must not leave the others waiting: it enters the next
  * census, and the plan of that one ends the job for all. */
 int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
@@ -212,15 +233,13 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
         int rc = settle_once(ctx, set);
         if (rc == FTKIT_OK) {
             ctx->pending = FTK_PENDING_NONE;
+            ctx->given_up = 0;
             keep_owning(ctx);
             return rc;
         }
         if (ctx->mode == FTKIT_MODE_RESTART)
             return ctx->dead = rc;
-        /* corrupt segments are released by then: the next plan does without them */
-        bool again = rc == FTKIT_ERR_CORRUPT
-            && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE);
-        if (rc != FTKIT_ERR_PEER && !again && !ctx->failed) {
+        if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->failed) {
             snprintf(why, sizeof why, "%s", ftk_detail_text());
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
                 why);

@@ -118,14 +118,18 @@ static void release_corrupt(struct ftk_mem *mem, struct ftk_stream *list, int n)
 
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
 {
+    uint64_t set = s->set;
     ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy", ctx->cfg.name,
         ctx->rank, ftk_detail_text());
     ftk_mem_release(s);
-    if (++ctx->corrupt <= ctx->cfg.attempts)
+    ctx->corrupt++;
+    if (ctx->corrupt > ctx->cfg.attempts)
+        ctx->given_up = set;
+    if (ctx->corrupt <= 2 * ctx->cfg.attempts)
         return FTKIT_ERR_CORRUPT;
     return ftk_fail(FTKIT_ERR_LOST,
         "what rank %d has in memory does not hold, after %d other copies: its memory is bad",
-        ctx->rank, ctx->cfg.attempts);
+        ctx->rank, 2 * ctx->cfg.attempts);
 }
 
 static int transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,

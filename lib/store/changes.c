@@ -71,3 +71,11 @@ void ftk_changes_note(struct ftk_changes *c, const char *seg, size_t upto)
             c->sound = held(c, (size_t)c->next);
     }
 }
+
+void ftk_changes_close(struct ftk_changes *c, size_t data_bytes)
+{
+    size_t n = ftk_blocks(((const struct ftk_seg_header *)(const void *)c->base)->data_bytes);
+    for (size_t block = ftk_blocks(data_bytes); block < n && c->vouch && c->sound && !c->most;
+         block++)
+        c->sound = held(c, block);
+}

@@ -59,6 +59,9 @@ int ftk_changes_begin(
  * that have not been looked at, while they are in the cache. */
 void ftk_changes_note(struct ftk_changes *c, const char *seg, size_t upto);
 
+/* Nothing follows: with vouch look also at what the base has behind the end. */
+void ftk_changes_close(struct ftk_changes *c, size_t data_bytes);
+
 void ftk_changes_end(struct ftk_changes *c);
 
 #endif

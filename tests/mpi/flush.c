@@ -153,6 +153,17 @@ static void run_request(void)
     CHECK(complete(2));
 }
 
+/* The second set is asked for, but a rank dies before it is written: then the third is. */
+static void run_lost(void)
+{
+    while (round_ < 4) {
+        CHECK(round_ != 1 || ftkit_request(ft, 1) == FTKIT_OK);
+        CHECK(save() >= 0);
+    }
+    CHECK(ftkit_wait(ft) == FTKIT_OK);
+    CHECK(query().committed == 4 && query().durable == 3);
+}
+
 /* Closing waits. */
 static void run_close(void)
 {
@@ -289,6 +300,7 @@ static const struct {
     { "time", run_time },
     { "postpone", run_postpone },
     { "request", run_request },
+    { "lost", run_lost },
     { "close", run_close },
     { "error", run_error },
     { "callerror", run_callerror },

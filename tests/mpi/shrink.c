@@ -6,10 +6,12 @@
  *
  * -b: items of a large replicated region.  -z: of the division of one array.  WRONG is
  * what the program does wrong: it has a region per rank (flat, growing, object), does not
- * divide anew (hole), or has blocks that overlap (overlap).
+ * divide anew (hole), has blocks that overlap (overlap), or damages the files of its sets
+ * before they are read (hurt).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,13 +195,38 @@ static int divide_all(struct state *s)
     return register_blocks(s);
 }
 
+/* A byte of each part, where the data are. */
+static void hurt_files(void)
+{
+    char pattern[512];
+    glob_t all;
+    snprintf(pattern, sizeof pattern, "%s/*.ftkit/set-*/part-*.h5",
+        getenv("FTKIT_LEVEL_HDF5_DIRECTORY"));
+    if (glob(pattern, 0, NULL, &all) != 0)
+        return;
+    for (size_t i = 0; i < all.gl_pathc; i++) {
+        FILE *f = fopen(all.gl_pathv[i], "r+");
+        int byte = f && fseek(f, 0, SEEK_END) == 0 && fseek(f, ftell(f) * 2 / 3, SEEK_SET) == 0
+            ? fgetc(f) : EOF;
+        if (byte == EOF || fseek(f, -1, SEEK_CUR) != 0 || fputc(byte ^ 1, f) == EOF
+            || fclose(f) != 0)
+            fprintf(stderr, "shrink: cannot damage %s\n", all.gl_pathv[i]);
+    }
+    globfree(&all);
+}
+
 static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 {
     struct state *s = arg;
-    int size;
+    int size, rank;
     (void)ft;
     (void)FTK_FAULT("app.callback");
     MPI_Comm_size(comm, &size);
+    MPI_Comm_rank(comm, &rank);
+    if (same(s, "hurt") && rank == 0 && size != s->size)
+        hurt_files();
+    if (same(s, "hurt")) /* nobody reads before */
+        MPI_Barrier(comm);
     if (size == s->size || same(s, "hole"))
         return 0;
     s->divided = 1;

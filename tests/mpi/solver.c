@@ -3,13 +3,14 @@
  * state of all ranks, which must not depend on failures.
  *
  *   solver [-s STEPS] [-n ITEMS] [-o RESULT] [-c CONFIG] [-f] [-d MS] [-p PIDS] [-k STYLE]
- *          [-H] [-B] [-b BLOCKS [-w PERCENT] [-l]] [-m] [-u] [-S N] [-W N]
+ *          [-H] [-B] [-b BLOCKS [-w PERCENT] [-l]] [-g BLOCKS] [-m] [-u] [-S N] [-W N]
  *
  * -f: do without ftkit_finish().  -H: two parts of the world (5 of 12 processes, the rest),
  * each with its own context and result RESULT.0 and RESULT.1, the rollbacks of rank 0 in a
  * last line.  -B: ftkit_checkpoint() at the bottom of the loop.  -b: one more region, of so
  * many blocks of the checkpoints, PERCENT of which (10) change in each step, the first region
- * or (-l) the last.  -m: tell the bytes that checkpoints have sent.  -u: one more set at the
+ * or (-l) the last.  -g: the growing region has so many blocks more on one rank of four, the
+ * next one before in each step.  -m: tell the bytes that checkpoints have sent.  -u: one more set at the
  * end, in which nothing has changed (for runs without failures).
  * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().
  * STYLE: p2p, nb, coll, mixed (default), derived.
@@ -31,7 +32,7 @@
 
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
-    int blocks, percent, last, tell, unchanged, code;
+    int blocks, percent, last, grow_by, tell, unchanged, code;
     double *big;        /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
     int step;
@@ -218,6 +219,8 @@ static void step(struct state *s)
     s->step++;
     s->scalars[s->step % 3] = s->step * 1.5;
     s->ngrow = 1 + (size_t)(s->step * 37 % 200);
+    if ((s->step + s->rank) % 4 == 0)
+        s->ngrow += (size_t)s->grow_by * BLOCK_ITEMS * sizeof(double);
     s->grow = realloc(s->grow, s->ngrow);
     for (size_t i = 0; i < s->ngrow; i++)
         s->grow[i] = (char)(s->step + (int)i + s->rank);
@@ -318,7 +321,7 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lmue:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:mue:")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
@@ -331,6 +334,7 @@ int main(int argc, char **argv)
         case 'b': s.blocks = atoi(optarg); break;
         case 'w': s.percent = atoi(optarg); break;
         case 'l': s.last = 1; break;
+        case 'g': s.grow_by = atoi(optarg); break;
         case 'm': s.tell = 1; break;
         case 'u': s.unchanged = 1; break;
         case 'f': s.no_finish = 1; break;

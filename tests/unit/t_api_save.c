@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <hdf5.h>
+#include <malloc.h>
 #include <stddef.h>
 
 #include "t_api.h"
@@ -430,6 +431,41 @@ static void growing(void **state)
     free(pairs);
 }
 
+/* Columns of a matrix lie closer than they are long; the last one needs its whole length. */
+static void columns(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000, COLS = 4 };
+    const size_t bytes = ROWS * COLS * sizeof(double);
+    MPI_Datatype column, resized, before;
+    size_t n = COLS;
+    void *m = filled(bytes, 1);
+    MPI_Type_vector(ROWS, 1, COLS, MPI_DOUBLE, &column);
+    MPI_Type_create_resized(column, 0, sizeof(double), &resized);
+    MPI_Type_vector(2, 1, -1, MPI_DOUBLE, &before);
+    for (int run = 0; run < 2; run++) {
+        ftkit_ctx *ft = open_context();
+        CHECK_ERROR(FTKIT_ERR_TYPE, ft, "'before'|realloc",
+            ftkit_register_growing(ft, "before", &m, &n, before, NULL, NULL));
+        CHECK(FTKIT_OK, ft, ftkit_register_growing(ft, "m", &m, &n, resized, NULL, NULL));
+        CHECK(run ? FTKIT_OK : FTKIT_NO_SET, ft, ftkit_recover(ft, NULL));
+        if (run == 0)
+            save(ft);
+        close_context(&ft);
+        void *want = filled(bytes, 1);
+        assert_int_equal(n, COLS);
+        assert_true(malloc_usable_size(m) >= bytes);
+        check_bytes("m", m, want, 0, bytes);
+        free(want);
+        free(m);
+        m = NULL;
+        n = 0;
+    }
+    MPI_Type_free(&column);
+    MPI_Type_free(&resized);
+    MPI_Type_free(&before);
+}
+
 /* ---- Serializers ------------------------------------------------------------------*/
 
 struct object {
@@ -466,6 +502,44 @@ static int unpack(void *arg, const void *buf, size_t bytes)
     memcpy(o->bytes, buf, bytes);
     o->n = bytes;
     return 0;
+}
+
+/* What cannot be cut is packed past the block that is due, and an empty region behind it
+ * lies behind that block. */
+static void empty_behind_uncut(void **state)
+{
+    (void)state;
+    enum { PAIRS = 100000, N = 5 };
+    MPI_Datatype strided;
+    MPI_Type_create_resized(MPI_DOUBLE, 0, 2 * sizeof(double), &strided);
+    for (int run = 0; run < 2; run++) {
+        void *list = NULL;
+        size_t nlist = 0;
+        char after[N];
+        double *pairs = filled(PAIRS * 16, (uint64_t)run + 1);
+        double *want = filled(PAIRS * 16, 1);
+        fill(after, sizeof after, (uint64_t)run + 3);
+        ftkit_ctx *ft = open_context();
+        CHECK(FTKIT_OK, ft, ftkit_register(ft, "pairs", pairs, PAIRS, strided));
+        CHECK(FTKIT_OK, ft, ftkit_register(ft, "nothing", NULL, 0, strided));
+        CHECK(FTKIT_OK, ft,
+            ftkit_register_growing(ft, "list", &list, &nlist, MPI_DOUBLE, NULL, NULL));
+        CHECK(FTKIT_OK, ft, ftkit_register(ft, "after", after, N, MPI_CHAR));
+        CHECK(run ? FTKIT_OK : FTKIT_NO_SET, ft, ftkit_recover(ft, NULL));
+        if (run == 0)
+            save(ft);
+        close_context(&ft);
+        for (size_t i = 0; i < PAIRS; i++)
+            check_bytes("pairs", pairs, want, 16 * i, 16 * i + 8);
+        void *want_after = filled(N, 3);
+        check_bytes("after", after, want_after, 0, N);
+        assert_int_equal(nlist, 0);
+        free(want_after);
+        free(pairs);
+        free(want);
+        free(list);
+    }
+    MPI_Type_free(&strided);
 }
 
 static ftkit_ctx *open_with(struct object *o, struct object *zero, double *x)
@@ -800,6 +874,8 @@ int main(int argc, char **argv)
         TEST(resized),
         TEST(moving),
         TEST(growing),
+        TEST(columns),
+        TEST(empty_behind_uncut),
         TEST(serializers),
         TEST(callbacks),
         TEST(arrays),

@@ -146,6 +146,27 @@ static void a_sound_base(void **state)
     free(next);
 }
 
+/* Parity takes what the base has behind the end of shorter data out again: it counts, too. */
+static void behind_the_end(void **state)
+{
+    static const size_t lengths[] = { 0, 1, 3 * BLOCK, 3 * BLOCK + 5, 6 * BLOCK };
+    (void)state;
+    for (size_t i = 0; i < 5; i++)
+        for (size_t hurt = 0; hurt < 6; hurt++) {
+            struct ftk_changes c;
+            char *base = make(6 * BLOCK), *next = make(lengths[i]);
+            size_t n = ftk_blocks(lengths[i]);
+            ftk_seg_data(base)[hurt * BLOCK + 77] ^= 1;
+            begin(&c, base, lengths[i]);
+            c.vouch = true;
+            ftk_changes_close(&c, lengths[i]);
+            assert_int_equal(c.sound, hurt < n);
+            ftk_changes_end(&c);
+            free(base);
+            free(next);
+        }
+}
+
 static void a_head_that_does_not_hold(void **state)
 {
     struct ftk_changes c;
@@ -166,6 +187,7 @@ int main(void)
         cmocka_unit_test(lengths_differ),
         cmocka_unit_test(bytes_are_compared),
         cmocka_unit_test(a_sound_base),
+        cmocka_unit_test(behind_the_end),
         cmocka_unit_test(a_head_that_does_not_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

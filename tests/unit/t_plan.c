@@ -162,6 +162,31 @@ static void buddies_lost(void **state)
     }
 }
 
+/* All segments are there, but one never holds: its rank has said so. */
+static void given_up(void **state)
+{
+    (void)state;
+    for (int set = 4; set <= 5; set++)
+        for (int files = 0; files < 2; files++) {
+            struct ftk_census c = running(8, 2, 5);
+            c.entries[3].given_up = (uint64_t)set;
+            struct ftk_plan_rules r = RULES(8, spare_end);
+            r.files = files;
+            r.repair = true;
+            struct ftk_plan p = plan(&c, r);
+            assert_int_equal(p.from_file, set == 5);
+            assert_int_equal(p.outcome, files || set == 4 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+            if (p.outcome == FTK_PLAN_FATAL)
+                assert_int_equal(p.code, FTKIT_ERR_LOST);
+            ftk_plan_free(&p);
+        }
+    struct ftk_census c = running(8, 2, 5); /* the copies of a level that does hold */
+    c.entries[3].given_up = 5;
+    struct ftk_plan p = plan(&c, RULES(8, spare_end));
+    assert_false(p.from_file);
+    ftk_plan_free(&p);
+}
+
 /* An attempt that failed may leave segments with a spare that the next one does not take:
  * it has no rank, so it cannot send them. */
 static void spare_with_segments(void **state)
@@ -215,6 +240,69 @@ static void newest_commit_wins(void **state)
     p = plan(&c, RULES(4, spare_end));
     assert_int_equal(p.line, 5);
     ftk_plan_free(&p);
+}
+
+/* In places that outlive a process there may be a try of the line's number that came to
+ * nothing; it is of another stamp, or of another run, and counts for nothing. */
+static void another_try(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 4; first++)
+        for (int other = 0; other < 2; other++) {
+            struct ftk_census c = running(4, 1, 5);
+            struct ftk_census_seg segs[4][4];
+            for (int i = 0; i < 4; i++) {
+                struct ftk_census_seg *s = segs[i];
+                for (int k = 0; k < 4; k++) {
+                    s[k] = SEG(5, k % 2 ? i ^ 1 : i, 4);
+                    s[k].run = other && k < 2 ? 70 : 7;
+                    s[k].stamp = k < 2 ? 80 : 8;
+                }
+                c.entries[i].segs = s;
+                c.entries[i].nsegs = 4;
+                c.entries[i].committed = 0;
+                c.entries[i].run = (uint64_t)(1000 + i);
+            }
+            /* who knows the line has only this */
+            c.entries[first].committed = 5;
+            c.entries[first].run = 7;
+            c.entries[first].segs = &segs[first][2];
+            c.entries[first].nsegs = 2;
+            c.entries[first ^ 2].nsegs = 2; /* and here there is only the other */
+            struct ftk_plan p = plan(&c, RULES(4, spare_end));
+            assert_int_equal(p.line, 5);
+            assert_int_equal(p.run, 7);
+            assert_int_equal(p.written.run, 7);
+            assert_int_equal(p.written.stamp, 8);
+            for (int r = 0; r < 4; r++)
+                assert_int_equal(p.source[r], r == (first ^ 2) ? r ^ 1 : r);
+            for (int r = 0; r < 4; r++)
+                assert_int_equal(p.need_own[r], r == (first ^ 2));
+            assert_false(p.from_file);
+            ftk_plan_free(&p);
+        }
+}
+
+static void other_tries_are_released(void **state)
+{
+    const struct {
+        uint64_t set, run, stamp;
+        bool kept;
+    } all[] = { { 5, 7, 8, true }, { 5, 7, 80, false }, { 5, 70, 8, false }, { 4, 7, 80, true } };
+    const struct ftk_plan p = { .line = 5, .written = { 7, 8 } };
+    struct ftk_mem mem = { 0 };
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct ftk_mem_seg *s = NULL;
+        assert_int_equal(ftk_mem_take(&mem, all[i].set, i, 4, 4096, &s), FTKIT_OK);
+        *(struct ftk_seg_header *)(void *)s->buf
+            = (struct ftk_seg_header){ .run = all[i].run, .stamp = all[i].stamp };
+        assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    }
+    ftk_plan_clear(&p, &mem);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(ftk_mem_find(&mem, all[i].set, i) != NULL, all[i].kept);
+    ftk_mem_close(&mem, false);
 }
 
 static void before_the_first_set(void **state)
@@ -439,8 +527,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(opening_spreads_spares),
         cmocka_unit_test(opening_with_losses), cmocka_unit_test(one_lost),
-        cmocka_unit_test(buddies_lost), cmocka_unit_test(spare_with_segments),
-        cmocka_unit_test(newest_commit_wins),
+        cmocka_unit_test(buddies_lost), cmocka_unit_test(given_up),
+        cmocka_unit_test(spare_with_segments),
+        cmocka_unit_test(newest_commit_wins), cmocka_unit_test(another_try),
+        cmocka_unit_test(other_tries_are_released),
         cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
         cmocka_unit_test(what_parity_makes_up_for),
         cmocka_unit_test(lost_parity_is_made_again),

@@ -76,13 +76,16 @@ static void check_derived(MPI_Datatype *t, uint32_t basic, bool contiguous,
     assert_int_equal(made.contiguous, contiguous);
     assert_int_equal(made.extent, extent);
     size_t bytes = 0;
-    ptrdiff_t first = runs[0].at;
+    ptrdiff_t first = runs[0].at, end = 0;
     for (size_t r = 0; r < nruns; r++) {
+        ptrdiff_t upto = runs[r].at + (ptrdiff_t)runs[r].bytes;
         bytes += runs[r].bytes;
         first = runs[r].at < first ? runs[r].at : first;
+        end = upto > end ? upto : end;
     }
     assert_int_equal(made.item_bytes, bytes);
     assert_int_equal(made.span_lb, first);
+    assert_int_equal(made.span_end, end);
     check_runs(&made, runs, nruns);
     ftk_type_free(&made);
     assert_false(made.owned);
@@ -398,6 +401,23 @@ static void resized(void **state)
     check_derived(&t, FTK_T_F32, false, 4, RUN({ 0, 4 }, { 32, 4 }));
 }
 
+/* Items that reach beyond the next one's address, and such as leave room behind them. */
+static void room(void **state)
+{
+    (void)state;
+    const struct ftk_type longer = { .extent = 8, .span_end = 100 };
+    const struct ftk_type shorter = { .extent = 16, .span_end = 12 };
+    const struct ftk_type still = { .extent = 0, .span_end = 4 };
+    assert_int_equal(ftk_type_room(&longer, 0), 0);
+    assert_int_equal(ftk_type_room(&longer, 1), 100);
+    assert_int_equal(ftk_type_room(&longer, 4), 124);
+    assert_int_equal(ftk_type_room(&shorter, 4), 64);
+    assert_int_equal(ftk_type_room(&still, 4), 4);
+    assert_true(ftk_type_room(&longer, SIZE_MAX / 8) == SIZE_MAX);
+    assert_true(ftk_type_room(&longer, SIZE_MAX / 8 - 1) == SIZE_MAX);
+    assert_true(ftk_type_room(&longer, SIZE_MAX) == SIZE_MAX);
+}
+
 static void nested(void **state)
 {
     (void)state;
@@ -576,6 +596,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(subarray),
         cmocka_unit_test(structs),
         cmocka_unit_test(resized),
+        cmocka_unit_test(room),
         cmocka_unit_test(nested),
         cmocka_unit_test(empty_types),
         cmocka_unit_test(no_items),
