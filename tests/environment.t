@@ -56,6 +56,21 @@ for my $name (sort keys %cases) {
     ok($rc != 124 && $result eq '', "$name: a failure ends the job, no wrong result")
         or diag("rc $rc\n", $log);
 }
+# without repair nothing ends a wait for a rank that has met an error of its own
+{
+    my $dir = scratch() . '/slots';
+    mkdir($dir);
+    local %ENV = (%ENV, FTKIT_LEVEL_MEMORY_PLACE => 'file',
+        FTKIT_LEVEL_MEMORY_DIRECTORY => $dir, FTKIT_LEVEL_HDF5_ENABLED => 'false');
+    bare('app.mid:1:12:kill', cutoff => '');
+    my ($rc, $log, $result) = bare('found.choose:1:1:ENOMEM', cutoff => '');
+    ok($rc != 124 && $rc != 0 && $log =~ /another rank: out of memory/,
+        'an error of one rank while sets are looked for is that of all') or diag("$rc\n$log");
+    ($rc, $log, $result) = bare('', cutoff => '');
+    ok($rc == 0 && $result eq $want && $log =~ /from memory that outlived the job/,
+        '... and leaves them as they were') or diag("$rc\n$log");
+}
+
 my ($rc, $log, $result) = bare('');
 ok($rc == 0 && $result eq $want && $log =~ /repair in the job/ && $log !~ /not repaired/,
     'with everything set the repair is offered') or diag($log);

@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
 use warnings;
+use Fcntl qw(LOCK_EX LOCK_NB LOCK_SH);
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
@@ -205,6 +206,27 @@ nothing_left();
     unlink(glob("$dir/*"));
 }
 
+# a start that looks for its slots is not kept from them by a list that nobody reads
+{
+    my $dir = scratch() . '/many';
+    mkdir($dir);
+    my @slots = map { "$dir/ftkit-slot-1-many-1.1.$_" } 1 .. 1500;
+    for my $slot (@slots) {
+        open(my $h, '>', $slot) or die "$slot: $!\n";
+    }
+    open(my $ls, '-|', build() . '/ftkit', 'ls', '--slots', $dir) or die "ftkit ls: $!\n";
+    select(undef, undef, undef, 1); # the pipe is full by now
+    my $locked = 0;
+    for my $slot (@slots) {
+        open(my $h, '<', $slot) or die "$slot: $!\n";
+        $locked++ if !flock($h, LOCK_EX | LOCK_NB);
+    }
+    is($locked, 0, 'ftkit ls --slots has no lock while it waits');
+    my @lines = <$ls>;
+    is(scalar(@lines), scalar(@slots), '... and goes on');
+    close($ls);
+}
+
 # places of their own directory are found by the next job, too
 for my $place (qw(file pmem)) {
     for my $force ($place eq 'pmem' ? (0, 1) : 0) {
@@ -283,6 +305,138 @@ for my $error (['memory.map:1:1', qr/loading failed on another rank: out of memo
             FTKIT_LEVEL_LOCAL_PLACE => 'shared' });
 }
 nothing_left();
+
+# a job that loses one process finds what that one had
+survives("the slot of a lost rank, $_", n => 2, fault => 'app.mid:1:13:kill',
+    env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $_, FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_EVERY => '3 sets' },
+    like => qr/restored set 3 from memory that outlived its processes/,
+    unlike => qr/restored set \d+ from files/) for qw(own);
+survives("... of two of a pair, and the job goes on, $_", spares => 3, faults => 3,
+    fault => 'app.mid:0:13:kill,app.mid:1:13:kill,app.mid:2:19:kill',
+    env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $_, FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_EVERY => '9 sets' },
+    like => qr/restored set 3 from memory that outlived its processes/,
+    unlike => qr/restored set \d+ from files/) for qw(buddy xor);
+nothing_left();
+
+# what a start cannot use is there for the next one
+sub in_directory
+{
+    my $dir = scratch() . '/start' . ++our $starts;
+    mkdir($dir);
+    return ($dir, %shared, FTKIT_LEVEL_MEMORY_PLACE => 'file',
+        FTKIT_LEVEL_MEMORY_DIRECTORY => $dir, FTKIT_LEVEL_MEMORY_SCHEME => 'own');
+}
+
+# What holds something.
+sub sealed
+{
+    my ($dir) = @_;
+    return grep { slurp($_) =~ /^FTKSLOT\n/ } sort(glob("$dir/ftkit-slot-*"));
+}
+
+# A job of n ranks that was killed; what it has left.
+sub killed
+{
+    my ($n, $dir, $env, %o) = @_;
+    job(n => $n, spares => 0, env => $env, fault => 'app.mid:*:13:kill', %o);
+    my @slots = sealed($dir);
+    ok(@slots >= $n, 'a job is killed');
+    return @slots;
+}
+
+# A start that is to fail, and to leave everything as it was.
+sub refused
+{
+    my ($name, $dir, $like, %o) = @_;
+    my @before = sealed($dir);
+    my $start = job(spares => 0, %o);
+    ok($start->{rc} != 0 && $start->{rc} != 124 && $start->{log} =~ $like, $name)
+        or diag("exit code $start->{rc}\n$start->{log}");
+    is(join("\n", sealed($dir)), join("\n", @before), '... all is left as it was');
+    return;
+}
+{
+    my ($dir, %here) = in_directory();
+    killed(2, $dir, \%here);
+    refused('2 ranks wrote it, 4 are started', $dir,
+        qr/is of 2 ranks, not 4, and there are no files: start with 2 ranks.*--slots \Q$dir\E/,
+        env => \%here);
+    survives('... then 2', n => 2, spares => 0, faults => 0, env => \%here, like => $found);
+
+    ($dir, %here) = in_directory();
+    my %both = (%here, %files, FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_DIRECTORY => $dir);
+    my %shrink = (program => build() . '/mpi/shrink', args => [], env => \%both);
+    killed(2, $dir, \%both, %shrink, fault => 'ckpt.begin:*:4:kill');
+    my $start = job(n => 3, spares => 0, %shrink);
+    ok($start->{rc} == 0 && $start->{log} =~ qr/set \d+ in memory is of 2 ranks, not 3$/m
+            && $start->{log} =~ qr/restored set \d+ from files of another number of ranks/,
+        '... unless there are files') or diag($start->{log});
+}
+{
+    my ($dir, %here) = in_directory();
+    my @slots = killed(2, $dir, \%here);
+    my ($pid) = $slots[0] =~ /(\.\d+)\.\d+$/;
+    my @away = grep {/\Q$pid\E\.\d+$/} @slots; # with its node
+    rename($_, "$_.away") for @away;
+    my $start = job(n => 2, spares => 0, env => \%here, fault => 'ckpt.sealed:*:1:kill');
+    like($start->{log}, qr/set \d+ in memory does not make it whole: that of rank \d is missing/,
+        'a node is missing');
+    is(scalar(grep { -e $_ } @slots), @slots - @away, '... nothing is removed before a set is');
+    rename("$_.away", $_) for @away;
+    survives('... it is there again', n => 2, spares => 0, faults => 0, env => \%here,
+        like => $found);
+
+    ($dir, %here) = in_directory();
+    @slots = killed(2, $dir, \%here);
+    ($pid) = $slots[0] =~ /(\.\d+)\.\d+$/;
+    @away = grep {/\Q$pid\E\.\d+$/} @slots;
+    rename($_, "$_.away") for @away;
+    job(n => 2, spares => 0, env => \%here, fault => 'app.mid:*:8:kill');
+    is(scalar(grep { -e $_ } @slots), 0, '... but then it is');
+    rename("$_.away", $_) for @away;
+    $start = survives('... what is there again is older', n => 2, spares => 0, faults => 0,
+        env => \%here, like => qr/restored set [5-9] from memory that outlived the job/);
+}
+
+# slots that somebody has locked, for a while or for good, or that cannot be mapped now
+{
+    my ($dir, %here) = in_directory();
+    my @locks = map { open(my $h, '<', $_) or die "$_: $!\n"; flock($h, LOCK_SH); $h }
+        killed(2, $dir, \%here);
+    survives('slots in use for a moment', n => 2, spares => 0, faults => 0, env => \%here,
+        like => $found, while => sub { select(undef, undef, undef, 2); @locks = () });
+
+    ($dir, %here) = in_directory();
+    my @slots = killed(2, $dir, \%here);
+    @locks = map { open(my $h, '<', $_) or die "$_: $!\n"; flock($h, LOCK_SH); $h } @slots;
+    survives('... for good', n => 2, spares => 0, faults => 0, env => \%here,
+        like => qr/slot of set \d+, rank \d, in \S+ is in use by another process/);
+    is(scalar(grep { -e $_ } @slots), @slots, '... they stay');
+    @locks = ();
+
+    ($dir, %here) = in_directory();
+    killed(2, $dir, \%here);
+    refused('slots that cannot be mapped', $dir, qr/a slot in \Q$dir\E cannot be used now/,
+        n => 2, env => \%here, fault => 'place.map:*:*:ENOMEM');
+    survives('... at the next start', n => 2, spares => 0, faults => 0, env => \%here,
+        like => $found);
+
+    ($dir, %here) = in_directory();
+    killed(2, $dir, \%here);
+    refused('an error of one rank alone is that of all', $dir, qr/another rank: out of memory/,
+        n => 2, env => \%here, fault => 'found.choose:1:1:ENOMEM');
+}
+
+# a header that could not be made to hold is not found beside those of the next try
+{
+    my ($dir, %here) = in_directory();
+    survives('a slot that could not be sealed', n => 2, spares => 0, run => [], faults => 3,
+        solver => ['-e'], env => { %here, FTKIT_CHECKPOINT_PERIOD => '1 calls' },
+        fault => 'place.persist:1:7:EIO,ckpt.sized:1:4:kill,ckpt.sealed:0:4:kill');
+}
 
 # no space
 my $j = job(env => { %shared }, fault => 'place.allocate:2:2:ENOSPC');

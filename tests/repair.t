@@ -209,7 +209,7 @@ for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 60)) {
 
 # what mpirun returns after a repair says nothing; the program's own code is told all the same
 {
-    my $j = job(args => ['-o', scratch() . '/out.code', '-e', 7], fault => 'app.mid:1:9:kill',
+    my $j = job(args => ['-o', scratch() . '/out.code', '-x', 7], fault => 'app.mid:1:9:kill',
         env => { FTKIT_LEVEL_HDF5_ENABLED => 'false' });
     is($j->{rc}, 7, 'the exit code of a program that was repaired') or diag($j->{log});
 }

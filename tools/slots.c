@@ -76,17 +76,39 @@ static int read_segment(void *arg, FILE *out)
     return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
 }
 
+/* The header of a slot that nobody has, false: somebody has.  It is locked for no longer
+ * than that takes, because a start that looks for its slots takes none that is locked. */
+static bool read_header(int fd, struct ftk_slot *slot, bool *whole)
+{
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+        return false;
+    *whole = pread(fd, slot, sizeof *slot, 0) == (ssize_t)sizeof *slot;
+    (void)flock(fd, LOCK_UN);
+    return true;
+}
+
+/* Whether somebody has taken the slot since its header was read. */
+static bool was_taken(const struct slot_job *job)
+{
+    struct ftk_slot now;
+    bool whole;
+    return !read_header(job->fd, &now, &whole) || !whole
+           || memcmp(&now, &job->slot, sizeof now) != 0;
+}
+
 /* in use, empty, foreign, damaged, whole */
 static const char *state_of(struct slot_job *job, const struct stat *st, bool whole,
     char why[FTK_DETAIL_MAX])
 {
     uint64_t size = (uint64_t)st->st_size;
     why[0] = '\0';
-    if (flock(job->fd, LOCK_SH | LOCK_NB) != 0)
+    bool header;
+    if (!read_header(job->fd, &job->slot, &header))
         return "in use";
-    if (size < FTK_SLOT_BYTES
-        || pread(job->fd, &job->slot, sizeof job->slot, 0) != (ssize_t)sizeof job->slot)
+    if (size < FTK_SLOT_BYTES || !header) {
+        memset(&job->slot, 0, sizeof job->slot);
         return "empty";
+    }
     int rc = ftk_slot_check(&job->slot, size - FTK_SLOT_BYTES);
     if (rc == FTKIT_ERR_NOT_FOUND)
         return "empty";
@@ -100,6 +122,10 @@ static const char *state_of(struct slot_job *job, const struct stat *st, bool wh
     struct ftk_isolated r;
     ftk_isolate(read_segment, job, job->slot.bytes, &r);
     bool good = r.code == TOOL_OK;
+    if (!good && was_taken(job)) {
+        free(r.text);
+        return "in use";
+    }
     if (!good)
         snprintf(why, FTK_DETAIL_MAX, "%s", r.why[0] ? r.why : r.text ? r.text : "");
     free(r.text);

@@ -5,15 +5,40 @@
  * A relaunched job finds the slots of its predecessor on the nodes that are still there.
  * Which set they make up is the question a repair has to answer, too: the ranks take the
  * slots that nobody has, take a census, and plan for the newest set that is whole, or can
- * be made whole from copies and parity. */
+ * be made whole from copies and parity.  In a repair they look for the slots of the lost.
+ *
+ * What is of no use now may be of use to another start, with other nodes or another
+ * number of ranks: it stays in its slots until the first commit sweeps them. */
+#define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "../checkpoint.h"
 #include "recover.h"
 
+#define BUSY_S 5 /* for a process to die, or a tool to have looked at a slot */
+
 /* A set as its segments name it. */
 struct candidate {
     uint64_t set, run, stamp;
+};
+
+/* One search, of all ranks together. */
+struct search {
+    struct ftkit_ctx *ctx;
+    struct ftk_mem *mem;
+    struct ftk_chan ch;
+    int scheme;
+    struct ftk_census census;
+    int unread;             /* the error of a slot that some rank could not look at */
+    uint64_t stamp;         /* of the line in a repair, as survivors have it; 0: nobody has */
+    uint64_t newest;        /* number of the newest set that there is anything of */
+    struct candidate which; /* set 0: none can be had whole ... */
+    struct ftk_plan p;
+    int other;              /* ... but one by this number of ranks, which; else 0 */
+    char why[160];
 };
 
 static bool is_of(const struct ftk_census_seg *s, const struct candidate *c)
@@ -56,10 +81,22 @@ static int list_candidates(const struct ftk_census *c, struct candidate **out, i
     return FTKIT_OK;
 }
 
-/* The census as if this were the only set, and committed. */
-static int plan_for(const struct ftkit_ctx *ctx, int scheme, const struct ftk_census *census,
-    const struct candidate *which, struct ftk_plan *p)
+/* In a repair only what this run has written counts; of the first level only the line,
+ * since newer sets were not committed, and who is left has dropped the older. */
+static bool may_be(const struct search *f, const struct candidate *c)
 {
+    const struct ftkit_ctx *ctx = f->ctx;
+    if (ctx->pending == FTK_PENDING_LOAD)
+        return true;
+    bool line = c->set == ctx->line && (f->stamp == 0 || c->stamp == f->stamp);
+    return c->run == ctx->run && (line || f->mem != &ctx->mem);
+}
+
+/* The census as if this were the only set, and committed. */
+static int plan_for(
+    const struct search *f, const struct candidate *which, struct ftk_plan *p)
+{
+    const struct ftk_census *census = &f->census;
     struct ftk_census c = *census;
     size_t n = (size_t)c.n, total = 0;
     for (size_t i = 0; i < n; i++)
@@ -77,9 +114,9 @@ static int plan_for(const struct ftkit_ctx *ctx, int scheme, const struct ftk_ce
         entries[i].nsegs = (int)(at - entries[i].segs);
     }
     c.entries = entries;
-    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
-        .map = ctx->cfg.map,
-        .scheme = scheme,
+    struct ftk_plan_rules rules = { .nranks = f->ctx->nranks,
+        .map = f->ctx->cfg.map,
+        .scheme = f->scheme,
         .files = true };
     if (rc == FTKIT_OK)
         rc = ftk_plan_make(&c, &rules, p);
@@ -88,26 +125,63 @@ static int plan_for(const struct ftkit_ctx *ctx, int scheme, const struct ftk_ce
     return rc;
 }
 
-/* The newest set that can be had whole; which->set 0: none. */
-static int choose(const struct ftkit_ctx *ctx, int scheme, const struct ftk_census *census,
-    struct candidate *which, struct ftk_plan *p)
+/* Why this set cannot be had. */
+static void explain(struct search *f, const struct candidate *c, const struct ftk_plan *p)
+{
+    size_t at = 0, most = sizeof f->why - 24;
+    f->why[0] = '\0';
+    if (p->line_nranks > 0 && p->line_nranks != f->ctx->nranks) {
+        snprintf(f->why, sizeof f->why, "set %llu in memory is of %d ranks, not %d",
+            (unsigned long long)c->set, p->line_nranks, f->ctx->nranks);
+        return;
+    }
+    at += (size_t)snprintf(f->why, sizeof f->why,
+        "what is left of set %llu in memory does not make it whole: that of rank",
+        (unsigned long long)c->set);
+    for (int r = 0; r < p->line_nranks && at < most; r++)
+        if (p->source[r] < 0)
+            at += (size_t)snprintf(f->why + at, sizeof f->why - at, " %d", r);
+    snprintf(f->why + at, sizeof f->why - at, "%s is missing", at < most ? "" : " ...");
+}
+
+static int try_candidate(struct search *f, const struct candidate *c, bool first)
+{
+    struct ftk_plan p;
+    int rc = plan_for(f, c, &p);
+    if (rc != FTKIT_OK)
+        return rc;
+    bool whole = p.outcome == FTK_PLAN_GO && !p.from_file;
+    if (whole && p.line_nranks == f->ctx->nranks) {
+        ftk_plan_free(&f->p);
+        f->p = p;
+        f->which = *c;
+        return rc;
+    }
+    if (first || (whole && f->other == 0))
+        explain(f, c, &p);
+    if (whole && f->other == 0)
+        f->other = p.line_nranks;
+    ftk_plan_free(&p);
+    return rc;
+}
+
+/* The newest set that can be had whole. */
+static int choose(struct search *f)
 {
     struct candidate *all = NULL;
     int n = 0;
-    which->set = 0;
-    int rc = list_candidates(census, &all, &n);
-    for (int i = 0; rc == FTKIT_OK && i < n && which->set == 0; i++) {
-        rc = plan_for(ctx, scheme, census, &all[i], p);
-        if (rc == FTKIT_OK && p->outcome == FTK_PLAN_GO && !p->from_file
-            && p->line_nranks == ctx->nranks)
-            *which = all[i];
-        else if (rc == FTKIT_OK)
-            ftk_plan_free(p);
+    int rc = list_candidates(&f->census, &all, &n);
+    if (FTK_FAULT("found.choose"))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
+    if (rc == FTKIT_OK && n > 0 && all[0].set > f->newest)
+        f->newest = all[0].set;
+    bool first = true;
+    for (int i = 0; rc == FTKIT_OK && i < n && f->which.set == 0; i++) {
+        if (!may_be(f, &all[i]))
+            continue;
+        rc = try_candidate(f, &all[i], first);
+        first = false;
     }
-    if (rc == FTKIT_OK && n > 0 && which->set == 0 && ctx->rank == 0)
-        ftk_report(FTKIT_WARNING,
-            "context %s: what is left of set %llu in memory does not make it whole",
-            ctx->cfg.name, (unsigned long long)all[0].set);
     free(all);
     return rc;
 }
@@ -120,32 +194,158 @@ static void keep_only(struct ftk_mem *mem, const struct candidate *which)
         if (s->set != 0
             && (s->set != which->set || h->run != which->run || h->stamp != which->stamp))
             ftk_mem_release(s);
+        s->found = false;
     }
     ftk_mem_trim(mem);
 }
 
-/* All have looked for their own before anyone takes what is left. */
-static int adopt(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch)
+/* ---- looking ---------------------------------------------------------------------------*/
+
+/* Everybody's most severe error becomes everybody's: nobody is left alone in a step that
+ * all have to take. */
+static int agree(struct search *f, int local, const char *step)
 {
     struct ftk_vote v;
     ftk_vote_init(&v);
-    int rc = ftk_place_adopt(&mem->place, mem, ctx->rank, false);
+    v.min[0] = local;
+    int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (local == FTKIT_OK && v.min[0] != FTKIT_OK)
+        return ftk_fail((int)v.min[0], "%s: another rank: %s", step,
+            ftkit_strerror((int)v.min[0]));
+    return (int)v.min[0];
+}
+
+/* It has been told, and may not matter: others may have all that is needed. */
+static void note_unread(struct search *f, int rc)
+{
+    if (rc < f->unread)
+        f->unread = rc;
+}
+
+/* The stamp of the line as this rank has had it all the time. */
+static uint64_t own_stamp(const struct search *f)
+{
+    const struct ftk_mem_seg *s = ftk_mem_find(f->mem, f->ctx->line, f->ctx->rank);
+    const struct ftk_seg_header *h = s && !s->found ? (const void *)s->buf : NULL;
+    return h ? h->stamp : 0;
+}
+
+/* All have looked for their own before anyone takes what is left. */
+static int adopt(struct search *f)
+{
+    int rank = f->ctx->rank;
+    struct ftk_place *place = &f->mem->place;
+    struct ftk_vote v;
+    if (place->kind == FTK_PLACE_MEMORY)
+        return FTKIT_OK;
+    uint64_t stamp = own_stamp(f);
+    note_unread(f, ftk_place_adopt(place, f->mem, rank, false));
     (void)FTK_FAULT("found.own");
-    int voted = ftk_vote(ch, ctx->nranks, &v);
-    if (voted != FTKIT_OK)
-        return voted;
+    ftk_vote_init(&v);
+    if (stamp != 0)
+        memcpy(&v.min[0], &stamp, sizeof stamp);
+    int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
+    f->stamp = 0;
+    if (rc == FTKIT_OK && v.min[0] != INT64_MAX)
+        memcpy(&f->stamp, &v.min[0], sizeof f->stamp);
     if (rc == FTKIT_OK)
-        rc = ftk_place_adopt(&mem->place, mem, ctx->rank, true);
+        note_unread(f, ftk_place_adopt(place, f->mem, rank, true));
     (void)FTK_FAULT("found.all");
     return rc;
 }
 
+static bool has(const struct ftk_census *c, const struct ftk_slot *slot)
+{
+    const struct candidate of = { slot->set, slot->run, slot->stamp };
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->entries[i].nsegs; k++) {
+            const struct ftk_census_seg *s = &c->entries[i].segs[k];
+            if (is_of(s, &of) && s->rank == (int)slot->rank
+                && (s->n > 0) == (slot->parity != 0))
+                return true;
+        }
+    return false;
+}
+
+/* A slot that somebody has locked, and whose segment none of us has: he is dying, or looks
+ * at it, or is of another job.  NULL: there is none. */
+static const struct ftk_slot *find_busy(struct search *f)
+{
+    const struct ftk_place *place = &f->mem->place;
+    const struct ftk_slot *found = NULL;
+    for (int i = 0; i < place->nbusy; i++) {
+        const struct ftk_slot *s = &place->busy[i];
+        const struct candidate of = { s->set, s->run, s->stamp };
+        if (!may_be(f, &of) || has(&f->census, s))
+            continue;
+        f->newest = s->set > f->newest ? s->set : f->newest;
+        found = s;
+    }
+    return found;
+}
+
+/* Whether all look once more, because of a busy slot. */
+static int look_again(struct search *f, double until, bool *again)
+{
+    struct ftk_vote v;
+    const struct ftk_slot *busy = find_busy(f);
+    ftk_vote_init(&v);
+    v.min[0] = busy ? f->ctx->rank : f->ctx->nranks;
+    v.min[1] = ftk_now_s() < until;
+    v.min[2] = f->unread;
+    v.min[3] = -(int64_t)f->newest;
+    int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    *again = v.min[0] < f->ctx->nranks && v.min[1] == 1;
+    f->unread = (int)v.min[2];
+    f->newest = (uint64_t)-v.min[3];
+    if (!*again && busy && v.min[0] == f->ctx->rank)
+        ftk_report(FTKIT_WARNING,
+            "context %s: the slot of set %llu, rank %u, in %s is in use by another process; "
+            "it is passed over",
+            f->ctx->cfg.name, (unsigned long long)busy->set, (unsigned)busy->rank,
+            f->mem->place.dir);
+    return rc;
+}
+
+static int look(struct search *f)
+{
+    const struct timespec step = { 0, 20000000 };
+    double until = ftk_now_s() + BUSY_S;
+    bool again = false;
+    do {
+        if (again)
+            nanosleep(&step, NULL);
+        ftk_census_free(&f->census);
+        f->unread = FTKIT_OK;
+        int rc = adopt(f);
+        if (rc != FTKIT_OK)
+            return rc;
+        rc = ftk_census_take(f->ctx, f->mem, f->ctx->comms.act, &f->census);
+        if (rc != FTKIT_OK)
+            return ftk_chan_break(&f->ch, MPI_ERR_OTHER, "census of what was left");
+        rc = look_again(f, until, &again);
+        if (rc != FTKIT_OK)
+            return rc;
+    } while (again);
+    return FTKIT_OK;
+}
+
+/* ---- using ---------------------------------------------------------------------------*/
+
 /* Files of another sequence of sets, or newer ones, come first: they are what the user
  * sees and removes to begin anew.  They are read before anything in memory is given up. */
-static int compare_files(struct ftkit_ctx *ctx, const struct candidate *which, bool *older)
+static int compare_files(const struct search *f, bool *older)
 {
+    struct ftkit_ctx *ctx = f->ctx;
+    const struct candidate *which = &f->which;
     uint64_t set = 0, run = 0;
     *older = false;
+    if (ctx->pending != FTK_PENDING_LOAD && f->mem == &ctx->mem)
+        return FTKIT_OK; /* nothing comes before the line */
     int rc = ctx->cfg.h5_enabled
         ? ftk_durable_newest(ctx, which->set, which->run, &set, &run) : FTKIT_OK;
     if (rc != FTKIT_OK || set == 0)
@@ -161,8 +361,36 @@ static int compare_files(struct ftkit_ctx *ctx, const struct candidate *which, b
     return rc;
 }
 
-static void tell(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
+/* Nothing that can be had: what the user has to know, and what is an error. */
+static int tell_why(const struct search *f)
 {
+    const struct ftkit_ctx *ctx = f->ctx;
+    uint64_t set = 0, run = 0;
+    if (f->why[0] && ctx->rank == 0)
+        ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, f->why);
+    if (ctx->pending != FTK_PENDING_LOAD || (f->other == 0 && f->unread == FTKIT_OK))
+        return FTKIT_OK;
+    int rc = FTKIT_OK;
+    if (ctx->cfg.h5_enabled)
+        rc = ftk_durable_newest(f->ctx, 0, 0, &set, &run);
+    if (rc != FTKIT_OK || set > 0) /* files are distributed over any number of ranks */
+        return rc;
+    if (f->unread != FTKIT_OK)
+        return ftk_fail(f->unread,
+            "a slot in %s cannot be used now (%s), and there are no files: start again, "
+            "or remove the slots with `ftkit prune --slots %s` and begin anew",
+            f->mem->place.dir, ftkit_strerror(f->unread), f->mem->place.dir);
+    return ftk_fail(FTKIT_ERR_MISMATCH,
+        "%s, and there are no files: start with %d ranks, or remove the slots with "
+        "`ftkit prune --slots %s` and begin anew",
+        f->why, f->other, f->mem->place.dir);
+}
+
+static void tell(const struct search *f)
+{
+    const struct ftkit_ctx *ctx = f->ctx;
+    const struct ftk_plan *p = &f->p;
+    bool start = ctx->pending == FTK_PENDING_LOAD;
     const char *source = "the memory of earlier processes";
     for (int i = 0; i < p->ngroups; i++)
         for (int k = 0; k < p->groups[i].n; k++)
@@ -173,56 +401,62 @@ static void tell(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
     ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name,
         (unsigned long long)p->line, ctx->rank, source);
     if (ctx->rank == 0)
-        ftk_report(FTKIT_INFO, "context %s: restored set %llu from memory that outlived the job",
-            ctx->cfg.name, (unsigned long long)p->line);
+        ftk_report(FTKIT_INFO,
+            "context %s: restored set %llu from memory that outlived %s", ctx->cfg.name,
+            (unsigned long long)p->line, start ? "the job" : "its processes");
 }
 
-static int use(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
-    const struct candidate *which, const struct ftk_plan *p)
+static int use(struct search *f)
 {
-    keep_only(mem, which);
+    struct ftkit_ctx *ctx = f->ctx;
+    keep_only(f->mem, &f->which);
     (void)FTK_FAULT("found.use");
-    int rc = ftk_transfer(ctx, mem, ch, p);
+    int rc = ftk_transfer(ctx, f->mem, &f->ch, &f->p);
     if (rc == FTKIT_OK)
-        rc = ftk_rebuild(ctx, mem, ch, p);
+        rc = ftk_rebuild(ctx, f->mem, &f->ch, &f->p);
     if (rc == FTKIT_ERR_CORRUPT) /* it held a moment ago: the others have been told */
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
         return rc;
-    ctx->line = ctx->committed = which->set;
+    ctx->line = ctx->committed = f->which.set;
     ctx->line_nranks = ctx->nranks;
-    ctx->run = which->run;
-    if (ctx->next_set <= which->set)
-        ctx->next_set = which->set + 1;
-    tell(ctx, p);
+    ctx->run = f->which.run;
+    tell(f);
     return FTKIT_OK;
+}
+
+static int load(struct search *f, uint64_t *set)
+{
+    struct ftkit_ctx *ctx = f->ctx;
+    bool older = false;
+    int rc = look(f);
+    if (rc == FTKIT_OK)
+        rc = agree(f, choose(f), "what was left in memory");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (ctx->next_set <= f->newest)
+        ctx->next_set = f->newest + 1; /* a number is never used for two sets */
+    if (f->which.set == 0)
+        return tell_why(f);
+    rc = compare_files(f, &older);
+    if (rc != FTKIT_OK || older)
+        return rc;
+    *set = f->which.set;
+    return use(f);
 }
 
 int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint64_t *set)
 {
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    struct ftk_census census = { 0 };
-    struct candidate which = { 0, 0, 0 };
-    struct ftk_plan p = { 0 };
-    bool older = false;
+    struct search f = { .ctx = ctx, .mem = mem, .scheme = scheme };
     *set = 0;
-    ch.broken = ctx->failed;
-    int rc = mem->place.kind != FTK_PLACE_MEMORY ? adopt(ctx, mem, &ch) : FTKIT_OK;
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_census_take(ctx, mem, ctx->comms.act, &census);
-    if (rc != FTKIT_OK)
-        return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of what was left");
-    rc = choose(ctx, scheme, &census, &which, &p);
-    if (rc == FTKIT_OK && which.set > 0)
-        rc = compare_files(ctx, &which, &older);
-    if (rc == FTKIT_OK && which.set > 0 && !older) {
-        rc = use(ctx, mem, &ch, &which, &p);
-        *set = which.set;
-    } else if (rc == FTKIT_OK) {
-        ftk_mem_drop_others(mem, 0);
-    }
-    ftk_census_free(&census);
-    ftk_plan_free(&p);
+    f.ch = ftk_chan_of(ctx);
+    f.ch.broken = ctx->failed;
+    int rc = load(&f, set);
+    /* in a repair what is in memory may be what the files have: it need not be read then */
+    if (*set == 0)
+        ftk_mem_leave(mem, ctx->pending == FTK_PENDING_LOAD || mem != &ctx->mem);
+    mem->place.kept = *set == 0 && f.newest > 0; /* also where a fellow has left it */
+    ftk_census_free(&f.census);
+    ftk_plan_free(&f.p);
     return rc;
 }

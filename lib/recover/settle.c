@@ -111,11 +111,23 @@ static int load_local(struct ftkit_ctx *ctx, uint64_t *set)
     return rc;
 }
 
+/* What the lost had in slots is still there.  It serves as many ranks as wrote it, as the
+ * second level does. */
+static int load_slots(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    *set = 0;
+    if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->pending != FTK_PENDING_LINE)
+        return FTKIT_OK;
+    return ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
+}
+
 static int load_line(struct ftkit_ctx *ctx)
 {
     uint64_t wanted = ctx->line;
     uint64_t set;
-    int rc = load_local(ctx, &set);
+    int rc = load_slots(ctx, &set);
+    if (rc == FTKIT_OK && set == 0)
+        rc = load_local(ctx, &set);
     if (rc == FTKIT_OK && set == 0 && ctx->cfg.h5_enabled)
         rc = load_files(ctx, &set);
     if (rc == FTKIT_OK && set == 0)

@@ -102,7 +102,7 @@ int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t b
     s->rank = rank;
     s->nranks = nranks;
     s->bytes = bytes;
-    s->parity = s->sealed = s->verified = false;
+    s->parity = s->sealed = s->verified = s->found = false;
     *out = s;
     return FTKIT_OK;
 }
@@ -170,7 +170,8 @@ void ftk_mem_release(struct ftk_mem_seg *s)
 {
     if (s->set == 0)
         return;
-    if (s->place && s->sealed && ftk_place_wipe(s->place, s) != FTKIT_OK) {
+    /* also of one that was not sealed: its header may have reached the place */
+    if (s->place && ftk_place_wipe(s->place, s) != FTKIT_OK) {
         /* it must not be found again with other contents: do without the slot */
         ftk_report(FTKIT_WARNING, "%s", ftk_detail_text());
         if (!s->held)
@@ -179,7 +180,7 @@ void ftk_mem_release(struct ftk_mem_seg *s)
             s->spoilt = true;
     }
     s->set = 0;
-    s->sealed = s->verified = false;
+    s->sealed = s->verified = s->found = false;
     s->bytes = 0;
     if (!s->held)
         give_pages_back(s);
@@ -242,8 +243,26 @@ void ftk_mem_trim(struct ftk_mem *m)
     m->nsegs = kept;
 }
 
+void ftk_mem_leave(struct ftk_mem *m, bool all)
+{
+    int kept = 0;
+    for (int i = 0; i < m->nsegs; i++) {
+        struct ftk_mem_seg *s = m->segs[i];
+        if (s->set == 0 || s->held || !(all || s->found)) {
+            if (all)
+                ftk_mem_release(s);
+            m->segs[kept++] = s;
+            continue;
+        }
+        unmap(s, s->sealed);
+        free(s);
+    }
+    m->nsegs = kept;
+}
+
 void ftk_mem_close(struct ftk_mem *m, bool keep)
 {
+    ftk_place_forget_busy(&m->place);
     for (int i = 0; i < m->nsegs; i++) {
         unmap(m->segs[i], keep && m->segs[i]->sealed);
         free(m->segs[i]);

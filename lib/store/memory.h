@@ -30,6 +30,7 @@ struct ftk_mem_seg {
     bool verified;  /* its checksums were compared since it was written or doubted */
     bool held;      /* somebody reads it: see ftk_mem_hold() */
     size_t held_bytes;
+    bool found;     /* an earlier process's, and not yet known to be of use */
     bool spoilt;    /* its slot could not be wiped: it goes when the hold ends */
 };
 
@@ -74,6 +75,10 @@ void ftk_mem_unhold(struct ftk_mem_seg *s);
 
 /* Release every segment of other sets than keep. */
 void ftk_mem_drop_others(struct ftk_mem *m, uint64_t keep);
+
+/* Give up those that were found and are of no use, or all; what is in slots stays there,
+ * for others or the next sweep. */
+void ftk_mem_leave(struct ftk_mem *m, bool all);
 
 /* Bytes of segments in use or held. */
 size_t ftk_mem_used(const struct ftk_mem *m);

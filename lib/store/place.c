@@ -12,12 +12,16 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hash.h"
 #include "memory.h"
 
 #define HUGE_PAGE (2u << 20)
+#define SLOT_PATH (FTK_PATH_MAX + 256)
+#define NEW_S 60 /* in which a new file gets its lock, if its process lives */
+#define LOOK_S 1 /* for which a tool may have the lock of a slot it looks at */
 
 /* What a place does its own way.  map() is given a file of at least bytes bytes. */
 struct ops {
@@ -107,12 +111,13 @@ static bool is_number(const char *text)
     return pid > 0 && n > 0 && text[pid + 1 + n] == '\0';
 }
 
-/* The name of one context may begin like that of another. */
-static bool is_own(const struct ftk_place *p, const char *name)
+/* Of this context, level and job: one name of a context may begin like another. */
+static bool is_own(const struct ftk_place *p, const char *kind, const char *name)
 {
-    size_t prefix = strlen(p->prefix);
-    return strlen(name) < FTK_SLOT_NAME && strncmp(name, p->prefix, prefix) == 0
-           && is_number(name + prefix);
+    const char *rest = p->prefix + strlen(FTK_SLOT_PREFIX);
+    size_t k = strlen(kind), r = strlen(rest);
+    return strlen(name) < FTK_SLOT_NAME && strncmp(name, kind, k) == 0
+           && strncmp(name + k, rest, r) == 0 && is_number(name + k + r);
 }
 
 bool ftk_place_is_slot(const char *name)
@@ -125,9 +130,9 @@ bool ftk_place_is_slot(const char *name)
     return slot && dot && strlen(name) < FTK_SLOT_NAME && is_number(dot);
 }
 
-static void slot_path(const struct ftk_place *p, const char *name, char *path, size_t bytes)
+static void slot_path(const struct ftk_place *p, const char *name, char path[SLOT_PATH])
 {
-    snprintf(path, bytes, "%s/%s", p->dir, name);
+    snprintf(path, SLOT_PATH, "%s/%s", p->dir, name);
 }
 
 int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *context,
@@ -150,25 +155,66 @@ int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *c
     return FTKIT_OK;
 }
 
+static void next_name(struct ftk_place *p, struct ftk_mem_seg *s)
+{
+    snprintf(s->name, sizeof s->name, "%s%d.%d", p->prefix, (int)getpid(), ++p->made);
+}
+
+/* Numbers of processes come again: a name of ours may be that of a slot of a dead one. */
+static int create(struct ftk_place *p, struct ftk_mem_seg *s, char path[SLOT_PATH])
+{
+    do {
+        next_name(p, s);
+        snprintf(path, SLOT_PATH, "%s/%s%s", p->dir, FTK_SLOT_NEW,
+            s->name + strlen(FTK_SLOT_PREFIX));
+        s->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    } while (s->fd < 0 && errno == EEXIST);
+    return s->fd >= 0 ? 0 : errno;
+}
+
+/* A tool may look at it this very moment. */
+static int lock_new(int fd)
+{
+    const struct timespec step = { 0, 1000000 };
+    int err = EWOULDBLOCK;
+    for (double end = ftk_now_s() + LOOK_S; err == EWOULDBLOCK && ftk_now_s() < end;) {
+        err = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+        if (err == EWOULDBLOCK)
+            nanosleep(&step, NULL);
+    }
+    return err;
+}
+
+/* What has the name already is not replaced: it may hold. */
+static int give_name(struct ftk_place *p, struct ftk_mem_seg *s, const char *path)
+{
+    char last[SLOT_PATH];
+    slot_path(p, s->name, last);
+    while (link(path, last) != 0) {
+        if (errno != EEXIST)
+            return errno;
+        next_name(p, s);
+        slot_path(p, s->name, last);
+    }
+    (void)unlink(path); /* if it stays, it is swept */
+    return 0;
+}
+
 /* A new file, ours alone, of full size: space that is missing is to show here and not as
  * a signal at a store. */
 static int make_file(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
-    char path[FTK_PATH_MAX + 256], last[FTK_PATH_MAX + 256];
-    snprintf(s->name, sizeof s->name, "%s%d.%d", p->prefix, (int)getpid(), ++p->made);
-    slot_path(p, s->name, last, sizeof last);
-    snprintf(path, sizeof path, "%s/%s%s", p->dir, FTK_SLOT_NEW,
-        s->name + strlen(FTK_SLOT_PREFIX));
-    s->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (s->fd < 0)
-        return ftk_fail_errno(errno, "%s", path);
-    int err = flock(s->fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    char path[SLOT_PATH];
+    int err = create(p, s, path);
+    if (err != 0)
+        return ftk_fail_errno(err, "%s", path);
+    err = lock_new(s->fd);
     if (err == 0)
         err = FTK_FAULT("place.allocate");
     if (err == 0)
         err = posix_fallocate(s->fd, 0, (off_t)bytes);
     if (err == 0)
-        err = rename(path, last) == 0 ? 0 : errno;
+        err = give_name(p, s, path);
     if (err == 0)
         return FTKIT_OK;
     (void)unlink(path);
@@ -179,16 +225,74 @@ static int make_file(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 
 static int map_file(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
-    char path[FTK_PATH_MAX + 256];
-    slot_path(p, s->name, path, sizeof path);
-    char *at = places[p->kind].map(s->fd, path, bytes, &s->direct);
+    char path[SLOT_PATH];
+    slot_path(p, s->name, path);
+    int err = FTK_FAULT("place.map");
+    char *at = err ? NULL : places[p->kind].map(s->fd, path, bytes, &s->direct);
     if (!at)
-        return ftk_fail_errno(errno, "mapping %s", path);
+        return ftk_fail_errno(err ? err : errno, "mapping %s", path);
     s->place = p;
     s->buf = at + FTK_SLOT_BYTES;
     s->cap = bytes - FTK_SLOT_BYTES;
     return FTKIT_OK;
 }
+
+/* ---- removing --------------------------------------------------------------------------*/
+
+/* A new file has no lock at first. */
+static bool is_fresh(const struct stat *st)
+{
+    return st->st_mtime > time(NULL) - NEW_S;
+}
+
+/* Of an ftkit of another version, or of a machine with another byte order. */
+static bool is_foreign(int fd, const struct stat *st)
+{
+    struct ftk_slot slot;
+    return st->st_size >= (off_t)FTK_SLOT_BYTES
+           && pread(fd, &slot, sizeof slot, 0) == (ssize_t)sizeof slot
+           && ftk_slot_check(&slot, (uint64_t)st->st_size - FTK_SLOT_BYTES)
+                  == FTKIT_ERR_FORMAT;
+}
+
+static void sweep_slot(const struct ftk_place *p, const char *name, bool is_new)
+{
+    char path[SLOT_PATH];
+    struct stat st;
+    slot_path(p, name, path);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return; /* gone, or nothing of ours */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()
+        && !(is_new && is_fresh(&st)) && flock(fd, LOCK_EX | LOCK_NB) == 0
+        && !is_foreign(fd, &st) && unlink(path) == 0)
+        ftk_report(FTKIT_DEBUG, "%s: of a process that is gone, removed", path);
+    (void)close(fd);
+}
+
+static void sweep(struct ftk_place *p)
+{
+    DIR *d = opendir(p->dir);
+    const struct dirent *e;
+    p->kept = false;
+    while (d && (e = readdir(d)))
+        if (is_own(p, FTK_SLOT_PREFIX, e->d_name))
+            sweep_slot(p, e->d_name, false);
+        else if (is_own(p, FTK_SLOT_NEW, e->d_name))
+            sweep_slot(p, e->d_name, true);
+    if (d)
+        (void)closedir(d);
+}
+
+void ftk_place_sweep(struct ftk_place *p, uint64_t when)
+{
+    if (p->kind == FTK_PLACE_MEMORY || p->swept == when)
+        return;
+    p->swept = when;
+    sweep(p);
+}
+
+/* ---- in use ----------------------------------------------------------------------------*/
 
 int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
@@ -197,6 +301,13 @@ int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
     size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : FTK_SLOT_BYTES;
     bytes = (bytes + FTK_SLOT_BYTES + unit - 1) / unit * unit;
     int rc = make_file(p, s, bytes);
+    if (rc == FTKIT_ERR_NOSPACE && p->kept) { /* no set would ever be written otherwise */
+        ftk_report(FTKIT_WARNING,
+            "%s: slots of an earlier job that were of no use are removed for want of space",
+            p->dir);
+        sweep(p);
+        rc = make_file(p, s, bytes);
+    }
     if (rc != FTKIT_OK)
         return rc;
     rc = map_file(p, s, bytes);
@@ -207,8 +318,8 @@ int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 
 void ftk_place_unmap(struct ftk_place *p, struct ftk_mem_seg *s, bool keep)
 {
-    char path[FTK_PATH_MAX + 256];
-    slot_path(p, s->name, path, sizeof path);
+    char path[SLOT_PATH];
+    slot_path(p, s->name, path);
     if (s->buf && p->kind == FTK_PLACE_PMEM)
         (void)pmem_unmap(s->buf - FTK_SLOT_BYTES, s->cap + FTK_SLOT_BYTES);
     else if (s->buf)
@@ -265,6 +376,8 @@ int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s)
         return rc;
     memcpy(s->buf - FTK_SLOT_BYTES, &slot, sizeof slot);
     rc = persist(p, s, s->buf - FTK_SLOT_BYTES, sizeof slot);
+    if (rc != FTKIT_OK) /* nobody is to find it beside the slots of another try */
+        memset(s->buf - FTK_SLOT_BYTES, 0, sizeof slot);
     (void)FTK_FAULT("place.sealed");
     return rc;
 }
@@ -312,7 +425,8 @@ int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg)
                 : ftk_fail(FTKIT_ERR_CORRUPT, "slot: its header is not that of its segment");
 }
 
-static bool is_there(const struct ftk_mem *m, const struct ftk_slot *slot)
+static const struct ftk_mem_seg *find_same(
+    const struct ftk_mem *m, const struct ftk_slot *slot)
 {
     for (int i = 0; i < m->nsegs; i++) {
         const struct ftk_mem_seg *s = m->segs[i];
@@ -320,113 +434,146 @@ static bool is_there(const struct ftk_mem *m, const struct ftk_slot *slot)
         if (s->set == slot->set && s->sealed && s->rank == (int)slot->rank
             && s->parity == (slot->parity != 0) && h->run == slot->run
             && h->stamp == slot->stamp)
-            return true;
+            return s;
     }
-    return false;
+    return NULL;
 }
 
-/* Use the locked slot s, or find that nobody can.  *wanted false: it is somebody else's. */
-static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *s, int rank,
-    bool all, bool *wanted)
+/* What a slot says of itself; also without its lock, to see whose it is.  FTKIT_ERR_STATE:
+ * it is not ours; other codes as those of ftk_slot_check(), or those of the system. */
+static int read_header(const struct ftk_place *p, const struct ftk_mem_seg *s,
+    struct ftk_slot *slot, off_t *size)
 {
     struct stat st;
-    struct ftk_slot slot;
-    *wanted = true;
     if (fstat(s->fd, &st) != 0)
         return ftk_fail_errno(errno, "%s/%s", p->dir, s->name);
-    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
-        *wanted = false;
-        return ftk_fail(FTKIT_ERR_FORMAT, "%s/%s is not ours", p->dir, s->name);
-    }
-    if (st.st_size < (off_t)(FTK_SLOT_BYTES + sizeof(struct ftk_seg_header))
-        || pread(s->fd, &slot, sizeof slot, 0) != (ssize_t)sizeof slot)
+    *size = st.st_size;
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink == 0)
+        return ftk_fail(FTKIT_ERR_STATE, "%s/%s is not ours", p->dir, s->name);
+    if (st.st_size < (off_t)(FTK_SLOT_BYTES + sizeof(struct ftk_seg_header)))
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "%s/%s holds nothing", p->dir, s->name);
-    int rc = ftk_slot_check(&slot, (uint64_t)st.st_size - FTK_SLOT_BYTES);
-    if (rc != FTKIT_OK) {
-        *wanted = rc != FTKIT_ERR_FORMAT;
-        if (rc == FTKIT_ERR_CORRUPT || (!*wanted && !p->foreign))
-            ftk_report(FTKIT_WARNING, "%s/%s: %s; %s", p->dir, s->name, ftk_detail_text(),
-                *wanted ? "removed" : "not used");
-        p->foreign = p->foreign || !*wanted;
+    ssize_t n = pread(s->fd, slot, sizeof *slot, 0);
+    if (n != (ssize_t)sizeof *slot)
+        return ftk_fail_errno(n < 0 ? errno : EIO, "%s/%s", p->dir, s->name);
+    int rc = ftk_slot_check(slot, (uint64_t)st.st_size - FTK_SLOT_BYTES);
+    if (rc == FTKIT_OK && strncmp(slot->context, p->context, sizeof slot->context) != 0)
+        rc = ftk_fail(FTKIT_ERR_STATE, "another context's");
+    return rc;
+}
+
+/* What was read and is good for nothing is removed; what cannot be had now may be
+ * later. */
+static bool is_worthless(int rc)
+{
+    return rc == FTKIT_ERR_NOT_FOUND || rc == FTKIT_ERR_CORRUPT;
+}
+
+static void tell_unusable(struct ftk_place *p, const struct ftk_mem_seg *s, int rc)
+{
+    if (rc == FTKIT_ERR_NOT_FOUND || rc == FTKIT_ERR_STATE
+        || (rc == FTKIT_ERR_FORMAT && p->foreign))
+        return;
+    p->foreign = p->foreign || rc == FTKIT_ERR_FORMAT;
+    ftk_report(FTKIT_WARNING, "%s/%s: %s; %s", p->dir, s->name, ftk_detail_text(),
+        is_worthless(rc) ? "removed" : "not used");
+}
+
+/* Use the locked slot s. */
+static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *s)
+{
+    off_t size;
+    struct ftk_slot slot;
+    int rc = read_header(p, s, &slot, &size);
+    if (rc != FTKIT_OK)
         return rc;
+    const struct ftk_mem_seg *same = find_same(m, &slot);
+    if (same)
+        return ftk_fail(same->verified ? FTKIT_ERR_NOT_FOUND : FTKIT_ERR_STATE,
+            "%s/%s is there already", p->dir, s->name);
+    rc = map_file(p, s, (size_t)size);
+    if (rc == FTKIT_OK) {
+        rc = ftk_slot_check_segment(&slot, s->buf);
+        if (rc != FTKIT_OK && rc != FTKIT_ERR_NOMEM)
+            rc = FTKIT_ERR_CORRUPT; /* whatever it looks like: the header says it is whole */
     }
-    if (strncmp(slot.context, p->context, sizeof slot.context) != 0) {
-        *wanted = false;
-        return ftk_fail(FTKIT_ERR_STATE, "another context's");
-    }
-    if (!all && (int)slot.rank != rank) {
-        *wanted = false;
-        return ftk_fail(FTKIT_ERR_STATE, "another rank's");
-    }
-    if (is_there(m, &slot))
-        return ftk_fail(FTKIT_ERR_STATE, "%s/%s is there already", p->dir, s->name);
-    rc = map_file(p, s, (size_t)st.st_size);
-    if (rc == FTKIT_OK && ftk_slot_check_segment(&slot, s->buf) != FTKIT_OK) {
-        ftk_report(FTKIT_WARNING, "%s/%s: %s; removed", p->dir, s->name, ftk_detail_text());
-        rc = FTKIT_ERR_CORRUPT;
-    }
+    if (rc != FTKIT_OK)
+        return rc;
     s->set = slot.set;
     s->rank = (int)slot.rank;
     s->nranks = (int)slot.nranks;
     s->bytes = (size_t)slot.bytes;
     s->parity = slot.parity != 0;
-    s->sealed = s->verified = true;
-    return rc;
+    s->sealed = s->verified = s->found = true;
+    return ftk_mem_add(m, s);
+}
+
+/* Somebody has the slot: one of this job, for good, or one who dies or looks at it. */
+static int note_busy(
+    struct ftk_place *p, const struct ftk_mem *m, const struct ftk_slot *slot)
+{
+    if (find_same(m, slot))
+        return FTKIT_OK;
+    struct ftk_slot *busy = realloc(p->busy, ((size_t)p->nbusy + 1) * sizeof *busy);
+    if (!busy)
+        return ftk_fail(FTKIT_ERR_NOMEM, "list of slots");
+    p->busy = busy;
+    p->busy[p->nbusy++] = *slot;
+    return FTKIT_OK;
+}
+
+/* FTKIT_OK also when there is nothing for us in the open slot s: it is closed then.  A
+ * rank that looks for its own leaves the locks of others alone. */
+static int take_slot(
+    struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *s, int rank, bool all)
+{
+    off_t size;
+    struct ftk_slot slot;
+    int rc = read_header(p, s, &slot, &size);
+    if (!all && (rc != FTKIT_OK || (int)slot.rank != rank)) {
+        rc = FTKIT_ERR_STATE;
+    } else if (flock(s->fd, LOCK_EX | LOCK_NB) == 0) {
+        rc = use_slot(p, m, s);
+        if (rc == FTKIT_OK)
+            return rc;
+        tell_unusable(p, s, rc);
+    } else if (errno != EWOULDBLOCK) {
+        rc = ftk_fail_errno(errno, "%s/%s", p->dir, s->name);
+        tell_unusable(p, s, rc);
+    } else {
+        rc = rc == FTKIT_OK && all ? note_busy(p, m, &slot) : FTKIT_ERR_STATE;
+    }
+    ftk_place_unmap(p, s, !is_worthless(rc));
+    free(s);
+    bool nothing_for_us = rc == FTKIT_ERR_STATE || rc == FTKIT_ERR_FORMAT;
+    return nothing_for_us || is_worthless(rc) ? FTKIT_OK : rc;
 }
 
 static int adopt_slot(
     struct ftk_place *p, struct ftk_mem *m, const char *name, int rank, bool all)
 {
-    char path[FTK_PATH_MAX + 256];
-    bool wanted = true;
+    char path[SLOT_PATH];
     struct ftk_mem_seg *s = calloc(1, sizeof *s);
     if (!s)
         return ftk_fail(FTKIT_ERR_NOMEM, "list of segments");
     snprintf(s->name, sizeof s->name, "%s", name);
-    slot_path(p, name, path, sizeof path);
+    slot_path(p, name, path);
     s->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (s->fd < 0 || flock(s->fd, LOCK_EX | LOCK_NB) != 0) {
-        if (s->fd >= 0)
-            (void)close(s->fd);
-        free(s);
-        return FTKIT_OK; /* gone, or in use */
-    }
-    int rc = use_slot(p, m, s, rank, all, &wanted);
-    if (rc == FTKIT_OK)
-        rc = ftk_mem_add(m, s);
-    if (rc == FTKIT_OK)
-        return rc;
-    ftk_place_unmap(p, s, !wanted);
+    if (s->fd >= 0)
+        return take_slot(p, m, s, rank, all);
+    int err = errno;
+    int rc = ftk_fail_errno(err, "%s", path);
+    bool here = err == EMFILE || err == ENFILE || err == ENOMEM;
+    if (here) /* otherwise it is gone, or nothing of ours */
+        tell_unusable(p, s, rc);
     free(s);
-    return rc == FTKIT_ERR_NOMEM ? rc : FTKIT_OK;
+    return here ? rc : FTKIT_OK;
 }
 
-static void sweep_slot(const struct ftk_place *p, const char *name)
+void ftk_place_forget_busy(struct ftk_place *p)
 {
-    char path[FTK_PATH_MAX + 256];
-    struct stat st;
-    slot_path(p, name, path, sizeof path);
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return; /* gone, or nothing of ours */
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-        && st.st_uid == geteuid() && unlink(path) == 0)
-        ftk_report(FTKIT_DEBUG, "%s: of a process that is gone, removed", path);
-    (void)close(fd);
-}
-
-void ftk_place_sweep(struct ftk_place *p, uint64_t when)
-{
-    if (p->kind == FTK_PLACE_MEMORY || p->swept == when)
-        return;
-    p->swept = when;
-    DIR *d = opendir(p->dir);
-    const struct dirent *e;
-    while (d && (e = readdir(d)))
-        if (is_own(p, e->d_name))
-            sweep_slot(p, e->d_name);
-    if (d)
-        (void)closedir(d);
+    free(p->busy);
+    p->busy = NULL;
+    p->nbusy = 0;
 }
 
 int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)
@@ -434,9 +581,15 @@ int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)
     int rc = FTKIT_OK;
     DIR *d = p->found_again ? opendir(p->dir) : NULL;
     const struct dirent *e;
-    while (d && rc == FTKIT_OK && (e = readdir(d)))
-        if (is_own(p, e->d_name))
-            rc = adopt_slot(p, m, e->d_name, rank, all);
+    ftk_place_forget_busy(p);
+    if (p->found_again && !d)
+        return ftk_fail_errno(errno, "%s", p->dir);
+    while (d && (e = readdir(d))) {
+        if (!is_own(p, FTK_SLOT_PREFIX, e->d_name))
+            continue;
+        int bad = adopt_slot(p, m, e->d_name, rank, all);
+        rc = bad != FTKIT_OK ? bad : rc;
+    }
     if (d)
         (void)closedir(d);
     return rc;

@@ -22,6 +22,7 @@ enum ftk_place_kind { FTK_PLACE_MEMORY, FTK_PLACE_SHARED, FTK_PLACE_FILE, FTK_PL
 
 struct ftk_mem;
 struct ftk_mem_seg;
+struct ftk_slot;
 
 struct ftk_place {
     int kind;
@@ -32,6 +33,9 @@ struct ftk_place {
     int made;         /* slots, for their names */
     uint64_t swept;   /* see ftk_place_sweep() */
     bool foreign;     /* a slot of another format was there, and that has been told */
+    bool kept;        /* slots that were of no use are there: they go for want of space */
+    struct ftk_slot *busy; /* [nbusy] see ftk_place_adopt() */
+    int nbusy;
 };
 
 #define FTK_SLOT_PREFIX "ftkit-slot-"
@@ -87,10 +91,14 @@ int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s);
 
 /* Take over the slots that nobody alive has and whose segment is whole and right: only
  * those of this rank, or all.  What is there twice, or does not hold, is removed.  They
- * come into m, sealed and verified. */
+ * come into m, sealed and verified.  With all, p->busy are then the slots that somebody has
+ * locked and whose segment is not in m.  An error: some could not be looked at; they stay
+ * where they are, and the others have been taken. */
 int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all);
+void ftk_place_forget_busy(struct ftk_place *p);
 
-/* Remove the slots that nobody alive has: the first time after when changes. */
+/* Remove the slots that nobody alive has, but for those of another format: the first time
+ * after when changes. */
 void ftk_place_sweep(struct ftk_place *p, uint64_t when);
 
 #endif

@@ -3,7 +3,8 @@
  * state of all ranks, which must not depend on failures.
  *
  *   solver [-s STEPS] [-n ITEMS] [-o RESULT] [-c CONFIG] [-f] [-d MS] [-p PIDS] [-k STYLE]
- *          [-H] [-B] [-b BLOCKS [-w PERCENT] [-l]] [-g BLOCKS] [-m] [-u] [-S N] [-W N]
+ *          [-H] [-B] [-b BLOCKS [-w PERCENT] [-l]] [-g BLOCKS] [-m] [-u] [-e] [-S N] [-W N]
+ *          [-x CODE]
  *
  * -f: do without ftkit_finish().  -H: two parts of the world (5 of 12 processes, the rest),
  * each with its own context and result RESULT.0 and RESULT.1, the rollbacks of rank 0 in a
@@ -12,7 +13,8 @@
  * or (-l) the last.  -g: the growing region has so many blocks more on one rank of four, the
  * next one before in each step.  -m: tell the bytes that checkpoints have sent.  -u: one more set at the
  * end, in which nothing has changed (for runs without failures).
- * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().
+ * -e: after a set that could not be written not the next call at once, but the next step.
+ * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  -x: exit code of all is well.
  * STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -32,7 +34,7 @@
 
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
-    int blocks, percent, last, grow_by, tell, unchanged, code;
+    int blocks, percent, last, grow_by, tell, unchanged, onward, code;
     double *big;        /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
     int step;
@@ -271,9 +273,10 @@ static int run(ftkit_ctx *ft, struct state *s)
         if (rc < 0) {
             fprintf(stderr, "solver: rank %d: %s: %s\n", s->rank, ftkit_strerror(rc),
                 ftkit_detail(ft));
-            if (rc > FTKIT_ERR_IO - 20 && rc <= FTKIT_ERR_IO)
+            if (rc <= FTKIT_ERR_IO - 20 || rc > FTKIT_ERR_IO)
+                return 1;
+            if (!s->onward)
                 continue; /* the set was not written: go on, as the header says */
-            return 1;
         }
         note_pid(s);
         if (s->step >= s->steps) {
@@ -321,7 +324,7 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:mue:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
@@ -337,9 +340,10 @@ int main(int argc, char **argv)
         case 'g': s.grow_by = atoi(optarg); break;
         case 'm': s.tell = 1; break;
         case 'u': s.unchanged = 1; break;
+        case 'e': s.onward = 1; break;
         case 'f': s.no_finish = 1; break;
         case 'd': s.delay_ms = atoi(optarg); break;
-        case 'e': s.code = atoi(optarg); break;
+        case 'x': s.code = atoi(optarg); break;
         case 'p': s.pids = optarg; break;
         case 'k': s.style = optarg; break;
         default: return 2;

@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -226,6 +227,10 @@ static void slot_in_use_is_left_alone(void **state)
     assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
     assert_int_equal(ftk_place_adopt(&other.place, &other, 0, true), FTKIT_OK);
     assert_int_equal(other.nsegs, 0);
+    assert_int_equal(other.place.nbusy, 1); /* whose it is shows without its lock */
+    assert_int_equal(other.place.busy[0].set, 4);
+    assert_int_equal(ftk_place_adopt(&other.place, &other, 0, false), FTKIT_OK);
+    assert_int_equal(other.place.nbusy, 0);
     ftk_mem_close(&m, true); /* as if it had died */
     assert_int_equal(ftk_place_adopt(&other.place, &other, 1, false), FTKIT_OK);
     assert_int_equal(other.nsegs, 0); /* another rank's */
@@ -297,6 +302,163 @@ static void names_that_begin_alike(void **state)
     ftk_mem_close(&c, false);
 }
 
+/* ---- errors ----------------------------------------------------------------------------*/
+
+/* The faults of main() are for a rank that this process is while it says so. */
+static void open_as(int rank, struct ftk_mem *m)
+{
+    memset(m, 0, sizeof *m);
+    ftk_fault_rank(rank, 0);
+    assert_int_equal(ftk_place_open(&m->place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+}
+
+static struct ftk_mem_seg *take(struct ftk_mem *m, uint64_t set)
+{
+    struct ftk_mem_seg *s;
+    assert_int_equal(ftk_mem_take(m, set, 0, 1, segment_bytes(), &s), FTKIT_OK);
+    write_segment(s, set);
+    return s;
+}
+
+static bool is_empty(const struct ftk_mem_seg *s)
+{
+    static const struct ftk_slot nothing;
+    return memcmp(s->buf - FTK_SLOT_BYTES, &nothing, sizeof nothing) == 0;
+}
+
+/* A header that could not be made to hold must not hold by chance. */
+static void failed_seal(void **state)
+{
+    (void)state;
+    struct ftk_mem m;
+    open_as(1, &m);
+    struct ftk_mem_seg *s = take(&m, 3);
+    assert_int_equal(ftk_mem_seal(s), FTKIT_ERR_IO);
+    assert_true(is_empty(s));
+    s->buf[-(int)FTK_SLOT_BYTES] = 'F'; /* as if its page had been written back before */
+    assert_false(s->sealed);
+    ftk_mem_release(s);
+    assert_true(is_empty(s));
+    ftk_mem_close(&m, false);
+    assert_int_equal(entries(dir), 0);
+}
+
+static void not_now(void **state)
+{
+    (void)state;
+    struct ftk_mem m, later;
+    open_as(2, &m);
+    assert_int_equal(ftk_mem_seal(take(&m, 3)), FTKIT_OK);
+    ftk_mem_close(&m, true);
+    open_as(3, &later); /* cannot map it */
+    assert_int_equal(ftk_place_adopt(&later.place, &later, 0, true), FTKIT_ERR_NOMEM);
+    assert_int_equal(later.nsegs, 0);
+    assert_int_equal(ftk_place_adopt(&later.place, &later, 0, true), FTKIT_OK);
+    assert_int_equal(later.nsegs, 1);
+    ftk_mem_close(&later, false);
+    assert_int_equal(entries(dir), 0);
+}
+
+static void put(const char *name, const char *text, int age_s)
+{
+    char path[256];
+    const struct timespec t = { time(NULL) - age_s, 0 };
+    const struct timespec both[2] = { t, t };
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(futimens(fd, both), 0);
+    close(fd);
+}
+
+static const char *name_of(const struct ftk_mem *m, const char *kind, int number)
+{
+    static char name[FTK_SLOT_NAME];
+    snprintf(name, sizeof name, "%s%s%d.%d", kind, m->place.prefix + strlen(FTK_SLOT_PREFIX),
+        (int)getpid(), number);
+    return name;
+}
+
+/* A process of an earlier job had our number. */
+static void names_come_again(void **state)
+{
+    (void)state;
+    struct ftk_mem m, later;
+    char path[256];
+    struct stat st;
+    open_as(2, &m);
+    assert_int_equal(ftk_mem_seal(take(&m, 3)), FTKIT_OK);
+    ftk_mem_close(&m, true);
+    open_as(2, &later);
+    put(name_of(&later, FTK_SLOT_NEW, 3), "new", 0);
+    struct ftk_mem_seg *first = take(&later, 4);
+    struct ftk_mem_seg *second = take(&later, 4);
+    assert_string_equal(first->name, name_of(&later, FTK_SLOT_PREFIX, 2));
+    assert_string_equal(second->name, name_of(&later, FTK_SLOT_PREFIX, 4));
+    assert_int_equal(entries(dir), 4);
+    snprintf(path, sizeof path, "%s/%s", dir, name_of(&later, FTK_SLOT_NEW, 3));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 3);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ftk_place_adopt(&later.place, &later, 0, true), FTKIT_OK);
+    assert_int_equal(later.nsegs, 3);
+    assert_int_equal(later.segs[2]->set, 3); /* it holds */
+    ftk_mem_close(&later, false);
+    assert_int_equal(entries(dir), 0);
+}
+
+static void what_is_swept(void **state)
+{
+    (void)state;
+    struct ftk_mem m;
+    open_as(2, &m);
+    struct ftk_mem_seg *s = take(&m, 3);
+    assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    struct ftk_slot *slot = (void *)(s->buf - FTK_SLOT_BYTES);
+    slot->version = 99;
+    ftk_mem_close(&m, true);
+    put(name_of(&m, FTK_SLOT_NEW, 7), "of one who was killed", 120);
+    put(name_of(&m, FTK_SLOT_NEW, 8), "being made", 5);
+    open_as(2, &m);
+    ftk_place_sweep(&m.place, 1);
+    assert_int_equal(entries(dir), 2); /* of a newer ftkit, and being made */
+    put(name_of(&m, FTK_SLOT_NEW, 8), "", 120);
+    ftk_place_sweep(&m.place, 2);
+    assert_int_equal(entries(dir), 1);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(entries(dir), 1);
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name_of(&m, FTK_SLOT_PREFIX, 1));
+    assert_int_equal(unlink(path), 0);
+    ftk_mem_close(&m, false);
+}
+
+/* What was of no use stays, but not at the price of having no set at all. */
+static void no_use_and_no_room(void **state)
+{
+    (void)state;
+    struct ftk_mem m;
+    open_as(2, &m);
+    assert_int_equal(ftk_mem_seal(take(&m, 3)), FTKIT_OK);
+    ftk_mem_close(&m, true);
+    open_as(4, &m);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(m.nsegs, 1);
+    ftk_mem_leave(&m, false);
+    m.place.kept = true;
+    assert_int_equal(m.nsegs, 0);
+    assert_int_equal(entries(dir), 1);
+    (void)take(&m, 5);
+    assert_int_equal(entries(dir), 2);
+    (void)take(&m, 6); /* no space, the first time */
+    assert_int_equal(entries(dir), 2);
+    struct ftk_mem_seg *s;
+    assert_int_equal(
+        ftk_mem_take(&m, 7, 0, 1, segment_bytes(), &s), FTKIT_ERR_NOSPACE);
+    ftk_mem_close(&m, false);
+    assert_int_equal(entries(dir), 0);
+}
+
 static void directories(void **state)
 {
     (void)state;
@@ -314,9 +476,16 @@ int main(void)
         cmocka_unit_test(slot_in_use_is_left_alone),
         cmocka_unit_test(foreign_files),
         cmocka_unit_test(names_that_begin_alike),
+        cmocka_unit_test(failed_seal),
+        cmocka_unit_test(not_now),
+        cmocka_unit_test(names_come_again),
+        cmocka_unit_test(what_is_swept),
+        cmocka_unit_test(no_use_and_no_room),
         cmocka_unit_test(directories),
     };
-    if (!mkdtemp(dir) || !mkdtemp(after))
+    const char *faults = "place.persist:1:2:EIO,place.map:3:1:ENOMEM,"
+                         "place.allocate:4:2:ENOSPC,place.allocate:4:4:ENOSPC";
+    if (setenv("FTKIT_FAULT", faults, 1) != 0 || !mkdtemp(dir) || !mkdtemp(after))
         return 1;
     char cmd[160];
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
