@@ -144,6 +144,7 @@ struct ftkit_ctx {
     uint64_t line;         /* set to restore while pending says so */
     int line_nranks;       /* ranks it was written by */
     bool line_from_file;   /* some of it is nowhere in memory: load it from files */
+    bool line_given_up;    /* ... and slots are no help */
     int *line_source;      /* [line_nranks] who has each segment, when PENDING_SHRUNK */
     int trouble;           /* error of our own in the last attempt to repair */
     bool spawned;          /* this process was started by a repair */

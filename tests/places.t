@@ -12,14 +12,17 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
-my %shared = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_PLACE => 'shared');
+# the name tells our slots in /dev/shm from those of whatever else runs on this machine
+my $context = "places$$";
+my %shared = (FTKIT_CONTEXT_NAME => $context, FTKIT_LEVEL_HDF5_ENABLED => 'false',
+    FTKIT_LEVEL_MEMORY_PLACE => 'shared');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '2 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my $found = qr/restored set \d+ from memory that outlived the job/;
 my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
 
 sub nothing_left
 {
-    my @slots = glob('/dev/shm/ftkit-slot-*');
+    my @slots = glob("/dev/shm/ftkit-*-$context-*");
     is(scalar(@slots), 0, 'nothing is left behind') or diag("@slots");
     unlink(@slots);
     return;
@@ -36,7 +39,7 @@ use warnings;
 my ($program, $dir, $how, $which, @args) = @ARGV;
 if ($ENV{FTKIT_RUN_ATTEMPT} == 1 && $ENV{OMPI_COMM_WORLD_RANK} == 0) {
     my %of;
-    for my $slot (glob("$dir/ftkit-slot-*")) {
+    for my $slot (glob("$dir/ftkit-slot-*-$ENV{FTKIT_CONTEXT_NAME}-*")) {
         my ($pid) = $slot =~ /\.(\d+)\.\d+$/;
         open(my $s, '+<', $slot) or die "$slot: $!\n";
         sysread($s, my $magic, 8);
@@ -148,7 +151,7 @@ for my $dies (2, 6) {
         env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs', FTKIT_LEVEL_MEMORY_GROUP => 4,
             FTKIT_LEVEL_HDF5_ENABLED => 'true', %files, FTKIT_LEVEL_HDF5_KEEP => 100 });
     my %runs;
-    for my $set (map { /(\d+)$/ } glob("$work/default.ftkit/set-*")) {
+    for my $set (map { /(\d+)$/ } glob("$work/$context.ftkit/set-*")) {
         my ($run) = qx('@{[build()]}/ftkit' show '$work' $set) =~ /^run +(\w+)$/m;
         $runs{ $run // 'none' } = 1;
     }
@@ -441,6 +444,19 @@ sub refused
 # no space
 my $j = job(env => { %shared }, fault => 'place.allocate:2:2:ENOSPC');
 like($j->{log}, qr/no space|No space/i, 'no space in /dev/shm: told at the call');
+SKIP: {
+    my $small = scratch() . '/small';
+    mkdir($small);
+    skip('no right to mount', 2) if system("mount -t tmpfs -o size=700k none '$small' 2>/dev/null");
+    # four ranks have room for one set of 4 x 2 x 64 KiB, and not for another beside it
+    my @solver = ('-n', 8000, '-e');
+    my $want = reference(4, @solver);
+    my $out = scratch() . '/out.small';
+    $j = job(env => { %shared, FTKIT_LEVEL_MEMORY_DIRECTORY => $small }, args => ['-o', $out, @solver]);
+    system("umount -l '$small'");
+    ok($j->{rc} == 0 && slurp($out) eq $want, 'a small /dev/shm: the run goes on') or diag($j->{log});
+    like($j->{log}, qr/no space|No space/i, '... and is told');
+}
 $j = job(env => { %shared, FTKIT_LEVEL_MEMORY_DIRECTORY => '/nowhere' });
 ok($j->{rc} != 0 && $j->{log} =~ m{/nowhere}, 'a directory that is not there') or diag($j->{log});
 nothing_left();

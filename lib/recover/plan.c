@@ -314,7 +314,7 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
     for (int r = 0; r < p->line_nranks; r++)
         p->source[r] = -1;
     if (p->line == f->given_up) {
-        p->from_file = true;
+        p->from_file = p->given_up = true;
         return FTKIT_OK;
     }
     for (int i = 0; i < f->c->n; i++) {
@@ -345,10 +345,10 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
     }
 }
 
-static void lost_for_good(struct ftk_plan *p, bool given_up)
+static void lost_for_good(struct ftk_plan *p)
 {
     size_t at = 0;
-    if (given_up) {
+    if (p->given_up) {
         fatal(p, FTKIT_ERR_LOST,
             "a segment does not hold, wherever a rank has it from (recover.attempts), and "
             "there are no files: its memory is bad, or the parity that it is rebuilt from");
@@ -383,7 +383,7 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
         bool other = f->rules->files
                      || (f->rules->local && p->pending == FTK_PENDING_LINE);
         if (rc == FTKIT_OK && p->from_file && !other)
-            lost_for_good(p, p->line == f->given_up);
+            lost_for_good(p);
         return rc;
     }
     if (f->app_errors) {

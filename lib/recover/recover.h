@@ -117,6 +117,7 @@ struct ftk_plan {
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
     bool from_file;    /* some segment of the line is lost to memory */
+    bool given_up;     /* ... because it never holds, wherever in memory it comes from */
     int pending;       /* enum ftk_pending of ranks that are not in their loop */
     bool rollback;     /* ranks in their loop restore the line */
     bool fresh;        /* an opening: nobody had a rank before */

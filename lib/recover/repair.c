@@ -401,6 +401,7 @@ static int install(struct attempt *a)
         ctx->line = a->plan.line;
         ctx->line_nranks = a->line_nranks;
         ctx->line_from_file = a->plan.from_file;
+        ctx->line_given_up = a->plan.given_up;
         free(ctx->line_source);
         ctx->line_source = a->plan.source;
         a->plan.source = NULL;

@@ -116,7 +116,8 @@ static int load_local(struct ftkit_ctx *ctx, uint64_t *set)
 static int load_slots(struct ftkit_ctx *ctx, uint64_t *set)
 {
     *set = 0;
-    if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->pending != FTK_PENDING_LINE)
+    if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->pending != FTK_PENDING_LINE
+        || ctx->line_given_up)
         return FTKIT_OK;
     return ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
 }
