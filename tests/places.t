@@ -11,6 +11,8 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+# slots of other jobs lie in the same place: those of this context are ours
+my $context = $ENV{FTKIT_CONTEXT_NAME} = "places$$";
 my %shared = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_PLACE => 'shared');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '2 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my $found = qr/restored set \d+ from memory that outlived the job/;
@@ -18,7 +20,7 @@ my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
 
 sub nothing_left
 {
-    my @slots = glob('/dev/shm/ftkit-slot-*');
+    my @slots = glob("/dev/shm/ftkit-slot-*-$context-*");
     is(scalar(@slots), 0, 'nothing is left behind') or diag("@slots");
     unlink(@slots);
     return;
@@ -35,7 +37,7 @@ use warnings;
 my ($program, $dir, $how, $which, @args) = @ARGV;
 if ($ENV{FTKIT_RUN_ATTEMPT} == 1 && $ENV{OMPI_COMM_WORLD_RANK} == 0) {
     my %of;
-    for my $slot (glob("$dir/ftkit-slot-*")) {
+    for my $slot (glob("$dir/ftkit-slot-*-$ENV{FTKIT_CONTEXT_NAME}-*")) {
         my ($pid) = $slot =~ /\.(\d+)\.\d+$/;
         open(my $s, '+<', $slot) or die "$slot: $!\n";
         sysread($s, my $magic, 8);
@@ -147,7 +149,7 @@ for my $dies (2, 6) {
         env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs', FTKIT_LEVEL_MEMORY_GROUP => 4,
             FTKIT_LEVEL_HDF5_ENABLED => 'true', %files, FTKIT_LEVEL_HDF5_KEEP => 100 });
     my %runs;
-    for my $set (map { /(\d+)$/ } glob("$work/default.ftkit/set-*")) {
+    for my $set (map { /(\d+)$/ } glob("$work/$context.ftkit/set-*")) {
         my ($run) = qx('@{[build()]}/ftkit' show '$work' $set) =~ /^run +(\w+)$/m;
         $runs{ $run // 'none' } = 1;
     }
