@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "detect.h"
+#include "lost.h"
 #include "mpi_shim.h"
 #include "watchdog.h"
 
@@ -313,6 +314,8 @@ static int use_own_handler(struct ftkit_ctx *ctx)
     int rc = MPI_Comm_get_errhandler(ctx->base, &h);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(ctx->comms.app, h);
+    if (rc == MPI_SUCCESS && ftk_mpi_outlives())
+        rc = ftk_lost_guard(ctx->comms.app, h);
     if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)
         rc = MPI_Errhandler_free(&h);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "the error handler of comm");

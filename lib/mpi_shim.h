@@ -30,6 +30,9 @@ int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live);
  * nobody failed before giving its word, else 0. */
 int ftk_mpi_agree(MPI_Comm comm, int mine, int *all);
 
+/* Local: whether a process of MPI_COMM_WORLD is known to have failed. */
+bool ftk_mpi_knows_failed(void);
+
 /* If every member of comm known to have failed has a rank of at least first, acknowledge
  * them, so that receives from any source go on, and tell their number in *gone. */
 bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone);

@@ -41,8 +41,8 @@ static bool durable_is_due(const struct ftkit_ctx *ctx)
         return true; /* what the process before had counted, or had begun to write, is not known */
     if (every->kind == FTK_PERIOD_COUNT)
         return (double)(ctx->sets_since_durable + 1) >= every->value;
-    if (ctx->last_durable_s == 0 && every->kind == FTK_PERIOD_AUTO)
-        return true; /* the first one also tells what it costs */
+    if (ctx->last_durable_s == 0)
+        return true; /* the first one, which also tells what it costs; or one was lost */
     double since = ftk_now_s() - ctx->last_durable_s;
     if (every->kind == FTK_PERIOD_SECONDS)
         return since >= every->value;
