@@ -111,18 +111,18 @@ sub at_step
 }
 
 for my $case (
-    ['1,000 sets in memory', \%memory, 64 << 10],
+    ['1,000 sets in memory', \%memory, 64 << 10, 10],
     ['1,000 sets, 100 of them files', {
             FTKIT_CHECKPOINT_PERIOD => '1 calls', FTKIT_LEVEL_HDF5_EVERY => '10 sets' },
-        1 << 20], # HDF5 keeps lists of free memory
+        1 << 20, 100], # HDF5 keeps lists of free memory; the first ten of these sets
     )
 {
-    my ($name, $env, $heap) = @$case;
+    my ($name, $env, $heap, $first) = @$case;
     my @s = samples(regions(['-m', 'growth', '-s', 1001, '-b', '1000,5000'], env => $env,
         spares => 0));
-    my ($ten, $hundred, $end) = map { at_step($_, @s) } (10, 100, 1000);
+    my ($ten, $hundred, $end) = map { at_step($_, @s) } ($first, 100, 1000);
     cmp_ok($end->[2], '>', 0, $name);
-    cmp_ok($end->[2], '<=', 1.05 * $ten->[2], '... memory is that after 10');
+    cmp_ok($end->[2], '<=', 1.05 * $ten->[2], '... memory is that after the first ten');
     cmp_ok($end->[3], '<=', $hundred->[3] + $heap, '... so is the heap');
 }
 
