@@ -36,6 +36,7 @@
 #define STALE_S 60
 #define SLOTS 1024
 #define TICK_S 0.25
+#define STANDSTILL_S 1.0 /* later than that a tick is not late by chance */
 #define PATIENCE 10.0 /* times the timeout, for what may take long and is not known */
 #define MAGIC 0x46544b44u /* FTKD */
 
@@ -61,6 +62,8 @@ struct ftk_watchdog {
     struct slot *own;
     double timeout_s;
     double stall_s;
+    double looked_s;  /* of the thread: when it last did, */
+    double resumed_s; /* and when it did again after the machine, or the job, stood still */
     pthread_t thread;
     pthread_mutex_t lock; /* protects stop */
     pthread_cond_t wake;
@@ -101,12 +104,30 @@ static bool vanished(const struct slot *s)
     return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-static bool repairing(const struct page *p, double now, double limit)
+/* What was before a standstill counts from its end: a job that a batch system suspends must
+ * not fall upon its own processes when they wake up one after the other. */
+static double from(const struct ftk_watchdog *dog, double then)
 {
+    return then > dog->resumed_s ? then : dog->resumed_s;
+}
+
+static void notice_standstill(struct ftk_watchdog *dog, double now)
+{
+    if (dog->looked_s > 0 && now - dog->looked_s > TICK_S + STANDSTILL_S) {
+        ftk_report(FTKIT_INFO, "process %d has stood still for %.1f s, perhaps with others",
+            (int)getpid(), now - dog->looked_s);
+        dog->resumed_s = now;
+    }
+    dog->looked_s = now;
+}
+
+static bool repairing(const struct ftk_watchdog *dog, double now, double limit)
+{
+    const struct page *p = dog->page;
     for (int i = 0; i < SLOTS; i++)
         if (atomic_load(&p->slots[i].pid) > 0
             && atomic_load(&p->slots[i].state) == FTK_DOG_REPAIR
-            && now - atomic_load(&p->slots[i].since_s) > limit)
+            && now - from(dog, atomic_load(&p->slots[i].since_s)) > limit)
             return true;
     return false;
 }
@@ -125,7 +146,7 @@ static void look_at(struct ftk_watchdog *dog, struct slot *s, double now)
 {
     char why[160];
     double limit = dog->timeout_s;
-    double silent = now - atomic_load(&s->beat_s);
+    double silent = now - from(dog, atomic_load(&s->beat_s));
     if (atomic_load(&s->state) == FTK_DOG_LEFT)
         return;
     if (vanished(s)) {
@@ -136,8 +157,8 @@ static void look_at(struct ftk_watchdog *dog, struct slot *s, double now)
         }
         /* normally MPI tells; but we may be computing, and hear of it later */
         limit = patience(dog, dog->own);
-        if (silent > limit + TICK_S && !repairing(dog->page, now, 0)
-            && now - atomic_load(&dog->own->since_s) > limit) {
+        if (silent > limit + TICK_S && !repairing(dog, now, 0)
+            && now - from(dog, atomic_load(&dog->own->since_s)) > limit) {
             snprintf(why, sizeof why,
                 "process %d (rank %d of the job) left without MPI telling (exit or "
                 "MPI_Abort?): ending the job",
@@ -151,7 +172,7 @@ static void look_at(struct ftk_watchdog *dog, struct slot *s, double now)
         return;
     }
     limit = patience(dog, s);
-    if (atomic_load(&s->state) < FTK_DOG_REPAIR && repairing(dog->page, now, limit))
+    if (atomic_load(&s->state) < FTK_DOG_REPAIR && repairing(dog, now, limit))
         put_down(s, "has not come to the repair", limit);
 }
 
@@ -171,7 +192,7 @@ static void look_for_stall(struct ftk_watchdog *dog, double now)
         if (!last || p < atomic_load(&last->progress_s))
             last = s;
     }
-    if (!last || now - newest < dog->stall_s)
+    if (!last || now - from(dog, newest) < dog->stall_s)
         return;
     snprintf(why, sizeof why,
         "no process of this node has called ftkit for %.1f s; the first to fall silent was "
@@ -194,7 +215,7 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
             : 3 * atomic_load(&s->longest_s);
         limit = longest > limit ? longest : limit;
     }
-    double since = now - atomic_load(&dog->own->since_s);
+    double since = now - from(dog, atomic_load(&dog->own->since_s));
     if (atomic_load(&dog->own->state) != FTK_DOG_REPAIR || since < 2 * limit)
         return;
     snprintf(why, sizeof why,
@@ -210,6 +231,7 @@ static void *watch(void *arg)
     while (!dog->stop) {
         double now = ftk_now_s();
         atomic_store(&dog->own->beat_s, now);
+        notice_standstill(dog, now);
         for (int i = 0; i < SLOTS; i++)
             if (&dog->page->slots[i] != dog->own
                 && atomic_load(&dog->page->slots[i].pid) > 0)

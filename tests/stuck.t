@@ -43,4 +43,27 @@ my $j = job(spares => 1, env => { %memory, FTKIT_RECOVER_ATTEMPTS => 3 },
 ok($j->{rc} != 0 && $j->{log} =~ /recover\.attempts/ && @{ $j->{faults} } == 4,
     'a program that always dies at the same step is ended') or diag($j->{log});
 
+# a batch system suspends the job, and wakes its processes one after the other
+{
+    my $stopped = 0;
+    survives('the whole job is suspended for longer than recover.timeout', faults => 0,
+        env => { %memory, FTKIT_RECOVER_TIMEOUT => '2s' }, like => qr/has stood still for/,
+        unlike => qr/killed|repaired in/, solver => ['-d', 20, '-s', 60, '-p', 'pid'],
+        while => sub {
+            my ($work) = @_;
+            for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.01)) {
+                last if ((split(' ', slurp("$work/pid.0")))[1] // 0) >= 20;
+            }
+            my @all = grep { (readlink("/proc/$_/exe") // '') =~ /solver$/
+                && slurp("/proc/$_/environ") =~ /=\Q$work\E\0/ } map {m{(\d+)$}} glob('/proc/[0-9]*');
+            $stopped = kill('STOP', @all);
+            select(undef, undef, undef, 5);
+            for (@all) {
+                kill('CONT', $_);
+                select(undef, undef, undef, 0.02);
+            }
+        });
+    is($stopped, 5, '... all five processes of it');
+}
+
 done_testing();
