@@ -123,6 +123,8 @@ $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/handles.o: tests/lib/handles.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+$(BUILD)/jump.so: tests/lib/jump.c $(BUILD)/mpi.mk
+	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
 $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(BUILD)/handles.o $(TEST_LIB) \
@@ -149,7 +151,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(EXAMPLES_FLT)
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-long: tests

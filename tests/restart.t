@@ -163,6 +163,20 @@ like($j->{log}, qr/cannot use set 6: .*restored set 5 from memory/s,
     '... that is damaged: memory is used');
 is($j->{result}, reference(4), '... and right') or diag($j->{log});
 
+# somebody sets the clock of the day, again and again
+{
+    $dir = scratch() . '/clock';
+    my %clock = (keep => $dir, env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_CHECKPOINT_PERIOD => '50ms' }, program => 'env');
+    my @program = ('LD_PRELOAD=' . build() . '/jump.so', build() . '/mpi/solver',
+        '-o', "$dir/out", '-d', 10, '-s', 60);
+    $j = job(%clock, args => \@program, fault => 'app.mid:1:20:kill,app.mid:*:40:kill', run => []);
+    my $hits = @{ $j->{faults} };
+    ok($j->{rc} == 0 && $hits >= 4 && $j->{log} =~ /back to set \d+\n.*restored set \d+ from files/s,
+        'the clock jumps: repaired, and again from files') or diag($j->{log});
+    is($j->{result}, reference(4, '-s', 60), '... and right');
+}
+
 # nothing to start from is a fresh start; sets that cannot be used are not
 $j = job(env => \%files, keep => "$dir-2");
 is($j->{rc}, 0, 'a first run');
