@@ -139,19 +139,25 @@ static void segments_pass(void **state)
 static void members_fail(void **state)
 {
     (void)state;
+    enum { BAD = 3 }; /* whose segment is longer than the ring: it has to wait, and so to look */
+    assert_true(bytes_of(1, BAD) > (size_t)FTK_RING_BLOCK * FTK_RING_BLOCKS);
     for (int how = DIES_BEFORE; how <= REFUSES; how++) {
-        pid_t pids[3];
-        const int each[3] = { GIVES, how, GIVES };
+        pid_t pids[MEMBERS];
+        const int each[MEMBERS] = { [BAD] = how };
         double t0 = ftk_now_s();
-        struct ftk_ring *ring = make_ring(3, 1, each, pids);
+        struct ftk_ring *ring = make_ring(MEMBERS, 1, each, pids);
         if (how == DIES_BEFORE || how == DIES_AFTER_OFFER)
-            reap(pids[1], true); /* a child that nobody has waited for still has its number */
-        CHECK_RC(FTKIT_ERR_PEER, take(ring, 1, 1, how == OFFERS_ONLY ? &soon : &patient));
+            reap(pids[BAD], true); /* a child that nobody has waited for still has its number */
+        CHECK_RC(FTKIT_ERR_PEER, take(ring, 1, BAD, how == OFFERS_ONLY ? &soon : &patient));
         assert_true(ftk_now_s() - t0 < 20);
         if (how != DIES_BEFORE && how != DIES_AFTER_OFFER)
-            reap(pids[1], true);
-        CHECK_RC(FTKIT_OK, take(ring, 1, 2, &patient)); /* the ring is none the worse */
-        reap(pids[2], false);
+            reap(pids[BAD], true);
+        for (int m = 1; m < MEMBERS; m++) { /* the ring is none the worse */
+            if (m == BAD)
+                continue;
+            CHECK_RC(FTKIT_OK, take(ring, 1, m, &patient));
+            reap(pids[m], false);
+        }
         ftk_ring_close(ring);
     }
 }
