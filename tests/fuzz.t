@@ -18,7 +18,7 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL), grep { /^FTKIT_/ && $_ ne 'F
 
 my @targets = grep { $_ ne 'replay' } map { m{/(\w+)\.c$} } glob 'tests/fuzz/*.c';
 my @programs = map {"$san/replay/$_"} @targets;
-my $out = `scripts/guard 300 -- make -j2 SAN=1 BUILD='$san' MPICC='$mpicc' @programs 2>&1`;
+my $out = `scripts/guard 300 -- make -j2 SAN=1 WERROR=1 BUILD='$san' MPICC='$mpicc' @programs 2>&1`;
 if (!is($?, 0, 'builds')) {
     diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
     done_testing();

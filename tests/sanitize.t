@@ -21,7 +21,7 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
 my @units = map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . '/san';
 my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions), map {"unit/$_"} @units;
-my $out = `scripts/guard 170 -- make -j2 SAN=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
+my $out = `scripts/guard 170 -- make -j2 SAN=1 WERROR=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
 if (!is($?, 0, 'builds')) {
     diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
     done_testing();

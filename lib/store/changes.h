@@ -43,7 +43,7 @@ static inline size_t ftk_block_bytes(uint64_t data_bytes, size_t block)
 }
 static inline bool ftk_mask_has(const uint16_t *masks, size_t block)
 {
-    return masks[block / FTK_CHUNK_BLOCKS] >> block % FTK_CHUNK_BLOCKS & 1u;
+    return (unsigned)masks[block / FTK_CHUNK_BLOCKS] >> block % FTK_CHUNK_BLOCKS & 1u;
 }
 static inline void ftk_mask_add(uint16_t *masks, size_t block)
 {
