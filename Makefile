@@ -42,7 +42,7 @@ WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-protot
     -Wvla $(if $(WERROR),-Werror)
 ifeq ($(SAN),1)
 CC_OPT := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer \
-    -fno-sanitize-recover=undefined
+    -fno-sanitize-recover=undefined -Wno-format-truncation # which guesses by the optimizer
 endif
 # the wrapper's compiler can be changed: FTKIT_CC=clang
 ifneq ($(FTKIT_CC),)

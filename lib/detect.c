@@ -475,3 +475,18 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
         rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");
     return rc;
 }
+
+int ftk_agree(struct ftk_chan *ch, int rc, const char *what)
+{
+    struct ftk_vote v;
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    ftk_vote_init(&v);
+    v.min[0] = rc;
+    int voted = ftk_vote(ch, ch->ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
+        return ftk_fail((int)v.min[0], "%s: %s", what, ftkit_strerror((int)v.min[0]));
+    return (int)v.min[0];
+}

@@ -67,4 +67,9 @@ void ftk_vote_same(struct ftk_vote *v, int word, uint64_t value);
 bool ftk_vote_is_same(const struct ftk_vote *v, int word);
 int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v);
 
+/* Everybody's most severe error becomes everybody's, so that nobody is left alone in a step
+ * that all have to take.  Who had none gets a detail that begins with what.  Not with
+ * FTKIT_ERR_PEER, which all learn of by themselves: it is returned at once. */
+int ftk_agree(struct ftk_chan *ch, int rc, const char *what);
+
 #endif

@@ -151,23 +151,6 @@ static int send_segment(struct collecting *c, int writer)
     return rc;
 }
 
-/* Everybody's most severe code becomes everybody's code. */
-static int agree(struct ftk_chan *ch, int rc, const char *step)
-{
-    struct ftk_vote v;
-    if (rc == FTKIT_ERR_PEER)
-        return rc;
-    ftk_vote_init(&v);
-    v.min[0] = rc;
-    int voted = ftk_vote(ch, ch->ctx->nranks, &v);
-    if (voted != FTKIT_OK)
-        return voted;
-    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
-        rc = ftk_fail((int)v.min[0], "%s failed on another rank: %s", step,
-            ftkit_strerror((int)v.min[0]));
-    return rc < v.min[0] ? rc : (int)v.min[0];
-}
-
 /* The manifest from what each writer reports. */
 static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts,
     const struct ftk_mem_seg *own)
@@ -220,7 +203,7 @@ static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
         rc = ftk_durable_own(ctx, true);
     if (ctx->rank == 0 && rc == FTKIT_OK)
         rc = ftk_h5_begin(ctx->cfg.h5_dir, ctx->cfg.name, own->set);
-    rc = agree(&ch, rc, "making the directory of the set");
+    rc = ftk_agree(&ch, rc, "making the directory of the set failed on another rank");
     if (rc != FTKIT_OK)
         return rc;
     if (writer == ctx->rank)
@@ -228,13 +211,13 @@ static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
     else
         rc = send_segment(&c, writer);
     (void)FTK_FAULT("durable.written");
-    rc = agree(&ch, rc, "writing a part of the set");
+    rc = ftk_agree(&ch, rc, "writing a part of the set failed on another rank");
     if (rc == FTKIT_OK)
         rc = gather_parts(&ch, &mine, parts);
     if (rc == FTKIT_OK && ctx->rank == 0)
         rc = write_manifest(ctx, own->set, parts, own);
     (void)FTK_FAULT("durable.manifest");
-    return agree(&ch, rc, "writing the manifest of the set");
+    return ftk_agree(&ch, rc, "writing the manifest of the set failed on another rank");
 }
 
 int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
@@ -399,19 +382,6 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     return rc;
 }
 
-/* Open a set, have fn do something with it, and tell when this rank cannot. */
-static int use_set(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_manifest *m,
-    int (*fn)(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m))
-{
-    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, m);
-    if (rc == FTKIT_OK)
-        rc = fn(ctx, m);
-    if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
-            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
-    return rc;
-}
-
 /* What all ranks must see alike. */
 static uint64_t sum_of(const struct ftk_h5_manifest *m)
 {
@@ -421,31 +391,54 @@ static uint64_t sum_of(const struct ftk_h5_manifest *m)
     return sum;
 }
 
+/* A set that all ranks try to use. */
+struct trial {
+    struct ftk_h5_manifest m;
+    int rc, worst; /* of this rank, of all */
+    bool good;     /* all could, and saw the same */
+};
+
+static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
+    int (*fn)(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m), struct trial *t)
+{
+    struct ftk_vote v;
+    *t = (struct trial){ .good = false };
+    t->rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &t->m);
+    if (t->rc == FTKIT_OK)
+        t->rc = fn(ctx, &t->m);
+    if (t->rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
+            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+    ftk_vote_init(&v);
+    v.min[0] = t->rc;
+    ftk_vote_same(&v, 1, sum_of(&t->m));
+    int voted = ftk_vote(ch, ctx->nranks, &v);
+    t->worst = (int)v.min[0];
+    t->good = voted == FTKIT_OK && t->worst == FTKIT_OK && ftk_vote_is_same(&v, 1);
+    return voted;
+}
+
 /* Try one set on all ranks; *good is false when any of them cannot use it. */
 static int try_set(
     struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, int *from, bool *good,
     int *bad)
 {
-    struct ftk_h5_manifest m = { 0 };
-    struct ftk_vote v;
-    int rc = use_set(ctx, set, &m, load_segment);
-    ftk_vote_init(&v);
-    v.min[0] = rc;
-    ftk_vote_same(&v, 1, sum_of(&m));
-    int voted = ftk_vote(ch, ctx->nranks, &v);
-    *good = voted == FTKIT_OK && v.min[0] == FTKIT_OK && ftk_vote_is_same(&v, 1);
-    *from = (int)m.nranks;
-    if (*good)
-        ctx->run = m.run;
+    struct trial t;
+    int voted = try_on_all(ctx, ch, set, load_segment, &t);
+    *good = t.good;
+    *from = (int)t.m.nranks;
+    if (t.good)
+        ctx->run = t.m.run;
     else if (voted == FTKIT_OK)
-        *bad = v.min[0] != FTKIT_OK
-            ? ftk_fail((int)v.min[0], "set %llu cannot be used and no other is complete: %s",
-                  (unsigned long long)set, rc != FTKIT_OK ? ftk_detail_text() : "another rank")
+        *bad = t.worst != FTKIT_OK
+            ? ftk_fail(t.worst, "set %llu cannot be used and no other is complete: %s",
+                  (unsigned long long)set,
+                  t.rc != FTKIT_OK ? ftk_detail_text() : "another rank")
             : ftk_fail(FTKIT_ERR_MISMATCH, "ranks see different sets of number %llu",
                   (unsigned long long)set);
-    if (voted == FTKIT_OK && !*good)
+    if (voted == FTKIT_OK && !t.good)
         release_set(ctx, set);
-    ftk_h5_manifest_free(&m);
+    ftk_h5_manifest_free(&t.m);
     return voted;
 }
 
@@ -485,7 +478,7 @@ static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
     for (int q = 0; rc == FTKIT_OK && q < n; q++) {
         void *seg = NULL;
         size_t bytes;
-        if (n == ctx->nranks ? q != ctx->rank : share_of(ctx, q, n) != ctx->rank)
+        if (share_of(ctx, q, n) != ctx->rank) /* of as many ranks, each has its own */
             continue;
         rc = ftk_h5_read(ctx->cfg.h5_dir, m, q, &seg, &bytes);
         free(seg);
@@ -493,20 +486,13 @@ static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
     return rc;
 }
 
-/* Whether all ranks can have all of the set; its run. */
-static int prove(
-    struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool *good, uint64_t *run)
+/* Whether all ranks can have all of the set. */
+static int prove(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool *good)
 {
-    struct ftk_h5_manifest m = { 0 };
-    struct ftk_vote v;
-    int rc = use_set(ctx, set, &m, read_through);
-    ftk_vote_init(&v);
-    v.min[0] = rc;
-    ftk_vote_same(&v, 1, sum_of(&m));
-    rc = ftk_vote(ch, ctx->nranks, &v);
-    *good = rc == FTKIT_OK && v.min[0] == FTKIT_OK && ftk_vote_is_same(&v, 1);
-    *run = m.run;
-    ftk_h5_manifest_free(&m);
+    struct trial t;
+    int rc = try_on_all(ctx, ch, set, read_through, &t);
+    *good = t.good;
+    ftk_h5_manifest_free(&t.m);
     return rc;
 }
 
@@ -543,7 +529,7 @@ int ftk_durable_newest(
         below = *set;
         rc = run_of(ctx, &ch, set, run);
         if (rc == FTKIT_OK && *set > 0 && (*set > than || *run != than_run))
-            rc = prove(ctx, &ch, *set, &good, run);
+            rc = prove(ctx, &ch, *set, &good);
         else if (rc == FTKIT_OK && *set > 0)
             good = true; /* what memory has is as good or better */
         if (rc != FTKIT_OK)

@@ -42,6 +42,27 @@ int ftk_group_map(const struct ftkit_ctx *ctx, int scheme, int size, int m,
 
 /* ---- writing a set ---------------------------------------------------------------------*/
 
+int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag,
+    void *const *part, const size_t *bytes, const char *what)
+{
+    MPI_Request req[2 * FTK_GROUP_MAX];
+    int n = 0, mrc = MPI_SUCCESS;
+    for (uint32_t i = 0; mrc == MPI_SUCCESS && i < g->n; i++) {
+        if (i == g->index)
+            continue;
+        int peer = (int)g->rank[i];
+        mrc = MPI_Irecv(part[i], (int)bytes[i], MPI_BYTE, peer, tag, ch->comm, &req[n]);
+        n += mrc == MPI_SUCCESS;
+        if (mrc == MPI_SUCCESS)
+            mrc = MPI_Isend(part[g->index], (int)bytes[g->index], MPI_BYTE, peer, tag,
+                ch->comm, &req[n]);
+        n += mrc == MPI_SUCCESS;
+    }
+    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, what);
+    int waited = ftk_chan_wait(ch, req, n, what);
+    return rc == FTKIT_OK ? waited : rc;
+}
+
 /* Set that the changes are to; 0: there are none. */
 static uint64_t base_of(const struct ftk_parity_update *u)
 {
@@ -53,33 +74,27 @@ int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch,
     const struct ftk_group *group, size_t head_bytes, size_t data_bytes)
 {
     struct ftk_group *g = &w->group;
-    uint64_t mine[FTK_CODED + 1] = { data_bytes, head_bytes, base_of(&w->update) };
     uint64_t all[FTK_GROUP_MAX][FTK_CODED + 1];
-    const int words = FTK_CODED + 1;
-    MPI_Request req[2 * FTK_GROUP_MAX];
-    int n = 0, mrc = MPI_SUCCESS;
+    void *part[FTK_GROUP_MAX];
+    size_t bytes[FTK_GROUP_MAX] = { 0 };
     *g = *group;
     w->seg = NULL;
-    for (uint32_t i = 0; g->n > 1 && mrc == MPI_SUCCESS && i < g->n; i++) {
-        if (i == g->index)
-            continue;
-        int peer = (int)g->rank[i];
-        mrc = MPI_Irecv(all[i], words, MPI_UINT64_T, peer, TAG_SIZES, ch->comm, &req[n]);
-        n += mrc == MPI_SUCCESS;
-        if (mrc == MPI_SUCCESS)
-            mrc = MPI_Isend(mine, words, MPI_UINT64_T, peer, TAG_SIZES, ch->comm, &req[n]);
-        n += mrc == MPI_SUCCESS;
+    for (uint32_t i = 0; i < g->n; i++) {
+        part[i] = all[i];
+        bytes[i] = sizeof all[i];
     }
-    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, "sizes of a group");
-    int waited = ftk_chan_wait(ch, req, n, "sizes of a group");
-    memcpy(all[g->index], mine, sizeof mine);
+    uint64_t *mine = all[g->index];
+    mine[FTK_CODED_DATA] = data_bytes;
+    mine[FTK_CODED_HEAD] = head_bytes;
+    mine[FTK_CODED] = base_of(&w->update);
+    int rc = ftk_group_exchange(g, ch, TAG_SIZES, part, bytes, "sizes of a group");
     w->update.agreed = mine[FTK_CODED] != 0;
     for (uint32_t i = 0; i < g->n; i++) {
         for (int o = 0; o < FTK_CODED; o++)
             g->len[o][i] = all[i][o];
         w->update.agreed = w->update.agreed && all[i][FTK_CODED] == mine[FTK_CODED];
     }
-    return rc == FTKIT_OK ? waited : rc;
+    return rc;
 }
 
 /* Everybody's object is coded into everybody's parity. */

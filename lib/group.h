@@ -47,6 +47,10 @@ int ftk_parity_finish(
 int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
 
+/* Give one's part to all other members and get theirs: part[i], of bytes[i], is member i's. */
+int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag,
+    void *const *part, const size_t *bytes, const char *what);
+
 /* Take what an update needs; with the data packed, make the parity of the data from that of
  * the set before, or leave it to c->coding as a whole when something does not hold. */
 int ftk_parity_update_take(struct ftk_parity_write *w, const struct ftk_mem *mem);

@@ -124,25 +124,14 @@ static bool is_usable(struct ftk_parity_write *w)
 static int exchange(struct ftk_parity_write *w, struct ftk_chan *ch)
 {
     const struct ftk_group *g = &w->group;
-    MPI_Request req[2 * FTK_GROUP_MAX];
-    int n = 0, mrc = MPI_SUCCESS;
-    int mine = (int)words_of(g, g->index);
-    for (uint32_t i = 0; mrc == MPI_SUCCESS && i < g->n; i++) {
-        if (i == g->index)
-            continue;
-        int peer = (int)g->rank[i];
-        mrc = MPI_Irecv(w->update.of[i], (int)words_of(g, i), MPI_UINT16_T, peer,
-            TAG_CHANGES, ch->comm, &req[n]);
-        n += mrc == MPI_SUCCESS;
-        if (mrc == MPI_SUCCESS)
-            mrc = MPI_Isend(w->update.of[g->index], mine, MPI_UINT16_T, peer, TAG_CHANGES,
-                ch->comm, &req[n]);
-        n += mrc == MPI_SUCCESS;
-        ch->sent += (uint64_t)mine * sizeof *w->update.words;
+    void *part[FTK_GROUP_MAX];
+    size_t bytes[FTK_GROUP_MAX] = { 0 };
+    for (uint32_t i = 0; i < g->n; i++) {
+        part[i] = w->update.of[i];
+        bytes[i] = words_of(g, i) * sizeof *w->update.words;
     }
-    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, "changes of a group");
-    int waited = ftk_chan_wait(ch, req, n, "changes of a group");
-    return rc == FTKIT_OK ? waited : rc;
+    ch->sent += (g->n - 1) * (uint64_t)bytes[g->index];
+    return ftk_group_exchange(g, ch, TAG_CHANGES, part, bytes, "changes of a group");
 }
 
 int ftk_parity_update_run(struct ftk_parity_write *w, struct ftk_chan *ch)

@@ -101,21 +101,6 @@ static void make_streams(struct bringing *b)
     b->nstreams = n;
 }
 
-/* Everybody's most severe error becomes everybody's. */
-static int agree(struct bringing *b, const char *step)
-{
-    struct ftk_vote v;
-    ftk_vote_init(&v);
-    v.min[0] = b->local;
-    int rc = ftk_vote(b->ch, b->ctx->nranks, &v);
-    if (rc != FTKIT_OK)
-        return rc;
-    if (b->local == FTKIT_OK && v.min[0] != FTKIT_OK)
-        return ftk_fail((int)v.min[0], "level.local: %s failed on another rank: %s", step,
-            ftkit_strerror((int)v.min[0]));
-    return (int)v.min[0];
-}
-
 static int prepare(struct bringing *b)
 {
     struct ftkit_ctx *ctx = b->ctx;
@@ -137,7 +122,7 @@ static int prepare(struct bringing *b)
         return rc;
     if (b->to)
         note(b, ftk_parity_take(&b->parity, &ctx->local.mem, h, b->to));
-    return agree(b, "taking room");
+    return ftk_agree(b->ch, b->local, "level.local: taking room failed on another rank");
 }
 
 /* Copy, checking what was sealed some time ago, and send what has been copied. */
@@ -203,7 +188,7 @@ static int bring(struct bringing *b)
         rc = copy_and_send(b);
     (void)FTK_FAULT("local.sealed");
     if (rc == FTKIT_OK)
-        rc = agree(b, "writing");
+        rc = ftk_agree(b->ch, b->local, "level.local: writing failed on another rank");
     (void)FTK_FAULT("local.voted");
     ftk_parity_end(&b->parity, b->ch);
     if (rc != FTKIT_OK)
@@ -268,12 +253,11 @@ static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
 static int try_load(struct ftkit_ctx *ctx, uint64_t *set)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    struct bringing b = { .ctx = ctx, .ch = &ch };
     int rc = ftk_found_load(ctx, &ctx->local.mem, ctx->cfg.local_scheme, set);
     if (rc != FTKIT_OK || *set == 0)
         return rc;
-    note(&b, copy_up(ctx, *set));
-    return agree(&b, "loading");
+    return ftk_agree(
+        &ch, copy_up(ctx, *set), "level.local: loading failed on another rank");
 }
 
 /* What does not hold is released, and the next try takes another copy, or rebuilds it; not

@@ -118,7 +118,7 @@ static char *list_hosts(const struct ftk_run *r)
     int there = r->emulate - (int)r->gone.n, ranks = r->total;
     for (int i = 1; i <= r->emulate; i++) {
         name_of(i, name, sizeof name);
-        if (ftk_list_has(&r->gone, name))
+        if (ftk_list_has(&r->gone, name, strlen(name)))
             continue;
         int here = (ranks + there - 1) / there;
         at += (size_t)snprintf(hosts + at, room - at, "%s%s:%d", at ? "," : "", name, here);

@@ -82,20 +82,17 @@ void ftk_list_add(struct ftk_list *l, const char *fmt, ...)
     l->v[l->n++] = text;
 }
 
-bool ftk_list_has(const struct ftk_list *l, const char *text)
+bool ftk_list_has(const struct ftk_list *l, const char *text, size_t len)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->v[i], text) == 0)
+        if (strlen(l->v[i]) == len && strncmp(l->v[i], text, len) == 0)
             return true;
     return false;
 }
 
 void ftk_list_add_once(struct ftk_list *l, const char *text, size_t len)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (strlen(l->v[i]) == len && strncmp(l->v[i], text, len) == 0)
-            return;
-    if (len > 0)
+    if (len > 0 && !ftk_list_has(l, text, len))
         ftk_list_add(l, "%.*s", (int)len, text);
 }
 

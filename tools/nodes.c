@@ -77,20 +77,12 @@ void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names)
 
 /* ---- without those that are gone ---------------------------------------------------------*/
 
-static bool is_gone(const struct ftk_run *r, const char *name, size_t len)
-{
-    for (size_t i = 0; i < r->gone.n; i++)
-        if (strlen(r->gone.v[i]) == len && strncmp(r->gone.v[i], name, len) == 0)
-            return true;
-    return false;
-}
-
 static void add_list(const struct ftk_run *r, struct ftk_list *cmd, const char *list)
 {
     char *left = ftk_tool_alloc(strlen(list) + 2);
     while (*list) {
         size_t len = strcspn(list, ",");
-        if (!is_gone(r, list, strcspn(list, ",:"))) {
+        if (!ftk_list_has(&r->gone, list, strcspn(list, ",:"))) {
             strcat(left, *left ? "," : "");
             strncat(left, list, len);
         }
@@ -108,7 +100,7 @@ static int copy_file(const struct ftk_run *r, const char *from, const char *to)
     FILE *out = in ? fopen(to, "we") : NULL;
     while (out && getline(&line, &room, in) > 0) {
         const char *s = line + strspn(line, " \t");
-        if (!is_gone(r, s, strcspn(s, " \t\n:#")))
+        if (!ftk_list_has(&r->gone, s, strcspn(s, " \t\n:#")))
             fputs(line, out);
     }
     bool ok = out && !ferror(in) && !ferror(out);

@@ -35,9 +35,9 @@ struct ftk_list {
 };
 void ftk_list_add(struct ftk_list *l, const char *fmt, ...) FTK_PRINTF(2, 3);
 void ftk_list_free(struct ftk_list *l);
-/* The first len bytes of text, unless that is empty or there already. */
+/* Whether it has the first len bytes of text; add them, unless they are none or there. */
+bool ftk_list_has(const struct ftk_list *l, const char *text, size_t len);
 void ftk_list_add_once(struct ftk_list *l, const char *text, size_t len);
-bool ftk_list_has(const struct ftk_list *l, const char *text);
 void *ftk_tool_alloc(size_t bytes);
 /* "ftkit run: ..." on standard error */
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);

@@ -201,22 +201,6 @@ static void keep_only(struct ftk_mem *mem, const struct candidate *which)
 
 /* ---- looking ---------------------------------------------------------------------------*/
 
-/* Everybody's most severe error becomes everybody's: nobody is left alone in a step that
- * all have to take. */
-static int agree(struct search *f, int local, const char *step)
-{
-    struct ftk_vote v;
-    ftk_vote_init(&v);
-    v.min[0] = local;
-    int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
-    if (rc != FTKIT_OK)
-        return rc;
-    if (local == FTKIT_OK && v.min[0] != FTKIT_OK)
-        return ftk_fail((int)v.min[0], "%s: another rank: %s", step,
-            ftkit_strerror((int)v.min[0]));
-    return (int)v.min[0];
-}
-
 /* It has been told, and may not matter: others may have all that is needed. */
 static void note_unread(struct search *f, int rc)
 {
@@ -431,7 +415,7 @@ static int load(struct search *f, uint64_t *set)
     bool older = false;
     int rc = look(f);
     if (rc == FTKIT_OK)
-        rc = agree(f, choose(f), "what was left in memory");
+        rc = ftk_agree(&f->ch, choose(f), "what was left in memory: another rank");
     if (rc != FTKIT_OK)
         return rc;
     if (ctx->next_set <= f->newest)

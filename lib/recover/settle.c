@@ -27,23 +27,13 @@ static int call_back(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* An error of one rank alone becomes that of all: nobody goes on to where he would wait for
- * another one in vain. */
+/* Nobody goes on to where he would wait for another one in vain; who has an error of his own
+ * goes by that. */
 static int agree(struct ftkit_ctx *ctx, int rc)
 {
-    struct ftk_vote v;
     struct ftk_chan ch = ftk_chan_of(ctx);
-    if (rc == FTKIT_ERR_PEER)
-        return rc;
-    ftk_vote_init(&v);
-    v.min[0] = rc;
-    int voted = ftk_vote(&ch, ctx->nranks, &v);
-    if (voted != FTKIT_OK)
-        return voted;
-    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
-        rc = ftk_fail((int)v.min[0], "another rank could not load the set: %s",
-            ftkit_strerror((int)v.min[0]));
-    return rc;
+    int all = ftk_agree(&ch, rc, "another rank could not load the set");
+    return rc == FTKIT_OK || all == FTKIT_ERR_PEER ? all : rc;
 }
 
 /* All ranks have the segment of the line: make the copies that are missing, or parity. */

@@ -31,18 +31,12 @@ void ftk_changes_end(struct ftk_changes *c)
     c->base = NULL;
 }
 
-static const uint64_t *sums_of(const char *seg)
-{
-    const struct ftk_seg_header *h = (const void *)seg;
-    return (const uint64_t *)(const void *)(ftk_seg_regions_c(seg) + h->nregions);
-}
-
 static bool has_changed(const struct ftk_changes *c, const char *seg, size_t block)
 {
     const struct ftk_seg_header *h = (const void *)seg, *was = (const void *)c->base;
     size_t at = block * FTK_SEG_BLOCK, n = ftk_block_bytes(h->data_bytes, block);
     if (n != ftk_block_bytes(was->data_bytes, block)
-        || sums_of(seg)[block] != sums_of(c->base)[block])
+        || ftk_seg_sums_c(seg)[block] != ftk_seg_sums_c(c->base)[block])
         return true;
     return c->exact && memcmp(ftk_seg_data_c(seg) + at, ftk_seg_data_c(c->base) + at, n) != 0;
 }
@@ -53,7 +47,7 @@ static bool held(const struct ftk_changes *c, size_t block)
     size_t n = ftk_block_bytes(was->data_bytes, block);
     if (n == 0
         || XXH3_64bits(ftk_seg_data_c(c->base) + block * FTK_SEG_BLOCK, n)
-               == sums_of(c->base)[block])
+               == ftk_seg_sums_c(c->base)[block])
         return true;
     (void)ftk_fail(FTKIT_ERR_CORRUPT, "own segment: checksum of block %zu differs", block);
     return false;

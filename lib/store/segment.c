@@ -332,8 +332,7 @@ static void name_regions(
 int ftk_seg_check_upto(const void *seg, size_t *sure, size_t upto, const char *what)
 {
     const struct ftk_seg_header *h = seg;
-    const uint64_t *sums =
-        (const uint64_t *)(const void *)(ftk_seg_regions_c(seg) + h->nregions);
+    const uint64_t *sums = ftk_seg_sums_c(seg);
     const char *data = ftk_seg_data_c(seg);
     while (*sure < upto && *sure < h->data_bytes) {
         uint64_t i = *sure / h->block_bytes;

@@ -118,6 +118,11 @@ static inline uint64_t *ftk_seg_sums(void *seg) /* [nblocks] */
     const struct ftk_seg_header *h = seg;
     return (uint64_t *)(void *)(ftk_seg_regions(seg) + h->nregions);
 }
+static inline const uint64_t *ftk_seg_sums_c(const void *seg)
+{
+    const struct ftk_seg_header *h = seg;
+    return (const uint64_t *)(const void *)(ftk_seg_regions_c(seg) + h->nregions);
+}
 static inline char *ftk_seg_data(void *seg)
 {
     return (char *)seg + ((const struct ftk_seg_header *)seg)->head_bytes;

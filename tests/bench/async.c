@@ -10,20 +10,6 @@
 #define _GNU_SOURCE
 #include "bench.h"
 
-static const char *directory;
-
-static int option(int opt, const char *value)
-{
-    (void)opt;
-    directory = value;
-    return 0;
-}
-
-static void run_set(struct bench *b)
-{
-    bench_ft(b, ftkit_checkpoint(b->ft), FTKIT_OK, "checkpoint");
-}
-
 static void request(struct bench *b)
 {
     bench_ft(b, ftkit_request(b->ft, 1), FTKIT_OK, "request");
@@ -39,9 +25,9 @@ static void measure(struct bench *b, double *blocked, double *during, double *re
 {
     bench_touch(b);
     request(b);
-    *blocked = bench_time(b, run_set);
+    *blocked = bench_time(b, bench_checkpoint);
     bench_touch(b);
-    *during = bench_time(b, run_set);
+    *during = bench_time(b, bench_checkpoint);
     *rest = bench_time(b, run_wait);
 }
 
@@ -49,12 +35,12 @@ int main(int argc, char **argv)
 {
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 9 };
     double blocked, during, rest;
-    bench_options(&b, argc, argv, "b:r:d:", option);
-    if (!directory)
+    bench_options(&b, argc, argv, "b:r:d:", NULL);
+    if (!b.directory)
         bench_die(&b, "needs -d DIRECTORY");
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "true");
-    bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", directory);
+    bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", b.directory);
     bench_set("FTKIT_LEVEL_HDF5_EVERY", "1000000 sets");
     bench_set("FTKIT_LEVEL_HDF5_ASYNCHRONOUS", "true");
     bench_open(&b, &argc, &argv);
@@ -64,9 +50,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) /* from here on every set replaces one */
         measure(&b, &blocked, &during, &rest);
     for (int i = 0; i < b.reps; i++) {
-        run_set(&b); /* after the pause */
+        bench_checkpoint(&b); /* after the pause */
         bench_touch(&b);
-        double memory = bench_time(&b, run_set);
+        double memory = bench_time(&b, bench_checkpoint);
         measure(&b, &blocked, &during, &rest);
         bench_row(&b,
             "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f during_s=%.6f written_s=%.6f",

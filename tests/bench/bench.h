@@ -35,6 +35,7 @@ struct bench {
     size_t bytes; /* per rank */
     int reps;
     char *data; /* the region [bytes] */
+    const char *directory; /* for files, where there are any */
 };
 
 /* A benchmark that cannot go on has no result; its job ends as a lost one. */
@@ -129,7 +130,8 @@ static inline size_t bench_size(const char *text)
     return (size_t)(n * unit);
 }
 
-/* -b BYTES[kMG]  -r REPETITIONS; others go to more(), which returns 0 for what it knows. */
+/* -b BYTES[kMG]  -r REPETITIONS  -d DIRECTORY, if among the options; others go to more(),
+ * which returns 0 for what it knows. */
 static inline void bench_options(struct bench *b, int argc, char **argv, const char *options,
     int (*more)(int opt, const char *value))
 {
@@ -141,6 +143,8 @@ static inline void bench_options(struct bench *b, int argc, char **argv, const c
             bad = (b->bytes = bench_size(optarg)) == 0;
         else if (opt == 'r')
             bad = (b->reps = atoi(optarg)) < 1;
+        else if (opt == 'd')
+            b->directory = optarg;
         else
             bad = opt == '?' || !more || more(opt, optarg) != 0;
         if (bad) {
@@ -168,6 +172,11 @@ static inline void bench_open(struct bench *b, int *argc, char ***argv)
     bench_ft(b, ftkit_bind_comm(b->ft, &b->comm), FTKIT_OK, "bind");
     MPI_Comm_rank(b->comm, &b->rank);
     MPI_Comm_size(b->comm, &b->nranks);
+}
+
+static inline void bench_checkpoint(struct bench *b)
+{
+    bench_ft(b, ftkit_checkpoint(b->ft), FTKIT_OK, "checkpoint");
 }
 
 static inline int bench_close(struct bench *b)

@@ -51,11 +51,6 @@ static void run_pipeline(struct bench *b)
     }
 }
 
-static void run_set(struct bench *b)
-{
-    bench_ft(b, ftkit_checkpoint(b->ft), FTKIT_OK, "checkpoint");
-}
-
 int main(int argc, char **argv)
 {
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 15 };
@@ -72,7 +67,7 @@ int main(int argc, char **argv)
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
     double before = bench_used_bytes();
     for (int i = 0; i < 3; i++)
-        run_set(&b);
+        bench_checkpoint(&b);
     double held = bench_max(&b, (bench_used_bytes() - before) / (double)b.bytes);
     run_exchange(&b);
     for (int i = 0; i < b.reps; i++) {
@@ -80,7 +75,7 @@ int main(int argc, char **argv)
         double copied = bench_time(&b, run_memcpy);
         double whole = bench_time(&b, run_exchange);
         bench_touch(&b);
-        double set = bench_time(&b, run_set);
+        double set = bench_time(&b, bench_checkpoint);
         double pieces = bench_time(&b, run_pieces);
         bench_touch(&b);
         double pipeline = bench_time(&b, run_pipeline);

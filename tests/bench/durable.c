@@ -14,18 +14,14 @@
 
 #include "bench.h"
 
-static const char *directory;
 static int writers = 1;
 static int nranks; /* of which one in nranks / writers writes for all in its node */
 static char path[4096], older[4096]; /* what this writer writes, and what it wrote before */
 
 static int option(int opt, const char *value)
 {
-    if (opt == 'd')
-        directory = value;
-    else
-        writers = atoi(value);
-    return writers < 1;
+    writers = atoi(value);
+    return opt != 'w' || writers < 1;
 }
 
 static void write_all(struct bench *b, int fd)
@@ -52,15 +48,10 @@ static void run_raw(struct bench *b)
         bench_die(b, "%s: %s", path, strerror(errno));
 }
 
-static void run_set(struct bench *b)
-{
-    bench_ft(b, ftkit_checkpoint(b->ft), FTKIT_OK, "checkpoint");
-}
-
 static void run_durable(struct bench *b)
 {
     bench_ft(b, ftkit_request(b->ft, 1), FTKIT_OK, "request");
-    run_set(b);
+    bench_checkpoint(b);
 }
 
 int main(int argc, char **argv)
@@ -70,13 +61,13 @@ int main(int argc, char **argv)
     const char *size = getenv("OMPI_COMM_WORLD_SIZE");
     bench_options(&b, argc, argv, "b:r:d:w:", option);
     nranks = size ? atoi(size) : writers; /* no spares: nothing is killed here */
-    if (!directory || nranks % writers != 0)
+    if (!b.directory || nranks % writers != 0)
         bench_die(&b, "needs -d DIRECTORY, and ranks that are a multiple of the writers");
     snprintf(per_node, sizeof per_node, "%d", nranks / writers);
     bench_set("FTKIT_TOPOLOGY_RANKS_PER_NODE", per_node);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "true");
-    bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", directory);
+    bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", b.directory);
     bench_set("FTKIT_LEVEL_HDF5_EVERY", "1000000 sets");
     bench_set("FTKIT_LEVEL_HDF5_ASYNCHRONOUS", "false");
     bench_open(&b, &argc, &argv);
@@ -89,11 +80,11 @@ int main(int argc, char **argv)
         run_durable(&b);
     for (int i = -1; i < b.reps; i++) {
         bench_touch(&b);
-        snprintf(path, sizeof path, "%s/raw.%d.%d", directory, b.rank, i);
+        snprintf(path, sizeof path, "%s/raw.%d.%d", b.directory, b.rank, i);
         double raw = bench_time(&b, run_raw);
         memcpy(older, path, sizeof older);
         bench_touch(&b);
-        double memory = bench_time(&b, run_set);
+        double memory = bench_time(&b, bench_checkpoint);
         double durable = bench_time(&b, run_durable);
         if (i < 0)
             continue; /* the first raw file replaced none */

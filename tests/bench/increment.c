@@ -18,11 +18,6 @@
 static int percent = 10;
 static const char *scheme = "buddy";
 
-static void run_set(struct bench *b)
-{
-    bench_ft(b, ftkit_checkpoint(b->ft), FTKIT_OK, "checkpoint");
-}
-
 /* The blocks that change are others each time. */
 static void touch_some(struct bench *b, int turn)
 {
@@ -56,17 +51,17 @@ int main(int argc, char **argv)
     bench_ft(&b, ftkit_register(b.ft, "data", b.data, b.bytes, MPI_BYTE), FTKIT_OK, "register");
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
     for (int i = 0; i < 4; i++)
-        run_set(&b);
+        bench_checkpoint(&b);
     for (int i = 0; i < b.reps; i++) {
         bench_touch(&b);
-        double surprised = bench_time(&b, run_set);
+        double surprised = bench_time(&b, bench_checkpoint);
         bench_touch(&b);
-        double whole = bench_time(&b, run_set);
+        double whole = bench_time(&b, bench_checkpoint);
         double whole_moved = bench_moved(&b);
         touch_some(&b, 2 * i);
-        run_set(&b); /* whole for the last time */
+        bench_checkpoint(&b); /* whole for the last time */
         touch_some(&b, 2 * i + 1);
-        double set = bench_time(&b, run_set);
+        double set = bench_time(&b, bench_checkpoint);
         bench_row(&b,
             "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f surprised_s=%.6f moved=%.3f whole_moved=%.3f",
             b.nranks, b.bytes, set, whole, surprised, bench_moved(&b), whole_moved);

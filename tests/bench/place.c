@@ -12,22 +12,19 @@
 
 #include "bench.h"
 
-static const char *place = "shared", *directory = "/dev/shm";
+static const char *place = "shared";
 static char path[4096];
 static char *mapped;
 
 static int option(int opt, const char *value)
 {
-    if (opt == 'k')
-        place = value;
-    else
-        directory = value;
-    return 0;
+    place = value;
+    return opt != 'k';
 }
 
 static void map_file(struct bench *b)
 {
-    snprintf(path, sizeof path, "%s/ftkit-bench.%d", directory, (int)getpid());
+    snprintf(path, sizeof path, "%s/ftkit-bench.%d", b->directory, (int)getpid());
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR, 0600);
     if (fd < 0 || posix_fallocate(fd, 0, (off_t)b->bytes) != 0)
         bench_die(b, "%s: %s", path, strerror(errno));
@@ -43,34 +40,29 @@ static void run_raw(struct bench *b)
         bench_die(b, "%s: %s", path, strerror(errno));
 }
 
-static void run_set(struct bench *b)
-{
-    bench_ft(b, ftkit_checkpoint(b->ft), FTKIT_OK, "checkpoint");
-}
-
 int main(int argc, char **argv)
 {
-    struct bench b = { .bytes = (size_t)64 << 20, .reps = 9 };
+    struct bench b = { .bytes = (size_t)64 << 20, .reps = 9, .directory = "/dev/shm" };
     bench_options(&b, argc, argv, "b:r:k:d:", option);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
     bench_set("FTKIT_LEVEL_MEMORY_SCHEME", "own");
     bench_set("FTKIT_LEVEL_MEMORY_PLACE", place);
-    bench_set("FTKIT_LEVEL_MEMORY_DIRECTORY", directory);
+    bench_set("FTKIT_LEVEL_MEMORY_DIRECTORY", b.directory);
     bench_open(&b, &argc, &argv);
     bench_region(&b);
     map_file(&b);
     bench_ft(&b, ftkit_register(b.ft, "data", b.data, b.bytes, MPI_BYTE), FTKIT_OK, "register");
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
     for (int i = 0; i < 3; i++) {
-        run_set(&b);
+        bench_checkpoint(&b);
         run_raw(&b);
     }
     for (int i = 0; i < b.reps; i++) {
         bench_touch(&b);
         double raw = bench_time(&b, run_raw);
         bench_touch(&b);
-        double set = bench_time(&b, run_set);
+        double set = bench_time(&b, bench_checkpoint);
         bench_row(&b, "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f", b.nranks, b.bytes, set,
             raw);
     }

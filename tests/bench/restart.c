@@ -14,15 +14,6 @@
 
 #include "bench.h"
 
-static const char *directory;
-
-static int option(int opt, const char *value)
-{
-    (void)opt;
-    directory = value;
-    return 0;
-}
-
 static char *new_memory(struct bench *b)
 {
     char *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -36,7 +27,7 @@ static void read_file(struct bench *b, char *to)
 {
     char pattern[4096];
     glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/*.ftkit/set-*/part-00000.h5", directory);
+    snprintf(pattern, sizeof pattern, "%s/*.ftkit/set-*/part-00000.h5", b->directory);
     if (glob(pattern, 0, NULL, &found) != 0)
         bench_die(b, "%s: no part of a set", pattern);
     int fd = open(found.gl_pathv[found.gl_pathc - 1], O_RDONLY);
@@ -89,10 +80,10 @@ static void end(struct bench *b)
 int main(int argc, char **argv)
 {
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 7 };
-    bench_options(&b, argc, argv, "b:r:d:", option);
-    if (!directory)
+    bench_options(&b, argc, argv, "b:r:d:", NULL);
+    if (!b.directory)
         bench_die(&b, "needs -d DIRECTORY");
-    bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", directory);
+    bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", b.directory);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_EVERY", "1 set");
     bench_open(&b, &argc, &argv);
