@@ -49,19 +49,25 @@ ifneq ($(FTKIT_CC),)
 export OMPI_CC := $(FTKIT_CC)
 export MPICH_CC := $(FTKIT_CC)
 endif
-CFLAGS_ALL = -std=c11 $(CC_OPT) $(WARN) -Iinclude -Ilib $(PKG_CFLAGS) $(CFLAGS)
+GEN := $(BUILD)/gen
+CFLAGS_ALL = -std=c11 $(CC_OPT) $(WARN) -Iinclude -Ilib -I$(GEN) $(PKG_CFLAGS) $(CFLAGS)
 LIB_CFLAGS = $(CFLAGS_ALL) -fPIC -fvisibility=hidden
 
 # ---- libraries --------------------------------------------------------------------------
 
 # System and MPI differences live in pairs of files with one interface.
-SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/mpi_plain.c,lib/mpi_ulfm.c)
+# The log has handles of its own that fit into those of Open MPI, and repairs.
+SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/mpi_plain.c lib/log_plain.c,lib/mpi_ulfm.c lib/log/%)
 LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/store/*.c lib/log/*.c lib/recover/*.c))
-LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o)
-TEST_OBJ = $(LIB_SRC:%.c=$(BUILD)/flt/%.o)
+CALLS_OBJ := $(if $(filter ulfm,$(MPI_KIND)),$(GEN)/mpi_calls.o)
+LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o) $(CALLS_OBJ)
+TEST_OBJ = $(LIB_SRC:%.c=$(BUILD)/flt/%.o) $(CALLS_OBJ)
 
+# libftkit_mpi gives the program's calls to the log: there is none without ULFM
+LIBS := libftkit $(if $(filter ulfm,$(MPI_KIND)),libftkit_mpi)
 SO := $(BUILD)/libftkit.so.$(VERSION)
-LIBS_OUT := $(BUILD)/libftkit.a $(SO) $(BUILD)/libftkit.so $(BUILD)/libftkit.so.$(SOVERSION)
+LAYER := $(filter %_mpi.a,$(LIBS:%=$(BUILD)/%.a))
+LIBS_OUT := $(foreach l,$(LIBS:%=$(BUILD)/%),$l.a $l.so.$(VERSION) $l.so $l.so.$(SOVERSION))
 TEST_LIB := $(BUILD)/libftkit-test.a # with fault points, for tests only
 
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
@@ -83,12 +89,27 @@ all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES)
 deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT)
 
-$(BUILD)/rel/%.o: %.c $(BUILD)/mpi.mk
+# what depends on the functions of this MPI; only files that change are written
+GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c mpi-support.md)
+$(GEN)/mpi.i: $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	@echo '#include <mpi.h>' >$(GEN)/mpi.c
+	$(MPICC) -std=c11 $(CFLAGS) -E -dD -MMD -MP -MF $(GEN)/mpi.d -MT $@ -o $@ $(GEN)/mpi.c
+$(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi.tab scripts/wrappers
+	scripts/wrappers $(if $(LAYER),,--pmpi) $< lib/log/mpi.tab $(GEN)
+	@touch $@
+$(GEN_MPI): $(GEN)/stamp ;
+
+$(BUILD)/rel/%.o: %.c $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	@mkdir -p $(@D)
 	$(MPICC) $(LIB_CFLAGS) -MMD -MP -c $< -o $@
-$(BUILD)/flt/%.o: %.c $(BUILD)/mpi.mk
+$(BUILD)/flt/%.o: %.c $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	@mkdir -p $(@D)
 	$(MPICC) $(LIB_CFLAGS) -DFTK_FAULTS -MMD -MP -c $< -o $@
+$(GEN)/mpi_calls.o: $(GEN)/mpi_calls.c $(BUILD)/mpi.mk
+	$(MPICC) $(LIB_CFLAGS) -MMD -MP -c $< -o $@
+$(GEN)/wrap.o: $(GEN)/wrap.c $(BUILD)/mpi.mk
+	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
 
 $(BUILD)/libftkit.a: $(LIB_OBJ)
 	@rm -f $@
@@ -100,8 +121,16 @@ $(SO): $(LIB_OBJ) lib/libftkit.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit.map -Wl,--no-undefined \
 	    -o $@ $(LIB_OBJ) $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/libftkit.so $(BUILD)/libftkit.so.$(SOVERSION): $(SO)
-	ln -sf $(notdir $(SO)) $@
+$(BUILD)/libftkit_mpi.a: $(GEN)/wrap.o
+	@rm -f $@
+	ar rcs $@ $^
+$(BUILD)/libftkit_mpi.so.$(VERSION): $(GEN)/wrap.o lib/libftkit_mpi.map
+	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_mpi.so.$(SOVERSION) \
+	    -Wl,--version-script=lib/libftkit_mpi.map -Wl,--no-undefined \
+	    -o $@ $(GEN)/wrap.o $(LDFLAGS)
+$(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
+	ln -sf $(<F) $(BUILD)/$*.so
+	ln -sf $(<F) $(BUILD)/$*.so.$(SOVERSION)
 
 $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
 	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
@@ -121,14 +150,18 @@ $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
 $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(LDFLAGS)
+# counts communicators behind libftkit_mpi, where also ftkit's own calls come by
+HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_merge Comm_free \
+    Comm_disconnect
 $(BUILD)/handles.o: tests/lib/handles.c $(BUILD)/mpi.mk
-	$(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
+	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
 $(BUILD)/jump.so: tests/lib/jump.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
-$(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(TEST_LIB)
+$(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(BUILD)/handles.o $(TEST_LIB) \
-	    $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
+	    $(HANDLES:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
@@ -170,10 +203,14 @@ install: all
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
 	install -m 644 $(BUILD)/ftkit.1 $(D)/share/man/man1/ftkit.1
 	install -m 644 include/ftkit.h $(D)/include/ftkit.h
-	install -m 644 $(BUILD)/libftkit.a $(D)/lib/libftkit.a
-	install -m 755 $(SO) $(D)/lib/$(notdir $(SO))
-	ln -sf $(notdir $(SO)) $(D)/lib/libftkit.so.$(SOVERSION)
-	ln -sf libftkit.so.$(SOVERSION) $(D)/lib/libftkit.so
+	for l in $(LIBS); do \
+	    install -m 644 $(BUILD)/$$l.a $(D)/lib/$$l.a && \
+	    install -m 755 $(BUILD)/$$l.so.$(VERSION) $(D)/lib/$$l.so.$(VERSION) && \
+	    ln -sf $$l.so.$(VERSION) $(D)/lib/$$l.so.$(SOVERSION) && \
+	    ln -sf $$l.so.$(SOVERSION) $(D)/lib/$$l.so || exit 1; \
+	done
+	$(if $(LAYER),install -d $(D)/share/doc/ftkit)
+	$(if $(LAYER),install -m 644 $(GEN)/mpi-support.md $(D)/share/doc/ftkit/mpi-support.md)
 	$(SUBST) scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
@@ -181,7 +218,7 @@ install: all
 
 # ---- care -------------------------------------------------------------------------------
 
-lint: $(BUILD)/mpi.mk
+lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h
 	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" scripts/lint
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -421,6 +421,15 @@ typedef struct ftkit_info {
     uint64_t sent_bytes;     /**< bytes of the last set in memory that this process sent to
                                   others, as copies or for parity */
     uint64_t sent_total;     /**< the same of all sets so far */
+    /* the message log of this process since it opened the context; 0 without log.enabled */
+    uint64_t log_messages;   /**< messages to other teams, kept until the next set */
+    uint64_t log_bytes;      /**< their bytes */
+    uint64_t log_held;       /**< bytes that are kept now */
+    uint64_t log_determinants; /**< decisions since the last set that MPI leaves open */
+    uint64_t log_resent;     /**< messages sent again to ranks that had gone back */
+    uint64_t log_suppressed; /**< messages not sent again because their receiver had them */
+    uint64_t log_drained;    /**< messages drawn in a repair or a set before they were received */
+    uint64_t log_differs;    /**< messages that were not the same again, see log.check */
 } ftkit_info;
 
 /** Fill *info (its size member first).  Local; may look at a set's files. */

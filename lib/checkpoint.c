@@ -13,6 +13,7 @@
 #include "checkpoint.h"
 #include "detect.h"
 #include "group.h"
+#include "log/hooks.h"
 #include "region.h"
 #include "store/stream.h"
 
@@ -214,6 +215,7 @@ static int commit(struct writing *w)
     ftk_mem_drop_others(&ctx->mem, w->set);
     ftk_place_sweep(&ctx->mem.place, ctx->stamp);
     ftk_policy_committed(ctx, v.min[3]);
+    ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");
     return FTKIT_OK;
 }
@@ -251,7 +253,11 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     (void)FTK_FAULT("ckpt.begin");
     ftk_flush_poll(ctx); /* its buffer is free again */
     make_streams(&w);
-    int rc = prepare(&w);
+    int rc = ftk_log_drain(ctx, &w.ch);
+    if (rc != FTKIT_ERR_PEER) { /* anything else is told in the vote */
+        note(&w, rc);
+        rc = prepare(&w);
+    }
     (void)FTK_FAULT("ckpt.sized");
     if (rc == FTKIT_OK)
         rc = pack_and_send(&w);

@@ -57,6 +57,8 @@ static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
     { "off", FTK_INCREMENTAL_OFF }, { "on", FTK_INCREMENTAL_ON }, { NULL, 0 } };
 static const struct word filters[] = { { "none", FTK_COMPRESS_NONE },
     { "deflate", FTK_COMPRESS_DEFLATE }, { NULL, 0 } };
+static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN },
+    { "rank", FTK_TEAMS_RANK }, { "all", FTK_TEAMS_ALL }, { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK },
     { "end", FTK_SUPPLY_END }, { NULL, 0 } };
@@ -165,6 +167,17 @@ static const struct key keys[] = {
     { "level.hdf5", "compress", AT(h5_compress), WORD(filters), "none", "none or deflate",
         "The filter of the datasets: less to write, more to compute; bandwidth counts what "
         "goes into it." },
+    { "log", "enabled", AT(log_enabled), BOOL, "false", BOOL_TEXT,
+        "Whether messages between teams are logged, so that only the team that has lost a "
+        "rank rolls back; needs libftkit_mpi between the program and MPI." },
+    { "log", "teams", AT(log_teams), WORD(teams), "domain", "domain, rank or all",
+        "Ranks that roll back together: those of a failure domain, each alone, all." },
+    { "log", "team_size", AT(log_team_size), INT(0, 1e6), "0", "0 to 1000000",
+        "Ranks of a team, in order, instead of log.teams; 0 goes by log.teams." },
+    { "log", "check", AT(log_check), BOOL, "true", BOOL_TEXT,
+        "Whether a rank that sends again after a failure is compared with what it sent." },
+    { "log", "contexts", AT(log_contexts), INT(2, 64), "16", "2 to 64",
+        "Communicators of the program that can be in use at once, with two of ftkit's." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0 goes by host names." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

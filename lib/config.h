@@ -25,6 +25,7 @@ enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
+enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 
 struct ftk_config {
@@ -52,6 +53,11 @@ struct ftk_config {
     bool h5_async;                    /* level.hdf5.asynchronous = true */
     double h5_bandwidth;              /* level.hdf5.bandwidth = 0: no cap, else bytes/s */
     int h5_compress;                  /* level.hdf5.compress = none */
+    bool log_enabled;                 /* log.enabled = false */
+    int log_teams;                    /* log.teams = domain */
+    int log_team_size;                /* log.team_size = 0: by log.teams */
+    bool log_check;                   /* log.check = true */
+    int log_contexts;                 /* log.contexts = 16 */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */

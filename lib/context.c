@@ -11,6 +11,7 @@
 
 #include "checkpoint.h"
 #include "detect.h"
+#include "log/hooks.h"
 #include "region.h"
 #include "store/h5.h"
 
@@ -51,7 +52,9 @@ void ftk_run_state(const char *fmt, ...)
 
 MPI_Comm ftkit_comm(const ftkit_ctx *ctx)
 {
-    return ctx ? ctx->comms.app : MPI_COMM_NULL;
+    if (!ctx)
+        return MPI_COMM_NULL;
+    return ftk_log_of(ctx) ? ftk_log_comm(ctx) : ctx->comms.app;
 }
 
 int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm)
@@ -65,7 +68,7 @@ int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
                                  "ftkit_bind_comm: at most %d variables", FTK_BOUND_MAX));
     ctx->bound[ctx->nbound++] = comm;
-    *comm = ctx->comms.app;
+    *comm = ftkit_comm(ctx);
     return FTKIT_OK;
 }
 
@@ -149,6 +152,7 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .flush_s = ctx->flush.last_s,
         .sent_bytes = ctx->increment.sent,
         .sent_total = ctx->increment.sent_total };
+    ftk_log_stats(ctx, &all);
     /* a program built against an older header has a smaller struct */
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
     return FTKIT_OK;

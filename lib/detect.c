@@ -48,8 +48,8 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     if (ctx->where == FTK_ALL_CLOSED)
         return; /* nobody is blocked on anything else but the vote that says so */
     ftk_mpi_revoke(ctx->comms.act);
-    ftk_mpi_revoke(ctx->comms.app);
-    for (int i = 0; i < ctx->ntracked; i++)
+    ftk_mpi_revoke(ctx->comms.app); /* with the log the program has others */
+    for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->ntracked; i++)
         ftk_mpi_revoke(ctx->tracked[i]);
 }
 

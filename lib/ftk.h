@@ -9,6 +9,9 @@
 #include <stdint.h>
 
 #include "ftkit.h"
+#ifndef FTK_PROGRAM /* a test program's calls are those of a program */
+#include "pmpi.h" /* MPI_Send() of ftkit is PMPI_Send(): made by scripts/wrappers */
+#endif
 
 #define FTK_PATH_MAX 1024
 #define FTK_DETAIL_MAX 512

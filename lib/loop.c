@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint.h"
 #include "detect.h"
+#include "log/hooks.h"
 #include "recover/recover.h"
 #include "region.h"
 #include "watchdog.h"
@@ -21,8 +22,10 @@ static int check_alive(const ftkit_ctx *ctx, const char *call)
 static int roll_back(ftkit_ctx *ctx)
 {
     uint64_t set = 0;
-    int rc = ftk_repair(ctx, MPI_COMM_NULL);
-    if (rc == FTKIT_OK)
+    int rc = FTKIT_OK;
+    if (ctx->failed || !ftk_log_falls(ctx))
+        rc = ftk_repair(ctx, MPI_COMM_NULL);
+    if (rc == FTKIT_OK && (!ftk_log_of(ctx) || ftk_log_falls(ctx)))
         rc = ftk_settle(ctx, &set);
     if (rc == FTK_PARTED) /* only a close ends like this, and we are not in it */
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "the others have closed");
@@ -56,8 +59,10 @@ static void count_first_call(ftkit_ctx *ctx)
 static int roll_back_here(ftkit_ctx *ctx)
 {
     int rc = roll_back(ctx);
-    ctx->calls = 1;
-    ctx->first_call = false;
+    if (!ftk_log_of(ctx))
+        ctx->calls = 1;
+    if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
+        ctx->first_call = false;
     return rc;
 }
 
@@ -65,6 +70,8 @@ static int roll_back_here(ftkit_ctx *ctx)
 static int roll_back_outside(ftkit_ctx *ctx)
 {
     int rc = roll_back(ctx);
+    if (rc == FTKIT_OK && ftk_log_of(ctx))
+        return rc; /* it was not this team */
     if (rc == FTKIT_OK) /* no set yet, so the loop has to be run from its start */
         rc = FTKIT_ROLLED_BACK;
     if (rc == FTKIT_ROLLED_BACK)
@@ -77,15 +84,19 @@ static int checkpoint_slow(ftkit_ctx *ctx)
 {
     for (;;) {
         bool write = false;
-        int rc = ftk_policy_decide(ctx, &write);
+        uint64_t had = ctx->committed;
+        int rc;
+        if (ftk_log_replayed(ctx, &rc))
+            return rc;
+        rc = ftk_policy_decide(ctx, &write);
         ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
         if (rc == FTKIT_OK && write)
             rc = ftk_set_write(ctx);
         ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
         if (rc != FTKIT_ERR_PEER)
-            return rc;
+            return had == ctx->committed ? ftk_log_outcome(ctx, rc) : rc;
         rc = roll_back_here(ctx);
-        if (rc != FTKIT_OK)
+        if (rc != FTKIT_OK || (ftk_log_of(ctx) && had != ctx->committed))
             return rc;
         /* before the first set there was nothing to roll back to: write it now */
     }
@@ -108,7 +119,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
     }
-    if (ctx->failed) {
+    if (ctx->failed || ftk_log_falls(ctx)) {
         rc = roll_back_here(ctx);
         if (rc != FTKIT_OK)
             return ftk_done(ctx, rc);
@@ -120,6 +131,25 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
+/* A collective step outside the line, which those that come to it again after a failure do
+ * not make with those that have made it. */
+static int all_together(ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch))
+{
+    for (;;) {
+        int rc;
+        if (!ftk_log_falls(ctx) && ftk_log_replayed(ctx, &rc))
+            return rc;
+        struct ftk_chan ch = ftk_chan_of(ctx);
+        ch.broken = ctx->failed;
+        rc = ftk_log_falls(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch);
+        if (rc != FTKIT_ERR_PEER)
+            return ftk_log_outcome(ctx, rc);
+        rc = roll_back_outside(ctx);
+        if (rc != FTKIT_OK || !ftk_log_of(ctx))
+            return rc;
+    }
+}
+
 /* ---- wait ----------------------------------------------------------------------------*/
 
 int ftkit_wait(ftkit_ctx *ctx)
@@ -129,14 +159,10 @@ int ftkit_wait(ftkit_ctx *ctx)
         return ftk_done(ctx, rc);
     if (ctx->where != FTK_IN_LOOP)
         return FTKIT_OK; /* no set has been begun */
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    ch.broken = ctx->failed;
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = ftk_flush_drain(ctx, &ch);
+    rc = all_together(ctx, ftk_flush_drain);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
-    if (rc == FTKIT_ERR_PEER)
-        rc = roll_back_outside(ctx);
-    else if (rc == FTKIT_OK)
+    if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
@@ -167,6 +193,13 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
 
 /* ---- finish --------------------------------------------------------------------------*/
 
+static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    int rc = ftk_flush_drain(ctx, ch);
+    (void)FTK_FAULT("finish.end");
+    return rc;
+}
+
 int ftkit_finish(ftkit_ctx *ctx)
 {
     int rc = check_alive(ctx, "ftkit_finish");
@@ -175,12 +208,7 @@ int ftkit_finish(ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     (void)FTK_FAULT("finish.begin");
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    ch.broken = ctx->failed;
-    rc = ftk_flush_drain(ctx, &ch); /* while a failure can still be repaired */
-    (void)FTK_FAULT("finish.end");
-    if (rc == FTKIT_ERR_PEER)
-        rc = roll_back_outside(ctx);
+    rc = all_together(ctx, last_drain); /* while a failure can still be repaired */
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }

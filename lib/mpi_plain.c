@@ -22,6 +22,11 @@ bool ftk_mpi_is_failure(int mpi_rc)
     return false;
 }
 
+int ftk_mpi_failure_code(void)
+{
+    return MPI_ERR_OTHER;
+}
+
 void ftk_mpi_revoke(MPI_Comm comm)
 {
     (void)comm;

@@ -19,6 +19,9 @@ bool ftk_mpi_outlives(void);
  * was revoked because one has. */
 bool ftk_mpi_is_failure(int mpi_rc);
 
+/* The code that calls return whose rank has to fall back. */
+int ftk_mpi_failure_code(void);
+
 /* Local: interrupt everyone who uses comm.  Safe on MPI_COMM_NULL. */
 void ftk_mpi_revoke(MPI_Comm comm);
 

@@ -131,6 +131,11 @@ bool ftk_mpi_is_failure(int mpi_rc)
         || class == MPIX_ERR_REVOKED;
 }
 
+int ftk_mpi_failure_code(void)
+{
+    return MPIX_ERR_PROC_FAILED;
+}
+
 void ftk_mpi_revoke(MPI_Comm comm)
 {
     int revoked = 0;

@@ -13,6 +13,7 @@
 #include "detect.h"
 #include "flusher.h"
 #include "group.h"
+#include "log/hooks.h"
 #include "mpi_shim.h"
 #include "recover/recover.h"
 #include "region.h"
@@ -238,7 +239,9 @@ static void say_plan(const struct ftkit_ctx *ctx)
         say_groups(ctx, survives, sizeof survives);
     ftk_report(FTKIT_INFO, "context %s: %d ranks, %d spares, %s; %s; memory survives %s",
         ctx->cfg.name, ctx->nranks, ctx->nspares,
-        ctx->mode == FTKIT_MODE_GLOBAL ? "repair in the job" : "restart only",
+        ctx->mode == FTKIT_MODE_RESTART    ? "restart only"
+            : ctx->mode == FTKIT_MODE_TEAM ? "repair in the job by teams"
+                                           : "repair in the job",
         ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files", survives);
     if (ctx->alone > 0)
         ftk_report(FTKIT_WARNING,
@@ -270,6 +273,7 @@ static void free_comm(MPI_Comm *comm)
 
 static void free_context(struct ftkit_ctx *ctx)
 {
+    ftk_log_close(ctx);
     ftk_flush_close(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
     ftk_watchdog_close(ctx->dog);
@@ -414,6 +418,8 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = watch_node(ctx, job);
     if (rc == FTKIT_OK)
         rc = open_places(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_log_open(ctx);
     if (rc != FTKIT_OK) { /* ours alone: the census tells the others */
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
         ctx->trouble = rc;
@@ -422,7 +428,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     (void)FTK_FAULT("open.built");
     if (rc == FTKIT_OK && ctx->rank < 0)
         rc = ftk_spare_wait(ctx);
-    return rc;
+    return rc == FTKIT_OK ? ftk_log_start(ctx) : rc;
 }
 
 static _Noreturn void leave_as_spare(void)
@@ -510,6 +516,8 @@ static int part_plainly(struct ftkit_ctx *ctx)
     int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
     if (rc == MPI_SUCCESS)
         rc = MPI_Wait(&req, MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS && ctx->rank == 0)
+        ftk_run_state("closed %s", ctx->cfg.name);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "closing");
 }
 
@@ -519,6 +527,8 @@ int ftkit_close(ftkit_ctx **pctx)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_close: the context is NULL");
     struct ftkit_ctx *ctx = *pctx;
     int rc = ctx->dead;
+    if (rc == FTKIT_OK && ftk_log_falls(ctx))
+        ctx->trouble = ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
     if (rc != FTKIT_OK) {
         rc = ftk_fail(rc, "%s", ctx->detail);
     } else {
@@ -526,8 +536,6 @@ int ftkit_close(ftkit_ctx **pctx)
             ctx->where = FTK_IN_CLOSE;
         rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx) : part(ctx);
     }
-    if (rc == FTKIT_OK && ctx->rank == 0)
-        ftk_run_state("closed %s", ctx->cfg.name);
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
     guard_exit(ctx, -1);

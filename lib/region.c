@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "log/hooks.h"
 #include "region.h"
 #include "store/attribute.h"
 #include "store/hash.h"
@@ -55,6 +56,12 @@ static int check_name(const char *call, const char *name)
 static bool is_note(const struct ftk_region *r)
 {
     return strcmp(r->name, FTK_ATTRIBUTES) == 0;
+}
+
+/* Of ftkit itself: a set may be without it. */
+static bool is_own(const struct ftk_region *r)
+{
+    return strcmp(r->name, FTK_LOG_REGION) == 0;
 }
 
 /* Describe the datatype of a region. */
@@ -323,6 +330,15 @@ int ftkit_register_serializer(
         r->arg = arg;
     }
     return ftk_done(ctx, rc);
+}
+
+int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops)
+{
+    struct ftk_region *r = NULL;
+    int rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    if (rc == FTKIT_OK)
+        r->ops = *ops;
+    return rc;
 }
 
 int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count)
@@ -681,6 +697,8 @@ static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
 {
     if (is_note(r))
         return FTKIT_OK;
+    if (!rec && is_own(r))
+        return FTKIT_OK;
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
     if (rec->kind != r->kind)
@@ -799,7 +817,7 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
     }
     for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
         const struct ftk_region *r = &ctx->regions[i];
-        if (!is_note(r))
+        if (!is_note(r) && !(is_own(r) && !ftk_seg_find(seg, r->name)))
             rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
     }
     return rc;

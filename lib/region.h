@@ -15,6 +15,9 @@ struct ftk_packer {
     size_t done;     /* bytes of the data area that are packed and checksummed */
 };
 
+/* A region of ftkit's own: sets without it restore all the same. */
+int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops);
+
 /* Size of the segment the regions need now (calls measure() of serializers). */
 int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
 

@@ -136,10 +136,35 @@ static int plan_spares(struct ftk_run *r)
     return 0;
 }
 
+/* libftkit_mpi lies where this program does, or in the lib beside its bin. */
+static int find_layer(struct ftk_run *r)
+{
+    static const char *const places[] = { "", "../lib/" };
+    char self[FTK_PATH_MAX - 64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (!ftk_mpirun_ulfm()) {
+        ftk_run_say("--log needs an MPI with ULFM");
+        return TOOL_USAGE;
+    }
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        snprintf(r->layer, sizeof r->layer, "%s%slibftkit_mpi.so", self, places[i]);
+        if (access(r->layer, R_OK) == 0)
+            return 0;
+    }
+    ftk_run_say("--log: there is no libftkit_mpi.so in %s or %s../lib", self, self);
+    return TOOL_USAGE;
+}
+
 int ftk_mpirun_plan(struct ftk_run *r)
 {
     r->nodes = r->emulate > 0 ? r->emulate : count_nodes(&r->extra);
     int rc = plan_spares(r);
+    if (rc == 0 && r->log)
+        rc = find_layer(r);
     if (rc != 0)
         return rc;
     r->total = r->ranks + r->spares;
@@ -186,6 +211,8 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
+    if (r->log)
+        ftk_list_add(env, "FTKIT_LOG_ENABLED=true");
     if (ftk_mpirun_ulfm()) {
         snprintf(number, sizeof number, "%d", r->spares);
         add_default(env, "FTKIT_SPARES_COUNT", number);
@@ -246,6 +273,12 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         if (r->crowded || r->gone.n > 0)
             add_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
         add_forwards(r, cmd);
+        if (r->log) {
+            const char *others = getenv("LD_PRELOAD");
+            ftk_list_add(cmd, "-x");
+            ftk_list_add(cmd, "LD_PRELOAD=%s%s%s", r->layer, others ? ":" : "",
+                others ? others : "");
+        }
     }
     ftk_list_add(cmd, "-n");
     ftk_list_add(cmd, "%d", r->total);

@@ -98,6 +98,8 @@ void ftk_run_usage(FILE *out)
           "  --timeout T        kill the run after T seconds and show where it was\n"
           "  --init-timeout T   end a job that lost a process, opened no context and\n"
           "                     got nowhere for T seconds (30); then relaunch it\n"
+          "  --log              log messages, so that only the team of a lost rank goes\n"
+          "                     back: log.enabled, and libftkit_mpi is preloaded\n"
           "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
           "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
           "  --mpirun PATH      another mpirun of the same MPI\n"
@@ -117,6 +119,7 @@ enum {
     O_NO_RELAUNCH,
     O_TIMEOUT,
     O_INIT_TIMEOUT,
+    O_LOG,
     O_EMULATE,
     O_MPIRUN,
     O_ARG,
@@ -131,6 +134,7 @@ static const struct option options[] = {
     { "no-relaunch", no_argument, NULL, O_NO_RELAUNCH },
     { "timeout", required_argument, NULL, O_TIMEOUT },
     { "init-timeout", required_argument, NULL, O_INIT_TIMEOUT },
+    { "log", no_argument, NULL, O_LOG },
     { "emulate-nodes", required_argument, NULL, O_EMULATE },
     { "mpirun", required_argument, NULL, O_MPIRUN },
     { "mpirun-arg", required_argument, NULL, O_ARG },
@@ -181,6 +185,9 @@ static int parse_option(struct ftk_run *r, int c)
         return parse_seconds("--timeout", optarg, &r->timeout_s);
     case O_INIT_TIMEOUT:
         return parse_seconds("--init-timeout", optarg, &r->init_timeout_s);
+    case O_LOG:
+        r->log = true;
+        return 0;
     case O_EMULATE:
         return parse_count("--emulate-nodes", optarg, 1, &r->emulate);
     case O_MPIRUN:

@@ -55,6 +55,7 @@ struct ftk_run {
     struct ftk_list extra; /* arguments for mpirun behind ours */
     char **program;        /* and its arguments, ended by NULL */
     bool verbose, print;
+    bool log;               /* with the message log, through a preloaded libftkit_mpi */
     /* made by ftk_mpirun_plan() */
     int total;              /* processes to start: ranks + spares */
     int nodes;              /* nodes the job will use, as far as we can see */
@@ -62,6 +63,7 @@ struct ftk_run {
     bool crowded;           /* more processes than cores */
     struct ftk_list gone;   /* nodes that did not answer before this attempt */
     char dir[FTK_PATH_MAX]; /* our files for this run */
+    char layer[FTK_PATH_MAX]; /* libftkit_mpi, "" without log */
 };
 
 /* ---- mpirun.c: the run profile ----------------------------------------------------*/

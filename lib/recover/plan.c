@@ -386,13 +386,14 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
             lost_for_good(p);
         return rc;
     }
-    if (f->app_errors) {
+    bool logged = f->rules->team && f->nlive > 0; /* messages can be had again */
+    if (f->app_errors && !logged) {
         fatal(p, FTKIT_ERR_LOST,
             "a rank failed before the first set was written while the program was "
             "communicating: its state cannot be known, the job has to be relaunched");
         return FTKIT_OK;
     }
-    if (f->progressed) {
+    if (f->progressed && !logged) {
         fatal(p, FTKIT_ERR_LOST,
             "a rank failed before the first set was written and others had left their "
             "initial state: the job has to be relaunched");
@@ -400,6 +401,40 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
     }
     p->pending = f->furthest >= FTK_IN_LOOP ? FTK_PENDING_FRESH : FTK_PENDING_LOAD;
     return FTKIT_OK;
+}
+
+/* ---- who returns to it -----------------------------------------------------------------*/
+
+/* Lost, or still on its way to the line since an earlier failure. */
+static bool needs_line(const struct facts *f, const struct ftk_plan *p, int rank)
+{
+    const struct ftk_census_entry *e = &f->c->entries[p->proc_of[rank]];
+    return p->is_new[rank]
+        || (p->line > 0 && (e->pending == FTK_PENDING_LINE || e->pending == FTK_PENDING_LOAD));
+}
+
+/* choose_back() of docs/model/log.pml. */
+static void choose_back(const struct facts *f, struct ftk_plan *p)
+{
+    const int *team = f->rules->team;
+    bool all = !team || f->nlive == 0 || p->nranks != f->nranks || p->from_file
+        || f->rules->all;
+    for (int r = 0; r < p->nranks; r++) {
+        p->back[r] = all || needs_line(f, p, r);
+        if (!all && p->back[r] && !f->rules->alone)
+            p->hit[team[r]] = 1;
+    }
+    for (int r = 0; !all && !f->rules->alone && r < p->nranks; r++)
+        p->back[r] = p->hit[team[r]];
+    if (f->rules->all && p->line == 0 && f->nlive > 0)
+        fatal(p, FTKIT_ERR_LOST,
+            "a rank failed before the first set was written, and what it received from any "
+            "source is lost with its node: the job has to be relaunched");
+    for (int r = 0; team && r < p->nranks; r++)
+        if (p->back[r] && !p->is_new[r] && f->c->entries[p->proc_of[r]].where >= FTK_IN_CLOSE)
+            fatal(p, FTKIT_ERR_PEER,
+                "a rank failed when another one of its team had already left its loop (see "
+                "ftkit_finish): the job has to be relaunched");
 }
 
 /* ---- all of it -----------------------------------------------------------------------*/
@@ -419,7 +454,7 @@ static int place_copies(const struct facts *f, struct ftk_plan *p)
 static int allocate(const struct facts *f, struct ftk_plan *p)
 {
     size_t n = (size_t)(f->nranks > f->c->n ? f->nranks : f->c->n) + 1;
-    int *all = calloc(7 * n, sizeof *all);
+    int *all = calloc(9 * n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "plan");
     p->rank_of = all;
@@ -429,6 +464,8 @@ static int allocate(const struct facts *f, struct ftk_plan *p)
     p->holder = all + 4 * n;
     p->need_own = all + 5 * n;
     p->need_copy = all + 6 * n;
+    p->back = all + 7 * n;
+    p->hit = all + 8 * n;
     p->nprocs = f->c->n;
     return FTKIT_OK;
 }
@@ -460,8 +497,8 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
             f->repeats);
         return true;
     }
-    if (f->in_close == 0)
-        return false;
+    if (f->in_close == 0 || (f->rules->team && f->nlive > 0))
+        return false; /* with the log who has left waits for who comes again */
     if (f->nlive < f->nranks || f->in_close < f->nlive) {
         fatal(p, FTKIT_ERR_PEER,
             "a rank failed when another had already left its loop (see ftkit_finish): the "
@@ -479,10 +516,12 @@ static int make(struct facts *f, struct ftk_plan *p)
     if (rc != FTKIT_OK || ends_here(f, p) || assign(f, p))
         return rc;
     rc = place_copies(f, p);
-    if (rc == FTKIT_OK && f->in_close > 0)
+    if (rc == FTKIT_OK && f->in_close == f->nlive && f->nlive == f->nranks)
         return FTKIT_OK; /* all are closing and none is lost: there is nothing to restore */
     if (rc == FTKIT_OK)
         rc = choose_line(f, p);
+    if (rc == FTKIT_OK)
+        choose_back(f, p);
     return rc;
 }
 
@@ -508,6 +547,7 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
         size_t n = (size_t)p->nranks;
         h = XXH3_64bits_withSeed(&p->written, sizeof p->written, h ^ p->run);
         h = XXH3_64bits_withSeed(p->proc_of, n * sizeof *p->proc_of, h);
+        h = XXH3_64bits_withSeed(p->back, n * sizeof *p->back, h);
         h = XXH3_64bits_withSeed(p->holder, n * sizeof *p->holder, h);
         h = XXH3_64bits_withSeed(
             p->source, (size_t)p->line_nranks * sizeof *p->source, h);

@@ -113,6 +113,8 @@ struct ftk_plan {
     int *source;       /* [line_nranks] process that has each segment, or for which it is
                           rebuilt; -1: nobody */
     int *need_own;     /* [nranks] 1: its process lacks the rank's segment of the line */
+    int *back;         /* [nranks] 1: returns to the line */
+    int *hit;          /* [nranks] 1: the team of that number does; the plan's own */
     int *need_copy;    /* [nranks] 1: its holder lacks the copy */
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
@@ -133,6 +135,10 @@ struct ftk_plan_rules {
     int attempts;      /* repairs in a row that may go back to the same set */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
+    const int *team;   /* [nranks] < nranks: only teams that have lost a rank roll back;
+                          NULL: all do */
+    bool alone;        /* before the first line a team is one rank */
+    bool all;          /* everybody has to return, whatever the teams */
 };
 
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */

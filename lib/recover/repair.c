@@ -7,6 +7,7 @@
 
 #include "../checkpoint.h"
 #include "../group.h"
+#include "../log/hooks.h"
 #include "../mpi_shim.h"
 #include "../region.h"
 #include "../store/stream.h"
@@ -90,6 +91,40 @@ static int same_plan(struct attempt *a)
     return FTKIT_OK;
 }
 
+/* Which ranks have no process in the census. */
+static int *lost_ranks(const struct ftk_census *c, int n)
+{
+    int *lost = malloc((size_t)n * sizeof *lost);
+    for (int r = 0; lost && r < n; r++)
+        lost[r] = 1;
+    for (int i = 0; lost && i < c->n; i++)
+        if (c->entries[i].rank >= 0)
+            lost[c->entries[i].rank] = 0;
+    return lost;
+}
+
+/* With the log a repair rests on more than the census: teams, which outlive the processes
+ * they were made for, and what the lost had seen decided. */
+static int know_teams(struct attempt *a, struct ftk_plan_rules *rules)
+{
+    int root = 0;
+    while (root < a->census.n && a->census.entries[root].rank < 0)
+        root++;
+    if (root == a->census.n || !ftk_log_of(a->ctx))
+        return FTKIT_OK; /* at an opening they are made when the ranks are */
+    int n = a->census.entries[root].nranks;
+    int rc = ftk_log_share_teams(a->ctx, a->s, root, n);
+    int *lost = lost_ranks(&a->census, n);
+    if (!lost)
+        return ftk_fail(FTKIT_ERR_NOMEM, "plan");
+    if (rc == FTKIT_OK)
+        rc = ftk_log_search(a->ctx, a->s, lost, n, &rules->all);
+    free(lost);
+    rules->team = ftk_log_teams(a->ctx);
+    rules->alone = ftk_log_alone(a->ctx);
+    return rc;
+}
+
 static int make_plan(struct attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -105,6 +140,8 @@ static int make_plan(struct attempt *a)
     for (;;) {
         (void)FTK_FAULT("repair.census");
         int rc = ftk_census_take(ctx, &ctx->mem, a->s, &a->census);
+        if (rc == FTKIT_OK)
+            rc = know_teams(a, &rules);
         if (rc == FTKIT_OK)
             rc = ftk_plan_make(&a->census, &rules, &a->plan);
         a->planned = rc == FTKIT_OK;
@@ -224,6 +261,17 @@ static int allocate(struct attempt *a)
     return FTKIT_OK;
 }
 
+/* What the message log has to know of this repair. */
+static struct ftk_log_repair for_log(const struct attempt *a)
+{
+    const struct ftk_plan *p = &a->plan;
+    int me = 0;
+    (void)my_rank_in_plan(a, &me); /* it has worked before */
+    return (struct ftk_log_repair){ .act = a->next.act, .me = p->rank_of[me], .n = p->nranks,
+        .is_new = p->is_new, .domain = p->domain, .back = p->back, .line = p->line,
+        .fresh = p->fresh, .stamp = a->stamp };
+}
+
 /* ---- one attempt ---------------------------------------------------------------------*/
 
 /* While the others' segments travel, those who have theirs make sure that they hold.  The
@@ -285,6 +333,10 @@ static int attempt(struct attempt *a)
     a->t_built = ftk_now_s();
     if (rc == FTKIT_OK && a->next.act != MPI_COMM_NULL)
         rc = restore_copies(a);
+    if (rc == FTKIT_OK && a->next.act != MPI_COMM_NULL) {
+        struct ftk_log_repair r = for_log(a);
+        rc = ftk_log_settle(a->ctx, &r);
+    }
     return rc;
 }
 
@@ -307,7 +359,9 @@ static int discard(struct attempt *a)
     ftk_mpi_revoke(a->next.app);
     ftk_mpi_revoke(a->next.act);
     ftk_mpi_revoke(a->next.ctl);
-    int rc = retire(ctx, a->next.app);
+    int rc = ftk_log_discard(ctx);
+    if (rc == FTKIT_OK)
+        rc = retire(ctx, a->next.app);
     if (rc == FTKIT_OK)
         rc = retire(ctx, a->next.act);
     if (rc == FTKIT_OK)
@@ -336,6 +390,8 @@ static int pending_of(const struct attempt *a, int was_rank)
     bool replaced = was_rank < 0;
     if (ctx->where >= FTK_IN_CLOSE)
         return FTK_PENDING_NONE;
+    if (!p->back[ctx->rank] && (ctx->where == FTK_IN_LOOP || p->line > 0))
+        return FTK_PENDING_NONE;
     if (p->rollback)
         return p->pending;
     if (ctx->where == FTK_IN_LOOP && !replaced)
@@ -345,7 +401,7 @@ static int pending_of(const struct attempt *a, int was_rank)
 
 static void rebind(struct ftkit_ctx *ctx)
 {
-    for (int i = 0; i < ctx->nbound; i++)
+    for (int i = 0; !ftk_log_of(ctx) && i < ctx->nbound; i++)
         *ctx->bound[i] = ctx->comms.app;
 }
 
@@ -388,9 +444,13 @@ static int install(struct attempt *a)
     ctx->epoch++;
     ftk_flush_new_epoch(ctx);
     if (ctx->rank >= 0) {
+        struct ftk_log_repair of = for_log(a);
+        ctx->incarnation = a->incarnations[ctx->rank];
+        rc = ftk_log_install(ctx, &of);
+        if (rc != FTKIT_OK)
+            return rc;
         ctx->pending = pending_of(a, was);
         ctx->app_errors = false;
-        ctx->incarnation = a->incarnations[ctx->rank];
         ctx->run = a->run;
         ctx->stamp = a->stamp;
         ctx->next_set = a->next_set;
@@ -409,9 +469,11 @@ static int install(struct attempt *a)
         for (int r = 0; ctx->line_source && r < ctx->line_nranks; r++)
             if (ctx->line_source[r] >= 0)
                 ctx->line_source[r] = a->plan.rank_of[ctx->line_source[r]];
-        if (ctx->pending == FTK_PENDING_LINE && !ctx->line_from_file)
+        bool whole = ctx->pending == FTK_PENDING_LINE && !ctx->line_from_file;
+        if (whole || (ftk_log_of(ctx) && !a->plan.back[ctx->rank]))
             ftk_mem_drop_others(&ctx->mem, ctx->line);
-        ftk_policy_reset(ctx);
+        if (a->plan.back[ctx->rank])
+            ftk_policy_reset(ctx);
         rc = ftk_group_map(ctx, ctx->cfg.scheme, ctx->cfg.group, ctx->cfg.parity,
             &ctx->group, &ctx->alone);
         if (rc == FTKIT_OK)
@@ -460,6 +522,23 @@ static void tell_sources(const struct attempt *a)
         at < sizeof text - 64 ? "" : "..., ");
 }
 
+/* Who returns to the line: "ranks 2 3 return to set 7, all others go on". */
+static void tell_back(const struct attempt *a)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    char text[160] = "";
+    size_t at = 0;
+    if (!ftk_log_of(ctx))
+        return;
+    for (int r = 0; r < p->nranks && at < sizeof text - 24; r++)
+        if (p->back[r])
+            at += (size_t)snprintf(text + at, sizeof text - at, " %d", r);
+    ftk_report(FTKIT_INFO, "context %s: ranks%s%s return to %s %llu, all others go on",
+        ctx->cfg.name, text, at < sizeof text - 24 ? "" : " ...",
+        p->line ? "set" : "their start, as before set", (unsigned long long)(p->line ? p->line : 1));
+}
+
 static void tell(const struct attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -489,6 +568,7 @@ static void tell(const struct attempt *a)
         ctx->nspares,
         (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
     tell_sources(a);
+    tell_back(a);
 }
 
 static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
@@ -509,7 +589,11 @@ static int conclude(struct attempt *a)
     int rc = FTKIT_OK;
     switch (a->plan.outcome) {
     case FTK_PLAN_CLOSE:
-        rc = retire(ctx, a->s);
+        rc = my_rank_in_plan(a, &me);
+        if (rc == FTKIT_OK && me == 0) /* the first of those that are left */
+            ftk_run_state("closed %s", ctx->cfg.name);
+        if (rc == FTKIT_OK)
+            rc = retire(ctx, a->s);
         return rc == FTKIT_OK ? FTK_PARTED : rc;
     case FTK_PLAN_FATAL:
         rc = my_rank_in_plan(a, &me);

@@ -5,6 +5,7 @@
 
 #include "../checkpoint.h"
 #include "../group.h"
+#include "../log/hooks.h"
 #include "../region.h"
 #include "../watchdog.h"
 #include "recover.h"
@@ -12,7 +13,7 @@
 /* Let the program build what depends on the communicator. */
 static int call_back(struct ftkit_ctx *ctx)
 {
-    if (!ctx->repair_fn)
+    if (!ctx->repair_fn || ftk_log_of(ctx)) /* with the log its communicators live on */
         return FTKIT_OK;
     ctx->in_callback = true;
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
@@ -170,6 +171,8 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
         rc = load_files(ctx, set);
     if (rc == FTKIT_OK && *set > 0)
         rc = restore(ctx);
+    if (*set > 0)
+        rc = ftk_log_loaded(ctx, rc);
     return agree(ctx, rc);
 }
 
@@ -238,6 +241,7 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
             ctx->pending = FTK_PENDING_NONE;
             ctx->given_up = 0;
             keep_owning(ctx);
+            ftk_log_restored(ctx, *set);
             return rc;
         }
         if (ctx->mode == FTKIT_MODE_RESTART)

@@ -47,6 +47,11 @@ STORES(h5_keep, 7)
 STORES(h5_async, false)
 STORES(h5_bandwidth, 1.5e9)
 STORES(h5_compress, FTK_COMPRESS_DEFLATE)
+STORES(log_enabled, true)
+STORES(log_teams, FTK_TEAMS_RANK)
+STORES(log_team_size, 4)
+STORES(log_check, false)
+STORES(log_contexts, 33)
 STORES(ranks_per_node, 48)
 STORES(spares, 3)
 STORES(spares_exit, false)
@@ -119,6 +124,11 @@ static const struct sample {
     { "level.hdf5", "asynchronous", "no", "FTKIT_LEVEL_HDF5_ASYNCHRONOUS", put_h5_async },
     { "level.hdf5", "bandwidth", "1.5 GB", "FTKIT_LEVEL_HDF5_BANDWIDTH", put_h5_bandwidth },
     { "level.hdf5", "compress", "deflate", "FTKIT_LEVEL_HDF5_COMPRESS", put_h5_compress },
+    { "log", "enabled", "true", "FTKIT_LOG_ENABLED", put_log_enabled },
+    { "log", "teams", "rank", "FTKIT_LOG_TEAMS", put_log_teams },
+    { "log", "team_size", "4", "FTKIT_LOG_TEAM_SIZE", put_log_team_size },
+    { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
+    { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE",
         put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
@@ -155,6 +165,9 @@ static struct ftk_config defaults(void)
         .h5_keep = 2,
         .h5_async = true,
         .h5_compress = FTK_COMPRESS_NONE,
+        .log_teams = FTK_TEAMS_DOMAIN,
+        .log_check = true,
+        .log_contexts = 16,
         .spares_exit = true,
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
@@ -199,6 +212,11 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->h5_async, b->h5_async);
     assert_true(a->h5_bandwidth == b->h5_bandwidth);
     assert_int_equal(a->h5_compress, b->h5_compress);
+    assert_int_equal(a->log_enabled, b->log_enabled);
+    assert_int_equal(a->log_teams, b->log_teams);
+    assert_int_equal(a->log_team_size, b->log_team_size);
+    assert_int_equal(a->log_check, b->log_check);
+    assert_int_equal(a->log_contexts, b->log_contexts);
     assert_int_equal(a->ranks_per_node, b->ranks_per_node);
     assert_int_equal(a->spares, b->spares);
     assert_int_equal(a->spares_exit, b->spares_exit);

@@ -1,0 +1,803 @@
+/* The program's calls of point-to-point communication in log mode.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../detect.h"
+#include "coll.h"
+#include "det.h"
+#include "mpi_calls.h"
+#include "p2p.h"
+
+/* ---- arguments ------------------------------------------------------------------------------------*/
+
+enum { CAN_BE_ANY = 1 };
+
+static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag,
+    int flags)
+{
+    if (count < 0)
+        return MPI_ERR_COUNT;
+    if (type == MPI_DATATYPE_NULL)
+        return MPI_ERR_TYPE;
+    if (peer != MPI_PROC_NULL && (peer < 0 || peer >= vc->size)
+        && !(flags & CAN_BE_ANY && peer == MPI_ANY_SOURCE))
+        return MPI_ERR_RANK;
+    if (tag < 0 && !(flags & CAN_BE_ANY && tag == MPI_ANY_TAG))
+        return MPI_ERR_TAG;
+    return MPI_SUCCESS;
+}
+
+static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype type,
+    int dest, int tag, struct ftk_vcomm *vc)
+{
+    int rc = check(vc, count, type, dest, tag, 0);
+    r->kind = FTK_REQ_SEND;
+    r->vc = vc;
+    r->context = vc->context;
+    r->sbuf = buf;
+    r->count = count;
+    r->type = type;
+    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_world(vc, dest) : dest;
+    r->tag = tag;
+    return rc;
+}
+
+static int fill_recv(struct ftk_req *r, void *buf, int count, MPI_Datatype type, int source,
+    int tag, struct ftk_vcomm *vc)
+{
+    int rc = check(vc, count, type, source, tag, CAN_BE_ANY);
+    r->kind = FTK_REQ_RECV;
+    r->vc = vc;
+    r->context = vc->context;
+    r->rbuf = buf;
+    r->count = count;
+    r->type = type;
+    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_world(vc, source) : source;
+    r->tag = tag;
+    return rc;
+}
+
+/* An error that has to do with a failure is no business of the program's handler: it comes
+ * back at once until ftkit_checkpoint(). */
+static int end(const struct ftk_vcomm *vc, int rc)
+{
+    if (__builtin_expect(rc == MPI_SUCCESS, 1) || ftk_log.falling)
+        return rc;
+    return ftk_vcomm_error(vc, rc);
+}
+
+/* ---- blocking ---------------------------------------------------------------------------------------*/
+
+static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int tag,
+    struct ftk_vcomm *vc, bool sync)
+{
+    struct ftk_req r = { .sync = sync };
+    int rc = fill_send(&r, buf, count, type, dest, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(&r);
+    if (rc == MPI_SUCCESS && !r.done)
+        rc = ftk_req_wait(&r);
+    return end(vc, rc);
+}
+
+#define SEND(Name, sync)                                                                   \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
+        int tag, MPI_Comm comm)                                                            \
+    {                                                                                      \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
+        return vc ? send_now(buf, count, datatype, dest, tag, vc, sync)                    \
+                  : PMPI_##Name(buf, count, datatype, dest, tag, comm);                    \
+    }
+SEND(Send, false)
+SEND(Ssend, true)
+SEND(Rsend, false)
+
+int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+    MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_req r = { 0 };
+    if (!vc)
+        return PMPI_Recv(buf, count, datatype, source, tag, comm, status);
+    int rc = fill_recv(&r, buf, count, datatype, source, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(&r);
+    if (rc == MPI_SUCCESS && !r.done)
+        rc = ftk_req_wait(&r);
+    if (status != MPI_STATUS_IGNORE)
+        *status = r.status;
+    return end(vc, rc);
+}
+
+int ftk_mpi_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+    int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+    MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_req s = { 0 }, r = { 0 };
+    if (!vc)
+        return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+            recvtype, source, recvtag, comm, status);
+    int rc = fill_recv(&r, recvbuf, recvcount, recvtype, source, recvtag, vc);
+    int rs = fill_send(&s, sendbuf, sendcount, sendtype, dest, sendtag, vc);
+    if (rc != MPI_SUCCESS || rs != MPI_SUCCESS)
+        return end(vc, rc != MPI_SUCCESS ? rc : rs);
+    (void)ftk_req_begin(&r); /* their errors come with the waits */
+    (void)ftk_req_begin(&s);
+    rs = ftk_req_wait(&s);
+    rc = ftk_req_wait(&r);
+    if (status != MPI_STATUS_IGNORE)
+        *status = r.status;
+    return end(vc, rs != MPI_SUCCESS ? rs : rc);
+}
+
+int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest,
+    int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    size_t bytes = 0;
+    if (!vc)
+        return PMPI_Sendrecv_replace(
+            buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+    int rc = ftk_p2p_bytes(count < 0 ? 0 : count, datatype, &bytes);
+    char *copy = malloc(bytes ? bytes : 1);
+    if (rc == MPI_SUCCESS && (!copy || bytes > INT32_MAX))
+        rc = MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS && count > 0)
+        rc = ftk_p2p_pack(buf, count, datatype, copy, bytes);
+    rc = rc != MPI_SUCCESS ? end(vc, rc)
+                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : (int)bytes, MPI_BYTE,
+                                 dest, sendtag, buf, count, datatype, source, recvtag, comm,
+                                 status);
+    free(copy);
+    return rc;
+}
+
+/* ---- buffered -----------------------------------------------------------------------------------------
+ * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
+ * copy is ours. */
+
+static int keep_copy(struct ftk_req *r, void **copy)
+{
+    size_t bytes;
+    int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
+    *copy = malloc(bytes ? bytes : 1);
+    if (rc == MPI_SUCCESS && (!*copy || bytes > INT32_MAX))
+        rc = MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_pack(r->sbuf, r->count, r->type, *copy, bytes);
+    r->sbuf = *copy;
+    r->count = (int)bytes;
+    r->type = MPI_BYTE;
+    return rc;
+}
+
+int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+    MPI_Comm comm)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
+    struct ftk_req *r = ftk_req_new();
+    void *copy = NULL;
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
+    if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL)
+        rc = keep_copy(r, &copy);
+    r->own = copy;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(r);
+    if (rc != MPI_SUCCESS || r->done)
+        ftk_req_delete(r);
+    else
+        ftk_req_abandon(r);
+    return end(vc, rc);
+}
+
+int ftk_mpi_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    if (!ftk_vcomm_find(comm))
+        return PMPI_Ibsend(buf, count, datatype, dest, tag, comm, request);
+    int rc = ftk_mpi_Bsend(buf, count, datatype, dest, tag, comm);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_mpi_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, request);
+    return rc;
+}
+
+/* ---- non-blocking ----------------------------------------------------------------------------------------*/
+
+static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
+{
+    if (rc != MPI_SUCCESS && !ftk_log.falling) {
+        ftk_req_delete(r);
+        *request = MPI_REQUEST_NULL;
+        return end(vc, rc);
+    }
+    *request = ftk_req_handle(r);
+    return rc;
+}
+
+static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag,
+    struct ftk_vcomm *vc, bool sync, MPI_Request *request)
+{
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    r->sync = sync;
+    int rc = fill_send(r, buf, count, type, dest, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(r);
+    return hand_out(vc, r, rc, request);
+}
+
+#define ISEND(Name, sync)                                                                  \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
+        int tag, MPI_Comm comm, MPI_Request *request)                                      \
+    {                                                                                      \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
+        return vc ? isend(buf, count, datatype, dest, tag, vc, sync, request)              \
+                  : PMPI_##Name(buf, count, datatype, dest, tag, comm, request);           \
+    }
+ISEND(Isend, false)
+ISEND(Issend, true)
+ISEND(Irsend, false)
+
+int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Irecv(buf, count, datatype, source, tag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, buf, count, datatype, source, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(r);
+    return hand_out(vc, r, rc, request);
+}
+
+/* A pair under one request, which is the receive. */
+static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+    int sendtag, void *copy, struct ftk_req *r, struct ftk_vcomm *vc)
+{
+    struct ftk_req *s = ftk_req_new();
+    if (!s) {
+        free(copy);
+        return MPI_ERR_NO_MEM;
+    }
+    s->own = copy;
+    int rc = fill_send(s, sendbuf, sendcount, sendtype, dest, sendtag, vc);
+    if (rc != MPI_SUCCESS) {
+        ftk_req_delete(s);
+        return rc;
+    }
+    r->pair = s;
+    (void)ftk_req_begin(r); /* their errors come with the wait */
+    (void)ftk_req_begin(s);
+    r->half = r->done;
+    r->done = false;
+    return rc;
+}
+
+int ftk_mpi_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+    int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+            recvtype, source, recvtag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, recvbuf, recvcount, recvtype, source, recvtag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, NULL, r, vc);
+    return hand_out(vc, r, rc, request);
+}
+
+int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest,
+    int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    size_t bytes = 0;
+    if (!vc)
+        return PMPI_Isendrecv_replace(
+            buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, buf, count, datatype, source, recvtag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_bytes(count, datatype, &bytes);
+    char *copy = malloc(bytes ? bytes : 1);
+    if (rc == MPI_SUCCESS && (!copy || bytes > INT32_MAX))
+        rc = MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_pack(buf, count, datatype, copy, bytes);
+    if (rc == MPI_SUCCESS)
+        rc = isendrecv(copy, (int)bytes, MPI_BYTE, dest, sendtag, copy, r, vc);
+    else
+        free(copy);
+    return hand_out(vc, r, rc, request);
+}
+
+/* ---- persistent --------------------------------------------------------------------------------------------*/
+
+static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
+{
+    if (rc != MPI_SUCCESS) {
+        ftk_req_delete(r);
+        return end(vc, rc);
+    }
+    r->persistent = true;
+    r->done = true;
+    r->born = ftk_log.lines;
+    ftk_log.nactive--; /* at rest */
+    *request = ftk_req_handle(r);
+    return rc;
+}
+
+#define SEND_INIT(Name, is_sync)                                                           \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
+        int tag, MPI_Comm comm, MPI_Request *request)                                      \
+    {                                                                                      \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
+        if (!vc)                                                                           \
+            return PMPI_##Name(buf, count, datatype, dest, tag, comm, request);            \
+        struct ftk_req *r = ftk_req_new();                                                 \
+        if (!r)                                                                            \
+            return end(vc, MPI_ERR_NO_MEM);                                                \
+        r->sync = is_sync;                                                                 \
+        int rc = fill_send(r, buf, count, datatype, dest, tag, vc);                        \
+        return persistent(vc, r, rc, request);                                             \
+    }
+SEND_INIT(Send_init, false)
+SEND_INIT(Ssend_init, true)
+SEND_INIT(Rsend_init, false)
+SEND_INIT(Bsend_init, false)
+
+int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, buf, count, datatype, source, tag, vc);
+    return persistent(vc, r, rc, request);
+}
+
+int ftk_mpi_Start(MPI_Request *request)
+{
+    struct ftk_req *r = ftk_req_of(*request);
+    if (!r)
+        return PMPI_Start(request);
+    if (!r->persistent || r->active)
+        return end(r->vc, MPI_ERR_REQUEST);
+    r->active = true;
+    ftk_log.nactive++;
+    int rc = r->kind == FTK_REQ_COLL ? ftk_coll_begin(r) : ftk_req_begin(r);
+    return end(r->vc, rc);
+}
+
+int ftk_mpi_Startall(int count, MPI_Request array_of_requests[])
+{
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < count; i++) {
+        int rc = ftk_mpi_Start(&array_of_requests[i]);
+        result = result == MPI_SUCCESS ? rc : result;
+    }
+    return result;
+}
+
+/* ---- probing --------------------------------------------------------------------------------------------------*/
+
+int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out)
+{
+    MPI_Count bytes;
+    int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (bytes > INT32_MAX)
+        return MPI_ERR_COUNT;
+    struct ftk_held *h = ftk_held_new(context, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
+    if (!h)
+        return MPI_ERR_NO_MEM;
+    rc = PMPI_Mrecv(h->data, (int)bytes, MPI_BYTE, m, MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_count(context, h->source, h->tag, h->data, h->bytes);
+    if (rc != MPI_SUCCESS) {
+        ftk_held_free(h);
+        return rc;
+    }
+    *out = h;
+    return rc;
+}
+
+/* A message for the program that is here; the journal of the set-up has it, too. */
+static int journal(const struct ftk_held *h)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->ctx->where >= FTK_IN_LOOP || l->reborn)
+        return MPI_SUCCESS;
+    struct ftk_held *copy = ftk_held_new(h->context, h->source, h->tag, h->bytes);
+    if (!copy)
+        return MPI_ERR_NO_MEM;
+    memcpy(copy->data, h->data, h->bytes);
+    ftk_journal_add(copy);
+    return MPI_SUCCESS;
+}
+
+/* Whether there is a message; a look only. */
+static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_Status *status)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_held *h = ftk_held_match(vc->context, source, tag, false);
+    MPI_Status s;
+    *flag = h != NULL;
+    if (h)
+        ftk_p2p_status(&s, h->source, h->tag, h->bytes);
+    else if (l->reborn)
+        return MPI_SUCCESS;
+    int rc = h ? MPI_SUCCESS
+               : PMPI_Iprobe(source, tag, l->real[vc->context], flag, &s);
+    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+        ftk_detect_raise(l->ctx);
+        rc = MPI_SUCCESS;
+        *flag = 0;
+    }
+    if (rc == MPI_SUCCESS && *flag && status != MPI_STATUS_IGNORE) {
+        *status = s;
+        status->MPI_SOURCE = ftk_vcomm_rank(vc, s.MPI_SOURCE);
+    }
+    return rc;
+}
+
+/* The same, and it is taken out. */
+static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held **out)
+{
+    struct ftk_log *l = &ftk_log;
+    MPI_Message m;
+    MPI_Status s;
+    int flag = 0;
+    *out = ftk_held_match(vc->context, source, tag, true);
+    if (*out || l->reborn)
+        return MPI_SUCCESS;
+    int rc = PMPI_Improbe(source, tag, l->real[vc->context], &flag, &m, &s);
+    if (rc == MPI_SUCCESS && flag)
+        rc = ftk_p2p_draw(vc->context, &m, &s, out);
+    if (rc == MPI_SUCCESS && *out)
+        rc = journal(*out);
+    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+        ftk_detect_raise(l->ctx);
+        return MPI_SUCCESS;
+    }
+    return rc;
+}
+
+static int no_proc(MPI_Status *status)
+{
+    if (status != MPI_STATUS_IGNORE)
+        ftk_p2p_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    return MPI_SUCCESS;
+}
+
+/* One step of waiting for a message. */
+static int turn(unsigned *turns)
+{
+    if (ftk_log.reborn)
+        return MPI_ERR_PENDING; /* it will never come */
+    return ftk_log_turn(turns);
+}
+
+/* What a probe goes by: the program's arguments, or what it found before the failure. */
+struct probing {
+    const struct ftk_vcomm *vc;
+    int source, tag;        /* of the world */
+    bool decides;           /* what it finds is a determinant */
+    int next;               /* enum ftk_det_next */
+};
+
+/* blocks: a probe that names its source finds the same again by itself. */
+static int probe_begin(
+    struct probing *p, const struct ftk_vcomm *vc, int source, int tag, bool blocks)
+{
+    const struct ftk_det *d;
+    int rc = check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
+    *p = (struct probing){ .vc = vc, .source = ftk_vcomm_world(vc, source), .tag = tag,
+        .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.reborn,
+        .next = FTK_DET_FREE };
+    if (rc != MPI_SUCCESS || !p->decides)
+        return rc;
+    p->next = ftk_det_next(FTK_DET_PROBE, &d);
+    if (p->next == FTK_DET_THIS) {
+        p->source = d->a;
+        p->tag = d->b;
+    }
+    return rc;
+}
+
+static void probe_found(const struct probing *p, int source, int tag)
+{
+    if (p->decides && p->next == FTK_DET_FREE)
+        ftk_det_found(FTK_DET_PROBE, source, tag);
+}
+
+static int probe_nothing(const struct probing *p)
+{
+    static unsigned turns;
+    if (p->next == FTK_DET_FREE)
+        ftk_det_found_nothing();
+    return ftk_log_turn(&turns);
+}
+
+/* Until there is one, or one look. */
+static int probe(struct probing *p, bool blocks, int *flag, MPI_Status *status)
+{
+    unsigned turns = 0;
+    MPI_Status s;
+    int rc = MPI_SUCCESS;
+    *flag = 0;
+    if (p->next == FTK_DET_NOTHING && !blocks)
+        return probe_nothing(p);
+    for (;;) {
+        rc = look(p->vc, p->source, p->tag, flag, &s);
+        if (rc != MPI_SUCCESS || *flag || (!blocks && p->next == FTK_DET_FREE))
+            break;
+        rc = turn(&turns);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    if (rc == MPI_SUCCESS && !*flag)
+        return probe_nothing(p);
+    if (rc == MPI_SUCCESS)
+        probe_found(p, ftk_vcomm_world(p->vc, s.MPI_SOURCE), s.MPI_TAG);
+    if (rc == MPI_SUCCESS && status != MPI_STATUS_IGNORE)
+        *status = s;
+    return rc;
+}
+
+int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    int flag;
+    if (!vc)
+        return PMPI_Probe(source, tag, comm, status);
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    int rc = probe_begin(&p, vc, source, tag, true);
+    if (rc == MPI_SUCCESS)
+        rc = probe(&p, true, &flag, status);
+    return end(vc, rc);
+}
+
+int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    if (!vc)
+        return PMPI_Iprobe(source, tag, comm, flag, status);
+    *flag = 1;
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    *flag = 0;
+    int rc = probe_begin(&p, vc, source, tag, false);
+    if (rc == MPI_SUCCESS)
+        rc = probe(&p, false, flag, status);
+    return end(vc, rc);
+}
+
+/* Messages that are matched and not received yet. */
+static struct ftk_held *matched;
+
+static void give_message(struct ftk_held *h, const struct ftk_vcomm *vc, MPI_Message *message,
+    MPI_Status *status)
+{
+    h->next = matched;
+    matched = h;
+    if (status != MPI_STATUS_IGNORE)
+        ftk_p2p_status(status, ftk_vcomm_rank(vc, h->source), h->tag, h->bytes);
+    *message = (MPI_Message)(void *)h;
+}
+
+/* The same as probe(), and the message is taken out. */
+static int match(struct probing *p, bool blocks, struct ftk_held **h)
+{
+    unsigned turns = 0;
+    int rc = MPI_SUCCESS;
+    *h = NULL;
+    if (p->next == FTK_DET_NOTHING && !blocks)
+        return probe_nothing(p);
+    for (;;) {
+        rc = take(p->vc, p->source, p->tag, h);
+        if (rc != MPI_SUCCESS || *h || (!blocks && p->next == FTK_DET_FREE))
+            break;
+        rc = turn(&turns);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    if (rc == MPI_SUCCESS && !*h)
+        return probe_nothing(p);
+    if (rc == MPI_SUCCESS)
+        probe_found(p, (*h)->source, (*h)->tag);
+    return rc;
+}
+
+int ftk_mpi_Mprobe(
+    int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    struct ftk_held *h = NULL;
+    if (!vc)
+        return PMPI_Mprobe(source, tag, comm, message, status);
+    *message = MPI_MESSAGE_NO_PROC;
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    int rc = probe_begin(&p, vc, source, tag, true);
+    if (rc == MPI_SUCCESS)
+        rc = match(&p, true, &h);
+    if (h)
+        give_message(h, vc, message, status);
+    return end(vc, rc);
+}
+
+int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+    MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    struct ftk_held *h = NULL;
+    if (!vc)
+        return PMPI_Improbe(source, tag, comm, flag, message, status);
+    *message = MPI_MESSAGE_NO_PROC;
+    *flag = 1;
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    int rc = probe_begin(&p, vc, source, tag, false);
+    if (rc == MPI_SUCCESS)
+        rc = match(&p, false, &h);
+    *flag = h != NULL;
+    if (h)
+        give_message(h, vc, message, status);
+    return end(vc, rc);
+}
+
+static struct ftk_held *matched_of(MPI_Message message)
+{
+    for (struct ftk_held **p = &matched; *p; p = &(*p)->next) {
+        struct ftk_held *h = *p;
+        if ((MPI_Message)(void *)h != message)
+            continue;
+        *p = h->next;
+        return h;
+    }
+    return NULL;
+}
+
+void ftk_p2p_forget_matched(void)
+{
+    while (matched) {
+        struct ftk_held *h = matched;
+        matched = h->next;
+        ftk_held_free(h);
+    }
+}
+
+/* A matched message into a request; its communicator is the one that has its context. */
+static int receive_matched(struct ftk_req *r, struct ftk_held *h, void *buf, int count,
+    MPI_Datatype type)
+{
+    struct ftk_vcomm *vc = ftk_log.comms;
+    while (vc && (vc->freed || vc->context != h->context))
+        vc = vc->next;
+    r->kind = FTK_REQ_RECV;
+    r->vc = vc ? vc : ftk_log.world;
+    r->rbuf = buf;
+    r->count = count;
+    r->type = type;
+    return ftk_p2p_deliver(r, h);
+}
+
+int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
+    MPI_Status *status)
+{
+    struct ftk_held *h = matched_of(*message);
+    struct ftk_req r = { 0 };
+    if (!h)
+        return PMPI_Mrecv(buf, count, type, message, status);
+    int rc = receive_matched(&r, h, buf, count, type);
+    *message = MPI_MESSAGE_NULL;
+    if (status != MPI_STATUS_IGNORE)
+        *status = r.status;
+    return end(r.vc, rc);
+}
+
+int ftk_mpi_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
+    MPI_Request *request)
+{
+    struct ftk_req *r = NULL;
+    struct ftk_held *h = matched_of(*message);
+    if (!h)
+        return PMPI_Imrecv(buf, count, type, message, request);
+    r = ftk_req_new();
+    if (!r) {
+        ftk_held_free(h);
+        return end(ftk_log.world, MPI_ERR_NO_MEM);
+    }
+    (void)receive_matched(r, h, buf, count, type); /* the error comes with the wait */
+    *message = MPI_MESSAGE_NULL;
+    *request = ftk_req_handle(r);
+    return MPI_SUCCESS;
+}
+
+/* ---- datatypes that are in use -----------------------------------------------------------------------------------
+ * A receive may have to be posted again, with its type. */
+
+static MPI_Datatype *late;
+static size_t nlate, late_room;
+
+
+int ftk_mpi_Type_free(MPI_Datatype *datatype)
+{
+    ftk_p2p_forget_type(*datatype);
+    if (!ftk_p2p_uses(*datatype))
+        return PMPI_Type_free(datatype);
+    if (nlate == late_room) {
+        size_t room = late_room ? 2 * late_room : 16;
+        MPI_Datatype *all = realloc(late, room * sizeof(MPI_Datatype));
+        if (!all)
+            return end(ftk_log.world, MPI_ERR_NO_MEM);
+        late = all;
+        late_room = room;
+    }
+    late[nlate++] = *datatype;
+    *datatype = MPI_DATATYPE_NULL;
+    return MPI_SUCCESS;
+}
+
+void ftk_p2p_idle(void)
+{
+    ftk_log.nearly = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < nlate; i++) {
+        if (ftk_p2p_uses(late[i])) {
+            late[kept++] = late[i];
+            continue;
+        }
+        ftk_p2p_forget_type(late[i]);
+        (void)PMPI_Type_free(&late[i]); /* nobody could be told */
+    }
+    nlate = kept;
+}
+
+void *ftk_p2p_reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---- what ends others, too ------------------------------------------------------------------------------------------*/
+
+int ftk_mpi_Abort(MPI_Comm comm, int errorcode)
+{
+    (void)comm; /* a stand-in for a communicator of ours would end this process alone */
+    return PMPI_Abort(MPI_COMM_WORLD, errorcode);
+}
+
+int ftk_mpi_Op_free(MPI_Op *op)
+{
+    return ftk_coll_op_free(op);
+}

@@ -1,0 +1,565 @@
+/* Virtual communicators: the list of them, their contexts, their making.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The handles are communicators of this process alone, so that attributes, names, hints
+ * and error handlers are the MPI's business.  What differs from the MPI:
+ *   - attributes that the program puts on MPI_COMM_WORLD are not copied by MPI_Comm_dup()
+ *     of it, because nothing that is local could do that;
+ *   - delete callbacks of the attributes of a communicator that a rank may fall back to
+ *     run when the next line is committed, not within MPI_Comm_free();
+ *   - attributes, names and error handlers do not fall back: the program sets them again.
+ *
+ * Contexts are agreed on: each member says which it could use, the lowest that all could
+ * is taken.  The parts of a split have the same one, because they have no member in
+ * common. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll.h"
+#include "comm.h"
+
+#define GONE UINT64_MAX /* as born: freed before the line, kept for a request */
+
+static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
+static MPI_Errhandler first_handler = MPI_ERRHANDLER_NULL; /* of MPI_COMM_WORLD */
+static struct ftk_word *words; /* [n] of the exchange that was last */
+
+/* ---- finding ------------------------------------------------------------------------
+ * Every call of the program comes here.  Not more than FTK_LOG_CONTEXTS of them are
+ * alive, because each has a context of its own. */
+
+#define SLOTS ((size_t)256)
+_Static_assert(SLOTS / 2 > FTK_LOG_CONTEXTS, "finding has to come to an empty slot");
+
+static struct {
+    MPI_Comm handle;
+    struct ftk_vcomm *vc; /* NULL: empty */
+} slots[SLOTS], last;
+
+static size_t slot_of(MPI_Comm handle)
+{
+    uint64_t h = (uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(h >> 40) % SLOTS;
+}
+
+static void find_anew(void)
+{
+    memset(slots, 0, sizeof slots);
+    memset(&last, 0, sizeof last);
+    for (struct ftk_vcomm *vc = ftk_log.comms; vc; vc = vc->next) {
+        size_t s = slot_of(vc->handle);
+        if (vc->freed)
+            continue;
+        while (slots[s].vc)
+            s = (s + 1) % SLOTS;
+        slots[s].handle = vc->handle;
+        slots[s].vc = vc;
+    }
+}
+
+struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
+{
+    if (last.vc && comm == last.handle)
+        return last.vc;
+    for (size_t s = slot_of(comm); slots[s].vc; s = (s + 1) % SLOTS) {
+        if (slots[s].handle == comm) {
+            last.handle = comm;
+            last.vc = slots[s].vc;
+            return last.vc;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the program has left the error handler that MPI_COMM_WORLD had: ftkit's own. */
+static bool has_first_handler(const struct ftk_vcomm *vc)
+{
+    MPI_Errhandler now;
+    if (PMPI_Comm_get_errhandler(vc->handle, &now) != MPI_SUCCESS)
+        return false;
+    bool same = now == first_handler;
+    return PMPI_Errhandler_free(&now) == MPI_SUCCESS && same;
+}
+
+/* While this rank falls back all its calls fail.  That is no news to ftkit's handler,
+ * which would take it for a failure that has to be repaired; one of the program wants to
+ * know. */
+int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
+{
+    if (ftk_log.falling && has_first_handler(vc))
+        return code;
+    int rc = PMPI_Comm_call_errhandler(vc->handle, code);
+    if (rc != MPI_SUCCESS) /* it was not called; the program has the code all the same */
+        ftk_report(FTKIT_WARNING, "MPI error %d while calling an error handler", rc);
+    return code;
+}
+
+/* ---- handles ----------------------------------------------------------------------*/
+
+/* A communicator of this process for a child of parent, with its error handler. */
+static int handle_new(const struct ftk_vcomm *parent, enum ftk_make_how how,
+    MPI_Info info, MPI_Comm *handle)
+{
+    bool own = how == FTK_MAKE_NEW || parent == ftk_log.world;
+    MPI_Comm from = own ? base : parent->handle, made = MPI_COMM_NULL;
+    MPI_Errhandler handler;
+    int back = MPI_SUCCESS;
+    int rc = PMPI_Comm_get_errhandler(parent->handle, &handler);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (!own) /* a copy callback may fail: the handler is called once, by who called us */
+        rc = PMPI_Comm_set_errhandler(from, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = how == FTK_MAKE_DUP_INFO ? PMPI_Comm_dup_with_info(from, info, &made)
+                                      : PMPI_Comm_dup(from, &made);
+    if (!own)
+        back = PMPI_Comm_set_errhandler(from, handler);
+    if (rc != MPI_SUCCESS)
+        made = MPI_COMM_NULL;
+    rc = rc == MPI_SUCCESS ? back : rc;
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Comm_set_errhandler(made, handler);
+    back = PMPI_Errhandler_free(&handler);
+    rc = rc == MPI_SUCCESS ? back : rc;
+    if (rc == MPI_SUCCESS)
+        *handle = made;
+    else if (made != MPI_COMM_NULL)
+        (void)PMPI_Comm_free(&made); /* rc tells more than a second error */
+    return rc;
+}
+
+/* Free one that is in no list any more; the program's delete callbacks may run and make
+ * calls. */
+static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
+{
+    int rc = MPI_SUCCESS;
+    if (handle && vc->handle != MPI_COMM_NULL)
+        rc = PMPI_Comm_free(&vc->handle);
+    ftk_topo_free(&vc->topo);
+    free(vc->member);
+    free(vc->index);
+    free(vc);
+    return rc;
+}
+
+static void vcomm_drop(struct ftk_vcomm *vc)
+{
+    int rc = vc ? vcomm_delete(vc, true) : MPI_SUCCESS;
+    if (rc != MPI_SUCCESS)
+        ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+}
+
+static struct ftk_vcomm *vcomm_new(int members)
+{
+    struct ftk_vcomm *vc = calloc(1, sizeof *vc);
+    if (!vc)
+        return NULL;
+    vc->handle = MPI_COMM_NULL;
+    vc->member = malloc((size_t)members * sizeof *vc->member);
+    vc->index = malloc((size_t)ftk_log.n * sizeof *vc->index);
+    if (vc->member && vc->index)
+        return vc;
+    vcomm_drop(vc);
+    return NULL;
+}
+
+/* ---- the list ---------------------------------------------------------------------*/
+
+static void publish(struct ftk_vcomm *vc)
+{
+    vc->born = ftk_log.lines;
+    vc->next = ftk_log.comms;
+    ftk_log.comms = vc;
+    ftk_log.used |= UINT64_C(1) << vc->context;
+    find_anew();
+}
+
+static bool permanent(const struct ftk_vcomm *vc)
+{
+    return vc == ftk_log.world || vc == ftk_log.user;
+}
+
+/* Whether a message or a collective on it is under way. */
+static bool busy(const struct ftk_vcomm *vc)
+{
+    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+        if (r->vc == vc)
+            return true;
+    return false;
+}
+
+static void unlink_from_list(struct ftk_vcomm *vc)
+{
+    for (struct ftk_vcomm **p = &ftk_log.comms; *p; p = &(*p)->next) {
+        if (*p == vc) {
+            *p = vc->next;
+            return;
+        }
+    }
+}
+
+/* Nobody falls back to one that was made since the line: it goes at once, unless a
+ * request may know it.  Any other is kept for those who do. */
+int ftk_vcomm_free(struct ftk_vcomm *vc)
+{
+    vc->freed = true;
+    ftk_log.used &= ~(UINT64_C(1) << vc->context);
+    find_anew();
+    if (vc->born < ftk_log.lines || ftk_log.nactive > 0 || busy(vc))
+        return MPI_SUCCESS;
+    unlink_from_list(vc);
+    return vcomm_delete(vc, true);
+}
+
+void ftk_vcomm_line(void)
+{
+    struct ftk_vcomm *go = NULL;
+    for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
+        struct ftk_vcomm *vc = *p;
+        if (vc->freed && !busy(vc)) {
+            *p = vc->next;
+            vc->next = go;
+            go = vc;
+            continue;
+        }
+        vc->line_colls = vc->colls;
+        vc->born = vc->freed ? GONE : 0; /* whatever number the line has */
+        p = &vc->next;
+    }
+    ftk_log.line_used = ftk_log.used;
+    while (go) { /* not within the list: delete callbacks may change it */
+        struct ftk_vcomm *next = go->next;
+        vcomm_drop(go);
+        go = next;
+    }
+}
+
+/* The program may still hold the handles of those that were made since the line, and free
+ * them while it unwinds: they are its own from now on.  A handle that is not freed is not
+ * given out again either, so that no old value means a new communicator. */
+void ftk_vcomm_back(void)
+{
+    struct ftk_vcomm *go = NULL;
+    for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
+        struct ftk_vcomm *vc = *p;
+        if (vc->born == ftk_log.lines && !permanent(vc)) {
+            *p = vc->next;
+            vc->next = go;
+            go = vc;
+            continue;
+        }
+        vc->colls = vc->line_colls;
+        vc->freed = vc->born == GONE;
+        p = &vc->next;
+    }
+    ftk_log.used = ftk_log.line_used;
+    find_anew();
+    ftk_idup_clear();
+    while (go) {
+        struct ftk_vcomm *next = go->next;
+        int rc = vcomm_delete(go, go->freed);
+        if (rc != MPI_SUCCESS)
+            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+        go = next;
+    }
+}
+
+/* ---- opening and closing ----------------------------------------------------------*/
+
+static struct ftk_vcomm *open_one(int context)
+{
+    struct ftk_vcomm *vc = calloc(1, sizeof *vc); /* all ranks in order: no lists */
+    if (!vc)
+        return NULL;
+    vc->handle = MPI_COMM_WORLD;
+    vc->context = context;
+    vc->size = ftk_log.n;
+    vc->rank = ftk_log.me;
+    return vc;
+}
+
+static int open_handles(void)
+{
+    int rc = PMPI_Comm_group(ftk_log.real[0], &ftk_log.group);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &first_handler);
+    if (rc == MPI_SUCCESS) /* unlike a duplicate it has no attributes of the program */
+        rc = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &base);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Comm_set_errhandler(base, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc =
+            handle_new(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &ftk_log.user->handle);
+    return rc;
+}
+
+static void close_handles(void)
+{
+    int rc = MPI_SUCCESS, last_rc = MPI_SUCCESS;
+    if (ftk_log.group != MPI_GROUP_NULL)
+        rc = PMPI_Group_free(&ftk_log.group);
+    if (first_handler != MPI_ERRHANDLER_NULL)
+        last_rc = PMPI_Errhandler_free(&first_handler);
+    rc = rc == MPI_SUCCESS ? last_rc : rc;
+    if (base != MPI_COMM_NULL)
+        last_rc = PMPI_Comm_free(&base);
+    rc = rc == MPI_SUCCESS ? last_rc : rc;
+    if (rc != MPI_SUCCESS)
+        ftk_report(FTKIT_WARNING, "MPI error %d while closing the message log", rc);
+    ftk_log.group = MPI_GROUP_NULL;
+    first_handler = MPI_ERRHANDLER_NULL;
+    base = MPI_COMM_NULL;
+}
+
+int ftk_vcomm_open(void)
+{
+    int rc = MPI_SUCCESS;
+    ftk_log.group = MPI_GROUP_NULL;
+    ftk_log.comms = NULL;
+    ftk_log.used = ftk_log.line_used = 0;
+    ftk_log.world = open_one(0);
+    ftk_log.user = open_one(1);
+    words = calloc((size_t)ftk_log.n, sizeof *words);
+    if (!ftk_log.world || !ftk_log.user || !words)
+        rc = MPI_ERR_NO_MEM;
+    if (ftk_log.user)
+        ftk_log.user->handle = MPI_COMM_NULL;
+    if (rc == MPI_SUCCESS)
+        rc = open_handles();
+    if (rc != MPI_SUCCESS) {
+        ftk_vcomm_close();
+        return rc;
+    }
+    publish(ftk_log.world);
+    publish(ftk_log.user);
+    ftk_log.line_used = ftk_log.used;
+    return MPI_SUCCESS;
+}
+
+/* Also after half of ftk_vcomm_open().  Handles that the program has not freed are its
+ * own from now on: communicators of one process. */
+void ftk_vcomm_close(void)
+{
+    struct ftk_vcomm *go = ftk_log.comms;
+    bool listed = go != NULL;
+    struct ftk_vcomm *user = ftk_log.user, *world = ftk_log.world;
+    ftk_log.comms = ftk_log.user = ftk_log.world = NULL;
+    ftk_log.used = ftk_log.line_used = 0;
+    find_anew();
+    ftk_idup_clear();
+    while (go) {
+        struct ftk_vcomm *next = go->next;
+        int rc = vcomm_delete(go, go->freed || go == user);
+        if (rc != MPI_SUCCESS)
+            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+        go = next;
+    }
+    if (!listed && user)
+        vcomm_drop(user);
+    if (!listed)
+        free(world);
+    free(words);
+    words = NULL;
+    close_handles();
+}
+
+/* ---- making: before the exchange --------------------------------------------------*/
+
+uint64_t ftk_vcomm_free_contexts(void)
+{
+    uint64_t all = ftk_log.ncontexts >= FTK_LOG_CONTEXTS
+                       ? UINT64_MAX
+                       : (UINT64_C(1) << ftk_log.ncontexts) - 1;
+    return ~ftk_log.used & ~ftk_idup_promised() & all;
+}
+
+void ftk_make_begin(
+    struct ftk_making *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info)
+{
+    memset(m, 0, sizeof *m);
+    m->parent = parent;
+    m->n = parent->size;
+    m->tells = parent->rank == 0;
+    m->context = -1;
+    m->mine.free = ftk_vcomm_free_contexts();
+    m->vc = vcomm_new(parent->size);
+    m->error = m->vc ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    if (m->error == MPI_SUCCESS && how != FTK_MAKE_NEW)
+        m->error = ftk_topo_copy(&m->vc->topo, &parent->topo);
+    if (m->error == MPI_SUCCESS)
+        m->error = handle_new(parent, how, info, &m->vc->handle);
+}
+
+void ftk_make_first(struct ftk_making *m, int count)
+{
+    if (!m->vc)
+        return;
+    for (int i = 0; i < count; i++)
+        m->vc->member[i] = ftk_vcomm_world(m->parent, i);
+    m->vc->size = count;
+}
+
+/* ---- making: the exchange ---------------------------------------------------------*/
+
+int ftk_make_words(
+    struct ftk_vcomm *parent, const struct ftk_word *mine, const struct ftk_word **all)
+{
+    int rc = ftk_coll_allgather(parent, mine, words, sizeof *mine);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    for (int i = 0; i < parent->size; i++)
+        words[i].rank = i;
+    *all = words;
+    return rc;
+}
+
+/* Each member hears its own word from the one before it.  A process that carries on for a
+ * lost one might say something else now, say, because it runs on another node, but what
+ * it receives is what was received then: so it comes to the same communicator. */
+static int hear_own(struct ftk_vcomm *vc)
+{
+    int next = (vc->rank + 1) % vc->size, before = (vc->rank + vc->size - 1) % vc->size;
+    struct ftk_word own = words[vc->rank];
+    struct ftk_req send = { .kind = FTK_REQ_SEND,
+        .internal = true,
+        .vc = vc,
+        .context = FTK_LOG_CONTEXTS,
+        .sbuf = &words[next],
+        .count = (int)sizeof own,
+        .type = MPI_BYTE,
+        .peer = ftk_vcomm_world(vc, next),
+        .tag = FTK_COMM_TAGS + FTK_COMM_GROUP_TAGS + vc->context,
+        .real = MPI_REQUEST_NULL };
+    struct ftk_req recv = send;
+    recv.kind = FTK_REQ_RECV;
+    recv.sbuf = NULL;
+    recv.rbuf = &own;
+    recv.peer = ftk_vcomm_world(vc, before);
+    int rc = ftk_req_begin(&recv);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    int sent = ftk_req_begin(&send);
+    if (sent == MPI_SUCCESS)
+        sent = ftk_req_wait(&send);
+    rc = ftk_req_wait(&recv); /* whatever became of the send: it lies on our stack */
+    rc = rc == MPI_SUCCESS ? sent : rc;
+    if (rc == MPI_SUCCESS)
+        words[vc->rank] = own;
+    return rc;
+}
+
+void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all)
+{
+    uint64_t common = UINT64_MAX;
+    for (int i = 0; i < m->n; i++) {
+        common &= all[i].free;
+        if (all[i].error != MPI_SUCCESS && m->error == MPI_SUCCESS)
+            m->error = MPI_ERR_OTHER; /* elsewhere */
+    }
+    m->context = -1;
+    for (int c = 0; c < FTK_LOG_CONTEXTS && m->context < 0; c++)
+        if (common >> c & 1)
+            m->context = c;
+}
+
+void ftk_make_agree(struct ftk_making *m, const struct ftk_word **all)
+{
+    m->mine.error = m->error;
+    int rc = ftk_make_words(m->parent, &m->mine, all);
+    if (rc == MPI_SUCCESS && m->n > 1)
+        rc = hear_own(m->parent);
+    if (rc == MPI_SUCCESS)
+        ftk_make_decide(m, *all);
+    else if (m->error == MPI_SUCCESS)
+        m->error = rc;
+}
+
+/* ---- making: after the exchange ---------------------------------------------------*/
+
+/* Rank, and the way back from world ranks. */
+static void seal(struct ftk_vcomm *vc)
+{
+    bool plain = vc->size == ftk_log.n;
+    vc->rank = -1;
+    for (int w = 0; w < ftk_log.n; w++)
+        vc->index[w] = -1;
+    for (int i = 0; i < vc->size; i++) {
+        vc->index[vc->member[i]] = i;
+        plain = plain && vc->member[i] == i;
+    }
+    vc->rank = vc->index[ftk_log.me];
+    if (!plain)
+        return;
+    free(vc->member);
+    free(vc->index);
+    vc->member = vc->index = NULL;
+}
+
+int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm)
+{
+    struct ftk_vcomm *vc = m->vc;
+    m->vc = NULL;
+    if (m->error == MPI_SUCCESS)
+        seal(vc);
+    if (m->error == MPI_SUCCESS && vc->rank >= 0 && m->context < 0) {
+        if (m->tells)
+            ftk_report(FTKIT_ERROR,
+                "no context is free at all members of a new communicator: "
+                "raise log.contexts (%d, at most %d)",
+                ftk_log.ncontexts, FTK_LOG_CONTEXTS);
+        m->error = MPI_ERR_OTHER;
+    }
+    if (m->error != MPI_SUCCESS) {
+        vcomm_drop(vc);
+        return m->error;
+    }
+    if (vc->rank < 0) {
+        vcomm_drop(vc);
+        *newcomm = MPI_COMM_NULL;
+        return MPI_SUCCESS;
+    }
+    vc->context = m->context;
+    publish(vc);
+    *newcomm = vc->handle;
+    return MPI_SUCCESS;
+}
+
+static int end_or_error(struct ftk_making *m, MPI_Comm *newcomm)
+{
+    int rc = ftk_make_end(m, newcomm);
+    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(m->parent, rc);
+}
+
+int ftk_make_known(struct ftk_making *m, MPI_Comm *newcomm)
+{
+    const struct ftk_word *all;
+    ftk_make_agree(m, &all);
+    return end_or_error(m, newcomm);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct ftk_word *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+int ftk_make_split(struct ftk_making *m, int color, int key, MPI_Comm *newcomm)
+{
+    const struct ftk_word *all;
+    m->mine.color = color;
+    m->mine.key = key;
+    if (color < 0 && color != MPI_UNDEFINED && m->error == MPI_SUCCESS)
+        m->error = MPI_ERR_ARG;
+    ftk_make_agree(m, &all);
+    if (m->error == MPI_SUCCESS) {
+        color = all[m->parent->rank].color;
+        qsort(words, (size_t)m->n, sizeof *words, by_key);
+        for (int i = 0; i < m->n && color != MPI_UNDEFINED; i++)
+            if (words[i].color == color)
+                m->vc->member[m->vc->size++] = ftk_vcomm_world(m->parent, words[i].rank);
+    }
+    return end_or_error(m, newcomm);
+}

@@ -1,0 +1,88 @@
+/* Virtual communicators: what comm.c, comm_calls.c and topo.c share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every communicator is made in the same steps:
+ *
+ *     ftk_make_begin()   everything that can fail is done: memory, the handle, attributes
+ *     (the caller)       members and topology, as far as they are known
+ *     ftk_make_agree()   the one exchange; the same outcome at every member of the parent
+ *     ftk_make_end()     only now does anything change that others can see
+ *
+ * so that a process that could not do its part takes the others' part down with its word,
+ * and nobody is left with half a communicator. */
+#ifndef FTK_LOG_COMM_H
+#define FTK_LOG_COMM_H
+
+#include "log.h"
+#include "mpi_calls.h" /* the entry points */
+
+/* Tags of what is not a collective of coll.c in the context of collectives: behind all of
+ * its own. */
+#define FTK_COMM_TAGS (1 << 27)
+#define FTK_COMM_GROUP_TAGS 1024 /* different ones of MPI_Comm_create_group() */
+
+/* What a member says in the making of a communicator. */
+struct ftk_word {
+    uint64_t free;      /* contexts that it could use */
+    int32_t color, key; /* of a split; else what the caller likes */
+    int32_t error;      /* MPI code with which its part has failed */
+    int32_t rank;       /* filled in by the receiver: whose word it is */
+};
+
+enum ftk_make_how {
+    FTK_MAKE_NEW,     /* no attributes */
+    FTK_MAKE_DUP,     /* attributes and topology of the parent */
+    FTK_MAKE_DUP_INFO /* the same with other hints */
+};
+
+/* A communicator in the making.  vc is NULL or whole but for what is agreed; its arrays
+ * have room for all members of the parent.  error says why it will come to nothing. */
+struct ftk_making {
+    struct ftk_vcomm *parent; /* until ftk_make_agree() */
+    struct ftk_vcomm *vc;
+    int n;       /* members of the parent */
+    bool tells;  /* of the members it is this one that reports */
+    int context; /* -1: none was free at all members */
+    int error;
+    struct ftk_word mine;
+};
+
+/* Local.  Never fails otherwise than by m->error. */
+void ftk_make_begin(
+    struct ftk_making *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info);
+/* The first count members of the parent are the members. */
+void ftk_make_first(struct ftk_making *m, int count);
+/* Exchange words with all members of the parent; they are in *all until the next
+ * exchange. */
+void ftk_make_agree(struct ftk_making *m, const struct ftk_word **all);
+/* What the words of all n members come to. */
+void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all);
+/* Local: the communicator to the list and to *newcomm, or MPI_COMM_NULL where this
+ * process is no member; when it has come to nothing, the MPI code, and *newcomm is
+ * untouched. */
+int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm);
+
+/* Agree and end when the members are known; errors have gone to the parent's handler. */
+int ftk_make_known(struct ftk_making *m, MPI_Comm *newcomm);
+/* ... when color and key decide. */
+int ftk_make_split(struct ftk_making *m, int color, int key, MPI_Comm *newcomm);
+/* The words of all members of the parent alone; they are in *all until the next one. */
+int ftk_make_words(
+    struct ftk_vcomm *parent, const struct ftk_word *mine, const struct ftk_word **all);
+
+/* Contexts that this process could use for a new communicator. */
+uint64_t ftk_vcomm_free_contexts(void);
+/* The program has freed it; the MPI code of doing so. */
+int ftk_vcomm_free(struct ftk_vcomm *vc);
+
+/* comm_calls.c: contexts that are promised to duplications under way. */
+uint64_t ftk_idup_promised(void);
+/* Their requests have been dropped. */
+void ftk_idup_clear(void);
+
+/* topo.c */
+int ftk_topo_copy(struct ftk_topo *to, const struct ftk_topo *from); /* MPI code */
+void ftk_topo_free(struct ftk_topo *t); /* leaves it empty */
+
+#endif

@@ -1,0 +1,437 @@
+/* Determinants in shared memory of the node (see det.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "det.h"
+
+#define MAGIC 0x746564666b746631u
+#define FIRST_BYTES (64u << 10)
+
+/* The file: this, then the determinants in the order of their making. */
+struct head {
+    uint64_t magic;
+    uint64_t lines;         /* committed before them */
+    uint64_t stamp;         /* epoch to which they belong ... */
+    uint64_t next;          /* ... and that to which they will, if all agree to it */
+    _Atomic uint64_t n;     /* counts one when it is whole */
+    uint64_t pad[3];
+};
+
+/* One for each of the last two intervals between lines: a process may die when it alone
+ * knows that a line is committed, and then all go back to the one before. */
+struct file {
+    struct head *head;      /* NULL: not open */
+    size_t bytes;
+    int fd;
+    char name[64];
+};
+
+static struct {
+    struct file file[2], *now; /* by the number of the line; now: NULL when not open */
+    /* going by what is there already */
+    size_t at;              /* next probe or test */
+    uint32_t wilds;         /* receives from any source begun */
+    uint32_t nothings;      /* probes and tests in a row that found nothing */
+    size_t plan;            /* determinants that were there when it went back */
+    uint32_t *receive;      /* [nreceive] place + 1 of the determinant of receive i + 1 */
+    size_t nreceive;
+} d;
+
+static struct ftk_det *list(void)
+{
+    return (struct ftk_det *)(void *)(d.now->head + 1);
+}
+
+static size_t count(void)
+{
+    return d.now ? (size_t)atomic_load_explicit(&d.now->head->n, memory_order_relaxed) : 0;
+}
+
+/* Every process has files of its own, so that nobody spoils what others still need. */
+static void name_of(int rank, long pid, uint64_t line, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "/ftkit-det-%llx-%d-%ld-%d", (unsigned long long)ftk_log.ctx->job,
+        rank, pid, (int)(line & 1));
+}
+
+/* ---- the file -------------------------------------------------------------------------------*/
+
+static int map(struct file *f, size_t bytes)
+{
+    void *p = f->head ? mremap(f->head, f->bytes, bytes, MREMAP_MAYMOVE)
+                      : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    if (p == MAP_FAILED)
+        return ftk_fail_errno(errno, "determinants: /dev/shm%s", f->name);
+    f->head = p;
+    f->bytes = bytes;
+    return FTKIT_OK;
+}
+
+/* Pages of a shared memory that is full are a SIGBUS when they are touched: ask first. */
+static int reserve(struct file *f, size_t n)
+{
+    size_t want = sizeof(struct head) + n * sizeof(struct ftk_det);
+    size_t had = f->head ? f->bytes : 0, bytes = had ? had : FIRST_BYTES;
+    while (bytes < want)
+        bytes *= 2;
+    if (bytes == had)
+        return FTKIT_OK;
+    int err = posix_fallocate(f->fd, (off_t)had, (off_t)(bytes - had));
+    if (err != 0)
+        return ftk_fail_errno(err, "determinants: /dev/shm%s", f->name);
+    return map(f, bytes);
+}
+
+static int open_file(struct file *f, uint64_t line, const struct ftk_det *before, size_t n,
+    uint64_t stamp)
+{
+    name_of(ftk_log.me, (long)getpid(), line, f->name, sizeof f->name);
+    (void)shm_unlink(f->name); /* of a process of that number long ago */
+    f->fd = shm_open(f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (f->fd < 0)
+        return ftk_fail_errno(errno, "determinants: /dev/shm%s", f->name);
+    int rc = reserve(f, n);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (n > 0)
+        memcpy(f->head + 1, before, n * sizeof *before);
+    f->head->lines = line;
+    f->head->next = stamp;
+    atomic_store_explicit(&f->head->n, n, memory_order_release);
+    f->head->magic = MAGIC;
+    return FTKIT_OK;
+}
+
+int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t stamp)
+{
+    ftk_det_close(); /* of an attempt before this one */
+    d.file[0].fd = d.file[1].fd = -1;
+    d.now = &d.file[line & 1];
+    int rc = open_file(d.now, line, before, n, stamp);
+    if (rc == FTKIT_OK) /* of no line that anybody will ask for */
+        rc = open_file(&d.file[~line & 1], line + 1, NULL, 0, stamp);
+    if (rc != FTKIT_OK)
+        ftk_det_close();
+    return rc;
+}
+
+void ftk_det_promise(uint64_t stamp)
+{
+    for (int i = 0; d.now && i < 2; i++)
+        d.file[i].head->next = stamp;
+}
+
+void ftk_det_installed(uint64_t stamp)
+{
+    for (int i = 0; d.now && i < 2; i++)
+        d.file[i].head->stamp = stamp;
+}
+
+void ftk_det_close(void)
+{
+    for (int i = 0; i < 2 && d.now; i++) {
+        struct file *f = &d.file[i];
+        if (f->head)
+            (void)munmap(f->head, f->bytes);
+        if (f->fd >= 0)
+            (void)close(f->fd);
+        if (f->fd >= 0)
+            (void)shm_unlink(f->name);
+    }
+    free(d.receive);
+    memset(&d, 0, sizeof d);
+}
+
+static void begin_again(void)
+{
+    d.at = d.plan = d.nreceive = 0;
+    d.wilds = d.nothings = 0;
+    free(d.receive);
+    d.receive = NULL;
+}
+
+void ftk_det_line(void)
+{
+    begin_again();
+    if (!d.now)
+        return;
+    d.now = &d.file[ftk_log.lines & 1];
+    /* in this order: read in between it is of a line that nobody asks for */
+    atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
+    d.now->head->lines = ftk_log.lines;
+}
+
+size_t ftk_det_count(void)
+{
+    return count();
+}
+
+static void append(struct ftk_det det)
+{
+    if (!d.now)
+        return;
+    if (reserve(d.now, count() + 1) != FTKIT_OK) {
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s: after a failure now the program may "
+            "not take the same course again", ftk_log.ctx->cfg.name, ftk_log.me,
+            ftk_detail_text());
+        return;
+    }
+    list()[count()] = det;
+    atomic_store_explicit(&d.now->head->n, count() + 1, memory_order_release);
+}
+
+/* ---- going by them -----------------------------------------------------------------------------*/
+
+void ftk_det_back(void)
+{
+    begin_again();
+    d.plan = count();
+    for (size_t i = 0; i < d.plan; i++)
+        if (list()[i].kind == FTK_DET_RECV && list()[i].n > d.nreceive)
+            d.nreceive = list()[i].n;
+    if (d.nreceive == 0)
+        return;
+    d.receive = calloc(d.nreceive, sizeof *d.receive);
+    if (!d.receive) {
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: no memory for determinants",
+            ftk_log.ctx->cfg.name, ftk_log.me);
+        d.nreceive = 0;
+        return;
+    }
+    for (size_t i = 0; i < d.plan; i++)
+        if (list()[i].kind == FTK_DET_RECV && list()[i].n > 0)
+            d.receive[list()[i].n - 1] = (uint32_t)i + 1;
+}
+
+uint32_t ftk_det_receive(int *source, int *tag)
+{
+    uint32_t number = ++d.wilds;
+    if (number <= d.nreceive && d.receive[number - 1]) {
+        const struct ftk_det *det = &list()[d.receive[number - 1] - 1];
+        *source = det->a;
+        *tag = det->b;
+        return 0; /* it is known already */
+    }
+    return number;
+}
+
+void ftk_det_received(uint32_t number, int source, int tag)
+{
+    append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
+}
+
+/* The next that is no receive. */
+static const struct ftk_det *upcoming(void)
+{
+    while (d.at < d.plan && list()[d.at].kind == FTK_DET_RECV)
+        d.at++;
+    return d.at < d.plan ? &list()[d.at] : NULL;
+}
+
+int ftk_det_next(uint32_t kind, const struct ftk_det **det)
+{
+    if (d.plan == 0 || ftk_log.reborn)
+        return FTK_DET_FREE;
+    *det = upcoming();
+    if (!*det)
+        return FTK_DET_FREE;
+    if (d.nothings < (*det)->n) {
+        d.nothings++;
+        return FTK_DET_NOTHING;
+    }
+    if ((*det)->kind != kind) {
+        ftk_report(FTKIT_ERROR,
+            "context %s: rank %d does not take the same course as before the failure: it "
+            "probes or tests what it did not", ftk_log.ctx->cfg.name, ftk_log.me);
+        ftk_log.differs++;
+        d.plan = d.at;
+        return FTK_DET_FREE;
+    }
+    d.at += 1 + (size_t)((*det)->kind == FTK_DET_SOME ? (*det)->a : 0);
+    d.nothings = 0;
+    return FTK_DET_THIS;
+}
+
+void ftk_det_found(uint32_t kind, int a, int b)
+{
+    if (ftk_log.reborn)
+        return;
+    append((struct ftk_det){ kind, d.nothings, a, b });
+    d.nothings = 0;
+}
+
+void ftk_det_more(int index)
+{
+    if (!ftk_log.reborn)
+        append((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
+}
+
+void ftk_det_found_nothing(void)
+{
+    d.nothings++;
+}
+
+/* ---- those of the lost -------------------------------------------------------------------------------*/
+
+static struct inherited {
+    struct ftk_det *v[2];
+    uint64_t n[2], lines[2];
+    bool found;
+} *inherited; /* [inherited_n] by rank */
+static int inherited_n;
+
+static void free_one(struct inherited *in)
+{
+    free(in->v[0]);
+    free(in->v[1]);
+    memset(in, 0, sizeof *in);
+}
+
+void ftk_det_forget_search(void)
+{
+    for (int r = 0; r < inherited_n; r++)
+        free_one(&inherited[r]);
+    free(inherited);
+    inherited = NULL;
+    inherited_n = 0;
+}
+
+const struct ftk_det *ftk_det_inherited(int r, uint64_t line, size_t *n)
+{
+    *n = 0;
+    for (int i = 0; r < inherited_n && i < 2; i++) {
+        const struct inherited *in = &inherited[r];
+        if (!in->found || in->lines[i] != line)
+            continue;
+        *n = (size_t)in->n[i];
+        return in->v[i];
+    }
+    return NULL;
+}
+
+static bool is_of_now(const struct head *h)
+{
+    return h->magic == MAGIC && (h->stamp == ftk_log.stamp_now || h->next == ftk_log.stamp_now);
+}
+
+/* One file; its process is dead, so it does not change any more. */
+static bool read_file(const char *name, int i, struct inherited *in)
+{
+    struct head h;
+    struct stat st;
+    bool good = false;
+    int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
+        && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
+        size_t bytes = (size_t)h.n * sizeof(struct ftk_det);
+        in->n[i] = h.n;
+        in->lines[i] = h.lines;
+        in->v[i] = malloc(bytes + 1);
+        good = in->v[i] && pread(fd, in->v[i], bytes, sizeof h) == (ssize_t)bytes;
+    }
+    (void)close(fd);
+    return good;
+}
+
+/* What lies on this node of rank r. */
+static void look_for(int r, struct inherited *in)
+{
+    char begin[64], name[64];
+    struct dirent *e;
+    DIR *dir = opendir("/dev/shm");
+    snprintf(begin, sizeof begin, "ftkit-det-%llx-%d-", (unsigned long long)ftk_log.ctx->job, r);
+    size_t len = strlen(begin);
+    while (dir && !in->found && (e = readdir(dir)) != NULL) {
+        if (strncmp(e->d_name, begin, len) != 0)
+            continue;
+        long pid = strtol(e->d_name + len, NULL, 10);
+        name_of(r, pid, 0, name, sizeof name);
+        in->found = read_file(name, 0, in);
+        name_of(r, pid, 1, name, sizeof name);
+        in->found = in->found && read_file(name, 1, in);
+        if (!in->found)
+            free_one(in);
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+static int send_to_all(MPI_Comm s, bool root_is_me, int root, struct inherited *in)
+{
+    uint64_t word[4] = { in->n[0], in->n[1], in->lines[0], in->lines[1] };
+    int rc = PMPI_Bcast(word, 4, MPI_UINT64_T, root, s);
+    for (int i = 0; rc == MPI_SUCCESS && i < 2; i++) {
+        if (word[i] > INT32_MAX / sizeof(struct ftk_det))
+            return MPI_ERR_COUNT;
+        if (!root_is_me) {
+            free(in->v[i]);
+            in->v[i] = malloc((size_t)word[i] * sizeof(struct ftk_det) + 1);
+            in->n[i] = word[i];
+            in->lines[i] = word[2 + i];
+            in->found = true;
+        }
+        rc = in->v[i] ? PMPI_Bcast(in->v[i], (int)(word[i] * sizeof(struct ftk_det)), MPI_BYTE,
+                            root, s)
+                      : MPI_ERR_NO_MEM;
+    }
+    return rc;
+}
+
+void ftk_det_clean(uint64_t job)
+{
+    char begin[64], name[300];
+    struct dirent *e;
+    DIR *dir = opendir("/dev/shm");
+    snprintf(begin, sizeof begin, "ftkit-det-%llx-", (unsigned long long)job);
+    while (dir && (e = readdir(dir)) != NULL) {
+        if (strncmp(e->d_name, begin, strlen(begin)) != 0)
+            continue;
+        snprintf(name, sizeof name, "/%s", e->d_name);
+        (void)shm_unlink(name); /* another process may have been faster */
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+/* From the first process that has them to all. */
+static int spread(MPI_Comm s, int me, int r, bool *all)
+{
+    struct inherited *in = &inherited[r];
+    look_for(r, in);
+    int mine = in->found ? me : INT_MAX, root = INT_MAX;
+    int rc = PMPI_Allreduce(&mine, &root, 1, MPI_INT, MPI_MIN, s);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    *all = *all || root == INT_MAX;
+    return root == INT_MAX ? rc : send_to_all(s, root == me, root, in);
+}
+
+int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
+{
+    int me = 0;
+    *all = false;
+    ftk_det_forget_search();
+    inherited = calloc((size_t)n, sizeof *inherited);
+    if (!inherited)
+        return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    inherited_n = n;
+    int rc = PMPI_Comm_rank(s, &me);
+    for (int r = 0; rc == MPI_SUCCESS && r < n; r++)
+        if (lost[r])
+            rc = spread(s, me, r, all);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "determinants of the lost");
+}

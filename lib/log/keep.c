@@ -1,0 +1,371 @@
+/* What the message log keeps: sent messages, messages that wait for the program, what was
+ * delivered and what need not be sent again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+
+/* ---- the arena -----------------------------------------------------------------------------
+ * Sent messages lie one behind the other in chunks; all go at once when a line is committed.
+ * One chunk stays for the next interval. */
+
+#define CHUNK_BYTES (1u << 20)
+
+struct chunk {
+    struct chunk *next;
+    size_t room, used; /* bytes behind the chunk's head */
+};
+
+static struct chunk *chunks;
+
+static void *take(size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (!chunks || chunks->room - chunks->used < bytes) {
+        size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
+        struct chunk *c = malloc(sizeof *c + room);
+        if (!c)
+            return NULL;
+        c->room = room;
+        c->used = 0;
+        /* a big message does not end the chunk that is being filled */
+        if (chunks && room == bytes) {
+            c->next = chunks->next;
+            chunks->next = c;
+        } else {
+            c->next = chunks;
+            chunks = c;
+        }
+        c->used = bytes;
+        return c + 1;
+    }
+    void *p = (char *)(chunks + 1) + chunks->used;
+    chunks->used += bytes;
+    return p;
+}
+
+static void forget_chunks(bool all)
+{
+    struct chunk *kept = NULL;
+    while (chunks) {
+        struct chunk *next = chunks->next;
+        if (!all && !kept && chunks->room == CHUNK_BYTES) {
+            kept = chunks;
+            kept->used = 0;
+        } else {
+            free(chunks);
+        }
+        chunks = next;
+    }
+    if (kept)
+        kept->next = NULL;
+    chunks = kept;
+}
+
+struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *e = take(sizeof *e + bytes);
+    if (!e)
+        return NULL;
+    *e = (struct ftk_entry){ .real = MPI_REQUEST_NULL, .bytes = bytes, .context = context,
+        .tag = tag };
+    if (l->log_last[dest])
+        l->log_last[dest]->next = e;
+    else
+        l->log_first[dest] = e;
+    l->log_last[dest] = e;
+    l->log_bytes += bytes;
+    return e;
+}
+
+void ftk_keep_clear(void)
+{
+    struct ftk_log *l = &ftk_log;
+    for (int r = 0; r < l->n; r++)
+        l->log_first[r] = l->log_last[r] = NULL;
+    l->log_bytes = 0;
+    forget_chunks(!l->on);
+}
+
+/* ---- messages that wait for the program ------------------------------------------------------*/
+
+struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes)
+{
+    struct ftk_held *h = calloc(1, sizeof *h);
+    if (!h)
+        return NULL;
+    h->data = malloc(bytes ? bytes : 1);
+    if (!h->data) {
+        free(h);
+        return NULL;
+    }
+    h->context = context;
+    h->source = source;
+    h->tag = tag;
+    h->bytes = bytes;
+    return h;
+}
+
+void ftk_held_free(struct ftk_held *h)
+{
+    if (h)
+        free(h->data);
+    free(h);
+}
+
+static void append(struct ftk_held **first, struct ftk_held **last, struct ftk_held *h)
+{
+    h->next = NULL;
+    if (*last)
+        (*last)->next = h;
+    else
+        *first = h;
+    *last = h;
+}
+
+static void free_list(struct ftk_held **first, struct ftk_held **last)
+{
+    while (*first) {
+        struct ftk_held *h = *first;
+        *first = h->next;
+        ftk_held_free(h);
+    }
+    *last = NULL;
+}
+
+void ftk_held_add(struct ftk_held *h)
+{
+    append(&ftk_log.held_first, &ftk_log.held_last, h);
+    ftk_log.nheld++;
+}
+
+struct ftk_held *ftk_held_match(int context, int source, int tag, bool out)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_held *before = NULL;
+    for (struct ftk_held *h = l->held_first; h; before = h, h = h->next) {
+        if (h->context != context || (source != MPI_ANY_SOURCE && h->source != source)
+            || (tag != MPI_ANY_TAG && h->tag != tag))
+            continue;
+        if (!out)
+            return h;
+        if (before)
+            before->next = h->next;
+        else
+            l->held_first = h->next;
+        if (l->held_last == h)
+            l->held_last = before;
+        l->nheld--;
+        h->next = NULL;
+        return h;
+    }
+    return NULL;
+}
+
+void ftk_held_clear(void)
+{
+    free_list(&ftk_log.held_first, &ftk_log.held_last);
+    ftk_log.nheld = 0;
+}
+
+void ftk_journal_add(struct ftk_held *h)
+{
+    append(&ftk_log.journal_first, &ftk_log.journal_last, h);
+    ftk_log.journal_bytes += h->bytes;
+}
+
+void ftk_journal_clear(void)
+{
+    free_list(&ftk_log.journal_first, &ftk_log.journal_last);
+    ftk_log.journal_bytes = 0;
+}
+
+/* ---- tables over (context, rank, tag) ----------------------------------------------------------*/
+
+static size_t where(int context, int rank, int tag, size_t cap)
+{
+    uint64_t k = (uint64_t)(uint32_t)tag << 32 | (uint32_t)(context << 20 ^ rank);
+    k = (k ^ k >> 29) * 0x9e3779b97f4a7c15u;
+    return (size_t)(k >> 24) & (cap - 1);
+}
+
+/* The keys of entry i of the array a table is over. */
+typedef void key_fn(int i, int *context, int *rank, int *tag);
+
+static int look_up(const struct ftk_table *t, key_fn *key, int context, int rank, int tag)
+{
+    if (t->n == 0)
+        return -1;
+    for (size_t s = where(context, rank, tag, t->cap); t->slot[s]; s = (s + 1) & (t->cap - 1)) {
+        int c, r, g;
+        key(t->slot[s] - 1, &c, &r, &g);
+        if (c == context && r == rank && g == tag)
+            return t->slot[s] - 1;
+    }
+    return -1;
+}
+
+static void insert(struct ftk_table *t, key_fn *key, int i)
+{
+    int c, r, g;
+    key(i, &c, &r, &g);
+    size_t s = where(c, r, g, t->cap);
+    while (t->slot[s])
+        s = (s + 1) & (t->cap - 1);
+    t->slot[s] = i + 1;
+}
+
+/* Room for one more. */
+static bool grow(struct ftk_table *t, key_fn *key)
+{
+    if (2 * (t->n + 1) <= t->cap)
+        return true;
+    size_t cap = t->cap ? 2 * t->cap : 64;
+    int *slot = calloc(cap, sizeof *slot);
+    if (!slot)
+        return false;
+    free(t->slot);
+    t->slot = slot;
+    t->cap = cap;
+    for (size_t i = 0; i < t->n; i++)
+        insert(t, key, (int)i);
+    return true;
+}
+
+static void clear_table(struct ftk_table *t)
+{
+    free(t->slot);
+    *t = (struct ftk_table){ 0 };
+}
+
+/* ---- what was delivered --------------------------------------------------------------------------*/
+
+static void key_in(int i, int *context, int *rank, int *tag)
+{
+    const struct ftk_stream_in *s = &ftk_log.in[i];
+    *context = s->context;
+    *rank = s->source;
+    *tag = s->tag;
+}
+
+/* Room for item n of an array that has had room for a power of two at least. */
+static void *more(void *array, size_t n, size_t bytes)
+{
+    if (n != 0 && (n & (n - 1)) != 0)
+        return array;
+    return realloc(array, (n ? 2 * n : 1) * bytes);
+}
+
+struct ftk_stream_in *ftk_stream_in(int context, int source, int tag)
+{
+    struct ftk_log *l = &ftk_log;
+    int i = look_up(&l->in_table, key_in, context, source, tag);
+    if (i >= 0)
+        return &l->in[i];
+    if (!grow(&l->in_table, key_in))
+        return NULL;
+    struct ftk_stream_in *in = more(l->in, l->in_table.n, sizeof *in);
+    if (!in)
+        return NULL;
+    l->in = in;
+    in += l->in_table.n;
+    *in = (struct ftk_stream_in){ .context = context, .source = source, .tag = tag };
+    insert(&l->in_table, key_in, (int)l->in_table.n++);
+    return in;
+}
+
+int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t hash)
+{
+    if (s->count == s->room) {
+        size_t room = s->room ? 2 * s->room : 8;
+        uint64_t *all = realloc(s->hash, room * sizeof *all);
+        if (!all)
+            return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
+        s->hash = all;
+        s->room = room;
+    }
+    s->hash[s->count++] = hash;
+    return FTKIT_OK;
+}
+
+void ftk_stream_in_clear(void)
+{
+    struct ftk_log *l = &ftk_log;
+    for (size_t i = 0; i < l->in_table.n; i++)
+        free(l->in[i].hash);
+    free(l->in);
+    l->in = NULL;
+    clear_table(&l->in_table);
+    l->nearly = 0;
+}
+
+/* ---- what need not be sent again --------------------------------------------------------------------*/
+
+static void key_mark(int i, int *context, int *rank, int *tag)
+{
+    const struct ftk_mark *m = &ftk_log.marks[i];
+    *context = m->context;
+    *rank = m->dest;
+    *tag = m->tag;
+}
+
+struct ftk_mark *ftk_mark_find(int context, int dest, int tag)
+{
+    int i = look_up(&ftk_log.mark_table, key_mark, context, dest, tag);
+    return i < 0 ? NULL : &ftk_log.marks[i];
+}
+
+int ftk_mark_add(const struct ftk_mark *m)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!grow(&l->mark_table, key_mark))
+        return ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    struct ftk_mark *all = more(l->marks, l->nmarks, sizeof *all);
+    if (!all)
+        return ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    l->marks = all;
+    all[l->nmarks] = *m;
+    insert(&l->mark_table, key_mark, (int)l->nmarks++);
+    l->mark_table.n = l->nmarks;
+    l->replaying = true;
+    return FTKIT_OK;
+}
+
+static void free_mark(struct ftk_mark *m)
+{
+    free(m->hole);
+    free(m->hash);
+}
+
+void ftk_mark_clear(void)
+{
+    struct ftk_log *l = &ftk_log;
+    for (size_t i = 0; i < l->nmarks; i++)
+        free_mark(&l->marks[i]);
+    free(l->marks);
+    l->marks = NULL;
+    l->nmarks = 0;
+    clear_table(&l->mark_table);
+    l->replaying = false;
+}
+
+void ftk_mark_drop(const bool *back)
+{
+    struct ftk_log *l = &ftk_log;
+    size_t n = 0;
+    for (size_t i = 0; i < l->nmarks; i++) {
+        if (back[l->marks[i].dest])
+            free_mark(&l->marks[i]);
+        else
+            l->marks[n++] = l->marks[i];
+    }
+    l->nmarks = l->mark_table.n = n;
+    l->replaying = n > 0;
+    if (l->mark_table.slot)
+        memset(l->mark_table.slot, 0, l->mark_table.cap * sizeof *l->mark_table.slot);
+    for (size_t i = 0; i < n; i++)
+        insert(&l->mark_table, key_mark, (int)i);
+}

@@ -1,0 +1,307 @@
+/* The message log: what every part of it knows (docs/design.md, section 8).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The program's communicators are virtual: an ordered list of ranks and a context.  A
+ * context is a duplicate of the communicator of all working ranks, made anew by every
+ * repair; who talks to whom on a virtual communicator is translated to ranks of it.  So
+ * nothing has to be constructed when a program splits a communicator, and a repair has the
+ * contexts to make and nothing else.
+ *
+ * Everything a program sends is in the end a message from rank to rank: collectives are
+ * schedules of such messages (coll.c), the making of a communicator is a collective
+ * (comm.c).  Only messages between teams are kept.
+ *
+ * One repairing context per process can log.  All of this runs in the thread that calls
+ * MPI, one at a time (MPI_THREAD_SERIALIZED at most). */
+#ifndef FTK_LOG_H
+#define FTK_LOG_H
+
+#include "../context.h"
+
+#define FTK_LOG_CONTEXTS 64 /* at most; log.contexts of them are made */
+#define FTK_COLL_SLOTS 64   /* collectives of a communicator that can be under way at once */
+
+/* ---- virtual communicators -------------------------------------------------------------*/
+
+enum ftk_topology { FTK_TOPO_NONE, FTK_TOPO_CART, FTK_TOPO_GRAPH, FTK_TOPO_DIST };
+
+struct ftk_topo {
+    int kind;               /* enum ftk_topology */
+    int ndims;              /* CART */
+    int *dims, *periods;    /* [ndims] */
+    int nnodes, nedges;     /* GRAPH */
+    int *index, *edges;     /* [nnodes], [nedges] */
+    /* DIST, and the neighbours of this rank of the others, in the order of neighbourhood
+     * collectives; MPI_PROC_NULL where there is none */
+    int nin, nout;
+    int *in, *out;          /* [nin], [nout] ranks of the communicator */
+    int *inw, *outw;        /* weights, NULL: unweighted */
+};
+
+struct ftk_vcomm {
+    MPI_Comm handle;        /* what the program holds: a duplicate of MPI_COMM_SELF, which
+                               has the attributes, the name and the error handler */
+    int context;            /* of messages of the program */
+    int size, rank;         /* rank of this process in it */
+    int *member;            /* [size] world ranks, NULL: all of them in order */
+    int *index;             /* [world size] rank in it, -1: none; NULL with member */
+    uint64_t colls;         /* collectives begun */
+    uint64_t line_colls;    /* ... at the line */
+    uint64_t born;          /* lines committed when it was made */
+    bool freed;             /* by the program; kept until the next line */
+    struct ftk_topo topo;
+    struct ftk_vcomm *next; /* list of all */
+};
+
+/* Rank of the world of rank r of vc, which may be MPI_PROC_NULL or MPI_ANY_SOURCE. */
+static inline int ftk_vcomm_world(const struct ftk_vcomm *vc, int r)
+{
+    return r < 0 || !vc->member ? r : vc->member[r];
+}
+/* Rank in vc of a rank of the world, -1: none. */
+static inline int ftk_vcomm_rank(const struct ftk_vcomm *vc, int world)
+{
+    return world < 0 || !vc->index ? world : vc->index[world];
+}
+
+/* ---- requests --------------------------------------------------------------------------
+ * What the program holds as an MPI_Request in log mode. */
+
+enum ftk_req_kind { FTK_REQ_NONE, FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL, FTK_REQ_DONE };
+
+struct ftk_coll; /* coll.c: a schedule under way */
+
+struct ftk_req {
+    int kind;               /* enum ftk_req_kind */
+    bool done;              /* complete: status and error hold */
+    bool internal;          /* belongs to a collective, not to the program */
+    bool persistent, active;
+    bool sync;              /* a synchronous send */
+    bool cancelled;
+    bool orphan;            /* MPI_Request_free while under way */
+    bool posted;            /* real is a request of the MPI */
+    struct ftk_vcomm *vc;
+    int context;            /* in which it travels */
+    const void *sbuf;       /* what a send reads */
+    void *rbuf;             /* what a receive fills */
+    int count;
+    MPI_Datatype type;
+    int peer;               /* rank of the world, MPI_ANY_SOURCE */
+    int tag;
+    int from, with;         /* what a receive is posted for: peer and tag, or what they were
+                               found to be before a failure */
+    uint32_t wild;          /* number of a receive from any source, 0: it is none */
+    MPI_Request real;
+    MPI_Status status;      /* MPI_SOURCE is a rank of vc */
+    int error;              /* MPI code it has completed with */
+    uint64_t stamp;         /* order of posting */
+    struct ftk_req *next, *prev; /* among those under way, in the order of stamps */
+    struct ftk_entry *entry; /* a send whose bytes are in the log */
+    struct ftk_coll *coll;
+    int (*then)(struct ftk_req *r); /* called once, when it becomes done; may be NULL */
+    void *arg;              /* of then */
+    void *own;              /* memory that is freed with it */
+    struct ftk_req *pair;   /* the send of a combined send and receive ... */
+    bool half;              /* ... whose receive is through */
+    uint64_t born;          /* lines committed when a persistent one was made */
+};
+
+/* ---- messages that are kept --------------------------------------------------------------*/
+
+/* A sent message in the log; its bytes follow. */
+struct ftk_entry {
+    struct ftk_entry *next; /* to the same rank, in order */
+    MPI_Request real;       /* under way in the MPI, or MPI_REQUEST_NULL */
+    uint64_t hash;
+    size_t bytes;
+    int context, tag;
+    bool sync;
+};
+static inline char *ftk_entry_data(struct ftk_entry *e)
+{
+    return (char *)(e + 1);
+}
+
+/* A message that has arrived here and that the program has not received yet. */
+struct ftk_held {
+    struct ftk_held *next;  /* in the order of arrival */
+    int context, source, tag; /* source: rank of the world */
+    size_t bytes;
+    char *data;             /* [bytes], belongs to it */
+};
+
+/* What has been delivered since the line on a stream from another team. */
+struct ftk_stream_in {
+    int context, source, tag;
+    uint64_t count;
+    uint64_t *hash;         /* [count] with log.check, [room] are allocated */
+    size_t room;
+};
+
+/* What need not be sent again on a stream: the receiver has it. */
+struct ftk_mark {
+    int context, dest, tag;
+    uint64_t next;          /* number of the next message, from 1 */
+    uint64_t upto;          /* the receiver has them up to here ... */
+    uint64_t *hole;         /* [nholes] ... but for these, rising */
+    int nholes;
+    uint64_t *hash;         /* [upto], NULL: not known */
+};
+
+/* A completion out of the order of posting: see settle.c. */
+struct ftk_early {
+    uint64_t stamp;
+    int context, source, tag;
+};
+
+/* What a collective call of ftkit came to. */
+struct ftk_logged_call {
+    uint64_t next_event;
+    int64_t code;
+};
+
+struct ftk_table {          /* open addressing over (context, rank, tag) */
+    int *slot;              /* [cap] index + 1, 0: empty */
+    size_t cap, n;
+};
+
+/* ---- the state of the process --------------------------------------------------------------*/
+
+struct ftk_log {
+    struct ftkit_ctx *ctx;
+    bool on;                /* the program's calls come here */
+    bool falling;           /* calls fail until the line is restored */
+    bool reborn;            /* carries on for a lost process: before ftkit_recover() what it
+                               receives comes from held, what it sends goes nowhere */
+    bool replaying;         /* some marks are still ahead */
+    int me, n;              /* rank, ranks */
+    int *team;              /* [n] */
+    bool alone;             /* before the first line every rank is a team of its own */
+    uint64_t lines;         /* committed so far */
+    uint64_t stamp_now;     /* of the epoch that a repair under way is to replace */
+    int ncontexts;
+    MPI_Comm real[FTK_LOG_CONTEXTS + 1]; /* of the program; the last: of collectives */
+    MPI_Comm next[FTK_LOG_CONTEXTS + 1]; /* of the repair under way */
+    uint64_t used;          /* contexts of live virtual communicators */
+    uint64_t line_used;
+    uint64_t fresh;         /* contexts whose communicator is of this epoch */
+
+    struct ftk_vcomm *comms;
+    struct ftk_vcomm *world, *user; /* MPI_COMM_WORLD, ftkit_comm() */
+    MPI_Group group;        /* stands for the ranks in all groups of the program */
+
+    struct ftk_req *first, *last; /* under way, by stamp */
+    uint64_t stamp;
+    size_t nactive;         /* requests in the hands of the program */
+
+    /* totals per rank of the world since the last repair */
+    uint64_t *sent;         /* [n] handed to the MPI */
+    uint64_t *received;     /* [n] completed or drawn here */
+    uint64_t *told;         /* [n] what the others say they have sent */
+
+    struct ftk_entry **log_first, **log_last; /* [n] to each rank, since the line */
+    size_t log_bytes;       /* payload kept now */
+    struct ftk_held *held_first, *held_last;
+    size_t nheld;
+
+    struct ftk_stream_in *in;
+    struct ftk_table in_table;
+    struct ftk_mark *marks;
+    size_t nmarks;
+    struct ftk_table mark_table;
+    struct ftk_early *early;
+    size_t nearly, early_room;
+
+    /* received before ftkit_recover(), in order: what a replacement is served from */
+    struct ftk_held *journal_first, *journal_last;
+    size_t journal_bytes;
+
+    /* the collective calls of ftkit itself since the line, for who makes them again */
+    uint64_t line_calls, line_next_event; /* of ctx, at the line */
+    struct ftk_logged_call *outs; /* [nouts] */
+    size_t nouts;
+    size_t seq;             /* of these this rank has made */
+
+    /* statistics, by destination since ftkit_open() */
+    uint64_t *stat_messages, *stat_bytes; /* [n] all of the program's messages */
+    uint64_t differs;       /* suppressed messages that were not the same */
+    uint64_t logged_messages, logged_bytes, resent, suppressed, drained;
+};
+
+extern struct ftk_log ftk_log;
+
+/* Does what goes to (or comes from) a rank cross a border between teams? */
+static inline bool ftk_log_crosses(int rank)
+{
+    return ftk_log.alone ? rank != ftk_log.me
+                         : ftk_log.team[rank] != ftk_log.team[ftk_log.me];
+}
+
+/* ---- p2p.c: messages ------------------------------------------------------------------------
+ * Fill vc, context, sbuf or rbuf, count, type, peer (of the world), tag, sync, internal and
+ * kind of a request that is otherwise zero; then begin it.  MPI_PROC_NULL is complete at
+ * once.  Return MPI codes; while this rank falls back: an error, and the request is done. */
+int ftk_req_begin(struct ftk_req *r);
+/* Whether it is complete after one look, or why it never will be. */
+int ftk_req_progress(struct ftk_req *r);
+/* Until it is complete; repairs failures on the way.  The error of the request. */
+int ftk_req_wait(struct ftk_req *r);
+/* A turn in which nothing was complete: sees to failures now and then.  MPI_SUCCESS, or the
+ * error with which calls fail while this rank falls back. */
+int ftk_log_turn(unsigned *turns);
+/* The error with which calls fail while this rank falls back. */
+int ftk_log_error(void);
+/* Requests of the program. */
+struct ftk_req *ftk_req_new(void);          /* NULL: no memory */
+void ftk_req_delete(struct ftk_req *r);
+void ftk_req_abandon(struct ftk_req *r);    /* deleted when it is complete */
+struct ftk_req *ftk_req_of(MPI_Request h);  /* NULL: not one of ours */
+static inline MPI_Request ftk_req_handle(struct ftk_req *r)
+{
+    return (MPI_Request)(void *)r;
+}
+
+/* ---- coll.c: collectives as schedules of messages -------------------------------------------*/
+
+/* Continue a collective: r->done when it is complete.  MPI codes. */
+int ftk_coll_progress(struct ftk_req *r);
+/* Free what is left of a collective whose rank falls back: its receives have been
+ * cancelled and its sends are complete. */
+void ftk_coll_drop(struct ftk_req *r);
+
+/* ---- comm.c: virtual communicators -----------------------------------------------------------*/
+
+struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: none of ours */
+/* Give the world and ftkit_comm() their virtual communicators. */
+int ftk_vcomm_open(void);
+void ftk_vcomm_close(void);
+/* The line is committed: those that were freed go, the rest is what a rank falls back to. */
+void ftk_vcomm_line(void);
+/* Fall back to it. */
+void ftk_vcomm_back(void);
+/* An MPI error of a call on comm goes to the error handler the program has given it. */
+int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
+
+/* ---- keep.c: what is kept ----------------------------------------------------------------------*/
+
+struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes);
+void ftk_keep_clear(void);               /* the log: a line is committed, or gone back to */
+void ftk_held_add(struct ftk_held *h);
+struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes);
+/* The first that matches; taken out of the list when take. */
+struct ftk_held *ftk_held_match(int context, int source, int tag, bool take);
+void ftk_held_free(struct ftk_held *h);
+void ftk_held_clear(void);
+void ftk_journal_add(struct ftk_held *h);
+void ftk_journal_clear(void);
+struct ftk_stream_in *ftk_stream_in(int context, int source, int tag); /* NULL: no memory */
+/* One more was delivered; the hash is kept for who sends it again. */
+int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t hash);
+void ftk_stream_in_clear(void);
+struct ftk_mark *ftk_mark_find(int context, int dest, int tag);
+int ftk_mark_add(const struct ftk_mark *m); /* takes hole and hash */
+void ftk_mark_clear(void);
+void ftk_mark_drop(const bool *back); /* those towards ranks that fall back themselves */
+
+#endif

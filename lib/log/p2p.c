@@ -1,0 +1,763 @@
+/* Messages from rank to rank: logged, counted, suppressed, received from where they are.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../detect.h"
+#include "../mpi_shim.h"
+#include "../recover/recover.h"
+#include "../store/hash.h"
+#include "coll.h"
+#include "det.h"
+#include "p2p.h"
+
+#define SMALL 512        /* bytes that any transport takes at once, posted receive or not */
+#define TURNS 16         /* looks at our own requests per look at the watch */
+
+struct ftk_log ftk_log;
+
+/* ---- failures --------------------------------------------------------------------------------*/
+
+int ftk_log_error(void)
+{
+    return ftk_mpi_failure_code();
+}
+
+static void note_failure(int mpi_rc)
+{
+    (void)mpi_rc; /* an error of a message between ranks that are alive ends their own call */
+    ftk_detect_raise(ftk_log.ctx);
+}
+
+int ftk_log_repair(void)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->falling)
+        return ftk_log_error();
+    int rc = ftk_repair(l->ctx, MPI_COMM_NULL);
+    if (rc != FTKIT_OK) {
+        (void)ftk_done(l->ctx, rc < 0 ? rc : FTKIT_ERR_INTERNAL);
+        ftk_log_fall();
+    }
+    return l->falling ? ftk_log_error() : MPI_SUCCESS;
+}
+
+int ftk_log_turn(unsigned *turns)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->falling)
+        return ftk_log_error();
+    ftk_coll_turn();
+    if (!l->ctx->failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
+        return MPI_SUCCESS;
+    return ftk_log_repair();
+}
+
+/* ---- datatypes ------------------------------------------------------------------------------
+ * Size and whether an item is one piece without gaps, for the types used last. */
+
+#define TYPES 64
+
+static struct type_facts {
+    MPI_Datatype type;
+    MPI_Aint bytes;
+    bool dense;
+} types[TYPES];
+
+static size_t type_slot(MPI_Datatype type)
+{
+    return ((uintptr_t)type >> 6) % TYPES;
+}
+
+static int facts_of(MPI_Datatype type, struct type_facts **out)
+{
+    struct type_facts *f = &types[type_slot(type)];
+    *out = f;
+    if (f->type == type)
+        return MPI_SUCCESS;
+    MPI_Count size, lb, extent, true_lb, true_extent;
+    int rc = PMPI_Type_size_x(type, &size);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_get_extent_x(type, &lb, &extent);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    f->bytes = (MPI_Aint)size;
+    f->dense = lb == 0 && true_lb == 0 && size == extent && size == true_extent
+        && ftk_p2p_is_named(type);
+    f->type = type;
+    return MPI_SUCCESS;
+}
+
+bool ftk_p2p_is_named(MPI_Datatype type)
+{
+    int ints, addresses, others, combiner;
+    return PMPI_Type_get_envelope(type, &ints, &addresses, &others, &combiner) == MPI_SUCCESS
+        && combiner == MPI_COMBINER_NAMED;
+}
+
+void ftk_p2p_forget_type(MPI_Datatype type)
+{
+    struct type_facts *f = &types[type_slot(type)];
+    if (f->type == type)
+        f->type = MPI_DATATYPE_NULL;
+}
+
+int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes)
+{
+    struct type_facts *f;
+    int rc = facts_of(type, &f);
+    *bytes = rc == MPI_SUCCESS ? (size_t)count * (size_t)f->bytes : 0;
+    return rc;
+}
+
+/* In pieces whose number of bytes an int can hold. */
+int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
+{
+    struct type_facts *f;
+    int rc = facts_of(type, &f);
+    if (rc != MPI_SUCCESS || bytes == 0)
+        return rc;
+    if (f->dense) {
+        memcpy(to, buf, bytes);
+        return MPI_SUCCESS;
+    }
+    MPI_Aint lb, extent;
+    rc = PMPI_Type_get_extent(type, &lb, &extent);
+    int step = f->bytes > 0 ? (int)((1 << 30) / f->bytes) : count;
+    step = step > 0 ? step : 1;
+    char *at = to;
+    for (int i = 0; rc == MPI_SUCCESS && i < count; i += step) {
+        int n = count - i < step ? count - i : step, done = 0;
+        const char *from = buf ? (const char *)buf + (MPI_Aint)i * extent : MPI_BOTTOM;
+        if (!buf && i > 0)
+            return MPI_ERR_COUNT; /* pieces of MPI_BOTTOM have no address */
+        rc = PMPI_Pack(from, n, type, at, (int)((size_t)n * (size_t)f->bytes), &done,
+            MPI_COMM_SELF);
+        at += (size_t)n * (size_t)f->bytes;
+    }
+    return rc;
+}
+
+/* What came, which may be less than count items. */
+int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
+{
+    struct type_facts *f;
+    int rc = facts_of(type, &f);
+    if (rc != MPI_SUCCESS || bytes == 0)
+        return rc;
+    if (f->dense) {
+        memcpy(buf, from, bytes);
+        return MPI_SUCCESS;
+    }
+    /* the MPI's own receive of bytes into a type takes parts of an item, too */
+    if (bytes > INT32_MAX)
+        return MPI_ERR_COUNT;
+    return PMPI_Sendrecv(from, (int)bytes, MPI_BYTE, 0, 0, buf, count, type, 0, 0,
+        MPI_COMM_SELF, MPI_STATUS_IGNORE);
+}
+
+/* ---- requests under way -------------------------------------------------------------------------*/
+
+static void link_up(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    r->stamp = ++l->stamp;
+    r->next = NULL;
+    r->prev = l->last;
+    if (l->last)
+        l->last->next = r;
+    else
+        l->first = r;
+    l->last = r;
+}
+
+static void unlink_from(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    if (r->prev)
+        r->prev->next = r->next;
+    else if (l->first == r)
+        l->first = r->next;
+    else
+        return; /* it was never among them */
+    if (r->next)
+        r->next->prev = r->prev;
+    else
+        l->last = r->prev;
+    r->next = r->prev = NULL;
+    if (!l->first)
+        ftk_p2p_idle();
+}
+
+static int finish(struct ftk_req *r, int error)
+{
+    unlink_from(r);
+    r->posted = false;
+    r->real = MPI_REQUEST_NULL;
+    r->done = true;
+    r->error = error;
+    if (r->orphan) {
+        ftk_log.nactive++; /* as its deletion will find */
+        ftk_req_delete(r);
+    }
+    return error;
+}
+
+static void empty_status(MPI_Status *s)
+{
+    memset(s, 0, sizeof *s);
+    s->MPI_SOURCE = MPI_ANY_SOURCE;
+    s->MPI_TAG = MPI_ANY_TAG;
+    s->MPI_ERROR = MPI_SUCCESS;
+}
+
+void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
+{
+    empty_status(s);
+    s->MPI_SOURCE = source;
+    s->MPI_TAG = tag;
+    (void)PMPI_Status_set_elements_x(s, MPI_BYTE, (MPI_Count)bytes);
+}
+
+int ftk_p2p_fail(struct ftk_req *r, int error)
+{
+    empty_status(&r->status);
+    return finish(r, error);
+}
+
+/* ---- sending -----------------------------------------------------------------------------------*/
+
+/* Sends from the log that the MPI has not finished; bounded by looking at the oldest. */
+static struct ftk_entry **sending;
+static size_t nsending, sending_room;
+
+static bool sent_by_now(struct ftk_entry *e)
+{
+    int done = 0;
+    if (e->real == MPI_REQUEST_NULL)
+        return true;
+    int rc = PMPI_Test(&e->real, &done, MPI_STATUS_IGNORE);
+    if (rc != MPI_SUCCESS) { /* the receiver is gone: whoever comes for it gets it again */
+        note_failure(rc);
+        e->real = MPI_REQUEST_NULL;
+        return true;
+    }
+    return done != 0;
+}
+
+void ftk_p2p_reap(size_t most)
+{
+    size_t kept = 0, looked = 0;
+    for (size_t i = 0; i < nsending; i++)
+        if (looked >= most || (looked++, !sent_by_now(sending[i])))
+            sending[kept++] = sending[i];
+    nsending = kept;
+}
+
+size_t ftk_p2p_sending(void)
+{
+    return nsending;
+}
+
+static int remember(struct ftk_entry *e)
+{
+    if (nsending == sending_room) {
+        size_t room = sending_room ? 2 * sending_room : 64;
+        struct ftk_entry **all = realloc(sending, room * sizeof(struct ftk_entry *));
+        if (!all)
+            return MPI_ERR_NO_MEM;
+        sending = all;
+        sending_room = room;
+    }
+    sending[nsending++] = e;
+    return MPI_SUCCESS;
+}
+
+int ftk_p2p_transmit(struct ftk_entry *e, int dest)
+{
+    MPI_Comm comm = ftk_log.real[e->context];
+    char *data = ftk_entry_data(e);
+    int rc;
+    ftk_log.sent[dest]++;
+    if (e->bytes > INT32_MAX)
+        return MPI_ERR_COUNT;
+    if (e->bytes <= SMALL && !e->sync) {
+        rc = PMPI_Send(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm);
+    } else {
+        if (nsending > 2)
+            ftk_p2p_reap(2);
+        rc = remember(e);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        rc = e->sync ? PMPI_Issend(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm, &e->real)
+                     : PMPI_Isend(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm, &e->real);
+    }
+    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+        return rc;
+    e->real = MPI_REQUEST_NULL;
+    note_failure(rc);
+    return MPI_SUCCESS; /* it is kept: the receiver's replacement gets it */
+}
+
+bool ftk_p2p_is_failure(int rc)
+{
+    int class = rc;
+    if (PMPI_Error_class(rc, &class) == MPI_SUCCESS && class == MPI_ERR_TRUNCATE)
+        return false;
+    /* codes of calls on communicators with dead members say little */
+    return ftk_mpi_is_failure(rc) || ftk_log.ctx->failed || ftk_detect_poll(ftk_log.ctx);
+}
+
+/* Whether the receiver has this message already; looks at its hash, too. */
+static bool suppressed(const struct ftk_entry *e, int dest)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_mark *m = ftk_mark_find(e->context, dest, e->tag);
+    if (!m)
+        return false;
+    uint64_t n = m->next++;
+    if (n > m->upto)
+        return false;
+    for (int i = 0; i < m->nholes; i++)
+        if (m->hole[i] == n)
+            return false;
+    l->suppressed++;
+    if (m->hash && e->hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != e->hash)
+        ftk_log_differs(e->context, dest, e->tag, n);
+    return true;
+}
+
+/* Between teams: kept, and sent from where it is kept. */
+static int send_kept(struct ftk_req *r, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *e = ftk_keep_new(r->peer, r->context, r->tag, bytes);
+    if (!e)
+        return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
+    e->sync = r->sync;
+    int rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    if (l->replaying && l->ctx->cfg.log_check)
+        e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
+    l->logged_messages++;
+    l->logged_bytes += bytes;
+    empty_status(&r->status);
+    if (l->replaying && suppressed(e, r->peer))
+        return finish(r, MPI_SUCCESS);
+    rc = ftk_p2p_transmit(e, r->peer);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    if (!r->sync)
+        return finish(r, MPI_SUCCESS);
+    r->entry = e;
+    link_up(r);
+    return MPI_SUCCESS;
+}
+
+/* Inside the team: from the program's memory. */
+static int send_direct(struct ftk_req *r, size_t bytes)
+{
+    MPI_Comm comm = ftk_log.real[r->context];
+    int rc;
+    ftk_log.sent[r->peer]++;
+    empty_status(&r->status);
+    if (bytes <= SMALL && !r->sync) {
+        rc = PMPI_Send(r->sbuf, r->count, r->type, r->peer, r->tag, comm);
+        if (rc == MPI_SUCCESS)
+            return finish(r, rc);
+    } else {
+        rc = r->sync
+            ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
+            : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
+        r->posted = rc == MPI_SUCCESS;
+    }
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+        return ftk_p2p_fail(r, rc);
+    if (rc != MPI_SUCCESS)
+        note_failure(rc); /* of a team-mate: this rank will fall back */
+    link_up(r);
+    return MPI_SUCCESS;
+}
+
+static int begin_send(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    size_t bytes;
+    int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    if (l->reborn) { /* everybody has what was sent before the line */
+        empty_status(&r->status);
+        return finish(r, MPI_SUCCESS);
+    }
+    (void)FTK_FAULT("log.send");
+    l->stat_messages[r->peer]++;
+    l->stat_bytes[r->peer] += bytes;
+    return ftk_log_crosses(r->peer) ? send_kept(r, bytes) : send_direct(r, bytes);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------------*/
+
+uint64_t ftk_log_hash(const void *data, size_t bytes)
+{
+    uint64_t h = XXH3_64bits(data, bytes);
+    return h ? h : 1; /* 0: not known */
+}
+
+/* The bytes a receive has taken in, packed into memory of the heap. */
+static int packed_copy(const struct ftk_req *r, size_t bytes, char **out)
+{
+    struct type_facts *f;
+    int rc = facts_of(r->type, &f);
+    *out = malloc(bytes ? bytes : 1);
+    if (rc != MPI_SUCCESS || !*out)
+        return rc != MPI_SUCCESS ? rc : MPI_ERR_NO_MEM;
+    if (f->bytes > 0 && bytes > 0)
+        rc = ftk_p2p_pack(r->rbuf, (int)(bytes / (size_t)f->bytes), r->type, *out, bytes);
+    return rc;
+}
+
+/* A message has come from another team: it is counted, on its stream and for the journal. */
+int ftk_p2p_count(int context, int source, int tag, const void *data, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    uint64_t hash = 0;
+    l->received[source]++;
+    if (!ftk_log_crosses(source))
+        return MPI_SUCCESS;
+    struct ftk_stream_in *s = ftk_stream_in(context, source, tag);
+    if (s && data && l->ctx->cfg.log_check)
+        hash = ftk_log_hash(data, bytes);
+    if (!s || ftk_stream_in_count(s, hash) != FTKIT_OK)
+        return MPI_ERR_NO_MEM;
+    return MPI_SUCCESS;
+}
+
+/* Whether the bytes are needed beside the program's own buffer. */
+static int record(struct ftk_req *r, int source, int tag, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    bool journal = l->ctx->where < FTK_IN_LOOP && !l->reborn;
+    bool hash = l->ctx->cfg.log_check && ftk_log_crosses(source);
+    struct type_facts *f;
+    char *copy = NULL;
+    const void *data = NULL;
+    int rc = facts_of(r->type, &f);
+    if (rc == MPI_SUCCESS && hash && f->dense && !journal)
+        data = r->rbuf;
+    else if (rc == MPI_SUCCESS && (journal || hash))
+        rc = packed_copy(r, bytes, &copy);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_count(r->context, source, tag, copy ? copy : data, bytes);
+    if (rc == MPI_SUCCESS && journal) {
+        struct ftk_held *h = calloc(1, sizeof *h);
+        if (!h) {
+            free(copy);
+            return MPI_ERR_NO_MEM;
+        }
+        *h = (struct ftk_held){ .context = r->context, .source = source, .tag = tag,
+            .bytes = bytes, .data = copy };
+        ftk_journal_add(h);
+        return rc;
+    }
+    free(copy);
+    return rc;
+}
+
+/* One that was posted later is through before one that was posted earlier: if that one's
+ * sender dies, it shows whether it had been matched (settle.c). */
+static int note_early(const struct ftk_req *r, int source, int tag)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->first == r || !ftk_log_crosses(source))
+        return MPI_SUCCESS;
+    if (l->nearly == l->early_room) {
+        size_t room = l->early_room ? 2 * l->early_room : 64;
+        struct ftk_early *all = realloc(l->early, room * sizeof *all);
+        if (!all)
+            return MPI_ERR_NO_MEM;
+        l->early = all;
+        l->early_room = room;
+    }
+    l->early[l->nearly++] = (struct ftk_early){ .stamp = r->stamp, .context = r->context,
+        .source = source, .tag = tag };
+    return MPI_SUCCESS;
+}
+
+/* The MPI has completed a receive. */
+static int complete(struct ftk_req *r, const MPI_Status *s, int error)
+{
+    int cancelled = 0;
+    MPI_Count bytes = 0;
+    if (PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
+        r->status = *s;
+        r->cancelled = true;
+        return finish(r, MPI_SUCCESS);
+    }
+    (void)FTK_FAULT("log.received");
+    int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
+    if (rc == MPI_SUCCESS)
+        rc = note_early(r, s->MPI_SOURCE, s->MPI_TAG);
+    if (rc == MPI_SUCCESS)
+        rc = record(r, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
+    r->status = *s;
+    r->status.MPI_SOURCE = ftk_vcomm_rank(r->vc, s->MPI_SOURCE);
+    if (r->wild)
+        ftk_det_received(r->wild, s->MPI_SOURCE, s->MPI_TAG);
+    return finish(r, error != MPI_SUCCESS ? error : rc);
+}
+
+int ftk_p2p_cancelled(struct ftk_req *r)
+{
+    empty_status(&r->status);
+    r->cancelled = true;
+    (void)finish(r, MPI_SUCCESS);
+    return PMPI_Status_set_cancelled(&r->status, 1);
+}
+
+int ftk_p2p_take_down(struct ftk_req *r)
+{
+    MPI_Status s;
+    int done = 0, cancelled = 0;
+    int rc = PMPI_Test(&r->real, &done, &s);
+    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+        r->posted = r->real != MPI_REQUEST_NULL; /* from any source: the cancel comes still */
+        return FTKIT_OK;
+    }
+    if (rc == MPI_SUCCESS && !done)
+        return FTKIT_OK;
+    if (r->kind == FTK_REQ_RECV && !r->cancelled && rc == MPI_SUCCESS
+        && PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && cancelled)
+        r->posted = false; /* by us: it is posted again */
+    else if (r->kind == FTK_REQ_RECV)
+        (void)complete(r, &s, rc); /* its owner gets the error with the request */
+    else
+        (void)finish(r, rc);
+    return FTKIT_OK;
+}
+
+/* From what has been drawn before; it has been counted then. */
+int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h)
+{
+    size_t room, bytes = h->bytes;
+    int rc = ftk_p2p_bytes(r->count, r->type, &room);
+    if (rc == MPI_SUCCESS && bytes > room) {
+        bytes = room;
+        rc = MPI_ERR_TRUNCATE;
+    }
+    int unpacked = ftk_p2p_unpack(h->data, bytes, r->rbuf, r->count, r->type);
+    ftk_p2p_status(&r->status, ftk_vcomm_rank(r->vc, h->source), h->tag, bytes);
+    if (r->wild)
+        ftk_det_received(r->wild, h->source, h->tag);
+    ftk_held_free(h);
+    return finish(r, rc != MPI_SUCCESS ? rc : unpacked);
+}
+
+int ftk_p2p_post(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->nheld > 0) {
+        struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
+        if (h)
+            return ftk_p2p_deliver(r, h);
+    }
+    if (l->reborn)
+        return MPI_SUCCESS; /* what it is to get is in the journal, or never comes */
+    int rc = PMPI_Irecv(
+        r->rbuf, r->count, r->type, r->from, r->with, l->real[r->context], &r->real);
+    r->posted = rc == MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        return rc;
+    if (!ftk_p2p_is_failure(rc))
+        return ftk_p2p_fail(r, rc);
+    note_failure(rc); /* posted again after the repair */
+    return MPI_SUCCESS;
+}
+
+int ftk_req_begin(struct ftk_req *r)
+{
+    r->done = false;
+    r->cancelled = false;
+    r->posted = false;
+    r->entry = NULL;
+    r->real = MPI_REQUEST_NULL;
+    r->error = MPI_SUCCESS;
+    if (ftk_log.falling)
+        return ftk_p2p_fail(r, ftk_log_error());
+    if (r->peer == MPI_PROC_NULL) {
+        ftk_p2p_status(&r->status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+        return finish(r, MPI_SUCCESS);
+    }
+    if (r->kind == FTK_REQ_SEND)
+        return begin_send(r);
+    r->from = r->peer;
+    r->with = r->tag;
+    r->wild = 0;
+    if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn)
+        r->wild = ftk_det_receive(&r->from, &r->with);
+    link_up(r);
+    return ftk_p2p_post(r);
+}
+
+/* ---- completing --------------------------------------------------------------------------------------*/
+
+static int progress_posted(struct ftk_req *r)
+{
+    MPI_Status s;
+    int done = 0;
+    int rc = PMPI_Test(&r->real, &done, &s);
+    if (rc == MPI_SUCCESS) {
+        if (!done)
+            return rc;
+        return r->kind == FTK_REQ_RECV ? complete(r, &s, rc) : finish(r, rc);
+    }
+    if (ftk_p2p_is_failure(rc)) {
+        /* from any source it is still under way, and cancelled by the repair */
+        r->posted = r->real != MPI_REQUEST_NULL;
+        note_failure(rc);
+        return MPI_SUCCESS;
+    }
+    return r->kind == FTK_REQ_RECV ? complete(r, &s, rc) : finish(r, rc);
+}
+
+static int progress_any(struct ftk_req *r)
+{
+    if (ftk_log.falling)
+        return ftk_p2p_fail(r, ftk_log_error());
+    if (r->posted)
+        return progress_posted(r);
+    if (ftk_log.reborn && r->kind == FTK_REQ_RECV)
+        return ftk_p2p_fail(r, ftk_log_strange(r));
+    if (r->entry && sent_by_now(r->entry) && !ftk_log.ctx->failed)
+        return finish(r, MPI_SUCCESS);
+    return MPI_SUCCESS;
+}
+
+/* A receive is through, its send perhaps not. */
+static void progress_pair(struct ftk_req *r)
+{
+    struct ftk_req *s = r->pair;
+    int rc = ftk_req_progress(s);
+    r->half = true;
+    r->done = s->done;
+    if (!s->done)
+        return;
+    r->error = r->error == MPI_SUCCESS ? rc : r->error;
+    r->pair = NULL;
+    ftk_req_delete(s);
+}
+
+int ftk_req_progress(struct ftk_req *r)
+{
+    if (!r->done && !r->half)
+        (void)(r->kind == FTK_REQ_COLL ? ftk_coll_progress(r) : progress_any(r));
+    if (r->pair && (r->done || r->half))
+        progress_pair(r);
+    if (r->done && r->then) {
+        int (*then)(struct ftk_req *) = r->then;
+        r->then = NULL;
+        r->error = r->error == MPI_SUCCESS ? then(r) : r->error;
+    }
+    return r->done ? r->error : MPI_SUCCESS;
+}
+
+int ftk_req_wait(struct ftk_req *r)
+{
+    unsigned turns = 0;
+    while (!r->done) {
+        (void)ftk_req_progress(r);
+        if (!r->done)
+            (void)ftk_log_turn(&turns); /* when it fails, so do all that are under way */
+    }
+    return r->error;
+}
+
+/* ---- the program's requests ---------------------------------------------------------------------------
+ * They lie in one piece of address space, so that a handle tells whether it is one of ours. */
+
+#define POOL_MAX (1u << 20)
+
+static struct ftk_req *pool;
+static size_t pool_used;
+static struct ftk_req *pool_free;
+
+struct ftk_req *ftk_req_new(void)
+{
+    struct ftk_req *r = pool_free;
+    if (!pool)
+        pool = ftk_p2p_reserve(POOL_MAX * sizeof *pool);
+    if (!pool)
+        return NULL;
+    if (r)
+        pool_free = r->next;
+    else if (pool_used < POOL_MAX)
+        r = &pool[pool_used++];
+    else
+        return NULL;
+    memset(r, 0, sizeof *r);
+    r->kind = FTK_REQ_DONE;
+    r->real = MPI_REQUEST_NULL;
+    ftk_log.nactive++;
+    return r;
+}
+
+void ftk_req_delete(struct ftk_req *r)
+{
+    free(r->own);
+    r->own = NULL;
+    if (!r->persistent || r->active)
+        ftk_log.nactive--;
+    r->kind = FTK_REQ_NONE;
+    r->next = pool_free;
+    pool_free = r;
+}
+
+void ftk_req_abandon(struct ftk_req *r)
+{
+    r->orphan = true;
+    if (r->persistent) /* it is active, or it would have been deleted */
+        r->persistent = false;
+    if (r->done)
+        ftk_req_delete(r);
+    else
+        ftk_log.nactive--; /* nobody but us will complete it */
+}
+
+struct ftk_req *ftk_req_of(MPI_Request h)
+{
+    uintptr_t at = (uintptr_t)h, first = (uintptr_t)pool;
+    if (!pool || at < first || at >= first + pool_used * sizeof *pool)
+        return NULL;
+    return (struct ftk_req *)(void *)h;
+}
+
+bool ftk_p2p_uses(MPI_Datatype type)
+{
+    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+        if (r->type == type)
+            return true;
+    for (size_t i = 0; i < pool_used; i++)
+        if (pool[i].persistent && pool[i].kind != FTK_REQ_NONE && pool[i].type == type)
+            return true;
+    return false;
+}
+
+/* The program falls back: what it had under way is gone; persistent ones are as at rest. */
+void ftk_p2p_forget_requests(void)
+{
+    for (size_t i = 0; i < pool_used; i++) {
+        struct ftk_req *r = &pool[i];
+        if (r->kind == FTK_REQ_NONE)
+            continue;
+        if (!r->persistent) {
+            ftk_req_delete(r);
+        } else if (r->active) {
+            r->active = false;
+            ftk_log.nactive--;
+        }
+    }
+}

@@ -1,0 +1,60 @@
+/* Messages from rank to rank: what the rest of the log needs of p2p.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_LOG_P2P_H
+#define FTK_LOG_P2P_H
+
+#include "log.h"
+
+/* A failure is known: repair it.  MPI_SUCCESS, or the error with which calls fail. */
+int ftk_log_repair(void);
+/* Everything this rank has under way ends with an error, and every call from now on. */
+void ftk_log_fall(void);
+/* The replay check: message n of a stream is not what it was. */
+void ftk_log_differs(int context, int dest, int tag, uint64_t n);
+/* A replacement asks for a message that its set-up never got; the MPI error. */
+int ftk_log_strange(const struct ftk_req *r);
+uint64_t ftk_log_hash(const void *data, size_t bytes); /* never 0 */
+
+/* Datatypes.  MPI codes. */
+bool ftk_p2p_is_named(MPI_Datatype type);
+void ftk_p2p_forget_type(MPI_Datatype type);
+bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persistent */
+int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
+int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
+int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
+
+/* Whether an MPI error has to do with the failure of a process. */
+bool ftk_p2p_is_failure(int rc);
+/* Complete a request with an error; returns it. */
+int ftk_p2p_fail(struct ftk_req *r, int error);
+void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
+/* Post a receive that is linked but not posted; looks first at what is held. */
+int ftk_p2p_post(struct ftk_req *r);
+int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h); /* takes h */
+/* Hand a kept message to the MPI. */
+int ftk_p2p_transmit(struct ftk_entry *e, int dest);
+/* Look at up to most of the sends from the log; how many are under way. */
+void ftk_p2p_reap(size_t most);
+size_t ftk_p2p_sending(void);
+/* A message has arrived; data may be NULL when its hash is not wanted. */
+int ftk_p2p_count(int context, int source, int tag, const void *data, size_t bytes);
+/* A receive that is not posted is cancelled by the program. */
+int ftk_p2p_cancelled(struct ftk_req *r);
+/* A look at a request on a communicator that is given up: FTKIT_OK, and it is complete, or
+ * not posted any more, or still under way. */
+int ftk_p2p_take_down(struct ftk_req *r);
+void ftk_p2p_forget_matched(void);
+void ftk_log_free_comms(void);
+void ftk_log_make_teams(const int *domain, int n, int *team);
+/* What the set-up of the lost process received, from its part of the line, is held. */
+int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line);
+/* No request is under way. */
+void ftk_p2p_idle(void);
+void *ftk_p2p_reserve(size_t bytes); /* address space, zeroed; NULL */
+void ftk_p2p_forget_requests(void);
+
+/* calls.c: a message drawn from the MPI into memory of ours; counted. */
+int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out);
+
+#endif

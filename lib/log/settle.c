@@ -1,0 +1,778 @@
+/* The message log at a failure and at the line (docs/design.md, section 8; the steps have
+ * the names of docs/model/log.pml).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * After a failure every live rank stands somewhere inside ftkit.  What live ranks have sent
+ * each other is drawn from the MPI, receives that have got nothing are cancelled, and then
+ * nothing is under way on the old communicators: both sides of a pair have counted the same
+ * number.  That may be repeated when a further failure comes; only when all have agreed,
+ * those who fall back forget what they had, and the others send again what those had
+ * received since the line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../detect.h"
+#include "../mpi_shim.h"
+#include "det.h"
+#include "hooks.h"
+#include "p2p.h"
+
+#define TAG_WATCH 3
+
+/* ---- the communicators of the next epoch -----------------------------------------------------*/
+
+static MPI_Comm *next_of(int c)
+{
+    return &ftk_log.next[c];
+}
+
+static int make_next(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++) {
+        if (c >= l->ncontexts && c < FTK_LOG_CONTEXTS)
+            continue;
+        int rc = PMPI_Comm_dup(r->act, next_of(c));
+        if (rc != MPI_SUCCESS)
+            *next_of(c) = MPI_COMM_NULL;
+        else
+            rc = PMPI_Comm_set_errhandler(*next_of(c), MPI_ERRORS_RETURN);
+        if (rc != MPI_SUCCESS)
+            return ftk_fail_mpi(rc, "making the contexts of the message log");
+    }
+    return FTKIT_OK;
+}
+
+/* Kept until the next repair is over: late events of the MPI may still refer to them. */
+static MPI_Comm *graves;
+static size_t ngraves, nolder, graves_room;
+
+static int bury(MPI_Comm *comms)
+{
+    size_t most = ngraves + FTK_LOG_CONTEXTS + 1;
+    if (most > graves_room) {
+        MPI_Comm *all = realloc(graves, 2 * most * sizeof(MPI_Comm));
+        if (!all)
+            return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
+        graves = all;
+        graves_room = 2 * most;
+    }
+    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++) {
+        if (comms[c] != MPI_COMM_NULL)
+            graves[ngraves++] = comms[c];
+        comms[c] = MPI_COMM_NULL;
+    }
+    return FTKIT_OK;
+}
+
+static void dig(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)PMPI_Comm_free(&graves[i]); /* nothing is under way; an error frees less */
+    ngraves -= n;
+    memmove(graves, graves + n, ngraves * sizeof *graves);
+}
+
+void ftk_log_free_comms(void)
+{
+    if (bury(ftk_log.real) == FTKIT_OK && bury(ftk_log.next) == FTKIT_OK)
+        dig(ngraves);
+    free(graves);
+    graves = NULL;
+    ngraves = nolder = graves_room = 0;
+}
+
+int ftk_log_discard(struct ftkit_ctx *ctx)
+{
+    if (!ftk_log_of(ctx))
+        return FTKIT_OK;
+    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
+        ftk_mpi_revoke(ftk_log.next[c]);
+    if (ctx->rank < 0)
+        ftk_det_close(); /* of a rank that this process has not become */
+    return bury(ftk_log.next);
+}
+
+/* ---- drawing what is in flight ------------------------------------------------------------------*/
+
+/* All that this rank has under way, one look each. */
+static void look_at_all(void)
+{
+    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+        next = r->next;
+        (void)ftk_req_progress(r); /* its owner gets the error with the request */
+    }
+}
+
+/* One message from a rank that has sent more than was counted here; false: none is there. */
+static int draw_one(int source, bool *found)
+{
+    struct ftk_log *l = &ftk_log;
+    *found = false;
+    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++) {
+        MPI_Message m;
+        MPI_Status s;
+        int flag = 0;
+        if (l->real[c] == MPI_COMM_NULL)
+            continue;
+        int rc = PMPI_Improbe(source, MPI_ANY_TAG, l->real[c], &flag, &m, &s);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        if (!flag)
+            continue;
+        struct ftk_held *h;
+        rc = ftk_p2p_draw(c, &m, &s, &h);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        ftk_held_add(h);
+        l->drained++;
+        *found = true;
+        return rc;
+    }
+    return MPI_SUCCESS;
+}
+
+/* Draw until everything has been counted that the others say they have sent; who[r] false:
+ * not from this one.  turn sees to failures. */
+static int draw_all(const uint64_t *told, const int *not_from, int (*turn)(void *arg), void *arg)
+{
+    struct ftk_log *l = &ftk_log;
+    for (;;) {
+        bool behind = false;
+        look_at_all();
+        for (int s = 0; s < l->n; s++) {
+            bool found = true;
+            while (!(not_from && not_from[s]) && l->received[s] < told[s] && found) {
+                int rc = draw_one(s, &found);
+                if (rc != MPI_SUCCESS)
+                    return ftk_fail_mpi(rc, "drawing a message");
+            }
+            behind = behind || (!(not_from && not_from[s]) && l->received[s] < told[s]);
+        }
+        if (!behind)
+            return FTKIT_OK;
+        int rc = turn(arg);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+}
+
+/* ---- settle() -------------------------------------------------------------------------------------*/
+
+struct settling {
+    MPI_Comm act;
+    MPI_Request watch; /* speaks when a member of act fails */
+    int buf;
+};
+
+static int watch_begin(struct settling *s)
+{
+    int rc = PMPI_Irecv(&s->buf, 1, MPI_INT, MPI_ANY_SOURCE, TAG_WATCH, s->act, &s->watch);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "settling");
+}
+
+static int watch_turn(void *arg)
+{
+    struct settling *s = arg;
+    int done = 0;
+    int rc = PMPI_Test(&s->watch, &done, MPI_STATUS_IGNORE);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "settling");
+}
+
+static void watch_end(struct settling *s)
+{
+    if (s->watch == MPI_REQUEST_NULL)
+        return;
+    (void)PMPI_Cancel(&s->watch); /* an error means that it is over already */
+    (void)PMPI_Wait(&s->watch, MPI_STATUS_IGNORE);
+}
+
+/* What live ranks have sent has been drawn, so a receive that is not complete has got
+ * nothing and can be cancelled, or has been matched by a message of a dead rank that will
+ * never be whole.  The MPI does not tell the latter for a receive from any source: it stays
+ * pending, and is given up after what may still lie in its queues has been looked at. */
+#define LAST_LOOKS 1000
+
+static int take_down_receive(struct settling *s, struct ftk_req *r)
+{
+    if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
+        r->posted = false;
+    for (int i = 0; r->posted && !r->done && i < LAST_LOOKS; i++) {
+        int rc = ftk_p2p_take_down(r);
+        if (rc == FTKIT_OK && r->posted && !r->done)
+            rc = watch_turn(s);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    if (r->done || !r->posted)
+        return FTKIT_OK;
+    r->posted = false;
+    if (r->real != MPI_REQUEST_NULL)
+        (void)PMPI_Request_free(&r->real); /* its sender is dead: nothing else can be done */
+    return FTKIT_OK;
+}
+
+static int take_down(struct settling *s)
+{
+    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+        next = r->next;
+        if (!r->posted)
+            continue;
+        if (r->kind == FTK_REQ_RECV) {
+            int rc = take_down_receive(s, r);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        while (r->posted && !r->done) {
+            int rc = ftk_p2p_take_down(r);
+            if (rc == FTKIT_OK && r->posted && !r->done)
+                rc = watch_turn(s);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+    }
+    while (ftk_p2p_sending() > 0) {
+        ftk_p2p_reap(SIZE_MAX);
+        int rc = ftk_p2p_sending() > 0 ? watch_turn(s) : FTKIT_OK;
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return FTKIT_OK;
+}
+
+static int settle(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    struct settling s = { .act = r->act, .watch = MPI_REQUEST_NULL };
+    (void)FTK_FAULT("log.settle");
+    int rc = PMPI_Alltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, r->act);
+    rc = rc == MPI_SUCCESS ? watch_begin(&s) : ftk_fail_mpi(rc, "settling");
+    if (rc == FTKIT_OK && !r->is_new[r->me])
+        rc = draw_all(l->told, r->is_new, watch_turn, &s);
+    if (rc == FTKIT_OK && !r->is_new[r->me])
+        rc = take_down(&s);
+    watch_end(&s);
+    (void)FTK_FAULT("log.settled");
+    return rc;
+}
+
+/* ---- marks() -----------------------------------------------------------------------------------------
+ * For each stream from a rank that falls back to one that does not: how far its receiver
+ * has come, but for holes.  Words of 64 bits: context, tag, upto, nholes, has hashes; holes;
+ * hashes. */
+
+#define MARK_WORDS 5
+
+struct words {
+    uint64_t *v;
+    size_t n, room;
+};
+
+static int put(struct words *w, uint64_t value)
+{
+    if (w->n == w->room) {
+        size_t room = w->room ? 2 * w->room : 256;
+        uint64_t *v = realloc(w->v, room * sizeof *v);
+        if (!v)
+            return ftk_fail(FTKIT_ERR_NOMEM, "marks");
+        w->v = v;
+        w->room = room;
+    }
+    w->v[w->n++] = value;
+    return FTKIT_OK;
+}
+
+/* Completed out of order, after the stamp, on the stream. */
+static size_t later(const struct ftk_stream_in *s, uint64_t stamp)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ftk_log.nearly; i++) {
+        const struct ftk_early *e = &ftk_log.early[i];
+        n += e->stamp > stamp && e->context == s->context && e->source == s->source
+            && e->tag == s->tag;
+    }
+    return n;
+}
+
+static bool may_match(const struct ftk_req *q, const struct ftk_stream_in *s)
+{
+    return q->kind == FTK_REQ_RECV && !q->done && q->context == s->context
+        && (q->from == s->source || q->from == MPI_ANY_SOURCE)
+        && (q->with == s->tag || q->with == MPI_ANY_TAG);
+}
+
+/* A receive that was posted before one that is through had been matched before it: with a
+ * message that its dead sender never finished.  Only when it names its stream is it sure
+ * which. */
+static int put_holes(struct words *w, const struct ftk_stream_in *s, uint64_t *nholes)
+{
+    *nholes = 0;
+    for (const struct ftk_req *q = ftk_log.first; q; q = q->next) {
+        if (!may_match(q, s))
+            continue;
+        size_t after = later(s, q->stamp);
+        if (after == 0)
+            continue;
+        if (q->from == MPI_ANY_SOURCE || q->with == MPI_ANY_TAG)
+            return ftk_fail(FTKIT_ERR_LOST,
+                "a message of rank %d that died in sending may have been matched by a receive "
+                "from any source: it cannot be told which one",
+                s->source);
+        int rc = put(w, s->count - after + ++*nholes);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return FTKIT_OK;
+}
+
+static int put_mark(struct words *w, const struct ftk_stream_in *s)
+{
+    uint64_t nholes = 0;
+    size_t at = w->n;
+    bool hashes = ftk_log.ctx->cfg.log_check;
+    int rc = put(w, (uint64_t)s->context);
+    rc = rc == FTKIT_OK ? put(w, (uint64_t)(uint32_t)s->tag) : rc;
+    rc = rc == FTKIT_OK ? put(w, s->count) : rc;
+    rc = rc == FTKIT_OK ? put(w, 0) : rc;
+    rc = rc == FTKIT_OK ? put(w, 0) : rc;
+    if (rc == FTKIT_OK)
+        rc = put_holes(w, s, &nholes);
+    if (rc != FTKIT_OK)
+        return rc;
+    w->v[at + 2] = s->count + nholes;
+    w->v[at + 3] = nholes;
+    w->v[at + 4] = hashes && nholes == 0; /* their places would have moved */
+    for (uint64_t i = 0; rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
+        rc = put(w, s->hash[i]);
+    return rc;
+}
+
+static int write_marks(const struct ftk_log_repair *r, struct words *w, int *counts)
+{
+    struct ftk_log *l = &ftk_log;
+    for (int dest = 0; dest < r->n; dest++) {
+        size_t before = w->n;
+        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->in_table.n; i++) {
+            int rc = l->in[i].source == dest ? put_mark(w, &l->in[i]) : FTKIT_OK;
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        counts[dest] = (int)(w->n - before);
+    }
+    return FTKIT_OK;
+}
+
+/* Marks that have come, kept until all have agreed. */
+static struct words arrived;
+static int *arrived_counts;
+
+static int exchange_marks(const struct ftk_log_repair *r)
+{
+    struct words out = { 0 };
+    size_t n = (size_t)r->n, total = 0;
+    int *c = calloc(4 * n, sizeof *c);
+    int *to = c, *from = c + n, *at = c + 2 * n, *in = c + 3 * n;
+    int rc = c ? write_marks(r, &out, to) : ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    free(arrived.v);
+    arrived = (struct words){ 0 };
+    free(arrived_counts);
+    arrived_counts = calloc(n, sizeof *arrived_counts);
+    if (rc == FTKIT_OK && !arrived_counts)
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    int mrc = rc == FTKIT_OK ? PMPI_Alltoall(to, 1, MPI_INT, from, 1, MPI_INT, r->act)
+                             : MPI_SUCCESS;
+    for (size_t i = 0, sum = 0; rc == FTKIT_OK && mrc == MPI_SUCCESS && i < n; i++) {
+        at[i] = (int)sum;
+        in[i] = (int)total;
+        sum += (size_t)to[i];
+        total += (size_t)from[i];
+    }
+    if (rc == FTKIT_OK) {
+        arrived.v = malloc((total + 1) * sizeof *arrived.v);
+        arrived.n = total;
+        if (!arrived.v)
+            rc = ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    }
+    if (rc == FTKIT_OK && mrc == MPI_SUCCESS)
+        mrc = PMPI_Alltoallv(out.v, to, at, MPI_UINT64_T, arrived.v, from, in, MPI_UINT64_T,
+            r->act);
+    if (rc == FTKIT_OK)
+        memcpy(arrived_counts, from, n * sizeof *from);
+    free(out.v);
+    free(c);
+    return rc != FTKIT_OK || mrc == MPI_SUCCESS ? rc : ftk_fail_mpi(mrc, "marks");
+}
+
+static uint64_t *copy_of(const uint64_t *v, size_t n)
+{
+    uint64_t *c = malloc((n + 1) * sizeof *c);
+    if (c)
+        memcpy(c, v, n * sizeof *c);
+    return c;
+}
+
+static int add_mark(int dest, const uint64_t *v, size_t *used)
+{
+    struct ftk_mark m = { .context = (int)v[0], .dest = dest, .tag = (int)(uint32_t)v[1],
+        .next = 1, .upto = v[2], .nholes = (int)v[3] };
+    m.hole = copy_of(v + MARK_WORDS, (size_t)v[3]);
+    m.hash = v[4] ? copy_of(v + MARK_WORDS + v[3], (size_t)v[2]) : NULL;
+    *used = MARK_WORDS + (size_t)v[3] + (v[4] ? (size_t)v[2] : 0);
+    if (!m.hole || (v[4] && !m.hash)) {
+        free(m.hole);
+        return ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    }
+    return ftk_mark_add(&m);
+}
+
+static int take_marks(int n)
+{
+    size_t at = 0;
+    for (int s = 0; s < n; s++)
+        for (size_t end = at + (size_t)arrived_counts[s]; at < end;) {
+            size_t used = 0;
+            int rc = add_mark(s, arrived.v + at, &used);
+            if (rc != FTKIT_OK)
+                return rc;
+            at += used;
+        }
+    return FTKIT_OK;
+}
+
+/* ---- the two halves of a repair -------------------------------------------------------------------------*/
+
+int ftk_log_search(struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bool *all)
+{
+    *all = false;
+    return ftk_log_of(ctx) ? ftk_det_search(s, lost, n, all) : FTKIT_OK;
+}
+
+int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx))
+        return FTKIT_OK;
+    int *word = calloc((size_t)n + 3, sizeof *word);
+    if (!word)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    if (l->team)
+        memcpy(word + 1, l->team, (size_t)n * sizeof *word);
+    word[0] = l->alone;
+    memcpy(word + n + 1, &ctx->stamp, sizeof ctx->stamp);
+    int rc = PMPI_Bcast(word, n + 3, MPI_INT, root, s);
+    memcpy(&l->stamp_now, word + n + 1, sizeof l->stamp_now);
+    if (rc == MPI_SUCCESS && !l->team)
+        l->team = malloc((size_t)n * sizeof *l->team);
+    if (rc == MPI_SUCCESS && l->team) {
+        memcpy(l->team, word + 1, (size_t)n * sizeof *word);
+        l->alone = word[0] != 0;
+    }
+    free(word);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "sharing the teams");
+    return l->team ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
+}
+
+static struct ftk_logged_call *known_outs; /* [known.nouts] */
+
+static int *own_teams(const struct ftk_log_repair *r)
+{
+    int *team = malloc((size_t)r->n * sizeof *team);
+    if (team)
+        ftk_log_make_teams(r->domain, r->n, team);
+    return team;
+}
+
+/* The tables of a process that has just become a rank, and the state it shares. */
+static int enter(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    size_t n = (size_t)r->n;
+    if (!l->sent) {
+        l->n = r->n;
+        l->me = r->me;
+        l->sent = calloc(n, sizeof *l->sent);
+        l->received = calloc(n, sizeof *l->received);
+        l->told = calloc(n, sizeof *l->told);
+        l->stat_messages = calloc(n, sizeof *l->stat_messages);
+        l->stat_bytes = calloc(n, sizeof *l->stat_bytes);
+        l->log_first = calloc(n, sizeof(struct ftk_entry *));
+        l->log_last = calloc(n, sizeof(struct ftk_entry *));
+        if (!l->team)
+            l->team = own_teams(r);
+    }
+    if (!l->sent || !l->received || !l->told || !l->stat_messages || !l->stat_bytes || !l->log_first
+        || !l->log_last || !l->team)
+        return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
+    if (r->is_new[r->me])
+        l->me = r->me; /* an attempt before this one may have had another for it */
+    if (l->me != r->me || l->n != r->n)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "the message log does not know other ranks");
+    return FTKIT_OK;
+}
+
+/* What survivors know of the job: from one of those that have seen most of it. */
+static struct known {
+    uint64_t lines, calls, next_event, alone, nouts;
+} known;
+
+static int most_knowing(const struct ftk_log_repair *r, const struct known *all)
+{
+    int best = -1;
+    for (int i = 0; i < r->n; i++)
+        if (!r->is_new[i]
+            && (best < 0 || all[i].lines > all[best].lines
+                || (all[i].lines == all[best].lines && all[i].nouts > all[best].nouts)))
+            best = i;
+    return best < 0 ? 0 : best;
+}
+
+static int share(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    enum { WORDS = sizeof(struct known) / sizeof(uint64_t) };
+    struct known mine = { l->lines, l->line_calls, l->line_next_event, l->alone, l->nouts };
+    struct known *all = calloc((size_t)r->n, sizeof *all);
+    if (!all)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
+    int rc = PMPI_Allgather(&mine, WORDS, MPI_UINT64_T, all, WORDS, MPI_UINT64_T, r->act);
+    int root = most_knowing(r, all);
+    known = all[root];
+    free(all);
+    struct ftk_logged_call *outs = calloc((size_t)known.nouts + 1, sizeof *outs);
+    if (!outs)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
+    if (l->nouts == known.nouts && l->nouts > 0)
+        memcpy(outs, l->outs, l->nouts * sizeof *outs);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Bcast(outs, (int)(known.nouts * sizeof *outs), MPI_BYTE, root, r->act);
+    if (rc != MPI_SUCCESS) {
+        free(outs);
+        return ftk_fail_mpi(rc, "sharing the state of the message log");
+    }
+    free(known_outs);
+    known_outs = outs;
+    return FTKIT_OK;
+}
+
+/* It becomes the state of this rank, too. */
+static void adopt(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    free(l->outs);
+    l->outs = known_outs;
+    l->nouts = (size_t)known.nouts;
+    known_outs = NULL;
+    if (r->back[r->me]) {
+        l->lines = known.lines;
+        l->line_calls = known.calls;
+        l->line_next_event = known.next_event;
+        l->alone = known.alone != 0;
+        l->seq = 0;
+    }
+}
+
+/* Before anybody counts on this process, so that they are there whenever it dies. */
+static int prepare_determinants(const struct ftk_log_repair *r)
+{
+    size_t n = 0;
+    const struct ftk_det *before = NULL;
+    if (!r->is_new[r->me]) {
+        ftk_det_promise(r->stamp);
+        return FTKIT_OK;
+    }
+    if (!r->fresh)
+        before = ftk_det_inherited(r->me, known.lines, &n);
+    return ftk_det_open(before, n, r->fresh ? 0 : known.lines, r->stamp);
+}
+
+int ftk_log_settle(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    if (!ftk_log_of(ctx))
+        return FTKIT_OK;
+    int rc = enter(r);
+    if (rc == FTKIT_OK)
+        rc = make_next(r);
+    if (rc == FTKIT_OK && !r->fresh)
+        rc = share(r);
+    if (rc == FTKIT_OK && !r->fresh)
+        rc = settle(r);
+    if (rc == FTKIT_OK && !r->fresh)
+        rc = exchange_marks(r);
+    if (rc == FTKIT_OK)
+        rc = prepare_determinants(r);
+    (void)FTK_FAULT("log.marks");
+    return rc;
+}
+
+void ftk_log_fall(void)
+{
+    struct ftk_log *l = &ftk_log;
+    l->falling = true;
+    while (l->first)
+        (void)ftk_p2p_fail(l->first, ftk_log_error());
+}
+
+/* fall_back(): nothing after the line has happened here. */
+static int fall_back(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    bool again = l->reborn; /* in its set-up still: it goes on with what is left of it */
+    if (r->line > 0 && !r->is_new[r->me] && !again)
+        ftk_log_fall();
+    ftk_keep_clear();
+    ftk_stream_in_clear();
+    ftk_mark_clear();
+    if (!again)
+        ftk_held_clear();
+    ftk_det_back();
+    if (r->is_new[r->me] && r->line > 0) {
+        l->reborn = true;
+        int rc = ftk_log_read_journal(l->ctx, r->line);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return take_marks(r->n);
+}
+
+/* resend(): what those have lost who fall back, in order, before anything new. */
+static int resend(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    bool *back = calloc((size_t)r->n, sizeof *back);
+    if (!back)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sending again");
+    for (int d = 0; d < r->n; d++)
+        back[d] = r->back[d] != 0;
+    ftk_mark_drop(back);
+    free(back);
+    for (int d = 0; d < r->n; d++) {
+        for (struct ftk_entry *e = r->back[d] ? l->log_first[d] : NULL; e; e = e->next) {
+            int rc = ftk_p2p_transmit(e, d);
+            if (rc != MPI_SUCCESS)
+                return ftk_fail_mpi(rc, "sending again");
+            l->resent++;
+        }
+    }
+    return FTKIT_OK;
+}
+
+/* Receives wait on the communicators of this epoch, in the order in which they were posted. */
+static void post_again(void)
+{
+    for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
+        next = q->next;
+        if (q->kind == FTK_REQ_RECV && !q->done && !q->posted)
+            (void)ftk_p2p_post(q); /* its owner gets the error with the request */
+    }
+}
+
+/* The set this rank was writing is committed: others have seen the vote. */
+static void catch_up(struct ftkit_ctx *ctx)
+{
+    ctx->next_event = known.next_event;
+    ftk_log_committed(ctx);
+    ftk_log.lines = known.lines;
+}
+
+int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx))
+        return FTKIT_OK;
+    dig(nolder);
+    int rc = bury(l->real);
+    if (rc != FTKIT_OK)
+        return rc;
+    nolder = ngraves;
+    memcpy(l->real, l->next, sizeof l->real);
+    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
+        l->next[c] = MPI_COMM_NULL;
+    memset(l->sent, 0, (size_t)l->n * sizeof *l->sent);
+    memset(l->received, 0, (size_t)l->n * sizeof *l->received);
+    ftk_det_installed(r->stamp);
+    if (r->fresh)
+        return FTKIT_OK;
+    bool missed = !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
+    if (missed)
+        catch_up(ctx);
+    adopt(r);
+    if (r->back[r->me])
+        return fall_back(r);
+    uint64_t before = l->resent;
+    rc = resend(r);
+    if (rc == FTKIT_OK)
+        ftk_event("context %s: rank %d has sent %llu messages again", ctx->cfg.name, l->me,
+            (unsigned long long)(l->resent - before));
+    if (rc == FTKIT_OK)
+        post_again();
+    return rc;
+}
+
+/* ---- the line ----------------------------------------------------------------------------------------------*/
+
+static int line_turn(void *arg)
+{
+    struct ftk_chan *ch = arg;
+    if (ftk_detect_poll(ch->ctx))
+        return ftk_fail(FTKIT_ERR_PEER, "draining: a rank has failed");
+    return FTKIT_OK;
+}
+
+int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    struct ftk_log *l = &ftk_log;
+    MPI_Request req;
+    if (!ftk_log_of(ctx))
+        return FTKIT_OK;
+    int rc = PMPI_Ialltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, ch->comm, &req);
+    rc = rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "draining")
+                           : ftk_chan_break(ch, rc, "draining");
+    if (rc == FTKIT_OK)
+        rc = draw_all(l->told, NULL, line_turn, ch);
+    while (rc == FTKIT_OK && ftk_p2p_sending() > 0) {
+        ftk_p2p_reap(SIZE_MAX);
+        rc = line_turn(ch);
+    }
+    (void)FTK_FAULT("log.drained");
+    if (rc == FTKIT_OK && l->nactive > 0)
+        return ftk_fail(FTKIT_ERR_STATE,
+            "%zu requests of the program are not complete: with log.enabled ftkit_checkpoint "
+            "is called when none but persistent ones at rest are left",
+            l->nactive);
+    return rc;
+}
+
+/* What set-up sent is through; nothing of it is needed again. */
+int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    if (!ftk_log_of(ctx))
+        return rc;
+    int drained = ftk_log_drain(ctx, &ch);
+    if (rc == FTKIT_OK)
+        rc = drained;
+    if (rc == FTKIT_OK) {
+        ftk_log_committed(ctx);
+        ftk_log.line_calls = 1; /* see ftk_policy_reset() */
+    }
+    return rc;
+}
+
+void ftk_log_committed(struct ftkit_ctx *ctx)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx))
+        return;
+    l->alone = false;
+    l->lines++;
+    l->nouts = l->seq = 0;
+    l->line_calls = ctx->calls;
+    l->line_next_event = ctx->next_event;
+    ftk_keep_clear();
+    ftk_stream_in_clear();
+    ftk_mark_clear();
+    ftk_vcomm_line();
+    ftk_det_line();
+}

@@ -1,0 +1,417 @@
+/* The message log of a context: opening, closing, and its part of the checkpoint.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../detect.h"
+#include "../region.h"
+#include "coll.h"
+#include "det.h"
+#include "hooks.h"
+#include "mpi_calls.h"
+#include "p2p.h"
+
+/* ---- what lies in the segment ------------------------------------------------------------------
+ * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
+ * the messages that had come and waited for the program, and those its set-up received. */
+
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 1, HEAD = 6, MESSAGE = 4 };
+
+static size_t list_bytes(const struct ftk_held *h)
+{
+    size_t bytes = 0;
+    for (; h; h = h->next)
+        bytes += MESSAGE * 8 + (h->bytes + 7) / 8 * 8;
+    return bytes;
+}
+
+static size_t list_length(const struct ftk_held *h)
+{
+    size_t n = 0;
+    for (; h; h = h->next)
+        n++;
+    return n;
+}
+
+static size_t live_comms(void)
+{
+    size_t n = 0;
+    for (const struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+        n += !v->freed;
+    return n;
+}
+
+static int measure_state(void *arg, size_t *bytes)
+{
+    (void)arg;
+    *bytes = (HEAD + 2 * live_comms()) * 8 + list_bytes(ftk_log.held_first)
+        + list_bytes(ftk_log.journal_first);
+    return 0;
+}
+
+static uint64_t *write_list(uint64_t *w, const struct ftk_held *h)
+{
+    for (; h; h = h->next) {
+        *w++ = (uint64_t)h->context;
+        *w++ = (uint64_t)h->source;
+        *w++ = (uint64_t)(uint32_t)h->tag;
+        *w++ = h->bytes;
+        size_t words = (h->bytes + 7) / 8;
+        if (words > 0)
+            w[words - 1] = 0;
+        memcpy(w, h->data, h->bytes);
+        w += words;
+    }
+    return w;
+}
+
+static int pack_state(void *arg, void *to, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    uint64_t *w = to;
+    (void)arg;
+    *w++ = STATE_MAGIC | (uint64_t)STATE_VERSION << 32;
+    *w++ = live_comms();
+    *w++ = list_length(l->held_first);
+    *w++ = list_length(l->journal_first);
+    *w++ = l->ctx->calls;
+    *w++ = 0;
+    for (const struct ftk_vcomm *v = l->comms; v; v = v->next) {
+        if (v->freed)
+            continue;
+        *w++ = (uint64_t)v->context;
+        *w++ = v->colls;
+    }
+    w = write_list(w, l->held_first);
+    w = write_list(w, l->journal_first);
+    return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
+}
+
+/* Nothing is trusted: a state may come from a file. */
+struct reader {
+    const uint64_t *w, *end;
+};
+
+static int read_message(struct reader *r, struct ftk_held **out)
+{
+    if (r->end - r->w < MESSAGE)
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+    uint64_t bytes = r->w[3];
+    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || r->w[0] > FTK_LOG_CONTEXTS
+        || r->w[1] >= (uint64_t)ftk_log.n || r->w[2] > INT32_MAX)
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
+    struct ftk_held *h
+        = ftk_held_new((int)r->w[0], (int)r->w[1], (int)r->w[2], (size_t)bytes);
+    if (!h)
+        return ftk_fail(FTKIT_ERR_NOMEM, "messages of the log");
+    memcpy(h->data, r->w + MESSAGE, (size_t)bytes);
+    r->w += MESSAGE + (bytes + 7) / 8;
+    *out = h;
+    return FTKIT_OK;
+}
+
+/* Each message of a list to add, or over it when add is NULL. */
+static int read_list(struct reader *r, uint64_t n, void (*add)(struct ftk_held *h))
+{
+    for (uint64_t i = 0; i < n; i++) {
+        struct ftk_held *h = NULL;
+        int rc = read_message(r, &h);
+        if (rc != FTKIT_OK)
+            return rc;
+        if (add)
+            add(h);
+        else
+            ftk_held_free(h);
+    }
+    return FTKIT_OK;
+}
+
+static int read_head(const void *from, size_t bytes, struct reader *r, const uint64_t **head)
+{
+    r->w = from;
+    r->end = r->w + bytes / 8;
+    *head = r->w;
+    if (bytes < HEAD * 8 || r->w[0] != (STATE_MAGIC | (uint64_t)STATE_VERSION << 32)
+        || r->w[1] > (bytes / 8 - HEAD) / 2)
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
+    r->w += HEAD;
+    return FTKIT_OK;
+}
+
+static void set_colls(const uint64_t *w, uint64_t n)
+{
+    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+        for (uint64_t i = 0; i < n; i++)
+            if ((uint64_t)v->context == w[2 * i])
+                v->colls = w[2 * i + 1];
+}
+
+static int unpack_state(void *arg, const void *from, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    struct reader r;
+    const uint64_t *head;
+    (void)arg;
+    int rc = read_head(from, bytes, &r, &head);
+    if (rc != FTKIT_OK)
+        return -1;
+    if (l->falling) {
+        ftk_coll_forget();
+        ftk_p2p_forget_requests();
+        ftk_p2p_forget_matched();
+        ftk_vcomm_back();
+    }
+    set_colls(r.w, head[1]);
+    r.w += 2 * head[1];
+    if (l->reborn)
+        ftk_vcomm_line(); /* what set-up has made is older than the line */
+    ftk_held_clear();
+    rc = read_list(&r, head[2], ftk_held_add);
+    if (rc == FTKIT_OK && l->reborn) {
+        ftk_journal_clear();
+        rc = read_list(&r, head[3], ftk_journal_add);
+    }
+    return rc == FTKIT_OK ? 0 : -1;
+}
+
+int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
+{
+    struct reader r;
+    const uint64_t *head;
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, line, ctx->rank);
+    const struct ftk_seg_region *rec = s ? ftk_seg_find(s->buf, FTK_LOG_REGION) : NULL;
+    if (!rec)
+        return FTKIT_OK; /* it comes from files: the set-up can then receive nothing */
+    int rc = ftk_mem_verify(s, "own copy");
+    if (rc == FTKIT_OK)
+        rc = read_head(ftk_seg_data_c(s->buf) + rec->offset, rec->bytes, &r, &head);
+    if (rc != FTKIT_OK)
+        return rc;
+    r.w += 2 * head[1];
+    rc = read_list(&r, head[2], NULL);
+    return rc == FTKIT_OK ? read_list(&r, head[3], ftk_held_add) : rc;
+}
+
+/* ---- teams -----------------------------------------------------------------------------------------*/
+
+/* Ranks of one domain are a team, named by its first rank. */
+void ftk_log_make_teams(const int *domain, int n, int *team)
+{
+    const struct ftk_config *cfg = &ftk_log.ctx->cfg;
+    for (int r = 0; r < n; r++) {
+        team[r] = r;
+        if (cfg->log_teams == FTK_TEAMS_ALL)
+            team[r] = 0;
+        if (cfg->log_team_size > 0)
+            team[r] = r / cfg->log_team_size;
+        else if (cfg->log_teams == FTK_TEAMS_DOMAIN)
+            for (int q = r - 1; q >= 0; q--)
+                team[r] = domain[q] == domain[r] ? team[q] : team[r];
+    }
+}
+
+const int *ftk_log_teams(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) ? ftk_log.team : NULL;
+}
+
+bool ftk_log_alone(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) && ftk_log.alone;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------*/
+
+bool ftk_log_of(const struct ftkit_ctx *ctx)
+{
+    return ftk_log.ctx == ctx;
+}
+
+MPI_Comm ftk_log_comm(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) && ftk_log.user ? ftk_log.user->handle : MPI_COMM_NULL;
+}
+
+/* The layer that sends the program's calls here answers to this call of MPI, which is made
+ * for such layers and does nothing else. */
+static bool layer_on(void)
+{
+    const struct ftk_mpi_calls *p = &ftk_mpi_calls;
+    return MPI_Pcontrol(FTK_PCONTROL, &p) == MPI_SUCCESS && p == NULL;
+}
+
+static void layer_off(void)
+{
+    (void)MPI_Pcontrol(FTK_PCONTROL_OFF); /* it has answered before */
+}
+
+int ftk_log_open(struct ftkit_ctx *ctx)
+{
+    int provided = 0;
+    if (!ctx->cfg.log_enabled)
+        return FTKIT_OK;
+    if (ctx->mode != FTKIT_MODE_GLOBAL) {
+        ftk_report(FTKIT_WARNING, "context %s: log.enabled has no effect in this job",
+            ctx->cfg.name);
+        return FTKIT_OK;
+    }
+    if (ftk_log.ctx)
+        return ftk_fail(FTKIT_ERR_STATE, "another context of this process logs messages");
+    if (PMPI_Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "log.enabled with MPI_THREAD_MULTIPLE: the order of messages would be the "
+            "threads' race (ask for MPI_THREAD_SERIALIZED)");
+    if (!layer_on())
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "log.enabled needs libftkit_mpi between the program and MPI: link it before MPI, "
+            "or run with ftkit run, which preloads it");
+    layer_off();
+    memset(&ftk_log, 0, sizeof ftk_log);
+    ftk_log.ctx = ctx;
+    ftk_log.alone = true;
+    ftk_log.ncontexts = ctx->cfg.log_contexts;
+    ftk_log.group = MPI_GROUP_NULL;
+    ftk_log.fresh = ~(uint64_t)0;
+    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
+        ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
+    static const ftkit_serializer ops = { sizeof ops, measure_state, pack_state, unpack_state };
+    return ftk_region_add_log(ctx, FTK_LOG_REGION, &ops);
+}
+
+int ftk_log_start(struct ftkit_ctx *ctx)
+{
+    if (!ftk_log_of(ctx))
+        return FTKIT_OK;
+    ctx->mode = FTKIT_MODE_TEAM;
+    int rc = ftk_vcomm_open();
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "communicators of the message log");
+    ftk_log.on = true;
+    if (!layer_on())
+        return ftk_fail(FTKIT_ERR_INTERNAL, "libftkit_mpi does not answer any more");
+    return FTKIT_OK;
+}
+
+void ftk_log_close(struct ftkit_ctx *ctx)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx))
+        return;
+    if (l->on) {
+        layer_off();
+        l->on = false;
+        ftk_log_fall(); /* what the program has left under way */
+        ftk_coll_forget();
+        ftk_p2p_forget_requests();
+        ftk_coll_close();
+        ftk_vcomm_close();
+    }
+    ftk_det_close();
+    ftk_det_clean(ctx->job);
+    ftk_det_forget_search();
+    ftk_held_clear();
+    ftk_journal_clear();
+    ftk_stream_in_clear();
+    ftk_mark_clear();
+    if (l->log_first)
+        ftk_keep_clear();
+    ftk_log_free_comms();
+    free(l->early);
+    free(l->outs);
+    free(l->sent);
+    free(l->received);
+    free(l->told);
+    free(l->stat_messages);
+    free(l->stat_bytes);
+    free(l->log_first);
+    free(l->log_last);
+    free(l->team);
+    memset(l, 0, sizeof *l);
+}
+
+/* ---- falling back ----------------------------------------------------------------------------------------*/
+
+bool ftk_log_falls(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) && ftk_log.falling;
+}
+
+void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx) || set == 0)
+        return;
+    if (l->falling || l->reborn) {
+        ctx->calls = l->line_calls - (l->reborn ? 1 : 0);
+        ctx->next_event = l->line_next_event;
+    }
+    if (l->falling)
+        ftk_event("context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
+            (unsigned long long)set);
+    l->falling = l->reborn = false;
+}
+
+bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx) || l->seq >= l->nouts)
+        return false;
+    *code = (int)l->outs[l->seq].code;
+    ctx->next_event = l->outs[l->seq].next_event;
+    l->seq++;
+    if (*code < 0)
+        (void)ftk_fail(*code, "as before the failure: %s", ftkit_strerror(*code));
+    return true;
+}
+
+int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx) || code == FTKIT_ERR_PEER || l->seq < l->nouts)
+        return code;
+    struct ftk_logged_call *all = realloc(l->outs, (l->nouts + 1) * sizeof *all);
+    if (!all)
+        return ftk_fail(FTKIT_ERR_NOMEM, "calls since the line");
+    l->outs = all;
+    all[l->nouts++] = (struct ftk_logged_call){ ctx->next_event, code };
+    l->seq = l->nouts;
+    return code;
+}
+
+void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
+{
+    const struct ftk_log *l = &ftk_log;
+    if (!ftk_log_of(ctx))
+        return;
+    info->log_messages = l->logged_messages;
+    info->log_bytes = l->logged_bytes;
+    info->log_held = l->log_bytes;
+    info->log_determinants = ftk_det_count();
+    info->log_resent = l->resent;
+    info->log_suppressed = l->suppressed;
+    info->log_drained = l->drained;
+    info->log_differs = l->differs;
+}
+
+/* ---- what is told ------------------------------------------------------------------------------------------*/
+
+void ftk_log_differs(int context, int dest, int tag, uint64_t n)
+{
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d: message %llu to rank %d with tag %d (communicator %d) is not "
+        "what it was before the failure: the program does not send the same again",
+        ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)n, dest, tag, context);
+    ftk_log.differs++;
+}
+
+int ftk_log_strange(const struct ftk_req *r)
+{
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d: between ftkit_open() and ftkit_recover() the replacement "
+        "receives from rank %d with tag %d what the lost process did not: the set-up has to "
+        "be the same",
+        ftk_log.ctx->cfg.name, ftk_log.me, r->peer, r->tag);
+    return MPI_ERR_PENDING;
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/perl
+# Programs in the style of other people's MPI codes (tests/mpi/foreign.h): the same
+# result in every run without a failure, on any number of ranks where it does not depend
+# on that; and after a rollback of all ranks, so that what they judge by is worth
+# something.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $build = build();
+
+# fixed: the result does not depend on the number of ranks
+my @programs = (
+    { name => 'wavefront', steps => 50, fixed => 1 },
+    { name => 'transpose', steps => 50, fixed => 1 },
+    { name => 'irregular', steps => 50, args => ['-m', 'ordered'] },
+    { name => 'irregular', steps => 50, args => ['-m', 'arrival'] },
+    { name => 'halo3d', steps => 50, fixed => 1 },
+    { name => 'farm', steps => 40, fixed => 1 },
+);
+my $count = 0;
+
+sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
+
+# Run a program as job() does; what is wrong with the run as such is in {bad}.
+sub run {
+    my ($p, %o) = @_;
+    my $work = sprintf('%s/foreign%03d', scratch(), ++$count);
+    my $j = job(%o, keep => $work, program => "$build/mpi/$p->{name}",
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false' },
+        args => ['-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] },
+            @{ $o{more} // [] }]);
+    my @bad;
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
+    push(@bad, "result $j->{result}")
+        if $j->{result} !~ /^OK step $p->{steps} hash \w{16} .+$/;
+    push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
+    $j->{bad} = join(', ', @bad);
+    diag("$j->{bad}\n", substr($j->{log}, 0, 4000)) if @bad;
+    return $j;
+}
+
+# The steps that a rank has begun, in order.
+sub steps_of {
+    my ($j, $rank) = @_;
+    my $text = slurp("$j->{dir}/watch.$rank");
+    return 'not readable' if $text !~ /^(?:$rank \d+\n)+\z/;
+    return join(' ', $text =~ / (\d+)$/mg);
+}
+
+my %result;
+for my $p (@programs) {
+    my $title = title($p);
+    for my $n (4, 6) {
+        my @j = map { run($p, n => $n, spares => 0) } 1, 2;
+        is($j[0]{bad} . $j[1]{bad}, '', "$title on $n ranks");
+        is($j[1]{result}, $j[0]{result}, '... the same again');
+        my $all = join(' ', 0 .. $p->{steps} - 1);
+        is(scalar(grep { steps_of($j[0], $_) ne $all } 0 .. $n - 1), 0,
+            '... every rank tells each of its steps once');
+        $result{$title}{$n} = $j[0]{result};
+    }
+    is($result{$title}{4}, $result{$title}{6}, "$title: the same on 4 and on 6")
+        if $p->{fixed};
+}
+
+# where all ranks roll back: everything that the result depends on is registered
+for my $p (@programs) {
+    my $title = title($p);
+    my @faults = map { my $r = $_; map { "$_:$r:" . (5 + 7 * $r) . ':kill' }
+            qw(app.step app.mid app.inflight) } 0, 3;
+    for my $fault (@faults) {
+        my $j = run($p, n => 4, fault => $fault, more => ['-r']);
+        my $bad = $j->{bad};
+        $bad .= ' another result' if $j->{result} ne $result{$title}{4};
+        $bad .= ' no fault' if @{ $j->{faults} } != 1;
+        is($bad, '', "$title: $fault");
+    }
+}
+
+done_testing();

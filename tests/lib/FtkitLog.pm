@@ -1,0 +1,93 @@
+# Jobs with the message log: programs of tests/mpi/foreign.h that lose ranks.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+package FtkitLog;
+use strict;
+use warnings;
+use Exporter 'import';
+use File::Path qw(remove_tree);
+use FtkitTest;
+use Test::More;
+
+our @EXPORT = qw(programs title logged undisturbed verdict teams_of one_of);
+
+my $build = build();
+my $count = 0;
+my %result;
+
+my @programs = (
+    { name => 'wavefront', steps => 50 },
+    { name => 'transpose', steps => 50 },
+    { name => 'irregular', steps => 50, args => [ '-m', 'ordered' ] },
+    { name => 'irregular', steps => 50, args => [ '-m', 'arrival' ] },
+    { name => 'halo3d', steps => 50 },
+    { name => 'farm', steps => 40 },
+);
+
+sub programs { return @programs }
+sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
+sub one_of { my @of = @_; return $of[rand(@of)] }
+
+# Run a program with the log on; options as of job().
+sub logged {
+    my ($p, %o) = @_;
+    my $work = sprintf('%s/log%04d', scratch(), ++$count);
+    return job(timeout => 40, %o, keep => $work, program => "$build/mpi/$p->{name}",
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
+            FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
+        args => ['-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
+}
+
+# The result without a failure, which does not depend on the teams.
+sub undisturbed {
+    my ($p, $n) = @_;
+    my $key = title($p) . $n;
+    $result{$key} //= logged($p, n => $n, spares => 0)->{result};
+    return $result{$key};
+}
+
+# The team of each of n ranks by the environment of a job.
+sub teams_of {
+    my ($n, $env) = @_;
+    my $size = $env->{FTKIT_LOG_TEAM_SIZE} || 1;
+    $size = $env->{FTKIT_TOPOLOGY_RANKS_PER_NODE}
+        if $env->{FTKIT_TOPOLOGY_RANKS_PER_NODE} && !$env->{FTKIT_LOG_TEAMS};
+    return map { int($_ / $size) } 0 .. $n - 1;
+}
+
+# The steps a rank has begun, one incarnation after the other.
+sub steps_of {
+    my ($j, $rank) = @_;
+    return [slurp("$j->{dir}/watch.$rank") =~ / (\d+)$/mg];
+}
+
+# What is wrong with a job in which the ranks @$killed were killed, '' when nothing is: the
+# result of the undisturbed run, and whoever is in no team of a lost rank has begun every
+# step once and in order.
+sub verdict {
+    my ($p, $j, %o) = @_;
+    my $n = $o{n} // 4;
+    my @bad;
+    my @team = teams_of($n, $o{env} // {});
+    my %lost = map { $team[$_] => 1 } @{ $o{killed} // [] };
+    if ($o{reason} && $j->{rc} == 1 && $j->{log} =~ $o{reason}) { # it says why it cannot
+        remove_tree($j->{dir});
+        return;
+    }
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
+    push(@bad, "another result: $j->{result}") if $j->{result} ne undisturbed($p, $n);
+    push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
+    push(@bad, scalar(@{ $j->{faults} }) . ' faults')
+        if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
+    for my $r ($o{any} ? () : 0 .. $n - 1) {
+        next if $lost{ $team[$r] };
+        push(@bad, "rank $r went back")
+            if "@{ steps_of($j, $r) }" ne join(' ', 0 .. $p->{steps} - 1);
+    }
+    diag(title($p), ' ', $o{what} // '', ': ', join(', ', @bad), "\n",
+        substr($j->{log}, 0, 3000)) if @bad;
+    remove_tree($j->{dir}) if !@bad;
+    return join(', ', @bad);
+}
+
+1;

@@ -1,0 +1,284 @@
+#!/usr/bin/perl
+# What scripts/wrappers makes of mpi.h and lib/log/mpi.tab: every function of MPI is in the
+# table, libftkit's own calls go past every layer, and libftkit_mpi gives those of the
+# program to whom libftkit names, otherwise to the MPI.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $top = top();
+my $build = build();
+my $tmp = scratch();
+my $table = slurp("$top/lib/log/mpi.tab");
+my $header = slurp("$build/gen/mpi.i");
+my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
+
+sub put
+{
+    my ($path, $text) = @_;
+    open my $f, '>', $path or die "$path: $!\n";
+    print $f $text;
+    close $f or die "$path: $!\n";
+    return;
+}
+
+# Run the generator; its exit code and what it said.
+sub wrappers
+{
+    my ($header_text, $table_text, @options) = @_;
+    mkdir "$tmp/gen";
+    put("$tmp/mpi.i", $header_text);
+    put("$tmp/mpi.tab", $table_text);
+    my $out = `'$top/scripts/wrappers' @options '$tmp/mpi.i' '$tmp/mpi.tab' '$tmp/gen' 2>&1`;
+    return ($? >> 8, $out);
+}
+
+# ---- the generator -----------------------------------------------------------------------
+
+my ($rc, $out) = wrappers($header, $table);
+ok($rc == 0 && $out eq '', 'the table is whole') or diag($out);
+my @made = qw(pmpi.h mpi_calls.h mpi_calls.c wrap.c mpi-support.md);
+is(join(' ', grep { slurp("$tmp/gen/$_") ne slurp("$build/gen/$_") } @made), '',
+    '... and what the build has');
+
+# found in another way than the generator's
+my %class = $table =~ /^(MPI_\w+) +(\w+)/mg;
+my %declared = map { $_ => 1 } ($header =~ s/^#.*//mgr) =~ /\b(MPI_[A-Z][a-z]\w*)(?=\s*\()/g;
+cmp_ok(scalar keys %declared, '>', 400, 'functions of MPI');
+is(join(' ', grep { !$class{$_} } sort keys %declared), '', '... all in the table');
+my %support = slurp("$tmp/gen/mpi-support.md") =~ /^\| (MPI_\w+) \| (\w+) \|/mg;
+is_deeply([sort keys %support], [sort keys %declared], '... and in mpi-support.md');
+
+($rc, $out) = wrappers($header, $table =~ s/^MPI_(?:Ssend|Win_create) .*\n//mgr);
+isnt($rc, 0, 'functions that are not in the table fail');
+is($out, "wrappers: not in $tmp/mpi.tab: MPI_Ssend MPI_Win_create\n", '... and are named');
+($rc, $out) = wrappers("$header\nextern int MPI_Frobnicate(MPI_Comm comm);\n", $table);
+ok($rc != 0 && $out =~ /: MPI_Frobnicate$/, 'also one of a newer MPI') or diag($out);
+($rc, $out) = wrappers('int main(void);', $table);
+ok($rc != 0 && $out =~ /declares no functions of MPI/, 'a header that is not that of MPI');
+for my $case (['MPI_Send logged', qr/mpi\.tab, line \d+: not/], ['MPI_Send', qr/line \d+: not/],
+    ['MPI_Send pass', qr/line \d+: MPI_Send again/])
+{
+    ($rc, $out) = wrappers($header, "$table\n$case->[0]\n");
+    ok($rc != 0 && $out =~ $case->[1], "a line '$case->[0]' fails") or diag($out);
+}
+
+# how functions can be declared
+my $new = <<'END';
+typedef int (MPI_Some_function)(MPI_Comm, int);
+struct MPI_Thing { int (*f)(int); };
+extern int MPI_Send(const void *, int, MPI_Datatype, int, int,
+    MPI_Comm) __attribute__((deprecated("use ; or )"))) __attribute__((nonnull(1)));
+int PMPI_Send(const void *, int, MPI_Datatype, int, int, MPI_Comm);
+int MPI_Group_range_incl(MPI_Group group, int n, int ranges[][3], MPI_Group * newgroup);
+int PMPI_Group_range_incl(MPI_Group group, int n, int ranges[][3], MPI_Group * newgroup);
+int MPI_Group_range_incl_c(MPI_Group group);
+int PMPI_Group_range_incl_c(MPI_Group group);
+int MPI_Send_c(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm);
+int PMPI_Send_c(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Comm comm);
+#define MPI_Comm_c2f(comm) ((MPI_Fint) (comm))
+MPI_Fint MPI_Comm_c2f(MPI_Comm comm);
+MPI_Fint PMPI_Comm_c2f(MPI_Comm comm);
+int MPI_Pcontrol(const int level, ...);
+int PMPI_Pcontrol(const int level, ...);
+END
+($rc, $out) = wrappers($new, $table);
+is($out, '', 'another header');
+my ($calls, $wrap, $pmpi) = map { slurp("$tmp/gen/$_") } qw(mpi_calls.h wrap.c pmpi.h);
+like($calls, qr/^int ftk_mpi_Send\(const void \*a1, int a2, MPI_Datatype a3, int a4, int a5, MPI_Comm a6\);$/m,
+    'parameters without names get some');
+like($wrap, qr/return calls->Send\(a1, a2, a3, a4, a5, a6\);/, '... and are passed on');
+unlike("$calls$wrap", qr/Group_range_incl/, 'what passes has no wrapper');
+like($wrap, qr/calls->refuse\("MPI_Send_c", comm\)/, 'large counts of what is logged are refused');
+my @defines = $pmpi =~ /^#define (MPI_\w+ PMPI_\w+)$/mg;
+is("@defines", join(' ', map {"MPI_$_ PMPI_$_"} qw(Group_range_incl Group_range_incl_c Send Send_c)),
+    'macros and MPI_Pcontrol are left alone');
+
+my $before = (stat "$tmp/gen/pmpi.h")[9];
+utime 1, 1, "$tmp/gen/pmpi.h";
+wrappers($new, $table);
+is((stat "$tmp/gen/pmpi.h")[9], 1, 'what does not change is not written');
+($rc, $out) = wrappers($header, 'no table', '--pmpi');
+ok($rc == 0 && slurp("$tmp/gen/pmpi.h") eq slurp("$build/gen/pmpi.h"), '--pmpi needs no table')
+    or diag($out);
+
+# ---- the libraries -----------------------------------------------------------------------
+
+sub symbols
+{
+    my ($options, $file) = @_;
+    my %seen = map { s/\@.*//r => 1 } map { (split)[-1] } grep {/ [A-Z] /} split /\n/,
+        `nm $options '$file' 2>/dev/null`;
+    return sort keys %seen;
+}
+
+# the interface for tools, MPI_T, is not in the table
+my @own = grep { /^MPI_/ && !/^MPI_(?:T_|Pcontrol$)/ }
+    symbols('-g --undefined-only', "$build/libftkit.a");
+is("@own", '', 'libftkit calls no function that a layer may replace');
+
+my @want = sort grep { $declared{$_} && $class{$_} ne 'pass' } keys %class;
+my ($a, $so) = map {"$build/libftkit_mpi.$_"} qw(a so);
+is(join(' ', symbols('-g --defined-only', $a)), "@want", 'libftkit_mpi.a has what is not passed');
+is(join(' ', grep { $_ ne 'FTKIT_MPI_0' } symbols('-D --defined-only', $so)), "@want",
+    'libftkit_mpi.so, too');
+is(join(' ', grep { !/^(?:PMPI|ompi)_/ } symbols('-D --undefined-only', $so)), '',
+    '... and needs only the MPI');
+my $dynamic = `readelf -d '$so'`;
+like($dynamic, qr/SONAME.*\[libftkit_mpi\.so\.0\]/, '... has a SONAME');
+unlike($dynamic, qr/NEEDED.*libftkit/, '... does not need libftkit');
+
+delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
+my $made = $ENV{BUILD} // 'build'; # the same as it was made, for the dependencies
+$out = `cd '$top' && scripts/guard 120 -- make install BUILD='$made' DESTDIR='$tmp/root' PREFIX=/usr 2>&1`;
+is($?, 0, 'make install') or diag($out);
+ok(-s "$tmp/root/usr/$_", "... $_") for map({"lib/libftkit_mpi.$_"} qw(a so so.0 so.0.1.0)),
+    'share/doc/ftkit/mpi-support.md';
+
+# ---- in use ------------------------------------------------------------------------------
+
+put("$tmp/prog.c", <<'END');
+#include <mpi_calls.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK(what)                                                             \
+    do {                                                                        \
+        if (!(what)) {                                                          \
+            printf("line %d: %s\n", __LINE__, #what);                           \
+            bad = 1;                                                            \
+        }                                                                       \
+    } while (0)
+
+static int bad;
+static const char *refused;
+static MPI_Comm refused_on;
+
+static int my_size(MPI_Comm comm, int *size)
+{
+    *size = comm == MPI_COMM_SELF ? 77 : 78;
+    return MPI_SUCCESS;
+}
+static int my_refuse(const char *call, MPI_Comm comm)
+{
+    refused = call;
+    refused_on = comm;
+    return comm == MPI_COMM_SELF ? MPI_SUCCESS : MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+static void as_ever(void)
+{
+    int rank = -1, size = 0, got = -1, sum = 0, inter = 1, half = 0, in[2] = { 5, 6 };
+    MPI_Status status;
+    MPI_Request r[2];
+    MPI_Comm comm, file = MPI_COMM_NULL;
+    MPI_Win win;
+    CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS && rank >= 0);
+    CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size) == MPI_SUCCESS && size == 2);
+    CHECK(MPI_Sendrecv(&rank, 1, MPI_INT, 1 - rank, 3, &got, 1, MPI_INT, MPI_ANY_SOURCE, 3,
+              MPI_COMM_WORLD, &status) == MPI_SUCCESS);
+    CHECK(got == 1 - rank && status.MPI_SOURCE == 1 - rank && status.MPI_TAG == 3);
+    CHECK(MPI_Allreduce(&size, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+    CHECK(sum == 4);
+    CHECK(MPI_Irecv(&got, 1, MPI_INT, 1 - rank, 4, MPI_COMM_WORLD, &r[0]) == MPI_SUCCESS);
+    CHECK(MPI_Isend(&in[rank], 1, MPI_INT, 1 - rank, 4, MPI_COMM_WORLD, &r[1]) == MPI_SUCCESS);
+    CHECK(MPI_Request_f2c(MPI_Request_c2f(r[0])) == r[0]);
+    CHECK(MPI_Waitall(2, r, MPI_STATUSES_IGNORE) == MPI_SUCCESS && got == in[1 - rank]);
+    CHECK(MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &comm) == MPI_SUCCESS);
+    CHECK(MPI_Comm_size(comm, &half) == MPI_SUCCESS && half == 1);
+    CHECK(MPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter);
+    CHECK(MPI_Comm_dup(comm, &file) == MPI_SUCCESS && MPI_Comm_disconnect(&file) == MPI_SUCCESS);
+    CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS && comm == MPI_COMM_NULL);
+    CHECK(MPI_Win_create(in, sizeof in, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win) == MPI_SUCCESS
+        && MPI_Win_free(&win) == MPI_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+    const struct ftk_mpi_calls mine = { .refuse = my_refuse, .Comm_size = my_size };
+    const struct ftk_mpi_calls *p = &mine;
+    int layer = argc > 1 && strcmp(argv[1], "layer") == 0, size = 0, provided = 0;
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Session session;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+    as_ever();
+    CHECK(MPI_Pcontrol(1) == MPI_SUCCESS);
+    CHECK(MPI_Pcontrol(FTK_PCONTROL + 1, &p) == MPI_SUCCESS && p == &mine);
+    as_ever();
+    CHECK(MPI_Pcontrol(FTK_PCONTROL, &p) == MPI_SUCCESS);
+    CHECK((p == NULL) == layer);
+    if (layer) {
+        CHECK(MPI_Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == 77);
+        CHECK(PMPI_Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == 1);
+        CHECK(MPI_Win_create(&bad, sizeof bad, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win)
+            == MPI_ERR_UNSUPPORTED_OPERATION);
+        CHECK(refused && strcmp(refused, "MPI_Win_create") == 0);
+        CHECK(refused_on == MPI_COMM_WORLD);
+        CHECK(win == MPI_WIN_NULL);
+        CHECK(MPI_Win_create(&bad, sizeof bad, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win)
+            == MPI_SUCCESS);
+        CHECK(refused_on == MPI_COMM_SELF && MPI_Win_free(&win) == MPI_SUCCESS);
+        CHECK(MPI_Comm_disconnect(&comm) == MPI_ERR_UNSUPPORTED_OPERATION);
+        CHECK(refused_on == MPI_COMM_WORLD && comm == MPI_COMM_WORLD);
+        CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session)
+            == MPI_ERR_UNSUPPORTED_OPERATION);
+        CHECK(refused_on == MPI_COMM_NULL);
+        CHECK(MPI_Request_c2f(MPI_REQUEST_NULL) == -1);
+        CHECK(MPI_Pcontrol(1) == MPI_SUCCESS);
+    }
+    CHECK(MPI_Pcontrol(FTK_PCONTROL_OFF) == MPI_SUCCESS);
+    as_ever();
+    MPI_Finalize();
+    if (!bad)
+        printf("all is well %s\n", layer ? "with the layer" : "without");
+    return bad;
+}
+END
+
+# Build the program with the given libraries, run it on two ranks.
+sub runs
+{
+    my ($name, $libraries, @run) = @_;
+    my $prog = "$tmp/prog-" . ($name =~ s/\W/-/gr);
+    my $said = `$mpicc -std=c11 -Wall -Wextra -Werror -I'$build/gen' '$tmp/prog.c' $libraries -o '$prog' 2>&1`;
+    is($?, 0, "$name: builds") or diag($said);
+    my @argv = map { $_ eq 'PROG' ? $prog : $_ } @run;
+    my $j = job(n => 2, spares => 0, program => shift @argv, args => \@argv);
+    my $want = $run[-1] eq 'layer' ? 'with the layer' : 'without';
+    my $ranks = () = $j->{log} =~ /\ball is well $want$/mg;
+    ok($j->{rc} == 0 && $ranks == 2, "$name: works") or diag($j->{log});
+    return;
+}
+
+runs('no layer', '', 'PROG', 'none');
+runs('preloaded', '', 'env', "LD_PRELOAD=$so.0", 'PROG', 'layer');
+runs('linked static', "'$a'", 'PROG', 'layer');
+runs('linked shared', "-L'$build' -lftkit_mpi -Wl,-rpath,'$build'", 'PROG', 'layer');
+
+# ---- another MPI -------------------------------------------------------------------------
+
+SKIP: {
+    my $other = 'mpicc.mpich';
+    skip "no $other", 4 if system("command -v $other >/dev/null 2>&1") != 0;
+    put("$tmp/h.c", "#include <mpi.h>\n");
+    my $text = `$other -std=c11 -E -dD '$tmp/h.c'`;
+    for my $options ('', '--pmpi') {
+        unlink glob "$tmp/gen/*";
+        ($rc, $out) = wrappers($text, $table, $options);
+        ok($rc == 0 && $out eq '', "the MPI of $other $options") or diag($out);
+        my @c = $options ? () : map {"'$tmp/gen/$_'"} qw(wrap.c mpi_calls.c);
+        put("$tmp/use.c", "#include <mpi.h>\n#include \"gen/pmpi.h\"\nint main(void)\n{\n"
+            . "    int (*f)(MPI_Comm) = MPI_Barrier;\n    return f(MPI_Comm_f2c(0)) != 0;\n}\n");
+        $out = `cd '$tmp' && $other -std=c11 -Wall -Wextra -Wmissing-prototypes -Werror -fsyntax-only use.c @c 2>&1`;
+        is($?, 0, '... compiles') or diag($out);
+    }
+}
+
+done_testing();
