@@ -22,6 +22,12 @@ bool ftk_mpi_is_failure(int mpi_rc)
     return false;
 }
 
+bool ftk_mpi_is_pending(int mpi_rc)
+{
+    (void)mpi_rc;
+    return false;
+}
+
 int ftk_mpi_failure_code(void)
 {
     return MPI_ERR_OTHER;

@@ -19,6 +19,9 @@ bool ftk_mpi_outlives(void);
  * was revoked because one has. */
 bool ftk_mpi_is_failure(int mpi_rc);
 
+/* Whether it means that a receive from any source waits although a process has failed. */
+bool ftk_mpi_is_pending(int mpi_rc);
+
 /* The code that calls return whose rank has to fall back. */
 int ftk_mpi_failure_code(void);
 

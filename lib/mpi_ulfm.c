@@ -131,6 +131,13 @@ bool ftk_mpi_is_failure(int mpi_rc)
         || class == MPIX_ERR_REVOKED;
 }
 
+bool ftk_mpi_is_pending(int mpi_rc)
+{
+    int class = mpi_rc;
+    return MPI_Error_class(mpi_rc, &class) == MPI_SUCCESS
+        && class == MPIX_ERR_PROC_FAILED_PENDING;
+}
+
 int ftk_mpi_failure_code(void)
 {
     return MPIX_ERR_PROC_FAILED;

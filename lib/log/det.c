@@ -215,8 +215,16 @@ void ftk_det_back(void)
             d.receive[list()[i].n - 1] = (uint32_t)i + 1;
 }
 
+/* Before it has got to the line, what this process does is of no run. */
+static bool counts(void)
+{
+    return !ftk_log.falling && !ftk_log.reborn;
+}
+
 uint32_t ftk_det_receive(int *source, int *tag)
 {
+    if (!counts())
+        return 0;
     uint32_t number = ++d.wilds;
     if (number <= d.nreceive && d.receive[number - 1]) {
         const struct ftk_det *det = &list()[d.receive[number - 1] - 1];
@@ -242,15 +250,20 @@ static const struct ftk_det *upcoming(void)
 
 int ftk_det_next(uint32_t kind, const struct ftk_det **det)
 {
-    if (d.plan == 0 || ftk_log.reborn)
+    if (d.plan == 0 || !counts())
         return FTK_DET_FREE;
-    *det = upcoming();
+    while ((*det = upcoming()) != NULL) {
+        if (d.nothings < (*det)->n) {
+            d.nothings++;
+            return FTK_DET_NOTHING;
+        }
+        if ((*det)->kind != FTK_DET_NONE)
+            break;
+        d.nothings = 0; /* a message went out then: nobody can tell why it would not now */
+        d.at++;
+    }
     if (!*det)
         return FTK_DET_FREE;
-    if (d.nothings < (*det)->n) {
-        d.nothings++;
-        return FTK_DET_NOTHING;
-    }
     if ((*det)->kind != kind) {
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d does not take the same course as before the failure: it "
@@ -266,7 +279,7 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
 
 void ftk_det_found(uint32_t kind, int a, int b)
 {
-    if (ftk_log.reborn)
+    if (!counts())
         return;
     append((struct ftk_det){ kind, d.nothings, a, b });
     d.nothings = 0;
@@ -274,13 +287,22 @@ void ftk_det_found(uint32_t kind, int a, int b)
 
 void ftk_det_more(int index)
 {
-    if (!ftk_log.reborn)
+    if (counts())
         append((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
 }
 
 void ftk_det_found_nothing(void)
 {
-    d.nothings++;
+    if (counts())
+        d.nothings++;
+}
+
+void ftk_det_before_send(void)
+{
+    if (d.nothings == 0 || upcoming() || !counts())
+        return;
+    append((struct ftk_det){ FTK_DET_NONE, d.nothings, 0, 0 });
+    d.nothings = 0;
 }
 
 /* ---- those of the lost -------------------------------------------------------------------------------*/

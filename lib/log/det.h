@@ -16,7 +16,14 @@
 
 #include "log.h"
 
-enum ftk_det_kind { FTK_DET_RECV = 1, FTK_DET_PROBE, FTK_DET_TEST, FTK_DET_SOME, FTK_DET_MORE };
+enum ftk_det_kind {
+    FTK_DET_RECV = 1,
+    FTK_DET_PROBE,
+    FTK_DET_TEST,
+    FTK_DET_SOME,
+    FTK_DET_MORE,
+    FTK_DET_NONE            /* nothing was found n times when a message was sent */
+};
 
 struct ftk_det {
     uint32_t kind;          /* enum ftk_det_kind */
@@ -51,6 +58,8 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **d);
 void ftk_det_found(uint32_t kind, int a, int b);
 void ftk_det_more(int index);
 void ftk_det_found_nothing(void);
+/* A message goes out: what has not been found is known to others from now on. */
+void ftk_det_before_send(void);
 
 /* Collective over s, in a repair: the determinants of every lost rank (lost[r] != 0) from
  * whoever can read them.  *all is set when those of a rank are nowhere. */
