@@ -214,6 +214,7 @@ install: all
 	$(if $(LAYER),install -d $(D)/share/doc/ftkit)
 	$(if $(LAYER),install -m 644 $(GEN)/mpi-support.md $(D)/share/doc/ftkit/mpi-support.md)
 	$(SUBST) scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
+	$(if $(LAYER),$(SUBST) scripts/ftkit-mpi.pc.in >$(D)/lib/pkgconfig/ftkit-mpi.pc)
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake

@@ -42,4 +42,22 @@ for my $p (programs()) {
     }
 }
 
+# an example that knows nothing of the log, through the preloaded layer
+{
+    my @args = ('-n', 96, '-s', 300, '-d', 3, '--pidfile', 'pid');
+    my %o = (program => build() . '/examples/heat2d',
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_TEAM_SIZE => 2,
+            FTKIT_CHECKPOINT_PERIOD => '50 calls' });
+    my $whole = job(%o, args => [@args, '-o', 'field'], spares => 0);
+    is($whole->{rc}, 0, 'heat2d without the log') or diag($whole->{log});
+    my $killed = 0;
+    my $j = job(%o, run => ['--no-relaunch', '--log'], args => [@args, '-o', 'field'],
+        while => sub { $killed = kill_rank("$_[0]/pid.2", 120, {}) });
+    cmp_ok($killed, '>', 0, '... with it, and a rank is killed');
+    is($j->{rc}, 0, '... ends well') or diag($j->{log});
+    ok(-s "$j->{dir}/field" && slurp("$j->{dir}/field") eq slurp("$whole->{dir}/field"),
+        '... with the same result');
+    like($j->{log}, qr/ranks 2 3 return to set \d+, all others go on/, '... by its team');
+}
+
 done_testing();
