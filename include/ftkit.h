@@ -429,6 +429,7 @@ typedef struct ftkit_info {
     uint64_t log_resent;     /**< messages sent again to ranks that had gone back */
     uint64_t log_suppressed; /**< messages not sent again because their receiver had them */
     uint64_t log_drained;    /**< messages drawn in a repair or a set before they were received */
+    uint64_t log_spilled;    /**< bytes taken from files for it, see log.memory */
     uint64_t log_differs;    /**< messages that were not the same again, see log.check */
 } ftkit_info;
 

@@ -58,6 +58,8 @@ struct ftk_config {
     int log_team_size;                /* log.team_size = 0: by log.teams */
     bool log_check;                   /* log.check = true */
     int log_contexts;                 /* log.contexts = 16 */
+    double log_memory;                /* log.memory = 1GiB */
+    char log_dir[FTK_PATH_MAX];       /* log.directory, "": TMPDIR or /tmp */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */

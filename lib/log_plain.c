@@ -122,6 +122,12 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
     return rc;
 }
 
+bool ftk_log_is_full(const struct ftkit_ctx *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     (void)ctx;

@@ -375,6 +375,8 @@ static int settle_paths(struct ftk_config *cfg)
     int rc = make_absolute(cfg->h5_dir);
     if (rc == FTKIT_OK)
         rc = make_absolute(cfg->place_dir);
+    if (rc == FTKIT_OK)
+        rc = make_absolute(cfg->log_dir);
     return rc == FTKIT_OK ? make_absolute(cfg->local_dir) : rc;
 }
 

@@ -11,6 +11,7 @@
 
 #include "checkpoint.h"
 #include "detect.h"
+#include "log/hooks.h"
 
 /* Share of failures that the memory levels survive; the rest needs the file system
  * (Moody et al., SC 2010: about 85 %). */
@@ -103,10 +104,11 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
     ftk_vote_init(&v);
     if (ctx->rank == 0)
         v.min[0] = ftk_policy_gap(ctx);
+    v.min[1] = ftk_log_is_full(ctx) ? 0 : 1;
     int rc = ftk_vote(&ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    *write = v.min[0] == 0;
+    *write = v.min[0] == 0 || v.min[1] == 0;
     ctx->next_event = ctx->calls + (uint64_t)v.min[0];
     return FTKIT_OK;
 }

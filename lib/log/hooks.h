@@ -69,6 +69,8 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc);
 /* ---- at the line -----------------------------------------------------------------------------*/
 
 struct ftk_chan;
+/* Whether the log has come near log.memory: a set would empty it. */
+bool ftk_log_is_full(const struct ftkit_ctx *ctx);
 /* Draw what is in flight, so that it is in the set of its receiver. */
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 /* The set is committed: what was sent before it is not needed again. */

@@ -2,42 +2,109 @@
  * delivered and what need not be sent again.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "hooks.h"
 #include "log.h"
 
 /* ---- the arena -----------------------------------------------------------------------------
  * Sent messages lie one behind the other in chunks; all go at once when a line is committed.
- * One chunk stays for the next interval. */
+ * One chunk stays for the next interval.  Beyond log.memory chunks are pieces of a file of the
+ * node, mapped: the kernel writes them out and takes their memory when it needs it. */
 
 #define CHUNK_BYTES (1u << 20)
 
 struct chunk {
     struct chunk *next;
     size_t room, used; /* bytes behind the chunk's head */
+    bool mapped;
 };
 
 static struct chunk *chunks;
+static size_t chunk_bytes; /* of all of them */
+static bool told;          /* that there is no file: once */
+
+/* A file without a name, so that nothing is left of it whatever happens. */
+static int open_spill(void)
+{
+    const char *dir = ftk_log.ctx->cfg.log_dir;
+    const char *tmp = getenv("TMPDIR");
+    char path[FTK_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/ftkit-log-XXXXXX", dir[0] ? dir : tmp ? tmp : "/tmp");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        (void)unlink(path); /* what cannot be removed is a file too many, nothing worse */
+    return fd;
+}
+
+static struct chunk *map_chunk(size_t bytes)
+{
+    void *p = MAP_FAILED;
+    int fd = open_spill();
+    int err = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)bytes);
+    if (err == 0) {
+        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        err = p == MAP_FAILED ? errno : 0;
+    }
+    if (fd >= 0)
+        (void)close(fd); /* the map keeps it */
+    if (err != 0 && !told) {
+        told = true;
+        ftk_report(FTKIT_WARNING,
+            "context %s: the message log goes beyond log.memory and has no file (%s): it stays in "
+            "memory",
+            ftk_log.ctx->cfg.name, strerror(err));
+    }
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static struct chunk *new_chunk(size_t room)
+{
+    size_t bytes = sizeof(struct chunk) + room;
+    struct chunk *c = NULL;
+    if ((double)(chunk_bytes + bytes) > ftk_log.ctx->cfg.log_memory)
+        c = map_chunk(bytes);
+    bool mapped = c != NULL;
+    if (mapped)
+        ftk_log.spilled += room;
+    else
+        c = malloc(bytes);
+    if (!c)
+        return NULL;
+    *c = (struct chunk){ .room = room, .mapped = mapped };
+    chunk_bytes += bytes;
+    return c;
+}
+
+static void free_chunk(struct chunk *c)
+{
+    size_t bytes = sizeof *c + c->room;
+    chunk_bytes -= bytes;
+    if (c->mapped)
+        (void)munmap(c, bytes);
+    else
+        free(c);
+}
 
 static void *take(size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
     if (!chunks || chunks->room - chunks->used < bytes) {
         size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
-        struct chunk *c = malloc(sizeof *c + room);
+        struct chunk *c = new_chunk(room);
         if (!c)
             return NULL;
-        c->room = room;
-        c->used = 0;
         /* a big message does not end the chunk that is being filled */
-        if (chunks && room == bytes) {
-            c->next = chunks->next;
-            chunks->next = c;
-        } else {
-            c->next = chunks;
-            chunks = c;
-        }
+        struct chunk **at = chunks && room == bytes ? &chunks->next : &chunks;
+        c->next = *at;
+        *at = c;
         c->used = bytes;
         return c + 1;
     }
@@ -51,17 +118,22 @@ static void forget_chunks(bool all)
     struct chunk *kept = NULL;
     while (chunks) {
         struct chunk *next = chunks->next;
-        if (!all && !kept && chunks->room == CHUNK_BYTES) {
+        if (!all && !kept && chunks->room == CHUNK_BYTES && !chunks->mapped)
             kept = chunks;
-            kept->used = 0;
-        } else {
-            free(chunks);
-        }
+        else
+            free_chunk(chunks);
         chunks = next;
     }
-    if (kept)
+    if (kept) {
+        kept->used = 0;
         kept->next = NULL;
+    }
     chunks = kept;
+}
+
+bool ftk_log_is_full(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) && (double)ftk_log.log_bytes > 0.75 * ctx->cfg.log_memory;
 }
 
 struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)

@@ -202,6 +202,7 @@ struct ftk_log {
 
     struct ftk_entry **log_first, **log_last; /* [n] to each rank, since the line */
     size_t log_bytes;       /* payload kept now */
+    uint64_t spilled;       /* bytes of files that were taken for it */
     struct ftk_held *held_first, *held_last;
     size_t nheld;
 

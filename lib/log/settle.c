@@ -421,6 +421,7 @@ static int add_mark(int dest, const uint64_t *v, size_t *used)
     *used = MARK_WORDS + (size_t)v[3] + (v[4] ? (size_t)v[2] : 0);
     if (!m.hole || (v[4] && !m.hash)) {
         free(m.hole);
+        free(m.hash);
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
     }
     return ftk_mark_add(&m);

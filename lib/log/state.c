@@ -23,7 +23,7 @@ static size_t list_bytes(const struct ftk_held *h)
 {
     size_t bytes = 0;
     for (; h; h = h->next)
-        bytes += MESSAGE * 8 + (h->bytes + 7) / 8 * 8;
+        bytes += (MESSAGE + (h->bytes + 7) / 8) * sizeof(uint64_t);
     return bytes;
 }
 
@@ -46,7 +46,7 @@ static size_t live_comms(void)
 static int measure_state(void *arg, size_t *bytes)
 {
     (void)arg;
-    *bytes = (HEAD + 2 * live_comms()) * 8 + list_bytes(ftk_log.held_first)
+    *bytes = (HEAD + 2 * live_comms()) * sizeof(uint64_t) + list_bytes(ftk_log.held_first)
         + list_bytes(ftk_log.journal_first);
     return 0;
 }
@@ -133,7 +133,7 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
     r->w = from;
     r->end = r->w + bytes / 8;
     *head = r->w;
-    if (bytes < HEAD * 8 || r->w[0] != (STATE_MAGIC | (uint64_t)STATE_VERSION << 32)
+    if (bytes / sizeof(uint64_t) < HEAD || r->w[0] != (STATE_MAGIC | (uint64_t)STATE_VERSION << 32)
         || r->w[1] > (bytes / 8 - HEAD) / 2)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
     r->w += HEAD;
@@ -393,6 +393,7 @@ void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
     info->log_resent = l->resent;
     info->log_suppressed = l->suppressed;
     info->log_drained = l->drained;
+    info->log_spilled = l->spilled;
     info->log_differs = l->differs;
 }
 

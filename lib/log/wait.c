@@ -413,7 +413,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     if (!r && request != MPI_REQUEST_NULL)
         return PMPI_Request_get_status(request, flag, status);
     *flag = 1;
-    if (!is_active(request)) {
+    if (!r || !is_active(request)) {
         empty(status);
         return MPI_SUCCESS;
     }

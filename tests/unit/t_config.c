@@ -52,6 +52,7 @@ STORES(log_teams, FTK_TEAMS_RANK)
 STORES(log_team_size, 4)
 STORES(log_check, false)
 STORES(log_contexts, 33)
+STORES(log_memory, 5e8)
 STORES(ranks_per_node, 48)
 STORES(spares, 3)
 STORES(spares_exit, false)
@@ -76,6 +77,10 @@ static void put_place_dir(struct ftk_config *c)
     snprintf(c->place_dir, sizeof c->place_dir, "/pmem0");
 }
 
+static void put_log_dir(struct ftk_config *c)
+{
+    snprintf(c->log_dir, sizeof c->log_dir, "/tmp");
+}
 static void put_local_dir(struct ftk_config *c)
 {
     snprintf(c->local_dir, sizeof c->local_dir, "/local/me");
@@ -129,6 +134,8 @@ static const struct sample {
     { "log", "team_size", "4", "FTKIT_LOG_TEAM_SIZE", put_log_team_size },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
+    { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
+    { "log", "directory", "/tmp", "FTKIT_LOG_DIRECTORY", put_log_dir },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE",
         put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
@@ -168,6 +175,7 @@ static struct ftk_config defaults(void)
         .log_teams = FTK_TEAMS_DOMAIN,
         .log_check = true,
         .log_contexts = 16,
+        .log_memory = 1073741824.0,
         .spares_exit = true,
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
@@ -217,6 +225,8 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->log_team_size, b->log_team_size);
     assert_int_equal(a->log_check, b->log_check);
     assert_int_equal(a->log_contexts, b->log_contexts);
+    assert_true(a->log_memory == b->log_memory);
+    assert_string_equal(a->log_dir, b->log_dir);
     assert_int_equal(a->ranks_per_node, b->ranks_per_node);
     assert_int_equal(a->spares, b->spares);
     assert_int_equal(a->spares_exit, b->spares_exit);
@@ -815,7 +825,7 @@ static void t_print_text(void **state)
     assert_non_null(strstr(text, "\ntimeout = 60s\n"));
     assert_non_null(strstr(text, "\nevents =\n"));
     assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
-    assert_int_equal(lines_with(text, " = ") + 3, COUNT(samples)); /* three are empty */
+    assert_int_equal(lines_with(text, " = ") + 4, COUNT(samples)); /* four are empty */
     free(text);
     cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
     f = tmpfile();
