@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use FtkitLog;
 use FtkitTest;
 use Test::More;
 
@@ -20,7 +21,7 @@ chdir $top;
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
 my @units = map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . '/san';
-my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions), map {"unit/$_"} @units;
+my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions mpi/halo3d mpi/farm), map {"unit/$_"} @units;
 my $out = `scripts/guard 170 -- make -j2 SAN=1 WERROR=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
 if (!is($?, 0, 'builds')) {
     diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
@@ -85,7 +86,7 @@ sub clean
 }
 
 SKIP: {
-    skip 'failures are repaired with ULFM', 8 if !$ulfm;
+    skip 'failures are repaired with ULFM', 10 if !$ulfm;
     clean('killed in a step', env => \%memory, fault => 'app.compute:2:13:kill');
     clean('killed in a checkpoint, and the writer of the files', spares => 2, faults => 2,
         env => { %slow, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
@@ -105,6 +106,13 @@ SKIP: {
         fault => 'app.mid:0:13:kill,app.mid:1:13:kill');
     clean('relaunched from shared memory', run => [], spares => 0, faults => 4,
         env => { %memory, FTKIT_LEVEL_MEMORY_PLACE => 'shared' }, fault => 'app.mid:*:13:kill');
+    for my $p (grep { $_->{name} =~ /^(?:halo3d|farm)$/ } programs()) {
+        my $j = logged($p, from => $san, timeout => 100, env => { %memory, FTKIT_LOG_TEAM_SIZE => 2 },
+            fault => 'app.inflight:2:17:kill');
+        ok(verdict($p, $j, killed => [2], env => { FTKIT_LOG_TEAM_SIZE => 2 }, faults => 1) eq ''
+                && $j->{log} !~ $report,
+            "the message log: $p->{name}") or diag(substr($j->{log}, 0, 6000));
+    }
     my $work = scratch() . '/regions';
     my $j = job(program => "$san/mpi/regions", keep => $work, timeout => 100,
         args => ['-o', "$work/out", '-b', '1,262144,1048577'], env => \%memory,

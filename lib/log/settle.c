@@ -71,7 +71,8 @@ static void dig(size_t n)
     for (size_t i = 0; i < n; i++)
         (void)PMPI_Comm_free(&graves[i]); /* nothing is under way; an error frees less */
     ngraves -= n;
-    memmove(graves, graves + n, ngraves * sizeof *graves);
+    if (n > 0)
+        memmove(graves, graves + n, ngraves * sizeof *graves);
 }
 
 void ftk_log_free_comms(void)

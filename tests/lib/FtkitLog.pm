@@ -9,7 +9,8 @@ use File::Path qw(remove_tree);
 use FtkitTest;
 use Test::More;
 
-our @EXPORT = qw(programs title logged undisturbed verdict teams_of one_of);
+our @EXPORT = qw(programs call_programs title logged undisturbed verdict teams_of one_of
+    call_fault);
 
 my $build = build();
 my $count = 0;
@@ -24,15 +25,25 @@ my @programs = (
     { name => 'farm', steps => 40 },
 );
 
+# Programs that go through the calls of MPI, family by family, with how many messages a rank
+# sends and receives at least.
+my @call_programs = (
+    { name => 'collect', steps => 75, messages => 150 },
+    map { { name => 'calls', steps => 40, args => [ '-m', $_->[0] ], messages => $_->[1] } }
+        [ blocking => 250 ], [ nonblocking => 250 ], [ any => 400 ], [ persistent => 150 ],
+        [ probe => 120 ], [ wildcard => 200 ], [ cancel => 150 ], [ edges => 300 ],
+);
+
 sub programs { return @programs }
+sub call_programs { return @call_programs }
 sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
 sub one_of { my @of = @_; return $of[rand(@of)] }
 
-# Run a program with the log on; options as of job().
+# Run a program with the log on; options as of job(), and from: another build directory.
 sub logged {
     my ($p, %o) = @_;
     my $work = sprintf('%s/log%04d', scratch(), ++$count);
-    return job(timeout => 40, %o, keep => $work, program => "$build/mpi/$p->{name}",
+    return job(timeout => 40, %o, keep => $work, program => ($o{from} // $build) . "/mpi/$p->{name}",
         env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
             FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
         args => ['-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
@@ -44,6 +55,15 @@ sub undisturbed {
     my $key = title($p) . $n;
     $result{$key} //= logged($p, n => $n, spares => 0)->{result};
     return $result{$key};
+}
+
+# A kill of a rank anywhere in one of call_programs().
+sub call_fault {
+    my ($p, $rank) = @_;
+    my $point = one_of(qw(app.step app.mid log.send log.send log.received));
+    my $most = $point =~ /^app/ ? $p->{steps} : $p->{messages};
+    $most /= 3 if $point eq 'log.received' && title($p) eq 'calls -m probe'; # by MPI_Mprobe
+    return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * $most));
 }
 
 # The team of each of n ranks by the environment of a job.
