@@ -75,6 +75,9 @@ static int end(const struct ftk_vcomm *vc, int rc)
 static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int tag,
     struct ftk_vcomm *vc, bool sync)
 {
+    if (!sync && check(vc, count, type, dest, tag, 0) == MPI_SUCCESS && dest >= 0
+        && ftk_p2p_send_small(buf, count, type, ftk_vcomm_world(vc, dest), tag, vc->context))
+        return MPI_SUCCESS;
     struct ftk_req r = { .sync = sync };
     int rc = fill_send(&r, buf, count, type, dest, tag, vc);
     if (rc == MPI_SUCCESS)
@@ -204,6 +207,7 @@ int ftk_mpi_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, 
 {
     if (!ftk_vcomm_find(comm))
         return PMPI_Ibsend(buf, count, datatype, dest, tag, comm, request);
+    *request = MPI_REQUEST_NULL;
     int rc = ftk_mpi_Bsend(buf, count, datatype, dest, tag, comm);
     if (rc == MPI_SUCCESS)
         rc = ftk_mpi_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, request);
@@ -380,6 +384,8 @@ int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, i
 int ftk_mpi_Start(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
+    if (!r && ftk_log.falling) /* its making has failed */
+        return ftk_log_error();
     if (!r)
         return PMPI_Start(request);
     if (!r->persistent || r->active)
@@ -424,20 +430,6 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     return rc;
 }
 
-/* A message for the program that is here; the journal of the set-up has it, too. */
-static int journal(const struct ftk_held *h)
-{
-    struct ftk_log *l = &ftk_log;
-    if (l->ctx->where >= FTK_IN_LOOP || l->reborn)
-        return MPI_SUCCESS;
-    struct ftk_held *copy = ftk_held_new(h->context, h->source, h->tag, h->bytes);
-    if (!copy)
-        return MPI_ERR_NO_MEM;
-    memcpy(copy->data, h->data, h->bytes);
-    ftk_journal_add(copy);
-    return MPI_SUCCESS;
-}
-
 /* Whether there is a message; a look only. */
 static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_Status *status)
 {
@@ -471,13 +463,15 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     MPI_Status s;
     int flag = 0;
     *out = ftk_held_match(vc->context, source, tag, true);
-    if (*out || l->reborn)
+    if (*out)
+        return ftk_p2p_journal(*out);
+    if (l->reborn)
         return MPI_SUCCESS;
     int rc = PMPI_Improbe(source, tag, l->real[vc->context], &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_p2p_draw(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
-        rc = journal(*out);
+        rc = ftk_p2p_journal(*out);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
         return MPI_SUCCESS;

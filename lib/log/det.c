@@ -47,6 +47,9 @@ static struct {
     size_t plan;            /* determinants that were there when it went back */
     uint32_t *receive;      /* [nreceive] place + 1 of the determinant of receive i + 1 */
     size_t nreceive;
+    size_t open;            /* receives that are known and have not got their messages */
+    size_t nafter;          /* AFTER among them; used ones have kind 0 in after */
+    struct ftk_det *after;
 } d;
 
 static struct ftk_det *list(void)
@@ -151,6 +154,7 @@ void ftk_det_close(void)
             (void)shm_unlink(f->name);
     }
     free(d.receive);
+    free(d.after);
     memset(&d, 0, sizeof d);
 }
 
@@ -158,8 +162,11 @@ static void begin_again(void)
 {
     d.at = d.plan = d.nreceive = 0;
     d.wilds = d.nothings = 0;
+    d.open = d.nafter = 0;
     free(d.receive);
+    free(d.after);
     d.receive = NULL;
+    d.after = NULL;
 }
 
 void ftk_det_line(void)
@@ -194,25 +201,37 @@ static void append(struct ftk_det det)
 
 /* ---- going by them -----------------------------------------------------------------------------*/
 
-void ftk_det_back(void)
+/* Which determinant is whose. */
+static int sort_out(void)
+{
+    size_t receives = 0;
+    for (size_t i = 0; i < d.plan; i++) {
+        const struct ftk_det *det = &list()[i];
+        if (det->kind == FTK_DET_RECV && det->n > d.nreceive)
+            d.nreceive = det->n;
+        receives += det->kind == FTK_DET_RECV;
+        d.nafter += det->kind == FTK_DET_AFTER;
+    }
+    d.receive = calloc(d.nreceive + 1, sizeof *d.receive);
+    d.after = calloc(d.nafter + 1, sizeof *d.after);
+    if (!d.receive || !d.after)
+        return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    d.open = receives + d.nafter;
+    for (size_t i = 0, k = 0; i < d.plan; i++) {
+        const struct ftk_det *det = &list()[i];
+        if (det->kind == FTK_DET_RECV && det->n > 0)
+            d.receive[det->n - 1] = (uint32_t)i + 1;
+        if (det->kind == FTK_DET_AFTER)
+            d.after[k++] = *det;
+    }
+    return FTKIT_OK;
+}
+
+int ftk_det_back(void)
 {
     begin_again();
     d.plan = count();
-    for (size_t i = 0; i < d.plan; i++)
-        if (list()[i].kind == FTK_DET_RECV && list()[i].n > d.nreceive)
-            d.nreceive = list()[i].n;
-    if (d.nreceive == 0)
-        return;
-    d.receive = calloc(d.nreceive, sizeof *d.receive);
-    if (!d.receive) {
-        ftk_report(FTKIT_ERROR, "context %s: rank %d: no memory for determinants",
-            ftk_log.ctx->cfg.name, ftk_log.me);
-        d.nreceive = 0;
-        return;
-    }
-    for (size_t i = 0; i < d.plan; i++)
-        if (list()[i].kind == FTK_DET_RECV && list()[i].n > 0)
-            d.receive[list()[i].n - 1] = (uint32_t)i + 1;
+    return d.plan > 0 ? sort_out() : FTKIT_OK;
 }
 
 /* Before it has got to the line, what this process does is of no run. */
@@ -240,10 +259,36 @@ void ftk_det_received(uint32_t number, int source, int tag)
     append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
 }
 
+void ftk_det_planned(void)
+{
+    if (counts() && d.open > 0)
+        d.open--;
+}
+
+void ftk_det_named(int context, int source, int tag, bool open)
+{
+    for (size_t i = 0; counts() && i < d.nafter; i++) {
+        struct ftk_det *a = &d.after[i];
+        if (a->kind != FTK_DET_AFTER || a->n != (uint32_t)context || a->a != source || a->b != tag)
+            continue;
+        a->kind = 0;
+        d.open--;
+        return;
+    }
+    if (open && counts())
+        append((struct ftk_det){ FTK_DET_AFTER, (uint32_t)context, source, tag });
+}
+
+bool ftk_det_waits(void)
+{
+    return d.open > 0 && counts();
+}
+
 /* The next that is no receive. */
 static const struct ftk_det *upcoming(void)
 {
-    while (d.at < d.plan && list()[d.at].kind == FTK_DET_RECV)
+    while (d.at < d.plan
+        && (list()[d.at].kind == FTK_DET_RECV || list()[d.at].kind == FTK_DET_AFTER))
         d.at++;
     return d.at < d.plan ? &list()[d.at] : NULL;
 }

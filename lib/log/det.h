@@ -22,6 +22,8 @@ enum ftk_det_kind {
     FTK_DET_TEST,
     FTK_DET_SOME,
     FTK_DET_MORE,
+    FTK_DET_AFTER,          /* a receive that names its source was through when an earlier one
+                               from any source was not: a, b; n is its context */
     FTK_DET_NONE            /* nothing was found n times when a message was sent */
 };
 
@@ -42,13 +44,19 @@ void ftk_det_close(void);
 /* The job is over: what dead processes have left on this node goes, too. */
 void ftk_det_clean(uint64_t job);
 void ftk_det_line(void);    /* the line is committed: none is needed any more */
-void ftk_det_back(void);    /* this process goes back to it, and does the same again */
+int ftk_det_back(void);     /* this process goes back to it, and does the same again */
 size_t ftk_det_count(void); /* since the line */
 
 /* The next receive from any source: its number, and in *source and *tag what it got before
  * the failure, when it did. */
 uint32_t ftk_det_receive(int *source, int *tag);
 void ftk_det_received(uint32_t number, int source, int tag);
+void ftk_det_planned(void); /* one that was known has got its message again */
+/* One that names its source is through; open: an earlier one from any source is not. */
+void ftk_det_named(int context, int source, int tag, bool open);
+/* Whether receives that are known to have got theirs have not yet: one from any source that
+ * is not known had got nothing by then, and must not take what they are to get. */
+bool ftk_det_waits(void);
 
 /* What a probe or a test is to find: FTK_DET_FREE whatever there is, FTK_DET_NOTHING, or
  * FTK_DET_THIS: *d, with d->a MORE behind it when it is SOME. */

@@ -16,10 +16,14 @@
 
 /* ---- the arena -----------------------------------------------------------------------------
  * Sent messages lie one behind the other in chunks; all go at once when a line is committed.
- * One chunk stays for the next interval.  Beyond log.memory chunks are pieces of a file of the
+ * Some chunks stay for the next interval: memory that has not been touched costs more than the
+ * copy.  Beyond log.memory chunks are pieces of a file of the
  * node, mapped: the kernel writes them out and takes their memory when it needs it. */
 
-#define CHUNK_BYTES (1u << 20)
+#define CHUNK_BYTES (4u << 20)
+#define KEPT_BYTES (64u << 20) /* of chunks that stay for the next interval: they are warm */
+#define HUGE_BYTES (2u << 20)
+#define CHUNK_ROOM (CHUNK_BYTES - sizeof(struct chunk))
 
 struct chunk {
     struct chunk *next;
@@ -27,7 +31,7 @@ struct chunk {
     bool mapped;
 };
 
-static struct chunk *chunks;
+static struct chunk *chunks, *spare; /* in use, the one that is filled first; empty */
 static size_t chunk_bytes; /* of all of them */
 static bool told;          /* that there is no file: once */
 
@@ -65,17 +69,31 @@ static struct chunk *map_chunk(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+static void *on_heap(size_t bytes)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, HUGE_BYTES, bytes) != 0)
+        return NULL;
+    (void)madvise(p, bytes, MADV_HUGEPAGE); /* a hint */
+    return p;
+}
+
 static struct chunk *new_chunk(size_t room)
 {
     size_t bytes = sizeof(struct chunk) + room;
-    struct chunk *c = NULL;
+    struct chunk *c = spare;
+    if (c && c->room == room) {
+        spare = c->next;
+        return c;
+    }
+    c = NULL;
     if ((double)(chunk_bytes + bytes) > ftk_log.ctx->cfg.log_memory)
         c = map_chunk(bytes);
     bool mapped = c != NULL;
     if (mapped)
         ftk_log.spilled += room;
     else
-        c = malloc(bytes);
+        c = on_heap(bytes);
     if (!c)
         return NULL;
     *c = (struct chunk){ .room = room, .mapped = mapped };
@@ -97,7 +115,7 @@ static void *take(size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
     if (!chunks || chunks->room - chunks->used < bytes) {
-        size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
+        size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_ROOM;
         struct chunk *c = new_chunk(room);
         if (!c)
             return NULL;
@@ -115,20 +133,25 @@ static void *take(size_t bytes)
 
 static void forget_chunks(bool all)
 {
-    struct chunk *kept = NULL;
+    size_t kept = 0;
+    while (spare) {
+        struct chunk *c = spare;
+        spare = c->next;
+        c->next = chunks;
+        chunks = c;
+    }
     while (chunks) {
-        struct chunk *next = chunks->next;
-        if (!all && !kept && chunks->room == CHUNK_BYTES && !chunks->mapped)
-            kept = chunks;
-        else
-            free_chunk(chunks);
-        chunks = next;
+        struct chunk *c = chunks;
+        chunks = c->next;
+        if (all || c->mapped || c->room != CHUNK_ROOM || kept + c->room > KEPT_BYTES) {
+            free_chunk(c);
+            continue;
+        }
+        kept += c->room;
+        c->used = 0;
+        c->next = spare;
+        spare = c;
     }
-    if (kept) {
-        kept->used = 0;
-        kept->next = NULL;
-    }
-    chunks = kept;
 }
 
 bool ftk_log_is_full(const struct ftkit_ctx *ctx)

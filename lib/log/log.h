@@ -91,7 +91,8 @@ struct ftk_req {
     int tag;
     int from, with;         /* what a receive is posted for: peer and tag, or what they were
                                found to be before a failure */
-    uint32_t wild;          /* number of a receive from any source, 0: it is none */
+    uint32_t wild;          /* number of a receive from any source, 0: it is none, or ... */
+    bool planned;           /* ... what it gets is known from before a failure */
     MPI_Request real;
     MPI_Status status;      /* MPI_SOURCE is a rank of vc */
     int error;              /* MPI code it has completed with */
@@ -194,6 +195,7 @@ struct ftk_log {
     struct ftk_req *first, *last; /* under way, by stamp */
     uint64_t stamp;
     size_t nactive;         /* requests in the hands of the program */
+    size_t nwild;           /* receives from any source under way */
 
     /* totals per rank of the world since the last repair */
     uint64_t *sent;         /* [n] handed to the MPI */

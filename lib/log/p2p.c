@@ -195,6 +195,9 @@ static void unlink_from(struct ftk_req *r)
 static int finish(struct ftk_req *r, int error)
 {
     unlink_from(r);
+    if (r->wild)
+        ftk_log.nwild--;
+    r->wild = 0;
     r->posted = false;
     r->real = MPI_REQUEST_NULL;
     r->done = true;
@@ -330,6 +333,27 @@ static bool suppressed(const struct ftk_entry *e, int dest)
     return true;
 }
 
+/* Much data goes out from the program's memory at once and is copied while it travels; when
+ * its receiver dies, what is kept is sent to who comes for it. */
+static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
+{
+    MPI_Comm comm = ftk_log.real[r->context];
+    ftk_log.sent[r->peer]++;
+    empty_status(&r->status);
+    int rc = r->sync
+        ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
+        : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
+    r->posted = rc == MPI_SUCCESS;
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+        return ftk_p2p_fail(r, rc);
+    if (rc != MPI_SUCCESS)
+        note_failure(rc);
+    r->entry = e;
+    link_up(r);
+    rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), e->bytes);
+    return rc; /* of a type that the MPI has just taken: it has no error */
+}
+
 /* Between teams: kept, and sent from where it is kept. */
 static int send_kept(struct ftk_req *r, size_t bytes)
 {
@@ -338,13 +362,15 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     if (!e)
         return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
     e->sync = r->sync;
+    l->logged_messages++;
+    l->logged_bytes += bytes;
+    if (bytes > SMALL && !l->replaying)
+        return send_and_keep(r, e);
     int rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
     if (l->replaying && l->ctx->cfg.log_check)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
-    l->logged_messages++;
-    l->logged_bytes += bytes;
     empty_status(&r->status);
     if (l->replaying && suppressed(e, r->peer))
         return finish(r, MPI_SUCCESS);
@@ -489,17 +515,42 @@ static int note_early(const struct ftk_req *r, int source, int tag)
     return MPI_SUCCESS;
 }
 
+/* What this receive has got leaves a determinant when MPI could have given it another
+ * message, or an earlier one from any source this one. */
+static void decided(const struct ftk_req *r, int source, int tag)
+{
+    struct ftk_log *l = &ftk_log;
+    bool open = false;
+    if (r->wild)
+        ftk_det_received(r->wild, source, tag);
+    else if (r->planned)
+        ftk_det_planned();
+    if (r->wild || r->planned || r->internal)
+        return;
+    for (const struct ftk_req *q = l->nwild > 0 ? l->first : NULL; q && q != r; q = q->next)
+        open = open || (q->wild && q->context == r->context);
+    ftk_det_named(r->context, source, tag, open);
+}
+
 /* The MPI has completed a receive. */
 static int complete(struct ftk_req *r, const MPI_Status *s, int error)
 {
     int cancelled = 0;
     MPI_Count bytes = 0;
-    if (PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
+    if (r->cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
         r->status = *s;
-        r->cancelled = true;
         return finish(r, MPI_SUCCESS);
     }
+    r->cancelled = false; /* it had been matched already */
     (void)FTK_FAULT("log.received");
+    if (error == MPI_SUCCESS && !r->wild && ftk_log.ctx->where >= FTK_IN_LOOP
+        && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing of it has to be known later */
+        ftk_log.received[s->MPI_SOURCE]++;
+        r->status = *s;
+        r->status.MPI_SOURCE = ftk_vcomm_rank(r->vc, s->MPI_SOURCE);
+        decided(r, s->MPI_SOURCE, s->MPI_TAG);
+        return finish(r, error);
+    }
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     if (rc == MPI_SUCCESS)
         rc = note_early(r, s->MPI_SOURCE, s->MPI_TAG);
@@ -507,8 +558,7 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
         rc = record(r, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
     r->status = *s;
     r->status.MPI_SOURCE = ftk_vcomm_rank(r->vc, s->MPI_SOURCE);
-    if (r->wild)
-        ftk_det_received(r->wild, s->MPI_SOURCE, s->MPI_TAG);
+    decided(r, s->MPI_SOURCE, s->MPI_TAG);
     return finish(r, error != MPI_SUCCESS ? error : rc);
 }
 
@@ -565,19 +615,38 @@ int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h)
     }
     int unpacked = ftk_p2p_unpack(h->data, bytes, r->rbuf, r->count, r->type);
     ftk_p2p_status(&r->status, ftk_vcomm_rank(r->vc, h->source), h->tag, bytes);
-    if (r->wild)
-        ftk_det_received(r->wild, h->source, h->tag);
+    decided(r, h->source, h->tag);
     ftk_held_free(h);
     return finish(r, rc != MPI_SUCCESS ? rc : unpacked);
+}
+
+int ftk_p2p_journal(const struct ftk_held *h)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->ctx->where >= FTK_IN_LOOP || l->reborn)
+        return MPI_SUCCESS;
+    struct ftk_held *copy = ftk_held_new(h->context, h->source, h->tag, h->bytes);
+    if (!copy)
+        return MPI_ERR_NO_MEM;
+    memcpy(copy->data, h->data, h->bytes);
+    ftk_journal_add(copy);
+    return MPI_SUCCESS;
 }
 
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
+    if (r->wild && ftk_det_waits())
+        return MPI_SUCCESS; /* it had got nothing when others had */
     if (l->nheld > 0) {
         struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
-        if (h)
+        int rc = h ? ftk_p2p_journal(h) : MPI_SUCCESS;
+        if (h && rc == MPI_SUCCESS)
             return ftk_p2p_deliver(r, h);
+        if (h) {
+            ftk_held_free(h);
+            return ftk_p2p_fail(r, rc);
+        }
     }
     if (l->reborn)
         return MPI_SUCCESS; /* what it is to get is in the journal, or never comes */
@@ -592,6 +661,24 @@ int ftk_p2p_post(struct ftk_req *r)
     return MPI_SUCCESS;
 }
 
+bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
+    int context)
+{
+    struct ftk_log *l = &ftk_log;
+    struct type_facts *f;
+    if (l->falling || l->reborn || ftk_log_crosses(world) || facts_of(type, &f) != MPI_SUCCESS
+        || (size_t)count * (size_t)f->bytes > SMALL)
+        return false;
+    ftk_det_before_send();
+    (void)FTK_FAULT("log.send");
+    if (PMPI_Send(buf, count, type, world, tag, l->real[context]) != MPI_SUCCESS)
+        return false; /* it has not gone: the long way finds out why */
+    l->sent[world]++;
+    l->stat_messages[world]++;
+    l->stat_bytes[world] += (size_t)count * (size_t)f->bytes;
+    return true;
+}
+
 int ftk_req_begin(struct ftk_req *r)
 {
     r->done = false;
@@ -600,6 +687,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->entry = NULL;
     r->real = MPI_REQUEST_NULL;
     r->error = MPI_SUCCESS;
+    r->wild = 0;
     if (ftk_log.falling)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {
@@ -611,8 +699,12 @@ int ftk_req_begin(struct ftk_req *r)
     r->from = r->peer;
     r->with = r->tag;
     r->wild = 0;
-    if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn)
+    r->planned = false;
+    if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn) {
         r->wild = ftk_det_receive(&r->from, &r->with);
+        r->planned = r->wild == 0;
+        ftk_log.nwild += r->wild != 0;
+    }
     link_up(r);
     return ftk_p2p_post(r);
 }
@@ -638,6 +730,16 @@ static int progress_posted(struct ftk_req *r)
     return r->kind == FTK_REQ_RECV ? complete(r, &s, rc) : finish(r, rc);
 }
 
+/* Receives from any source that had to wait are posted in their order. */
+static void post_waiting(void)
+{
+    for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
+        next = q->next;
+        if (q->kind == FTK_REQ_RECV && q->wild && !q->posted && !q->done)
+            (void)ftk_p2p_post(q); /* its owner gets the error with the request */
+    }
+}
+
 static int progress_any(struct ftk_req *r)
 {
     if (ftk_log.falling)
@@ -646,6 +748,8 @@ static int progress_any(struct ftk_req *r)
         return progress_posted(r);
     if (ftk_log.reborn && r->kind == FTK_REQ_RECV)
         return ftk_p2p_fail(r, ftk_log_strange(r));
+    if (r->wild && !ftk_det_waits() && !ftk_log.ctx->failed && !ftk_log.ctx->repairing)
+        post_waiting();
     if (r->entry && sent_by_now(r->entry) && !ftk_log.ctx->failed)
         return finish(r, MPI_SUCCESS);
     return MPI_SUCCESS;

@@ -29,7 +29,14 @@ bool ftk_p2p_is_failure(int rc);
 /* Complete a request with an error; returns it. */
 int ftk_p2p_fail(struct ftk_req *r, int error);
 void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
-/* Post a receive that is linked but not posted; looks first at what is held. */
+/* Send what the MPI takes at once to a rank of this team; false: nothing has been done, and it
+ * has to be sent as a request. */
+bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
+    int context);
+/* Set-up has received a message that had been drawn: its journal has it, too. */
+int ftk_p2p_journal(const struct ftk_held *h);
+/* Post a receive that is linked but not posted; looks first at what is held.  One from any
+ * source waits until what is known of others has happened again. */
 int ftk_p2p_post(struct ftk_req *r);
 int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h); /* takes h */
 /* Hand a kept message to the MPI. */

@@ -628,7 +628,9 @@ static int fall_back(const struct ftk_log_repair *r)
     ftk_mark_clear();
     if (!again)
         ftk_held_clear();
-    ftk_det_back();
+    int known_again = ftk_det_back();
+    if (known_again != FTKIT_OK)
+        return known_again;
     if (r->is_new[r->me] && r->line > 0) {
         l->reborn = true;
         int rc = ftk_log_read_journal(l->ctx, r->line);
@@ -722,6 +724,15 @@ static int line_turn(void *arg)
     return FTKIT_OK;
 }
 
+/* Whether the MPI or a request that nobody waits for still needs what is in the log. */
+static bool still_sends(void)
+{
+    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+        if (r->kind == FTK_REQ_SEND)
+            return true;
+    return ftk_p2p_sending() > 0;
+}
+
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_log *l = &ftk_log;
@@ -733,7 +744,8 @@ int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
                            : ftk_chan_break(ch, rc, "draining");
     if (rc == FTKIT_OK)
         rc = draw_all(l->told, NULL, line_turn, ch);
-    while (rc == FTKIT_OK && ftk_p2p_sending() > 0) {
+    while (rc == FTKIT_OK && still_sends()) { /* all of it has been drawn */
+        look_at_all();
         ftk_p2p_reap(SIZE_MAX);
         rc = line_turn(ch);
     }

@@ -165,7 +165,8 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     }
     set_colls(r.w, head[1]);
     r.w += 2 * head[1];
-    ftk_det_back();
+    if (ftk_det_back() != FTKIT_OK)
+        return -1;
     if (l->reborn)
         ftk_vcomm_line(); /* what set-up has made is older than the line */
     ftk_held_clear();

@@ -334,13 +334,15 @@ static int find_these(int count, MPI_Request requests[], const struct ftk_det *d
     *outcount = d->a;
     if (d->a > count)
         return MPI_ERR_REQUEST; /* another call than before: there is no right answer */
-    for (int i = 0; i < d->a; i++) {
+    int n = d->a;
+    for (int i = 0; i < n; i++) {
         indices[i] = d[1 + i].a;
         if (indices[i] >= count)
             return MPI_ERR_REQUEST;
-        await(requests[indices[i]]);
     }
-    return take_some(d->a, indices, requests, statuses);
+    for (int i = 0; i < n; i++) /* d may not be there any more after this */
+        await(requests[indices[i]]);
+    return take_some(n, indices, requests, statuses);
 }
 
 static int find_some(int count, MPI_Request requests[], int *outcount, int indices[],
@@ -436,6 +438,8 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
 int ftk_mpi_Request_free(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
+    if (!r && ftk_log.falling) /* its making has failed */
+        return ftk_log_error();
     if (!r)
         return PMPI_Request_free(request);
     *request = MPI_REQUEST_NULL;

@@ -11,6 +11,8 @@
  * exchanges on grids that have periodic dimensions of one or two ranks, and with
  * MPI_Ialltoallv and MPI_Ialltoallw in place.
  *
+ * When FTKIT_LOG_ENABLED is "true" all of it goes through the message log of ftkit.
+ *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <mpi.h>
 #include <stdbool.h>
@@ -18,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ftkit.h"
 
 #define BLOCKS 64
 #define PAD 16           /* ints before and behind what is used */
@@ -1038,11 +1042,35 @@ static void everything(MPI_Comm c, MPI_Comm other, const char *name)
     errors();
 }
 
+/* The context whose message log the calls go through; NULL: there is none. */
+static ftkit_ctx *log_open(void)
+{
+    const char *on = getenv("FTKIT_LOG_ENABLED");
+    ftkit_ctx *ft = NULL;
+    if (!on || strcmp(on, "true") != 0)
+        return NULL;
+    int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
+    if (rc == FTKIT_OK)
+        rc = ftkit_recover(ft, NULL);
+    if (rc >= 0)
+        rc = ftkit_checkpoint(ft); /* the teams count from the first set on */
+    if (rc < 0)
+        die(ftkit_detail(ft), 0, rc);
+    return ft;
+}
+
+static void log_close(ftkit_ctx *ft)
+{
+    if (ft && ftkit_close(&ft) != FTKIT_OK)
+        die("ftkit_close", 0, 0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm other, half;
     long all = 0;
     ok(MPI_Init(&argc, &argv));
+    ftkit_ctx *ft = log_open();
     for (int i = 1; i < argc; i++) {
         mild |= strcmp(argv[i], "-m") == 0;
         few |= strcmp(argv[i], "-f") == 0;
@@ -1072,6 +1100,7 @@ int main(int argc, char **argv)
     free_kinds();
     if (world_rank == 0)
         printf("OK %ld\n", all);
+    log_close(ft);
     ok(MPI_Finalize());
     return 0;
 }

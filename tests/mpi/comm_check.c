@@ -7,11 +7,15 @@
  * communicators are in the making at once, which Open MPI 5.0.7 itself gets wrong. Prints
  * "OK <checks>" on rank 0, or the first mismatch, and exits with 1.
  *
+ * When FTKIT_LOG_ENABLED is "true" all of it goes through the message log of ftkit.
+ *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ftkit.h"
 
 #define MOST 64 /* ranks */
 
@@ -829,9 +833,26 @@ static void check_heavy(void)
     frees(&graph);
 }
 
+/* The context whose message log the calls go through; NULL: there is none. */
+static ftkit_ctx *log_open(void)
+{
+    const char *on = getenv("FTKIT_LOG_ENABLED");
+    ftkit_ctx *ft = NULL;
+    if (!on || strcmp(on, "true") != 0)
+        return NULL;
+    int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
+    if (rc == FTKIT_OK)
+        rc = ftkit_recover(ft, NULL);
+    if (rc >= 0)
+        rc = ftkit_checkpoint(ft); /* the teams count from the first set on */
+    check(rc >= 0, ftkit_detail(ft), __LINE__, rc, FTKIT_OK);
+    return ft;
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
+    ftkit_ctx *ft = log_open();
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &n));
     TRUE(n <= MOST);
@@ -859,5 +880,7 @@ int main(int argc, char **argv)
     OK(MPI_Group_free(&world));
     if (me == 0)
         printf("OK %ld\n", checks);
+    if (ft)
+        EQUAL(FTKIT_OK, ftkit_close(&ft));
     return MPI_Finalize() == MPI_SUCCESS ? 0 : 1;
 }

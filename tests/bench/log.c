@@ -1,0 +1,318 @@
+/* What the message log costs a program while nothing fails.
+ *
+ * The same operation is made by PMPI_ calls on a communicator of the MPI, which is the
+ * bound, and by MPI_ calls on ftkit's.  A repetition is a set and then BLOCKS short
+ * blocks of both in turns; it gives the fastest block of each, because the operations are
+ * shorter than what a busy machine does in between by orders of magnitude.
+ *
+ *   log [-k KIND] [-t TEAM_SIZE] [-b BYTES] [-c 0] [-r REPETITIONS]
+ *
+ * KIND: pingpong (one way: a send and a receive), self (the same without another
+ * process), halo (four neighbours of a 2-D grid), allreduce, barrier (their bound is the
+ * non-blocking twin, polled), farm (a master that receives from any source; time per
+ * message). TEAM_SIZE: ranks that roll back together; 0 leaves the log off.  -c 0:
+ * log.check = false.
+ *
+ * Between teams the bound has a memcpy() of what is sent, to memory that is in use.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <stdbool.h>
+
+#include "bench.h"
+
+enum { BLOCKS = 40, DET_BYTES = 16 /* of a determinant: lib/log/det.h */ };
+
+/* The calls of one side. */
+struct calls {
+    int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm);
+    int (*recv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+    int (*isend)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    int (*irecv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    int (*waitall)(int, MPI_Request *, MPI_Status *);
+    int (*allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+    int (*barrier)(MPI_Comm);
+};
+
+static int polled(int rc, MPI_Request *req)
+{
+    int done = 0;
+    while (rc == MPI_SUCCESS && !done)
+        rc = PMPI_Test(req, &done, MPI_STATUS_IGNORE);
+    return rc;
+}
+
+static int twin_allreduce(
+    const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    MPI_Request req;
+    return polled(PMPI_Iallreduce(from, to, n, type, op, comm, &req), &req);
+}
+
+static int twin_barrier(MPI_Comm comm)
+{
+    MPI_Request req;
+    return polled(PMPI_Ibarrier(comm, &req), &req);
+}
+
+static const struct calls plain = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv,
+    PMPI_Waitall, PMPI_Allreduce, PMPI_Barrier };
+static const struct calls twin = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv,
+    PMPI_Waitall, twin_allreduce, twin_barrier };
+static const struct calls ours = { MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall,
+    MPI_Allreduce, MPI_Barrier };
+
+struct side {
+    const struct calls *mpi;
+    MPI_Comm comm;
+};
+
+struct kind {
+    const char *name;
+    int ops; /* in a block of small messages */
+    void (*run)(struct bench *b, const struct side *s, int ops);
+    bool collective;
+    bool in_turns; /* one rank waits for another, or for the master */
+    int sends; /* how often its bytes are sent in an operation, by each rank at work */
+};
+
+static const char *kind_name = "pingpong";
+static int team_size, check = 1;
+static char *from, *to, *copy; /* [4 * bytes] */
+static MPI_Comm world;         /* of the MPI */
+
+static int option(int opt, const char *value)
+{
+    if (opt == 'k')
+        kind_name = value;
+    else if (opt == 't')
+        team_size = atoi(value);
+    else
+        check = atoi(value);
+    return team_size < 0;
+}
+
+/* ---- the operations
+ * --------------------------------------------------------------------*/
+
+static void pingpong(struct bench *b, const struct side *s, int ops)
+{
+    int n = (int)b->bytes, rc = MPI_SUCCESS;
+    for (int i = 0; b->rank < 2 && i < ops; i++) {
+        if (i % 2 == b->rank)
+            rc |= s->mpi->send(from, n, MPI_BYTE, 1 - b->rank, 1, s->comm);
+        else
+            rc |=
+                s->mpi->recv(to, n, MPI_BYTE, 1 - b->rank, 1, s->comm, MPI_STATUS_IGNORE);
+    }
+    bench_mpi(b, rc, "ping-pong");
+}
+
+static void self(struct bench *b, const struct side *s, int ops)
+{
+    int n = (int)b->bytes, rc = MPI_SUCCESS;
+    for (int i = 0; i < ops; i++) {
+        rc |= s->mpi->send(from, n, MPI_BYTE, b->rank, 1, s->comm);
+        rc |= s->mpi->recv(to, n, MPI_BYTE, b->rank, 1, s->comm, MPI_STATUS_IGNORE);
+    }
+    bench_mpi(b, rc, "messages to itself");
+}
+
+/* Columns of a grid that is as square as it can be. */
+static int columns(int n)
+{
+    int c = 1;
+    for (int i = 1; i * i <= n; i++)
+        c = n % i == 0 ? i : c;
+    return n / c;
+}
+
+static void halo(struct bench *b, const struct side *s, int ops)
+{
+    int n = (int)b->bytes, rc = MPI_SUCCESS;
+    int nc = columns(b->nranks), nr = b->nranks / nc;
+    int x = b->rank % nc, y = b->rank / nc;
+    int to_rank[4] = { y * nc + (x + 1) % nc, y * nc + (x + nc - 1) % nc,
+        (y + 1) % nr * nc + x, (y + nr - 1) % nr * nc + x };
+    for (int i = 0; i < ops; i++) {
+        MPI_Request req[8];
+        for (int d = 0; d < 4; d++) /* from the other side */
+            rc |= s->mpi->irecv(
+                to + d * n, n, MPI_BYTE, to_rank[d ^ 1], d, s->comm, &req[d]);
+        for (int d = 0; d < 4; d++)
+            rc |= s->mpi->isend(
+                from + d * n, n, MPI_BYTE, to_rank[d], d, s->comm, &req[4 + d]);
+        rc |= s->mpi->waitall(8, req, MPI_STATUSES_IGNORE);
+    }
+    bench_mpi(b, rc, "halo");
+}
+
+static void allreduce(struct bench *b, const struct side *s, int ops)
+{
+    int rc = MPI_SUCCESS;
+    for (int i = 0; i < ops; i++)
+        rc |= s->mpi->allreduce(
+            from, to, (int)(b->bytes / sizeof(double)), MPI_DOUBLE, MPI_SUM, s->comm);
+    bench_mpi(b, rc, "allreduce");
+}
+
+static void barrier(struct bench *b, const struct side *s, int ops)
+{
+    int rc = MPI_SUCCESS;
+    for (int i = 0; i < ops; i++)
+        rc |= s->mpi->barrier(s->comm);
+    bench_mpi(b, rc, "barrier");
+}
+
+/* ops messages to the master and as many answers. */
+static void farm(struct bench *b, const struct side *s, int ops)
+{
+    int n = (int)b->bytes, rc = MPI_SUCCESS;
+    int each = ops / (b->nranks - 1);
+    for (int i = 0; b->rank == 0 && i < each * (b->nranks - 1); i++) {
+        MPI_Status st;
+        rc |= s->mpi->recv(to, n, MPI_BYTE, MPI_ANY_SOURCE, 1, s->comm, &st);
+        rc |= s->mpi->send(from, n, MPI_BYTE, st.MPI_SOURCE, 2, s->comm);
+    }
+    for (int i = 0; b->rank > 0 && i < each; i++) {
+        rc |= s->mpi->send(from, n, MPI_BYTE, 0, 1, s->comm);
+        rc |= s->mpi->recv(to, n, MPI_BYTE, 0, 2, s->comm, MPI_STATUS_IGNORE);
+    }
+    bench_mpi(b, rc, "master and workers");
+}
+
+static const struct kind kinds[] = {
+    { "pingpong", 400, pingpong, false, true, 1 },
+    { "self", 1000, self, false, false, 1 }, /* a rank is in its own team */
+    { "halo", 60, halo, false, false, 4 },
+    { "allreduce", 200, allreduce, true, false, 1 },
+    { "barrier", 200, barrier, true, false, 0 },
+    { "farm", 120, farm, false, true, 2 },
+};
+
+/* ---- measuring
+ * --------------------------------------------------------------------------*/
+
+/* Seconds of an operation in a block: of the rank that took longest. */
+static double block_s(
+    struct bench *b, const struct kind *k, const struct side *s, int ops)
+{
+    double took, all;
+    bench_mpi(b, PMPI_Barrier(world), "barrier");
+    double start = bench_now_s();
+    k->run(b, s, ops);
+    took = (bench_now_s() - start) / ops;
+    bench_mpi(b, PMPI_Allreduce(&took, &all, 1, MPI_DOUBLE, MPI_MAX, world), "maximum");
+    return all;
+}
+
+static double memcpy_s(size_t bytes)
+{
+    enum { COPIES = 32 };
+    double start = bench_now_s();
+    for (int i = 0; i < COPIES; i++) {
+        memcpy(copy, from, bytes);
+        __asm__ volatile("" : : "r"(copy) : "memory");
+    }
+    return (bench_now_s() - start) / COPIES;
+}
+
+/* What the log has taken in of this rank's messages, and of all ranks. */
+static void counts(struct bench *b, uint64_t out[3])
+{
+    ftkit_info info = { .size = sizeof info };
+    bench_ft(b, ftkit_query(b->ft, &info), FTKIT_OK, "query");
+    uint64_t mine[3] = { info.log_bytes, info.log_messages, info.log_determinants };
+    bench_mpi(b, PMPI_Allreduce(mine, out, 3, MPI_UINT64_T, MPI_SUM, world), "counts");
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* A repetition's fastest blocks, seconds of an operation. */
+struct fastest {
+    double ftkit, bound, blocking, copy;
+};
+
+static void show(struct bench *b, const struct kind *k, const struct fastest *f,
+    double ops, const uint64_t count[3])
+{
+    /* one rank at a time is at work, or all are */
+    int busy = k->in_turns ? 1 : b->nranks;
+    double kept = (double)count[0] / ops / busy;
+    double sent = (double)b->bytes * k->sends;
+    double copied = b->bytes > 0 ? f->copy * kept / (double)b->bytes : 0;
+    char more[64] = "";
+    if (k->collective)
+        snprintf(more, sizeof more, " blocking_s=%.4e", f->blocking);
+    else if (team_size > 0)
+        snprintf(more, sizeof more, " logged_share=%.4f determinant_each=%.2f",
+            sent > 0 ? kept / sent : 0, (double)count[2] * DET_BYTES / ops);
+    bench_row(b,
+        "ranks=%d bytes=%zu ftkit_s=%.4e bound_s=%.4e mpi_s=%.4e memcpy_s=%.4e%s",
+        b->nranks, b->bytes, f->ftkit, f->bound + copied, f->bound, copied, more);
+}
+
+static void repetition(struct bench *b, const struct kind *k, int ops)
+{
+    struct side bound = { &twin, world }, blocking = { &plain, world },
+                log = { &ours, b->comm };
+    struct fastest f = { 1e9, 1e9, 1e9, 1e9 };
+    uint64_t before[3], after[3];
+    bench_checkpoint(b); /* what was kept goes */
+    (void)block_s(b, k, &log, ops);
+    counts(b, before);
+    for (int i = 0; i < BLOCKS; i++) {
+        f.bound = least(f.bound, block_s(b, k, &bound, ops));
+        f.ftkit = least(f.ftkit, block_s(b, k, &log, ops));
+        if (k->collective)
+            f.blocking = least(f.blocking, block_s(b, k, &blocking, ops));
+        f.copy = least(f.copy, memcpy_s(b->bytes));
+    }
+    counts(b, after);
+    for (int i = 0; i < 3; i++)
+        after[i] -= before[i];
+    show(b, k, &f, (double)ops * BLOCKS, after);
+}
+
+static const struct kind *find_kind(const struct bench *b)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, kind_name) == 0)
+            return &kinds[i];
+    bench_die(b, "there is no kind '%s'", kind_name);
+}
+
+static void configure(void)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", team_size);
+    bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
+    bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
+    bench_set("FTKIT_LOG_ENABLED", team_size > 0 ? "true" : "false");
+    bench_set("FTKIT_LOG_TEAM_SIZE", number);
+    bench_set("FTKIT_LOG_CHECK", check ? "true" : "false");
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = { .bytes = 8, .reps = 5 };
+    int step = 0;
+    bench_options(&b, argc, argv, "b:r:k:t:c:", option);
+    const struct kind *k = find_kind(&b);
+    configure();
+    bench_open(&b, &argc, &argv);
+    bench_mpi(&b, PMPI_Comm_dup(MPI_COMM_WORLD, &world), "duplicate");
+    from = bench_alloc(&b, 4 * b.bytes);
+    to = bench_alloc(&b, 4 * b.bytes);
+    copy = bench_alloc(&b, 4 * b.bytes);
+    bench_ft(&b, ftkit_register(b.ft, "step", &step, 1, MPI_INT), FTKIT_OK, "register");
+    bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
+    int ops = b.bytes > 4096 ? k->ops / 10 : k->ops;
+    for (; step < b.reps; step++)
+        repetition(&b, k, ops);
+    bench_mpi(&b, PMPI_Comm_free(&world), "free");
+    return bench_close(&b);
+}
