@@ -76,6 +76,8 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);
 
 /* After a repair or a restart: count and measure from here, the same on all ranks. */
 void ftk_policy_reset(struct ftkit_ctx *ctx);
+/* The call at which something may be due first after a line written at call 1. */
+uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx);
 
 /* Optimal compute time between checkpoints that cost cost_s with a failure every mtbf_s
  * (Daly, FGCS 22 (2006), higher order; for cost_s >= 2 mtbf_s it is mtbf_s). */

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "detect.h"
+#include "log/hooks.h"
 #include "lost.h"
 #include "mpi_shim.h"
 #include "watchdog.h"
@@ -411,6 +412,8 @@ int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what)
 
 void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns)
 {
+    if (!ch->repairing)
+        ftk_log_keep_going(ch->ctx);
     if (!ch->repairing && !ch->broken && ++*turns % POLL_TURNS == 0
         && ch->ctx->mode != FTKIT_MODE_RESTART && ftk_detect_poll(ch->ctx))
         ch->broken = true; /* act is revoked: what is pending ends with an error */

@@ -65,10 +65,9 @@ int ftk_log_search(struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bo
     return FTKIT_OK;
 }
 
-bool ftk_log_alone(const struct ftkit_ctx *ctx)
+void ftk_log_keep_going(const struct ftkit_ctx *ctx)
 {
     (void)ctx;
-    return false;
 }
 
 int ftk_log_settle(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)

@@ -61,6 +61,8 @@ static int roll_back_here(ftkit_ctx *ctx)
     int rc = roll_back(ctx);
     if (!ftk_log_of(ctx))
         ctx->calls = 1;
+    else if (rc == FTKIT_ROLLED_BACK)
+        ctx->calls++; /* it is the one that wrote the line */
     if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
         ctx->first_call = false;
     return rc;
@@ -142,7 +144,7 @@ static int all_together(ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_c
         struct ftk_chan ch = ftk_chan_of(ctx);
         ch.broken = ctx->failed;
         rc = ftk_log_falls(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch);
-        if (rc != FTKIT_ERR_PEER)
+        if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
             return ftk_log_outcome(ctx, rc);
         rc = roll_back_outside(ctx);
         if (rc != FTKIT_OK || !ftk_log_of(ctx))
@@ -170,23 +172,26 @@ int ftkit_wait(ftkit_ctx *ctx)
 
 /* ---- scrub ---------------------------------------------------------------------------*/
 
+static int found_bad; /* by the step, for the call that makes it */
+
+static int scrub_step(ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    return ftk_scrub(ctx, ch, &found_bad);
+}
+
 int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
 {
-    int bad = 0;
     int rc = check_alive(ctx, "ftkit_scrub");
     if (rc == FTKIT_OK && ctx->where != FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_scrub before ftkit_recover");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    ch.broken = ctx->failed;
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = ftk_scrub(ctx, &ch, &bad);
+    found_bad = 0;
+    rc = all_together(ctx, scrub_step);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
-    if (rc == FTKIT_ERR_PEER || rc == FTKIT_ERR_CORRUPT)
-        rc = roll_back_outside(ctx);
     if (corrupt)
-        *corrupt = bad;
+        *corrupt = found_bad;
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }

@@ -130,6 +130,10 @@ void ftk_policy_reset(struct ftkit_ctx *ctx)
     ctx->last_look_call = 0;
     /* Call 1 is the one at which the line was written: the call a survivor rolls back in,
      * the first one of a replacement. */
-    ctx->next_event
-        = 1 + (ctx->cfg.period.kind == FTK_PERIOD_COUNT ? (uint64_t)ctx->cfg.period.value : 1);
+    ctx->next_event = ftk_policy_first_event(ctx);
+}
+
+uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx)
+{
+    return 1 + (ctx->cfg.period.kind == FTK_PERIOD_COUNT ? (uint64_t)ctx->cfg.period.value : 1);
 }

@@ -606,6 +606,20 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
     }
 }
 
+/* Determinants of jobs that could not clean up: they are of no use to the next one. */
+static void remove_determinants(const struct ftk_run *r)
+{
+    char begin[48];
+    struct dirent *e;
+    DIR *d = opendir("/dev/shm");
+    snprintf(begin, sizeof begin, "ftkit-det-%llx-", (unsigned long long)r->id);
+    while (d && (e = readdir(d)) != NULL)
+        if (strncmp(e->d_name, begin, strlen(begin)) == 0)
+            unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
+}
+
 static void remove_dir(const char *path)
 {
     DIR *d = opendir(path);
@@ -668,6 +682,7 @@ int ftk_run_main(int argc, char **argv)
         rc = run_all(&r, &set);
     ftk_litter_slots(r.id);
     ftk_emulate_remove(&r);
+    remove_determinants(&r);
     remove_dir(r.dir);
     ftk_list_free(&r.extra);
     ftk_list_free(&r.gone);

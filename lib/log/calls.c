@@ -421,6 +421,8 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
         return MPI_ERR_NO_MEM;
     rc = PMPI_Mrecv(h->data, (int)bytes, MPI_BYTE, m, MPI_STATUS_IGNORE);
     if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_note_early(++ftk_log.stamp, context, h->source, h->tag);
+    if (rc == MPI_SUCCESS)
         rc = ftk_p2p_count(context, h->source, h->tag, h->data, h->bytes);
     if (rc != MPI_SUCCESS) {
         ftk_held_free(h);
@@ -678,6 +680,11 @@ static struct ftk_held *matched_of(MPI_Message message)
         return h;
     }
     return NULL;
+}
+
+bool ftk_p2p_has_matched(void)
+{
+    return matched != NULL;
 }
 
 void ftk_p2p_forget_matched(void)

@@ -35,7 +35,7 @@ struct file {
     struct head *head;      /* NULL: not open */
     size_t bytes;
     int fd;
-    char name[64];
+    char name[112];
 };
 
 static struct {
@@ -62,11 +62,19 @@ static size_t count(void)
     return d.now ? (size_t)atomic_load_explicit(&d.now->head->n, memory_order_relaxed) : 0;
 }
 
+/* What is called by `ftkit run` can be found by it when a job has left it: by its number. */
+static void name_of_job(uint64_t job, char *out, size_t bytes)
+{
+    const char *run = getenv("FTKIT_RUN_ID");
+    snprintf(out, bytes, "ftkit-det-%.16s-%llx-", run ? run : "0", (unsigned long long)job);
+}
+
 /* Every process has files of its own, so that nobody spoils what others still need. */
 static void name_of(int rank, long pid, uint64_t line, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "/ftkit-det-%llx-%d-%ld-%d", (unsigned long long)ftk_log.ctx->job,
-        rank, pid, (int)(line & 1));
+    char job[64];
+    name_of_job(ftk_log.ctx->job, job, sizeof job);
+    snprintf(out, bytes, "/%s%d-%ld-%d", job, rank, pid, (int)(line & 1));
 }
 
 /* ---- the file -------------------------------------------------------------------------------*/
@@ -417,10 +425,11 @@ static bool read_file(const char *name, int i, struct inherited *in)
 /* What lies on this node of rank r. */
 static void look_for(int r, struct inherited *in)
 {
-    char begin[64], name[64];
+    char job[64], begin[80], name[112];
     struct dirent *e;
     DIR *dir = opendir("/dev/shm");
-    snprintf(begin, sizeof begin, "ftkit-det-%llx-%d-", (unsigned long long)ftk_log.ctx->job, r);
+    name_of_job(ftk_log.ctx->job, job, sizeof job);
+    snprintf(begin, sizeof begin, "%s%d-", job, r);
     size_t len = strlen(begin);
     while (dir && !in->found && (e = readdir(dir)) != NULL) {
         if (strncmp(e->d_name, begin, len) != 0)
@@ -463,7 +472,7 @@ void ftk_det_clean(uint64_t job)
     char begin[64], name[300];
     struct dirent *e;
     DIR *dir = opendir("/dev/shm");
-    snprintf(begin, sizeof begin, "ftkit-det-%llx-", (unsigned long long)job);
+    name_of_job(job, begin, sizeof begin);
     while (dir && (e = readdir(dir)) != NULL) {
         if (strncmp(e->d_name, begin, strlen(begin)) != 0)
             continue;

@@ -37,8 +37,6 @@ struct ftk_log_repair {
     uint64_t stamp;         /* of the next epoch, were this attempt to succeed */
 };
 
-/* Whether before the first line each rank is still a team of its own. */
-bool ftk_log_alone(const struct ftkit_ctx *ctx);
 /* The team of each rank, the same for the whole job; NULL without the log. */
 const int *ftk_log_teams(const struct ftkit_ctx *ctx);
 /* Collective over s: member root knows the teams of the n ranks, all learn of them. */
@@ -58,6 +56,10 @@ int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
  * and with what; then it is not made again.  And tell what it came to. */
 bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code);
 int ftk_log_outcome(struct ftkit_ctx *ctx, int code); /* returns the code */
+
+/* In a wait of ftkit's own: collectives of the program that others pass through this rank go
+ * on. */
+void ftk_log_keep_going(const struct ftkit_ctx *ctx);
 
 /* Whether this rank has to restore the line before it goes on. */
 bool ftk_log_falls(const struct ftkit_ctx *ctx);

@@ -176,6 +176,24 @@ struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)
     return e;
 }
 
+void ftk_keep_drop_last(int dest)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *before = NULL, *last = l->log_first[dest];
+    while (last && last->next) {
+        before = last;
+        last = last->next;
+    }
+    if (!last)
+        return;
+    if (before)
+        before->next = NULL;
+    else
+        l->log_first[dest] = NULL;
+    l->log_last[dest] = before;
+    l->log_bytes -= last->bytes;
+}
+
 void ftk_keep_clear(void)
 {
     struct ftk_log *l = &ftk_log;
@@ -395,6 +413,23 @@ void ftk_stream_in_clear(void)
     l->in = NULL;
     clear_table(&l->in_table);
     l->nearly = 0;
+}
+
+void ftk_stream_in_line(void)
+{
+    for (size_t i = 0; i < ftk_log.in_table.n; i++)
+        ftk_log.in[i].at_line = ftk_log.in[i].count;
+}
+
+void ftk_stream_in_shift(void)
+{
+    for (size_t i = 0; i < ftk_log.in_table.n; i++) {
+        struct ftk_stream_in *s = &ftk_log.in[i];
+        s->count -= s->at_line;
+        if (s->hash && s->count > 0)
+            memmove(s->hash, s->hash + s->at_line, (size_t)s->count * sizeof *s->hash);
+        s->at_line = 0;
+    }
 }
 
 /* ---- what need not be sent again --------------------------------------------------------------------*/

@@ -136,6 +136,7 @@ struct ftk_held {
 struct ftk_stream_in {
     int context, source, tag;
     uint64_t count;
+    uint64_t at_line;       /* of them when the set that is being written drew its line */
     uint64_t *hash;         /* [count] with log.check, [room] are allocated */
     size_t room;
 };
@@ -289,6 +290,7 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
 /* ---- keep.c: what is kept ----------------------------------------------------------------------*/
 
 struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes);
+void ftk_keep_drop_last(int dest);       /* it could not be sent: it is no message */
 void ftk_keep_clear(void);               /* the log: a line is committed, or gone back to */
 void ftk_held_add(struct ftk_held *h);
 struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes);
@@ -302,6 +304,8 @@ struct ftk_stream_in *ftk_stream_in(int context, int source, int tag); /* NULL: 
 /* One more was delivered; the hash is kept for who sends it again. */
 int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t hash);
 void ftk_stream_in_clear(void);
+void ftk_stream_in_line(void);   /* here is the line, if it is committed */
+void ftk_stream_in_shift(void);  /* it was: what comes before it is not counted any more */
 struct ftk_mark *ftk_mark_find(int context, int dest, int tag);
 int ftk_mark_add(const struct ftk_mark *m); /* takes hole and hash */
 void ftk_mark_clear(void);

@@ -10,6 +10,7 @@
 #include "../store/hash.h"
 #include "coll.h"
 #include "det.h"
+#include "hooks.h"
 #include "p2p.h"
 
 #define SMALL 512        /* bytes that any transport takes at once, posted receive or not */
@@ -41,6 +42,12 @@ int ftk_log_repair(void)
         ftk_log_fall();
     }
     return l->falling ? ftk_log_error() : MPI_SUCCESS;
+}
+
+void ftk_log_keep_going(const struct ftkit_ctx *ctx)
+{
+    if (ftk_log_of(ctx) && ftk_log.on && !ftk_log.falling)
+        ftk_coll_turn();
 }
 
 int ftk_log_turn(unsigned *turns)
@@ -141,6 +148,8 @@ int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t
     return rc;
 }
 
+static MPI_Comm self = MPI_COMM_NULL;
+
 /* What came, which may be less than count items. */
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
 {
@@ -155,8 +164,15 @@ int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Dat
     /* the MPI's own receive of bytes into a type takes parts of an item, too */
     if (bytes > INT32_MAX)
         return MPI_ERR_COUNT;
-    return PMPI_Sendrecv(from, (int)bytes, MPI_BYTE, 0, 0, buf, count, type, 0, 0,
-        MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    if (self == MPI_COMM_NULL) { /* the program may be using MPI_COMM_SELF */
+        rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+        if (rc == MPI_SUCCESS)
+            rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    return PMPI_Sendrecv(from, (int)bytes, MPI_BYTE, 0, 0, buf, count, type, 0, 0, self,
+        MPI_STATUS_IGNORE);
 }
 
 /* ---- requests under way -------------------------------------------------------------------------*/
@@ -260,6 +276,19 @@ void ftk_p2p_reap(size_t most)
     nsending = kept;
 }
 
+void ftk_p2p_close(void)
+{
+    ftk_p2p_reap(SIZE_MAX);
+    for (size_t i = 0; i < nsending; i++)
+        if (sending[i]->real != MPI_REQUEST_NULL)
+            (void)PMPI_Request_free(&sending[i]->real); /* nobody will receive it */
+    nsending = 0;
+    if (self != MPI_COMM_NULL)
+        (void)PMPI_Comm_free(&self); /* of this process alone */
+    self = MPI_COMM_NULL;
+    ftk_p2p_forget_matched();
+}
+
 size_t ftk_p2p_sending(void)
 {
     return nsending;
@@ -284,7 +313,6 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     MPI_Comm comm = ftk_log.real[e->context];
     char *data = ftk_entry_data(e);
     int rc;
-    ftk_log.sent[dest]++;
     if (e->bytes > INT32_MAX)
         return MPI_ERR_COUNT;
     if (e->bytes <= SMALL && !e->sync) {
@@ -298,6 +326,7 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
         rc = e->sync ? PMPI_Issend(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm, &e->real)
                      : PMPI_Isend(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm, &e->real);
     }
+    ftk_log.sent[dest] += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     e->real = MPI_REQUEST_NULL;
@@ -338,14 +367,16 @@ static bool suppressed(const struct ftk_entry *e, int dest)
 static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
     MPI_Comm comm = ftk_log.real[r->context];
-    ftk_log.sent[r->peer]++;
     empty_status(&r->status);
     int rc = r->sync
         ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
         : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
     r->posted = rc == MPI_SUCCESS;
-    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+    ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc)) {
+        ftk_keep_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
+    }
     if (rc != MPI_SUCCESS)
         note_failure(rc);
     r->entry = e;
@@ -367,8 +398,10 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     if (bytes > SMALL && !l->replaying)
         return send_and_keep(r, e);
     int rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
-    if (rc != MPI_SUCCESS)
+    if (rc != MPI_SUCCESS) {
+        ftk_keep_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
+    }
     if (l->replaying && l->ctx->cfg.log_check)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
     empty_status(&r->status);
@@ -389,10 +422,10 @@ static int send_direct(struct ftk_req *r, size_t bytes)
 {
     MPI_Comm comm = ftk_log.real[r->context];
     int rc;
-    ftk_log.sent[r->peer]++;
     empty_status(&r->status);
     if (bytes <= SMALL && !r->sync) {
         rc = PMPI_Send(r->sbuf, r->count, r->type, r->peer, r->tag, comm);
+        ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
         if (rc == MPI_SUCCESS)
             return finish(r, rc);
     } else {
@@ -400,6 +433,7 @@ static int send_direct(struct ftk_req *r, size_t bytes)
             ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
             : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
         r->posted = rc == MPI_SUCCESS;
+        ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
     }
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
@@ -497,10 +531,10 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 
 /* One that was posted later is through before one that was posted earlier: if that one's
  * sender dies, it shows whether it had been matched (settle.c). */
-static int note_early(const struct ftk_req *r, int source, int tag)
+int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->first == r || !ftk_log_crosses(source))
+    if (!l->first || l->first->stamp >= stamp || !ftk_log_crosses(source))
         return MPI_SUCCESS;
     if (l->nearly == l->early_room) {
         size_t room = l->early_room ? 2 * l->early_room : 64;
@@ -510,7 +544,7 @@ static int note_early(const struct ftk_req *r, int source, int tag)
         l->early = all;
         l->early_room = room;
     }
-    l->early[l->nearly++] = (struct ftk_early){ .stamp = r->stamp, .context = r->context,
+    l->early[l->nearly++] = (struct ftk_early){ .stamp = stamp, .context = context,
         .source = source, .tag = tag };
     return MPI_SUCCESS;
 }
@@ -553,7 +587,7 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
     }
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = note_early(r, s->MPI_SOURCE, s->MPI_TAG);
+        rc = ftk_p2p_note_early(r->stamp, r->context, s->MPI_SOURCE, s->MPI_TAG);
     if (rc == MPI_SUCCESS)
         rc = record(r, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
     r->status = *s;
@@ -786,7 +820,7 @@ int ftk_req_progress(struct ftk_req *r)
 int ftk_req_wait(struct ftk_req *r)
 {
     unsigned turns = 0;
-    while (!r->done) {
+    while (!r->done || r->pair) {
         (void)ftk_req_progress(r);
         if (!r->done)
             (void)ftk_log_turn(&turns); /* when it fails, so do all that are under way */
@@ -836,6 +870,10 @@ void ftk_req_delete(struct ftk_req *r)
 
 void ftk_req_abandon(struct ftk_req *r)
 {
+    if (r->pair)
+        ftk_req_abandon(r->pair);
+    r->pair = NULL;
+    r->done = r->done || r->half;
     r->orphan = true;
     if (r->persistent) /* it is active, or it would have been deleted */
         r->persistent = false;

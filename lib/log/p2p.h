@@ -44,6 +44,10 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest);
 /* Look at up to most of the sends from the log; how many are under way. */
 void ftk_p2p_reap(size_t most);
 size_t ftk_p2p_sending(void);
+void ftk_p2p_close(void);
+/* A message of a stream is here while receives posted before that stamp are not through. */
+int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag);
+bool ftk_p2p_has_matched(void); /* messages the program has matched and not received */
 /* A message has arrived; data may be NULL when its hash is not wanted. */
 int ftk_p2p_count(int context, int source, int tag, const void *data, size_t bytes);
 /* A receive that is not posted is cancelled by the program. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../checkpoint.h"
 #include "../detect.h"
 #include "../mpi_shim.h"
 #include "det.h"
@@ -101,8 +102,11 @@ int ftk_log_discard(struct ftkit_ctx *ctx)
 static void look_at_all(void)
 {
     for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+        const struct ftk_req *pair = r->pair;
         next = r->next;
         (void)ftk_req_progress(r); /* its owner gets the error with the request */
+        if (pair && next == pair) /* which may be gone with it */
+            next = r->prev || ftk_log.first == r ? r->next : ftk_log.first;
     }
 }
 
@@ -284,6 +288,18 @@ static int put(struct words *w, uint64_t value)
     return FTKIT_OK;
 }
 
+/* What survivors know of the job: from one of those that have seen most of it. */
+static struct known {
+    uint64_t lines, calls, next_event, nouts;
+} known;
+
+/* How much of what was delivered on a stream lies before the line that all go by: a rank
+ * that has not seen the commit of a set counts from the one before. */
+static uint64_t since(const struct ftk_stream_in *s)
+{
+    return known.lines > ftk_log.lines ? s->at_line : 0;
+}
+
 /* Completed out of order, after the stamp, on the stream. */
 static size_t later(const struct ftk_stream_in *s, uint64_t stamp)
 {
@@ -320,7 +336,7 @@ static int put_holes(struct words *w, const struct ftk_stream_in *s, uint64_t *n
                 "a message of rank %d that died in sending may have been matched by a receive "
                 "from any source: it cannot be told which one",
                 s->source);
-        int rc = put(w, s->count - after + ++*nholes);
+        int rc = put(w, s->count - since(s) - after + ++*nholes);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -334,17 +350,17 @@ static int put_mark(struct words *w, const struct ftk_stream_in *s)
     bool hashes = ftk_log.ctx->cfg.log_check;
     int rc = put(w, (uint64_t)s->context);
     rc = rc == FTKIT_OK ? put(w, (uint64_t)(uint32_t)s->tag) : rc;
-    rc = rc == FTKIT_OK ? put(w, s->count) : rc;
+    rc = rc == FTKIT_OK ? put(w, s->count - since(s)) : rc;
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
     if (rc == FTKIT_OK)
         rc = put_holes(w, s, &nholes);
     if (rc != FTKIT_OK)
         return rc;
-    w->v[at + 2] = s->count + nholes;
+    w->v[at + 2] = s->count - since(s) + nholes;
     w->v[at + 3] = nholes;
     w->v[at + 4] = hashes && nholes == 0; /* their places would have moved */
-    for (uint64_t i = 0; rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
+    for (uint64_t i = since(s); rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
         rc = put(w, s->hash[i]);
     return rc;
 }
@@ -460,7 +476,6 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
     if (l->team)
         memcpy(word + 1, l->team, (size_t)n * sizeof *word);
-    word[0] = l->alone;
     memcpy(word + n + 1, &ctx->stamp, sizeof ctx->stamp);
     int rc = PMPI_Bcast(word, n + 3, MPI_INT, root, s);
     memcpy(&l->stamp_now, word + n + 1, sizeof l->stamp_now);
@@ -468,7 +483,6 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
         l->team = malloc((size_t)n * sizeof *l->team);
     if (rc == MPI_SUCCESS && l->team) {
         memcpy(l->team, word + 1, (size_t)n * sizeof *word);
-        l->alone = word[0] != 0;
     }
     free(word);
     if (rc != MPI_SUCCESS)
@@ -514,11 +528,7 @@ static int enter(const struct ftk_log_repair *r)
     return FTKIT_OK;
 }
 
-/* What survivors know of the job: from one of those that have seen most of it. */
-static struct known {
-    uint64_t lines, calls, next_event, alone, nouts;
-} known;
-
+/* One of those that have seen most. */
 static int most_knowing(const struct ftk_log_repair *r, const struct known *all)
 {
     int best = -1;
@@ -534,13 +544,15 @@ static int share(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     enum { WORDS = sizeof(struct known) / sizeof(uint64_t) };
-    struct known mine = { l->lines, l->line_calls, l->line_next_event, l->alone, l->nouts };
+    struct known mine = { l->lines, l->line_calls, l->line_next_event, l->nouts };
     struct known *all = calloc((size_t)r->n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
     int rc = PMPI_Allgather(&mine, WORDS, MPI_UINT64_T, all, WORDS, MPI_UINT64_T, r->act);
     int root = most_knowing(r, all);
     known = all[root];
+    if (r->line > 0 && known.lines == 0) /* a start: all were about to load it */
+        known = (struct known){ 1, 1, ftk_policy_first_event(l->ctx), 0 };
     free(all);
     struct ftk_logged_call *outs = calloc((size_t)known.nouts + 1, sizeof *outs);
     if (!outs)
@@ -570,9 +582,9 @@ static void adopt(const struct ftk_log_repair *r)
         l->lines = known.lines;
         l->line_calls = known.calls;
         l->line_next_event = known.next_event;
-        l->alone = known.alone != 0;
         l->seq = 0;
     }
+    l->alone = r->line == 0;
 }
 
 /* Before anybody counts on this process, so that they are there whenever it dies. */
@@ -672,12 +684,31 @@ static void post_again(void)
     }
 }
 
+/* A line is committed: what was sent before it is not needed again. */
+static void forget_before_line(struct ftkit_ctx *ctx)
+{
+    struct ftk_log *l = &ftk_log;
+    l->alone = false;
+    l->lines++;
+    l->nouts = l->seq = 0;
+    l->line_calls = ctx->calls;
+    l->line_next_event = ctx->next_event;
+    ftk_keep_clear();
+    ftk_mark_clear();
+    ftk_vcomm_line();
+}
+
 /* The set this rank was writing is committed: others have seen the vote. */
 static void catch_up(struct ftkit_ctx *ctx)
 {
+    ftk_policy_committed(ctx, 0);
     ctx->next_event = known.next_event;
-    ftk_log_committed(ctx);
+    ctx->repeats = ctx->corrupt = 0;
+    ctx->sets_since_durable++;
+    forget_before_line(ctx);
+    ftk_stream_in_shift(); /* what has been drawn since counts */
     ftk_log.lines = known.lines;
+    ftk_det_line();
 }
 
 int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
@@ -749,7 +780,13 @@ int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
         ftk_p2p_reap(SIZE_MAX);
         rc = line_turn(ch);
     }
+    if (rc == FTKIT_OK)
+        ftk_stream_in_line();
     (void)FTK_FAULT("log.drained");
+    if (rc == FTKIT_OK && ftk_p2p_has_matched())
+        return ftk_fail(FTKIT_ERR_STATE,
+            "a message that was matched by a probe has not been received: with log.enabled that "
+            "comes before ftkit_checkpoint");
     if (rc == FTKIT_OK && l->nactive > 0)
         return ftk_fail(FTKIT_ERR_STATE,
             "%zu requests of the program are not complete: with log.enabled ftkit_checkpoint "
@@ -776,17 +813,9 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
 
 void ftk_log_committed(struct ftkit_ctx *ctx)
 {
-    struct ftk_log *l = &ftk_log;
     if (!ftk_log_of(ctx))
         return;
-    l->alone = false;
-    l->lines++;
-    l->nouts = l->seq = 0;
-    l->line_calls = ctx->calls;
-    l->line_next_event = ctx->next_event;
-    ftk_keep_clear();
+    forget_before_line(ctx);
     ftk_stream_in_clear();
-    ftk_mark_clear();
-    ftk_vcomm_line();
     ftk_det_line();
 }

@@ -219,11 +219,6 @@ const int *ftk_log_teams(const struct ftkit_ctx *ctx)
     return ftk_log_of(ctx) ? ftk_log.team : NULL;
 }
 
-bool ftk_log_alone(const struct ftkit_ctx *ctx)
-{
-    return ftk_log_of(ctx) && ftk_log.alone;
-}
-
 /* ---- opening and closing ------------------------------------------------------------------------------*/
 
 bool ftk_log_of(const struct ftkit_ctx *ctx)
@@ -310,6 +305,7 @@ void ftk_log_close(struct ftkit_ctx *ctx)
         ftk_coll_close();
         ftk_vcomm_close();
     }
+    ftk_p2p_close();
     ftk_det_close();
     ftk_det_clean(ctx->job);
     ftk_det_forget_search();
@@ -346,7 +342,7 @@ void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
     if (!ftk_log_of(ctx) || set == 0)
         return;
     if (l->falling || l->reborn) {
-        ctx->calls = l->line_calls - (l->reborn ? 1 : 0);
+        ctx->calls = l->line_calls - 1; /* the next one is the line's, see loop.c */
         ctx->next_event = l->line_next_event;
     }
     if (l->falling)

@@ -417,14 +417,15 @@ static bool needs_line(const struct facts *f, const struct ftk_plan *p, int rank
 static void choose_back(const struct facts *f, struct ftk_plan *p)
 {
     const int *team = f->rules->team;
+    bool alone = p->line == 0; /* before the first line a team is one rank */
     bool all = !team || f->nlive == 0 || p->nranks != f->nranks || p->from_file
         || f->rules->all;
     for (int r = 0; r < p->nranks; r++) {
         p->back[r] = all || needs_line(f, p, r);
-        if (!all && p->back[r] && !f->rules->alone)
+        if (!all && p->back[r] && !alone)
             p->hit[team[r]] = 1;
     }
-    for (int r = 0; !all && !f->rules->alone && r < p->nranks; r++)
+    for (int r = 0; !all && !alone && r < p->nranks; r++)
         p->back[r] = p->hit[team[r]];
     if (f->rules->all && p->line == 0 && f->nlive > 0)
         fatal(p, FTKIT_ERR_LOST,

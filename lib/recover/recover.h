@@ -137,7 +137,6 @@ struct ftk_plan_rules {
     int nsupply;
     const int *team;   /* [nranks] < nranks: only teams that have lost a rank roll back;
                           NULL: all do */
-    bool alone;        /* before the first line a team is one rank */
     bool all;          /* everybody has to return, whatever the teams */
 };
 

@@ -121,7 +121,6 @@ static int know_teams(struct attempt *a, struct ftk_plan_rules *rules)
         rc = ftk_log_search(a->ctx, a->s, lost, n, &rules->all);
     free(lost);
     rules->team = ftk_log_teams(a->ctx);
-    rules->alone = ftk_log_alone(a->ctx);
     return rc;
 }
 
