@@ -153,7 +153,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 # counts communicators behind libftkit_mpi, where also ftkit's own calls come by
 HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_merge Comm_free \
     Comm_disconnect
-$(BUILD)/handles.o: tests/lib/handles.c $(BUILD)/mpi.mk
+$(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
 $(BUILD)/jump.so: tests/lib/jump.c $(BUILD)/mpi.mk

@@ -134,8 +134,9 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
 }
 
 /* A collective step outside the line, which those that come to it again after a failure do
- * not make with those that have made it. */
-static int all_together(ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch))
+ * not make with those that have made it.  bad is of the step. */
+static int all_together(
+    ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {
     for (;;) {
         int rc;
@@ -143,13 +144,19 @@ static int all_together(ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_c
             return rc;
         struct ftk_chan ch = ftk_chan_of(ctx);
         ch.broken = ctx->failed;
-        rc = ftk_log_falls(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch);
+        rc = ftk_log_falls(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
             return ftk_log_outcome(ctx, rc);
         rc = roll_back_outside(ctx);
         if (rc != FTKIT_OK || !ftk_log_of(ctx))
             return rc;
     }
+}
+
+static int drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
+{
+    (void)bad;
+    return ftk_flush_drain(ctx, ch);
 }
 
 /* ---- wait ----------------------------------------------------------------------------*/
@@ -162,7 +169,7 @@ int ftkit_wait(ftkit_ctx *ctx)
     if (ctx->where != FTK_IN_LOOP)
         return FTKIT_OK; /* no set has been begun */
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = all_together(ctx, ftk_flush_drain);
+    rc = all_together(ctx, drain, NULL);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
@@ -172,35 +179,28 @@ int ftkit_wait(ftkit_ctx *ctx)
 
 /* ---- scrub ---------------------------------------------------------------------------*/
 
-static int found_bad; /* by the step, for the call that makes it */
-
-static int scrub_step(ftkit_ctx *ctx, struct ftk_chan *ch)
-{
-    return ftk_scrub(ctx, ch, &found_bad);
-}
-
 int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
 {
+    int bad = 0;
     int rc = check_alive(ctx, "ftkit_scrub");
     if (rc == FTKIT_OK && ctx->where != FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_scrub before ftkit_recover");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    found_bad = 0;
-    rc = all_together(ctx, scrub_step);
+    rc = all_together(ctx, ftk_scrub, &bad);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     if (corrupt)
-        *corrupt = found_bad;
+        *corrupt = bad;
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }
 
 /* ---- finish --------------------------------------------------------------------------*/
 
-static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch)
+static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
-    int rc = ftk_flush_drain(ctx, ch);
+    int rc = drain(ctx, ch, bad);
     (void)FTK_FAULT("finish.end");
     return rc;
 }
@@ -213,7 +213,7 @@ int ftkit_finish(ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     (void)FTK_FAULT("finish.begin");
-    rc = all_together(ctx, last_drain); /* while a failure can still be repaired */
+    rc = all_together(ctx, last_drain, NULL); /* while a failure can still be repaired */
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }

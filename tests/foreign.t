@@ -9,24 +9,14 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use FtkitLog;
 use FtkitTest;
 use Test::More;
 
 ulfm_only();
 my $build = build();
 
-# fixed: the result does not depend on the number of ranks
-my @programs = (
-    { name => 'wavefront', steps => 50, fixed => 1 },
-    { name => 'transpose', steps => 50, fixed => 1 },
-    { name => 'irregular', steps => 50, args => ['-m', 'ordered'] },
-    { name => 'irregular', steps => 50, args => ['-m', 'arrival'] },
-    { name => 'halo3d', steps => 50, fixed => 1 },
-    { name => 'farm', steps => 40, fixed => 1 },
-);
 my $count = 0;
-
-sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
 
 # Run a program as job() does; what is wrong with the run as such is in {bad}.
 sub run {
@@ -55,7 +45,7 @@ sub steps_of {
 }
 
 my %result;
-for my $p (@programs) {
+for my $p (programs()) {
     my $title = title($p);
     for my $n (4, 6) {
         my @j = map { run($p, n => $n, spares => 0) } 1, 2;
@@ -71,7 +61,7 @@ for my $p (@programs) {
 }
 
 # where all ranks roll back: everything that the result depends on is registered
-for my $p (@programs) {
+for my $p (programs()) {
     my $title = title($p);
     my @faults = map { my $r = $_; map { "$_:$r:" . (5 + 7 * $r) . ':kill' }
             qw(app.step app.mid app.inflight) } 0, 3;

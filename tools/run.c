@@ -606,15 +606,13 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
     }
 }
 
-/* Determinants of jobs that could not clean up: they are of no use to the next one. */
-static void remove_determinants(const struct ftk_run *r)
+/* Files of a directory whose names begin like this. */
+static void remove_files(const char *path, const char *begin)
 {
-    char begin[48];
+    DIR *d = opendir(path);
     struct dirent *e;
-    DIR *d = opendir("/dev/shm");
-    snprintf(begin, sizeof begin, "ftkit-det-%llx-", (unsigned long long)r->id);
-    while (d && (e = readdir(d)) != NULL)
-        if (strncmp(e->d_name, begin, strlen(begin)) == 0)
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] != '.' && strncmp(e->d_name, begin, strlen(begin)) == 0)
             unlinkat(dirfd(d), e->d_name, 0);
     if (d)
         closedir(d);
@@ -622,14 +620,16 @@ static void remove_determinants(const struct ftk_run *r)
 
 static void remove_dir(const char *path)
 {
-    DIR *d = opendir(path);
-    struct dirent *e;
-    while (d && (e = readdir(d)))
-        if (e->d_name[0] != '.')
-            unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        closedir(d);
+    remove_files(path, "");
     rmdir(path);
+}
+
+/* Determinants of jobs that could not clean up: they are of no use to the next one. */
+static void remove_determinants(const struct ftk_run *r)
+{
+    char begin[48];
+    snprintf(begin, sizeof begin, "ftkit-det-%llx-", (unsigned long long)r->id);
+    remove_files("/dev/shm", begin);
 }
 
 static int make_dir(struct ftk_run *r)

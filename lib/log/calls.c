@@ -142,18 +142,14 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
     int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    size_t bytes = 0;
+    char *copy;
+    int bytes;
     if (!vc)
         return PMPI_Sendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
-    int rc = ftk_p2p_bytes(count < 0 ? 0 : count, datatype, &bytes);
-    char *copy = malloc(bytes ? bytes : 1);
-    if (rc == MPI_SUCCESS && (!copy || bytes > INT32_MAX))
-        rc = MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS && count > 0)
-        rc = ftk_p2p_pack(buf, count, datatype, copy, bytes);
+    int rc = ftk_p2p_packed(buf, count < 0 ? 0 : count, datatype, &copy, &bytes);
     rc = rc != MPI_SUCCESS ? end(vc, rc)
-                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : (int)bytes, MPI_BYTE,
+                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : bytes, MPI_BYTE,
                                  dest, sendtag, buf, count, datatype, source, recvtag, comm,
                                  status);
     free(copy);
@@ -164,21 +160,6 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
  * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
  * copy is ours. */
 
-static int keep_copy(struct ftk_req *r, void **copy)
-{
-    size_t bytes;
-    int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
-    *copy = malloc(bytes ? bytes : 1);
-    if (rc == MPI_SUCCESS && (!*copy || bytes > INT32_MAX))
-        rc = MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_pack(r->sbuf, r->count, r->type, *copy, bytes);
-    r->sbuf = *copy;
-    r->count = (int)bytes;
-    r->type = MPI_BYTE;
-    return rc;
-}
-
 int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
     MPI_Comm comm)
 {
@@ -186,12 +167,15 @@ int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, i
     if (!vc)
         return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
     struct ftk_req *r = ftk_req_new();
-    void *copy = NULL;
+    char *copy = NULL;
     if (!r)
         return end(vc, MPI_ERR_NO_MEM);
     int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
-    if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL)
-        rc = keep_copy(r, &copy);
+    if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL) {
+        rc = ftk_p2p_packed(buf, count, datatype, &copy, &r->count);
+        r->sbuf = copy;
+        r->type = MPI_BYTE;
+    }
     r->own = copy;
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
@@ -311,7 +295,8 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    size_t bytes = 0;
+    char *copy = NULL;
+    int bytes;
     if (!vc)
         return PMPI_Isendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
@@ -320,14 +305,9 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
         return end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, buf, count, datatype, source, recvtag, vc);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_bytes(count, datatype, &bytes);
-    char *copy = malloc(bytes ? bytes : 1);
-    if (rc == MPI_SUCCESS && (!copy || bytes > INT32_MAX))
-        rc = MPI_ERR_NO_MEM;
+        rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_pack(buf, count, datatype, copy, bytes);
-    if (rc == MPI_SUCCESS)
-        rc = isendrecv(copy, (int)bytes, MPI_BYTE, dest, sendtag, copy, r, vc);
+        rc = isendrecv(copy, bytes, MPI_BYTE, dest, sendtag, copy, r, vc);
     else
         free(copy);
     return hand_out(vc, r, rc, request);
@@ -343,7 +323,6 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
     }
     r->persistent = true;
     r->done = true;
-    r->born = ftk_log.lines;
     ftk_log.nactive--; /* at rest */
     *request = ftk_req_handle(r);
     return rc;

@@ -330,7 +330,6 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
         FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + vc->context * PERSISTENT + (int)number;
     r->persistent = true;
     r->done = true;
-    r->born = ftk_log.lines;
     ftk_log.nactive--; /* it is at rest */
     *request = ftk_req_handle(r);
     return MPI_SUCCESS;

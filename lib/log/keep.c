@@ -17,8 +17,8 @@
 /* ---- the arena -----------------------------------------------------------------------------
  * Sent messages lie one behind the other in chunks; all go at once when a line is committed.
  * Some chunks stay for the next interval: memory that has not been touched costs more than the
- * copy.  Beyond log.memory chunks are pieces of a file of the
- * node, mapped: the kernel writes them out and takes their memory when it needs it. */
+ * copy.  Beyond log.memory chunks are pieces of a file of the node, mapped: the kernel writes
+ * them out and takes their memory when it needs it. */
 
 #define CHUNK_BYTES (4u << 20)
 #define KEPT_BYTES (64u << 20) /* of chunks that stay for the next interval: they are warm */
@@ -287,13 +287,11 @@ void ftk_held_clear(void)
 void ftk_journal_add(struct ftk_held *h)
 {
     append(&ftk_log.journal_first, &ftk_log.journal_last, h);
-    ftk_log.journal_bytes += h->bytes;
 }
 
 void ftk_journal_clear(void)
 {
     free_list(&ftk_log.journal_first, &ftk_log.journal_last);
-    ftk_log.journal_bytes = 0;
 }
 
 /* ---- tables over (context, rank, tag) ----------------------------------------------------------*/
@@ -453,14 +451,12 @@ int ftk_mark_add(const struct ftk_mark *m)
     struct ftk_log *l = &ftk_log;
     if (!grow(&l->mark_table, key_mark))
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    struct ftk_mark *all = more(l->marks, l->nmarks, sizeof *all);
+    struct ftk_mark *all = more(l->marks, l->mark_table.n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
     l->marks = all;
-    all[l->nmarks] = *m;
-    insert(&l->mark_table, key_mark, (int)l->nmarks++);
-    l->mark_table.n = l->nmarks;
-    l->replaying = true;
+    all[l->mark_table.n] = *m;
+    insert(&l->mark_table, key_mark, (int)l->mark_table.n++);
     return FTKIT_OK;
 }
 
@@ -473,27 +469,24 @@ static void free_mark(struct ftk_mark *m)
 void ftk_mark_clear(void)
 {
     struct ftk_log *l = &ftk_log;
-    for (size_t i = 0; i < l->nmarks; i++)
+    for (size_t i = 0; i < l->mark_table.n; i++)
         free_mark(&l->marks[i]);
     free(l->marks);
     l->marks = NULL;
-    l->nmarks = 0;
     clear_table(&l->mark_table);
-    l->replaying = false;
 }
 
 void ftk_mark_drop(const bool *back)
 {
     struct ftk_log *l = &ftk_log;
     size_t n = 0;
-    for (size_t i = 0; i < l->nmarks; i++) {
+    for (size_t i = 0; i < l->mark_table.n; i++) {
         if (back[l->marks[i].dest])
             free_mark(&l->marks[i]);
         else
             l->marks[n++] = l->marks[i];
     }
-    l->nmarks = l->mark_table.n = n;
-    l->replaying = n > 0;
+    l->mark_table.n = n;
     if (l->mark_table.slot)
         memset(l->mark_table.slot, 0, l->mark_table.cap * sizeof *l->mark_table.slot);
     for (size_t i = 0; i < n; i++)

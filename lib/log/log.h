@@ -105,7 +105,6 @@ struct ftk_req {
     void *own;              /* memory that is freed with it */
     struct ftk_req *pair;   /* the send of a combined send and receive ... */
     bool half;              /* ... whose receive is through */
-    uint64_t born;          /* lines committed when a persistent one was made */
 };
 
 /* ---- messages that are kept --------------------------------------------------------------*/
@@ -176,7 +175,6 @@ struct ftk_log {
     bool falling;           /* calls fail until the line is restored */
     bool reborn;            /* carries on for a lost process: before ftkit_recover() what it
                                receives comes from held, what it sends goes nowhere */
-    bool replaying;         /* some marks are still ahead */
     int me, n;              /* rank, ranks */
     int *team;              /* [n] */
     bool alone;             /* before the first line every rank is a team of its own */
@@ -187,7 +185,6 @@ struct ftk_log {
     MPI_Comm next[FTK_LOG_CONTEXTS + 1]; /* of the repair under way */
     uint64_t used;          /* contexts of live virtual communicators */
     uint64_t line_used;
-    uint64_t fresh;         /* contexts whose communicator is of this epoch */
 
     struct ftk_vcomm *comms;
     struct ftk_vcomm *world, *user; /* MPI_COMM_WORLD, ftkit_comm() */
@@ -210,16 +207,14 @@ struct ftk_log {
     size_t nheld;
 
     struct ftk_stream_in *in;
-    struct ftk_table in_table;
+    struct ftk_table in_table; /* of n streams */
     struct ftk_mark *marks;
-    size_t nmarks;
-    struct ftk_table mark_table;
+    struct ftk_table mark_table; /* of n marks */
     struct ftk_early *early;
     size_t nearly, early_room;
 
     /* received before ftkit_recover(), in order: what a replacement is served from */
     struct ftk_held *journal_first, *journal_last;
-    size_t journal_bytes;
 
     /* the collective calls of ftkit itself since the line, for who makes them again */
     uint64_t line_calls, line_next_event; /* of ctx, at the line */
@@ -234,6 +229,12 @@ struct ftk_log {
 };
 
 extern struct ftk_log ftk_log;
+
+/* Whether this rank sends again what others may have. */
+static inline bool ftk_log_replays(void)
+{
+    return ftk_log.mark_table.n > 0;
+}
 
 /* Does what goes to (or comes from) a rank cross a border between teams? */
 static inline bool ftk_log_crosses(int rank)

@@ -25,9 +25,8 @@ int ftk_log_error(void)
     return ftk_mpi_failure_code();
 }
 
-static void note_failure(int mpi_rc)
+static void note_failure(void)
 {
-    (void)mpi_rc; /* an error of a message between ranks that are alive ends their own call */
     ftk_detect_raise(ftk_log.ctx);
 }
 
@@ -77,6 +76,13 @@ static size_t type_slot(MPI_Datatype type)
     return ((uintptr_t)type >> 6) % TYPES;
 }
 
+static bool is_named(MPI_Datatype type)
+{
+    int ints, addresses, others, combiner;
+    return PMPI_Type_get_envelope(type, &ints, &addresses, &others, &combiner) == MPI_SUCCESS
+        && combiner == MPI_COMBINER_NAMED;
+}
+
 static int facts_of(MPI_Datatype type, struct type_facts **out)
 {
     struct type_facts *f = &types[type_slot(type)];
@@ -93,16 +99,9 @@ static int facts_of(MPI_Datatype type, struct type_facts **out)
         return rc;
     f->bytes = (MPI_Aint)size;
     f->dense = lb == 0 && true_lb == 0 && size == extent && size == true_extent
-        && ftk_p2p_is_named(type);
+        && is_named(type);
     f->type = type;
     return MPI_SUCCESS;
-}
-
-bool ftk_p2p_is_named(MPI_Datatype type)
-{
-    int ints, addresses, others, combiner;
-    return PMPI_Type_get_envelope(type, &ints, &addresses, &others, &combiner) == MPI_SUCCESS
-        && combiner == MPI_COMBINER_NAMED;
 }
 
 void ftk_p2p_forget_type(MPI_Datatype type)
@@ -146,6 +145,17 @@ int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t
         at += (size_t)n * (size_t)f->bytes;
     }
     return rc;
+}
+
+int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, int *bytes)
+{
+    size_t size;
+    int rc = ftk_p2p_bytes(count, type, &size);
+    *bytes = (int)size;
+    *copy = malloc(size ? size : 1);
+    if (rc == MPI_SUCCESS && (!*copy || size > INT32_MAX))
+        rc = MPI_ERR_NO_MEM;
+    return rc == MPI_SUCCESS ? ftk_p2p_pack(buf, count, type, *copy, size) : rc;
 }
 
 static MPI_Comm self = MPI_COMM_NULL;
@@ -260,7 +270,7 @@ static bool sent_by_now(struct ftk_entry *e)
         return true;
     int rc = PMPI_Test(&e->real, &done, MPI_STATUS_IGNORE);
     if (rc != MPI_SUCCESS) { /* the receiver is gone: whoever comes for it gets it again */
-        note_failure(rc);
+        note_failure();
         e->real = MPI_REQUEST_NULL;
         return true;
     }
@@ -330,7 +340,7 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     e->real = MPI_REQUEST_NULL;
-    note_failure(rc);
+    note_failure();
     return MPI_SUCCESS; /* it is kept: the receiver's replacement gets it */
 }
 
@@ -378,7 +388,7 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
         return ftk_p2p_fail(r, rc);
     }
     if (rc != MPI_SUCCESS)
-        note_failure(rc);
+        note_failure();
     r->entry = e;
     link_up(r);
     rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), e->bytes);
@@ -395,17 +405,17 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     e->sync = r->sync;
     l->logged_messages++;
     l->logged_bytes += bytes;
-    if (bytes > SMALL && !l->replaying)
+    if (bytes > SMALL && !ftk_log_replays())
         return send_and_keep(r, e);
     int rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
         ftk_keep_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
     }
-    if (l->replaying && l->ctx->cfg.log_check)
+    if (ftk_log_replays() && l->ctx->cfg.log_check)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
     empty_status(&r->status);
-    if (l->replaying && suppressed(e, r->peer))
+    if (ftk_log_replays() && suppressed(e, r->peer))
         return finish(r, MPI_SUCCESS);
     rc = ftk_p2p_transmit(e, r->peer);
     if (rc != MPI_SUCCESS)
@@ -438,7 +448,7 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     if (rc != MPI_SUCCESS)
-        note_failure(rc); /* of a team-mate: this rank will fall back */
+        note_failure(); /* of a team-mate: this rank will fall back */
     link_up(r);
     return MPI_SUCCESS;
 }
@@ -691,7 +701,7 @@ int ftk_p2p_post(struct ftk_req *r)
         return rc;
     if (!ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
-    note_failure(rc); /* posted again after the repair */
+    note_failure(); /* posted again after the repair */
     return MPI_SUCCESS;
 }
 
@@ -758,7 +768,7 @@ static int progress_posted(struct ftk_req *r)
     if (ftk_p2p_is_failure(rc)) {
         /* from any source it is still under way, and cancelled by the repair */
         r->posted = r->real != MPI_REQUEST_NULL;
-        note_failure(rc);
+        note_failure();
         return MPI_SUCCESS;
     }
     return r->kind == FTK_REQ_RECV ? complete(r, &s, rc) : finish(r, rc);

@@ -17,11 +17,12 @@ int ftk_log_strange(const struct ftk_req *r);
 uint64_t ftk_log_hash(const void *data, size_t bytes); /* never 0 */
 
 /* Datatypes.  MPI codes. */
-bool ftk_p2p_is_named(MPI_Datatype type);
 void ftk_p2p_forget_type(MPI_Datatype type);
 bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persistent */
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
+/* The same into memory of the heap that becomes the caller's, also on error; NULL or it. */
+int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, int *bytes);
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
 
 /* Whether an MPI error has to do with the failure of a process. */
@@ -56,7 +57,7 @@ int ftk_p2p_cancelled(struct ftk_req *r);
  * not posted any more, or still under way. */
 int ftk_p2p_take_down(struct ftk_req *r);
 void ftk_p2p_forget_matched(void);
-void ftk_log_free_comms(void);
+void ftk_log_free_comms(struct ftkit_ctx *ctx);
 void ftk_log_make_teams(const int *domain, int n, int *team);
 /* What the set-up of the lost process received, from its part of the line, is held. */
 int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line);

@@ -15,6 +15,7 @@
 #include "../checkpoint.h"
 #include "../detect.h"
 #include "../mpi_shim.h"
+#include "../recover/recover.h"
 #include "det.h"
 #include "hooks.h"
 #include "p2p.h"
@@ -23,66 +24,41 @@
 
 /* ---- the communicators of the next epoch -----------------------------------------------------*/
 
-static MPI_Comm *next_of(int c)
-{
-    return &ftk_log.next[c];
-}
-
 static int make_next(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     for (int c = 0; c <= FTK_LOG_CONTEXTS; c++) {
         if (c >= l->ncontexts && c < FTK_LOG_CONTEXTS)
             continue;
-        int rc = PMPI_Comm_dup(r->act, next_of(c));
+        int rc = PMPI_Comm_dup(r->act, &l->next[c]);
         if (rc != MPI_SUCCESS)
-            *next_of(c) = MPI_COMM_NULL;
+            l->next[c] = MPI_COMM_NULL;
         else
-            rc = PMPI_Comm_set_errhandler(*next_of(c), MPI_ERRORS_RETURN);
+            rc = PMPI_Comm_set_errhandler(l->next[c], MPI_ERRORS_RETURN);
         if (rc != MPI_SUCCESS)
             return ftk_fail_mpi(rc, "making the contexts of the message log");
     }
     return FTKIT_OK;
 }
 
-/* Kept until the next repair is over: late events of the MPI may still refer to them. */
-static MPI_Comm *graves;
-static size_t ngraves, nolder, graves_room;
-
-static int bury(MPI_Comm *comms)
+/* Late events of the MPI may still refer to them. */
+static int retire_all(struct ftkit_ctx *ctx, MPI_Comm *comms)
 {
-    size_t most = ngraves + FTK_LOG_CONTEXTS + 1;
-    if (most > graves_room) {
-        MPI_Comm *all = realloc(graves, 2 * most * sizeof(MPI_Comm));
-        if (!all)
-            return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
-        graves = all;
-        graves_room = 2 * most;
-    }
-    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++) {
-        if (comms[c] != MPI_COMM_NULL)
-            graves[ngraves++] = comms[c];
+    int rc = FTKIT_OK;
+    for (int c = 0; rc == FTKIT_OK && c <= FTK_LOG_CONTEXTS; c++) {
+        rc = ftk_retire(ctx, comms[c]);
         comms[c] = MPI_COMM_NULL;
     }
-    return FTKIT_OK;
+    return rc;
 }
 
-static void dig(size_t n)
+void ftk_log_free_comms(struct ftkit_ctx *ctx)
 {
-    for (size_t i = 0; i < n; i++)
-        (void)PMPI_Comm_free(&graves[i]); /* nothing is under way; an error frees less */
-    ngraves -= n;
-    if (n > 0)
-        memmove(graves, graves + n, ngraves * sizeof *graves);
-}
-
-void ftk_log_free_comms(void)
-{
-    if (bury(ftk_log.real) == FTKIT_OK && bury(ftk_log.next) == FTKIT_OK)
-        dig(ngraves);
-    free(graves);
-    graves = NULL;
-    ngraves = nolder = graves_room = 0;
+    int rc = retire_all(ctx, ftk_log.real);
+    if (rc == FTKIT_OK)
+        rc = retire_all(ctx, ftk_log.next);
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }
 
 int ftk_log_discard(struct ftkit_ctx *ctx)
@@ -93,7 +69,7 @@ int ftk_log_discard(struct ftkit_ctx *ctx)
         ftk_mpi_revoke(ftk_log.next[c]);
     if (ctx->rank < 0)
         ftk_det_close(); /* of a rank that this process has not become */
-    return bury(ftk_log.next);
+    return retire_all(ctx, ftk_log.next);
 }
 
 /* ---- drawing what is in flight ------------------------------------------------------------------*/
@@ -138,8 +114,8 @@ static int draw_one(int source, bool *found)
     return MPI_SUCCESS;
 }
 
-/* Draw until everything has been counted that the others say they have sent; who[r] false:
- * not from this one.  turn sees to failures. */
+/* Draw until everything has been counted that the others say they have sent, but for those
+ * of not_from (NULL: nobody).  turn sees to failures. */
 static int draw_all(const uint64_t *told, const int *not_from, int (*turn)(void *arg), void *arg)
 {
     struct ftk_log *l = &ftk_log;
@@ -716,11 +692,9 @@ int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     struct ftk_log *l = &ftk_log;
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
-    dig(nolder);
-    int rc = bury(l->real);
+    int rc = retire_all(ctx, l->real);
     if (rc != FTKIT_OK)
         return rc;
-    nolder = ngraves;
     memcpy(l->real, l->next, sizeof l->real);
     for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
         l->next[c] = MPI_COMM_NULL;

@@ -209,8 +209,8 @@ void ftk_log_make_teams(const int *domain, int n, int *team)
         if (cfg->log_team_size > 0)
             team[r] = r / cfg->log_team_size;
         else if (cfg->log_teams == FTK_TEAMS_DOMAIN)
-            for (int q = r - 1; q >= 0; q--)
-                team[r] = domain[q] == domain[r] ? team[q] : team[r];
+            for (int q = r - 1; q >= 0 && team[r] == r; q--)
+                team[r] = domain[q] == domain[r] ? team[q] : r;
     }
 }
 
@@ -270,7 +270,6 @@ int ftk_log_open(struct ftkit_ctx *ctx)
     ftk_log.alone = true;
     ftk_log.ncontexts = ctx->cfg.log_contexts;
     ftk_log.group = MPI_GROUP_NULL;
-    ftk_log.fresh = ~(uint64_t)0;
     for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
         ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
     static const ftkit_serializer ops = { sizeof ops, measure_state, pack_state, unpack_state };
@@ -315,7 +314,7 @@ void ftk_log_close(struct ftkit_ctx *ctx)
     ftk_mark_clear();
     if (l->log_first)
         ftk_keep_clear();
-    ftk_log_free_comms();
+    ftk_log_free_comms(ctx);
     free(l->early);
     free(l->outs);
     free(l->sent);

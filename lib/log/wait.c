@@ -178,13 +178,13 @@ static MPI_Status *nth(MPI_Status *statuses, int i)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* Consume those that are complete. */
-static int take_all(int count, MPI_Request requests[], MPI_Status *statuses)
+/* Consume n requests, those of the indices or (NULL) the first ones. */
+static int take(int n, const int *indices, MPI_Request requests[], MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < n; i++) {
         int done = 0;
-        int rc = test_one(&requests[i], &done, nth(statuses, i));
+        int rc = test_one(&requests[indices ? indices[i] : i], &done, nth(statuses, i));
         if (nth(statuses, i) != MPI_STATUS_IGNORE)
             statuses[i].MPI_ERROR = done ? rc : MPI_ERR_PENDING;
         if (rc != MPI_SUCCESS)
@@ -206,7 +206,7 @@ int ftk_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *stat
                 done = true; /* told with its status */
         }
     }
-    return end(take_all(count, array_of_requests, statuses));
+    return end(take(count, NULL, array_of_requests, statuses));
 }
 
 int ftk_mpi_Testall(
@@ -231,7 +231,7 @@ int ftk_mpi_Testall(
     *flag = 1;
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
-    return end(take_all(count, array_of_requests, array_of_statuses));
+    return end(take(count, NULL, array_of_requests, array_of_statuses));
 }
 
 /* ---- any ------------------------------------------------------------------------------------------*/
@@ -313,20 +313,6 @@ int ftk_mpi_Testany(
 
 /* ---- some -----------------------------------------------------------------------------------------*/
 
-static int take_some(int n, const int indices[], MPI_Request requests[], MPI_Status *statuses)
-{
-    int result = MPI_SUCCESS;
-    for (int i = 0; i < n; i++) {
-        int done = 0;
-        int rc = test_one(&requests[indices[i]], &done, nth(statuses, i));
-        if (nth(statuses, i) != MPI_STATUS_IGNORE)
-            statuses[i].MPI_ERROR = rc;
-        if (rc != MPI_SUCCESS)
-            result = statuses == MPI_STATUSES_IGNORE ? rc : MPI_ERR_IN_STATUS;
-    }
-    return result;
-}
-
 /* Those that were found before the failure. */
 static int find_these(int count, MPI_Request requests[], const struct ftk_det *d,
     int *outcount, int indices[], MPI_Status *statuses)
@@ -342,7 +328,7 @@ static int find_these(int count, MPI_Request requests[], const struct ftk_det *d
     }
     for (int i = 0; i < n; i++) /* d may not be there any more after this */
         await(requests[indices[i]]);
-    return take_some(n, indices, requests, statuses);
+    return take(n, indices, requests, statuses);
 }
 
 static int find_some(int count, MPI_Request requests[], int *outcount, int indices[],
@@ -363,7 +349,7 @@ static int find_some(int count, MPI_Request requests[], int *outcount, int indic
     ftk_det_found(FTK_DET_SOME, n, 0);
     for (int i = 0; i < n; i++)
         ftk_det_more(indices[i]);
-    return take_some(n, indices, requests, statuses);
+    return take(n, indices, requests, statuses);
 }
 
 int ftk_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,

@@ -161,6 +161,9 @@ void ftk_plan_free(struct ftk_plan *p);
 enum { FTK_PARTED = 100 };
 int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start);
 
+/* Keep a communicator until the next repair is over: late events may refer to it. */
+int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm);
+
 /* Bring the regions of this rank to the line after a repair, if something is pending and
  * this rank is in its loop or in ftkit_recover(): callback, then restore.  Repairs again
  * when a further failure comes between.  *set: what was restored, 0 nothing. */

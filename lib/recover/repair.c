@@ -36,8 +36,7 @@ struct attempt {
     double t_start, t_shrunk, t_planned, t_built;
 };
 
-/* Keep a communicator until the next repair is over: late events may refer to it. */
-static int retire(struct ftkit_ctx *ctx, MPI_Comm comm)
+int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     if (comm == MPI_COMM_NULL)
         return FTKIT_OK;
@@ -157,7 +156,7 @@ static int make_plan(struct attempt *a)
                 a->plan.nspawn);
         rc = ftk_supply_spawn(ctx, a->s, a->plan.nspawn, &merged);
         if (rc == FTKIT_OK)
-            rc = retire(ctx, a->s);
+            rc = ftk_retire(ctx, a->s);
         if (rc != FTKIT_OK)
             return rc;
         a->s = merged;
@@ -360,11 +359,11 @@ static int discard(struct attempt *a)
     ftk_mpi_revoke(a->next.ctl);
     int rc = ftk_log_discard(ctx);
     if (rc == FTKIT_OK)
-        rc = retire(ctx, a->next.app);
+        rc = ftk_retire(ctx, a->next.app);
     if (rc == FTKIT_OK)
-        rc = retire(ctx, a->next.act);
+        rc = ftk_retire(ctx, a->next.act);
     if (rc == FTKIT_OK)
-        rc = retire(ctx, a->next.ctl);
+        rc = ftk_retire(ctx, a->next.ctl);
     return rc;
 }
 
@@ -421,16 +420,15 @@ static int install(struct attempt *a)
     if (rc == FTKIT_OK)
         rc = ftk_detect_disarm(ctx);
     if (rc == FTKIT_OK)
-        rc = retire(ctx, ctx->comms.app);
+        rc = ftk_retire(ctx, ctx->comms.app);
     if (rc == FTKIT_OK)
-        rc = retire(ctx, ctx->comms.act);
+        rc = ftk_retire(ctx, ctx->comms.act);
     if (rc == FTKIT_OK)
-        rc = retire(ctx, ctx->comms.ctl);
+        rc = ftk_retire(ctx, ctx->comms.ctl);
     if (rc == FTKIT_OK)
-        rc = retire(ctx, a->s);
+        rc = ftk_retire(ctx, a->s);
     if (rc != FTKIT_OK)
         return rc;
-    bury(ctx);
     install_tables(a);
     ctx->comms = a->next;
     ctx->failed = 0;
@@ -486,6 +484,7 @@ static int install(struct attempt *a)
         ftk_fault_rank(ctx->rank, ctx->incarnation);
     else
         ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
+    bury(ctx);
     rebind(ctx);
     return ftk_detect_arm(ctx);
 }
@@ -592,12 +591,12 @@ static int conclude(struct attempt *a)
         if (rc == FTKIT_OK && me == 0) /* the first of those that are left */
             ftk_run_state("closed %s", ctx->cfg.name);
         if (rc == FTKIT_OK)
-            rc = retire(ctx, a->s);
+            rc = ftk_retire(ctx, a->s);
         return rc == FTKIT_OK ? FTK_PARTED : rc;
     case FTK_PLAN_FATAL:
         rc = my_rank_in_plan(a, &me);
         if (rc == FTKIT_OK)
-            rc = retire(ctx, a->s);
+            rc = ftk_retire(ctx, a->s);
         return rc == FTKIT_OK ? end_fatal(ctx, &a->plan, me) : rc;
     default:
         rc = install(a);
@@ -646,7 +645,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         result = shrink ? meet(ctx, from, &a.s) : FTKIT_OK;
         if (result != FTKIT_OK)
             break;
-        if (shrink && from != ctx->comms.ctl && (result = retire(ctx, from)) != FTKIT_OK)
+        if (shrink && from != ctx->comms.ctl && (result = ftk_retire(ctx, from)) != FTKIT_OK)
             break;
         a.t_shrunk = ftk_now_s();
         a.error = hard(&a, attempt(&a));

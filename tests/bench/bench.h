@@ -12,6 +12,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -229,6 +230,19 @@ __attribute__((format(printf, 2, 3))) static inline void bench_row(
     va_end(ap);
     printf("\n");
     fflush(stdout); /* this rank may be killed next */
+}
+
+/* Memory [bytes] that outlives a process, in a file that all name alike; zeroed at first. */
+static inline void *bench_map(const struct bench *b, const char *file, size_t bytes)
+{
+    int fd = file ? open(file, O_RDWR | O_CREAT, 0600) : -1;
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+        bench_die(b, "needs -f FILE that can be written");
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        bench_die(b, "%s: cannot be mapped", file);
+    close(fd);
+    return p;
 }
 
 #endif

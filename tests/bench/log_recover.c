@@ -18,7 +18,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -54,17 +53,6 @@ static int option(int opt, const char *value)
     else
         team_size = atoi(value);
     return team_size < 0;
-}
-
-static void map_page(const struct bench *b)
-{
-    int fd = file ? open(file, O_RDWR | O_CREAT, 0600) : -1;
-    if (fd < 0 || ftruncate(fd, sizeof *page) != 0)
-        bench_die(b, "needs -f FILE that can be written");
-    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED)
-        bench_die(b, "%s: cannot be mapped", file);
-    close(fd);
 }
 
 static int set_before(int k)
@@ -211,7 +199,7 @@ int main(int argc, char **argv)
     bench_options(&j.b, argc, argv, "b:r:f:t:", option);
     if (j.b.reps > KILLS)
         bench_die(&j.b, "at most %d kills", KILLS);
-    map_page(&j.b);
+    page = bench_map(&j.b, file, sizeof *page);
     snprintf(number, sizeof number, "%d", team_size);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");

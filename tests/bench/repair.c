@@ -15,7 +15,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <signal.h>
 
 #include "bench.h"
@@ -51,17 +50,6 @@ static int option(int opt, const char *value)
     else
         seed = (unsigned)atoi(value);
     return 0;
-}
-
-static void map_page(struct bench *b)
-{
-    int fd = file ? open(file, O_RDWR | O_CREAT, 0600) : -1;
-    if (fd < 0 || ftruncate(fd, sizeof *page) != 0)
-        bench_die(b, "needs -f FILE that can be written");
-    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED)
-        bench_die(b, "%s: cannot be mapped", file);
-    close(fd);
 }
 
 /* The rank that the k-th kill hits: the same for the same seed. */
@@ -252,7 +240,7 @@ int main(int argc, char **argv)
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 1 };
     int step = 0;
     bench_options(&b, argc, argv, "b:r:f:k:s:", option);
-    map_page(&b);
+    page = bench_map(&b, file, sizeof *page);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
     bench_open(&b, &argc, &argv);

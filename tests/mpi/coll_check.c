@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ftkit.h"
+#include "overlog.h"
 
 #define BLOCKS 64
 #define PAD 16           /* ints before and behind what is used */
@@ -1042,23 +1042,6 @@ static void everything(MPI_Comm c, MPI_Comm other, const char *name)
     errors();
 }
 
-/* The context whose message log the calls go through; NULL: there is none. */
-static ftkit_ctx *log_open(void)
-{
-    const char *on = getenv("FTKIT_LOG_ENABLED");
-    ftkit_ctx *ft = NULL;
-    if (!on || strcmp(on, "true") != 0)
-        return NULL;
-    int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
-    if (rc == FTKIT_OK)
-        rc = ftkit_recover(ft, NULL);
-    if (rc >= 0)
-        rc = ftkit_checkpoint(ft); /* the teams count from the first set on */
-    if (rc < 0)
-        die(ftkit_detail(ft), 0, rc);
-    return ft;
-}
-
 static void log_close(ftkit_ctx *ft)
 {
     if (ft && ftkit_close(&ft) != FTKIT_OK)
@@ -1070,7 +1053,10 @@ int main(int argc, char **argv)
     MPI_Comm other, half;
     long all = 0;
     ok(MPI_Init(&argc, &argv));
-    ftkit_ctx *ft = log_open();
+    ftkit_ctx *ft;
+    int opened = overlog_open(&ft);
+    if (opened < 0)
+        die(ftkit_detail(ft), 0, opened);
     for (int i = 1; i < argc; i++) {
         mild |= strcmp(argv[i], "-m") == 0;
         few |= strcmp(argv[i], "-f") == 0;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ftkit.h"
+#include "overlog.h"
 
 #define MOST 64 /* ranks */
 
@@ -833,26 +833,12 @@ static void check_heavy(void)
     frees(&graph);
 }
 
-/* The context whose message log the calls go through; NULL: there is none. */
-static ftkit_ctx *log_open(void)
-{
-    const char *on = getenv("FTKIT_LOG_ENABLED");
-    ftkit_ctx *ft = NULL;
-    if (!on || strcmp(on, "true") != 0)
-        return NULL;
-    int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
-    if (rc == FTKIT_OK)
-        rc = ftkit_recover(ft, NULL);
-    if (rc >= 0)
-        rc = ftkit_checkpoint(ft); /* the teams count from the first set on */
-    check(rc >= 0, ftkit_detail(ft), __LINE__, rc, FTKIT_OK);
-    return ft;
-}
-
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
-    ftkit_ctx *ft = log_open();
+    ftkit_ctx *ft;
+    int rc = overlog_open(&ft);
+    check(rc >= 0, ftkit_detail(ft), __LINE__, rc, FTKIT_OK);
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &n));
     TRUE(n <= MOST);
