@@ -25,6 +25,7 @@ enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
+enum ftk_determinants { FTK_DETS_NODE, FTK_DETS_CAUSAL, FTK_DETS_PESSIMISTIC, FTK_DETS_REFUSE };
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 
@@ -56,6 +57,7 @@ struct ftk_config {
     bool log_enabled;                 /* log.enabled = false */
     int log_teams;                    /* log.teams = domain */
     int log_team_size;                /* log.team_size = 0: by log.teams */
+    int log_dets;                     /* log.determinants = node */
     bool log_check;                   /* log.check = true */
     int log_contexts;                 /* log.contexts = 16 */
     double log_memory;                /* log.memory = 1GiB */

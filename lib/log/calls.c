@@ -10,6 +10,7 @@
 #include "coll.h"
 #include "det.h"
 #include "mpi_calls.h"
+#include "news.h"
 #include "p2p.h"
 
 /* ---- arguments ------------------------------------------------------------------------------------*/
@@ -27,6 +28,8 @@ static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int p
         && !(flags & CAN_BE_ANY && peer == MPI_ANY_SOURCE))
         return MPI_ERR_RANK;
     if (tag < 0 && !(flags & CAN_BE_ANY && tag == MPI_ANY_TAG))
+        return MPI_ERR_TAG;
+    if (tag == ftk_news_tag() && ftk_news_in_band())
         return MPI_ERR_TAG;
     return MPI_SUCCESS;
 }
@@ -395,6 +398,9 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
         return rc;
     if (bytes > INT32_MAX)
         return MPI_ERR_COUNT;
+    rc = ftk_news_absorb(context, s->MPI_SOURCE);
+    if (rc != MPI_SUCCESS)
+        return rc;
     struct ftk_held *h = ftk_held_new(context, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
     if (!h)
         return MPI_ERR_NO_MEM;
@@ -411,6 +417,34 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     return rc;
 }
 
+/* PMPI_Improbe(), but news are taken in. */
+static int pick_up(
+    int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
+{
+    for (;;) {
+        int rc = PMPI_Improbe(source, tag, ftk_log.real[context], flag, m, s);
+        if (rc != MPI_SUCCESS || !*flag || !ftk_news_in_band() || s->MPI_TAG != ftk_news_tag())
+            return rc;
+        rc = ftk_news_take(context, m, s);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+}
+
+/* PMPI_Iprobe(), the same; what is found has been told of. */
+static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
+{
+    for (;;) {
+        int rc = PMPI_Iprobe(source, tag, ftk_log.real[context], flag, s);
+        if (rc != MPI_SUCCESS || !*flag)
+            return rc;
+        bool found = !ftk_news_in_band() || s->MPI_TAG != ftk_news_tag();
+        rc = ftk_news_absorb(context, s->MPI_SOURCE);
+        if (found || rc != MPI_SUCCESS)
+            return rc;
+    }
+}
+
 /* Whether there is a message; a look only. */
 static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_Status *status)
 {
@@ -422,8 +456,7 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
         ftk_p2p_status(&s, h->source, h->tag, h->bytes);
     else if (l->reborn)
         return MPI_SUCCESS;
-    int rc = h ? MPI_SUCCESS
-               : PMPI_Iprobe(source, tag, l->real[vc->context], flag, &s);
+    int rc = h ? MPI_SUCCESS : look_up(vc->context, source, tag, flag, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
         rc = MPI_SUCCESS;
@@ -448,7 +481,7 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
         return ftk_p2p_journal(*out);
     if (l->reborn)
         return MPI_SUCCESS;
-    int rc = PMPI_Improbe(source, tag, l->real[vc->context], &flag, &m, &s);
+    int rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_p2p_draw(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
@@ -492,6 +525,8 @@ static int probe_begin(
     *p = (struct probing){ .vc = vc, .source = ftk_vcomm_world(vc, source), .tag = tag,
         .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.reborn,
         .next = FTK_DET_FREE };
+    if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
+        rc = MPI_ERR_UNSUPPORTED_OPERATION;
     if (rc != MPI_SUCCESS || !p->decides)
         return rc;
     p->next = ftk_det_next(FTK_DET_PROBE, &d);

@@ -80,7 +80,7 @@ static void post(struct ftk_coll *c, const struct ftk_step *s)
         .kind = s->kind == FTK_STEP_SEND ? FTK_REQ_SEND : FTK_REQ_RECV,
         .internal = true,
         .vc = c->vc,
-        .context = FTK_LOG_CONTEXTS,
+        .context = FTK_LOG_COLLS,
         .sbuf = s->from,
         .rbuf = s->into,
         .count = s->count,

@@ -424,7 +424,7 @@ static int hear_own(struct ftk_vcomm *vc)
     struct ftk_req send = { .kind = FTK_REQ_SEND,
         .internal = true,
         .vc = vc,
-        .context = FTK_LOG_CONTEXTS,
+        .context = FTK_LOG_COLLS,
         .sbuf = &words[next],
         .count = (int)sizeof own,
         .type = MPI_BYTE,

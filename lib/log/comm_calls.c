@@ -408,7 +408,7 @@ static int pass_word(struct ftk_making *m, int kind, int to, int tag, struct ftk
     struct ftk_req r = { .kind = kind,
         .internal = true,
         .vc = m->parent,
-        .context = FTK_LOG_CONTEXTS,
+        .context = FTK_LOG_COLLS,
         .sbuf = kind == FTK_REQ_SEND ? w : NULL,
         .rbuf = kind == FTK_REQ_SEND ? NULL : w,
         .count = (int)sizeof *w,

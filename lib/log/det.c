@@ -26,7 +26,8 @@ struct head {
     uint64_t stamp;         /* epoch to which they belong ... */
     uint64_t next;          /* ... and that to which they will, if all agree to it */
     _Atomic uint64_t n;     /* counts one when it is whole */
-    uint64_t pad[3];
+    _Atomic uint64_t stable; /* how many another node has, below 16 bits of the stamp */
+    uint64_t pad[2];
 };
 
 /* One for each of the last two intervals between lines: a process may die when it alone
@@ -185,7 +186,15 @@ void ftk_det_line(void)
     d.now = &d.file[ftk_log.lines & 1];
     /* in this order: read in between it is of a line that nobody asks for */
     atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
+    atomic_store_explicit(&d.now->head->stable, 0, memory_order_release);
     d.now->head->lines = ftk_log.lines;
+}
+
+void ftk_det_drop(void)
+{
+    begin_again();
+    for (int i = 0; d.now && i < 2; i++)
+        atomic_store_explicit(&d.file[i].head->n, 0, memory_order_release);
 }
 
 size_t ftk_det_count(void)
@@ -235,9 +244,19 @@ static int sort_out(void)
     return FTKIT_OK;
 }
 
+/* A process may die before it has told of all that a call returned: then it has told nobody
+ * of any. */
+static void cut_off(void)
+{
+    for (size_t i = 0; i < count(); i++)
+        if (list()[i].kind == FTK_DET_SOME && (size_t)list()[i].a >= count() - i)
+            atomic_store_explicit(&d.now->head->n, i, memory_order_release);
+}
+
 int ftk_det_back(void)
 {
     begin_again();
+    cut_off();
     d.plan = count();
     return d.plan > 0 ? sort_out() : FTKIT_OK;
 }
@@ -358,6 +377,125 @@ void ftk_det_before_send(void)
     d.nothings = 0;
 }
 
+/* ---- those of the ranks of this node ---------------------------------------------------------------*/
+
+#define STABLE_BITS 48
+
+static struct peer {
+    int rank;
+    long id;
+    struct {
+        struct head *head;  /* NULL: not mapped */
+        size_t bytes;
+    } file[2];
+} *peers;
+static int npeers;
+
+static void forget_peers(void)
+{
+    for (int i = 0; i < 2 * npeers; i++)
+        if (peers[i / 2].file[i % 2].head)
+            (void)munmap(peers[i / 2].file[i % 2].head, peers[i / 2].file[i % 2].bytes);
+    free(peers);
+    peers = NULL;
+    npeers = 0;
+}
+
+int ftk_det_peers(const int *rank, const long *id, int n)
+{
+    forget_peers();
+    if (n == 0)
+        return FTKIT_OK;
+    peers = calloc((size_t)n, sizeof *peers);
+    if (!peers)
+        return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    npeers = n;
+    for (int i = 0; i < n; i++)
+        peers[i] = (struct peer){ .rank = rank[i], .id = id[rank[i]] };
+    return FTKIT_OK;
+}
+
+/* Its file of that parity; NULL when there is none (any more): it has left the job. */
+static struct head *map_peer(struct peer *p, int i)
+{
+    char name[112];
+    struct stat st;
+    void *at = MAP_FAILED;
+    if (p->file[i].head)
+        return p->file[i].head;
+    name_of(p->rank, p->id, (uint64_t)i, name, sizeof name);
+    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        (void)close(fd); /* the map keeps it */
+    if (at == MAP_FAILED)
+        return NULL;
+    p->file[i].head = at;
+    p->file[i].bytes = (size_t)st.st_size;
+    return at;
+}
+
+/* The file of the interval in which this process is. */
+static struct head *head_of(int peer)
+{
+    struct head *h = map_peer(&peers[peer], (int)(ftk_log.lines & 1));
+    return h && h->lines == ftk_log.lines ? h : NULL;
+}
+
+const struct ftk_det *ftk_det_of(int peer, size_t *n)
+{
+    int i = (int)(ftk_log.lines & 1);
+    struct head *h = head_of(peer);
+    *n = h ? (size_t)atomic_load_explicit(&h->n, memory_order_acquire) : 0;
+    size_t had = peers[peer].file[i].bytes, bytes = had;
+    while (h && bytes < sizeof *h + *n * sizeof(struct ftk_det))
+        bytes *= 2; /* as its owner does */
+    if (h && bytes != had) {
+        void *at = mremap(h, had, bytes, MREMAP_MAYMOVE);
+        if (at == MAP_FAILED) {
+            *n = (had - sizeof *h) / sizeof(struct ftk_det);
+            ftk_report(FTKIT_ERROR, "context %s: rank %d: determinants of rank %d cannot be mapped: "
+                "the loss of this node cannot be repaired by its team alone",
+                ftk_log.ctx->cfg.name, ftk_log.me, peers[peer].rank);
+            at = h;
+            bytes = had;
+        }
+        h = peers[peer].file[i].head = at;
+        peers[peer].file[i].bytes = bytes;
+    }
+    return h ? (const struct ftk_det *)(const void *)(h + 1) : NULL;
+}
+
+/* It counts in the epoch in which it was set. */
+static uint64_t stable_epoch(void)
+{
+    return ftk_log.ctx->stamp << STABLE_BITS;
+}
+
+size_t ftk_det_stable(int peer)
+{
+    struct head *h = head_of(peer);
+    uint64_t word = h ? atomic_load_explicit(&h->stable, memory_order_acquire) : 0;
+    return (word ^ stable_epoch()) >> STABLE_BITS ? 0
+                                                  : word & (((uint64_t)1 << STABLE_BITS) - 1);
+}
+
+void ftk_det_set_stable(int peer, size_t n)
+{
+    struct head *h = head_of(peer);
+    if (h && ftk_det_stable(peer) < n) /* one that loses a race is told again */
+        atomic_store_explicit(&h->stable, stable_epoch() | n, memory_order_release);
+}
+
+const struct ftk_det *ftk_det_own(uint64_t line, size_t *n)
+{
+    const struct file *f = &d.file[line & 1];
+    bool mine = d.now && f->head->lines == line;
+    *n = mine ? (size_t)atomic_load_explicit(&f->head->n, memory_order_relaxed) : 0;
+    return mine ? (const struct ftk_det *)(const void *)(f->head + 1) : NULL;
+}
+
 /* ---- those of the lost -------------------------------------------------------------------------------*/
 
 static struct inherited {
@@ -396,6 +534,19 @@ const struct ftk_det *ftk_det_inherited(int r, uint64_t line, size_t *n)
     return NULL;
 }
 
+bool ftk_det_is_inherited(int r)
+{
+    return r < inherited_n && inherited[r].found;
+}
+
+void ftk_det_inherit(int r, uint64_t line, struct ftk_det *v, size_t n)
+{
+    struct inherited *in = &inherited[r];
+    free_one(in);
+    *in = (struct inherited){ .v = { v, NULL }, .n = { n, 0 }, .lines = { line, line + 1 },
+        .found = true };
+}
+
 static bool is_of_now(const struct head *h)
 {
     return h->magic == MAGIC && (h->stamp == ftk_log.stamp_now || h->next == ftk_log.stamp_now);
@@ -412,8 +563,10 @@ static bool read_file(const char *name, int i, struct inherited *in)
         return false;
     if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
         && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
-        size_t bytes = (size_t)h.n * sizeof(struct ftk_det);
-        in->n[i] = h.n;
+        /* a process that has not come to forget what it had: everybody else has */
+        bool dropped = ftk_log.dropped_now && h.stamp != ftk_log.stamp_now;
+        in->n[i] = dropped ? 0 : h.n;
+        size_t bytes = (size_t)in->n[i] * sizeof(struct ftk_det);
         in->lines[i] = h.lines;
         in->v[i] = malloc(bytes + 1);
         good = in->v[i] && pread(fd, in->v[i], bytes, sizeof h) == (ssize_t)bytes;
@@ -427,6 +580,8 @@ static void look_for(int r, struct inherited *in)
 {
     char job[64], begin[80], name[112];
     struct dirent *e;
+    if (FTK_FAULT("log.blind"))
+        return;
     DIR *dir = opendir("/dev/shm");
     name_of_job(ftk_log.ctx->job, job, sizeof job);
     snprintf(begin, sizeof begin, "%s%d-", job, r);
@@ -484,7 +639,7 @@ void ftk_det_clean(uint64_t job)
 }
 
 /* From the first process that has them to all. */
-static int spread(MPI_Comm s, int me, int r, bool *all)
+static int spread(MPI_Comm s, int me, int r, bool *missing)
 {
     struct inherited *in = &inherited[r];
     look_for(r, in);
@@ -492,14 +647,26 @@ static int spread(MPI_Comm s, int me, int r, bool *all)
     int rc = PMPI_Allreduce(&mine, &root, 1, MPI_INT, MPI_MIN, s);
     if (rc != MPI_SUCCESS)
         return rc;
-    *all = *all || root == INT_MAX;
+    *missing = *missing || root == INT_MAX;
     return root == INT_MAX ? rc : send_to_all(s, root == me, root, in);
+}
+
+/* Who has been told by a node may itself be on another one that is lost. */
+static bool on_one_node(const int *lost, int n)
+{
+    int node = -1;
+    for (int r = 0; r < n; r++) {
+        if (lost[r] && node >= 0 && ftk_log.node[r] != node)
+            return false;
+        node = lost[r] ? ftk_log.node[r] : node;
+    }
+    return true;
 }
 
 int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
 {
     int me = 0;
-    *all = false;
+    bool missing = false;
     ftk_det_forget_search();
     inherited = calloc((size_t)n, sizeof *inherited);
     if (!inherited)
@@ -508,6 +675,7 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     int rc = PMPI_Comm_rank(s, &me);
     for (int r = 0; rc == MPI_SUCCESS && r < n; r++)
         if (lost[r])
-            rc = spread(s, me, r, all);
+            rc = spread(s, me, r, &missing);
+    *all = missing && !(ftk_log.tells && on_one_node(lost, n));
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "determinants of the lost");
 }

@@ -10,7 +10,8 @@
  * the moment they are made: before anybody else can depend on them.  What the runtime can
  * repair is the loss of processes; when a node is lost the job is relaunched and everybody
  * returns to the line, and then determinants are of no use.  When nobody on a lost rank's
- * node is left to read them, everybody returns to the line as well. */
+ * node is left to read them, everybody returns to the line as well, unless other nodes have
+ * been told of them (news.h). */
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
@@ -69,11 +70,29 @@ void ftk_det_found_nothing(void);
 /* A message goes out: what has not been found is known to others from now on. */
 void ftk_det_before_send(void);
 
+/* ---- of the ranks of this node, for news.h: they are told by their place among those ------ */
+
+/* Who they are, from this epoch on; id: [ranks of the world] what ftk_det_id() is there. */
+int ftk_det_peers(const int *rank, const long *id, int n);
+/* What one has seen decided since the line that this process knows: *n of them. */
+const struct ftk_det *ftk_det_of(int peer, size_t *n);
+/* How many of them another node has as well: the same word for all processes of this node. */
+size_t ftk_det_stable(int peer);
+void ftk_det_set_stable(int peer, size_t n);
+/* Those of this process since a line. */
+const struct ftk_det *ftk_det_own(uint64_t line, size_t *n);
+
+/* Everybody goes back to the line: what was decided since then is of no run. */
+void ftk_det_drop(void);
+
 /* Collective over s, in a repair: the determinants of every lost rank (lost[r] != 0) from
  * whoever can read them.  *all is set when those of a rank are nowhere. */
 int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all);
 /* Those of rank r since a line that the search has found; NULL, 0: none. */
 const struct ftk_det *ftk_det_inherited(int r, uint64_t line, size_t *n);
+bool ftk_det_is_inherited(int r);
+/* They have come from elsewhere; takes v. */
+void ftk_det_inherit(int r, uint64_t line, struct ftk_det *v, size_t n);
 void ftk_det_forget_search(void);
 
 #endif

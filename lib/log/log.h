@@ -20,6 +20,8 @@
 #include "../context.h"
 
 #define FTK_LOG_CONTEXTS 64 /* at most; log.contexts of them are made */
+/* Communicators behind them: one for each, that of collectives, that of determinants. */
+enum { FTK_LOG_COLLS = FTK_LOG_CONTEXTS, FTK_LOG_NEWS, FTK_LOG_COMMS };
 #define FTK_COLL_SLOTS 64   /* collectives of a communicator that can be under way at once */
 
 /* ---- virtual communicators -------------------------------------------------------------*/
@@ -93,6 +95,9 @@ struct ftk_req {
                                found to be before a failure */
     uint32_t wild;          /* number of a receive from any source, 0: it is none, or ... */
     bool planned;           /* ... what it gets is known from before a failure */
+    bool probed;            /* a receive that is not posted: it takes what a probe finds */
+    uint64_t waits;         /* a send that is held back until this round of news is kept
+                               (news.h); 0: it is not */
     MPI_Request real;
     MPI_Status status;      /* MPI_SOURCE is a rank of vc */
     int error;              /* MPI code it has completed with */
@@ -117,6 +122,7 @@ struct ftk_entry {
     size_t bytes;
     int context, tag;
     bool sync;
+    bool waits;             /* not sent yet: its request is held back */
 };
 static inline char *ftk_entry_data(struct ftk_entry *e)
 {
@@ -177,12 +183,16 @@ struct ftk_log {
                                receives comes from held, what it sends goes nowhere */
     int me, n;              /* rank, ranks */
     int *team;              /* [n] */
+    int *node;              /* [n] failure domain of each rank's process */
     bool alone;             /* before the first line every rank is a team of its own */
     uint64_t lines;         /* committed so far */
     uint64_t stamp_now;     /* of the epoch that a repair under way is to replace */
+    bool tells;             /* determinants are told to other nodes (news.h) */
+    bool dropped;           /* with this epoch everybody went back to the line ... */
+    bool dropped_now;       /* ... with the one that a repair under way is to replace */
     int ncontexts;
-    MPI_Comm real[FTK_LOG_CONTEXTS + 1]; /* of the program; the last: of collectives */
-    MPI_Comm next[FTK_LOG_CONTEXTS + 1]; /* of the repair under way */
+    MPI_Comm real[FTK_LOG_COMMS]; /* MPI_COMM_NULL: not used */
+    MPI_Comm next[FTK_LOG_COMMS]; /* of the repair under way */
     uint64_t used;          /* contexts of live virtual communicators */
     uint64_t line_used;
 
@@ -194,6 +204,7 @@ struct ftk_log {
     uint64_t stamp;
     size_t nactive;         /* requests in the hands of the program */
     size_t nwild;           /* receives from any source under way */
+    size_t nprobed;         /* receives that are not posted but probed for */
 
     /* totals per rank of the world since the last repair */
     uint64_t *sent;         /* [n] handed to the MPI */
@@ -225,6 +236,7 @@ struct ftk_log {
     /* statistics, by destination since ftkit_open() */
     uint64_t *stat_messages, *stat_bytes; /* [n] all of the program's messages */
     uint64_t differs;       /* suppressed messages that were not the same */
+    uint64_t news_bytes;    /* of determinants told to other nodes */
     uint64_t logged_messages, logged_bytes, resent, suppressed, drained;
 };
 

@@ -11,6 +11,7 @@
 #include "coll.h"
 #include "det.h"
 #include "hooks.h"
+#include "news.h"
 #include "p2p.h"
 
 #define SMALL 512        /* bytes that any transport takes at once, posted receive or not */
@@ -45,8 +46,10 @@ int ftk_log_repair(void)
 
 void ftk_log_keep_going(const struct ftkit_ctx *ctx)
 {
-    if (ftk_log_of(ctx) && ftk_log.on && !ftk_log.falling)
-        ftk_coll_turn();
+    if (!ftk_log_of(ctx) || !ftk_log.on || ftk_log.falling)
+        return;
+    ftk_coll_turn();
+    ftk_news_turn();
 }
 
 int ftk_log_turn(unsigned *turns)
@@ -55,6 +58,7 @@ int ftk_log_turn(unsigned *turns)
     if (l->falling)
         return ftk_log_error();
     ftk_coll_turn();
+    ftk_news_turn();
     if (!l->ctx->failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
     return ftk_log_repair();
@@ -224,6 +228,9 @@ static int finish(struct ftk_req *r, int error)
     if (r->wild)
         ftk_log.nwild--;
     r->wild = 0;
+    ftk_log.nprobed -= r->probed;
+    r->probed = false;
+    ftk_news_unhold(r);
     r->posted = false;
     r->real = MPI_REQUEST_NULL;
     r->done = true;
@@ -325,7 +332,10 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     int rc;
     if (e->bytes > INT32_MAX)
         return MPI_ERR_COUNT;
-    if (e->bytes <= SMALL && !e->sync) {
+    rc = ftk_news_before(dest, e->context);
+    if (rc != MPI_SUCCESS) {
+        ;
+    } else if (e->bytes <= SMALL && !e->sync) {
         rc = PMPI_Send(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm);
     } else {
         if (nsending > 2)
@@ -372,17 +382,26 @@ static bool suppressed(const struct ftk_entry *e, int dest)
     return true;
 }
 
+/* From the program's memory. */
+static int post_send(struct ftk_req *r)
+{
+    MPI_Comm comm = ftk_log.real[r->context];
+    int rc = ftk_news_before(r->peer, r->context);
+    if (rc == MPI_SUCCESS)
+        rc = r->sync
+            ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
+            : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
+    r->posted = rc == MPI_SUCCESS;
+    ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
+    return rc;
+}
+
 /* Much data goes out from the program's memory at once and is copied while it travels; when
  * its receiver dies, what is kept is sent to who comes for it. */
 static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
-    MPI_Comm comm = ftk_log.real[r->context];
     empty_status(&r->status);
-    int rc = r->sync
-        ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
-        : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
-    r->posted = rc == MPI_SUCCESS;
-    ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
+    int rc = post_send(r);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc)) {
         ftk_keep_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
@@ -395,6 +414,15 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
     return rc; /* of a type that the MPI has just taken: it has no error */
 }
 
+/* A send whose bytes are in the log. */
+static int send_entry(struct ftk_req *r)
+{
+    int rc = ftk_p2p_transmit(r->entry, r->peer);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    return r->sync ? MPI_SUCCESS : finish(r, MPI_SUCCESS);
+}
+
 /* Between teams: kept, and sent from where it is kept. */
 static int send_kept(struct ftk_req *r, size_t bytes)
 {
@@ -405,7 +433,7 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     e->sync = r->sync;
     l->logged_messages++;
     l->logged_bytes += bytes;
-    if (bytes > SMALL && !ftk_log_replays())
+    if (bytes > SMALL && !ftk_log_replays() && !ftk_news_hold(r))
         return send_and_keep(r, e);
     int rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
@@ -417,14 +445,11 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     empty_status(&r->status);
     if (ftk_log_replays() && suppressed(e, r->peer))
         return finish(r, MPI_SUCCESS);
-    rc = ftk_p2p_transmit(e, r->peer);
-    if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
-    if (!r->sync)
-        return finish(r, MPI_SUCCESS);
     r->entry = e;
-    link_up(r);
-    return MPI_SUCCESS;
+    e->waits = r->waits || ftk_news_hold(r);
+    if (e->waits || r->sync)
+        link_up(r);
+    return e->waits ? MPI_SUCCESS : send_entry(r);
 }
 
 /* Inside the team: from the program's memory. */
@@ -433,17 +458,19 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     MPI_Comm comm = ftk_log.real[r->context];
     int rc;
     empty_status(&r->status);
+    if (ftk_news_hold(r)) {
+        link_up(r);
+        return MPI_SUCCESS;
+    }
     if (bytes <= SMALL && !r->sync) {
-        rc = PMPI_Send(r->sbuf, r->count, r->type, r->peer, r->tag, comm);
+        rc = ftk_news_before(r->peer, r->context);
+        if (rc == MPI_SUCCESS)
+            rc = PMPI_Send(r->sbuf, r->count, r->type, r->peer, r->tag, comm);
         ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
         if (rc == MPI_SUCCESS)
             return finish(r, rc);
     } else {
-        rc = r->sync
-            ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
-            : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
-        r->posted = rc == MPI_SUCCESS;
-        ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
+        rc = post_send(r);
     }
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
@@ -451,6 +478,21 @@ static int send_direct(struct ftk_req *r, size_t bytes)
         note_failure(); /* of a team-mate: this rank will fall back */
     link_up(r);
     return MPI_SUCCESS;
+}
+
+void ftk_p2p_release(struct ftk_req *r)
+{
+    ftk_news_unhold(r);
+    if (r->entry) {
+        r->entry->waits = false;
+        (void)send_entry(r);
+        return;
+    }
+    int rc = post_send(r);
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+        (void)ftk_p2p_fail(r, rc);
+    else if (rc != MPI_SUCCESS)
+        note_failure();
 }
 
 static int begin_send(struct ftk_req *r)
@@ -587,6 +629,8 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
     }
     r->cancelled = false; /* it had been matched already */
     (void)FTK_FAULT("log.received");
+    if (error == MPI_SUCCESS)
+        error = ftk_news_absorb(r->context, s->MPI_SOURCE);
     if (error == MPI_SUCCESS && !r->wild && ftk_log.ctx->where >= FTK_IN_LOOP
         && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing of it has to be known later */
         ftk_log.received[s->MPI_SOURCE]++;
@@ -677,6 +721,26 @@ int ftk_p2p_journal(const struct ftk_held *h)
     return MPI_SUCCESS;
 }
 
+static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
+{
+    return q->context == r->context
+        && (q->from == r->from || q->from == MPI_ANY_SOURCE || r->from == MPI_ANY_SOURCE)
+        && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
+}
+
+/* A receive of any tag would match news, and what is posted after one that is not posted
+ * would match before it. */
+static bool has_to_probe(const struct ftk_req *r)
+{
+    if (r->with == MPI_ANY_TAG && ftk_news_in_band())
+        return true;
+    for (const struct ftk_req *q = ftk_log.nprobed > 0 ? ftk_log.first : NULL; q && q != r;
+         q = q->next)
+        if (q->probed && overlap(q, r))
+            return true;
+    return false;
+}
+
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
@@ -694,6 +758,11 @@ int ftk_p2p_post(struct ftk_req *r)
     }
     if (l->reborn)
         return MPI_SUCCESS; /* what it is to get is in the journal, or never comes */
+    if (has_to_probe(r)) {
+        l->nprobed += !r->probed;
+        r->probed = true;
+        return MPI_SUCCESS;
+    }
     int rc = PMPI_Irecv(
         r->rbuf, r->count, r->type, r->from, r->with, l->real[r->context], &r->real);
     r->posted = rc == MPI_SUCCESS;
@@ -710,7 +779,8 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world
 {
     struct ftk_log *l = &ftk_log;
     struct type_facts *f;
-    if (l->falling || l->reborn || ftk_log_crosses(world) || facts_of(type, &f) != MPI_SUCCESS
+    if (l->falling || l->reborn || ftk_log_crosses(world)
+        || (l->tells && l->node[world] != l->node[l->me]) || facts_of(type, &f) != MPI_SUCCESS
         || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     ftk_det_before_send();
@@ -740,6 +810,8 @@ int ftk_req_begin(struct ftk_req *r)
     }
     if (r->kind == FTK_REQ_SEND)
         return begin_send(r);
+    if (r->peer == MPI_ANY_SOURCE && ftk_log_refuses("a receive from MPI_ANY_SOURCE"))
+        return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
     r->from = r->peer;
     r->with = r->tag;
     r->wild = 0;
@@ -774,12 +846,49 @@ static int progress_posted(struct ftk_req *r)
     return r->kind == FTK_REQ_RECV ? complete(r, &s, rc) : finish(r, rc);
 }
 
+/* The message that was found is for the first that can take it. */
+static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
+{
+    const struct ftk_req found
+        = { .context = r->context, .from = s->MPI_SOURCE, .with = s->MPI_TAG };
+    for (struct ftk_req *q = ftk_log.first; q != r; q = q->next)
+        if (q->probed && overlap(q, &found)) {
+            r = q;
+            break;
+        }
+    ftk_log.nprobed--;
+    r->probed = false;
+    int rc = PMPI_Imrecv(r->rbuf, r->count, r->type, m, &r->real);
+    r->posted = rc == MPI_SUCCESS;
+    return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
+}
+
+static int progress_probed(struct ftk_req *r)
+{
+    MPI_Message m;
+    MPI_Status s;
+    int flag = 0;
+    int rc = PMPI_Improbe(r->from, r->with, ftk_log.real[r->context], &flag, &m, &s);
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+        return ftk_p2p_fail(r, rc);
+    if (rc != MPI_SUCCESS)
+        note_failure();
+    if (rc != MPI_SUCCESS || !flag)
+        return MPI_SUCCESS;
+    if (s.MPI_TAG == ftk_news_tag()) {
+        rc = ftk_news_take(r->context, &m, &s);
+        return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
+    }
+    rc = match(r, &m, &s);
+    return r->posted ? progress_posted(r) : rc;
+}
+
 /* Receives from any source that had to wait are posted in their order. */
 static void post_waiting(void)
 {
     for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
         next = q->next;
-        if (q->kind == FTK_REQ_RECV && q->wild && !q->posted && !q->done)
+        if (q->kind == FTK_REQ_RECV && q->wild && !q->posted && !q->probed && !q->done)
             (void)ftk_p2p_post(q); /* its owner gets the error with the request */
     }
 }
@@ -790,6 +899,10 @@ static int progress_any(struct ftk_req *r)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->posted)
         return progress_posted(r);
+    if (r->waits)
+        return MPI_SUCCESS; /* see ftk_news_turn() */
+    if (r->probed)
+        return progress_probed(r);
     if (ftk_log.reborn && r->kind == FTK_REQ_RECV)
         return ftk_p2p_fail(r, ftk_log_strange(r));
     if (r->wild && !ftk_det_waits() && !ftk_log.ctx->failed && !ftk_log.ctx->repairing)

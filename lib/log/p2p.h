@@ -14,6 +14,8 @@ void ftk_log_fall(void);
 void ftk_log_differs(int context, int dest, int tag, uint64_t n);
 /* A replacement asks for a message that its set-up never got; the MPI error. */
 int ftk_log_strange(const struct ftk_req *r);
+/* Whether calls that leave something open are errors; says which one it was. */
+bool ftk_log_refuses(const char *call);
 uint64_t ftk_log_hash(const void *data, size_t bytes); /* never 0 */
 
 /* Datatypes.  MPI codes. */
@@ -42,6 +44,8 @@ int ftk_p2p_post(struct ftk_req *r);
 int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h); /* takes h */
 /* Hand a kept message to the MPI. */
 int ftk_p2p_transmit(struct ftk_entry *e, int dest);
+/* Let a send go that was held back (news.h). */
+void ftk_p2p_release(struct ftk_req *r);
 /* Look at up to most of the sends from the log; how many are under way. */
 void ftk_p2p_reap(size_t most);
 size_t ftk_p2p_sending(void);

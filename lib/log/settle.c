@@ -18,6 +18,7 @@
 #include "../recover/recover.h"
 #include "det.h"
 #include "hooks.h"
+#include "news.h"
 #include "p2p.h"
 
 #define TAG_WATCH 3
@@ -27,8 +28,8 @@
 static int make_next(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++) {
-        if (c >= l->ncontexts && c < FTK_LOG_CONTEXTS)
+    for (int c = 0; c < FTK_LOG_COMMS; c++) {
+        if ((c >= l->ncontexts && c < FTK_LOG_COLLS) || (c == FTK_LOG_NEWS && !ftk_news_kept()))
             continue;
         int rc = PMPI_Comm_dup(r->act, &l->next[c]);
         if (rc != MPI_SUCCESS)
@@ -45,7 +46,7 @@ static int make_next(const struct ftk_log_repair *r)
 static int retire_all(struct ftkit_ctx *ctx, MPI_Comm *comms)
 {
     int rc = FTKIT_OK;
-    for (int c = 0; rc == FTKIT_OK && c <= FTK_LOG_CONTEXTS; c++) {
+    for (int c = 0; rc == FTKIT_OK && c < FTK_LOG_COMMS; c++) {
         rc = ftk_retire(ctx, comms[c]);
         comms[c] = MPI_COMM_NULL;
     }
@@ -65,7 +66,7 @@ int ftk_log_discard(struct ftkit_ctx *ctx)
 {
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
-    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
+    for (int c = 0; c < FTK_LOG_COMMS; c++)
         ftk_mpi_revoke(ftk_log.next[c]);
     if (ctx->rank < 0)
         ftk_det_close(); /* of a rank that this process has not become */
@@ -91,7 +92,7 @@ static int draw_one(int source, bool *found)
 {
     struct ftk_log *l = &ftk_log;
     *found = false;
-    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++) {
+    for (int c = 0; c < FTK_LOG_COMMS; c++) {
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
@@ -102,13 +103,15 @@ static int draw_one(int source, bool *found)
             return rc;
         if (!flag)
             continue;
+        *found = true;
+        if (c == FTK_LOG_NEWS || (ftk_news_in_band() && s.MPI_TAG == ftk_news_tag()))
+            return ftk_news_take(c, &m, &s);
         struct ftk_held *h;
         rc = ftk_p2p_draw(c, &m, &s, &h);
         if (rc != MPI_SUCCESS)
             return rc;
         ftk_held_add(h);
         l->drained++;
-        *found = true;
         return rc;
     }
     return MPI_SUCCESS;
@@ -213,9 +216,9 @@ static int take_down(struct settling *s)
                 return rc;
         }
     }
-    while (ftk_p2p_sending() > 0) {
+    while (ftk_p2p_sending() + ftk_news_sending() > 0) {
         ftk_p2p_reap(SIZE_MAX);
-        int rc = ftk_p2p_sending() > 0 ? watch_turn(s) : FTKIT_OK;
+        int rc = watch_turn(s);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -319,7 +322,7 @@ static int put_holes(struct words *w, const struct ftk_stream_in *s, uint64_t *n
     return FTKIT_OK;
 }
 
-static int put_mark(struct words *w, const struct ftk_stream_in *s)
+static int put_mark(struct words *w, const struct ftk_stream_in *s, bool dead)
 {
     uint64_t nholes = 0;
     size_t at = w->n;
@@ -329,7 +332,7 @@ static int put_mark(struct words *w, const struct ftk_stream_in *s)
     rc = rc == FTKIT_OK ? put(w, s->count - since(s)) : rc;
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
-    if (rc == FTKIT_OK)
+    if (rc == FTKIT_OK && dead) /* what a live one has sent has been drawn */
         rc = put_holes(w, s, &nholes);
     if (rc != FTKIT_OK)
         return rc;
@@ -347,7 +350,8 @@ static int write_marks(const struct ftk_log_repair *r, struct words *w, int *cou
     for (int dest = 0; dest < r->n; dest++) {
         size_t before = w->n;
         for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->in_table.n; i++) {
-            int rc = l->in[i].source == dest ? put_mark(w, &l->in[i]) : FTKIT_OK;
+            int rc = l->in[i].source == dest ? put_mark(w, &l->in[i], r->is_new[dest])
+                                             : FTKIT_OK;
             if (rc != FTKIT_OK)
                 return rc;
         }
@@ -447,23 +451,31 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     struct ftk_log *l = &ftk_log;
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
-    int *word = calloc((size_t)n + 3, sizeof *word);
+    enum { FIRST = 3 }; /* dropped, stamp, then both tables */
+    int *word = calloc(2 * (size_t)n + FIRST, sizeof *word);
     if (!word)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    if (l->team)
-        memcpy(word + 1, l->team, (size_t)n * sizeof *word);
-    memcpy(word + n + 1, &ctx->stamp, sizeof ctx->stamp);
-    int rc = PMPI_Bcast(word, n + 3, MPI_INT, root, s);
-    memcpy(&l->stamp_now, word + n + 1, sizeof l->stamp_now);
-    if (rc == MPI_SUCCESS && !l->team)
+    word[0] = l->dropped;
+    memcpy(word + 1, &ctx->stamp, sizeof ctx->stamp);
+    if (l->team && l->node) {
+        memcpy(word + FIRST, l->team, (size_t)n * sizeof *word);
+        memcpy(word + FIRST + n, l->node, (size_t)n * sizeof *word);
+    }
+    int rc = PMPI_Bcast(word, 2 * n + FIRST, MPI_INT, root, s);
+    l->dropped_now = word[0] != 0;
+    memcpy(&l->stamp_now, word + 1, sizeof l->stamp_now);
+    if (!l->team)
         l->team = malloc((size_t)n * sizeof *l->team);
-    if (rc == MPI_SUCCESS && l->team) {
-        memcpy(l->team, word + 1, (size_t)n * sizeof *word);
+    if (!l->node)
+        l->node = malloc((size_t)n * sizeof *l->node);
+    if (rc == MPI_SUCCESS && l->team && l->node) {
+        memcpy(l->team, word + FIRST, (size_t)n * sizeof *word);
+        memcpy(l->node, word + FIRST + n, (size_t)n * sizeof *word);
     }
     free(word);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "sharing the teams");
-    return l->team ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    return l->team && l->node ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
 }
 
 static struct ftk_logged_call *known_outs; /* [known.nouts] */
@@ -493,9 +505,11 @@ static int enter(const struct ftk_log_repair *r)
         l->log_last = calloc(n, sizeof(struct ftk_entry *));
         if (!l->team)
             l->team = own_teams(r);
+        if (!l->node)
+            l->node = calloc(n, sizeof *l->node);
     }
     if (!l->sent || !l->received || !l->told || !l->stat_messages || !l->stat_bytes || !l->log_first
-        || !l->log_last || !l->team)
+        || !l->log_last || !l->team || !l->node)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
     if (r->is_new[r->me])
         l->me = r->me; /* an attempt before this one may have had another for it */
@@ -563,6 +577,15 @@ static void adopt(const struct ftk_log_repair *r)
     l->alone = r->line == 0;
 }
 
+/* Then nothing since the line is of any run. */
+static bool all_back(const struct ftk_log_repair *r)
+{
+    for (int k = 0; k < r->n; k++)
+        if (!r->back[k])
+            return false;
+    return true;
+}
+
 /* Before anybody counts on this process, so that they are there whenever it dies. */
 static int prepare_determinants(const struct ftk_log_repair *r)
 {
@@ -572,7 +595,7 @@ static int prepare_determinants(const struct ftk_log_repair *r)
         ftk_det_promise(r->stamp);
         return FTKIT_OK;
     }
-    if (!r->fresh)
+    if (!r->fresh && !all_back(r))
         before = ftk_det_inherited(r->me, known.lines, &n);
     return ftk_det_open(before, n, r->fresh ? 0 : known.lines, r->stamp);
 }
@@ -590,8 +613,12 @@ int ftk_log_settle(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         rc = settle(r);
     if (rc == FTKIT_OK && !r->fresh)
         rc = exchange_marks(r);
+    if (rc == FTKIT_OK && !r->fresh)
+        rc = ftk_news_collect(r, known.lines);
     if (rc == FTKIT_OK)
         rc = prepare_determinants(r);
+    if (rc == FTKIT_OK)
+        rc = ftk_news_spread(r, known.lines, r->fresh || all_back(r));
     (void)FTK_FAULT("log.marks");
     return rc;
 }
@@ -641,6 +668,8 @@ static int resend(const struct ftk_log_repair *r)
     free(back);
     for (int d = 0; d < r->n; d++) {
         for (struct ftk_entry *e = r->back[d] ? l->log_first[d] : NULL; e; e = e->next) {
+            if (e->waits)
+                continue; /* as are all after it */
             int rc = ftk_p2p_transmit(e, d);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "sending again");
@@ -696,17 +725,24 @@ int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (rc != FTKIT_OK)
         return rc;
     memcpy(l->real, l->next, sizeof l->real);
-    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
+    for (int c = 0; c < FTK_LOG_COMMS; c++)
         l->next[c] = MPI_COMM_NULL;
     memset(l->sent, 0, (size_t)l->n * sizeof *l->sent);
     memset(l->received, 0, (size_t)l->n * sizeof *l->received);
+    l->dropped = !r->fresh && all_back(r);
+    if (l->dropped)
+        ftk_det_drop(); /* before its epoch has begun */
     ftk_det_installed(r->stamp);
+    memcpy(l->node, r->domain, (size_t)l->n * sizeof *l->node);
     if (r->fresh)
-        return FTKIT_OK;
+        return ftk_news_install(r);
     bool missed = !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
     if (missed)
         catch_up(ctx);
     adopt(r);
+    rc = ftk_news_install(r);
+    if (rc != FTKIT_OK)
+        return rc;
     if (r->back[r->me])
         return fall_back(r);
     uint64_t before = l->resent;
@@ -735,7 +771,7 @@ static bool still_sends(void)
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
         if (r->kind == FTK_REQ_SEND)
             return true;
-    return ftk_p2p_sending() > 0;
+    return ftk_p2p_sending() + ftk_news_sending() > 0;
 }
 
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)

@@ -11,6 +11,7 @@
 #include "det.h"
 #include "hooks.h"
 #include "mpi_calls.h"
+#include "news.h"
 #include "p2p.h"
 
 /* ---- what lies in the segment ------------------------------------------------------------------
@@ -99,7 +100,7 @@ static int read_message(struct reader *r, struct ftk_held **out)
     if (r->end - r->w < MESSAGE)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
     uint64_t bytes = r->w[3];
-    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || r->w[0] > FTK_LOG_CONTEXTS
+    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || r->w[0] > FTK_LOG_COLLS
         || r->w[1] >= (uint64_t)ftk_log.n || r->w[2] > INT32_MAX)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
     struct ftk_held *h
@@ -268,9 +269,11 @@ int ftk_log_open(struct ftkit_ctx *ctx)
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
     ftk_log.alone = true;
+    ftk_log.tells = ctx->cfg.log_dets == FTK_DETS_CAUSAL
+        || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
     ftk_log.ncontexts = ctx->cfg.log_contexts;
     ftk_log.group = MPI_GROUP_NULL;
-    for (int c = 0; c <= FTK_LOG_CONTEXTS; c++)
+    for (int c = 0; c < FTK_LOG_COMMS; c++)
         ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
     static const ftkit_serializer ops = { sizeof ops, measure_state, pack_state, unpack_state };
     return ftk_region_add_log(ctx, FTK_LOG_REGION, &ops);
@@ -305,6 +308,7 @@ void ftk_log_close(struct ftkit_ctx *ctx)
         ftk_vcomm_close();
     }
     ftk_p2p_close();
+    ftk_news_close();
     ftk_det_close();
     ftk_det_clean(ctx->job);
     ftk_det_forget_search();
@@ -325,6 +329,7 @@ void ftk_log_close(struct ftkit_ctx *ctx)
     free(l->log_first);
     free(l->log_last);
     free(l->team);
+    free(l->node);
     memset(l, 0, sizeof *l);
 }
 
@@ -386,6 +391,7 @@ void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
     info->log_bytes = l->logged_bytes;
     info->log_held = l->log_bytes;
     info->log_determinants = ftk_det_count();
+    info->log_determinant_bytes = l->news_bytes;
     info->log_resent = l->resent;
     info->log_suppressed = l->suppressed;
     info->log_drained = l->drained;
@@ -402,6 +408,17 @@ void ftk_log_differs(int context, int dest, int tag, uint64_t n)
         "what it was before the failure: the program does not send the same again",
         ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)n, dest, tag, context);
     ftk_log.differs++;
+}
+
+bool ftk_log_refuses(const char *call)
+{
+    const struct ftkit_ctx *ctx = ftk_log.ctx;
+    if (ctx->cfg.log_dets != FTK_DETS_REFUSE)
+        return false;
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d: %s: what it comes to is open, and log.determinants = refuse",
+        ctx->cfg.name, ftk_log.me, call);
+    return true;
 }
 
 int ftk_log_strange(const struct ftk_req *r)

@@ -137,9 +137,18 @@ static bool none_active(int count, const MPI_Request requests[])
     return true;
 }
 
+/* Whether a call is refused because its outcome is open. */
+static bool is_refused(const char *call, int count, const MPI_Request requests[])
+{
+    return !none_active(count, requests) && ftk_log_refuses(call);
+}
+
 int ftk_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     const struct ftk_det *d;
+    *flag = 0;
+    if (is_refused("MPI_Test", 1, request))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = none_active(1, request) ? FTK_DET_THIS : ftk_det_next(FTK_DET_TEST, &d);
     *flag = 0;
     if (next == FTK_DET_NOTHING)
@@ -214,6 +223,9 @@ int ftk_mpi_Testall(
 {
     const struct ftk_det *d;
     bool all = true;
+    *flag = 0;
+    if (is_refused("MPI_Testall", count, array_of_requests))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = none_active(count, array_of_requests) ? FTK_DET_THIS
                                                      : ftk_det_next(FTK_DET_TEST, &d);
     *flag = 0;
@@ -274,6 +286,8 @@ int ftk_mpi_Waitany(
         empty(status);
         return MPI_SUCCESS;
     }
+    if (ftk_log_refuses("MPI_Waitany"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     if (ftk_det_next(FTK_DET_TEST, &d) == FTK_DET_THIS)
         return end(find_this(count, array_of_requests, d->a, index, status));
     for (;;) {
@@ -297,6 +311,8 @@ int ftk_mpi_Testany(
         empty(status);
         return MPI_SUCCESS;
     }
+    if (ftk_log_refuses("MPI_Testany"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = ftk_det_next(FTK_DET_TEST, &d);
     if (next == FTK_DET_THIS)
         return end(find_this(count, array_of_requests, d->a, index, status));
@@ -360,6 +376,8 @@ int ftk_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount
     *outcount = MPI_UNDEFINED;
     if (none_active(incount, array_of_requests))
         return MPI_SUCCESS;
+    if (ftk_log_refuses("MPI_Waitsome"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     if (ftk_det_next(FTK_DET_SOME, &d) == FTK_DET_THIS)
         return end(find_these(incount, array_of_requests, d, outcount, array_of_indices,
             array_of_statuses));
@@ -380,6 +398,8 @@ int ftk_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount
     *outcount = MPI_UNDEFINED;
     if (none_active(incount, array_of_requests))
         return MPI_SUCCESS;
+    if (ftk_log_refuses("MPI_Testsome"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = ftk_det_next(FTK_DET_SOME, &d);
     if (next == FTK_DET_THIS)
         return end(find_these(incount, array_of_requests, d, outcount, array_of_indices,
@@ -405,6 +425,8 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
         empty(status);
         return MPI_SUCCESS;
     }
+    if (ftk_log_refuses("MPI_Request_get_status"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = ftk_det_next(FTK_DET_TEST, &d);
     *flag = 0;
     if (next == FTK_DET_NOTHING)

@@ -1,0 +1,95 @@
+#!/usr/bin/perl
+# Determinants in every mode: nobody can read those of the lost rank where it was
+# (log.blind), as when its node is gone; with causal and pessimistic other nodes have been
+# told of them and its team goes back alone, with node everybody has to (row L8).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+srand($ENV{FTKIT_TEST_SEED} // 8);
+my $rounds = $ENV{FTKIT_TEST_COUNT} // 1;
+# what may end such a job, with a reason
+my $unknown = qr/before the first set was written|it cannot be told which one/;
+my $blind = 'log.blind:*:*:EIO';
+
+my %nodes = (
+    'a rank' => { FTKIT_TOPOLOGY_RANKS_PER_NODE => 1 },
+    'two ranks' => { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 },
+);
+my @open = grep { title($_) =~ /^irregular|^farm/ } programs();
+my @calls = grep { title($_) =~ / (any|probe|wildcard|cancel)$/ } call_programs();
+
+# how often a rank passes a point in a run, so that the kill comes anywhere
+sub passes {
+    my ($p, $point, $rank) = @_;
+    return $p->{steps} if $point eq 'app.step' || $p->{name} ne 'farm';
+    return 0.3 * $p->{steps} * ($rank == 0 && $point eq 'app.inflight' ? 20 : 1);
+}
+
+sub fault_of {
+    my ($p, $rank) = @_;
+    return call_fault($p, $rank) if $p->{messages};
+    my $point = one_of(qw(app.step app.mid app.inflight));
+    return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * passes($p, $point, $rank)));
+}
+
+# the determinants of the lost rank that another one could tell
+sub known {
+    my ($j) = @_;
+    my ($n) = map { slurp($_) =~ / knows (\d+) determinants of rank \d+$/m } glob "$j->{dir}/events*";
+    return $n // 0;
+}
+
+my %known = (causal => 0, pessimistic => 0);
+my $all = 0;
+for my $round (1 .. $rounds) {
+    for my $p (@open, @calls) {
+        for my $mode (qw(causal pessimistic)) {
+            for my $how (sort keys %nodes) {
+                my $env = { %{ $nodes{$how} }, FTKIT_LOG_DETERMINANTS => $mode };
+                my $rank = int(rand(4));
+                my $fault = fault_of($p, $rank);
+                my $j = logged($p, env => $env, fault => "$fault,$blind");
+                $known{$mode} += known($j);
+                my $bad = verdict($p, $j, env => $env, killed => [$rank],
+                    reason => $unknown, what => "$mode, $fault");
+                is($bad // '', '', title($p) . ": $mode, nodes of $how: $fault");
+            }
+        }
+        my $fault = fault_of($p, 1);
+        my $env = { FTKIT_LOG_TEAMS => 'rank' };
+        my $j = logged($p, env => $env, fault => "$fault,$blind");
+        $all += $j->{log} =~ /ranks 0 1 2 3 return/;
+        my $bad = verdict($p, $j, env => $env, any => 1, reason => $unknown,
+            what => "node, $fault");
+        is($bad // '', '', title($p) . ": with the node's memory lost: $fault");
+    }
+}
+
+cmp_ok($known{$_}, '>', 0, "$_: determinants came from other nodes") for sort keys %known;
+cmp_ok($all, '>', 0, 'node: everybody goes back when they are lost');
+note(map {"$_: $known{$_} determinants of the lost were known\n"} sort keys %known);
+
+# refuse: nothing is left open
+{
+    my ($farm) = grep { title($_) eq 'farm' } programs();
+    my $j = logged($farm, env => { FTKIT_LOG_DETERMINANTS => 'refuse' }, timeout => 20);
+    isnt($j->{rc}, 0, 'refuse: a program that leaves something open fails');
+    like($j->{log}, qr/MPI_ANY_SOURCE: what it comes to is open, and log.determinants = refuse/,
+        '... with the name of the call');
+    for my $p (grep { title($_) =~ /wavefront|transpose/ } programs()) {
+        my $k = logged($p, env => { FTKIT_LOG_DETERMINANTS => 'refuse', FTKIT_LOG_TEAMS => 'rank' },
+            fault => 'app.mid:2:20:kill');
+        is(verdict($p, $k, env => { FTKIT_LOG_TEAMS => 'rank' }, killed => [2], faults => 1),
+            '', "refuse: $p->{name} leaves nothing open");
+    }
+}
+
+done_testing();
