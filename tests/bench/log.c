@@ -5,13 +5,15 @@
  * blocks of both in turns; it gives the fastest block of each, because the operations are
  * shorter than what a busy machine does in between by orders of magnitude.
  *
- *   log [-k KIND] [-t TEAM_SIZE] [-b BYTES] [-c 0] [-r REPETITIONS]
+ *   log [-k KIND] [-t TEAM_SIZE] [-m MODE] [-b BYTES] [-c 0] [-r REPETITIONS]
  *
  * KIND: pingpong (one way: a send and a receive), self (the same without another
  * process), halo (four neighbours of a 2-D grid), allreduce, barrier (their bound is the
  * non-blocking twin, polled), farm (a master that receives from any source; time per
- * message). TEAM_SIZE: ranks that roll back together; 0 leaves the log off.  -c 0:
- * log.check = false.
+ * message and its answer), pipeline (a wavefront over a 2-D grid, as in NAS LU, that
+ * receives from any source, with a tag for each direction; time per plane).  TEAM_SIZE:
+ * ranks that roll back together; 0 leaves the log off.  MODE: log.determinants; each rank
+ * counts as a node then.  -c 0: log.check = false.
  *
  * Between teams the bound has a memcpy() of what is sent, to memory that is in use.
  *
@@ -21,7 +23,7 @@
 
 #include "bench.h"
 
-enum { BLOCKS = 40, DET_BYTES = 16 /* of a determinant: lib/log/det.h */ };
+enum { BLOCKS = 40, COUNTS = 4, DET_BYTES = 16 /* of a determinant: lib/log/det.h */ };
 
 /* The calls of one side. */
 struct calls {
@@ -76,7 +78,7 @@ struct kind {
     int sends; /* how often its bytes are sent in an operation, by each rank at work */
 };
 
-static const char *kind_name = "pingpong";
+static const char *kind_name = "pingpong", *mode = NULL;
 static int team_size, check = 1;
 static char *from, *to, *copy; /* [4 * bytes] */
 static MPI_Comm world;         /* of the MPI */
@@ -87,6 +89,8 @@ static int option(int opt, const char *value)
         kind_name = value;
     else if (opt == 't')
         team_size = atoi(value);
+    else if (opt == 'm')
+        mode = value;
     else
         check = atoi(value);
     return team_size < 0;
@@ -181,6 +185,27 @@ static void farm(struct bench *b, const struct side *s, int ops)
     bench_mpi(b, rc, "master and workers");
 }
 
+static void pipeline(struct bench *b, const struct side *s, int ops)
+{
+    enum { EAST = 1, SOUTH };
+    int n = (int)b->bytes, rc = MPI_SUCCESS;
+    int nc = columns(b->nranks), nr = b->nranks / nc;
+    int x = b->rank % nc, y = b->rank / nc;
+    for (int i = 0; i < ops; i++) {
+        if (x > 0)
+            rc |= s->mpi->recv(
+                to, n, MPI_BYTE, MPI_ANY_SOURCE, EAST, s->comm, MPI_STATUS_IGNORE);
+        if (y > 0)
+            rc |= s->mpi->recv(
+                to + n, n, MPI_BYTE, MPI_ANY_SOURCE, SOUTH, s->comm, MPI_STATUS_IGNORE);
+        if (x + 1 < nc)
+            rc |= s->mpi->send(from, n, MPI_BYTE, b->rank + 1, EAST, s->comm);
+        if (y + 1 < nr)
+            rc |= s->mpi->send(from + n, n, MPI_BYTE, b->rank + nc, SOUTH, s->comm);
+    }
+    bench_mpi(b, rc, "pipeline");
+}
+
 static const struct kind kinds[] = {
     { "pingpong", 400, pingpong, false, true, 1 },
     { "self", 1000, self, false, false, 1 }, /* a rank is in its own team */
@@ -188,6 +213,7 @@ static const struct kind kinds[] = {
     { "allreduce", 200, allreduce, true, false, 1 },
     { "barrier", 200, barrier, true, false, 0 },
     { "farm", 120, farm, false, true, 2 },
+    { "pipeline", 200, pipeline, false, false, 1 },
 };
 
 /* ---- measuring
@@ -198,10 +224,14 @@ static double block_s(
     struct bench *b, const struct kind *k, const struct side *s, int ops)
 {
     double took, all;
-    bench_mpi(b, PMPI_Barrier(world), "barrier");
+    /* who waits in a call of ftkit's keeps what others have seen decided meanwhile */
+    bool keeps = mode && strcmp(mode, "pessimistic") == 0;
+    bench_mpi(b, keeps ? MPI_Barrier(b->comm) : PMPI_Barrier(world), "barrier");
     double start = bench_now_s();
     k->run(b, s, ops);
     took = (bench_now_s() - start) / ops;
+    if (keeps)
+        bench_mpi(b, MPI_Barrier(b->comm), "barrier");
     bench_mpi(b, PMPI_Allreduce(&took, &all, 1, MPI_DOUBLE, MPI_MAX, world), "maximum");
     return all;
 }
@@ -218,12 +248,13 @@ static double memcpy_s(size_t bytes)
 }
 
 /* What the log has taken in of this rank's messages, and of all ranks. */
-static void counts(struct bench *b, uint64_t out[3])
+static void counts(struct bench *b, uint64_t out[COUNTS])
 {
     ftkit_info info = { .size = sizeof info };
     bench_ft(b, ftkit_query(b->ft, &info), FTKIT_OK, "query");
-    uint64_t mine[3] = { info.log_bytes, info.log_messages, info.log_determinants };
-    bench_mpi(b, PMPI_Allreduce(mine, out, 3, MPI_UINT64_T, MPI_SUM, world), "counts");
+    uint64_t mine[COUNTS] = { info.log_bytes, info.log_messages, info.log_determinants,
+        info.log_determinant_bytes };
+    bench_mpi(b, PMPI_Allreduce(mine, out, COUNTS, MPI_UINT64_T, MPI_SUM, world), "counts");
 }
 
 static double least(double a, double b)
@@ -237,19 +268,20 @@ struct fastest {
 };
 
 static void show(struct bench *b, const struct kind *k, const struct fastest *f,
-    double ops, const uint64_t count[3])
+    double ops, const uint64_t count[COUNTS])
 {
     /* one rank at a time is at work, or all are */
     int busy = k->in_turns ? 1 : b->nranks;
     double kept = (double)count[0] / ops / busy;
     double sent = (double)b->bytes * k->sends;
     double copied = b->bytes > 0 ? f->copy * kept / (double)b->bytes : 0;
-    char more[64] = "";
+    char more[96] = "";
     if (k->collective)
         snprintf(more, sizeof more, " blocking_s=%.4e", f->blocking);
     else if (team_size > 0)
-        snprintf(more, sizeof more, " logged_share=%.4f determinant_each=%.2f",
-            sent > 0 ? kept / sent : 0, (double)count[2] * DET_BYTES / ops);
+        snprintf(more, sizeof more, " logged_share=%.4f determinant_each=%.2f told_each=%.2f",
+            sent > 0 ? kept / sent : 0, (double)count[2] * DET_BYTES / ops,
+            (double)count[3] / ops);
     bench_row(b,
         "ranks=%d bytes=%zu ftkit_s=%.4e bound_s=%.4e mpi_s=%.4e memcpy_s=%.4e%s",
         b->nranks, b->bytes, f->ftkit, f->bound + copied, f->bound, copied, more);
@@ -260,7 +292,7 @@ static void repetition(struct bench *b, const struct kind *k, int ops)
     struct side bound = { &twin, world }, blocking = { &plain, world },
                 log = { &ours, b->comm };
     struct fastest f = { 1e9, 1e9, 1e9, 1e9 };
-    uint64_t before[3], after[3];
+    uint64_t before[COUNTS], after[COUNTS];
     bench_checkpoint(b); /* what was kept goes */
     (void)block_s(b, k, &log, ops);
     counts(b, before);
@@ -272,7 +304,7 @@ static void repetition(struct bench *b, const struct kind *k, int ops)
         f.copy = least(f.copy, memcpy_s(b->bytes));
     }
     counts(b, after);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < COUNTS; i++)
         after[i] -= before[i];
     show(b, k, &f, (double)ops * BLOCKS, after);
 }
@@ -293,6 +325,10 @@ static void configure(void)
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
     bench_set("FTKIT_LOG_ENABLED", team_size > 0 ? "true" : "false");
     bench_set("FTKIT_LOG_TEAM_SIZE", number);
+    if (mode)
+        bench_set("FTKIT_LOG_DETERMINANTS", mode);
+    if (mode)
+        bench_set("FTKIT_TOPOLOGY_RANKS_PER_NODE", "1");
     bench_set("FTKIT_LOG_CHECK", check ? "true" : "false");
 }
 
@@ -300,7 +336,7 @@ int main(int argc, char **argv)
 {
     struct bench b = { .bytes = 8, .reps = 5 };
     int step = 0;
-    bench_options(&b, argc, argv, "b:r:k:t:c:", option);
+    bench_options(&b, argc, argv, "b:r:k:t:m:c:", option);
     const struct kind *k = find_kind(&b);
     configure();
     bench_open(&b, &argc, &argv);
