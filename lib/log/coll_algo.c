@@ -15,20 +15,16 @@
 #define WINDOW 256             /* messages that a root has under way at most */
 #define GROUP (1 << 30)        /* bytes that are packed in one go */
 
+/* By dissemination (Hensgen, Finkel & Manber, IJPP 17(1), 1988): in half the hops of a tree
+ * and back.  Nothing is kept of its messages but that they were sent. */
 void ftk_build_barrier(struct ftk_coll *c)
 {
-    struct ftk_tree t;
-    ftk_coll_tree(c, 0, &t);
-    for (int i = 0; i < t.nkids; i++)
-        ftk_step_await(c, t.kid[i]);
-    ftk_step_fence(c);
-    if (t.parent >= 0) {
-        ftk_step_signal(c, t.parent);
-        ftk_step_await(c, t.parent);
+    int n = c->vc->size, rank = c->vc->rank;
+    for (int far = 1; far < n; far = far > n / 2 ? n : 2 * far) {
+        ftk_step_signal(c, (rank + far) % n);
+        ftk_step_await(c, (rank - far + n) % n);
         ftk_step_fence(c);
     }
-    for (int i = t.nkids - 1; i >= 0; i--)
-        ftk_step_signal(c, t.kid[i]);
 }
 
 /* ---- broadcast --------------------------------------------------------------------*/

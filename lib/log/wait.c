@@ -202,20 +202,36 @@ static int take(int n, const int *indices, MPI_Request requests[], MPI_Status *s
     return result;
 }
 
+/* Until a request is complete, and it is consumed.  One that cannot be while this rank falls
+ * back is pending. */
+static int wait_one(MPI_Request *request, MPI_Status *status, unsigned *turns)
+{
+    int done = 0;
+    for (;;) {
+        int rc = test_one(request, &done, status);
+        if (done)
+            return rc;
+        rc = ftk_log_turn(turns);
+        if (rc == MPI_SUCCESS)
+            continue;
+        rc = test_one(request, &done, status);
+        return done ? rc : MPI_ERR_PENDING;
+    }
+}
+
 int ftk_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *statuses)
 {
     unsigned turns = 0;
+    int result = MPI_SUCCESS;
     for (int i = 0; i < count; i++) {
-        bool done = false;
-        while (!done) {
-            int rc = look_at(array_of_requests[i], &done);
-            if (rc == MPI_SUCCESS && !done)
-                rc = ftk_log_turn(&turns);
-            if (rc != MPI_SUCCESS)
-                done = true; /* told with its status */
-        }
+        MPI_Status *status = nth(statuses, i);
+        int rc = wait_one(&array_of_requests[i], status, &turns);
+        if (status != MPI_STATUS_IGNORE)
+            status->MPI_ERROR = rc;
+        if (rc != MPI_SUCCESS)
+            result = statuses == MPI_STATUSES_IGNORE ? rc : MPI_ERR_IN_STATUS;
     }
-    return end(take(count, NULL, array_of_requests, statuses));
+    return end(result);
 }
 
 int ftk_mpi_Testall(

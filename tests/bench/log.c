@@ -11,9 +11,9 @@
  * process), halo (four neighbours of a 2-D grid), allreduce, barrier (their bound is the
  * non-blocking twin, polled), farm (a master that receives from any source; time per
  * message and its answer), pipeline (a wavefront over a 2-D grid, as in NAS LU, that
- * receives from any source, with a tag for each direction; time per plane).  TEAM_SIZE:
- * ranks that roll back together; 0 leaves the log off.  MODE: log.determinants; each rank
- * counts as a node then.  -c 0: log.check = false.
+ * receives from any source, with a tag for each direction; time per plane), bcast,
+ * alltoall.  TEAM_SIZE: ranks that roll back together; 0 leaves the log off.  MODE:
+ * log.determinants; each rank counts as a node then.  -c 0: log.check = false.
  *
  * Between teams the bound has a memcpy() of what is sent, to memory that is in use.
  *
@@ -34,6 +34,8 @@ struct calls {
     int (*waitall)(int, MPI_Request *, MPI_Status *);
     int (*allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
     int (*barrier)(MPI_Comm);
+    int (*bcast)(void *, int, MPI_Datatype, int, MPI_Comm);
+    int (*alltoall)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
 };
 
 static int polled(int rc, MPI_Request *req)
@@ -57,12 +59,25 @@ static int twin_barrier(MPI_Comm comm)
     return polled(PMPI_Ibarrier(comm, &req), &req);
 }
 
+static int twin_bcast(void *buf, int n, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    MPI_Request req;
+    return polled(PMPI_Ibcast(buf, n, type, root, comm, &req), &req);
+}
+
+static int twin_alltoall(const void *from, int n, MPI_Datatype type, void *to, int nto,
+    MPI_Datatype into, MPI_Comm comm)
+{
+    MPI_Request req;
+    return polled(PMPI_Ialltoall(from, n, type, to, nto, into, comm, &req), &req);
+}
+
 static const struct calls plain = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv,
-    PMPI_Waitall, PMPI_Allreduce, PMPI_Barrier };
+    PMPI_Waitall, PMPI_Allreduce, PMPI_Barrier, PMPI_Bcast, PMPI_Alltoall };
 static const struct calls twin = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv,
-    PMPI_Waitall, twin_allreduce, twin_barrier };
+    PMPI_Waitall, twin_allreduce, twin_barrier, twin_bcast, twin_alltoall };
 static const struct calls ours = { MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall,
-    MPI_Allreduce, MPI_Barrier };
+    MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Alltoall };
 
 struct side {
     const struct calls *mpi;
@@ -75,7 +90,8 @@ struct kind {
     void (*run)(struct bench *b, const struct side *s, int ops);
     bool collective;
     bool in_turns; /* one rank waits for another, or for the master */
-    int sends; /* how often its bytes are sent in an operation, by each rank at work */
+    int sends; /* how often its bytes are sent in an operation, by each rank at work; 0: to
+                  each other rank */
 };
 
 static const char *kind_name = "pingpong", *mode = NULL;
@@ -168,6 +184,23 @@ static void barrier(struct bench *b, const struct side *s, int ops)
     bench_mpi(b, rc, "barrier");
 }
 
+static void bcast(struct bench *b, const struct side *s, int ops)
+{
+    int rc = MPI_SUCCESS;
+    for (int i = 0; i < ops; i++)
+        rc |= s->mpi->bcast(from, (int)b->bytes, MPI_BYTE, 0, s->comm);
+    bench_mpi(b, rc, "broadcast");
+}
+
+/* bytes to all ranks together */
+static void alltoall(struct bench *b, const struct side *s, int ops)
+{
+    int n = (int)b->bytes / b->nranks, rc = MPI_SUCCESS;
+    for (int i = 0; i < ops; i++)
+        rc |= s->mpi->alltoall(from, n, MPI_BYTE, to, n, MPI_BYTE, s->comm);
+    bench_mpi(b, rc, "alltoall");
+}
+
 /* ops messages to the master and as many answers. */
 static void farm(struct bench *b, const struct side *s, int ops)
 {
@@ -211,7 +244,9 @@ static const struct kind kinds[] = {
     { "self", 1000, self, false, false, 1 }, /* a rank is in its own team */
     { "halo", 60, halo, false, false, 4 },
     { "allreduce", 200, allreduce, true, false, 1 },
-    { "barrier", 200, barrier, true, false, 0 },
+    { "barrier", 200, barrier, true, false, 1 },
+    { "bcast", 100, bcast, true, true, 0 },
+    { "alltoall", 40, alltoall, true, false, 1 },
     { "farm", 120, farm, false, true, 2 },
     { "pipeline", 200, pipeline, false, false, 1 },
 };
@@ -273,14 +308,14 @@ static void show(struct bench *b, const struct kind *k, const struct fastest *f,
     /* one rank at a time is at work, or all are */
     int busy = k->in_turns ? 1 : b->nranks;
     double kept = (double)count[0] / ops / busy;
-    double sent = (double)b->bytes * k->sends;
+    double sent = (double)b->bytes * (k->sends > 0 ? k->sends : b->nranks - 1);
     double copied = b->bytes > 0 ? f->copy * kept / (double)b->bytes : 0;
-    char more[96] = "";
-    if (k->collective)
-        snprintf(more, sizeof more, " blocking_s=%.4e", f->blocking);
-    else if (team_size > 0)
-        snprintf(more, sizeof more, " logged_share=%.4f determinant_each=%.2f told_each=%.2f",
-            sent > 0 ? kept / sent : 0, (double)count[2] * DET_BYTES / ops,
+    char more[128] = "";
+    int at = k->collective
+        ? snprintf(more, sizeof more, " blocking_s=%.4e", f->blocking) : 0;
+    if (team_size > 0)
+        snprintf(more + at, sizeof more - (size_t)at, " logged_share=%.4f determinant_each=%.2f told_each=%.2f",
+            kept / sent, (double)count[2] * DET_BYTES / ops,
             (double)count[3] / ops);
     bench_row(b,
         "ranks=%d bytes=%zu ftkit_s=%.4e bound_s=%.4e mpi_s=%.4e memcpy_s=%.4e%s",
