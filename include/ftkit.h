@@ -230,6 +230,21 @@ typedef struct ftkit_serializer {
 FTKIT_API int ftkit_register_serializer(
     ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *arg);
 
+/**
+ * Register a variable that holds a communicator made inside the loop.
+ *
+ * @param comm  the variable; read at every checkpoint, set by a restore; it stays the
+ *              caller's, and so does the communicator
+ *
+ * With the message log a restore sets it to the communicator it was at that set, members and
+ * topology the same, in a replacement too, where nobody else has to call anything
+ * (attributes, names and error handlers are not restored).  Otherwise communicators do not
+ * live through a restore: it is set to MPI_COMM_NULL on all ranks, and the program makes it
+ * again.  Communicators that set-up makes, before ftkit_recover(), need not be registered.
+ * Errors: as ftkit_register().
+ */
+FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm);
+
 /** Change address and count of a region of ftkit_register(), e.g. after realloc().  Where
  * ranks are repaired in the job the count can only be changed before ftkit_recover():
  * FTKIT_ERR_STATE.  Use ftkit_register_growing() for what changes its size in the loop. */

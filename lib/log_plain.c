@@ -40,6 +40,19 @@ MPI_Comm ftk_log_comm(const struct ftkit_ctx *ctx)
     return MPI_COMM_NULL;
 }
 
+int ftk_log_context_of(MPI_Comm comm)
+{
+    (void)comm;
+    return -1;
+}
+
+int ftk_log_comm_back(int context, MPI_Comm *comm)
+{
+    (void)context;
+    *comm = MPI_COMM_NULL;
+    return FTKIT_OK;
+}
+
 const int *ftk_log_teams(const struct ftkit_ctx *ctx)
 {
     (void)ctx;

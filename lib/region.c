@@ -332,6 +332,49 @@ int ftkit_register_serializer(
     return ftk_done(ctx, rc);
 }
 
+/* ---- communicators: the number of their context, or -1 ------------------------------------*/
+
+static int measure_comm(void *arg, size_t *bytes)
+{
+    (void)arg;
+    *bytes = sizeof(int64_t);
+    return 0;
+}
+
+static int pack_comm(void *arg, void *buf, size_t bytes)
+{
+    int64_t context = ftk_log_context_of(*(MPI_Comm *)arg);
+    if (bytes != sizeof context)
+        return -1;
+    memcpy(buf, &context, sizeof context);
+    return 0;
+}
+
+static int unpack_comm(void *arg, const void *buf, size_t bytes)
+{
+    int64_t context;
+    if (bytes != sizeof context)
+        return -1;
+    memcpy(&context, buf, sizeof context);
+    return ftk_log_comm_back(context > INT32_MAX ? -1 : (int)context, arg) == FTKIT_OK ? 0 : -1;
+}
+
+int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
+{
+    static const ftkit_serializer ops = { sizeof ops, measure_comm, pack_comm, unpack_comm };
+    struct ftk_region *r = NULL;
+    int rc = check_new(ctx, "ftkit_register_comm", name);
+    if (rc == FTKIT_OK && !comm)
+        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': comm is NULL", name);
+    if (rc == FTKIT_OK)
+        rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    if (rc == FTKIT_OK) {
+        r->ops = ops;
+        r->arg = comm;
+    }
+    return ftk_done(ctx, rc);
+}
+
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops)
 {
     struct ftk_region *r = NULL;

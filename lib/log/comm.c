@@ -265,6 +265,34 @@ void ftk_vcomm_back(void)
     }
 }
 
+struct ftk_vcomm *ftk_vcomm_empty(int members)
+{
+    return vcomm_new(members);
+}
+
+void ftk_vcomm_discard(struct ftk_vcomm *vc)
+{
+    vcomm_drop(vc);
+}
+
+int ftk_vcomm_adopt(struct ftk_vcomm *vc)
+{
+    int rc = handle_new(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &vc->handle);
+    if (rc == MPI_SUCCESS)
+        publish(vc);
+    else
+        vcomm_drop(vc);
+    return rc;
+}
+
+void ftk_vcomm_let_go(struct ftk_vcomm *vc)
+{
+    ftk_log.used &= ~(UINT64_C(1) << vc->context);
+    unlink_from_list(vc);
+    find_anew();
+    (void)vcomm_delete(vc, false); /* nothing of the MPI is freed */
+}
+
 /* ---- opening and closing ----------------------------------------------------------*/
 
 static struct ftk_vcomm *open_one(int context)

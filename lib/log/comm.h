@@ -76,6 +76,21 @@ uint64_t ftk_vcomm_free_contexts(void);
 /* The program has freed it; the MPI code of doing so. */
 int ftk_vcomm_free(struct ftk_vcomm *vc);
 
+/* For recipe.c: one without members, NULL: no memory, and back; one that is whole but for its
+ * handle gets into the list, or is discarded and the MPI code says why; one that the program
+ * keeps, if it does, as a communicator of its own. */
+struct ftk_vcomm *ftk_vcomm_empty(int members);
+void ftk_vcomm_discard(struct ftk_vcomm *vc);
+int ftk_vcomm_adopt(struct ftk_vcomm *vc);
+void ftk_vcomm_let_go(struct ftk_vcomm *vc);
+
+/* recipe.c: the communicators of a line in a set.  Reading makes those that are not there and
+ * lets others go (make), and sets what was begun on each (colls); *at is behind them then. */
+size_t ftk_recipes_words(void);
+uint64_t *ftk_recipes_write(uint64_t *w);
+int ftk_recipes_read(
+    const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls);
+
 /* comm_calls.c: contexts that are promised to duplications under way. */
 uint64_t ftk_idup_promised(void);
 /* Their requests have been dropped. */

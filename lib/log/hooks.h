@@ -22,6 +22,11 @@ void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info);
 /* What ftkit_comm() gives; MPI_COMM_NULL without the log. */
 MPI_Comm ftk_log_comm(const struct ftkit_ctx *ctx);
 
+/* What tells a communicator of the program again, in a replacement too; -1: nothing does.  A
+ * restore sets a variable to it; MPI_COMM_NULL: there is none. */
+int ftk_log_context_of(MPI_Comm comm);
+int ftk_log_comm_back(int context, MPI_Comm *comm);
+
 /* ---- at a failure ------------------------------------------------------------------------
  * The steps have the names they have in docs/model/log.pml. */
 

@@ -8,6 +8,7 @@
 #include "../detect.h"
 #include "../region.h"
 #include "coll.h"
+#include "comm.h"
 #include "det.h"
 #include "hooks.h"
 #include "mpi_calls.h"
@@ -18,7 +19,7 @@
  * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
  * the messages that had come and waited for the program, and those its set-up received. */
 
-enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 1, HEAD = 6, MESSAGE = 4 };
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 2, HEAD = 6, MESSAGE = 4 };
 
 static size_t list_bytes(const struct ftk_held *h)
 {
@@ -47,7 +48,7 @@ static size_t live_comms(void)
 static int measure_state(void *arg, size_t *bytes)
 {
     (void)arg;
-    *bytes = (HEAD + 2 * live_comms()) * sizeof(uint64_t) + list_bytes(ftk_log.held_first)
+    *bytes = (HEAD + ftk_recipes_words()) * sizeof(uint64_t) + list_bytes(ftk_log.held_first)
         + list_bytes(ftk_log.journal_first);
     return 0;
 }
@@ -78,13 +79,8 @@ static int pack_state(void *arg, void *to, size_t bytes)
     *w++ = list_length(l->held_first);
     *w++ = list_length(l->journal_first);
     *w++ = l->ctx->calls;
-    *w++ = 0;
-    for (const struct ftk_vcomm *v = l->comms; v; v = v->next) {
-        if (v->freed)
-            continue;
-        *w++ = (uint64_t)v->context;
-        *w++ = v->colls;
-    }
+    *w++ = (uint64_t)l->n;
+    w = ftk_recipes_write(w);
     w = write_list(w, l->held_first);
     w = write_list(w, l->journal_first);
     return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
@@ -135,18 +131,10 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
     r->end = r->w + bytes / 8;
     *head = r->w;
     if (bytes / sizeof(uint64_t) < HEAD || r->w[0] != (STATE_MAGIC | (uint64_t)STATE_VERSION << 32)
-        || r->w[1] > (bytes / 8 - HEAD) / 2)
+        || r->w[1] > FTK_LOG_CONTEXTS)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
     r->w += HEAD;
     return FTKIT_OK;
-}
-
-static void set_colls(const uint64_t *w, uint64_t n)
-{
-    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
-        for (uint64_t i = 0; i < n; i++)
-            if ((uint64_t)v->context == w[2 * i])
-                v->colls = w[2 * i + 1];
 }
 
 static int unpack_state(void *arg, const void *from, size_t bytes)
@@ -164,8 +152,9 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
         ftk_p2p_forget_matched();
         ftk_vcomm_back();
     }
-    set_colls(r.w, head[1]);
-    r.w += 2 * head[1];
+    bool make = !l->falling && head[5] == (uint64_t)l->n;
+    if (ftk_recipes_read(&r.w, r.end, head[1], make, true) != FTKIT_OK)
+        return -1;
     if (ftk_det_back() != FTKIT_OK)
         return -1;
     if (l->reborn)
@@ -192,8 +181,9 @@ int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
         rc = read_head(ftk_seg_data_c(s->buf) + rec->offset, rec->bytes, &r, &head);
     if (rc != FTKIT_OK)
         return rc;
-    r.w += 2 * head[1];
-    rc = read_list(&r, head[2], NULL);
+    rc = ftk_recipes_read(&r.w, r.end, head[1], false, false);
+    if (rc == FTKIT_OK)
+        rc = read_list(&r, head[2], NULL);
     return rc == FTKIT_OK ? read_list(&r, head[3], ftk_held_add) : rc;
 }
 

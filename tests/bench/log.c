@@ -84,14 +84,15 @@ struct side {
     MPI_Comm comm;
 };
 
+enum { TO_ALL_OTHERS = -1, TO_THE_NEXT = -2 /* of a grid without its rim */ };
+
 struct kind {
     const char *name;
     int ops; /* in a block of small messages */
     void (*run)(struct bench *b, const struct side *s, int ops);
     bool collective;
     bool in_turns; /* one rank waits for another, or for the master */
-    int sends; /* how often its bytes are sent in an operation, by each rank at work; 0: to
-                  each other rank */
+    int sends; /* how often its bytes are sent in an operation, by each rank at work; or ... */
 };
 
 static const char *kind_name = "pingpong", *mode = NULL;
@@ -245,10 +246,10 @@ static const struct kind kinds[] = {
     { "halo", 60, halo, false, false, 4 },
     { "allreduce", 200, allreduce, true, false, 1 },
     { "barrier", 200, barrier, true, false, 1 },
-    { "bcast", 100, bcast, true, true, 0 },
+    { "bcast", 100, bcast, true, true, TO_ALL_OTHERS },
     { "alltoall", 40, alltoall, true, false, 1 },
     { "farm", 120, farm, false, true, 2 },
-    { "pipeline", 200, pipeline, false, false, 1 },
+    { "pipeline", 200, pipeline, false, false, TO_THE_NEXT },
 };
 
 /* ---- measuring
@@ -308,7 +309,11 @@ static void show(struct bench *b, const struct kind *k, const struct fastest *f,
     /* one rank at a time is at work, or all are */
     int busy = k->in_turns ? 1 : b->nranks;
     double kept = (double)count[0] / ops / busy;
-    double sent = (double)b->bytes * (k->sends > 0 ? k->sends : b->nranks - 1);
+    int nc = columns(b->nranks), n = b->nranks;
+    double sends = k->sends == TO_ALL_OTHERS ? n - 1
+        : k->sends == TO_THE_NEXT            ? (2.0 * n - nc - n / nc) / n
+                                             : k->sends;
+    double sent = (double)b->bytes * sends;
     double copied = b->bytes > 0 ? f->copy * kept / (double)b->bytes : 0;
     char more[128] = "";
     int at = k->collective

@@ -24,6 +24,7 @@ my @programs = (
     { name => 'irregular', steps => 50, args => [ '-m', 'arrival' ] },
     { name => 'halo3d', steps => 50, fixed => 1 },
     { name => 'farm', steps => 40, fixed => 1 },
+    { name => 'comms', steps => 60 },
 );
 
 # Programs that go through the calls of MPI, family by family, with how many messages a rank

@@ -1,0 +1,254 @@
+/* Recipes: the communicators of a line, as they lie in a set, so that a replacement has
+ * those that were made inside the loop, too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Words of 64 bits per communicator: context, collectives begun on it, words of its recipe
+ * (0: one that is always there), and these: its members, then its topology. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm.h"
+#include "hooks.h"
+
+enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
+
+static bool permanent(const struct ftk_vcomm *vc)
+{
+    return vc == ftk_log.world || vc == ftk_log.user;
+}
+
+/* The lists of a topology and how long they are; a list that is not there has length 0. */
+struct lists {
+    int **list[LISTS];
+    int n[LISTS];
+};
+
+static struct lists lists_of(struct ftk_topo *t)
+{
+    return (struct lists){ { &t->dims, &t->periods, &t->index, &t->edges, &t->in, &t->out,
+                               &t->inw, &t->outw },
+        { t->ndims, t->ndims, t->nnodes, t->nedges, t->nin, t->nout, t->nin, t->nout } };
+}
+
+static size_t recipe_words(struct ftk_vcomm *vc)
+{
+    struct lists l = lists_of(&vc->topo);
+    size_t words = 1 + (size_t)vc->size + NUMBERS;
+    for (int i = 0; i < LISTS; i++)
+        words += 1 + (*l.list[i] ? (size_t)l.n[i] : 0);
+    return permanent(vc) ? 0 : words;
+}
+
+size_t ftk_recipes_words(void)
+{
+    size_t words = 0;
+    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+        words += v->freed ? 0 : HEAD + recipe_words(v);
+    return words;
+}
+
+static uint64_t *put_ints(uint64_t *w, const int *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        *w++ = (uint64_t)(int64_t)v[i];
+    return w;
+}
+
+static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
+{
+    struct ftk_topo *t = &vc->topo;
+    const int numbers[NUMBERS] = { t->kind, t->ndims, t->nnodes, t->nedges, t->nin, t->nout };
+    struct lists l = lists_of(t);
+    *w++ = (uint64_t)vc->size;
+    for (int i = 0; i < vc->size; i++)
+        *w++ = (uint64_t)ftk_vcomm_world(vc, i);
+    w = put_ints(w, numbers, NUMBERS);
+    for (int i = 0; i < LISTS; i++) {
+        int n = *l.list[i] ? l.n[i] : 0;
+        *w++ = (uint64_t)n;
+        w = put_ints(w, *l.list[i], n);
+    }
+    return w;
+}
+
+uint64_t *ftk_recipes_write(uint64_t *w)
+{
+    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next) {
+        if (v->freed)
+            continue;
+        *w++ = (uint64_t)v->context;
+        *w++ = v->colls;
+        *w++ = recipe_words(v);
+        w = permanent(v) ? w : write_one(w, v);
+    }
+    return w;
+}
+
+/* ---- reading: nothing is trusted, a set may come from a file --------------------------*/
+
+struct reader {
+    const uint64_t *w, *end;
+    bool bad;
+};
+
+static int get(struct reader *r, int64_t least, int64_t most)
+{
+    int64_t value = r->w < r->end ? (int64_t)*r->w++ : least - 1;
+    r->bad = r->bad || value < least || value > most;
+    return r->bad ? 0 : (int)value;
+}
+
+static int *get_list(struct reader *r, int n)
+{
+    int there = get(r, 0, n), *v = NULL;
+    if (there == 0)
+        return NULL;
+    if (there != n || r->end - r->w < n || (v = malloc((size_t)n * sizeof *v)) == NULL)
+        r->bad = true;
+    for (int i = 0; !r->bad && i < n; i++)
+        v[i] = get(r, INT32_MIN, INT32_MAX);
+    return v;
+}
+
+static void get_topology(struct reader *r, struct ftk_topo *t)
+{
+    t->kind = get(r, FTK_TOPO_NONE, FTK_TOPO_DIST);
+    t->ndims = get(r, 0, INT32_MAX);
+    t->nnodes = get(r, 0, INT32_MAX);
+    t->nedges = get(r, 0, INT32_MAX);
+    t->nin = get(r, 0, INT32_MAX);
+    t->nout = get(r, 0, INT32_MAX);
+    struct lists l = lists_of(t);
+    for (int i = 0; i < LISTS && !r->bad; i++)
+        *l.list[i] = get_list(r, l.n[i]);
+}
+
+/* Members, each once; this process is one. */
+static void get_members(struct reader *r, struct ftk_vcomm *vc)
+{
+    vc->rank = -1;
+    for (int i = 0; i < ftk_log.n; i++)
+        vc->index[i] = -1;
+    for (int i = 0; i < vc->size && !r->bad; i++) {
+        int m = get(r, 0, ftk_log.n - 1);
+        r->bad = r->bad || vc->index[m] >= 0;
+        vc->member[i] = m;
+        vc->index[m] = i;
+        vc->rank = m == ftk_log.me ? i : vc->rank;
+    }
+    r->bad = r->bad || vc->rank < 0;
+}
+
+static int read_one(struct reader *r, struct ftk_vcomm **out)
+{
+    int size = get(r, 1, ftk_log.n);
+    struct ftk_vcomm *vc = r->bad ? NULL : ftk_vcomm_empty(size);
+    if (!vc)
+        return ftk_fail(r->bad ? FTKIT_ERR_FORMAT : FTKIT_ERR_NOMEM, "communicators of a set");
+    vc->size = size;
+    get_members(r, vc);
+    get_topology(r, &vc->topo);
+    if (!r->bad && r->w == r->end) {
+        *out = vc;
+        return FTKIT_OK;
+    }
+    ftk_vcomm_discard(vc);
+    return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: damaged");
+}
+
+static struct ftk_vcomm *in_context(int context)
+{
+    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+        if (!v->freed && v->context == context)
+            return v;
+    return NULL;
+}
+
+static bool same(const struct ftk_vcomm *a, const struct ftk_vcomm *b)
+{
+    bool equal = a->size == b->size && a->topo.kind == b->topo.kind;
+    for (int i = 0; equal && i < a->size; i++)
+        equal = ftk_vcomm_world(a, i) == ftk_vcomm_world(b, i);
+    return equal;
+}
+
+/* What set-up has made is kept when it is what the line has in that context. */
+static int apply(struct reader r, int context)
+{
+    struct ftk_vcomm *vc = NULL, *there = in_context(context);
+    int rc = read_one(&r, &vc);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (there && (permanent(there) || same(there, vc))) {
+        ftk_vcomm_discard(vc);
+        return permanent(there) ? ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: damaged")
+                                : FTKIT_OK;
+    }
+    if (there)
+        ftk_vcomm_let_go(there);
+    vc->context = context;
+    int mrc = ftk_vcomm_adopt(vc);
+    return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "communicators of a set");
+}
+
+static void let_others_go(uint64_t seen)
+{
+    for (struct ftk_vcomm *v = ftk_log.comms, *next; v; v = next) {
+        next = v->next;
+        if (!permanent(v) && !v->freed && !(seen >> v->context & 1))
+            ftk_vcomm_let_go(v);
+    }
+}
+
+static void set_colls(int context, uint64_t colls)
+{
+    struct ftk_vcomm *vc = in_context(context);
+    if (vc)
+        vc->colls = colls;
+}
+
+int ftk_recipes_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls)
+{
+    uint64_t seen = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t *w = *at;
+        if (end - w < HEAD || w[0] >= FTK_LOG_CONTEXTS || w[2] > (uint64_t)(end - w - HEAD))
+            return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: cut short");
+        struct reader r = { w + HEAD, w + HEAD + w[2], false };
+        int rc = make && w[2] > 0 ? apply(r, (int)w[0]) : FTKIT_OK;
+        if (rc != FTKIT_OK)
+            return rc;
+        if (colls)
+            set_colls((int)w[0], w[1]);
+        seen |= UINT64_C(1) << w[0];
+        *at = w + HEAD + w[2];
+    }
+    if (make)
+        let_others_go(seen);
+    return FTKIT_OK;
+}
+
+/* ---- variables of the program -----------------------------------------------------------*/
+
+int ftk_log_context_of(MPI_Comm comm)
+{
+    const struct ftk_vcomm *vc = comm == MPI_COMM_NULL || !ftk_log.on ? NULL : ftk_vcomm_find(comm);
+    return vc ? vc->context : -1;
+}
+
+/* What the variable held that falls back: made since the line, it is the program's alone. */
+static int let_go(MPI_Comm was)
+{
+    if (!ftk_log.falling || was == MPI_COMM_NULL || ftk_vcomm_find(was))
+        return MPI_SUCCESS;
+    return PMPI_Comm_free(&was);
+}
+
+int ftk_log_comm_back(int context, MPI_Comm *comm)
+{
+    const struct ftk_vcomm *vc = ftk_log.on && context >= 0 ? in_context(context) : NULL;
+    int rc = let_go(*comm);
+    *comm = vc ? vc->handle : MPI_COMM_NULL;
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "freeing a communicator");
+}
