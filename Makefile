@@ -37,6 +37,7 @@ $(BUILD)/mpi.mk: scripts/deps scripts/openmpi
 
 PKGS := hdf5-serial libxxhash inih libisal libpmem
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+METIS_LIBS := -lmetis # of the ftkit program alone
 PKG_LIBS = $(shell pkg-config --libs $(PKGS)) -lpthread -lm
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
     -Wvla $(if $(WERROR),-Werror)
@@ -133,7 +134,7 @@ $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so.$(SOVERSION)
 
 $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
-	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(PKG_LIBS) $(LDFLAGS)
 $(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
 
 $(BUILD)/ftkit.1: $(PROGRAM)

@@ -120,7 +120,8 @@ typedef struct ftkit_ctx ftkit_ctx;
  * returns FTKIT_SPARE_DONE without a context.
  *
  * Blocking: a few collectives; for spares, until needed or the end of the job.
- * Errors:   FTKIT_ERR_CONFIG (file, line and the nearest key in the detail),
+ * Errors:   FTKIT_ERR_CONFIG (file, line and the nearest key in the detail; also of a
+ *           log.team_file, which every process reads here),
  *           FTKIT_ERR_MISMATCH, FTKIT_ERR_NOMEM, FTKIT_ERR_MPI, FTKIT_ERR_IO.
  *           ftkit_detail(NULL) has the text.
  */
@@ -345,6 +346,11 @@ FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
  * ftkit_close(); an error of that set is told by ftkit_wait() or ftkit_close().  A program
  * that does without it survives too, but a failure in its very last step may cost a
  * relaunch.
+ *
+ * With log.matrix rank 0 writes the communication matrix here: messages and bytes for each
+ * pair of ranks since the job's first set.  A failure meanwhile is repaired, and the matrix
+ * written then; when it cannot be written, that is a warning and no error.  Every message
+ * counts once, however often a failure has made a rank send it again.
  */
 FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "teams.h"
 
 #define FILE_MAX ((size_t)1 << 20) /* bytes of a configuration file */
 #define LINE_BYTES_MAX 2048        /* bytes of a line: any path fits */
@@ -177,6 +178,14 @@ static const struct key keys[] = {
         "Ranks that roll back together: those of a failure domain, each alone, all." },
     { "log", "team_size", AT(log_team_size), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks of a team, in order, instead of log.teams; 0 goes by log.teams." },
+    { "log", "team_list", AT(log_team_list), PATH(0), "",
+        "teams of every rank such as '0-3 4-7 8,10,12 9,11', or empty",
+        "The ranks of each team, instead of log.teams and log.team_size." },
+    { "log", "team_file", AT(log_team_file), PATH(0), "", "a file, or empty",
+        "The same from a file, a team on each line, as ftkit teams prints it." },
+    { "log", "matrix", AT(log_matrix), PATH(0), "", "a file to be written, or empty for none",
+        "Messages and bytes between each pair of ranks, written by ftkit_finish(), for "
+        "ftkit teams." },
     { "log", "determinants", AT(log_dets), WORD(determinants), "node",
         "node, causal, pessimistic or refuse",
         "Where what MPI leaves open is kept (which message a receive from any source got): in "
@@ -988,6 +997,44 @@ static int check_directory(struct loader *p)
         shown(dir, part), strerror_r(err, why, sizeof why));
 }
 
+static int key_at(size_t offset)
+{
+    int k = 0;
+    while (keys[k].offset != offset)
+        k++;
+    return k;
+}
+
+/* Fail where the value of a key comes from. */
+static int fail_key(struct loader *p, int k, const char *why)
+{
+    char name[ENV_NAME_MAX];
+    env_name(&keys[k], name);
+    p->env = p->set_on[k] == FROM_ENV ? name : NULL;
+    p->line = p->set_on[k];
+    int rc = fail_here(p, "%s.%s: %s", keys[k].section, keys[k].name, why);
+    p->env = NULL;
+    return rc;
+}
+
+/* Teams are told in one way, and a list has the form of one.  Whether they are those of the
+ * job shows when its ranks are known. */
+static int check_teams(struct loader *p)
+{
+    const struct ftk_config *c = &p->cfg;
+    const int list = key_at(AT(log_team_list)), file = key_at(AT(log_team_file));
+    struct ftk_teams_flaw flaw;
+    if (*c->log_team_list && *c->log_team_file)
+        return fail_key(p, file, "log.team_list says what the teams are: only one of them can");
+    if (c->log_team_size > 0 && (*c->log_team_list || *c->log_team_file))
+        return fail_key(p, *c->log_team_list ? list : file,
+            "log.team_size is not 0: only one of them can say what the teams are");
+    if (*c->log_team_list
+        && !ftk_teams_parse(c->log_team_list, strlen(c->log_team_list), false, 0, NULL, &flaw))
+        return fail_key(p, list, flaw.why);
+    return FTKIT_OK;
+}
+
 static int load(struct ftk_config *cfg, const char *path)
 {
     struct loader p = { .path = path, .section = -1, .rc = FTKIT_OK };
@@ -1004,6 +1051,8 @@ static int load(struct ftk_config *cfg, const char *path)
         rc = load_environment(&p);
     if (rc == FTKIT_OK)
         rc = check_directory(&p);
+    if (rc == FTKIT_OK)
+        rc = check_teams(&p);
     if (rc == FTKIT_OK)
         *cfg = p.cfg;
     return rc;

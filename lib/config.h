@@ -57,6 +57,9 @@ struct ftk_config {
     bool log_enabled;                 /* log.enabled = false */
     int log_teams;                    /* log.teams = domain */
     int log_team_size;                /* log.team_size = 0: by log.teams */
+    char log_team_list[FTK_PATH_MAX]; /* log.team_list, "": not by a list */
+    char log_team_file[FTK_PATH_MAX]; /* log.team_file, "": not by a file */
+    char log_matrix[FTK_PATH_MAX];    /* log.matrix, "": none */
     int log_dets;                     /* log.determinants = node */
     bool log_check;                   /* log.check = true */
     int log_contexts;                 /* log.contexts = 16 */

@@ -93,6 +93,8 @@ struct ftkit_ctx {
     struct ftk_group group; /* parity group of this rank, without lengths; n 0: none */
     int alone;             /* ranks that are alone in theirs */
     struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
+    int *teams;            /* [nranks] of log.team_list or log.team_file; NULL: by another
+                              rule, or not known to a spawned process */
     int *incarnations;     /* [nranks] processes that carried each rank before */
     uint64_t run;          /* number of the run that began the sequence of sets */
     uint64_t stamp;        /* random number of this epoch */

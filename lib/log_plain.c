@@ -34,6 +34,13 @@ void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
     (void)info;
 }
 
+int ftk_log_matrix(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    (void)ctx;
+    (void)ch;
+    return FTKIT_OK;
+}
+
 MPI_Comm ftk_log_comm(const struct ftkit_ctx *ctx)
 {
     (void)ctx;

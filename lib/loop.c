@@ -201,6 +201,8 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
 static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
     int rc = drain(ctx, ch, bad);
+    if (rc == FTKIT_OK)
+        rc = ftk_log_matrix(ctx, ch);
     (void)FTK_FAULT("finish.end");
     return rc;
 }

@@ -20,6 +20,7 @@
 #include "store/h5.h"
 #include "store/hash.h"
 #include "store/owner.h"
+#include "teams.h"
 #include "watchdog.h"
 
 /* ---- leaving without a word ----------------------------------------------------------
@@ -90,18 +91,42 @@ static void report_to(struct ftk_config *cfg)
     ftk_report_setup(cfg->stderr_level, cfg->events);
 }
 
+/* Teams that are written down.  Every process reads them by itself, like the configuration,
+ * while nobody waits for it; one that is spawned later is told by the others. */
+static int read_teams(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    const struct ftk_config *cfg = &ctx->cfg;
+    int size = 0;
+    if (!cfg->log_enabled || (!*cfg->log_team_list && !*cfg->log_team_file))
+        return FTKIT_OK;
+    if (MPI_Comm_size(comm, &size) != MPI_SUCCESS)
+        return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
+    int n = size - cfg->spares;
+    if (n < 1)
+        return FTKIT_OK; /* begin() says what is wrong */
+    ctx->teams = calloc((size_t)n, sizeof *ctx->teams);
+    if (!ctx->teams)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    ctx->nranks = n;
+    return *cfg->log_team_list ? ftk_teams_of_list(cfg->log_team_list, n, ctx->teams)
+                               : ftk_teams_of_file(cfg->log_team_file, n, ctx->teams);
+}
+
 /* Everything of the configuration that must be the same everywhere. */
-static uint64_t config_hash(const struct ftk_config *cfg)
+static uint64_t config_hash(const struct ftkit_ctx *ctx)
 {
     char *text = NULL;
     size_t bytes = 0;
-    struct ftk_config same = *cfg;
+    struct ftk_config same = ctx->cfg;
     same.stderr_level = 0; /* each rank may talk or not */
     same.events[0] = same.source[0] = '\0';
     FILE *f = open_memstream(&text, &bytes);
     if (!f)
         return 0;
     int bad = ftk_config_print(f, &same) != FTKIT_OK;
+    if (ctx->teams)
+        bad |= fwrite(ctx->teams, sizeof *ctx->teams, (size_t)ctx->nranks, f)
+            != (size_t)ctx->nranks;
     bad |= fclose(f) != 0;
     uint64_t h = bad ? 0 : XXH3_64bits(text, bytes);
     free(text);
@@ -115,7 +140,7 @@ static int compare(
 {
     int64_t mine[5];
     int64_t all[5];
-    uint64_t h = local == FTKIT_OK ? config_hash(&ctx->cfg) : 0;
+    uint64_t h = local == FTKIT_OK ? config_hash(ctx) : 0;
     memcpy(&mine[0], &h, sizeof h);
     mine[1] = ~mine[0];
     mine[2] = local;
@@ -137,7 +162,8 @@ static int compare(
                 ftkit_strerror((int)all[2]));
     if (all[0] != ~all[1])
         return ftk_fail(
-            FTKIT_ERR_MISMATCH, "the ranks have different configurations (%s)",
+            FTKIT_ERR_MISMATCH, "the ranks have different configurations%s (%s)",
+            ctx->teams ? " or teams" : "",
             ctx->cfg.source[0] ? ctx->cfg.source : "defaults and environment");
     return FTKIT_OK;
 }
@@ -293,6 +319,7 @@ static void free_context(struct ftkit_ctx *ctx)
     free(ctx->old);
     free(ctx->streams);
     free(ctx->domain);
+    free(ctx->teams);
     free(ctx->holder);
     free(ctx->incarnations);
     free(ctx->line_source);
@@ -377,6 +404,8 @@ static int settle_paths(struct ftk_config *cfg)
         rc = make_absolute(cfg->place_dir);
     if (rc == FTKIT_OK)
         rc = make_absolute(cfg->log_dir);
+    if (rc == FTKIT_OK)
+        rc = make_absolute(cfg->log_matrix);
     return rc == FTKIT_OK ? make_absolute(cfg->local_dir) : rc;
 }
 
@@ -407,8 +436,10 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         && ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE && !ftk_h5_can_deflate())
         local = ftk_fail(FTKIT_ERR_UNSUPPORTED,
             "level.hdf5.compress: this HDF5 library cannot write deflate");
-    rc = ftk_supply_is_spawned() ? join(ctx, local, &job, &start)
-                                 : begin(ctx, comm, local, &job, &start);
+    bool spawned = ftk_supply_is_spawned(); /* it says so once */
+    if (local == FTKIT_OK && !spawned)
+        local = read_teams(ctx, comm);
+    rc = spawned ? join(ctx, local, &job, &start) : begin(ctx, comm, local, &job, &start);
     if (rc != FTKIT_OK) { /* the same on every rank */
         free_comm(&start);
         return rc;

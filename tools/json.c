@@ -71,6 +71,12 @@ void ftk_json_int(struct ftk_json *j, const char *name, int64_t v)
     fprintf(j->out, "%" PRId64, v);
 }
 
+void ftk_json_real(struct ftk_json *j, const char *name, double v)
+{
+    begin(j, name);
+    fprintf(j->out, "%.9g", v);
+}
+
 void ftk_json_bool(struct ftk_json *j, const char *name, bool v)
 {
     begin(j, name);

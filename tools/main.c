@@ -32,6 +32,8 @@ static const struct command commands[] = {
     { "repair", ftk_repair_main, ftk_repair_usage, "put right what can be in sets" },
     { "prune", ftk_prune_main, ftk_prune_usage, "remove old sets" },
     { "export", ftk_export_main, ftk_export_usage, "write a region of a set to a file" },
+    { "teams", ftk_teams_main, ftk_teams_usage,
+        "propose teams for the message log from a communication matrix" },
     { "config", config_main, config_usage, "print the configuration in force" },
     { "help", help_main, help_usage, "explain a command" },
     { "version", version_main, version_usage, "print the version" },

@@ -95,6 +95,7 @@ void ftk_man_end(FILE *out)
         "ftkit ls /scratch/me\n"
         "ftkit verify /scratch/me newest || ftkit repair /scratch/me\n"
         "ftkit export /scratch/me newest u \\-o u.npy\n"
+        "ftkit teams \\-\\-size 16 \\-\\-ranks\\-per\\-node 4 matrix.csv >teams\n"
         "ftkit prune \\-\\-keep 2 \\-\\-incomplete /scratch/me\n"
         "ftkit ls \\-\\-json /scratch/me | jq \\(aq.sets[] | "
         "select(.state!=\"complete\")\\(aq\n"

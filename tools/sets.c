@@ -65,6 +65,10 @@ static const struct option options[] = {
     { "incomplete", no_argument, NULL, OPT_INCOMPLETE },
     { "dry-run", no_argument, NULL, OPT_DRY_RUN },
     { "slots", no_argument, NULL, OPT_SLOTS },
+    { "size", required_argument, NULL, OPT_SIZE },
+    { "teams", required_argument, NULL, OPT_TEAMS },
+    { "ranks-per-node", required_argument, NULL, OPT_PER_NODE },
+    { "file", required_argument, NULL, OPT_FILE },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -104,6 +108,15 @@ static int take(int opt, struct ftk_opts *o)
     case OPT_INCOMPLETE:
         o->incomplete = true;
         return 0;
+    case OPT_SIZE:
+        return parse_count(optarg, &o->size);
+    case OPT_TEAMS:
+        return parse_count(optarg, &o->teams);
+    case OPT_PER_NODE:
+        return parse_count(optarg, &o->per_node);
+    case OPT_FILE:
+        o->file = optarg;
+        return 0;
     case OPT_SLOTS:
         o->slots = true;
         return 0;
@@ -117,7 +130,7 @@ int ftk_opts_parse(
     int argc, char **argv, int allowed, void (*usage)(FILE *out), struct ftk_opts *o)
 {
     int opt;
-    *o = (struct ftk_opts){ .rank = -1, .keep = -1 };
+    *o = (struct ftk_opts){ .rank = -1, .keep = -1, .size = -1, .teams = -1, .per_node = -1 };
     ftk_tool_name(argv[0]);
     optind = 1;
     while ((opt = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {

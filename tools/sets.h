@@ -17,12 +17,14 @@ int ftk_verify_main(int argc, char **argv);
 int ftk_repair_main(int argc, char **argv);
 int ftk_prune_main(int argc, char **argv);
 int ftk_export_main(int argc, char **argv);
+int ftk_teams_main(int argc, char **argv);
 void ftk_ls_usage(FILE *out);
 void ftk_show_usage(FILE *out);
 void ftk_verify_usage(FILE *out);
 void ftk_repair_usage(FILE *out);
 void ftk_prune_usage(FILE *out);
 void ftk_export_usage(FILE *out);
+void ftk_teams_usage(FILE *out);
 
 /* ---- options (sets.c) ---------------------------------------------------------------*/
 
@@ -35,12 +37,16 @@ enum {
     OPT_KEEP = 32,
     OPT_INCOMPLETE = 64,
     OPT_DRY_RUN = 128,
-    OPT_SLOTS = 256
+    OPT_SLOTS = 256,
+    OPT_SIZE = 512,
+    OPT_TEAMS = 1024,
+    OPT_PER_NODE = 2048,
+    OPT_FILE = 4096
 };
 struct ftk_opts {
     bool json, incomplete, dry_run, slots;
-    const char *context, *output, *format;
-    int rank, keep; /* -1: not given */
+    const char *context, *output, *format, *file;
+    int rank, keep, size, teams, per_node; /* -1: not given */
     char **args;    /* what is not an option */
     int nargs;
 };
@@ -109,6 +115,7 @@ void ftk_json_close(struct ftk_json *j, char bracket);
 void ftk_json_text(struct ftk_json *j, const char *name, const char *text);
 void ftk_json_uint(struct ftk_json *j, const char *name, uint64_t v);
 void ftk_json_int(struct ftk_json *j, const char *name, int64_t v);
+void ftk_json_real(struct ftk_json *j, const char *name, double v);
 void ftk_json_bool(struct ftk_json *j, const char *name, bool v);
 void ftk_json_null(struct ftk_json *j, const char *name);
 

@@ -19,6 +19,10 @@ int ftk_log_start(struct ftkit_ctx *ctx);
 void ftk_log_close(struct ftkit_ctx *ctx);
 /* The fields of ftkit_info that begin with log_. */
 void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info);
+/* Collective, in ftkit_finish(): rank 0 writes log.matrix.  What goes wrong with the file is
+ * a warning, not an error; FTKIT_ERR_PEER: a rank has failed, and all make it again. */
+struct ftk_chan;
+int ftk_log_matrix(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 /* What ftkit_comm() gives; MPI_COMM_NULL without the log. */
 MPI_Comm ftk_log_comm(const struct ftkit_ctx *ctx);
 
@@ -75,7 +79,6 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc);
 
 /* ---- at the line -----------------------------------------------------------------------------*/
 
-struct ftk_chan;
 /* Whether the log has come near log.memory: a set would empty it. */
 bool ftk_log_is_full(const struct ftkit_ctx *ctx);
 /* Draw what is in flight, so that it is in the set of its receiver. */

@@ -233,8 +233,8 @@ struct ftk_log {
     size_t nouts;
     size_t seq;             /* of these this rank has made */
 
-    /* statistics, by destination since ftkit_open() */
-    uint64_t *stat_messages, *stat_bytes; /* [n] all of the program's messages */
+    /* what the program has sent to whom since the first line; goes back with the rank */
+    uint64_t *stat_messages, *stat_bytes; /* [n] */
     uint64_t differs;       /* suppressed messages that were not the same */
     uint64_t news_bytes;    /* of determinants told to other nodes */
     uint64_t logged_messages, logged_bytes, resent, suppressed, drained;

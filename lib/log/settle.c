@@ -18,6 +18,7 @@
 #include "../recover/recover.h"
 #include "det.h"
 #include "hooks.h"
+#include "matrix.h"
 #include "news.h"
 #include "p2p.h"
 
@@ -480,12 +481,21 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 
 static struct ftk_logged_call *known_outs; /* [known.nouts] */
 
-static int *own_teams(const struct ftk_log_repair *r)
+/* At an opening everybody makes the teams, by the same rules and anew at each attempt: a rank
+ * may be on another node then.  Teams that are written down come from who knows them. */
+static int make_teams(const struct ftk_log_repair *r)
 {
-    int *team = malloc((size_t)r->n * sizeof *team);
-    if (team)
-        ftk_log_make_teams(r->domain, r->n, team);
-    return team;
+    struct ftk_log *l = &ftk_log;
+    free(l->team);
+    l->team = malloc((size_t)r->n * sizeof *l->team);
+    if (!l->team)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    ftk_log_make_teams(r->domain, r->n, l->team);
+    int rc = PMPI_Allreduce(MPI_IN_PLACE, l->team, r->n, MPI_INT, MPI_MAX, r->act);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "making the teams");
+    return l->team[0] >= 0 ? FTKIT_OK
+                           : ftk_fail(FTKIT_ERR_LOST, "all that knew the teams are lost");
 }
 
 /* The tables of a process that has just become a rank, and the state it shares. */
@@ -503,13 +513,11 @@ static int enter(const struct ftk_log_repair *r)
         l->stat_bytes = calloc(n, sizeof *l->stat_bytes);
         l->log_first = calloc(n, sizeof(struct ftk_entry *));
         l->log_last = calloc(n, sizeof(struct ftk_entry *));
-        if (!l->team)
-            l->team = own_teams(r);
         if (!l->node)
             l->node = calloc(n, sizeof *l->node);
     }
     if (!l->sent || !l->received || !l->told || !l->stat_messages || !l->stat_bytes || !l->log_first
-        || !l->log_last || !l->team || !l->node)
+        || !l->log_last || !l->node)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
     if (r->is_new[r->me])
         l->me = r->me; /* an attempt before this one may have had another for it */
@@ -605,6 +613,8 @@ int ftk_log_settle(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
     int rc = enter(r);
+    if (rc == FTKIT_OK && (r->fresh || !ftk_log.team))
+        rc = r->fresh ? make_teams(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
     if (rc == FTKIT_OK)
         rc = make_next(r);
     if (rc == FTKIT_OK && !r->fresh)
@@ -693,6 +703,8 @@ static void post_again(void)
 static void forget_before_line(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
+    if (l->alone)
+        ftk_matrix_clear(); /* from here on it is the teams that matter */
     l->alone = false;
     l->lines++;
     l->nouts = l->seq = 0;

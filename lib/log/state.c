@@ -11,15 +11,17 @@
 #include "comm.h"
 #include "det.h"
 #include "hooks.h"
+#include "matrix.h"
 #include "mpi_calls.h"
 #include "news.h"
 #include "p2p.h"
 
 /* ---- what lies in the segment ------------------------------------------------------------------
  * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
- * the messages that had come and waited for the program, and those its set-up received. */
+ * what it had sent to whom since the first line, the messages that had come and waited for
+ * the program, and those its set-up received. */
 
-enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 2, HEAD = 6, MESSAGE = 4 };
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 2, HEAD = 7, MESSAGE = 4 };
 
 static size_t list_bytes(const struct ftk_held *h)
 {
@@ -48,7 +50,9 @@ static size_t live_comms(void)
 static int measure_state(void *arg, size_t *bytes)
 {
     (void)arg;
-    *bytes = (HEAD + ftk_recipes_words()) * sizeof(uint64_t) + list_bytes(ftk_log.held_first)
+    *bytes = (HEAD + ftk_recipes_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
+            * sizeof(uint64_t)
+        + list_bytes(ftk_log.held_first)
         + list_bytes(ftk_log.journal_first);
     return 0;
 }
@@ -79,8 +83,10 @@ static int pack_state(void *arg, void *to, size_t bytes)
     *w++ = list_length(l->held_first);
     *w++ = list_length(l->journal_first);
     *w++ = l->ctx->calls;
+    *w++ = ftk_matrix_length();
     *w++ = (uint64_t)l->n;
     w = ftk_recipes_write(w);
+    w = ftk_matrix_write(w);
     w = write_list(w, l->held_first);
     w = write_list(w, l->journal_first);
     return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
@@ -131,10 +137,19 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
     r->end = r->w + bytes / 8;
     *head = r->w;
     if (bytes / sizeof(uint64_t) < HEAD || r->w[0] != (STATE_MAGIC | (uint64_t)STATE_VERSION << 32)
-        || r->w[1] > FTK_LOG_CONTEXTS)
+        || r->w[1] > FTK_LOG_CONTEXTS || r->w[5] > bytes / 8 / FTK_MATRIX_WORDS)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
     r->w += HEAD;
     return FTKIT_OK;
+}
+
+/* The communicators; behind them is the matrix, whole. */
+static int read_comms(struct reader *r, const uint64_t *head, bool make, bool colls)
+{
+    int rc = ftk_recipes_read(&r->w, r->end, head[1], make, colls);
+    if (rc == FTKIT_OK && head[5] > (uint64_t)(r->end - r->w) / FTK_MATRIX_WORDS)
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+    return rc;
 }
 
 static int unpack_state(void *arg, const void *from, size_t bytes)
@@ -152,9 +167,12 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
         ftk_p2p_forget_matched();
         ftk_vcomm_back();
     }
-    bool make = !l->falling && head[5] == (uint64_t)l->n;
-    if (ftk_recipes_read(&r.w, r.end, head[1], make, true) != FTKIT_OK)
+    bool make = !l->falling && head[6] == (uint64_t)l->n;
+    if (read_comms(&r, head, make, true) != FTKIT_OK)
         return -1;
+    if ((l->falling || l->reborn) && !ftk_matrix_read(r.w, head[5]))
+        return -1;
+    r.w += FTK_MATRIX_WORDS * head[5];
     if (ftk_det_back() != FTKIT_OK)
         return -1;
     if (l->reborn)
@@ -181,7 +199,8 @@ int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
         rc = read_head(ftk_seg_data_c(s->buf) + rec->offset, rec->bytes, &r, &head);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_recipes_read(&r.w, r.end, head[1], false, false);
+    rc = read_comms(&r, head, false, false);
+    r.w += FTK_MATRIX_WORDS * head[5];
     if (rc == FTKIT_OK)
         rc = read_list(&r, head[2], NULL);
     return rc == FTKIT_OK ? read_list(&r, head[3], ftk_held_add) : rc;
@@ -189,11 +208,15 @@ int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
 
 /* ---- teams -----------------------------------------------------------------------------------------*/
 
-/* Ranks of one domain are a team, named by its first rank. */
+/* Ranks of one domain are a team, named by its first rank.  Teams that are written down are
+ * known to whoever opened the context with the first processes; others have -1. */
 void ftk_log_make_teams(const int *domain, int n, int *team)
 {
     const struct ftk_config *cfg = &ftk_log.ctx->cfg;
-    for (int r = 0; r < n; r++) {
+    bool written = *cfg->log_team_list || *cfg->log_team_file;
+    for (int r = 0; written && r < n; r++)
+        team[r] = ftk_log.ctx->teams ? ftk_log.ctx->teams[r] : -1;
+    for (int r = 0; !written && r < n; r++) {
         team[r] = r;
         if (cfg->log_teams == FTK_TEAMS_ALL)
             team[r] = 0;
@@ -208,6 +231,60 @@ void ftk_log_make_teams(const int *domain, int n, int *team)
 const int *ftk_log_teams(const struct ftkit_ctx *ctx)
 {
     return ftk_log_of(ctx) ? ftk_log.team : NULL;
+}
+
+/* How many teams there are, of what sizes; false: no memory. */
+static bool count_teams(const int *team, int n, int *teams, int *least, int *most)
+{
+    int *size = calloc((size_t)n, sizeof *size);
+    if (!size)
+        return false;
+    *teams = *most = 0;
+    *least = n;
+    for (int r = 0; r < n; r++)
+        size[team[r]]++;
+    for (int t = 0; t < n; t++) {
+        *teams += size[t] > 0;
+        *most = size[t] > *most ? size[t] : *most;
+        *least = size[t] > 0 && size[t] < *least ? size[t] : *least;
+    }
+    free(size);
+    return true;
+}
+
+/* A rank that is in another team than the one before it on the same node, 0: there is none.
+ * With all on one node its loss is that of the job anyway. */
+static int splits_domain(const struct ftkit_ctx *ctx, const int *team, int *with)
+{
+    bool several = false;
+    for (int r = 1; r < ctx->nranks; r++)
+        several = several || ctx->domain[r] != ctx->domain[0];
+    for (int r = 1; several && r < ctx->nranks; r++) {
+        int q = r - 1;
+        while (q >= 0 && ctx->domain[q] != ctx->domain[r])
+            q--;
+        *with = q;
+        if (q >= 0 && team[q] != team[r])
+            return r;
+    }
+    return 0;
+}
+
+static void say_teams(const struct ftkit_ctx *ctx)
+{
+    const int *team = ftk_log.team;
+    int teams, least, most, with;
+    if (ctx->rank != 0 || ctx->incarnation > 0 || !team)
+        return;
+    if (count_teams(team, ctx->nranks, &teams, &least, &most))
+        ftk_report(FTKIT_INFO, "context %s: %d teams, the smallest of %d ranks, the largest of %d",
+            ctx->cfg.name, teams, least, most);
+    int rank = ctx->teams ? splits_domain(ctx, team, &with) : 0;
+    if (rank > 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: ranks %d and %d are on the same node and in different teams: the "
+            "loss of that node sends all these teams back",
+            ctx->cfg.name, with, rank);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------------*/
@@ -280,6 +357,8 @@ int ftk_log_start(struct ftkit_ctx *ctx)
     ftk_log.on = true;
     if (!layer_on())
         return ftk_fail(FTKIT_ERR_INTERNAL, "libftkit_mpi does not answer any more");
+    say_teams(ctx);
+    ftk_matrix_start();
     return FTKIT_OK;
 }
 

@@ -47,6 +47,10 @@ struct ftk_h5_manifest {
 };
 void ftk_h5_manifest_free(struct ftk_h5_manifest *m); /* safe on zeroed ones */
 
+/* A text that belongs to no set, under a temporary name, synced, renamed: path is the old
+ * file or the whole new one. */
+int ftk_h5_save_text(const char *path, const char *text, size_t bytes);
+
 /* Path of a set's directory into buf [FTK_PATH_MAX]. */
 int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf);
 

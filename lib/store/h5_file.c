@@ -325,7 +325,10 @@ int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int c
 
 static void label(struct ftk_h5_io *io, uint64_t set, const char *name)
 {
-    snprintf(io->what, sizeof io->what, "set %" PRIu64 ", %s", set, name);
+    if (set > 0)
+        snprintf(io->what, sizeof io->what, "set %" PRIu64 ", %s", set, name);
+    else /* of no set */
+        snprintf(io->what, sizeof io->what, "%s", name);
 }
 
 int ftk_h5_out_create(struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name,
@@ -469,6 +472,28 @@ int ftk_h5_out_text(int dirfd, uint64_t set, const char *name, const struct ftk_
     if (rc == FTKIT_OK)
         return ftk_h5_out_finish(&o);
     ftk_h5_out_discard(&o);
+    return rc;
+}
+
+int ftk_h5_save_text(const char *path, const char *text, size_t bytes)
+{
+    static const struct ftk_h5_points points = {
+        .write = "text.write",
+        .fsync = "text.fsync",
+        .rename = "text.rename",
+    };
+    char dir[FTK_PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (*name == '\0' || strlen(name) >= FTK_H5_NAME_MAX)
+        return ftk_fail(FTKIT_ERR_ARG, "%s: the name of the file is %s", path,
+            *name ? "too long" : "missing");
+    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return ftk_fail_errno(errno, "%s", dir);
+    int rc = ftk_h5_out_text(dirfd, 0, name, &points, text, bytes);
+    close(dirfd); /* only read */
     return rc;
 }
 

@@ -9,7 +9,7 @@ use File::Path qw(remove_tree);
 use FtkitTest;
 use Test::More;
 
-our @EXPORT = qw(programs call_programs title logged undisturbed verdict teams_of one_of
+our @EXPORT = qw(programs call_programs title logged undisturbed verdict teams_of read_teams one_of
     call_fault);
 
 my $build = build();
@@ -68,9 +68,26 @@ sub call_fault {
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * $most));
 }
 
+# The team of each of n ranks from words, or lines of a file, of ranks.
+sub read_teams {
+    my ($n, $text) = @_;
+    my @team = (-1) x $n;
+    my $number = 0;
+    for my $ranks (map { split ' ' } grep { !/^#/ } split(/\n/, $text)) {
+        for my $item (split(/,/, $ranks)) {
+            my ($first, $last) = split(/-/, $item);
+            $team[$_] = $number for $first .. $last // $first;
+        }
+        $number++;
+    }
+    return @team;
+}
+
 # The team of each of n ranks by the environment of a job.
 sub teams_of {
     my ($n, $env) = @_;
+    return read_teams($n, $env->{FTKIT_LOG_TEAM_LIST}) if $env->{FTKIT_LOG_TEAM_LIST};
+    return read_teams($n, slurp($env->{FTKIT_LOG_TEAM_FILE})) if $env->{FTKIT_LOG_TEAM_FILE};
     my $size = $env->{FTKIT_LOG_TEAM_SIZE} || 1;
     $size = $env->{FTKIT_TOPOLOGY_RANKS_PER_NODE}
         if $env->{FTKIT_TOPOLOGY_RANKS_PER_NODE} && !$env->{FTKIT_LOG_TEAMS};

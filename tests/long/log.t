@@ -25,6 +25,7 @@ my @teams = (
     { FTKIT_LOG_TEAM_SIZE => 2 },
     { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 },
     { FTKIT_LOG_TEAM_SIZE => 3 },
+    { FTKIT_LOG_TEAM_LIST => '0,2 1,3' },
 );
 # what memory alone, with one copy, does not stand
 my $lost = qr/no copy or parity is left|before the first set was written/;

@@ -4,11 +4,12 @@
  * made once, before ftkit_recover(), and no error handling but the end of a loop that
  * polls.
  *
- *   PROGRAM [-n STEPS] [-s SIZE] [-o RESULT] [-w FILE] [-m VARIANT] [-c CONFIG] [-r]
+ *   PROGRAM [-n STEPS] [-s SIZE] [-o RESULT] [-w FILE] [-m VARIANT] [-c CONFIG] [-i FILE] [-r]
  *
  * -o: rank 0 writes a line "OK step S hash H detail", or BAD for OK and exit code 1.
  * -w: every rank adds a line "rank step" to FILE.<rank> when a step begins, so that one
- * can see who went back.  -r: what depends on the communicator is made in the callback
+ * can see who went back.  -i: every rank adds "line MESSAGES BYTES" of its log to FILE.<rank>
+ * behind its first set, and "end MESSAGES BYTES" behind ftkit_finish().  -r: what depends on the communicator is made in the callback
  * of ftkit_on_repair(), and tracked: failures are survived by a rollback of all ranks,
  * which these programs are otherwise not written for.
  *
@@ -34,7 +35,7 @@
 
 struct foreign {
     int steps, size, remake;
-    const char *out, *watch, *config, *variant;
+    const char *out, *watch, *config, *variant, *info;
     const struct foreign_app *app;
     ftkit_ctx *ft;
     MPI_Comm comm;
@@ -162,7 +163,7 @@ static inline int foreign_options(struct foreign *f, int argc, char **argv)
     int opt;
     f->steps = f->app->steps;
     f->size = f->app->size;
-    while ((opt = getopt(argc, argv, "n:s:o:w:m:c:r")) != -1) {
+    while ((opt = getopt(argc, argv, "n:s:o:w:m:c:i:r")) != -1) {
         switch (opt) {
         case 'n': f->steps = atoi(optarg); break;
         case 's': f->size = atoi(optarg); break;
@@ -170,6 +171,7 @@ static inline int foreign_options(struct foreign *f, int argc, char **argv)
         case 'w': f->watch = optarg; break;
         case 'm': f->variant = optarg; break;
         case 'c': f->config = optarg; break;
+        case 'i': f->info = optarg; break;
         case 'r': f->remake = 1; break;
         default: return 1;
         }
@@ -257,6 +259,22 @@ static inline void foreign_watch(struct foreign *f)
         fprintf(stderr, "%s: cannot write %s.%d\n", f->app->name, f->watch, f->rank);
 }
 
+static inline void foreign_info(const struct foreign *f, const char *when)
+{
+    char path[512];
+    ftkit_info info = { .size = sizeof info };
+    if (!f->info)
+        return;
+    snprintf(path, sizeof path, "%s.%d", f->info, f->rank);
+    FILE *out = fopen(path, "a");
+    bool written = out && ftkit_query(f->ft, &info) == FTKIT_OK
+                   && fprintf(out, "%s %llu %llu\n", when,
+                          (unsigned long long)info.log_messages,
+                          (unsigned long long)info.log_bytes) > 0;
+    if ((out && fclose(out) != 0) || !written)
+        fprintf(stderr, "%s: cannot write %s\n", f->app->name, path);
+}
+
 static inline void foreign_judge(struct foreign *f)
 {
     uint64_t hash = 0;
@@ -271,15 +289,18 @@ static inline void foreign_judge(struct foreign *f)
 
 static inline int foreign_loop(struct foreign *f)
 {
-    for (;;) {
+    for (bool first = true;; first = false) {
         int rc = ftkit_checkpoint(f->ft);
         if (rc <= FTKIT_ERR_IO - 20 || (rc < 0 && rc > FTKIT_ERR_IO))
             return foreign_complain(f, "checkpoint", rc);
+        if (first)
+            foreign_info(f, "line");
         if (f->step >= f->steps) {
             foreign_judge(f);
             rc = ftkit_finish(f->ft);
             if (rc == FTKIT_ROLLED_BACK)
                 continue;
+            foreign_info(f, "end");
             return rc < 0 ? foreign_complain(f, "finish", rc) : 0;
         }
         foreign_watch(f);

@@ -49,7 +49,6 @@ STORES(h5_bandwidth, 1.5e9)
 STORES(h5_compress, FTK_COMPRESS_DEFLATE)
 STORES(log_enabled, true)
 STORES(log_teams, FTK_TEAMS_RANK)
-STORES(log_team_size, 4)
 STORES(log_check, false)
 STORES(log_contexts, 33)
 STORES(log_memory, 5e8)
@@ -75,6 +74,36 @@ static void put_h5_dir(struct ftk_config *c)
 static void put_place_dir(struct ftk_config *c)
 {
     snprintf(c->place_dir, sizeof c->place_dir, "/pmem0");
+}
+
+/* Only one of these three says what the teams are. */
+static void put_teams(struct ftk_config *c, int size, const char *list, const char *file)
+{
+    c->log_team_size = size;
+    memset(c->log_team_list, 0, sizeof c->log_team_list);
+    memset(c->log_team_file, 0, sizeof c->log_team_file);
+    snprintf(c->log_team_list, sizeof c->log_team_list, "%s", list);
+    snprintf(c->log_team_file, sizeof c->log_team_file, "%s", file);
+}
+
+static void put_log_team_size(struct ftk_config *c)
+{
+    put_teams(c, 4, "", "");
+}
+
+static void put_log_team_list(struct ftk_config *c)
+{
+    put_teams(c, 0, "0-3,8 4-7", "");
+}
+
+static void put_log_team_file(struct ftk_config *c)
+{
+    put_teams(c, 0, "", "my teams.txt");
+}
+
+static void put_log_matrix(struct ftk_config *c)
+{
+    snprintf(c->log_matrix, sizeof c->log_matrix, "matrix.csv");
 }
 
 static void put_log_dir(struct ftk_config *c)
@@ -132,6 +161,9 @@ static const struct sample {
     { "log", "enabled", "true", "FTKIT_LOG_ENABLED", put_log_enabled },
     { "log", "teams", "rank", "FTKIT_LOG_TEAMS", put_log_teams },
     { "log", "team_size", "4", "FTKIT_LOG_TEAM_SIZE", put_log_team_size },
+    { "log", "team_list", "0-3,8 4-7", "FTKIT_LOG_TEAM_LIST", put_log_team_list },
+    { "log", "team_file", "my teams.txt", "FTKIT_LOG_TEAM_FILE", put_log_team_file },
+    { "log", "matrix", "matrix.csv", "FTKIT_LOG_MATRIX", put_log_matrix },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
@@ -599,6 +631,29 @@ static void t_values(void **state)
     fails("[level.hdf5]\ndirectory =\n", 2, "is empty");
 }
 
+static void t_teams(void **state)
+{
+    struct ftk_config cfg;
+    (void)state;
+    fails("[log]\nteam_list = 0-3 4-x\n", 2, "log.team_list: 'x' where a rank should be");
+    fails("[log]\nteam_list = 0-3, 4\n", 2, "log.team_list: a rank is missing");
+    fails("[log]\nteam_list = 0-3\ncheck = no\nteam_size = 4\n", 2,
+        "log.team_size is not 0: only one of them can say what the teams are");
+    fails("[log]\nteam_size = 4\n\nteam_file = t\n", 4,
+        "log.team_file: log.team_size is not 0: only one of them");
+    fails("[log]\nteam_file = t\nteam_list = 0\n", 2,
+        "log.team_file: log.team_list says what the teams are: only one of them can");
+    put_file("t.ini", "[log]\nteam_size = 4\n", 20);
+    setenv("FTKIT_LOG_TEAM_LIST", "0-3 4", 1);
+    fails_path("t.ini", "FTKIT_LOG_TEAM_LIST", "log.team_size is not 0");
+    setenv("FTKIT_LOG_TEAM_SIZE", "0", 1); /* what counts is the last word */
+    loads_path("t.ini", &cfg);
+    assert_string_equal(cfg.log_team_list, "0-3 4");
+    unsetenv("FTKIT_LOG_TEAM_SIZE");
+    unsetenv("FTKIT_LOG_TEAM_LIST");
+    loads("[log]\nteams = rank\nteam_file = not/there\n", &cfg); /* no job, no file */
+}
+
 static void t_directory(void **state)
 {
     struct ftk_config cfg;
@@ -825,7 +880,7 @@ static void t_print_text(void **state)
     assert_non_null(strstr(text, "\ntimeout = 60s\n"));
     assert_non_null(strstr(text, "\nevents =\n"));
     assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
-    assert_int_equal(lines_with(text, " = ") + 4, COUNT(samples)); /* four are empty */
+    assert_int_equal(lines_with(text, " = ") + 7, COUNT(samples)); /* seven are empty */
     free(text);
     cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
     f = tmpfile();
@@ -877,6 +932,7 @@ int main(void)
         cmocka_unit_test_setup(t_twice, setup),
         cmocka_unit_test_setup(t_lines, setup),
         cmocka_unit_test_setup(t_values, setup),
+        cmocka_unit_test_setup(t_teams, setup),
         cmocka_unit_test_setup(t_directory, setup),
         cmocka_unit_test_setup(t_environment_errors, setup),
         cmocka_unit_test_setup(t_files, setup),

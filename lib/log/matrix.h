@@ -1,0 +1,27 @@
+/* Who has sent how much to whom: the communication matrix of the program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every rank has its row, messages and bytes to each rank since the first line; before it
+ * each rank is a team of its own, whatever the teams are.  The row is part of the rank's
+ * state: it goes back with the rank, and a replacement has that of the line.  So a message
+ * counts once, however often it was sent again. */
+#ifndef FTK_LOG_MATRIX_H
+#define FTK_LOG_MATRIX_H
+
+#include "log.h"
+
+/* As words: destination, messages, bytes, rising by destination, without those that got
+ * none. */
+#define FTK_MATRIX_WORDS 3
+size_t ftk_matrix_length(void);          /* destinations of this row */
+uint64_t *ftk_matrix_write(uint64_t *w); /* returns what is behind it */
+/* The row of the line is this rank's again; false: it is none. */
+bool ftk_matrix_read(const uint64_t *w, uint64_t n);
+/* The first line is committed. */
+void ftk_matrix_clear(void);
+
+/* Tell early when log.matrix cannot be written. */
+void ftk_matrix_start(void);
+
+#endif

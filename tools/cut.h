@@ -1,0 +1,46 @@
+/* ftkit teams: the matrix it reads, and the teams it makes of it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTKIT_TOOLS_CUT_H
+#define FTKIT_TOOLS_CUT_H
+
+#include <stdint.h>
+
+#include "sets.h"
+
+/* ---- the communication matrix (matrix.c) ----------------------------------------------*/
+
+struct ftk_pair {
+    int from, to; /* rising by from, then by to */
+    uint64_t messages, bytes;
+};
+struct ftk_matrix {
+    int n; /* ranks */
+    struct ftk_pair *pairs; /* [npairs] */
+    size_t npairs;
+    uint64_t messages, bytes; /* of all pairs of different ranks */
+    char context[FTKIT_NAME_MAX + 1];
+};
+
+/* Read what log.matrix has made; an exit code after a message.  Nothing is believed. */
+int ftk_matrix_load(const char *path, struct ftk_matrix *m);
+void ftk_matrix_free(struct ftk_matrix *m);
+
+/* What goes between different teams; team [m->n]. */
+struct ftk_cut {
+    uint64_t messages, bytes;
+};
+struct ftk_cut ftk_matrix_cut(const struct ftk_matrix *m, const int *team);
+
+/* ---- the teams (cut.c) ---------------------------------------------------------------------
+ * Of units: per_unit consecutive ranks that are to stay together.  Sizes differ by one unit
+ * at most.  The same matrix gives the same teams. */
+
+/* Units of which the teams are made up. */
+int ftk_cut_units(int n, int per_unit);
+/* team[r] is a number below k; an exit code after a message. */
+int ftk_cut_make(const struct ftk_matrix *m, int per_unit, int k, int *team);
+/* Blocks of consecutive ranks of the sizes of these teams, larger ones first. */
+void ftk_cut_blocks(int n, const int *team, int *block);
+
+#endif
