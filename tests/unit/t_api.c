@@ -132,6 +132,7 @@ static void check_no_context(ftkit_ctx *ft)
     REFUSED(ftkit_register_array, "x", &x, MPI_DOUBLE, 1, one, one, zero, NULL);
     REFUSED(ftkit_register_growing, "x", &data, &count, MPI_CHAR, NULL, NULL);
     REFUSED(ftkit_register_serializer, "x", &empty_object, NULL);
+    REFUSED(ftkit_register_comm, "x", &comm);
     REFUSED(ftkit_resize, "x", &x, 1);
     REFUSED(ftkit_unregister, "x");
     REFUSED(ftkit_recover, &set);
@@ -176,6 +177,7 @@ static int register_as(ftkit_ctx *ft, int call, const char *name)
     static size_t count;
     static const size_t four[1] = { 4 };
     static const size_t zero[1] = { 0 };
+    static MPI_Comm comm = MPI_COMM_NULL;
     switch (call) {
     case 0:
         return ftkit_register(ft, name, x, 4, MPI_DOUBLE);
@@ -188,17 +190,19 @@ static int register_as(ftkit_ctx *ft, int call, const char *name)
     case 4:
         return ftkit_register_serializer(ft, name, &empty_object, NULL);
     case 5:
+        return ftkit_register_comm(ft, name, &comm);
+    case 6:
         return ftkit_resize(ft, name, x, 4);
     default:
         return ftkit_unregister(ft, name);
     }
 }
-#define REGISTERING 5 /* of the calls above */
-#define NAMING 7
+#define REGISTERING 6 /* of the calls above */
+#define NAMING 8
 
 static const char *const call_names[NAMING] = { "ftkit_register",
     "ftkit_register_replicated", "ftkit_register_array", "ftkit_register_growing",
-    "ftkit_register_serializer", "ftkit_resize", "ftkit_unregister" };
+    "ftkit_register_serializer", "ftkit_register_comm", "ftkit_resize", "ftkit_unregister" };
 
 static void bad_names(void **state)
 {
@@ -302,6 +306,7 @@ static void bad_data(void **state)
         CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'r'",
             ftkit_register_serializer(p.ft, "r", missing ? &ops : NULL, NULL));
     }
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'r'|comm", ftkit_register_comm(p.ft, "r", NULL));
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'x'|data", ftkit_resize(p.ft, "x", NULL, 4));
     CHECK_ERROR(FTKIT_ERR_SIZE, p.ft, "'x'", ftkit_resize(p.ft, "x", p.x, huge));
     MPI_Type_free(&empty);

@@ -49,6 +49,7 @@ STORES(h5_bandwidth, 1.5e9)
 STORES(h5_compress, FTK_COMPRESS_DEFLATE)
 STORES(log_enabled, true)
 STORES(log_teams, FTK_TEAMS_RANK)
+STORES(log_dets, FTK_DETS_CAUSAL)
 STORES(log_check, false)
 STORES(log_contexts, 33)
 STORES(log_memory, 5e8)
@@ -164,6 +165,7 @@ static const struct sample {
     { "log", "team_list", "0-3,8 4-7", "FTKIT_LOG_TEAM_LIST", put_log_team_list },
     { "log", "team_file", "my teams.txt", "FTKIT_LOG_TEAM_FILE", put_log_team_file },
     { "log", "matrix", "matrix.csv", "FTKIT_LOG_MATRIX", put_log_matrix },
+    { "log", "determinants", "causal", "FTKIT_LOG_DETERMINANTS", put_log_dets },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
@@ -205,6 +207,7 @@ static struct ftk_config defaults(void)
         .h5_async = true,
         .h5_compress = FTK_COMPRESS_NONE,
         .log_teams = FTK_TEAMS_DOMAIN,
+        .log_dets = FTK_DETS_NODE,
         .log_check = true,
         .log_contexts = 16,
         .log_memory = 1073741824.0,
@@ -255,6 +258,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->log_enabled, b->log_enabled);
     assert_int_equal(a->log_teams, b->log_teams);
     assert_int_equal(a->log_team_size, b->log_team_size);
+    assert_int_equal(a->log_dets, b->log_dets);
     assert_int_equal(a->log_check, b->log_check);
     assert_int_equal(a->log_contexts, b->log_contexts);
     assert_true(a->log_memory == b->log_memory);
