@@ -179,8 +179,8 @@ static const struct key keys[] = {
     { "log", "contexts", AT(log_contexts), INT(2, 64), "16", "2 to 64",
         "Communicators of the program that can be in use at once, with two of ftkit's." },
     { "log", "memory", AT(log_memory), BYTES, "1GiB", BYTES_TEXT,
-        "Bytes of a rank's log that are kept in memory; near it the next look at the clock "
-        "writes a set, beyond it the log goes to a file of the node." },
+        "Bytes of a rank's log that are kept in memory; near it a set is written when the "
+        "period is a time or auto, beyond it the log goes to a file of the node; 0: all of it." },
     { "log", "directory", AT(log_dir), PATH(0), "", "a directory, or empty for TMPDIR or /tmp",
         "Where that file is, on a disk of the node." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",

@@ -40,14 +40,16 @@ sub call_programs { return @call_programs }
 sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
 sub one_of { my @of = @_; return $of[rand(@of)] }
 
-# Run a program with the log on; options as of job(), and from: another build directory.
+# Run a program with the log on; options as of job(), and from: another build directory;
+# wrap: what starts the program.
 sub logged {
     my ($p, %o) = @_;
     my $work = sprintf('%s/log%04d', scratch(), ++$count);
-    return job(timeout => 40, %o, keep => $work, program => ($o{from} // $build) . "/mpi/$p->{name}",
+    my ($program, @before) = (@{ $o{wrap} // [] }, ($o{from} // $build) . "/mpi/$p->{name}");
+    return job(timeout => 40, %o, keep => $work, program => $program,
         env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
             FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
-        args => ['-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
+        args => [@before, '-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
 }
 
 # The result without a failure, which does not depend on the teams.
