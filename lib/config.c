@@ -191,7 +191,7 @@ static const struct key keys[] = {
         "Whether a spare that was never needed ends its process in ftkit_open()." },
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
-        "How lost ranks are made up for, in order of preference." },
+        "How lost ranks are made up for, in order of preference; no shrink with log.enabled." },
     { "recover", "timeout", AT(timeout_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
         "A process that is stopped, or does not come to a repair, for this long is killed; "
         "one that computes is given three times its longest stretch between two calls." },
@@ -959,25 +959,52 @@ static int load_environment(struct loader *p)
     return FTKIT_OK;
 }
 
+static int key_at(size_t offset)
+{
+    int k = 0;
+    while (keys[k].offset != offset)
+        k++;
+    return k;
+}
+
+/* Errors from now on are of the place where key k was set. */
+static void go_to(struct loader *p, int k, char name[ENV_NAME_MAX])
+{
+    env_name(&keys[k], name);
+    p->env = p->set_on[k] == FROM_ENV ? name : NULL;
+    p->line = p->set_on[k];
+}
+
 /* A directory that somebody named must be there; the default is made when it is used. */
 static int check_directory(struct loader *p)
 {
     char name[ENV_NAME_MAX], part[64], why[64];
     const char *dir = p->cfg.h5_dir;
     struct stat st;
-    int k = 0;
-    while (keys[k].offset != AT(h5_dir))
-        k++;
+    int k = key_at(AT(h5_dir));
     if (!p->cfg.h5_enabled || p->set_on[k] == 0)
         return FTKIT_OK;
     int err = stat(dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
     if (err == 0)
         return FTKIT_OK;
-    env_name(&keys[k], name);
-    p->env = p->set_on[k] == FROM_ENV ? name : NULL;
-    p->line = p->set_on[k];
+    go_to(p, k, name);
     return fail_here(p, "%s.%s: missing path '%s': %s", keys[k].section, keys[k].name,
         shown(dir, part), strerror_r(err, why, sizeof why));
+}
+
+/* Teams, and what they have sent each other, are those of a fixed number of ranks. */
+static int check_supply(struct loader *p)
+{
+    char name[ENV_NAME_MAX];
+    bool shrinks = false;
+    for (int i = 0; i < p->cfg.nsupply; i++)
+        shrinks = shrinks || p->cfg.supply[i] == FTK_SUPPLY_SHRINK;
+    if (!p->cfg.log_enabled || !shrinks)
+        return FTKIT_OK;
+    go_to(p, key_at(AT(supply)), name);
+    return fail_here(p,
+        "recover.supply has shrink, which cannot be together with log.enabled: the message log "
+        "needs all ranks to be replaced");
 }
 
 static int load(struct ftk_config *cfg, const char *path)
@@ -996,6 +1023,8 @@ static int load(struct ftk_config *cfg, const char *path)
         rc = load_environment(&p);
     if (rc == FTKIT_OK)
         rc = check_directory(&p);
+    if (rc == FTKIT_OK)
+        rc = check_supply(&p);
     if (rc == FTKIT_OK)
         *cfg = p.cfg;
     return rc;

@@ -10,7 +10,7 @@ use FtkitTest;
 use Test::More;
 
 our @EXPORT = qw(programs call_programs title logged undisturbed verdict teams_of one_of
-    call_fault);
+    call_fault checks);
 
 my $build = build();
 my $count = 0;
@@ -58,6 +58,17 @@ sub undisturbed {
     my $key = title($p) . $n;
     $result{$key} //= logged($p, n => $n, spares => 0)->{result};
     return $result{$key};
+}
+
+# A program that is no loop and has no result but its output.
+sub checks {
+    my ($name, $n, $team, @args) = @_;
+    my $j = job(n => $n, spares => 0, program => "$build/mpi/$name", args => \@args,
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
+            FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    my $good = $j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m && $j->{log} !~ /^handles: /m;
+    ok($good, "$name, $n ranks, teams of $team") or diag(substr($j->{log}, 0, 3000));
+    return $j;
 }
 
 # A kill of a rank anywhere in one of call_programs().

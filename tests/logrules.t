@@ -1,0 +1,52 @@
+#!/usr/bin/perl
+# What a program has to keep to with the message log, and is told of when it does not.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+srand(6);
+
+# ---- a job that goes on with fewer ranks has no teams
+
+{
+    my $p = { name => 'tags', steps => 50 };
+    my $j = logged($p, n => 3, env => { FTKIT_RECOVER_SUPPLY => 'spare, shrink' });
+    is($j->{rc}, 1, 'shrink with the log ends the job');
+    my @told = $j->{log} =~ /open: invalid configuration: (.*)/g;
+    is(scalar(@told), 4, '... every process is told') or diag($j->{log});
+    is(scalar(grep { !/recover\.supply has shrink.*log\.enabled|another rank/ } @told), 0,
+        '... why') or diag($j->{log});
+}
+
+# ---- nothing may be under way at a set
+
+for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
+    checks('quiet', @$how);
+}
+
+# what was refused once is refused again by who has lost its process
+{
+    my $p = { name => 'tags', steps => 40, args => [ '-n', 40, '-m', 'busy' ] };
+    for my $team (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+        for my $i (1 .. 4) {
+            my $rank = int(rand(4));
+            my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid log.drained)), $rank,
+                8 + rand(8));
+            my $j = logged($p, env => $env, fault => $fault);
+            my @refused = $j->{log} =~ / refused (\d+) /g;
+            cmp_ok(scalar(grep { $_ > 0 } @refused), '>=', 3, 'sets are due in the middle of a step');
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+                "teams of $team: $fault");
+        }
+    }
+}
+
+done_testing();
