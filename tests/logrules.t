@@ -49,4 +49,23 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
     }
 }
 
+# ---- what could not be made is MPI_COMM_NULL
+
+{
+    my $p = { name => 'makes', steps => 30 };
+    my $failed = 0;
+    for my $i (1 .. 12) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => 2 };
+        my $rank = int(rand(4));
+        my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.mid log.send log.received)), $rank,
+            20 + rand(200));
+        my $j = logged($p, env => $env, fault => $fault);
+        $failed += $_ for $j->{log} =~ /(\d+) calls have failed/g;
+        unlike($j->{log}, qr/has left a handle/, 'a call that fails leaves MPI_COMM_NULL');
+        is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+            "the program goes on with that: $fault");
+    }
+    cmp_ok($failed, '>', 12, '... which has come to pass');
+}
+
 done_testing();

@@ -317,6 +317,7 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
 
 static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
 {
+    *request = MPI_REQUEST_NULL;
     if (rc != MPI_SUCCESS) {
         ftk_req_delete(r);
         return end(vc, rc);
