@@ -49,6 +49,22 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
     }
 }
 
+# ---- set-up may complete its receives in any order
+
+{
+    my $p = { name => 'setup', steps => 30 };
+    for my $team (1, 2) {
+        for my $fault (map { "$_:kill" } qw(app.step:2:3 app.mid:0:17 log.received:3:9
+            recover.begin:1:1)) {
+            my ($rank) = $fault =~ /:(\d+):/;
+            my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+            my $j = logged($p, env => $env, fault => $fault);
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+                "set-up again, teams of $team: $fault");
+        }
+    }
+}
+
 # ---- what could not be made is MPI_COMM_NULL
 
 {

@@ -446,14 +446,14 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     int flag = 0;
     *out = ftk_held_match(vc->context, source, tag, true);
     if (*out)
-        return ftk_p2p_journal(*out);
+        return ftk_p2p_journal(*out, ++l->stamp);
     if (l->reborn)
         return MPI_SUCCESS;
     int rc = PMPI_Improbe(source, tag, l->real[vc->context], &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_p2p_draw(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
-        rc = ftk_p2p_journal(*out);
+        rc = ftk_p2p_journal(*out, ++l->stamp);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
         return MPI_SUCCESS;

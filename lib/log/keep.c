@@ -310,9 +310,20 @@ void ftk_held_clear(void)
     ftk_log.nheld = 0;
 }
 
+/* The first that matches is what a replacement gets, so of two receives that were complete in
+ * another order than they were posted in the one that was posted first comes first. */
 void ftk_journal_add(struct ftk_held *h)
 {
-    append(&ftk_log.journal_first, &ftk_log.journal_last, h);
+    struct ftk_log *l = &ftk_log;
+    struct ftk_held **at = &l->journal_first;
+    if (!l->journal_last || l->journal_last->stamp <= h->stamp) {
+        append(&l->journal_first, &l->journal_last, h);
+        return;
+    }
+    while ((*at)->stamp <= h->stamp)
+        at = &(*at)->next;
+    h->next = *at;
+    *at = h;
 }
 
 void ftk_journal_clear(void)

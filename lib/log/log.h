@@ -129,6 +129,7 @@ struct ftk_held {
     int context, source, tag; /* source: rank of the world */
     size_t bytes;
     char *data;             /* [bytes], belongs to it */
+    uint64_t stamp;         /* in the journal: when it was asked for */
 };
 
 /* What has been delivered since the line on a stream from another team. */
@@ -213,7 +214,8 @@ struct ftk_log {
     struct ftk_early *early;
     size_t nearly, early_room;
 
-    /* received before ftkit_recover(), in order: what a replacement is served from */
+    /* received before ftkit_recover(), in the order in which it was asked for: what a
+     * replacement is served from */
     struct ftk_held *journal_first, *journal_last;
 
     /* the collective calls of ftkit itself since the line, for who makes them again */

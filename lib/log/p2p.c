@@ -531,7 +531,7 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
             return MPI_ERR_NO_MEM;
         }
         *h = (struct ftk_held){ .context = r->context, .source = source, .tag = tag,
-            .bytes = bytes, .data = copy };
+            .bytes = bytes, .data = copy, .stamp = r->stamp };
         ftk_journal_add(h);
         return rc;
     }
@@ -664,7 +664,7 @@ int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h)
     return finish(r, rc != MPI_SUCCESS ? rc : unpacked);
 }
 
-int ftk_p2p_journal(const struct ftk_held *h)
+int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp)
 {
     struct ftk_log *l = &ftk_log;
     if (l->ctx->where >= FTK_IN_LOOP || l->reborn)
@@ -673,6 +673,7 @@ int ftk_p2p_journal(const struct ftk_held *h)
     if (!copy)
         return MPI_ERR_NO_MEM;
     memcpy(copy->data, h->data, h->bytes);
+    copy->stamp = stamp;
     ftk_journal_add(copy);
     return MPI_SUCCESS;
 }
@@ -684,7 +685,7 @@ int ftk_p2p_post(struct ftk_req *r)
         return MPI_SUCCESS; /* it had got nothing when others had */
     if (l->nheld > 0) {
         struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
-        int rc = h ? ftk_p2p_journal(h) : MPI_SUCCESS;
+        int rc = h ? ftk_p2p_journal(h, r->stamp) : MPI_SUCCESS;
         if (h && rc == MPI_SUCCESS)
             return ftk_p2p_deliver(r, h);
         if (h) {

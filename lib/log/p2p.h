@@ -34,8 +34,9 @@ void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
  * has to be sent as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
     int context);
-/* Set-up has received a message that had been drawn: its journal has it, too. */
-int ftk_p2p_journal(const struct ftk_held *h);
+/* Set-up has received a message that had been drawn: its journal has it, too, as asked for at
+ * that stamp. */
+int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp);
 /* Post a receive that is linked but not posted; looks first at what is held.  One from any
  * source waits until what is known of others has happened again. */
 int ftk_p2p_post(struct ftk_req *r);
