@@ -142,16 +142,20 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
     int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    MPI_Datatype type = MPI_BYTE;
     char *copy;
-    int bytes;
+    size_t bytes;
+    int n = 0;
     if (!vc)
         return PMPI_Sendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
     int rc = ftk_p2p_packed(buf, count < 0 ? 0 : count, datatype, &copy, &bytes);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_bytes_type(bytes, &n, &type);
     rc = rc != MPI_SUCCESS ? end(vc, rc)
-                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : bytes, MPI_BYTE,
-                                 dest, sendtag, buf, count, datatype, source, recvtag, comm,
-                                 status);
+                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : n, type, dest, sendtag,
+                                 buf, count, datatype, source, recvtag, comm, status);
+    ftk_p2p_bytes_type_free(&type);
     free(copy);
     return rc;
 }
@@ -167,18 +171,24 @@ int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, i
     if (!vc)
         return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
     struct ftk_req *r = ftk_req_new();
+    MPI_Datatype type = MPI_BYTE;
     char *copy = NULL;
+    size_t bytes;
     if (!r)
         return end(vc, MPI_ERR_NO_MEM);
     int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
     if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL) {
-        rc = ftk_p2p_packed(buf, count, datatype, &copy, &r->count);
+        rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
+        if (rc == MPI_SUCCESS)
+            rc = ftk_p2p_bytes_type(bytes, &r->count, &type);
         r->sbuf = copy;
-        r->type = MPI_BYTE;
+        r->type = type;
     }
     r->own = copy;
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
+    r->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+    ftk_p2p_bytes_type_free(&type);
     if (rc != MPI_SUCCESS || r->done)
         ftk_req_delete(r);
     else
@@ -295,8 +305,10 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    MPI_Datatype type = MPI_BYTE;
     char *copy = NULL;
-    int bytes;
+    size_t bytes;
+    int n = 0;
     if (!vc)
         return PMPI_Isendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
@@ -307,9 +319,14 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = isendrecv(copy, bytes, MPI_BYTE, dest, sendtag, copy, r, vc);
+        rc = ftk_p2p_bytes_type(bytes, &n, &type);
+    if (rc == MPI_SUCCESS)
+        rc = isendrecv(copy, n, type, dest, sendtag, copy, r, vc);
     else
         free(copy);
+    if (r->pair)
+        r->pair->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+    ftk_p2p_bytes_type_free(&type);
     return hand_out(vc, r, rc, request);
 }
 
@@ -394,12 +411,15 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (bytes > INT32_MAX)
-        return MPI_ERR_COUNT;
+    MPI_Datatype type;
+    int n;
     struct ftk_held *h = ftk_held_new(context, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
     if (!h)
         return MPI_ERR_NO_MEM;
-    rc = PMPI_Mrecv(h->data, (int)bytes, MPI_BYTE, m, MPI_STATUS_IGNORE);
+    rc = ftk_p2p_bytes_type((size_t)bytes, &n, &type);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Mrecv(h->data, n, type, m, MPI_STATUS_IGNORE);
+    ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_note_early(++ftk_log.stamp, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)

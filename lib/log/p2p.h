@@ -22,7 +22,11 @@ bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persist
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 /* The same into memory of the heap that becomes the caller's, also on error; NULL or it. */
-int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, int *bytes);
+int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes);
+/* So many bytes, which may be more than an int counts, for a call of MPI; free it after that,
+ * also on error. */
+int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type);
+void ftk_p2p_bytes_type_free(MPI_Datatype *type);
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
 
 /* Whether an MPI error has to do with the failure of a process. */

@@ -16,7 +16,7 @@
 static struct {
     uint64_t *state; /* [2] registered: of the loop; order in which set-up was told of others */
     /* from each rank: a long message and two short ones, of the same tag */
-    uint64_t big[RANKS][LONG], small[2][RANKS][SHORT];
+    uint64_t big[RANKS][LONG], small[2][RANKS][SHORT + 1];
     uint64_t any[RANKS][2]; /* one from each, in whatever order; who it is from */
     uint64_t sum, order;    /* of all that set-up has got, of this process */
 } g;
@@ -42,10 +42,12 @@ static int exchange(const struct foreign *f, int with)
     static uint64_t out[LONG];
     uint64_t first[SHORT], second[SHORT];
     MPI_Request in[3], q[3];
-    int bad = 0;
+    MPI_Datatype pair; /* of which the last comes only in part */
+    int bad = MPI_Type_contiguous(2, MPI_UINT64_T, &pair) != MPI_SUCCESS
+        || MPI_Type_commit(&pair) != MPI_SUCCESS;
     MPI_Irecv(g.big[with], LONG, MPI_UINT64_T, with, 7, f->comm, &in[0]);
     MPI_Irecv(g.small[0][with], SHORT, MPI_UINT64_T, with, 7, f->comm, &in[1]);
-    MPI_Irecv(g.small[1][with], SHORT, MPI_UINT64_T, with, 7, f->comm, &in[2]);
+    MPI_Irecv(g.small[1][with], 2, pair, with, 7, f->comm, &in[2]);
     fill(f, out, LONG, with, 0);
     fill(f, first, SHORT, with, 1);
     fill(f, second, SHORT, with, 2);
@@ -60,6 +62,7 @@ static int exchange(const struct foreign *f, int with)
         bad += words != (i == 0 ? LONG : SHORT);
     }
     MPI_Waitall(3, q, MPI_STATUSES_IGNORE);
+    bad += MPI_Type_free(&pair) != MPI_SUCCESS;
     return bad;
 }
 
