@@ -65,6 +65,29 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
     }
 }
 
+# ---- whether a receive was cancelled is so again
+
+{
+    my $p = { name => 'cancels', steps => 60 };
+    my ($yes, $no) = (0, 0);
+    for my $team (1, 2) {
+        for my $i (1 .. 6) {
+            my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '20 calls' };
+            my $rank = int(rand(4));
+            my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid)), $rank, 5 + rand(50));
+            my $j = logged($p, env => $env, fault => $fault);
+            unlike($j->{log}, qr/is not what it was|does not take the same course/,
+                'it is the same again');
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+                "receives are cancelled, teams of $team: $fault");
+            $yes += $_ for $j->{log} =~ /: (\d+) cancelled/g;
+            $no += $_ for $j->{log} =~ /cancelled, (\d+) not/g;
+        }
+    }
+    cmp_ok($yes, '>', 60, '... many are');
+    cmp_ok($no, '>', 60, '... many are not');
+}
+
 # ---- what could not be made is MPI_COMM_NULL
 
 {

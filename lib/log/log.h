@@ -93,6 +93,8 @@ struct ftk_req {
                                found to be before a failure */
     uint32_t wild;          /* number of a receive from any source, 0: it is none, or ... */
     bool planned;           /* ... what it gets is known from before a failure */
+    uint32_t number;        /* of a receive of the program, 0: none */
+    bool vain, kept;        /* it was cancelled before a failure, or it could not be */
     MPI_Request real;
     MPI_Status status;      /* MPI_SOURCE is a rank of vc */
     int error;              /* MPI code it has completed with */

@@ -627,9 +627,12 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
     int cancelled = 0;
     MPI_Count bytes = 0;
     if (r->cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
+        ftk_det_cancelled(r->number, true);
         r->status = *s;
         return finish(r, MPI_SUCCESS);
     }
+    if (r->cancelled && !r->kept)
+        ftk_det_cancelled(r->number, false);
     r->cancelled = false; /* it had been matched already */
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS && !r->wild && ftk_log.ctx->where >= FTK_IN_LOOP
@@ -668,6 +671,8 @@ int ftk_p2p_cancelled(struct ftk_req *r)
 {
     empty_status(&r->status);
     r->cancelled = true;
+    if (!r->vain)
+        ftk_det_cancelled(r->number, true);
     (void)finish(r, MPI_SUCCESS);
     return PMPI_Status_set_cancelled(&r->status, 1);
 }
@@ -726,6 +731,8 @@ int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp)
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
+    if (r->vain)
+        return MPI_SUCCESS; /* what comes is for another */
     if (r->wild && ftk_det_waits())
         return MPI_SUCCESS; /* it had got nothing when others had */
     if (l->nheld > 0) {
@@ -777,7 +784,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->entry = NULL;
     r->real = MPI_REQUEST_NULL;
     r->error = MPI_SUCCESS;
-    r->wild = 0;
+    r->wild = r->number = 0;
     if (ftk_log.falling)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {
@@ -789,7 +796,8 @@ int ftk_req_begin(struct ftk_req *r)
     r->from = r->peer;
     r->with = r->tag;
     r->wild = 0;
-    r->planned = false;
+    r->planned = r->vain = r->kept = false;
+    r->number = r->internal ? 0 : ftk_det_begun(&r->vain, &r->kept);
     if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn) {
         r->wild = ftk_det_receive(&r->from, &r->with);
         r->planned = r->wild == 0;
@@ -876,6 +884,10 @@ int ftk_req_progress(struct ftk_req *r)
 int ftk_req_wait(struct ftk_req *r)
 {
     unsigned turns = 0;
+    if (r->vain && !r->done) { /* it is not cancelled this time: better late than never */
+        r->vain = false;
+        (void)ftk_p2p_post(r); /* its error comes with it */
+    }
     while (!r->done || r->pair) {
         (void)ftk_req_progress(r);
         if (!r->done)

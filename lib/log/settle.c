@@ -290,7 +290,7 @@ static size_t later(const struct ftk_stream_in *s, uint64_t stamp)
 
 static bool may_match(const struct ftk_req *q, const struct ftk_stream_in *s)
 {
-    return q->kind == FTK_REQ_RECV && !q->done && q->context == s->context
+    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && q->context == s->context
         && (q->from == s->source || q->from == MPI_ANY_SOURCE)
         && (q->with == s->tag || q->with == MPI_ANY_TAG);
 }
