@@ -16,7 +16,7 @@
 #define WORDS ((1 << 28) + 513) /* of 8 bytes */
 
 static struct {
-    uint64_t *state; /* registered */
+    uint64_t *state; /* [2] registered: of all that has come; words that were wrong */
     uint64_t *buf;   /* [WORDS] on ranks 0 and 1 */
     MPI_Datatype all;
     bool flight, drawn;
@@ -28,12 +28,12 @@ static int prepare(struct foreign *f)
     g.drawn = f->variant && strcmp(f->variant, "drawn") == 0;
     if (f->nranks < 2 + g.drawn)
         return 1;
-    g.state = calloc(1, sizeof *g.state);
+    g.state = calloc(2, sizeof *g.state);
     g.buf = malloc(f->rank < 2 ? WORDS * sizeof *g.buf : 1);
     if (!g.state || !g.buf || MPI_Type_contiguous(WORDS, MPI_UINT64_T, &g.all) != MPI_SUCCESS
         || MPI_Type_commit(&g.all) != MPI_SUCCESS)
         return 1;
-    return ftkit_register(f->ft, "state", g.state, 1, MPI_UINT64_T) != FTKIT_OK;
+    return ftkit_register(f->ft, "state", g.state, 2, MPI_UINT64_T) != FTKIT_OK;
 }
 
 static uint64_t word(int step, size_t i)
@@ -72,7 +72,8 @@ static void receive_large(const struct foreign *f, int sent)
     if (wrong || bytes != (MPI_Count)(WORDS * sizeof *g.buf))
         fprintf(stderr, "large: step %d: %llu words are wrong of %lld bytes\n", sent,
             (unsigned long long)wrong, (long long)bytes);
-    *g.state = foreign_mix(*g.state + wrong + (uint64_t)bytes, (uint64_t)sent);
+    g.state[1] += wrong + (bytes != (MPI_Count)(WORDS * sizeof *g.buf));
+    g.state[0] = foreign_mix(g.state[0] + 1, (uint64_t)sent);
 }
 
 /* Rank 1 does not go on before rank 2 has. */
@@ -108,7 +109,8 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
 {
     *hash = foreign_total(f, *g.state);
     snprintf(detail, room, "%zu bytes", WORDS * sizeof *g.buf);
-    return true;
+    int received = f->rank != 1 || g.state[0] != 0;
+    return received && g.state[1] == 0;
 }
 
 static void release(void)
