@@ -304,6 +304,9 @@ FTKIT_API int ftkit_attribute(
  *             ranks; that set itself is committed.
  *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
  *             different calls; no new set.
+ *             FTKIT_ERR_STATE: with log.enabled a rank has a request under way, or has
+ *             matched a message that it has not received; no new set, nothing is lost, and
+ *             the next call that comes when these are complete writes it.
  *             FTKIT_ERR_BUSY: another job has taken the sets on the file system, as this
  *             one was silent for long; FTKIT_ERR_EXISTS: a set of this number is there
  *             that is not this job's.  The set is committed in memory, and not there.

@@ -188,8 +188,7 @@ static int commit(struct writing *w)
     v.min[0] = w->local;
     ftk_vote_same(&v, 1,
         w->local == FTKIT_OK ? ftk_region_replicated_sum(w->own->buf) : 0);
-    if (ctx->rank == 0)
-        v.min[3] = ctx->cfg.period.kind == FTK_PERIOD_COUNT ? 0 : ftk_policy_gap(ctx);
+    v.min[3] = ftk_policy_next_gap(ctx);
     if (ctx->rank == 0)
         v.min[4] = ftk_local_due(ctx);
     (void)FTK_FAULT("ckpt.sealed");

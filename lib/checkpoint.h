@@ -68,8 +68,9 @@ int ftk_policy_durable(const struct ftkit_ctx *ctx);
 void ftk_policy_flushed(struct ftkit_ctx *ctx, double blocked_s);
 void ftk_policy_flush_lost(struct ftkit_ctx *ctx);
 
-/* Rank 0's estimate after how many calls to look at the clock again; 0: a set is due. */
-int64_t ftk_policy_gap(struct ftkit_ctx *ctx);
+/* After how many calls to look at the clock and the message log again, as this rank sees it;
+ * the least of all goes with the vote that commits a set. */
+int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx);
 
 /* A set was committed; gap is what was agreed with it. */
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);

@@ -196,8 +196,8 @@ static const struct key keys[] = {
     { "log", "contexts", AT(log_contexts), INT(2, 64), "16", "2 to 64",
         "Communicators of the program that can be in use at once, with two of ftkit's." },
     { "log", "memory", AT(log_memory), BYTES, "1GiB", BYTES_TEXT,
-        "Bytes of a rank's log that are kept in memory; near it the next look at the clock "
-        "writes a set, beyond it the log goes to a file of the node." },
+        "Bytes of a rank's log that are kept in memory; near it a set is written when the "
+        "period is a time or auto, beyond it the log goes to a file of the node; 0: all of it." },
     { "log", "directory", AT(log_dir), PATH(0), "", "a directory, or empty for TMPDIR or /tmp",
         "Where that file is, on a disk of the node." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
@@ -208,7 +208,7 @@ static const struct key keys[] = {
         "Whether a spare that was never needed ends its process in ftkit_open()." },
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
-        "How lost ranks are made up for, in order of preference." },
+        "How lost ranks are made up for, in order of preference; no shrink with log.enabled." },
     { "recover", "timeout", AT(timeout_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
         "A process that is stopped, or does not come to a repair, for this long is killed; "
         "one that computes is given three times its longest stretch between two calls." },
@@ -976,27 +976,6 @@ static int load_environment(struct loader *p)
     return FTKIT_OK;
 }
 
-/* A directory that somebody named must be there; the default is made when it is used. */
-static int check_directory(struct loader *p)
-{
-    char name[ENV_NAME_MAX], part[64], why[64];
-    const char *dir = p->cfg.h5_dir;
-    struct stat st;
-    int k = 0;
-    while (keys[k].offset != AT(h5_dir))
-        k++;
-    if (!p->cfg.h5_enabled || p->set_on[k] == 0)
-        return FTKIT_OK;
-    int err = stat(dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
-    if (err == 0)
-        return FTKIT_OK;
-    env_name(&keys[k], name);
-    p->env = p->set_on[k] == FROM_ENV ? name : NULL;
-    p->line = p->set_on[k];
-    return fail_here(p, "%s.%s: missing path '%s': %s", keys[k].section, keys[k].name,
-        shown(dir, part), strerror_r(err, why, sizeof why));
-}
-
 static int key_at(size_t offset)
 {
     int k = 0;
@@ -1017,6 +996,23 @@ static int fail_key(struct loader *p, int k, const char *why)
     return rc;
 }
 
+/* A directory that somebody named must be there; the default is made when it is used. */
+static int check_directory(struct loader *p)
+{
+    char part[64], text[64], why[160];
+    const char *dir = p->cfg.h5_dir;
+    struct stat st;
+    int k = key_at(AT(h5_dir));
+    if (!p->cfg.h5_enabled || p->set_on[k] == 0)
+        return FTKIT_OK;
+    int err = stat(dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (err == 0)
+        return FTKIT_OK;
+    snprintf(why, sizeof why, "missing path '%s': %s", shown(dir, part),
+        strerror_r(err, text, sizeof text));
+    return fail_key(p, k, why);
+}
+
 /* Teams are told in one way, and a list has the form of one.  Whether they are those of the
  * job shows when its ranks are known. */
 static int check_teams(struct loader *p)
@@ -1033,6 +1029,19 @@ static int check_teams(struct loader *p)
         && !ftk_teams_parse(c->log_team_list, strlen(c->log_team_list), false, 0, NULL, &flaw))
         return fail_key(p, list, flaw.why);
     return FTKIT_OK;
+}
+
+/* Teams, and what they have sent each other, are those of a fixed number of ranks. */
+static int check_supply(struct loader *p)
+{
+    bool shrinks = false;
+    for (int i = 0; i < p->cfg.nsupply; i++)
+        shrinks = shrinks || p->cfg.supply[i] == FTK_SUPPLY_SHRINK;
+    if (!p->cfg.log_enabled || !shrinks)
+        return FTKIT_OK;
+    return fail_key(p, key_at(AT(supply)),
+        "shrink cannot be together with log.enabled: the message log "
+        "needs all ranks to be replaced");
 }
 
 static int load(struct ftk_config *cfg, const char *path)
@@ -1053,6 +1062,8 @@ static int load(struct ftk_config *cfg, const char *path)
         rc = check_directory(&p);
     if (rc == FTKIT_OK)
         rc = check_teams(&p);
+    if (rc == FTKIT_OK)
+        rc = check_supply(&p);
     if (rc == FTKIT_OK)
         *cfg = p.cfg;
     return rc;

@@ -141,10 +141,11 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
     return rc;
 }
 
-bool ftk_log_is_full(const struct ftkit_ctx *ctx)
+int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     (void)ctx;
-    return false;
+    (void)emptied;
+    return INT64_MAX;
 }
 
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)

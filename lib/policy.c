@@ -6,7 +6,8 @@
  * clock, rank 0's, and all ranks must come to the same decision: rank 0 estimates from the
  * rate of calls after how many of them a set is due, the number travels in the vote that
  * commits a set, and at that call ("a look") one small vote says whether it is time or
- * after how many calls to look again.  Between looks nobody communicates. */
+ * after how many calls to look again.  Between looks nobody communicates.  A rank whose
+ * message log fills up sooner asks for an earlier look, and for a set. */
 #include <math.h>
 
 #include "checkpoint.h"
@@ -74,7 +75,8 @@ void ftk_policy_flush_lost(struct ftkit_ctx *ctx)
     ctx->sets_since_durable = UINT32_MAX;
 }
 
-int64_t ftk_policy_gap(struct ftkit_ctx *ctx)
+/* Rank 0's estimate after how many calls to look at the clock again; 0: a set is due. */
+static int64_t clock_gap(struct ftkit_ctx *ctx)
 {
     double now = ftk_now_s();
     double remaining = period_s(ctx) - (now - ctx->last_set_s);
@@ -91,6 +93,15 @@ int64_t ftk_policy_gap(struct ftkit_ctx *ctx)
     return (int64_t)fmax(1, floor(fmin(gap, 4.0 * (double)calls)));
 }
 
+int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx)
+{
+    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
+        return 0;
+    int64_t gap = ctx->rank == 0 ? clock_gap(ctx) : INT64_MAX;
+    int64_t log = ftk_log_calls_left(ctx, true);
+    return gap < log ? gap : log;
+}
+
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
 {
     *write = true;
@@ -103,13 +114,14 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
     struct ftk_chan ch = ftk_chan_of(ctx);
     ftk_vote_init(&v);
     if (ctx->rank == 0)
-        v.min[0] = ftk_policy_gap(ctx);
-    v.min[1] = ftk_log_is_full(ctx) ? 0 : 1;
+        v.min[0] = clock_gap(ctx);
+    v.min[1] = ftk_log_calls_left(ctx, false);
     int rc = ftk_vote(&ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    *write = v.min[0] == 0 || v.min[1] == 0;
-    ctx->next_event = ctx->calls + (uint64_t)v.min[0];
+    int64_t gap = v.min[0] < v.min[1] ? v.min[0] : v.min[1];
+    *write = gap == 0;
+    ctx->next_event = ctx->calls + (uint64_t)gap;
     return FTKIT_OK;
 }
 

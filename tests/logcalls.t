@@ -14,17 +14,6 @@ use Test::More;
 ulfm_only();
 srand(5);
 
-# A program that is no loop and has no result but its output.
-sub checks {
-    my ($name, $n, $team, @args) = @_;
-    my $j = job(n => $n, spares => 0, program => build() . "/mpi/$name", args => \@args,
-        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
-            FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
-    my $good = $j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m && $j->{log} !~ /^handles: /m;
-    ok($good, "$name, $n ranks, teams of $team") or diag(substr($j->{log}, 0, 3000));
-    return $j;
-}
-
 # ---- what MPI says of its calls
 
 for my $n (3, 4) {

@@ -145,16 +145,20 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
     int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    MPI_Datatype type = MPI_BYTE;
     char *copy;
-    int bytes;
+    size_t bytes;
+    int n = 0;
     if (!vc)
         return PMPI_Sendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
     int rc = ftk_p2p_packed(buf, count < 0 ? 0 : count, datatype, &copy, &bytes);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_bytes_type(bytes, &n, &type);
     rc = rc != MPI_SUCCESS ? end(vc, rc)
-                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : bytes, MPI_BYTE,
-                                 dest, sendtag, buf, count, datatype, source, recvtag, comm,
-                                 status);
+                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : n, type, dest, sendtag,
+                                 buf, count, datatype, source, recvtag, comm, status);
+    ftk_p2p_bytes_type_free(&type);
     free(copy);
     return rc;
 }
@@ -170,18 +174,24 @@ int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, i
     if (!vc)
         return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
     struct ftk_req *r = ftk_req_new();
+    MPI_Datatype type = MPI_BYTE;
     char *copy = NULL;
+    size_t bytes;
     if (!r)
         return end(vc, MPI_ERR_NO_MEM);
     int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
     if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL) {
-        rc = ftk_p2p_packed(buf, count, datatype, &copy, &r->count);
+        rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
+        if (rc == MPI_SUCCESS)
+            rc = ftk_p2p_bytes_type(bytes, &r->count, &type);
         r->sbuf = copy;
-        r->type = MPI_BYTE;
+        r->type = type;
     }
     r->own = copy;
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
+    r->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+    ftk_p2p_bytes_type_free(&type);
     if (rc != MPI_SUCCESS || r->done)
         ftk_req_delete(r);
     else
@@ -298,8 +308,10 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    MPI_Datatype type = MPI_BYTE;
     char *copy = NULL;
-    int bytes;
+    size_t bytes;
+    int n = 0;
     if (!vc)
         return PMPI_Isendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
@@ -310,9 +322,14 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = isendrecv(copy, bytes, MPI_BYTE, dest, sendtag, copy, r, vc);
+        rc = ftk_p2p_bytes_type(bytes, &n, &type);
+    if (rc == MPI_SUCCESS)
+        rc = isendrecv(copy, n, type, dest, sendtag, copy, r, vc);
     else
         free(copy);
+    if (r->pair)
+        r->pair->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+    ftk_p2p_bytes_type_free(&type);
     return hand_out(vc, r, rc, request);
 }
 
@@ -320,6 +337,7 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
 
 static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
 {
+    *request = MPI_REQUEST_NULL;
     if (rc != MPI_SUCCESS) {
         ftk_req_delete(r);
         return end(vc, rc);
@@ -396,15 +414,18 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (bytes > INT32_MAX)
-        return MPI_ERR_COUNT;
+    MPI_Datatype type;
+    int n;
     rc = ftk_news_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
         return rc;
     struct ftk_held *h = ftk_held_new(context, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
     if (!h)
         return MPI_ERR_NO_MEM;
-    rc = PMPI_Mrecv(h->data, (int)bytes, MPI_BYTE, m, MPI_STATUS_IGNORE);
+    rc = ftk_p2p_bytes_type((size_t)bytes, &n, &type);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Mrecv(h->data, n, type, m, MPI_STATUS_IGNORE);
+    ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_note_early(++ftk_log.stamp, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
@@ -478,14 +499,14 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     int flag = 0;
     *out = ftk_held_match(vc->context, source, tag, true);
     if (*out)
-        return ftk_p2p_journal(*out);
+        return ftk_p2p_journal(*out, ++l->stamp);
     if (l->reborn)
         return MPI_SUCCESS;
     int rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_p2p_draw(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
-        rc = ftk_p2p_journal(*out);
+        rc = ftk_p2p_journal(*out, ++l->stamp);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
         return MPI_SUCCESS;

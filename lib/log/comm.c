@@ -69,7 +69,9 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
             return last.vc;
         }
     }
-    return NULL;
+    /* the program goes on with what it could not make while it falls back: for the MPI an
+     * invalid argument, by default the end of the process; for us a call that fails */
+    return comm == MPI_COMM_NULL && ftk_log.falling ? ftk_log.world : NULL;
 }
 
 /* Whether the program has left the error handler that MPI_COMM_WORLD had: ftkit's own. */
@@ -402,6 +404,14 @@ uint64_t ftk_vcomm_free_contexts(void)
     return ~ftk_log.used & ~ftk_idup_promised() & all;
 }
 
+struct ftk_vcomm *ftk_make_parent(MPI_Comm comm, MPI_Comm *newcomm)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (vc && newcomm)
+        *newcomm = MPI_COMM_NULL;
+    return vc;
+}
+
 void ftk_make_begin(
     struct ftk_making *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info)
 {
@@ -544,7 +554,6 @@ int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm)
     }
     if (vc->rank < 0) {
         vcomm_drop(vc);
-        *newcomm = MPI_COMM_NULL;
         return MPI_SUCCESS;
     }
     vc->context = m->context;

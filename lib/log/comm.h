@@ -48,6 +48,9 @@ struct ftk_making {
     struct ftk_word mine;
 };
 
+/* What a call makes a new one of; NULL: not one of ours.  *newcomm is MPI_COMM_NULL until it
+ * is made, and stays so when the call fails: nobody uses what is not there. */
+struct ftk_vcomm *ftk_make_parent(MPI_Comm comm, MPI_Comm *newcomm);
 /* Local.  Never fails otherwise than by m->error. */
 void ftk_make_begin(
     struct ftk_making *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info);
@@ -59,8 +62,7 @@ void ftk_make_agree(struct ftk_making *m, const struct ftk_word **all);
 /* What the words of all n members come to. */
 void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all);
 /* Local: the communicator to the list and to *newcomm, or MPI_COMM_NULL where this
- * process is no member; when it has come to nothing, the MPI code, and *newcomm is
- * untouched. */
+ * process is no member or it has come to nothing; then the MPI code. */
 int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm);
 
 /* Agree and end when the members are known; errors have gone to the parent's handler. */

@@ -162,14 +162,14 @@ static int dup_comm(
 
 int ftk_mpi_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm)
 {
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     return vc ? dup_comm(vc, FTK_MAKE_DUP, MPI_INFO_NULL, newcomm)
               : PMPI_Comm_dup(comm, newcomm);
 }
 
 int ftk_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
 {
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     return vc ? dup_comm(vc, FTK_MAKE_DUP_INFO, info, newcomm)
               : PMPI_Comm_dup_with_info(comm, info, newcomm);
 }
@@ -261,6 +261,7 @@ static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info,
 {
     if (!newcomm || !request)
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
+    *request = MPI_REQUEST_NULL;
     struct ftk_req *r = ftk_req_new();
     struct idup *d = malloc(sizeof *d + (size_t)vc->size * sizeof d->all[0]);
     if (!r || !d) {
@@ -290,7 +291,7 @@ static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info,
 
 int ftk_mpi_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
 {
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     return vc ? idup(vc, FTK_MAKE_DUP, MPI_INFO_NULL, newcomm, request)
               : PMPI_Comm_idup(comm, newcomm, request);
 }
@@ -298,7 +299,7 @@ int ftk_mpi_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
 int ftk_mpi_Comm_idup_with_info(
     MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request)
 {
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     return vc ? idup(vc, FTK_MAKE_DUP_INFO, info, newcomm, request)
               : PMPI_Comm_idup_with_info(comm, info, newcomm, request);
 }
@@ -308,7 +309,7 @@ int ftk_mpi_Comm_idup_with_info(
 int ftk_mpi_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)
 {
     struct ftk_making m;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Comm_split(comm, color, key, newcomm);
     if (!newcomm)
@@ -349,7 +350,7 @@ int ftk_mpi_Comm_split_type(
 {
     struct ftk_making m;
     int color = MPI_UNDEFINED;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Comm_split_type(comm, split_type, key, info, newcomm);
     if (!newcomm)
@@ -391,7 +392,7 @@ static int members_of(const struct ftk_vcomm *vc, MPI_Group group, struct ftk_vc
 int ftk_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
 {
     struct ftk_making m;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Comm_create(comm, group, newcomm);
     if (!newcomm || group == MPI_GROUP_NULL)
@@ -452,7 +453,7 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
 {
     struct ftk_making m;
     int me;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Comm_create_group(comm, group, tag, newcomm);
     if (!newcomm || group == MPI_GROUP_NULL || tag < 0)
@@ -462,10 +463,8 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
     int rc = PMPI_Group_rank(group, &me);
     if (rc != MPI_SUCCESS)
         return ftk_vcomm_error(vc, rc);
-    if (me == MPI_UNDEFINED) {
-        *newcomm = MPI_COMM_NULL;
+    if (me == MPI_UNDEFINED)
         return MPI_SUCCESS;
-    }
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
     m.tells = me == 0;
     /* without the list of members nobody else could be told */
@@ -486,6 +485,8 @@ int ftk_mpi_Comm_free(MPI_Comm *comm)
     struct ftk_vcomm *vc = comm ? ftk_vcomm_find(*comm) : NULL;
     if (!vc)
         return PMPI_Comm_free(comm);
+    if (*comm == MPI_COMM_NULL) /* its making has failed */
+        return ftk_log_error();
     if (vc == ftk_log.world || vc == ftk_log.user) /* nobody's to free */
         return ftk_vcomm_error(vc, MPI_ERR_COMM);
     *comm = MPI_COMM_NULL;

@@ -51,6 +51,9 @@ static struct {
     size_t open;            /* receives that are known and have not got their messages */
     size_t nafter;          /* AFTER among them; used ones have kind 0 in after */
     struct ftk_det *after;
+    uint32_t receives;      /* begun */
+    size_t ncancel;         /* CANCEL among them */
+    struct ftk_det *cancel;
 } d;
 
 static struct ftk_det *list(void)
@@ -164,6 +167,7 @@ void ftk_det_close(void)
     }
     free(d.receive);
     free(d.after);
+    free(d.cancel);
     memset(&d, 0, sizeof d);
 }
 
@@ -171,11 +175,13 @@ static void begin_again(void)
 {
     d.at = d.plan = d.nreceive = 0;
     d.wilds = d.nothings = 0;
-    d.open = d.nafter = 0;
+    d.open = d.nafter = d.ncancel = 0;
+    d.receives = 0;
     free(d.receive);
     free(d.after);
+    free(d.cancel);
     d.receive = NULL;
-    d.after = NULL;
+    d.after = d.cancel = NULL;
 }
 
 void ftk_det_line(void)
@@ -228,18 +234,22 @@ static int sort_out(void)
             d.nreceive = det->n;
         receives += det->kind == FTK_DET_RECV;
         d.nafter += det->kind == FTK_DET_AFTER;
+        d.ncancel += det->kind == FTK_DET_CANCEL;
     }
     d.receive = calloc(d.nreceive + 1, sizeof *d.receive);
     d.after = calloc(d.nafter + 1, sizeof *d.after);
-    if (!d.receive || !d.after)
+    d.cancel = calloc(d.ncancel + 1, sizeof *d.cancel);
+    if (!d.receive || !d.after || !d.cancel)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
     d.open = receives + d.nafter;
-    for (size_t i = 0, k = 0; i < d.plan; i++) {
+    for (size_t i = 0, k = 0, c = 0; i < d.plan; i++) {
         const struct ftk_det *det = &list()[i];
         if (det->kind == FTK_DET_RECV && det->n > 0)
             d.receive[det->n - 1] = (uint32_t)i + 1;
         if (det->kind == FTK_DET_AFTER)
             d.after[k++] = *det;
+        if (det->kind == FTK_DET_CANCEL)
+            d.cancel[c++] = *det;
     }
     return FTKIT_OK;
 }
@@ -306,16 +316,41 @@ void ftk_det_named(int context, int source, int tag, bool open)
         append((struct ftk_det){ FTK_DET_AFTER, (uint32_t)context, source, tag });
 }
 
+uint32_t ftk_det_begun(bool *vain, bool *kept)
+{
+    *vain = *kept = false;
+    if (!counts())
+        return 0;
+    uint32_t number = ++d.receives;
+    for (size_t i = 0; i < d.ncancel; i++) {
+        if (d.cancel[i].n != number)
+            continue;
+        *vain = d.cancel[i].a != 0;
+        *kept = !*vain;
+    }
+    return number;
+}
+
+void ftk_det_cancelled(uint32_t number, bool cancelled)
+{
+    if (counts() && number > 0)
+        append((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
+}
+
 bool ftk_det_waits(void)
 {
     return d.open > 0 && counts();
 }
 
+static bool of_receive(uint32_t kind)
+{
+    return kind == FTK_DET_RECV || kind == FTK_DET_AFTER || kind == FTK_DET_CANCEL;
+}
+
 /* The next that is no receive. */
 static const struct ftk_det *upcoming(void)
 {
-    while (d.at < d.plan
-        && (list()[d.at].kind == FTK_DET_RECV || list()[d.at].kind == FTK_DET_AFTER))
+    while (d.at < d.plan && of_receive(list()[d.at].kind))
         d.at++;
     return d.at < d.plan ? &list()[d.at] : NULL;
 }

@@ -3,8 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Which message a receive from any source got; whether a probe or a test found something,
- * after how many that did not; which of several requests a call returned.  A program that
- * names its sources and waits for all it has begun makes none.
+ * after how many that did not; which of several requests a call returned; whether a receive
+ * was cancelled in time.  A program that names its sources and waits for all it has begun
+ * makes none.
  *
  * They lie in shared memory of the node, where they outlive the process that made them, from
  * the moment they are made: before anybody else can depend on them.  What the runtime can
@@ -25,7 +26,9 @@ enum ftk_det_kind {
     FTK_DET_MORE,
     FTK_DET_AFTER,          /* a receive that names its source was through when an earlier one
                                from any source was not: a, b; n is its context */
-    FTK_DET_NONE            /* nothing was found n times when a message was sent */
+    FTK_DET_NONE,           /* nothing was found n times when a message was sent */
+    FTK_DET_CANCEL          /* a receive that was to be cancelled was (a = 1), or had got its
+                               message; n is its number among all receives */
 };
 
 struct ftk_det {
@@ -55,6 +58,10 @@ void ftk_det_received(uint32_t number, int source, int tag);
 void ftk_det_planned(void); /* one that was known has got its message again */
 /* One that names its source is through; open: an earlier one from any source is not. */
 void ftk_det_named(int context, int source, int tag, bool open);
+/* The number of the next receive of the program, 0: of no run.  *vain: it was cancelled before
+ * the failure and must get nothing, *kept: it got its message though it was to be. */
+uint32_t ftk_det_begun(bool *vain, bool *kept);
+void ftk_det_cancelled(uint32_t number, bool cancelled);
 /* Whether receives that are known to have got theirs have not yet: one from any source that
  * is not known had got nothing by then, and must not take what they are to get. */
 bool ftk_det_waits(void);

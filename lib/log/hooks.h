@@ -79,8 +79,10 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc);
 
 /* ---- at the line -----------------------------------------------------------------------------*/
 
-/* Whether the log has come near log.memory: a set would empty it. */
-bool ftk_log_is_full(const struct ftkit_ctx *ctx);
+/* After how many calls of ftkit_checkpoint() to look at the log again, by the rate since the
+ * line; 0: it has come near log.memory, and a set would empty it.  emptied: were it empty
+ * now. */
+int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied);
 /* Draw what is in flight, so that it is in the set of its receiver. */
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 /* The set is committed: what was sent before it is not needed again. */

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@ struct chunk {
 
 static struct chunk *chunks, *spare; /* in use, the one that is filled first; empty */
 static size_t chunk_bytes; /* of all of them */
+static size_t used_bytes;  /* taken of them since the line, heads of messages and all */
+static size_t in_bytes;    /* of the tables of what was delivered since the line */
 static bool told;          /* that there is no file: once */
 
 /* A file without a name, so that nothing is left of it whatever happens. */
@@ -78,16 +81,34 @@ static void *on_heap(size_t bytes)
     return p;
 }
 
+static void free_chunk(struct chunk *c)
+{
+    size_t bytes = sizeof *c + c->room;
+    chunk_bytes -= bytes;
+    if (c->mapped)
+        (void)munmap(c, bytes);
+    else
+        free(c);
+}
+
+static struct chunk *pop_spare(void)
+{
+    struct chunk *c = spare;
+    spare = c->next;
+    return c;
+}
+
 static struct chunk *new_chunk(size_t room)
 {
+    const struct ftk_config *cfg = &ftk_log.ctx->cfg;
     size_t bytes = sizeof(struct chunk) + room;
-    struct chunk *c = spare;
-    if (c && c->room == room) {
-        spare = c->next;
-        return c;
-    }
-    c = NULL;
-    if ((double)(chunk_bytes + bytes) > ftk_log.ctx->cfg.log_memory)
+    struct chunk *c = NULL;
+    if (spare && spare->room == room)
+        return pop_spare();
+    /* empty ones that do not fit are no reason to go to a file */
+    while (spare && (double)(chunk_bytes + bytes) > cfg->log_memory)
+        free_chunk(pop_spare());
+    if ((double)(chunk_bytes + bytes) > cfg->log_memory)
         c = map_chunk(bytes);
     bool mapped = c != NULL;
     if (mapped)
@@ -101,19 +122,10 @@ static struct chunk *new_chunk(size_t room)
     return c;
 }
 
-static void free_chunk(struct chunk *c)
-{
-    size_t bytes = sizeof *c + c->room;
-    chunk_bytes -= bytes;
-    if (c->mapped)
-        (void)munmap(c, bytes);
-    else
-        free(c);
-}
-
 static void *take(size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
+    used_bytes += bytes;
     if (!chunks || chunks->room - chunks->used < bytes) {
         size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_ROOM;
         struct chunk *c = new_chunk(room);
@@ -154,9 +166,22 @@ static void forget_chunks(bool all)
     }
 }
 
-bool ftk_log_is_full(const struct ftkit_ctx *ctx)
+/* Of log.memory: a set that is due then is written before the log is beyond it. */
+#define NEARLY 0.75
+
+/* The tables count, too: a program of small messages under ever new tags fills them first. */
+int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
-    return ftk_log_of(ctx) && (double)ftk_log.log_bytes > 0.75 * ctx->cfg.log_memory;
+    double most = NEARLY * ctx->cfg.log_memory;
+    if (!ftk_log_of(ctx) || most == 0) /* all of it is to go to the file */
+        return INT64_MAX;
+    double kept = (double)(used_bytes + in_bytes), left = emptied ? most : most - kept;
+    if (left <= 0)
+        return 0;
+    uint64_t calls = ctx->calls > ftk_log.line_calls ? ctx->calls - ftk_log.line_calls : 1;
+    /* the rate is an estimate: look again when half of the way is behind us */
+    left *= (double)calls / fmax(kept, 1) / 2;
+    return (int64_t)fmin(fmax(left, 1), 1e15);
 }
 
 struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)
@@ -200,6 +225,7 @@ void ftk_keep_clear(void)
     for (int r = 0; r < l->n; r++)
         l->log_first[r] = l->log_last[r] = NULL;
     l->log_bytes = 0;
+    used_bytes = 0;
     forget_chunks(!l->on);
 }
 
@@ -284,9 +310,20 @@ void ftk_held_clear(void)
     ftk_log.nheld = 0;
 }
 
+/* The first that matches is what a replacement gets, so of two receives that were complete in
+ * another order than they were posted in the one that was posted first comes first. */
 void ftk_journal_add(struct ftk_held *h)
 {
-    append(&ftk_log.journal_first, &ftk_log.journal_last, h);
+    struct ftk_log *l = &ftk_log;
+    struct ftk_held **at = &l->journal_first;
+    if (!l->journal_last || l->journal_last->stamp <= h->stamp) {
+        append(&l->journal_first, &l->journal_last, h);
+        return;
+    }
+    while ((*at)->stamp <= h->stamp)
+        at = &(*at)->next;
+    h->next = *at;
+    *at = h;
 }
 
 void ftk_journal_clear(void)
@@ -382,6 +419,7 @@ struct ftk_stream_in *ftk_stream_in(int context, int source, int tag)
     if (!in)
         return NULL;
     l->in = in;
+    in_bytes += sizeof *in;
     in += l->in_table.n;
     *in = (struct ftk_stream_in){ .context = context, .source = source, .tag = tag };
     insert(&l->in_table, key_in, (int)l->in_table.n++);
@@ -395,6 +433,7 @@ int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t hash)
         uint64_t *all = realloc(s->hash, room * sizeof *all);
         if (!all)
             return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
+        in_bytes += (room - s->room) * sizeof *all;
         s->hash = all;
         s->room = room;
     }
@@ -410,6 +449,7 @@ void ftk_stream_in_clear(void)
     free(l->in);
     l->in = NULL;
     clear_table(&l->in_table);
+    in_bytes = 0;
     l->nearly = 0;
 }
 

@@ -95,6 +95,8 @@ struct ftk_req {
                                found to be before a failure */
     uint32_t wild;          /* number of a receive from any source, 0: it is none, or ... */
     bool planned;           /* ... what it gets is known from before a failure */
+    uint32_t number;        /* of a receive of the program, 0: none */
+    bool vain, kept;        /* it was cancelled before a failure, or it could not be */
     bool probed;            /* a receive that is not posted: it takes what a probe finds */
     uint64_t waits;         /* a send that is held back until this round of news is kept
                                (news.h); 0: it is not */
@@ -135,6 +137,7 @@ struct ftk_held {
     int context, source, tag; /* source: rank of the world */
     size_t bytes;
     char *data;             /* [bytes], belongs to it */
+    uint64_t stamp;         /* in the journal: when it was asked for */
 };
 
 /* What has been delivered since the line on a stream from another team. */
@@ -224,7 +227,8 @@ struct ftk_log {
     struct ftk_early *early;
     size_t nearly, early_room;
 
-    /* received before ftkit_recover(), in order: what a replacement is served from */
+    /* received before ftkit_recover(), in the order in which it was asked for: what a
+     * replacement is served from */
     struct ftk_held *journal_first, *journal_last;
 
     /* the collective calls of ftkit itself since the line, for who makes them again */

@@ -123,10 +123,66 @@ int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes)
     return rc;
 }
 
-/* In pieces whose number of bytes an int can hold. */
+/* ---- more bytes than an int counts -----------------------------------------------------------*/
+
+#define PIECE (1 << 30)
+
+int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type)
+{
+    MPI_Datatype piece = MPI_DATATYPE_NULL;
+    *count = (int)bytes;
+    *type = MPI_BYTE;
+    if (bytes <= INT32_MAX)
+        return MPI_SUCCESS;
+    const size_t n = bytes / PIECE;
+    const int lengths[2] = { (int)n, (int)(bytes % PIECE) };
+    const MPI_Aint at[2] = { 0, (MPI_Aint)(n * PIECE) };
+    *count = 1;
+    int rc = PMPI_Type_contiguous(PIECE, MPI_BYTE, &piece);
+    if (rc == MPI_SUCCESS) {
+        const MPI_Datatype of[2] = { piece, MPI_BYTE };
+        rc = PMPI_Type_create_struct(2, lengths, at, of, type);
+        int freed = PMPI_Type_free(&piece);
+        rc = rc == MPI_SUCCESS ? freed : rc;
+    }
+    return rc == MPI_SUCCESS ? PMPI_Type_commit(type) : rc;
+}
+
+/* What is under way goes on with it. */
+void ftk_p2p_bytes_type_free(MPI_Datatype *type)
+{
+    if (*type == MPI_BYTE)
+        return;
+    ftk_p2p_forget_type(*type);
+    (void)PMPI_Type_free(type); /* a leak of a few bytes, nothing worse */
+    *type = MPI_BYTE;
+}
+
+/* ---- packing ---------------------------------------------------------------------------------*/
+
+static MPI_Comm self = MPI_COMM_NULL;
+
+/* From one type into another by a message to oneself, which takes parts of an item and any
+ * length; the program may be using MPI_COMM_SELF. */
+static int convert(const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
+{
+    int rc = MPI_SUCCESS;
+    if (self == MPI_COMM_NULL) {
+        rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+        if (rc == MPI_SUCCESS)
+            rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+    }
+    if (rc != MPI_SUCCESS)
+        return rc;
+    return PMPI_Sendrecv(
+        from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
+}
+
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
 {
     struct type_facts *f;
+    MPI_Datatype all;
+    int n, done = 0;
     int rc = facts_of(type, &f);
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
@@ -134,40 +190,30 @@ int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t
         memcpy(to, buf, bytes);
         return MPI_SUCCESS;
     }
-    MPI_Aint lb, extent;
-    rc = PMPI_Type_get_extent(type, &lb, &extent);
-    int step = f->bytes > 0 ? (int)((1 << 30) / f->bytes) : count;
-    step = step > 0 ? step : 1;
-    char *at = to;
-    for (int i = 0; rc == MPI_SUCCESS && i < count; i += step) {
-        int n = count - i < step ? count - i : step, done = 0;
-        const char *from = buf ? (const char *)buf + (MPI_Aint)i * extent : MPI_BOTTOM;
-        if (!buf && i > 0)
-            return MPI_ERR_COUNT; /* pieces of MPI_BOTTOM have no address */
-        rc = PMPI_Pack(from, n, type, at, (int)((size_t)n * (size_t)f->bytes), &done,
-            MPI_COMM_SELF);
-        at += (size_t)n * (size_t)f->bytes;
-    }
+    if (bytes <= INT32_MAX)
+        return PMPI_Pack(buf, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
+    rc = ftk_p2p_bytes_type(bytes, &n, &all);
+    if (rc == MPI_SUCCESS)
+        rc = convert(buf, count, type, to, n, all);
+    ftk_p2p_bytes_type_free(&all);
     return rc;
 }
 
-int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, int *bytes)
+int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes)
 {
-    size_t size;
-    int rc = ftk_p2p_bytes(count, type, &size);
-    *bytes = (int)size;
-    *copy = malloc(size ? size : 1);
-    if (rc == MPI_SUCCESS && (!*copy || size > INT32_MAX))
+    int rc = ftk_p2p_bytes(count, type, bytes);
+    *copy = malloc(*bytes ? *bytes : 1);
+    if (rc == MPI_SUCCESS && !*copy)
         rc = MPI_ERR_NO_MEM;
-    return rc == MPI_SUCCESS ? ftk_p2p_pack(buf, count, type, *copy, size) : rc;
+    return rc == MPI_SUCCESS ? ftk_p2p_pack(buf, count, type, *copy, *bytes) : rc;
 }
-
-static MPI_Comm self = MPI_COMM_NULL;
 
 /* What came, which may be less than count items. */
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
 {
     struct type_facts *f;
+    MPI_Datatype all;
+    int n;
     int rc = facts_of(type, &f);
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
@@ -175,18 +221,11 @@ int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Dat
         memcpy(buf, from, bytes);
         return MPI_SUCCESS;
     }
-    /* the MPI's own receive of bytes into a type takes parts of an item, too */
-    if (bytes > INT32_MAX)
-        return MPI_ERR_COUNT;
-    if (self == MPI_COMM_NULL) { /* the program may be using MPI_COMM_SELF */
-        rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
-        if (rc == MPI_SUCCESS)
-            rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
-        if (rc != MPI_SUCCESS)
-            return rc;
-    }
-    return PMPI_Sendrecv(from, (int)bytes, MPI_BYTE, 0, 0, buf, count, type, 0, 0, self,
-        MPI_STATUS_IGNORE);
+    rc = ftk_p2p_bytes_type(bytes, &n, &all);
+    if (rc == MPI_SUCCESS)
+        rc = convert(from, n, all, buf, count, type);
+    ftk_p2p_bytes_type_free(&all);
+    return rc;
 }
 
 /* ---- requests under way -------------------------------------------------------------------------*/
@@ -325,27 +364,32 @@ static int remember(struct ftk_entry *e)
     return MPI_SUCCESS;
 }
 
+/* Beside the program; it is tested later. */
+static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm)
+{
+    MPI_Datatype type;
+    int count;
+    char *data = ftk_entry_data(e);
+    if (nsending > 2)
+        ftk_p2p_reap(2);
+    int rc = ftk_p2p_bytes_type(e->bytes, &count, &type);
+    if (rc == MPI_SUCCESS)
+        rc = remember(e);
+    if (rc == MPI_SUCCESS)
+        rc = e->sync ? PMPI_Issend(data, count, type, dest, e->tag, comm, &e->real)
+                     : PMPI_Isend(data, count, type, dest, e->tag, comm, &e->real);
+    ftk_p2p_bytes_type_free(&type);
+    return rc;
+}
+
 int ftk_p2p_transmit(struct ftk_entry *e, int dest)
 {
     MPI_Comm comm = ftk_log.real[e->context];
-    char *data = ftk_entry_data(e);
-    int rc;
-    if (e->bytes > INT32_MAX)
-        return MPI_ERR_COUNT;
-    rc = ftk_news_before(dest, e->context);
-    if (rc != MPI_SUCCESS) {
-        ;
-    } else if (e->bytes <= SMALL && !e->sync) {
-        rc = PMPI_Send(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm);
-    } else {
-        if (nsending > 2)
-            ftk_p2p_reap(2);
-        rc = remember(e);
-        if (rc != MPI_SUCCESS)
-            return rc;
-        rc = e->sync ? PMPI_Issend(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm, &e->real)
-                     : PMPI_Isend(data, (int)e->bytes, MPI_BYTE, dest, e->tag, comm, &e->real);
-    }
+    int rc = ftk_news_before(dest, e->context);
+    if (rc == MPI_SUCCESS)
+        rc = e->bytes <= SMALL && !e->sync
+            ? PMPI_Send(ftk_entry_data(e), (int)e->bytes, MPI_BYTE, dest, e->tag, comm)
+            : isend_entry(e, dest, comm);
     ftk_log.sent[dest] += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
@@ -521,17 +565,17 @@ uint64_t ftk_log_hash(const void *data, size_t bytes)
     return h ? h : 1; /* 0: not known */
 }
 
-/* The bytes a receive has taken in, packed into memory of the heap. */
+/* The bytes a receive has taken in, packed into memory of the heap; the last item may have
+ * come in part, and is packed whole. */
 static int packed_copy(const struct ftk_req *r, size_t bytes, char **out)
 {
     struct type_facts *f;
+    size_t all;
     int rc = facts_of(r->type, &f);
-    *out = malloc(bytes ? bytes : 1);
-    if (rc != MPI_SUCCESS || !*out)
-        return rc != MPI_SUCCESS ? rc : MPI_ERR_NO_MEM;
-    if (f->bytes > 0 && bytes > 0)
-        rc = ftk_p2p_pack(r->rbuf, (int)(bytes / (size_t)f->bytes), r->type, *out, bytes);
-    return rc;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    size_t item = (size_t)f->bytes, n = item > 0 ? (bytes + item - 1) / item : 0;
+    return ftk_p2p_packed(r->rbuf, (int)n, r->type, out, &all);
 }
 
 /* A message has come from another team: it is counted, on its stream and for the journal. */
@@ -573,7 +617,7 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
             return MPI_ERR_NO_MEM;
         }
         *h = (struct ftk_held){ .context = r->context, .source = source, .tag = tag,
-            .bytes = bytes, .data = copy };
+            .bytes = bytes, .data = copy, .stamp = r->stamp };
         ftk_journal_add(h);
         return rc;
     }
@@ -624,9 +668,12 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
     int cancelled = 0;
     MPI_Count bytes = 0;
     if (r->cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
+        ftk_det_cancelled(r->number, true);
         r->status = *s;
         return finish(r, MPI_SUCCESS);
     }
+    if (r->cancelled && !r->kept)
+        ftk_det_cancelled(r->number, false);
     r->cancelled = false; /* it had been matched already */
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
@@ -667,6 +714,8 @@ int ftk_p2p_cancelled(struct ftk_req *r)
 {
     empty_status(&r->status);
     r->cancelled = true;
+    if (!r->vain)
+        ftk_det_cancelled(r->number, true);
     (void)finish(r, MPI_SUCCESS);
     return PMPI_Status_set_cancelled(&r->status, 1);
 }
@@ -708,7 +757,7 @@ int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h)
     return finish(r, rc != MPI_SUCCESS ? rc : unpacked);
 }
 
-int ftk_p2p_journal(const struct ftk_held *h)
+int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp)
 {
     struct ftk_log *l = &ftk_log;
     if (l->ctx->where >= FTK_IN_LOOP || l->reborn)
@@ -717,6 +766,7 @@ int ftk_p2p_journal(const struct ftk_held *h)
     if (!copy)
         return MPI_ERR_NO_MEM;
     memcpy(copy->data, h->data, h->bytes);
+    copy->stamp = stamp;
     ftk_journal_add(copy);
     return MPI_SUCCESS;
 }
@@ -744,11 +794,13 @@ static bool has_to_probe(const struct ftk_req *r)
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
+    if (r->vain)
+        return MPI_SUCCESS; /* what comes is for another */
     if (r->wild && ftk_det_waits())
         return MPI_SUCCESS; /* it had got nothing when others had */
     if (l->nheld > 0) {
         struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
-        int rc = h ? ftk_p2p_journal(h) : MPI_SUCCESS;
+        int rc = h ? ftk_p2p_journal(h, r->stamp) : MPI_SUCCESS;
         if (h && rc == MPI_SUCCESS)
             return ftk_p2p_deliver(r, h);
         if (h) {
@@ -801,7 +853,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->entry = NULL;
     r->real = MPI_REQUEST_NULL;
     r->error = MPI_SUCCESS;
-    r->wild = 0;
+    r->wild = r->number = 0;
     if (ftk_log.falling)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {
@@ -815,7 +867,8 @@ int ftk_req_begin(struct ftk_req *r)
     r->from = r->peer;
     r->with = r->tag;
     r->wild = 0;
-    r->planned = false;
+    r->planned = r->vain = r->kept = false;
+    r->number = r->internal ? 0 : ftk_det_begun(&r->vain, &r->kept);
     if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn) {
         r->wild = ftk_det_receive(&r->from, &r->with);
         r->planned = r->wild == 0;
@@ -943,6 +996,10 @@ int ftk_req_progress(struct ftk_req *r)
 int ftk_req_wait(struct ftk_req *r)
 {
     unsigned turns = 0;
+    if (r->vain && !r->done) { /* it is not cancelled this time: better late than never */
+        r->vain = false;
+        (void)ftk_p2p_post(r); /* its error comes with it */
+    }
     while (!r->done || r->pair) {
         (void)ftk_req_progress(r);
         if (!r->done)

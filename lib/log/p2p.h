@@ -24,7 +24,11 @@ bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persist
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 /* The same into memory of the heap that becomes the caller's, also on error; NULL or it. */
-int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, int *bytes);
+int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes);
+/* So many bytes, which may be more than an int counts, for a call of MPI; free it after that,
+ * also on error. */
+int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type);
+void ftk_p2p_bytes_type_free(MPI_Datatype *type);
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
 
 /* Whether an MPI error has to do with the failure of a process. */
@@ -36,8 +40,9 @@ void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
  * has to be sent as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
     int context);
-/* Set-up has received a message that had been drawn: its journal has it, too. */
-int ftk_p2p_journal(const struct ftk_held *h);
+/* Set-up has received a message that had been drawn: its journal has it, too, as asked for at
+ * that stamp. */
+int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp);
 /* Post a receive that is linked but not posted; looks first at what is held.  One from any
  * source waits until what is known of others has happened again. */
 int ftk_p2p_post(struct ftk_req *r);

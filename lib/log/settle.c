@@ -294,7 +294,7 @@ static size_t later(const struct ftk_stream_in *s, uint64_t stamp)
 
 static bool may_match(const struct ftk_req *q, const struct ftk_stream_in *s)
 {
-    return q->kind == FTK_REQ_RECV && !q->done && q->context == s->context
+    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && q->context == s->context
         && (q->from == s->source || q->from == MPI_ANY_SOURCE)
         && (q->with == s->tag || q->with == MPI_ANY_TAG);
 }
@@ -365,6 +365,14 @@ static int write_marks(const struct ftk_log_repair *r, struct words *w, int *cou
 static struct words arrived;
 static int *arrived_counts;
 
+static void forget_marks(void)
+{
+    free(arrived.v);
+    free(arrived_counts);
+    arrived = (struct words){ 0 };
+    arrived_counts = NULL;
+}
+
 static int exchange_marks(const struct ftk_log_repair *r)
 {
     struct words out = { 0 };
@@ -372,9 +380,7 @@ static int exchange_marks(const struct ftk_log_repair *r)
     int *c = calloc(4 * n, sizeof *c);
     int *to = c, *from = c + n, *at = c + 2 * n, *in = c + 3 * n;
     int rc = c ? write_marks(r, &out, to) : ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    free(arrived.v);
-    arrived = (struct words){ 0 };
-    free(arrived_counts);
+    forget_marks(); /* of an attempt before this one */
     arrived_counts = calloc(n, sizeof *arrived_counts);
     if (rc == FTKIT_OK && !arrived_counts)
         rc = ftk_fail(FTKIT_ERR_NOMEM, "marks");
@@ -756,7 +762,10 @@ int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (rc != FTKIT_OK)
         return rc;
     if (r->back[r->me])
-        return fall_back(r);
+        rc = fall_back(r);
+    forget_marks();
+    if (r->back[r->me])
+        return rc;
     uint64_t before = l->resent;
     rc = resend(r);
     if (rc == FTKIT_OK)

@@ -175,7 +175,7 @@ int ftk_mpi_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int pe
 {
     struct ftk_making m;
     int size;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Cart_create(comm, ndims, dims, periods, reorder, newcomm);
     int rc = newcomm ? check_grid(vc, ndims, dims, periods, &size) : MPI_ERR_ARG;
@@ -216,7 +216,7 @@ int ftk_mpi_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
 {
     struct ftk_making m;
     int color = 0, key = 0;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Cart_sub(comm, remain_dims, newcomm);
     int rc = check_kind(vc, FTK_TOPO_CART, newcomm && remain_dims);
@@ -382,7 +382,7 @@ int ftk_mpi_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int
     int reorder, MPI_Comm *newcomm)
 {
     struct ftk_making m;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Graph_create(comm, nnodes, index, edges, reorder, newcomm);
     int rc = newcomm ? check_graph(vc, nnodes, index, edges) : MPI_ERR_ARG;
@@ -525,7 +525,7 @@ int ftk_mpi_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int so
     const int destweights[], MPI_Info info, int reorder, MPI_Comm *newcomm)
 {
     struct ftk_making m;
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights,
             outdegree, destinations, destweights, info, reorder, newcomm);
@@ -699,7 +699,7 @@ int ftk_mpi_Dist_graph_create(MPI_Comm comm, int n, const int sources[],
         .degrees = degrees,
         .destinations = destinations,
         .weights = weights };
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Dist_graph_create(
             comm, n, sources, degrees, destinations, weights, info, reorder, newcomm);

@@ -481,8 +481,12 @@ int ftk_mpi_Cancel(MPI_Request *request)
     struct ftk_req *r = ftk_req_of(*request);
     if (!r)
         return PMPI_Cancel(request);
-    if (r->kind != FTK_REQ_RECV || r->done)
-        return MPI_SUCCESS; /* sends and what is complete take their course */
+    if (r->kind != FTK_REQ_RECV || r->kept)
+        return MPI_SUCCESS; /* sends take their course, and what got its message before a failure */
+    if (r->done && !r->cancelled)
+        ftk_det_cancelled(r->number, false); /* too late */
+    if (r->done)
+        return MPI_SUCCESS;
     if (r->posted) {
         r->cancelled = true; /* unless it is matched already */
         return end(PMPI_Cancel(&r->real));

@@ -10,7 +10,7 @@ use FtkitTest;
 use Test::More;
 
 our @EXPORT = qw(programs call_programs title logged undisturbed verdict teams_of read_teams one_of
-    call_fault);
+    call_fault checks);
 
 my $build = build();
 my $count = 0;
@@ -41,14 +41,16 @@ sub call_programs { return @call_programs }
 sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
 sub one_of { my @of = @_; return $of[rand(@of)] }
 
-# Run a program with the log on; options as of job(), and from: another build directory.
+# Run a program with the log on; options as of job(), and from: another build directory;
+# wrap: what starts the program.
 sub logged {
     my ($p, %o) = @_;
     my $work = sprintf('%s/log%04d', scratch(), ++$count);
-    return job(timeout => 40, %o, keep => $work, program => ($o{from} // $build) . "/mpi/$p->{name}",
+    my ($program, @before) = (@{ $o{wrap} // [] }, ($o{from} // $build) . "/mpi/$p->{name}");
+    return job(timeout => 40, %o, keep => $work, program => $program,
         env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
             FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
-        args => ['-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
+        args => [@before, '-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
 }
 
 # The result without a failure, which does not depend on the teams.
@@ -57,6 +59,17 @@ sub undisturbed {
     my $key = title($p) . $n;
     $result{$key} //= logged($p, n => $n, spares => 0)->{result};
     return $result{$key};
+}
+
+# A program that is no loop and has no result but its output.
+sub checks {
+    my ($name, $n, $team, @args) = @_;
+    my $j = job(n => $n, spares => 0, program => "$build/mpi/$name", args => \@args,
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
+            FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    my $good = $j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m && $j->{log} !~ /^handles: /m;
+    ok($good, "$name, $n ranks, teams of $team") or diag(substr($j->{log}, 0, 3000));
+    return $j;
 }
 
 # A kill of a rank anywhere in one of call_programs().

@@ -118,7 +118,7 @@ static void put_local_dir(struct ftk_config *c)
 
 static void put_supply(struct ftk_config *c)
 {
-    c->supply[0] = FTK_SUPPLY_SHRINK;
+    c->supply[0] = FTK_SUPPLY_SPAWN;
     c->supply[1] = FTK_SUPPLY_SPARE;
     c->supply[2] = 0;
     c->nsupply = 2;
@@ -174,7 +174,7 @@ static const struct sample {
         put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
     { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },
-    { "recover", "supply", "shrink ,spare", "FTKIT_RECOVER_SUPPLY", put_supply },
+    { "recover", "supply", "spawn ,spare", "FTKIT_RECOVER_SUPPLY", put_supply },
     { "recover", "timeout", "250ms", "FTKIT_RECOVER_TIMEOUT", put_timeout_s },
     { "recover", "stall", "5min", "FTKIT_RECOVER_STALL", put_stall_s },
     { "recover", "attempts", "4", "FTKIT_RECOVER_ATTEMPTS", put_attempts },
@@ -658,6 +658,21 @@ static void t_teams(void **state)
     loads("[log]\nteams = rank\nteam_file = not/there\n", &cfg); /* no job, no file */
 }
 
+static void t_shrink_with_log(void **state)
+{
+    struct ftk_config cfg;
+    (void)state;
+    fails("[recover]\nsupply = spare, shrink\n[log]\nenabled = true\n", 2,
+        "recover.supply: shrink cannot be together with log.enabled");
+    fails("[log]\nenabled = true\n[recover]\nsupply = shrink, end\n", 4, "log.enabled");
+    loads("[recover]\nsupply = shrink\n[log]\nenabled = false\n", &cfg);
+    loads("[recover]\nsupply = spare\n[log]\nenabled = true\n", &cfg);
+    setenv("FTKIT_LOG_ENABLED", "true", 1); /* what counts is the last word */
+    fails_env("FTKIT_RECOVER_SUPPLY", "shrink", "log.enabled");
+    fails("[recover]\nsupply = shrink\n", 2, "log.enabled");
+    unsetenv("FTKIT_LOG_ENABLED");
+}
+
 static void t_directory(void **state)
 {
     struct ftk_config cfg;
@@ -819,6 +834,7 @@ static void t_round_trip(void **state)
     memset(cfg.events, 'e', sizeof cfg.events - 1);
     cfg.events[sizeof cfg.events - 1] = '\0';
     round_trip(&cfg);
+    cfg.log_enabled = false; /* not with shrink */
     for (int i = 0; i < FTK_SUPPLY_STEPS; i++)
         cfg.supply[i] = i;
     cfg.nsupply = FTK_SUPPLY_STEPS;
@@ -937,6 +953,7 @@ int main(void)
         cmocka_unit_test_setup(t_lines, setup),
         cmocka_unit_test_setup(t_values, setup),
         cmocka_unit_test_setup(t_teams, setup),
+        cmocka_unit_test_setup(t_shrink_with_log, setup),
         cmocka_unit_test_setup(t_directory, setup),
         cmocka_unit_test_setup(t_environment_errors, setup),
         cmocka_unit_test_setup(t_files, setup),

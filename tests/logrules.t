@@ -1,0 +1,110 @@
+#!/usr/bin/perl
+# What a program has to keep to with the message log, and is told of when it does not.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+srand(6);
+
+# ---- a job that goes on with fewer ranks has no teams
+
+{
+    my $p = { name => 'tags', steps => 50 };
+    my $j = logged($p, n => 3, env => { FTKIT_RECOVER_SUPPLY => 'spare, shrink' });
+    is($j->{rc}, 1, 'shrink with the log ends the job');
+    my @told = $j->{log} =~ /open: invalid configuration: (.*)/g;
+    is(scalar(@told), 4, '... every process is told') or diag($j->{log});
+    is(scalar(grep { !/recover\.supply has shrink.*log\.enabled|another rank/ } @told), 0,
+        '... why') or diag($j->{log});
+}
+
+# ---- nothing may be under way at a set
+
+for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
+    checks('quiet', @$how);
+}
+
+# what was refused once is refused again by who has lost its process
+{
+    my $p = { name => 'tags', steps => 40, args => [ '-n', 40, '-m', 'busy' ] };
+    for my $team (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+        for my $i (1 .. 4) {
+            my $rank = int(rand(4));
+            my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid log.drained)), $rank,
+                8 + rand(8));
+            my $j = logged($p, env => $env, fault => $fault);
+            my @refused = $j->{log} =~ / refused (\d+) /g;
+            cmp_ok(scalar(grep { $_ > 0 } @refused), '>=', 3, 'sets are due in the middle of a step');
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+                "teams of $team: $fault");
+        }
+    }
+}
+
+# ---- set-up may complete its receives in any order
+
+{
+    my $p = { name => 'setup', steps => 30 };
+    for my $team (1, 2) {
+        for my $fault (map { "$_:kill" } qw(app.step:2:3 app.mid:0:17 log.received:3:9
+            recover.begin:1:1)) {
+            my ($rank) = $fault =~ /:(\d+):/;
+            my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+            my $j = logged($p, env => $env, fault => $fault);
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+                "set-up again, teams of $team: $fault");
+        }
+    }
+}
+
+# ---- whether a receive was cancelled is so again
+
+{
+    my $p = { name => 'cancels', steps => 60 };
+    my ($yes, $no) = (0, 0);
+    for my $team (1, 2) {
+        for my $i (1 .. 6) {
+            my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '20 calls' };
+            my $rank = int(rand(4));
+            my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid)), $rank, 5 + rand(50));
+            my $j = logged($p, env => $env, fault => $fault);
+            unlike($j->{log}, qr/is not what it was|does not take the same course/,
+                'it is the same again');
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+                "receives are cancelled, teams of $team: $fault");
+            $yes += $_ for $j->{log} =~ /: (\d+) cancelled/g;
+            $no += $_ for $j->{log} =~ /cancelled, (\d+) not/g;
+        }
+    }
+    cmp_ok($yes, '>', 60, '... many are');
+    cmp_ok($no, '>', 60, '... many are not');
+}
+
+# ---- what could not be made is MPI_COMM_NULL
+
+{
+    my $p = { name => 'makes', steps => 30 };
+    my $failed = 0;
+    for my $i (1 .. 12) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => 2 };
+        my $rank = int(rand(4));
+        my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.mid log.send log.received)), $rank,
+            20 + rand(200));
+        my $j = logged($p, env => $env, fault => $fault);
+        $failed += $_ for $j->{log} =~ /(\d+) calls have failed/g;
+        unlike($j->{log}, qr/has left a handle/, 'a call that fails leaves MPI_COMM_NULL');
+        is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+            "the program goes on with that: $fault");
+    }
+    cmp_ok($failed, '>', 12, '... which has come to pass');
+}
+
+done_testing();
