@@ -21,7 +21,7 @@ srand(6);
     is($j->{rc}, 1, 'shrink with the log ends the job');
     my @told = $j->{log} =~ /open: invalid configuration: (.*)/g;
     is(scalar(@told), 4, '... every process is told') or diag($j->{log});
-    is(scalar(grep { !/recover\.supply has shrink.*log\.enabled|another rank/ } @told), 0,
+    is(scalar(grep { !/recover\.supply: shrink.*log\.enabled|another rank/ } @told), 0,
         '... why') or diag($j->{log});
 }
 

@@ -483,6 +483,8 @@ int ftk_mpi_Cancel(MPI_Request *request)
         return PMPI_Cancel(request);
     if (r->kind != FTK_REQ_RECV || r->kept)
         return MPI_SUCCESS; /* sends take their course, and what got its message before a failure */
+    if (ftk_log_refuses("MPI_Cancel"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
     if (r->done && !r->cancelled)
         ftk_det_cancelled(r->number, false); /* too late */
     if (r->done)

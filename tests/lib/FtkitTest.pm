@@ -123,7 +123,7 @@ sub survives {
 sub await_file {
     my ($pattern) = @_;
     for (my $end = time() + 30; time() < $end; sleep(0.005)) {
-        my ($path) = glob($pattern);
+        my ($path) = grep {-e} glob($pattern); # without a wildcard it gives any name back
         return $path if $path;
     }
     return '';
