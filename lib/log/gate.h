@@ -31,7 +31,7 @@
  * Its sender S can have heard of that only from a message that depends on m; that one has a gate
  * at S, and whoever passed it on at S has one, too: it is not open before S has sent m.
  * For this every receive of a rank that has gone back has a gate, also those that name
- * their source, and those of collectives.
+ * their source, and those of collectives (docs/model/gate.pml).
  *
  * What a synchronous send tells its sender by being complete is in no letter.  Messages of
  * several collectives that are under way at once are counted as one sequence. */
