@@ -49,6 +49,7 @@ STORES(h5_bandwidth, 1.5e9)
 STORES(h5_compress, FTK_COMPRESS_DEFLATE)
 STORES(log_enabled, true)
 STORES(log_teams, FTK_TEAMS_RANK)
+STORES(log_dets, FTK_DETS_RELAXED)
 STORES(log_team_size, 4)
 STORES(log_check, false)
 STORES(log_contexts, 33)
@@ -132,6 +133,7 @@ static const struct sample {
     { "log", "enabled", "true", "FTKIT_LOG_ENABLED", put_log_enabled },
     { "log", "teams", "rank", "FTKIT_LOG_TEAMS", put_log_teams },
     { "log", "team_size", "4", "FTKIT_LOG_TEAM_SIZE", put_log_team_size },
+    { "log", "determinants", "relaxed", "FTKIT_LOG_DETERMINANTS", put_log_dets },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
@@ -173,6 +175,7 @@ static struct ftk_config defaults(void)
         .h5_async = true,
         .h5_compress = FTK_COMPRESS_NONE,
         .log_teams = FTK_TEAMS_DOMAIN,
+        .log_dets = FTK_DETS_NODE,
         .log_check = true,
         .log_contexts = 16,
         .log_memory = 1073741824.0,
@@ -222,6 +225,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->h5_compress, b->h5_compress);
     assert_int_equal(a->log_enabled, b->log_enabled);
     assert_int_equal(a->log_teams, b->log_teams);
+    assert_int_equal(a->log_dets, b->log_dets);
     assert_int_equal(a->log_team_size, b->log_team_size);
     assert_int_equal(a->log_check, b->log_check);
     assert_int_equal(a->log_contexts, b->log_contexts);
