@@ -450,7 +450,7 @@ typedef struct ftkit_info {
     uint64_t log_bytes;      /**< their bytes */
     uint64_t log_held;       /**< bytes that are kept now */
     uint64_t log_determinants; /**< decisions since the last set that MPI leaves open */
-    uint64_t log_determinant_bytes; /**< bytes told to other nodes, see log.determinants */
+    uint64_t log_determinant_bytes; /**< bytes told to other ranks, see log.determinants */
     uint64_t log_resent;     /**< messages sent again to ranks that had gone back */
     uint64_t log_suppressed; /**< messages not sent again because their receiver had them */
     uint64_t log_drained;    /**< messages drawn in a repair or a set before they were received */

@@ -9,9 +9,11 @@
 #include "../detect.h"
 #include "coll.h"
 #include "det.h"
+#include "gate.h"
 #include "mpi_calls.h"
 #include "news.h"
 #include "p2p.h"
+#include "post.h"
 
 /* ---- arguments ------------------------------------------------------------------------------------*/
 
@@ -29,7 +31,7 @@ static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int p
         return MPI_ERR_RANK;
     if (tag < 0 && !(flags & CAN_BE_ANY && tag == MPI_ANY_TAG))
         return MPI_ERR_TAG;
-    if (tag == ftk_news_tag() && ftk_news_in_band())
+    if (tag == FTK_POST_TAG && ftk_news_in_band())
         return MPI_ERR_TAG;
     return MPI_SUCCESS;
 }
@@ -427,6 +429,8 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
         rc = PMPI_Mrecv(h->data, n, type, m, MPI_STATUS_IGNORE);
     ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
+        rc = ftk_gate_drawn(h);
+    if (rc == MPI_SUCCESS)
         rc = ftk_p2p_note_early(++ftk_log.stamp, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_count(context, h->source, h->tag, h->data, h->bytes);
@@ -444,7 +448,7 @@ static int pick_up(
 {
     for (;;) {
         int rc = PMPI_Improbe(source, tag, ftk_log.real[context], flag, m, s);
-        if (rc != MPI_SUCCESS || !*flag || !ftk_news_in_band() || s->MPI_TAG != ftk_news_tag())
+        if (rc != MPI_SUCCESS || !*flag || !ftk_news_in_band() || s->MPI_TAG != FTK_POST_TAG)
             return rc;
         rc = ftk_news_take(context, m, s);
         if (rc != MPI_SUCCESS)
@@ -459,8 +463,10 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         int rc = PMPI_Iprobe(source, tag, ftk_log.real[context], flag, s);
         if (rc != MPI_SUCCESS || !*flag)
             return rc;
-        bool found = !ftk_news_in_band() || s->MPI_TAG != ftk_news_tag();
+        bool found = !ftk_news_in_band() || s->MPI_TAG != FTK_POST_TAG;
         rc = ftk_news_absorb(context, s->MPI_SOURCE);
+        if (rc == MPI_SUCCESS)
+            rc = ftk_gate_absorb(context, s->MPI_SOURCE);
         if (found || rc != MPI_SUCCESS)
             return rc;
     }
@@ -470,14 +476,18 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_Status *status)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_held *h = ftk_held_match(vc->context, source, tag, false);
+    struct ftk_held *h = NULL;
     MPI_Status s;
+    int rc = MPI_SUCCESS;
+    if (ftk_gate_here())
+        rc = ftk_gate_probe(vc->context, source, tag, false, &h);
+    else
+        h = ftk_held_match(vc->context, source, tag, false);
     *flag = h != NULL;
     if (h)
         ftk_p2p_status(&s, h->source, h->tag, h->bytes);
-    else if (l->reborn)
-        return MPI_SUCCESS;
-    int rc = h ? MPI_SUCCESS : look_up(vc->context, source, tag, flag, &s);
+    else if (!l->reborn && !ftk_gate_here())
+        rc = look_up(vc->context, source, tag, flag, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
         rc = MPI_SUCCESS;
@@ -496,13 +506,17 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     struct ftk_log *l = &ftk_log;
     MPI_Message m;
     MPI_Status s;
-    int flag = 0;
-    *out = ftk_held_match(vc->context, source, tag, true);
+    int flag = 0, rc = MPI_SUCCESS;
+    *out = NULL;
+    if (ftk_gate_here())
+        rc = ftk_gate_probe(vc->context, source, tag, true, out);
+    else
+        *out = ftk_held_match(vc->context, source, tag, true);
     if (*out)
         return ftk_p2p_journal(*out, ++l->stamp);
-    if (l->reborn)
-        return MPI_SUCCESS;
-    int rc = pick_up(vc->context, source, tag, &flag, &m, &s);
+    if (l->reborn || ftk_gate_here())
+        return rc;
+    rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_p2p_draw(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
@@ -542,7 +556,8 @@ static int probe_begin(
     struct probing *p, const struct ftk_vcomm *vc, int source, int tag, bool blocks)
 {
     const struct ftk_det *d;
-    int rc = check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
+    int rc = ftk_log.falling ? ftk_log_error() /* what is there comes after the line */
+                             : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
     *p = (struct probing){ .vc = vc, .source = ftk_vcomm_world(vc, source), .tag = tag,
         .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.reborn,
         .next = FTK_DET_FREE };

@@ -274,7 +274,7 @@ int ftk_det_back(void)
 /* Before it has got to the line, what this process does is of no run. */
 static bool counts(void)
 {
-    return !ftk_log.falling && !ftk_log.reborn;
+    return !ftk_log.falling && !ftk_log.reborn && !ftk_log.gates;
 }
 
 uint32_t ftk_det_receive(int *source, int *tag)
@@ -703,6 +703,8 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     int me = 0;
     bool missing = false;
     ftk_det_forget_search();
+    if (ftk_log.gates)
+        return FTKIT_OK; /* there are none */
     inherited = calloc((size_t)n, sizeof *inherited);
     if (!inherited)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");

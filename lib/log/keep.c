@@ -201,6 +201,14 @@ struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)
     return e;
 }
 
+uint64_t *ftk_keep_words(size_t n)
+{
+    uint64_t *w = take(n * sizeof *w);
+    if (w)
+        ftk_log.log_bytes += n * sizeof *w;
+    return w;
+}
+
 void ftk_keep_drop_last(int dest)
 {
     struct ftk_log *l = &ftk_log;
@@ -216,7 +224,7 @@ void ftk_keep_drop_last(int dest)
     else
         l->log_first[dest] = NULL;
     l->log_last[dest] = before;
-    l->log_bytes -= last->bytes;
+    l->log_bytes -= last->bytes + last->letter_words * sizeof *last->letter;
 }
 
 void ftk_keep_clear(void)
@@ -250,8 +258,10 @@ struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes)
 
 void ftk_held_free(struct ftk_held *h)
 {
-    if (h)
+    if (h) {
+        free(h->letter);
         free(h->data);
+    }
     free(h);
 }
 
@@ -281,24 +291,39 @@ void ftk_held_add(struct ftk_held *h)
     ftk_log.nheld++;
 }
 
-struct ftk_held *ftk_held_match(int context, int source, int tag, bool out)
+static void take_out(struct ftk_held *h, struct ftk_held *before)
 {
     struct ftk_log *l = &ftk_log;
+    if (before)
+        before->next = h->next;
+    else
+        l->held_first = h->next;
+    if (l->held_last == h)
+        l->held_last = before;
+    l->nheld--;
+    h->next = NULL;
+}
+
+void ftk_held_take(struct ftk_held *h)
+{
+    struct ftk_held *before = NULL, *at = ftk_log.held_first;
+    while (at && at != h) {
+        before = at;
+        at = at->next;
+    }
+    if (at)
+        take_out(h, before);
+}
+
+struct ftk_held *ftk_held_match(int context, int source, int tag, bool out)
+{
     struct ftk_held *before = NULL;
-    for (struct ftk_held *h = l->held_first; h; before = h, h = h->next) {
+    for (struct ftk_held *h = ftk_log.held_first; h; before = h, h = h->next) {
         if (h->context != context || (source != MPI_ANY_SOURCE && h->source != source)
             || (tag != MPI_ANY_TAG && h->tag != tag))
             continue;
-        if (!out)
-            return h;
-        if (before)
-            before->next = h->next;
-        else
-            l->held_first = h->next;
-        if (l->held_last == h)
-            l->held_last = before;
-        l->nheld--;
-        h->next = NULL;
+        if (out)
+            take_out(h, before);
         return h;
     }
     return NULL;

@@ -125,6 +125,8 @@ struct ftk_entry {
     int context, tag;
     bool sync;
     bool waits;             /* not sent yet: its request is held back */
+    uint64_t *letter;       /* [letter_words] what is sent before it (gate.h), or NULL */
+    size_t letter_words;
 };
 static inline char *ftk_entry_data(struct ftk_entry *e)
 {
@@ -138,6 +140,8 @@ struct ftk_held {
     size_t bytes;
     char *data;             /* [bytes], belongs to it */
     uint64_t stamp;         /* in the journal: when it was asked for */
+    struct ftk_letter *letter; /* what came before it (gate.h), belongs to it; or NULL */
+    bool waited;            /* in front of its gate */
 };
 
 /* What has been delivered since the line on a stream from another team. */
@@ -191,6 +195,7 @@ struct ftk_log {
     uint64_t lines;         /* committed so far */
     uint64_t stamp_now;     /* of the epoch that a repair under way is to replace */
     bool tells;             /* determinants are told to other nodes (news.h) */
+    bool gates;             /* there are none, but gates in a replay (gate.h) */
     bool dropped;           /* with this epoch everybody went back to the line ... */
     bool dropped_now;       /* ... with the one that a repair under way is to replace */
     int ncontexts;
@@ -215,7 +220,7 @@ struct ftk_log {
     uint64_t *told;         /* [n] what the others say they have sent */
 
     struct ftk_entry **log_first, **log_last; /* [n] to each rank, since the line */
-    size_t log_bytes;       /* payload kept now */
+    size_t log_bytes;       /* payload kept now, and letters */
     uint64_t spilled;       /* bytes of files that were taken for it */
     struct ftk_held *held_first, *held_last;
     size_t nheld;
@@ -307,12 +312,14 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
 /* ---- keep.c: what is kept ----------------------------------------------------------------------*/
 
 struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes);
+uint64_t *ftk_keep_words(size_t n);      /* as long as the messages; NULL: no memory */
 void ftk_keep_drop_last(int dest);       /* it could not be sent: it is no message */
 void ftk_keep_clear(void);               /* the log: a line is committed, or gone back to */
 void ftk_held_add(struct ftk_held *h);
 struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes);
 /* The first that matches; taken out of the list when take. */
 struct ftk_held *ftk_held_match(int context, int source, int tag, bool take);
+void ftk_held_take(struct ftk_held *h); /* out of the list */
 void ftk_held_free(struct ftk_held *h);
 void ftk_held_clear(void);
 void ftk_journal_add(struct ftk_held *h);

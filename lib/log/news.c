@@ -7,10 +7,10 @@
 
 #include "../detect.h"
 #include "../mpi_shim.h"
+#include "gate.h"
 #include "news.h"
 #include "p2p.h"
-
-#define SMALL 512 /* bytes that any transport takes at once */
+#include "post.h"
 
 /* A letter, in words of 64 bits: this, then per owner a head and its determinants. */
 struct letter_head {
@@ -41,11 +41,6 @@ struct reach {
     size_t upto[];          /* [npeers] of the ranks of this node */
 };
 
-struct outgoing {
-    MPI_Request real;
-    uint64_t *words;
-};
-
 static struct {
     int n;                  /* ranks; 0: not open */
     struct copy (*copy)[2]; /* [n] by rank and parity of the line */
@@ -55,8 +50,6 @@ static struct {
     long *pid;              /* [n] of the next epoch */
     uint64_t *words;        /* the letter that is being written */
     size_t room;
-    struct outgoing *out;   /* [nout] on their way */
-    size_t nout, out_room;
     /* rounds of news that are to be kept */
     uint64_t round, done;   /* the last one begun, and the last one that is kept */
     int pending;            /* letters of this round of which that is not known */
@@ -73,17 +66,12 @@ static int mode(void)
 
 bool ftk_news_in_band(void)
 {
-    return ftk_log.ctx && mode() == FTK_DETS_CAUSAL;
+    return ftk_log.ctx && (mode() == FTK_DETS_CAUSAL || ftk_log.gates);
 }
 
 bool ftk_news_kept(void)
 {
     return ftk_log.ctx && mode() == FTK_DETS_PESSIMISTIC;
-}
-
-int ftk_news_tag(void)
-{
-    return INT32_MAX; /* what Open MPI calls MPI_TAG_UB */
 }
 
 /* Before the first line everybody goes back whatever happens. */
@@ -134,59 +122,9 @@ static size_t begin_letter(uint64_t lines, uint64_t round)
     return w ? HEAD_WORDS : 0;
 }
 
-size_t ftk_news_sending(void)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < news.nout; i++) {
-        struct outgoing *o = &news.out[i];
-        int done = 0;
-        if (PMPI_Test(&o->real, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-            ftk_detect_raise(ftk_log.ctx); /* its receiver is gone: a repair tells it again */
-            done = 1;
-        }
-        if (done)
-            free(o->words);
-        else
-            news.out[kept++] = *o;
-    }
-    return news.nout = kept;
-}
-
-static int post_big(size_t words, int dest, int tag, int context)
-{
-    if (ftk_news_sending() == news.out_room) {
-        size_t room = news.out_room ? 2 * news.out_room : 16;
-        struct outgoing *all = realloc(news.out, room * sizeof *all);
-        if (!all)
-            return MPI_ERR_NO_MEM;
-        news.out = all;
-        news.out_room = room;
-    }
-    struct outgoing *o = &news.out[news.nout];
-    *o = (struct outgoing){ MPI_REQUEST_NULL, malloc(words * sizeof *o->words) };
-    if (!o->words)
-        return MPI_ERR_NO_MEM;
-    memcpy(o->words, news.words, words * sizeof *o->words);
-    int rc = PMPI_Isend(o->words, (int)(2 * words), MPI_INT32_T, dest, tag,
-        ftk_log.real[context], &o->real);
-    if (rc == MPI_SUCCESS)
-        news.nout++;
-    else
-        free(o->words);
-    return rc;
-}
-
 static int post(size_t words, int dest, int tag, int context)
 {
-    if (words > INT32_MAX / 2)
-        return MPI_ERR_COUNT;
-    int rc = words * sizeof *news.words <= SMALL
-        ? PMPI_Send(news.words, (int)(2 * words), MPI_INT32_T, dest, tag, ftk_log.real[context])
-        : post_big(words, dest, tag, context);
-    ftk_log.sent[dest] += rc == MPI_SUCCESS;
-    if (rc == MPI_SUCCESS)
-        ftk_log.news_bytes += words * sizeof *news.words;
-    return rc;
+    return ftk_post(news.words, words, dest, tag, context);
 }
 
 /* ---- keeping what others tell -------------------------------------------------------------------*/
@@ -412,7 +350,7 @@ int ftk_news_tell(int dest, int context)
         r->total += n - r->upto[i];
         r->upto[i] = n;
     }
-    return at ? post(at, dest, ftk_news_tag(), context) : MPI_ERR_NO_MEM;
+    return at ? post(at, dest, FTK_POST_TAG, context) : MPI_ERR_NO_MEM;
 }
 
 int ftk_news_take_all(int context, int source)
@@ -423,7 +361,7 @@ int ftk_news_take_all(int context, int source)
     while (rc == MPI_SUCCESS && flag) {
         MPI_Message m;
         MPI_Status s;
-        rc = PMPI_Improbe(source, ftk_news_tag(), ftk_log.real[context], &flag, &m, &s);
+        rc = PMPI_Improbe(source, FTK_POST_TAG, ftk_log.real[context], &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
             rc = ftk_news_take(context, &m, &s);
     }
@@ -433,15 +371,12 @@ int ftk_news_take_all(int context, int source)
 int ftk_news_take(int context, MPI_Message *m, const MPI_Status *s)
 {
     struct letter_head h;
-    uint64_t *w = NULL;
-    int ints = 0, source = s->MPI_SOURCE, tag = s->MPI_TAG;
-    int rc = PMPI_Get_count(s, MPI_INT32_T, &ints);
-    if (rc == MPI_SUCCESS && (ints < 0 || (w = malloc((size_t)ints * 4 + 8)) == NULL))
-        rc = MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Mrecv(w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
-    size_t words = (size_t)ints / 2;
-    ftk_log.received[source] += rc == MPI_SUCCESS;
+    uint64_t *w;
+    size_t words;
+    int source = s->MPI_SOURCE, tag = s->MPI_TAG;
+    if (ftk_log.gates)
+        return ftk_gate_take(context, m, s);
+    int rc = ftk_post_take(m, s, &w, &words);
     if (rc == MPI_SUCCESS && context == FTK_LOG_NEWS && tag == TAG_KEPT)
         kept(w, words);
     else if (rc == MPI_SUCCESS)
@@ -647,10 +582,6 @@ int ftk_news_install(const struct ftk_log_repair *r)
 
 void ftk_news_close(void)
 {
-    (void)ftk_news_sending();
-    for (size_t i = 0; i < news.nout; i++)
-        if (news.out[i].real != MPI_REQUEST_NULL)
-            (void)PMPI_Request_free(&news.out[i].real); /* nobody will receive it */
     forget_copies();
     free(news.copy);
     free(news.reach);
@@ -658,7 +589,6 @@ void ftk_news_close(void)
     free(news.pid);
     free(news.words);
     free(news.told);
-    free(news.out);
     (void)ftk_det_peers(NULL, NULL, 0);
     memset(&news, 0, sizeof news);
 }

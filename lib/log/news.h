@@ -24,11 +24,10 @@
 #include "det.h"
 #include "hooks.h"
 
-/* With messages, and to keepers?  ftk_log.tells: at all. */
+/* Do letters travel among messages (also those of gate.h), do they go to keepers?
+ * ftk_log.tells: any of determinants at all. */
 bool ftk_news_in_band(void);
 bool ftk_news_kept(void);
-/* The tag of news on the program's communicators, which it cannot use. */
-int ftk_news_tag(void);
 void ftk_news_close(void);
 
 /* A message goes out on a context: the news its receiver has to have before it.  MPI codes. */
@@ -43,7 +42,7 @@ static inline int ftk_news_absorb(int context, int source)
 {
     return ftk_log.tells ? ftk_news_take_all(context, source) : MPI_SUCCESS;
 }
-/* News that a probe has matched. */
+/* A letter that a probe has matched. */
 int ftk_news_take(int context, MPI_Message *m, const MPI_Status *s);
 
 /* Whether a send is held back; then it is let go by ftk_p2p_release(). */
@@ -65,9 +64,6 @@ static inline void ftk_news_turn(void)
     if (ftk_log.tells)
         ftk_news_look();
 }
-
-/* Those that the MPI has not finished sending, after one look. */
-size_t ftk_news_sending(void);
 
 /* In a repair, over its communicator: what the lost ranks of which nobody has the file had seen
  * decided since the line, of those that were told most; it is inherited then (det.h). */

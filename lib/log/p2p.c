@@ -10,9 +10,11 @@
 #include "../store/hash.h"
 #include "coll.h"
 #include "det.h"
+#include "gate.h"
 #include "hooks.h"
 #include "news.h"
 #include "p2p.h"
+#include "post.h"
 
 #define SMALL 512        /* bytes that any transport takes at once, posted receive or not */
 #define TURNS 16         /* looks at our own requests per look at the watch */
@@ -387,6 +389,8 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     MPI_Comm comm = ftk_log.real[e->context];
     int rc = ftk_news_before(dest, e->context);
     if (rc == MPI_SUCCESS)
+        rc = ftk_gate_before(dest, e->context, e->tag, e);
+    if (rc == MPI_SUCCESS)
         rc = e->bytes <= SMALL && !e->sync
             ? PMPI_Send(ftk_entry_data(e), (int)e->bytes, MPI_BYTE, dest, e->tag, comm)
             : isend_entry(e, dest, comm);
@@ -432,6 +436,8 @@ static int post_send(struct ftk_req *r)
     MPI_Comm comm = ftk_log.real[r->context];
     int rc = ftk_news_before(r->peer, r->context);
     if (rc == MPI_SUCCESS)
+        rc = ftk_gate_before(r->peer, r->context, r->tag, r->entry);
+    if (rc == MPI_SUCCESS)
         rc = r->sync
             ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
             : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
@@ -445,14 +451,15 @@ static int post_send(struct ftk_req *r)
 static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
     empty_status(&r->status);
+    r->entry = e;
     int rc = post_send(r);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc)) {
         ftk_keep_drop_last(r->peer);
+        r->entry = NULL;
         return ftk_p2p_fail(r, rc);
     }
     if (rc != MPI_SUCCESS)
         note_failure();
-    r->entry = e;
     link_up(r);
     rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), e->bytes);
     return rc; /* of a type that the MPI has just taken: it has no error */
@@ -474,12 +481,17 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     struct ftk_entry *e = ftk_keep_new(r->peer, r->context, r->tag, bytes);
     if (!e)
         return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
+    int rc = ftk_gate_keep(e);
+    if (rc != MPI_SUCCESS) {
+        ftk_keep_drop_last(r->peer);
+        return ftk_p2p_fail(r, rc);
+    }
     e->sync = r->sync;
     l->logged_messages++;
     l->logged_bytes += bytes;
     if (bytes > SMALL && !ftk_log_replays() && !ftk_news_hold(r))
         return send_and_keep(r, e);
-    int rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
+    rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
         ftk_keep_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
@@ -508,6 +520,8 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     }
     if (bytes <= SMALL && !r->sync) {
         rc = ftk_news_before(r->peer, r->context);
+        if (rc == MPI_SUCCESS)
+            rc = ftk_gate_before(r->peer, r->context, r->tag, NULL);
         if (rc == MPI_SUCCESS)
             rc = PMPI_Send(r->sbuf, r->count, r->type, r->peer, r->tag, comm);
         ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
@@ -551,6 +565,7 @@ static int begin_send(struct ftk_req *r)
         return finish(r, MPI_SUCCESS);
     }
     ftk_det_before_send();
+    ftk_gate_step(r->internal);
     (void)FTK_FAULT("log.send");
     l->stat_messages[r->peer]++;
     l->stat_bytes[r->peer] += bytes;
@@ -678,6 +693,8 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
         error = ftk_news_absorb(r->context, s->MPI_SOURCE);
+    if (error == MPI_SUCCESS)
+        error = ftk_gate_absorb(r->context, s->MPI_SOURCE);
     if (error == MPI_SUCCESS && !r->wild && ftk_log.ctx->where >= FTK_IN_LOOP
         && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing of it has to be known later */
         ftk_log.received[s->MPI_SOURCE]++;
@@ -796,6 +813,11 @@ int ftk_p2p_post(struct ftk_req *r)
     struct ftk_log *l = &ftk_log;
     if (r->vain)
         return MPI_SUCCESS; /* what comes is for another */
+    if (ftk_gate_here()) {
+        l->nprobed += !r->probed;
+        r->probed = true;
+        return ftk_gate_receive(r);
+    }
     if (r->wild && ftk_det_waits())
         return MPI_SUCCESS; /* it had got nothing when others had */
     if (l->nheld > 0) {
@@ -832,7 +854,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world
     struct ftk_log *l = &ftk_log;
     struct type_facts *f;
     if (l->falling || l->reborn || ftk_log_crosses(world)
-        || (l->tells && l->node[world] != l->node[l->me]) || facts_of(type, &f) != MPI_SUCCESS
+        || l->gates || (l->tells && l->node[world] != l->node[l->me]) || facts_of(type, &f) != MPI_SUCCESS
         || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     ftk_det_before_send();
@@ -921,6 +943,8 @@ static int progress_probed(struct ftk_req *r)
     MPI_Message m;
     MPI_Status s;
     int flag = 0;
+    if (ftk_gate_here())
+        return ftk_gate_receive(r);
     int rc = PMPI_Improbe(r->from, r->with, ftk_log.real[r->context], &flag, &m, &s);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
@@ -928,7 +952,7 @@ static int progress_probed(struct ftk_req *r)
         note_failure();
     if (rc != MPI_SUCCESS || !flag)
         return MPI_SUCCESS;
-    if (s.MPI_TAG == ftk_news_tag()) {
+    if (s.MPI_TAG == FTK_POST_TAG) {
         rc = ftk_news_take(r->context, &m, &s);
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     }

@@ -17,10 +17,12 @@
 #include "../mpi_shim.h"
 #include "../recover/recover.h"
 #include "det.h"
+#include "gate.h"
 #include "hooks.h"
 #include "matrix.h"
 #include "news.h"
 #include "p2p.h"
+#include "post.h"
 
 #define TAG_WATCH 3
 
@@ -105,7 +107,7 @@ static int draw_one(int source, bool *found)
         if (!flag)
             continue;
         *found = true;
-        if (c == FTK_LOG_NEWS || (ftk_news_in_band() && s.MPI_TAG == ftk_news_tag()))
+        if (c == FTK_LOG_NEWS || (ftk_news_in_band() && s.MPI_TAG == FTK_POST_TAG))
             return ftk_news_take(c, &m, &s);
         struct ftk_held *h;
         rc = ftk_p2p_draw(c, &m, &s, &h);
@@ -217,7 +219,7 @@ static int take_down(struct settling *s)
                 return rc;
         }
     }
-    while (ftk_p2p_sending() + ftk_news_sending() > 0) {
+    while (ftk_p2p_sending() + ftk_post_sending() > 0) {
         ftk_p2p_reap(SIZE_MAX);
         int rc = watch_turn(s);
         if (rc != FTKIT_OK)
@@ -294,7 +296,7 @@ static size_t later(const struct ftk_stream_in *s, uint64_t stamp)
 
 static bool may_match(const struct ftk_req *q, const struct ftk_stream_in *s)
 {
-    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && q->context == s->context
+    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && !q->probed && q->context == s->context
         && (q->from == s->source || q->from == MPI_ANY_SOURCE)
         && (q->with == s->tag || q->with == MPI_ANY_TAG);
 }
@@ -529,7 +531,7 @@ static int enter(const struct ftk_log_repair *r)
         l->me = r->me; /* an attempt before this one may have had another for it */
     if (l->me != r->me || l->n != r->n)
         return ftk_fail(FTKIT_ERR_INTERNAL, "the message log does not know other ranks");
-    return FTKIT_OK;
+    return ftk_gate_enter(r->n);
 }
 
 /* One of those that have seen most. */
@@ -659,6 +661,7 @@ static int fall_back(const struct ftk_log_repair *r)
     ftk_mark_clear();
     if (!again)
         ftk_held_clear();
+    ftk_gate_back(l->gates && !l->dropped);
     int known_again = ftk_det_back();
     if (known_again != FTKIT_OK)
         return known_again;
@@ -732,6 +735,7 @@ static void catch_up(struct ftkit_ctx *ctx)
     ftk_stream_in_shift(); /* what has been drawn since counts */
     ftk_log.lines = known.lines;
     ftk_det_line();
+    ftk_gate_line();
 }
 
 int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
@@ -747,6 +751,7 @@ int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         l->next[c] = MPI_COMM_NULL;
     memset(l->sent, 0, (size_t)l->n * sizeof *l->sent);
     memset(l->received, 0, (size_t)l->n * sizeof *l->received);
+    ftk_gate_installed();
     l->dropped = !r->fresh && all_back(r);
     if (l->dropped)
         ftk_det_drop(); /* before its epoch has begun */
@@ -792,7 +797,7 @@ static bool still_sends(void)
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
         if (r->kind == FTK_REQ_SEND)
             return true;
-    return ftk_p2p_sending() + ftk_news_sending() > 0;
+    return ftk_p2p_sending() + ftk_post_sending() > 0;
 }
 
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
@@ -849,4 +854,5 @@ void ftk_log_committed(struct ftkit_ctx *ctx)
     forget_before_line(ctx);
     ftk_stream_in_clear();
     ftk_det_line();
+    ftk_gate_line();
 }

@@ -10,11 +10,13 @@
 #include "coll.h"
 #include "comm.h"
 #include "det.h"
+#include "gate.h"
 #include "hooks.h"
 #include "matrix.h"
 #include "mpi_calls.h"
 #include "news.h"
 #include "p2p.h"
+#include "post.h"
 
 /* ---- what lies in the segment ------------------------------------------------------------------
  * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
@@ -338,6 +340,7 @@ int ftk_log_open(struct ftkit_ctx *ctx)
     ftk_log.alone = true;
     ftk_log.tells = ctx->cfg.log_dets == FTK_DETS_CAUSAL
         || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
+    ftk_log.gates = ctx->cfg.log_dets == FTK_DETS_RELAXED;
     ftk_log.ncontexts = ctx->cfg.log_contexts;
     ftk_log.group = MPI_GROUP_NULL;
     for (int c = 0; c < FTK_LOG_COMMS; c++)
@@ -378,6 +381,8 @@ void ftk_log_close(struct ftkit_ctx *ctx)
     }
     ftk_p2p_close();
     ftk_news_close();
+    ftk_post_close();
+    ftk_gate_close();
     ftk_det_close();
     ftk_det_clean(ctx->job);
     ftk_det_forget_search();
