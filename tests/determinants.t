@@ -83,7 +83,7 @@ note(map {"$_: $known{$_} determinants of the lost were known\n"} sort keys %kno
 my @relays = map { { name => 'relay', steps => 40, args => [ '-m', $_ ] } }
     qw(receive posted probe);
 my @ordered = (@relays, (grep { title($_) eq 'irregular -m ordered' } programs()),
-    grep { title($_) =~ /^collect| (nonblocking|persistent|cancel)$/ } call_programs());
+    grep { title($_) =~ /^collect| (blocking|nonblocking|persistent|cancel)$/ } call_programs());
 my @shapes = ({ FTKIT_LOG_TEAMS => 'rank' }, { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 },
     { FTKIT_LOG_TEAM_SIZE => 2 }, { FTKIT_LOG_TEAM_SIZE => 3 });
 
@@ -122,6 +122,18 @@ for my $round (1 .. $rounds) {
     }
 }
 cmp_ok($held_back, '>', 0, 'relaxed: messages have waited for their time');
+
+# Both ranks of a pair that sends much to each other have gone back: neither has posted its
+# receive, and each waits for its send first.
+{
+    my ($p) = grep { title($_) eq 'calls -m blocking' } call_programs();
+    my $env = { FTKIT_LOG_TEAM_SIZE => 3, FTKIT_LOG_DETERMINANTS => 'relaxed' };
+    for my $fault (('app.mid:1:23:kill') x 3) {
+        my $j = logged($p, env => $env, fault => $fault);
+        is(verdict($p, $j, env => $env, killed => [1], faults => 1), '',
+            title($p) . ": two that wait for each other's receives: $fault");
+    }
+}
 
 for my $p (@relays) {
     my $env = { FTKIT_LOG_TEAMS => 'rank', FTKIT_LOG_DETERMINANTS => 'relaxed' };

@@ -442,21 +442,8 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     return rc;
 }
 
-/* PMPI_Improbe(), but news are taken in. */
-static int pick_up(
-    int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
-{
-    for (;;) {
-        int rc = PMPI_Improbe(source, tag, ftk_log.real[context], flag, m, s);
-        if (rc != MPI_SUCCESS || !*flag || !ftk_news_in_band() || s->MPI_TAG != FTK_POST_TAG)
-            return rc;
-        rc = ftk_news_take(context, m, s);
-        if (rc != MPI_SUCCESS)
-            return rc;
-    }
-}
-
-/* PMPI_Iprobe(), the same; what is found has been told of. */
+/* PMPI_Iprobe(), but news are taken in, and what is for a receive that is not posted goes to
+ * it; what is found has been told of. */
 static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 {
     for (;;) {
@@ -467,9 +454,25 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         rc = ftk_news_absorb(context, s->MPI_SOURCE);
         if (rc == MPI_SUCCESS)
             rc = ftk_gate_absorb(context, s->MPI_SOURCE);
-        if (found || rc != MPI_SUCCESS)
+        if (rc != MPI_SUCCESS)
             return rc;
+        if (found && (ftk_log.reborn || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG)))
+            return rc;
+        if (found)
+            ftk_p2p_look_at_probed();
     }
+}
+
+/* PMPI_Improbe(), the same. */
+static int pick_up(
+    int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
+{
+    if (!ftk_news_in_band())
+        return PMPI_Improbe(source, tag, ftk_log.real[context], flag, m, s);
+    int rc = look_up(context, source, tag, flag, s);
+    if (rc != MPI_SUCCESS || !*flag)
+        return rc;
+    return PMPI_Improbe(s->MPI_SOURCE, s->MPI_TAG, ftk_log.real[context], flag, m, s);
 }
 
 /* Whether there is a message; a look only. */

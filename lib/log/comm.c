@@ -237,12 +237,26 @@ void ftk_vcomm_line(void)
     }
 }
 
+static MPI_Comm disowned[FTK_LOG_CONTEXTS];
+static size_t ndisowned;
+
+bool ftk_vcomm_disowned(MPI_Comm handle)
+{
+    for (size_t i = 0; handle != MPI_COMM_NULL && i < ndisowned; i++)
+        if (disowned[i] == handle) {
+            disowned[i] = disowned[--ndisowned];
+            return true;
+        }
+    return false;
+}
+
 /* The program may still hold the handles of those that were made since the line, and free
  * them while it unwinds: they are its own from now on.  A handle that is not freed is not
  * given out again either, so that no old value means a new communicator. */
 void ftk_vcomm_back(void)
 {
     struct ftk_vcomm *go = NULL;
+    ndisowned = 0;
     for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
         struct ftk_vcomm *vc = *p;
         if (vc->born == ftk_log.lines && !permanent(vc)) {
@@ -260,6 +274,8 @@ void ftk_vcomm_back(void)
     ftk_idup_clear();
     while (go) {
         struct ftk_vcomm *next = go->next;
+        if (!go->freed && ndisowned < FTK_LOG_CONTEXTS)
+            disowned[ndisowned++] = go->handle;
         int rc = vcomm_delete(go, go->freed);
         if (rc != MPI_SUCCESS)
             ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);

@@ -85,6 +85,9 @@ struct ftk_vcomm *ftk_vcomm_empty(int members);
 void ftk_vcomm_discard(struct ftk_vcomm *vc);
 int ftk_vcomm_adopt(struct ftk_vcomm *vc);
 void ftk_vcomm_let_go(struct ftk_vcomm *vc);
+/* Whether a handle is one of those that ftk_vcomm_back() has last left to the program; only
+ * once. */
+bool ftk_vcomm_disowned(MPI_Comm handle);
 
 /* recipe.c: the communicators of a line in a set.  Reading makes those that are not there and
  * lets others go (make), and sets what was begun on each (colls); *at is behind them then. */

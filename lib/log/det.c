@@ -23,7 +23,7 @@
 struct head {
     uint64_t magic;
     uint64_t lines;         /* committed before them */
-    uint64_t stamp;         /* epoch to which they belong ... */
+    _Atomic uint64_t stamp; /* epoch to which they belong ... */
     uint64_t next;          /* ... and that to which they will, if all agree to it */
     _Atomic uint64_t n;     /* counts one when it is whole */
     _Atomic uint64_t stable; /* how many another node has, below 16 bits of the stamp */
@@ -55,6 +55,8 @@ static struct {
     size_t ncancel;         /* CANCEL among them */
     struct ftk_det *cancel;
 } d;
+
+static uint64_t epoch; /* its stamp, as this process knows it */
 
 static struct ftk_det *list(void)
 {
@@ -129,8 +131,19 @@ static int open_file(struct file *f, uint64_t line, const struct ftk_det *before
     return FTKIT_OK;
 }
 
+/* A process may die before it has told of all that a call returned: then it has told nobody
+ * of any. */
+static size_t whole(const struct ftk_det *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].kind == FTK_DET_SOME && (size_t)v[i].a >= n - i)
+            return i;
+    return n;
+}
+
 int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t stamp)
 {
+    n = whole(before, n);
     ftk_det_close(); /* of an attempt before this one */
     d.file[0].fd = d.file[1].fd = -1;
     d.now = &d.file[line & 1];
@@ -151,7 +164,8 @@ void ftk_det_promise(uint64_t stamp)
 void ftk_det_installed(uint64_t stamp)
 {
     for (int i = 0; d.now && i < 2; i++)
-        d.file[i].head->stamp = stamp;
+        atomic_store_explicit(&d.file[i].head->stamp, stamp, memory_order_release);
+    epoch = stamp;
 }
 
 void ftk_det_close(void)
@@ -254,19 +268,9 @@ static int sort_out(void)
     return FTKIT_OK;
 }
 
-/* A process may die before it has told of all that a call returned: then it has told nobody
- * of any. */
-static void cut_off(void)
-{
-    for (size_t i = 0; i < count(); i++)
-        if (list()[i].kind == FTK_DET_SOME && (size_t)list()[i].a >= count() - i)
-            atomic_store_explicit(&d.now->head->n, i, memory_order_release);
-}
-
 int ftk_det_back(void)
 {
     begin_again();
-    cut_off();
     d.plan = count();
     return d.plan > 0 ? sort_out() : FTKIT_OK;
 }
@@ -475,7 +479,9 @@ static struct head *map_peer(struct peer *p, int i)
 static struct head *head_of(int peer)
 {
     struct head *h = map_peer(&peers[peer], (int)(ftk_log.lines & 1));
-    return h && h->lines == ftk_log.lines ? h : NULL;
+    /* one that has not begun this epoch may yet have to forget what it has seen decided */
+    return h && atomic_load_explicit(&h->stamp, memory_order_acquire) == epoch
+            && h->lines == ftk_log.lines ? h : NULL;
 }
 
 const struct ftk_det *ftk_det_of(int peer, size_t *n)
@@ -505,7 +511,7 @@ const struct ftk_det *ftk_det_of(int peer, size_t *n)
 /* It counts in the epoch in which it was set. */
 static uint64_t stable_epoch(void)
 {
-    return ftk_log.ctx->stamp << STABLE_BITS;
+    return epoch << STABLE_BITS;
 }
 
 size_t ftk_det_stable(int peer)

@@ -166,7 +166,7 @@ int ftk_gate_take(int context, MPI_Message *m, const MPI_Status *s)
     uint64_t *w;
     size_t words;
     struct ftk_letter *l = NULL;
-    int rc = ftk_post_take(m, s, &w, &words);
+    int rc = ftk_post_take(context, m, s, &w, &words);
     if (rc == MPI_SUCCESS) {
         l = read_letter(w, words, context, s->MPI_SOURCE);
         rc = l ? MPI_SUCCESS : MPI_ERR_INTERN;
@@ -295,7 +295,7 @@ static bool is_promised(const struct ftk_held *h, const struct asks *a)
 /* What is held and can be given; sources of which nothing can be are marked. */
 static struct ftk_held *pick(const struct asks *a)
 {
-    g.serial++;
+    g.serial++; /* nothing is marked any more */
     for (struct ftk_held *h = ftk_log.held_first; h; h = h->next) {
         if (!fits(h, a) || g.mark[h->source] == g.serial)
             continue;
@@ -331,6 +331,8 @@ static void give_before(uint64_t stamp)
 {
     for (struct ftk_req *q = ftk_log.first, *next; q && q->stamp < stamp; q = next) {
         next = q->next;
+        if (ftk_log.nheld == 0)
+            return;
         if (!q->probed)
             continue;
         struct asks a = asks_of(q);

@@ -218,6 +218,8 @@ struct ftk_log {
     uint64_t *sent;         /* [n] handed to the MPI */
     uint64_t *received;     /* [n] completed or drawn here */
     uint64_t *told;         /* [n] what the others say they have sent */
+    /* the same of letters to keepers and of their answers (news.h), which go on at a line */
+    uint64_t *news_sent, *news_received, *news_told; /* [n] */
 
     struct ftk_entry **log_first, **log_last; /* [n] to each rank, since the line */
     size_t log_bytes;       /* payload kept now, and letters */

@@ -216,9 +216,24 @@ static int begin_round(void)
     return MPI_SUCCESS;
 }
 
+bool ftk_news_holds_any(void)
+{
+    return news.held > 0;
+}
+
+bool ftk_news_holds(int dest)
+{
+    for (const struct ftk_req *r = news.held > 0 ? ftk_log.first : NULL; r; r = r->next)
+        if (r->waits && r->peer == dest)
+            return true;
+    return false;
+}
+
 bool ftk_news_hold_back(struct ftk_req *r)
 {
-    if (!ftk_news_kept() || !leaves(r->peer) || (news.held == 0 && all_stable()))
+    if (!ftk_news_kept() || !(ftk_news_holds(r->peer) || leaves(r->peer)))
+        return false; /* none is overtaken, even by one that does not leave this node */
+    if (news.held == 0 && all_stable())
         return false;
     bool running = news.pending > 0;
     r->waits = news.round + 1; /* one under way does not tell all */
@@ -257,7 +272,7 @@ static int confirm(const uint64_t *w, int dest)
 {
     int rc = PMPI_Send(w, 2 * (HEAD_WORDS + PART_WORDS), MPI_INT32_T, dest, TAG_KEPT,
         ftk_log.real[FTK_LOG_NEWS]);
-    ftk_log.sent[dest] += rc == MPI_SUCCESS;
+    ftk_log.news_sent[dest] += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     ftk_detect_raise(ftk_log.ctx);
@@ -376,7 +391,7 @@ int ftk_news_take(int context, MPI_Message *m, const MPI_Status *s)
     int source = s->MPI_SOURCE, tag = s->MPI_TAG;
     if (ftk_log.gates)
         return ftk_gate_take(context, m, s);
-    int rc = ftk_post_take(m, s, &w, &words);
+    int rc = ftk_post_take(context, m, s, &w, &words);
     if (rc == MPI_SUCCESS && context == FTK_LOG_NEWS && tag == TAG_KEPT)
         kept(w, words);
     else if (rc == MPI_SUCCESS)

@@ -51,6 +51,8 @@ static inline bool ftk_news_hold(struct ftk_req *r)
 {
     return ftk_log.tells && ftk_news_hold_back(r);
 }
+bool ftk_news_holds_any(void);
+bool ftk_news_holds(int dest); /* one to that rank */
 void ftk_news_let(struct ftk_req *r);
 static inline void ftk_news_unhold(struct ftk_req *r)
 {

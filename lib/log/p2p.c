@@ -33,6 +33,28 @@ static void note_failure(void)
     ftk_detect_raise(ftk_log.ctx);
 }
 
+static int progress_probed(struct ftk_req *r);
+static void post_waiting(void);
+static bool some_wait; /* receives that are posted when no others are known to come first */
+
+/* A receive that is posted is matched whatever the program waits for, and a sender may wait for
+ * that; those that are not posted are looked at instead. */
+void ftk_p2p_look_at_probed(void)
+{
+    struct ftk_log *l = &ftk_log;
+    if (some_wait && !ftk_det_waits() && !l->ctx->failed && !l->ctx->repairing) {
+        some_wait = false;
+        post_waiting();
+    }
+    if (l->nprobed == 0 || l->ctx->failed || l->ctx->repairing || l->reborn)
+        return;
+    for (struct ftk_req *r = l->first, *next; r; r = next) {
+        next = r->next; /* later than all that a look can complete */
+        if (r->probed)
+            (void)progress_probed(r); /* its owner gets the error with the request */
+    }
+}
+
 int ftk_log_repair(void)
 {
     struct ftk_log *l = &ftk_log;
@@ -51,6 +73,7 @@ void ftk_log_keep_going(const struct ftkit_ctx *ctx)
     if (!ftk_log_of(ctx) || !ftk_log.on || ftk_log.falling)
         return;
     ftk_coll_turn();
+    ftk_p2p_look_at_probed();
     ftk_news_turn();
 }
 
@@ -60,6 +83,7 @@ int ftk_log_turn(unsigned *turns)
     if (l->falling)
         return ftk_log_error();
     ftk_coll_turn();
+    ftk_p2p_look_at_probed();
     ftk_news_turn();
     if (!l->ctx->failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
@@ -788,11 +812,29 @@ int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp)
     return MPI_SUCCESS;
 }
 
+static int take_held(struct ftk_req *r, struct ftk_held *h)
+{
+    int rc = ftk_p2p_journal(h, r->stamp);
+    if (rc == MPI_SUCCESS)
+        return ftk_p2p_deliver(r, h);
+    ftk_held_free(h);
+    return ftk_p2p_fail(r, rc);
+}
+
 static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
 {
     return q->context == r->context
         && (q->from == r->from || q->from == MPI_ANY_SOURCE || r->from == MPI_ANY_SOURCE)
         && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
+}
+
+bool ftk_p2p_claimed(int context, int source, int tag)
+{
+    const struct ftk_req found = { .context = context, .from = source, .with = tag };
+    for (const struct ftk_req *q = ftk_log.nprobed > 0 ? ftk_log.first : NULL; q; q = q->next)
+        if (q->probed && overlap(q, &found))
+            return true;
+    return false;
 }
 
 /* A receive of any tag would match news, and what is posted after one that is not posted
@@ -818,17 +860,14 @@ int ftk_p2p_post(struct ftk_req *r)
         r->probed = true;
         return ftk_gate_receive(r);
     }
-    if (r->wild && ftk_det_waits())
+    if (r->wild && ftk_det_waits()) {
+        some_wait = true;
         return MPI_SUCCESS; /* it had got nothing when others had */
+    }
     if (l->nheld > 0) {
         struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
-        int rc = h ? ftk_p2p_journal(h, r->stamp) : MPI_SUCCESS;
-        if (h && rc == MPI_SUCCESS)
-            return ftk_p2p_deliver(r, h);
-        if (h) {
-            ftk_held_free(h);
-            return ftk_p2p_fail(r, rc);
-        }
+        if (h)
+            return take_held(r, h);
     }
     if (l->reborn)
         return MPI_SUCCESS; /* what it is to get is in the journal, or never comes */
@@ -837,6 +876,8 @@ int ftk_p2p_post(struct ftk_req *r)
         r->probed = true;
         return MPI_SUCCESS;
     }
+    l->nprobed -= r->probed;
+    r->probed = false;
     int rc = PMPI_Irecv(
         r->rbuf, r->count, r->type, r->from, r->with, l->real[r->context], &r->real);
     r->posted = rc == MPI_SUCCESS;
@@ -854,7 +895,8 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world
     struct ftk_log *l = &ftk_log;
     struct type_facts *f;
     if (l->falling || l->reborn || ftk_log_crosses(world)
-        || l->gates || (l->tells && l->node[world] != l->node[l->me]) || facts_of(type, &f) != MPI_SUCCESS
+        || l->gates || (l->tells && (l->node[world] != l->node[l->me] || ftk_news_holds(world)))
+        || facts_of(type, &f) != MPI_SUCCESS
         || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     ftk_det_before_send();
@@ -945,6 +987,11 @@ static int progress_probed(struct ftk_req *r)
     int flag = 0;
     if (ftk_gate_here())
         return ftk_gate_receive(r);
+    if (ftk_log.nheld > 0) { /* drawn while it was waiting */
+        struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
+        if (h)
+            return take_held(r, h);
+    }
     int rc = PMPI_Improbe(r->from, r->with, ftk_log.real[r->context], &flag, &m, &s);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);

@@ -49,6 +49,9 @@ int ftk_p2p_post(struct ftk_req *r);
 int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h); /* takes h */
 /* Hand a kept message to the MPI. */
 int ftk_p2p_transmit(struct ftk_entry *e, int dest);
+/* Receives that are not posted: one look at each; whether one of them takes such a message. */
+void ftk_p2p_look_at_probed(void);
+bool ftk_p2p_claimed(int context, int source, int tag);
 /* Let a send go that was held back (news.h). */
 void ftk_p2p_release(struct ftk_req *r);
 /* Look at up to most of the sends from the log; how many are under way. */

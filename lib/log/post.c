@@ -64,13 +64,14 @@ int ftk_post(const uint64_t *w, size_t words, int dest, int tag, int context)
     int rc = words * sizeof *w <= SMALL
         ? PMPI_Send(w, (int)(2 * words), MPI_INT32_T, dest, tag, ftk_log.real[context])
         : post_big(w, words, dest, tag, context);
-    ftk_log.sent[dest] += rc == MPI_SUCCESS;
+    (context == FTK_LOG_NEWS ? ftk_log.news_sent : ftk_log.sent)[dest] += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         ftk_log.news_bytes += words * sizeof *w;
     return rc;
 }
 
-int ftk_post_take(MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words)
+int ftk_post_take(
+    int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words)
 {
     int ints = 0;
     *w = NULL;
@@ -80,7 +81,8 @@ int ftk_post_take(MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *wor
     if (rc == MPI_SUCCESS)
         rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
     *words = (size_t)ints / 2;
-    ftk_log.received[s->MPI_SOURCE] += rc == MPI_SUCCESS;
+    (context == FTK_LOG_NEWS ? ftk_log.news_received : ftk_log.received)[s->MPI_SOURCE]
+        += rc == MPI_SUCCESS;
     return rc;
 }
 

@@ -17,6 +17,6 @@ void ftk_post_close(void);
 enum { FTK_POST_TAG = INT32_MAX }; /* what Open MPI calls MPI_TAG_UB */
 
 /* Receive a letter that a probe has matched: *w is the caller's to free, also on error. */
-int ftk_post_take(MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
+int ftk_post_take(int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
 
 #endif

@@ -165,11 +165,18 @@ static struct ftk_vcomm *in_context(int context)
     return NULL;
 }
 
-static bool same(const struct ftk_vcomm *a, const struct ftk_vcomm *b)
+static bool same(struct ftk_vcomm *a, struct ftk_vcomm *b)
 {
-    bool equal = a->size == b->size && a->topo.kind == b->topo.kind;
+    struct lists x = lists_of(&a->topo), y = lists_of(&b->topo);
+    bool equal = a->size == b->size && a->topo.kind == b->topo.kind
+        && a->topo.nedges == b->topo.nedges;
     for (int i = 0; equal && i < a->size; i++)
         equal = ftk_vcomm_world(a, i) == ftk_vcomm_world(b, i);
+    for (int i = 0; equal && i < LISTS; i++) {
+        const int *v = *x.list[i], *w = *y.list[i];
+        equal = x.n[i] == y.n[i] && !v == !w
+            && (!v || memcmp(v, w, (size_t)x.n[i] * sizeof *v) == 0);
+    }
     return equal;
 }
 
@@ -216,6 +223,9 @@ int ftk_recipes_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool 
         if (end - w < HEAD || w[0] >= FTK_LOG_CONTEXTS || w[2] > (uint64_t)(end - w - HEAD))
             return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: cut short");
         struct reader r = { w + HEAD, w + HEAD + w[2], false };
+        if (make && w[0] >= (uint64_t)ftk_log.ncontexts)
+            return ftk_fail(FTKIT_ERR_CONFIG,
+                "the set has communicators for which log.contexts is too small");
         int rc = make && w[2] > 0 ? apply(r, (int)w[0]) : FTKIT_OK;
         if (rc != FTKIT_OK)
             return rc;
@@ -240,9 +250,7 @@ int ftk_log_context_of(MPI_Comm comm)
 /* What the variable held that falls back: made since the line, it is the program's alone. */
 static int let_go(MPI_Comm was)
 {
-    if (!ftk_log.falling || was == MPI_COMM_NULL || ftk_vcomm_find(was))
-        return MPI_SUCCESS;
-    return PMPI_Comm_free(&was);
+    return ftk_log.falling && ftk_vcomm_disowned(was) ? PMPI_Comm_free(&was) : MPI_SUCCESS;
 }
 
 int ftk_log_comm_back(int context, MPI_Comm *comm)

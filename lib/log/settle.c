@@ -95,7 +95,7 @@ static int draw_one(int source, bool *found)
 {
     struct ftk_log *l = &ftk_log;
     *found = false;
-    for (int c = 0; c < FTK_LOG_COMMS; c++) {
+    for (int c = 0; c <= FTK_LOG_COLLS; c++) {
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
@@ -107,7 +107,7 @@ static int draw_one(int source, bool *found)
         if (!flag)
             continue;
         *found = true;
-        if (c == FTK_LOG_NEWS || (ftk_news_in_band() && s.MPI_TAG == FTK_POST_TAG))
+        if (ftk_news_in_band() && s.MPI_TAG == FTK_POST_TAG)
             return ftk_news_take(c, &m, &s);
         struct ftk_held *h;
         rc = ftk_p2p_draw(c, &m, &s, &h);
@@ -228,15 +228,41 @@ static int take_down(struct settling *s)
     return FTKIT_OK;
 }
 
+/* Letters to keepers: big ones are not sent before they are received. */
+static int draw_letters(const struct ftk_log_repair *r, struct settling *st)
+{
+    struct ftk_log *l = &ftk_log;
+    for (int k = 0; k < r->n; k++)
+        while (!r->is_new[k] && l->news_received[k] < l->news_told[k]) {
+            MPI_Message m;
+            MPI_Status s;
+            int flag = 0;
+            int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->real[FTK_LOG_NEWS], &flag, &m, &s);
+            if (rc == MPI_SUCCESS && flag)
+                rc = ftk_news_take(FTK_LOG_NEWS, &m, &s);
+            if (rc != MPI_SUCCESS)
+                return ftk_fail_mpi(rc, "drawing a letter");
+            rc = flag ? FTKIT_OK : watch_turn(st);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+    return FTKIT_OK;
+}
+
 static int settle(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     struct settling s = { .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
     int rc = PMPI_Alltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, r->act);
+    if (rc == MPI_SUCCESS && ftk_news_kept())
+        rc = PMPI_Alltoall(
+            l->news_sent, 1, MPI_UINT64_T, l->news_told, 1, MPI_UINT64_T, r->act);
     rc = rc == MPI_SUCCESS ? watch_begin(&s) : ftk_fail_mpi(rc, "settling");
     if (rc == FTKIT_OK && !r->is_new[r->me])
         rc = draw_all(l->told, r->is_new, watch_turn, &s);
+    if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_news_kept())
+        rc = draw_letters(r, &s);
     if (rc == FTKIT_OK && !r->is_new[r->me])
         rc = take_down(&s);
     watch_end(&s);
@@ -517,6 +543,9 @@ static int enter(const struct ftk_log_repair *r)
         l->sent = calloc(n, sizeof *l->sent);
         l->received = calloc(n, sizeof *l->received);
         l->told = calloc(n, sizeof *l->told);
+        l->news_sent = calloc(3 * n, sizeof *l->news_sent);
+        l->news_received = l->news_sent ? l->news_sent + n : NULL;
+        l->news_told = l->news_sent ? l->news_sent + 2 * n : NULL;
         l->stat_messages = calloc(n, sizeof *l->stat_messages);
         l->stat_bytes = calloc(n, sizeof *l->stat_bytes);
         l->log_first = calloc(n, sizeof(struct ftk_entry *));
@@ -524,7 +553,7 @@ static int enter(const struct ftk_log_repair *r)
         if (!l->node)
             l->node = calloc(n, sizeof *l->node);
     }
-    if (!l->sent || !l->received || !l->told || !l->stat_messages || !l->stat_bytes || !l->log_first
+    if (!l->sent || !l->received || !l->told || !l->news_sent || !l->stat_messages || !l->stat_bytes || !l->log_first
         || !l->log_last || !l->node)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
     if (r->is_new[r->me])
@@ -751,6 +780,8 @@ int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         l->next[c] = MPI_COMM_NULL;
     memset(l->sent, 0, (size_t)l->n * sizeof *l->sent);
     memset(l->received, 0, (size_t)l->n * sizeof *l->received);
+    memset(l->news_sent, 0, (size_t)l->n * sizeof *l->news_sent);
+    memset(l->news_received, 0, (size_t)l->n * sizeof *l->news_received);
     ftk_gate_installed();
     l->dropped = !r->fresh && all_back(r);
     if (l->dropped)
@@ -788,6 +819,7 @@ static int line_turn(void *arg)
     struct ftk_chan *ch = arg;
     if (ftk_detect_poll(ch->ctx))
         return ftk_fail(FTKIT_ERR_PEER, "draining: a rank has failed");
+    ftk_news_turn();
     return FTKIT_OK;
 }
 
@@ -806,7 +838,12 @@ int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     MPI_Request req;
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
-    int rc = PMPI_Ialltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, ch->comm, &req);
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && ftk_news_holds_any()) /* all are counted once they are sent */
+        rc = line_turn(ch);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = PMPI_Ialltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, ch->comm, &req);
     rc = rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "draining")
                            : ftk_chan_break(ch, rc, "draining");
     if (rc == FTKIT_OK)

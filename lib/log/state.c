@@ -398,6 +398,7 @@ void ftk_log_close(struct ftkit_ctx *ctx)
     free(l->sent);
     free(l->received);
     free(l->told);
+    free(l->news_sent);
     free(l->stat_messages);
     free(l->stat_bytes);
     free(l->log_first);
@@ -414,6 +415,23 @@ bool ftk_log_falls(const struct ftkit_ctx *ctx)
     return ftk_log_of(ctx) && ftk_log.falling;
 }
 
+/* What set-up has asked for and not got: the lost process had it before the line, and it is
+ * not sent again. */
+static void give_up_receives(void)
+{
+    struct ftk_log *l = &ftk_log;
+    for (struct ftk_req *r = l->first, *next; r; r = next) {
+        next = r->next;
+        if (r->kind != FTK_REQ_RECV || r->done)
+            continue;
+        ftk_report(FTKIT_ERROR,
+            "context %s: rank %d: a receive that set-up has begun was not complete at "
+            "ftkit_recover(), where the replacement cannot have it: it has to be",
+            l->ctx->cfg.name, l->me);
+        (void)ftk_p2p_fail(r, MPI_ERR_PENDING);
+    }
+}
+
 void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_log *l = &ftk_log;
@@ -426,6 +444,8 @@ void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
     if (l->falling)
         ftk_event("context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
             (unsigned long long)set);
+    if (l->reborn)
+        give_up_receives();
     l->falling = l->reborn = false;
 }
 
