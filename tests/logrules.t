@@ -88,6 +88,20 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
     cmp_ok($no, '>', 60, '... many are not');
 }
 
+# ---- a barrier in a replay does not hold up who sends again
+
+{
+    my $p = { name => 'freed', steps => 30 };
+    for my $fault (map { "app.step:$_:16:kill" } 0, 1) {
+        my $env = { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2, FTKIT_CHECKPOINT_PERIOD => '10 calls' };
+        my ($rank) = $fault =~ /:(\d+):/;
+        my $j = logged($p, env => $env, fault => $fault);
+        is(scalar(() = glob "$j->{dir}/watch.over.*"), 3, 'a rank is through barriers before its mate');
+        is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+            "... and what it sent is what was sent: $fault");
+    }
+}
+
 # ---- what could not be made is MPI_COMM_NULL
 
 {

@@ -169,27 +169,18 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
  * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
  * copy is ours. */
 
-int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
-    MPI_Comm comm)
+/* Send the bytes as they are now, by a request that has been filled and is nobody's. */
+static int send_copy(struct ftk_req *r)
 {
-    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    if (!vc)
-        return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
-    struct ftk_req *r = ftk_req_new();
     MPI_Datatype type = MPI_BYTE;
-    char *copy = NULL;
-    size_t bytes;
-    if (!r)
-        return end(vc, MPI_ERR_NO_MEM);
-    int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
-    if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL) {
-        rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
+    int rc = MPI_SUCCESS;
+    if (r->peer != MPI_PROC_NULL) {
+        rc = ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
         if (rc == MPI_SUCCESS)
-            rc = ftk_p2p_bytes_type(bytes, &r->count, &type);
-        r->sbuf = copy;
+            rc = ftk_p2p_bytes_type(r->owned, &r->count, &type);
+        r->sbuf = r->own;
         r->type = type;
     }
-    r->own = copy;
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
     r->type = MPI_BYTE; /* it has been begun: the type is not needed again */
@@ -198,6 +189,22 @@ int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, i
         ftk_req_delete(r);
     else
         ftk_req_abandon(r);
+    return rc;
+}
+
+int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+    MPI_Comm comm)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
+    if (rc == MPI_SUCCESS)
+        return end(vc, send_copy(r));
+    ftk_req_delete(r);
     return end(vc, rc);
 }
 
@@ -266,9 +273,10 @@ int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int t
     return hand_out(vc, r, rc, request);
 }
 
-/* A pair under one request, which is the receive. */
+/* A pair under one request, which is the receive.  The send is of the bytes of copy, which
+ * becomes the request's, unless that is NULL. */
 static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
-    int sendtag, void *copy, struct ftk_req *r, struct ftk_vcomm *vc)
+    int sendtag, char *copy, size_t bytes, struct ftk_req *r, struct ftk_vcomm *vc)
 {
     struct ftk_req *s = ftk_req_new();
     if (!s) {
@@ -276,6 +284,7 @@ static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         return MPI_ERR_NO_MEM;
     }
     s->own = copy;
+    s->owned = bytes;
     int rc = fill_send(s, sendbuf, sendcount, sendtype, dest, sendtag, vc);
     if (rc != MPI_SUCCESS) {
         ftk_req_delete(s);
@@ -302,7 +311,7 @@ int ftk_mpi_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
         return end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, recvbuf, recvcount, recvtype, source, recvtag, vc);
     if (rc == MPI_SUCCESS)
-        rc = isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, NULL, r, vc);
+        rc = isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, NULL, 0, r, vc);
     return hand_out(vc, r, rc, request);
 }
 
@@ -326,7 +335,7 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_bytes_type(bytes, &n, &type);
     if (rc == MPI_SUCCESS)
-        rc = isendrecv(copy, n, type, dest, sendtag, copy, r, vc);
+        rc = isendrecv(copy, n, type, dest, sendtag, copy, bytes, r, vc);
     else
         free(copy);
     if (r->pair)
@@ -351,7 +360,7 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
     return rc;
 }
 
-#define SEND_INIT(Name, is_sync)                                                           \
+#define SEND_INIT(Name, is_sync, is_buffered)                                              \
     int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
         int tag, MPI_Comm comm, MPI_Request *request)                                      \
     {                                                                                      \
@@ -362,13 +371,14 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
         if (!r)                                                                            \
             return end(vc, MPI_ERR_NO_MEM);                                                \
         r->sync = is_sync;                                                                 \
+        r->buffered = is_buffered;                                                         \
         int rc = fill_send(r, buf, count, datatype, dest, tag, vc);                        \
         return persistent(vc, r, rc, request);                                             \
     }
-SEND_INIT(Send_init, false)
-SEND_INIT(Ssend_init, true)
-SEND_INIT(Rsend_init, false)
-SEND_INIT(Bsend_init, false)
+SEND_INIT(Send_init, false, false)
+SEND_INIT(Ssend_init, true, false)
+SEND_INIT(Rsend_init, false, false)
+SEND_INIT(Bsend_init, false, true)
 
 int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, int tag,
     MPI_Comm comm, MPI_Request *request)
@@ -383,6 +393,34 @@ int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, i
     return persistent(vc, r, rc, request);
 }
 
+/* It is complete whether its message has gone or not. */
+static int start_buffered(struct ftk_req *r)
+{
+    struct ftk_req *s = ftk_req_new();
+    r->done = true;
+    ftk_p2p_status(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+    r->error = MPI_ERR_NO_MEM;
+    if (!s)
+        return r->error;
+    s->kind = r->kind;
+    s->vc = r->vc;
+    s->context = r->context;
+    s->sbuf = r->sbuf;
+    s->count = r->count;
+    s->type = r->type;
+    s->peer = r->peer;
+    s->tag = r->tag;
+    r->error = send_copy(s);
+    return r->error;
+}
+
+static int start(struct ftk_req *r)
+{
+    if (r->kind == FTK_REQ_COLL)
+        return ftk_coll_begin(r);
+    return r->buffered ? start_buffered(r) : ftk_req_begin(r);
+}
+
 int ftk_mpi_Start(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
@@ -394,8 +432,7 @@ int ftk_mpi_Start(MPI_Request *request)
         return end(r->vc, MPI_ERR_REQUEST);
     r->active = true;
     ftk_log.nactive++;
-    int rc = r->kind == FTK_REQ_COLL ? ftk_coll_begin(r) : ftk_req_begin(r);
-    return end(r->vc, rc);
+    return end(r->vc, start(r));
 }
 
 int ftk_mpi_Startall(int count, MPI_Request array_of_requests[])

@@ -80,6 +80,7 @@ struct ftk_req {
     bool internal;          /* belongs to a collective, not to the program */
     bool persistent, active;
     bool sync;              /* a synchronous send */
+    bool buffered;          /* a persistent one that is complete once it is started */
     bool cancelled;
     bool orphan;            /* MPI_Request_free while under way */
     bool posted;            /* real is a request of the MPI */
@@ -109,7 +110,8 @@ struct ftk_req {
     struct ftk_coll *coll;
     int (*then)(struct ftk_req *r); /* called once, when it becomes done; may be NULL */
     void *arg;              /* of then */
-    void *own;              /* memory that is freed with it */
+    char *own;              /* memory that is freed with it ... */
+    size_t owned;           /* ... and what a send goes out from, so many bytes; 0: from sbuf */
     struct ftk_req *pair;   /* the send of a combined send and receive ... */
     bool half;              /* ... whose receive is through */
 };
@@ -192,6 +194,7 @@ struct ftk_log {
     int *team;              /* [n] */
     int *node;              /* [n] failure domain of each rank's process */
     bool alone;             /* before the first line every rank is a team of its own */
+    bool again;             /* this rank has gone back since the line, and others have not */
     uint64_t lines;         /* committed so far */
     uint64_t stamp_now;     /* of the epoch that a repair under way is to replace */
     bool tells;             /* determinants are told to other nodes (news.h) */

@@ -90,170 +90,6 @@ int ftk_log_turn(unsigned *turns)
     return ftk_log_repair();
 }
 
-/* ---- datatypes ------------------------------------------------------------------------------
- * Size and whether an item is one piece without gaps, for the types used last. */
-
-#define TYPES 64
-
-static struct type_facts {
-    MPI_Datatype type;
-    MPI_Aint bytes;
-    bool dense;
-} types[TYPES];
-
-static size_t type_slot(MPI_Datatype type)
-{
-    return ((uintptr_t)type >> 6) % TYPES;
-}
-
-static bool is_named(MPI_Datatype type)
-{
-    int ints, addresses, others, combiner;
-    return PMPI_Type_get_envelope(type, &ints, &addresses, &others, &combiner) == MPI_SUCCESS
-        && combiner == MPI_COMBINER_NAMED;
-}
-
-static int facts_of(MPI_Datatype type, struct type_facts **out)
-{
-    struct type_facts *f = &types[type_slot(type)];
-    *out = f;
-    if (f->type == type)
-        return MPI_SUCCESS;
-    MPI_Count size, lb, extent, true_lb, true_extent;
-    int rc = PMPI_Type_size_x(type, &size);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Type_get_extent_x(type, &lb, &extent);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    f->bytes = (MPI_Aint)size;
-    f->dense = lb == 0 && true_lb == 0 && size == extent && size == true_extent
-        && is_named(type);
-    f->type = type;
-    return MPI_SUCCESS;
-}
-
-void ftk_p2p_forget_type(MPI_Datatype type)
-{
-    struct type_facts *f = &types[type_slot(type)];
-    if (f->type == type)
-        f->type = MPI_DATATYPE_NULL;
-}
-
-int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes)
-{
-    struct type_facts *f;
-    int rc = facts_of(type, &f);
-    *bytes = rc == MPI_SUCCESS ? (size_t)count * (size_t)f->bytes : 0;
-    return rc;
-}
-
-/* ---- more bytes than an int counts -----------------------------------------------------------*/
-
-#define PIECE (1 << 30)
-
-int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type)
-{
-    MPI_Datatype piece = MPI_DATATYPE_NULL;
-    *count = (int)bytes;
-    *type = MPI_BYTE;
-    if (bytes <= INT32_MAX)
-        return MPI_SUCCESS;
-    const size_t n = bytes / PIECE;
-    const int lengths[2] = { (int)n, (int)(bytes % PIECE) };
-    const MPI_Aint at[2] = { 0, (MPI_Aint)(n * PIECE) };
-    *count = 1;
-    int rc = PMPI_Type_contiguous(PIECE, MPI_BYTE, &piece);
-    if (rc == MPI_SUCCESS) {
-        const MPI_Datatype of[2] = { piece, MPI_BYTE };
-        rc = PMPI_Type_create_struct(2, lengths, at, of, type);
-        int freed = PMPI_Type_free(&piece);
-        rc = rc == MPI_SUCCESS ? freed : rc;
-    }
-    return rc == MPI_SUCCESS ? PMPI_Type_commit(type) : rc;
-}
-
-/* What is under way goes on with it. */
-void ftk_p2p_bytes_type_free(MPI_Datatype *type)
-{
-    if (*type == MPI_BYTE)
-        return;
-    ftk_p2p_forget_type(*type);
-    (void)PMPI_Type_free(type); /* a leak of a few bytes, nothing worse */
-    *type = MPI_BYTE;
-}
-
-/* ---- packing ---------------------------------------------------------------------------------*/
-
-static MPI_Comm self = MPI_COMM_NULL;
-
-/* From one type into another by a message to oneself, which takes parts of an item and any
- * length; the program may be using MPI_COMM_SELF. */
-static int convert(const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
-{
-    int rc = MPI_SUCCESS;
-    if (self == MPI_COMM_NULL) {
-        rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
-        if (rc == MPI_SUCCESS)
-            rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
-    }
-    if (rc != MPI_SUCCESS)
-        return rc;
-    return PMPI_Sendrecv(
-        from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
-}
-
-int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
-{
-    struct type_facts *f;
-    MPI_Datatype all;
-    int n, done = 0;
-    int rc = facts_of(type, &f);
-    if (rc != MPI_SUCCESS || bytes == 0)
-        return rc;
-    if (f->dense) {
-        memcpy(to, buf, bytes);
-        return MPI_SUCCESS;
-    }
-    if (bytes <= INT32_MAX)
-        return PMPI_Pack(buf, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
-    rc = ftk_p2p_bytes_type(bytes, &n, &all);
-    if (rc == MPI_SUCCESS)
-        rc = convert(buf, count, type, to, n, all);
-    ftk_p2p_bytes_type_free(&all);
-    return rc;
-}
-
-int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes)
-{
-    int rc = ftk_p2p_bytes(count, type, bytes);
-    *copy = malloc(*bytes ? *bytes : 1);
-    if (rc == MPI_SUCCESS && !*copy)
-        rc = MPI_ERR_NO_MEM;
-    return rc == MPI_SUCCESS ? ftk_p2p_pack(buf, count, type, *copy, *bytes) : rc;
-}
-
-/* What came, which may be less than count items. */
-int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
-{
-    struct type_facts *f;
-    MPI_Datatype all;
-    int n;
-    int rc = facts_of(type, &f);
-    if (rc != MPI_SUCCESS || bytes == 0)
-        return rc;
-    if (f->dense) {
-        memcpy(buf, from, bytes);
-        return MPI_SUCCESS;
-    }
-    rc = ftk_p2p_bytes_type(bytes, &n, &all);
-    if (rc == MPI_SUCCESS)
-        rc = convert(from, n, all, buf, count, type);
-    ftk_p2p_bytes_type_free(&all);
-    return rc;
-}
-
 /* ---- requests under way -------------------------------------------------------------------------*/
 
 static void link_up(struct ftk_req *r)
@@ -297,6 +133,8 @@ static int finish(struct ftk_req *r, int error)
     r->probed = false;
     ftk_news_unhold(r);
     r->posted = false;
+    if (r->real != MPI_REQUEST_NULL)
+        r->own = NULL; /* it is given up, and the MPI may look at it still */
     r->real = MPI_REQUEST_NULL;
     r->done = true;
     r->error = error;
@@ -365,9 +203,7 @@ void ftk_p2p_close(void)
         if (sending[i]->real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&sending[i]->real); /* nobody will receive it */
     nsending = 0;
-    if (self != MPI_COMM_NULL)
-        (void)PMPI_Comm_free(&self); /* of this process alone */
-    self = MPI_COMM_NULL;
+    ftk_p2p_close_types();
     ftk_p2p_forget_matched();
 }
 
@@ -454,17 +290,24 @@ static bool suppressed(const struct ftk_entry *e, int dest)
     return true;
 }
 
-/* From the program's memory. */
+/* From the program's memory, or from the request's. */
 static int post_send(struct ftk_req *r)
 {
     MPI_Comm comm = ftk_log.real[r->context];
+    const void *buf = r->owned > 0 ? r->own : r->sbuf;
+    MPI_Datatype bytes = MPI_BYTE, type = r->type;
+    int count = r->count;
     int rc = ftk_news_before(r->peer, r->context);
     if (rc == MPI_SUCCESS)
         rc = ftk_gate_before(r->peer, r->context, r->tag, r->entry);
+    if (rc == MPI_SUCCESS && r->owned > 0) {
+        rc = ftk_p2p_bytes_type(r->owned, &count, &bytes);
+        type = bytes;
+    }
     if (rc == MPI_SUCCESS)
-        rc = r->sync
-            ? PMPI_Issend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real)
-            : PMPI_Isend(r->sbuf, r->count, r->type, r->peer, r->tag, comm, &r->real);
+        rc = r->sync ? PMPI_Issend(buf, count, type, r->peer, r->tag, comm, &r->real)
+                     : PMPI_Isend(buf, count, type, r->peer, r->tag, comm, &r->real);
+    ftk_p2p_bytes_type_free(&bytes);
     r->posted = rc == MPI_SUCCESS;
     ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
     return rc;
@@ -532,12 +375,28 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     return e->waits ? MPI_SUCCESS : send_entry(r);
 }
 
+/* What a rank that has gone back sends to a team-mate goes out from a copy.  A program may free
+ * the request of a send and use the memory again once it knows, from a barrier perhaps, that
+ * the message has been received.  In a replay it does not know: the messages of other
+ * teams that make up the barrier are there from before, and it may be through while the
+ * team-mate has not come to the receive. */
+static int own_bytes(struct ftk_req *r, size_t bytes)
+{
+    if (!ftk_log.again || r->internal || r->owned > 0 || bytes == 0
+        || !ftk_req_of(ftk_req_handle(r)))
+        return MPI_SUCCESS; /* nobody can free it, or it is a copy already */
+    free(r->own); /* of an earlier start */
+    return ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
+}
+
 /* Inside the team: from the program's memory. */
 static int send_direct(struct ftk_req *r, size_t bytes)
 {
     MPI_Comm comm = ftk_log.real[r->context];
-    int rc;
+    int rc = own_bytes(r, bytes);
     empty_status(&r->status);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
     if (ftk_news_hold(r)) {
         link_up(r);
         return MPI_SUCCESS;
@@ -604,19 +463,6 @@ uint64_t ftk_log_hash(const void *data, size_t bytes)
     return h ? h : 1; /* 0: not known */
 }
 
-/* The bytes a receive has taken in, packed into memory of the heap; the last item may have
- * come in part, and is packed whole. */
-static int packed_copy(const struct ftk_req *r, size_t bytes, char **out)
-{
-    struct type_facts *f;
-    size_t all;
-    int rc = facts_of(r->type, &f);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    size_t item = (size_t)f->bytes, n = item > 0 ? (bytes + item - 1) / item : 0;
-    return ftk_p2p_packed(r->rbuf, (int)n, r->type, out, &all);
-}
-
 /* A message has come from another team: it is counted, on its stream and for the journal. */
 int ftk_p2p_count(int context, int source, int tag, const void *data, size_t bytes)
 {
@@ -639,14 +485,14 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     struct ftk_log *l = &ftk_log;
     bool journal = l->ctx->where < FTK_IN_LOOP && !l->reborn;
     bool hash = l->ctx->cfg.log_check && ftk_log_crosses(source);
-    struct type_facts *f;
+    const struct ftk_type_facts *f;
     char *copy = NULL;
     const void *data = NULL;
-    int rc = facts_of(r->type, &f);
+    int rc = ftk_p2p_facts(r->type, &f);
     if (rc == MPI_SUCCESS && hash && f->dense && !journal)
         data = r->rbuf;
     else if (rc == MPI_SUCCESS && (journal || hash))
-        rc = packed_copy(r, bytes, &copy);
+        rc = ftk_p2p_packed_part(r->rbuf, bytes, r->type, &copy);
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_count(r->context, source, tag, copy ? copy : data, bytes);
     if (rc == MPI_SUCCESS && journal) {
@@ -893,10 +739,10 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world
     int context)
 {
     struct ftk_log *l = &ftk_log;
-    struct type_facts *f;
+    const struct ftk_type_facts *f;
     if (l->falling || l->reborn || ftk_log_crosses(world)
         || l->gates || (l->tells && (l->node[world] != l->node[l->me] || ftk_news_holds(world)))
-        || facts_of(type, &f) != MPI_SUCCESS
+        || ftk_p2p_facts(type, &f) != MPI_SUCCESS
         || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     ftk_det_before_send();
@@ -918,6 +764,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->real = MPI_REQUEST_NULL;
     r->error = MPI_SUCCESS;
     r->wild = r->number = 0;
+    r->owned = r->persistent ? 0 : r->owned;
     if (ftk_log.falling)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {

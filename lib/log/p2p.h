@@ -18,7 +18,13 @@ int ftk_log_strange(const struct ftk_req *r);
 bool ftk_log_refuses(const char *call);
 uint64_t ftk_log_hash(const void *data, size_t bytes); /* never 0 */
 
-/* Datatypes.  MPI codes. */
+/* dtype.c: datatypes.  MPI codes. */
+struct ftk_type_facts {
+    MPI_Datatype type;
+    MPI_Aint bytes;         /* of an item */
+    bool dense;             /* which is one piece without gaps */
+};
+int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
 void ftk_p2p_forget_type(MPI_Datatype type);
 bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persistent */
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
@@ -30,6 +36,10 @@ int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, s
 int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type);
 void ftk_p2p_bytes_type_free(MPI_Datatype *type);
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
+/* What a receive has taken in, as ftk_p2p_packed(); the last item may have come in part, and
+ * is packed whole. */
+int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char **copy);
+void ftk_p2p_close_types(void);
 
 /* Whether an MPI error has to do with the failure of a process. */
 bool ftk_p2p_is_failure(int rc);

@@ -691,6 +691,7 @@ static int fall_back(const struct ftk_log_repair *r)
     if (!again)
         ftk_held_clear();
     ftk_gate_back(l->gates && !l->dropped);
+    l->again = !l->dropped;
     int known_again = ftk_det_back();
     if (known_again != FTKIT_OK)
         return known_again;
@@ -743,7 +744,7 @@ static void forget_before_line(struct ftkit_ctx *ctx)
     struct ftk_log *l = &ftk_log;
     if (l->alone)
         ftk_matrix_clear(); /* from here on it is the teams that matter */
-    l->alone = false;
+    l->alone = l->again = false;
     l->lines++;
     l->nouts = l->seq = 0;
     l->line_calls = ctx->calls;
