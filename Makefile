@@ -91,12 +91,14 @@ deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
-GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c mpi-support.md)
+GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
+    mpi-support.md)
+LAYER_OBJ := $(GEN)/wrap.o $(GEN)/wrap_fortran.o
 $(GEN)/mpi.i: $(BUILD)/mpi.mk
 	@mkdir -p $(@D)
 	@echo '#include <mpi.h>' >$(GEN)/mpi.c
 	$(MPICC) -std=c11 $(CFLAGS) -E -dD -MMD -MP -MF $(GEN)/mpi.d -MT $@ -o $@ $(GEN)/mpi.c
-$(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi.tab scripts/wrappers
+$(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi.tab scripts/wrappers scripts/Fortran.pm
 	scripts/wrappers $(if $(LAYER),,--pmpi) $< lib/log/mpi.tab $(GEN)
 	@touch $@
 $(GEN_MPI): $(GEN)/stamp ;
@@ -109,7 +111,7 @@ $(BUILD)/flt/%.o: %.c $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	$(MPICC) $(LIB_CFLAGS) -DFTK_FAULTS -MMD -MP -c $< -o $@
 $(GEN)/mpi_calls.o: $(GEN)/mpi_calls.c $(BUILD)/mpi.mk
 	$(MPICC) $(LIB_CFLAGS) -MMD -MP -c $< -o $@
-$(GEN)/wrap.o: $(GEN)/wrap.c $(BUILD)/mpi.mk
+$(LAYER_OBJ): %.o: %.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
 
 $(BUILD)/libftkit.a: $(LIB_OBJ)
@@ -122,13 +124,13 @@ $(SO): $(LIB_OBJ) lib/libftkit.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit.map -Wl,--no-undefined \
 	    -o $@ $(LIB_OBJ) $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/libftkit_mpi.a: $(GEN)/wrap.o
+$(BUILD)/libftkit_mpi.a: $(LAYER_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
-$(BUILD)/libftkit_mpi.so.$(VERSION): $(GEN)/wrap.o lib/libftkit_mpi.map
+$(BUILD)/libftkit_mpi.so.$(VERSION): $(LAYER_OBJ) lib/libftkit_mpi.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_mpi.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit_mpi.map -Wl,--no-undefined \
-	    -o $@ $(GEN)/wrap.o $(LDFLAGS)
+	    -o $@ $(LAYER_OBJ) $(LDFLAGS)
 $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so
 	ln -sf $(<F) $(BUILD)/$*.so.$(SOVERSION)

@@ -1003,6 +1003,16 @@ struct ftk_req *ftk_req_of(MPI_Request h)
     return (struct ftk_req *)(void *)h;
 }
 
+int ftk_req_number(const struct ftk_req *r)
+{
+    return (int)(r - pool);
+}
+
+struct ftk_req *ftk_req_numbered(int number)
+{
+    return number >= 0 && (size_t)number < pool_used ? &pool[number] : NULL;
+}
+
 bool ftk_p2p_uses(MPI_Datatype type)
 {
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
