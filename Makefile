@@ -154,8 +154,10 @@ $(FMOD)/ftkit_fortran.o: bindings/fortran/ftkit_fortran.c $(BUILD)/mpi.mk
 $(BUILD)/libftkit_fortran.a: $(FLIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
+# finds libftkit beside it
 $(BUILD)/libftkit_fortran.so.$(VERSION): $(FLIB_OBJ) bindings/fortran/libftkit_fortran.map $(SO)
 	$(MPIFC) $(CC_OPT) -shared -Wl,-soname,libftkit_fortran.so.$(SOVERSION) \
+	    -Wl,-rpath,'$$ORIGIN' \
 	    -Wl,--version-script=bindings/fortran/libftkit_fortran.map -Wl,--no-undefined \
 	    -o $@ $(FLIB_OBJ) $(SO) -lpthread $(LDFLAGS)
 
@@ -239,13 +241,14 @@ bench: all $(BENCH)
 # ---- installation -----------------------------------------------------------------------
 
 D = $(DESTDIR)$(PREFIX)
-SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g'
+SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g; \
+    s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
 install: all
 	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit $(D)/share/man/man1
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
 	install -m 644 $(BUILD)/ftkit.1 $(D)/share/man/man1/ftkit.1
 	install -m 644 include/ftkit.h $(D)/include/ftkit.h
-	for l in $(LIBS); do \
+	for l in $(LIBS) $(notdir $(FLIB)); do \
 	    install -m 644 $(BUILD)/$$l.a $(D)/lib/$$l.a && \
 	    install -m 755 $(BUILD)/$$l.so.$(VERSION) $(D)/lib/$$l.so.$(VERSION) && \
 	    ln -sf $$l.so.$(VERSION) $(D)/lib/$$l.so.$(SOVERSION) && \
@@ -255,6 +258,9 @@ install: all
 	$(if $(LAYER),install -m 644 $(GEN)/mpi-support.md $(D)/share/doc/ftkit/mpi-support.md)
 	$(SUBST) scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
 	$(if $(LAYER),$(SUBST) scripts/ftkit-mpi.pc.in >$(D)/lib/pkgconfig/ftkit-mpi.pc)
+	$(if $(FLIB),install -d $(D)/include/ftkit-fortran-$(FORTRAN))
+	$(if $(FLIB),install -m 644 $(FMOD)/ftkit.mod $(D)/include/ftkit-fortran-$(FORTRAN)/ftkit.mod)
+	$(if $(FLIB),$(SUBST) scripts/ftkit-fortran.pc.in >$(D)/lib/pkgconfig/ftkit-fortran.pc)
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake
