@@ -11,7 +11,7 @@
 #   make model      check the model of the message log with spin
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #
-# MPI_HOME= or MPICC= choose an MPI; BUILD= another build directory; SAN=1 sanitizers.
+# MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; BUILD= another build directory; SAN=1 sanitizers.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -31,7 +31,7 @@ endif
 
 $(BUILD)/mpi.mk: scripts/deps scripts/openmpi
 	@mkdir -p $(BUILD)
-	@MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" scripts/deps >$@.tmp && mv $@.tmp $@
+	@MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)" scripts/deps >$@.tmp && mv $@.tmp $@
 
 # ---- flags ------------------------------------------------------------------------------
 
@@ -71,9 +71,17 @@ LAYER := $(filter %_mpi.a,$(LIBS:%=$(BUILD)/%.a))
 LIBS_OUT := $(foreach l,$(LIBS:%=$(BUILD)/%),$l.a $l.so.$(VERSION) $l.so $l.so.$(SOVERSION))
 TEST_LIB := $(BUILD)/libftkit-test.a # with fault points, for tests only
 
+# The module for Fortran, where the MPI has a compiler for it (FORTRAN is its name).
+FMOD := $(BUILD)/fortran
+FLIB := $(if $(FORTRAN),$(BUILD)/libftkit_fortran)
+FLIB_OBJ := $(FMOD)/ftkit.o $(FMOD)/ftkit_fortran.o
+FLIB_OUT := $(if $(FLIB),$(foreach e,a so.$(VERSION) so so.$(SOVERSION),$(FLIB).$e))
+FFLAGS_ALL = -std=f2018 $(CC_OPT) -Wall -Wextra $(if $(WERROR),-Werror) $(FFLAGS)
+
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
+FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wildcard tests/fortran/*.f90)))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c))
@@ -88,7 +96,7 @@ PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 .PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint format clean help
 all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES)
 deps: $(BUILD)/mpi.mk
-lib: $(LIBS_OUT)
+lib: $(LIBS_OUT) $(FLIB_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
 GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
@@ -131,6 +139,30 @@ $(BUILD)/libftkit_mpi.so.$(VERSION): $(LAYER_OBJ) lib/libftkit_mpi.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_mpi.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit_mpi.map -Wl,--no-undefined \
 	    -o $@ $(LAYER_OBJ) $(LDFLAGS)
+
+# the constants of ftkit.h as those of Fortran, written by a program that includes it
+$(FMOD)/codes: bindings/fortran/codes.c $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $<
+$(GEN)/ftkit_codes.inc: $(FMOD)/codes
+	@mkdir -p $(@D)
+	$< >$@
+$(FMOD)/ftkit.o: bindings/fortran/ftkit.f90 $(GEN)/ftkit_codes.inc
+	$(MPIFC) $(FFLAGS_ALL) -fPIC -I$(GEN) -J$(FMOD) -c $< -o $@
+$(FMOD)/ftkit.mod: $(FMOD)/ftkit.o ;
+$(FMOD)/ftkit_fortran.o: bindings/fortran/ftkit_fortran.c $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
+$(BUILD)/libftkit_fortran.a: $(FLIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+# finds libftkit beside it
+$(BUILD)/libftkit_fortran.so.$(VERSION): $(FLIB_OBJ) bindings/fortran/libftkit_fortran.map $(SO)
+	$(MPIFC) $(CC_OPT) -shared -Wl,-soname,libftkit_fortran.so.$(SOVERSION) \
+	    -Wl,-rpath,'$$ORIGIN' \
+	    -Wl,--version-script=bindings/fortran/libftkit_fortran.map -Wl,--no-undefined \
+	    -o $@ $(FLIB_OBJ) $(SO) -lpthread $(LDFLAGS)
+
 $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so
 	ln -sf $(<F) $(BUILD)/$*.so.$(SOVERSION)
@@ -149,6 +181,15 @@ $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 
 # ---- tests ------------------------------------------------------------------------------
+
+# programs in Fortran, with what they have in C; -J: their own modules stay apart
+$(BUILD)/ftests/%: tests/fortran/%.f90 $(BUILD)/ftests/helper.o $(BUILD)/libftkit_fortran.a $(TEST_LIB)
+	@mkdir -p $(@D)/$*.mods
+	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -I$(GEN) -J$(@D)/$*.mods -o $@ $< $(BUILD)/ftests/helper.o \
+	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/ftests/helper.o: tests/fortran/helper.c $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
 
 $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 	@mkdir -p $(@D)
@@ -189,7 +230,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(FTESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-long: tests
@@ -202,13 +243,14 @@ bench: all $(BENCH)
 # ---- installation -----------------------------------------------------------------------
 
 D = $(DESTDIR)$(PREFIX)
-SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g'
+SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g; \
+    s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
 install: all
 	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit $(D)/share/man/man1
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
 	install -m 644 $(BUILD)/ftkit.1 $(D)/share/man/man1/ftkit.1
 	install -m 644 include/ftkit.h $(D)/include/ftkit.h
-	for l in $(LIBS); do \
+	for l in $(LIBS) $(notdir $(FLIB)); do \
 	    install -m 644 $(BUILD)/$$l.a $(D)/lib/$$l.a && \
 	    install -m 755 $(BUILD)/$$l.so.$(VERSION) $(D)/lib/$$l.so.$(VERSION) && \
 	    ln -sf $$l.so.$(VERSION) $(D)/lib/$$l.so.$(SOVERSION) && \
@@ -218,6 +260,9 @@ install: all
 	$(if $(LAYER),install -m 644 $(GEN)/mpi-support.md $(D)/share/doc/ftkit/mpi-support.md)
 	$(SUBST) scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
 	$(if $(LAYER),$(SUBST) scripts/ftkit-mpi.pc.in >$(D)/lib/pkgconfig/ftkit-mpi.pc)
+	$(if $(FLIB),install -d $(D)/include/ftkit-fortran-$(FORTRAN))
+	$(if $(FLIB),install -m 644 $(FMOD)/ftkit.mod $(D)/include/ftkit-fortran-$(FORTRAN)/ftkit.mod)
+	$(if $(FLIB),$(SUBST) scripts/ftkit-fortran.pc.in >$(D)/lib/pkgconfig/ftkit-fortran.pc)
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "binding.h"
 #include "checkpoint.h"
 #include "detect.h"
 #include "log/hooks.h"
@@ -57,19 +58,43 @@ MPI_Comm ftkit_comm(const ftkit_ctx *ctx)
     return ftk_log_of(ctx) ? ftk_log_comm(ctx) : ctx->comms.app;
 }
 
-int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm)
+void ftk_bound_set(const struct ftk_bound *b, MPI_Comm comm)
+{
+    if (b->fortran)
+        *b->fortran = MPI_Comm_c2f(comm);
+    else
+        *b->c = comm;
+}
+
+static int bind_comm(ftkit_ctx *ctx, const struct ftk_bound *b)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_bind_comm");
     if (rc != FTKIT_OK)
         return rc;
-    if (!comm)
+    if (!b->c && !b->fortran)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_ARG, "ftkit_bind_comm: comm is NULL"));
     if (ctx->nbound == FTK_BOUND_MAX)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
                                  "ftkit_bind_comm: at most %d variables", FTK_BOUND_MAX));
-    ctx->bound[ctx->nbound++] = comm;
-    *comm = ftkit_comm(ctx);
+    ctx->bound[ctx->nbound++] = *b;
+    ftk_bound_set(b, ftkit_comm(ctx));
     return FTKIT_OK;
+}
+
+int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm)
+{
+    return bind_comm(ctx, &(struct ftk_bound){ .c = comm });
+}
+
+int ftkit_binding_bind_comm(ftkit_ctx *ctx, MPI_Fint *comm)
+{
+    return bind_comm(ctx, &(struct ftk_bound){ .fortran = comm });
+}
+
+int ftkit_binding_fail(
+    ftkit_ctx *ctx, const char *file, int line, int code, const char *text)
+{
+    return ftk_done(ctx, ftk_fail_at(file, line, code, "%s", text));
 }
 
 int ftkit_failed(const ftkit_ctx *ctx)

@@ -76,6 +76,12 @@ struct ftk_comms {
 #define FTK_VOTE_INTS 10 /* see struct ftk_vote */
 #define FTK_BOUND_MAX 16
 
+/* A variable of the program that holds the resilient communicator: one of these. */
+struct ftk_bound {
+    MPI_Comm *c;
+    MPI_Fint *fortran;
+};
+
 struct ftkit_ctx {
     struct ftk_config cfg;
     int mode;              /* enum ftkit_mode in force */
@@ -125,7 +131,7 @@ struct ftkit_ctx {
     int64_t vote_out[FTK_VOTE_INTS];
     MPI_Comm tracked[FTK_TRACKED_MAX];
     int ntracked;
-    MPI_Comm *bound[FTK_BOUND_MAX];
+    struct ftk_bound bound[FTK_BOUND_MAX];
     int nbound;
 
     /* regions */
@@ -188,6 +194,9 @@ struct ftkit_ctx {
 
 /* Take the thread's detail into the context when rc is an error; returns rc. */
 int ftk_done(struct ftkit_ctx *ctx, int rc);
+
+/* Write the communicator into a variable of the program. */
+void ftk_bound_set(const struct ftk_bound *b, MPI_Comm comm);
 
 /* Context valid and usable?  FTKIT_ERR_ARG / ERR_CLOSED with a detail. */
 int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call);

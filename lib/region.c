@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "binding.h"
 #include "config.h"
 #include "log/hooks.h"
 #include "region.h"
@@ -359,9 +360,25 @@ static int unpack_comm(void *arg, const void *buf, size_t bytes)
     return ftk_log_comm_back(context > INT32_MAX ? -1 : (int)context, arg) == FTKIT_OK ? 0 : -1;
 }
 
-int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
+/* the same of a variable with a Fortran handle */
+static int pack_comm_f(void *arg, void *buf, size_t bytes)
 {
-    static const ftkit_serializer ops = { sizeof ops, measure_comm, pack_comm, unpack_comm };
+    MPI_Comm comm = MPI_Comm_f2c(*(const MPI_Fint *)arg);
+    return pack_comm(&comm, buf, bytes);
+}
+
+static int unpack_comm_f(void *arg, const void *buf, size_t bytes)
+{
+    MPI_Comm comm = MPI_Comm_f2c(*(const MPI_Fint *)arg);
+    int rc = unpack_comm(&comm, buf, bytes);
+    if (rc == 0)
+        *(MPI_Fint *)arg = MPI_Comm_c2f(comm);
+    return rc;
+}
+
+static int register_comm(
+    ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *comm)
+{
     struct ftk_region *r = NULL;
     int rc = check_new(ctx, "ftkit_register_comm", name);
     if (rc == FTKIT_OK && !comm)
@@ -369,10 +386,23 @@ int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
     if (rc == FTKIT_OK)
         rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK) {
-        r->ops = ops;
+        r->ops = *ops;
         r->arg = comm;
     }
     return ftk_done(ctx, rc);
+}
+
+int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
+{
+    static const ftkit_serializer ops = { sizeof ops, measure_comm, pack_comm, unpack_comm };
+    return register_comm(ctx, name, &ops, comm);
+}
+
+int ftkit_binding_register_comm(ftkit_ctx *ctx, const char *name, MPI_Fint *comm)
+{
+    static const ftkit_serializer ops
+        = { sizeof ops, measure_comm, pack_comm_f, unpack_comm_f };
+    return register_comm(ctx, name, &ops, comm);
 }
 
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops)

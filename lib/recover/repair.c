@@ -400,7 +400,7 @@ static int pending_of(const struct attempt *a, int was_rank)
 static void rebind(struct ftkit_ctx *ctx)
 {
     for (int i = 0; !ftk_log_of(ctx) && i < ctx->nbound; i++)
-        *ctx->bound[i] = ctx->comms.app;
+        ftk_bound_set(&ctx->bound[i], ctx->comms.app);
 }
 
 static int spare_number(const struct attempt *a, int me)
