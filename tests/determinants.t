@@ -58,9 +58,14 @@ for my $round (1 .. $rounds) {
                 my $env = { %{ $nodes{$how} }, FTKIT_LOG_DETERMINANTS => $mode };
                 my $rank = int(rand(4));
                 my $fault = fault_of($p, $rank);
-                my $j = logged($p, env => $env, fault => "$fault,$blind");
+                my @killed = ($rank);
+                if ($how eq 'two ranks') { # the node is lost with both
+                    push @killed, $rank ^ 1;
+                    $fault .= ",log.settle:$killed[1]:1:kill";
+                }
+                my $j = logged($p, env => $env, fault => "$fault,$blind", spares => 2);
                 $known{$mode} += known($j);
-                my $bad = verdict($p, $j, env => $env, killed => [$rank],
+                my $bad = verdict($p, $j, env => $env, killed => \@killed,
                     reason => $unknown, what => "$mode, $fault");
                 is($bad // '', '', title($p) . ": $mode, nodes of $how: $fault");
             }
