@@ -59,7 +59,8 @@ for my $round (1 .. $rounds) {
                 my $rank = int(rand(4));
                 my $fault = fault_of($p, $rank);
                 my @killed = ($rank);
-                if ($how eq 'two ranks') { # the node is lost with both
+                # the node is lost with both; 2 and 3 share theirs with spares
+                if ($how eq 'two ranks' && $rank < 2) {
                     push @killed, $rank ^ 1;
                     $fault .= ",log.settle:$killed[1]:1:kill";
                 }
