@@ -144,6 +144,8 @@ sub verdict {
     push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
     push(@bad, "another result: $j->{result}") if $j->{result} ne undisturbed($p, $n);
     push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
+    push(@bad, 'the log tells of a difference')
+        if $j->{log} =~ /is not what it was|does not take the same course/;
     push(@bad, scalar(@{ $j->{faults} }) . ' faults')
         if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
     for my $r ($o{any} ? () : 0 .. $n - 1) {
