@@ -76,6 +76,7 @@ FMOD := $(BUILD)/fortran
 FLIB := $(if $(FORTRAN),$(BUILD)/libftkit_fortran)
 FLIB_OBJ := $(FMOD)/ftkit.o $(FMOD)/ftkit_fortran.o
 FLIB_OUT := $(if $(FLIB),$(foreach e,a so.$(VERSION) so so.$(SOVERSION),$(FLIB).$e))
+FCFLAGS = $(CFLAGS_ALL) -idirafter $(FORTRAN_INCLUDE) # C that reads Fortran's descriptors
 FFLAGS_ALL = -std=f2018 $(CC_OPT) -Wall -Wextra $(if $(WERROR),-Werror) $(FFLAGS)
 
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
@@ -150,7 +151,7 @@ $(FMOD)/ftkit.o: bindings/fortran/ftkit.f90 $(GEN)/ftkit_codes.inc
 $(FMOD)/ftkit.mod: $(FMOD)/ftkit.o ;
 $(FMOD)/ftkit_fortran.o: bindings/fortran/ftkit_fortran.c $(BUILD)/mpi.mk
 	@mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
+	$(MPICC) $(FCFLAGS) -fPIC -MMD -MP -c $< -o $@
 $(BUILD)/libftkit_fortran.a: $(FLIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
@@ -188,7 +189,7 @@ $(BUILD)/ftests/%: tests/fortran/%.f90 $(wildcard tests/fortran/*.inc) $(BUILD)/
 	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/ftests/helper.o: tests/fortran/helper.c $(BUILD)/mpi.mk
 	@mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
+	$(MPICC) $(FCFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
 
 $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 	@mkdir -p $(@D)
@@ -269,7 +270,8 @@ install: all
 # ---- care -------------------------------------------------------------------------------
 
 lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h
-	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" scripts/lint
+	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" \
+	    FORTRAN_INCLUDE="$(FORTRAN_INCLUDE)" scripts/lint
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 clean:
