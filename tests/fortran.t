@@ -74,6 +74,19 @@ my $meant = output('... as in C', "cd $tmp && $mpicc -I$top/include codes.c -o c
 is($said, $meant, 'they have the same values');
 like($said, qr/^FTKIT_ERR_LOST -42$/m, '... such as this');
 
+# the page about it names them all, and its program is one
+my $page = slurp("$top/docs/fortran.md");
+is(join(' ', grep { $page !~ /\b$_\b/ } @functions), '', 'docs/fortran.md names every function');
+my ($program) = $page =~ /^```fortran\n(program main\n.*?)^```$/ms;
+write_file("$tmp/main.f90", $program // '');
+my ($packages) = slurp("$top/Makefile") =~ /^PKGS := (.*)$/m;
+output('its program compiles', "cd $tmp && $mpifc -std=f2018 -Wall -Wextra -Werror -I$build/fortran "
+    . "main.f90 $build/libftkit_fortran.a $build/libftkit-test.a \$(pkg-config --libs $packages) "
+    . '-lpthread -lm -o main');
+mkdir "$tmp/main.run";
+my $main = job(program => "$tmp/main", n => 2, spares => 0, keep => "$tmp/main.run", args => []);
+is($main->{rc}, 0, '... and runs') or diag($main->{log});
+
 # ---- calls -------------------------------------------------------------------------------
 
 @ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
