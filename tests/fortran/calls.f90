@@ -282,7 +282,8 @@ contains
 
     subroutine refused_others()
         integer, target :: x(3)
-        integer :: ierr
+        character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: mpi
+        integer :: ierr, n
         integer(c_int64_t) :: set
         logical :: done
         type(ftkit_ctx) :: closed
@@ -291,6 +292,8 @@ contains
         call told(ierr, FTKIT_ERR_CONFIG, 'no configuration file', 'no such file')
         call ftkit_open(MPI_COMM_SELF, 'a'//achar(0), closed, ierr)
         call told(ierr, FTKIT_ERR_ARG, 'a NUL in its path', 'NUL')
+        call ftkit_open(MPI_COMM_NULL, '', closed, ierr)
+        call ok(ierr < 0, 'no communicator to open on')
         call begin()
         call ftkit_register(ft, 'x', x)
         call ftkit_attribute(ft, 'nobody', 'units', 'm', ierr)
@@ -307,6 +310,8 @@ contains
         call gives(ierr, FTKIT_ERR_STATE, 'a checkpoint before ftkit_recover()')
         call ftkit_track_comm(ft, MPI_COMM_NULL, ierr)
         call gives(ierr, FTKIT_ERR_ARG, 'no communicator')
+        call MPI_Get_library_version(mpi, n)
+        if (index(mpi, 'Open MPI') > 0) call refused_integers()
         done = .false.
         call ftkit_test(ft, 0_c_int64_t, done, ierr)
         call gives(ierr, FTKIT_ERR_ARG, 'set 0')
@@ -321,6 +326,22 @@ contains
         call ftkit_checkpoint(ft, ierr)
         call ok(ierr == FTKIT_ERR_ARG, 'a closed context')
         call ok(.not. ftkit_failed(ft), '... knows of no failure')
+    end subroutine
+
+    ! An MPI that checks its handles tells what is none.
+    subroutine refused_integers()
+        integer, parameter :: none = 123456789
+        integer, target :: x = 0
+        type(ftkit_ctx) :: closed
+        integer :: ierr
+        call ftkit_open(none, '', closed, ierr)
+        call told(ierr, FTKIT_ERR_ARG, 'an integer that is no communicator', '123456789')
+        call ftkit_track_comm(ft, none, ierr)
+        call gives(ierr, FTKIT_ERR_ARG, '... is not tracked', 'no communicator')
+        call ftkit_untrack_comm(ft, none, ierr)
+        call gives(ierr, FTKIT_ERR_NOT_FOUND, '... nor forgotten')
+        call ftkit_register(ft, 'n', c_loc(x), 1, none, ierr)
+        call gives(ierr, FTKIT_ERR_TYPE, 'an integer that is no datatype', 'no datatype')
     end subroutine
 
     subroutine accepted()
