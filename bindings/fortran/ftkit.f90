@@ -584,12 +584,12 @@ module ftkit
             type(c_ptr), value :: handle
         end function
 
-        type(c_ptr) function c_strerror(code) bind(c, name="ftkit_strerror")
+        pure type(c_ptr) function c_strerror(code) bind(c, name="ftkit_strerror")
             import :: c_ptr, c_int
             integer(c_int), value :: code
         end function
 
-        type(c_ptr) function c_version() bind(c, name="ftkit_version")
+        pure type(c_ptr) function c_version() bind(c, name="ftkit_version")
             import :: c_ptr
         end function
 

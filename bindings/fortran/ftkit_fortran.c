@@ -198,15 +198,38 @@ static void forget(struct data *d)
         (void)MPI_Type_free(&d->type); /* the library has its own by now */
 }
 
+/* ---- Handles -------------------------------------------------------------------------*/
+
+/* An MPI that checks integers (Open MPI) makes 0 of what is no handle; neither MPI has a
+ * handle that is 0. */
+static int comm_of(ftkit_ctx *ctx, const char *call, MPI_Fint handle, MPI_Comm *comm)
+{
+    *comm = MPI_Comm_f2c(handle);
+    if (!*comm || *comm == MPI_COMM_NULL)
+        return FAIL(ctx, FTKIT_ERR_ARG, "%s: %d is no communicator", call, (int)handle);
+    return FTKIT_OK;
+}
+
+static int datatype_of(ftkit_ctx *ctx, const char *call, MPI_Fint handle, MPI_Datatype *type)
+{
+    *type = MPI_Type_f2c(handle);
+    if (!*type || *type == MPI_DATATYPE_NULL)
+        return FAIL(ctx, FTKIT_ERR_TYPE, "%s: %d is no datatype", call, (int)handle);
+    return FTKIT_OK;
+}
+
 /* ---- Contexts ------------------------------------------------------------------------*/
 
 void ftkit_f_open(const MPI_Fint *comm, const CFI_cdesc_t *config, ftkit_ctx **ctx, int *ierr)
 {
-    char *path = NULL;
+    MPI_Comm c_comm;
+    char *path;
     int rc = text_of(NULL, "ftkit_open", config, FTKIT_ERR_ARG, &path);
     *ctx = NULL;
     if (rc == FTKIT_OK)
-        rc = ftkit_open(MPI_Comm_f2c(*comm), path && *path ? path : NULL, ctx);
+        rc = comm_of(NULL, "ftkit_open", *comm, &c_comm);
+    if (rc == FTKIT_OK)
+        rc = ftkit_open(c_comm, path && *path ? path : NULL, ctx);
     free(path);
     done(ierr, NULL, "ftkit_open", rc);
 }
@@ -230,7 +253,11 @@ SAME_FOR_F08(ftkit_f_bind_comm);
 
 void ftkit_f_track_comm(ftkit_ctx *const *ctx, const MPI_Fint *comm, int *ierr)
 {
-    done(ierr, *ctx, "ftkit_track_comm", ftkit_track_comm(*ctx, MPI_Comm_f2c(*comm)));
+    MPI_Comm c_comm;
+    int rc = comm_of(*ctx, "ftkit_track_comm", *comm, &c_comm);
+    if (rc == FTKIT_OK)
+        rc = ftkit_track_comm(*ctx, c_comm);
+    done(ierr, *ctx, "ftkit_track_comm", rc);
 }
 SAME_FOR_F08(ftkit_f_track_comm);
 
@@ -277,12 +304,15 @@ void ftkit_f_register_replicated(
 static void register_items(register_fn *fn, const char *call, ftkit_ctx *ctx,
     const CFI_cdesc_t *name, void *data, int64_t count, const MPI_Fint *type, int *ierr)
 {
+    MPI_Datatype c_type = MPI_BYTE;
     char *c_name;
     int rc = name_of(ctx, call, name, &c_name);
     if (rc == FTKIT_OK && count < 0)
         rc = FAIL(ctx, FTKIT_ERR_ARG, "%s: '%s': %lld items", call, c_name, (long long)count);
+    if (rc == FTKIT_OK && type)
+        rc = datatype_of(ctx, call, *type, &c_type);
     if (rc == FTKIT_OK)
-        rc = fn(ctx, c_name, data, (size_t)count, type ? MPI_Type_f2c(*type) : MPI_BYTE);
+        rc = fn(ctx, c_name, data, (size_t)count, c_type);
     free(c_name);
     done(ierr, ctx, call, rc);
 }
@@ -426,11 +456,14 @@ extern __typeof__(ftkit_f_register_array) ftkit_f_register_array_int64
 void ftkit_f_register_growing(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, void **data,
     size_t *count, const MPI_Fint *type, ftkit_resize_fn *resize, void *const *arg, int *ierr)
 {
+    MPI_Datatype c_type;
     char *c_name;
     int rc = name_of(*ctx, "ftkit_register_growing", name, &c_name);
     if (rc == FTKIT_OK)
-        rc = ftkit_register_growing(*ctx, c_name, data, count, MPI_Type_f2c(*type), resize,
-            arg ? *arg : NULL);
+        rc = datatype_of(*ctx, "ftkit_register_growing", *type, &c_type);
+    if (rc == FTKIT_OK)
+        rc = ftkit_register_growing(
+            *ctx, c_name, data, count, c_type, resize, arg ? *arg : NULL);
     free(c_name);
     done(ierr, *ctx, "ftkit_register_growing", rc);
 }

@@ -1,0 +1,210 @@
+#!/usr/bin/perl
+# The Fortran module: the whole API is there, with the codes of the header; regions of every
+# type, kind and rank come back byte by byte after failures and from files, with the handles
+# of mpi_f08, mpi and mpif.h; wrong calls are refused; a global array has its dimensions in
+# the reverse order for readers in C (row F1 of the acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+my $top = top();
+my $build = build();
+my ($mpifc) = slurp("$build/mpi.mk") =~ /^MPIFC := (.*)$/m;
+my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
+plan(skip_all => 'no Fortran module with this MPI') unless slurp("$build/mpi.mk") =~ /^FORTRAN/m;
+my $tmp = scratch();
+
+sub write_file
+{
+    my ($path, $text) = @_;
+    open my $f, '>', $path or die "$path: $!\n";
+    print $f $text;
+    close $f or die "$path: $!\n";
+}
+
+# Output of a command; ok() for its success.
+sub output
+{
+    my ($what, $command) = @_;
+    my $out = `exec '$top/scripts/guard' 60 -- sh -c '$command' 2>&1 </dev/null`;
+    ok($? == 0, $what) or diag("$command\n", substr($out, 0, 3000));
+    return $out;
+}
+
+# ---- the API -----------------------------------------------------------------------------
+
+my $header = slurp("$top/include/ftkit.h");
+my @functions = $header =~ /^FTKIT_API [^;(]*?(ftkit_\w+)\(/mg;
+cmp_ok(scalar @functions, '>', 25, 'the header has functions');
+my ($list) = $header =~ /#define FTKIT_STATUS_LIST\(X\)(.*?)\n\n/s;
+my %codes = $list =~ /X\((\w+), (-?\d+),/g;
+my %constants = map { ("FTKIT_$_" => "FTKIT_$_") } keys %codes;
+cmp_ok(scalar keys %constants, '>', 25, '... and codes');
+for my $enum (qw(mode level)) {
+    my ($members) = $header =~ /enum ftkit_$enum \{(.*?)\}/s;
+    # Fortran knows no case, and ftkit_info is a type
+    $constants{ $enum eq 'level' ? s/FTKIT_/FTKIT_LEVEL_/r : $_ } = $_
+        for $members =~ /(FTKIT_\w+) =/g;
+}
+$constants{$_} = $_ for $header =~ /^#define (FTKIT_(?:VERSION_M|VERSION_P|NAME_|DIMS_)\w+) \d+$/mg;
+my @names = sort keys %constants;
+is(scalar(grep {/MODE|LEVEL|VERSION|MAX/} @names), 12, '... and other constants');
+
+# compiled by itself, a name that is missing is an error that says so
+my $only = join ', &\n        ', map {"only_$_ => $_"} @functions, 'ftkit_ctx', 'ftkit_info';
+$only =~ s/\\n/\n/g;
+my $print = join '', map {"    print '(a, i0)', '$_ ', $_\n"} @names;
+write_file("$tmp/names.f90", "program names\n    use ftkit, only: &\n        $only\n"
+    . "    use ftkit\n    implicit none\n$print" . "end program\n");
+output('every function of the header is in the module',
+    "cd $tmp && $mpifc -ffree-line-length-none -I$build/fortran -fsyntax-only names.f90");
+write_file("$tmp/codes.f90",
+    "program codes\n    use ftkit\n    implicit none\n$print" . "end program\n");
+my $said = output('every constant of the header, too', "cd $tmp && $mpifc -I$build/fortran "
+    . "codes.f90 $build/libftkit_fortran.a $build/libftkit-test.a -Wl,--unresolved-symbols=ignore-all "
+    . '-o codes && ./codes');
+my $c_print = join '', map {"    printf(\"$_ %d\\n\", $constants{$_});\n"} @names;
+write_file("$tmp/codes.c", "#include <ftkit.h>\n#include <stdio.h>\n\nint main(void)\n{\n$c_print}\n");
+my $meant = output('... as in C', "cd $tmp && $mpicc -I$top/include codes.c -o codes_c && ./codes_c");
+is($said, $meant, 'they have the same values');
+like($said, qr/^FTKIT_ERR_LOST -42$/m, '... such as this');
+
+# the page about it names them all, and its program is one
+my $page = slurp("$top/docs/fortran.md");
+is(join(' ', grep { $page !~ /\b$_\b/ } @functions), '', 'docs/fortran.md names every function');
+my ($program) = $page =~ /^```fortran\n(program main\n.*?)^```$/ms;
+write_file("$tmp/main.f90", $program // '');
+my ($packages) = slurp("$top/Makefile") =~ /^PKGS := (.*)$/m;
+output('its program compiles', "cd $tmp && $mpifc -std=f2018 -Wall -Wextra -Werror -I$build/fortran "
+    . "main.f90 $build/libftkit_fortran.a $build/libftkit-test.a \$(pkg-config --libs $packages) "
+    . '-lpthread -lm -o main');
+mkdir "$tmp/main.run";
+my $main = job(program => "$tmp/main", n => 2, spares => 0, keep => "$tmp/main.run", args => []);
+is($main->{rc}, 0, '... and runs') or diag($main->{log});
+
+# ---- calls -------------------------------------------------------------------------------
+
+@ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
+$ENV{OMPI_MCA_btl_sm_backing_directory} = $tmp;
+
+sub calls
+{
+    my ($part, $dir) = @_;
+    mkdir "$tmp/$dir";
+    local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = "$tmp/$dir";
+    return `cd '$tmp/$dir' && exec '$top/scripts/guard' 60 -- '$build/ftests/calls' $part 2>&1 </dev/null`;
+}
+
+for my $case (['refused', 'refused'], ['accepted', 'accepted'], ['misfit-save', 'misfit'],
+    ['misfit', 'misfit'])
+{
+    my ($part, $dir) = @$case;
+    my $out = calls($part, $dir);
+    my $status = $?;
+    my ($tests) = $out =~ /^1\.\.(\d+)$/m;
+    my $good = () = $out =~ /^\s+ok \d+ - /mg;
+    ok($status == 0 && $out !~ /^not ok/m && $good == ($tests // 0),
+        "calls: $part, $good checks") or diag($out);
+}
+my $out = calls('stop', 'stop');
+isnt($?, 0, 'an error that is not asked for ends the program');
+like($out, qr/ERROR STOP ftkit_unregister: no such region or set: no region 'nobody'/,
+    '... and says which');
+unlike($out, qr/still here/, '... at once');
+
+# ---- a global array ----------------------------------------------------------------------
+
+{
+    my $dir = "$tmp/array";
+    mkdir $dir;
+    my %o = (program => "$build/ftests/array", keep => $dir, spares => 0);
+    my $j = job(%o, n => 2, args => ['save']);
+    is($j->{rc}, 0, 'a global array is saved') or diag($j->{log});
+    for my $n (2, 3, 8) {
+        $j = job(%o, n => $n, args => ['check']);
+        my $good = () = $j->{log} =~ /^OK rank/mg;
+        ok($j->{rc} == 0 && $good == $n, "... and is the same on $n ranks") or diag($j->{log});
+    }
+    # the elements as a reader in C finds them: the last dimension varies fastest
+    my ($n1, $n2, $n3) = (3, 5, 8);
+    my $ftkit = "$build/ftkit";
+    output('exported', "$ftkit export $dir newest a -o $dir/a.npy");
+    my $npy = slurp("$dir/a.npy");
+    like($npy, qr/'descr': '<i4', 'fortran_order': False, 'shape': \(8, 5, 3\)/,
+        'a(3, 5, 8) of integer(4) is [8][5][3] of int32 for C');
+    my @values = unpack 'l<*', substr $npy, -4 * $n1 * $n2 * $n3;
+    my @want;
+    for my $k (1 .. $n3) {
+        for my $j (1 .. $n2) {
+            push @want, map { 10000 * $_ + 100 * $j + $k } 1 .. $n1;
+        }
+    }
+    is("@values", "@want", '... and a(i, j, k) is [k][j][i]');
+    my ($master) = glob "$dir/*.ftkit/set-*/master.h5";
+    my $dump = output('h5dump reads it', "h5dump $master");
+    like($dump, qr/DATASET "a" \{\s*DATATYPE\s+H5T_STD_I32LE\s*DATASPACE\s+SIMPLE \{ \( 8, 5, 3 \)/,
+        '... with the same shape and type');
+    like($dump, qr/\(0,0,0\): 10101, 20101, 30101,\s+\(0,1,0\): 10201, 20201/, '... and order');
+    like($dump, qr/"units"/, '... and the attribute');
+    like($dump, qr/DATASET "column" \{\s*DATATYPE\s+H5T_IEEE_F32LE/, 'real(4) is a float');
+    $dump = output('... and a part', 'h5dump ' . ($master =~ s/master/part-00000/r));
+    my %types = (bytes => 'H5T_STD_I8LE', flags => 'H5T_STD_I32LE', z => 'H5T_COMPOUND',
+        words => 'H5T_STD_U8LE');
+    for my $name (sort keys %types) {
+        like($dump, qr/DATASET "$name" \{\s*DATATYPE\s+$types{$name}/,
+            "$name: $types{$name}");
+    }
+}
+
+# ---- failures ----------------------------------------------------------------------------
+
+SKIP: {
+    skip 'needs an MPI with ULFM', 1 if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+    my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '1 calls');
+    my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '2 calls',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+    my $jobs = 0;
+
+    # A job whose regions are what they must be after so many faults and repairs.
+    sub intact
+    {
+        my ($name, %o) = @_;
+        my $faults = $o{faults} // 1;
+        my $repairs = delete $o{repairs} // $faults;
+        my $work = sprintf '%s/regions%03d', $tmp, ++$jobs;
+        my $j = job(%o, keep => $work, args => ["$work/out"]);
+        my $hit = scalar @{ $j->{faults} };
+        ok($j->{rc} == 0 && $j->{result} =~ /^OK step 12 repairs $repairs / && $hit == $faults,
+            $name)
+            or diag("exit code $j->{rc}, faults $hit, result $j->{result}\n",
+            substr($j->{log}, 0, 3000));
+        return $j;
+    }
+    for my $handles (qw(f08 handles mpifh)) {
+        my @program = (program => "$build/ftests/$handles");
+        intact("$handles: undisturbed", @program, env => \%memory, faults => 0, spares => 0);
+        for my $rank (0 .. 3) {
+            intact("$handles: rank $rank is killed", @program, env => \%memory,
+                fault => "app.step:$rank:" . (2 * $rank + 2) . ':kill');
+        }
+        intact("$handles: two, one after the other", @program, env => \%memory, spares => 2,
+            faults => 2, fault => 'app.step:2:4:kill,app.step:3:7:kill');
+        intact("$handles: killed in a checkpoint", @program, env => \%memory,
+            fault => 'ckpt.packed:1:6:kill');
+        my $j = intact("$handles: all are killed: from files", @program, env => \%files,
+            run => [], faults => 4, repairs => 0, fault => 'app.step:*:8:kill');
+        like($j->{result}, qr/ restored [1-9]/, '... a set was restored');
+    }
+    my $j = job(program => "$build/ftests/small", fault => 'ckpt.packed:1:3:kill', args => []);
+    my $still = job(program => "$build/ftests/small", args => []);
+    my @totals = map { $_->{log} =~ /^ total\s+(\S+)/m ? $1 : 'none' } $j, $still;
+    ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $totals[0] eq $totals[1],
+        'the small program has the result of an undisturbed run') or diag($j->{log}, $still->{log});
+}
+
+done_testing();
