@@ -128,7 +128,7 @@ contains
         logical, intent(in) :: tells
         character(WORD) :: argument
         integer :: i
-        do i = command_argument_count(), 1, -1
+        do i = 1, command_argument_count()
             if (i <= MOST) then
                 if (used(i)) cycle
             end if

@@ -2,6 +2,7 @@
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 module example_report
+    use, intrinsic :: iso_fortran_env, only: output_unit
     use ftkit
     use example
     implicit none
@@ -26,6 +27,7 @@ contains
             ms(now%repair_detect_s), ', supply ', ms(now%repair_supply_s), ', rebuild ', &
             ms(now%repair_rebuild_s), ', restore ', ms(now%repair_restore_s), ')'
         write (*, '(a)') ''
+        flush (output_unit) ! said is said, whoever dies then
     end subroutine tell
 
     function ms(seconds) result(text)
@@ -52,15 +54,18 @@ contains
             .and. code /= FTKIT_ERR_NOMEM
     end function hopeless
 
-    ! The exit code of the program: ierr is of ftkit_open() or ftkit_close(), code of run()
-    integer function exit_code(program, ierr, code)
+    ! The exit code of the program: ierr is of ftkit_open() or ftkit_close(), code of run().
+    ! A wrong configuration is the same everywhere: one rank tells of it.
+    integer function exit_code(program, ierr, code, tells)
         character(*), intent(in) :: program
+        logical, intent(in) :: tells
         integer, intent(in) :: ierr, code
         exit_code = code
         if (ierr == FTKIT_SPARE_DONE) exit_code = 0
         if (ierr >= 0) return
         exit_code = merge(EXIT_USAGE, 1, ierr == FTKIT_ERR_CONFIG)
-        if (code == 0) call complain(program, ftkit_strerror(ierr)//': '//ftkit_detail())
+        if (code == 0 .and. (tells .or. ierr /= FTKIT_ERR_CONFIG)) &
+            call complain(program, ftkit_strerror(ierr)//': '//ftkit_detail())
     end function exit_code
 
 end module example_report

@@ -237,10 +237,10 @@ module heat_app
 contains
 
     ! false: wrong, or only help was wanted; then code is that of the program
-    logical function options(code)
+    logical function options(rank, code)
+        integer, intent(in) :: rank
         integer, intent(out) :: code
         logical :: help
-        call MPI_Comm_rank(MPI_COMM_WORLD, rank)
         help = .false.
         call option('-h', help)
         call option('-n', n, 1)
@@ -360,16 +360,17 @@ program heat2d
     use heat_app
     implicit none
     type(ftkit_ctx) :: ctx
-    integer :: code, ierr
+    integer :: code, ierr, rank
 
     call MPI_Init()
-    if (options(code)) then
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    if (options(rank, code)) then
         call ftkit_open(MPI_COMM_WORLD, config, ctx, ierr) ! spares wait in here
         if (ierr == FTKIT_OK) then
             code = run(ctx)
             call ftkit_close(ctx, ierr)
         end if
-        code = exit_code(NAME, ierr, code)
+        code = exit_code(NAME, ierr, code, rank == 0)
     end if
     call MPI_Finalize()
     call leave(code)

@@ -540,10 +540,10 @@ module ssor_app
 contains
 
     ! false: wrong, or only help was wanted; then code is that of the program
-    logical function options(code)
+    logical function options(rank, code)
+        integer, intent(in) :: rank
         integer, intent(out) :: code
         logical :: help
-        call MPI_Comm_rank(MPI_COMM_WORLD, rank)
         help = .false.
         call option('-h', help)
         call option('-C', class_name)
@@ -556,7 +556,7 @@ contains
         call option('--pidfile', pidfile)
         code = 0
         if (options_wrong(NAME, rank == 0)) code = EXIT_USAGE
-        if (code == 0) call choose(code)
+        if (code == 0) call choose(rank, code)
         options = code == 0 .and. .not. help
         if (help .and. rank == 0) write (*, '(a)') &
             'usage: ssor3d [options]', &
@@ -571,7 +571,8 @@ contains
     end function options
 
     ! Grid and number of iterations; chosen becomes the class that they are those of.
-    subroutine choose(code)
+    subroutine choose(rank, code)
+        integer, intent(in) :: rank
         integer, intent(inout) :: code
         integer :: c
         c = findloc(CLASSES%name, class_name(:8), dim=1)
@@ -710,16 +711,17 @@ program ssor3d
     use ssor_app
     implicit none
     type(ftkit_ctx) :: ctx
-    integer :: code, ierr
+    integer :: code, ierr, rank
 
     call MPI_Init()
-    if (options(code)) then
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    if (options(rank, code)) then
         call ftkit_open(MPI_COMM_WORLD, config, ctx, ierr) ! spares wait in here
         if (ierr == FTKIT_OK) then
             code = run(ctx)
             call ftkit_close(ctx, ierr)
         end if
-        code = exit_code(NAME, ierr, code)
+        code = exit_code(NAME, ierr, code, rank == 0)
     end if
     call MPI_Finalize()
     call leave(code)

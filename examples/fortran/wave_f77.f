@@ -119,7 +119,9 @@ C
       END
 C
 C     One step: the outer columns of a strip go to both sides, then
-C     leapfrog with a Courant number of 1/2.
+C     leapfrog with a Courant number of 1/2.  Not with MPI_SENDRECV: that
+C     of Open MPI 5 crashes when its source is MPI_PROC_NULL, as at the
+C     ends of a chain, and another rank has failed.
 C
       SUBROUTINE ADVANC
       INCLUDE 'mpif.h'
@@ -132,14 +134,14 @@ C
       DIMENSION ISTAT(MPI_STATUS_SIZE)
       LEFT = MYRANK - 1
       IRIGHT = MYRANK + 1
-      IF (MYRANK .EQ. 0) LEFT = MPI_PROC_NULL
-      IF (MYRANK .EQ. NRANKS - 1) IRIGHT = MPI_PROC_NULL
-      CALL MPI_SENDRECV(U(0, NY), NX + 2, MPI_DOUBLE_PRECISION, IRIGHT,
-     &  1, U(0, 0), NX + 2, MPI_DOUBLE_PRECISION, LEFT, 1, NCOMM, ISTAT,
-     &  IERR)
-      CALL MPI_SENDRECV(U(0, 1), NX + 2, MPI_DOUBLE_PRECISION, LEFT, 2,
-     &  U(0, NY + 1), NX + 2, MPI_DOUBLE_PRECISION, IRIGHT, 2, NCOMM,
-     &  ISTAT, IERR)
+      IF (IRIGHT .LT. NRANKS) CALL MPI_SEND(U(0, NY), NX + 2,
+     &  MPI_DOUBLE_PRECISION, IRIGHT, 1, NCOMM, IERR)
+      IF (LEFT .GE. 0) CALL MPI_RECV(U(0, 0), NX + 2,
+     &  MPI_DOUBLE_PRECISION, LEFT, 1, NCOMM, ISTAT, IERR)
+      IF (LEFT .GE. 0) CALL MPI_SEND(U(0, 1), NX + 2,
+     &  MPI_DOUBLE_PRECISION, LEFT, 2, NCOMM, IERR)
+      IF (IRIGHT .LT. NRANKS) CALL MPI_RECV(U(0, NY + 1), NX + 2,
+     &  MPI_DOUBLE_PRECISION, IRIGHT, 2, NCOMM, ISTAT, IERR)
       DO 10 J = 1, NY
         DO 10 I = 1, NX
           UNEW(I, J) = 2*U(I, J) - UOLD(I, J) + C2*((U(I - 1, J)
