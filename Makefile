@@ -106,12 +106,14 @@ deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT) $(FLIB_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
-GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c mpi-support.md)
+GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
+    mpi-support.md)
+LAYER_OBJ := $(GEN)/wrap.o $(GEN)/wrap_fortran.o
 $(GEN)/mpi.i: $(BUILD)/mpi.mk
 	@mkdir -p $(@D)
 	@echo '#include <mpi.h>' >$(GEN)/mpi.c
 	$(MPICC) -std=c11 $(CFLAGS) -E -dD -MMD -MP -MF $(GEN)/mpi.d -MT $@ -o $@ $(GEN)/mpi.c
-$(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi.tab scripts/wrappers
+$(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi.tab scripts/wrappers scripts/Fortran.pm
 	scripts/wrappers $(if $(LAYER),,--pmpi) $< lib/log/mpi.tab $(GEN)
 	@touch $@
 $(GEN_MPI): $(GEN)/stamp ;
@@ -124,7 +126,7 @@ $(BUILD)/flt/%.o: %.c $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	$(MPICC) $(LIB_CFLAGS) -DFTK_FAULTS -MMD -MP -c $< -o $@
 $(GEN)/mpi_calls.o: $(GEN)/mpi_calls.c $(BUILD)/mpi.mk
 	$(MPICC) $(LIB_CFLAGS) -MMD -MP -c $< -o $@
-$(GEN)/wrap.o: $(GEN)/wrap.c $(BUILD)/mpi.mk
+$(LAYER_OBJ): %.o: %.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
 
 $(BUILD)/libftkit.a: $(LIB_OBJ)
@@ -137,13 +139,13 @@ $(SO): $(LIB_OBJ) lib/libftkit.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit.map -Wl,--no-undefined \
 	    -o $@ $(LIB_OBJ) $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/libftkit_mpi.a: $(GEN)/wrap.o
+$(BUILD)/libftkit_mpi.a: $(LAYER_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
-$(BUILD)/libftkit_mpi.so.$(VERSION): $(GEN)/wrap.o lib/libftkit_mpi.map
+$(BUILD)/libftkit_mpi.so.$(VERSION): $(LAYER_OBJ) lib/libftkit_mpi.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_mpi.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit_mpi.map -Wl,--no-undefined \
-	    -o $@ $(GEN)/wrap.o $(LDFLAGS)
+	    -o $@ $(LAYER_OBJ) $(LDFLAGS)
 
 # the constants of ftkit.h as those of Fortran, written by a program that includes it
 $(FMOD)/codes: bindings/fortran/codes.c $(BUILD)/mpi.mk
@@ -161,8 +163,10 @@ $(FMOD)/ftkit_fortran.o: bindings/fortran/ftkit_fortran.c $(BUILD)/mpi.mk
 $(BUILD)/libftkit_fortran.a: $(FLIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
+# finds libftkit beside it
 $(BUILD)/libftkit_fortran.so.$(VERSION): $(FLIB_OBJ) bindings/fortran/libftkit_fortran.map $(SO)
 	$(MPIFC) $(CC_OPT) -shared -Wl,-soname,libftkit_fortran.so.$(SOVERSION) \
+	    -Wl,-rpath,'$$ORIGIN' \
 	    -Wl,--version-script=bindings/fortran/libftkit_fortran.map -Wl,--no-undefined \
 	    -o $@ $(FLIB_OBJ) $(SO) -lpthread $(LDFLAGS)
 
@@ -266,13 +270,14 @@ bench: all $(BENCH)
 # ---- installation -----------------------------------------------------------------------
 
 D = $(DESTDIR)$(PREFIX)
-SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g'
+SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g; \
+    s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
 install: all
 	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit $(D)/share/man/man1
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
 	install -m 644 $(BUILD)/ftkit.1 $(D)/share/man/man1/ftkit.1
 	install -m 644 include/ftkit.h $(D)/include/ftkit.h
-	for l in $(LIBS); do \
+	for l in $(LIBS) $(notdir $(FLIB)); do \
 	    install -m 644 $(BUILD)/$$l.a $(D)/lib/$$l.a && \
 	    install -m 755 $(BUILD)/$$l.so.$(VERSION) $(D)/lib/$$l.so.$(VERSION) && \
 	    ln -sf $$l.so.$(VERSION) $(D)/lib/$$l.so.$(SOVERSION) && \
@@ -282,6 +287,9 @@ install: all
 	$(if $(LAYER),install -m 644 $(GEN)/mpi-support.md $(D)/share/doc/ftkit/mpi-support.md)
 	$(SUBST) scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
 	$(if $(LAYER),$(SUBST) scripts/ftkit-mpi.pc.in >$(D)/lib/pkgconfig/ftkit-mpi.pc)
+	$(if $(FLIB),install -d $(D)/include/ftkit-fortran-$(FORTRAN))
+	$(if $(FLIB),install -m 644 $(FMOD)/ftkit.mod $(D)/include/ftkit-fortran-$(FORTRAN)/ftkit.mod)
+	$(if $(FLIB),$(SUBST) scripts/ftkit-fortran.pc.in >$(D)/lib/pkgconfig/ftkit-fortran.pc)
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake

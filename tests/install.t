@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # `make install`, and programs outside the tree that use what it installs: with
-# pkg-config, static and shared, with CMake, from C and from C++ (row B2 of the
-# acceptance).
+# pkg-config, static and shared, with CMake, from C, from C++ and from Fortran (rows B2 and
+# F1 of the acceptance).
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -16,6 +16,8 @@ my $build = build();
 my $made = $ENV{BUILD} // 'build'; # the same as it was made, for the dependencies
 my $tmp = scratch();
 my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
+my ($mpifc) = slurp("$build/mpi.mk") =~ /^MPIFC := (.*)$/m;
+my ($fortran) = slurp("$build/mpi.mk") =~ /^FORTRAN := (.*)$/m;
 my $mpicxx = $mpicc =~ s/mpicc([^\/]*)$/mpicxx$1/r;
 
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL PKG_CONFIG_PATH LD_LIBRARY_PATH CPATH),
@@ -79,10 +81,11 @@ s/\@.*// for @symbols;
 my %exported = map { $_ => 1 } grep { $_ ne 'FTKIT_0' } @symbols;
 my @foreign = grep { !/^ftkit_/ } sort keys %exported;
 is("@foreign", '', 'the shared library exports ftkit_* only');
-my %declared = map { $_ => 1 }
-    slurp("$usr/include/ftkit.h") =~ /^FTKIT_API [^;(]*?(ftkit_\w+)\(/mg;
+my %declared = map { $_ => 1 } # the second is for bindings, and not installed
+    map { slurp($_) =~ /^FTKIT_API [^;(]*?(ftkit_\w+)\(/mg }
+    "$usr/include/ftkit.h", "$top/lib/binding.h";
 is(join(' ', sort keys %exported), join(' ', sort keys %declared),
-    '... just what the header declares');
+    '... just what the headers declare');
 like(`readelf -d '$usr/lib/libftkit.so'`, qr/SONAME.*\[libftkit\.so\.0\]/, '... has a SONAME');
 my @archive = map { (split)[-1] } grep { / [TDBRVWC] / } split /\n/,
     `nm -g --defined-only '$usr/lib/libftkit.a' 2>/dev/null`;
@@ -193,6 +196,60 @@ SKIP: {
         "LD_LIBRARY_PATH=$usr/lib ./prog");
 }
 
+# ---- Fortran -------------------------------------------------------------------------------
+
+SKIP: {
+    skip 'no Fortran module with this MPI', 1 unless $fortran;
+    ok(-s "$usr/$_", "$_ is there") for "include/ftkit-fortran-$fortran/ftkit.mod",
+        map {"lib/$_"} qw(libftkit_fortran.a libftkit_fortran.so libftkit_fortran.so.0
+        libftkit_fortran.so.0.1.0 pkgconfig/ftkit-fortran.pc);
+    like(`readelf -d '$usr/lib/libftkit_fortran.so'`, qr/SONAME.*\[libftkit_fortran\.so\.0\]/,
+        'the library for Fortran has a SONAME');
+    my @names = grep { $_ !~ /ftkit/i } map { (split)[-1] } split /\n/,
+        `nm -D --defined-only '$usr/lib/libftkit_fortran.so'`;
+    is(join(' ', grep { !/^FTKIT_0/ } @names), '', '... exports its own names only');
+    write_file("$tmp/prog.f90", <<'END');
+program prog
+    use mpi_f08
+    use ftkit
+    use, intrinsic :: iso_fortran_env, only: int64
+    implicit none
+    type(ftkit_ctx) :: ft
+    integer, target :: x(3)
+    integer(int64) :: set
+    integer :: run, ierr
+    x = [1, 2, 3]
+    call MPI_Init()
+    do run = 1, 2
+        call ftkit_open(MPI_COMM_WORLD, '', ft)
+        call ftkit_register(ft, 'x', x)
+        call ftkit_recover(ft, set, ierr)
+        if (ierr /= merge(FTKIT_NO_SET, FTKIT_OK, run == 1)) error stop 'recover'
+        call ftkit_request(ft, .true.)
+        call ftkit_checkpoint(ft)
+        call ftkit_finish(ft, ierr)
+        call ftkit_close(ft)
+        if (any(x /= [1, 2, 3])) error stop 'contents'
+        x = 0
+    end do
+    print '(a, i0, 2a)', 'restored set ', set, ' with ftkit ', ftkit_version()
+    call MPI_Finalize()
+end program
+END
+    chomp(my $said = `pkg-config --variable=mpifc ftkit-fortran`);
+    is($said, $mpifc, 'pkg-config knows the compiler');
+    chomp(my $fpc = `pkg-config --cflags --libs ftkit-fortran`);
+    chomp(my $fpc_static = `pkg-config --static --cflags --libs ftkit-fortran`);
+    my @fwarn = qw(-std=f2018 -Wall -Wextra -Werror);
+    my $d = program('Fortran, shared', "$mpifc @fwarn $tmp/prog.f90 $fpc -o prog",
+        "LD_LIBRARY_PATH=$usr/lib ./prog");
+    like(`readelf -d '$d/prog'`, qr/NEEDED.*\[libftkit_fortran\.so\.0\]/,
+        '... needs libftkit_fortran.so.0') if $d;
+    s/-lftkit(_fortran)?(?=\s|$)/"-l:libftkit" . ($1 \/\/ '') . '.a'/ge for $fpc_static;
+    $d = program('Fortran, static', "$mpifc @fwarn $tmp/prog.f90 $fpc_static -o prog");
+    unlike(`readelf -d '$d/prog'`, qr/NEEDED.*libftkit/, '... needs no libftkit*.so') if $d;
+}
+
 # ---- CMake ---------------------------------------------------------------------------------
 
 SKIP: {
@@ -227,6 +284,18 @@ END
             . "find_package(ftkit REQUIRED)\nadd_executable(prog ../$file)\n"
             . "target_link_libraries(prog ftkit::ftkit)\n");
         run("CMake: a project in $language only",
+            "$configure -S $one -B $one/b && cmake --build $one/b && $one/b/prog");
+        like($out, $works, '... works');
+    }
+    my @case = $fortran ? ('Fortran', 'C Fortran') : ();
+    for my $languages (@case) {
+        my $one = "$tmp/cmake-" . ($languages =~ s/ /-/r);
+        mkdir $one;
+        write_file("$one/CMakeLists.txt", "cmake_minimum_required(VERSION 3.16)\n"
+            . "project(user $languages)\nfind_package(ftkit REQUIRED)\n"
+            . "add_executable(prog ../prog.f90)\n"
+            . "target_link_libraries(prog ftkit::fortran)\n");
+        run("CMake: a project in $languages",
             "$configure -S $one -B $one/b && cmake --build $one/b && $one/b/prog");
         like($out, $works, '... works');
     }

@@ -88,6 +88,20 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
     cmp_ok($no, '>', 60, '... many are not');
 }
 
+# ---- a receive that had got nothing waits for others, which are through unnoticed
+
+{
+    my ($p) = grep { title($_) eq 'calls -m wildcard' } call_programs();
+    for my $mode (qw(node pessimistic)) {
+        for my $fault ('app.mid:1:32:kill', 'app.mid:1:8:kill', 'app.mid:1:32:kill') {
+            my $env = { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2, FTKIT_LOG_DETERMINANTS => $mode };
+            my $j = logged($p, env => $env, fault => $fault);
+            is(verdict($p, $j, env => $env, killed => [1], faults => 1, what => "$mode, $fault"),
+                '', "the program waits for the one that is not known: $mode, $fault");
+        }
+    }
+}
+
 # ---- a barrier in a replay does not hold up who sends again
 
 {

@@ -684,13 +684,18 @@ int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *st
     return end(vc, rc);
 }
 
+/* Handles in Fortran: those of the MPI are small numbers, ours begin here. */
+#define OURS (1 << 30)
+
 /* Messages that are matched and not received yet. */
 static struct ftk_held *matched;
+static int matches;
 
 static void give_message(struct ftk_held *h, const struct ftk_vcomm *vc, MPI_Message *message,
     MPI_Status *status)
 {
     h->next = matched;
+    h->number = matches++ % OURS;
     matched = h;
     if (status != MPI_STATUS_IGNORE)
         ftk_p2p_status(status, ftk_vcomm_rank(vc, h->source), h->tag, h->bytes);
@@ -891,4 +896,34 @@ int ftk_mpi_Abort(MPI_Comm comm, int errorcode)
 int ftk_mpi_Op_free(MPI_Op *op)
 {
     return ftk_coll_op_free(op);
+}
+
+/* ---- handles in Fortran ------------------------------------------------------------------------------------*/
+
+MPI_Fint ftk_mpi_Request_c2f(MPI_Request request)
+{
+    const struct ftk_req *r = ftk_req_of(request);
+    return r ? OURS + ftk_req_number(r) : PMPI_Request_c2f(request);
+}
+
+MPI_Request ftk_mpi_Request_f2c(MPI_Fint request)
+{
+    struct ftk_req *r = request >= OURS ? ftk_req_numbered(request - OURS) : NULL;
+    return r ? ftk_req_handle(r) : PMPI_Request_f2c(request);
+}
+
+MPI_Fint ftk_mpi_Message_c2f(MPI_Message message)
+{
+    for (const struct ftk_held *h = matched; h; h = h->next)
+        if ((MPI_Message)(const void *)h == message)
+            return OURS + h->number;
+    return PMPI_Message_c2f(message);
+}
+
+MPI_Message ftk_mpi_Message_f2c(MPI_Fint message)
+{
+    for (struct ftk_held *h = matched; h; h = h->next)
+        if (OURS + h->number == message)
+            return (MPI_Message)(void *)h;
+    return PMPI_Message_f2c(message);
 }

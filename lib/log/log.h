@@ -144,6 +144,7 @@ struct ftk_held {
     uint64_t stamp;         /* in the journal: when it was asked for */
     struct ftk_letter *letter; /* what came before it (gate.h), belongs to it; or NULL */
     bool waited;            /* in front of its gate */
+    int number;             /* of a matched message, for Fortran */
 };
 
 /* What has been delivered since the line on a stream from another team. */
@@ -288,6 +289,9 @@ struct ftk_req *ftk_req_new(void);          /* NULL: no memory */
 void ftk_req_delete(struct ftk_req *r);
 void ftk_req_abandon(struct ftk_req *r);    /* deleted when it is complete */
 struct ftk_req *ftk_req_of(MPI_Request h);  /* NULL: not one of ours */
+/* The number of its place, from 0, and back; NULL: none has it. */
+int ftk_req_number(const struct ftk_req *r);
+struct ftk_req *ftk_req_numbered(int number);
 static inline MPI_Request ftk_req_handle(struct ftk_req *r)
 {
     return (MPI_Request)(void *)r;

@@ -33,15 +33,29 @@ static void note_failure(void)
     ftk_detect_raise(ftk_log.ctx);
 }
 
+static int progress_posted(struct ftk_req *r);
 static int progress_probed(struct ftk_req *r);
 static void post_waiting(void);
 static bool some_wait; /* receives that are posted when no others are known to come first */
+
+/* Those that are known to come first may be through without anybody having looked: the program
+ * waits for the other ones. */
+static void look_at_known(void)
+{
+    for (struct ftk_req *r = ftk_log.first, *next; r && ftk_det_waits(); r = next) {
+        next = r->next;
+        if (r->kind == FTK_REQ_RECV && r->posted && !r->internal)
+            (void)progress_posted(r); /* its owner gets the error with the request */
+    }
+}
 
 /* A receive that is posted is matched whatever the program waits for, and a sender may wait for
  * that; those that are not posted are looked at instead. */
 void ftk_p2p_look_at_probed(void)
 {
     struct ftk_log *l = &ftk_log;
+    if (some_wait && !l->ctx->failed && !l->ctx->repairing)
+        look_at_known();
     if (some_wait && !ftk_det_waits() && !l->ctx->failed && !l->ctx->repairing) {
         some_wait = false;
         post_waiting();
@@ -987,6 +1001,16 @@ struct ftk_req *ftk_req_of(MPI_Request h)
     if (!pool || at < first || at >= first + pool_used * sizeof *pool)
         return NULL;
     return (struct ftk_req *)(void *)h;
+}
+
+int ftk_req_number(const struct ftk_req *r)
+{
+    return (int)(r - pool);
+}
+
+struct ftk_req *ftk_req_numbered(int number)
+{
+    return number >= 0 && (size_t)number < pool_used ? &pool[number] : NULL;
 }
 
 bool ftk_p2p_uses(MPI_Datatype type)

@@ -113,10 +113,15 @@ static void messages(MPI_Comm comm)
     REFUSED(MPI_Precv_init(x, 2, 2, MPI_DOUBLE, next, 6, comm, MPI_INFO_NULL, &q));
     TRUE(q == MPI_REQUEST_NULL);
     OK(MPI_Irecv(x, 1, MPI_DOUBLE, MPI_ANY_SOURCE, 78, comm, &q));
-    TRUE(MPI_Request_c2f(q) == -1);
+    TRUE(MPI_Request_f2c(MPI_Request_c2f(q)) == q);
     OK(MPI_Cancel(&q));
     OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
-    TRUE(MPI_Message_c2f(MPI_MESSAGE_NO_PROC) == -1);
+    TRUE(MPI_Message_f2c(MPI_Message_c2f(MPI_MESSAGE_NO_PROC)) == MPI_MESSAGE_NO_PROC);
+    OK(MPI_Send(x, 0, MPI_DOUBLE, me, 9, comm));
+    MPI_Message found;
+    OK(MPI_Mprobe(me, 9, comm, &found, MPI_STATUS_IGNORE));
+    TRUE(MPI_Message_f2c(MPI_Message_c2f(found)) == found);
+    OK(MPI_Mrecv(x, 0, MPI_DOUBLE, &found, MPI_STATUS_IGNORE));
 }
 
 static void files(MPI_Comm comm)

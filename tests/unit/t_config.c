@@ -49,7 +49,7 @@ STORES(h5_bandwidth, 1.5e9)
 STORES(h5_compress, FTK_COMPRESS_DEFLATE)
 STORES(log_enabled, true)
 STORES(log_teams, FTK_TEAMS_RANK)
-STORES(log_dets, FTK_DETS_CAUSAL)
+STORES(log_dets, FTK_DETS_RELAXED)
 STORES(log_check, false)
 STORES(log_contexts, 33)
 STORES(log_memory, 5e8)
@@ -165,7 +165,7 @@ static const struct sample {
     { "log", "team_list", "0-3,8 4-7", "FTKIT_LOG_TEAM_LIST", put_log_team_list },
     { "log", "team_file", "my teams.txt", "FTKIT_LOG_TEAM_FILE", put_log_team_file },
     { "log", "matrix", "matrix.csv", "FTKIT_LOG_MATRIX", put_log_matrix },
-    { "log", "determinants", "causal", "FTKIT_LOG_DETERMINANTS", put_log_dets },
+    { "log", "determinants", "relaxed", "FTKIT_LOG_DETERMINANTS", put_log_dets },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
