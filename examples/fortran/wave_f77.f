@@ -119,7 +119,7 @@ C
       END
 C
 C     One step: the outer columns of a strip go to both sides, then
-C     leapfrog with a Courant number of 1/2.  Not with MPI_SENDRECV: that
+C     leapfrog with a Courant number of 1/2.  No MPI_SENDRECV here: that
 C     of Open MPI 5 crashes when its source is MPI_PROC_NULL, as at the
 C     ends of a chain, and another rank has failed.
 C
