@@ -229,12 +229,14 @@ C
       CLOSE (17)
       END
 C
-C     Do nothing for a while
+C     Do nothing for a while; the others wait for rank 0
 C
       SUBROUTINE DELAY
       INCLUDE 'mpif.h'
+      COMMON /BLOCK/ NY, JFIRST, NCOMM, MYRANK, NRANKS
       COMMON /TIMES/ NSTEPS, MSWAIT
       DOUBLE PRECISION T
+      IF (MYRANK .NE. 0) RETURN
       T = MPI_WTIME() + MSWAIT*1D-3
    10 IF (MPI_WTIME() .LT. T) GOTO 10
       END
