@@ -35,10 +35,12 @@ sub clean {
 # has the same result; steps: of it; result: the lines that tell it
 my @programs = (
     { name => 'heat2d', steps => 150, quick => [qw(-n 97x61 -s 150)],
-        slow => [qw(-n 97x61 -s 150 -d 3 --pidfile pid)], result => qr/^(heat2d: hash .*)/m },
+        slow => [qw(-n 97x61 -s 150 -d 3 --pidfile pid)],
+        result => qr/^(heat2d: hash .*)/m },
     { name => 'ssor3d', steps => 80, quick => [qw(-s 80)],
         slow => [qw(-s 80 -d 5 --pidfile pid)],
-        result => qr/^(ssor3d: early residual .*\n(?:ssor3d: (?:residual|error|hash) .*\n){3})/m },
+        result => qr/^(ssor3d:\ early\ residual\ .*\n
+            (?:ssor3d:\ (?:residual|error|hash)\ .*\n){3})/mx },
     { name => 'wave_f77', steps => 150, quick => [150], slow => [qw(150 3 pid)],
         result => qr/^( WAVE: .*)/m },
 );
@@ -133,8 +135,8 @@ for my $p (@programs) {
     my $want = run($p, spares => 0, args => $p->{quick}, env => \%memory)->{found};
     my $mpirun = 0;
     my $set = 2 * between(1, 4);
-    my $j = run($p, spares => 0, run => [], env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
-        while => sub {
+    my $j = run($p, spares => 0, run => [],
+        env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' }, while => sub {
             my $manifest = sprintf('%s/*.ftkit/set-%010d/manifest', $_[0], $set);
             $mpirun = kill_mpirun($_[0]) if await_file($manifest);
         });
@@ -182,7 +184,8 @@ for (map({ ['small', $_] } 1, 2, 4, 6, 8, 9), ['medium', 4]) {
         my $j = run(\%heat, keep => $work, spares => 0, env => \%file, program =>
             $program{$language}, args => [@grid, '-s', 98, '-o', "$work/out"]);
         $result{$language} = $j->{result};
-        system("$build/ftkit export --format raw -o $work/u $work newest u >$work/export 2>&1");
+        system("$build/ftkit export --format raw -o $work/u $work newest u "
+            . ">$work/export 2>&1");
         $saved{$language} = slurp("$work/u");
         my ($master) = (sort(glob("$work/*.ftkit/set-*/master.h5")))[-1];
         $said{$language} = qx(h5dump -H -d /u $master 2>/dev/null) =~ s/^HDF5.*//r;

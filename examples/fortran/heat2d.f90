@@ -337,8 +337,8 @@ contains
                 hash = hash + hash_cell((i - 1_int64)*n(2) + j - 1, whole(j, i))
             end do
         end do
-        write (*, '(2a,2(i0,a),2(i0,a),2(i0,a))') NAME, ': ', n(1), ' x ', n(2), ' cells, ', &
-            step, ' steps done on ', ranks, ' ranks in ', p(1), ' x ', p(2), ' blocks'
+        write (*, '(2a,2(i0,a),2(i0,a),2(i0,a))') NAME, ': ', n(1), ' x ', n(2), &
+            ' cells, ', step, ' steps done on ', ranks, ' ranks in ', p(1), ' x ', p(2), ' blocks'
         write (*, '(4a)') NAME, ': hash ', hash_text(hash)
         code = 0
         if (out == ' ') return

@@ -216,6 +216,7 @@ module ssor_messages
     private
     public :: exchange_faces, receive_rim, send_rim
 
+    integer, parameter :: REAL8 = MPI_DOUBLE_PRECISION
     integer, parameter :: TAG_FACE = 10, TAG_RIM = 20
 
 contains
@@ -225,9 +226,11 @@ contains
         integer, intent(in) :: comm
         integer :: c(3)
         c = count
-        call swap(comm, west, east, u(:, 1, 1:c(2), 1:c(3)), u(:, c(1), 1:c(2), 1:c(3)), &
+        call swap(comm, west, east, &
+            u(:, 1, 1:c(2), 1:c(3)), u(:, c(1), 1:c(2), 1:c(3)), &
             u(:, 0, 1:c(2), 1:c(3)), u(:, c(1) + 1, 1:c(2), 1:c(3)))
-        call swap(comm, south, north, u(:, 1:c(1), 1, 1:c(3)), u(:, 1:c(1), c(2), 1:c(3)), &
+        call swap(comm, south, north, &
+            u(:, 1:c(1), 1, 1:c(3)), u(:, 1:c(1), c(2), 1:c(3)), &
             u(:, 1:c(1), 0, 1:c(3)), u(:, 1:c(1), c(2) + 1, 1:c(3)))
     end subroutine exchange_faces
 
@@ -236,24 +239,23 @@ contains
         integer, intent(in) :: comm, low, high
         real(dp), intent(in) :: low_face(:, :, :), high_face(:, :, :)
         real(dp), intent(inout) :: low_ghost(:, :, :), high_ghost(:, :, :)
-        real(dp), dimension(5, ubound(low_face, 2), ubound(low_face, 3)) :: out
-        real(dp), dimension(5, ubound(low_face, 2), ubound(low_face, 3)), asynchronous :: &
+        real(dp) :: out(5, size(low_face, 2), size(low_face, 3))
+        real(dp), dimension(5, size(low_face, 2), size(low_face, 3)), asynchronous :: &
             from_low, from_high
         ! after a failure MPI_Irecv sets no request
         integer :: request(2), status(MPI_STATUS_SIZE), ierr
         request = MPI_REQUEST_NULL
-        if (low >= 0) call MPI_Irecv(from_low, size_of(out), MPI_DOUBLE_PRECISION, low, &
+        if (low >= 0) call MPI_Irecv(from_low, size(out), REAL8, low, &
             TAG_FACE, comm, request(1), ierr)
-        if (high >= 0) call MPI_Irecv(from_high, size_of(out), MPI_DOUBLE_PRECISION, high, &
+        if (high >= 0) call MPI_Irecv(from_high, size(out), REAL8, high, &
             TAG_FACE + 1, comm, request(2), ierr)
         if (high >= 0) then
             out = high_face
-            call MPI_Send(out, size_of(out), MPI_DOUBLE_PRECISION, high, TAG_FACE, comm, ierr)
+            call MPI_Send(out, size(out), REAL8, high, TAG_FACE, comm, ierr)
         end if
         if (low >= 0) then
             out = low_face
-            call MPI_Send(out, size_of(out), MPI_DOUBLE_PRECISION, low, TAG_FACE + 1, comm, &
-                ierr)
+            call MPI_Send(out, size(out), REAL8, low, TAG_FACE + 1, comm, ierr)
             call MPI_Wait(request(1), status, ierr)
             call MPI_F_sync_reg(from_low) ! which MPI_Wait has not got as an argument
             low_ghost = from_low
@@ -265,24 +267,18 @@ contains
         end if
     end subroutine swap
 
-    pure integer function size_of(face)
-        real(dp), intent(in) :: face(:, :, :)
-        size_of = size(face)
-    end function size_of
-
     ! What a sweep needs of plane k from the two ranks before it.  row: where it goes to
     subroutine receive_rim(comm, before_x, before_y, column, row, k)
         integer, intent(in) :: comm, before_x, before_y, column, row, k
         real(dp) :: rim(5, count(2))
         integer :: status(MPI_STATUS_SIZE), ierr
         if (before_x >= 0) then
-            call MPI_Recv(rim, 5*count(2), MPI_DOUBLE_PRECISION, before_x, TAG_RIM, comm, &
-                status, ierr)
+            call MPI_Recv(rim, 5*count(2), REAL8, before_x, TAG_RIM, comm, status, ierr)
             r(:, column, 1:count(2), k) = rim
         end if
         ! a row of a plane is contiguous in memory
-        if (before_y >= 0) call MPI_Recv(r(1, 1, row, k), 5*count(1), MPI_DOUBLE_PRECISION, &
-            before_y, TAG_RIM + 1, comm, status, ierr)
+        if (before_y >= 0) call MPI_Recv(r(1, 1, row, k), 5*count(1), REAL8, before_y, &
+            TAG_RIM + 1, comm, status, ierr)
     end subroutine receive_rim
 
     subroutine send_rim(comm, behind_x, behind_y, column, row, k)
@@ -291,11 +287,10 @@ contains
         integer :: ierr
         if (behind_x >= 0) then
             rim = r(:, column, 1:count(2), k)
-            call MPI_Send(rim, 5*count(2), MPI_DOUBLE_PRECISION, behind_x, TAG_RIM, comm, &
-                ierr)
+            call MPI_Send(rim, 5*count(2), REAL8, behind_x, TAG_RIM, comm, ierr)
         end if
-        if (behind_y >= 0) call MPI_Send(r(1, 1, row, k), 5*count(1), MPI_DOUBLE_PRECISION, &
-            behind_y, TAG_RIM + 1, comm, ierr)
+        if (behind_y >= 0) call MPI_Send(r(1, 1, row, k), 5*count(1), REAL8, behind_y, &
+            TAG_RIM + 1, comm, ierr)
     end subroutine send_rim
 
 end module ssor_messages
@@ -679,7 +674,8 @@ contains
             parts(2), ' blocks'
         call write_norms(output_unit, NAME//': ', found)
         if (chosen > 0) write (*, '(6a,es8.1)') NAME, ': verification of class ', &
-            trim(CLASSES(chosen)%name), ': ', merge('successful', 'FAILED    ', code == 0), &
+            trim(CLASSES(chosen)%name), ': ', &
+            trim(merge('successful', 'FAILED    ', code == 0)), &
             ', largest relative difference', difference(found)
         if (out == ' ') return
         open (newunit=unit, file=out, status='replace', iostat=wrong, iomsg=why)
