@@ -28,20 +28,6 @@ my %nodes = (
 my @open = grep { title($_) =~ /^irregular|^farm/ } programs();
 my @calls = grep { title($_) =~ / (any|probe|wildcard|cancel)$/ } call_programs();
 
-# how often a rank passes a point in a run, so that the kill comes anywhere
-sub passes {
-    my ($p, $point, $rank) = @_;
-    return $p->{steps} if $point eq 'app.step' || $p->{name} ne 'farm';
-    return 0.3 * $p->{steps} * ($rank == 0 && $point eq 'app.inflight' ? 20 : 1);
-}
-
-sub fault_of {
-    my ($p, $rank) = @_;
-    return call_fault($p, $rank) if $p->{messages};
-    my $point = one_of(qw(app.step app.mid app.inflight));
-    return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * passes($p, $point, $rank)));
-}
-
 # the determinants of the lost rank that another one could tell
 sub known {
     my ($j) = @_;
@@ -59,7 +45,8 @@ for my $round (1 .. $rounds) {
                 my $rank = int(rand(4));
                 my $fault = fault_of($p, $rank);
                 my @killed = ($rank);
-                if ($how eq 'two ranks') { # the node is lost with both
+                # the node is lost with both; 2 and 3 share theirs with spares
+                if ($how eq 'two ranks' && $rank < 2) {
                     push @killed, $rank ^ 1;
                     $fault .= ",log.settle:$killed[1]:1:kill";
                 }

@@ -20,13 +20,6 @@ my %teams = (
     'nodes' => { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 },
 );
 
-# how often a rank passes a point in a run, so that the kill comes anywhere
-sub passes {
-    my ($p, $point, $rank) = @_;
-    return $p->{steps} if $point eq 'app.step' || $p->{name} ne 'farm';
-    return 0.3 * $p->{steps} * ($rank == 0 && $point eq 'app.inflight' ? 20 : 1);
-}
-
 for my $p (programs()) {
     like(undisturbed($p, 4), qr/^OK step $p->{steps} /, title($p));
     for my $how (sort keys %teams) {

@@ -36,8 +36,6 @@ for my $p (call_programs()) {
             my $rank = int(rand(4));
             my $fault = call_fault($p, $rank);
             my $j = logged($p, env => $env, fault => $fault);
-            unlike($j->{log}, qr/is not what it was|does not take the same course/,
-                'it is the same again');
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
                 '', "teams of $team: $fault");
         }

@@ -16,22 +16,11 @@ use Test::More;
 ulfm_only();
 
 my $tmp = scratch();
-my $ftkit = build() . '/ftkit';
 my ($code, $out, $err);
 
 sub ftkit
 {
-    my @args = @_;
-    my $pid = fork // die "fork: $!\n";
-    if (!$pid) {
-        open STDIN, '<', '/dev/null';
-        open STDOUT, '>', "$tmp/stdout";
-        open STDERR, '>', "$tmp/stderr";
-        exec top() . '/scripts/guard', 100, '--', $ftkit, @args or die "exec: $!\n";
-    }
-    waitpid $pid, 0;
-    $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
-    ($out, $err) = (slurp("$tmp/stdout"), slurp("$tmp/stderr"));
+    ($code, $out, $err) = command(@_);
     return $out;
 }
 

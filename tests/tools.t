@@ -14,7 +14,6 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $tmp = scratch();
-my $ftkit = build() . '/ftkit';
 my $good = "$tmp/good"; # the sets as the job wrote them
 my $sets = "$tmp/sets"; # a copy to be damaged
 my ($code, $out, $err);
@@ -22,17 +21,7 @@ my ($code, $out, $err);
 # Run a command of ftkit; $code, $out and $err are what comes of it.
 sub ftkit
 {
-    my @args = @_;
-    my $pid = fork // die "fork: $!\n";
-    if (!$pid) {
-        open STDIN, '<', '/dev/null';
-        open STDOUT, '>', "$tmp/stdout";
-        open STDERR, '>', "$tmp/stderr";
-        exec top() . '/scripts/guard', 100, '--', $ftkit, @args or die "exec: $!\n";
-    }
-    waitpid $pid, 0;
-    $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
-    ($out, $err) = (slurp("$tmp/stdout"), slurp("$tmp/stderr"));
+    ($code, $out, $err) = command(@_);
     return $out;
 }
 

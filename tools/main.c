@@ -61,6 +61,19 @@ void *ftk_tool_alloc(size_t bytes)
     return p;
 }
 
+void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item)
+{
+    if (v && n < *room)
+        return v;
+    size_t larger = v ? 2 * *room : 64;
+    void *all = ftk_tool_alloc(larger * item);
+    if (v)
+        memcpy(all, v, n * item);
+    free(v);
+    *room = larger;
+    return all;
+}
+
 void ftk_list_add(struct ftk_list *l, const char *fmt, ...)
 {
     va_list ap;

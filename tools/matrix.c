@@ -116,15 +116,7 @@ static bool add_pair(struct source *s, struct ftk_matrix *m, const uint64_t v[4]
             || __builtin_add_overflow(m->bytes, p.bytes, &m->bytes)
             || m->bytes > INT64_MAX / 4))
         return wrong(s, "no job can have sent that much");
-    if (!m->pairs || m->npairs == s->pairs_room) {
-        size_t room = m->pairs ? 2 * s->pairs_room : 1024;
-        struct ftk_pair *all = ftk_tool_alloc(room * sizeof *all);
-        if (m->pairs)
-            memcpy(all, m->pairs, m->npairs * sizeof *all);
-        free(m->pairs);
-        m->pairs = all;
-        s->pairs_room = room;
-    }
+    m->pairs = ftk_tool_grow(m->pairs, m->npairs, &s->pairs_room, sizeof p);
     m->pairs[m->npairs++] = p;
     return true;
 }

@@ -101,15 +101,7 @@ static struct rank *find(const struct ftk_ranks *w, const struct ftk_proc *p)
 
 static void add(struct ftk_ranks *w, const struct ftk_proc *p)
 {
-    if (w->n == w->room) {
-        size_t room = w->room ? 2 * w->room : 64;
-        struct rank *larger = ftk_tool_alloc(room * sizeof *larger);
-        if (w->n)
-            memcpy(larger, w->v, w->n * sizeof *larger);
-        free(w->v);
-        w->v = larger;
-        w->room = room;
-    }
+    w->v = ftk_tool_grow(w->v, w->n, &w->room, sizeof *w->v);
     w->v[w->n++] = (struct rank){
         .pid = p->pid, .start = p->start, .number = p->rank, .status = -1
     };

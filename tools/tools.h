@@ -39,6 +39,8 @@ void ftk_list_free(struct ftk_list *l);
 bool ftk_list_has(const struct ftk_list *l, const char *text, size_t len);
 void ftk_list_add_once(struct ftk_list *l, const char *text, size_t len);
 void *ftk_tool_alloc(size_t bytes);
+/* An array of items with room for one more than n: the same, or a larger one. */
+void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item);
 /* "ftkit run: ..." on standard error */
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
 

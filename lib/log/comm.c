@@ -145,14 +145,14 @@ static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
     return rc;
 }
 
-static void vcomm_drop(struct ftk_vcomm *vc)
+void ftk_vcomm_discard(struct ftk_vcomm *vc)
 {
     int rc = vc ? vcomm_delete(vc, true) : MPI_SUCCESS;
     if (rc != MPI_SUCCESS)
         ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
 }
 
-static struct ftk_vcomm *vcomm_new(int members)
+struct ftk_vcomm *ftk_vcomm_empty(int members)
 {
     struct ftk_vcomm *vc = calloc(1, sizeof *vc);
     if (!vc)
@@ -162,7 +162,7 @@ static struct ftk_vcomm *vcomm_new(int members)
     vc->index = malloc((size_t)ftk_log.n * sizeof *vc->index);
     if (vc->member && vc->index)
         return vc;
-    vcomm_drop(vc);
+    ftk_vcomm_discard(vc);
     return NULL;
 }
 
@@ -175,11 +175,6 @@ static void publish(struct ftk_vcomm *vc)
     ftk_log.comms = vc;
     ftk_log.used |= UINT64_C(1) << vc->context;
     find_anew();
-}
-
-static bool permanent(const struct ftk_vcomm *vc)
-{
-    return vc == ftk_log.world || vc == ftk_log.user;
 }
 
 /* Whether a message or a collective on it is under way. */
@@ -232,7 +227,7 @@ void ftk_vcomm_line(void)
     ftk_log.line_used = ftk_log.used;
     while (go) { /* not within the list: delete callbacks may change it */
         struct ftk_vcomm *next = go->next;
-        vcomm_drop(go);
+        ftk_vcomm_discard(go);
         go = next;
     }
 }
@@ -259,7 +254,7 @@ void ftk_vcomm_back(void)
     ndisowned = 0;
     for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
         struct ftk_vcomm *vc = *p;
-        if (vc->born == ftk_log.lines && !permanent(vc)) {
+        if (vc->born == ftk_log.lines && !ftk_vcomm_is_permanent(vc)) {
             *p = vc->next;
             vc->next = go;
             go = vc;
@@ -283,23 +278,13 @@ void ftk_vcomm_back(void)
     }
 }
 
-struct ftk_vcomm *ftk_vcomm_empty(int members)
-{
-    return vcomm_new(members);
-}
-
-void ftk_vcomm_discard(struct ftk_vcomm *vc)
-{
-    vcomm_drop(vc);
-}
-
 int ftk_vcomm_adopt(struct ftk_vcomm *vc)
 {
     int rc = handle_new(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &vc->handle);
     if (rc == MPI_SUCCESS)
         publish(vc);
     else
-        vcomm_drop(vc);
+        ftk_vcomm_discard(vc);
     return rc;
 }
 
@@ -402,7 +387,7 @@ void ftk_vcomm_close(void)
         go = next;
     }
     if (!listed && user)
-        vcomm_drop(user);
+        ftk_vcomm_discard(user);
     if (!listed)
         free(world);
     free(words);
@@ -437,7 +422,7 @@ void ftk_make_begin(
     m->tells = parent->rank == 0;
     m->context = -1;
     m->mine.free = ftk_vcomm_free_contexts();
-    m->vc = vcomm_new(parent->size);
+    m->vc = ftk_vcomm_empty(parent->size);
     m->error = m->vc ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     if (m->error == MPI_SUCCESS && how != FTK_MAKE_NEW)
         m->error = ftk_topo_copy(&m->vc->topo, &parent->topo);
@@ -565,11 +550,11 @@ int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm)
         m->error = MPI_ERR_OTHER;
     }
     if (m->error != MPI_SUCCESS) {
-        vcomm_drop(vc);
+        ftk_vcomm_discard(vc);
         return m->error;
     }
     if (vc->rank < 0) {
-        vcomm_drop(vc);
+        ftk_vcomm_discard(vc);
         return MPI_SUCCESS;
     }
     vc->context = m->context;

@@ -78,7 +78,11 @@ uint64_t ftk_vcomm_free_contexts(void);
 /* The program has freed it; the MPI code of doing so. */
 int ftk_vcomm_free(struct ftk_vcomm *vc);
 
-/* For recipe.c: one without members, NULL: no memory, and back; one that is whole but for its
+static inline bool ftk_vcomm_is_permanent(const struct ftk_vcomm *vc)
+{
+    return vc == ftk_log.world || vc == ftk_log.user;
+}
+/* One without members, NULL: no memory, and back; for recipe.c: one that is whole but for its
  * handle gets into the list, or is discarded and the MPI code says why; one that the program
  * keeps, if it does, as a communicator of its own. */
 struct ftk_vcomm *ftk_vcomm_empty(int members);

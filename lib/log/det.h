@@ -79,7 +79,7 @@ void ftk_det_before_send(void);
 
 /* ---- of the ranks of this node, for news.h: they are told by their place among those ------ */
 
-/* Who they are, from this epoch on; id: [ranks of the world] what ftk_det_id() is there. */
+/* Who they are, from this epoch on; id: [ranks of the world] the process ids there. */
 int ftk_det_peers(const int *rank, const long *id, int n);
 /* What one has seen decided since the line that this process knows: *n of them. */
 const struct ftk_det *ftk_det_of(int peer, size_t *n);

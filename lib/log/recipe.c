@@ -13,11 +13,6 @@
 
 enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
 
-static bool permanent(const struct ftk_vcomm *vc)
-{
-    return vc == ftk_log.world || vc == ftk_log.user;
-}
-
 /* The lists of a topology and how long they are; a list that is not there has length 0. */
 struct lists {
     int **list[LISTS];
@@ -37,7 +32,7 @@ static size_t recipe_words(struct ftk_vcomm *vc)
     size_t words = 1 + (size_t)vc->size + NUMBERS;
     for (int i = 0; i < LISTS; i++)
         words += 1 + (*l.list[i] ? (size_t)l.n[i] : 0);
-    return permanent(vc) ? 0 : words;
+    return ftk_vcomm_is_permanent(vc) ? 0 : words;
 }
 
 size_t ftk_recipes_words(void)
@@ -80,7 +75,7 @@ uint64_t *ftk_recipes_write(uint64_t *w)
         *w++ = (uint64_t)v->context;
         *w++ = v->colls;
         *w++ = recipe_words(v);
-        w = permanent(v) ? w : write_one(w, v);
+        w = ftk_vcomm_is_permanent(v) ? w : write_one(w, v);
     }
     return w;
 }
@@ -187,9 +182,9 @@ static int apply(struct reader r, int context)
     int rc = read_one(&r, &vc);
     if (rc != FTKIT_OK)
         return rc;
-    if (there && (permanent(there) || same(there, vc))) {
+    if (there && (ftk_vcomm_is_permanent(there) || same(there, vc))) {
         ftk_vcomm_discard(vc);
-        return permanent(there) ? ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: damaged")
+        return ftk_vcomm_is_permanent(there) ? ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: damaged")
                                 : FTKIT_OK;
     }
     if (there)
@@ -203,7 +198,7 @@ static void let_others_go(uint64_t seen)
 {
     for (struct ftk_vcomm *v = ftk_log.comms, *next; v; v = next) {
         next = v->next;
-        if (!permanent(v) && !v->freed && !(seen >> v->context & 1))
+        if (!ftk_vcomm_is_permanent(v) && !v->freed && !(seen >> v->context & 1))
             ftk_vcomm_let_go(v);
     }
 }

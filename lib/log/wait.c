@@ -150,7 +150,6 @@ int ftk_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
     if (is_refused("MPI_Test", 1, request))
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = none_active(1, request) ? FTK_DET_THIS : ftk_det_next(FTK_DET_TEST, &d);
-    *flag = 0;
     if (next == FTK_DET_NOTHING)
         return nothing_again();
     if (next == FTK_DET_THIS)
@@ -244,7 +243,6 @@ int ftk_mpi_Testall(
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = none_active(count, array_of_requests) ? FTK_DET_THIS
                                                      : ftk_det_next(FTK_DET_TEST, &d);
-    *flag = 0;
     if (next == FTK_DET_NOTHING)
         return nothing_again();
     if (next == FTK_DET_THIS)

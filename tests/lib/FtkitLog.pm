@@ -10,7 +10,7 @@ use FtkitTest;
 use Test::More;
 
 our @EXPORT = qw(programs call_programs title logged undisturbed verdict teams_of read_teams one_of
-    call_fault checks);
+    call_fault fault_of passes checks);
 
 my $build = build();
 my $count = 0;
@@ -81,6 +81,21 @@ sub call_fault {
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * $most));
 }
 
+# How often a rank passes a point in a run, so that the kill comes anywhere.
+sub passes {
+    my ($p, $point, $rank) = @_;
+    return $p->{steps} if $point eq 'app.step' || $p->{name} ne 'farm';
+    return 0.3 * $p->{steps} * ($rank == 0 && $point eq 'app.inflight' ? 20 : 1);
+}
+
+# A kill of a rank anywhere in one of programs() or call_programs().
+sub fault_of {
+    my ($p, $rank) = @_;
+    return call_fault($p, $rank) if $p->{messages};
+    my $point = one_of(qw(app.step app.mid app.inflight));
+    return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * passes($p, $point, $rank)));
+}
+
 # The team of each of n ranks from words, or lines of a file, of ranks.
 sub read_teams {
     my ($n, $text) = @_;
@@ -129,6 +144,8 @@ sub verdict {
     push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
     push(@bad, "another result: $j->{result}") if $j->{result} ne undisturbed($p, $n);
     push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
+    push(@bad, 'the log tells of a difference')
+        if $j->{log} =~ /is not what it was|does not take the same course/;
     push(@bad, scalar(@{ $j->{faults} }) . ' faults')
         if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
     for my $r ($o{any} ? () : 0 .. $n - 1) {

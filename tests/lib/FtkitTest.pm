@@ -12,7 +12,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job survives reference build top slurp scratch ulfm_only nodes_possible
+our @EXPORT = qw(job command survives reference build top slurp scratch ulfm_only nodes_possible
     await_file kill_rank kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
@@ -79,6 +79,20 @@ sub job {
 }
 
 # The result of the undisturbed solver on n ranks with the given arguments.
+# Run a command of ftkit under a hard timeout: its code, what it says and its errors.
+sub command {
+    my @args = @_;
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', "$dir/stdout";
+        open STDERR, '>', "$dir/stderr";
+        exec "$top/scripts/guard", 100, '--', "$build/ftkit", @args or die "exec: $!\n";
+    }
+    waitpid $pid, 0;
+    return ($? & 127 ? 128 + ($? & 127) : $? >> 8, slurp("$dir/stdout"), slurp("$dir/stderr"));
+}
+
 sub reference {
     my ($n, @args) = @_;
     my $key = join(' ', $n, @args);

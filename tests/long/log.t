@@ -37,7 +37,7 @@ my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.bui
     open.end);
 
 # How often a rank passes a point in a run.
-sub passes {
+sub turns {
     my ($p, $point, $rank) = @_;
     return $p->{steps} if $point eq 'app.step' || $p->{name} ne 'farm';
     return $p->{steps} * ($rank == 0 ? 15 : 4);
@@ -47,7 +47,7 @@ sub passes {
 sub in_loop {
     my ($p, $rank) = @_;
     my $point = one_of(@loop);
-    my $most = $point =~ /^(?:ckpt|log)/ ? $p->{steps} / 5 : 0.9 * passes($p, $point, $rank);
+    my $most = $point =~ /^(?:ckpt|log)/ ? $p->{steps} / 5 : 0.9 * turns($p, $point, $rank);
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most));
 }
 

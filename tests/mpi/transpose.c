@@ -103,10 +103,11 @@ static void even(
     int nmax = (N + s->size - 1) / s->size, mmax = (M + s->size - 1) / s->size;
     int block = A * nmax * mmax;
     for (int p = 0; p < s->size; p++) {
-        int np = foreign_block(N, s->size, p, &n0);
+        int np = foreign_block(N, s->size, p, &n0), used = A * m * np;
         for (int i = 0; i < A * m; i++)
             memcpy(
                 t.send + p * block + i * np, in + i * N + n0, (size_t)np * sizeof *in);
+        memset(t.send + p * block + used, 0, (size_t)(block - used) * sizeof *in); /* log.check */
     }
     MPI_Alltoall(t.send, block, MPI_DOUBLE, t.recv, block, MPI_DOUBLE, s->comm);
     for (int p = 0; p < s->size; p++) {
