@@ -78,14 +78,21 @@ FLIB_OBJ := $(FMOD)/ftkit.o $(FMOD)/ftkit_fortran.o
 FLIB_OUT := $(if $(FLIB),$(foreach e,a so.$(VERSION) so so.$(SOVERSION),$(FLIB).$e))
 FCFLAGS = $(CFLAGS_ALL) -idirafter $(FORTRAN_INCLUDE) # C that reads Fortran's descriptors
 FFLAGS_ALL = -std=f2018 $(CC_OPT) -Wall -Wextra $(if $(WERROR),-Werror) $(FFLAGS)
+FFLAGS_OLD = -std=legacy $(CC_OPT) -Wall $(if $(WERROR),-Werror) $(FFLAGS)
 
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+# those in Fortran, in a directory of their own because one is named as its twin in C
+FEX := $(FMOD)/examples
+FEX_SHARED := $(FEX)/example.o $(FEX)/example_report.o
+FEX_NAMES := $(if $(FORTRAN),heat2d ssor3d wave_f77)
+FEXAMPLES := $(FEX_NAMES:%=$(BUILD)/examples/fortran/%)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
 FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wildcard tests/fortran/*.f90)))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
-EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c))
+EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c)) \
+    $(FEX_NAMES:%=$(BUILD)/flt-examples/fortran/%)
 # targets of the fuzzer: FUZZ with it, REPLAY only for what is in tests/fuzz/corpus
 FUZZ_SRC := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzzers/%)
@@ -95,7 +102,7 @@ PROGRAM_SRC := $(wildcard tools/*.c)
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 
 .PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint format clean help
-all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES)
+all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES) $(FEXAMPLES)
 deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT) $(FLIB_OUT)
 
@@ -180,6 +187,26 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
 $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+
+# -J: module files of the examples stay apart from that of ftkit
+$(FEX)/example.o: examples/fortran/example.f90 $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	$(MPIFC) $(FFLAGS_ALL) -J$(FEX) -c $< -o $@
+$(FEX)/example_report.o: $(FEX)/example.o
+$(FEX)/heat2d.o $(FEX)/ssor3d.o: $(FEX_SHARED)
+$(FEX)/%.o: examples/fortran/%.f90 $(FMOD)/ftkit.mod
+	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -J$(FEX) -c $< -o $@
+$(FEX)/%.o: examples/fortran/%.f $(FMOD)/ftkit.mod
+	@mkdir -p $(@D)
+	$(MPIFC) $(FFLAGS_OLD) -I$(FMOD) -c $< -o $@
+.PRECIOUS: $(FEX)/%.o
+$(BUILD)/examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.a $(BUILD)/libftkit.a
+	@mkdir -p $(@D)
+	$(MPIFC) $(CC_OPT) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+# with fault points, and with the layer, so that the message log can be switched on
+$(BUILD)/flt-examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(MPIFC) $(CC_OPT) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
 # ---- tests ------------------------------------------------------------------------------
 
