@@ -164,7 +164,8 @@ static int check_memory(
         return FAIL(ctx, FTKIT_ERR_SIZE,
             "%s: '%s' is an array of assumed size (*): give its bounds, as in x(1:n)", call,
             name);
-    if (elements(d) > 1 && !CFI_is_contiguous(d))
+    /* of texts without letters the strides say nothing */
+    if (elements(d) > 1 && d->elem_len > 0 && !CFI_is_contiguous(d))
         return FAIL(ctx, FTKIT_ERR_ARG,
             "%s: '%s' is a section with gaps: register the whole array, or its address with "
             "a datatype",
