@@ -100,6 +100,18 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
     }
 }
 
+# ---- two messages of a stream may be seen to be through in another order than they were sent
+
+{
+    my ($p) = grep { title($_) eq 'collect' } call_programs();
+    my $env = { FTKIT_LOG_TEAM_SIZE => 3 };
+    for my $fault (('log.send:1:72:kill') x 4) {
+        my $j = logged($p, env => $env, fault => $fault);
+        is(verdict($p, $j, env => $env, killed => [1], faults => 1, what => $fault), '',
+            "... and they are compared in that in which they were sent: $fault");
+    }
+}
+
 # ---- a barrier in a replay does not hold up who sends again
 
 {

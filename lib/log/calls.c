@@ -470,7 +470,7 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_note_early(++ftk_log.stamp, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(context, h->source, h->tag, h->data, h->bytes);
+        rc = ftk_p2p_count(context, h->source, h->tag, ftk_log.stamp, h->data, h->bytes);
     if (rc != MPI_SUCCESS) {
         ftk_held_free(h);
         return rc;

@@ -451,18 +451,21 @@ struct ftk_stream_in *ftk_stream_in(int context, int source, int tag)
     return in;
 }
 
-int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t hash)
+int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t stamp, uint64_t hash)
 {
     if (s->count == s->room) {
         size_t room = s->room ? 2 * s->room : 8;
-        uint64_t *all = realloc(s->hash, room * sizeof *all);
+        struct ftk_got *all = realloc(s->got, room * sizeof *all);
         if (!all)
             return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
         in_bytes += (room - s->room) * sizeof *all;
-        s->hash = all;
+        s->got = all;
         s->room = room;
     }
-    s->hash[s->count++] = hash;
+    uint64_t i = s->count++;
+    for (; i > s->at_line && s->got[i - 1].stamp > stamp; i--)
+        s->got[i] = s->got[i - 1];
+    s->got[i] = (struct ftk_got){ stamp, hash };
     return FTKIT_OK;
 }
 
@@ -470,7 +473,7 @@ void ftk_stream_in_clear(void)
 {
     struct ftk_log *l = &ftk_log;
     for (size_t i = 0; i < l->in_table.n; i++)
-        free(l->in[i].hash);
+        free(l->in[i].got);
     free(l->in);
     l->in = NULL;
     clear_table(&l->in_table);
@@ -489,8 +492,8 @@ void ftk_stream_in_shift(void)
     for (size_t i = 0; i < ftk_log.in_table.n; i++) {
         struct ftk_stream_in *s = &ftk_log.in[i];
         s->count -= s->at_line;
-        if (s->hash && s->count > 0)
-            memmove(s->hash, s->hash + s->at_line, (size_t)s->count * sizeof *s->hash);
+        if (s->got && s->count > 0)
+            memmove(s->got, s->got + s->at_line, (size_t)s->count * sizeof *s->got);
         s->at_line = 0;
     }
 }

@@ -147,12 +147,17 @@ struct ftk_held {
     int number;             /* of a matched message, for Fortran */
 };
 
-/* What has been delivered since the line on a stream from another team. */
+/* What has been delivered since the line on a stream from another team.  Receives get the
+ * messages of a stream in the order of posting, but may be seen to be through in another. */
+struct ftk_got {
+    uint64_t stamp;         /* of the receive */
+    uint64_t hash;          /* 0: not known */
+};
 struct ftk_stream_in {
     int context, source, tag;
     uint64_t count;
     uint64_t at_line;       /* of them when the set that is being written drew its line */
-    uint64_t *hash;         /* [count] with log.check, [room] are allocated */
+    struct ftk_got *got;    /* [count] in the order of stamps, [room] are allocated */
     size_t room;
 };
 
@@ -335,7 +340,7 @@ void ftk_journal_add(struct ftk_held *h);
 void ftk_journal_clear(void);
 struct ftk_stream_in *ftk_stream_in(int context, int source, int tag); /* NULL: no memory */
 /* One more was delivered; the hash is kept for who sends it again. */
-int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t hash);
+int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t stamp, uint64_t hash);
 void ftk_stream_in_clear(void);
 void ftk_stream_in_line(void);   /* here is the line, if it is committed */
 void ftk_stream_in_shift(void);  /* it was: what comes before it is not counted any more */

@@ -478,7 +478,8 @@ uint64_t ftk_log_hash(const void *data, size_t bytes)
 }
 
 /* A message has come from another team: it is counted, on its stream and for the journal. */
-int ftk_p2p_count(int context, int source, int tag, const void *data, size_t bytes)
+int ftk_p2p_count(
+    int context, int source, int tag, uint64_t stamp, const void *data, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
     uint64_t hash = 0;
@@ -488,7 +489,7 @@ int ftk_p2p_count(int context, int source, int tag, const void *data, size_t byt
     struct ftk_stream_in *s = ftk_stream_in(context, source, tag);
     if (s && data && l->ctx->cfg.log_check)
         hash = ftk_log_hash(data, bytes);
-    if (!s || ftk_stream_in_count(s, hash) != FTKIT_OK)
+    if (!s || ftk_stream_in_count(s, stamp, hash) != FTKIT_OK)
         return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }
@@ -508,7 +509,7 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     else if (rc == MPI_SUCCESS && (journal || hash))
         rc = ftk_p2p_packed_part(r->rbuf, bytes, r->type, &copy);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(r->context, source, tag, copy ? copy : data, bytes);
+        rc = ftk_p2p_count(r->context, source, tag, r->stamp, copy ? copy : data, bytes);
     if (rc == MPI_SUCCESS && journal) {
         struct ftk_held *h = calloc(1, sizeof *h);
         if (!h) {

@@ -71,8 +71,10 @@ void ftk_p2p_close(void);
 /* A message of a stream is here while receives posted before that stamp are not through. */
 int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag);
 bool ftk_p2p_has_matched(void); /* messages the program has matched and not received */
-/* A message has arrived; data may be NULL when its hash is not wanted. */
-int ftk_p2p_count(int context, int source, int tag, const void *data, size_t bytes);
+/* A message has arrived for a receive of that stamp; data may be NULL when its hash is not
+ * wanted. */
+int ftk_p2p_count(
+    int context, int source, int tag, uint64_t stamp, const void *data, size_t bytes);
 /* A receive that is not posted is cancelled by the program. */
 int ftk_p2p_cancelled(struct ftk_req *r);
 /* A look at a request on a communicator that is given up: FTKIT_OK, and it is complete, or

@@ -369,7 +369,7 @@ static int put_mark(struct words *w, const struct ftk_stream_in *s, bool dead)
     w->v[at + 3] = nholes;
     w->v[at + 4] = hashes && nholes == 0; /* their places would have moved */
     for (uint64_t i = since(s); rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
-        rc = put(w, s->hash[i]);
+        rc = put(w, s->got[i].hash);
     return rc;
 }
 
