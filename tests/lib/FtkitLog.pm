@@ -25,6 +25,7 @@ my @programs = (
     { name => 'halo3d', steps => 50, fixed => 1 },
     { name => 'farm', steps => 40, fixed => 1 },
     { name => 'comms', steps => 60 },
+    { name => 'chain', steps => 50, fixed => 1 },
 );
 
 # Programs that go through the calls of MPI, family by family, with how many messages a rank
