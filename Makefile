@@ -24,6 +24,8 @@ SOVERSION := 0
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
+# what was asked for, not what an earlier $(BUILD)/mpi.mk has found
+asked := MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)"
 goals := $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out clean help format,$(goals)),)
 include $(BUILD)/mpi.mk
@@ -31,7 +33,7 @@ endif
 
 $(BUILD)/mpi.mk: scripts/deps scripts/openmpi
 	@mkdir -p $(BUILD)
-	@MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)" scripts/deps >$@.tmp && mv $@.tmp $@
+	@$(asked) scripts/deps >$@.tmp && mv $@.tmp $@
 
 # ---- flags ------------------------------------------------------------------------------
 
