@@ -41,7 +41,8 @@ sub argument
     return ('', "f_buffer($name)", '') if $plain eq 'void*';
     return ('', "*$name", '') if $plain =~ /^(?:int|MPI_Aint)$/ && !$array;
     if ($plain =~ /^(?:int|int\*|MPI_Aint)$/) {
-        my $before = $name eq 'flag' ? "*flag = 0;\n"
+        my $before = $array ? '' # MPI_Graph_create, too, has an index
+            : $name eq 'flag' ? "*flag = 0;\n"
             : $name =~ /^(?:index|outcount)$/ ? "*$name = MPI_UNDEFINED;\n" : '';
         my $after = $short =~ /^(?:Wait|Test)any$/ && $name eq 'index' ? "f_index_out(index);\n"
             : $name eq 'array_of_indices' ? "f_indices_out(f_count(*outcount), $name);\n" : '';
