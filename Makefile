@@ -91,6 +91,10 @@ FEXAMPLES := $(FEX_NAMES:%=$(BUILD)/examples/fortran/%)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
 FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wildcard tests/fortran/*.f90)))
+# one source for mpif.h and the modules mpi and mpi_f08; bare: without libftkit_mpi
+FLOG := $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,mpifh mpi f08,$(foreach p,calls bare refused, \
+    $(BUILD)/ftests/$p_$b)))
+FTESTS += $(FLOG)
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c)) \
@@ -218,7 +222,23 @@ $(BUILD)/ftests/%: tests/fortran/%.f90 $(wildcard tests/fortran/*.inc) $(BUILD)/
 	@mkdir -p $(@D)/$*.mods
 	$(MPIFC) $(FFLAGS_ALL) -std=gnu -Wno-unused-parameter -I$(FMOD) -J$(@D)/$*.mods -o $@ $< $(BUILD)/ftests/helper.o \
 	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/ftests/helper.o: tests/fortran/helper.c $(BUILD)/mpi.mk
+# Old Fortran is what mpif.h asks for: one procedure is called with arguments of many types,
+# which is all that -w is silent about; the same source is compiled with warnings for the modules.
+FBIND_mpifh := -DUSE_MPIFH -std=legacy -w
+FBIND_mpi := -DUSE_MPI $(FFLAGS_ALL)
+FBIND_f08 := -DUSE_F08 $(FFLAGS_ALL)
+FLOG_calls := foreign p2p edges coll calls
+FLOG_bare := $(FLOG_calls)
+FLOG_refused := refused
+FLOG_SRC = $(FLOG_$(firstword $(subst _, ,$(@F))):%=tests/fortran/%.F90)
+$(FLOG): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) \
+    $(BUILD)/ftests/helper.o $(BUILD)/ftests/messages.o $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
+	@mkdir -p $@.mods
+	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FBIND_$(lastword $(subst _, ,$(@F)))) \
+	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FLOG_SRC) \
+	    $(BUILD)/ftests/helper.o $(BUILD)/ftests/messages.o $(if $(findstring bare,$@),,$(LAYER)) \
+	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/ftests/%.o: tests/fortran/%.c $(BUILD)/mpi.mk
 	@mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
 

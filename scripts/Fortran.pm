@@ -15,6 +15,10 @@ our @EXPORT_OK = qw(fortran);
 my %more = (MPI_Win_allocate => ['win_allocate_cptr'],
     MPI_Win_allocate_shared => ['win_allocate_shared_cptr']);
 
+# In mpi_f08 of Open MPI 5.0 they have no info: there the error is where the request is for
+# the others.
+my %no_info = map { $_ => 1 } qw(MPI_Psend_init MPI_Precv_init);
+
 # Arguments that come in as well as go out; other handles behind a * only go out.
 my %inout = map { $_ => 1 } qw(Comm_free.comm Comm_disconnect.comm Type_free.type Op_free.op
     Wait.request Test.request Request_free.request Cancel.request Start.request
@@ -41,7 +45,8 @@ sub argument
     return ('', "f_buffer($name)", '') if $plain eq 'void*';
     return ('', "*$name", '') if $plain =~ /^(?:int|MPI_Aint)$/ && !$array;
     if ($plain =~ /^(?:int|int\*|MPI_Aint)$/) {
-        my $before = $name eq 'flag' ? "*flag = 0;\n"
+        my $before = $array ? '' # MPI_Graph_create, too, has an index
+            : $name eq 'flag' ? "*flag = 0;\n"
             : $name =~ /^(?:index|outcount)$/ ? "*$name = MPI_UNDEFINED;\n" : '';
         my $after = $short =~ /^(?:Wait|Test)any$/ && $name eq 'index' ? "f_index_out(index);\n"
             : $name eq 'array_of_indices' ? "f_indices_out(f_count(*outcount), $name);\n" : '';
@@ -90,10 +95,31 @@ sub parameter
 # procedure of its own for mpi_f08.
 sub names
 {
-    my ($f, $lower) = @_;
+    my ($f, $lower, $no_f08) = @_;
     my $upper = uc "mpi_$lower";
     return join '', map {"extern __typeof__($f) $_ __attribute__((alias(\"$f\")));\n"}
-        ("mpi_${lower}_", "mpi_$lower", "mpi_${lower}__", $upper, "mpi_${lower}_f08_");
+        ("mpi_${lower}_", "mpi_$lower", "mpi_${lower}__", $upper,
+            $no_f08 ? () : "mpi_${lower}_f08_");
+}
+
+# An entry for mpi_f08 alone, which has not got all the arguments.
+sub refused_f08
+{
+    my ($short, $f, $wrapped, $comm) = @_;
+    my $lower = lc $short;
+    my @names = grep { $_ ne 'info' } map { $_->{name} } @{ $f->{names} };
+    my $list = join ', ', (map {"void *$_"} @names), 'MPI_Fint *ierr';
+    my $of = $wrapped->("extern __attribute__((weak)) void pmpi_${lower}_f08_($list);");
+    return "\n#if OMPI_MAJOR_VERSION < 6\n$of"
+        . $wrapped->("void mpi_${lower}_f08_($list);") . $wrapped->("void mpi_${lower}_f08_($list)")
+        . "{\n    int rc = MPI_SUCCESS;\n    if (ftk_layer_calls)\n"
+        . $wrapped->(
+            "        rc = ftk_layer_calls->refuse(\"MPI_$short\", PMPI_Comm_f2c(*(MPI_Fint *)$comm));")
+        . "    if (rc == MPI_SUCCESS)\n"
+        . $wrapped->("        pmpi_${lower}_f08_(" . join(', ', @names, 'ierr') . ');')
+        . "    else if (ierr)\n        *ierr = rc;\n}\n#else\n"
+        . "extern __typeof__(f_$short) mpi_${lower}_f08_ __attribute__((alias(\"f_$short\")));\n"
+        . "#endif\n";
 }
 
 sub indent
@@ -189,7 +215,8 @@ sub fortran
         my $lower = lc $short;
         $out .= "\n" . $wrapped->(($text =~ /^static (void .*?)\n\{/s)[0] =~ s/\s+/ /gr
             =~ s/void f_$short/extern __attribute__((weak)) void pmpi_${lower}_/r . ';') . $text;
-        $out .= names("f_$short", $_) for $lower, @{ $more{$name} // [] };
+        $out .= names("f_$short", $_, $no_info{$name}) for $lower, @{ $more{$name} // [] };
+        $out .= refused_f08($short, $f, $wrapped, $communicator->($f)) if $no_info{$name};
     }
     return "$out#endif\n";
 }

@@ -848,6 +848,8 @@ static size_t nlate, late_room;
 int ftk_mpi_Type_free(MPI_Datatype *datatype)
 {
     ftk_p2p_forget_type(*datatype);
+    if (ftk_coll_type_free(datatype))
+        return MPI_SUCCESS;
     if (!ftk_p2p_uses(*datatype))
         return PMPI_Type_free(datatype);
     if (nlate == late_room) {

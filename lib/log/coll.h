@@ -30,6 +30,8 @@ void ftk_coll_forget(void);
 void ftk_coll_close(void);
 /* MPI_Op_free: an operation that a collective under way still needs goes with that. */
 int ftk_coll_op_free(MPI_Op *op);
+/* The same of a type that such an operation works on; false: no operation does. */
+bool ftk_coll_type_free(MPI_Datatype *type);
 
 /* All ranks of vc tell each other bytes bytes: all is [size * bytes].  MPI codes; no
  * error handler is called. */
@@ -124,7 +126,7 @@ struct ftk_coll {
 
     MPI_Datatype *types;    /* [ntypes] duplicates: the program may free its own */
     size_t ntypes;
-    bool persistent, holds_op, under_way;
+    bool persistent, holds_op, holds_type, under_way;
     struct ftk_coll *next, *prev; /* under way, in order; next also of the free ones */
 
     struct ftk_step steps0[FTK_COLL_STEPS];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coll.h"
+#include "mpi_calls.h"
 #include "p2p.h"
 
 #define FREE_MAX 16 /* objects that are kept */
@@ -94,6 +95,69 @@ int ftk_coll_op_free(MPI_Op *op)
  * The program may free its own while a collective is under way, which begins messages of
  * them later: it works with duplicates. */
 
+/* An operation of the program is given the very type the program has named, which may not
+ * be freed before. */
+static struct type_use {
+    MPI_Datatype type;
+    size_t users;
+    bool freed;
+} * types;
+static size_t ntypes, types_room;
+
+static struct type_use *type_use_of(MPI_Datatype type)
+{
+    for (size_t i = 0; i < ntypes; i++)
+        if (types[i].type == type)
+            return &types[i];
+    return NULL;
+}
+
+static void hold_type(struct ftk_coll *c)
+{
+    MPI_Datatype type = c->call.r.type;
+    if (!c->holds_op || ftk_coll_shape(c, type).named)
+        return;
+    struct type_use *u = type_use_of(type);
+    if (!u && ntypes == types_room) {
+        size_t room = types_room ? 2 * types_room : 8;
+        struct type_use *more = realloc(types, room * sizeof *more);
+        if (!more) {
+            ftk_coll_fail(c, MPI_ERR_NO_MEM);
+            return;
+        }
+        types = more;
+        types_room = room;
+    }
+    if (!u) {
+        u = &types[ntypes++];
+        *u = (struct type_use){ .type = type };
+    }
+    u->users++;
+    c->holds_type = true;
+}
+
+static void let_type_go(struct ftk_coll *c)
+{
+    struct type_use *u = c->holds_type ? type_use_of(c->call.r.type) : NULL;
+    c->holds_type = false;
+    if (!u || --u->users > 0)
+        return;
+    struct type_use was = *u;
+    *u = types[--ntypes];
+    if (was.freed)
+        (void)ftk_mpi_Type_free(&was.type); /* when no message has it any more, either */
+}
+
+bool ftk_coll_type_free(MPI_Datatype *type)
+{
+    struct type_use *u = type_use_of(*type);
+    if (!u)
+        return false;
+    u->freed = true;
+    *type = MPI_DATATYPE_NULL;
+    return true;
+}
+
 static MPI_Datatype own_type(struct ftk_coll *c, MPI_Datatype *seen, MPI_Datatype type)
 {
     MPI_Datatype dup;
@@ -140,7 +204,7 @@ static void own_types(struct ftk_coll *c)
         ftk_coll_fail(c, MPI_ERR_NO_MEM);
     for (size_t i = 0; i < c->nsteps && !c->error; i++) {
         struct ftk_step *s = &c->steps[i];
-        if (has_types(s))
+        if (has_types(s) && !(s->kind == FTK_STEP_REDUCE && c->holds_type))
             s->type = own_type(c, seen, s->type);
         if (s->kind == FTK_STEP_COPY)
             s->into_type = own_type(c, seen, s->into_type);
@@ -206,6 +270,7 @@ static struct ftk_coll *new_coll(struct ftk_vcomm *vc, const struct ftk_call *ca
 void ftk_coll_delete(struct ftk_coll *c)
 {
     free_types(c);
+    let_type_go(c);
     let_op_go(c);
     for (struct ftk_temp *t = c->temps, *next; t; t = next) {
         next = t->next;
@@ -232,9 +297,11 @@ int ftk_coll_make(
         return MPI_ERR_NO_MEM;
     ftk_coll_build(c);
     if (owned && !c->error)
-        own_types(c);
-    if (owned && !c->error)
         hold_op(c);
+    if (owned && !c->error)
+        hold_type(c);
+    if (owned && !c->error)
+        own_types(c);
     if (!c->error && c->nreqs > FTK_COLL_REQS) {
         c->reqs = malloc(c->nreqs * sizeof *c->reqs);
         if (!c->reqs)
@@ -259,6 +326,8 @@ void ftk_coll_free_memory(void)
     if (nops > 0)
         return; /* persistent ones that the program has not freed */
     free(ops);
+    free(types);
     ops = NULL;
-    ops_room = 0;
+    types = NULL;
+    ops_room = ntypes = types_room = 0;
 }

@@ -9,8 +9,8 @@ use File::Path qw(remove_tree);
 use FtkitTest;
 use Test::More;
 
-our @EXPORT = qw(programs call_programs title logged undisturbed verdict teams_of read_teams one_of
-    call_fault fault_of passes checks);
+our @EXPORT = qw(programs call_programs fortran_programs collective_kills title logged
+    undisturbed verdict teams_of read_teams one_of call_fault fault_of passes checks);
 
 my $build = build();
 my $count = 0;
@@ -37,8 +37,31 @@ my @call_programs = (
         [ probe => 120 ], [ wildcard => 200 ], [ cancel => 150 ], [ edges => 300 ],
 );
 
+# The same from Fortran.
+my @fortran_programs = map { { steps => $_->[1], args => [ '-m', $_->[0], '-n', $_->[1] ],
+        messages => $_->[2], ordered => $_->[0] ne 'rounded' } }
+    [ blocking => 40, 250 ], [ nonblocking => 40, 600 ], [ any => 40, 900 ],
+    [ persistent => 40, 150 ], [ probe => 40, 120 ], [ wildcard => 40, 200 ],
+    [ cancel => 40, 150 ], [ edges => 40, 400 ], [ comms => 40, 150 ],
+    [ collective => 120, 250 ], [ rounded => 48, 150 ];
+
 sub programs { return @programs }
 sub call_programs { return @call_programs }
+
+# ... through one of mpifh, mpi and f08; bare: libftkit_mpi is not linked
+sub fortran_programs {
+    my ($binding, $bare) = @_;
+    my $name = ($bare ? 'bare_' : 'calls_') . $binding;
+    return map { { %$_, name => $name, path => "ftests/$name" } } @fortran_programs;
+}
+
+# Each rank is killed once, 30 steps apart, with a collective under way: in 120 of them every
+# rank in every form of every collective.
+sub collective_kills {
+    my ($i) = @_;
+    return join(',', map { sprintf('app.mid:%d:%d:kill', $_, 1 + ($i + 30 * $_) % 120) } 0 .. 3);
+}
+
 sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
 sub one_of { my @of = @_; return $of[rand(@of)] }
 
@@ -47,7 +70,7 @@ sub one_of { my @of = @_; return $of[rand(@of)] }
 sub logged {
     my ($p, %o) = @_;
     my $work = sprintf('%s/log%04d', scratch(), ++$count);
-    my ($program, @before) = (@{ $o{wrap} // [] }, ($o{from} // $build) . "/mpi/$p->{name}");
+    my ($program, @before) = (@{ $o{wrap} // [] }, ($o{from} // $build) . '/' . ($p->{path} // "mpi/$p->{name}"));
     return job(timeout => 40, %o, keep => $work, program => $program,
         env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
             FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
@@ -78,7 +101,7 @@ sub call_fault {
     my ($p, $rank) = @_;
     my $point = one_of(qw(app.step app.mid log.send log.send log.received));
     my $most = $point =~ /^app/ ? $p->{steps} : $p->{messages};
-    $most /= 3 if $point eq 'log.received' && title($p) eq 'calls -m probe'; # by MPI_Mprobe
+    $most /= 3 if $point eq 'log.received' && title($p) =~ /-m probe/; # by MPI_Mprobe
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * $most));
 }
 

@@ -403,8 +403,11 @@ static void add_pairs(void *in, void *inout, int *len, MPI_Datatype *type)
     on_pairs(in, inout, len, type, true);
 }
 
+static MPI_Datatype type_of_pairs; /* the one it was called with last */
+
 static void compose_pairs(void *in, void *inout, int *len, MPI_Datatype *type)
 {
+    type_of_pairs = *type;
     on_pairs(in, inout, len, type, false);
 }
 
@@ -918,6 +921,7 @@ static void freed_early(void)
     MPI_Datatype type;
     MPI_Op op;
     MPI_Comm c;
+    MPI_Datatype named;
     MPI_Request q[3], p;
     int in[2] = { me + 2, me }, out[2], want[2] = { 2, 0 };
     ok(MPI_Comm_dup(comm, &c));
@@ -925,6 +929,7 @@ static void freed_early(void)
     ok(MPI_Op_create(compose_pairs, 0, &op));
     ok(MPI_Iallreduce(in, out, 1, type, op, c, &q[0]));
     ok(MPI_Ibarrier(c, &q[1]));
+    named = type;
     ok(MPI_Type_free(&type));
     ok(MPI_Op_free(&op));
     block(&s, 0, GAP, 50000);
@@ -947,6 +952,7 @@ static void freed_early(void)
         memcpy(want, x, sizeof want);
     }
     expect(memcmp(want, out, sizeof want) == 0, "allreduce with a freed operation", 1, 0);
+    expect(type_of_pairs == named, "the type an operation is given", 1, 0);
     if (mild)
         return;
     ok(MPI_Type_dup(kinds[PAIR].type, &type));

@@ -1,0 +1,94 @@
+#!/usr/bin/perl
+# The message log: calls from Fortran, through mpif.h, the module mpi and mpi_f08 (row F2 of
+# the acceptance: L1, L3 and L5 from Fortran).
+#
+#   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 1)
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+plan(skip_all => 'needs a compiler for Fortran') if !-x build() . '/ftests/calls_f08';
+my $seed = $ENV{FTKIT_TEST_SEED} // 5;
+my $count = $ENV{FTKIT_TEST_COUNT} // 1;
+srand($seed);
+my @bindings = qw(mpifh mpi f08);
+
+# ---- what cannot be done
+
+my @table = slurp(top() . '/lib/log/mpi.tab') =~ /^(MPI_\w+)\s+refuse/mg;
+# not there in Fortran of Open MPI 5.0; the last one not in mpi_f08
+my $missing = qr/^MPI_Request_get_status_/;
+my $missing_f08 = qr/$missing|^MPI_Intercomm_create_from_groups$/;
+for my $b (@bindings) {
+    my $j = job(n => 3, spares => 0, program => build() . "/ftests/refused_$b", args => [],
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
+            FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, "$b: refused calls are errors")
+        or diag(substr($j->{log}, 0, 3000));
+    my %functions = map { $_ => 1 } $j->{log} =~ /error: (MPI_\w+) is not possible/g;
+    my $not = $b eq 'f08' ? $missing_f08 : $missing;
+    is("@{[sort keys %functions]}", "@{[sort grep { !/$not/ } @table]}", '... all of them');
+}
+
+# ---- undisturbed: the same by every way, without the log, and preloaded
+
+my %program = map { $_ => [ fortran_programs($_) ] } @bindings;
+for my $i (0 .. $#{ $program{f08} }) {
+    my ($first, @others) = map { $program{$_}[$i] } @bindings;
+    my $want = undisturbed($first, 4);
+    like($want, qr/^OK step $first->{steps} hash \w+/, title($first));
+    is(undisturbed($_, 4), $want, title($_)) for @others;
+    next if !$first->{ordered};
+    my $p = $program{ $bindings[$i % 3] }[$i];
+    my $off = logged($p, spares => 0, env => { FTKIT_LOG_ENABLED => 'false' });
+    is($off->{result}, $want, title($p) . ', without the log') or diag($off->{log});
+}
+for my $b (@bindings) {
+    for my $p ((fortran_programs($b, 1))[0, 9]) {
+        my ($linked) = grep { "@{ $_->{args} }" eq "@{ $p->{args} }" } @{ $program{$b} };
+        my $j = logged($p, run => [ '--no-relaunch', '--log' ],
+            env => { FTKIT_LOG_TEAM_SIZE => 1 }, fault => 'app.mid:1:23:kill');
+        is(@{ $j->{faults} } . $j->{result}, '1' . undisturbed($linked, 4),
+            title($p) . ', preloaded, a rank killed') or diag($j->{log});
+    }
+}
+
+# ---- a rank killed
+
+my $way = 0;
+for my $i (0 .. $#{ $program{f08} }) {
+    for my $team (1, 2) {
+        for my $round (1 .. $count) {
+            my $p = $program{ $bindings[$way++ % 3] }[$i];
+            my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+            my $rank = int(rand(4));
+            my $fault = call_fault($p, $rank);
+            my $j = logged($p, env => $env, fault => $fault);
+            unlike($j->{log}, qr/is not what it was|does not take the same course/,
+                'it is the same again');
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
+                '', title($p) . ", teams of $team: $fault");
+        }
+    }
+    $way++; # another one next time
+}
+
+# ---- collectives killed half-way
+
+my $env = { FTKIT_LOG_TEAM_SIZE => 1 };
+for my $i (1 .. 4 * $count) {
+    my $p = $program{ $bindings[$i % 3] }[9];
+    my $faults = collective_kills(int(rand(120)));
+    my $j = logged($p, env => $env, fault => $faults, spares => 4);
+    is(verdict($p, $j, env => $env, killed => [ 0 .. 3 ], faults => 4, what => $faults), '',
+        title($p) . ": $faults");
+}
+
+done_testing();
