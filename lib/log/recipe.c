@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Words of 64 bits per communicator: context, collectives begun on it, words of its recipe
- * (0: one that is always there), and these: its members, then its topology. */
+ * (0: one that is always there), and these: its members, then its topology.  Of a list, one
+ * more than its length and the list, or 0 when it is not there: an empty one is there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
 
-/* The lists of a topology and how long they are; a list that is not there has length 0. */
+/* The lists of a topology and how long they are, if they are there. */
 struct lists {
     int **list[LISTS];
     int n[LISTS];
@@ -61,7 +62,7 @@ static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
     w = put_ints(w, numbers, NUMBERS);
     for (int i = 0; i < LISTS; i++) {
         int n = *l.list[i] ? l.n[i] : 0;
-        *w++ = (uint64_t)n;
+        *w++ = *l.list[i] ? (uint64_t)n + 1 : 0;
         w = put_ints(w, *l.list[i], n);
     }
     return w;
@@ -96,10 +97,12 @@ static int get(struct reader *r, int64_t least, int64_t most)
 
 static int *get_list(struct reader *r, int n)
 {
-    int there = get(r, 0, n), *v = NULL;
+    int64_t there = get(r, 0, (int64_t)n + 1);
+    int *v = NULL;
     if (there == 0)
         return NULL;
-    if (there != n || r->end - r->w < n || (v = malloc((size_t)n * sizeof *v)) == NULL)
+    if (there != (int64_t)n + 1 || r->end - r->w < n
+        || (v = malloc(((size_t)n + 1) * sizeof *v)) == NULL)
         r->bad = true;
     for (int i = 0; !r->bad && i < n; i++)
         v[i] = get(r, INT32_MIN, INT32_MAX);
