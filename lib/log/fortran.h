@@ -16,6 +16,7 @@
 
 #include "mpi_calls.h"
 
+/* NOLINTNEXTLINE(misc-redundant-expression): they are one type in this MPI */
 _Static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of integers are passed as they are");
 
 extern const struct ftk_mpi_calls *ftk_layer_calls; /* NULL: all go to the MPI */
