@@ -76,7 +76,7 @@ TEST_LIB := $(BUILD)/libftkit-test.a # with fault points, for tests only
 # The module for Fortran, where the MPI has a compiler for it (FORTRAN is its name).
 FMOD := $(BUILD)/fortran
 FLIB := $(if $(FORTRAN),$(BUILD)/libftkit_fortran)
-FLIB_OBJ := $(FMOD)/ftkit.o $(FMOD)/ftkit_fortran.o
+FLIB_OBJ := $(addprefix $(FMOD)/,ftkit.o ftkit_fortran.o paths.o send_mpifh.o send_f08.o)
 FLIB_OUT := $(if $(FLIB),$(foreach e,a so.$(VERSION) so so.$(SOVERSION),$(FLIB).$e))
 FCFLAGS = $(CFLAGS_ALL) -idirafter $(FORTRAN_INCLUDE) # C that reads Fortran's descriptors
 FFLAGS_ALL = -std=f2018 $(CC_OPT) -Wall -Wextra $(if $(WERROR),-Werror) $(FFLAGS)
@@ -94,7 +94,7 @@ FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wil
 # one source for mpif.h and the modules mpi and mpi_f08; bare: without libftkit_mpi
 FLOG := $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,mpifh mpi f08,$(foreach p,calls bare refused, \
     $(BUILD)/ftests/$p_$b)))
-FTESTS += $(FLOG)
+FTESTS += $(FLOG) $(if $(FLOG),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c)) \
@@ -164,7 +164,12 @@ $(GEN)/ftkit_codes.inc: $(FMOD)/codes
 $(FMOD)/ftkit.o: bindings/fortran/ftkit.f90 $(GEN)/ftkit_codes.inc
 	$(MPIFC) $(FFLAGS_ALL) -fPIC -I$(GEN) -J$(FMOD) -c $< -o $@
 $(FMOD)/ftkit.mod: $(FMOD)/ftkit.o ;
-$(FMOD)/ftkit_fortran.o: bindings/fortran/ftkit_fortran.c $(BUILD)/mpi.mk
+# COMMON blocks, as mpif.h has them, are out of fashion in 2018
+$(FMOD)/send_mpifh.o: FFLAGS += -std=f2008 -Wno-unused-parameter
+$(FMOD)/send_%.o: bindings/fortran/send_%.f90 $(BUILD)/mpi.mk
+	@mkdir -p $(@D)
+	$(MPIFC) $(FFLAGS_ALL) -fPIC -c $< -o $@
+$(FMOD)/ftkit_fortran.o $(FMOD)/paths.o: $(FMOD)/%.o: bindings/fortran/%.c $(BUILD)/mpi.mk $(GEN)/stamp
 	@mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -fPIC -MMD -MP -c $< -o $@
 $(BUILD)/libftkit_fortran.a: $(FLIB_OBJ)
@@ -238,6 +243,13 @@ $(FLOG): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) \
 	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FLOG_SRC) \
 	    $(BUILD)/ftests/helper.o $(BUILD)/ftests/messages.o $(if $(findstring bare,$@),,$(LAYER)) \
 	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+# what comes before libftkit_mpi wins
+$(BUILD)/ftests/past_%: tests/fortran/small.f90 tests/fortran/behind.c \
+    $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
+	@mkdir -p $@.mods
+	$(MPICC) $(CFLAGS_ALL) -D$* -c -o $@.o tests/fortran/behind.c
+	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -J$@.mods -Wl,--allow-multiple-definition -o $@ $< $@.o \
+	    $(LAYER) $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/ftests/%.o: tests/fortran/%.c $(BUILD)/mpi.mk
 	@mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@

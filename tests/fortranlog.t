@@ -37,6 +37,16 @@ for my $b (@bindings) {
     is("@{[sort keys %functions]}", "@{[sort grep { !/$not/ } @table]}", '... all of them');
 }
 
+# ---- calls that would go past the log
+
+my %past = (MPIFH => 'mpif.h and the module mpi', F08 => 'mpi_f08');
+for my $way (sort keys %past) {
+    my $j = job(n => 3, spares => 0, program => build() . "/ftests/past_$way", args => [],
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true' });
+    ok($j->{rc} != 0 && $j->{log} =~ /MPI calls of $past{$way} do not come to the log/,
+        "$past{$way}: past the log: refused") or diag($j->{log});
+}
+
 # ---- undisturbed: the same by every way, without the log, and preloaded
 
 my %program = map { $_ => [ fortran_programs($_) ] } @bindings;

@@ -16,6 +16,7 @@
 
 #include "binding.h"
 #include "ftkit.h"
+#include "paths.h"
 
 /* All functions are called from ftkit.f90, whose interfaces are their declarations. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -231,6 +232,8 @@ void ftkit_f_open(const MPI_Fint *comm, const CFI_cdesc_t *config, ftkit_ctx **c
         rc = comm_of(NULL, "ftkit_open", *comm, &c_comm);
     if (rc == FTKIT_OK)
         rc = ftkit_open(c_comm, path && *path ? path : NULL, ctx);
+    if (rc >= FTKIT_OK)
+        rc = ftkit_f_paths(ctx);
     free(path);
     done(ierr, NULL, "ftkit_open", rc);
 }

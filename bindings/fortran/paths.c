@@ -1,0 +1,59 @@
+/* Whether the calls of a Fortran program come to the message log.
+ *
+ * ftkit_open() of the library sees whether C's do.  Those of Fortran have entry points of
+ * their own, which go past a layer in C: where libftkit_mpi does not come before the Fortran
+ * libraries of the MPI, messages would be missing in the log, and nobody would know before a
+ * failure.  So one is sent each way, to nobody, and libftkit_mpi asked how many it has seen.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "paths.h"
+
+#include <stdio.h>
+
+#if __has_include("mpi_calls.h") /* the log is there */
+#include "binding.h"
+#include "mpi_calls.h"
+
+/* In send_mpifh.f90 and send_f08.f90. */
+void ftkit_f_send_mpifh(void);
+void ftkit_f_send_f08(void);
+
+static unsigned long seen(void)
+{
+    unsigned long n = 0;
+    (void)MPI_Pcontrol(FTK_PCONTROL_FORTRAN, &n); /* unknown to the MPI: 0 remains */
+    return n;
+}
+
+int ftkit_f_paths(ftkit_ctx **ctx)
+{
+    static const struct {
+        void (*send)(void);
+        const char *what;
+    } ways[] = { { ftkit_f_send_mpifh, "mpif.h and the module mpi" },
+        { ftkit_f_send_f08, "mpi_f08" } };
+    ftkit_info info = { .size = sizeof info };
+    if (ftkit_query(*ctx, &info) != FTKIT_OK || info.mode != FTKIT_MODE_TEAM)
+        return FTKIT_OK;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char text[300];
+        unsigned long before = seen();
+        ways[i].send();
+        if (seen() == before + 1)
+            continue;
+        (void)ftkit_close(ctx); /* what counts is why it is closed */
+        snprintf(text, sizeof text,
+            "ftkit_open: log.enabled: MPI calls of %s do not come to the log: libftkit_mpi has to "
+            "come before the Fortran libraries of the MPI, or start with `ftkit run --log`",
+            ways[i].what);
+        return ftkit_binding_fail(NULL, __FILE__, __LINE__, FTKIT_ERR_UNSUPPORTED, text);
+    }
+    return FTKIT_OK;
+}
+#else
+int ftkit_f_paths(ftkit_ctx **ctx)
+{
+    (void)ctx;
+    return FTKIT_OK;
+}
+#endif
