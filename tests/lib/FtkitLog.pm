@@ -43,7 +43,7 @@ my @fortran_programs = map { { steps => $_->[1], args => [ '-m', $_->[0], '-n', 
     [ blocking => 40, 250 ], [ nonblocking => 40, 600 ], [ any => 40, 900 ],
     [ persistent => 40, 150 ], [ probe => 40, 120 ], [ wildcard => 40, 200 ],
     [ cancel => 40, 150 ], [ edges => 40, 400 ], [ comms => 40, 150 ],
-    [ collective => 120, 250 ], [ rounded => 48, 150 ];
+    [ collective => 120, 130 ], [ rounded => 48, 150 ];
 
 sub programs { return @programs }
 sub call_programs { return @call_programs }

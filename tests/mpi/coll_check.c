@@ -927,9 +927,10 @@ static void freed_early(void)
     ok(MPI_Comm_dup(comm, &c));
     ok(MPI_Type_dup(kinds[PAIR].type, &type));
     ok(MPI_Op_create(compose_pairs, 0, &op));
+    named = type;
+    type_of_pairs = type; /* where nothing is added up */
     ok(MPI_Iallreduce(in, out, 1, type, op, c, &q[0]));
     ok(MPI_Ibarrier(c, &q[1]));
-    named = type;
     ok(MPI_Type_free(&type));
     ok(MPI_Op_free(&op));
     block(&s, 0, GAP, 50000);
