@@ -387,7 +387,7 @@ static uint64_t sum_of(const struct ftk_h5_manifest *m)
 {
     uint64_t sum = m->run ^ m->nranks;
     for (uint32_t i = 0; i < m->nparts; i++)
-        sum = XXH3_64bits_withSeed(&m->parts[i].heads_xxh, sizeof sum, sum);
+        sum = ftk_xxh3_seed(&m->parts[i].heads_xxh, sizeof sum, sum);
     return sum;
 }
 

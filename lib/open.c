@@ -65,7 +65,7 @@ static int node_of(const struct ftk_config *cfg, int world_rank)
     if (cfg->ranks_per_node > 0)
         return world_rank / cfg->ranks_per_node;
     (void)gethostname(host, sizeof host - 1); /* without a name all are one node */
-    return (int)(XXH3_64bits(host, strlen(host)) & 0x7fffffff);
+    return (int)(ftk_xxh3(host, strlen(host)) & 0x7fffffff);
 }
 
 /* A program may change its directory; where its sets are does not change. */
@@ -128,7 +128,7 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
         bad |= fwrite(ctx->teams, sizeof *ctx->teams, (size_t)ctx->nranks, f)
             != (size_t)ctx->nranks;
     bad |= fclose(f) != 0;
-    uint64_t h = bad ? 0 : XXH3_64bits(text, bytes);
+    uint64_t h = bad ? 0 : ftk_xxh3(text, bytes);
     free(text);
     return h;
 }

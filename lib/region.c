@@ -691,7 +691,7 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
         if (rc != FTKIT_OK)
             return rc;
         /* the block is still in the cache: its checksum costs no memory traffic */
-        sums[p->done / FTK_SEG_BLOCK] = XXH3_64bits(data + p->done, end - p->done);
+        sums[p->done / FTK_SEG_BLOCK] = ftk_xxh3(data + p->done, end - p->done);
         p->done = end;
     }
     return FTKIT_OK;
@@ -710,7 +710,7 @@ uint64_t ftk_region_replicated_sum(const char *seg)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < h->nregions; i++)
         if (recs[i].kind == FTK_KIND_REPLICATED)
-            sum = XXH3_64bits_withSeed(data + recs[i].offset, recs[i].bytes, sum + i);
+            sum = ftk_xxh3_seed(data + recs[i].offset, recs[i].bytes, sum + i);
     return sum;
 }
 
@@ -732,7 +732,7 @@ uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
             }
             from = packed;
         }
-        sum = XXH3_64bits_withSeed(from, bytes, sum + (uint64_t)i + 1);
+        sum = ftk_xxh3_seed(from, bytes, sum + (uint64_t)i + 1);
         free(packed);
     }
     return sum;

@@ -196,7 +196,7 @@ uint64_t ftk_random(void)
     uint64_t seed[3] = { ftk_wall_ns(), (uint64_t)getpid(), 0 };
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1); /* only to be different */
-    seed[2] = XXH3_64bits(host, sizeof host);
-    uint64_t x = XXH3_64bits(seed, sizeof seed);
+    seed[2] = ftk_xxh3(host, sizeof host);
+    uint64_t x = ftk_xxh3(seed, sizeof seed);
     return x ? x : 1;
 }

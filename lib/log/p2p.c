@@ -17,6 +17,7 @@
 #include "post.h"
 
 #define SMALL 512        /* bytes that any transport takes at once, posted receive or not */
+#define MUCH 16384       /* bytes of a kept message that is not copied before it is sent */
 #define TURNS 16         /* looks at our own requests per look at the watch */
 
 struct ftk_log ftk_log;
@@ -355,7 +356,8 @@ static int send_entry(struct ftk_req *r)
     return r->sync ? MPI_SUCCESS : finish(r, MPI_SUCCESS);
 }
 
-/* Between teams: kept, and sent from where it is kept. */
+/* Between teams: kept, and sent from where it is kept.  The send is complete then: its rank
+ * does not wait for the receiver, which a pipeline would feel. */
 static int send_kept(struct ftk_req *r, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
@@ -370,7 +372,7 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     e->sync = r->sync;
     l->logged_messages++;
     l->logged_bytes += bytes;
-    if (bytes > SMALL && !ftk_log_replays() && !ftk_news_hold(r))
+    if (bytes > MUCH && !ftk_log_replays() && !ftk_news_hold(r))
         return send_and_keep(r, e);
     rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
@@ -473,7 +475,7 @@ static int begin_send(struct ftk_req *r)
 
 uint64_t ftk_log_hash(const void *data, size_t bytes)
 {
-    uint64_t h = XXH3_64bits(data, bytes);
+    uint64_t h = ftk_xxh3(data, bytes);
     return h ? h : 1; /* 0: not known */
 }
 

@@ -543,16 +543,16 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
 {
     int words[] = { p->outcome, p->code, p->nspawn, p->nprocs, p->nranks, p->lost,
         p->line_nranks, p->from_file, p->pending, p->rollback };
-    uint64_t h = XXH3_64bits_withSeed(words, sizeof words, p->line);
+    uint64_t h = ftk_xxh3_seed(words, sizeof words, p->line);
     if (p->outcome == FTK_PLAN_GO) {
         size_t n = (size_t)p->nranks;
-        h = XXH3_64bits_withSeed(&p->written, sizeof p->written, h ^ p->run);
-        h = XXH3_64bits_withSeed(p->proc_of, n * sizeof *p->proc_of, h);
-        h = XXH3_64bits_withSeed(p->back, n * sizeof *p->back, h);
-        h = XXH3_64bits_withSeed(p->holder, n * sizeof *p->holder, h);
-        h = XXH3_64bits_withSeed(
+        h = ftk_xxh3_seed(&p->written, sizeof p->written, h ^ p->run);
+        h = ftk_xxh3_seed(p->proc_of, n * sizeof *p->proc_of, h);
+        h = ftk_xxh3_seed(p->back, n * sizeof *p->back, h);
+        h = ftk_xxh3_seed(p->holder, n * sizeof *p->holder, h);
+        h = ftk_xxh3_seed(
             p->source, (size_t)p->line_nranks * sizeof *p->source, h);
-        h = XXH3_64bits_withSeed(
+        h = ftk_xxh3_seed(
             p->groups, (size_t)p->ngroups * sizeof *p->groups, h);
     }
     return h;

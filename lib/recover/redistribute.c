@@ -337,10 +337,10 @@ static int compare_all(const struct redist *d)
 /* Which of the records have regions; equal on all ranks or they would wait in vain. */
 static uint64_t regions_sum(const struct redist *d)
 {
-    uint64_t sum = XXH3_64bits(d->recs, (size_t)d->nrecs * sizeof *d->recs);
+    uint64_t sum = ftk_xxh3(d->recs, (size_t)d->nrecs * sizeof *d->recs);
     for (int i = 0; i < d->nrecs; i++)
         if (ftk_region_find(d->ctx, d->recs[i].name))
-            sum = XXH3_64bits_withSeed(&i, sizeof i, sum);
+            sum = ftk_xxh3_seed(&i, sizeof i, sum);
     return sum;
 }
 
@@ -573,7 +573,7 @@ static int write_replicated(
         int rc = broadcast(d, d->share, n * item);
         if (rc != FTKIT_OK)
             return rc;
-        d->replicated = XXH3_64bits_withSeed(d->share, n * item, d->replicated);
+        d->replicated = ftk_xxh3_seed(d->share, n * item, d->replicated);
         if (*local == FTKIT_OK)
             *local = ftk_type_unpack(&r->type, d->share, n,
                 (char *)r->data + (ptrdiff_t)i * r->type.extent);
@@ -854,7 +854,7 @@ static int run(struct redist *d)
     size_t words = (size_t)d->displs[n - 1] + (size_t)d->counts[n - 1];
     rc = check_blocks(d);
     rc = agree_same(
-        d, rc, XXH3_64bits(d->table, words * sizeof *d->table), "the blocks of arrays");
+        d, rc, ftk_xxh3(d->table, words * sizeof *d->table), "the blocks of arrays");
     (void)FTK_FAULT("redistribute.agreed");
     return rc == FTKIT_OK ? write_regions(d) : rc;
 }

@@ -11,7 +11,7 @@
 
 static uint64_t sum_of(const char *table, size_t bytes)
 {
-    return XXH3_64bits(table + SUM_BYTES, bytes - SUM_BYTES);
+    return ftk_xxh3(table + SUM_BYTES, bytes - SUM_BYTES);
 }
 
 static void append(char **to, const char *text)

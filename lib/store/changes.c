@@ -46,7 +46,7 @@ static bool held(const struct ftk_changes *c, size_t block)
     const struct ftk_seg_header *was = (const void *)c->base;
     size_t n = ftk_block_bytes(was->data_bytes, block);
     if (n == 0
-        || XXH3_64bits(ftk_seg_data_c(c->base) + block * FTK_SEG_BLOCK, n)
+        || ftk_xxh3(ftk_seg_data_c(c->base) + block * FTK_SEG_BLOCK, n)
                == ftk_seg_sums_c(c->base)[block])
         return true;
     (void)ftk_fail(FTKIT_ERR_CORRUPT, "own segment: checksum of block %zu differs", block);

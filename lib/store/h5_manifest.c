@@ -65,7 +65,7 @@ static bool is_consistent(const struct ftk_h5_manifest *m)
 
 static void sum_line(const char *text, size_t bytes, char line[SUM_LINE + 1])
 {
-    snprintf(line, SUM_LINE + 1, "checksum = %016" PRIx64 "\n", XXH3_64bits(text, bytes));
+    snprintf(line, SUM_LINE + 1, "checksum = %016" PRIx64 "\n", ftk_xxh3(text, bytes));
 }
 
 static int format(const struct ftk_h5_manifest *m, char **text, size_t *bytes)

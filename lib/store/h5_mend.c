@@ -168,7 +168,7 @@ static int learn_ranks(struct ftk_h5_reader *src, struct ftk_h5_manifest *m,
         rc = ftk_h5_reader_head(src, m, ranks->v[i], &head, &group);
         if (rc != FTKIT_OK)
             break;
-        XXH3_64bits_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
+        ftk_xxh3_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
         rc = enter(m, index, head);
         H5Gclose(group);
         free(head);

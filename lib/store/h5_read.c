@@ -409,7 +409,7 @@ int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk
         rc = ftk_h5_reader_head(&src, m, ranks[i], &head, &group);
         if (rc != FTKIT_OK)
             break;
-        XXH3_64bits_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
+        ftk_xxh3_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
         if (fn)
             rc = fn(head, p, arg);
         H5Gclose(group);

@@ -119,7 +119,7 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
             heads = false;
             continue;
         }
-        XXH3_64bits_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
+        ftk_xxh3_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
         verify_data(v, head, group);
         H5Gclose(group);
         free(head);

@@ -312,7 +312,7 @@ static int next_segment(struct part_source *src, int i, const void **seg)
         return ftk_fail(FTKIT_ERR_ARG,
             "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", src->set,
             h->rank, h->set, h->context);
-    XXH3_64bits_update(src->sum, h, (size_t)h->head_bytes);
+    ftk_xxh3_update(src->sum, h, (size_t)h->head_bytes);
     return FTKIT_OK;
 }
 

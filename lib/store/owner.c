@@ -129,7 +129,7 @@ static size_t format(const struct ftk_owner_record *r, char text[TEXT_MAX])
         "ftkit.owner = 1\njob = %016" PRIx64
         "\nname = %s\nhost = %s\nmachine = %s\npid = %" PRId64 "\nstart = %" PRIu64 "\n",
         r->job, r->name, r->host, r->machine, r->pid, r->start);
-    uint64_t sum = XXH3_64bits(text, (size_t)n);
+    uint64_t sum = ftk_xxh3(text, (size_t)n);
     return (size_t)n
            + (size_t)snprintf(
                text + n, TEXT_MAX - (size_t)n, "checksum = %016" PRIx64 "\n", sum);

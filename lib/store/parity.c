@@ -124,6 +124,7 @@ void ftk_code_apply(
     if (!s->xor) {
         /* ISA-L reads the tables only */
         ec_encode_data((int)bytes, s->k, s->nout, (unsigned char *)s->tables, src, dst);
+        ftk_vector_done();
         return;
     }
     if (s->k == 1) { /* xor_gen() takes two sources and more */
@@ -135,6 +136,7 @@ void ftk_code_apply(
         vects[i] = src[i];
     vects[s->k] = dst[0];
     (void)xor_gen(s->k + 1, (int)bytes, vects); /* fails with fewer than 3 vectors only */
+    ftk_vector_done();
 }
 
 void ftk_code_add(void *to, const void *what, size_t bytes)

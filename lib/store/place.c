@@ -352,7 +352,7 @@ static uint64_t slot_sum(const struct ftk_slot *slot)
 {
     struct ftk_slot copy = *slot;
     copy.sum = 0;
-    return XXH3_64bits(&copy, sizeof copy);
+    return ftk_xxh3(&copy, sizeof copy);
 }
 
 int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s)

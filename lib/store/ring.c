@@ -140,7 +140,7 @@ static uint64_t new_token(void)
 {
     static atomic_uint count;
     uint64_t seed[3] = { ftk_wall_ns(), (uint64_t)getpid(), atomic_fetch_add(&count, 1) };
-    return XXH3_64bits(seed, sizeof seed);
+    return ftk_xxh3(seed, sizeof seed);
 }
 
 int ftk_ring_make(int nmembers, struct ftk_ring **out, struct ftk_ring_address *at)

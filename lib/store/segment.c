@@ -68,7 +68,7 @@ void ftk_seg_seal_data(void *seg)
     const char *data = ftk_seg_data_c(seg);
     for (uint64_t i = 0; i < h->nblocks; i++) {
         uint64_t left = h->data_bytes - i * h->block_bytes;
-        sums[i] = XXH3_64bits(data + i * h->block_bytes,
+        sums[i] = ftk_xxh3(data + i * h->block_bytes,
             (size_t)(left < h->block_bytes ? left : h->block_bytes));
     }
 }
@@ -77,7 +77,7 @@ void ftk_seg_seal_head(void *seg)
 {
     struct ftk_seg_header *h = seg;
     h->head_xxh = 0;
-    h->head_xxh = XXH3_64bits(seg, (size_t)h->head_bytes);
+    h->head_xxh = ftk_xxh3(seg, (size_t)h->head_bytes);
 }
 
 /* The sum that ftk_seg_seal_head() stored, without writing to the head: it may be a
@@ -91,9 +91,9 @@ static int head_sum(const struct ftk_seg_header *h, uint64_t *sum)
     if (!x)
         return ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
     bool ok =
-        XXH3_64bits_reset(x) == XXH_OK && XXH3_64bits_update(x, h, at) == XXH_OK
-        && XXH3_64bits_update(x, &zero, sizeof zero) == XXH_OK
-        && XXH3_64bits_update(x, (const char *)h + after, (size_t)h->head_bytes - after)
+        XXH3_64bits_reset(x) == XXH_OK && ftk_xxh3_update(x, h, at) == XXH_OK
+        && ftk_xxh3_update(x, &zero, sizeof zero) == XXH_OK
+        && ftk_xxh3_update(x, (const char *)h + after, (size_t)h->head_bytes - after)
                == XXH_OK;
     if (ok)
         *sum = XXH3_64bits_digest(x);
@@ -338,7 +338,7 @@ int ftk_seg_check_upto(const void *seg, size_t *sure, size_t upto, const char *w
         uint64_t i = *sure / h->block_bytes;
         size_t left = (size_t)h->data_bytes - *sure;
         size_t n = left < h->block_bytes ? left : h->block_bytes;
-        if (XXH3_64bits(data + *sure, n) != sums[i]) {
+        if (ftk_xxh3(data + *sure, n) != sums[i]) {
             char where[2 * FTKIT_NAME_MAX + 32];
             name_regions(seg, *sure, *sure + n, where, sizeof where);
             return ftk_fail(FTKIT_ERR_CORRUPT,

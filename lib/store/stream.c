@@ -175,7 +175,7 @@ static void carry(struct ftk_stream *s, bool *moved)
         }
         char *to = s->seg->buf + s->sizes[0] + at;
         memcpy(to, p->base + at, n);
-        p->sums[p->carried] = XXH3_64bits(to, n);
+        p->sums[p->carried] = ftk_xxh3(to, n);
         bytes += n;
     }
 }
