@@ -76,7 +76,8 @@ TEST_LIB := $(BUILD)/libftkit-test.a # with fault points, for tests only
 # The module for Fortran, where the MPI has a compiler for it (FORTRAN is its name).
 FMOD := $(BUILD)/fortran
 FLIB := $(if $(FORTRAN),$(BUILD)/libftkit_fortran)
-FLIB_OBJ := $(addprefix $(FMOD)/,ftkit.o ftkit_fortran.o paths.o send_mpifh.o send_f08.o)
+FLIB_OBJ := $(addprefix $(FMOD)/,ftkit.o ftkit_fortran.o paths.o \
+    $(if $(LAYER),send_mpifh.o send_f08.o)) # whether calls come to the log: where there is one
 FLIB_OUT := $(if $(FLIB),$(foreach e,a so.$(VERSION) so so.$(SOVERSION),$(FLIB).$e))
 FCFLAGS = $(CFLAGS_ALL) -idirafter $(FORTRAN_INCLUDE) # C that reads Fortran's descriptors
 FFLAGS_ALL = -std=f2018 $(CC_OPT) -Wall -Wextra $(if $(WERROR),-Werror) $(FFLAGS)
