@@ -181,7 +181,7 @@ my $head = <<'END';
 /* The Fortran entry points: see lib/log/fortran.h.  Those of the MPI itself are found when the
  * program is one in Fortran. */
 #if __has_include(<mpif-c-constants-decl.h>) /* the MPI has Fortran */
-#include "../../lib/log/fortran.h"
+#include "log/fortran.h"
 
 struct f_idup *ftk_layer_idups;
 
