@@ -92,10 +92,10 @@ FEXAMPLES := $(FEX_NAMES:%=$(BUILD)/examples/fortran/%)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
 FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wildcard tests/fortran/*.f90)))
-# one source for mpif.h and the modules mpi and mpi_f08; bare: without libftkit_mpi
-FLOG := $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,mpifh mpi f08,$(foreach p,calls bare refused, \
-    $(BUILD)/ftests/$p_$b)))
-FTESTS += $(FLOG) $(if $(FLOG),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
+# one source for mpif.h and the modules mpi and mpi_f08; calls and refused: with libftkit_mpi
+FBIND := $(if $(FORTRAN),$(foreach b,mpifh mpi f08,$(foreach p,regions $(if $(LAYER),calls bare \
+    refused),$(BUILD)/ftests/$p_$b)))
+FTESTS += $(FBIND) $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c)) \
@@ -222,28 +222,31 @@ $(BUILD)/flt-examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fort
 
 # ---- tests ------------------------------------------------------------------------------
 
-# programs in Fortran, with what they have in C; -J: their own modules stay apart; gnu: COMMON
-# is no error in it; mpif.h has more constants than anybody uses
-$(BUILD)/ftests/%: tests/fortran/%.f90 $(wildcard tests/fortran/*.inc) $(BUILD)/ftests/helper.o $(BUILD)/libftkit_fortran.a $(TEST_LIB)
+# programs in Fortran, with what they have in C; -J: their own modules stay apart
+FC_OBJ := $(BUILD)/ftests/helper.o $(BUILD)/ftests/messages.o
+$(BUILD)/ftests/%: tests/fortran/%.f90 $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(TEST_LIB)
 	@mkdir -p $(@D)/$*.mods
-	$(MPIFC) $(FFLAGS_ALL) -std=gnu -Wno-unused-parameter -I$(FMOD) -J$(@D)/$*.mods -o $@ $< $(BUILD)/ftests/helper.o \
+	$(MPIFC) $(FFLAGS_ALL) -Wno-unused-parameter -I$(FMOD) -J$(@D)/$*.mods -o $@ $< $(FC_OBJ) \
 	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 # Old Fortran is what mpif.h asks for: one procedure is called with arguments of many types,
-# which is all that -w is silent about; the same source is compiled with warnings for the modules.
+# which is all that -w is silent about; the same source is compiled with warnings for the
+# modules.  gnu: COMMON is no error in it.
 FBIND_mpifh := -DUSE_MPIFH -std=legacy -w
-FBIND_mpi := -DUSE_MPI $(FFLAGS_ALL)
-FBIND_f08 := -DUSE_F08 $(FFLAGS_ALL)
-FLOG_calls := foreign p2p edges coll calls
-FLOG_bare := $(FLOG_calls)
-FLOG_refused := refused
-FLOG_SRC = $(FLOG_$(firstword $(subst _, ,$(@F))):%=tests/fortran/%.F90)
-$(FLOG): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) \
-    $(BUILD)/ftests/helper.o $(BUILD)/ftests/messages.o $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
+FBIND_mpi = -DUSE_MPI $(FFLAGS_ALL)
+FBIND_f08 = -DUSE_F08 $(FFLAGS_ALL)
+FBIND_calls := foreign p2p edges coll calls
+FBIND_bare := $(FBIND_calls)
+FBIND_refused := refused
+FBIND_regions := regions
+FBIND_SRC = $(FBIND_$(firstword $(subst _, ,$(@F))):%=tests/fortran/%.F90)
+$(BUILD)/ftests/regions_mpi $(BUILD)/ftests/regions_f08: FFLAGS += -std=gnu -Wno-unused-parameter
+$(FBIND): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) \
+    $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
 	@mkdir -p $@.mods
 	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FBIND_$(lastword $(subst _, ,$(@F)))) \
-	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FLOG_SRC) \
-	    $(BUILD)/ftests/helper.o $(BUILD)/ftests/messages.o $(if $(findstring bare,$@),,$(LAYER)) \
-	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FBIND_SRC) $(FC_OBJ) \
+	    $(if $(filter calls_% refused_%,$(@F)),$(LAYER)) $(BUILD)/libftkit_fortran.a $(TEST_LIB) \
+	    $(PKG_LIBS) $(LDFLAGS)
 # what comes before libftkit_mpi wins
 $(BUILD)/ftests/past_%: tests/fortran/small.f90 tests/fortran/behind.c \
     $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)

@@ -76,7 +76,8 @@ sub argument
         if !$what || !$handle{$what} || $array;
     my $in = converter($what, 'f2c') . "(*$name)";
     return ('', $in, '') if $plain !~ /\*/;
-    return ('', "f_idup_in($name, &rc)", '') if $short =~ /idup/ && $what eq 'Comm';
+    return ("struct f_idup *d_$name = f_idup_in($name, &rc);\n", "&d_$name->comm",
+        "f_idup_out(d_$name, rc);\n") if $short =~ /idup/ && $plain eq 'MPI_Comm*';
     my $first = $inout{"$short.$name"} ? $in : $null{$what};
     return ("MPI_$what c_$name = $first;\n", "&c_$name",
         "*$name = " . converter($what, 'c2f') . "(c_$name);\n");
@@ -147,13 +148,15 @@ sub logged
         . "(PMPI_Comm_f2c(*comm), &n_send, &n_recv, &rc);\n" : '';
     my $names = join ', ', (map { $_->{name} } @{ $f->{names} }), 'ierr';
     $after .= "f_idups_out();\n" if $short =~ /^(?:Wait|Test)/;
+    my $call = "ftk_layer_calls->$short(" . join(', ', @args) . ');';
+    my $may_fail = "$sizes$before" =~ /&rc/;
     return $wrapped->("static void f_$short(" . join(', ', @params) . ')')
         . "{\n    if (!ftk_layer_calls) {\n"
         . $wrapped->("        pmpi_${lower}_($names);")
-        . "        return;\n    }\n    int rc = MPI_SUCCESS;\n    ftk_layer_fortran++;\n"
-        . indent(4, "$sizes$before")
-        . "    if (rc == MPI_SUCCESS)\n"
-        . $wrapped->("        rc = ftk_layer_calls->$short(" . join(', ', @args) . ');')
+        . "        return;\n    }\n" . ($may_fail ? "    int rc = MPI_SUCCESS;\n" : '')
+        . "    ftk_layer_fortran++;\n" . indent(4, "$sizes$before")
+        . ($may_fail ? "    if (rc == MPI_SUCCESS)\n" . $wrapped->("        rc = $call")
+            : $wrapped->("    int rc = $call"))
         . indent(4, $after) . "    if (ierr)\n        *ierr = rc;\n}\n";
 }
 

@@ -185,8 +185,8 @@ SKIP: {
             substr($j->{log}, 0, 3000));
         return $j;
     }
-    for my $handles (qw(f08 handles mpifh)) {
-        my @program = (program => "$build/ftests/$handles");
+    for my $handles (qw(mpifh mpi f08)) {
+        my @program = (program => "$build/ftests/regions_$handles");
         intact("$handles: undisturbed", @program, env => \%memory, faults => 0, spares => 0);
         for my $rank (0 .. 3) {
             intact("$handles: rank $rank is killed", @program, env => \%memory,

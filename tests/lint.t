@@ -18,7 +18,7 @@ for my $case (['tidy', 'clang-tidy'], ['cppcheck', 'cppcheck']) {
   SKIP: {
         skip "no $program", 1 if system("command -v $program >/dev/null 2>&1") != 0;
         local $ENV{LINT_ONLY} = $piece;
-        my $out = `scripts/guard 300 -- make --no-print-directory lint BUILD='$build' 2>&1`;
+        my $out = `scripts/guard 900 -- make --no-print-directory lint BUILD='$build' 2>&1`;
         is($?, 0, $program)
             or diag(join '', grep {/(error|warning|performance|portability):/} map {"$_\n"}
                 split /\n/, $out);

@@ -35,6 +35,30 @@ for my $p (programs()) {
     }
 }
 
+# the set is in files only: for three that are lost at once, and for a job that starts again,
+# with what is in the log or with the reason why it cannot
+for my $p (grep { $_->{name} =~ /^(?:transpose|farm|comms)$/ } programs()) {
+    my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+        FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LOG_TEAMS => 'rank');
+    my $when = int(0.7 * passes($p, 'app.step', 1));
+    my $j = logged($p, env => \%files, spares => 3,
+        fault => "app.step:1:$when:kill,repair.census:0:1:kill,repair.census:2:1:kill");
+    like($j->{log}, qr/back to set \d+ or older, from files/, title($p) . ': three are lost');
+    is(verdict($p, $j, any => 1), '', '... and the job goes on from files');
+
+    $files{FTKIT_LEVEL_HDF5_DIRECTORY} = scratch() . '/' . title($p) =~ tr/ /_/r;
+    mkdir($files{FTKIT_LEVEL_HDF5_DIRECTORY});
+    $j = logged($p, env => \%files, fault => "app.step:1:$when:mpiabort");
+    isnt($j->{rc}, 0, '... all are lost') or diag($j->{log});
+    $j = logged($p, n => 3, env => \%files);
+    ok($j->{rc} != 0
+            && $j->{log} =~ /with the message log .* a set of 4 ranks cannot be restored on 3/,
+        '... three cannot go on') or diag($j->{log});
+    $j = logged($p, env => \%files);
+    like($j->{log}, qr/restored set \d+ from files/, '... four go on from files');
+    is(verdict($p, $j, any => 1), '', '... to the same result');
+}
+
 # an example that knows nothing of the log, through the preloaded layer
 {
     my @args = ('-n', 96, '-s', 300, '-d', 3, '--pidfile', 'pid');

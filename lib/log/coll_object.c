@@ -1,6 +1,7 @@
 /* Collectives: schedules as objects, and what they hold on to.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,22 +19,66 @@ struct ftk_temp {
     _Alignas(16) char bytes[];
 };
 
-/* ---- operations -------------------------------------------------------------------
- * The program may free one while it is needed; there is no duplicating them. */
+/* ---- what the program may free while it is needed ---------------------------------
+ * Its operations, of which there is no duplicate, and the very type that an operation of
+ * the program is to be given. */
 
-static struct op_use {
-    MPI_Op op;
+struct held {
+    uintptr_t handle;
     size_t users;
     bool freed;
-} * ops;
-static size_t nops, ops_room;
+};
 
-static struct op_use *use_of(MPI_Op op)
+static struct holds {
+    struct held *at;
+    size_t n, room;
+} ops, types;
+
+static struct held *held(const struct holds *all, uintptr_t handle)
 {
-    for (size_t i = 0; i < nops; i++)
-        if (ops[i].op == op)
-            return &ops[i];
+    for (size_t i = 0; i < all->n; i++)
+        if (all->at[i].handle == handle)
+            return &all->at[i];
     return NULL;
+}
+
+static bool hold(struct holds *all, uintptr_t handle)
+{
+    struct held *h = held(all, handle);
+    if (!h && all->n == all->room) {
+        size_t room = all->room ? 2 * all->room : 8;
+        struct held *more = realloc(all->at, room * sizeof *more);
+        if (!more)
+            return false;
+        all->at = more;
+        all->room = room;
+    }
+    if (!h) {
+        h = &all->at[all->n++];
+        *h = (struct held){ .handle = handle };
+    }
+    h->users++;
+    return true;
+}
+
+/* Whether the program has freed it and it was held for the last time. */
+static bool let_go(struct holds *all, uintptr_t handle)
+{
+    struct held *h = held(all, handle);
+    if (!h || --h->users > 0)
+        return false;
+    bool freed = h->freed;
+    *h = all->at[--all->n];
+    return freed;
+}
+
+/* Whether it is held: then it is freed when nobody does any more. */
+static bool free_later(const struct holds *all, uintptr_t handle)
+{
+    struct held *h = held(all, handle);
+    if (h)
+        h->freed = true;
+    return h;
 }
 
 static bool predefined(MPI_Op op)
@@ -51,112 +96,53 @@ static void hold_op(struct ftk_coll *c)
 {
     if (!ftk_coll_reduces(c) || predefined(c->call.op))
         return;
-    struct op_use *u = use_of(c->call.op);
-    if (!u && nops == ops_room) {
-        size_t room = ops_room ? 2 * ops_room : 8;
-        struct op_use *more = realloc(ops, room * sizeof *more);
-        if (!more) {
-            ftk_coll_fail(c, MPI_ERR_NO_MEM);
-            return;
-        }
-        ops = more;
-        ops_room = room;
-    }
-    if (!u) {
-        u = &ops[nops++];
-        *u = (struct op_use){ .op = c->call.op };
-    }
-    u->users++;
-    c->holds_op = true;
+    c->holds_op = hold(&ops, (uintptr_t)c->call.op);
+    if (!c->holds_op)
+        ftk_coll_fail(c, MPI_ERR_NO_MEM);
 }
 
 static void let_op_go(struct ftk_coll *c)
 {
-    struct op_use *u = c->holds_op ? use_of(c->call.op) : NULL;
+    if (c->holds_op && let_go(&ops, (uintptr_t)c->call.op))
+        (void)PMPI_Op_free(&c->call.op); /* nobody is there any more to be told */
     c->holds_op = false;
-    if (!u || --u->users > 0)
-        return;
-    if (u->freed)
-        (void)PMPI_Op_free(&u->op); /* nobody is there any more to be told */
-    *u = ops[--nops];
 }
 
 int ftk_coll_op_free(MPI_Op *op)
 {
-    struct op_use *u = op ? use_of(*op) : NULL;
-    if (!u)
+    if (!op || !free_later(&ops, (uintptr_t)*op))
         return PMPI_Op_free(op);
-    u->freed = true;
     *op = MPI_OP_NULL;
     return MPI_SUCCESS;
 }
 
-/* ---- types ------------------------------------------------------------------------
- * The program may free its own while a collective is under way, which begins messages of
- * them later: it works with duplicates. */
-
-/* An operation of the program is given the very type the program has named, which may not
- * be freed before. */
-static struct type_use {
-    MPI_Datatype type;
-    size_t users;
-    bool freed;
-} * types;
-static size_t ntypes, types_room;
-
-static struct type_use *type_use_of(MPI_Datatype type)
-{
-    for (size_t i = 0; i < ntypes; i++)
-        if (types[i].type == type)
-            return &types[i];
-    return NULL;
-}
-
 static void hold_type(struct ftk_coll *c)
 {
-    MPI_Datatype type = c->call.r.type;
-    if (!c->holds_op || ftk_coll_shape(c, type).named)
+    if (!c->holds_op || ftk_coll_shape(c, c->call.r.type).named)
         return;
-    struct type_use *u = type_use_of(type);
-    if (!u && ntypes == types_room) {
-        size_t room = types_room ? 2 * types_room : 8;
-        struct type_use *more = realloc(types, room * sizeof *more);
-        if (!more) {
-            ftk_coll_fail(c, MPI_ERR_NO_MEM);
-            return;
-        }
-        types = more;
-        types_room = room;
-    }
-    if (!u) {
-        u = &types[ntypes++];
-        *u = (struct type_use){ .type = type };
-    }
-    u->users++;
-    c->holds_type = true;
+    c->holds_type = hold(&types, (uintptr_t)c->call.r.type);
+    if (!c->holds_type)
+        ftk_coll_fail(c, MPI_ERR_NO_MEM);
 }
 
 static void let_type_go(struct ftk_coll *c)
 {
-    struct type_use *u = c->holds_type ? type_use_of(c->call.r.type) : NULL;
+    if (c->holds_type && let_go(&types, (uintptr_t)c->call.r.type))
+        (void)ftk_mpi_Type_free(&c->call.r.type); /* when no message has it any more, either */
     c->holds_type = false;
-    if (!u || --u->users > 0)
-        return;
-    struct type_use was = *u;
-    *u = types[--ntypes];
-    if (was.freed)
-        (void)ftk_mpi_Type_free(&was.type); /* when no message has it any more, either */
 }
 
 bool ftk_coll_type_free(MPI_Datatype *type)
 {
-    struct type_use *u = type_use_of(*type);
-    if (!u)
+    if (!free_later(&types, (uintptr_t)*type))
         return false;
-    u->freed = true;
     *type = MPI_DATATYPE_NULL;
     return true;
 }
+
+/* ---- types of messages ------------------------------------------------------------
+ * The program may free its own while a collective is under way, which begins messages of
+ * them later: it works with duplicates. */
 
 static MPI_Datatype own_type(struct ftk_coll *c, MPI_Datatype *seen, MPI_Datatype type)
 {
@@ -323,11 +309,9 @@ void ftk_coll_free_memory(void)
     }
     free_list = NULL;
     nfree = 0;
-    if (nops > 0)
+    if (ops.n > 0)
         return; /* persistent ones that the program has not freed */
-    free(ops);
-    free(types);
-    ops = NULL;
-    types = NULL;
-    ops_room = ntypes = types_room = 0;
+    free(ops.at);
+    free(types.at);
+    ops = types = (struct holds){ 0 };
 }

@@ -179,17 +179,26 @@ struct f_idup {
 extern struct f_idup *ftk_layer_idups;
 void ftk_layer_look_at_idups(void);
 
-static inline MPI_Comm *f_idup_in(MPI_Fint *to, int *rc)
+static inline struct f_idup *f_idup_in(MPI_Fint *to, int *rc)
 {
     struct f_idup *d = malloc(sizeof *d);
     *to = PMPI_Comm_c2f(MPI_COMM_NULL);
-    if (!d) {
+    if (d)
+        *d = (struct f_idup){ NULL, MPI_COMM_NULL, to };
+    else
         *rc = MPI_ERR_NO_MEM;
-        return NULL;
+    return d;
+}
+
+/* rc: of the call, of which nothing comes when it has failed */
+static inline void f_idup_out(struct f_idup *d, int rc)
+{
+    if (rc != MPI_SUCCESS) {
+        free(d);
+        return;
     }
-    *d = (struct f_idup){ ftk_layer_idups, MPI_COMM_NULL, to };
+    d->next = ftk_layer_idups;
     ftk_layer_idups = d;
-    return &d->comm;
 }
 
 /* After every call that may have completed a request. */

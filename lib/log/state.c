@@ -7,6 +7,7 @@
 
 #include "../detect.h"
 #include "../region.h"
+#include "../store/h5.h"
 #include "coll.h"
 #include "comm.h"
 #include "det.h"
@@ -188,24 +189,68 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     return rc == FTKIT_OK ? 0 : -1;
 }
 
-int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
+/* What set-up has received, from the state in the segment of this rank. */
+static int read_journal(const void *seg)
 {
     struct reader r;
     const uint64_t *head;
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, line, ctx->rank);
-    const struct ftk_seg_region *rec = s ? ftk_seg_find(s->buf, FTK_LOG_REGION) : NULL;
+    const struct ftk_seg_region *rec = ftk_seg_find(seg, FTK_LOG_REGION);
     if (!rec)
-        return FTKIT_OK; /* it comes from files: the set-up can then receive nothing */
-    int rc = ftk_mem_verify(s, "own copy");
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no state of the message log");
+    int rc = read_head(ftk_seg_data_c(seg) + rec->offset, rec->bytes, &r, &head);
     if (rc == FTKIT_OK)
-        rc = read_head(ftk_seg_data_c(s->buf) + rec->offset, rec->bytes, &r, &head);
+        rc = read_comms(&r, head, false, false);
     if (rc != FTKIT_OK)
         return rc;
-    rc = read_comms(&r, head, false, false);
     r.w += FTK_MATRIX_WORDS * head[5];
-    if (rc == FTKIT_OK)
-        rc = read_list(&r, head[2], NULL);
+    rc = read_list(&r, head[2], NULL);
     return rc == FTKIT_OK ? read_list(&r, head[3], ftk_held_add) : rc;
+}
+
+static int read_journal_of(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_h5_manifest m = { 0 };
+    void *seg = NULL;
+    size_t bytes;
+    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    if (rc == FTKIT_OK && m.nranks != (uint32_t)ftk_log.n)
+        rc = ftk_fail(FTKIT_ERR_SIZE, "set %llu is of %u ranks", (unsigned long long)set,
+            m.nranks);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_read(ctx->cfg.h5_dir, &m, ctx->rank, &seg, &bytes);
+    if (rc == FTKIT_OK)
+        rc = read_journal(seg);
+    free(seg);
+    ftk_h5_manifest_free(&m);
+    return rc;
+}
+
+/* Of any set in files: set-up was before the first.  Which one all ranks can use comes out
+ * only in ftkit_recover(). */
+static int read_journal_of_files(struct ftkit_ctx *ctx)
+{
+    uint64_t *sets = NULL;
+    int n = 0;
+    int rc = ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n);
+    if (rc == FTKIT_OK && n == 0)
+        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "there is no set in files");
+    for (int i = 0; i < n; i++) {
+        rc = read_journal_of(ctx, sets[i]);
+        if (rc == FTKIT_OK)
+            break;
+        ftk_held_clear(); /* of one that is damaged */
+    }
+    free(sets);
+    return rc;
+}
+
+int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
+{
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, line, ctx->rank);
+    if (!s)
+        return read_journal_of_files(ctx);
+    int rc = ftk_mem_verify(s, "own copy");
+    return rc == FTKIT_OK ? read_journal(s->buf) : rc;
 }
 
 /* ---- teams -----------------------------------------------------------------------------------------*/

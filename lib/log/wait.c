@@ -48,6 +48,9 @@ static void consume(MPI_Request *h, struct ftk_req *r)
     *h = MPI_REQUEST_NULL;
 }
 
+/* The communicator of the first request of a call that has failed: the error is its. */
+static const struct ftk_vcomm *failed_on;
+
 /* One look; *done, and then its error and status, and it is consumed. */
 static int test_one(MPI_Request *h, int *done, MPI_Status *status)
 {
@@ -69,6 +72,8 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
         return MPI_SUCCESS;
     int rc = r->error;
     s = r->status;
+    if (rc != MPI_SUCCESS && !failed_on)
+        failed_on = r->vc;
     consume(h, r);
     copy_status(status, &s);
     return rc;
@@ -76,9 +81,11 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
 
 static int end(int rc)
 {
+    const struct ftk_vcomm *vc = failed_on ? failed_on : ftk_log.world;
+    failed_on = NULL;
     if (rc == MPI_SUCCESS || ftk_log.falling)
         return rc;
-    return ftk_vcomm_error(ftk_log.world, rc);
+    return ftk_vcomm_error(vc, rc);
 }
 
 int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
@@ -93,6 +100,7 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
     }
     int rc = ftk_req_wait(r);
     copy_status(status, &r->status);
+    failed_on = r->vc;
     consume(request, r);
     return end(rc);
 }

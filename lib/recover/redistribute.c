@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../log/hooks.h"
 #include "../region.h"
 #include "../store/attribute.h"
 #include "../store/hash.h"
@@ -285,6 +286,10 @@ static bool same_global(const struct ftk_region *r, const struct ftk_seg_region 
 static int compare(const struct redist *d, const struct ftk_region *r)
 {
     const struct ftk_seg_region *rec = find_record(d, r->name);
+    if (strcmp(r->name, FTK_LOG_REGION) == 0)
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "with the message log (log.enabled) a set of %d ranks cannot be restored on %d",
+            d->nold, d->ctx->nranks);
     if (r->kind != FTK_KIND_REPLICATED && r->kind != FTK_KIND_ARRAY)
         return ftk_fail(FTKIT_ERR_SIZE,
             "region '%s' is per rank: it cannot be restored on %d ranks from %d "

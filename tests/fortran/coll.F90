@@ -59,6 +59,15 @@ contains
         end do
     end subroutine
 
+    !> b has n items of each rank: those that are meant for this one.
+    subroutine expect_column(n)
+        integer, intent(in) :: n
+        integer :: r
+        do r = 0, size - 1
+            call expect(r*n, n, r, rank*n)
+        end do
+    end subroutine
+
     !> b(:n) is the sum of what the first m ranks have behind a(off).
     subroutine expect_sums(n, m, off)
         integer, intent(in) :: n, m, off
@@ -288,9 +297,7 @@ contains
 #define CALL3 MPI_Alltoall_init
 #define ARGS a, len, MPI_DOUBLE_PRECISION, b, len, MPI_DOUBLE_PRECISION, comm_of
 #include "form.inc"
-            do r = 0, size - 1
-                call expect(r*len, len, r, rank*len)
-            end do
+            call expect_column(len)
         case (13) ! alltoall in place
             used = len*size
             b(:used) = a(:used)
@@ -299,9 +306,7 @@ contains
 #define CALL3 MPI_Alltoall_init
 #define ARGS MPI_IN_PLACE, 0, MPI_INTEGER, b, len, MPI_DOUBLE_PRECISION, comm_of
 #include "form.inc"
-            do r = 0, size - 1
-                call expect(r*len, len, r, rank*len)
-            end do
+            call expect_column(len)
         case (14) ! alltoallv
             call lay_out()
 #define CALL1 MPI_Alltoallv
@@ -334,9 +339,7 @@ contains
 #define CALL3 MPI_Alltoallw_init
 #define ARGS MPI_IN_PLACE, from, fbytes, types, b, from, fbytes, types, comm_of
 #include "form.inc"
-            do r = 0, size - 1
-                call expect(r*len, len, r, rank*len)
-            end do
+            call expect_column(len)
         end select
     end subroutine
 

@@ -13,18 +13,10 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 #include "binding.h"
 module foreign
-#if defined(USE_F08)
-    use mpi_f08
-#elif defined(USE_MPI)
-    use mpi
-#endif
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int64, real64, error_unit
     use ftkit
-    implicit none
-#if defined(USE_MPIFH)
-    include 'mpif.h'
-#endif
+#include "use.h"
 
     integer, parameter :: ranks = 8      ! at most
     integer, parameter :: longest = 9000 ! words of a message

@@ -14,17 +14,9 @@
 #define PSEND_INFO , MPI_INFO_NULL
 #endif
 program refused
-#if defined(USE_F08)
-    use mpi_f08
-#elif defined(USE_MPI)
-    use mpi
-#endif
     use, intrinsic :: iso_c_binding
     use ftkit
-    implicit none
-#if defined(USE_MPIFH)
-    include 'mpif.h'
-#endif
+#include "use.h"
     type(ftkit_ctx) :: ft
     COMM_T, target :: comm
     COMM_T :: half
@@ -102,18 +94,13 @@ contains
 #endif
         call MPI_Win_create(memory, bytes, 4, MPI_INFO_NULL, on, win, ierr)
         call expect(ierr, 'MPI_Win_create')
-#ifdef USE_MPIFH
-        call MPI_Win_allocate(bytes, 4, MPI_INFO_NULL, on, address, win, ierr)
-        call expect(ierr, 'MPI_Win_allocate')
-        call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, address, win, ierr)
-        call expect(ierr, 'MPI_Win_allocate_shared')
-#else
-#ifdef USE_MPI
+#ifndef USE_F08
         call MPI_Win_allocate(bytes, 4, MPI_INFO_NULL, on, address, win, ierr)
         call expect(ierr, 'MPI_Win_allocate')
         call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, address, win, ierr)
         call expect(ierr, 'MPI_Win_allocate_shared')
 #endif
+#ifndef USE_MPIFH
         call MPI_Win_allocate(bytes, 4, MPI_INFO_NULL, on, base, win, ierr)
         call expect(ierr, 'MPI_Win_allocate with a c_ptr')
         call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, base, win, ierr)

@@ -11,32 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "overlog.h"
 
 #define BIG (1 << 17) /* ints: more than what is sent at once */
 
-static int me, n, next, before;
-static long checks;
+static int next, before;
 static ftkit_ctx *ft;
 static MPI_Comm comm;
 static int in[2][BIG], out[2][BIG];
-
-static void check(int ok, const char *what, int line, long got, long wanted)
-{
-    checks++;
-    if (ok)
-        return;
-    fprintf(stderr, "quiet: rank %d of %d, line %d: %s: got %ld, wanted %ld (%s)\n", me, n,
-        line, what, got, wanted, ftkit_detail(ft));
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
-}
-#define EQUAL(wanted, got)                                                               \
-    do {                                                                                 \
-        long wanted_ = (long)(wanted), got_ = (long)(got);                               \
-        check(wanted_ == got_, #got, __LINE__, got_, wanted_);                           \
-    } while (0)
-#define OK(call) EQUAL(MPI_SUCCESS, call)
 
 static unsigned long committed(void)
 {
@@ -49,8 +32,8 @@ static void refused(int line)
 {
     unsigned long set = committed();
     int rc = ftkit_checkpoint(ft);
-    check(rc == FTKIT_ERR_STATE, "ftkit_checkpoint", line, rc, FTKIT_ERR_STATE);
-    check(committed() == set, "committed", line, (long)committed(), (long)set);
+    check_at(__FILE__, line, ftkit_detail(ft), rc, FTKIT_ERR_STATE);
+    check_at(__FILE__, line, "committed", (long)committed(), (long)set);
 }
 #define REFUSED() refused(__LINE__)
 
@@ -58,8 +41,8 @@ static void written(int line)
 {
     unsigned long set = committed();
     int rc = ftkit_checkpoint(ft);
-    check(rc == FTKIT_OK, "ftkit_checkpoint", line, rc, FTKIT_OK);
-    check(committed() == set + 1, "committed", line, (long)committed(), (long)set + 1);
+    check_at(__FILE__, line, ftkit_detail(ft), rc, FTKIT_OK);
+    check_at(__FILE__, line, "committed", (long)committed(), (long)set + 1);
 }
 #define WRITTEN() written(__LINE__)
 
@@ -215,7 +198,7 @@ int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
     int rc = overlog_open(&ft);
-    check(rc >= 0, ftkit_detail(ft), __LINE__, rc, FTKIT_OK);
+    check_at(__FILE__, __LINE__, ftkit_detail(ft), rc < 0 ? rc : FTKIT_OK, FTKIT_OK);
     comm = ftkit_comm(ft);
     OK(MPI_Comm_rank(comm, &me));
     OK(MPI_Comm_size(comm, &n));

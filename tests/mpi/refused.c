@@ -13,27 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "ftkit.h"
 
-static int me, n;
-static long checks;
 static int told; /* calls of the error handler */
-
-static void check(int good, const char *what, int line, long got)
-{
-    checks++;
-    if (good)
-        return;
-    fprintf(stderr, "refused: rank %d, line %d: %s: %ld\n", me, line, what, got);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
-}
-#define TRUE(got) check((got) ? 1 : 0, #got, __LINE__, 0)
-#define OK(call)                                                                         \
-    do {                                                                                 \
-        int rc_ = (call);                                                                \
-        check(rc_ == MPI_SUCCESS, #call, __LINE__, rc_);                                 \
-    } while (0)
 
 static int class_of(int rc)
 {
@@ -42,11 +25,8 @@ static int class_of(int rc)
         return -1;
     return class;
 }
-#define REFUSED(call)                                                                    \
-    do {                                                                                 \
-        int class_ = class_of(call);                                                     \
-        check(class_ == MPI_ERR_UNSUPPORTED_OPERATION, #call, __LINE__, class_);         \
-    } while (0)
+#define REFUSED(call) \
+    check_at(__FILE__, __LINE__, #call, class_of(call), MPI_ERR_UNSUPPORTED_OPERATION)
 
 /* ---- on communicators of ftkit ---------------------------------------------------------*/
 

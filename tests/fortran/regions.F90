@@ -1,9 +1,56 @@
-! The loop of a Fortran test program, the same text for both kinds of handles: each step
-! has other contents, and what a checkpoint leaves is compared, byte by byte.
+! All regions of module ftkit, with the handles of each binding: each step has other contents,
+! and what a checkpoint leaves is compared, byte by byte.
 !
 !   PROGRAM RESULT: rank 0 writes "OK step S repairs R restored SET" to the file RESULT
 !
 ! SPDX-License-Identifier: BSD-3-Clause
+#include "binding.h"
+include 'state.inc'
+
+module callbacks
+    use, intrinsic :: iso_c_binding
+    use ftkit
+#include "use.h"
+    private
+    public :: halves, set_callback
+    COMM_T :: halves = MPI_COMM_NULL
+    integer, target :: canary
+contains
+    integer function rebuild(ctx, comm, arg) result(status)
+        type(ftkit_ctx), intent(in) :: ctx
+        COMM_T, intent(in) :: comm
+        type(c_ptr), intent(in) :: arg
+        integer :: rank, ierr
+        status = merge(0, 1, c_associated(arg, c_loc(canary)))
+        if (halves /= MPI_COMM_NULL) call MPI_Comm_free(halves, ierr)
+        call MPI_Comm_rank(comm, rank, ierr)
+        call MPI_Comm_split(comm, mod(rank, 2), rank, halves, ierr)
+        if (ierr == MPI_SUCCESS) call ftkit_track_comm(ctx, halves)
+    end function
+
+    subroutine set_callback(ft)
+        type(ftkit_ctx), intent(in) :: ft
+#ifdef USE_F08
+        call ftkit_on_repair(ft, rebuild, c_loc(canary))
+#else
+        call ftkit_on_repair_integer(ft, rebuild, c_loc(canary))
+#endif
+    end subroutine
+end module
+
+program regions
+    use, intrinsic :: iso_c_binding
+    use ftkit
+    use state
+    use callbacks
+#include "use.h"
+    type(ftkit_ctx) :: ft
+    type(ftkit_info) :: info
+    COMM_T, target :: comm, own
+    COMM_T :: now
+    DATATYPE_T :: half
+    character(len=1000) :: result_file
+    integer :: ierr, rank, unit, bad = 0, all_bad = 0, total
     call get_command_argument(1, result_file)
     call MPI_Init(ierr)
     call ftkit_open(MPI_COMM_WORLD, '  ', ft, ierr)
@@ -51,3 +98,4 @@
     end if
     call ftkit_close(ft)
     call MPI_Finalize(ierr)
+end program
