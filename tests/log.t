@@ -48,7 +48,8 @@ for my $p (grep { $_->{name} =~ /^(?:transpose|farm|comms)$/ } programs()) {
 
     $files{FTKIT_LEVEL_HDF5_DIRECTORY} = scratch() . '/' . title($p) =~ tr/ /_/r;
     mkdir($files{FTKIT_LEVEL_HDF5_DIRECTORY});
-    $j = logged($p, env => \%files, fault => "app.step:1:$when:mpiabort");
+    $j = logged($p, env => { %files, FTKIT_RECOVER_SUPPLY => 'end' }, spares => 0,
+        fault => "app.step:1:$when:kill");
     isnt($j->{rc}, 0, '... all are lost') or diag($j->{log});
     $j = logged($p, n => 3, env => \%files);
     ok($j->{rc} != 0

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # The long campaign of the message log: programs of five styles, teams of every kind, seeded
-# kills anywhere: one, one of a team that another follows, two teams at once, and in the
-# repair (rows L1, L3, L4, L5, L9 of the acceptance).
+# kills anywhere: one, one of a team that another follows, two teams at once, in the repair,
+# and with files of most or all ranks (rows L1, L3, L4, L5, L9 of the acceptance).
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 250)
 #
@@ -75,18 +75,32 @@ my %kinds = (
     },
 );
 
+# With files, in the job or with a relaunch: whatever is lost, it ends well.
+my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets');
+$kinds{files} = sub {
+    my ($p) = @_;
+    my $r = int(rand(4));
+    my $at = in_loop($p, $r);
+    return one_of($at =~ s/:\d:/:*:/r,
+        join(',', $at, map { 'repair.census:' . ($r + $_) % 4 . ':1:kill' } 1, 2),
+        join(',', $at, in_loop($p, ($r + 1) % 4)));
+};
+
 for my $kind (sort keys %kinds) {
     my ($bad, $hits, $ended) = (0, 0, 0);
     for my $i (1 .. $count) {
         my $p = one_of(programs());
         my $env = { %{ one_of(@teams) }, FTKIT_LEVEL_MEMORY_MAP => 'ring' };
         my $fault = $kinds{$kind}->($p);
-        my $j = logged($p, env => $env, fault => $fault, spares => 4, timeout => 60);
+        my $with = $kind eq 'files';
+        $env = { %$env, %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => one_of('true', 'false') } if $with;
+        my $j = logged($p, env => $env, fault => $fault, spares => 4, timeout => 60,
+            $with ? (run => []) : ());
         my @killed = grep { $_ < 4 } map { /rank (\d+) / ? $1 : () } @{ $j->{faults} };
         $hits += @killed > 0;
         my $what = join(' ', $fault, map {"$_=$env->{$_}"} sort keys %$env);
         my $v = verdict($p, $j, env => $env, killed => \@killed, what => $what,
-            reason => @killed > 1 && $lost);
+            any => $with, reason => !$with && @killed > 1 && $lost);
         $bad++ if $v;
         $ended += !defined($v);
     }
