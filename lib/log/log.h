@@ -196,6 +196,7 @@ struct ftk_log {
     bool falling;           /* calls fail until the line is restored */
     bool reborn;            /* carries on for a lost process: before ftkit_recover() what it
                                receives comes from held, what it sends goes nowhere */
+    bool unread;            /* what that is could not be read: the line is not in memory */
     int me, n;              /* rank, ranks */
     int *team;              /* [n] */
     int *node;              /* [n] failure domain of each rank's process */

@@ -226,21 +226,21 @@ static int read_journal_of(struct ftkit_ctx *ctx, uint64_t set)
 }
 
 /* Of any set in files: set-up was before the first.  Which one all ranks can use comes out
- * only in ftkit_recover(). */
+ * only in ftkit_recover(); so does where else the line may be. */
 static int read_journal_of_files(struct ftkit_ctx *ctx)
 {
     uint64_t *sets = NULL;
     int n = 0;
-    int rc = ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n);
-    if (rc == FTKIT_OK && n == 0)
-        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "there is no set in files");
-    for (int i = 0; i < n; i++) {
-        rc = read_journal_of(ctx, sets[i]);
-        if (rc == FTKIT_OK)
-            break;
-        ftk_held_clear(); /* of one that is damaged */
+    int rc = ctx->cfg.h5_enabled ? ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n)
+                                 : FTKIT_OK;
+    bool read = false;
+    for (int i = 0; i < n && !read; i++) {
+        read = read_journal_of(ctx, sets[i]) == FTKIT_OK;
+        if (!read)
+            ftk_held_clear(); /* of one that is damaged */
     }
     free(sets);
+    ftk_log.unread = !read;
     return rc;
 }
 
@@ -564,8 +564,10 @@ int ftk_log_strange(const struct ftk_req *r)
 {
     ftk_report(FTKIT_ERROR,
         "context %s: rank %d: between ftkit_open() and ftkit_recover() the replacement "
-        "receives from rank %d with tag %d what the lost process did not: the set-up has to "
-        "be the same",
-        ftk_log.ctx->cfg.name, ftk_log.me, r->peer, r->tag);
+        "receives from rank %d with tag %d what the lost process did not%s",
+        ftk_log.ctx->cfg.name, ftk_log.me, r->peer, r->tag,
+        ftk_log.unread ? ", as far as can be known, for no set in files tells and none is in "
+                         "memory: the job has to start again"
+                       : ": the set-up has to be the same");
     return MPI_ERR_PENDING;
 }
