@@ -15,6 +15,7 @@ my $ulfm = ($ENV{MPI_KIND} // 'ulfm') eq 'ulfm';
 my $top = top();
 my $san = build() . '/san';
 my ($mpicc) = slurp(build() . '/mpi.mk') =~ /^MPICC := (.*)$/m;
+my $fortran = $ulfm && slurp(build() . '/mpi.mk') =~ /^FORTRAN := \S/m;
 my $report = qr/(?:ERROR: \w+Sanitizer|runtime error:|SUMMARY: \w+Sanitizer)/;
 
 chdir $top;
@@ -22,6 +23,7 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
 my @units = map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . '/san';
 my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions mpi/halo3d mpi/farm), map {"unit/$_"} @units;
+push @targets, map {"$made/ftests/$_"} qw(regions_f08 calls_f08) if $fortran;
 my $out = `scripts/guard 170 -- make -j2 SAN=1 WERROR=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
 if (!is($?, 0, 'builds')) {
     diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
@@ -113,13 +115,23 @@ SKIP: {
                 && $j->{log} !~ $report,
             "the message log: $p->{name}") or diag(substr($j->{log}, 0, 6000));
     }
+    for my $p (grep { $fortran && title($_) =~ /^calls_f08 -m (?:edges|comms)/ } fortran_programs('f08')) {
+        my $j = logged($p, from => $san, timeout => 100, env => { %memory, FTKIT_LOG_TEAMS => 'rank' },
+            fault => 'app.step:1:17:kill');
+        ok($j->{rc} == 0 && $j->{result} eq undisturbed($p, 4) && $j->{log} !~ $report,
+            'the message log: ' . title($p)) or diag(substr($j->{log}, 0, 6000));
+    }
     my $work = scratch() . '/regions';
-    my $j = job(program => "$san/mpi/regions", keep => $work, timeout => 100,
-        args => ['-o', "$work/out", '-b', '1,262144,1048577'], env => \%memory,
-        fault => 'app.step:1:5:kill');
-    ok($j->{result} =~ /^OK step 12 repairs 1 / && $j->{log} !~ $report
-            && $j->{log} !~ /^handles: /m,
-        'regions of all kinds') or diag(substr($j->{log}, 0, 6000));
+    for (["$san/mpi/regions", '-o', "$work/out", '-b', '1,262144,1048577'],
+        $fortran ? ["$san/ftests/regions_f08", "$work/out"] : ())
+    {
+        my ($program, @args) = @$_;
+        my $j = job(program => $program, keep => $work, timeout => 100, args => \@args,
+            env => \%memory, fault => 'app.step:1:5:kill');
+        ok($j->{result} =~ /^OK step 12 repairs 1 / && $j->{log} !~ $report
+                && $j->{log} !~ /^handles: /m,
+            "regions of all kinds: $program") or diag(substr($j->{log}, 0, 6000));
+    }
 }
 
 done_testing();

@@ -96,6 +96,7 @@ program regions
             step, ' repairs ', info%repairs, ' restored ', info%restored, ' bad ', all_bad
         close (unit)
     end if
+    if (halves /= MPI_COMM_NULL) call MPI_Comm_free(halves, ierr)
     call ftkit_close(ft)
     call MPI_Finalize(ierr)
 end program
