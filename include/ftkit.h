@@ -321,7 +321,7 @@ FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
  * Load the newest set there is into the regions: on a replacement the set the others
  * roll back to, on a restarted job the newest complete one on the file system.
  *
- * @param[out] set  its number, or NULL
+ * @param[out] set  its number, 0 with FTKIT_NO_SET; or NULL
  * @return FTKIT_OK, FTKIT_NO_SET (a fresh start; the regions are untouched), or an error
  *
  * Call it once on every rank, after the regions are registered and before the loop.
@@ -394,6 +394,8 @@ typedef int ftkit_repair_fn(ftkit_ctx *ctx, MPI_Comm comm, void *arg);
  * in ftkit_recover() and after each repair before the regions are restored.  It may use
  * MPI on comm and register arrays again.  When an MPI call in it fails because of
  * another failure it should return; it is called again after the next repair.
+ * With the message log communicators live through failures: it runs in ftkit_recover()
+ * only, where a replacement is given what the lost process received in it.
  */
 FTKIT_API int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg);
 

@@ -18,4 +18,8 @@ FTKIT_API int ftkit_binding_bind_comm(ftkit_ctx *ctx, MPI_Fint *comm);
 /* ftkit_register_comm() for a variable that holds a Fortran handle. */
 FTKIT_API int ftkit_binding_register_comm(ftkit_ctx *ctx, const char *name, MPI_Fint *comm);
 
+/* ftkit_resize() for data of a type that is known: FTKIT_ERR_TYPE when it is not the region's. */
+FTKIT_API int ftkit_binding_resize(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type);
+
 #endif

@@ -251,7 +251,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     ctx->app_errors = false;
     define_state(ctx);
     ftk_watchdog_progress(ctx->dog);
-    if (set && restored > 0)
+    if (set)
         *set = restored;
     return restored > 0 ? FTKIT_OK : FTKIT_NO_SET;
 }

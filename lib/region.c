@@ -414,30 +414,55 @@ int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_seri
     return rc;
 }
 
+static int resize(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, const struct ftk_type *type)
+{
+    struct ftk_region *r = ftk_region_find(ctx, name);
+    if (!r)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s'", name);
+    if (r->kind != FTK_KIND_FLAT && r->kind != FTK_KIND_REPLICATED)
+        return ftk_fail(
+            FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
+    if (type && (type->basic != r->type.basic || type->item_bytes != r->type.item_bytes))
+        return ftk_fail(
+            FTKIT_ERR_TYPE, "region '%s' is registered with another type", name);
+    if (!data && count > 0)
+        return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
+    if (count != r->count && is_fixed(ctx))
+        return ftk_fail(FTKIT_ERR_STATE,
+            "region '%s': %zu items would not fit the set of %zu that the ranks may still "
+            "go back to (see ftkit_register_growing())",
+            name, count, r->count);
+    int rc = check_extent(&r->type, count, name);
+    if (rc == FTKIT_OK) {
+        r->data = data;
+        r->count = count;
+    }
+    return rc;
+}
+
 int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_resize");
     if (rc == FTKIT_OK)
         rc = check_name("ftkit_resize", name);
-    if (rc != FTKIT_OK)
-        return ftk_done(ctx, rc);
-    struct ftk_region *r = ftk_region_find(ctx, name);
-    if (!r)
-        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s'", name);
-    else if (r->kind != FTK_KIND_FLAT && r->kind != FTK_KIND_REPLICATED)
-        rc = ftk_fail(FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
-    else if (!data && count > 0)
-        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
-    else if (count != r->count && is_fixed(ctx))
-        rc = ftk_fail(FTKIT_ERR_STATE,
-            "region '%s': %zu items would not fit the set of %zu that the ranks may still "
-            "go back to (see ftkit_register_growing())",
-            name, count, r->count);
-    else
-        rc = check_extent(&r->type, count, name);
+    if (rc == FTKIT_OK)
+        rc = resize(ctx, name, data, count, NULL);
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_binding_resize(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type)
+{
+    struct ftk_type t;
+    int rc = ftk_check_ctx(ctx, "ftkit_resize");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_resize", name);
+    if (rc == FTKIT_OK)
+        rc = make_type(name, type, &t);
     if (rc == FTKIT_OK) {
-        r->data = data;
-        r->count = count;
+        rc = resize(ctx, name, data, count, &t);
+        ftk_type_free(&t);
     }
     return ftk_done(ctx, rc);
 }

@@ -48,7 +48,12 @@ survives('an idle spare dies, then a rank', spares => 2, env => \%memory, faults
 survives('a spare dies as it is called', spares => 2, env => \%memory, faults => 2,
     fault => 'app.mid:1:7:kill,repair.census:4:2:kill');
 
-# R1: replacements by spawn
+# R1: replacements by spawn, also where the ranks fill the machine
+{
+    my ($cores) = map { $_ > 8 ? 8 : $_ } `nproc` =~ /(\d+)/;
+    survives('spawn: no core is left', n => $cores, spares => 0, env => \%memory,
+        fault => 'app.step:1:9:kill', like => qr/spawning 1 process/) if $cores > 1;
+}
 for my $point (qw(app.mid app.coll ckpt.sealed ckpt.voted recover.begin open.built)) {
     survives("spawn: killed at $point, rank $_", spares => 0,
         env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn, end' },

@@ -509,7 +509,7 @@ void ftkit_f_resize(
     if (rc == FTKIT_OK)
         rc = describe(*ctx, "ftkit_resize", c_name, data, &d);
     if (rc == FTKIT_OK) {
-        rc = ftkit_resize(*ctx, c_name, d.addr, d.count);
+        rc = ftkit_binding_resize(*ctx, c_name, d.addr, d.count, d.type);
         forget(&d);
     }
     free(c_name);

@@ -378,7 +378,7 @@ int ftk_log_open(struct ftkit_ctx *ctx)
     if (!layer_on())
         return ftk_fail(FTKIT_ERR_UNSUPPORTED,
             "log.enabled needs libftkit_mpi between the program and MPI: link it before MPI, "
-            "or run with ftkit run, which preloads it");
+            "or start it with ftkit run --log, which preloads it");
     layer_off();
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;

@@ -10,14 +10,15 @@
 #include "../watchdog.h"
 #include "recover.h"
 
-/* Let the program build what depends on the communicator. */
+/* Let the program build what depends on the communicator: with the log, where that lives on,
+ * once in a process. */
 static int call_back(struct ftkit_ctx *ctx)
 {
-    if (!ctx->repair_fn || ftk_log_of(ctx)) /* with the log its communicators live on */
+    if (!ctx->repair_fn || (ftk_log_of(ctx) && ctx->called_back))
         return FTKIT_OK;
     ctx->in_callback = true;
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    int bad = ctx->repair_fn(ctx, ctx->comms.app, ctx->repair_arg);
+    int bad = ctx->repair_fn(ctx, ftkit_comm(ctx), ctx->repair_arg);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     ctx->in_callback = false;
     if (ctx->failed || ftk_detect_poll(ctx))
@@ -25,6 +26,7 @@ static int call_back(struct ftkit_ctx *ctx)
     if (bad)
         return ftk_fail(
                    FTKIT_ERR_CALLBACK, "the repair callback returned %d", bad);
+    ctx->called_back = true;
     return FTKIT_OK;
 }
 

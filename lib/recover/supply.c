@@ -114,6 +114,10 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     int rc = MPI_Info_create(&info);
     if (rc == MPI_SUCCESS)
         rc = MPI_Info_set(info, "PMIX_ENVAR", SPAWN_MARK "=1");
+    if (rc == MPI_SUCCESS) /* the slot of the process that is gone counts as taken */
+        rc = MPI_Info_set(info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
+    if (rc == MPI_SUCCESS) /* and so does its core */
+        rc = MPI_Info_set(info, "PMIX_BINDTO", "none");
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_spawn(len > 0 ? exe : "/nonexistent",
             argv && argv[0] ? argv + 1 : MPI_ARGV_NULL, n, info, 0, s, &inter,

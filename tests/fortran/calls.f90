@@ -282,12 +282,14 @@ contains
 
     subroutine refused_others()
         integer, target :: x(3)
+        real, target :: other(3)
         character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: mpi
         integer :: ierr, n
         integer(c_int64_t) :: set
         logical :: done
         type(ftkit_ctx) :: closed
         x = 0
+        other = 0
         call ftkit_open(MPI_COMM_SELF, 'no such file', closed, ierr)
         call told(ierr, FTKIT_ERR_CONFIG, 'no configuration file', 'no such file')
         call ftkit_open(MPI_COMM_SELF, 'a'//achar(0), closed, ierr)
@@ -304,6 +306,8 @@ contains
         call gives(ierr, FTKIT_OK, 'blanks behind it do not count')
         call ftkit_resize(ft, 'y', x, ierr)
         call gives(ierr, FTKIT_ERR_NOT_FOUND, 'a new size of no region')
+        call ftkit_resize(ft, 'x', other, ierr)
+        call gives(ierr, FTKIT_ERR_TYPE, 'a new size of another type')
         call ftkit_resize_items(ft, 'x', c_loc(x), -2, ierr)
         call gives(ierr, FTKIT_ERR_ARG, 'a negative size')
         call ftkit_checkpoint(ft, ierr)
