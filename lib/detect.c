@@ -74,7 +74,7 @@ static bool explained(void)
         bool known = false;
         for (struct ftkit_ctx *c = contexts; c; c = c->next)
             if (c->mode != FTKIT_MODE_RESTART
-                && (c->failed || c->repairing || ftk_detect_poll(c)))
+                && (c->failed || c->repairing || ftk_log_falls(c) || ftk_detect_poll(c)))
                 known = true;
         if (known)
             return true;

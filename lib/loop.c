@@ -1,6 +1,8 @@
 /* The calls of the solver loop: recover, checkpoint, finish.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "checkpoint.h"
 #include "detect.h"
 #include "log/hooks.h"
@@ -8,14 +10,17 @@
 #include "region.h"
 #include "watchdog.h"
 
+#define ENDED ": the context has ended: "
 #define POLL_EVERY_S 0.001 /* the watch is tested no more often while nothing is due */
 
 static int check_alive(const ftkit_ctx *ctx, const char *call)
 {
     int rc = ftk_check_ctx(ctx, call);
-    if (rc == FTKIT_OK && ctx->dead)
-        rc = ftk_fail(ctx->dead, "%s: the context has ended: %s", call, ctx->detail);
-    return rc;
+    if (rc != FTKIT_OK || !ctx->dead)
+        return rc;
+    if (strstr(ctx->detail, ENDED)) /* a call before this one has said so */
+        return ftk_fail(ctx->dead, "%s", ctx->detail);
+    return ftk_fail(ctx->dead, "%s" ENDED "%s", call, ctx->detail);
 }
 
 /* A failure is known: repair, bring the regions to the line. */

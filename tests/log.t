@@ -37,7 +37,9 @@ for my $p (programs()) {
 
 # the set is in files only: for three that are lost at once, and for a job that starts again,
 # with what is in the log or with the reason why it cannot
-for my $p (grep { $_->{name} =~ /^(?:transpose|farm|comms)$/ } programs()) {
+for my $p ({ name => 'prime', steps => 30 },
+    grep { $_->{name} =~ /^(?:transpose|farm|comms)$/ } programs())
+{
     my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
         FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LOG_TEAMS => 'rank');
     my $when = int(0.7 * passes($p, 'app.step', 1));

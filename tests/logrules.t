@@ -67,6 +67,39 @@ for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, arg
     }
 }
 
+# ---- what fails in a live team-mate is not told to error handlers, nor by those of the MPI
+
+for my $variant (qw(name handler attribute pack fatal)) {
+    my $p = { name => 'named', steps => 30, args => ['-m', $variant] };
+    my $j = logged($p, n => 3, env => { FTKIT_LOG_TEAMS => 'all' }, fault => 'app.mid:1:17:kill');
+    is(verdict($p, $j, n => 3, any => 1, faults => 1, what => $variant), '',
+        title($p) . ': all go back');
+}
+
+# ---- nodes stay what they were; requests of the MPI; a second context; trouble after the plan
+
+{
+    my $p = { name => 'nodes', steps => 30 };
+    for my $teams ('0-2 3', '0 1-2 3') {
+        my $env = { FTKIT_LOG_TEAM_LIST => $teams, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 };
+        my $j = logged($p, env => $env, fault => 'app.mid:2:18:kill');
+        is(verdict($p, $j, any => 1, faults => 1), '', "MPI_Comm_split_type, teams $teams");
+    }
+    $p = { name => 'writes', steps => 12 };
+    my $j = logged($p, n => 2, env => { FTKIT_LOG_TEAMS => 'rank' }, fault => 'app.mid:1:9:kill');
+    is(verdict($p, $j, n => 2, any => 1, faults => 1), '', 'a file is written beside receives');
+    checks('reopen', 2, 1);
+    my %files = (FTKIT_LOG_TEAMS => 'rank', FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+    $p = { name => 'tags', steps => 50 };
+    my $fault = 'app.step:1:17:kill,log.install:2:2:ENOMEM';
+    $j = logged($p, env => \%files, fault => $fault);
+    ok($j->{rc} != 0 && $j->{log} =~ /could not do its part of the repair/ && $j->{rc} != 124,
+        'trouble of one rank after the plan ends the job') or diag($j->{log});
+    $j = logged($p, env => \%files, run => [], fault => $fault);
+    is(verdict($p, $j, any => 1, faults => 2), '', '... which starts again');
+}
+
 # ---- whether a receive was cancelled is so again
 
 {

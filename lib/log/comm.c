@@ -22,7 +22,6 @@
 #define GONE UINT64_MAX /* as born: freed before the line, kept for a request */
 
 static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
-static MPI_Errhandler first_handler = MPI_ERRHANDLER_NULL; /* of MPI_COMM_WORLD */
 static struct ftk_word *words; /* [n] of the exchange that was last */
 
 /* ---- finding ------------------------------------------------------------------------
@@ -74,22 +73,11 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
     return comm == MPI_COMM_NULL && ftk_log.falling ? ftk_log.world : NULL;
 }
 
-/* Whether the program has left the error handler that MPI_COMM_WORLD had: ftkit's own. */
-static bool has_first_handler(const struct ftk_vcomm *vc)
-{
-    MPI_Errhandler now;
-    if (PMPI_Comm_get_errhandler(vc->handle, &now) != MPI_SUCCESS)
-        return false;
-    bool same = now == first_handler;
-    return PMPI_Errhandler_free(&now) == MPI_SUCCESS && same;
-}
-
-/* While this rank falls back all its calls fail.  That is no news to ftkit's handler,
- * which would take it for a failure that has to be repaired; one of the program wants to
- * know. */
+/* While this rank falls back all its calls fail.  That is no news to an error handler: the
+ * program learns of it from ftkit_checkpoint(). */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 {
-    if (ftk_log.falling && has_first_handler(vc))
+    if (ftk_log.falling)
         return code;
     int rc = PMPI_Comm_call_errhandler(vc->handle, code);
     if (rc != MPI_SUCCESS) /* it was not called; the program has the code all the same */
@@ -313,8 +301,6 @@ static struct ftk_vcomm *open_one(int context)
 static int open_handles(void)
 {
     int rc = PMPI_Comm_group(ftk_log.real[0], &ftk_log.group);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &first_handler);
     if (rc == MPI_SUCCESS) /* unlike a duplicate it has no attributes of the program */
         rc = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &base);
     if (rc == MPI_SUCCESS)
@@ -330,16 +316,12 @@ static void close_handles(void)
     int rc = MPI_SUCCESS, last_rc = MPI_SUCCESS;
     if (ftk_log.group != MPI_GROUP_NULL)
         rc = PMPI_Group_free(&ftk_log.group);
-    if (first_handler != MPI_ERRHANDLER_NULL)
-        last_rc = PMPI_Errhandler_free(&first_handler);
-    rc = rc == MPI_SUCCESS ? last_rc : rc;
     if (base != MPI_COMM_NULL)
         last_rc = PMPI_Comm_free(&base);
     rc = rc == MPI_SUCCESS ? last_rc : rc;
     if (rc != MPI_SUCCESS)
         ftk_report(FTKIT_WARNING, "MPI error %d while closing the message log", rc);
     ftk_log.group = MPI_GROUP_NULL;
-    first_handler = MPI_ERRHANDLER_NULL;
     base = MPI_COMM_NULL;
 }
 

@@ -318,8 +318,9 @@ int ftk_mpi_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)
     return ftk_make_split(&m, color, key, newcomm);
 }
 
-/* The color that a type of split gives this process: nodes are the failure domains, and
- * smaller units nothing that a replacement would find again. */
+/* The color that a type of split gives this process: nodes are the failure domains of the
+ * opening, because a call that is repeated has to give the same, and smaller units nothing
+ * that a replacement would find again. */
 static int color_of_type(const struct ftk_vcomm *vc, int type, int *color)
 {
     switch (type) {
@@ -331,7 +332,7 @@ static int color_of_type(const struct ftk_vcomm *vc, int type, int *color)
     case OMPI_COMM_TYPE_BOARD:
     case OMPI_COMM_TYPE_HOST:
 #endif
-        *color = ftk_log.ctx->domain[ftk_vcomm_world(vc, vc->rank)];
+        *color = ftk_log.home[ftk_vcomm_world(vc, vc->rank)];
         return MPI_SUCCESS;
 #ifdef OMPI_COMM_TYPE_NODE
     case OMPI_COMM_TYPE_CLUSTER:

@@ -182,4 +182,5 @@ void ftk_p2p_close_types(void)
     if (self != MPI_COMM_NULL)
         (void)PMPI_Comm_free(&self); /* of this process alone */
     self = MPI_COMM_NULL;
+    memset(types, 0, sizeof types); /* while no log is on nobody tells when one goes */
 }

@@ -200,6 +200,7 @@ struct ftk_log {
     int me, n;              /* rank, ranks */
     int *team;              /* [n] */
     int *node;              /* [n] failure domain of each rank's process */
+    int *home;              /* [n] ... at the opening: what a program sees as nodes */
     bool alone;             /* before the first line every rank is a team of its own */
     bool again;             /* this rank has gone back since the line, and others have not */
     uint64_t lines;         /* committed so far */

@@ -496,6 +496,21 @@ int ftk_p2p_count(
     return MPI_SUCCESS;
 }
 
+/* What a message brought, so many bytes of it, in memory of the heap; the program's buffer may
+ * have had less room. */
+static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **copy)
+{
+    if (bytes <= room)
+        return ftk_p2p_packed_part(r->rbuf, bytes, r->type, copy);
+    int rc = ftk_p2p_packed_part(r->rbuf, room, r->type, copy);
+    char *all = rc == MPI_SUCCESS ? realloc(*copy, bytes) : NULL;
+    if (!all)
+        return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
+    memset(all + room, 0, bytes - room);
+    *copy = all;
+    return MPI_SUCCESS;
+}
+
 /* Whether the bytes are needed beside the program's own buffer. */
 static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 {
@@ -505,13 +520,18 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     const struct ftk_type_facts *f;
     char *copy = NULL;
     const void *data = NULL;
+    size_t room = 0;
     int rc = ftk_p2p_facts(r->type, &f);
+    if (rc == MPI_SUCCESS)
+        room = (size_t)r->count * (size_t)f->bytes;
+    hash = hash && bytes <= room; /* of one that is cut nobody knows it */
     if (rc == MPI_SUCCESS && hash && f->dense && !journal)
         data = r->rbuf;
     else if (rc == MPI_SUCCESS && (journal || hash))
-        rc = ftk_p2p_packed_part(r->rbuf, bytes, r->type, &copy);
+        rc = copy_out(r, bytes, room, &copy);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(r->context, source, tag, r->stamp, copy ? copy : data, bytes);
+        rc = ftk_p2p_count(
+            r->context, source, tag, r->stamp, hash && copy ? copy : data, bytes);
     if (rc == MPI_SUCCESS && journal) {
         struct ftk_held *h = calloc(1, sizeof *h);
         if (!h) {

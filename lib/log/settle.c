@@ -486,31 +486,37 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     struct ftk_log *l = &ftk_log;
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
-    enum { FIRST = 3 }; /* dropped, stamp, then both tables */
-    int *word = calloc(2 * (size_t)n + FIRST, sizeof *word);
+    enum { FIRST = 3 }; /* dropped, stamp, then the tables */
+    int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
     if (!word)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
     word[0] = l->dropped;
     memcpy(word + 1, &ctx->stamp, sizeof ctx->stamp);
-    if (l->team && l->node) {
-        memcpy(word + FIRST, l->team, (size_t)n * sizeof *word);
-        memcpy(word + FIRST + n, l->node, (size_t)n * sizeof *word);
+    size_t bytes = (size_t)n * sizeof *word;
+    if (l->team && l->node && l->home) {
+        memcpy(word + FIRST, l->team, bytes);
+        memcpy(word + FIRST + n, l->node, bytes);
+        memcpy(word + FIRST + 2 * n, l->home, bytes);
     }
-    int rc = PMPI_Bcast(word, 2 * n + FIRST, MPI_INT, root, s);
+    int rc = PMPI_Bcast(word, 3 * n + FIRST, MPI_INT, root, s);
     l->dropped_now = word[0] != 0;
     memcpy(&l->stamp_now, word + 1, sizeof l->stamp_now);
     if (!l->team)
-        l->team = malloc((size_t)n * sizeof *l->team);
+        l->team = malloc(bytes);
     if (!l->node)
-        l->node = malloc((size_t)n * sizeof *l->node);
-    if (rc == MPI_SUCCESS && l->team && l->node) {
-        memcpy(l->team, word + FIRST, (size_t)n * sizeof *word);
-        memcpy(l->node, word + FIRST + n, (size_t)n * sizeof *word);
+        l->node = malloc(bytes);
+    if (!l->home)
+        l->home = malloc(bytes);
+    bool room = l->team && l->node && l->home;
+    if (rc == MPI_SUCCESS && room) {
+        memcpy(l->team, word + FIRST, bytes);
+        memcpy(l->node, word + FIRST + n, bytes);
+        memcpy(l->home, word + FIRST + 2 * n, bytes);
     }
     free(word);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "sharing the teams");
-    return l->team && l->node ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    return room ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
 }
 
 static struct ftk_logged_call *known_outs; /* [known.nouts] */
@@ -521,9 +527,12 @@ static int make_teams(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     free(l->team);
+    free(l->home);
     l->team = malloc((size_t)r->n * sizeof *l->team);
-    if (!l->team)
+    l->home = malloc((size_t)r->n * sizeof *l->home);
+    if (!l->team || !l->home)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    memcpy(l->home, r->domain, (size_t)r->n * sizeof *l->home);
     ftk_log_make_teams(r->domain, r->n, l->team);
     int rc = PMPI_Allreduce(MPI_IN_PLACE, l->team, r->n, MPI_INT, MPI_MAX, r->act);
     if (rc != MPI_SUCCESS)
@@ -774,6 +783,8 @@ int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
     int rc = retire_all(ctx, l->real);
+    if (FTK_FAULT("log.install"))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
     if (rc != FTKIT_OK)
         return rc;
     memcpy(l->real, l->next, sizeof l->real);
@@ -833,6 +844,15 @@ static bool still_sends(void)
     return ftk_p2p_sending() + ftk_post_sending() > 0;
 }
 
+/* Receives whose requests the program has freed: nobody would begin them again. */
+static size_t freed_receives(void)
+{
+    size_t n = 0;
+    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+        n += r->kind == FTK_REQ_RECV && r->orphan && !r->internal && !r->done;
+    return n;
+}
+
 int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_log *l = &ftk_log;
@@ -861,21 +881,28 @@ int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
         return ftk_fail(FTKIT_ERR_STATE,
             "a message that was matched by a probe has not been received: with log.enabled that "
             "comes before ftkit_checkpoint");
-    if (rc == FTKIT_OK && l->nactive > 0)
+    size_t left = l->nactive + freed_receives();
+    if (rc == FTKIT_OK && left > 0)
         return ftk_fail(FTKIT_ERR_STATE,
             "%zu requests of the program are not complete: with log.enabled ftkit_checkpoint "
             "is called when none but persistent ones at rest are left",
-            l->nactive);
+            left);
     return rc;
 }
 
-/* What set-up sent is through; nothing of it is needed again. */
+/* What set-up sent is through; nothing of it is needed again: who has not received it by then
+ * has it from the line. */
 int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
     if (!ftk_log_of(ctx))
         return rc;
+    struct ftk_held *last = ftk_log.held_last;
     int drained = ftk_log_drain(ctx, &ch);
+    for (struct ftk_held *h; (h = last ? last->next : ftk_log.held_first) != NULL;) {
+        ftk_held_take(h);
+        ftk_held_free(h);
+    }
     if (rc == FTKIT_OK)
         rc = drained;
     if (rc == FTKIT_OK) {

@@ -450,6 +450,7 @@ void ftk_log_close(struct ftkit_ctx *ctx)
     free(l->log_last);
     free(l->team);
     free(l->node);
+    free(l->home);
     memset(l, 0, sizeof *l);
 }
 

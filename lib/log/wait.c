@@ -126,8 +126,15 @@ static int nothing(void)
 static void await(MPI_Request h)
 {
     struct ftk_req *r = ftk_req_of(h);
-    if (r && is_active(h))
+    unsigned turns = 0;
+    int done = 0;
+    if (!is_active(h))
+        return;
+    if (r)
         (void)ftk_req_wait(r); /* its error is told when it is consumed */
+    while (!r && !done && PMPI_Request_get_status(h, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        if (ftk_log_turn(&turns) != MPI_SUCCESS)
+            return;
 }
 
 static void await_all(int count, const MPI_Request requests[])
@@ -462,7 +469,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
     copy_status(status, &r->status);
-    return end(r->error);
+    return ftk_log.falling ? r->error : MPI_SUCCESS; /* else it is told when it is consumed */
 }
 
 int ftk_mpi_Request_free(MPI_Request *request)

@@ -415,7 +415,8 @@ static int install(struct attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     int was = ctx->rank;
-    int me;
+    int me, logged = FTKIT_OK;
+    char why[FTK_DETAIL_MAX] = "";
     int rc = my_rank_in_plan(a, &me);
     if (rc == FTKIT_OK)
         rc = ftk_detect_disarm(ctx);
@@ -443,9 +444,9 @@ static int install(struct attempt *a)
     if (ctx->rank >= 0) {
         struct ftk_log_repair of = for_log(a);
         ctx->incarnation = a->incarnations[ctx->rank];
-        rc = ftk_log_install(ctx, &of);
-        if (rc != FTKIT_OK)
-            return rc;
+        logged = ftk_log_install(ctx, &of);
+        if (logged != FTKIT_OK)
+            snprintf(why, sizeof why, "%s", ftk_detail_text());
         ctx->pending = pending_of(a, was);
         ctx->app_errors = false;
         ctx->run = a->run;
@@ -486,7 +487,13 @@ static int install(struct attempt *a)
         ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
     bury(ctx);
     rebind(ctx);
-    return ftk_detect_arm(ctx);
+    rc = ftk_detect_arm(ctx);
+    if (logged != FTKIT_OK) { /* of this rank alone, after all have agreed */
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
+        ctx->trouble = logged;
+        ftk_detect_raise(ctx);
+    }
+    return rc;
 }
 
 static bool rebuilt(const struct ftk_plan *p, int rank)

@@ -10,10 +10,13 @@
  * When FTKIT_LOG_ENABLED is "true" all of it goes through the message log of ftkit.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "overlog.h"
@@ -833,6 +836,15 @@ static int class_of(int rc)
     return class;
 }
 
+/* An int, behind which there is no memory. */
+static int *guarded(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, 64 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    TRUE(p != MAP_FAILED && mprotect(p + page, 63 * page, PROT_NONE) == 0);
+    return (int *)(p + page) - 1;
+}
+
 enum { WAIT, WAITALL, WAITANY, WAITSOME, TEST, TESTALL, TESTANY, TESTSOME, WAYS };
 
 /* The error class of the first of the requests, told of in that way; both are completed. */
@@ -842,6 +854,8 @@ static int completed(int way, MPI_Request q[2])
     int rc = MPI_SUCCESS, flag = 0, which[2], some = 0;
     if (way != WAITALL && way != TESTALL)
         OK(MPI_Wait(&q[1], MPI_STATUS_IGNORE));
+    while (way == WAIT && !flag) /* tells of no error */
+        OK(MPI_Request_get_status(q[0], &flag, s));
     do {
         switch (way) {
         case WAIT:
@@ -887,16 +901,15 @@ static void check_errors(void)
     OK(MPI_Comm_create_errhandler(count_errors, &counts));
     OK(MPI_Comm_set_errhandler(dup, counts));
     OK(MPI_Errhandler_free(&counts));
+    static const int out[100];
+    int *in = guarded();
     for (int way = 0; way < WAYS && n > 1; way++) { /* Open MPI 5.0 overruns one's own */
-        int in[2] = { -1, -1 };
-        const int out[2] = { me, me };
         MPI_Request q[2];
         told = 0;
         OK(MPI_Irecv(in, 1, MPI_INT, (me + n - 1) % n, way, dup, &q[0]));
-        OK(MPI_Isend(out, 2, MPI_INT, (me + 1) % n, way, dup, &q[1]));
+        OK(MPI_Isend(out, 100, MPI_INT, (me + 1) % n, way, dup, &q[1]));
         EQUAL(MPI_ERR_TRUNCATE, completed(way, q));
         EQUAL(1, told);
-        EQUAL(-1, in[1]);
     }
     frees(&dup);
 }

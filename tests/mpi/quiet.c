@@ -107,6 +107,20 @@ static void receive_one_of_two(int count)
     WRITTEN();
 }
 
+/* Nobody waits for it, but somebody has to begin it again. */
+static void receive_given_up(int count)
+{
+    MPI_Request q;
+    memset(in[0], 0, sizeof in[0]);
+    OK(MPI_Irecv(in[0], count, MPI_INT, before, 6, comm, &q));
+    OK(MPI_Request_free(&q));
+    REFUSED();
+    OK(MPI_Ssend(fill(0, count), count, MPI_INT, next, 6, comm));
+    OK(MPI_Barrier(comm));
+    came(in[0], 0, count);
+    WRITTEN();
+}
+
 typedef int send_fn(const void *buf, int count, MPI_Datatype type, int dest, int tag,
     MPI_Comm on, MPI_Request *q);
 
@@ -190,6 +204,7 @@ static void all_with(int count)
     send_not_waited_for(MPI_Isend, count);
     send_not_waited_for(MPI_Issend, count);
     send_given_up(count);
+    receive_given_up(count);
     matched(count);
     persistent(count);
 }

@@ -1,0 +1,78 @@
+/* Each step makes a communicator and uses it before it looks whether there is one, as programs
+ * do: -m name, handler, attribute or pack.  With -m fatal it has an error handler that ends the
+ * job: what ftkit repairs is no error.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "foreign.h"
+
+static struct {
+    uint64_t *state; /* [2] registered: hash of the sums, wrong ones */
+    int key;
+} g;
+
+static int prepare(struct foreign *f)
+{
+    g.state = calloc(2, sizeof *g.state);
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &g.key, NULL)
+        != MPI_SUCCESS)
+        return 1;
+    return !g.state || ftkit_register(f->ft, "state", g.state, 2, MPI_UINT64_T) != FTKIT_OK;
+}
+
+static int set_up(struct foreign *f)
+{
+    if (strcmp(f->variant, "fatal") == 0)
+        return MPI_Comm_set_errhandler(f->comm, MPI_ERRORS_ARE_FATAL) != MPI_SUCCESS;
+    return 0;
+}
+
+static void use(const struct foreign *f, MPI_Comm made)
+{
+    char packed[64];
+    int at = 0;
+    if (strcmp(f->variant, "name") == 0)
+        (void)MPI_Comm_set_name(made, "mine");
+    else if (strcmp(f->variant, "handler") == 0)
+        (void)MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+    else if (strcmp(f->variant, "attribute") == 0)
+        (void)MPI_Comm_set_attr(made, g.key, &g);
+    else if (strcmp(f->variant, "pack") == 0)
+        (void)MPI_Pack(&f->step, 1, MPI_INT, packed, sizeof packed, &at, made);
+}
+
+static void step(struct foreign *f)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int in = f->rank + f->step, sum = 0;
+    (void)FTK_FAULT("app.mid");
+    MPI_Comm_dup(f->comm, &made);
+    use(f, made);
+    if (MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, made) == MPI_SUCCESS)
+        g.state[1] += sum != f->nranks * f->step + f->nranks * (f->nranks - 1) / 2;
+    if (made != MPI_COMM_NULL)
+        MPI_Comm_free(&made);
+    g.state[0] = foreign_mix(g.state[0], (uint64_t)sum);
+}
+
+static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room)
+{
+    uint64_t wrong = 0;
+    MPI_Allreduce(&g.state[1], &wrong, 1, MPI_UINT64_T, MPI_SUM, f->comm);
+    *hash = foreign_total(f, foreign_mix(g.state[0], (uint64_t)f->rank));
+    snprintf(detail, room, "%llu wrong", (unsigned long long)wrong);
+    return wrong == 0;
+}
+
+static void release(void)
+{
+    MPI_Comm_free_keyval(&g.key);
+    free(g.state);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct foreign_app app = { "named", 30, 1, prepare, set_up, NULL, step, verdict,
+        release };
+    return foreign_main(argc, argv, &app);
+}
