@@ -223,7 +223,7 @@ $(BUILD)/flt-examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fort
 # ---- tests ------------------------------------------------------------------------------
 
 # programs in Fortran, with what they have in C; -J: their own modules stay apart
-FC_OBJ := $(BUILD)/ftests/helper.o $(BUILD)/ftests/messages.o
+FC_OBJ := $(BUILD)/ftests/helper.o $(if $(LAYER),$(BUILD)/ftests/messages.o)
 $(BUILD)/ftests/%: tests/fortran/%.f90 $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(TEST_LIB)
 	@mkdir -p $(@D)/$*.mods
 	$(MPIFC) $(FFLAGS_ALL) -Wno-unused-parameter -I$(FMOD) -J$(@D)/$*.mods -o $@ $< $(FC_OBJ) \
@@ -254,7 +254,7 @@ $(BUILD)/ftests/past_%: tests/fortran/small.f90 tests/fortran/behind.c \
 	$(MPICC) $(CFLAGS_ALL) -D$* -c -o $@.o tests/fortran/behind.c
 	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -J$@.mods -Wl,--allow-multiple-definition -o $@ $< $@.o \
 	    $(LAYER) $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/ftests/%.o: tests/fortran/%.c $(BUILD)/mpi.mk
+$(BUILD)/ftests/%.o: tests/fortran/%.c $(BUILD)/mpi.mk $(if $(LAYER),$(GEN)/stamp)
 	@mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
 
