@@ -69,7 +69,7 @@ for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, arg
 
 # ---- what fails in a live team-mate is not told to error handlers, nor by those of the MPI
 
-for my $variant (qw(name handler attribute pack fatal)) {
+for my $variant (qw(name handler attribute pack probe mprobe fatal)) {
     my $p = { name => 'named', steps => 30, args => ['-m', $variant] };
     my $j = logged($p, n => 3, env => { FTKIT_LOG_TEAMS => 'all' }, fault => 'app.mid:1:17:kill');
     is(verdict($p, $j, n => 3, any => 1, faults => 1, what => $variant), '',

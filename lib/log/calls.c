@@ -575,6 +575,13 @@ static int no_proc(MPI_Status *status)
     return MPI_SUCCESS;
 }
 
+/* A probe that fails, as in a rank that falls back: the program may look at the status. */
+static void no_message(MPI_Status *status)
+{
+    if (status != MPI_STATUS_IGNORE)
+        ftk_p2p_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+}
+
 /* One step of waiting for a message. */
 static int turn(unsigned *turns)
 {
@@ -665,6 +672,8 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     int rc = probe_begin(&p, vc, source, tag, true);
     if (rc == MPI_SUCCESS)
         rc = probe(&p, true, &flag, status);
+    if (rc != MPI_SUCCESS)
+        no_message(status);
     return end(vc, rc);
 }
 
@@ -741,6 +750,8 @@ int ftk_mpi_Mprobe(
         rc = match(&p, true, &h);
     if (h)
         give_message(h, vc, message, status);
+    else
+        no_message(status);
     return end(vc, rc);
 }
 

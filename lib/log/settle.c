@@ -496,7 +496,7 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     if (l->team && l->node && l->home) {
         memcpy(word + FIRST, l->team, bytes);
         memcpy(word + FIRST + n, l->node, bytes);
-        memcpy(word + FIRST + 2 * n, l->home, bytes);
+        memcpy(word + FIRST + n + n, l->home, bytes);
     }
     int rc = PMPI_Bcast(word, 3 * n + FIRST, MPI_INT, root, s);
     l->dropped_now = word[0] != 0;
@@ -511,7 +511,7 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     if (rc == MPI_SUCCESS && room) {
         memcpy(l->team, word + FIRST, bytes);
         memcpy(l->node, word + FIRST + n, bytes);
-        memcpy(l->home, word + FIRST + 2 * n, bytes);
+        memcpy(l->home, word + FIRST + n + n, bytes);
     }
     free(word);
     if (rc != MPI_SUCCESS)
