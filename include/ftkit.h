@@ -194,9 +194,9 @@ FTKIT_API int ftkit_register_replicated(
  * @param halo    width of the ghost layer on each side, or NULL for none [ndims]
  *
  * The blocks of all ranks must not overlap.  The whole array is one dataset in HDF5 and
- * can be restored on any number of ranks.  Ghost cells are saved and restored with the
- * block as long as the decomposition is the same; after a restore on another
- * decomposition they are untouched: exchange the halo.
+ * can be restored on any number of ranks: on as many as wrote it with the same blocks and
+ * halos, on others with any.  Ghost cells are saved and restored with the block as long as
+ * the number of ranks is the same; else they are untouched: exchange the halo.
  * Calling it again with the same name replaces block and memory (re-decomposition, in
  * the callback of ftkit_on_repair()); global must stay the same.
  */

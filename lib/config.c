@@ -954,8 +954,56 @@ static int load_file(struct loader *p)
     return rc;
 }
 
+/* The key that a variable was most likely meant for: it begins as those of a section do, or
+ * is nearly the name of one; NULL: it is one, or none of our business. */
+static const struct key *meant_by(const char *variable)
+{
+    const struct key *best = NULL;
+    size_t least = 3;
+    bool ours = false;
+    for (int k = 0; k < NKEYS; k++) {
+        char name[ENV_NAME_MAX];
+        env_name(&keys[k], name);
+        if (strcmp(variable, name) == 0)
+            return NULL;
+        size_t section = strlen(name) - strlen(keys[k].name); /* with its underscore */
+        if (!ours && strncmp(variable, name, section) == 0) {
+            ours = true;
+            least = SIZE_MAX;
+        }
+        size_t d = edit_distance(variable, name);
+        if (d < least) {
+            least = d;
+            best = &keys[k];
+        }
+    }
+    return best;
+}
+
+static int check_names(void)
+{
+    for (char **e = environ; *e; e++) {
+        char name[ENV_NAME_MAX], near[ENV_NAME_MAX];
+        size_t n = strcspn(*e, "=");
+        if (strncmp(*e, "FTKIT_", 6) != 0 || n >= sizeof name)
+            continue;
+        memcpy(name, *e, n);
+        name[n] = '\0';
+        const struct key *k = meant_by(name);
+        if (!k)
+            continue;
+        env_name(k, near);
+        return ftk_fail(FTKIT_ERR_CONFIG, "unknown environment variable %s: did you mean %s?",
+            name, near);
+    }
+    return FTKIT_OK;
+}
+
 static int load_environment(struct loader *p)
 {
+    int named = check_names();
+    if (named != FTKIT_OK)
+        return named;
     for (int k = 0; k < NKEYS; k++) {
         char name[ENV_NAME_MAX], text[VALUE_MAX];
         env_name(&keys[k], name);

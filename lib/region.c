@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -780,13 +781,20 @@ static const char *kind_name(uint32_t kind)
 
 static int compare_block(const struct ftk_region *r, const struct ftk_seg_region *rec)
 {
-    bool same = rec->ndims == (uint32_t)r->ndims;
-    for (int d = 0; same && d < r->ndims; d++)
-        same = rec->global[d] == r->global[d] && rec->local[d] == r->local[d]
-            && rec->start[d] == r->start[d] && rec->halo[d] == r->halo[d];
-    if (!same)
-        return ftk_fail(FTKIT_ERR_SIZE, "array '%s': the set has another block or shape",
-            r->name);
+    if (rec->ndims != (uint32_t)r->ndims)
+        return ftk_fail(FTKIT_ERR_SIZE, "array '%s' has %d dimensions, %u in the set", r->name,
+            r->ndims, rec->ndims);
+    for (int d = 0; d < r->ndims; d++) {
+        if (rec->global[d] == r->global[d] && rec->local[d] == r->local[d]
+            && rec->start[d] == r->start[d] && rec->halo[d] == r->halo[d])
+            continue;
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "array '%s': the set has another block or shape: in dimension %d %" PRIu64
+            " items from %" PRIu64 " of %" PRIu64 ", halo %" PRIu64 "; registered are %zu from "
+            "%zu of %zu, halo %zu (another block needs another number of ranks)",
+            r->name, d, rec->local[d], rec->start[d], rec->global[d], rec->halo[d],
+            r->local[d], r->start[d], r->global[d], r->halo[d]);
+    }
     return FTKIT_OK;
 }
 

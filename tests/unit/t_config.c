@@ -415,6 +415,24 @@ static void t_every_key_from_environment(void **state)
     }
 }
 
+/* A variable that is nearly one of ours is a mistake, as a key in a file is. */
+static void t_environment_unknown(void **state)
+{
+    static const char *const wrong[][2] = { { "FTKIT_CHECKPOINT_PERID", "FTKIT_CHECKPOINT_PERIOD" },
+        { "FTKIT_CHEKPOINT_PERIOD", "FTKIT_CHECKPOINT_PERIOD" },
+        { "FTKIT_LEVEL_HDF5_KEEPS", "FTKIT_LEVEL_HDF5_KEEP" },
+        { "FTKIT_RECOVER_ANYTHING_AT_ALL", "FTKIT_RECOVER_" } };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct ftk_config cfg;
+        setenv(wrong[i][0], "1", 1);
+        assert_int_equal(ftk_config_load(&cfg, NULL), FTKIT_ERR_CONFIG);
+        unsetenv(wrong[i][0]);
+        assert_non_null(strstr(ftk_detail_text(), wrong[i][0]));
+        assert_non_null(strstr(ftk_detail_text(), wrong[i][1]));
+    }
+}
+
 static void t_environment_wins(void **state)
 {
     struct ftk_config cfg;
@@ -941,6 +959,7 @@ int main(void)
         cmocka_unit_test_setup(t_defaults, setup),
         cmocka_unit_test_setup(t_every_key_from_file, setup),
         cmocka_unit_test_setup(t_every_key_from_environment, setup),
+        cmocka_unit_test_setup(t_environment_unknown, setup),
         cmocka_unit_test_setup(t_environment_wins, setup),
         cmocka_unit_test_setup(t_times, setup),
         cmocka_unit_test_setup(t_periods, setup),
