@@ -231,9 +231,9 @@ $(BUILD)/ftests/%: tests/fortran/%.f90 $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(T
 # Old Fortran is what mpif.h asks for: one procedure is called with arguments of many types,
 # which is all that -w is silent about; the same source is compiled with warnings for the
 # modules.  gnu: COMMON is no error in it.
-FBIND_mpifh := -DUSE_MPIFH -std=legacy -w
-FBIND_mpi = -DUSE_MPI $(FFLAGS_ALL)
-FBIND_f08 = -DUSE_F08 $(FFLAGS_ALL)
+FFOR_mpifh := -DUSE_MPIFH -std=legacy -w
+FFOR_mpi = -DUSE_MPI $(FFLAGS_ALL)
+FFOR_f08 = -DUSE_F08 $(FFLAGS_ALL)
 FBIND_calls := foreign p2p edges coll calls
 FBIND_bare := $(FBIND_calls)
 FBIND_refused := refused
@@ -243,7 +243,7 @@ $(BUILD)/ftests/regions_mpi $(BUILD)/ftests/regions_f08: FFLAGS += -std=gnu -Wno
 $(FBIND): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) \
     $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
 	@mkdir -p $@.mods
-	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FBIND_$(lastword $(subst _, ,$(@F)))) \
+	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FFOR_$(lastword $(subst _, ,$(@F)))) \
 	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FBIND_SRC) $(FC_OBJ) \
 	    $(if $(filter calls_% refused_%,$(@F)),$(LAYER)) $(BUILD)/libftkit_fortran.a $(TEST_LIB) \
 	    $(PKG_LIBS) $(LDFLAGS)

@@ -954,8 +954,19 @@ static int load_file(struct loader *p)
     return rc;
 }
 
+static bool is_variable(const char *name)
+{
+    char known[ENV_NAME_MAX];
+    for (int k = 0; k < NKEYS; k++) {
+        env_name(&keys[k], known);
+        if (strcmp(name, known) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The key that a variable was most likely meant for: it begins as those of a section do, or
- * is nearly the name of one; NULL: it is one, or none of our business. */
+ * is nearly the name of one; NULL: it is none of our business. */
 static const struct key *meant_by(const char *variable)
 {
     const struct key *best = NULL;
@@ -964,8 +975,6 @@ static const struct key *meant_by(const char *variable)
     for (int k = 0; k < NKEYS; k++) {
         char name[ENV_NAME_MAX];
         env_name(&keys[k], name);
-        if (strcmp(variable, name) == 0)
-            return NULL;
         size_t section = strlen(name) - strlen(keys[k].name); /* with its underscore */
         if (!ours && strncmp(variable, name, section) == 0) {
             ours = true;
@@ -989,7 +998,7 @@ static int check_names(void)
             continue;
         memcpy(name, *e, n);
         name[n] = '\0';
-        const struct key *k = meant_by(name);
+        const struct key *k = is_variable(name) ? NULL : meant_by(name);
         if (!k)
             continue;
         env_name(k, near);

@@ -123,7 +123,7 @@ struct ftkit_ctx {
     volatile int failed;   /* a failure is known and not repaired */
     double polled_s;       /* when the watch was last tested */
     bool app_errors;       /* a call of the program failed since its state was defined */
-    bool called_back;            /* that of ftkit_on_repair(), at least once */
+    bool called_back;      /* that of ftkit_on_repair() has succeeded in this process */
     bool in_callback;
     bool repairing;        /* inside ftk_repair(): errors of MPI are expected */
     /* buffers of votes: static, because the remains of an all-reduce that ended with an

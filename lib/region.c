@@ -206,6 +206,11 @@ static int check_block(const char *name, int ndims, const size_t *global,
     return FTKIT_OK;
 }
 
+static bool same_type(const struct ftk_region *r, const struct ftk_type *t)
+{
+    return r->type.basic == t->basic && r->type.item_bytes == t->item_bytes;
+}
+
 static int same_array(const struct ftk_region *r, const struct ftk_type *t, int ndims,
     const size_t *global)
 {
@@ -214,7 +219,7 @@ static int same_array(const struct ftk_region *r, const struct ftk_type *t, int 
     if (r->ndims != ndims || memcmp(r->global, global, (size_t)ndims * sizeof *global) != 0)
         return ftk_fail(FTKIT_ERR_SIZE,
             "array '%s' is registered with another global shape", r->name);
-    if (r->type.basic != t->basic || r->type.item_bytes != t->item_bytes)
+    if (!same_type(r, t))
         return ftk_fail(
             FTKIT_ERR_TYPE, "array '%s' is registered with another type", r->name);
     return FTKIT_OK;
@@ -424,7 +429,7 @@ static int resize(
     if (r->kind != FTK_KIND_FLAT && r->kind != FTK_KIND_REPLICATED)
         return ftk_fail(
             FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
-    if (type && (type->basic != r->type.basic || type->item_bytes != r->type.item_bytes))
+    if (type && !same_type(r, type))
         return ftk_fail(
             FTKIT_ERR_TYPE, "region '%s' is registered with another type", name);
     if (!data && count > 0)

@@ -70,9 +70,7 @@ static int fill_recv(struct ftk_req *r, void *buf, int count, MPI_Datatype type,
  * back at once until ftkit_checkpoint(). */
 static int end(const struct ftk_vcomm *vc, int rc)
 {
-    if (__builtin_expect(rc == MPI_SUCCESS, 1) || ftk_log.falling)
-        return rc;
-    return ftk_vcomm_error(vc, rc);
+    return __builtin_expect(rc == MPI_SUCCESS, 1) ? rc : ftk_vcomm_error(vc, rc);
 }
 
 /* ---- blocking ---------------------------------------------------------------------------------------*/
@@ -575,13 +573,6 @@ static int no_proc(MPI_Status *status)
     return MPI_SUCCESS;
 }
 
-/* A probe that fails, as in a rank that falls back: the program may look at the status. */
-static void no_message(MPI_Status *status)
-{
-    if (status != MPI_STATUS_IGNORE)
-        ftk_p2p_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
-}
-
 /* One step of waiting for a message. */
 static int turn(unsigned *turns)
 {
@@ -672,8 +663,8 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     int rc = probe_begin(&p, vc, source, tag, true);
     if (rc == MPI_SUCCESS)
         rc = probe(&p, true, &flag, status);
-    if (rc != MPI_SUCCESS)
-        no_message(status);
+    if (rc != MPI_SUCCESS) /* as in a rank that falls back: the program may look at it */
+        ftk_p2p_no_status(status);
     return end(vc, rc);
 }
 
@@ -751,7 +742,7 @@ int ftk_mpi_Mprobe(
     if (h)
         give_message(h, vc, message, status);
     else
-        no_message(status);
+        ftk_p2p_no_status(status);
     return end(vc, rc);
 }
 

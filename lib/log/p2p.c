@@ -176,6 +176,12 @@ void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
     (void)PMPI_Status_set_elements_x(s, MPI_BYTE, (MPI_Count)bytes);
 }
 
+void ftk_p2p_no_status(MPI_Status *s)
+{
+    if (s != MPI_STATUS_IGNORE)
+        ftk_p2p_status(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+}
+
 int ftk_p2p_fail(struct ftk_req *r, int error)
 {
     empty_status(&r->status);

@@ -46,6 +46,7 @@ bool ftk_p2p_is_failure(int rc);
 /* Complete a request with an error; returns it. */
 int ftk_p2p_fail(struct ftk_req *r, int error);
 void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
+void ftk_p2p_no_status(MPI_Status *s); /* of no message; MPI_STATUS_IGNORE: nothing */
 /* Send what the MPI takes at once to a rank of this team; false: nothing has been done, and it
  * has to be sent as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,

@@ -18,14 +18,6 @@ static void copy_status(MPI_Status *to, const MPI_Status *from)
         *to = *from;
 }
 
-static void empty(MPI_Status *s)
-{
-    if (s == MPI_STATUS_IGNORE)
-        return;
-    ftk_p2p_status(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
-    s->MPI_ERROR = MPI_SUCCESS;
-}
-
 /* Does it count for waits?  Inactive ones are complete with an empty status. */
 static bool is_active(MPI_Request h)
 {
@@ -58,7 +50,7 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
     MPI_Status s;
     if (!is_active(*h)) {
         *done = 1;
-        empty(status);
+        ftk_p2p_no_status(status);
         return MPI_SUCCESS;
     }
     if (!r) {
@@ -83,9 +75,7 @@ static int end(int rc)
 {
     const struct ftk_vcomm *vc = failed_on ? failed_on : ftk_log.world;
     failed_on = NULL;
-    if (rc == MPI_SUCCESS || ftk_log.falling)
-        return rc;
-    return ftk_vcomm_error(vc, rc);
+    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
 
 int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
@@ -93,16 +83,16 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
     struct ftk_req *r = ftk_req_of(*request);
     if (!r || !is_active(*request)) {
         if (*request == MPI_REQUEST_NULL || r) {
-            empty(status);
+            ftk_p2p_no_status(status);
             return MPI_SUCCESS;
         }
         return PMPI_Wait(request, status);
     }
     int rc = ftk_req_wait(r);
+    const struct ftk_vcomm *vc = r->vc;
     copy_status(status, &r->status);
-    failed_on = r->vc;
     consume(request, r);
-    return end(rc);
+    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
 
 /* ---- tests: their outcomes are determinants -----------------------------------------------------------*/
@@ -312,7 +302,7 @@ int ftk_mpi_Waitany(
     const struct ftk_det *d;
     *index = MPI_UNDEFINED;
     if (none_active(count, array_of_requests)) {
-        empty(status);
+        ftk_p2p_no_status(status);
         return MPI_SUCCESS;
     }
     if (ftk_log_refuses("MPI_Waitany"))
@@ -337,7 +327,7 @@ int ftk_mpi_Testany(
     *index = MPI_UNDEFINED;
     *flag = 1;
     if (none_active(count, array_of_requests)) {
-        empty(status);
+        ftk_p2p_no_status(status);
         return MPI_SUCCESS;
     }
     if (ftk_log_refuses("MPI_Testany"))
@@ -451,7 +441,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
         return PMPI_Request_get_status(request, flag, status);
     *flag = 1;
     if (!r || !is_active(request)) {
-        empty(status);
+        ftk_p2p_no_status(status);
         return MPI_SUCCESS;
     }
     if (ftk_log_refuses("MPI_Request_get_status"))

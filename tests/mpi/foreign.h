@@ -90,6 +90,17 @@ static inline uint64_t foreign_total(const struct foreign *f, uint64_t part)
     return foreign_mix(sum, (uint64_t)f->step);
 }
 
+/* The verdict of a program whose ranks have a hash each and count what is wrong. */
+static inline bool foreign_counted(const struct foreign *f, uint64_t part, uint64_t bad,
+    uint64_t *hash, char *detail, size_t room)
+{
+    uint64_t all = 0;
+    MPI_Allreduce(&bad, &all, 1, MPI_UINT64_T, MPI_SUM, f->comm);
+    *hash = foreign_total(f, foreign_mix(part, (uint64_t)f->rank));
+    snprintf(detail, room, "%llu wrong", (unsigned long long)all);
+    return all == 0;
+}
+
 /* Sums that do not depend on the order of adding: in units of 2^-30. */
 static inline int64_t foreign_fixed(double x)
 {
