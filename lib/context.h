@@ -156,6 +156,7 @@ struct ftkit_ctx {
     bool line_given_up;    /* ... and slots are no help */
     int *line_source;      /* [line_nranks] who has each segment, when PENDING_SHRUNK */
     int trouble;           /* error of our own in the last attempt to repair */
+    bool unsure;           /* in it, of what was received: everybody has to go back */
     bool spawned;          /* this process was started by a repair */
     bool spawn_failed;     /* spawning does not work here */
     uint64_t job;          /* names the watchdog's page */

@@ -141,6 +141,12 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
     return rc;
 }
 
+bool ftk_log_inherited(const struct ftkit_ctx *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
 int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     (void)ctx;

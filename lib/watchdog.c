@@ -269,6 +269,12 @@ void ftk_watchdog_told(struct ftk_watchdog *dog)
         atomic_store(&dog->own->told_s, ftk_now_s());
 }
 
+void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why)
+{
+    if (dog)
+        end_job(dog, why);
+}
+
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
 {
     if (!dog)

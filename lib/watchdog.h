@@ -25,6 +25,8 @@ void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
 /* MPI has told of a death: processes of the node that are gone by now are accounted for. */
 void ftk_watchdog_told(struct ftk_watchdog *dog);
+/* End the job on this node at once; does not return but when there is no watch. */
+void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why);
 void ftk_watchdog_close(struct ftk_watchdog *dog);
 
 #endif

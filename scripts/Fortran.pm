@@ -163,18 +163,19 @@ sub logged
 # One that is refused: what it is given goes on as it is, with the lengths of texts.
 sub refused
 {
-    my ($short, $f, $wrapped, $comm) = @_;
+    my ($short, $f, $wrapped, @comms) = @_;
     my $lower = lc $short;
     my @texts = grep { $_->{type} =~ /char/ } @{ $f->{names} };
     my @lengths = map {"length$_"} 1 .. @texts;
     my @params = ((map {"void *$_->{name}"} @{ $f->{names} }), 'MPI_Fint *ierr',
         map {"size_t $_"} @lengths);
     my $names = join ', ', (map { $_->{name} } @{ $f->{names} }), 'ierr', @lengths;
-    $comm =~ s/^\*//;
-    my $on = $comm eq 'MPI_COMM_NULL' ? $comm : "PMPI_Comm_f2c(*(MPI_Fint *)$comm)";
+    my @on = map { $_ eq 'MPI_COMM_NULL' ? $_ : "PMPI_Comm_f2c(*(MPI_Fint *)$_)" }
+        map { s/^\*//r } @comms;
     return $wrapped->("static void f_$short(" . join(', ', @params) . ')')
-        . "{\n    int rc = MPI_SUCCESS;\n    if (ftk_layer_calls)\n"
-        . $wrapped->("        rc = ftk_layer_calls->refuse(\"MPI_$short\", $on);")
+        . "{\n    int rc = MPI_SUCCESS;\n"
+        . join('', map { "    if (ftk_layer_calls && rc == MPI_SUCCESS)\n"
+            . $wrapped->("        rc = ftk_layer_calls->refuse(\"MPI_$short\", $_);") } @on)
         . "    if (rc == MPI_SUCCESS)\n"
         . $wrapped->("        pmpi_${lower}_($names);")
         . "    else if (ierr)\n        *ierr = rc;\n}\n";
@@ -203,23 +204,24 @@ void ftk_layer_look_at_idups(void)
 END
 
 # The file: of the prototypes, the functions that are logged and refused, what breaks long
-# lines, and what finds the communicator of a call.
+# lines, and what finds the communicators of a call.
 sub fortran
 {
-    my ($function, $log, $refuse, $wrapped, $communicator) = @_;
+    my ($function, $log, $refuse, $wrapped, $communicators) = @_;
     my $out = $head;
     for my $name (@$log, @$refuse) {
         my $f = $function->{$name};
         my $short = $name =~ s/^MPI_//r;
         next if $f->{type} ne 'int' || $short =~ /_[cf]2[cf]/; # Fortran does not have them
+        next if $short eq 'Comm_get_attr'; # its attributes are not pointers
         my $is_log = grep { $_ eq $name } @$log;
         my $text = $is_log ? logged($short, $f, $wrapped)
-            : refused($short, $f, $wrapped, $communicator->($f));
+            : refused($short, $f, $wrapped, $communicators->($f));
         my $lower = lc $short;
         $out .= "\n" . $wrapped->(($text =~ /^static (void .*?)\n\{/s)[0] =~ s/\s+/ /gr
             =~ s/void f_$short/extern __attribute__((weak)) void pmpi_${lower}_/r . ';') . $text;
         $out .= names("f_$short", $_, $no_info{$name}) for $lower, @{ $more{$name} // [] };
-        $out .= refused_f08($short, $f, $wrapped, $communicator->($f)) if $no_info{$name};
+        $out .= refused_f08($short, $f, $wrapped, $communicators->($f)) if $no_info{$name};
     }
     return "$out#endif\n";
 }

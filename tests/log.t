@@ -62,6 +62,28 @@ for my $p ({ name => 'prime', steps => 30 },
     is(verdict($p, $j, any => 1), '', '... to the same result');
 }
 
+# a job that goes on from an earlier one has a set-up of its own: with more steps to do, which the
+# other one has never been told of
+{
+    my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+        FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LOG_TEAMS => 'rank');
+    for my $fault ('app.step:1:3:kill', 'app.step:2:3:kill,app.step:1:5:kill', 'recover.end:1:1:kill',
+        'transfer.done:1:1:kill')
+    {
+        $files{FTKIT_LEVEL_HDF5_DIRECTORY} = scratch() . "/more-$fault" =~ tr/:,/--/r;
+        mkdir($files{FTKIT_LEVEL_HDF5_DIRECTORY}) or die "$!";
+        my ($less, $more) = map { { name => 'comms', steps => $_, args => [ '-n', $_ ] } } 24, 40;
+        my $j = logged($less, env => { %files, FTKIT_RECOVER_SUPPLY => 'end' }, spares => 0,
+            fault => 'app.step:1:14:kill');
+        isnt($j->{rc}, 0, 'a job of 24 steps is lost') or diag($j->{log});
+        $j = logged($more, env => \%files, run => [], fault => $fault);
+        is(verdict($more, $j, any => 1, what => $fault), '', "... one of 40 goes on: $fault");
+        my $again = $j->{log} =~ /its set-up cannot be had again/ ? 1 : 0;
+        is($again, $fault =~ /recover|transfer/ ? 1 : 0,
+            $again ? '... again from its start' : '... in the job') or diag($j->{log});
+    }
+}
+
 # an example that knows nothing of the log, through the preloaded layer
 {
     my @args = ('-n', 96, '-s', 300, '-d', 3, '--pidfile', 'pid');

@@ -20,6 +20,7 @@ for my $n (3, 4) {
     checks('coll_check', $n, $_, '-f') for 1, 2;
     checks('comm_check', $n, $_) for 1, 2;
 }
+checks('corners', 3, $_) for 1, 2;
 my $refused = checks('refused', 3, 1);
 my %functions = map { $_ => 1 } $refused->{log} =~ /error: (MPI_\w+) is not possible/g;
 my @table = slurp(top() . '/lib/log/mpi.tab') =~ /^(MPI_\w+)\s+refuse/mg;

@@ -121,6 +121,55 @@ for my $variant (qw(name handler attribute pack probe mprobe fatal)) {
     cmp_ok($no, '>', 60, '... many are not');
 }
 
+# ---- communicators that are freed while something is under way on them, and their successors
+
+for (1 .. 4) {
+    my $p = { name => 'gone', steps => 40 };
+    my $fault = sprintf('app.mid:%d:%d:kill', rand(4), 1 + rand(36));
+    my $j = logged($p, env => { FTKIT_LOG_TEAMS => 'rank' }, fault => $fault);
+    is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
+        "requests on communicators that are gone: $fault");
+}
+
+# ---- receives are matched in the order in which they are asked for, also when the program looks
+# at them in another one
+
+for ([ 'any', '0 1 2', 'app.mid:0:8:kill', 3 ], [ 'named', '0 1 2', 'app.mid:0:8:kill', 3 ],
+    [ 'overtake', '0 1 2', 'app.mid:0:8:kill', 3 ], [ 'block', '0-1 2', 'app.mid:0:8:kill', 3 ],
+    [ 'cancel', '0 1 2', 'app.mid:0:8:kill', 3 ], [ 'cancel', '0 1 2', 'app.mid:0:9:kill', 3 ],
+    [ 'poll', '0-1 2', 'app.mid:0:8:kill', 3 ], [ 'poll', '0-1 2', 'app.mid:0:9:kill', 3 ],
+    [ 'after', '0-1 2', 'app.mid:0:8:kill', 3 ], [ 'probe', '0,2 1 3', 'app.mid:0:6:kill', 4 ],
+    [ 'mprobe', '0,2 1 3', 'app.mid:0:6:kill', 4 ], [ 'buffered', '0-1 2', 'app.mid:0:8:kill', 3 ],
+    [ 'memory', '0 1 2 3', 'app.mid:0:6:kill,app.mid:2:6:kill', 4 ])
+{
+    my ($variant, $teams, $fault, $n) = @$_;
+    my $p = { name => 'order', steps => 12, args => [ '-m', $variant ] };
+    my $env = { FTKIT_LOG_TEAM_LIST => $teams, FTKIT_LEVEL_MEMORY_MAP => 'ring' };
+    my $j = logged($p, n => $n, env => $env, fault => $fault);
+    is(verdict($p, $j, n => $n, any => 1, faults => scalar(split /,/, $fault),
+            what => $fault), '',
+        "order, $variant: $fault");
+}
+
+{
+    my $p = { name => 'order', steps => 12, args => [ '-m', 'abort' ] };
+    my $j = logged($p, n => 3, env => { FTKIT_LOG_TEAMS => 'rank' });
+    ok($j->{rc} != 0 && $j->{log} =~ /rank 2 has called MPI_Abort with 5: ending the job/,
+        'MPI_Abort ends the job, which nothing repairs') or diag($j->{log});
+}
+
+# ---- a receive was matched with a message that is never whole, and one behind it has come
+
+for my $v (qw(named source any)) {
+    my $p = { name => 'hole', steps => 20, args => ['-m', $v] };
+    my $fault = 'app.inflight:1:10:kill';
+    my $j = logged($p, env => { FTKIT_LOG_TEAMS => 'rank' }, fault => $fault);
+    is(verdict($p, $j, env => { FTKIT_LOG_TEAMS => 'rank' }, killed => [1], faults => 1,
+            any => $v eq 'any'), '', "a message that never comes, receives: $v");
+    is($j->{log} =~ /everybody goes back/ ? 'all' : 'one', $v eq 'any' ? 'all' : 'one', '... goes back')
+        or diag($j->{log});
+}
+
 # ---- a receive that had got nothing waits for others, which are through unnoticed
 
 {

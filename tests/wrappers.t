@@ -134,8 +134,8 @@ is(join(' ', grep { !/^(?:PMPI|ompi)_|^(?:free|malloc)$/ } symbols('-D --undefin
         unweighted weights_empty)), '... and needs only the MPI');
 
 # Fortran's names of the same functions, and of what C does not have; the MPI's own are not
-# needed where there is no Fortran
-my @bound = map { lc } grep { !/_[cf]2[cf]$|^MPI_Pcontrol$/ } @want;
+# needed where there is no Fortran; its attributes are no pointers
+my @bound = map { lc } grep { !/_[cf]2[cf]$|^MPI_(?:Pcontrol|Comm_get_attr)$/ } @want;
 my @forms = map { ("${_}_", $_, "${_}__", uc, "${_}_f08_") }
     @bound, 'mpi_win_allocate_cptr', 'mpi_win_allocate_shared_cptr';
 is(join(' ', grep { /^mpi_|^MPI_[A-Z_0-9]+$/ } symbols('-D --defined-only', $so)),

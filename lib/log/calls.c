@@ -2,11 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "../detect.h"
+#include "../watchdog.h"
 #include "coll.h"
 #include "det.h"
 #include "gate.h"
@@ -114,8 +116,7 @@ int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int ta
         rc = ftk_req_begin(&r);
     if (rc == MPI_SUCCESS && !r.done)
         rc = ftk_req_wait(&r);
-    if (status != MPI_STATUS_IGNORE)
-        *status = r.status;
+    ftk_p2p_tell(status, &r.status);
     return end(vc, rc);
 }
 
@@ -136,8 +137,7 @@ int ftk_mpi_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     (void)ftk_req_begin(&s);
     rs = ftk_req_wait(&s);
     rc = ftk_req_wait(&r);
-    if (status != MPI_STATUS_IGNORE)
-        *status = r.status;
+    ftk_p2p_tell(status, &r.status);
     return end(vc, rs != MPI_SUCCESS ? rs : rc);
 }
 
@@ -491,8 +491,10 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
             rc = ftk_gate_absorb(context, s->MPI_SOURCE);
         if (rc != MPI_SUCCESS)
             return rc;
-        if (found && (ftk_log.reborn || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG)))
+        if (found && (ftk_log.reborn || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
+            *flag = ftk_p2p_in_turn(context, s->MPI_SOURCE, s->MPI_TAG);
             return rc;
+        }
         if (found)
             ftk_p2p_look_at_probed();
     }
@@ -502,7 +504,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 static int pick_up(
     int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
-    if (!ftk_news_in_band())
+    if (!ftk_news_in_band() && ftk_log.nwild == 0)
         return PMPI_Improbe(source, tag, ftk_log.real[context], flag, m, s);
     int rc = look_up(context, source, tag, flag, s);
     if (rc != MPI_SUCCESS || !*flag)
@@ -517,6 +519,9 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     struct ftk_held *h = NULL;
     MPI_Status s;
     int rc = MPI_SUCCESS;
+    *flag = 0;
+    if (ftk_p2p_awaited(vc->context, source, tag))
+        return rc;
     if (ftk_gate_here())
         rc = ftk_gate_probe(vc->context, source, tag, false, &h);
     else
@@ -531,9 +536,9 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
         rc = MPI_SUCCESS;
         *flag = 0;
     }
-    if (rc == MPI_SUCCESS && *flag && status != MPI_STATUS_IGNORE) {
-        *status = s;
-        status->MPI_SOURCE = ftk_vcomm_rank(vc, s.MPI_SOURCE);
+    if (rc == MPI_SUCCESS && *flag) {
+        s.MPI_SOURCE = ftk_vcomm_rank(vc, s.MPI_SOURCE);
+        ftk_p2p_tell(status, &s);
     }
     return rc;
 }
@@ -546,6 +551,8 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     MPI_Status s;
     int flag = 0, rc = MPI_SUCCESS;
     *out = NULL;
+    if (ftk_p2p_awaited(vc->context, source, tag))
+        return rc;
     if (ftk_gate_here())
         rc = ftk_gate_probe(vc->context, source, tag, true, out);
     else
@@ -568,8 +575,7 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
 
 static int no_proc(MPI_Status *status)
 {
-    if (status != MPI_STATUS_IGNORE)
-        ftk_p2p_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    ftk_p2p_tell_of(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
 }
 
@@ -596,7 +602,8 @@ static int probe_begin(
     const struct ftk_det *d;
     int rc = ftk_log.falling ? ftk_log_error() /* what is there comes after the line */
                              : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
-    *p = (struct probing){ .vc = vc, .source = ftk_vcomm_world(vc, source), .tag = tag,
+    *p = (struct probing){ .vc = vc,
+        .source = rc == MPI_SUCCESS ? ftk_vcomm_world(vc, source) : MPI_PROC_NULL, .tag = tag,
         .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.reborn,
         .next = FTK_DET_FREE };
     if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
@@ -646,8 +653,8 @@ static int probe(struct probing *p, bool blocks, int *flag, MPI_Status *status)
         return probe_nothing(p);
     if (rc == MPI_SUCCESS)
         probe_found(p, ftk_vcomm_world(p->vc, s.MPI_SOURCE), s.MPI_TAG);
-    if (rc == MPI_SUCCESS && status != MPI_STATUS_IGNORE)
-        *status = s;
+    if (rc == MPI_SUCCESS)
+        ftk_p2p_tell(status, &s);
     return rc;
 }
 
@@ -668,6 +675,15 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     return end(vc, rc);
 }
 
+/* Who polls and looks at no error has to come on, as with a test. */
+static void found_while_falling(int rc, int *flag, MPI_Status *status)
+{
+    if (rc == MPI_SUCCESS || !ftk_log.falling)
+        return;
+    *flag = 1;
+    ftk_p2p_no_status(status);
+}
+
 int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
@@ -681,6 +697,7 @@ int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *st
     int rc = probe_begin(&p, vc, source, tag, false);
     if (rc == MPI_SUCCESS)
         rc = probe(&p, false, flag, status);
+    found_while_falling(rc, flag, status);
     return end(vc, rc);
 }
 
@@ -695,10 +712,10 @@ static void give_message(struct ftk_held *h, const struct ftk_vcomm *vc, MPI_Mes
     MPI_Status *status)
 {
     h->next = matched;
+    h->rank = ftk_vcomm_rank(vc, h->source);
     h->number = matches++ % OURS;
     matched = h;
-    if (status != MPI_STATUS_IGNORE)
-        ftk_p2p_status(status, ftk_vcomm_rank(vc, h->source), h->tag, h->bytes);
+    ftk_p2p_tell_of(status, h->rank, h->tag, h->bytes);
     *message = (MPI_Message)(void *)h;
 }
 
@@ -764,6 +781,8 @@ int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *
     *flag = h != NULL;
     if (h)
         give_message(h, vc, message, status);
+    else
+        found_while_falling(rc, flag, status);
     return end(vc, rc);
 }
 
@@ -805,7 +824,10 @@ static int receive_matched(struct ftk_req *r, struct ftk_held *h, void *buf, int
     r->rbuf = buf;
     r->count = count;
     r->type = type;
-    return ftk_p2p_deliver(r, h);
+    int rank = h->rank; /* its communicator may be gone */
+    int rc = ftk_p2p_deliver(r, h);
+    r->status.MPI_SOURCE = rank;
+    return rc;
 }
 
 int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
@@ -817,8 +839,7 @@ int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
         return PMPI_Mrecv(buf, count, type, message, status);
     int rc = receive_matched(&r, h, buf, count, type);
     *message = MPI_MESSAGE_NULL;
-    if (status != MPI_STATUS_IGNORE)
-        *status = r.status;
+    ftk_p2p_tell(status, &r.status);
     return end(r.vc, rc);
 }
 
@@ -893,7 +914,12 @@ void *ftk_p2p_reserve(size_t bytes)
 
 int ftk_mpi_Abort(MPI_Comm comm, int errorcode)
 {
+    char why[96];
     (void)comm; /* a stand-in for a communicator of ours would end this process alone */
+    /* where processes are replaced the MPI ends the caller, and nobody is told */
+    snprintf(why, sizeof why, "rank %d has called MPI_Abort with %d: ending the job", ftk_log.me,
+        errorcode);
+    ftk_watchdog_end(ftk_log.ctx->dog, why);
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);
 }
 

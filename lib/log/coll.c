@@ -323,7 +323,8 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
         ftk_req_delete(r);
         return ftk_vcomm_error(vc, rc);
     }
-    uint64_t number = vc->colls++ % PERSISTENT;
+    uint64_t number = vc->colls / FTK_COLL_INIT % PERSISTENT;
+    vc->colls += FTK_COLL_INIT;
     r->coll->persistent = true;
     r->coll->owner = r;
     r->coll->tag =

@@ -118,7 +118,7 @@ int ftk_coll_op_free(MPI_Op *op)
 
 static void hold_type(struct ftk_coll *c)
 {
-    if (!c->holds_op || ftk_coll_shape(c, c->call.r.type).named)
+    if (!ftk_coll_reduces(c) || ftk_coll_shape(c, c->call.r.type).named)
         return;
     c->holds_type = hold(&types, (uintptr_t)c->call.r.type);
     if (!c->holds_type)

@@ -18,6 +18,7 @@
 
 #include "coll.h"
 #include "comm.h"
+#include "p2p.h"
 
 #define GONE UINT64_MAX /* as born: freed before the line, kept for a request */
 
@@ -35,6 +36,9 @@ static struct {
     MPI_Comm handle;
     struct ftk_vcomm *vc; /* NULL: empty */
 } slots[SLOTS], last;
+
+static struct ftk_vcomm *dying; /* it is being freed; NULL: none */
+static MPI_Comm dying_handle;
 
 static size_t slot_of(MPI_Comm handle)
 {
@@ -68,6 +72,8 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
             return last.vc;
         }
     }
+    if (dying && comm == dying_handle)
+        return dying;
     /* the program goes on with what it could not make while it falls back: for the MPI an
      * invalid argument, by default the end of the process; for us a call that fails */
     return comm == MPI_COMM_NULL && ftk_log.falling ? ftk_log.world : NULL;
@@ -124,8 +130,15 @@ static int handle_new(const struct ftk_vcomm *parent, enum ftk_make_how how,
 static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
 {
     int rc = MPI_SUCCESS;
-    if (handle && vc->handle != MPI_COMM_NULL)
+    if (handle && vc->handle != MPI_COMM_NULL) {
+        struct ftk_vcomm *outer = dying; /* its delete callbacks may ask for its rank */
+        MPI_Comm outer_handle = dying_handle;
+        dying = vc;
+        dying_handle = vc->handle;
         rc = PMPI_Comm_free(&vc->handle);
+        dying = outer;
+        dying_handle = outer_handle;
+    }
     ftk_topo_free(&vc->topo);
     free(vc->member);
     free(vc->index);
@@ -165,13 +178,13 @@ static void publish(struct ftk_vcomm *vc)
     find_anew();
 }
 
-/* Whether a message or a collective on it is under way. */
+/* Whether a message or a collective on it is under way, or the program has a request on it. */
 static bool busy(const struct ftk_vcomm *vc)
 {
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
         if (r->vc == vc)
             return true;
-    return false;
+    return ftk_p2p_has(vc);
 }
 
 static void unlink_from_list(struct ftk_vcomm *vc)
@@ -184,14 +197,23 @@ static void unlink_from_list(struct ftk_vcomm *vc)
     }
 }
 
+static void give_up_context(struct ftk_vcomm *vc)
+{
+    ftk_log.used &= ~(UINT64_C(1) << vc->context);
+    vc->holds = false;
+}
+
 /* Nobody falls back to one that was made since the line: it goes at once, unless a
- * request may know it.  Any other is kept for those who do. */
+ * request may know it.  Any other is kept for those who do.  Its context is free for another
+ * when the program has completed its requests, which it does at the same place in a replay. */
 int ftk_vcomm_free(struct ftk_vcomm *vc)
 {
     vc->freed = true;
-    ftk_log.used &= ~(UINT64_C(1) << vc->context);
+    vc->holds = ftk_p2p_has(vc);
+    if (!vc->holds)
+        give_up_context(vc);
     find_anew();
-    if (vc->born < ftk_log.lines || ftk_log.nactive > 0 || busy(vc))
+    if (vc->born < ftk_log.lines || busy(vc))
         return MPI_SUCCESS;
     unlink_from_list(vc);
     return vcomm_delete(vc, true);
@@ -203,6 +225,8 @@ void ftk_vcomm_line(void)
     for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
         struct ftk_vcomm *vc = *p;
         if (vc->freed && !busy(vc)) {
+            if (vc->holds)
+                give_up_context(vc);
             *p = vc->next;
             vc->next = go;
             go = vc;
@@ -249,7 +273,7 @@ void ftk_vcomm_back(void)
             continue;
         }
         vc->colls = vc->line_colls;
-        vc->freed = vc->born == GONE;
+        vc->freed = vc->holds = vc->born == GONE;
         p = &vc->next;
     }
     ftk_log.used = ftk_log.line_used;
@@ -381,6 +405,9 @@ void ftk_vcomm_close(void)
 
 uint64_t ftk_vcomm_free_contexts(void)
 {
+    for (struct ftk_vcomm *vc = ftk_log.comms; vc; vc = vc->next)
+        if (vc->holds && !ftk_p2p_has(vc))
+            give_up_context(vc);
     uint64_t all = ftk_log.ncontexts >= FTK_LOG_CONTEXTS
                        ? UINT64_MAX
                        : (UINT64_C(1) << ftk_log.ncontexts) - 1;

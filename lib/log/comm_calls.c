@@ -5,6 +5,7 @@
  * What is not ours goes to the MPI as it is.  Arguments are checked like the MPI's own:
  * the error handler of the communicator is told. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "coll.h"
 #include "comm.h"
@@ -14,13 +15,26 @@ int ftk_mpi_refuse(const char *call, MPI_Comm comm)
     const struct ftk_vcomm *vc = ftk_log.world;
     if (comm != MPI_COMM_NULL)
         vc = ftk_vcomm_find(comm);
-    if (!vc)
-        return MPI_SUCCESS;
+    if (!vc || (vc->size == 1 && vc != ftk_log.world && strcmp(call, "MPI_File_open") == 0))
+        return MPI_SUCCESS; /* the handle is one of this process */
     ftk_report(FTKIT_ERROR, "%s is not possible with log.enabled", call);
     return ftk_vcomm_error(vc, MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 /* ---- questions --------------------------------------------------------------------*/
+
+/* What the MPI says of itself it says on a duplicate of MPI_COMM_WORLD, too; the communicator
+ * that stands for one of ours is none. */
+int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
+{
+    const int own[] = { MPI_TAG_UB, MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE,
+        MPI_APPNUM, MPI_LASTUSEDCODE };
+    bool ours = ftk_vcomm_find(comm) != NULL;
+    for (size_t i = 0; ours && i < sizeof own / sizeof *own; i++)
+        if (own[i] == keyval)
+            return PMPI_Comm_get_attr(MPI_COMM_WORLD, keyval, value, flag);
+    return PMPI_Comm_get_attr(comm, keyval, value, flag);
+}
 
 int ftk_mpi_Comm_size(MPI_Comm comm, int *size)
 {

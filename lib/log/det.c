@@ -346,6 +346,17 @@ bool ftk_det_waits(void)
     return d.open > 0 && counts();
 }
 
+int ftk_det_after(int context, int source, int tag)
+{
+    int n = 0;
+    for (size_t i = 0; counts() && i < d.nafter; i++) {
+        const struct ftk_det *a = &d.after[i];
+        n += a->kind == FTK_DET_AFTER && a->n == (uint32_t)context && a->a == source
+            && (tag == MPI_ANY_TAG || a->b == tag);
+    }
+    return n;
+}
+
 static bool of_receive(uint32_t kind)
 {
     return kind == FTK_DET_RECV || kind == FTK_DET_AFTER || kind == FTK_DET_CANCEL;

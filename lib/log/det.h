@@ -65,6 +65,8 @@ void ftk_det_cancelled(uint32_t number, bool cancelled);
 /* Whether receives that are known to have got theirs have not yet: one from any source that
  * is not known had got nothing by then, and must not take what they are to get. */
 bool ftk_det_waits(void);
+/* How many of a stream are among them that name their source. */
+int ftk_det_after(int context, int source, int tag);
 
 /* What a probe or a test is to find: FTK_DET_FREE whatever there is, FTK_DET_NOTHING, or
  * FTK_DET_THIS: *d, with d->a MORE behind it when it is SOME. */

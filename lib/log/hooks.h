@@ -76,6 +76,8 @@ bool ftk_log_falls(const struct ftkit_ctx *ctx);
 void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set);
 /* At a start all ranks have loaded the line, or this one could not as rc says; returns it. */
 int ftk_log_loaded(struct ftkit_ctx *ctx, int rc);
+/* Whether the line is one of an earlier job: a replacement could not make its set-up again. */
+bool ftk_log_inherited(const struct ftkit_ctx *ctx);
 
 /* ---- at the line -----------------------------------------------------------------------------*/
 

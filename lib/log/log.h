@@ -22,6 +22,7 @@
 #define FTK_LOG_CONTEXTS 64 /* at most; log.contexts of them are made */
 /* Communicators behind them: one for each, that of collectives, that of determinants. */
 enum { FTK_LOG_COLLS = FTK_LOG_CONTEXTS, FTK_LOG_NEWS, FTK_LOG_COMMS };
+#define FTK_COLL_INIT (UINT64_C(1) << 40)
 #define FTK_COLL_SLOTS 64   /* collectives of a communicator that can be under way at once */
 
 /* ---- virtual communicators -------------------------------------------------------------*/
@@ -48,10 +49,11 @@ struct ftk_vcomm {
     int size, rank;         /* rank of this process in it */
     int *member;            /* [size] world ranks, NULL: all of them in order */
     int *index;             /* [world size] rank in it, -1: none; NULL with member */
-    uint64_t colls;         /* collectives begun */
+    uint64_t colls;         /* collectives begun; times FTK_COLL_INIT: persistent ones made */
     uint64_t line_colls;    /* ... at the line */
     uint64_t born;          /* lines committed when it was made */
     bool freed;             /* by the program; kept until the next line */
+    bool holds;             /* ... and its context, while the program has requests on it */
     struct ftk_topo topo;
     struct ftk_vcomm *next; /* list of all */
 };
@@ -98,6 +100,7 @@ struct ftk_req {
     bool planned;           /* ... what it gets is known from before a failure */
     uint32_t number;        /* of a receive of the program, 0: none */
     bool vain, kept;        /* it was cancelled before a failure, or it could not be */
+    bool waiting;           /* a receive that is not posted before others are through */
     bool probed;            /* a receive that is not posted: it takes what a probe finds */
     uint64_t waits;         /* a send that is held back until this round of news is kept
                                (news.h); 0: it is not */
@@ -145,6 +148,7 @@ struct ftk_held {
     struct ftk_letter *letter; /* what came before it (gate.h), belongs to it; or NULL */
     bool waited;            /* in front of its gate */
     int number;             /* of a matched message, for Fortran */
+    int rank;               /* ... its source in its communicator */
 };
 
 /* What has been delivered since the line on a stream from another team.  Receives get the
@@ -197,6 +201,7 @@ struct ftk_log {
     bool reborn;            /* carries on for a lost process: before ftkit_recover() what it
                                receives comes from held, what it sends goes nowhere */
     bool unread;            /* what that is could not be read: the line is not in memory */
+    bool inherited;         /* the line is of an earlier job: what set-up has received is not in it */
     int me, n;              /* rank, ranks */
     int *team;              /* [n] */
     int *node;              /* [n] failure domain of each rank's process */

@@ -18,6 +18,7 @@
 
 #define SMALL 512        /* bytes that any transport takes at once, posted receive or not */
 #define MUCH 16384       /* bytes of a kept message that is not copied before it is sent */
+#define REAP 64          /* sends under way: a look at one of them may give the processor away */
 #define TURNS 16         /* looks at our own requests per look at the watch */
 
 struct ftk_log ftk_log;
@@ -58,7 +59,6 @@ void ftk_p2p_look_at_probed(void)
     if (some_wait && !l->ctx->failed && !l->ctx->repairing)
         look_at_known();
     if (some_wait && !ftk_det_waits() && !l->ctx->failed && !l->ctx->repairing) {
-        some_wait = false;
         post_waiting();
     }
     if (l->nprobed == 0 || l->ctx->failed || l->ctx->repairing || l->reborn)
@@ -176,10 +176,25 @@ void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
     (void)PMPI_Status_set_elements_x(s, MPI_BYTE, (MPI_Count)bytes);
 }
 
+void ftk_p2p_tell(MPI_Status *to, const MPI_Status *from)
+{
+    if (to == MPI_STATUS_IGNORE)
+        return;
+    int error = to->MPI_ERROR;
+    *to = *from;
+    to->MPI_ERROR = error;
+}
+
+void ftk_p2p_tell_of(MPI_Status *to, int source, int tag, size_t bytes)
+{
+    MPI_Status s;
+    ftk_p2p_status(&s, source, tag, bytes);
+    ftk_p2p_tell(to, &s);
+}
+
 void ftk_p2p_no_status(MPI_Status *s)
 {
-    if (s != MPI_STATUS_IGNORE)
-        ftk_p2p_status(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+    ftk_p2p_tell_of(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 }
 
 int ftk_p2p_fail(struct ftk_req *r, int error)
@@ -190,9 +205,10 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
 
 /* ---- sending -----------------------------------------------------------------------------------*/
 
-/* Sends from the log that the MPI has not finished; bounded by looking at the oldest. */
+/* Sends from the log that the MPI has not finished. */
 static struct ftk_entry **sending;
 static size_t nsending, sending_room;
+static size_t reap_at = REAP; /* when there are so many, they are looked at */
 
 static bool sent_by_now(struct ftk_entry *e)
 {
@@ -210,11 +226,12 @@ static bool sent_by_now(struct ftk_entry *e)
 
 void ftk_p2p_reap(size_t most)
 {
-    size_t kept = 0, looked = 0;
+    size_t kept = 0;
     for (size_t i = 0; i < nsending; i++)
-        if (looked >= most || (looked++, !sent_by_now(sending[i])))
+        if (kept >= most || !sent_by_now(sending[i]))
             sending[kept++] = sending[i];
     nsending = kept;
+    reap_at = kept + REAP;
 }
 
 void ftk_p2p_close(void)
@@ -253,7 +270,7 @@ static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm)
     MPI_Datatype type;
     int count;
     char *data = ftk_entry_data(e);
-    if (nsending > 2)
+    if (nsending >= reap_at)
         ftk_p2p_reap(2);
     int rc = ftk_p2p_bytes_type(e->bytes, &count, &type);
     if (rc == MPI_SUCCESS)
@@ -378,7 +395,7 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     e->sync = r->sync;
     l->logged_messages++;
     l->logged_bytes += bytes;
-    if (bytes > MUCH && !ftk_log_replays() && !ftk_news_hold(r))
+    if (bytes > MUCH && !ftk_log_replays() && !l->again && !ftk_news_hold(r))
         return send_and_keep(r, e);
     rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
@@ -717,26 +734,63 @@ static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
         && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
 }
 
+/* Receives under way that come before others: those that are probed for, that wait in a replay,
+ * and from any source. */
+typedef bool which_fn(const struct ftk_req *q);
+static bool is_probed(const struct ftk_req *q) { return q->probed; }
+static bool is_waiting(const struct ftk_req *q) { return q->waiting; }
+static bool is_open(const struct ftk_req *q) { return q->wild && q->posted; }
+
+/* The first of them that was asked for before that stamp and would take what is found, or wanted. */
+static struct ftk_req *earlier(uint64_t stamp, which_fn *which, const struct ftk_req *found)
+{
+    for (struct ftk_req *q = ftk_log.first; q && q->stamp < stamp; q = q->next)
+        if (which(q) && overlap(q, found))
+            return q;
+    return NULL;
+}
+
+bool ftk_p2p_awaited(int context, int source, int tag)
+{
+    const struct ftk_req found = { .context = context, .from = source, .with = tag };
+    if (!some_wait)
+        return false;
+    ftk_p2p_look_at_probed(); /* one may have got what it waits for */
+    return earlier(UINT64_MAX, is_waiting, &found) != NULL;
+}
+
 bool ftk_p2p_claimed(int context, int source, int tag)
 {
     const struct ftk_req found = { .context = context, .from = source, .with = tag };
-    for (const struct ftk_req *q = ftk_log.nprobed > 0 ? ftk_log.first : NULL; q; q = q->next)
-        if (q->probed && overlap(q, &found))
-            return true;
-    return false;
+    return ftk_log.nprobed > 0 && earlier(UINT64_MAX, is_probed, &found);
 }
 
 /* A receive of any tag would match news, and what is posted after one that is not posted
  * would match before it. */
 static bool has_to_probe(const struct ftk_req *r)
 {
-    if (r->with == MPI_ANY_TAG && ftk_news_in_band())
-        return true;
-    for (const struct ftk_req *q = ftk_log.nprobed > 0 ? ftk_log.first : NULL; q && q != r;
-         q = q->next)
-        if (q->probed && overlap(q, r))
-            return true;
-    return false;
+    return (r->with == MPI_ANY_TAG && ftk_news_in_band())
+        || (ftk_log.nprobed > 0 && earlier(r->stamp, is_probed, r));
+}
+
+/* Receives from r's stream that were asked for before it, name it and are not through. */
+static int before(const struct ftk_req *r)
+{
+    int n = 0;
+    for (const struct ftk_req *q = ftk_log.first; q && q != r; q = q->next)
+        n += q->kind == FTK_REQ_RECV && !q->wild && !q->planned && !q->waiting && !q->vain
+            && overlap(q, r);
+    return n;
+}
+
+/* One from any source, and what is asked for after it and would take its message; but not a named
+ * one that is known to have got its own by then. */
+static bool has_to_wait(const struct ftk_req *r)
+{
+    if (r->wild || r->planned)
+        return r->wild != 0;
+    return earlier(r->stamp, is_waiting, r)
+        && ftk_det_after(r->context, r->from, r->with) <= before(r);
 }
 
 int ftk_p2p_post(struct ftk_req *r)
@@ -749,7 +803,10 @@ int ftk_p2p_post(struct ftk_req *r)
         r->probed = true;
         return ftk_gate_receive(r);
     }
-    if (r->wild && ftk_det_waits()) {
+    if (some_wait && !r->waiting)
+        ftk_p2p_look_at_probed(); /* those that waited come first */
+    r->waiting = ftk_det_waits() && has_to_wait(r);
+    if (r->waiting) {
         some_wait = true;
         return MPI_SUCCESS; /* it had got nothing when others had */
     }
@@ -778,23 +835,47 @@ int ftk_p2p_post(struct ftk_req *r)
     return MPI_SUCCESS;
 }
 
+/* Kept, and sent from there. */
+static int small_kept(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
+    int tag, int context)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *e = ftk_keep_new(world, context, tag, bytes);
+    int rc = e ? ftk_p2p_pack(buf, count, type, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_transmit(e, world);
+    if (e && rc != MPI_SUCCESS)
+        ftk_keep_drop_last(world);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    l->logged_messages++;
+    l->logged_bytes += bytes;
+    return rc;
+}
+
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
     int context)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_type_facts *f;
-    if (l->falling || l->reborn || ftk_log_crosses(world)
-        || l->gates || (l->tells && (l->node[world] != l->node[l->me] || ftk_news_holds(world)))
+    if (l->falling || l->reborn || l->gates
+        || (l->tells && (l->node[world] != l->node[l->me] || ftk_news_holds(world)))
         || ftk_p2p_facts(type, &f) != MPI_SUCCESS
         || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
+    const size_t bytes = (size_t)count * (size_t)f->bytes;
+    const bool kept = ftk_log_crosses(world);
+    if (kept && ftk_log_replays())
+        return false; /* the receiver may have it */
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
-    if (PMPI_Send(buf, count, type, world, tag, l->real[context]) != MPI_SUCCESS)
+    int rc = kept ? small_kept(buf, count, type, bytes, world, tag, context)
+                  : PMPI_Send(buf, count, type, world, tag, l->real[context]);
+    if (rc != MPI_SUCCESS)
         return false; /* it has not gone: the long way finds out why */
-    l->sent[world]++;
+    l->sent[world] += !kept; /* the others have been counted */
     l->stat_messages[world]++;
-    l->stat_bytes[world] += (size_t)count * (size_t)f->bytes;
+    l->stat_bytes[world] += bytes;
     return true;
 }
 
@@ -821,7 +902,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->from = r->peer;
     r->with = r->tag;
     r->wild = 0;
-    r->planned = r->vain = r->kept = false;
+    r->planned = r->vain = r->kept = r->waiting = false;
     r->number = r->internal ? 0 : ftk_det_begun(&r->vain, &r->kept);
     if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn) {
         r->wild = ftk_det_receive(&r->from, &r->with);
@@ -834,7 +915,31 @@ int ftk_req_begin(struct ftk_req *r)
 
 /* ---- completing --------------------------------------------------------------------------------------*/
 
-static int progress_posted(struct ftk_req *r)
+/* Whether one from any source that was posted before that stamp could have got such a message.
+ * It has been matched then, and is not known to be through. */
+static bool others_first(uint64_t stamp, const struct ftk_req *found)
+{
+    return found->from != MPI_PROC_NULL && earlier(stamp, is_open, found);
+}
+
+/* What a receive that is through has got, without telling; from is MPI_PROC_NULL when it has got
+ * nothing, and its error is all there is. */
+static bool is_through(const struct ftk_req *r, struct ftk_req *found)
+{
+    MPI_Status s;
+    int done = 0, cancelled = 0;
+    int rc = PMPI_Request_get_status(r->real, &done, &s);
+    *found = (struct ftk_req){ .context = r->context, .from = MPI_PROC_NULL };
+    if (rc != MPI_SUCCESS || !done)
+        return rc != MPI_SUCCESS;
+    if (PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && !cancelled && s.MPI_SOURCE >= 0) {
+        found->from = s.MPI_SOURCE;
+        found->with = s.MPI_TAG;
+    }
+    return true;
+}
+
+static int finish_posted(struct ftk_req *r)
 {
     MPI_Status s;
     int done = 0;
@@ -853,16 +958,43 @@ static int progress_posted(struct ftk_req *r)
     return r->kind == FTK_REQ_RECV ? complete(r, &s, rc) : finish(r, rc);
 }
 
+/* A replay has to know what receives from any source have got that were matched before this
+ * message.  So they are told first, in their order; false: not all of them are through. */
+static bool in_turn(uint64_t stamp, const struct ftk_req *found)
+{
+    struct ftk_req *q = ftk_log.first;
+    for (struct ftk_req *next, got; q && q->stamp < stamp; q = next) {
+        next = q->next;
+        if (is_open(q) && q->context == found->context && is_through(q, &got)
+            && !others_first(q->stamp, &got))
+            (void)finish_posted(q); /* its owner gets the error with the request */
+    }
+    return !others_first(stamp, found);
+}
+
+bool ftk_p2p_in_turn(int context, int source, int tag)
+{
+    const struct ftk_req found = { .context = context, .from = source, .with = tag };
+    return ftk_log.nwild == 0 || ftk_log.reborn || in_turn(UINT64_MAX, &found);
+}
+
+static int progress_posted(struct ftk_req *r)
+{
+    struct ftk_req got;
+    if (ftk_log.nwild == 0 || r->kind != FTK_REQ_RECV || r->internal || r->planned
+        || ftk_log.ctx->repairing)
+        return finish_posted(r);
+    /* a second look might find more than the first */
+    return is_through(r, &got) && in_turn(r->stamp, &got) ? finish_posted(r) : MPI_SUCCESS;
+}
+
 /* The message that was found is for the first that can take it. */
 static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
 {
     const struct ftk_req found
         = { .context = r->context, .from = s->MPI_SOURCE, .with = s->MPI_TAG };
-    for (struct ftk_req *q = ftk_log.first; q != r; q = q->next)
-        if (q->probed && overlap(q, &found)) {
-            r = q;
-            break;
-        }
+    struct ftk_req *first = earlier(r->stamp, is_probed, &found);
+    r = first ? first : r;
     ftk_log.nprobed--;
     r->probed = false;
     int rc = PMPI_Imrecv(r->rbuf, r->count, r->type, m, &r->real);
@@ -900,9 +1032,10 @@ static int progress_probed(struct ftk_req *r)
 /* Receives from any source that had to wait are posted in their order. */
 static void post_waiting(void)
 {
+    some_wait = false;
     for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
         next = q->next;
-        if (q->kind == FTK_REQ_RECV && q->wild && !q->posted && !q->probed && !q->done)
+        if (q->kind == FTK_REQ_RECV && q->waiting && !q->posted && !q->probed && !q->done)
             (void)ftk_p2p_post(q); /* its owner gets the error with the request */
     }
 }
@@ -919,7 +1052,7 @@ static int progress_any(struct ftk_req *r)
         return progress_probed(r);
     if (ftk_log.reborn && r->kind == FTK_REQ_RECV)
         return ftk_p2p_fail(r, ftk_log_strange(r));
-    if (r->wild && !ftk_det_waits() && !ftk_log.ctx->failed && !ftk_log.ctx->repairing)
+    if (r->waiting && !ftk_det_waits() && !ftk_log.ctx->failed && !ftk_log.ctx->repairing)
         post_waiting();
     if (r->entry && sent_by_now(r->entry) && !ftk_log.ctx->failed)
         return finish(r, MPI_SUCCESS);
@@ -972,7 +1105,7 @@ int ftk_req_wait(struct ftk_req *r)
 /* ---- the program's requests ---------------------------------------------------------------------------
  * They lie in one piece of address space, so that a handle tells whether it is one of ours. */
 
-#define POOL_MAX (1u << 20)
+#define POOL_MAX (1u << 22)
 
 static struct ftk_req *pool;
 static size_t pool_used;
@@ -1009,6 +1142,24 @@ void ftk_req_delete(struct ftk_req *r)
     pool_free = r;
 }
 
+/* Nobody waits for sends that are freed under way; what they hold goes when there are twice as many
+ * as were left the last time. */
+static void look_at_freed(void)
+{
+    static size_t freed, look = 64;
+    if (++freed < look || ftk_log.falling || ftk_log.ctx->failed || ftk_log.ctx->repairing)
+        return;
+    freed = 0;
+    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+        next = r->next;
+        if (!r->orphan || r->kind != FTK_REQ_SEND)
+            continue;
+        (void)ftk_req_progress(r); /* there is nobody to tell */
+        freed += r->kind == FTK_REQ_SEND;
+    }
+    look = 64 + 2 * freed;
+}
+
 void ftk_req_abandon(struct ftk_req *r)
 {
     if (r->pair)
@@ -1018,10 +1169,12 @@ void ftk_req_abandon(struct ftk_req *r)
     r->orphan = true;
     if (r->persistent) /* it is active, or it would have been deleted */
         r->persistent = false;
-    if (r->done)
+    if (r->done) {
         ftk_req_delete(r);
-    else
-        ftk_log.nactive--; /* nobody but us will complete it */
+        return;
+    }
+    ftk_log.nactive--; /* nobody but us will complete it */
+    look_at_freed();
 }
 
 struct ftk_req *ftk_req_of(MPI_Request h)
@@ -1040,6 +1193,14 @@ int ftk_req_number(const struct ftk_req *r)
 struct ftk_req *ftk_req_numbered(int number)
 {
     return number >= 0 && (size_t)number < pool_used ? &pool[number] : NULL;
+}
+
+bool ftk_p2p_has(const struct ftk_vcomm *vc)
+{
+    for (size_t i = 0; i < pool_used; i++)
+        if (pool[i].kind != FTK_REQ_NONE && !pool[i].orphan && pool[i].vc == vc)
+            return true;
+    return false;
 }
 
 bool ftk_p2p_uses(MPI_Datatype type)

@@ -26,6 +26,7 @@ struct ftk_type_facts {
 };
 int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
 void ftk_p2p_forget_type(MPI_Datatype type);
+bool ftk_p2p_has(const struct ftk_vcomm *vc); /* the program, a request on it, complete or not */
 bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persistent */
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
@@ -46,9 +47,12 @@ bool ftk_p2p_is_failure(int rc);
 /* Complete a request with an error; returns it. */
 int ftk_p2p_fail(struct ftk_req *r, int error);
 void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
+/* Only what completes several requests says how each went: MPI_ERROR stays what it is. */
+void ftk_p2p_tell(MPI_Status *to, const MPI_Status *from);
+void ftk_p2p_tell_of(MPI_Status *to, int source, int tag, size_t bytes);
 void ftk_p2p_no_status(MPI_Status *s); /* of no message; MPI_STATUS_IGNORE: nothing */
-/* Send what the MPI takes at once to a rank of this team; false: nothing has been done, and it
- * has to be sent as a request. */
+/* Send what the MPI takes at once, when nothing is in the way; false: nothing has been done, and
+ * it has to be sent as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
     int context);
 /* Set-up has received a message that had been drawn: its journal has it, too, as asked for at
@@ -62,10 +66,17 @@ int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h); /* takes h */
 int ftk_p2p_transmit(struct ftk_entry *e, int dest);
 /* Receives that are not posted: one look at each; whether one of them takes such a message. */
 void ftk_p2p_look_at_probed(void);
+/* Whether a message that a probe has found is the next to be told: all receives from any source that
+ * could have got it, and so have got others, have been. */
+bool ftk_p2p_in_turn(int context, int source, int tag);
+/* Whether a receive waits in a replay, after a look, that comes before a probe and would take what
+ * it finds. */
+bool ftk_p2p_awaited(int context, int source, int tag);
 bool ftk_p2p_claimed(int context, int source, int tag);
 /* Let a send go that was held back (news.h). */
 void ftk_p2p_release(struct ftk_req *r);
-/* Look at up to most of the sends from the log; how many are under way. */
+/* Look at the sends from the log, the oldest first, until so many are found to be under way; how
+ * many are. */
 void ftk_p2p_reap(size_t most);
 size_t ftk_p2p_sending(void);
 void ftk_p2p_close(void);

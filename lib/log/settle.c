@@ -113,7 +113,10 @@ static int draw_one(int source, bool *found)
         rc = ftk_p2p_draw(c, &m, &s, &h);
         if (rc != MPI_SUCCESS)
             return rc;
-        ftk_held_add(h);
+        if (l->reborn)
+            ftk_held_free(h); /* it goes back again, and its set-up is not to find it */
+        else
+            ftk_held_add(h);
         l->drained++;
         return rc;
     }
@@ -322,28 +325,48 @@ static size_t later(const struct ftk_stream_in *s, uint64_t stamp)
 
 static bool may_match(const struct ftk_req *q, const struct ftk_stream_in *s)
 {
-    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && !q->probed && q->context == s->context
+    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && !q->probed && !q->waiting
+        && q->context == s->context
         && (q->from == s->source || q->from == MPI_ANY_SOURCE)
         && (q->with == s->tag || q->with == MPI_ANY_TAG);
 }
 
+/* Then nobody can be told what has been received: the next attempt has everybody go back. */
+static int unsure(int source)
+{
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    if (!ctx->unsure)
+        ftk_report(FTKIT_INFO,
+            "context %s: rank %d: a message of rank %d that died in sending it may have been matched "
+            "by a receive from any source: everybody goes back", ctx->cfg.name, ctx->rank, source);
+    ctx->unsure = true;
+    return ftk_fail(FTKIT_ERR_PEER, "it cannot be told what came from rank %d", source);
+}
+
 /* A receive that was posted before one that is through had been matched before it: with a
- * message that its dead sender never finished.  Only when it names its stream is it sure
- * which. */
-static int put_holes(struct words *w, const struct ftk_stream_in *s, uint64_t *nholes)
+ * message that its dead sender never finished.  It is sure which when there is one stream that
+ * can be meant, and then it is for the message of that stream when it comes again. */
+static bool is_sure(const struct ftk_log_repair *r, const struct ftk_req *q)
+{
+    int dead = 0;
+    for (int k = 0; q->from == MPI_ANY_SOURCE && k < r->n; k++)
+        dead += r->is_new[k] != 0;
+    return q->with != MPI_ANY_TAG && dead <= 1;
+}
+
+static int put_holes(const struct ftk_log_repair *r, struct words *w,
+    const struct ftk_stream_in *s, uint64_t *nholes)
 {
     *nholes = 0;
-    for (const struct ftk_req *q = ftk_log.first; q; q = q->next) {
+    for (struct ftk_req *q = ftk_log.first; q; q = q->next) {
         if (!may_match(q, s))
             continue;
         size_t after = later(s, q->stamp);
         if (after == 0)
             continue;
-        if (q->from == MPI_ANY_SOURCE || q->with == MPI_ANY_TAG)
-            return ftk_fail(FTKIT_ERR_LOST,
-                "a message of rank %d that died in sending may have been matched by a receive "
-                "from any source: it cannot be told which one",
-                s->source);
+        if (!is_sure(r, q))
+            return unsure(s->source);
+        q->from = s->source;
         int rc = put(w, s->count - since(s) - after + ++*nholes);
         if (rc != FTKIT_OK)
             return rc;
@@ -351,7 +374,7 @@ static int put_holes(struct words *w, const struct ftk_stream_in *s, uint64_t *n
     return FTKIT_OK;
 }
 
-static int put_mark(struct words *w, const struct ftk_stream_in *s, bool dead)
+static int put_mark(const struct ftk_log_repair *r, struct words *w, const struct ftk_stream_in *s)
 {
     uint64_t nholes = 0;
     size_t at = w->n;
@@ -361,8 +384,8 @@ static int put_mark(struct words *w, const struct ftk_stream_in *s, bool dead)
     rc = rc == FTKIT_OK ? put(w, s->count - since(s)) : rc;
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
-    if (rc == FTKIT_OK && dead) /* what a live one has sent has been drawn */
-        rc = put_holes(w, s, &nholes);
+    if (rc == FTKIT_OK && r->is_new[s->source]) /* what a live one has sent has been drawn */
+        rc = put_holes(r, w, s, &nholes);
     if (rc != FTKIT_OK)
         return rc;
     w->v[at + 2] = s->count - since(s) + nholes;
@@ -379,8 +402,7 @@ static int write_marks(const struct ftk_log_repair *r, struct words *w, int *cou
     for (int dest = 0; dest < r->n; dest++) {
         size_t before = w->n;
         for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->in_table.n; i++) {
-            int rc = l->in[i].source == dest ? put_mark(w, &l->in[i], r->is_new[dest])
-                                             : FTKIT_OK;
+            int rc = l->in[i].source == dest ? put_mark(r, w, &l->in[i]) : FTKIT_OK;
             if (rc != FTKIT_OK)
                 return rc;
         }
@@ -753,7 +775,7 @@ static void forget_before_line(struct ftkit_ctx *ctx)
     struct ftk_log *l = &ftk_log;
     if (l->alone)
         ftk_matrix_clear(); /* from here on it is the teams that matter */
-    l->alone = l->again = false;
+    l->alone = l->again = l->inherited = false;
     l->lines++;
     l->nouts = l->seq = 0;
     l->line_calls = ctx->calls;
@@ -853,12 +875,10 @@ static size_t freed_receives(void)
     return n;
 }
 
-int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+static int drain(struct ftk_chan *ch)
 {
     struct ftk_log *l = &ftk_log;
     MPI_Request req;
-    if (!ftk_log_of(ctx))
-        return FTKIT_OK;
     int rc = FTKIT_OK;
     while (rc == FTKIT_OK && ftk_news_holds_any()) /* all are counted once they are sent */
         rc = line_turn(ch);
@@ -877,17 +897,39 @@ int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     if (rc == FTKIT_OK)
         ftk_stream_in_line();
     (void)FTK_FAULT("log.drained");
+    return rc;
+}
+
+int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    if (!ftk_log_of(ctx))
+        return FTKIT_OK;
+    int rc = drain(ch);
     if (rc == FTKIT_OK && ftk_p2p_has_matched())
         return ftk_fail(FTKIT_ERR_STATE,
             "a message that was matched by a probe has not been received: with log.enabled that "
             "comes before ftkit_checkpoint");
-    size_t left = l->nactive + freed_receives();
+    size_t left = ftk_log.nactive + freed_receives();
     if (rc == FTKIT_OK && left > 0)
         return ftk_fail(FTKIT_ERR_STATE,
             "%zu requests of the program are not complete: with log.enabled ftkit_checkpoint "
             "is called when none but persistent ones at rest are left",
             left);
     return rc;
+}
+
+/* Sends that set-up leaves open are complete when all is drawn.  A receive that has got nothing
+ * would get what the loop has received before the line. */
+static int drain_set_up(struct ftk_chan *ch)
+{
+    size_t left = 0;
+    int rc = drain(ch);
+    for (const struct ftk_req *r = ftk_log.first; rc == FTKIT_OK && r; r = r->next)
+        left += r->kind == FTK_REQ_RECV;
+    return left == 0 ? rc
+                     : ftk_fail(FTKIT_ERR_STATE,
+                           "%zu receives that were begun before ftkit_recover have got nothing: with "
+                           "log.enabled a job cannot go on from a set with them", left);
 }
 
 /* What set-up sent is through; nothing of it is needed again: who has not received it by then
@@ -898,7 +940,7 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
     if (!ftk_log_of(ctx))
         return rc;
     struct ftk_held *last = ftk_log.held_last;
-    int drained = ftk_log_drain(ctx, &ch);
+    int drained = drain_set_up(&ch);
     for (struct ftk_held *h; (h = last ? last->next : ftk_log.held_first) != NULL;) {
         ftk_held_take(h);
         ftk_held_free(h);
@@ -908,8 +950,15 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
     if (rc == FTKIT_OK) {
         ftk_log_committed(ctx);
         ftk_log.line_calls = 1; /* see ftk_policy_reset() */
+        ftk_log.inherited = true;
+        ctx->requested = 1; /* a set with the set-up of this job */
     }
     return rc;
+}
+
+bool ftk_log_inherited(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) && (ftk_log.inherited || (ctx->committed > 0 && ftk_log.lines == 0));
 }
 
 void ftk_log_committed(struct ftkit_ctx *ctx)

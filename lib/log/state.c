@@ -164,13 +164,15 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     int rc = read_head(from, bytes, &r, &head);
     if (rc != FTKIT_OK)
         return -1;
+    bool first = l->ctx->where < FTK_IN_LOOP; /* it has been at no line yet */
     if (l->falling) {
         ftk_coll_forget();
         ftk_p2p_forget_requests();
         ftk_p2p_forget_matched();
-        ftk_vcomm_back();
+        if (!first)
+            ftk_vcomm_back();
     }
-    bool make = !l->falling && head[6] == (uint64_t)l->n;
+    bool make = (first || !l->falling) && head[6] == (uint64_t)l->n;
     if (read_comms(&r, head, make, true) != FTKIT_OK)
         return -1;
     if ((l->falling || l->reborn) && !ftk_matrix_read(r.w, head[5]))
@@ -178,7 +180,7 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     r.w += FTK_MATRIX_WORDS * head[5];
     if (ftk_det_back() != FTKIT_OK)
         return -1;
-    if (l->reborn)
+    if (first)
         ftk_vcomm_line(); /* what set-up has made is older than the line */
     ftk_held_clear();
     rc = read_list(&r, head[2], ftk_held_add);

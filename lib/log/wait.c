@@ -12,12 +12,6 @@
 #include "mpi_calls.h"
 #include "p2p.h"
 
-static void copy_status(MPI_Status *to, const MPI_Status *from)
-{
-    if (to != MPI_STATUS_IGNORE)
-        *to = *from;
-}
-
 /* Does it count for waits?  Inactive ones are complete with an empty status. */
 static bool is_active(MPI_Request h)
 {
@@ -67,7 +61,7 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
     if (rc != MPI_SUCCESS && !failed_on)
         failed_on = r->vc;
     consume(h, r);
-    copy_status(status, &s);
+    ftk_p2p_tell(status, &s);
     return rc;
 }
 
@@ -90,7 +84,7 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
     }
     int rc = ftk_req_wait(r);
     const struct ftk_vcomm *vc = r->vc;
-    copy_status(status, &r->status);
+    ftk_p2p_tell(status, &r->status);
     consume(request, r);
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
@@ -458,7 +452,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     *flag = 1;
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
-    copy_status(status, &r->status);
+    ftk_p2p_tell(status, &r->status);
     return ftk_log.falling ? r->error : MPI_SUCCESS; /* else it is told when it is consumed */
 }
 

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "../detect.h"
+#include "../log/hooks.h"
 #include "../region.h"
 #include "recover.h"
 
 /* On the wire: one fixed record per process; then its segments, each six words and, for
  * a parity, the members of its group. */
-enum { WORDS = 18, SEG_WORDS = 6 };
+enum { WORDS = 20, SEG_WORDS = 6 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
@@ -22,6 +23,8 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->app_errors;
     w[i++] = ctx->repair_fn != NULL;
     w[i++] = ctx->trouble;
+    w[i++] = ctx->unsure;
+    w[i++] = ftk_log_inherited(ctx);
     w[i++] = ctx->pending;
     w[i++] = (int64_t)ctx->committed;
     w[i++] = (int64_t)ctx->line;
@@ -46,6 +49,8 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->app_errors = (int)w[i++];
     e->has_callback = (int)w[i++];
     e->trouble = (int)w[i++];
+    e->unsure = w[i++] != 0;
+    e->inherited = w[i++] != 0;
     e->pending = (int)w[i++];
     e->committed = (uint64_t)w[i++];
     e->line = (uint64_t)w[i++];

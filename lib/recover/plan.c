@@ -26,6 +26,8 @@ struct facts {
     bool progressed;
     bool spawn_failed;
     bool callbacks;   /* every live rank has one */
+    bool all;         /* everybody has to return: by the rules, or for one cannot tell */
+    bool inherited;
     uint64_t committed;
     uint64_t given_up;
     int repeats;
@@ -45,10 +47,13 @@ static void draw_facts(struct facts *f)
     f->nranks = f->rules->nranks;
     f->nearest = FTK_ALL_CLOSED;
     f->callbacks = true;
+    f->all = f->rules->all;
     for (int i = 0; i < f->c->n; i++) {
         const struct ftk_census_entry *e = &f->c->entries[i];
         f->epoch = e->epoch > f->epoch ? e->epoch : f->epoch;
         f->spawn_failed = f->spawn_failed || e->spawn_failed;
+        f->all = f->all || e->unsure;
+        f->inherited = f->inherited || e->inherited;
         if (e->rank < 0) {
             f->nfree++;
             if (f->nlive == 0 && e->nranks > f->nranks)
@@ -419,7 +424,7 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
     const int *team = f->rules->team;
     bool alone = p->line == 0; /* before the first line a team is one rank */
     bool all = !team || f->nlive == 0 || p->nranks != f->nranks || p->from_file
-        || f->rules->all;
+        || f->all;
     for (int r = 0; r < p->nranks; r++) {
         p->back[r] = all || needs_line(f, p, r);
         if (!all && p->back[r] && !alone)
@@ -427,12 +432,19 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
     }
     for (int r = 0; !all && !alone && r < p->nranks; r++)
         p->back[r] = p->hit[team[r]];
-    if (f->rules->all && p->line == 0 && f->nlive > 0)
+    if (f->all && p->line == 0 && f->nlive > 0)
         fatal(p, FTKIT_ERR_LOST,
-            "a rank failed before the first set was written, and what it received from any "
-            "source is lost with its node: the job has to be relaunched");
+            f->rules->all
+                ? "a rank failed before the first set was written, and what it received from "
+                  "any source is lost with its node: the job has to be relaunched"
+                : "a rank failed before the first set was written, and what it has sent cannot be "
+                  "told from what it was sending: the job has to be relaunched");
     for (int r = 0; team && r < p->nranks; r++)
-        if (p->back[r] && !p->is_new[r] && f->c->entries[p->proc_of[r]].where >= FTK_IN_CLOSE)
+        if (p->is_new[r] && f->inherited)
+            fatal(p, FTKIT_ERR_LOST,
+                "a rank failed before the first set of a job that goes on from an earlier one, and "
+                "with the message log its set-up cannot be had again: the job has to be relaunched");
+        else if (p->back[r] && !p->is_new[r] && f->c->entries[p->proc_of[r]].where >= FTK_IN_CLOSE)
             fatal(p, FTKIT_ERR_PEER,
                 "a rank failed when another one of its team had already left its loop (see "
                 "ftkit_finish): the job has to be relaunched");

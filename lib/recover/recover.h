@@ -44,6 +44,8 @@ struct ftk_census_entry {
     int app_errors;
     int has_callback;
     int trouble;        /* hard error of the last attempt */
+    bool unsure;        /* in it, of what to tell those who go back: everybody has to */
+    bool inherited;     /* the line has no set-up of this job, which a replacement needs */
     int pending;        /* enum ftk_pending */
     uint64_t committed;
     uint64_t line;      /* set pending LINE or SHRUNK refers to */

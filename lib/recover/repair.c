@@ -435,6 +435,7 @@ static int install(struct attempt *a)
     ctx->failed = 0;
     ctx->ntracked = 0;
     ctx->trouble = 0;
+    ctx->unsure = false;
     ctx->spawn_failed = false;
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;

@@ -44,6 +44,12 @@ sub nodes_possible {
     return system('unshare -m -u true >/dev/null 2>&1') == 0;
 }
 
+# A place for the shared memory of a job.  Open MPI 5.0 names it by 16 bits of a hash of mpirun's
+# process number, and two jobs at once had the same: one crashed, the other hung.
+sub shared_memory {
+    return -d '/dev/shm' && -w _ ? tempdir('ftkit-test-XXXXXXXX', DIR => '/dev/shm', CLEANUP => 1) : undef;
+}
+
 # Run one job under a hard timeout.  Options: n, spares, run (more arguments of ftkit run),
 # program, args, env (hash), fault, timeout, keep (directory of an earlier job).
 # Returns a hash: rc, log, dir, faults (lines of faults that came to pass), seconds.
@@ -55,6 +61,9 @@ sub job {
         FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_LEVEL_HDF5_EVERY => '2 sets',
         FTKIT_FAULT_LOG => "$work/faults", FTKIT_RECOVER_TIMEOUT => '6s', %{ $o{env} // {} });
     $ENV{FTKIT_FAULT} = $o{fault} if $o{fault};
+    my $own = grep { $_ eq '--emulate-nodes' } @{ $o{run} // [] }; # a /dev/shm for each
+    my $shared = $own ? undef : shared_memory();
+    local $ENV{OMPI_MCA_btl_sm_backing_directory} = $shared if $shared;
     unlink("$work/faults", "$work/out");
     my $n = $o{n} // 4;
     my $program = $o{program} // "$build/mpi/solver";
@@ -73,12 +82,12 @@ sub job {
     $o{while}->($work) if $o{while};
     waitpid($pid, 0);
     my $rc = $? >> 8;
+    remove_tree($shared) if $shared;
     my @faults = split(/\n/, slurp("$work/faults"));
     return { rc => $rc, log => slurp("$work/log"), dir => $work, faults => \@faults,
         seconds => time() - $start, result => slurp("$work/out") };
 }
 
-# The result of the undisturbed solver on n ranks with the given arguments.
 # Run a command of ftkit under a hard timeout: its code, what it says and its errors.
 sub command {
     my @args = @_;
@@ -93,6 +102,7 @@ sub command {
     return ($? & 127 ? 128 + ($? & 127) : $? >> 8, slurp("$dir/stdout"), slurp("$dir/stderr"));
 }
 
+# The result of the undisturbed solver on n ranks with the given arguments.
 sub reference {
     my ($n, @args) = @_;
     my $key = join(' ', $n, @args);

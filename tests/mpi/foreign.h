@@ -74,6 +74,18 @@ static inline int foreign_block(int n, int p, int i, int *start)
     return n * (i + 1) / p - first;
 }
 
+/* Registered words of a rank, zeros behind a first one that no other rank has; NULL: an error. */
+static inline uint64_t *foreign_state(const struct foreign *f, size_t words)
+{
+    uint64_t *state = calloc(words, sizeof *state);
+    if (!state || ftkit_register(f->ft, "state", state, words, MPI_UINT64_T) != FTKIT_OK) {
+        free(state);
+        return NULL;
+    }
+    *state = foreign_mix((uint64_t)f->rank, 1);
+    return state;
+}
+
 /* What a value adds to the hash of a global array, whoever has it. */
 static inline uint64_t foreign_cell(size_t where, double value)
 {

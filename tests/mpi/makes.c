@@ -21,11 +21,8 @@ static struct {
 static int prepare(struct foreign *f)
 {
     unweighted = MPI_UNWEIGHTED;
-    g.state = calloc(1, sizeof *g.state);
-    if (!g.state)
-        return 1;
-    *g.state = foreign_mix((uint64_t)f->rank, 1);
-    return ftkit_register(f->ft, "state", g.state, 1, MPI_UINT64_T) != FTKIT_OK;
+    g.state = foreign_state(f, 1);
+    return !g.state;
 }
 
 typedef int make_fn(const struct foreign *f, MPI_Comm *made);
