@@ -140,11 +140,15 @@ for ([ 'any', '0 1 2', 'app.mid:0:8:kill', 3 ], [ 'named', '0 1 2', 'app.mid:0:8
     [ 'poll', '0-1 2', 'app.mid:0:8:kill', 3 ], [ 'poll', '0-1 2', 'app.mid:0:9:kill', 3 ],
     [ 'after', '0-1 2', 'app.mid:0:8:kill', 3 ], [ 'probe', '0,2 1 3', 'app.mid:0:6:kill', 4 ],
     [ 'mprobe', '0,2 1 3', 'app.mid:0:6:kill', 4 ], [ 'buffered', '0-1 2', 'app.mid:0:8:kill', 3 ],
+    [ 'late', '0-1 2', 'app.mid:0:8:kill', 3 ], [ 'matched', '0 1 2', 'app.mid:0:8:kill', 3 ],
+    [ 'claimed', '0 1 2', 'app.inflight:2:6:kill', 3, 'causal' ],
+    [ 'vain', '0 1 2', 'app.inflight:2:6:kill', 3 ],
     [ 'memory', '0 1 2 3', 'app.mid:0:6:kill,app.mid:2:6:kill', 4 ])
 {
-    my ($variant, $teams, $fault, $n) = @$_;
+    my ($variant, $teams, $fault, $n, $determinants) = @$_;
     my $p = { name => 'order', steps => 12, args => [ '-m', $variant ] };
-    my $env = { FTKIT_LOG_TEAM_LIST => $teams, FTKIT_LEVEL_MEMORY_MAP => 'ring' };
+    my $env = { FTKIT_LOG_TEAM_LIST => $teams, FTKIT_LEVEL_MEMORY_MAP => 'ring',
+        FTKIT_LOG_DETERMINANTS => $determinants // 'node' };
     my $j = logged($p, n => $n, env => $env, fault => $fault);
     is(verdict($p, $j, n => $n, any => 1, faults => scalar(split /,/, $fault),
             what => $fault), '',
@@ -168,6 +172,23 @@ for my $v (qw(named source any)) {
             any => $v eq 'any'), '', "a message that never comes, receives: $v");
     is($j->{log} =~ /everybody goes back/ ? 'all' : 'one', $v eq 'any' ? 'all' : 'one', '... goes back')
         or diag($j->{log});
+}
+
+# ... and then the receiver is lost, or the sender of what has come; or the receiver goes back, too
+
+for ([ 'source', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
+    [ 'two', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:3:10:kill' ],
+    [ 'two', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
+    [ 'source', '0 1-2 3', 'app.inflight:1:10:kill' ], [ 'two', '0 1-2 3', 'app.inflight:1:10:kill' ])
+{
+    my ($v, $teams, $fault) = @$_;
+    my $p = { name => 'hole', steps => 20, args => ['-m', $v] };
+    my $j = logged($p, spares => 2, fault => $fault,
+        env => { FTKIT_LOG_TEAM_LIST => $teams, FTKIT_LEVEL_MEMORY_MAP => 'ring',
+            FTKIT_CHECKPOINT_PERIOD => '2 calls',
+            OMPI_MCA_btl_sm_fbox_threshold => 1_000_000 }); # messages are seen in the order of sending
+    is(verdict($p, $j, any => 1, faults => scalar(split /,/, $fault), what => $fault), '',
+        "... $v, teams $teams: $fault");
 }
 
 # ---- a receive that had got nothing waits for others, which are through unnoticed

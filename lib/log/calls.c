@@ -426,8 +426,8 @@ int ftk_mpi_Start(MPI_Request *request)
         return ftk_log_error();
     if (!r)
         return PMPI_Start(request);
-    if (!r->persistent || r->active)
-        return end(r->vc, MPI_ERR_REQUEST);
+    if (!r->persistent || r->active || !r->vc)
+        return end(r->vc ? r->vc : ftk_log.world, MPI_ERR_REQUEST);
     r->active = true;
     ftk_log.nactive++;
     return end(r->vc, start(r));
@@ -465,10 +465,11 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
         rc = ftk_gate_drawn(h);
+    const uint64_t stamp = ++ftk_log.stamp;
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_note_early(++ftk_log.stamp, context, h->source, h->tag);
+        rc = ftk_p2p_note_early(stamp, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(context, h->source, h->tag, ftk_log.stamp, h->data, h->bytes);
+        rc = ftk_p2p_count(context, h->source, h->tag, stamp, h->data, h->bytes);
     if (rc != MPI_SUCCESS) {
         ftk_held_free(h);
         return rc;
@@ -497,6 +498,10 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         }
         if (found)
             ftk_p2p_look_at_probed();
+        if (found && ftk_log.ctx->failed) { /* it has looked at nothing: the repair comes first */
+            *flag = 0;
+            return rc;
+        }
     }
 }
 
@@ -520,8 +525,6 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     MPI_Status s;
     int rc = MPI_SUCCESS;
     *flag = 0;
-    if (ftk_p2p_awaited(vc->context, source, tag))
-        return rc;
     if (ftk_gate_here())
         rc = ftk_gate_probe(vc->context, source, tag, false, &h);
     else
@@ -551,8 +554,6 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     MPI_Status s;
     int flag = 0, rc = MPI_SUCCESS;
     *out = NULL;
-    if (ftk_p2p_awaited(vc->context, source, tag))
-        return rc;
     if (ftk_gate_here())
         rc = ftk_gate_probe(vc->context, source, tag, true, out);
     else

@@ -283,6 +283,7 @@ void ftk_vcomm_back(void)
         struct ftk_vcomm *next = go->next;
         if (!go->freed && ndisowned < FTK_LOG_CONTEXTS)
             disowned[ndisowned++] = go->handle;
+        ftk_p2p_part(go);
         int rc = vcomm_delete(go, go->freed);
         if (rc != MPI_SUCCESS)
             ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);

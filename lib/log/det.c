@@ -48,12 +48,11 @@ static struct {
     size_t plan;            /* determinants that were there when it went back */
     uint32_t *receive;      /* [nreceive] place + 1 of the determinant of receive i + 1 */
     size_t nreceive;
-    size_t open;            /* receives that are known and have not got their messages */
-    size_t nafter;          /* AFTER among them; used ones have kind 0 in after */
-    struct ftk_det *after;
     uint32_t receives;      /* begun */
-    size_t ncancel;         /* CANCEL among them */
+    size_t ncancel;         /* CANCEL among them, by the numbers of the receives */
     struct ftk_det *cancel;
+    size_t at_cancel;       /* those before it are of receives that have begun again */
+    bool hold;
 } d;
 
 static uint64_t epoch; /* its stamp, as this process knows it */
@@ -180,7 +179,6 @@ void ftk_det_close(void)
             (void)shm_unlink(f->name);
     }
     free(d.receive);
-    free(d.after);
     free(d.cancel);
     memset(&d, 0, sizeof d);
 }
@@ -189,13 +187,12 @@ static void begin_again(void)
 {
     d.at = d.plan = d.nreceive = 0;
     d.wilds = d.nothings = 0;
-    d.open = d.nafter = d.ncancel = 0;
+    d.ncancel = d.at_cancel = 0;
     d.receives = 0;
     free(d.receive);
-    free(d.after);
     free(d.cancel);
     d.receive = NULL;
-    d.after = d.cancel = NULL;
+    d.cancel = NULL;
 }
 
 void ftk_det_line(void)
@@ -217,6 +214,11 @@ void ftk_det_drop(void)
         atomic_store_explicit(&d.file[i].head->n, 0, memory_order_release);
 }
 
+void ftk_det_hold(bool on)
+{
+    d.hold = on;
+}
+
 size_t ftk_det_count(void)
 {
     return count();
@@ -224,7 +226,7 @@ size_t ftk_det_count(void)
 
 static void append(struct ftk_det det)
 {
-    if (!d.now)
+    if (!d.now || d.hold)
         return;
     if (reserve(d.now, count() + 1) != FTKIT_OK) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s: after a failure now the program may "
@@ -238,33 +240,33 @@ static void append(struct ftk_det det)
 
 /* ---- going by them -----------------------------------------------------------------------------*/
 
+static int by_number(const void *a, const void *b)
+{
+    const struct ftk_det *x = a, *y = b;
+    return (x->n > y->n) - (x->n < y->n);
+}
+
 /* Which determinant is whose. */
 static int sort_out(void)
 {
-    size_t receives = 0;
     for (size_t i = 0; i < d.plan; i++) {
         const struct ftk_det *det = &list()[i];
         if (det->kind == FTK_DET_RECV && det->n > d.nreceive)
             d.nreceive = det->n;
-        receives += det->kind == FTK_DET_RECV;
-        d.nafter += det->kind == FTK_DET_AFTER;
         d.ncancel += det->kind == FTK_DET_CANCEL;
     }
     d.receive = calloc(d.nreceive + 1, sizeof *d.receive);
-    d.after = calloc(d.nafter + 1, sizeof *d.after);
     d.cancel = calloc(d.ncancel + 1, sizeof *d.cancel);
-    if (!d.receive || !d.after || !d.cancel)
+    if (!d.receive || !d.cancel)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
-    d.open = receives + d.nafter;
-    for (size_t i = 0, k = 0, c = 0; i < d.plan; i++) {
+    for (size_t i = 0, c = 0; i < d.plan; i++) {
         const struct ftk_det *det = &list()[i];
         if (det->kind == FTK_DET_RECV && det->n > 0)
             d.receive[det->n - 1] = (uint32_t)i + 1;
-        if (det->kind == FTK_DET_AFTER)
-            d.after[k++] = *det;
         if (det->kind == FTK_DET_CANCEL)
             d.cancel[c++] = *det;
     }
+    qsort(d.cancel, d.ncancel, sizeof *d.cancel, by_number);
     return FTKIT_OK;
 }
 
@@ -300,36 +302,16 @@ void ftk_det_received(uint32_t number, int source, int tag)
     append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
 }
 
-void ftk_det_planned(void)
-{
-    if (counts() && d.open > 0)
-        d.open--;
-}
-
-void ftk_det_named(int context, int source, int tag, bool open)
-{
-    for (size_t i = 0; counts() && i < d.nafter; i++) {
-        struct ftk_det *a = &d.after[i];
-        if (a->kind != FTK_DET_AFTER || a->n != (uint32_t)context || a->a != source || a->b != tag)
-            continue;
-        a->kind = 0;
-        d.open--;
-        return;
-    }
-    if (open && counts())
-        append((struct ftk_det){ FTK_DET_AFTER, (uint32_t)context, source, tag });
-}
-
 uint32_t ftk_det_begun(bool *vain, bool *kept)
 {
     *vain = *kept = false;
     if (!counts())
         return 0;
     uint32_t number = ++d.receives;
-    for (size_t i = 0; i < d.ncancel; i++) {
-        if (d.cancel[i].n != number)
-            continue;
-        *vain = d.cancel[i].a != 0;
+    while (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n < number)
+        d.at_cancel++;
+    if (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n == number) {
+        *vain = d.cancel[d.at_cancel].a != 0;
         *kept = !*vain;
     }
     return number;
@@ -341,25 +323,9 @@ void ftk_det_cancelled(uint32_t number, bool cancelled)
         append((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
 }
 
-bool ftk_det_waits(void)
-{
-    return d.open > 0 && counts();
-}
-
-int ftk_det_after(int context, int source, int tag)
-{
-    int n = 0;
-    for (size_t i = 0; counts() && i < d.nafter; i++) {
-        const struct ftk_det *a = &d.after[i];
-        n += a->kind == FTK_DET_AFTER && a->n == (uint32_t)context && a->a == source
-            && (tag == MPI_ANY_TAG || a->b == tag);
-    }
-    return n;
-}
-
 static bool of_receive(uint32_t kind)
 {
-    return kind == FTK_DET_RECV || kind == FTK_DET_AFTER || kind == FTK_DET_CANCEL;
+    return kind == FTK_DET_RECV || kind == FTK_DET_CANCEL;
 }
 
 /* The next that is no receive. */

@@ -24,8 +24,6 @@ enum ftk_det_kind {
     FTK_DET_TEST,
     FTK_DET_SOME,
     FTK_DET_MORE,
-    FTK_DET_AFTER,          /* a receive that names its source was through when an earlier one
-                               from any source was not: a, b; n is its context */
     FTK_DET_NONE,           /* nothing was found n times when a message was sent */
     FTK_DET_CANCEL          /* a receive that was to be cancelled was (a = 1), or had got its
                                message; n is its number among all receives */
@@ -47,6 +45,7 @@ void ftk_det_installed(uint64_t stamp); /* that epoch has begun */
 void ftk_det_close(void);
 /* The job is over: what dead processes have left on this node goes, too. */
 void ftk_det_clean(uint64_t job);
+void ftk_det_hold(bool on); /* what is decided from now on is not kept: it will be decided again */
 void ftk_det_line(void);    /* the line is committed: none is needed any more */
 int ftk_det_back(void);     /* this process goes back to it, and does the same again */
 size_t ftk_det_count(void); /* since the line */
@@ -55,18 +54,10 @@ size_t ftk_det_count(void); /* since the line */
  * the failure, when it did. */
 uint32_t ftk_det_receive(int *source, int *tag);
 void ftk_det_received(uint32_t number, int source, int tag);
-void ftk_det_planned(void); /* one that was known has got its message again */
-/* One that names its source is through; open: an earlier one from any source is not. */
-void ftk_det_named(int context, int source, int tag, bool open);
 /* The number of the next receive of the program, 0: of no run.  *vain: it was cancelled before
  * the failure and must get nothing, *kept: it got its message though it was to be. */
 uint32_t ftk_det_begun(bool *vain, bool *kept);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
-/* Whether receives that are known to have got theirs have not yet: one from any source that
- * is not known had got nothing by then, and must not take what they are to get. */
-bool ftk_det_waits(void);
-/* How many of a stream are among them that name their source. */
-int ftk_det_after(int context, int source, int tag);
 
 /* What a probe or a test is to find: FTK_DET_FREE whatever there is, FTK_DET_NOTHING, or
  * FTK_DET_THIS: *d, with d->a MORE behind it when it is SOME. */

@@ -100,7 +100,6 @@ struct ftk_req {
     bool planned;           /* ... what it gets is known from before a failure */
     uint32_t number;        /* of a receive of the program, 0: none */
     bool vain, kept;        /* it was cancelled before a failure, or it could not be */
-    bool waiting;           /* a receive that is not posted before others are through */
     bool probed;            /* a receive that is not posted: it takes what a probe finds */
     uint64_t waits;         /* a send that is held back until this round of news is kept
                                (news.h); 0: it is not */
@@ -108,6 +107,10 @@ struct ftk_req {
     MPI_Status status;      /* MPI_SOURCE is a rank of vc */
     int error;              /* MPI code it has completed with */
     uint64_t stamp;         /* order of posting */
+    uint64_t when;          /* the last stamp when the MPI was given a receive for what it is for */
+    bool down;              /* a receive that the MPI has given back, matched or not */
+    bool stale;             /* of the program that fell back: who has replaced another has none */
+    uint64_t born;          /* line after which the program made it */
     struct ftk_req *next, *prev; /* among those under way, in the order of stamps */
     struct ftk_entry *entry; /* a send whose bytes are in the log */
     struct ftk_coll *coll;
@@ -178,6 +181,7 @@ struct ftk_mark {
 /* A completion out of the order of posting: see settle.c. */
 struct ftk_early {
     uint64_t stamp;
+    uint64_t when;          /* it was seen */
     int context, source, tag;
 };
 

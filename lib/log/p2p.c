@@ -35,32 +35,13 @@ static void note_failure(void)
     ftk_detect_raise(ftk_log.ctx);
 }
 
-static int progress_posted(struct ftk_req *r);
 static int progress_probed(struct ftk_req *r);
-static void post_waiting(void);
-static bool some_wait; /* receives that are posted when no others are known to come first */
-
-/* Those that are known to come first may be through without anybody having looked: the program
- * waits for the other ones. */
-static void look_at_known(void)
-{
-    for (struct ftk_req *r = ftk_log.first, *next; r && ftk_det_waits(); r = next) {
-        next = r->next;
-        if (r->kind == FTK_REQ_RECV && r->posted && !r->internal)
-            (void)progress_posted(r); /* its owner gets the error with the request */
-    }
-}
 
 /* A receive that is posted is matched whatever the program waits for, and a sender may wait for
  * that; those that are not posted are looked at instead. */
 void ftk_p2p_look_at_probed(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (some_wait && !l->ctx->failed && !l->ctx->repairing)
-        look_at_known();
-    if (some_wait && !ftk_det_waits() && !l->ctx->failed && !l->ctx->repairing) {
-        post_waiting();
-    }
     if (l->nprobed == 0 || l->ctx->failed || l->ctx->repairing || l->reborn)
         return;
     for (struct ftk_req *r = l->first, *next; r; r = next) {
@@ -586,25 +567,26 @@ int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag)
         l->early_room = room;
     }
     l->early[l->nearly++] = (struct ftk_early){ .stamp = stamp, .context = context,
-        .source = source, .tag = tag };
+        .source = source, .tag = tag, .when = ++l->stamp };
     return MPI_SUCCESS;
 }
 
-/* What this receive has got leaves a determinant when MPI could have given it another
- * message, or an earlier one from any source this one. */
+/* What this receive has got leaves a determinant when MPI could have given it another message. */
 static void decided(const struct ftk_req *r, int source, int tag)
 {
-    struct ftk_log *l = &ftk_log;
-    bool open = false;
     if (r->wild)
         ftk_det_received(r->wild, source, tag);
-    else if (r->planned)
-        ftk_det_planned();
-    if (r->wild || r->planned || r->internal)
+}
+
+void ftk_p2p_bind(struct ftk_req *r, int source)
+{
+    r->from = source;
+    if (r->wild == 0)
         return;
-    for (const struct ftk_req *q = l->nwild > 0 ? l->first : NULL; q && q != r; q = q->next)
-        open = open || (q->wild && q->context == r->context);
-    ftk_det_named(r->context, source, tag, open);
+    decided(r, source, r->with);
+    r->wild = 0;
+    r->planned = true;
+    ftk_log.nwild--;
 }
 
 /* The MPI has completed a receive. */
@@ -667,13 +649,21 @@ int ftk_p2p_cancelled(struct ftk_req *r)
     return PMPI_Status_set_cancelled(&r->status, 1);
 }
 
+/* Its peer is dead.  A receive from any source may be still under way, and is cancelled by the
+ * repair. */
+static void failed(struct ftk_req *r)
+{
+    r->posted = r->real != MPI_REQUEST_NULL;
+    r->down = !r->posted && r->kind == FTK_REQ_RECV;
+}
+
 int ftk_p2p_take_down(struct ftk_req *r)
 {
     MPI_Status s;
     int done = 0, cancelled = 0;
     int rc = test(r, &done, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
-        r->posted = r->real != MPI_REQUEST_NULL; /* from any source: the cancel comes still */
+        failed(r);
         return FTKIT_OK;
     }
     if (rc == MPI_SUCCESS && !done)
@@ -734,12 +724,11 @@ static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
         && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
 }
 
-/* Receives under way that come before others: those that are probed for, that wait in a replay,
- * and from any source. */
+/* Receives under way that come before others: those that are probed for, and from any source. */
 typedef bool which_fn(const struct ftk_req *q);
 static bool is_probed(const struct ftk_req *q) { return q->probed; }
-static bool is_waiting(const struct ftk_req *q) { return q->waiting; }
-static bool is_open(const struct ftk_req *q) { return q->wild && q->posted; }
+static bool is_open(const struct ftk_req *q) { return q->wild && (q->posted || q->down); }
+static bool is_down(const struct ftk_req *q) { return q->wild && q->down; }
 
 /* The first of them that was asked for before that stamp and would take what is found, or wanted. */
 static struct ftk_req *earlier(uint64_t stamp, which_fn *which, const struct ftk_req *found)
@@ -748,15 +737,6 @@ static struct ftk_req *earlier(uint64_t stamp, which_fn *which, const struct ftk
         if (which(q) && overlap(q, found))
             return q;
     return NULL;
-}
-
-bool ftk_p2p_awaited(int context, int source, int tag)
-{
-    const struct ftk_req found = { .context = context, .from = source, .with = tag };
-    if (!some_wait)
-        return false;
-    ftk_p2p_look_at_probed(); /* one may have got what it waits for */
-    return earlier(UINT64_MAX, is_waiting, &found) != NULL;
 }
 
 bool ftk_p2p_claimed(int context, int source, int tag)
@@ -773,42 +753,16 @@ static bool has_to_probe(const struct ftk_req *r)
         || (ftk_log.nprobed > 0 && earlier(r->stamp, is_probed, r));
 }
 
-/* Receives from r's stream that were asked for before it, name it and are not through. */
-static int before(const struct ftk_req *r)
-{
-    int n = 0;
-    for (const struct ftk_req *q = ftk_log.first; q && q != r; q = q->next)
-        n += q->kind == FTK_REQ_RECV && !q->wild && !q->planned && !q->waiting && !q->vain
-            && overlap(q, r);
-    return n;
-}
-
-/* One from any source, and what is asked for after it and would take its message; but not a named
- * one that is known to have got its own by then. */
-static bool has_to_wait(const struct ftk_req *r)
-{
-    if (r->wild || r->planned)
-        return r->wild != 0;
-    return earlier(r->stamp, is_waiting, r)
-        && ftk_det_after(r->context, r->from, r->with) <= before(r);
-}
-
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
+    r->down = false;
     if (r->vain)
         return MPI_SUCCESS; /* what comes is for another */
     if (ftk_gate_here()) {
         l->nprobed += !r->probed;
         r->probed = true;
         return ftk_gate_receive(r);
-    }
-    if (some_wait && !r->waiting)
-        ftk_p2p_look_at_probed(); /* those that waited come first */
-    r->waiting = ftk_det_waits() && has_to_wait(r);
-    if (r->waiting) {
-        some_wait = true;
-        return MPI_SUCCESS; /* it had got nothing when others had */
     }
     if (l->nheld > 0) {
         struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
@@ -824,6 +778,8 @@ int ftk_p2p_post(struct ftk_req *r)
     }
     l->nprobed -= r->probed;
     r->probed = false;
+    if (r->when == 0 || r->from == MPI_ANY_SOURCE)
+        r->when = l->stamp;
     int rc = PMPI_Irecv(
         r->rbuf, r->count, r->type, r->from, r->with, l->real[r->context], &r->real);
     r->posted = rc == MPI_SUCCESS;
@@ -888,6 +844,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->real = MPI_REQUEST_NULL;
     r->error = MPI_SUCCESS;
     r->wild = r->number = 0;
+    r->when = 0;
     r->owned = r->persistent ? 0 : r->owned;
     if (ftk_log.falling)
         return ftk_p2p_fail(r, ftk_log_error());
@@ -902,7 +859,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->from = r->peer;
     r->with = r->tag;
     r->wild = 0;
-    r->planned = r->vain = r->kept = r->waiting = false;
+    r->planned = r->vain = r->kept = r->down = false;
     r->number = r->internal ? 0 : ftk_det_begun(&r->vain, &r->kept);
     if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn) {
         r->wild = ftk_det_receive(&r->from, &r->with);
@@ -939,6 +896,27 @@ static bool is_through(const struct ftk_req *r, struct ftk_req *found)
     return true;
 }
 
+size_t ftk_p2p_untold(int source)
+{
+    size_t n = 0;
+    struct ftk_req got;
+    for (const struct ftk_req *r = ftk_log.nwild > 0 ? ftk_log.first : NULL; r; r = r->next)
+        n += r->kind == FTK_REQ_RECV && r->posted && is_through(r, &got) && got.from == source;
+    return n;
+}
+
+struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *through)
+{
+    struct ftk_req got = { .context = r->context, .from = MPI_ANY_SOURCE, .with = MPI_ANY_TAG };
+    *through = true;
+    if (!earlier(r->stamp, is_down, &got))
+        return NULL;
+    *through = is_through(r, &got);
+    return *through && got.from != MPI_PROC_NULL && !dead[got.from]
+        ? earlier(r->stamp, is_down, &got)
+        : NULL;
+}
+
 static int finish_posted(struct ftk_req *r)
 {
     MPI_Status s;
@@ -950,8 +928,7 @@ static int finish_posted(struct ftk_req *r)
         return r->kind == FTK_REQ_RECV ? complete(r, &s, rc) : finish(r, rc);
     }
     if (ftk_p2p_is_failure(rc)) {
-        /* from any source it is still under way, and cancelled by the repair */
-        r->posted = r->real != MPI_REQUEST_NULL;
+        failed(r);
         note_failure();
         return MPI_SUCCESS;
     }
@@ -959,13 +936,15 @@ static int finish_posted(struct ftk_req *r)
 }
 
 /* A replay has to know what receives from any source have got that were matched before this
- * message.  So they are told first, in their order; false: not all of them are through. */
+ * message.  So they are told first, in their order; false: not all of them are through.  Then
+ * one that is not known in a replay can take no message that another is known to have got: of
+ * those that it could have got none was told while it had not been. */
 static bool in_turn(uint64_t stamp, const struct ftk_req *found)
 {
     struct ftk_req *q = ftk_log.first;
     for (struct ftk_req *next, got; q && q->stamp < stamp; q = next) {
         next = q->next;
-        if (is_open(q) && q->context == found->context && is_through(q, &got)
+        if (is_open(q) && q->posted && q->context == found->context && is_through(q, &got)
             && !others_first(q->stamp, &got))
             (void)finish_posted(q); /* its owner gets the error with the request */
     }
@@ -981,8 +960,7 @@ bool ftk_p2p_in_turn(int context, int source, int tag)
 static int progress_posted(struct ftk_req *r)
 {
     struct ftk_req got;
-    if (ftk_log.nwild == 0 || r->kind != FTK_REQ_RECV || r->internal || r->planned
-        || ftk_log.ctx->repairing)
+    if (ftk_log.nwild == 0 || r->kind != FTK_REQ_RECV || r->internal || r->planned)
         return finish_posted(r);
     /* a second look might find more than the first */
     return is_through(r, &got) && in_turn(r->stamp, &got) ? finish_posted(r) : MPI_SUCCESS;
@@ -997,6 +975,7 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
     r = first ? first : r;
     ftk_log.nprobed--;
     r->probed = false;
+    r->when = ftk_log.stamp;
     int rc = PMPI_Imrecv(r->rbuf, r->count, r->type, m, &r->real);
     r->posted = rc == MPI_SUCCESS;
     return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
@@ -1009,7 +988,7 @@ static int progress_probed(struct ftk_req *r)
     int flag = 0;
     if (ftk_gate_here())
         return ftk_gate_receive(r);
-    if (ftk_log.nheld > 0) { /* drawn while it was waiting */
+    if (ftk_log.nheld > 0) { /* drawn in a repair */
         struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
         if (h)
             return take_held(r, h);
@@ -1029,17 +1008,6 @@ static int progress_probed(struct ftk_req *r)
     return r->posted ? progress_posted(r) : rc;
 }
 
-/* Receives from any source that had to wait are posted in their order. */
-static void post_waiting(void)
-{
-    some_wait = false;
-    for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
-        next = q->next;
-        if (q->kind == FTK_REQ_RECV && q->waiting && !q->posted && !q->probed && !q->done)
-            (void)ftk_p2p_post(q); /* its owner gets the error with the request */
-    }
-}
-
 static int progress_any(struct ftk_req *r)
 {
     if (ftk_log.falling)
@@ -1052,8 +1020,6 @@ static int progress_any(struct ftk_req *r)
         return progress_probed(r);
     if (ftk_log.reborn && r->kind == FTK_REQ_RECV)
         return ftk_p2p_fail(r, ftk_log_strange(r));
-    if (r->waiting && !ftk_det_waits() && !ftk_log.ctx->failed && !ftk_log.ctx->repairing)
-        post_waiting();
     if (r->entry && sent_by_now(r->entry) && !ftk_log.ctx->failed)
         return finish(r, MPI_SUCCESS);
     return MPI_SUCCESS;
@@ -1127,6 +1093,7 @@ struct ftk_req *ftk_req_new(void)
     memset(r, 0, sizeof *r);
     r->kind = FTK_REQ_DONE;
     r->real = MPI_REQUEST_NULL;
+    r->born = ftk_log.lines;
     ftk_log.nactive++;
     return r;
 }
@@ -1198,9 +1165,16 @@ struct ftk_req *ftk_req_numbered(int number)
 bool ftk_p2p_has(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].kind != FTK_REQ_NONE && !pool[i].orphan && pool[i].vc == vc)
+        if (pool[i].kind != FTK_REQ_NONE && !pool[i].orphan && !pool[i].stale && pool[i].vc == vc)
             return true;
     return false;
+}
+
+void ftk_p2p_part(const struct ftk_vcomm *vc)
+{
+    for (size_t i = 0; i < pool_used; i++)
+        if (pool[i].kind != FTK_REQ_NONE && pool[i].vc == vc)
+            pool[i].vc = NULL;
 }
 
 bool ftk_p2p_uses(MPI_Datatype type)
@@ -1223,9 +1197,10 @@ void ftk_p2p_forget_requests(void)
             continue;
         if (!r->persistent) {
             ftk_req_delete(r);
-        } else if (r->active) {
-            r->active = false;
-            ftk_log.nactive--;
+            continue;
         }
+        ftk_log.nactive -= r->active;
+        r->active = false;
+        r->stale = r->stale || (ftk_log.lines > 0 && r->born == ftk_log.lines);
     }
 }

@@ -26,6 +26,7 @@ struct ftk_type_facts {
 };
 int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
 void ftk_p2p_forget_type(MPI_Datatype type);
+void ftk_p2p_part(const struct ftk_vcomm *vc); /* it goes, and requests at rest on it are of no use */
 bool ftk_p2p_has(const struct ftk_vcomm *vc); /* the program, a request on it, complete or not */
 bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persistent */
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
@@ -58,9 +59,18 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world
 /* Set-up has received a message that had been drawn: its journal has it, too, as asked for at
  * that stamp. */
 int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp);
-/* Post a receive that is linked but not posted; looks first at what is held.  One from any
- * source waits until what is known of others has happened again. */
+/* Post a receive that is linked but not posted; looks first at what is held. */
 int ftk_p2p_post(struct ftk_req *r);
+/* It had been matched with a message of this rank, and gets no other. */
+void ftk_p2p_bind(struct ftk_req *r, int source);
+/* How many messages of a rank have come to receives that are not told yet, because of earlier ones
+ * from any source. */
+size_t ftk_p2p_untold(int source);
+/* An earlier receive from any source that the MPI has given back and that could have got what r, if
+ * it is through, has got of a live rank: so it had been matched, with a message that is never whole.
+ * NULL: none; *through is set when r may be told if it is.  Of a rank with dead[rank] an error may be
+ * all that r has got. */
+struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *through);
 int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h); /* takes h */
 /* Hand a kept message to the MPI. */
 int ftk_p2p_transmit(struct ftk_entry *e, int dest);
@@ -69,9 +79,6 @@ void ftk_p2p_look_at_probed(void);
 /* Whether a message that a probe has found is the next to be told: all receives from any source that
  * could have got it, and so have got others, have been. */
 bool ftk_p2p_in_turn(int context, int source, int tag);
-/* Whether a receive waits in a replay, after a look, that comes before a probe and would take what
- * it finds. */
-bool ftk_p2p_awaited(int context, int source, int tag);
 bool ftk_p2p_claimed(int context, int source, int tag);
 /* Let a send go that was held back (news.h). */
 void ftk_p2p_release(struct ftk_req *r);

@@ -123,22 +123,28 @@ static int draw_one(int source, bool *found)
     return MPI_SUCCESS;
 }
 
-/* Draw until everything has been counted that the others say they have sent, but for those
+/* Whether something is on its way from a rank; what has come and is not told yet is not. */
+static bool is_behind(int source, const uint64_t *told)
+{
+    uint64_t got = ftk_log.received[source];
+    return got < told[source] && got + ftk_p2p_untold(source) < told[source];
+}
+
+/* Draw until everything has come that the others say they have sent, but for those
  * of not_from (NULL: nobody).  turn sees to failures. */
 static int draw_all(const uint64_t *told, const int *not_from, int (*turn)(void *arg), void *arg)
 {
-    struct ftk_log *l = &ftk_log;
     for (;;) {
         bool behind = false;
         look_at_all();
-        for (int s = 0; s < l->n; s++) {
+        for (int s = 0; s < ftk_log.n; s++) {
             bool found = true;
-            while (!(not_from && not_from[s]) && l->received[s] < told[s] && found) {
+            while (!(not_from && not_from[s]) && is_behind(s, told) && found) {
                 int rc = draw_one(s, &found);
                 if (rc != MPI_SUCCESS)
                     return ftk_fail_mpi(rc, "drawing a message");
             }
-            behind = behind || (!(not_from && not_from[s]) && l->received[s] < told[s]);
+            behind = behind || (!(not_from && not_from[s]) && is_behind(s, told));
         }
         if (!behind)
             return FTKIT_OK;
@@ -151,6 +157,7 @@ static int draw_all(const uint64_t *told, const int *not_from, int (*turn)(void 
 /* ---- settle() -------------------------------------------------------------------------------------*/
 
 struct settling {
+    const struct ftk_log_repair *r;
     MPI_Comm act;
     MPI_Request watch; /* speaks when a member of act fails */
     int buf;
@@ -178,28 +185,70 @@ static void watch_end(struct settling *s)
     (void)PMPI_Wait(&s->watch, MPI_STATUS_IGNORE);
 }
 
+/* Then nobody can be told what has been received: the next attempt has everybody go back. */
+static int unsure(int source)
+{
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    if (!ctx->unsure)
+        ftk_report(FTKIT_INFO,
+            "context %s: rank %d: a message of rank %d that died in sending it may have been matched "
+            "by a receive from any source: everybody goes back", ctx->cfg.name, ctx->rank, source);
+    ctx->unsure = true;
+    return ftk_fail(FTKIT_ERR_PEER, "it cannot be told what came from rank %d", source);
+}
+
+/* A receive was matched with a message that its dead sender never finished.  It is sure whose when
+ * one rank alone can be meant, and then it is for the message of that rank when it comes again. */
+static bool is_sure(const struct ftk_log_repair *r, const struct ftk_req *q)
+{
+    int dead = 0;
+    for (int k = 0; k < r->n; k++)
+        dead += r->is_new[k] != 0;
+    return q->from != MPI_ANY_SOURCE || dead == 1;
+}
+
+/* What q is through with says that receives before it had been matched.  A replay has to know that,
+ * and knows it before what q has got. */
+static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *q, bool *through)
+{
+    struct ftk_req *before;
+    int dead = 0;
+    while (dead < r->n - 1 && !r->is_new[dead])
+        dead++;
+    while ((before = ftk_p2p_overtaken(q, r->is_new, through)) && !r->back[r->me]) {
+        if (!is_sure(r, before))
+            return unsure(dead);
+        ftk_p2p_bind(before, dead);
+    }
+    return FTKIT_OK;
+}
+
 /* What live ranks have sent has been drawn, so a receive that is not complete has got
  * nothing and can be cancelled, or has been matched by a message of a dead rank that will
- * never be whole.  The MPI does not tell the latter for a receive from any source: it stays
- * pending, and is given up after what may still lie in its queues has been looked at. */
+ * never be whole.  The MPI may cancel that one, too, or leave it pending: then it is given up after
+ * what may still lie in its queues has been looked at. */
 #define LAST_LOOKS 1000
 
 static int take_down_receive(struct settling *s, struct ftk_req *r)
 {
+    bool through;
     if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
         r->posted = false;
     for (int i = 0; r->posted && !r->done && i < LAST_LOOKS; i++) {
-        int rc = ftk_p2p_take_down(r);
+        int rc = bind_overtaken(s->r, r, &through);
+        if (rc == FTKIT_OK && through)
+            rc = ftk_p2p_take_down(r);
         if (rc == FTKIT_OK && r->posted && !r->done)
             rc = watch_turn(s);
         if (rc != FTKIT_OK)
             return rc;
     }
-    if (r->done || !r->posted)
+    if (r->done)
         return FTKIT_OK;
-    r->posted = false;
-    if (r->real != MPI_REQUEST_NULL)
+    if (r->posted && r->real != MPI_REQUEST_NULL)
         (void)PMPI_Request_free(&r->real); /* its sender is dead: nothing else can be done */
+    r->posted = false;
+    r->down = true;
     return FTKIT_OK;
 }
 
@@ -255,8 +304,9 @@ static int draw_letters(const struct ftk_log_repair *r, struct settling *st)
 static int settle(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    struct settling s = { .act = r->act, .watch = MPI_REQUEST_NULL };
+    struct settling s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
+    ftk_det_hold(r->back[r->me]);
     int rc = PMPI_Alltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, r->act);
     if (rc == MPI_SUCCESS && ftk_news_kept())
         rc = PMPI_Alltoall(
@@ -268,6 +318,7 @@ static int settle(const struct ftk_log_repair *r)
         rc = draw_letters(r, &s);
     if (rc == FTKIT_OK && !r->is_new[r->me])
         rc = take_down(&s);
+    ftk_det_hold(false);
     watch_end(&s);
     (void)FTK_FAULT("log.settled");
     return rc;
@@ -311,47 +362,25 @@ static uint64_t since(const struct ftk_stream_in *s)
     return known.lines > ftk_log.lines ? s->at_line : 0;
 }
 
-/* Completed out of order, after the stamp, on the stream. */
-static size_t later(const struct ftk_stream_in *s, uint64_t stamp)
+/* Completed on the stream before q, which was asked for earlier: it had been matched before, if the
+ * MPI had it by then. */
+static size_t later(const struct ftk_stream_in *s, const struct ftk_req *q)
 {
     size_t n = 0;
     for (size_t i = 0; i < ftk_log.nearly; i++) {
         const struct ftk_early *e = &ftk_log.early[i];
-        n += e->stamp > stamp && e->context == s->context && e->source == s->source
-            && e->tag == s->tag;
+        n += e->stamp > q->stamp && e->context == s->context && e->source == s->source
+            && e->tag == s->tag && e->when > q->when;
     }
     return n;
 }
 
 static bool may_match(const struct ftk_req *q, const struct ftk_stream_in *s)
 {
-    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && !q->probed && !q->waiting
+    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && !q->probed
         && q->context == s->context
         && (q->from == s->source || q->from == MPI_ANY_SOURCE)
         && (q->with == s->tag || q->with == MPI_ANY_TAG);
-}
-
-/* Then nobody can be told what has been received: the next attempt has everybody go back. */
-static int unsure(int source)
-{
-    struct ftkit_ctx *ctx = ftk_log.ctx;
-    if (!ctx->unsure)
-        ftk_report(FTKIT_INFO,
-            "context %s: rank %d: a message of rank %d that died in sending it may have been matched "
-            "by a receive from any source: everybody goes back", ctx->cfg.name, ctx->rank, source);
-    ctx->unsure = true;
-    return ftk_fail(FTKIT_ERR_PEER, "it cannot be told what came from rank %d", source);
-}
-
-/* A receive that was posted before one that is through had been matched before it: with a
- * message that its dead sender never finished.  It is sure which when there is one stream that
- * can be meant, and then it is for the message of that stream when it comes again. */
-static bool is_sure(const struct ftk_log_repair *r, const struct ftk_req *q)
-{
-    int dead = 0;
-    for (int k = 0; q->from == MPI_ANY_SOURCE && k < r->n; k++)
-        dead += r->is_new[k] != 0;
-    return q->with != MPI_ANY_TAG && dead <= 1;
 }
 
 static int put_holes(const struct ftk_log_repair *r, struct words *w,
@@ -361,12 +390,12 @@ static int put_holes(const struct ftk_log_repair *r, struct words *w,
     for (struct ftk_req *q = ftk_log.first; q; q = q->next) {
         if (!may_match(q, s))
             continue;
-        size_t after = later(s, q->stamp);
+        size_t after = later(s, q);
         if (after == 0)
             continue;
-        if (!is_sure(r, q))
+        if (!is_sure(r, q) || q->with == MPI_ANY_TAG) /* of which stream is it? */
             return unsure(s->source);
-        q->from = s->source;
+        ftk_p2p_bind(q, s->source);
         int rc = put(w, s->count - since(s) - after + ++*nholes);
         if (rc != FTKIT_OK)
             return rc;

@@ -107,6 +107,9 @@ static int *lost_ranks(const struct ftk_census *c, int n)
 static int know_teams(struct attempt *a, struct ftk_plan_rules *rules)
 {
     int root = 0;
+    for (int i = 0; i < a->census.n; i++)
+        if (a->census.entries[i].trouble != 0)
+            return FTKIT_OK; /* one of them may be without a log; it is all over */
     while (root < a->census.n && a->census.entries[root].rank < 0)
         root++;
     if (root == a->census.n || !ftk_log_of(a->ctx))

@@ -9,6 +9,10 @@
  *   -m after     ... between two named ones, of which the first is through
  *   -m probe     ... and a probe behind it
  *   -m mprobe    ... that takes the message
+ *   -m late      the second was there first, and its sender, a team-mate, waits for that
+ *   -m matched   a message of another communicator is taken while two receives are open
+ *   -m claimed   a probe finds what a receive of any tag will get when a rank has failed
+ *   -m vain      the second names a rank that dies before it has sent anything
  *   -m block     a long message for any source is sent before the one that is waited for
  *   -m cancel    one from any source is cancelled, in time or too late
  *   -m poll      a probe is polled for by who looks at no error
@@ -190,6 +194,109 @@ static void probe(struct foreign *f)
     expect(f, "the one that was probed for", two[0], word(f, 1, 2));
 }
 
+static void late(struct foreign *f)
+{
+    uint64_t v = word(f, 1, 2), a = 0, b = 0;
+    MPI_Request first, second;
+    if (f->rank == 1
+        && MPI_Ssend(&v, 1, MPI_UINT64_T, 0, OTHER, f->comm) == MPI_SUCCESS)
+        put(f, 0, TO_ANY, 1);
+    if (f->rank != 0)
+        return;
+    ask(f, &a, MPI_ANY_SOURCE, TO_ANY, &first);
+    ask(f, &b, MPI_ANY_SOURCE, OTHER, &second);
+    if (wait_for(&first) != MPI_SUCCESS)
+        return;
+    (void)FTK_FAULT("app.mid");
+    if (wait_for(&second) != MPI_SUCCESS)
+        return;
+    expect(f, "what the first receive has got", a, word(f, 1, 1));
+    expect(f, "what the second receive has got", b, v);
+}
+
+static void matched(struct foreign *f)
+{
+    uint64_t a = 0, b = 0, c = 0;
+    MPI_Request any, named;
+    MPI_Message m;
+    struct foreign world = *f;
+    world.comm = MPI_COMM_WORLD;
+    if (f->rank == 1 && put(f, 0, TO_ANY, 3) == MPI_SUCCESS && get(f, 0, GO) == MPI_SUCCESS
+        && put(&world, 0, TO_ANY, 1) == MPI_SUCCESS && get(f, 0, GO) == MPI_SUCCESS)
+        put(&world, 0, TO_ANY, 2);
+    if (f->rank != 0)
+        return;
+    ask(&world, &a, MPI_ANY_SOURCE, TO_ANY, &any);
+    ask(&world, &b, 1, TO_ANY, &named);
+    if (MPI_Mprobe(1, TO_ANY, f->comm, &m, MPI_STATUS_IGNORE) != MPI_SUCCESS
+        || MPI_Mrecv(&c, 1, MPI_UINT64_T, &m, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        return;
+    (void)FTK_FAULT("app.mid");
+    if (put(f, 1, GO, 1) != MPI_SUCCESS || wait_for(&any) != MPI_SUCCESS
+        || put(f, 1, GO, 2) != MPI_SUCCESS || wait_for(&named) != MPI_SUCCESS)
+        return;
+    expect(f, "the first message", a, word(f, 1, 1));
+    expect(f, "the second message", b, word(f, 1, 2));
+    expect(f, "that of another communicator", c, word(f, 1, 3));
+}
+
+/* Rank 0 hears of a death when it sends, and has looked at no message since. */
+static void claimed(struct foreign *f)
+{
+    const struct timespec while_ = { .tv_nsec = 100000000 };
+    uint64_t a = 0;
+    int flag = 0;
+    MPI_Request first;
+    if (f->rank == 1 && get(f, 0, GO) == MPI_SUCCESS
+        && put(f, 0, TO_ANY, 1) == MPI_SUCCESS && put(f, 0, TO_ANY, 2) == MPI_SUCCESS)
+        put(f, 2, GO, 1);
+    if (f->rank == 2 && get(f, 1, GO) == MPI_SUCCESS) {
+        (void)FTK_FAULT("app.inflight");
+        get(f, 0, OTHER);
+    }
+    if (f->rank != 0)
+        return;
+    MPI_Irecv(&a, 1, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, f->comm, &first);
+    put(f, 1, GO, 1);
+    if (f->step == LOST)
+        (void)nanosleep(&while_, NULL); /* the death is known to all but us */
+    put(f, 2, OTHER, 1);
+    while (!flag)
+        if (MPI_Iprobe(1, TO_ANY, f->comm, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return;
+    if (get(f, 1, TO_ANY) != MPI_SUCCESS || wait_for(&first) != MPI_SUCCESS)
+        return;
+    expect(f, "the first message", a, word(f, 1, 1));
+}
+
+static void vain(struct foreign *f)
+{
+    uint64_t a = 0, b = 0;
+    MPI_Request any, named;
+    if (f->rank == 2) {
+        (void)FTK_FAULT("app.inflight");
+        if (f->step == LOST && get(f, 0, OTHER) == MPI_SUCCESS)
+            put(f, 0, READY, 1); /* from who has replaced it */
+        if (get(f, 0, GO) == MPI_SUCCESS)
+            put(f, 0, TO_ANY, 2);
+    }
+    if (f->rank == 1 && get(f, 0, GO) == MPI_SUCCESS)
+        put(f, 0, TO_ANY, 1);
+    if (f->rank != 0)
+        return;
+    ask(f, &a, MPI_ANY_SOURCE, TO_ANY, &any);
+    ask(f, &b, 2, TO_ANY, &named);
+    if (f->step == LOST) {
+        put(f, 2, OTHER, 1);
+        get(f, 2, READY);
+    }
+    if (put(f, 1, GO, 1) != MPI_SUCCESS || wait_for(&any) != MPI_SUCCESS
+        || put(f, 2, GO, 1) != MPI_SUCCESS || wait_for(&named) != MPI_SUCCESS)
+        return;
+    expect(f, "the message for any source", a, word(f, 1, 1));
+    expect(f, "the other one", b, word(f, 2, 2));
+}
+
 static void block(struct foreign *f)
 {
     uint64_t c = 0;
@@ -349,7 +456,7 @@ static void step(struct foreign *f)
         void (*run)(struct foreign *f);
     } variants[] = { { "any", two }, { "named", two }, { "overtake", overtake },
         { "after", after }, { "probe", probe }, { "mprobe", probe },
-        { "block", block }, { "cancel", cancel }, { "poll", poll_for }, { "memory", memory },
+        { "late", late }, { "matched", matched }, { "claimed", claimed }, { "vain", vain }, { "block", block }, { "cancel", cancel }, { "poll", poll_for }, { "memory", memory },
         { "buffered", buffered }, { "abort", give_up } };
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
