@@ -142,7 +142,7 @@ for ([ 'any', '0 1 2', 'app.mid:0:8:kill', 3 ], [ 'named', '0 1 2', 'app.mid:0:8
     [ 'mprobe', '0,2 1 3', 'app.mid:0:6:kill', 4 ], [ 'buffered', '0-1 2', 'app.mid:0:8:kill', 3 ],
     [ 'late', '0-1 2', 'app.mid:0:8:kill', 3 ], [ 'matched', '0 1 2', 'app.mid:0:8:kill', 3 ],
     [ 'claimed', '0 1 2', 'app.inflight:2:6:kill', 3, 'causal' ],
-    [ 'vain', '0 1 2', 'app.inflight:2:6:kill', 3 ],
+    [ 'vain', '0 1 2', 'app.inflight:2:6:kill', 3 ], [ 'stale', '0-1 2', 'app.mid:0:6:kill', 3 ],
     [ 'memory', '0 1 2 3', 'app.mid:0:6:kill,app.mid:2:6:kill', 4 ])
 {
     my ($variant, $teams, $fault, $n, $determinants) = @$_;

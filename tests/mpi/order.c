@@ -13,6 +13,8 @@
  *   -m matched   a message of another communicator is taken while two receives are open
  *   -m claimed   a probe finds what a receive of any tag will get when a rank has failed
  *   -m vain      the second names a rank that dies before it has sent anything
+ *   -m stale     a persistent request outlives its communicator, which a rank has from before it
+ *                goes back; rank 1 is in the team of 0
  *   -m block     a long message for any source is sent before the one that is waited for
  *   -m cancel    one from any source is cancelled, in time or too late
  *   -m poll      a probe is polled for by who looks at no error
@@ -297,6 +299,29 @@ static void vain(struct foreign *f)
     expect(f, "the other one", b, word(f, 2, 2));
 }
 
+static void stale(struct foreign *f)
+{
+    static MPI_Request kept = MPI_REQUEST_NULL;
+    static uint64_t out;
+    MPI_Comm made;
+    if (kept != MPI_REQUEST_NULL) { /* the step has been begun before */
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        expect(f, "a request on a communicator that is gone is started",
+            MPI_Start(&kept) == MPI_SUCCESS, 0);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+        MPI_Request_free(&kept);
+    }
+    if (MPI_Comm_dup(f->comm, &made) != MPI_SUCCESS)
+        return;
+    if (f->rank == 0)
+        (void)FTK_FAULT("app.mid");
+    if (f->rank == 1)
+        MPI_Send_init(&out, 1, MPI_UINT64_T, 2, TO_ANY, made, &kept);
+    if (MPI_Barrier(made) == MPI_SUCCESS && f->rank == 1) /* else a rank has failed */
+        MPI_Request_free(&kept);
+    MPI_Comm_free(&made);
+}
+
 static void block(struct foreign *f)
 {
     uint64_t c = 0;
@@ -456,7 +481,7 @@ static void step(struct foreign *f)
         void (*run)(struct foreign *f);
     } variants[] = { { "any", two }, { "named", two }, { "overtake", overtake },
         { "after", after }, { "probe", probe }, { "mprobe", probe },
-        { "late", late }, { "matched", matched }, { "claimed", claimed }, { "vain", vain }, { "block", block }, { "cancel", cancel }, { "poll", poll_for }, { "memory", memory },
+        { "late", late }, { "matched", matched }, { "claimed", claimed }, { "vain", vain }, { "stale", stale }, { "block", block }, { "cancel", cancel }, { "poll", poll_for }, { "memory", memory },
         { "buffered", buffered }, { "abort", give_up } };
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
