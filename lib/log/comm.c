@@ -139,6 +139,7 @@ static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
         dying = outer;
         dying_handle = outer_handle;
     }
+    ftk_p2p_part(vc);
     ftk_topo_free(&vc->topo);
     free(vc->member);
     free(vc->index);
@@ -283,7 +284,6 @@ void ftk_vcomm_back(void)
         struct ftk_vcomm *next = go->next;
         if (!go->freed && ndisowned < FTK_LOG_CONTEXTS)
             disowned[ndisowned++] = go->handle;
-        ftk_p2p_part(go);
         int rc = vcomm_delete(go, go->freed);
         if (rc != MPI_SUCCESS)
             ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);

@@ -585,7 +585,6 @@ void ftk_p2p_bind(struct ftk_req *r, int source)
         return;
     decided(r, source, r->with);
     r->wild = 0;
-    r->planned = true;
     ftk_log.nwild--;
 }
 
@@ -1093,7 +1092,7 @@ struct ftk_req *ftk_req_new(void)
     memset(r, 0, sizeof *r);
     r->kind = FTK_REQ_DONE;
     r->real = MPI_REQUEST_NULL;
-    r->born = ftk_log.lines;
+    r->born = ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.lines; /* set-up is before all lines */
     ftk_log.nactive++;
     return r;
 }
@@ -1165,7 +1164,8 @@ struct ftk_req *ftk_req_numbered(int number)
 bool ftk_p2p_has(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].kind != FTK_REQ_NONE && !pool[i].orphan && !pool[i].stale && pool[i].vc == vc)
+        if (pool[i].kind != FTK_REQ_NONE && !pool[i].orphan && pool[i].vc == vc
+            && (!pool[i].stale || pool[i].active))
             return true;
     return false;
 }
@@ -1173,7 +1173,7 @@ bool ftk_p2p_has(const struct ftk_vcomm *vc)
 void ftk_p2p_part(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].kind != FTK_REQ_NONE && pool[i].vc == vc)
+        if (pool[i].kind != FTK_REQ_NONE && pool[i].persistent && !pool[i].active && pool[i].vc == vc)
             pool[i].vc = NULL;
 }
 

@@ -316,6 +316,8 @@ static int settle(const struct ftk_log_repair *r)
         rc = draw_all(l->told, r->is_new, watch_turn, &s);
     if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_news_kept())
         rc = draw_letters(r, &s);
+    if (rc == FTKIT_OK)
+        rc = watch_turn(&s); /* what it goes by next is who is dead */
     if (rc == FTKIT_OK && !r->is_new[r->me])
         rc = take_down(&s);
     ftk_det_hold(false);
