@@ -72,6 +72,15 @@ for my $b (@bindings) {
 
 # ---- a rank killed
 
+# ... in the step in which messages are too long: one that a repair has drawn tells that with the
+# wait, too, not when it is asked for
+for my $b (@bindings) {
+    my ($p) = grep { title($_) =~ /-m edges/ } @{ $program{$b} };
+    my $env = { FTKIT_LOG_TEAMS => 'rank' };
+    my $j = logged($p, env => $env, fault => 'log.send:2:172:kill');
+    is(verdict($p, $j, env => $env, killed => [2], faults => 1), '', title($p) . ', too long');
+}
+
 my $way = 0;
 for my $i (0 .. $#{ $program{f08} }) {
     for my $team (1, 2) {
