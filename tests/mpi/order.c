@@ -1,6 +1,6 @@
 /* The order in which receives are matched is that in which they are asked for, whatever order the
  * program looks at them in; in a replay, too.  Three ranks, of which rank 0 passes app.mid once
- * in a step, and with -m memory rank 2.
+ * in a step, and with -m memory rank 2; with -m claimed and -m vain rank 2 passes app.inflight.
  * -m probe takes four ranks.
  *
  *   -m any       two receives from any source, of which the second is waited for first
