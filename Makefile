@@ -6,12 +6,14 @@
 #   make check-long the long failure campaigns
 #   make bench      benchmarks with their physical bounds
 #   make install    PREFIX=/usr/local, DESTDIR=
-#   make deps       only install and find what is needed
+#   make deps       only install and find what is needed, and say what is missing
 #   make lint       clang-tidy and cppcheck
+#   make layers     references upward, and circles of files, in the library (none is the aim)
 #   make model      check the model of the message log with spin
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #
-# MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; BUILD= another build directory; SAN=1 sanitizers.
+# MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; BUILD= another build directory; SAN=1 sanitizers;
+# WITH_PMEM=no and WITH_METIS=no leave these libraries out.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -25,7 +27,7 @@ SOVERSION := 0
 .SUFFIXES:
 
 # what was asked for, not what an earlier $(BUILD)/mpi.mk has found
-asked := MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)"
+asked := MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)" HDF5_PKG="$(HDF5_PKG)"
 goals := $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out clean help format,$(goals)),)
 include $(BUILD)/mpi.mk
@@ -37,10 +39,17 @@ $(BUILD)/mpi.mk: scripts/deps scripts/openmpi
 
 # ---- flags ------------------------------------------------------------------------------
 
-PKGS := hdf5-serial libxxhash inih libisal libpmem
+# what may be left out: yes, no, or nothing for what scripts/deps has found
+with = $(if $($1),$(if $(filter-out yes no,$($1)),$(error $1 is yes or no),$($1)),$2)
+PMEM := $(call with,WITH_PMEM,$(HAVE_PMEM))
+METIS := $(call with,WITH_METIS,$(HAVE_METIS))
+ifneq ($(filter yesno,$(PMEM)$(HAVE_PMEM) $(METIS)$(HAVE_METIS)),)
+$(error WITH_PMEM or WITH_METIS asks for a library that is missing: see make deps)
+endif
+PKGS := $(HDF5_PKG) libxxhash inih libisal $(if $(filter yes,$(PMEM)),libpmem)
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
-METIS_LIBS := -lmetis # of the ftkit program alone
-PKG_LIBS = $(shell pkg-config --libs $(PKGS)) -lpthread -lm
+METIS_LIBS := $(if $(filter yes,$(METIS)),-lmetis) # of the ftkit program alone
+PKG_LIBS = $(shell pkg-config --libs $(PKGS)) $(HDF5_LIBS) -lpthread -lm
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
     -Wvla $(if $(WERROR),-Werror)
 ifeq ($(SAN),1)
@@ -63,7 +72,8 @@ LIB_CFLAGS = $(CFLAGS_ALL) $(PLAIN) -fPIC -fvisibility=hidden
 
 # System and MPI differences live in pairs of files with one interface.
 # The log has handles of its own that fit into those of Open MPI, and repairs.
-SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/mpi_plain.c lib/log_plain.c,lib/mpi_ulfm.c lib/log/%)
+SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/mpi_plain.c lib/log_plain.c,lib/mpi_ulfm.c lib/log/%) \
+    $(if $(filter yes,$(PMEM)),lib/store/pmem_none.c,lib/store/pmem.c)
 LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/store/*.c lib/log/*.c lib/recover/*.c))
 CALLS_OBJ := $(if $(filter ulfm,$(MPI_KIND)),$(GEN)/mpi_calls.o)
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o) $(CALLS_OBJ)
@@ -94,6 +104,7 @@ FEX_NAMES := $(if $(FORTRAN),heat2d ssor3d wave_f77)
 FEXAMPLES := $(FEX_NAMES:%=$(BUILD)/examples/fortran/%)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
+CONFORM := $(if $(LAYER),$(patsubst tests/conform/%.c,$(BUILD)/conform/%,$(wildcard tests/conform/*.c)))
 FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wildcard tests/fortran/*.f90)))
 # one source for mpif.h and the modules mpi and mpi_f08; calls and refused: with libftkit_mpi
 FBIND := $(if $(FORTRAN),$(foreach b,mpifh mpi f08,$(foreach p,regions $(if $(LAYER),calls bare \
@@ -108,12 +119,14 @@ FUZZ_SRC := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzzers/%)
 REPLAY := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/replay/%)
 PROGRAM := $(BUILD)/ftkit
-PROGRAM_SRC := $(wildcard tools/*.c)
+PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/cut_metis.c), \
+    $(wildcard tools/*.c))
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 
-.PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint format clean help
+.PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint layers format clean help
 all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES) $(FEXAMPLES)
 deps: $(BUILD)/mpi.mk
+	@sed -n 's/^# /ftkit: /p' $<
 lib: $(LIBS_OUT) $(FLIB_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
@@ -140,12 +153,23 @@ $(GEN)/mpi_calls.o: $(GEN)/mpi_calls.c $(BUILD)/mpi.mk
 $(LAYER_OBJ): %.o: %.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
 
+# files whose variables a check of the program's own is to pass over
+$(BUILD)/rel/lib/debug_regions.o $(BUILD)/flt/lib/debug_regions.o: CFLAGS += \
+    -DFTK_OWN_FILES='"$(notdir $(LIB_SRC)) mpi_calls.c wrap.c wrap_fortran.c"'
+
+# what is in the libraries changes with what is left out
+$(BUILD)/options: FORCE
+	@mkdir -p $(@D)
+	@echo "$(PMEM) $(METIS)" | cmp -s - $@ || echo "$(PMEM) $(METIS)" >$@
+FORCE:
+$(BUILD)/libftkit.a $(SO) $(TEST_LIB) $(PROGRAM): $(BUILD)/options
+
 $(BUILD)/libftkit.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	ar rcs $@ $(LIB_OBJ)
 $(TEST_LIB): $(TEST_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	ar rcs $@ $(TEST_OBJ)
 $(SO): $(LIB_OBJ) lib/libftkit.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit.map -Wl,--no-undefined \
@@ -270,12 +294,16 @@ HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_merge Comm_f
 $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
-$(BUILD)/jump.so: tests/lib/jump.c $(BUILD)/mpi.mk
+$(BUILD)/jump.so $(BUILD)/halves.so: $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
 $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
 	    $(HANDLES:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
+	    $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/bench/log $(BUILD)/bench/log_recover: $(LAYER)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
@@ -300,7 +328,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(FTESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-long: tests
@@ -313,8 +341,10 @@ bench: all $(BENCH)
 # ---- installation -----------------------------------------------------------------------
 
 D = $(DESTDIR)$(PREFIX)
-SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@MPICC@|$(MPICC)|g; \
-    s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
+# the MPI that the library was linked with: CMake compares that of a project with it
+MPILIB = $(shell ldd $(SO) | sed -n 's/^[[:space:]]*libmpi[a-z]*[.]so[^ ]* => \([^ ]*\) .*/\1/p' | head -n 1)
+SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@HDF5_LIBS@|$(HDF5_LIBS)|g; s|@MPICC@|$(MPICC)|g; s|@MPILIB@|$(MPILIB)|g; \
+    s|@MPICXX@|$(MPICXX)|g; s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
 install: all
 	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit $(D)/share/man/man1
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
@@ -342,11 +372,13 @@ install: all
 lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h
 	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" \
 	    FORTRAN_INCLUDE="$(FORTRAN_INCLUDE)" scripts/lint
+layers: lib
+	scripts/layers $(BUILD)
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 clean:
 	rm -rf $(BUILD)
 help:
-	@sed -n '2,14s/^# \{0,1\}//p' Makefile
+	@sed -n '2,15s/^# \{0,1\}//p' Makefile
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -239,7 +239,7 @@ static int run(ftkit_ctx *ft, struct app *a)
     struct solver *s = &a->s;
     double residual, goal = a->tolerance * a->tolerance;
     MPI_Comm comm;
-    int rc, failed;
+    int rc;
 
     /* No communication from here to ftkit_recover(): a replacement comes through here
      * alone, in the middle of the run of the others. */
@@ -261,8 +261,6 @@ static int run(ftkit_ctx *ft, struct app *a)
         rc = ftkit_checkpoint(ft); /* due? write; a rank lost? repair, roll back */
         if (hopeless(ft, rc, s->iteration))
             return EXIT_FAILURE;
-        if (rc == FTKIT_HALT)
-            return EXIT_AGAIN;
         note_pid(a->pidfile, s->rank, s->iteration);
         /* "not greater": also when it is a NaN */
         if (s->iteration >= a->limit || (s->iteration > 0 && !(RR(s) > goal * BB(s)))) {
@@ -270,10 +268,10 @@ static int run(ftkit_ctx *ft, struct app *a)
              * repaired as well.  What they brought is the result when it returns. */
             residual = true_residual(s, comm);
             rc = ftkit_finish(ft);
-            failed = hopeless(ft, rc, s->iteration);
+            hopeless(ft, rc, s->iteration);
             if (rc == FTKIT_ROLLED_BACK)
                 continue; /* the set may be of the very last iteration: test again */
-            return failed ? EXIT_FAILURE : result(a, residual);
+            return rc < 0 ? EXIT_FAILURE : result(a, residual);
         }
         iterate(s, comm);
         pause_ms(a->delay_ms);

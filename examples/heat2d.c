@@ -5,7 +5,9 @@
  * An explicit 5-point scheme on a global array of NX x NY doubles, cut into blocks with a
  * ghost layer of one cell.  It is an ordinary MPI program: the result of no MPI call is
  * looked at.  After a failure these calls return errors and what is computed from then on
- * is worthless, until ftkit_checkpoint() puts the last committed values back.
+ * is worthless, until ftkit_checkpoint() puts the last committed values back.  Two rules
+ * follow.  Whatever the loop writes to is registered, or is written anew before it is read
+ * (grid.next).  And a check that ends the program asks ftkit_confirm() first (see run()).
  *
  * What makes it survive is in run(), in this order:
  *   register the state of the loop, recover,
@@ -31,7 +33,11 @@ struct grid {
     int local[2];        /* this rank's block ... */
     int offset[2];       /* ... and where it begins in the whole array */
     int near[4];         /* ranks above, below, left, right, or MPI_PROC_NULL */
-    double *u, *next;    /* [local[0] + 2][local[1] + 2] */
+    double *u;           /* [local[0] + 2][local[1] + 2], registered */
+    double *next;        /* the same shape: scratch.  A step writes every cell before it is
+                          * read.  Cells that were set once, such as a border, would have to
+                          * be registered or set again after FTKIT_ROLLED_BACK: the step that
+                          * a failure cuts short may write NaN to them. */
     unsigned char *held; /* the same shape: 1 where the temperature is fixed */
     MPI_Datatype column; /* one column of the block without ghost cells */
 };
@@ -169,6 +175,16 @@ static void advance(struct grid *g, MPI_Comm comm)
             (size_t)cols * sizeof *g->u);
 }
 
+/* A check as programs have them.  It may fire on what a failure leaves in ghost cells. */
+static int is_sound(const struct grid *g)
+{
+    size_t w = (size_t)g->local[1] + 2;
+    for (int i = 1; i <= g->local[0]; i++)
+        if (!isfinite(g->u[(size_t)i * w + 1]))
+            return 0;
+    return 1;
+}
+
 /* Bring the whole array together in whole[n[0]][n[1]] on rank 0 (NULL elsewhere). */
 static void gather(const struct grid *g, MPI_Comm comm, double *whole)
 {
@@ -256,7 +272,7 @@ static int result(const struct app *a)
 static int run(ftkit_ctx *ft, struct app *a)
 {
     MPI_Comm comm;
-    int rc, failed;
+    int rc;
 
     /* No communication from here to ftkit_recover(): a replacement comes through here
      * alone, in the middle of the run of the others. */
@@ -278,8 +294,6 @@ static int run(ftkit_ctx *ft, struct app *a)
         rc = ftkit_checkpoint(ft); /* due? write; a rank lost? repair, roll back */
         if (hopeless(ft, rc, a->step))
             return EXIT_FAILURE;
-        if (rc == FTKIT_HALT)
-            return EXIT_AGAIN;
         note_pid(a->pidfile, a->rank, a->step);
         if (a->pictures != NULL && a->step % a->every == 0)
             picture(a, comm);
@@ -288,12 +302,14 @@ static int run(ftkit_ctx *ft, struct app *a)
              * repaired as well.  What is in whole when it returns is the result. */
             gather(&a->grid, comm, a->whole);
             rc = ftkit_finish(ft);
-            failed = hopeless(ft, rc, a->step);
+            hopeless(ft, rc, a->step);
             if (rc == FTKIT_ROLLED_BACK)
                 continue; /* the set may be of the very last step: test again */
-            return failed ? EXIT_FAILURE : result(a);
+            return rc < 0 ? EXIT_FAILURE : result(a);
         }
         advance(&a->grid, comm);
+        if (!is_sound(&a->grid) && !ftkit_confirm(ft)) /* no failure: an error of our own */
+            give_up("a temperature is not finite");
         pause_ms(a->delay_ms);
         a->step++;
     }

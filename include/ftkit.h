@@ -14,10 +14,11 @@
  *   - Outputs come last and are written only on success.
  *   - "Collective" means: every working rank of the context calls it, in the same
  *     order.  Every other call is local.
- *   - The library never aborts, exits or prints.  Exceptions are the user's choice and
- *     say so: idle spares leave through exit() (spares.exit), report.stderr prints, and
- *     a rank that leaves its program while its context is open kills itself
- *     (recover.exit_is_failure), because MPI would not report it to the others.
+ *   - The library prints warnings and errors only, to stderr (report.stderr).
+ *   - The library never aborts or exits.  Exceptions say so: idle spares leave through
+ *     exit() (spares.exit); a rank that leaves its program while its context is open kills
+ *     itself (recover.exit_is_failure), because MPI would not report it to the others; and
+ *     a proven mistake that would hang the job ends it with a line that says the rule.
  *   - Threads: one thread at a time per context.  Two contexts are independent.
  */
 #ifndef FTKIT_H
@@ -48,18 +49,24 @@ extern "C" {
 
 /* ---- Status codes ------------------------------------------------------------------
  * One table makes the enum, the texts of ftkit_strerror() and the Fortran constants.
- * Released values never change.
+ * Released values never change; one without a use is kept and its text says so.
  *    > 0          success, with news
  *   -1 .. -19     the call was wrong: fix it; nothing happened
  *  -20 .. -39     this operation failed; the last committed set holds; go on
  *  -40 .. -59     a copy of the data is bad or missing; older copies were tried
  *  -60 .. -79     a rank has failed and the context cannot go on in this job
- *  -80 .. -99     only ftkit_close() is left */
+ *  -80 .. -99     only ftkit_close() is left
+ *
+ * The call in which a context ends returns why: it cannot be repaired (FTKIT_ERR_LOST,
+ * FTKIT_ERR_PEER ...); in the loop FTKIT_ERR_ENDED itself for a cause above -40.  Every
+ * later call on the context returns FTKIT_ERR_ENDED and does nothing; ftkit_detail() keeps
+ * the first cause.  Only ftkit_query(), ftkit_test(), ftkit_failed(), ftkit_comm() and
+ * ftkit_detail() still answer; ftkit_close() returns the first cause. */
 #define FTKIT_STATUS_LIST(X)                                                             \
     X(OK, 0, "success")                                                                  \
     X(ROLLED_BACK, 1, "a failure was repaired; the regions hold the last committed set") \
     X(NO_SET, 2, "no committed set exists: a fresh start")                               \
-    X(HALT, 3, "the job should stop now; a durable set was written")                     \
+    X(HALT, 3, "reserved, no function returns it: the job should stop now")              \
     X(SPARE_DONE, 4, "this process was an idle spare and the job is over")               \
     X(ERR_ARG, -1, "invalid argument")                                                   \
     X(ERR_NAME, -2, "invalid name")                                                      \
@@ -81,8 +88,9 @@ extern "C" {
     X(ERR_FORMAT, -41, "not an ftkit set, or of another version, program or byte order") \
     X(ERR_LOST, -42, "no copy of the data survives")                                     \
     X(ERR_PEER, -60, "a rank has failed and was not replaced")                           \
-    X(ERR_TIMEOUT, -61, "repair did not finish in time")                                 \
-    X(ERR_CLOSED, -80, "the context is closed")                                          \
+    X(ERR_TIMEOUT, -61, "reserved, no function returns it: the repair took too long")    \
+    X(ERR_CLOSED, -80, "reserved, no function returns it: the context is closed")        \
+    X(ERR_ENDED, -81, "the context has ended: only ftkit_close() is left")               \
     X(ERR_INTERNAL, -99, "broken invariant inside ftkit")
 
 enum ftkit_status {
@@ -120,7 +128,14 @@ typedef struct ftkit_ctx ftkit_ctx;
  * returns FTKIT_SPARE_DONE without a context.
  *
  * Blocking: a few collectives; for spares, until needed or the end of the job.
- * Errors:   FTKIT_ERR_CONFIG (file, line and the nearest key in the detail; also of a
+ * World:    where comm is MPI_COMM_WORLD and has spares, use ftkit_comm() from here on, and
+ *           after ftkit_close() too: the spares never come to a call on MPI_COMM_WORLD.
+ *           Without the message log (and with spares.exit) this call revokes MPI_COMM_WORLD,
+ *           so that a call on it ends the job with a line instead of a hang.
+ * Errors:   FTKIT_ERR_STATE: members of comm are spares of a context of this process, and
+ *           wait in its ftkit_open(); open a second context on ftkit_comm() of the first, where
+ *           spares.count does not count.
+ *           FTKIT_ERR_CONFIG (file, line and the nearest key in the detail; also of a
  *           log.team_file, which every process reads here),
  *           FTKIT_ERR_MISMATCH, FTKIT_ERR_NOMEM, FTKIT_ERR_MPI, FTKIT_ERR_IO.
  *           ftkit_detail(NULL) has the text.
@@ -130,7 +145,8 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
 /**
  * Close the context, wait for its background work and free it; *ctx becomes NULL.
  *
- * Collective.  Regions stay the caller's.  A set that is being written to the file system
+ * Collective, before MPI_Finalize(): that closes an open context, says so, and the exit code
+ * is 1.  Regions stay the caller's.  A set that is being written to the file system
  * is waited for; when it, or one before it, could not be written and no call has told yet,
  * this one returns the error (FTKIT_ERR_IO, FTKIT_ERR_NOSPACE ...).  A failure that nobody repaired before is
  * reported as FTKIT_ERR_PEER: the results of the lost rank are not there (see
@@ -284,11 +300,16 @@ FTKIT_API int ftkit_attribute(
  * rank has failed, and otherwise returns at once.
  *
  * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced and
- * every region holds the last committed set; just go on with the loop.
+ * every region holds the last committed set; just go on with the loop.  After an error down
+ * to -39 the program may go on, too; say ftkit_detail(), and leave the loop below -39 only.
  *
  * Place:      best at the top of the loop, so that the first call follows ftkit_recover()
  *             without communication in between, and before the exit test.  At the bottom
  *             it works too when a step counter is registered as replicated.
+ * Data:       between a failure and this call the program computes on receive buffers that
+ *             nobody filled.  Register, or set again after FTKIT_ROLLED_BACK, everything the
+ *             loop writes to, also work arrays with constants that are set once.  Checks of
+ *             the program that fire in between ask ftkit_confirm().
  * Collective: the n-th call of one rank belongs to the n-th call of every other.
  * Blocking:   when nothing is due, about 100 ns and no communication.  When a set is
  *             due, until it is committed: it survives the loss of any one process.  A set
@@ -310,8 +331,8 @@ FTKIT_API int ftkit_attribute(
  *             FTKIT_ERR_BUSY: another job has taken the sets on the file system, as this
  *             one was silent for long; FTKIT_ERR_EXISTS: a set of this number is there
  *             that is not this job's.  The set is committed in memory, and not there.
- *             FTKIT_ERR_LOST, FTKIT_ERR_PEER, FTKIT_ERR_TIMEOUT: the job must end; its
- *             files are what they were.
+ *             FTKIT_ERR_LOST, FTKIT_ERR_PEER: the job must end; its files are what they
+ *             were.
  * Source:     two slots and commit by agreement; buddy copies as in Zheng et al.,
  *             Cluster 2004; sets as in Moody et al., SC 2010.
  */
@@ -329,8 +350,9 @@ FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
  * alone.  What needs communication (communicators, decompositions) belongs into the
  * callback of ftkit_on_repair(), which this call runs first.
  * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE name a region that does not
- *         fit what was saved; FTKIT_ERR_FORMAT a set of another program; FTKIT_ERR_BUSY
- *         the job that uses the sets on the file system and lives; FTKIT_ERR_CORRUPT the
+ *         fit what was saved; FTKIT_ERR_NOT_FOUND also the set of recover.start when it is
+ *         not there; FTKIT_ERR_FORMAT a set of another program (context.program);
+ *         FTKIT_ERR_BUSY the job that uses the sets on the file system and lives; FTKIT_ERR_CORRUPT the
  *         newest of the sets that are there when none of them can be used.
  */
 FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
@@ -373,9 +395,46 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
  */
 FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
 
-/** 1 when a failure is known that the next ftkit_checkpoint() will repair, else 0.
- * Local, a nanosecond: for programs that want to leave a long computation early. */
+/** 1 from the first failed MPI call of this rank, or notice of a failure, until
+ * ftkit_checkpoint() (or another call that repairs) has brought this rank back; else 0.
+ * Local, nanoseconds: for programs that leave a long computation early, and for the
+ * program's own checks (see ftkit_confirm()). */
 FTKIT_API int ftkit_failed(const ftkit_ctx *ctx);
+
+/**
+ * Ask whether a failure explains a result that the program's own check rejects.
+ *
+ * After a failure MPI calls return errors and leave receive buffers as they were.  What the
+ * rank computes until the next ftkit_checkpoint() is worthless, and checks of the program may
+ * fire on it (a negative volume, NaN, a residual).  Such a check must not end the process:
+ *
+ *     if (!(volume > 0) && !ftkit_confirm(ft)) MPI_Abort(comm, 1);
+ *     assert(volume > 0 || ftkit_confirm(ft));
+ *
+ * @return 1: a failure is known; go on to ftkit_checkpoint(), which repairs.  0: no failure
+ *         is known, the error is the program's own.  Also 0 for a NULL context and with
+ *         FTKIT_MODE_RESTART.
+ *
+ * Local.
+ * Blocking: nanoseconds when the failure is known; otherwise this call looks for it, and
+ *           waits up to 2 s for the notice, because garbage may come before the notice.
+ */
+FTKIT_API int ftkit_confirm(ftkit_ctx *ctx);
+
+/**
+ * MPI_Abort() for programs that repair: a rank with a known failure is given up alone.
+ *
+ * When a failure is known, or becomes known as in ftkit_confirm(), this process ends as a
+ * lost one, says so, and is replaced by the repair.  Otherwise the job ends, as with
+ * MPI_Abort(), but at once on all ranks.  For code that cannot ask ftkit_confirm():
+ *
+ *     #define MPI_Abort(comm, code) ftkit_abort(comm, code)
+ *
+ * With the message log MPI_Abort() does the same by itself.  Prefer ftkit_confirm(): it keeps
+ * the process, and needs no spare.  This call does not return when a context is open that
+ * repairs; without one it is MPI_Abort().
+ */
+FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
 
 /** Write a set at the next ftkit_checkpoint(), whatever the period says; with durable
  * != 0 also to the file system: that call then waits for an earlier set that is still being

@@ -14,6 +14,7 @@
 #include "detect.h"
 #include "group.h"
 #include "log/hooks.h"
+#include "progress.h"
 #include "region.h"
 #include "store/stream.h"
 
@@ -208,6 +209,7 @@ static int commit(struct writing *w)
     (void)FTK_FAULT("ckpt.voted");
     w->to_local = v.min[4] == 1;
     ctx->committed = w->set;
+    ftk_progress_set(ctx, w->set);
     ctx->repeats = ctx->corrupt = 0;
     ctx->next_set = w->set + 1;
     ctx->region_bytes = w->data_bytes;

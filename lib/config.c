@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "config_sense.h"
 #include "teams.h"
 
 #define FILE_MAX ((size_t)1 << 20) /* bytes of a configuration file */
@@ -37,7 +38,8 @@
 
 /* ---- The table ----------------------------------------------------------------------*/
 
-enum type { T_BOOL, T_INT, T_BYTES, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY };
+enum type { T_BOOL, T_INT, T_BYTES, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY,
+    T_START };
 
 struct word {
     const char *text;
@@ -66,6 +68,9 @@ static const struct word determinants[] = { { "node", FTK_DETS_NODE },
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK },
     { "end", FTK_SUPPLY_END }, { NULL, 0 } };
+static const struct word starts[] = { { "newest", 0 }, { "fresh", 1 }, { NULL, 0 } };
+static const struct word checks[] = { { "none", FTK_DEBUG_NONE },
+    { "regions", FTK_DEBUG_REGIONS }, { NULL, 0 } };
 static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
     { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG },
     { NULL, 0 } };
@@ -89,8 +94,8 @@ struct key {
     const char *section, *name;
     size_t offset; /* in struct ftk_config */
     enum type type;
-    double min, max; /* T_INT; T_TIME: 0 allowed if min is; T_PATH: least bytes */
-    const struct word *words; /* T_BOOL, T_WORD, T_SUPPLY */
+    double min, max; /* T_INT; T_TIME: 0 allowed if min is; T_PATH, T_NAME: least bytes */
+    const struct word *words; /* T_BOOL, T_WORD, T_SUPPLY, T_START */
     const char *count;        /* T_PERIOD: what it counts */
     const char *def, *values, *doc;
 };
@@ -103,8 +108,9 @@ struct key {
 #define PERIOD(what) T_PERIOD, 0, 0, NULL, what
 #define WORD(words) T_WORD, 0, 0, words, NULL
 #define PATH(min) T_PATH, min, 0, NULL, NULL
-#define NAME T_NAME, 0, 0, NULL, NULL
+#define NAME(min) T_NAME, min, 0, NULL, NULL
 #define SUPPLY T_SUPPLY, 0, 0, supplies, NULL
+#define START T_START, 0, 0, starts, NULL
 
 #define BOOL_TEXT "true or false (yes, no, on, off, 1, 0)"
 #define BYTES_TEXT "0, or a number such as 500MB (B, kB, KiB, MB, MiB, GB, GiB, TB)"
@@ -113,9 +119,12 @@ struct key {
 
 /* The keys of a section stand together. */
 static const struct key keys[] = {
-    { "context", "name", AT(name), NAME, "default",
+    { "context", "name", AT(name), NAME(1), "default",
         "1 to 63 printable ASCII characters without '/'",
         "Tells the checkpoint sets of this context from those of others." },
+    { "context", "program", AT(program), NAME(0), "",
+        "up to 63 printable ASCII characters without '/', or empty for the executable's name",
+        "Whose sets they are: sets that another program has written are refused." },
     { "checkpoint", "period", AT(period), PERIOD("call"), "auto", PERIOD_TEXT("call"),
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
@@ -129,7 +138,7 @@ static const struct key keys[] = {
     { "level.memory", "place", AT(place), WORD(places), "memory",
         "memory, shared, file or pmem",
         "Where they are kept: in the process; in shared memory, in files of the node, in "
-        "persistent memory, which outlive it." },
+        "persistent memory (a build with libpmem), which outlive it." },
     { "level.memory", "directory", AT(place_dir), PATH(0), "",
         "a directory of each node, or empty for /dev/shm",
         "Where the places other than memory have their files." },
@@ -195,7 +204,9 @@ static const struct key keys[] = {
     { "log", "check", AT(log_check), BOOL, "true", BOOL_TEXT,
         "Whether a rank that sends again after a failure is compared with what it sent." },
     { "log", "contexts", AT(log_contexts), INT(2, 64), "16", "2 to 64",
-        "Communicators of the program that can be in use at once, with two of ftkit's." },
+        "Communicators of the program, with two of ftkit's, that have one of the MPI's each, made "
+        "at the opening and in each repair. Up to 2047 more that a process is a member of share "
+        "one: there, tags are at most MPI_TAG_UB (1048575), and a receive of any tag is probed for." },
     { "log", "memory", AT(log_memory), BYTES, "1GiB", BYTES_TEXT,
         "Bytes of a rank's log that are kept in memory; near it a set is written when the "
         "period is a time or auto, beyond it the log goes to a file of the node; 0: all of it." },
@@ -210,20 +221,31 @@ static const struct key keys[] = {
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
         "How lost ranks are made up for, in order of preference; no shrink with log.enabled." },
+    { "recover", "start", AT(start), START, "newest", "newest, fresh or the number of a set",
+        "What a job starts from: its newest usable set; the beginning, and sets of earlier runs "
+        "stay as they are; exactly this set." },
     { "recover", "timeout", AT(timeout_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
         "A process that is stopped, or does not come to a repair, for this long is killed; "
         "one that computes is given three times its longest stretch between two calls." },
     { "recover", "stall", AT(stall_s), TIME(0), "0", "0 for off, or " TIME_TEXT,
         "When no process of a node has called ftkit for this long, the job is ended." },
+    { "recover", "stall_say", AT(say_s), TIME(0), "60s", "0 for off, or " TIME_TEXT,
+        "When no rank of a node has come on for this long (or three times its longest stretch), "
+        "and some wait in ftkit for others, a line says where each is and which rule that may "
+        "break; the job is ended when a rank has left its loop alone." },
     { "recover", "attempts", AT(attempts), INT(1, 1e6), "10", "1 to 1000000",
         "Repairs in a row that may go back to the same set before the job is ended." },
     { "recover", "exit_is_failure", AT(exit_is_failure), BOOL, "true", BOOL_TEXT,
         "Whether a rank that exits with its context open counts as failed." },
-    { "report", "stderr", AT(stderr_level), WORD(levels), "none",
+    { "report", "stderr", AT(stderr_level), WORD(levels), "warning",
         "none, error, warning, info or debug",
-        "The least severe lines that the library prints to stderr." },
+        "The least severe lines that the library prints to stderr; ftkit run sets info. With "
+        "debug errors name places in the sources of ftkit." },
     { "report", "events", AT(events), PATH(0), "", "a file, or empty for none",
-        "The log of checkpoints, failures and repairs, for ftkit report." },
+        "Each process appends its lines on checkpoints, failures and repairs, with the time." },
+    { "debug", "check", AT(debug_check), WORD(checks), "none", "none or regions",
+        "regions: after a rollback, warn of variables of the executable that are in no region "
+        "and differ from what they were at the set (static storage, not heap or stack)." },
 };
 #define NKEYS ((int)(sizeof keys / sizeof keys[0]))
 
@@ -462,6 +484,11 @@ static const char *parse_time(const char *text, bool zero, double *seconds)
     return NULL;
 }
 
+const char *ftk_config_time(const char *text, double *seconds)
+{
+    return parse_time(text, false, seconds);
+}
+
 static const char *parse_period(
     const struct key *k, const char *text, struct ftk_period *period)
 {
@@ -501,10 +528,10 @@ static const char *parse_path(const struct key *k, const char *text, char *path)
     return NULL;
 }
 
-static const char *parse_name(const char *text, char *name)
+static const char *parse_name(const struct key *k, const char *text, char *name)
 {
     size_t bytes = strlen(text);
-    if (bytes == 0)
+    if (bytes < (size_t)k->min)
         return "is empty";
     if (bytes > FTKIT_NAME_MAX)
         return "is too long";
@@ -543,6 +570,24 @@ static const char *parse_supply(
     }
 }
 
+/* newest, fresh, or the number of a set. */
+static const char *parse_start(const struct key *k, const char *text, uint64_t *start)
+{
+    const struct word *w = find_word(k->words, text);
+    if (w) {
+        *start = w->value ? FTK_START_FRESH : FTK_START_NEWEST;
+        return NULL;
+    }
+    errno = 0;
+    unsigned long long v = strtoull(text, NULL, 10);
+    if (!*text || text[strspn(text, "0123456789")])
+        return "is neither newest nor fresh nor a number";
+    if (v == 0 || v >= INT64_MAX || errno != 0)
+        return "is out of range";
+    *start = v;
+    return NULL;
+}
+
 static const char *parse_value(
     const struct key *k, const char *text, struct ftk_config *cfg)
 {
@@ -569,9 +614,11 @@ static const char *parse_value(
     case T_PATH:
         return parse_path(k, text, at);
     case T_NAME:
-        return parse_name(text, at);
+        return parse_name(k, text, at);
     case T_SUPPLY:
         return parse_supply(k, text, cfg);
+    case T_START:
+        return parse_start(k, text, at);
     }
     return "has no type";
 }
@@ -633,6 +680,14 @@ static void format_supply(
             word_text(k->words, cfg->supply[i]));
 }
 
+static void format_start(const struct key *k, uint64_t start, char *out, size_t bytes)
+{
+    if (start == FTK_START_NEWEST || start == FTK_START_FRESH)
+        snprintf(out, bytes, "%s", word_text(k->words, start == FTK_START_FRESH));
+    else
+        snprintf(out, bytes, "%llu", (unsigned long long)start);
+}
+
 static void format_value(
     const struct key *k, const struct ftk_config *cfg, char *out, size_t bytes)
 {
@@ -662,6 +717,9 @@ static void format_value(
         break;
     case T_SUPPLY:
         format_supply(k, cfg, out, bytes);
+        break;
+    case T_START:
+        format_start(k, *(const uint64_t *)at, out, bytes);
         break;
     }
 }
@@ -695,19 +753,27 @@ static const char *path_tail(const char *path)
     return path;
 }
 
-/* Fail with "file:line: ..." or the name of the variable. */
+/* "file:line" or the name of the variable. */
+static void say_place(const struct loader *p, char *out, size_t bytes)
+{
+    if (p->env) {
+        snprintf(out, bytes, "environment variable %s", p->env);
+        return;
+    }
+    const char *tail = path_tail(p->path);
+    snprintf(out, bytes, "%s%s:%d", tail == p->path ? "" : "...", tail, p->line);
+}
+
+/* Fail with the place and a text. */
 FTK_PRINTF(2, 3) static int fail_here(struct loader *p, const char *fmt, ...)
 {
-    char text[FTK_DETAIL_MAX];
+    char text[FTK_DETAIL_MAX], place[256];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (p->env)
-        return ftk_fail(FTKIT_ERR_CONFIG, "environment variable %s: %s", p->env, text);
-    const char *tail = path_tail(p->path);
-    return ftk_fail(FTKIT_ERR_CONFIG, "%s%s:%d: %s", tail == p->path ? "" : "...", tail,
-        p->line, text);
+    say_place(p, place, sizeof place);
+    return ftk_fail(FTKIT_ERR_CONFIG, "%s: %s", place, text);
 }
 
 static int set_key(struct loader *p, int k, const char *text)
@@ -1046,6 +1112,8 @@ static int key_at(size_t offset)
 static int fail_key(struct loader *p, int k, const char *why)
 {
     char name[ENV_NAME_MAX];
+    if (p->set_on[k] == 0)
+        return ftk_fail(FTKIT_ERR_CONFIG, "%s.%s: %s", keys[k].section, keys[k].name, why);
     env_name(&keys[k], name);
     p->env = p->set_on[k] == FROM_ENV ? name : NULL;
     p->line = p->set_on[k];
@@ -1057,7 +1125,7 @@ static int fail_key(struct loader *p, int k, const char *why)
 /* A directory that somebody named must be there; the default is made when it is used. */
 static int check_directory(struct loader *p)
 {
-    char part[64], text[64], why[160];
+    char text[64], why[320];
     const char *dir = p->cfg.h5_dir;
     struct stat st;
     int k = key_at(AT(h5_dir));
@@ -1066,8 +1134,8 @@ static int check_directory(struct loader *p)
     int err = stat(dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
     if (err == 0)
         return FTKIT_OK;
-    snprintf(why, sizeof why, "missing path '%s': %s", shown(dir, part),
-        strerror_r(err, text, sizeof text));
+    snprintf(why, sizeof why, "missing path '%.160s': %s; make the directory or name another one",
+        path_tail(dir), strerror_r(err, text, sizeof text));
     return fail_key(p, k, why);
 }
 
@@ -1102,6 +1170,35 @@ static int check_supply(struct loader *p)
         "needs all ranks to be replaced");
 }
 
+/* A line more in the warnings; without effect when they are full. */
+static void warn_key(struct loader *p, int k, const char *why)
+{
+    char name[ENV_NAME_MAX], place[256] = "";
+    char *out = p->cfg.warnings;
+    size_t used = strlen(out), room = sizeof p->cfg.warnings - used;
+    env_name(&keys[k], name);
+    p->env = p->set_on[k] == FROM_ENV ? name : NULL;
+    p->line = p->set_on[k];
+    if (p->set_on[k] != 0)
+        say_place(p, place, sizeof place);
+    p->env = NULL;
+    int n = snprintf(out + used, room, "%s%s%s.%s: %s\n", place, *place ? ": " : "",
+        keys[k].section, keys[k].name, why);
+    if (n < 0 || (size_t)n >= room)
+        out[used] = '\0';
+}
+
+/* What ftk_config_sense() finds: the first that is refused ends the loading. */
+static void on_sense(void *arg, enum ftk_sense kind, size_t offset, const char *why)
+{
+    struct loader *p = arg;
+    int k = key_at(offset);
+    if (kind == FTK_SENSE_WRONG && p->rc == FTKIT_OK)
+        p->rc = fail_key(p, k, why);
+    else if (kind == FTK_SENSE_ODD || (kind == FTK_SENSE_IDLE && p->set_on[k] != 0))
+        warn_key(p, k, why);
+}
+
 static int load(struct ftk_config *cfg, const char *path)
 {
     struct loader p = { .path = path, .section = -1, .rc = FTKIT_OK };
@@ -1122,6 +1219,10 @@ static int load(struct ftk_config *cfg, const char *path)
         rc = check_teams(&p);
     if (rc == FTKIT_OK)
         rc = check_supply(&p);
+    if (rc == FTKIT_OK) {
+        ftk_config_sense(&p.cfg, on_sense, &p);
+        rc = p.rc;
+    }
     if (rc == FTKIT_OK)
         *cfg = p.cfg;
     return rc;

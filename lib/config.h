@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * One table in config.c makes the parser, the validation, `ftkit config` and the
- * documentation (docs/configuration.md). */
+ * documentation (`ftkit config --document`). */
 #ifndef FTK_CONFIG_H
 #define FTK_CONFIG_H
 
@@ -28,11 +28,17 @@ enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUP
 enum ftk_determinants { FTK_DETS_NODE, FTK_DETS_CAUSAL, FTK_DETS_PESSIMISTIC, FTK_DETS_RELAXED,
     FTK_DETS_REFUSE };
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
+enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
+
+/* recover.start: one of these, or the number of a set. */
+#define FTK_START_NEWEST 0
+#define FTK_START_FRESH UINT64_MAX
 
 struct ftk_config {
     char source[FTK_PATH_MAX];        /* file it came from, "" for none */
     char name[FTKIT_NAME_MAX + 1];    /* context.name = default */
+    char program[FTKIT_NAME_MAX + 1]; /* context.program, "": the executable's name */
     struct ftk_period period;         /* checkpoint.period = auto | N calls | time */
     double mtbf_s;                    /* checkpoint.mtbf = 24h, of the whole job */
     int scheme;                       /* level.memory.scheme = buddy */
@@ -71,21 +77,29 @@ struct ftk_config {
     bool spares_exit;                 /* spares.exit = true */
     int supply[FTK_SUPPLY_STEPS];     /* recover.supply = spare, spawn, end */
     int nsupply;
+    uint64_t start;                   /* recover.start = newest */
     double timeout_s;                 /* recover.timeout = 60s */
     double stall_s;                   /* recover.stall = 0: off */
+    double say_s;                     /* recover.stall_say = 0: off */
     int attempts;                     /* recover.attempts = 10 */
     bool exit_is_failure;             /* recover.exit_is_failure = true */
     int stderr_level;                 /* report.stderr = none | error | ... | debug */
     char events[FTK_PATH_MAX];        /* report.events = file, "" for none */
+    int debug_check;                  /* debug.check = none */
+    char warnings[2048];              /* lines about what makes no sense, "" for none */
 };
 
 /* Defaults, then the file at path (may be NULL), then FTKIT_<SECTION>_<KEY> of the
  * environment.  FTKIT_ERR_CONFIG with file, line and the nearest key in the detail;
- * *cfg is written only on success. */
+ * *cfg is written only on success.  Its warnings have the file and line, or the variable,
+ * too; whoever has a voice tells them. */
 int ftk_config_load(struct ftk_config *cfg, const char *path);
 
 /* Offset of the first byte that is not printable UTF-8 text in lines, or bytes. */
 size_t ftk_config_bad_byte(const char *text, size_t bytes);
+
+/* A time as keys have it, "90s", into *seconds; NULL, or what is wrong with it. */
+const char *ftk_config_time(const char *text, double *seconds);
 
 /* The configuration in force as an INI file with a comment per key. */
 int ftk_config_print(FILE *out, const struct ftk_config *cfg);

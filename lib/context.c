@@ -16,19 +16,32 @@
 #include "region.h"
 #include "store/h5.h"
 
+#define ENDED "the context has ended: "
+
+/* Once the context has ended its detail is the first cause, for good. */
 int ftk_done(struct ftkit_ctx *ctx, int rc)
 {
-    if (ctx && rc < 0)
-        snprintf(ctx->detail, sizeof ctx->detail, "%s", ftk_detail_text());
+    if (!ctx || rc >= 0 || (ctx->dead && strncmp(ctx->detail, ENDED, strlen(ENDED)) == 0))
+        return rc;
+    snprintf(ctx->detail, sizeof ctx->detail, "%s%.*s", ctx->dead ? ENDED : "",
+        (int)(sizeof ctx->detail - sizeof ENDED), ftk_detail_text());
+    if (ctx->dead && ctx->where == FTK_IN_LOOP && rc > FTKIT_ERR_CORRUPT)
+        return FTKIT_ERR_ENDED;
     return rc;
 }
 
-int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call)
+int ftk_check_open(const struct ftkit_ctx *ctx, const char *call)
 {
     if (!ctx)
         return ftk_fail(FTKIT_ERR_ARG,
             "%s: the context is NULL: it is not open, or closed already", call);
     return FTKIT_OK;
+}
+
+int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call)
+{
+    int rc = ftk_check_open(ctx, call);
+    return rc == FTKIT_OK && ctx->dead ? ftk_fail(FTKIT_ERR_ENDED, "%s", ctx->detail) : rc;
 }
 
 void ftk_run_state(const char *fmt, ...)
@@ -50,6 +63,22 @@ void ftk_run_state(const char *fmt, ...)
             line);
     if (fd >= 0)
         (void)close(fd); /* nothing to add to the warning above */
+}
+
+bool ftk_run_sees(void)
+{
+    const char *path = getenv("FTKIT_RUN_STATE");
+    return path && access(path, W_OK) == 0;
+}
+
+void ftk_run_hopeless(int rc)
+{
+    /* what fixes the call or the data; an I/O error, or a job that still ends, may pass
+     */
+    bool same = (rc <= FTKIT_ERR_ARG && rc >= FTKIT_ERR_MISMATCH)
+                || rc == FTKIT_ERR_CORRUPT || rc == FTKIT_ERR_FORMAT;
+    if (same && ftk_run_sees())
+        ftk_run_state("hopeless %s", ftk_detail_text());
 }
 
 MPI_Comm ftkit_comm(const ftkit_ctx *ctx)
@@ -100,7 +129,18 @@ int ftkit_binding_fail(
 
 int ftkit_failed(const ftkit_ctx *ctx)
 {
-    return ctx ? ctx->failed : 0;
+    return ctx && (ctx->failed || ftk_log_falls(ctx));
+}
+
+int ftkit_confirm(ftkit_ctx *ctx)
+{
+    return ctx && ftk_detect_confirm(ctx);
+}
+
+int ftkit_abort(MPI_Comm comm, int code)
+{
+    ftk_detect_abort("ftkit_abort", code);
+    return MPI_Abort(comm, code);
 }
 
 int ftkit_request(ftkit_ctx *ctx, int durable)
@@ -147,7 +187,7 @@ int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm)
 
 int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
 {
-    int rc = ftk_check_ctx(ctx, "ftkit_query");
+    int rc = ftk_check_open(ctx, "ftkit_query");
     if (rc == FTKIT_OK && (!info || info->size < sizeof info->size))
         rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_query: info is NULL or its size is not set");
     if (rc != FTKIT_OK) /* contexts are never constant objects; only the text changes */
@@ -187,7 +227,7 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
 int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done)
 {
     struct ftk_h5_manifest m = { 0 };
-    int rc = ftk_check_ctx(ctx, "ftkit_test");
+    int rc = ftk_check_open(ctx, "ftkit_test");
     if (rc != FTKIT_OK)
         return rc;
     if (!done || set == 0)

@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "flush.h"
+#include "identity.h"
 #include "increment.h"
 #include "store/memory.h"
 #include "store/parity.h"
@@ -84,6 +85,7 @@ struct ftk_bound {
 
 struct ftkit_ctx {
     struct ftk_config cfg;
+    struct ftk_identity identity; /* the same on all ranks: that of the first one */
     int mode;              /* enum ftkit_mode in force */
     char detail[FTK_DETAIL_MAX];
     struct ftkit_ctx *next; /* list of open contexts, see detect.c */
@@ -123,7 +125,7 @@ struct ftkit_ctx {
     volatile int failed;   /* a failure is known and not repaired */
     double polled_s;       /* when the watch was last tested */
     bool app_errors;       /* a call of the program failed since its state was defined */
-    bool called_back;      /* that of ftkit_on_repair() has succeeded in this process */
+    bool called_back;      /* with the log: that of ftkit_on_repair() has succeeded here */
     bool in_callback;
     bool repairing;        /* inside ftk_repair(): errors of MPI are expected */
     /* buffers of votes: static, because the remains of an all-reduce that ended with an
@@ -194,16 +196,25 @@ struct ftkit_ctx {
     double restore_s;
 };
 
-/* Take the thread's detail into the context when rc is an error; returns rc. */
+/* Take the thread's detail into the context when rc is an error; returns rc.  The detail with
+ * which the context ends stays; an error after which the caller might have gone on in its loop
+ * is FTKIT_ERR_ENDED then. */
 int ftk_done(struct ftkit_ctx *ctx, int rc);
 
 /* Write the communicator into a variable of the program. */
 void ftk_bound_set(const struct ftk_bound *b, MPI_Comm comm);
 
-/* Context valid and usable?  FTKIT_ERR_ARG / ERR_CLOSED with a detail. */
+/* The context is there: else FTKIT_ERR_ARG. */
+int ftk_check_open(const struct ftkit_ctx *ctx, const char *call);
+/* ... and has not ended: else FTKIT_ERR_ENDED, with the first cause as the detail. */
 int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call);
 
 /* One line into the file of FTKIT_RUN_STATE, which `ftkit run` reads. */
 void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
+/* Whether this node sees the file. */
+bool ftk_run_sees(void);
+/* A start has failed with rc: tell if that is an error that a relaunch would meet again, with
+ * the thread's detail. */
+void ftk_run_hopeless(int rc);
 
 #endif

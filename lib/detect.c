@@ -10,8 +10,10 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "detect.h"
 #include "log/hooks.h"
@@ -29,6 +31,7 @@ static int nglobal;            /* contexts in the list that can repair */
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler world_old = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler self_old = MPI_ERRHANDLER_NULL;
+static bool world_forbidden; /* MPI_COMM_WORLD has spares, and is revoked */
 static MPI_Comm last_base = MPI_COMM_NULL; /* outlives its context: communicators that the
                                               program derived keep our handler */
 static MPI_Datatype vote_type = MPI_DATATYPE_NULL;
@@ -41,7 +44,10 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     if (ctx->mode == FTKIT_MODE_RESTART)
         return;
     ftk_watchdog_told(ctx->dog);
-    if (!ctx->failed)
+    /* the end of a context comes the same way; a spare cannot tell it from a failure yet */
+    if (!ctx->failed && ctx->rank < 0)
+        ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
+    else if (!ctx->failed && ctx->where != FTK_ALL_CLOSED)
         ftk_report(FTKIT_DEBUG, "context %s: rank %d has learned of a failure",
             ctx->cfg.name, ctx->rank);
     ctx->failed = 1;
@@ -64,17 +70,24 @@ static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
     return false;
 }
 
-/* Does any context know of a failure by now?  The code of an error says little: a broken
- * socket, a collective or a constructor on a communicator with a dead member may give any,
- * and some milliseconds before the notice.  An error of the program can wait that long. */
-static bool explained(void)
+/* Without a look at MPI: is a failure known that is not repaired? */
+static bool knows(const struct ftkit_ctx *c)
+{
+    return c->mode != FTKIT_MODE_RESTART
+        && (c->failed || c->repairing || ftk_log_falls(c));
+}
+
+/* Does one of these contexts, or only this one, know of a failure by now?  The code of an
+ * error says little: a broken socket, a collective or a constructor on a communicator with a
+ * dead member may give any, and some milliseconds before the notice.  An error of the program
+ * can wait that long. */
+static bool await_notice(struct ftkit_ctx *first, bool only)
 {
     double end = ftk_now_s() + UNCLEAR_WAIT_S;
     do {
         bool known = false;
-        for (struct ftkit_ctx *c = contexts; c; c = c->next)
-            if (c->mode != FTKIT_MODE_RESTART
-                && (c->failed || c->repairing || ftk_log_falls(c) || ftk_detect_poll(c)))
+        for (struct ftkit_ctx *c = first; c; c = only ? NULL : c->next)
+            if (knows(c) || (c->mode != FTKIT_MODE_RESTART && ftk_detect_poll(c)))
                 known = true;
         if (known)
             return true;
@@ -84,17 +97,116 @@ static bool explained(void)
     return false;
 }
 
+/* The one context of the process that repairs, or NULL. */
+static struct ftkit_ctx *repairing_context(void)
+{
+    struct ftkit_ctx *ctx = contexts;
+    while (ctx && ctx->mode == FTKIT_MODE_RESTART)
+        ctx = ctx->next;
+    return ctx;
+}
+
+static bool explained(void)
+{
+    return await_notice(contexts, false);
+}
+
+bool ftk_detect_confirm(struct ftkit_ctx *ctx)
+{
+    return ctx->mode != FTKIT_MODE_RESTART && !ctx->dead && await_notice(ctx, true);
+}
+
+void ftk_detect_abort(const char *call, int code)
+{
+    char why[160];
+    const struct ftkit_ctx *ctx = repairing_context();
+    if (!ctx)
+        return;
+    if (!explained()) {
+        /* where processes are replaced the MPI ends the caller, and nobody is told */
+        snprintf(why, sizeof why, "rank %d has called %s with %d: ending the job", ctx->rank,
+            call, code);
+        if (ftk_run_sees()) /* for mpirun this process is killed */
+            ftk_run_state("abort %d %d", ctx->rank, code);
+        ftk_watchdog_end(ctx->dog, why);
+        return;
+    }
+    ftk_report(FTKIT_WARNING,
+        "rank %d has called %s with %d while a failure waits for its repair: this process "
+        "counts as lost, too. Rule: ask ftkit_confirm() before a check ends the program",
+        ctx->rank, call, code);
+    ftk_lost_die();
+}
+
+void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why)
+{
+    ftk_run_state("fatal %s", why);
+    for (const struct ftkit_ctx *c = contexts; c; c = c->next)
+        ftk_run_state("closed %s", c->cfg.name); /* a relaunch would come to the same */
+    ftk_watchdog_end(ctx->dog, why);
+    ftk_report_last("%s", why);
+    (void)MPI_Abort(MPI_COMM_WORLD, 1); /* it returns only when it could not */
+}
+
+bool ftk_detect_known(void)
+{
+    for (const struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (knows(c))
+            return true;
+    return false;
+}
+
+/* An error that no failure explains, with MPI_ERRORS_ARE_FATAL.  The MPI would end this process
+ * alone, and name its function that calls error handlers. */
+void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
+{
+    char text[MPI_MAX_ERROR_STRING], why[sizeof text + 160];
+    int len = 0, class = code;
+    if (MPI_Error_class(code, &class) != MPI_SUCCESS
+        || MPI_Error_string(code, text, &len) != MPI_SUCCESS)
+        snprintf(text, sizeof text, "MPI error %d", code);
+    if (class == MPI_ERR_UNSUPPORTED_OPERATION && ftk_log_of(ctx)) {
+        snprintf(why, sizeof why,
+            "rank %d: %s is not possible with the message log (log.enabled); mpi-support.md has "
+            "a line for every function", ctx->rank, ftk_log_call(ctx));
+        ftk_detect_mistake(ctx, why);
+    }
+    snprintf(why, sizeof why,
+        "rank %d: %s of the program failed, and no failure of a rank explains it: %s; ending the "
+        "job (MPI_ERRORS_ARE_FATAL)", ctx->rank, ftk_log_call(ctx), text);
+    ftk_run_state("fatal %s", why);
+    ftk_watchdog_end(ctx->dog, why);
+    ftk_report_last("%s", why);
+}
+
+/* The handler that the program had chosen; to: the communicator that stands for it. */
+static bool is_fatal(MPI_Comm to, MPI_Errhandler old)
+{
+    MPI_Errhandler h = old;
+    bool own = to != MPI_COMM_SELF && to != MPI_COMM_WORLD;
+    if (own && MPI_Comm_get_errhandler(to, &h) != MPI_SUCCESS)
+        return false;
+    bool fatal = h == MPI_ERRORS_ARE_FATAL;
+    if (own && !fatal && h != MPI_ERRORS_RETURN)
+        (void)MPI_Errhandler_free(&h); /* only the reference */
+    return fatal;
+}
+
 /* Hand an error of the program to the handler it had chosen. */
 static void pass_on(MPI_Comm comm, int code)
 {
     MPI_Comm to = comm;
     MPI_Errhandler old = comm == MPI_COMM_SELF ? self_old : world_old;
+    struct ftkit_ctx *ctx = repairing_context();
     if (comm != MPI_COMM_SELF && comm != MPI_COMM_WORLD)
         to = last_base;
     for (struct ftkit_ctx *c = contexts; c; c = c->next)
         if (uses(c, comm))
             to = c->base;
-    ftk_run_state("fatal an MPI call of the program failed (error %d)", code);
+    if (ctx && is_fatal(to, old))
+        ftk_detect_fatal(ctx, code);
+    else
+        ftk_run_state("fatal an MPI call of the program failed (error %d)", code);
     if (to == MPI_COMM_SELF || to == MPI_COMM_WORLD) {
         (void)MPI_Comm_set_errhandler(to, old);
         (void)MPI_Comm_call_errhandler(to, code);
@@ -112,11 +224,38 @@ static void mark_doubt(void)
             c->app_errors = true;
 }
 
+/* The program uses MPI_COMM_WORLD.  Its spares never come to a call on it. */
+static void say_world(void)
+{
+    char why[320];
+    int rank = -1;
+    struct ftkit_ctx *ctx = repairing_context();
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only to be named */
+    snprintf(why, sizeof why,
+        "process %d (rank %d of the job) communicates on MPI_COMM_WORLD after ftkit_open. Its "
+        "spares are members of it and never come. Rule: after ftkit_open use ftkit_comm() or "
+        "the variable of ftkit_bind_comm() instead of MPI_COMM_WORLD",
+        (int)getpid(), rank);
+    if (ctx)
+        ftk_detect_mistake(ctx, why);
+    ftk_run_state("fatal %s", why);
+    ftk_report_last("%s", why);
+    ftk_lost_die();
+}
+
+void ftk_detect_forbid_world(void)
+{
+    world_forbidden = true;
+    ftk_mpi_revoke(MPI_COMM_WORLD);
+}
+
 /* Runs inside the failing MPI call of the program. */
 static void on_error(MPI_Comm *comm, int *code, ...)
 {
     bool failure = ftk_mpi_is_failure(*code);
     bool mine = false;
+    if (failure && world_forbidden && *comm == MPI_COMM_WORLD)
+        say_world();
     if (!contexts) { /* all are closed: nobody will repair it */
         pass_on(*comm, *code);
         return;
@@ -218,10 +357,12 @@ static int make_objects(void)
  * failure, are raised on MPI_COMM_WORLD or MPI_COMM_SELF: they must not end the job. */
 static int guard_world(void)
 {
-    int rc = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_old);
+    int rc = MPI_SUCCESS;
+    if (!world_forbidden) /* else it has our handler for good */
+        rc = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_old);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_get_errhandler(MPI_COMM_SELF, &self_old);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS && !world_forbidden)
         rc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
@@ -260,6 +401,43 @@ int ftk_detect_open(struct ftkit_ctx *ctx)
     return rc;
 }
 
+struct ftkit_ctx *ftk_detect_first(void)
+{
+    return contexts;
+}
+
+/* Members of comm that are no working ranks of the context. */
+static int spares_in(const struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    MPI_Group all, theirs;
+    int n = 0, size = 0;
+    if (ctx->comms.ctl == MPI_COMM_NULL || MPI_Comm_group(ctx->comms.ctl, &all) != MPI_SUCCESS)
+        return 0;
+    if (MPI_Comm_group(comm, &theirs) == MPI_SUCCESS) {
+        int rc = MPI_Group_size(all, &size);
+        for (int i = ctx->nranks; rc == MPI_SUCCESS && i < size; i++) {
+            int there = MPI_UNDEFINED;
+            rc = MPI_Group_translate_ranks(all, 1, &i, theirs, &there);
+            n += rc == MPI_SUCCESS && there != MPI_UNDEFINED;
+        }
+        (void)MPI_Group_free(&theirs);
+    }
+    (void)MPI_Group_free(&all);
+    return n;
+}
+
+int ftk_detect_spares_in(MPI_Comm comm, char name[FTKIT_NAME_MAX + 1])
+{
+    for (const struct ftkit_ctx *c = contexts; c; c = c->next) {
+        int n = spares_in(c, comm);
+        if (n > 0) {
+            snprintf(name, FTKIT_NAME_MAX + 1, "%s", c->cfg.name);
+            return n;
+        }
+    }
+    return 0;
+}
+
 bool ftk_detect_active(void)
 {
     return nglobal > 0;
@@ -276,9 +454,10 @@ static void free_objects(void)
 
 static void unguard_world(void)
 {
-    (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, world_old);
+    if (!world_forbidden)
+        (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, world_old);
     (void)MPI_Comm_set_errhandler(MPI_COMM_SELF, self_old);
-    if (world_old != MPI_ERRORS_ARE_FATAL && world_old != MPI_ERRORS_RETURN)
+    if (!world_forbidden && world_old != MPI_ERRORS_ARE_FATAL && world_old != MPI_ERRORS_RETURN)
         (void)MPI_Errhandler_free(&world_old);
     if (self_old != MPI_ERRORS_ARE_FATAL && self_old != MPI_ERRORS_RETURN)
         (void)MPI_Errhandler_free(&self_old);
@@ -468,11 +647,14 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
         return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
     _Static_assert(sizeof ctx->vote_in == sizeof *v, "a vote and its buffers");
     memcpy(ctx->vote_in, v, sizeof *v);
+    memset(ctx->vote_out, 0, sizeof ctx->vote_out); /* a success that is none: nobody voted */
     int rc = MPI_Iallreduce(
         ctx->vote_in, ctx->vote_out, 1, vote_type, vote_op, ch->comm, &req);
     if (rc != MPI_SUCCESS)
         return ftk_chan_break(ch, rc, "vote");
     rc = ftk_chan_wait(ch, &req, 1, "vote");
+    if (FTK_FAULT("sure.none")) /* injected: success, and nothing has been written */
+        memset(ctx->vote_out, 0, sizeof ctx->vote_out);
     memcpy(v, ctx->vote_out, sizeof *v);
     if (rc == FTKIT_OK && v->voters != nranks) /* must be impossible: see ^han */
         rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");

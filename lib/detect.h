@@ -9,6 +9,14 @@
 /* Whether this process has a context open that repairs. */
 bool ftk_detect_active(void);
 
+/* MPI_COMM_WORLD has spares, which never come to a call on it: revoke it, so that such a call
+ * of the program fails at once and is named as the mistake that it is. */
+void ftk_detect_forbid_world(void);
+/* A context of the process that is not closed, or NULL. */
+struct ftkit_ctx *ftk_detect_first(void);
+/* How many members of comm are spares of a context of this process, and its name. */
+int ftk_detect_spares_in(MPI_Comm comm, char name[FTKIT_NAME_MAX + 1]);
+
 /* Put a context on / take it off the process's list, which the error handler walks. */
 int ftk_detect_open(struct ftkit_ctx *ctx);
 void ftk_detect_close(struct ftkit_ctx *ctx);
@@ -25,6 +33,20 @@ int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm);
 
 /* Test the watch.  True when a failure is known (see ctx->failed). */
 bool ftk_detect_poll(struct ftkit_ctx *ctx);
+
+/* Whether a failure of this context explains an error that the program has met: look, and
+ * wait for the notice up to a bound (2 s). */
+bool ftk_detect_confirm(struct ftkit_ctx *ctx);
+/* The program breaks a rule, which would hang the job: end it, and do not relaunch it. */
+void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why);
+/* An error of the program that no failure explains ends the job: say which. */
+void ftk_detect_fatal(struct ftkit_ctx *ctx, int code);
+/* Whether any context of the process knows of a failure that is not repaired.  No MPI call. */
+bool ftk_detect_known(void);
+
+/* The program wants to end the job by this call, with this code.  With a known failure this
+ * process ends as a lost one, otherwise the job ends.  Returns where no context repairs. */
+void ftk_detect_abort(const char *call, int code);
 
 /* A failure is known here: tell everyone by revoking what they may be blocked on. */
 void ftk_detect_raise(struct ftkit_ctx *ctx);

@@ -12,10 +12,12 @@
 
 #include "checkpoint.h"
 #include "detect.h"
+#include "start.h"
 #include "store/h5.h"
 #include "store/hash.h"
 #include "store/owner.h"
 #include "store/stream.h"
+#include "sure.h"
 #include "watchdog.h"
 
 #define TAG_COLLECT 4
@@ -159,6 +161,7 @@ static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_par
     const struct ftk_seg_header *h = (const void *)own->buf;
     m.run = h->run;
     memcpy(m.context, h->context, sizeof m.context);
+    memcpy(m.program, h->program, sizeof m.program);
     m.part_of = malloc((size_t)ctx->nranks * sizeof *m.part_of);
     if (!m.part_of)
         return ftk_fail(FTKIT_ERR_NOMEM, "manifest");
@@ -181,12 +184,8 @@ static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_par
 static int gather_parts(struct ftk_chan *ch, const struct ftk_h5_part *mine,
     struct ftk_h5_part *all)
 {
-    MPI_Request req = MPI_REQUEST_NULL;
-    int n = (int)sizeof *mine;
-    int rc = MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, ch->comm, &req);
-    if (rc != MPI_SUCCESS)
-        return ftk_chan_break(ch, rc, "gathering the parts");
-    return ftk_chan_wait(ch, &req, 1, "gathering the parts");
+    const struct ftk_sure s = { ch->comm, ch, "gathering the parts" };
+    return ftk_sure_allgather(&s, mine, sizeof *mine, all);
 }
 
 static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
@@ -241,7 +240,8 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
     if (ctx->rank != 0)
         return FTKIT_OK;
     ftk_run_state("set %llu", (unsigned long long)set);
-    if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->cfg.h5_keep) != FTKIT_OK)
+    if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep)
+        != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", ctx->cfg.name,
             ftk_detail_text());
     return FTKIT_OK;
@@ -350,25 +350,21 @@ static void release_set(struct ftkit_ctx *ctx, uint64_t set)
             ftk_mem_release(ctx->mem.segs[i]);
 }
 
-/* Number of the newest set that rank 0 sees below `below`, and the newest of all. */
-static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t below,
+/* Number of the newest set that rank 0 sees below `below`, and the newest of all; must: see
+ * ftk_start_pick(). */
+static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t below, bool must,
     uint64_t *set, uint64_t *newest)
 {
-    uint64_t *sets = NULL;
-    int n = 0;
+    uint64_t picked = 0, all = 0;
     int rc = FTKIT_OK;
     struct ftk_vote v;
     ftk_vote_init(&v);
     if (ctx->rank == 0) {
         rc = ftk_durable_own(ctx, false);
         if (rc == FTKIT_OK)
-            rc = ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n);
-        v.min[1] = v.min[2] = 0;
-        for (int i = n - 1; rc == FTKIT_OK && i >= 0; i--)
-            if (below == 0 || sets[i] < below)
-                v.min[1] = (int64_t)sets[i];
-        v.min[2] = rc == FTKIT_OK && n > 0 ? (int64_t)sets[0] : 0;
-        free(sets);
+            rc = ftk_start_pick(ctx, below, must, &picked, &all);
+        v.min[1] = rc == FTKIT_OK ? (int64_t)picked : 0;
+        v.min[2] = (int64_t)all;
     }
     v.min[0] = rc;
     int voted = ftk_vote(ch, ctx->nranks, &v);
@@ -456,7 +452,7 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
     if (rc != FTKIT_OK)
         return rc;
     do {
-        rc = newest_below(ctx, &ch, *set, set, &newest);
+        rc = newest_below(ctx, &ch, *set, true, set, &newest);
         if (rc != FTKIT_OK)
             return rc;
         if (ctx->next_set <= newest)
@@ -523,7 +519,7 @@ int ftk_durable_newest(
     ch.broken = ctx->failed;
     do {
         *run = 0;
-        int rc = newest_below(ctx, &ch, below, set, &newest);
+        int rc = newest_below(ctx, &ch, below, false, set, &newest);
         if (rc != FTKIT_OK || *set == 0)
             return rc;
         below = *set;

@@ -17,6 +17,7 @@
 #include "detect.h"
 #include "flusher.h"
 #include "store/h5.h"
+#include "sure.h"
 #include "watchdog.h"
 
 /* Words of a vote. */
@@ -175,12 +176,8 @@ static int size_of_domain(const struct ftkit_ctx *ctx, int rank)
 static int gather(
     struct ftk_chan *ch, const void *mine, void *all, size_t bytes, const char *what)
 {
-    MPI_Request req = MPI_REQUEST_NULL;
-    int n = (int)bytes;
-    int rc = MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, ch->comm, &req);
-    if (rc != MPI_SUCCESS)
-        return ftk_chan_break(ch, rc, what);
-    return ftk_chan_wait(ch, &req, 1, what);
+    const struct ftk_sure s = { ch->comm, ch, what };
+    return ftk_sure_allgather(&s, mine, bytes, all);
 }
 
 /* Once in an epoch: the first rank of each domain makes a ring, the others join.  A rank
@@ -308,6 +305,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
         .keep = ctx->cfg.h5_keep };
     snprintf(j.dir, sizeof j.dir, "%s", ctx->cfg.h5_dir);
     snprintf(j.context, sizeof j.context, "%s", ctx->cfg.name);
+    memcpy(j.program, h->program, sizeof j.program);
     ftk_mem_hold(&ctx->mem, own);
     if (fl->ring)
         ftk_ring_offer(fl->ring, own->set, own->bytes);

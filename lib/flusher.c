@@ -266,6 +266,7 @@ static int complete(struct ftk_flusher *f)
     if (rc != FTKIT_OK)
         return rc;
     memcpy(m.context, j->context, sizeof m.context);
+    memcpy(m.program, j->program, sizeof m.program);
     m.parts = calloc((size_t)j->nranks, sizeof *m.parts);
     m.part_of = calloc((size_t)j->nranks, sizeof *m.part_of);
     rc = m.parts && m.part_of ? write_manifest(f, &m) : ftk_fail(FTKIT_ERR_NOMEM, "manifest");
@@ -276,7 +277,7 @@ static int complete(struct ftk_flusher *f)
     f->result.complete = true;
     ftk_run_state("set %llu", (unsigned long long)j->set);
     enter_h5();
-    rc = ftk_h5_prune(j->dir, j->context, j->keep);
+    rc = ftk_h5_prune(j->dir, j->context, j->run, j->keep);
     leave_h5();
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", j->context,

@@ -27,6 +27,7 @@ struct ftk_flusher;
 struct ftk_flush_job {
     char dir[FTK_PATH_MAX];
     char context[FTKIT_NAME_MAX + 1];
+    char program[FTKIT_NAME_MAX + 1];
     uint64_t set;
     uint64_t run;
     int rank;

@@ -52,6 +52,8 @@ void ftk_detail_clear(void);
  * The library's only voice: the callback of ftkit_set_report(), the stderr of
  * report.stderr, the event log of report.events. */
 void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
+/* An error that ends the process: on stderr whatever report.stderr says. */
+void ftk_report_last(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* For the event log, and otherwise as FTKIT_DEBUG: what every rank tells of itself. */
 void ftk_event(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* Configure stderr output (highest level printed, -1: none) and the event log ("": none),

@@ -28,6 +28,12 @@ void ftk_log_close(struct ftkit_ctx *ctx)
     (void)ctx;
 }
 
+const char *ftk_log_call(const struct ftkit_ctx *ctx)
+{
+    (void)ctx;
+    return "an MPI call";
+}
+
 void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
 {
     (void)ctx;

@@ -1,26 +1,21 @@
 /* The calls of the solver loop: recover, checkpoint, finish.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
 #include "checkpoint.h"
+#include "debug_regions.h"
 #include "detect.h"
 #include "log/hooks.h"
+#include "progress.h"
 #include "recover/recover.h"
 #include "region.h"
 #include "watchdog.h"
 
-#define ENDED ": the context has ended: "
 #define POLL_EVERY_S 0.001 /* the watch is tested no more often while nothing is due */
 
-static int check_alive(const ftkit_ctx *ctx, const char *call)
+/* For the watchdog's line about who waits for whom. */
+static void at(const ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    int rc = ftk_check_ctx(ctx, call);
-    if (rc != FTKIT_OK || !ctx->dead)
-        return rc;
-    if (strstr(ctx->detail, ENDED)) /* a call before this one has said so */
-        return ftk_fail(ctx->dead, "%s", ctx->detail);
-    return ftk_fail(ctx->dead, "%s" ENDED "%s", call, ctx->detail);
+    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->calls);
 }
 
 /* A failure is known: repair, bring the regions to the line. */
@@ -36,6 +31,8 @@ static int roll_back(ftkit_ctx *ctx)
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "the others have closed");
     if (rc != FTKIT_OK)
         return rc;
+    if (set > 0)
+        ftk_debug_rolled_back(ctx, set);
     ftk_watchdog_progress(ctx->dog);
     return set > 0 ? FTKIT_ROLLED_BACK : FTKIT_OK;
 }
@@ -99,6 +96,8 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
         if (rc == FTKIT_OK && write)
             rc = ftk_set_write(ctx);
+        if (had != ctx->committed)
+            ftk_debug_line(ctx);
         ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
         if (rc != FTKIT_ERR_PEER)
             return had == ctx->committed ? ftk_log_outcome(ctx, rc) : rc;
@@ -109,9 +108,30 @@ static int checkpoint_slow(ftkit_ctx *ctx)
     }
 }
 
+/* Whether a set may be due in this call: then all ranks look together. */
+static bool may_write(const ftkit_ctx *ctx)
+{
+    return ctx->calls >= ctx->next_event || ctx->requested || !ctx->committed;
+}
+
+/* Something is to do: a repair, or a set that may be due. */
+static int checkpoint_here(ftkit_ctx *ctx)
+{
+    int rc = FTKIT_OK;
+    at(ctx, FTK_AT_CHECKPOINT);
+    if (ctx->failed || ftk_log_falls(ctx))
+        rc = roll_back_here(ctx);
+    if (rc == FTKIT_OK && may_write(ctx)) {
+        rc = checkpoint_slow(ctx);
+        ctx->called = true;
+    }
+    at(ctx, FTK_AT_LOOP);
+    return ftk_done(ctx, rc);
+}
+
 int ftkit_checkpoint(ftkit_ctx *ctx)
 {
-    int rc = check_alive(ctx, "ftkit_checkpoint");
+    int rc = ftk_check_ctx(ctx, "ftkit_checkpoint");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     if (ctx->where != FTK_IN_LOOP)
@@ -121,21 +141,16 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     if (ctx->first_call)
         count_first_call(ctx);
     ctx->calls++;
+    ftk_progress_call(ctx);
     if (!ctx->failed && now - ctx->polled_s >= POLL_EVERY_S) {
         ctx->polled_s = now;
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
     }
-    if (ctx->failed || ftk_log_falls(ctx)) {
-        rc = roll_back_here(ctx);
-        if (rc != FTKIT_OK)
-            return ftk_done(ctx, rc);
-    }
-    if (ctx->calls < ctx->next_event && !ctx->requested && ctx->committed)
-        return FTKIT_OK;
-    rc = checkpoint_slow(ctx);
-    ctx->called = true;
-    return ftk_done(ctx, rc);
+    if (ctx->failed || ftk_log_falls(ctx) || may_write(ctx))
+        return checkpoint_here(ctx);
+    ftk_watchdog_calls(ctx->dog, ctx->calls);
+    return FTKIT_OK;
 }
 
 /* A collective step outside the line, which those that come to it again after a failure do
@@ -168,14 +183,16 @@ static int drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 
 int ftkit_wait(ftkit_ctx *ctx)
 {
-    int rc = check_alive(ctx, "ftkit_wait");
+    int rc = ftk_check_ctx(ctx, "ftkit_wait");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     if (ctx->where != FTK_IN_LOOP)
         return FTKIT_OK; /* no set has been begun */
+    at(ctx, FTK_AT_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     rc = all_together(ctx, drain, NULL);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    at(ctx, FTK_AT_LOOP);
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
     ftk_watchdog_progress(ctx->dog);
@@ -187,14 +204,16 @@ int ftkit_wait(ftkit_ctx *ctx)
 int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
 {
     int bad = 0;
-    int rc = check_alive(ctx, "ftkit_scrub");
+    int rc = ftk_check_ctx(ctx, "ftkit_scrub");
     if (rc == FTKIT_OK && ctx->where != FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_scrub before ftkit_recover");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
+    at(ctx, FTK_AT_SCRUB);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     rc = all_together(ctx, ftk_scrub, &bad);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    at(ctx, FTK_AT_LOOP);
     if (corrupt)
         *corrupt = bad;
     ftk_watchdog_progress(ctx->dog);
@@ -214,13 +233,15 @@ static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 
 int ftkit_finish(ftkit_ctx *ctx)
 {
-    int rc = check_alive(ctx, "ftkit_finish");
+    int rc = ftk_check_ctx(ctx, "ftkit_finish");
     if (rc == FTKIT_OK && ctx->where != FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_finish before ftkit_recover");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     (void)FTK_FAULT("finish.begin");
+    at(ctx, FTK_AT_FINISH);
     rc = all_together(ctx, last_drain, NULL); /* while a failure can still be repaired */
+    at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }
@@ -245,11 +266,14 @@ static int recover(ftkit_ctx *ctx, uint64_t *set)
 int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
 {
     uint64_t restored;
-    int rc = check_alive(ctx, "ftkit_recover");
+    int rc = ftk_check_ctx(ctx, "ftkit_recover");
     if (rc == FTKIT_OK && ctx->where >= FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_recover is called once, before the loop");
-    if (rc == FTKIT_OK)
+    if (rc == FTKIT_OK) {
+        at(ctx, FTK_AT_RECOVER);
         rc = recover(ctx, &restored);
+        at(ctx, rc == FTKIT_OK ? FTK_AT_LOOP : FTK_AT_SETUP);
+    }
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     ctx->where = FTK_IN_LOOP;

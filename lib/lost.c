@@ -19,17 +19,22 @@
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static int keyval = MPI_KEYVAL_INVALID;
 
+void ftk_lost_die(void)
+{
+    fflush(NULL);
+    for (;;) {
+        kill(getpid(), SIGKILL);
+        pause();
+    }
+}
+
 static void end(const char *where)
 {
     ftk_report(FTKIT_ERROR,
         "a process of the job has failed, which is not repaired in this job; ending in %s",
         where);
     ftk_run_state("fatal a process has failed in a job without repair");
-    fflush(NULL);
-    for (;;) {
-        kill(getpid(), SIGKILL);
-        pause();
-    }
+    ftk_lost_die();
 }
 
 static void on_error(MPI_Comm *comm, int *code, ...)

@@ -11,4 +11,7 @@
  * handler of the program; MPI_ERRORS_ARE_FATAL becomes one that does end it. */
 int ftk_lost_guard(MPI_Comm comm, MPI_Errhandler of_program);
 
+/* Flush stdio and die of SIGKILL: the only end of a process that MPI reports to all others. */
+_Noreturn void ftk_lost_die(void);
+
 #endif

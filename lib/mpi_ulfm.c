@@ -110,8 +110,10 @@ bool ftk_mpi_can_repair(char *why, size_t bytes)
         snprintf(why, bytes, "fault tolerance is off: run with mpirun --with-ft ulfm");
         return false;
     }
-    int provided;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) {
+    int level, provided;
+    /* Open MPI 5.0 takes what is asked for here for the level of the whole process */
+    if (MPI_Query_thread(&level) != MPI_SUCCESS
+        || MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
         snprintf(why, bytes, "the MPI tool interface does not answer");
         return false;
     }

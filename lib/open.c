@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "checkpoint.h"
+#include "debug_regions.h"
 #include "detect.h"
 #include "flusher.h"
 #include "group.h"
@@ -17,11 +18,15 @@
 #include "mpi_shim.h"
 #include "recover/recover.h"
 #include "region.h"
+#include "start.h"
 #include "store/h5.h"
 #include "store/hash.h"
 #include "store/owner.h"
+#include "sure.h"
 #include "teams.h"
 #include "watchdog.h"
+
+#define GATHER_TRIES 8 /* in a row in which nobody has died */
 
 /* ---- leaving without a word ----------------------------------------------------------
  * MPI does not report a process that calls exit(): the others would wait for ever.  While
@@ -30,17 +35,31 @@
 static volatile sig_atomic_t open_contexts; /* that want it */
 static pid_t guarded;                       /* a child of fork() may leave as it likes */
 
+static void say_exit(int status)
+{
+    int rank = -1;
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only to be named */
+    ftk_report(FTKIT_WARNING,
+        "process %d (rank %d of the job) ends its program with exit code %d and its context "
+        "open%s: it counts as lost. Rule: %s",
+        (int)getpid(), rank, status,
+        ftk_detect_known() ? " while a failure waits for its repair" : "",
+        ftk_detect_known() ? "ask ftkit_confirm() before a check ends the program"
+                           : "every rank calls ftkit_close() before it ends");
+}
+
 static void on_process_exit(int status, void *arg)
 {
     (void)arg;
     int finalized = 0;
     if (getpid() != guarded)
         return;
-    const char *state = getenv("FTKIT_RUN_STATE"); /* on the node of rank 0 */
-    if (status != 0 && open_contexts == 0 && state && access(state, W_OK) == 0)
+    if (status != 0 && open_contexts == 0 && ftk_run_sees())
         ftk_run_state("exit %d", status); /* after a repair mpirun's code says nothing */
-    if (open_contexts > 0 && MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
-        kill(getpid(), SIGKILL);
+    if (open_contexts == 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized)
+        return;
+    say_exit(status);
+    kill(getpid(), SIGKILL);
 }
 
 static void guard_exit(const struct ftkit_ctx *ctx, int change)
@@ -55,6 +74,8 @@ static void guard_exit(const struct ftkit_ctx *ctx, int change)
         installed = on_exit(on_process_exit, NULL) == 0;
     open_contexts += change;
 }
+
+static int guard_finalize(void); /* see the end of this file: it closes contexts */
 
 /* ---- opening -------------------------------------------------------------------------*/
 
@@ -82,6 +103,16 @@ static int make_absolute(char path[FTK_PATH_MAX])
         return ftk_fail(FTKIT_ERR_ARG, "%s: the path of the working directory is too long", path);
     memcpy(path, all, (size_t)n + 1);
     return FTKIT_OK;
+}
+
+/* One rank tells what makes no sense in the configuration of all. */
+static void say_warnings(const struct ftk_config *cfg)
+{
+    for (const char *line = cfg->warnings; *line;) {
+        size_t n = strcspn(line, "\n");
+        ftk_report(FTKIT_WARNING, "%.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
 }
 
 static void report_to(struct ftk_config *cfg)
@@ -133,28 +164,43 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
     return h;
 }
 
+/* What this process has found wrong; also for programs that do not say why they stop. */
+static void say_failure(struct ftkit_ctx *ctx)
+{
+    if (ctx->cfg.name[0] == '\0')
+        return; /* the configuration is wrong: it does not say who listens */
+    report_to(&ctx->cfg);
+    ftk_report(FTKIT_ERROR, "context %s: it cannot be opened: %s", ctx->cfg.name,
+        ftk_detail_text());
+}
+
 /* The configurations of all processes, the least mode any of them can offer, and a name
  * for the job.  *peers is false when a process has failed on the way. */
 static int compare(
     struct ftkit_ctx *ctx, MPI_Comm s, int local, bool repair, uint64_t *job, int *peers)
 {
-    int64_t mine[5];
-    int64_t all[5];
+    const struct ftk_sure comparing = { s, NULL, "comparing configurations" };
+    int64_t all[6];
     uint64_t h = local == FTKIT_OK ? config_hash(ctx) : 0;
-    memcpy(&mine[0], &h, sizeof h);
-    mine[1] = ~mine[0];
-    mine[2] = local;
-    mine[3] = repair;
-    mine[4] = (int64_t)(ftk_random() >> 1);
-    int rc = MPI_Allreduce(mine, all, 5, MPI_INT64_T, MPI_MIN, s);
-    *peers = rc == MPI_SUCCESS;
-    if (rc != MPI_SUCCESS) {
+    int rank = 0;
+    if (MPI_Comm_rank(s, &rank) != MPI_SUCCESS)
+        return ftk_fail(FTKIT_ERR_MPI, "rank");
+    memcpy(&all[0], &h, sizeof h);
+    all[1] = ~all[0];
+    all[2] = local;
+    all[3] = repair;
+    all[4] = (int64_t)(ftk_random() >> 1);
+    all[5] = local != FTKIT_OK ? rank : INT64_MAX;
+    int rc = ftk_sure_min(&comparing, all, 6);
+    *peers = rc == FTKIT_OK;
+    if (rc != FTKIT_OK) {
         ftk_mpi_revoke(s);
-        return ftk_mpi_outlives() ? FTKIT_OK
-                                  : ftk_fail_mpi(rc, "comparing configurations");
+        return ftk_mpi_outlives() ? FTKIT_OK : rc;
     }
     *job = (uint64_t)all[4];
     ctx->mode = all[3] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART;
+    if (all[5] == rank) /* one of those who fail speaks, even where the program does not */
+        say_failure(ctx);
     if (all[2] != FTKIT_OK)
         return local != FTKIT_OK
             ? local
@@ -175,8 +221,8 @@ static int gather(struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair,
 {
     MPI_Comm from = comm;
     bool outlives = ftk_mpi_outlives();
-    for (;;) {
-        int peers = 0;
+    for (int tries = 0, was = 0;; tries++) {
+        int peers = 0, n = 0;
         /* by what is the same everywhere, not by what this process finds safe */
         int mrc = outlives ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
         if (mrc != MPI_SUCCESS)
@@ -191,6 +237,16 @@ static int gather(struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair,
             return ftk_fail_mpi(mrc, "gathering the processes");
         if (peers || !outlives)
             return rc;
+        mrc = MPI_Comm_size(*start, &n);
+        if (mrc != MPI_SUCCESS)
+            return ftk_fail_mpi(mrc, "gathering the processes");
+        tries = n == was ? tries : 0;
+        if (tries == GATHER_TRIES) /* nobody has died: it would never end.  All count the same */
+            return rc != FTKIT_OK ? rc
+                                  : ftk_fail(FTKIT_ERR_MPI,
+                                        "comparing configurations: MPI has returned success "
+                                        "without a result, on this or another rank");
+        was = n;
         from = *start;
     }
 }
@@ -213,8 +269,10 @@ static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
 {
     if (ctx->mode == FTKIT_MODE_RESTART)
         ftk_report(FTKIT_WARNING,
-            "context %s: failures are not repaired in this job, only by a restart: %s",
-            ctx->cfg.name, repair ? "another rank has an unsafe environment" : why);
+            "context %s: failures are not repaired in this job, only by a restart: %s%s",
+            ctx->cfg.name, repair ? "another rank has an unsafe environment" : why,
+            getenv("FTKIT_RUN_ID") ? "" : " (ftkit run starts a program with all it needs: "
+                                          "ftkit run -n RANKS --spares 1 -- PROGRAM)");
 }
 
 /* Ranks whose copy is lost with their own node. */
@@ -299,6 +357,7 @@ static void free_comm(MPI_Comm *comm)
 
 static void free_context(struct ftkit_ctx *ctx)
 {
+    ftk_debug_close(ctx);
     ftk_log_close(ctx);
     ftk_flush_close(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
@@ -354,8 +413,10 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
             ctx->cfg.spares, size);
     ctx->node = node_of(&ctx->cfg, world_rank);
     report_to(&ctx->cfg);
-    if (rank == 0)
+    if (rank == 0) {
+        say_warnings(&ctx->cfg);
         say_mode(ctx, repair, why);
+    }
     return FTKIT_OK;
 }
 
@@ -385,8 +446,7 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
     (void)signal(SIGPIPE, SIG_IGN); /* writing to a dead peer's socket must not kill */
     snprintf(job, sizeof job, "%llx-%x", (unsigned long long)number,
         (unsigned)node_of(&by_host, 0));
-    return ftk_watchdog_open(
-        job, ctx->cfg.timeout_s, ctx->cfg.stall_s, world_rank, &ctx->dog);
+    return ftk_watchdog_open(job, &ctx->cfg, world_rank, &ctx->dog);
 }
 
 /* Shared memory is found again by the relaunch of the same `ftkit run`, a directory by
@@ -420,6 +480,39 @@ static int open_places(struct ftkit_ctx *ctx)
     return rc;
 }
 
+/* What the configuration asks of the libraries that this ftkit was built with. */
+static int check_build(const struct ftk_config *cfg)
+{
+    int rc = ftk_place_is_built(cfg->place, "level.memory.place");
+    if (rc == FTKIT_OK && cfg->local_scheme != FTK_SCHEME_NONE)
+        rc = ftk_place_is_built(cfg->local_place, "level.local.place");
+    if (rc == FTKIT_OK && cfg->h5_enabled && cfg->h5_compress == FTK_COMPRESS_DEFLATE
+        && !ftk_h5_can_deflate())
+        rc = ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "level.hdf5.compress: this HDF5 library cannot write deflate");
+    return rc;
+}
+
+/* The spares of a context are inside ftkit_open(): no collective call reaches them. */
+static int check_spares(MPI_Comm comm)
+{
+    char name[FTKIT_NAME_MAX + 1] = "";
+    int n = ftk_detect_spares_in(comm, name);
+    if (n <= 0)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_STATE,
+        "ftkit_open: %d processes of the communicator are spares of context '%s' and wait in "
+        "their ftkit_open: open a second context on ftkit_comm() of that one",
+        n, name);
+}
+
+static bool is_world(MPI_Comm comm)
+{
+    int how = MPI_UNEQUAL;
+    return MPI_Comm_compare(comm, MPI_COMM_WORLD, &how) == MPI_SUCCESS
+        && (how == MPI_IDENT || how == MPI_CONGRUENT);
+}
+
 static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
 {
     MPI_Comm start = MPI_COMM_NULL;
@@ -432,11 +525,13 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_fault_rank(world_rank, getenv("FTKIT_SPAWNED") != NULL);
     (void)FTK_FAULT("open.begin");
     int local = ftk_config_load(&ctx->cfg, config);
-    if (local == FTKIT_OK && ctx->cfg.h5_enabled
-        && ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE && !ftk_h5_can_deflate())
-        local = ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "level.hdf5.compress: this HDF5 library cannot write deflate");
+    if (local == FTKIT_OK)
+        local = check_build(&ctx->cfg);
+    if (ftk_detect_active())
+        ctx->cfg.spares = 0; /* those of the first context are all there are */
     bool spawned = ftk_supply_is_spawned(); /* it says so once */
+    if (local == FTKIT_OK && !spawned) /* a job that runs goes on without its directory */
+        local = ftk_start_directory(&ctx->cfg);
     if (local == FTKIT_OK && !spawned)
         local = read_teams(ctx, comm);
     rc = spawned ? join(ctx, local, &job, &start) : begin(ctx, comm, local, &job, &start);
@@ -444,7 +539,11 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         free_comm(&start);
         return rc;
     }
-    rc = settle_paths(&ctx->cfg); /* not before: it may differ between nodes */
+    rc = guard_finalize();
+    if (rc == FTKIT_OK)
+        rc = settle_paths(&ctx->cfg); /* not before: it may differ between nodes */
+    ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
+    ftk_start_begin(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_detect_open(ctx);
     if (rc == FTKIT_OK)
@@ -459,9 +558,25 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     }
     rc = ftk_repair(ctx, start);
     (void)FTK_FAULT("open.built");
-    if (rc == FTKIT_OK && ctx->rank < 0)
+    if (rc == FTKIT_OK && ctx->rank < 0) {
+        ftk_watchdog_at(ctx->dog, FTK_AT_SPARE, -1, 0);
         rc = ftk_spare_wait(ctx);
-    return rc == FTKIT_OK ? ftk_log_start(ctx) : rc;
+    }
+    if (rc == FTKIT_OK)
+        rc = ftk_log_start(ctx);
+    if (rc == FTKIT_OK && ctx->mode == FTKIT_MODE_GLOBAL && !spawned && ctx->cfg.spares > 0
+        && ctx->cfg.spares_exit && is_world(comm))
+        ftk_detect_forbid_world(); /* with the log it stands for the working ranks */
+    return rc;
+}
+
+/* Whether this process came to comm as a spare and is one still.  Where an opening fails
+ * nobody has a rank yet, and the program of a working rank is told. */
+static bool was_spare(const struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    int me = 0;
+    return ctx->rank < 0 && !ctx->spawned && MPI_Comm_rank(comm, &me) == MPI_SUCCESS
+        && me >= ctx->nranks;
 }
 
 static _Noreturn void leave_as_spare(void)
@@ -486,10 +601,13 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_open: comm is MPI_COMM_NULL");
     if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_open: comm is an intercommunicator");
+    int rc = check_spares(comm);
+    if (rc != FTKIT_OK)
+        return rc;
     struct ftkit_ctx *ctx = new_context();
     if (!ctx)
         return ftk_fail(FTKIT_ERR_NOMEM, "context");
-    int rc = open_context(ctx, comm, config);
+    rc = open_context(ctx, comm, config);
     if (rc == FTK_PARTED) {
         bool leave = ctx->cfg.spares_exit;
         free_context(ctx);
@@ -498,7 +616,8 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
         return FTKIT_SPARE_DONE;
     }
     if (rc != FTKIT_OK) {
-        bool spare = ctx->rank < 0 && ctx->dead && ctx->cfg.spares_exit;
+        ftk_run_hopeless(rc);
+        bool spare = ctx->dead && ctx->cfg.spares_exit && was_spare(ctx, comm);
         free_context(ctx);
         if (spare)
             leave_as_spare();
@@ -506,6 +625,7 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     }
     guard_exit(ctx, 1);
     ctx->where = FTK_IN_SETUP;
+    ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
     say_plan(ctx);
     (void)FTK_FAULT("open.end");
     *out = ctx;
@@ -554,12 +674,10 @@ static int part_plainly(struct ftkit_ctx *ctx)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "closing");
 }
 
-int ftkit_close(ftkit_ctx **pctx)
+static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    if (!pctx || !*pctx)
-        return ftk_fail(FTKIT_ERR_ARG, "ftkit_close: the context is NULL");
-    struct ftkit_ctx *ctx = *pctx;
     int rc = ctx->dead;
+    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->calls);
     if (rc == FTKIT_OK && ftk_log_falls(ctx))
         ctx->trouble = ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
     if (rc != FTKIT_OK) {
@@ -573,6 +691,60 @@ int ftkit_close(ftkit_ctx **pctx)
         rc = ftk_flush_return(ctx);
     guard_exit(ctx, -1);
     free_context(ctx);
-    *pctx = NULL;
     return rc;
+}
+
+int ftkit_close(ftkit_ctx **pctx)
+{
+    if (!pctx || !*pctx)
+        return ftk_fail(FTKIT_ERR_ARG, "ftkit_close: the context is NULL");
+    struct ftkit_ctx *ctx = *pctx;
+    *pctx = NULL;
+    return close_context(ctx, FTK_AT_CLOSE);
+}
+
+/* ---- MPI_Finalize with an open context -----------------------------------------------
+ * It begins with the attributes of MPI_COMM_SELF, while MPI still works.  The spares wait for
+ * the end of the job, and a set may still be on its way to the file system: what the program
+ * has left out is done for it.  The exit code tells that it is wrong. */
+
+static void fail_exit(int status, void *arg)
+{
+    (void)arg;
+    if (status != 0)
+        return;
+    ftk_run_state("exit 1");
+    fflush(NULL);
+    _exit(1);
+}
+
+static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct ftkit_ctx *ctx;
+    (void)comm;
+    (void)key;
+    (void)value;
+    (void)extra;
+    while ((ctx = ftk_detect_first()) != NULL) {
+        static bool failing;
+        ftk_report_last("rank %d calls MPI_Finalize with context '%s' open. Rule: every rank calls "
+                        "ftkit_close before MPI_Finalize. It is closed here, and the exit code is 1",
+            ctx->rank, ctx->cfg.name);
+        if (!failing)
+            failing = on_exit(fail_exit, NULL) == 0;
+        if (close_context(ctx, FTK_AT_FINALIZE) != FTKIT_OK)
+            ftk_report_last("ftkit_close in MPI_Finalize: %s", ftk_detail_text());
+    }
+    return MPI_SUCCESS;
+}
+
+static int guard_finalize(void)
+{
+    static int keyval = MPI_KEYVAL_INVALID;
+    if (keyval != MPI_KEYVAL_INVALID)
+        return FTKIT_OK;
+    int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &keyval, NULL);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "an attribute of MPI_COMM_SELF");
 }

@@ -425,7 +425,7 @@ static int resize(
 {
     struct ftk_region *r = ftk_region_find(ctx, name);
     if (!r)
-        return ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s'", name);
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name);
     if (r->kind != FTK_KIND_FLAT && r->kind != FTK_KIND_REPLICATED)
         return ftk_fail(
             FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
@@ -482,7 +482,8 @@ int ftkit_unregister(ftkit_ctx *ctx, const char *name)
         return ftk_done(ctx, rc);
     struct ftk_region *r = ftk_region_find(ctx, name);
     if (!r)
-        return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s'", name));
+        return ftk_done(
+            ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name));
     region_free(r);
     ctx->nregions--;
     memmove(r, r + 1, (size_t)(&ctx->regions[ctx->nregions] - r) * sizeof *r);
@@ -552,7 +553,7 @@ int ftkit_attribute(
     if (rc == FTKIT_OK)
         rc = check_name("ftkit_attribute", region);
     if (rc == FTKIT_OK && !ftk_region_find(ctx, region))
-        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s'", region);
+        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", region);
     if (rc == FTKIT_OK)
         rc = check_attribute(ctx, name, value);
     if (rc == FTKIT_OK)
@@ -650,6 +651,7 @@ int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes,
     h->block_bytes = FTK_SEG_BLOCK;
     h->nblocks = (data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
     memcpy(h->context, ctx->cfg.name, strlen(ctx->cfg.name));
+    memcpy(h->program, ctx->identity.program, sizeof h->program);
     struct ftk_seg_region *rec = ftk_seg_regions(seg);
     size_t offset = 0;
     for (int i = 0; i < ctx->nregions; i++) {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,11 +46,21 @@ const char *ftkit_version(void)
 
 /* ---- details -------------------------------------------------------------------------*/
 
+/* Places in our files are for those who work on ftkit: report.stderr = debug.  Before the
+ * configuration is read the environment says so. */
+static bool wants_places(void)
+{
+    const char *level = getenv("FTKIT_REPORT_STDERR");
+    return report_stderr >= FTKIT_DEBUG || (level && strcmp(level, "debug") == 0);
+}
+
 static void detail_set(const char *file, int line, const char *what, const char *why)
 {
     const char *base = strrchr(file, '/');
-    snprintf(detail, sizeof detail, "%s%s%s (%s:%d)", what, *why ? ": " : "", why,
-        base ? base + 1 : file, line);
+    char place[80] = "";
+    if (wants_places())
+        snprintf(place, sizeof place, " (%s:%d)", base ? base + 1 : file, line);
+    snprintf(detail, sizeof detail, "%s%s%s%s", what, *why ? ": " : "", why, place);
 }
 
 int ftk_fail_at(const char *file, int line, int code, const char *fmt, ...)
@@ -142,13 +153,17 @@ static void log_event(const char *level, const char *line)
         report_events[0] = '\0'; /* it cannot be written: do not try at every line */
 }
 
-static void report(int level, bool event, const char *line)
+/* event: into the event log, too; always: on stderr whatever report.stderr says. */
+FTK_PRINTF(4, 0) static void report(
+    int level, bool event, bool always, const char *fmt, va_list ap)
 {
     static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
+    char line[1024];
+    vsnprintf(line, sizeof line, fmt, ap);
     pthread_mutex_lock(&report_lock);
     if (report_fn)
         report_fn(level, line, report_arg);
-    if (level <= report_stderr)
+    if (level <= report_stderr || always)
         fprintf(stderr, "ftkit: %s%s\n", names[level & 3], line);
     if (report_events[0] && event)
         log_event(level == FTKIT_DEBUG ? "" : names[level & 3], line);
@@ -157,22 +172,26 @@ static void report(int level, bool event, const char *line)
 
 void ftk_report(int level, const char *fmt, ...)
 {
-    char line[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
+    report(level, level <= FTKIT_INFO, false, fmt, ap);
     va_end(ap);
-    report(level, level <= FTKIT_INFO, line);
+}
+
+void ftk_report_last(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    report(FTKIT_ERROR, true, true, fmt, ap);
+    va_end(ap);
 }
 
 void ftk_event(const char *fmt, ...)
 {
-    char line[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
+    report(FTKIT_DEBUG, true, false, fmt, ap);
     va_end(ap);
-    report(FTKIT_DEBUG, true, line);
 }
 
 /* ---- clocks --------------------------------------------------------------------------*/

@@ -53,8 +53,9 @@ sub argument
         return ($before, $name =~ /weights$/ ? "f_weights($name)" : $name, $after);
     }
     if ($plain =~ /^MPI_Status/) {
-        return ("MPI_Status c_$name = { 0 };\n", "OMPI_IS_FORTRAN_STATUS_IGNORE($name) "
-                . "? MPI_STATUS_IGNORE : &c_$name", "f_status_out($name, &c_$name);\n")
+        return ("MPI_Status c_$name;\nf_status_in($name, &c_$name);\n",
+            "OMPI_IS_FORTRAN_STATUS_IGNORE($name) ? MPI_STATUS_IGNORE : &c_$name",
+            "f_status_out($name, &c_$name);\n")
             if $name !~ /statuses/;
         my ($room, $set) = $short =~ /some$/ ? ('*incount', 'f_count(*outcount)')
             : $short eq 'Testall' ? ('*count', '*flag ? *count : 0') : ('*count', '*count');
@@ -154,7 +155,7 @@ sub logged
         . "{\n    if (!ftk_layer_calls) {\n"
         . $wrapped->("        pmpi_${lower}_($names);")
         . "        return;\n    }\n" . ($may_fail ? "    int rc = MPI_SUCCESS;\n" : '')
-        . "    ftk_layer_fortran++;\n" . indent(4, "$sizes$before")
+        . "    ftk_layer_fortran++;\n    *ftk_layer_calls->call = \"MPI_$short\";\n" . indent(4, "$sizes$before")
         . ($may_fail ? "    if (rc == MPI_SUCCESS)\n" . $wrapped->("        rc = $call")
             : $wrapped->("    int rc = $call"))
         . indent(4, $after) . "    if (ierr)\n        *ierr = rc;\n}\n";

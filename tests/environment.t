@@ -29,8 +29,9 @@ sub bare {
     my $command = join(' ', top() . '/scripts/guard 60 --', $mpirun, grep({ $_ } values %set),
         '--mca btl sm,tcp,self --oversubscribe --mca mpi_yield_when_idle 1 -n 4',
         build() . "/mpi/solver -o $work/out");
+    my $home = $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} // $work;
     local %ENV = (%ENV, FTKIT_REPORT_STDERR => 'info', FTKIT_CHECKPOINT_PERIOD => '5 calls',
-        FTKIT_LEVEL_HDF5_DIRECTORY => $work, FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_LEVEL_HDF5_DIRECTORY => $home, FTKIT_LEVEL_HDF5_EVERY => '1 sets',
         FTKIT_RECOVER_TIMEOUT => '3s', FTKIT_FAULT_LOG => "$work/faults");
     $ENV{FTKIT_FAULT} = $fault if $fault;
     my $log = qx(cd $work && $command 2>&1 </dev/null);
@@ -73,7 +74,8 @@ for my $name (sort keys %cases) {
     my $dir = scratch() . '/slots';
     mkdir($dir);
     local %ENV = (%ENV, FTKIT_LEVEL_MEMORY_PLACE => 'file',
-        FTKIT_LEVEL_MEMORY_DIRECTORY => $dir, FTKIT_LEVEL_HDF5_ENABLED => 'false');
+        FTKIT_LEVEL_MEMORY_DIRECTORY => $dir, FTKIT_LEVEL_HDF5_ENABLED => 'false',
+        FTKIT_LEVEL_HDF5_DIRECTORY => $dir); # slots belong to a job directory
     bare('app.mid:1:12:kill', cutoff => '');
     my ($rc, $log, $result) = bare('found.choose:1:1:ENOMEM', cutoff => '');
     ok($rc != 124 && $rc != 0 && $log =~ /another rank: out of memory/,

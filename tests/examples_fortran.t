@@ -109,7 +109,7 @@ for my $mode (@modes) {
         my $back = sub {
             my $first = $_[0] - $_[0] % 2;
             return $mode->{team}
-                ? qr/ranks $first @{[$first + 1]} return to set \d+, all others go on/
+                ? qr/ranks $first and @{[$first + 1]} return to set \d+, all others go on/
                 : qr/rank $_[0]/;
         };
         survives_as("rank $rank killed at step $at, $mode->{name}", $p, $want, env => $env,

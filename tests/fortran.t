@@ -79,13 +79,25 @@ my $page = slurp("$top/docs/fortran.md");
 is(join(' ', grep { $page !~ /\b$_\b/ } @functions), '', 'docs/fortran.md names every function');
 my ($program) = $page =~ /^```fortran\n(program main\n.*?)^```$/ms;
 write_file("$tmp/main.f90", $program // '');
-my ($packages) = slurp("$top/Makefile") =~ /^PKGS := (.*)$/m;
 output('its program compiles', "cd $tmp && $mpifc -std=f2018 -Wall -Wextra -Werror -I$build/fortran "
-    . "main.f90 $build/libftkit_fortran.a $build/libftkit-test.a \$(pkg-config --libs $packages) "
-    . '-lpthread -lm -o main');
-mkdir "$tmp/main.run";
-my $main = job(program => "$tmp/main", n => 2, spares => 0, keep => "$tmp/main.run", args => []);
-is($main->{rc}, 0, '... and runs') or diag($main->{log});
+    . "main.f90 $build/libftkit_fortran.a $build/libftkit-test.a " . packages() . ' -o main');
+{
+    my $j = job(program => "$tmp/main", n => 2, spares => 0, args => []);
+    is($j->{rc}, 0, '... and runs') or diag($j->{log});
+    like($j->{log}, qr/^ *step 1000: x is 0\.5000 to 0\.5000$/m, '... to the mean of its ranks');
+    $j = job(program => "$tmp/main", n => 2, args => [], fault => 'h5.part.write:0:2:ENOSPC',
+        env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
+    is($j->{rc}, 0, 'a full file system does not end it') or diag($j->{log});
+    is(scalar @{ $j->{faults} }, 1, '... it was full');
+    like($j->{log}, qr/^ *no space left: .*No space left on device/m, '... it says so');
+    like($j->{log}, qr/^ *step 1000: x is 0\.5000 to 0\.5000$/m, '... and goes on to the result');
+  SKIP: {
+        skip 'no repair with this MPI', 1 if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+        $j = job(program => "$tmp/main", n => 2, args => [], fault => 'ckpt.packed:1:9:kill');
+        ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} =~ /step 1000: x is 0\.5000 to/,
+            'a rank that is killed is replaced') or diag($j->{log});
+    }
+}
 
 # ---- calls -------------------------------------------------------------------------------
 

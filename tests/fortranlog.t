@@ -32,7 +32,7 @@ for my $b (@bindings) {
             FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
     ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, "$b: refused calls are errors")
         or diag(substr($j->{log}, 0, 3000));
-    my %functions = map { $_ => 1 } $j->{log} =~ /error: (MPI_\w+) is not possible/g;
+    my %functions = map { $_ => 1 } $j->{log} =~ /error: rank \d+: (MPI_\w+) is not possible/g;
     my $not = $b eq 'f08' ? $missing_f08 : $missing;
     is("@{[sort keys %functions]}", "@{[sort grep { !/$not/ } @table]}", '... all of them');
 }
@@ -68,6 +68,14 @@ for my $b (@bindings) {
         is(@{ $j->{faults} } . $j->{result}, '1' . undisturbed($linked, 4),
             title($p) . ', preloaded, a rank killed') or diag($j->{log});
     }
+    # a replacement that is spawned has to be preloaded, too
+    my ($p) = fortran_programs($b, 1);
+    my ($linked) = grep { "@{ $_->{args} }" eq "@{ $p->{args} }" } @{ $program{$b} };
+    my $j = logged($p, spares => 0, run => [ '--no-relaunch', '--log' ],
+        env => { FTKIT_LOG_TEAM_SIZE => 1, FTKIT_RECOVER_SUPPLY => 'spawn' },
+        fault => 'app.mid:1:23:kill');
+    is(@{ $j->{faults} } . $j->{result}, '1' . undisturbed($linked, 4),
+        title($p) . ', preloaded, a rank killed, its replacement spawned') or diag($j->{log});
 }
 
 # ---- a rank killed

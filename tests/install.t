@@ -18,6 +18,7 @@ my $tmp = scratch();
 my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
 my ($mpifc) = slurp("$build/mpi.mk") =~ /^MPIFC := (.*)$/m;
 my ($fortran) = slurp("$build/mpi.mk") =~ /^FORTRAN := (.*)$/m;
+my $ulfm = slurp("$build/mpi.mk") =~ /^MPI_KIND := ulfm$/m;
 my $mpicxx = $mpicc =~ s/mpicc([^\/]*)$/mpicxx$1/r;
 
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL PKG_CONFIG_PATH LD_LIBRARY_PATH CPATH),
@@ -163,6 +164,11 @@ chomp(my $version = `pkg-config --modversion ftkit`);
 is($version, '0.1.0', 'pkg-config finds the version');
 chomp(my $cc_said = `pkg-config --variable=mpicc ftkit`);
 is($cc_said, $mpicc, 'pkg-config knows the compiler');
+for my $package ('ftkit', $ulfm ? 'ftkit-mpi' : ()) {
+    chomp(my @said = map { scalar `pkg-config --variable=$_ $package` } qw(mpicxx mpifc));
+    is($said[0], have($mpicxx) ? $mpicxx : '', "pkg-config, $package: the compiler for C++");
+    is($said[1], $mpifc // '', '... and that for Fortran');
+}
 chomp(my $pc = `pkg-config --cflags --libs ftkit`);
 chomp(my $pc_static = `pkg-config --static --cflags --libs ftkit`);
 unlike($pc, qr/-l(hdf5|xxhash|inih)/, 'pkg-config: what is private stays private');
@@ -262,6 +268,10 @@ project(user C CXX)
 find_package(ftkit 0.1 REQUIRED)
 add_executable(prog ../prog.c)
 target_link_libraries(prog PRIVATE ftkit::ftkit)
+if(TARGET ftkit::mpi)
+    add_executable(prog_mpi ../prog.c)
+    target_link_libraries(prog_mpi PRIVATE MPI::MPI_C ftkit::mpi)
+endif()
 add_executable(prog_static ../prog.c)
 target_link_libraries(prog_static PRIVATE ftkit::ftkit_static)
 add_executable(prog_cxx ../prog.cpp)
@@ -274,6 +284,47 @@ END
     for my $prog (qw(prog prog_static prog_cxx)) {
         run("CMake: $prog runs", "$tmp/cbuild/$prog");
         like($out, $works, "CMake: $prog works");
+    }
+    if ($ulfm) {
+        my ($first) = `readelf -d '$tmp/cbuild/prog_mpi'` =~ /NEEDED.*\[(.*?)\]/;
+        is($first, 'libftkit_mpi.so.0', 'CMake: ftkit::mpi comes before MPI, named before it');
+        local @ENV{qw(PATH FTKIT_LOG_ENABLED)} = ("$usr/bin:$ENV{PATH}", 'true');
+        my $go = 'ftkit run --no-relaunch -n 2 --spares 0 --'; # it opens twice
+        run('CMake: ftkit::mpi: a job with the message log', "$go $tmp/cbuild/prog_mpi");
+        like($out, $works, '... works');
+        mkdir "$tmp/bare";
+        my $bare = `cd '$tmp/bare' && '$top/scripts/guard' 60 -- $go '$tmp/cbuild/prog' 2>&1`;
+        like($bare, qr/libftkit_mpi/, '... and not without it');
+    }
+
+    # policies of CMake 3.0, and a build directory that has another MPI
+    my $old = "$tmp/cmake-old";
+    mkdir $old;
+    write_file("$old/CMakeLists.txt", <<'END');
+cmake_minimum_required(VERSION 3.0)
+project(user C)
+if(FIRST)
+    find_package(MPI REQUIRED)
+endif()
+find_package(ftkit REQUIRED)
+add_executable(prog ../prog.c)
+target_link_libraries(prog ftkit::ftkit)
+END
+    run('CMake: a project with the policies of 3.0',
+        "$configure -S $old -B $old/b && cmake --build $old/b && $old/b/prog");
+    like($out, $works, '... works');
+    run('CMake: a project that has found the same MPI before', "$configure -DFIRST=ON "
+        . "-DMPI_C_COMPILER=$mpicc -S $old -B $old/same && cmake --build $old/same");
+    for my $other (grep { have($_) } qw(mpicc.mpich mpicc.openmpi)) {
+        chomp(my $path = `sh -c 'command -v $other'`);
+        for my $first (qw(OFF ON)) {
+            my $said = `$configure -DMPI_C_COMPILER=$path -DFIRST=$first -S $old -B $old/$other-$first 2>&1`;
+            isnt($?, 0, "CMake: a project that has found $other"
+                    . ($first eq 'ON' ? ' before' : '') . ' is refused');
+            $said =~ s/\s+/ /g;
+            like($said, qr/two MPIs: ftkit was built with \S*libmpi\S*, and this project has found \S*libmpi/,
+                '... and both are named');
+        }
     }
     for my $case (['C', 'prog.c'], ['CXX', 'prog.cpp']) {
         my ($language, $file) = @$case;
@@ -307,6 +358,63 @@ END
             . "project(user C)\nfind_package(ftkit $wanted)\n"
             . "if(ftkit_FOUND)\nmessage(FATAL_ERROR found)\nendif()\n");
         run("CMake: version $wanted is not there", "$configure -S $one -B $one/b");
+    }
+}
+
+# ---- what is missing, or left out -----------------------------------------------------------
+
+{
+    # pkg-config that knows HDF5 by the name of others, and a compiler without METIS
+    local $ENV{PKG_CONFIG_LIBDIR} = "$tmp/pc";
+    local $ENV{FTKIT_NO_INSTALL} = 1;
+    delete local $ENV{PKG_CONFIG_PATH};
+    my ($hdf5) = slurp("$build/mpi.mk") =~ /^HDF5_PKG := (.*)$/m;
+    my %at = map { my $p = $_; chomp(my $d = `env -u PKG_CONFIG_LIBDIR pkg-config --variable=pcfiledir $p`);
+        $p => "$d/$p.pc" } $hdf5, qw(libxxhash inih libisal);
+    mkdir "$tmp/pc";
+    write_file("$tmp/mpicc", "#!/bin/sh\ncase \" \$* \" in *' -lmetis '*) exit 1 ;; esac\n"
+        . "exec $mpicc \"\$\@\"\n");
+    chmod 0755, "$tmp/mpicc";
+    my $deps = "MPICC='$tmp/mpicc' MPIFC=/bin/false '$top/scripts/deps'";
+    my $said = `$deps 2>&1`;
+    is($? >> 8, 1, 'deps: without libraries that ftkit needs');
+    like($said, qr/^ftkit: +$_ .*Debian \S+ +Fedora \S+ +Spack \S+$/m, "... names $_")
+        for qw(HDF5 xxHash inih ISA-L);
+    like($said, qr/^ftkit: libpmem +missing.*\n.*pmem is refused/m, '... and what may be missing');
+    write_file("$tmp/pc/" . ($_ eq $hdf5 ? 'hdf5' : $_) . '.pc', slurp($at{$_})) for keys %at;
+    my $made = `$deps 2>$tmp/deps.err`;
+    is($?, 0, 'deps: without what may be missing') or diag(slurp("$tmp/deps.err"));
+    like($made, qr/^$_$/m, "... says $_")
+        for 'HDF5_PKG := hdf5', 'HAVE_PMEM := no', 'HAVE_METIS := no';
+    like(slurp("$tmp/deps.err"), qr/missing.*\n.*$_/, "... and what is lost: $_")
+        for 'pmem is refused', 'proposes no teams', 'mpi_f08';
+}
+
+# libpmem and METIS left out: only what differs is compiled
+my $without = "$tmp/without";
+mkdir $without;
+system("cp -a '$build/mpi.mk' '$build/rel' '$build/gen' '$without/'") == 0 or die "cp\n";
+if (run('make without libpmem and METIS', "make --no-print-directory BUILD=$without WITH_PMEM=no "
+        . "WITH_METIS=no $without/ftkit", $top))
+{
+    unlike(`ldd '$without/ftkit'`, qr/pmem|metis/, '... needs neither');
+    write_file("$tmp/matrix.csv", join '', map {"$_\n"} '# ftkit communication matrix 1',
+        '# context: default', '# ranks: 4', 'from,to,messages,bytes', '0,2,1,100', '1,3,1,100', '# end: 2 pairs');
+    write_file("$tmp/teams.txt", "0,2\n1,3\n");
+    my $said = `'$without/ftkit' teams --size 2 '$tmp/matrix.csv' 2>&1`;
+    is($? >> 8, 1, '... ftkit teams proposes nothing');
+    like($said, qr/built without METIS/, '... and says why');
+    $said = `'$without/ftkit' teams --file '$tmp/teams.txt' '$tmp/matrix.csv' 2>&1`;
+    is($?, 0, '... it judges teams that are given') or diag($said);
+    for my $case (['level.memory', 'FTKIT_LEVEL_MEMORY_PLACE' => 'pmem'],
+        ['level.local', 'FTKIT_LEVEL_LOCAL_PLACE' => 'pmem', FTKIT_LEVEL_LOCAL_SCHEME => 'own'])
+    {
+        my ($level, %set) = @$case;
+        local @ENV{ keys %set } = values %set;
+        (my $link = $pc_static) =~ s/-L\S+ -lftkit\b/$without\/libftkit.a/;
+        $said = `cd '$without' && $mpicc '$tmp/prog.c' $link -o prog && '$top/scripts/guard' 60 -- ./prog 2>&1`;
+        like($said, qr/^open: not supported by .*: \Q$level\E\.place = pmem: .*built without libpmem/m,
+            "... $level.place = pmem is FTKIT_ERR_UNSUPPORTED");
     }
 }
 

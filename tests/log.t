@@ -99,7 +99,7 @@ for my $p ({ name => 'prime', steps => 30 },
     is($j->{rc}, 0, '... ends well') or diag($j->{log});
     ok(-s "$j->{dir}/field" && slurp("$j->{dir}/field") eq slurp("$whole->{dir}/field"),
         '... with the same result');
-    like($j->{log}, qr/ranks 2 3 return to set \d+, all others go on/, '... by its team');
+    like($j->{log}, qr/ranks 2 and 3 return to set \d+, all others go on/, '... by its team');
 }
 
 done_testing();

@@ -22,7 +22,7 @@ for my $n (3, 4) {
 }
 checks('corners', 3, $_) for 1, 2;
 my $refused = checks('refused', 3, 1);
-my %functions = map { $_ => 1 } $refused->{log} =~ /error: (MPI_\w+) is not possible/g;
+my %functions = map { $_ => 1 } $refused->{log} =~ /error: rank \d+: (MPI_\w+) is not possible/g;
 my @table = slurp(top() . '/lib/log/mpi.tab') =~ /^(MPI_\w+)\s+refuse/mg;
 is("@{[sort keys %functions]}",
     "@{[sort grep { !/^MPI_Request_get_status_/ } @table]}", 'all that is in this MPI is refused');
@@ -75,6 +75,16 @@ for my $team (1, 2) {
     like($j->{log}, qr/message \d+ to rank [013] with tag \d+ .* is not what it was before/,
         "teams of $team: a message that is not the same is told by stream and number");
     unlike(undisturbed($drift, 4), qr/BAD/, '... which the program notices only then');
+}
+
+# one of a collective is told by the name of the call and of its communicator
+{
+    my $j = logged({ name => 'calls', steps => 40, args => [ '-m', 'together' ] },
+        env => { FTKIT_LOG_TEAM_SIZE => 1 }, fault => 'app.mid:2:22:kill');
+    like($j->{log}, qr/rank 2: what MPI_Allgather, collective \d+, sends to rank \d on the others is not what it was before/,
+        'a collective that is not the same is told by its name, number and communicator')
+        or diag($j->{log});
+    unlike($j->{log}, qr/with tag .* is not what it was/, '... and not as a message');
 }
 
 done_testing();

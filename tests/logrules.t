@@ -18,7 +18,7 @@ srand(6);
 {
     my $p = { name => 'tags', steps => 50 };
     my $j = logged($p, n => 3, env => { FTKIT_RECOVER_SUPPLY => 'spare, shrink' });
-    is($j->{rc}, 1, 'shrink with the log ends the job');
+    is($j->{rc}, 2, 'shrink with the log ends the job');
     my @told = $j->{log} =~ /open: invalid configuration: (.*)/g;
     is(scalar(@told), 4, '... every process is told') or diag($j->{log});
     is(scalar(grep { !/recover\.supply: shrink.*log\.enabled|another rank/ } @told), 0,
@@ -63,6 +63,38 @@ for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, arg
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
                 title($p) . ": set-up again, teams of $team: $fault");
+        }
+    }
+}
+
+# ... and a failure that comes while the callback of a replacement runs, or of the first processes,
+# does not call it again: what it received is not received twice
+for my $p ({ name => 'setup', steps => 30, args => ['-r'] },
+    { name => 'transpose', steps => 50, args => ['-r'] })
+{
+    for my $team (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+        # fault; processes, by rank in the world, that are killed when a callback of so many
+        # replacements has been through; who is lost
+        for my $c (['app.mid:0:17:kill,settle.called:0:1:EIO@1', [[2, 1]], [0, 2]],
+            ['app.mid:0:17:kill,settle.called:0:1:EIO@1,settle.called:2:1:EIO@1',
+                [[2, 1], [1, 2]], [0, 1, 2]],
+            ['app.mid:0:17:kill,settle.called:0:1:kill@1', [], [0]],
+            ['settle.called:1:1:EIO', [[2, 1]], [2]])
+        {
+            my ($fault, $kills, $lost) = @$c;
+            my $killed = 0;
+            my $faults = () = $fault =~ /(?:kill|EIO)/g;
+            my $what = "$fault, " . join(' ', map { "rank $_->[0]" } @$kills);
+            my $j = logged($p, env => $env, fault => $fault, spares => 4, while => sub {
+                for my $k (@$kills) {
+                    my ($rank, $n) = @$k;
+                    $killed++ if kill_process($_[0], $rank, qr/(?:settle.called.*?){$n}/s);
+                }
+            });
+            is($killed, @$kills, "$what: killed");
+            is(verdict($p, $j, env => $env, killed => $lost, faults => $faults, what => $what,
+                any => 1), '', title($p) . ": while a callback runs, teams of $team: $what");
         }
     }
 }

@@ -39,7 +39,7 @@ for my $p (@pairs) {
             FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
         like => qr/from files/);
     my $j = job(spares => 2, env => \%xor, fault => $two{fault});
-    ok($j->{rc} != 0 && $j->{log} =~ /no copy or parity is left .* segments of ranks @$p$/m,
+    ok($j->{rc} != 0 && $j->{log} =~ /no copy or parity is left .* segments of ranks $p->[0] and $p->[1]$/m,
         '... and without them an end that names them') or diag($j->{log});
 }
 survives("one after the other, three times", spares => 3, env => \%xor, faults => 3,

@@ -31,6 +31,10 @@ my $j = job(spares => 1, env => { %memory, FTKIT_RECOVER_SUPPLY => 'spare, end' 
     fault => 'app.mid:0:7:kill,app.mid:1:14:kill', timeout => 60);
 ok($j->{rc} != 0 && $j->{log} =~ /1 of 4 ranks lost, 0 spares left/,
     'no spare left and no spawn allowed: a clear end') or diag($j->{log});
+$j = job(spares => 0, env => { %memory, FTKIT_RECOVER_SUPPLY => 'end' }, timeout => 60,
+    program => build() . '/mpi/ended', args => [], fault => 'app.step:2:20:kill');
+like($j->{log}, qr/^ended: -60, -60, same$/m, '... every later call tells the same')
+    or diag($j->{log});
 survives('... and a relaunch finishes it', spares => 1, run => [], faults => 2,
     env => { %files, FTKIT_RECOVER_SUPPLY => 'spare, end' },
     fault => 'app.mid:0:7:kill,app.mid:1:14:kill', like => qr/restored set \d+ from files/);
@@ -92,7 +96,7 @@ survives("both buddies ($_->[0], $_->[1]): back to the files", spares => 2,
     for ([0, 2], [1, 3]);
 $j = job(spares => 2, env => { %memory, %nodes },
     fault => 'app.mid:0:9:kill,app.mid:2:9:kill');
-ok($j->{rc} != 0 && $j->{log} =~ /there are no files, and no copy .* segments of ranks 0 2$/m,
+ok($j->{rc} != 0 && $j->{log} =~ /there are no files, and no copy .* segments of ranks 0 and 2$/m,
     'both buddies and no files: a clear end') or diag($j->{log});
 survives('a node with all its processes', n => 6, spares => 3, faults => 4,
     env => { %memory, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 },

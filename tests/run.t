@@ -128,6 +128,46 @@ job($ftkit, 'config', '--document');
 result(0, 'config --document');
 like($out, qr/^\|.*FTKIT_SPARES_COUNT.*\|/m, 'config --document: a table');
 
+# ---- what killed jobs have left in /dev/shm ---------------------------------------------
+
+SKIP: {
+    skip 'there is no /dev/shm', 1 unless -d '/dev/shm' && -w _;
+    my $number = sprintf '%x', $$ * 65536 + int rand 65536;
+    my ($dead, $alive) = ("${number}d", "${number}a");
+    my ($page, $theirs) = map { "/dev/shm/ftkit-dog-$_-77" } $alive, $dead;
+    my %det = map { $_ => "/dev/shm/ftkit-det-0-$_-3-4711-1" } $dead, $alive;
+    for my $path ($page, $theirs, values %det) {
+        open my $f, '>', $path or die "$path: $!\n";
+    }
+    open my $held, '<', $page or die "$page: $!\n";
+    flock $held, 1 or die "flock: $!\n"; # as every process of a living job has it
+    # in a /dev/shm of its own, because every start of a job beside this test sweeps the other
+    my @alone = ('unshare', '-m', 'sh', '-c', "mount -t tmpfs none /dev/shm && : >$theirs && "
+            . ": >$det{$dead} && $ftkit prune --slots --dry-run && ls /dev/shm && "
+            . "$ftkit prune --slots && ls /dev/shm | sed 's/^/left: /'");
+    if (system('unshare -m -u true >/dev/null 2>&1') == 0) {
+        job(@alone);
+        is($code, 0, 'litter: prune --slots') or diag($out, $err);
+        like($out, qr/^would remove 2 other files of jobs that are gone$/m, 'litter: dry run');
+        like($out, qr/^ftkit-det-\S+\nftkit-dog-\S+$/m, 'litter: ... removes nothing');
+        unlike($out, qr/^left: /m, 'litter: of a dead job goes');
+    }
+    job($ftkit, 'prune', '--slots');
+    is($code, 0, 'litter: prune --slots with a living job');
+    ok(!-e $theirs && !-e $det{$dead}, 'litter: what is dead goes');
+    ok(-e $page && -e $det{$alive}, 'litter: of a living one stays');
+    close $held;
+    open my $well, '>', "$tmp/well";
+    print $well "#!/bin/sh\necho open default >>\$FTKIT_RUN_STATE\n",
+        "echo closed default >>\$FTKIT_RUN_STATE\n";
+    close $well;
+    chmod 0755, "$tmp/well";
+    job($ftkit, 'run', '-n', 2, '--mpirun', "$tmp/well", 'prog');
+    result(0, 'litter: a run');
+    ok(!-e $page && !-e $det{$alive}, 'litter: goes with the start or end of a run');
+    unlink $page, $theirs, values %det;
+}
+
 # ---- run: options --------------------------------------------------------------------
 
 for my $args (
@@ -135,7 +175,11 @@ for my $args (
     ['-n', '2x', 'true'], ['-n', '2', '--spares', '-1', 'true'],
     ['-n', '2', '--relaunch', '', 'true'], ['-n', '2', '--timeout', '0', 'true'],
     ['-n', '2', '--timeout', 'nan', 'true'], ['-n', '2', '--wings', 'true'],
-    ['-n', '2', '--init-timeout', '0', 'true'],
+    ['-n', '2', '--init-timeout', '0', 'true'], ['-n', '2', '--timeout', '5parsecs', 'true'],
+    ['-n', '2', '--set', '0', 'true'], ['-n', '2', '--set', 'x', 'true'],
+    ['-n', '2', '--set', '3', '--fresh', 'true'], ['-np', 'true'], ['-n', '2', '--mca', 'pml'],
+    ['-genv', 'A', 'b', '-n', '2', 'true'], ['-n', '2', '-ppn', '1', 'true'],
+    ['-n', '2', '--with-ft', 'ulfm', 'true'],
     ['-n', '2', '--emulate-nodes', '9', '--spares', '0', 'true'],
     )
 {
@@ -174,6 +218,15 @@ SKIP: {
         job($ftkit, 'run', '-n', 8, '--print', '--mpirun-arg', '--host', '--mpirun-arg',
             'a:4,b:4', 'prog');
         like($out, qr/ -n 12 /, 'spares for one of two nodes of a list');
+        job($ftkit, 'run', '-np', 8, '-H', 'a:4,b:4', '--map-by', 'slot', '--bind-to=core',
+            '--mca', 'btl_tcp_if_include', 'lo', '-x', 'PATH', '-oversubscribe', '--print',
+            'prog', '-np', 3);
+        result(0, 'options of mpirun');
+        like($out, qr/ -n 12 -H a:4,b:4 --map-by slot --bind-to core --mca btl_tcp_if_include lo /,
+            '... are handed on');
+        like($out, qr/ -x PATH -oversubscribe prog -np 3$/m, '... before the program');
+        job($ftkit, 'run', '-n', 2, '-machinefile', "$tmp/hosts", '--print', 'prog');
+        like($out, qr/ -n 3 -machinefile /, '... and read');
         local $ENV{FTKIT_SPARES_COUNT} = 3;
         local $ENV{FTKIT_REPORT_STDERR} = 'none';
         local $ENV{FTKIT_LEVEL_HDF5_KEEP} = 5;
@@ -199,17 +252,52 @@ result(3, 'the exit code of a job that closed its context');
 job($ftkit, @small, $job, 'never', 7);
 result(7, 'nothing was opened');
 unlike($err, qr/relaunch/, 'nothing was opened: no relaunch');
+SKIP: {
+    skip 'spares take ULFM', 1 unless $ulfm;
+    job($ftkit, 'run', '-n', 1, '--spares', 1, $job, 'never');
+    result(2, 'a spare of a program that opens no context');
+    like($err, qr/opened no context, so its 1 spare ran as a rank of MPI_COMM_WORLD/,
+        'a spare of a program that opens no context: says so');
+}
 job($ftkit, @small, $job, 'early');
-clean('killed before it opened');
+result(137, 'killed before it opened') if $ulfm;
 unlike($err, qr/relaunch/, 'killed before it opened: no relaunch');
-job($ftkit, @small, $job, 'repaired', 3);
-result(0, 'after a repair the code of mpirun does not count');
+SKIP: {
+    skip 'takes ULFM', 1 unless $ulfm;
+    job($ftkit, @small, $job, 'repaired', 3);
+    result(0, 'after a repair the code of mpirun does not count');
+    job($ftkit, @small, $job, 'badly', 3);
+    result(3, 'after a repair a process ends badly');
+}
 job($ftkit, @small, '--mpirun', "$tmp/none", $job, 'normal');
 result(127, 'no mpirun');
 like($err, qr/cannot start mpirun: .*No such file/, 'no mpirun: says so');
 job($ftkit, @small, $job, 'daemon');
 result(0, 'a daemon started by a rank');
 
+# A job that ended badly never has 0, whenever that was.
+SKIP: {
+    skip 'mpirun without ULFM says so itself', 1 unless $ulfm;
+    my %code = (kill => 137, segv => 139, abort => 134, mpiabort => 7, exit => 3);
+    for my $when (qw(before open closed)) {
+        for my $how (sort keys %code) {
+            for my $who ($when eq 'open' || $how =~ /abort/ ? 1 : (1, 'all')) {
+                job($ftkit, @small, '--no-relaunch', '--timeout', '40s', $job, 'die',
+                    "$how,$who,$when");
+                my $what = "$how of $who, context $when";
+                next if $when eq 'open' && ($how eq 'mpiabort' || $how eq 'exit'); # the library's
+                result($code{$how}, $what);
+                like($err, qr/ftkit run: .*rank \d of the job (was killed by signal|called|ended)/,
+                    "$what: says so");
+            }
+        }
+    }
+    for (['KILL', 137], ['SEGV', 139]) {
+        my ($signal, $want) = @$_;
+        job($ftkit, @small, 'sh', '-c', "kill -$signal \$\$");
+        result($want, "no MPI program, SIG$signal");
+    }
+}
 SKIP: {
     skip 'takes ULFM', 2 unless $ulfm;
     job($ftkit, 'run', '-n', 3, '--spares', 0, $job, 'survive');
@@ -244,6 +332,51 @@ unlike($err, qr/relaunching/, '--no-relaunch: none');
 job($ftkit, @small, '--relaunch', 1, $job, 'progress', 4);
 result(0, 'progress is never punished');
 is(scalar(() = $err =~ /relaunching .*\(1 of 1\)/g), 4, 'progress: four relaunches of one');
+{
+    # with the log every restart writes a set at its first call
+    my @log = $ulfm ? '--log' : ();
+    job($ftkit, @small, @log, '--relaunch', 2, $job, 'progress', $ulfm ? 99 : 2);
+    clean('a set in each attempt');
+    is(scalar(() = $err =~ /relaunching/g), 2, 'a set in each attempt is no progress') if $ulfm;
+}
+job($ftkit, @small, $job, 'hopeless', 'open');
+result(2, 'hopeless, a context open');
+like($err, qr/wrong number of ranks: a relaunch would come to the same.*--fresh$/m,
+    'hopeless, a context open: says what to do');
+unlike($err, qr/relaunching/, 'hopeless, a context open: no relaunch');
+job($ftkit, @small, $job, 'hopeless', 'before');
+result(2, 'hopeless before a context is open');
+like($err, qr/no context could be opened: the wrong number of ranks$/m, '... says why');
+
+# ---- run: where it starts
+
+# An mpirun that tells what it is to start from, writes a set in its second attempt, and
+# loses its job twice.
+open my $starts, '>', "$tmp/starts";
+print $starts <<'SCRIPT';
+#!/bin/sh
+echo "start $FTKIT_RUN_ATTEMPT: ${FTKIT_RECOVER_START-none}"
+echo open default >>"$FTKIT_RUN_STATE"
+case $FTKIT_RUN_ATTEMPT in
+0) exit 1 ;;
+1) echo set 8 >>"$FTKIT_RUN_STATE"; exit 1 ;;
+esac
+echo closed default >>"$FTKIT_RUN_STATE"
+SCRIPT
+close $starts;
+chmod 0755, "$tmp/starts";
+for (['none', 'none'], ['fresh', 'newest', '--fresh'], ['7', 'newest', '--set', 7]) {
+    my ($first, $then, @options) = @$_;
+    job($ftkit, 'run', '-n', 2, '--mpirun', "$tmp/starts", @options, 'prog');
+    result(0, "start: @options");
+    is($out, "start 0: $first\nstart 1: $first\nstart 2: $then\n",
+        "start: @options until this run has written a set");
+}
+{
+    local $ENV{FTKIT_RECOVER_START} = 'fresh';
+    job($ftkit, 'run', '-n', 2, '--mpirun', "$tmp/starts", 'prog');
+    is($out, "start 0: fresh\nstart 1: fresh\nstart 2: newest\n", 'start: the same by the variable');
+}
 
 # ---- run: jobs that must be ended ----------------------------------------------------
 
@@ -267,8 +400,13 @@ job($ftkit, @small, '--timeout', 2, $job, 'hang');
 result(124, 'timeout');
 gone('timeout');
 for my $rank (0, 1) {
-    like($err, qr/^pid \d+  job  rank $rank  state/m, "timeout: shows rank $rank");
+    like($err, qr/^rank $rank  pid \d+ on \S+  sleeping, [\d.]+ s of cpu  no context open$/m,
+        "timeout: shows rank $rank");
 }
+unlike($err, qr/^#0 /m, 'timeout: no stacks');
+job($ftkit, @small, '--timeout', '2s', '--verbose', $job, 'hang');
+is($code, 124, 'timeout with a unit, and --verbose');
+like($err, qr/^pid \d+  job  rank 1  state/m, 'timeout, --verbose: shows the processes');
 
 # Start a job that hangs, run $act with the process number of ftkit when both ranks are
 # there, and take in the result.
@@ -301,6 +439,27 @@ disturb(
 result(0, 'mpirun killed');
 gone('mpirun killed');
 like($err, qr/attempt 1 ended by signal 9 .*; relaunching/, 'mpirun killed: relaunched');
+
+SKIP: {
+    skip 'takes ULFM', 1 unless $ulfm;
+    for ([0, 0, qr/all its processes ended well/], [5, 137, qr/a process of the job ended badly/],
+        [-9, 137, qr/a process of the job ended badly/]) {
+        my ($ends, $want, $says) = @$_;
+        disturb(
+            sub {
+                my $end = time + 30;
+                sleep 0.02
+                    until slurp("$tmp/err") =~ /processes of ranks found: 2/ || time > $end;
+                kill 'KILL', split ' ', slurp("/proc/$_[0]/task/$_[0]/children");
+            },
+            $ftkit, @small, '--verbose', $job, 'orphan', $ends);
+        my $what = "mpirun killed after the context was closed, a rank ends with $ends";
+        result($want, $what);
+        like($err, qr/^ftkit run: mpirun was killed by signal 9 \(Killed\) after .*$says/m,
+            "$what: says so");
+        unlike($err, qr/relaunching/, "$what: no relaunch");
+    }
+}
 
 SKIP: {
     # mpirun still ends the job; only our directory stays
@@ -537,7 +696,7 @@ END
     chmod 0755, "$tmp/wrap";
     job($ftkit, @small, '--init-timeout', 2, "$tmp/wrap", $job, 'normal');
     result(0, 'killed before MPI_Init');
-    like($err, qr/process of rank 1 was gone before any context was opened; relaunching/,
+    like($err, qr/process of rank 1 was gone before any context was opened; first, rank 1 .* signal 9.*; relaunching/,
         'killed before MPI_Init: relaunched');
     is(scalar(() = $err =~ /relaunching/g), 1, 'killed before MPI_Init: one relaunch');
 }

@@ -236,7 +236,7 @@ for my $how ('good', 'hurt', 'needed') {
 # ---- programs that cannot shrink -----------------------------------------------------
 
 ends("a region per rank ($_)",
-    qr/size does not match: region 'mine' is per rank: it cannot be restored on 4 ranks/,
+    qr/the context has ended: region 'mine' is per rank: it cannot be restored on 4 ranks/,
     fault => $last, args => [-x => $_])
     for qw(flat growing object);
 ends('blocks that were not divided anew',

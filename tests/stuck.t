@@ -43,6 +43,19 @@ my $j = job(spares => 1, env => { %memory, FTKIT_RECOVER_ATTEMPTS => 3 },
 ok($j->{rc} != 0 && $j->{log} =~ /recover\.attempts/ && @{ $j->{faults} } == 4,
     'a program that always dies at the same step is ended') or diag($j->{log});
 
+# a program that calls MPI_Abort at the same step in each attempt comes no further, whatever sets
+# it writes before that
+for my $log ('', ' with the log') {
+    my $again = job(n => 2, spares => 0, run => [ $log ? '--log' : () ], timeout => 60,
+        args => [ '-s', 60, '-a', 30 ], env => { %files, FTKIT_RECOVER_TIMEOUT => '1s',
+            FTKIT_RECOVER_SUPPLY => 'end' });
+    my $relaunches = () = $again->{log} =~ /; relaunching/g;
+    # sets come every fifth call: the second attempt starts from the one before the step
+    ok($again->{rc} == 9 && $relaunches == 1
+            && $again->{log} =~ /rank 1 of the job called MPI_Abort with code 9.* same place/,
+        "MPI_Abort at the same step$log: one relaunch") or diag($again->{rc}, $again->{log});
+}
+
 # a batch system suspends the job, and wakes its processes one after the other
 {
     my $stopped = 0;

@@ -270,7 +270,7 @@ for my $point (qw(app.step app.mid log.send)) {
     my $k = measured($mesh, n => 4, env => { FTKIT_LOG_TEAM_FILE => $teams }, fault => $fault);
     is($k->{rc}, 0, "$fault, teams of a file: the job goes on") or diag($k->{log});
     is($k->{result}, $still->{result}, '... to the same result');
-    like($k->{log}, qr/ranks 1 2 return to set \d+, all others go on/, '... by the team alone');
+    like($k->{log}, qr/ranks 1 and 2 return to set \d+, all others go on/, '... by the team alone');
     my @steps = map { join ' ', slurp("$k->{dir}/watch.$_") =~ / (\d+)$/mg } 0 .. 3;
     is(join('|', @steps[0, 3]), join('|', (join ' ', 0 .. 29) x 2), '... the other does not');
     isnt($steps[1], $steps[0], '... and the lost rank does');
@@ -364,7 +364,7 @@ for my $case ([{ FTKIT_LOG_TEAM_LIST => '0-1 2' }, qr/log\.team_list: rank 3 is 
         env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LEVEL_HDF5_ENABLED => 'false',
             FTKIT_LOG_TEAM_FILE => 't.txt' }, spares => 0,
         keep => do { mkdir "$tmp/here"; put('here/t.txt', "0-2\n3\n"); "$tmp/here" });
-    ok($k->{rc} == 1 && $k->{log} =~ /different configurations or teams/,
+    ok($k->{rc} == 2 && $k->{log} =~ /different configurations or teams/,
         'teams that differ are refused') or diag($k->{log});
 }
 
@@ -376,6 +376,23 @@ for my $case ([{ FTKIT_LOG_TEAM_LIST => '0-1 2' }, qr/log\.team_list: rank 3 is 
     like($k->{log}, qr/ranks 0 and 1 are on the same node and in different teams/, '... and warned of');
     $k = logged($mesh, spares => 0, env => { FTKIT_LOG_TEAM_LIST => '0-3', %nodes });
     unlike($k->{log}, qr/different teams/, '... but not teams of whole nodes');
+}
+
+# teams that do nothing: one of all ranks, which nobody has asked for; teams without the log
+{
+    my %told = (FTKIT_REPORT_STDERR => 'warning');
+    my $one = qr/warning: .*log\.enabled with one team of all 4 ranks/;
+    my $k = logged($mesh, spares => 0, env => \%told);
+    is(scalar(() = $k->{log} =~ /$one/g), 1, 'one team of all ranks is warned of, once')
+        or diag($k->{log});
+    $k = logged($mesh, spares => 0, env => { FTKIT_LOG_TEAMS => 'all', %told });
+    unlike($k->{log}, $one, '... but not when it was asked for');
+    $k = logged($mesh, spares => 0, env => { FTKIT_LOG_TEAM_SIZE => 2, %told });
+    unlike($k->{log}, $one, '... nor two teams');
+    $k = job(program => build() . '/mpi/solver', spares => 0,
+        env => { FTKIT_LOG_TEAMS => 'rank', %told });
+    is(scalar(() = $k->{log} =~ /warning: .*FTKIT_LOG_TEAMS: log\.teams: without effect/g), 1,
+        'teams without the log are warned of, once') or diag($k->{log});
 }
 
 # a process that is lost while the context opens: its replacement, a spare or spawned, has not

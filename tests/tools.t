@@ -136,9 +136,8 @@ is_deeply([@$set{qw(context set state why ranks parts bytes)}], ['heat', 6, 'com
 like($set->{written}, qr/^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, '... its date');
 like(ftkit('ls', $sets), qr/^ +6 +heat +4 +2 .* complete$/m, 'ls as text') or said();
 make_path("$tmp/empty");
-like(ftkit('ls', "$tmp/empty"), qr/^no sets in/, 'ls of an empty directory');
-is($code, 0, '... is no error');
-is_deeply(json('ls', '--json', "$tmp/empty")->{sets}, [], '... in JSON');
+ftkit('ls', "$tmp/empty");
+ok($code == 2 && $out eq '' && $err =~ /no sets in/, 'ls of an empty directory') or said();
 
 my $show = json('show', '--json', $sets);
 my %region = map { $_->{name} => $_ } @{ $show->{regions} };
@@ -159,7 +158,7 @@ like(ftkit('show', $sets, 5), qr/^set +5 of 'heat', complete\n.*^  array +array 
 ftkit('show', $sets, 17);
 ok($code == 1 && $err =~ /no set 17 of 'heat'/, 'show of no set') or said();
 ftkit('show', "$tmp/empty");
-ok($code == 1 && $err =~ /no sets in/, 'show of an empty directory') or said();
+ok($code == 2 && $err =~ /no sets in/, 'show of an empty directory') or said();
 
 # ---- export ------------------------------------------------------------------------------
 
@@ -259,7 +258,7 @@ ok(@$d >= 1 && $d->[0]{file} eq 'part-00000.h5' && $d->[0]{kind} eq 'corrupt', '
 
 my @damage = (
     ['a bit of the manifest', 'damaged', 'manifest', 'corrupt', 'manifest', sub { flip(path(6, 'manifest'), 60) }],
-    ['no manifest', 'incomplete', 'manifest', 'missing', 'manifest', sub { unlink path(6, 'manifest') }],
+    ['no manifest', 'damaged', 'manifest', 'missing', 'manifest', sub { unlink path(6, 'manifest') }],
     ['an empty manifest', 'damaged', 'manifest', 'format', 'manifest', sub { put(path(6, 'manifest'), '') }],
     ['no master', 'complete', 'master.h5', 'missing', 'master',
         sub { unlink path(6, 'master.h5'), path(6, 'master.xdmf') }],
@@ -376,6 +375,7 @@ remove_tree("$sets/b.ftkit");
 # ---- prune -------------------------------------------------------------------------------
 
 unlink path(4, 'manifest');
+put(path(4, 'unfinished'), ''); # as while it is written
 like(ftkit('prune', '--keep', 2, '--dry-run', $sets), qr/^would remove set 4 .*\(incomplete\)\nwould remove set 3 .*\(old\)\n$/,
     'prune --dry-run') or said();
 is(states(), '99:incomplete 6:complete 5:complete 4:incomplete 3:complete', '... changes nothing');
@@ -394,10 +394,50 @@ ok($code == 0 && !-e path(6, 'part-00000.h5.tmp') && !@{ damage(6) }, 'repair re
     or said();
 unlink path(6, 'manifest');
 unlink path(6, 'part-00002.h5');
+put(path(6, 'unfinished'), '');
 ftkit('repair', $sets);
 ok($code == 0 && $out =~ /incomplete: .*2 of 4 ranks are in no part/, 'an interrupted set is no damage') or said();
 ftkit('prune', '--incomplete', $sets);
 ok(-e path(6, 'notes.txt') && !-e path(6, 'part-00000.h5'), 'what is not ours survives its set');
+
+# ---- nothing there, a set's own directory, links ------------------------------------------
+
+copy();
+make_path("$tmp/empty", "$tmp/hollow/heat.ftkit");
+for my $none ("$tmp/empty", "$tmp/hollow") {
+    for my $command (['ls'], ['ls', '--json'], ['show'], ['verify'], ['verify', '--json'], ['repair'],
+        ['prune', '--keep', 1]) {
+        ftkit(@$command, $none);
+        my $expect = "@$command" eq 'show' && $none =~ /hollow/ ? 1 : 2;
+        ok($code == $expect && $err =~ /\bno (?:finished )?set/, "nothing in $none: @$command says so") or said();
+    }
+}
+ftkit('export', "$tmp/empty", 'newest', 'step', '-o', "$tmp/x");
+ok($code == 2 && $err =~ /no sets in/, '... and export') or said();
+make_path("$tmp/writing/heat.ftkit/set-0000000001");
+ftkit('verify', "$tmp/writing");
+ok($code == 2 && $err =~ /no finished set in .*nothing was verified/, 'verify where a set is being written') or said();
+my $own = path(5, '') =~ s{/$}{}r;
+flip(path(6, 'part-00002.h5'), 3000);
+unlink "$tmp/to-set", "$tmp/to-context", "$tmp/to-sets";
+symlink $own, "$tmp/to-set";
+symlink "$sets/heat.ftkit", "$tmp/to-context";
+symlink $sets, "$tmp/to-sets";
+for my $path ($own, "$own/", "$tmp/to-set") {
+    ok(ftkit('verify', $path) =~ /^set 5 of 'heat':\n  good\n$/ && $code == 0, "verify $path: that set") or said();
+    ok(ftkit('show', $path) =~ /^set +5 of 'heat', complete/ && $code == 0, '... show') or said();
+    ok(ftkit('repair', '--dry-run', $path) !~ /set 6/ && $code == 0, '... repair') or said();
+    for my $command (['ls'], ['prune', '--keep', 1], ['verify', '', 5], ['export', '', 5, 'step', '-o', "$tmp/x"]) {
+        my @args = map { $_ eq '' ? $path : $_ } @$command;
+        push @args, $path if !grep { $_ eq '' } @$command;
+        ftkit(@args);
+        ok($code == 2 && $err =~ /is a set's own directory: name \Q$sets\E$/, "... $command->[0] says what to name") or said();
+    }
+}
+for my $path ("$tmp/to-context", "$tmp/to-sets") {
+    ok(ftkit('verify', $path) =~ /^set 6 of 'heat'/ && $code == 1, "verify $path: all sets") or said();
+    is(states($path), '6:complete 5:complete 4:complete 3:complete', '... ls');
+}
 
 # ---- a job that is running owns its sets -------------------------------------------------
 

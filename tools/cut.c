@@ -8,7 +8,6 @@
  * are too large, and then improved by exchanging pairs of units as long as that helps
  * (Kernighan and Lin 1970, without their look ahead).  Blocks of consecutive ranks are one
  * more beginning, so the result is never worse than they are. */
-#include <metis.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,17 +21,6 @@
 struct edge {
     int a, b;
     uint64_t bytes; /* both ways */
-};
-
-struct graph {
-    int n, k;           /* units, parts */
-    idx_t *start;       /* [n + 1] into the next three */
-    idx_t *next;        /* neighbours, rising */
-    idx_t *weight;      /* for METIS */
-    uint64_t *bytes;
-    idx_t *load;        /* [n] ones */
-    int *size;          /* [k] units each part is to have: larger ones first */
-    uint64_t *links;    /* [n][k] bytes between a unit and a part; NULL: too many */
 };
 
 int ftk_cut_units(int n, int per_unit)
@@ -70,7 +58,7 @@ static size_t make_edges(const struct ftk_matrix *m, int per_unit, struct edge *
     return kept;
 }
 
-static void build(struct graph *g, const struct ftk_matrix *m, int per_unit, int k)
+static void build(struct ftk_graph *g, const struct ftk_matrix *m, int per_unit, int k)
 {
     struct edge *e = ftk_tool_alloc((2 * m->npairs + 1) * sizeof *e);
     size_t n = make_edges(m, per_unit, e);
@@ -89,7 +77,7 @@ static void build(struct graph *g, const struct ftk_matrix *m, int per_unit, int
         g->start[e[i].a + 1]++;
         g->next[i] = e[i].b;
         g->bytes[i] = e[i].bytes;
-        g->weight[i] = 1 + (idx_t)((double)e[i].bytes / sum * WEIGHT_SUM);
+        g->weight[i] = 1 + (int)((double)e[i].bytes / sum * WEIGHT_SUM);
     }
     for (int v = 0; v < g->n; v++) {
         g->start[v + 1] += g->start[v];
@@ -102,7 +90,7 @@ static void build(struct graph *g, const struct ftk_matrix *m, int per_unit, int
     free(e);
 }
 
-static void free_graph(struct graph *g)
+static void free_graph(struct ftk_graph *g)
 {
     free(g->start);
     free(g->next);
@@ -113,11 +101,11 @@ static void free_graph(struct graph *g)
     free(g->links);
 }
 
-static uint64_t cut_of(const struct graph *g, const idx_t *part)
+static uint64_t cut_of(const struct ftk_graph *g, const int *part)
 {
     uint64_t sum = 0;
     for (int v = 0; v < g->n; v++)
-        for (idx_t i = g->start[v]; i < g->start[v + 1]; i++)
+        for (int i = g->start[v]; i < g->start[v + 1]; i++)
             sum += part[v] != part[g->next[i]] ? g->bytes[i] : 0;
     return sum; /* each edge twice */
 }
@@ -125,7 +113,7 @@ static uint64_t cut_of(const struct graph *g, const idx_t *part)
 /* ---- sizes that are exact --------------------------------------------------------------------*/
 
 struct sized {
-    idx_t part;
+    int part;
     int have;
 };
 
@@ -138,10 +126,10 @@ static int by_size(const void *x, const void *y)
 }
 
 /* Number the parts by their sizes, larger ones first, so that part p wants g->size[p]. */
-static void number_by_size(const struct graph *g, idx_t *part, int *have)
+static void number_by_size(const struct ftk_graph *g, int *part, int *have)
 {
     struct sized *s = ftk_tool_alloc((size_t)g->k * sizeof *s);
-    idx_t *becomes = ftk_tool_alloc((size_t)g->k * sizeof *becomes);
+    int *becomes = ftk_tool_alloc((size_t)g->k * sizeof *becomes);
     for (int p = 0; p < g->k; p++)
         s[p].part = p;
     for (int v = 0; v < g->n; v++)
@@ -159,31 +147,31 @@ static void number_by_size(const struct graph *g, idx_t *part, int *have)
 
 /* The part that lacks units to which v has most; *gain: what the cut loses by it.  room: some
  * part that lacks units. */
-static idx_t best_place(const struct graph *g, const idx_t *part, const int *have, int v,
-    idx_t room, uint64_t *to, int64_t *gain)
+static int best_place(const struct ftk_graph *g, const int *part, const int *have, int v,
+    int room, uint64_t *to, int64_t *gain)
 {
-    idx_t best = room;
-    for (idx_t i = g->start[v]; i < g->start[v + 1]; i++)
+    int best = room;
+    for (int i = g->start[v]; i < g->start[v + 1]; i++)
         to[part[g->next[i]]] += g->bytes[i];
-    for (idx_t i = g->start[v]; i < g->start[v + 1]; i++) {
-        idx_t p = part[g->next[i]];
+    for (int i = g->start[v]; i < g->start[v + 1]; i++) {
+        int p = part[g->next[i]];
         bool first = p < best;
         if (have[p] < g->size[p] && (to[p] > to[best] || (to[p] == to[best] && first)))
             best = p;
     }
     *gain = (int64_t)(to[best] - to[part[v]]);
-    for (idx_t i = g->start[v]; i < g->start[v + 1]; i++)
+    for (int i = g->start[v]; i < g->start[v + 1]; i++)
         to[part[g->next[i]]] = 0;
     return best;
 }
 
-static void balance(const struct graph *g, idx_t *part)
+static void balance(const struct ftk_graph *g, int *part)
 {
     int *have = ftk_tool_alloc((size_t)g->k * sizeof *have);
     uint64_t *to = ftk_tool_alloc((size_t)g->k * sizeof *to);
     number_by_size(g, part, have);
     for (;;) {
-        idx_t room = 0, place = 0;
+        int room = 0, place = 0;
         int mover = -1;
         int64_t most = 0;
         while (room < g->k && have[room] >= g->size[room])
@@ -194,7 +182,7 @@ static void balance(const struct graph *g, idx_t *part)
             int64_t gain;
             if (have[part[v]] <= g->size[part[v]])
                 continue;
-            idx_t p = best_place(g, part, have, v, room, to, &gain);
+            int p = best_place(g, part, have, v, room, to, &gain);
             if (mover < 0 || gain > most) {
                 mover = v;
                 place = p;
@@ -213,11 +201,11 @@ static void balance(const struct graph *g, idx_t *part)
 
 /* ---- exchanges -------*/
 
-static uint64_t between(const struct graph *g, int v, int u)
+static uint64_t between(const struct ftk_graph *g, int v, int u)
 {
-    idx_t low = g->start[v], high = g->start[v + 1];
+    int low = g->start[v], high = g->start[v + 1];
     while (low < high) {
-        idx_t mid = low + (high - low) / 2;
+        int mid = low + (high - low) / 2;
         if (g->next[mid] == u)
             return g->bytes[mid];
         if (g->next[mid] < u)
@@ -228,14 +216,14 @@ static uint64_t between(const struct graph *g, int v, int u)
     return 0;
 }
 
-static uint64_t *link_of(const struct graph *g, int v, idx_t p)
+static uint64_t *link_of(const struct ftk_graph *g, int v, int p)
 {
     return &g->links[(size_t)v * (size_t)g->k + (size_t)p];
 }
 
-static void leave_and_join(struct graph *g, idx_t *part, int v, idx_t to)
+static void leave_and_join(struct ftk_graph *g, int *part, int v, int to)
 {
-    for (idx_t i = g->start[v]; i < g->start[v + 1]; i++) {
+    for (int i = g->start[v]; i < g->start[v + 1]; i++) {
         *link_of(g, g->next[i], part[v]) -= g->bytes[i];
         *link_of(g, g->next[i], to) += g->bytes[i];
     }
@@ -243,15 +231,15 @@ static void leave_and_join(struct graph *g, idx_t *part, int v, idx_t to)
 }
 
 /* What the cut loses when v and u change places. */
-static int64_t gain_of(const struct graph *g, const idx_t *part, int v, int u)
+static int64_t gain_of(const struct ftk_graph *g, const int *part, int v, int u)
 {
-    idx_t a = part[v], b = part[u];
+    int a = part[v], b = part[u];
     return (int64_t)(*link_of(g, v, b) - *link_of(g, v, a))
         + (int64_t)(*link_of(g, u, a) - *link_of(g, u, b)) - 2 * (int64_t)between(g, v, u);
 }
 
 /* The best exchange of v, if one helps. */
-static bool exchange(struct graph *g, idx_t *part, int v)
+static bool exchange(struct ftk_graph *g, int *part, int v)
 {
     int64_t most = 0;
     int with = -1;
@@ -266,20 +254,20 @@ static bool exchange(struct graph *g, idx_t *part, int v)
     }
     if (with < 0)
         return false;
-    idx_t a = part[v], b = part[with];
+    int a = part[v], b = part[with];
     leave_and_join(g, part, v, b);
     leave_and_join(g, part, with, a);
     return true;
 }
 
-static void improve(struct graph *g, idx_t *part)
+static void improve(struct ftk_graph *g, int *part)
 {
     bool better = g->links != NULL;
     if (!better)
         return;
     memset(g->links, 0, (size_t)g->n * (size_t)g->k * sizeof *g->links);
     for (int v = 0; v < g->n; v++)
-        for (idx_t i = g->start[v]; i < g->start[v + 1]; i++)
+        for (int i = g->start[v]; i < g->start[v + 1]; i++)
             *link_of(g, v, part[g->next[i]]) += g->bytes[i];
     for (int pass = 0; better && pass < PASSES; pass++) {
         better = false;
@@ -290,31 +278,9 @@ static void improve(struct graph *g, idx_t *part)
 
 /* ---- all of it -------*/
 
-static bool call_metis(struct graph *g, int attempt, idx_t *part)
+static int search(struct ftk_graph *g, int *best)
 {
-    idx_t options[METIS_NOPTIONS];
-    idx_t n = g->n, one = 1, k = g->k, edges = 0;
-    real_t *share = ftk_tool_alloc((size_t)g->k * sizeof *share);
-    for (int p = 0; p < g->k; p++)
-        share[p] = (real_t)g->size[p] / (real_t)g->n;
-    METIS_SetDefaultOptions(options);
-    options[METIS_OPTION_SEED] = 1 + attempt / 2;
-    options[METIS_OPTION_UFACTOR] = 1;
-    int rc = attempt % 2 == 0
-        ? METIS_PartGraphRecursive(&n, &one, g->start, g->next, g->load, NULL, g->weight, &k,
-              share, NULL, options, &edges, part)
-        : METIS_PartGraphKway(&n, &one, g->start, g->next, g->load, NULL, g->weight, &k, share,
-              NULL, options, &edges, part);
-    free(share);
-    for (int v = 0; rc == METIS_OK && v < g->n; v++)
-        if (part[v] < 0 || part[v] >= g->k)
-            return false;
-    return rc == METIS_OK;
-}
-
-static int search(struct graph *g, idx_t *best)
-{
-    idx_t *part = ftk_tool_alloc((size_t)g->n * sizeof *part);
+    int *part = ftk_tool_alloc((size_t)g->n * sizeof *part);
     int p = 0;
     for (int v = 0, in = 0; v < g->n; v++, in++) {
         if (in == g->size[p]) {
@@ -328,10 +294,10 @@ static int search(struct graph *g, idx_t *best)
     /* one part, parts of one unit, or no messages: there is nothing to choose */
     bool choice = g->k > 1 && g->k < g->n && g->start[g->n] > 0;
     for (int attempt = 0; choice && attempt < 2 * TRIES; attempt++) {
-        if (!call_metis(g, attempt, part)) {
-            ftk_tool_say("METIS cannot divide this matrix");
+        int code = ftk_cut_divide(g, attempt, part);
+        if (code != TOOL_OK) {
             free(part);
-            return TOOL_FAIL;
+            return code;
         }
         balance(g, part);
         improve(g, part);
@@ -347,13 +313,13 @@ static int search(struct graph *g, idx_t *best)
 
 int ftk_cut_make(const struct ftk_matrix *m, int per_unit, int k, int *team)
 {
-    struct graph g = { 0 };
+    struct ftk_graph g = { 0 };
     if (m->npairs > (1 << 28)) { /* what METIS can number */
         ftk_tool_say("the matrix has too many pairs");
         return TOOL_FAIL;
     }
     build(&g, m, per_unit, k);
-    idx_t *part = ftk_tool_alloc((size_t)g.n * sizeof *part);
+    int *part = ftk_tool_alloc((size_t)g.n * sizeof *part);
     int code = search(&g, part);
     for (int r = 0; r < m->n; r++)
         team[r] = part[r / per_unit];

@@ -43,4 +43,21 @@ int ftk_cut_make(const struct ftk_matrix *m, int per_unit, int k, int *team);
 /* Blocks of consecutive ranks of the sizes of these teams, larger ones first. */
 void ftk_cut_blocks(int n, const int *team, int *block);
 
+/* ---- the library that divides graphs (cut_metis.c; cut_none.c in a build without METIS) ----*/
+
+struct ftk_graph {
+    int n, k;        /* units, parts */
+    int *start;      /* [n + 1] into the next three */
+    int *next;       /* neighbours, rising */
+    int *weight;     /* of edges, small enough to be added up in an int */
+    uint64_t *bytes; /* of edges */
+    int *load;       /* [n] ones */
+    int *size;       /* [k] units each part is to have: larger ones first */
+    uint64_t *links; /* [n][k] bytes between a unit and a part; NULL: too many */
+};
+
+/* Divide g into g->k parts of about g->size units: part[v] is a number below k.  Attempts
+ * from 0 differ in method and seed.  An exit code after a message. */
+int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part);
+
 #endif

@@ -417,7 +417,9 @@ int ftk_export_main(int argc, char **argv)
     code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
         return code;
-    code = ftk_where_single(&w);
+    code = ftk_where_set(&w, &o, false);
+    if (code == 0)
+        code = ftk_where_single(&w);
     if (code == 0 && set == 0)
         code = ftk_set_newest(w.dir, w.contexts[0], &set);
     if (code == 0)

@@ -30,7 +30,8 @@ void ftk_ls_usage(FILE *out)
         "                  on this node: in use, sealed, empty, foreign (another format),\n"
         "                  damaged\n"
         "\n"
-        "Exit code: 0; 1 when a set is damaged or DIR cannot be read; 2 usage.\n",
+        "Exit code: 0; 1 when a set is damaged or DIR cannot be read; 2 usage, or\n"
+        "no sets are there.\n",
         out);
 }
 
@@ -114,7 +115,7 @@ static int list_context(
     for (size_t i = 0; i < n; i++) {
         if (e[i].state == FTK_H5_DAMAGED)
             code = TOOL_FAIL;
-        if (!j && (*lines)++ == 0)
+        if ((*lines)++ == 0 && !j)
             printf("%10s  %-16s %7s %6s %9s  %-20s %8s  %s\n", "set", "context", "ranks",
                 "parts", "size", "written", "age", "state");
         if (j)
@@ -144,6 +145,11 @@ int ftk_ls_main(int argc, char **argv)
     code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
         return code;
+    code = ftk_where_set(&w, &o, false);
+    if (code) {
+        ftk_where_free(&w);
+        return code;
+    }
     if (o.json) {
         ftk_json_open(&j, NULL, '{');
         ftk_json_text(&j, "directory", w.dir);
@@ -156,8 +162,10 @@ int ftk_ls_main(int argc, char **argv)
     if (o.json) {
         ftk_json_close(&j, ']');
         ftk_json_close(&j, '}');
-    } else if (lines == 0 && code == TOOL_OK) {
-        printf("no sets in %s\n", w.dir);
+    }
+    if (lines == 0 && code == TOOL_OK) {
+        ftk_tool_say("no sets in %s", w.dir);
+        code = TOOL_USAGE;
     }
     ftk_where_free(&w);
     return ftk_tool_end(code);

@@ -150,6 +150,8 @@ static int config_main(int argc, char **argv)
             fprintf(stderr, "ftkit config: %s\n", ftk_detail_text());
             return TOOL_USAGE;
         }
+        for (const char *line = cfg.warnings; *line; line += strcspn(line, "\n") + 1)
+            fprintf(stderr, "ftkit config: warning: %.*s\n", (int)strcspn(line, "\n"), line);
         rc = ftk_config_print(stdout, &cfg);
     }
     if (rc < 0 || fflush(stdout) != 0) {

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,16 @@ void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_P
     snprintf(path, FTK_PATH_MAX, "%.*s/state.%d", FTK_PATH_MAX - 32, r->dir, attempt);
 }
 
+int ftk_mpirun_tell(const char *state)
+{
+    char number[16];
+    int fd = open(state, O_WRONLY | O_APPEND); /* not closed by exec */
+    if (fd < 0)
+        return -1;
+    snprintf(number, sizeof number, "%d", fd);
+    return setenv("PMIX_OUTPUT_STDERR_FD", number, 1);
+}
+
 static void add_default(struct ftk_list *env, const char *name, const char *value)
 {
     if (!getenv(name))
@@ -211,6 +222,11 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
+    if (r->start || getenv("FTKIT_RECOVER_START"))
+        ftk_list_add(env, "FTKIT_RECOVER_START=%s",
+            r->resumes ? "newest"
+            : r->start ? r->start
+                       : getenv("FTKIT_RECOVER_START"));
     if (r->log)
         ftk_list_add(env, "FTKIT_LOG_ENABLED=true");
     if (ftk_mpirun_ulfm()) {
@@ -258,6 +274,15 @@ static void add_setting(
     ftk_list_add(cmd, "%s", value);
 }
 
+/* How processes end, told into the file of ftk_mpirun_tell(): that of mpirun alone. */
+static void add_telling(struct ftk_list *cmd)
+{
+    add_setting(cmd, "--prtemca", "errmgr_base_verbose", "5");
+    add_setting(cmd, "--prtemca", "odls_base_verbose", "5");
+    ftk_list_add(cmd, "-x");
+    ftk_list_add(cmd, "PMIX_OUTPUT_STDERR_FD=2");
+}
+
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
 {
     ftk_list_add(cmd, "%s", r->mpirun);
@@ -273,6 +298,8 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         if (r->crowded || r->gone.n > 0)
             add_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
         add_forwards(r, cmd);
+        if (r->tells)
+            add_telling(cmd);
         if (r->log) {
             const char *others = getenv("LD_PRELOAD");
             ftk_list_add(cmd, "-x");

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "tools.h"
+#include "watch_page.h"
+#include "watchdog.h"
 
 #define TRACED_MAX 12   /* processes with a backtrace in a dump */
 #define TRACE_S 20      /* time one backtrace may take */
@@ -24,6 +26,11 @@
 
 static pid_t *foreign; /* children we were started with */
 static size_t nforeign;
+static struct {
+    pid_t pid;
+    int status;
+} * reaped; /* [nreaped] children that have ended */
+static size_t nreaped, reaped_room;
 
 /* ---- finding ----------------------------------------------------------------------*/
 
@@ -181,11 +188,24 @@ static void nap(double s)
     nanosleep(&t, NULL);
 }
 
-static void reap(void)
+void ftk_tree_reap(void)
 {
     pid_t pid;
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+    int status;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         ftk_litter_note(pid, false);
+        reaped = ftk_tool_grow(reaped, nreaped, &reaped_room, sizeof *reaped);
+        reaped[nreaped].pid = pid;
+        reaped[nreaped++].status = status;
+    }
+}
+
+int ftk_tree_status(pid_t pid)
+{
+    for (size_t i = nreaped; i > 0; i--) /* a number may come again: the last one */
+        if (reaped[i - 1].pid == pid)
+            return reaped[i - 1].status;
+    return -1;
 }
 
 int ftk_tree_end(double grace_s)
@@ -195,7 +215,7 @@ int ftk_tree_end(double grace_s)
     bool noted = false;
     for (;;) {
         struct ftk_proc *p;
-        reap();
+        ftk_tree_reap();
         size_t n = ftk_proc_list(&p);
         double past = ftk_now_s() - start;
         for (size_t i = 0; i < n && (!noted || past >= grace_s); i++)
@@ -268,13 +288,82 @@ static int ranks_first(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-void ftk_tree_dump(FILE *out)
+/* Of its own environment: nodes that are emulated have names of their own. */
+static void host_of(pid_t pid, char *host, size_t bytes)
 {
-    struct ftk_proc *p;
-    size_t n = ftk_proc_list(&p);
+    char path[64], *entry = NULL;
+    size_t room = 0;
+    (void)gethostname(host, bytes - 1);
+    host[bytes - 1] = '\0';
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && getdelim(&entry, &room, '\0', f) > 0)
+        if (strncmp(entry, "PMIX_HOSTNAME=", 14) == 0)
+            snprintf(host, bytes, "%s", entry + 14);
+    free(entry);
+    if (f)
+        fclose(f);
+}
+
+static const char *state_text(char state)
+{
+    switch (state) {
+    case 'R':
+        return "running";
+    case 'T':
+    case 't':
+        return "stopped";
+    case 'D':
+        return "waiting in the kernel";
+    case 'Z':
+        return "ended";
+    default:
+        return "sleeping";
+    }
+}
+
+/* Where a rank is, as far as it says so itself. */
+static void print_where(FILE *out, pid_t pid)
+{
+    struct ftk_dog_word w;
+    if (!ftk_dog_ask(pid, &w)) {
+        fputs("no context open", out);
+        return;
+    }
+    if (w.state == FTK_DOG_BUSY)
+        fprintf(out, "writing or waiting in a call of ftkit for %.1f s", w.since_s);
+    else if (w.state == FTK_DOG_REPAIR)
+        fprintf(out, "in a repair for %.1f s", w.since_s);
+    else if (w.state == FTK_DOG_LEFT)
+        fprintf(out, "its context closed %.1f s ago", w.since_s);
+    else if (w.silent_s < 0)
+        fputs("in ftkit_open, a spare, or before the loop", out);
+    else
+        fprintf(
+            out, "in the program or MPI, the last call of ftkit %.1f s ago", w.silent_s);
+}
+
+static void print_rank(FILE *out, const struct ftk_proc *p)
+{
+    char host[256];
+    host_of(p->pid, host, sizeof host);
+    fprintf(out, "rank %ld  pid %d on %s  %s, %.2f s of cpu  ", p->rank, (int)p->pid,
+        host, state_text(p->state), p->cpu_s);
+    print_where(out, p->pid);
+    putc('\n', out);
+}
+
+/* Not one that a rank started, which has its environment. */
+static bool is_rank(const struct ftk_proc *all, size_t n, const struct ftk_proc *p)
+{
     for (size_t i = 0; i < n; i++)
-        ftk_proc_rank(&p[i]);
-    qsort(p, n, sizeof *p, ranks_first);
+        if (all[i].pid == p->ppid && all[i].rank >= 0)
+            return false;
+    return p->rank >= 0;
+}
+
+static void print_whole(FILE *out, const struct ftk_proc *p, size_t n)
+{
     for (size_t i = 0; i < n; i++) {
         char rank[24] = "-";
         if (p[i].rank >= 0)
@@ -294,6 +383,20 @@ void ftk_tree_dump(FILE *out)
             copy_file(out, p[i].pid, "status");
         }
     }
+}
+
+void ftk_tree_dump(FILE *out, bool whole)
+{
+    struct ftk_proc *p;
+    size_t n = ftk_proc_list(&p);
+    for (size_t i = 0; i < n; i++)
+        ftk_proc_rank(&p[i]);
+    qsort(p, n, sizeof *p, ranks_first);
+    for (size_t i = 0; i < n; i++)
+        if (is_rank(p, n, &p[i]))
+            print_rank(out, &p[i]);
+    if (whole)
+        print_whole(out, p, n);
     fflush(out);
     free(p);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "sets.h"
+#include "watch_page.h"
 #include "store/owner.h"
 
 void ftk_prune_usage(FILE *out)
@@ -30,7 +31,8 @@ void ftk_prune_usage(FILE *out)
         "  --slots         of DIR (/dev/shm), what level.memory and level.local of jobs "
         "that\n"
         "                  are gone have left on this node; a relaunch could have used "
-        "it\n"
+        "it;\n"
+        "                  without DIR also what other files they left in /dev/shm\n"
         "\n"
         "While a job owns the sets (see FILES in ftkit(1)), nothing that is newer than "
         "its\n"
@@ -38,7 +40,8 @@ void ftk_prune_usage(FILE *out)
         "ftkit\n"
         "has named are removed; a directory with others in it stays.\n"
         "\n"
-        "Exit code: 0; 1 when something could not be removed; 2 usage.\n",
+        "Exit code: 0; 1 when something could not be removed; 2 usage, or no sets are "
+        "there.\n",
         out);
 }
 
@@ -46,6 +49,7 @@ struct prune {
     const struct ftk_opts *o;
     const char *dir, *context;
     bool owned; /* a job may be writing */
+    size_t n;   /* sets that were there */
 };
 
 /* Why a set goes, NULL when it stays.  complete counts the complete ones so far, from the
@@ -74,6 +78,7 @@ static int prune_context(struct prune *p)
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
+    p->n = n;
     for (size_t i = 0; i < n; i++) {
         complete += e[i].state == FTK_H5_COMPLETE;
         const char *why = reason(p, &e[i], complete);
@@ -106,17 +111,29 @@ static int prune_slot(const char *path, int fd, const struct stat *st, void *arg
     return TOOL_OK;
 }
 
+/* Pages of watchdogs and determinants are in /dev/shm only. */
+static int prune_node(struct ftk_opts *o)
+{
+    int code = ftk_slots_each(o, prune_slot, o);
+    int n = o->nargs == 0 ? ftk_dog_sweep(o->dry_run) : 0;
+    if (n > 0)
+        printf("%s %d other file%s of jobs that are gone\n",
+            o->dry_run ? "would remove" : "removed", n, n == 1 ? "" : "s");
+    return ftk_tool_end(code);
+}
+
 int ftk_prune_main(int argc, char **argv)
 {
     struct ftk_opts o;
     struct ftk_where w;
+    size_t all = 0;
     int code = ftk_opts_parse(argc, argv,
         OPT_CONTEXT | OPT_KEEP | OPT_INCOMPLETE | OPT_DRY_RUN | OPT_SLOTS, ftk_prune_usage,
         &o);
     if (code)
         return code - 1;
     if (o.slots && o.nargs <= 1 && o.keep < 0 && !o.incomplete && !o.context)
-        return ftk_tool_end(ftk_slots_each(&o, prune_slot, &o));
+        return prune_node(&o);
     if (o.slots || o.nargs != 1 || o.keep == 0 || (o.keep < 0 && !o.incomplete)) {
         ftk_prune_usage(stderr);
         return TOOL_USAGE;
@@ -124,10 +141,16 @@ int ftk_prune_main(int argc, char **argv)
     code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
         return code;
-    for (size_t i = 0; i < w.n; i++) {
+    code = ftk_where_set(&w, &o, false);
+    for (size_t i = 0; i < w.n && code != TOOL_USAGE; i++) {
         struct prune p = { .o = &o, .dir = w.dir, .context = w.contexts[i] };
         int bad = prune_context(&p);
         code = bad ? bad : code;
+        all += p.n;
+    }
+    if (all == 0 && code == TOOL_OK) {
+        ftk_tool_say("no sets in %s", w.dir);
+        code = TOOL_USAGE;
     }
     ftk_where_free(&w);
     return ftk_tool_end(code);

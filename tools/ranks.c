@@ -269,3 +269,24 @@ int ftk_ranks_status(const struct ftk_ranks *w)
     }
     return known ? 0 : -1;
 }
+
+int ftk_ranks_orphans_well(const struct ftk_ranks *w)
+{
+    int n = 0;
+    for (size_t i = 0; i < w->n; i++)
+        n += ftk_tree_status(w->v[i].pid) == 0;
+    return n;
+}
+
+int ftk_ranks_orphans(const struct ftk_ranks *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (ftk_tree_status(w->v[i].pid) > 0)
+            return ftk_tree_status(w->v[i].pid);
+    return is_local(w) ? 0 : -1;
+}
+
+int ftk_ranks_total(const struct ftk_ranks *w)
+{
+    return w->run->total;
+}

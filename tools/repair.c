@@ -30,7 +30,8 @@ void ftk_repair_usage(FILE *out)
         "The sets of a job that is running are left alone.  An incomplete set whose\n"
         "parts are not all there is not damage: `ftkit prune --incomplete` removes it.\n"
         "\n"
-        "Exit code: 0 all is good now; 1 something cannot be repaired; 2 usage.\n",
+        "Exit code: 0 all is good now; 1 something cannot be repaired; 2 usage,\n"
+        "or no sets are there.\n",
         out);
 }
 
@@ -226,8 +227,9 @@ static bool is_asked_for(const struct ftk_opts *o, uint64_t set, uint64_t newest
     return o->nargs == 1;
 }
 
+/* *all counts the sets. */
 static int repair_context(
-    const struct ftk_where *w, const char *context, const struct ftk_opts *o)
+    const struct ftk_where *w, const char *context, const struct ftk_opts *o, size_t *all)
 {
     struct ftk_h5_entry *e = NULL;
     size_t n = 0;
@@ -238,6 +240,7 @@ static int repair_context(
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
+    *all += n;
     for (size_t i = 0; i < n; i++) {
         if (!is_asked_for(o, e[i].set, e[0].set))
             continue;
@@ -270,6 +273,7 @@ int ftk_repair_main(int argc, char **argv)
 {
     struct ftk_opts o;
     struct ftk_where w;
+    size_t all = 0;
     int code =
         ftk_opts_parse(argc, argv, OPT_CONTEXT | OPT_DRY_RUN, ftk_repair_usage, &o);
     if (code)
@@ -279,11 +283,16 @@ int ftk_repair_main(int argc, char **argv)
         code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
         return code;
-    if (o.nargs > 1)
+    code = ftk_where_set(&w, &o, true);
+    if (code == 0 && o.nargs > 1)
         code = ftk_where_single(&w);
     for (size_t i = 0; i < w.n && code != TOOL_USAGE; i++) {
-        int bad = repair_context(&w, w.contexts[i], &o);
+        int bad = repair_context(&w, w.contexts[i], &o, &all);
         code = bad ? bad : code;
+    }
+    if (all == 0 && code == TOOL_OK) {
+        ftk_tool_say("no sets in %s", w.dir);
+        code = TOOL_USAGE;
     }
     ftk_where_free(&w);
     return ftk_tool_end(code);

@@ -1,18 +1,9 @@
 /* ftkit run: start a job under mpirun with the flags a resilient job needs, and start it
  * again when it is lost as a whole.
  *
- * mpirun's exit code is no verdict after a failure (0 when every rank was killed, too).
- * So the library tells us through the state file, a line per event:
- *
- *     open CONTEXT      rank 0 has opened a context
- *     closed CONTEXT    ... and closed it properly
- *     set N             checkpoint set N is durable on the file system
- *     repaired ...      a failure was repaired in the job
- *     fatal TEXT        the job cannot go on
- *     exit N            a process with no context open ends with this code, not 0
- *
- * A job that ends while a context is open is lost.  Each attempt has a file of its own,
- * so that nobody left over from the last one can write into it.
+ * A job that ends while a context is open is lost.  What the library and mpirun tell of
+ * an attempt is in a file (state.c), one for each attempt, so that nobody left over from
+ * the last one can write into it.
  *
  * Nor is mpirun sure to end: ranks.c looks whether there is somebody left to wait for.
  *
@@ -21,42 +12,30 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tools.h"
+#include "progress.h"
+#include "sets.h"
+#include "state.h"
+#include "watch_page.h"
 
 #define FATAL_GRACE_S 5   /* for a job that said "fatal" to end by itself */
 #define SIGNAL_GRACE_S 10 /* for mpirun to end its job after a signal */
+#define ORPHAN_GRACE_S 10 /* for a job that has closed its contexts and lost mpirun */
 #define EXIT_GRACE_S 1    /* for the daemons after mpirun has ended */
 #define POLL_NS 100000000L
 #define SHORT_NS 20000000L /* while the ranks come up: some do not live long */
-
-struct context {
-    char *name;
-    int open; /* opened less closed */
-};
-
-/* What the state file of one attempt said so far. */
-struct state {
-    FILE *file;
-    long at; /* behind the last whole line */
-    struct context *contexts;
-    size_t ncontexts;
-    bool repaired;
-    int code; /* of a process that said so, 0: none */
-    char fatal[256];
-    double fatal_at; /* 0: not seen */
-    uint64_t set;    /* newest, 0: none */
-};
 
 enum how { BY_ITSELF, BY_SIGNAL, BY_FATAL, BY_TIMEOUT, BY_LOST_RANK, BY_NO_RANK };
 
@@ -68,7 +47,7 @@ struct attempt {
     int sig;    /* BY_SIGNAL */
     double sig_at;
     long lost; /* BY_LOST_RANK: which, -1: not known */
-    struct state state;
+    struct ftk_state *state;
 };
 
 void ftk_run_say(const char *fmt, ...)
@@ -81,246 +60,11 @@ void ftk_run_say(const char *fmt, ...)
     fputc('\n', stderr);
 }
 
-/* ---- options ----------------------------------------------------------------------*/
-
-void ftk_run_usage(FILE *out)
-{
-    fputs("usage: ftkit run -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-          "\n"
-          "Start PROGRAM under mpirun with the flags a resilient job needs.  When the\n"
-          "job is lost as a whole, start it again from its newest complete set.\n"
-          "\n"
-          "  -n N               working ranks\n"
-          "  --spares S         processes that wait to replace lost ones (one node's\n"
-          "                     worth of ranks; 1 on a single node)\n"
-          "  --relaunch R       relaunches without a new durable set in between (3)\n"
-          "  --no-relaunch      the same as --relaunch 0\n"
-          "  --timeout T        kill the run after T seconds and show where it was\n"
-          "  --init-timeout T   end a job that lost a process, opened no context and\n"
-          "                     got nowhere for T seconds (30); then relaunch it\n"
-          "  --log              log messages, so that only the team of a lost rank goes\n"
-          "                     back: log.enabled, and libftkit_mpi is preloaded\n"
-          "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
-          "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
-          "  --mpirun PATH      another mpirun of the same MPI\n"
-          "  --mpirun-arg ARG   an argument for mpirun, may be repeated\n"
-          "  --verbose          show the command and what the job reports\n"
-          "  --print            only print the command\n"
-          "\n"
-          "Exit code: mpirun's; 0 when a failure was repaired and the program ended\n"
-          "well; 2 usage, 124 timeout, 128 + signal.  Files of the run are under TMPDIR\n"
-          "(/tmp), which the node of rank 0 has to see.\n",
-        out);
-}
-
-enum {
-    O_SPARES = 256,
-    O_RELAUNCH,
-    O_NO_RELAUNCH,
-    O_TIMEOUT,
-    O_INIT_TIMEOUT,
-    O_LOG,
-    O_EMULATE,
-    O_MPIRUN,
-    O_ARG,
-    O_VERBOSE,
-    O_PRINT,
-    O_HELP
-};
-
-static const struct option options[] = {
-    { "spares", required_argument, NULL, O_SPARES },
-    { "relaunch", required_argument, NULL, O_RELAUNCH },
-    { "no-relaunch", no_argument, NULL, O_NO_RELAUNCH },
-    { "timeout", required_argument, NULL, O_TIMEOUT },
-    { "init-timeout", required_argument, NULL, O_INIT_TIMEOUT },
-    { "log", no_argument, NULL, O_LOG },
-    { "emulate-nodes", required_argument, NULL, O_EMULATE },
-    { "mpirun", required_argument, NULL, O_MPIRUN },
-    { "mpirun-arg", required_argument, NULL, O_ARG },
-    { "verbose", no_argument, NULL, O_VERBOSE },
-    { "print", no_argument, NULL, O_PRINT },
-    { "help", no_argument, NULL, O_HELP },
-    { NULL, 0, NULL, 0 },
-};
-
-static int parse_count(const char *what, const char *text, int min, int *out)
-{
-    char *end;
-    errno = 0;
-    long n = strtol(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || errno != 0 || n < min || n > 1000000) {
-        ftk_run_say("%s: '%s' is not a number from %d to 1000000", what, text, min);
-        return TOOL_USAGE;
-    }
-    *out = (int)n;
-    return 0;
-}
-
-static int parse_seconds(const char *what, const char *text, double *out)
-{
-    char *end;
-    double s = strtod(text, &end);
-    if (*text == '\0' || *end != '\0' || !(s > 0) || s > 1e9) {
-        ftk_run_say("%s: '%s' is not a time in seconds", what, text);
-        return TOOL_USAGE;
-    }
-    *out = s;
-    return 0;
-}
-
-static int parse_option(struct ftk_run *r, int c)
-{
-    switch (c) {
-    case 'n':
-        return parse_count("-n", optarg, 1, &r->ranks);
-    case O_SPARES:
-        return parse_count("--spares", optarg, 0, &r->spares);
-    case O_RELAUNCH:
-        return parse_count("--relaunch", optarg, 0, &r->relaunch);
-    case O_NO_RELAUNCH:
-        r->relaunch = 0;
-        return 0;
-    case O_TIMEOUT:
-        return parse_seconds("--timeout", optarg, &r->timeout_s);
-    case O_INIT_TIMEOUT:
-        return parse_seconds("--init-timeout", optarg, &r->init_timeout_s);
-    case O_LOG:
-        r->log = true;
-        return 0;
-    case O_EMULATE:
-        return parse_count("--emulate-nodes", optarg, 1, &r->emulate);
-    case O_MPIRUN:
-        r->mpirun = optarg;
-        return 0;
-    case O_ARG:
-        ftk_list_add(&r->extra, "%s", optarg);
-        return 0;
-    case O_VERBOSE:
-        r->verbose = true;
-        return 0;
-    case O_PRINT:
-        r->print = true;
-        return 0;
-    default:
-        ftk_run_usage(stderr);
-        return TOOL_USAGE;
-    }
-}
-
-static int parse(struct ftk_run *r, int argc, char **argv)
-{
-    static char name[] = "ftkit run"; /* getopt() begins its messages with it */
-    int c;
-    *r = (struct ftk_run){
-        .spares = -1, .relaunch = 3, .init_timeout_s = 30, .mpirun = FTKIT_MPIRUN
-    };
-    argv[0] = name;
-    while ((c = getopt_long(argc, argv, "+n:", options, NULL)) != -1) {
-        int rc = parse_option(r, c);
-        if (rc != 0)
-            return rc;
-    }
-    r->program = argv + optind;
-    if (r->ranks < 1 || optind >= argc) {
-        ftk_run_say(r->ranks < 1 ? "-n is missing" : "which program?");
-        ftk_run_usage(stderr);
-        return TOOL_USAGE;
-    }
-    return 0;
-}
-
-/* ---- the state file ---------------------------------------------------------------*/
-
-static int *context_of(struct state *s, const char *name)
-{
-    for (size_t i = 0; i < s->ncontexts; i++)
-        if (strcmp(s->contexts[i].name, name) == 0)
-            return &s->contexts[i].open;
-    struct context *c = ftk_tool_alloc((s->ncontexts + 1) * sizeof *c);
-    if (s->ncontexts)
-        memcpy(c, s->contexts, s->ncontexts * sizeof *c);
-    free(s->contexts);
-    s->contexts = c;
-    c += s->ncontexts++;
-    c->name = ftk_tool_alloc(strlen(name) + 1);
-    strcpy(c->name, name);
-    return &c->open;
-}
-
-static void state_line(struct state *s, char *line)
-{
-    char *rest = line + strcspn(line, " ");
-    if (*rest)
-        *rest++ = '\0';
-    if (strcmp(line, "open") == 0)
-        ++*context_of(s, rest);
-    else if (strcmp(line, "closed") == 0)
-        --*context_of(s, rest);
-    else if (strcmp(line, "repaired") == 0)
-        s->repaired = true;
-    else if (strcmp(line, "exit") == 0 && s->code == 0)
-        s->code = (int)(strtol(rest, NULL, 10) & 0xff);
-    else if (strcmp(line, "set") == 0 && strtoull(rest, NULL, 10) > s->set)
-        s->set = strtoull(rest, NULL, 10);
-    else if (strcmp(line, "fatal") == 0 && s->fatal_at == 0) {
-        snprintf(s->fatal, sizeof s->fatal, "%s", rest);
-        s->fatal_at = ftk_now_s();
-    }
-}
-
-/* Take in the lines that came since the last call. */
-static void state_read(struct state *s, bool verbose)
-{
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t len;
-    clearerr(s->file);
-    if (fseek(s->file, s->at, SEEK_SET) != 0)
-        return;
-    while ((len = getline(&line, &room, s->file)) > 0 && line[len - 1] == '\n') {
-        s->at += len;
-        line[len - 1] = '\0';
-        if (verbose)
-            ftk_run_say("job: %s", line);
-        state_line(s, line);
-    }
-    free(line);
-}
-
-static bool state_lost(const struct state *s)
-{
-    for (size_t i = 0; i < s->ncontexts; i++)
-        if (s->contexts[i].open > 0)
-            return true;
-    return false;
-}
-
-static int state_begin(const struct ftk_run *r, struct attempt *a)
-{
-    char path[FTK_PATH_MAX];
-    ftk_mpirun_state_path(r, a->number, path);
-    a->state.file = fopen(path, "w+xe");
-    if (!a->state.file) {
-        ftk_run_say("cannot make %s: %s", path, strerror(errno));
-        return TOOL_FAIL;
-    }
-    return 0;
-}
-
-static void state_free(struct state *s)
-{
-    for (size_t i = 0; i < s->ncontexts; i++)
-        free(s->contexts[i].name);
-    free(s->contexts);
-    fclose(s->file);
-}
-
 /* ---- one attempt ------------------------------------------------------------------*/
 
 /* In the child: become mpirun, or report which step failed. */
-static void become(
-    const struct ftk_run *r, char **cmd, char **env, pid_t parent, int report)
+static void become(const struct ftk_run *r, char **cmd, char **env, const char *state,
+    pid_t parent, int report)
 {
     sigset_t none;
     const char *step = "session";
@@ -336,6 +80,9 @@ static void become(
         goto fail;
     for (; *env; env++)
         putenv(*env);
+    step = state;
+    if (state && ftk_mpirun_tell(state) != 0)
+        goto fail;
     step = r->mpirun;
     execvp(r->mpirun, cmd);
 fail:
@@ -379,7 +126,7 @@ static void show(FILE *out, const struct ftk_run *r, int attempt)
 static int start(const struct ftk_run *r, struct attempt *a)
 {
     struct ftk_list cmd = { 0 }, env = { 0 };
-    char why[256] = "";
+    char why[256] = "", state[FTK_PATH_MAX];
     int report[2];
     pid_t self = getpid();
     if (pipe2(report, O_CLOEXEC) != 0) {
@@ -388,10 +135,11 @@ static int start(const struct ftk_run *r, struct attempt *a)
     }
     ftk_mpirun_command(r, &cmd);
     ftk_mpirun_environment(r, a->number, &env);
+    ftk_mpirun_state_path(r, a->number, state);
     fflush(NULL);
     a->pid = fork();
     if (a->pid == 0)
-        become(r, cmd.v, env.v, self, report[1]);
+        become(r, cmd.v, env.v, r->tells ? state : NULL, self, report[1]);
     close(report[1]);
     /* closed by a successful exec; otherwise says what failed */
     ssize_t len = a->pid < 0 ? -1 : read(report[0], why, sizeof why - 1);
@@ -406,17 +154,11 @@ static int start(const struct ftk_run *r, struct attempt *a)
 
 static bool has_ended(struct attempt *a)
 {
-    int status;
-    pid_t pid;
-    bool ended = false;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        ftk_litter_note(pid, false);
-        if (pid == a->pid) {
-            a->status = status;
-            ended = true;
-        }
-    }
-    return ended;
+    ftk_tree_reap();
+    int status = ftk_tree_status(a->pid);
+    if (status >= 0)
+        a->status = status;
+    return status >= 0;
 }
 
 /* Signals to us are mpirun's; the job has to end, soon, or at once on the second one.
@@ -440,7 +182,7 @@ static bool take_signal(struct attempt *a, int sig)
 /* Whether the processes of the ranks give a reason to end the job. */
 static bool look_at_ranks(struct attempt *a, struct ftk_ranks *ranks)
 {
-    switch (ftk_ranks_look(ranks, a->state.ncontexts > 0)) {
+    switch (ftk_ranks_look(ranks, ftk_state_told(a->state)->opened)) {
     case FTK_RANKS_WELL:
         break;
     case FTK_RANKS_LOST:
@@ -459,15 +201,16 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
     const sigset_t *set, double end)
 {
     while (!has_ended(a)) {
-        state_read(&a->state, r->verbose);
+        ftk_state_read(a->state);
         double now = ftk_now_s();
         if (now > end) {
             a->how = BY_TIMEOUT;
-            ftk_run_say("timeout after %g s; the processes:", r->timeout_s);
-            ftk_tree_dump(stderr);
+            ftk_run_say("timeout after %g s; the ranks on this node:", r->timeout_s);
+            ftk_tree_dump(stderr, r->verbose);
             return;
         }
-        if (a->state.fatal_at > 0 && now > a->state.fatal_at + FATAL_GRACE_S && !a->sig) {
+        double fatal_at = ftk_state_told(a->state)->fatal_at;
+        if (fatal_at > 0 && now > fatal_at + FATAL_GRACE_S && !a->sig) {
             a->how = BY_FATAL;
             return;
         }
@@ -485,44 +228,90 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
  * zombies does, if that is still there, else what the library said. */
 static void take_status(struct attempt *a, int status)
 {
-    bool lost = state_lost(&a->state);
+    bool lost = ftk_state_is_open(a->state);
     ftk_run_say("mpirun does not end although all processes of the job have; ending it");
     if (status > 0)
         a->status = status;
-    else if (!lost && (status == 0 || a->state.ncontexts > 0))
+    else if (!lost && (status == 0 || ftk_state_told(a->state)->opened))
         a->status = 0;
     else if (!lost)
         ftk_run_say("their exit codes are not known; taken as %d", TOOL_FAIL);
 }
 
-static int run_attempt(
-    const struct ftk_run *r, struct attempt *a, const sigset_t *set, double end)
+/* mpirun was killed, which the job need not mind once it has closed its contexts. */
+static bool is_orphaned(const struct attempt *a)
 {
-    int rc = state_begin(r, a);
-    if (rc != 0)
-        return rc;
-    a->status = TOOL_FAIL << 8; /* when we end it: not a success */
-    if (r->verbose)
-        show(stderr, r, a->number);
-    rc = start(r, a);
-    if (rc != 0) {
-        state_free(&a->state);
-        return rc;
+    return a->how == BY_ITSELF && WIFSIGNALED(a->status)
+           && ftk_state_told(a->state)->opened && !ftk_state_is_open(a->state);
+}
+
+/* All processes of a job without mpirun have ended by now.  Those that ended before it
+ * were told by it, the others were our children. */
+static void judge_orphans(struct attempt *a, const struct ftk_ranks *ranks)
+{
+    int sig = WTERMSIG(a->status), status = ftk_ranks_orphans(ranks);
+    char text[128];
+    const struct ftk_end *bad = ftk_state_first(a->state);
+    if (bad || status > 0) {
+        if (bad)
+            ftk_end_text(bad, text, sizeof text);
+        ftk_run_say("mpirun was killed by signal %d (%s) after the job had closed its "
+                    "contexts, and %s: what it printed may be lost",
+            sig, strsignal(sig), bad ? text : "then a process of the job ended badly");
+    } else if (status < 0
+               || ftk_state_ends(a->state) + ftk_ranks_orphans_well(ranks)
+                      < ftk_ranks_total(ranks)) {
+        ftk_run_say("mpirun was killed by signal %d (%s) after the job had closed its "
+                    "contexts; how its processes ended is not known",
+            sig, strsignal(sig));
+    } else {
+        ftk_run_say("mpirun was killed by signal %d (%s) after the job had closed its "
+                    "contexts; all its processes ended well, but what they printed last "
+                    "may be lost",
+            sig, strsignal(sig));
+        a->status = 0;
     }
-    struct ftk_ranks *ranks = ftk_ranks_begin(r);
-    watch(r, a, ranks, set, end);
-    state_read(&a->state, r->verbose);
-    if (a->how == BY_NO_RANK)
-        take_status(a, ftk_ranks_status(ranks));
-    ftk_ranks_end(ranks);
+}
+
+static void wind_up(
+    const struct ftk_run *r, struct attempt *a, const struct ftk_ranks *ranks)
+{
     /* the daemons of a job that ended well may still be tidying up */
-    bool let = a->how == BY_ITSELF && !state_lost(&a->state);
-    int killed = ftk_tree_end(let ? EXIT_GRACE_S : 0);
+    bool let = a->how == BY_ITSELF && !ftk_state_is_open(a->state);
+    bool orphaned = is_orphaned(a);
+    int killed = ftk_tree_end(orphaned ? ORPHAN_GRACE_S : let ? EXIT_GRACE_S : 0);
     if (killed < 0)
         ftk_run_say("processes of the job are still there and cannot be killed");
     else if (killed > 0 && let && r->verbose)
         ftk_run_say("killed what was left of the job");
-    state_read(&a->state, r->verbose);
+    ftk_state_read(a->state);
+    if (orphaned)
+        judge_orphans(a, ranks);
+}
+
+static int run_attempt(
+    const struct ftk_run *r, struct attempt *a, const sigset_t *set, double end)
+{
+    char path[FTK_PATH_MAX];
+    ftk_mpirun_state_path(r, a->number, path);
+    a->state = ftk_state_begin(path, r->verbose);
+    if (!a->state)
+        return TOOL_FAIL;
+    a->status = TOOL_FAIL << 8; /* when we end it: not a success */
+    if (r->verbose)
+        show(stderr, r, a->number);
+    int rc = start(r, a);
+    if (rc != 0) {
+        ftk_state_end(a->state);
+        return rc;
+    }
+    struct ftk_ranks *ranks = ftk_ranks_begin(r);
+    watch(r, a, ranks, set, end);
+    ftk_state_read(a->state);
+    if (a->how == BY_NO_RANK)
+        take_status(a, ftk_ranks_status(ranks));
+    wind_up(r, a, ranks);
+    ftk_ranks_end(ranks);
     return 0;
 }
 
@@ -535,19 +324,27 @@ static int code_of(int status)
 
 static void describe(const struct attempt *a, char *text, size_t bytes)
 {
+    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_end *first = ftk_state_first(a->state);
     int code = code_of(a->status);
-    char rank[32] = "a rank";
+    char rank[32] = "a rank", end[128] = "";
     if (a->lost >= 0)
         snprintf(rank, sizeof rank, "rank %ld", a->lost);
+    if (first)
+        ftk_end_text(first, end, sizeof end);
+    const char *after = first ? "; first, " : "";
     if (a->how == BY_LOST_RANK)
         snprintf(text, bytes,
-            "because the process of %s was gone before any context was opened", rank);
-    else if (a->state.fatal_at > 0)
-        snprintf(text, bytes, "by a fatal error: %s", a->state.fatal);
-    else if (code > 128 && code - 128 < NSIG)
+            "because the process of %s was gone before any context was opened%s%s", rank,
+            after, end);
+    else if (told->fatal_at > 0)
+        snprintf(text, bytes, "by a fatal error: %s%s%s", told->fatal, after, end);
+    else if ((WIFSIGNALED(a->status) || !first) && code > 128 && code - 128 < NSIG)
         snprintf(text, bytes, "by signal %d (%s)", code - 128, strsignal(code - 128));
-    else
+    else if (!first)
         snprintf(text, bytes, "with exit code %d and a context still open", code);
+    else
+        snprintf(text, bytes, "because %s with a context still open", end);
 }
 
 /* Whether another attempt is due: not when somebody wanted the end. */
@@ -555,53 +352,185 @@ static bool is_lost(const struct attempt *a)
 {
     if (a->how == BY_SIGNAL || a->how == BY_TIMEOUT)
         return false;
-    return a->how == BY_LOST_RANK || state_lost(&a->state);
+    return a->how == BY_LOST_RANK || ftk_state_is_open(a->state);
 }
 
-/* Exit code of the run as it stands after this attempt. */
+/* Exit code of the run as it stands after this attempt.  A job that ended badly never has
+ * 0: not if mpirun was killed, nor if a process ended badly with no context open. */
 static int verdict(const struct attempt *a)
 {
-    int code = code_of(a->status);
+    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_end *first = ftk_state_first(a->state);
+    int code = code_of(a->status), bad = first ? ftk_end_code(first) : 0;
     if (a->how == BY_TIMEOUT)
         return TOOL_TIMEOUT;
     if (a->how == BY_SIGNAL)
         return 128 + a->sig;
-    if (state_lost(&a->state) || a->state.fatal_at > 0)
-        return code ? code : TOOL_FAIL;
-    return a->state.repaired ? a->state.code : code;
+    if (ftk_state_is_open(a->state) || told->fatal_at > 0 || a->how == BY_LOST_RANK)
+        return bad ? bad : code ? code : TOOL_FAIL;
+    if (told->repaired && !WIFSIGNALED(a->status))
+        code = told->code; /* mpirun's is that of processes that were replaced */
+    return bad ? bad : code;
+}
+
+/* What a job that is not lost has to say of its end. */
+static void tell_end(const struct attempt *a)
+{
+    const struct ftk_end *first = ftk_state_first(a->state);
+    char text[128];
+    if (!first || a->how == BY_SIGNAL || a->how == BY_TIMEOUT)
+        return;
+    ftk_end_text(first, text, sizeof text);
+    ftk_run_say("%s %s", text,
+        ftk_state_told(a->state)->opened ? "when all contexts were closed"
+                                         : "before a context was opened");
+}
+
+/* ---- whether another attempt may come further
+ * ------------------------------------------*/
+
+/* What the attempts so far have come to. */
+struct past {
+    struct ftk_progress *page; /* NULL: not mapped */
+    uint64_t furthest;         /* position before the last attempt */
+    uint64_t known;            /* newest durable set then */
+    uint64_t aborted_at;  /* position of an MPI_Abort that ended the last attempt ... */
+    struct ftk_end abort; /* ... and whose it was */
+    int used;             /* relaunches without progress */
+};
+
+/* The file that the library keeps the position in; without it sets have to do. */
+static void map_progress(const struct ftk_run *r, struct past *past)
+{
+    char path[FTK_PATH_MAX];
+    void *at = MAP_FAILED;
+    snprintf(path, sizeof path, "%.*s/" FTK_PROGRESS_FILE, FTK_PATH_MAX - 32, r->dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0 && ftruncate(fd, sizeof *past->page) == 0)
+        at = mmap(NULL, sizeof *past->page, PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        ftk_run_say("cannot make %s: %s; progress is taken from durable sets", path,
+            strerror(errno));
+    else
+        past->page = at;
+    if (fd >= 0)
+        close(fd);
+}
+
+static uint64_t position(const struct past *past, bool furthest)
+{
+    return !past->page ? 0
+                       : atomic_load(furthest ? &past->page->furthest : &past->page->now);
+}
+
+/* Progress is what the program has done; a set alone is none, because a job that goes on
+ * with the message log writes one at its first call. */
+static bool has_progressed(
+    const struct ftk_run *r, struct past *past, const struct ftk_told *told)
+{
+    uint64_t now = position(past, true);
+    bool further = now > past->furthest;
+    if (now == 0) /* nobody keeps the position */
+        further = told->set > past->known && told->nsets > r->log;
+    past->furthest = now;
+    past->known = told->set > past->known ? told->set : past->known;
+    return further;
+}
+
+/* The program has called MPI_Abort at the same place as in the attempt before. */
+static bool aborts_again(const struct attempt *a, struct past *past)
+{
+    const struct ftk_end *e = ftk_state_first(a->state);
+    bool aborted = e && e->how == FTK_END_ABORT, again = false;
+    uint64_t at = position(past, false);
+    if (aborted && past->abort.how == FTK_END_ABORT)
+        again = e->job == past->abort.job && e->rank == past->abort.rank && at > 0
+                && at == past->aborted_at;
+    past->abort = aborted ? *e : (struct ftk_end){ FTK_END_NONE };
+    past->aborted_at = at;
+    return again;
+}
+
+/* A lost attempt: true if another is due. */
+static bool may_try_again(
+    const struct ftk_run *r, const struct attempt *a, struct past *past, int *code)
+{
+    const struct ftk_told *told = ftk_state_told(a->state);
+    char how[512];
+    describe(a, how, sizeof how);
+    bool again = aborts_again(a, past);
+    if (has_progressed(r, past, told))
+        past->used = 0;
+    if (again) {
+        ftk_run_say(
+            "attempt %d ended %s, at the same place as the one before (call %" PRIu64
+            " of ftkit_checkpoint): a relaunch would come to the same, so there is none",
+            a->number + 1, how, past->aborted_at);
+        return false;
+    }
+    if (told->hopeless[0]) {
+        ftk_run_say(
+            "attempt %d ended: %s: a relaunch would come to the same, so there is "
+            "none; put that right, or begin anew with --fresh",
+            a->number + 1, ftk_tool_why(told->hopeless));
+        *code = TOOL_USAGE;
+        return false;
+    }
+    if (past->used >= r->relaunch) {
+        ftk_run_say("attempt %d ended %s; giving up (%d of %d relaunches used)",
+            a->number + 1, how, past->used, r->relaunch);
+        return false;
+    }
+    past->used++;
+    ftk_run_say(
+        "attempt %d ended %s; relaunching from the newest complete set (%d of %d)",
+        a->number + 1, how, past->used, r->relaunch);
+    return true;
+}
+
+/* The end of an attempt that is not lost: its code. */
+static int last_word(const struct ftk_run *r, const struct attempt *a, bool opened)
+{
+    const struct ftk_told *told = ftk_state_told(a->state);
+    int code = verdict(a);
+    bool wanted = a->how == BY_SIGNAL || a->how == BY_TIMEOUT;
+    tell_end(a);
+    if (!wanted && code != 0 && !told->opened && told->hopeless[0]) {
+        ftk_run_say("no context could be opened: %s", ftk_tool_why(told->hopeless));
+        return TOOL_USAGE;
+    }
+    if (!wanted && code == 0 && !opened && r->spares > 0) {
+        ftk_run_say("the program has opened no context, so its %d spare%s ran as %s of "
+                    "MPI_COMM_WORLD: start it with --spares 0",
+            r->spares, r->spares == 1 ? "" : "s", r->spares == 1 ? "a rank" : "ranks");
+        return TOOL_USAGE;
+    }
+    return code;
 }
 
 static int run_all(struct ftk_run *r, const sigset_t *set)
 {
     double end = r->timeout_s > 0 ? ftk_now_s() + r->timeout_s : 1e300;
-    uint64_t known = 0; /* newest durable set at the last relaunch */
-    int used = 0;
+    struct past past = { 0 };
+    bool opened = false; /* a context, in any attempt */
+    map_progress(r, &past);
     for (int number = 0;; number++) {
         struct attempt a = { .number = number };
-        char how[320];
         int rc = run_attempt(r, &a, set, end);
         if (rc != 0)
             return rc;
-        bool lost = is_lost(&a);
-        rc = verdict(&a);
-        describe(&a, how, sizeof how);
-        uint64_t newest = a.state.set;
-        state_free(&a.state);
-        if (!lost)
-            return rc;
-        if (newest > known) { /* progress is never punished */
-            known = newest;
-            used = 0;
+        bool again = false;
+        opened = opened || ftk_state_told(a.state)->opened;
+        if (is_lost(&a)) {
+            rc = verdict(&a);
+            again = may_try_again(r, &a, &past, &rc);
+        } else {
+            rc = last_word(r, &a, opened);
         }
-        if (used >= r->relaunch) {
-            ftk_run_say("attempt %d ended %s; giving up (%d of %d relaunches used)",
-                number + 1, how, used, r->relaunch);
+        r->resumes = r->resumes || ftk_state_told(a.state)->set > 0;
+        ftk_state_end(a.state);
+        if (!again)
             return rc;
-        }
-        used++;
-        ftk_run_say("attempt %d ended %s; relaunching from the newest complete set "
-                    "(%d of %d)",
-            number + 1, how, used, r->relaunch);
         ftk_nodes_look(r);
     }
 }
@@ -632,6 +561,26 @@ static void remove_determinants(const struct ftk_run *r)
     remove_files("/dev/shm", begin);
 }
 
+/* Two nodes that append to one file of these may overwrite each other's lines. */
+static bool is_local(const char *path)
+{
+    static const unsigned long remote[] = { NFS_SUPER_MAGIC, SMB_SUPER_MAGIC,
+        CIFS_SUPER_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, V9FS_MAGIC, FUSE_SUPER_MAGIC,
+        CEPH_SUPER_MAGIC, 0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */,
+        0x19830326 /* BeeGFS */ };
+    struct statfs fs;
+    if (statfs(path, &fs) != 0)
+        return true;
+    for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
+        if ((unsigned long)fs.f_type == remote[i]) {
+            ftk_run_say(
+                "TMPDIR is on a network file system: mpirun cannot tell how processes "
+                "end, and one that is killed with no context open is not noticed");
+            return false;
+        }
+    return true;
+}
+
 static int make_dir(struct ftk_run *r)
 {
     const char *tmp = getenv("TMPDIR");
@@ -641,8 +590,12 @@ static int make_dir(struct ftk_run *r)
         ftk_run_say("TMPDIR is too long");
         return TOOL_USAGE;
     }
-    if (r->print || mkdtemp(r->dir))
+    if (r->print)
         return 0;
+    if (mkdtemp(r->dir)) {
+        r->tells = ftk_mpirun_ulfm() && is_local(r->dir);
+        return 0;
+    }
     ftk_run_say("cannot make %s: %s", r->dir, strerror(errno));
     return TOOL_FAIL;
 }
@@ -652,7 +605,7 @@ int ftk_run_main(int argc, char **argv)
     static const int taken[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
     struct ftk_run r;
     sigset_t set;
-    int rc = parse(&r, argc, argv);
+    int rc = ftk_run_parse(&r, argc, argv);
     r.id = ftk_random();
     if (rc == 0)
         rc = ftk_mpirun_plan(&r);
@@ -678,8 +631,10 @@ int ftk_run_main(int argc, char **argv)
             "no subreaper: %s; processes of a lost job may stay", strerror(errno));
     if (r.emulate > 0)
         rc = ftk_emulate_files(&r);
+    (void)ftk_dog_sweep(false); /* of runs that were killed before they could */
     if (rc == 0)
         rc = run_all(&r, &set);
+    (void)ftk_dog_sweep(false);
     ftk_litter_slots(r.id);
     ftk_emulate_remove(&r);
     remove_determinants(&r);

@@ -213,6 +213,47 @@ static bool split(char *path, char context[FTKIT_NAME_MAX + 1])
     return true;
 }
 
+/* Whether path is the own directory of a set, <name>.ftkit/set-...: cut that off. */
+static bool split_set(char *path, uint64_t *set)
+{
+    char again[32];
+    char *base = strrchr(path, '/');
+    if (!base || strncmp(base, "/set-", 5) != 0)
+        return false;
+    *set = strtoull(base + 5, NULL, 10);
+    snprintf(again, sizeof again, "/set-%010" PRIu64, *set);
+    size_t n = (size_t)(base - path);
+    if (*set == 0 || strcmp(base, again) != 0 || n < 6 || strncmp(base - 6, ".ftkit", 6) != 0)
+        return false;
+    *base = '\0';
+    return true;
+}
+
+/* What the path leads to when it is not a directory of sets by its name: links and dots. */
+static bool follow(struct ftk_where *w, char context[FTKIT_NAME_MAX + 1])
+{
+    char *real = realpath(w->dir, NULL);
+    bool found = false;
+    char path[FTK_PATH_MAX];
+    if (real && strlen(real) < sizeof path) {
+        strcpy(path, real);
+        bool set = split_set(path, &w->set);
+        found = split(path, context);
+        w->set = set && found ? w->set : 0;
+        if (found)
+            memcpy(w->dir, path, sizeof path);
+    }
+    free(real);
+    return found;
+}
+
+static int no_sets(struct ftk_where *w)
+{
+    ftk_tool_say("no sets in %s: it has no directory <context>.ftkit", w->dir);
+    ftk_where_free(w);
+    return TOOL_USAGE;
+}
+
 int ftk_where_find(const char *path, const char *only, struct ftk_where *w)
 {
     char context[FTKIT_NAME_MAX + 1];
@@ -230,7 +271,7 @@ int ftk_where_find(const char *path, const char *only, struct ftk_where *w)
         ftk_tool_say("%s: %s", w->dir, strerror(errno ? errno : ENOTDIR));
         return TOOL_FAIL;
     }
-    bool one = split(w->dir, context);
+    bool one = follow(w, context);
     int rc = ftk_h5_contexts(w->dir, &w->contexts, &w->n);
     if (rc != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
@@ -249,6 +290,24 @@ int ftk_where_find(const char *path, const char *only, struct ftk_where *w)
         ftk_where_free(w);
         return TOOL_FAIL;
     }
+    return w->n > 0 ? 0 : no_sets(w);
+}
+
+int ftk_where_set(const struct ftk_where *w, struct ftk_opts *o, bool takes)
+{
+    static char number[24];
+    static char *args[2];
+    if (w->set == 0)
+        return 0;
+    if (!takes || o->nargs > 1) {
+        ftk_tool_say("%s is a set's own directory: name %s", o->args[0], w->dir);
+        return TOOL_USAGE;
+    }
+    snprintf(number, sizeof number, "%" PRIu64, w->set);
+    args[0] = o->args[0];
+    args[1] = number;
+    o->args = args;
+    o->nargs = 2;
     return 0;
 }
 
@@ -263,10 +322,6 @@ int ftk_where_single(const struct ftk_where *w)
 {
     if (w->n == 1)
         return 0;
-    if (w->n == 0) {
-        ftk_tool_say("no sets in %s", w->dir);
-        return TOOL_FAIL;
-    }
     ftk_tool_say("%s has sets of several contexts ('%s', '%s', ...): add --context NAME",
         w->dir, w->contexts[0], w->contexts[1]);
     return TOOL_USAGE;

@@ -61,13 +61,17 @@ struct ftk_where {
     char dir[FTK_PATH_MAX]; /* holds <context>.ftkit */
     char (*contexts)[FTKIT_NAME_MAX + 1];
     size_t n;
+    uint64_t set;           /* the path was that of this set's own directory; else 0 */
 };
 
-/* Find the contexts of path, which is a directory of sets or one <name>.ftkit in it;
- * only, when not NULL, names the one that is meant.  0, or an exit code after a message.
- */
+/* Find the contexts of path, which is a directory of sets, one <name>.ftkit in it, the own
+ * directory of a set, or a link to one of these; only, when not NULL, names the context that
+ * is meant.  0, or an exit code after a message; a directory without any is TOOL_USAGE. */
 int ftk_where_find(const char *path, const char *only, struct ftk_where *w);
 void ftk_where_free(struct ftk_where *w);
+/* A path that is the own directory of a set becomes the only SET of the arguments; takes says
+ * whether the command has such an argument.  0, or an exit code after a message. */
+int ftk_where_set(const struct ftk_where *w, struct ftk_opts *o, bool takes);
 /* There must be one context.  0, or an exit code after a message. */
 int ftk_where_single(const struct ftk_where *w);
 

@@ -16,8 +16,8 @@ void ftk_show_usage(FILE *out)
         "number or newest (of the complete ones), which it is when it is not given.\n"
         "\n"
         "  --context NAME  the context, when there are several in DIR\n"
-        "  --json          as an object: directory, context, set, state, why, run, "
-        "ranks,\n"
+        "  --json          as an object: directory, context, set, state, why, run,\n"
+        "                  program (null: an older ftkit wrote the set), ranks,\n"
         "                  saved (by rank 0), completed, bytes (of the files),\n"
         "                  region_bytes, regions[]: name, kind, type, values (of a type "
         "in\n"
@@ -27,8 +27,8 @@ void ftk_show_usage(FILE *out)
         "                  parts[]: file, ranks[] (first, last), bytes; unreadable[]:\n"
         "                  file, text\n"
         "\n"
-        "Exit code: 0; 1 when the set is not complete or a part cannot be read; 2 "
-        "usage.\n",
+        "Exit code: 0; 1 when the set is not complete or a part cannot be read; 2 usage,\n"
+        "or no sets are there.\n",
         out);
 }
 
@@ -188,6 +188,8 @@ static void print_text(FILE *out, const struct summary *s)
     if (s->e.state != FTK_H5_COMPLETE)
         fprintf(out, "           %s\n", ftk_tool_why(s->e.why));
     fprintf(out, "run        %016" PRIx64 "\n", s->m->run);
+    if (s->m->program[0])
+        fprintf(out, "program    %s\n", s->m->program);
     if (s->wall_ns)
         fprintf(out, "saved      %s\n", saved);
     fprintf(out, "completed  %s\nranks      %" PRIu32 "\n", completed, s->m->nranks);
@@ -287,6 +289,10 @@ static void print_json(FILE *out, const struct summary *s)
     else
         ftk_json_text(&j, "why", ftk_tool_why(s->e.why));
     ftk_json_text(&j, "run", run);
+    if (s->m->program[0])
+        ftk_json_text(&j, "program", s->m->program);
+    else
+        ftk_json_null(&j, "program");
     ftk_json_uint(&j, "ranks", s->m->nranks);
     if (s->wall_ns)
         ftk_json_text(&j, "saved", saved);
@@ -365,7 +371,10 @@ int ftk_show_main(int argc, char **argv)
     code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
         return code;
-    code = ftk_where_single(&w);
+    code = ftk_where_set(&w, &o, true);
+    set = w.set ? w.set : set;
+    if (code == 0)
+        code = ftk_where_single(&w);
     if (code == 0 && set == 0)
         code = ftk_set_newest(w.dir, w.contexts[0], &set);
     if (code == 0)

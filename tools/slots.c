@@ -93,7 +93,7 @@ static bool was_taken(const struct slot_job *job)
     struct ftk_slot now;
     bool whole;
     return !read_header(job->fd, &now, &whole) || !whole
-           || memcmp(&now, &job->slot, sizeof now) != 0;
+           || memcmp(&now, &job->slot, FTK_SLOT_BYTES_1) != 0; /* all that version 1 has */
 }
 
 /* in use, empty, foreign, damaged, whole */
@@ -141,6 +141,10 @@ static void print_slot(const char *path, const struct stat *st, const struct ftk
     if (s->set > 0)
         printf("  set %" PRIu64 " of '%s', %srank %" PRIu32 " of %" PRIu32, s->set,
             ftk_tool_why(s->context), s->parity ? "parity of " : "", s->rank, s->nranks);
+    if (s->program[0]) /* why() has one buffer */
+        printf(", program '%s'", ftk_tool_why(s->program));
+    if (s->directory[0])
+        printf(", job in %s", ftk_tool_why(s->directory));
     printf("%s%s\n", why[0] ? "  " : "", why);
 }
 
@@ -157,6 +161,8 @@ static void slot_json(struct ftk_json *j, const char *path, const struct stat *s
         ftk_json_uint(j, "rank", s->rank);
         ftk_json_uint(j, "ranks", s->nranks);
         ftk_json_bool(j, "parity", s->parity != 0);
+        ftk_json_text(j, "program", s->program);
+        ftk_json_text(j, "directory", s->directory);
     }
     if (why[0])
         ftk_json_text(j, "why", why);

@@ -58,15 +58,22 @@ struct ftk_run {
     char **program;        /* and its arguments, ended by NULL */
     bool verbose, print;
     bool log;               /* with the message log, through a preloaded libftkit_mpi */
+    const char *start;      /* recover.start at first: "fresh" or a set, NULL: not given */
+    bool resumes;           /* a set of this run is durable: go on from the newest */
     /* made by ftk_mpirun_plan() */
     int total;              /* processes to start: ranks + spares */
     int nodes;              /* nodes the job will use, as far as we can see */
     int ranks_per_node;     /* of simulated domains, 0: real host names tell */
     bool crowded;           /* more processes than cores */
+    bool tells;             /* mpirun tells in the state file how processes end */
     struct ftk_list gone;   /* nodes that did not answer before this attempt */
     char dir[FTK_PATH_MAX]; /* our files for this run */
     char layer[FTK_PATH_MAX]; /* libftkit_mpi, "" without log */
 };
+
+/* ---- options.c: the command line ----------------------------------------------------*/
+/* Fill the first half of *r; 0 or an exit code after a message. */
+int ftk_run_parse(struct ftk_run *r, int argc, char **argv);
 
 /* ---- mpirun.c: the run profile ----------------------------------------------------*/
 bool ftk_mpirun_ulfm(void); /* built for an MPI with ULFM */
@@ -75,6 +82,8 @@ int ftk_mpirun_plan(struct ftk_run *r);
 /* Command and "NAME=value" settings for one attempt. */
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd);
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env);
+/* In the child that becomes mpirun: its lines go to this file.  0, or -1 and errno. */
+int ftk_mpirun_tell(const char *state);
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX]);
 
 /* ---- emulate.c: several nodes on one machine --------------------------------------*/
@@ -119,8 +128,11 @@ int ftk_tree_init(void);
 /* Give the processes below us grace_s to end, SIGKILL the rest, reap all and remove what
  * they leave.  Returns how many had to be killed, or -1 when some cannot be. */
 int ftk_tree_end(double grace_s);
-/* Show each of them with its rank, state and backtrace. */
-void ftk_tree_dump(FILE *out);
+/* Reap what has ended, and the status of a process that was: -1: it was not. */
+void ftk_tree_reap(void);
+int ftk_tree_status(pid_t pid);
+/* Show where each rank is; whole: and every process with state and backtrace. */
+void ftk_tree_dump(FILE *out, bool whole);
 
 /* ---- ranks.c: whether the processes of the ranks are there -------------------------*/
 enum ftk_ranks_news {
@@ -139,6 +151,11 @@ long ftk_ranks_lost(const struct ftk_ranks *w);
 /* FTK_RANKS_GONE: a status as from waitpid(), not 0 if one of them had such a one; -1
  * when it is not known. */
 int ftk_ranks_status(const struct ftk_ranks *w);
+/* Of the ranks that became our children when mpirun was gone: a status that is not 0, 0, or
+ * -1: not all of the job's processes are known to have been on this node. */
+int ftk_ranks_orphans(const struct ftk_ranks *w);
+int ftk_ranks_orphans_well(const struct ftk_ranks *w); /* how many ended with 0 */
+int ftk_ranks_total(const struct ftk_ranks *w);        /* processes of the job */
 
 /* ---- litter.c: what processes of Open MPI leave when they are killed --------------*/
 void ftk_litter_note(pid_t pid, bool alive); /* alive, or just reaped */

@@ -15,7 +15,8 @@ void ftk_verify_usage(FILE *out)
         "\n"
         "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
         "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
-        "SET is a number or newest; without one, all sets of DIR that have a manifest.\n"
+        "SET is a number or newest; without one, all sets of DIR that were finished.  DIR\n"
+        "may be the own directory of a set, or a link.\n"
         "\n"
         "  --context NAME  the context, when there are several in DIR\n"
         "  --json          as an object: directory, good, sets[]: context, set, good,\n"
@@ -27,7 +28,8 @@ void ftk_verify_usage(FILE *out)
         "                  parity, if others have enough\n"
         "\n"
         "A set that was interrupted while it was written is no damage, but for one that\n"
-        "is named.  Exit code: 0; 1 when something is damaged; 2 usage.\n",
+        "is named.  Exit code: 0; 1 when something is damaged; 2 usage, or nothing is\n"
+        "there to be verified.\n",
         out);
 }
 
@@ -231,7 +233,8 @@ static int verify_named(
     return code;
 }
 
-static int verify_all(const struct ftk_where *w, struct ftk_json *j)
+/* *all counts the sets. */
+static int verify_all(const struct ftk_where *w, struct ftk_json *j, size_t *all)
 {
     int code = TOOL_OK;
     for (size_t i = 0; i < w->n; i++) {
@@ -241,10 +244,13 @@ static int verify_all(const struct ftk_where *w, struct ftk_json *j)
             ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
             code = TOOL_FAIL;
         }
-        for (size_t k = 0; k < n; k++)
-            if (e[k].state != FTK_H5_INCOMPLETE
-                && verify_set(w->dir, w->contexts[i], &e[k], j) != TOOL_OK)
+        for (size_t k = 0; k < n; k++) {
+            if (e[k].state == FTK_H5_INCOMPLETE)
+                continue;
+            (*all)++;
+            if (verify_set(w->dir, w->contexts[i], &e[k], j) != TOOL_OK)
                 code = TOOL_FAIL;
+        }
         free(e);
     }
     return code;
@@ -280,7 +286,10 @@ int ftk_verify_main(int argc, char **argv)
         code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
         return code;
-    if (o.nargs > 1 && (code = ftk_where_single(&w)) != 0) {
+    code = ftk_where_set(&w, &o, true);
+    if (code == 0 && o.nargs > 1)
+        code = ftk_where_single(&w);
+    if (code != 0) {
         ftk_where_free(&w);
         return code;
     }
@@ -290,7 +299,12 @@ int ftk_verify_main(int argc, char **argv)
         ftk_json_text(j, "directory", w.dir);
         ftk_json_open(j, "sets", '[');
     }
-    code = o.nargs > 1 ? verify_named(&w, &o, j) : verify_all(&w, j);
+    size_t n = 0;
+    code = o.nargs > 1 ? verify_named(&w, &o, j) : verify_all(&w, j, &n);
+    if (o.nargs == 1 && n == 0 && code == TOOL_OK) {
+        ftk_tool_say("no finished set in %s: nothing was verified", w.dir);
+        code = TOOL_USAGE;
+    }
     if (j) {
         ftk_json_close(j, ']');
         ftk_json_bool(j, "good", code == TOOL_OK);

@@ -498,8 +498,23 @@ module ftkit
     end interface
     public :: ftkit_untrack_comm
 
+    !> End the job, or this rank alone when a failure is known.
+    interface ftkit_abort
+        subroutine abort_integer(comm, code) bind(c, name="ftkit_f_abort")
+            import :: c_int
+            integer(c_int), intent(in) :: comm
+            integer(c_int), intent(in) :: code
+        end subroutine
+        subroutine abort_f08(comm, code) bind(c, name="ftkit_f_abort_f08")
+            import :: MPI_Comm, c_int
+            type(MPI_Comm), intent(in) :: comm
+            integer(c_int), intent(in) :: code
+        end subroutine
+    end interface
+    public :: ftkit_abort
+
     public :: ftkit_on_repair, ftkit_on_repair_integer, ftkit_set_report
-    public :: ftkit_request, ftkit_test, ftkit_failed
+    public :: ftkit_request, ftkit_test, ftkit_failed, ftkit_confirm
     public :: ftkit_strerror, ftkit_version, ftkit_detail
 
     ! ---- What the procedures below are made of ------------------------------------------
@@ -579,6 +594,11 @@ module ftkit
             type(c_ptr), value :: handle
         end function
 
+        integer(c_int) function c_confirm(handle) bind(c, name="ftkit_confirm")
+            import :: c_ptr, c_int
+            type(c_ptr), value :: handle
+        end function
+
         type(c_ptr) function c_detail(handle) bind(c, name="ftkit_detail")
             import :: c_ptr
             type(c_ptr), value :: handle
@@ -645,6 +665,13 @@ contains
     logical function ftkit_failed(ctx)
         type(ftkit_ctx), intent(in) :: ctx
         ftkit_failed = c_failed(ctx%handle) /= 0
+    end function
+
+    !> .true. when a failure explains a result that the program's own check rejects; looks for
+    !> it, up to 2 s.
+    logical function ftkit_confirm(ctx)
+        type(ftkit_ctx), intent(in) :: ctx
+        ftkit_confirm = c_confirm(ctx%handle) /= 0
     end function
 
     !> Write a set at the next ftkit_checkpoint(), to the file system too when durable.

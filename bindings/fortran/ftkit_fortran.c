@@ -271,6 +271,12 @@ void ftkit_f_untrack_comm(ftkit_ctx *const *ctx, const MPI_Fint *comm, int *ierr
 }
 SAME_FOR_F08(ftkit_f_untrack_comm);
 
+void ftkit_f_abort(const MPI_Fint *comm, const int *code)
+{
+    (void)ftkit_abort(MPI_Comm_f2c(*comm), *code); /* it returns only when it could not */
+}
+SAME_FOR_F08(ftkit_f_abort);
+
 /* ---- Regions -------------------------------------------------------------------------*/
 
 typedef int register_fn(ftkit_ctx *, const char *, void *, size_t, MPI_Datatype);

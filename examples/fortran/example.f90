@@ -13,8 +13,8 @@ module example
     public :: hash_cell, hash_text
 
     integer, parameter, public :: WORD = 256 ! longest value of an option
-    ! exit codes besides 0 and 1: a wrong option; stopped early, start it again
-    integer, parameter, public :: EXIT_USAGE = 2, EXIT_AGAIN = 75
+    ! exit codes besides 0 and 1: a wrong option
+    integer, parameter, public :: EXIT_USAGE = 2
 
     integer, parameter :: MOST = 64 ! arguments
     logical :: used(MOST) = .false.

@@ -304,10 +304,6 @@ contains
         do
             call ftkit_checkpoint(ctx, ierr) ! due? write; a rank lost? repair, roll back
             if (hopeless(NAME, ctx, ierr, step)) return
-            if (ierr == FTKIT_HALT) then
-                code = EXIT_AGAIN
-                return
-            end if
             call note_pid(pidfile, rank, step)
             if (step >= steps) then
                 ! Our last messages come before ftkit_finish(), so that a failure in them is

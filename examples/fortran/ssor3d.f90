@@ -605,10 +605,6 @@ contains
         do
             call ftkit_checkpoint(ctx, ierr) ! due? write; a rank lost? repair, roll back
             if (hopeless(NAME, ctx, ierr, step)) return
-            if (ierr == FTKIT_HALT) then
-                code = EXIT_AGAIN
-                return
-            end if
             call note_pid(pidfile, rank, step)
             if (step >= iterations) then
                 found = look() ! our last messages, so before ftkit_finish()

@@ -14,7 +14,7 @@ C     WAVE [STEPS [MILLISECONDS [PREFIX]]]
 C
 C     STEPS: 400.  MILLISECONDS: to wait in every step.  PREFIX: write
 C     process id and step of rank R to the file PREFIX.R, for scripts.
-C     Configuration: FTKIT_CONFIG and the other variables of ftkit.
+C     Configuration: the variables FTKIT_<SECTION>_<KEY>.
 C
       PROGRAM WAVE
       USE FTKIT
@@ -48,7 +48,6 @@ C     FTKIT: the loop begins with a checkpoint.  -20 to -39: a set could
 C     not be written, the one before it holds.
    10 CALL FTKIT_CHECKPOINT(CTX, IERR)
       IF (IERR .LT. 0 .AND. (IERR .LT. -39 .OR. IERR .GT. -20)) GOTO 80
-      IF (IERR .EQ. FTKIT_HALT) GOTO 30
       CALL NOTE
       IF (ISTEP .GE. NSTEPS) GOTO 20
       CALL ADVANC
@@ -66,7 +65,7 @@ C     FTKIT: nobody leaves while somebody may have to go back
       IF (MYRANK .EQ. 0) WRITE (*, 1000) ISTEP, ENERGY, SUMS
  1000 FORMAT (' WAVE:', I6, ' STEPS, ENERGY', 1PE24.16, ', CHECK', 0P,
      &        2F20.0)
-   30 CALL FTKIT_CLOSE(CTX, IERR)
+      CALL FTKIT_CLOSE(CTX, IERR)
       IF (IERR .EQ. FTKIT_OK) GOTO 90
 
    80 WRITE (*, 1010) IERR

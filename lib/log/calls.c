@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "../detect.h"
-#include "../watchdog.h"
 #include "coll.h"
 #include "det.h"
 #include "gate.h"
@@ -28,12 +27,14 @@ static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int p
         return MPI_ERR_COUNT;
     if (type == MPI_DATATYPE_NULL)
         return MPI_ERR_TYPE;
-    if (peer != MPI_PROC_NULL && (peer < 0 || peer >= vc->size)
+    if (peer != MPI_PROC_NULL && (peer < 0 || peer >= ftk_vcomm_peers(vc))
         && !(flags & CAN_BE_ANY && peer == MPI_ANY_SOURCE))
         return MPI_ERR_RANK;
     if (tag < 0 && !(flags & CAN_BE_ANY && tag == MPI_ANY_TAG))
         return MPI_ERR_TAG;
     if (tag == FTK_POST_TAG && ftk_news_in_band())
+        return MPI_ERR_TAG;
+    if (tag > FTK_TAG_MAX && ftk_context_shares(vc->context))
         return MPI_ERR_TAG;
     return MPI_SUCCESS;
 }
@@ -44,11 +45,11 @@ static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype
     int rc = check(vc, count, type, dest, tag, 0);
     r->kind = FTK_REQ_SEND;
     r->vc = vc;
-    r->context = vc->context;
     r->sbuf = buf;
     r->count = count;
     r->type = type;
-    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_world(vc, dest) : dest;
+    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, dest) : dest;
+    r->context = rc == MPI_SUCCESS ? ftk_vcomm_there(vc, r->peer) : vc->context;
     r->tag = tag;
     return rc;
 }
@@ -63,7 +64,7 @@ static int fill_recv(struct ftk_req *r, void *buf, int count, MPI_Datatype type,
     r->rbuf = buf;
     r->count = count;
     r->type = type;
-    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_world(vc, source) : source;
+    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : source;
     r->tag = tag;
     return rc;
 }
@@ -80,11 +81,13 @@ static int end(const struct ftk_vcomm *vc, int rc)
 static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int tag,
     struct ftk_vcomm *vc, bool sync)
 {
+    int rc = MPI_SUCCESS;
     if (!sync && check(vc, count, type, dest, tag, 0) == MPI_SUCCESS && dest >= 0
-        && ftk_p2p_send_small(buf, count, type, ftk_vcomm_world(vc, dest), tag, vc->context))
-        return MPI_SUCCESS;
+        && ftk_p2p_send_small(
+            buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
+        return end(vc, rc);
     struct ftk_req r = { .sync = sync };
-    int rc = fill_send(&r, buf, count, type, dest, tag, vc);
+    rc = fill_send(&r, buf, count, type, dest, tag, vc);
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(&r);
     if (rc == MPI_SUCCESS && !r.done)
@@ -463,7 +466,9 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     rc = ftk_news_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
         return rc;
-    struct ftk_held *h = ftk_held_new(context, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
+    context = ftk_context_of(ftk_context_channel(context), s->MPI_TAG);
+    struct ftk_held *h = ftk_held_new(
+        context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG), (size_t)bytes);
     if (!h)
         return MPI_ERR_NO_MEM;
     rc = ftk_p2p_bytes_type((size_t)bytes, &n, &type);
@@ -485,12 +490,17 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
     return rc;
 }
 
-/* PMPI_Iprobe(), but news are taken in, and what is for a receive that is not posted goes to
- * it; what is found has been told of. */
+/* PMPI_Iprobe(), but news are taken in, and what is for a receive that is not posted, or of
+ * another context, goes there; what is found has been told of.  *s has the tag of the
+ * program. */
 static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 {
+    const int wire = tag == MPI_ANY_TAG ? tag : ftk_context_wire(context, tag);
     for (;;) {
-        int rc = PMPI_Iprobe(source, tag, ftk_log.real[context], flag, s);
+        *flag = 0;
+        if (!ftk_p2p_can_probe(context))
+            return MPI_SUCCESS;
+        int rc = PMPI_Iprobe(source, wire, ftk_log_real(context), flag, s);
         if (rc != MPI_SUCCESS || !*flag)
             return rc;
         bool found = !ftk_news_in_band() || s->MPI_TAG != FTK_POST_TAG;
@@ -499,29 +509,55 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
             rc = ftk_gate_absorb(context, s->MPI_SOURCE);
         if (rc != MPI_SUCCESS)
             return rc;
+        int of = ftk_context_of(ftk_context_channel(context), s->MPI_TAG);
+        if (found && of != context) {
+            bool taken;
+            rc = ftk_p2p_put_aside(of, s, &taken);
+            if (rc == MPI_SUCCESS && taken)
+                continue;
+            *flag = 0;
+            return rc;
+        }
+        s->MPI_TAG = found ? ftk_context_tag(context, s->MPI_TAG) : s->MPI_TAG;
         if (found && (ftk_log.reborn || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
             *flag = ftk_p2p_in_turn(context, s->MPI_SOURCE, s->MPI_TAG);
             return rc;
         }
         if (found)
             ftk_p2p_look_at_probed();
-        if (found && ftk_log.ctx->failed) { /* it has looked at nothing: the repair comes first */
+        /* it may have looked at nothing: the repair comes first, or others */
+        if (found && (ftk_log.ctx->failed || ftk_context_shares(context))) {
             *flag = 0;
             return rc;
         }
     }
 }
 
-/* PMPI_Improbe(), the same. */
+/* PMPI_Improbe(), the same; *s is for ftk_p2p_draw(). */
 static int pick_up(
     int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
-    if (!ftk_news_in_band() && ftk_log.nwild == 0)
-        return PMPI_Improbe(source, tag, ftk_log.real[context], flag, m, s);
+    if (!ftk_news_in_band() && ftk_log.nwild == 0 && !ftk_context_shares(context))
+        return PMPI_Improbe(source, tag, ftk_log_real(context), flag, m, s);
     int rc = look_up(context, source, tag, flag, s);
     if (rc != MPI_SUCCESS || !*flag)
         return rc;
-    return PMPI_Improbe(s->MPI_SOURCE, s->MPI_TAG, ftk_log.real[context], flag, m, s);
+    return PMPI_Improbe(s->MPI_SOURCE, ftk_context_wire(context, s->MPI_TAG),
+        ftk_log_real(context), flag, m, s);
+}
+
+/* What is held for a probe and may be taken now; *wait: there is something, but others come
+ * first. */
+static struct ftk_held *held_for(
+    const struct ftk_vcomm *vc, int source, int tag, bool take, bool *wait)
+{
+    struct ftk_held *h = ftk_held_match(vc->context, source, tag, false);
+    *wait = h && !ftk_log.reborn && !ftk_p2p_may_take(UINT64_MAX, h);
+    if (*wait)
+        return NULL;
+    if (h && take)
+        ftk_held_take(h);
+    return h;
 }
 
 /* Whether there is a message; a look only. */
@@ -530,16 +566,17 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     struct ftk_log *l = &ftk_log;
     struct ftk_held *h = NULL;
     MPI_Status s;
+    bool wait = false;
     int rc = MPI_SUCCESS;
     *flag = 0;
     if (ftk_gate_here())
         rc = ftk_gate_probe(vc->context, source, tag, false, &h);
     else
-        h = ftk_held_match(vc->context, source, tag, false);
+        h = held_for(vc, source, tag, false, &wait);
     *flag = h != NULL;
     if (h)
         ftk_p2p_status(&s, h->source, h->tag, h->bytes);
-    else if (!l->reborn && !ftk_gate_here())
+    else if (!wait && !l->reborn && !ftk_gate_here())
         rc = look_up(vc->context, source, tag, flag, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
@@ -547,7 +584,7 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
         *flag = 0;
     }
     if (rc == MPI_SUCCESS && *flag) {
-        s.MPI_SOURCE = ftk_vcomm_rank(vc, s.MPI_SOURCE);
+        s.MPI_SOURCE = ftk_vcomm_peer_rank(vc, s.MPI_SOURCE);
         ftk_p2p_tell(status, &s);
     }
     return rc;
@@ -559,15 +596,16 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     struct ftk_log *l = &ftk_log;
     MPI_Message m;
     MPI_Status s;
+    bool wait = false;
     int flag = 0, rc = MPI_SUCCESS;
     *out = NULL;
     if (ftk_gate_here())
         rc = ftk_gate_probe(vc->context, source, tag, true, out);
     else
-        *out = ftk_held_match(vc->context, source, tag, true);
+        *out = held_for(vc, source, tag, true, &wait);
     if (*out)
         return ftk_p2p_journal(*out, ++l->stamp);
-    if (l->reborn || ftk_gate_here())
+    if (wait || l->reborn || ftk_gate_here())
         return rc;
     rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
@@ -611,7 +649,7 @@ static int probe_begin(
     int rc = ftk_log.falling ? ftk_log_error() /* what is there comes after the line */
                              : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
     *p = (struct probing){ .vc = vc,
-        .source = rc == MPI_SUCCESS ? ftk_vcomm_world(vc, source) : MPI_PROC_NULL, .tag = tag,
+        .source = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : MPI_PROC_NULL, .tag = tag,
         .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.reborn,
         .next = FTK_DET_FREE };
     if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
@@ -660,7 +698,7 @@ static int probe(struct probing *p, bool blocks, int *flag, MPI_Status *status)
     if (rc == MPI_SUCCESS && !*flag)
         return probe_nothing(p);
     if (rc == MPI_SUCCESS)
-        probe_found(p, ftk_vcomm_world(p->vc, s.MPI_SOURCE), s.MPI_TAG);
+        probe_found(p, ftk_vcomm_peer_world(p->vc, s.MPI_SOURCE), s.MPI_TAG);
     if (rc == MPI_SUCCESS)
         ftk_p2p_tell(status, &s);
     return rc;
@@ -720,7 +758,7 @@ static void give_message(struct ftk_held *h, const struct ftk_vcomm *vc, MPI_Mes
     MPI_Status *status)
 {
     h->next = matched;
-    h->rank = ftk_vcomm_rank(vc, h->source);
+    h->rank = ftk_vcomm_peer_rank(vc, h->source);
     h->number = matches++ % OURS;
     matched = h;
     ftk_p2p_tell_of(status, h->rank, h->tag, h->bytes);
@@ -922,12 +960,8 @@ void *ftk_p2p_reserve(size_t bytes)
 
 int ftk_mpi_Abort(MPI_Comm comm, int errorcode)
 {
-    char why[96];
     (void)comm; /* a stand-in for a communicator of ours would end this process alone */
-    /* where processes are replaced the MPI ends the caller, and nobody is told */
-    snprintf(why, sizeof why, "rank %d has called MPI_Abort with %d: ending the job", ftk_log.me,
-        errorcode);
-    ftk_watchdog_end(ftk_log.ctx->dog, why);
+    ftk_detect_abort("MPI_Abort", errorcode);
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);
 }
 

@@ -3,18 +3,43 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A collective that is numbered k on its communicator uses slot k % FTK_COLL_SLOTS, and
- * so a tag that the one before in this slot does not use any more: that one is complete
- * here. Persistent ones are matched by the order in which they are made, not started
- * (MPI-4.0, 6.13), so each has a tag of its own. */
+ * so the tag of the one before in this slot.  It begins with its messages when that one is
+ * complete here; the call returns at once.  Nobody waits for ever: of all that are not
+ * complete anywhere the one with the lowest number waits for none.
+ *
+ * Persistent ones are matched by the order in which they are made, not started (MPI-4.0,
+ * 6.13), so each has a tag of its own.
+ *
+ * A tag names the context of the rank that receives: members may have different ones. */
 #include <string.h>
 
 #include "coll.h"
 
-#define PERSISTENT (1 << 20) /* tags of them per communicator; all are below 2^27 */
+/* Tags of persistent ones per context.  The tags of plain contexts are below 2^27, where
+ * those of comm.h begin; those of the others are from 2^28 and 2^30 on. */
+#define PERSISTENT (1 << 20)
+#define EXTRA_SLOTS (1 << 28)
+#define EXTRA_FIRST (1 << 30)
+#define EXTRA_PERSISTENT (1 << 19)
+_Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT
+        < INT32_MAX - EXTRA_PERSISTENT, "the last tag is that of letters");
 
 static struct ftk_coll *first_coll, *last_coll; /* under way */
-static struct ftk_req *slots[FTK_LOG_CONTEXTS][FTK_COLL_SLOTS];
 static MPI_Comm self = MPI_COMM_NULL; /* where nobody else sends; never fails loudly */
+
+/* ---- tags -------------------------------------------------------------------------*/
+
+/* Of the collective with that number, where context receives. */
+static int tag_of(const struct ftk_coll *c, int context)
+{
+    int extra = context - FTK_LOG_EXTRA;
+    if (c->persistent)
+        return ftk_context_shares(context)
+            ? EXTRA_FIRST + extra * EXTRA_PERSISTENT + c->index % EXTRA_PERSISTENT
+            : FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + context * PERSISTENT + c->index;
+    return ftk_context_shares(context) ? EXTRA_SLOTS + extra * FTK_COLL_SLOTS + c->index
+                                       : context * FTK_COLL_SLOTS + c->index;
+}
 
 /* ---- running ----------------------------------------------------------------------*/
 
@@ -30,6 +55,20 @@ static void link_up(struct ftk_coll *c)
     last_coll = c;
 }
 
+static void leave_slot(struct ftk_coll *c)
+{
+    if (!c->slot)
+        return;
+    if (c->slot_next)
+        c->slot_next->slot_prev = c->slot_prev;
+    else
+        *c->slot = c->slot_prev;
+    if (c->slot_prev)
+        c->slot_prev->slot_next = c->slot_next;
+    c->slot_next = c->slot_prev = NULL;
+    c->slot = NULL;
+}
+
 static void unlink_from(struct ftk_coll *c)
 {
     if (!c->under_way)
@@ -43,9 +82,7 @@ static void unlink_from(struct ftk_coll *c)
         c->next->prev = c->prev;
     else
         last_coll = c->prev;
-    if (c->slot)
-        *c->slot = NULL;
-    c->slot = NULL;
+    leave_slot(c);
 }
 
 /* Nothing of it is under way: its request is complete. */
@@ -76,17 +113,20 @@ static void finish(struct ftk_coll *c, int error)
 static void post(struct ftk_coll *c, const struct ftk_step *s)
 {
     struct ftk_req *q = &c->reqs[c->open++];
+    const bool sends = s->kind == FTK_STEP_SEND;
+    const int peer = ftk_coll_peer(c->vc, s->peer);
     *q = (struct ftk_req){
-        .kind = s->kind == FTK_STEP_SEND ? FTK_REQ_SEND : FTK_REQ_RECV,
+        .kind = sends ? FTK_REQ_SEND : FTK_REQ_RECV,
         .internal = true,
+        .coll = c,
         .vc = c->vc,
         .context = FTK_LOG_COLLS,
         .sbuf = s->from,
         .rbuf = s->into,
         .count = s->count,
         .type = s->type,
-        .peer = ftk_vcomm_world(c->vc, s->peer),
-        .tag = c->tag,
+        .peer = peer,
+        .tag = sends ? tag_of(c, ftk_vcomm_there(c->vc, peer)) : c->tag,
         .real = MPI_REQUEST_NULL,
     };
     int rc = ftk_req_begin(q);
@@ -154,6 +194,8 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
  * the messages: others wait for them. */
 static void run(struct ftk_coll *c)
 {
+    if (c->slot_prev && !ftk_log.falling)
+        return;
     for (; c->at < c->nsteps && !(c->error && ftk_log.falling); c->at++) {
         const struct ftk_step *s = &c->steps[c->at];
         if (s->kind == FTK_STEP_SEND || s->kind == FTK_STEP_RECV)
@@ -194,15 +236,16 @@ static void take_number(struct ftk_coll *c)
 {
     struct ftk_vcomm *vc = c->vc;
     int number = (int)(vc->colls % FTK_COLL_SLOTS);
-    struct ftk_req **slot = &slots[vc->context][number];
-    while (*slot && !ftk_log.falling)
-        (void)ftk_req_wait(*slot); /* its error is its own affair */
-    if (ftk_log.falling)
-        return;
+    struct ftk_coll **slot = &vc->slot[number];
     vc->colls++;
-    c->tag = vc->context * FTK_COLL_SLOTS + number;
+    c->number = vc->colls % FTK_COLL_INIT;
+    c->index = number;
+    c->tag = tag_of(c, vc->context);
     c->slot = slot;
-    *slot = c->owner;
+    c->slot_prev = *slot;
+    if (*slot)
+        (*slot)->slot_next = c;
+    *slot = c;
 }
 
 int ftk_coll_begin(struct ftk_req *r)
@@ -211,7 +254,7 @@ int ftk_coll_begin(struct ftk_req *r)
     r->done = false;
     r->error = MPI_SUCCESS;
     c->owner = r;
-    c->error = MPI_SUCCESS;
+    c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     c->at = c->open = c->first = 0;
     if (!c->persistent && !ftk_log.falling)
         take_number(c);
@@ -325,10 +368,11 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
     }
     uint64_t number = vc->colls / FTK_COLL_INIT % PERSISTENT;
     vc->colls += FTK_COLL_INIT;
+    r->coll->number = vc->colls / FTK_COLL_INIT;
     r->coll->persistent = true;
     r->coll->owner = r;
-    r->coll->tag =
-        FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + vc->context * PERSISTENT + (int)number;
+    r->coll->index = (int)number;
+    r->coll->tag = tag_of(r->coll, vc->context);
     r->persistent = true;
     r->done = true;
     ftk_log.nactive--; /* it is at rest */
@@ -340,7 +384,8 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
 
 static struct ftk_call exchange(const void *mine, void *all, size_t bytes)
 {
-    return (struct ftk_call){ .kind = FTK_ALLGATHER,
+    return (struct ftk_call){ .kind = FTK_EXCHANGE,
+        .name = "the making of a communicator",
         .s = { .buf = mine, .count = (int)bytes, .type = MPI_BYTE },
         .r = { .buf = all, .count = (int)bytes, .type = MPI_BYTE } };
 }
@@ -348,6 +393,14 @@ static struct ftk_call exchange(const void *mine, void *all, size_t bytes)
 int ftk_coll_allgather(struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes)
 {
     struct ftk_call call = exchange(mine, all, bytes);
+    return bytes > INT32_MAX ? MPI_ERR_COUNT : wait_for(vc, &call);
+}
+
+int ftk_coll_tell(struct ftk_vcomm *vc, int root, void *buf, size_t bytes)
+{
+    struct ftk_call call = { .kind = FTK_BCAST,
+        .root = root,
+        .r = { .buf = buf, .count = (int)bytes, .type = MPI_BYTE } };
     return bytes > INT32_MAX ? MPI_ERR_COUNT : wait_for(vc, &call);
 }
 

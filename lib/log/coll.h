@@ -33,10 +33,13 @@ int ftk_coll_op_free(MPI_Op *op);
 /* The same of a type that such an operation works on; false: no operation does. */
 bool ftk_coll_type_free(MPI_Datatype *type);
 
-/* All ranks of vc tell each other bytes bytes: all is [size * bytes].  MPI codes; no
- * error handler is called. */
+/* All ranks of vc tell each other bytes bytes: all is [size * bytes].  Those of both groups
+ * of an intercommunicator do, in the order of ftk_vcomm_nth().  MPI codes; no error handler
+ * is called. */
 int ftk_coll_allgather(struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes);
-/* The same into r, which is zeroed or from ftk_req_new(), and may have a then already;
+/* Rank root of vc, an intracommunicator, tells all others bytes bytes. */
+int ftk_coll_tell(struct ftk_vcomm *vc, int root, void *buf, size_t bytes);
+/* The same as ftk_coll_allgather() into r, which is zeroed or from ftk_req_new(), and may have a then already;
  * mine is not needed any more when it returns. */
 int ftk_coll_iallgather_bytes(
     struct ftk_req *r, struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes);
@@ -45,7 +48,7 @@ int ftk_coll_iallgather_bytes(
 
 enum ftk_coll_kind {
     FTK_BARRIER, FTK_BCAST, FTK_GATHER, FTK_GATHERV, FTK_SCATTER, FTK_SCATTERV,
-    FTK_ALLGATHER, FTK_ALLTOALL, FTK_NEIGHBOR_ALLGATHER, FTK_NEIGHBOR_ALLTOALL,
+    FTK_ALLGATHER, FTK_EXCHANGE, FTK_ALLTOALL, FTK_NEIGHBOR_ALLGATHER, FTK_NEIGHBOR_ALLTOALL,
     FTK_REDUCE, FTK_ALLREDUCE, FTK_REDUCE_SCATTER, FTK_SCAN, FTK_EXSCAN /* have an op */
 };
 
@@ -61,9 +64,11 @@ struct ftk_side {
 };
 
 /* What is the same for all of a kind: reductions have buffers in s and r, and count and
- * type in r; a broadcast is all in r. */
+ * type in r; a broadcast is all in r.  FTK_EXCHANGE is an allgather, on an
+ * intercommunicator one of both groups together. */
 struct ftk_call {
     enum ftk_coll_kind kind;
+    const char *name;       /* of the program's call */
     int root;
     MPI_Op op;
     struct ftk_side s, r;
@@ -83,7 +88,8 @@ enum ftk_step_kind { FTK_STEP_SEND, FTK_STEP_RECV, FTK_STEP_FENCE, FTK_STEP_REDU
 
 struct ftk_step {
     int kind;               /* enum ftk_step_kind */
-    int peer;               /* SEND, RECV: rank of the communicator */
+    int peer;               /* SEND, RECV: rank of the communicator; on an intercommunicator
+                               ranks of the remote group follow those of the local one */
     int count, into_count;
     const void *from;
     void *into;
@@ -111,9 +117,13 @@ struct ftk_coll {
     struct ftk_vcomm *vc;
     struct ftk_req *owner;
     struct ftk_call call;
-    int tag;
-    struct ftk_req **slot;  /* where it stands while under way; NULL: persistent */
+    uint64_t number;        /* on its communicator, from 1; persistent ones by themselves */
+    int index;              /* of its tag, among those of vc that have the same kind of tag */
+    int tag;                /* of what is received */
+    struct ftk_coll **slot; /* where it stands while under way; NULL: persistent */
+    struct ftk_coll *slot_prev, *slot_next; /* of the same slot, by number */
     int error;              /* the first one: of building, then of running */
+    bool too_long;          /* a block of this rank is longer than the room for it */
     struct ftk_shape last;  /* the derived type looked at last, while building */
 
     struct ftk_step *steps; /* [nsteps] */
@@ -162,6 +172,8 @@ struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type);
 void *ftk_coll_temp(struct ftk_coll *c, size_t bytes);
 /* Room for count items: what it returns may be used as the address of the first. */
 void *ftk_coll_room(struct ftk_coll *c, MPI_Datatype type, size_t count);
+/* Bytes of data of a block, where all are of one size. */
+size_t ftk_coll_block_bytes(struct ftk_coll *c, const struct ftk_side *s);
 
 struct ftk_block {
     void *at;
@@ -173,6 +185,11 @@ struct ftk_block ftk_coll_block(struct ftk_coll *c, const struct ftk_side *s, in
 static inline void *ftk_coll_at(const void *base, ptrdiff_t offset)
 {
     return (void *)((uintptr_t)base + (uintptr_t)offset); /* base may be MPI_BOTTOM */
+}
+/* World rank of the peer of a step. */
+static inline int ftk_coll_peer(const struct ftk_vcomm *vc, int peer)
+{
+    return peer < vc->size ? ftk_vcomm_world(vc, peer) : vc->remote->member[peer - vc->size];
 }
 static inline bool ftk_coll_reduces(const struct ftk_coll *c)
 {
@@ -216,5 +233,12 @@ void ftk_build_allgather(struct ftk_coll *c);     /* coll_all.c */
 void ftk_build_alltoall(struct ftk_coll *c);
 void ftk_build_neighbor_allgather(struct ftk_coll *c); /* coll_neighbor.c */
 void ftk_build_neighbor_alltoall(struct ftk_coll *c);
+/* coll_inter.c: any of them on an intercommunicator, arguments looked at, too. */
+void ftk_build_inter(struct ftk_coll *c);
+/* Where packed blocks of nblocks ranks begin, by the receiving side; the last entry is the
+ * sum. */
+size_t *ftk_coll_offsets(struct ftk_coll *c, int nblocks);
+/* Are the blocks in the program's buffer where packed ones would be? */
+bool ftk_coll_is_packed(struct ftk_coll *c, const size_t *off, int nblocks);
 
 #endif

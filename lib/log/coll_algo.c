@@ -6,6 +6,8 @@
  * nearly all messages stay inside a team.  Large broadcasts go in segments along the
  * tree, or along a chain when there are more segments than ranks (Pjesivac-Grbovic et
  * al., Performance Analysis of MPI Collective Operations, 2007). */
+#include <limits.h>
+
 #include "coll.h"
 
 #define LARGE_BCAST (64 << 10) /* bytes from which on it is cut into segments ... */
@@ -125,7 +127,8 @@ void ftk_build_broadcast(struct ftk_coll *c)
 
 /* ---- gather -----------------------------------------------------------------------*/
 
-static void gather_linear(struct ftk_coll *c)
+/* too_long: bytes that come from each rank when there is less room for them, else 0. */
+static void gather_linear(struct ftk_coll *c, size_t too_long)
 {
     int n = c->vc->size, me = c->vc->rank, root = c->call.root;
     const struct ftk_side *s = &c->call.s, *r = &c->call.r;
@@ -133,9 +136,12 @@ static void gather_linear(struct ftk_coll *c)
         ftk_step_send(c, s->buf, s->count, s->type, root);
         return;
     }
+    void *nowhere = ftk_coll_temp(c, too_long);
     for (int i = 0; i < n && !c->error; i++) {
         struct ftk_block b = ftk_coll_block(c, r, i);
-        if (i != me)
+        if (i != me && too_long)
+            ftk_step_recv(c, nowhere, (int)too_long, MPI_PACKED, i);
+        else if (i != me)
             ftk_step_recv(c, b.at, b.count, b.type, i);
         else if (!ftk_in_place(s))
             ftk_step_copy(c, s->buf, s->count, s->type, b.at, b.count, b.type);
@@ -152,7 +158,8 @@ static void gather_tree(struct ftk_coll *c, size_t bytes)
     int root = c->call.root, n = c->vc->size;
     bool is_root = c->vc->rank == root;
     ftk_coll_tree(c, root, &t);
-    bool direct = is_root && root == 0 && ftk_coll_shape(c, r->type).plain;
+    bool direct = is_root && root == 0 && ftk_coll_shape(c, r->type).plain
+                  && bytes == ftk_coll_block_bytes(c, r);
     if (t.below == 1) {
         ftk_step_send(c, s->buf, s->count, s->type, t.parent);
         return;
@@ -179,27 +186,26 @@ static void gather_tree(struct ftk_coll *c, size_t bytes)
     }
 }
 
-/* Bytes of a block, as everybody knows them. */
-static size_t block_bytes(struct ftk_coll *c, const struct ftk_side *s)
-{
-    if (s->count < 0)
-        ftk_coll_fail(c, MPI_ERR_COUNT);
-    return c->error ? 0 : (size_t)s->count * ftk_coll_shape(c, s->type).size;
-}
-
+/* A root whose own block is too long for its room takes it that all blocks are, and takes
+ * in what the others send. */
 void ftk_build_gather(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;
-    size_t bytes = block_bytes(c, c->vc->rank == a->root ? &a->r : &a->s);
-    if (bytes > 0 && bytes <= SMALL_BLOCK && c->vc->size > 2)
-        gather_tree(c, bytes);
+    bool is_root = c->vc->rank == a->root;
+    size_t bytes = ftk_coll_block_bytes(c, is_root ? &a->r : &a->s);
+    size_t own = is_root && !ftk_in_place(&a->s) ? ftk_coll_block_bytes(c, &a->s) : bytes;
+    size_t comes = own > bytes ? own : bytes;
+    if (comes > 0 && comes <= SMALL_BLOCK && c->vc->size > 2)
+        gather_tree(c, comes);
+    else if (comes > INT_MAX)
+        ftk_coll_fail(c, MPI_ERR_COUNT);
     else
-        gather_linear(c);
+        gather_linear(c, comes > bytes ? comes : 0);
 }
 
 void ftk_build_gatherv(struct ftk_coll *c)
 {
-    gather_linear(c);
+    gather_linear(c, 0);
 }
 
 /* ---- scatter ----------------------------------------------------------------------*/
@@ -273,7 +279,7 @@ static void scatter_tree(struct ftk_coll *c, size_t bytes)
 void ftk_build_scatter(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;
-    size_t bytes = block_bytes(c, c->vc->rank == a->root ? &a->s : &a->r);
+    size_t bytes = ftk_coll_block_bytes(c, c->vc->rank == a->root ? &a->s : &a->r);
     if (bytes > 0 && bytes <= SMALL_BLOCK && c->vc->size > 2)
         scatter_tree(c, bytes);
     else

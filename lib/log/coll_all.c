@@ -11,16 +11,14 @@
 
 /* ---- allgather --------------------------------------------------------------------*/
 
-/* Where packed blocks begin; the last entry is the sum. */
-static size_t *offsets(struct ftk_coll *c)
+size_t *ftk_coll_offsets(struct ftk_coll *c, int nblocks)
 {
-    size_t n = (size_t)c->vc->size;
-    size_t *off = ftk_coll_temp(c, (n + 1) * sizeof *off);
+    size_t *off = ftk_coll_temp(c, ((size_t)nblocks + 1) * sizeof *off);
     if (!off)
         return NULL;
     off[0] = 0;
-    for (size_t i = 0; i < n; i++)
-        off[i + 1] = off[i] + ftk_coll_block(c, &c->call.r, (int)i).bytes;
+    for (int i = 0; i < nblocks; i++)
+        off[i + 1] = off[i] + ftk_coll_block(c, &c->call.r, i).bytes;
     return off;
 }
 
@@ -45,12 +43,11 @@ static void allgather_ring(struct ftk_coll *c)
     }
 }
 
-/* Are the blocks in the program's buffer where packed ones would be? */
-static bool is_packed(struct ftk_coll *c, const size_t *off)
+bool ftk_coll_is_packed(struct ftk_coll *c, const size_t *off, int nblocks)
 {
     const struct ftk_side *r = &c->call.r;
     struct ftk_shape s = ftk_coll_shape(c, r->type);
-    for (int i = 0; r->displs && s.plain && i < c->vc->size; i++)
+    for (int i = 0; r->displs && s.plain && i < nblocks; i++)
         if (r->displs[i] < 0 || (size_t)r->displs[i] * s.size != off[i])
             return false;
     return s.plain;
@@ -62,7 +59,7 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
     int n = c->vc->size, me = c->vc->rank;
     struct ftk_tree t;
     ftk_coll_tree(c, 0, &t);
-    bool direct = is_packed(c, off);
+    bool direct = ftk_coll_is_packed(c, off, n);
     char *all = direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
     if (c->error)
         return;
@@ -92,7 +89,7 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
 void ftk_build_allgather(struct ftk_coll *c)
 {
     size_t n = (size_t)c->vc->size;
-    const size_t *off = offsets(c);
+    const size_t *off = ftk_coll_offsets(c, c->vc->size);
     if (!off || c->error)
         return;
     if (off[n] > INT_MAX || (off[n] >= LARGE && off[n] / n >= SHARE))
@@ -105,6 +102,17 @@ void ftk_build_allgather(struct ftk_coll *c)
 
 /* ---- alltoall ---------------------------------------------------------------------*/
 
+/* Bytes that go to each rank, and so are taken to come from each, when they are of one
+ * number and there is less room for them; else 0. */
+static size_t longer(struct ftk_coll *c)
+{
+    const struct ftk_side *s = &c->call.s, *r = &c->call.r;
+    if (s->counts || s->types || r->counts || r->types)
+        return 0;
+    size_t out = ftk_coll_block_bytes(c, s), in = ftk_coll_block_bytes(c, r);
+    return out > in && out <= INT_MAX ? out : 0;
+}
+
 /* In round k two ranks whose sum is k (modulo their number) exchange.  A window of rounds
  * is under way at once.  In place a block is copied before another one takes its place.
  */
@@ -113,6 +121,8 @@ void ftk_build_alltoall(struct ftk_coll *c)
     int n = c->vc->size, me = c->vc->rank;
     const struct ftk_side *s = &c->call.s, *r = &c->call.r;
     bool in_place = ftk_in_place(s);
+    size_t too_long = in_place ? 0 : longer(c);
+    void *nowhere = ftk_coll_temp(c, too_long);
     for (int k = 0; k < n && !c->error; k++) {
         int peer = (k - me + n) % n;
         struct ftk_block in = ftk_coll_block(c, r, peer);
@@ -124,7 +134,10 @@ void ftk_build_alltoall(struct ftk_coll *c)
                 out.at = ftk_coll_room(c, in.type, (size_t)in.count);
                 ftk_step_copy(c, in.at, in.count, in.type, out.at, in.count, in.type);
             }
-            ftk_step_recv(c, in.at, in.count, in.type, peer);
+            if (too_long) /* for the room here: taken in all the same */
+                ftk_step_recv(c, nowhere, (int)too_long, MPI_PACKED, peer);
+            else
+                ftk_step_recv(c, in.at, in.count, in.type, peer);
             ftk_step_send(c, out.at, out.count, out.type, peer);
         }
         if (k % WINDOW == WINDOW - 1)

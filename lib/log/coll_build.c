@@ -88,6 +88,13 @@ void *ftk_coll_room(struct ftk_coll *c, MPI_Datatype type, size_t count)
     return p ? ftk_coll_at(p, -lowest(&s, count)) : NULL;
 }
 
+size_t ftk_coll_block_bytes(struct ftk_coll *c, const struct ftk_side *s)
+{
+    if (s->count < 0)
+        ftk_coll_fail(c, MPI_ERR_COUNT);
+    return c->error ? 0 : (size_t)s->count * ftk_coll_shape(c, s->type).size;
+}
+
 struct ftk_block ftk_coll_block(struct ftk_coll *c, const struct ftk_side *s, int i)
 {
     struct ftk_block b = { .at = ftk_coll_at(s->buf, 0),
@@ -220,8 +227,12 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
     struct ftk_shape b =
         into_count > 0 ? ftk_coll_shape(c, into_type) : (struct ftk_shape){ 0 };
     s.bytes = (size_t)count * a.size;
-    if (into_count < 0 || s.bytes > (size_t)into_count * b.size) {
-        ftk_coll_fail(c, into_count < 0 ? MPI_ERR_COUNT : MPI_ERR_TRUNCATE);
+    if (into_count < 0) {
+        ftk_coll_fail(c, MPI_ERR_COUNT);
+        return;
+    }
+    if (s.bytes > (size_t)into_count * b.size) {
+        c->too_long = true; /* others do not know: it takes part, and has no result */
         return;
     }
     if (a.named && type == into_type && !a.plain) { /* MPI_DOUBLE_INT and the like */
@@ -283,6 +294,7 @@ static void (*const builders[])(struct ftk_coll *) = {
     [FTK_SCATTER] = ftk_build_scatter,
     [FTK_SCATTERV] = ftk_build_scatterv,
     [FTK_ALLGATHER] = ftk_build_allgather,
+    [FTK_EXCHANGE] = ftk_build_allgather,
     [FTK_ALLTOALL] = ftk_build_alltoall,
     [FTK_REDUCE] = ftk_build_reduce,
     [FTK_ALLREDUCE] = ftk_build_allreduce,
@@ -295,6 +307,10 @@ static void (*const builders[])(struct ftk_coll *) = {
 
 void ftk_coll_build(struct ftk_coll *c)
 {
+    if (c->vc->remote) {
+        ftk_build_inter(c);
+        return;
+    }
     check(c);
     if (!c->error)
         builders[c->call.kind](c);

@@ -8,28 +8,28 @@
 #include "mpi_calls.h"
 
 #define OPEN(...) __VA_ARGS__
-#define CALL(...)                                                                        \
+#define CALL(name_, ...)                                                                 \
     (struct ftk_call)                                                                    \
     {                                                                                    \
-        __VA_ARGS__                                                                      \
+        .name = "MPI_" name_, __VA_ARGS__                                                \
     }
 #define FORMS(name, iname, params, args, ...)                                            \
     int ftk_mpi_##name(OPEN params, MPI_Comm comm)                                       \
     {                                                                                    \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                     \
-        return vc ? ftk_coll_now(vc, &CALL(__VA_ARGS__)) : PMPI_##name(OPEN args, comm); \
+        return vc ? ftk_coll_now(vc, &CALL(#name, __VA_ARGS__)) : PMPI_##name(OPEN args, comm); \
     }                                                                                    \
     int ftk_mpi_##iname(OPEN params, MPI_Comm comm, MPI_Request *request)                \
     {                                                                                    \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                     \
-        return vc ? ftk_coll_later(vc, &CALL(__VA_ARGS__), request)                      \
+        return vc ? ftk_coll_later(vc, &CALL(#iname, __VA_ARGS__), request)              \
                   : PMPI_##iname(OPEN args, comm, request);                              \
     }                                                                                    \
     int ftk_mpi_##name##_init(                                                           \
         OPEN params, MPI_Comm comm, MPI_Info info, MPI_Request *request)                 \
     {                                                                                    \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                     \
-        return vc ? ftk_coll_init(vc, &CALL(__VA_ARGS__), request)                       \
+        return vc ? ftk_coll_init(vc, &CALL(#name "_init", __VA_ARGS__), request)        \
                   : PMPI_##name##_init(OPEN args, comm, info, request);                  \
     }
 
@@ -52,20 +52,20 @@
 int ftk_mpi_Barrier(MPI_Comm comm)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    return vc ? ftk_coll_now(vc, &CALL(.kind = FTK_BARRIER)) : PMPI_Barrier(comm);
+    return vc ? ftk_coll_now(vc, &CALL("Barrier", .kind = FTK_BARRIER)) : PMPI_Barrier(comm);
 }
 
 int ftk_mpi_Ibarrier(MPI_Comm comm, MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    return vc ? ftk_coll_later(vc, &CALL(.kind = FTK_BARRIER), request)
+    return vc ? ftk_coll_later(vc, &CALL("Ibarrier", .kind = FTK_BARRIER), request)
               : PMPI_Ibarrier(comm, request);
 }
 
 int ftk_mpi_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    return vc ? ftk_coll_init(vc, &CALL(.kind = FTK_BARRIER), request)
+    return vc ? ftk_coll_init(vc, &CALL("Barrier_init", .kind = FTK_BARRIER), request)
               : PMPI_Barrier_init(comm, info, request);
 }
 

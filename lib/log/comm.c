@@ -4,20 +4,24 @@
  *
  * The handles are communicators of this process alone, so that attributes, names, hints
  * and error handlers are the MPI's business.  What differs from the MPI:
- *   - attributes that the program puts on MPI_COMM_WORLD are not copied by MPI_Comm_dup()
- *     of it, because nothing that is local could do that;
- *   - delete callbacks of the attributes of a communicator that a rank may fall back to
- *     run when the next line is committed, not within MPI_Comm_free();
+ *   - attributes with keys that were made in Fortran are not copied from MPI_COMM_WORLD
+ *     (attr.h), and their delete callbacks may run when the next line is committed, not
+ *     within MPI_Comm_free();
  *   - attributes, names and error handlers do not fall back: the program sets them again.
  *
- * Contexts are agreed on: each member says which it could use, the lowest that all could
- * is taken.  The parts of a split have the same one, because they have no member in
- * common. */
+ * Contexts are agreed on with one exchange.  Each member says which plain ones it could use,
+ * and the lowest that all could is taken.  The parts of a split have the same one, because
+ * they have no member in common.  If there is none, each member receives in a context of its
+ * own choice that shares its communicator: it has said that, too.  So it does not matter
+ * which others are in the making, and in which order their members began them. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../detect.h"
+#include "attr.h"
 #include "coll.h"
 #include "comm.h"
+#include "inter.h"
 #include "p2p.h"
 
 #define GONE UINT64_MAX /* as born: freed before the line, kept for a request */
@@ -26,11 +30,11 @@ static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attribut
 static struct ftk_word *words; /* [n] of the exchange that was last */
 
 /* ---- finding ------------------------------------------------------------------------
- * Every call of the program comes here.  Not more than FTK_LOG_CONTEXTS of them are
- * alive, because each has a context of its own. */
+ * Every call of the program comes here.  Not more than FTK_LOG_ALL of them are alive,
+ * because each has a context of its own. */
 
-#define SLOTS ((size_t)256)
-_Static_assert(SLOTS / 2 > FTK_LOG_CONTEXTS, "finding has to come to an empty slot");
+#define SLOTS ((size_t)8192)
+_Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
 
 static struct {
     MPI_Comm handle;
@@ -79,12 +83,25 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
     return comm == MPI_COMM_NULL && ftk_log.falling ? ftk_log.world : NULL;
 }
 
+bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
+{
+    MPI_Errhandler h;
+    if (ftk_log.falling || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
+        return false;
+    bool fatal = h == MPI_ERRORS_ARE_FATAL;
+    if (!fatal && h != MPI_ERRORS_RETURN)
+        (void)PMPI_Errhandler_free(&h); /* only the reference */
+    return fatal;
+}
+
 /* While this rank falls back all its calls fail.  That is no news to an error handler: the
  * program learns of it from ftkit_checkpoint(). */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 {
     if (ftk_log.falling)
         return code;
+    if (ftk_vcomm_is_fatal(vc))
+        ftk_detect_fatal(ftk_log.ctx, code);
     int rc = PMPI_Comm_call_errhandler(vc->handle, code);
     if (rc != MPI_SUCCESS) /* it was not called; the program has the code all the same */
         ftk_report(FTKIT_WARNING, "MPI error %d while calling an error handler", rc);
@@ -114,6 +131,8 @@ static int handle_new(const struct ftk_vcomm *parent, enum ftk_make_how how,
     if (rc != MPI_SUCCESS)
         made = MPI_COMM_NULL;
     rc = rc == MPI_SUCCESS ? back : rc;
+    if (rc == MPI_SUCCESS && how != FTK_MAKE_NEW && parent == ftk_log.world)
+        rc = ftk_attr_copy(parent->handle, made);
     if (rc == MPI_SUCCESS)
         rc = PMPI_Comm_set_errhandler(made, handler);
     back = PMPI_Errhandler_free(&handler);
@@ -143,6 +162,8 @@ static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
     ftk_topo_free(&vc->topo);
     free(vc->member);
     free(vc->index);
+    ftk_remote_free(vc->remote);
+    free(vc->there);
     free(vc);
     return rc;
 }
@@ -162,7 +183,8 @@ struct ftk_vcomm *ftk_vcomm_empty(int members)
     vc->handle = MPI_COMM_NULL;
     vc->member = malloc((size_t)members * sizeof *vc->member);
     vc->index = malloc((size_t)ftk_log.n * sizeof *vc->index);
-    if (vc->member && vc->index)
+    vc->there = malloc((size_t)ftk_log.n * sizeof *vc->there);
+    if (vc->member && vc->index && vc->there)
         return vc;
     ftk_vcomm_discard(vc);
     return NULL;
@@ -175,7 +197,7 @@ static void publish(struct ftk_vcomm *vc)
     vc->born = ftk_log.lines;
     vc->next = ftk_log.comms;
     ftk_log.comms = vc;
-    ftk_log.used |= UINT64_C(1) << vc->context;
+    ftk_contexts_add(&ftk_log.used, vc->context);
     find_anew();
 }
 
@@ -200,7 +222,7 @@ static void unlink_from_list(struct ftk_vcomm *vc)
 
 static void give_up_context(struct ftk_vcomm *vc)
 {
-    ftk_log.used &= ~(UINT64_C(1) << vc->context);
+    ftk_contexts_drop(&ftk_log.used, vc->context);
     vc->holds = false;
 }
 
@@ -245,7 +267,7 @@ void ftk_vcomm_line(void)
     }
 }
 
-static MPI_Comm disowned[FTK_LOG_CONTEXTS];
+static MPI_Comm disowned[FTK_LOG_ALL];
 static size_t ndisowned;
 
 bool ftk_vcomm_disowned(MPI_Comm handle)
@@ -282,7 +304,7 @@ void ftk_vcomm_back(void)
     ftk_idup_clear();
     while (go) {
         struct ftk_vcomm *next = go->next;
-        if (!go->freed && ndisowned < FTK_LOG_CONTEXTS)
+        if (!go->freed && ndisowned < FTK_LOG_ALL)
             disowned[ndisowned++] = go->handle;
         int rc = vcomm_delete(go, go->freed);
         if (rc != MPI_SUCCESS)
@@ -303,7 +325,7 @@ int ftk_vcomm_adopt(struct ftk_vcomm *vc)
 
 void ftk_vcomm_let_go(struct ftk_vcomm *vc)
 {
-    ftk_log.used &= ~(UINT64_C(1) << vc->context);
+    ftk_contexts_drop(&ftk_log.used, vc->context);
     unlink_from_list(vc);
     find_anew();
     (void)vcomm_delete(vc, false); /* nothing of the MPI is freed */
@@ -355,7 +377,8 @@ int ftk_vcomm_open(void)
     int rc = MPI_SUCCESS;
     ftk_log.group = MPI_GROUP_NULL;
     ftk_log.comms = NULL;
-    ftk_log.used = ftk_log.line_used = 0;
+    memset(&ftk_log.used, 0, sizeof ftk_log.used);
+    ftk_log.line_used = ftk_log.used;
     ftk_log.world = open_one(0);
     ftk_log.user = open_one(1);
     words = calloc((size_t)ftk_log.n, sizeof *words);
@@ -383,7 +406,8 @@ void ftk_vcomm_close(void)
     bool listed = go != NULL;
     struct ftk_vcomm *user = ftk_log.user, *world = ftk_log.world;
     ftk_log.comms = ftk_log.user = ftk_log.world = NULL;
-    ftk_log.used = ftk_log.line_used = 0;
+    memset(&ftk_log.used, 0, sizeof ftk_log.used);
+    ftk_log.line_used = ftk_log.used;
     find_anew();
     ftk_idup_clear();
     while (go) {
@@ -404,15 +428,25 @@ void ftk_vcomm_close(void)
 
 /* ---- making: before the exchange --------------------------------------------------*/
 
-uint64_t ftk_vcomm_free_contexts(void)
+uint64_t ftk_vcomm_free_contexts(int *own)
 {
     for (struct ftk_vcomm *vc = ftk_log.comms; vc; vc = vc->next)
         if (vc->holds && !ftk_p2p_has(vc))
             give_up_context(vc);
+    struct ftk_contexts taken;
+    memset(&taken, 0, sizeof taken);
+    ftk_idup_promised(&taken); /* it may free some */
+    for (size_t i = 0; i < sizeof taken.word / sizeof *taken.word; i++)
+        taken.word[i] |= ftk_log.used.word[i];
+    *own = FTK_LOG_EXTRA;
+    while (*own < FTK_LOG_ALL && ftk_contexts_has(&taken, *own))
+        ++*own;
+    if (*own == FTK_LOG_ALL)
+        *own = -1;
     uint64_t all = ftk_log.ncontexts >= FTK_LOG_CONTEXTS
                        ? UINT64_MAX
                        : (UINT64_C(1) << ftk_log.ncontexts) - 1;
-    return ~ftk_log.used & ~ftk_idup_promised() & all;
+    return ~taken.word[0] & all;
 }
 
 struct ftk_vcomm *ftk_make_parent(MPI_Comm comm, MPI_Comm *newcomm)
@@ -428,14 +462,17 @@ void ftk_make_begin(
 {
     memset(m, 0, sizeof *m);
     m->parent = parent;
-    m->n = parent->size;
+    m->n = ftk_vcomm_members(parent);
     m->tells = parent->rank == 0;
     m->context = -1;
-    m->mine.free = ftk_vcomm_free_contexts();
-    m->vc = ftk_vcomm_empty(parent->size);
+    m->mine.free = ftk_vcomm_free_contexts(&m->mine.own);
+    m->vc = ftk_vcomm_empty(m->n);
     m->error = m->vc ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     if (m->error == MPI_SUCCESS && how != FTK_MAKE_NEW)
         m->error = ftk_topo_copy(&m->vc->topo, &parent->topo);
+    if (m->error == MPI_SUCCESS && how != FTK_MAKE_NEW && parent->remote
+        && !(m->vc->remote = ftk_remote_copy(parent->remote)))
+        m->error = MPI_ERR_NO_MEM;
     if (m->error == MPI_SUCCESS)
         m->error = handle_new(parent, how, info, &m->vc->handle);
 }
@@ -447,6 +484,7 @@ void ftk_make_first(struct ftk_making *m, int count)
     for (int i = 0; i < count; i++)
         m->vc->member[i] = ftk_vcomm_world(m->parent, i);
     m->vc->size = count;
+    m->in_order = true;
 }
 
 /* ---- making: the exchange ---------------------------------------------------------*/
@@ -454,13 +492,46 @@ void ftk_make_first(struct ftk_making *m, int count)
 int ftk_make_words(
     struct ftk_vcomm *parent, const struct ftk_word *mine, const struct ftk_word **all)
 {
-    int rc = ftk_coll_allgather(parent, mine, words, sizeof *mine);
+    int n = ftk_vcomm_members(parent);
+    if (n == 1) /* it may be none of the list */
+        words[0] = *mine;
+    int rc = n == 1 ? MPI_SUCCESS : ftk_coll_allgather(parent, mine, words, sizeof *mine);
     if (rc != MPI_SUCCESS)
         return rc;
-    for (int i = 0; i < parent->size; i++)
+    for (int i = 0; i < n; i++)
         words[i].rank = i;
     *all = words;
     return rc;
+}
+
+int ftk_make_swap(const struct ftk_swap *s)
+{
+    struct ftk_req send = { .kind = FTK_REQ_SEND,
+        .internal = true,
+        .vc = s->vc,
+        .context = FTK_LOG_COLLS,
+        .sbuf = s->out,
+        .count = (int)s->out_bytes,
+        .type = MPI_BYTE,
+        .peer = s->to,
+        .tag = s->to_tag,
+        .real = MPI_REQUEST_NULL };
+    struct ftk_req recv = send;
+    recv.kind = FTK_REQ_RECV;
+    recv.sbuf = NULL;
+    recv.rbuf = s->in;
+    recv.count = (int)s->in_bytes;
+    recv.peer = s->from;
+    recv.tag = s->from_tag;
+    int rc = ftk_req_begin(&recv);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    int sent = ftk_req_begin(&send);
+    if (sent == MPI_SUCCESS)
+        sent = ftk_req_wait(&send);
+    /* wait also after a failed send: the receive lies on this stack */
+    rc = ftk_req_wait(&recv);
+    return rc == MPI_SUCCESS ? sent : rc;
 }
 
 /* Each member hears its own word from the one before it.  A process that carries on for a
@@ -468,41 +539,32 @@ int ftk_make_words(
  * it receives is what was received then: so it comes to the same communicator. */
 static int hear_own(struct ftk_vcomm *vc)
 {
-    int next = (vc->rank + 1) % vc->size, before = (vc->rank + vc->size - 1) % vc->size;
-    struct ftk_word own = words[vc->rank];
-    struct ftk_req send = { .kind = FTK_REQ_SEND,
-        .internal = true,
-        .vc = vc,
-        .context = FTK_LOG_COLLS,
-        .sbuf = &words[next],
-        .count = (int)sizeof own,
-        .type = MPI_BYTE,
-        .peer = ftk_vcomm_world(vc, next),
-        .tag = FTK_COMM_TAGS + FTK_COMM_GROUP_TAGS + vc->context,
-        .real = MPI_REQUEST_NULL };
-    struct ftk_req recv = send;
-    recv.kind = FTK_REQ_RECV;
-    recv.sbuf = NULL;
-    recv.rbuf = &own;
-    recv.peer = ftk_vcomm_world(vc, before);
-    int rc = ftk_req_begin(&recv);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    int sent = ftk_req_begin(&send);
-    if (sent == MPI_SUCCESS)
-        sent = ftk_req_wait(&send);
-    rc = ftk_req_wait(&recv); /* whatever became of the send: it lies on our stack */
-    rc = rc == MPI_SUCCESS ? sent : rc;
+    const int tag = FTK_COMM_TAGS + FTK_COMM_GROUP_TAGS;
+    int n = ftk_vcomm_members(vc), me = ftk_vcomm_place(vc);
+    int next = (me + 1) % n, to = ftk_vcomm_nth(vc, next);
+    struct ftk_word own = words[me];
+    const struct ftk_swap s = { .vc = vc,
+        .out = &words[next],
+        .out_bytes = sizeof own,
+        .to = to,
+        .to_tag = tag + ftk_vcomm_there(vc, to),
+        .in = &own,
+        .in_bytes = sizeof own,
+        .from = ftk_vcomm_nth(vc, (me + n - 1) % n),
+        .from_tag = tag + vc->context };
+    int rc = ftk_make_swap(&s);
     if (rc == MPI_SUCCESS)
-        words[vc->rank] = own;
+        words[me] = own;
     return rc;
 }
 
-void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all)
+void ftk_make_decide_context(struct ftk_making *m, const struct ftk_word *all)
 {
     uint64_t common = UINT64_MAX;
+    m->shares = true;
     for (int i = 0; i < m->n; i++) {
         common &= all[i].free;
+        m->shares = m->shares && all[i].own >= 0;
         if (all[i].error != MPI_SUCCESS && m->error == MPI_SUCCESS)
             m->error = MPI_ERR_OTHER; /* elsewhere */
     }
@@ -510,6 +572,20 @@ void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all)
     for (int c = 0; c < FTK_LOG_CONTEXTS && m->context < 0; c++)
         if (common >> c & 1)
             m->context = c;
+}
+
+void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all)
+{
+    ftk_make_decide_context(m, all);
+    const struct ftk_vcomm *of = m->in_order ? m->vc : m->parent;
+    int known = of ? ftk_vcomm_members(of) : 0; /* those behind them are no members */
+    for (int i = 0; m->vc && i < m->n && i < known; i++)
+        m->vc->there[ftk_vcomm_nth(of, i)] = all[i].own;
+}
+
+struct ftk_word *ftk_make_room(void)
+{
+    return words;
 }
 
 void ftk_make_agree(struct ftk_making *m, const struct ftk_word **all)
@@ -551,12 +627,11 @@ int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm)
     m->vc = NULL;
     if (m->error == MPI_SUCCESS)
         seal(vc);
-    if (m->error == MPI_SUCCESS && vc->rank >= 0 && m->context < 0) {
+    if (m->error == MPI_SUCCESS && vc->rank >= 0 && m->context < 0 && !m->shares) {
         if (m->tells)
             ftk_report(FTKIT_ERROR,
-                "no context is free at all members of a new communicator: "
-                "raise log.contexts (%d, at most %d)",
-                ftk_log.ncontexts, FTK_LOG_CONTEXTS);
+                "a member of a new communicator has %d already, more than log.contexts gives: "
+                "free some", FTK_LOG_EXTRAS);
         m->error = MPI_ERR_OTHER;
     }
     if (m->error != MPI_SUCCESS) {
@@ -567,7 +642,11 @@ int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm)
         ftk_vcomm_discard(vc);
         return MPI_SUCCESS;
     }
-    vc->context = m->context;
+    vc->context = m->context >= 0 ? m->context : vc->there[ftk_log.me];
+    if (m->context >= 0) {
+        free(vc->there);
+        vc->there = NULL;
+    }
     publish(vc);
     *newcomm = vc->handle;
     return MPI_SUCCESS;
@@ -594,6 +673,25 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
+/* The i-th of all members of the parent. */
+static void add_member(struct ftk_making *m, int i)
+{
+    int rank, world = ftk_vcomm_nth(m->parent, i);
+    if (ftk_vcomm_is_local(m->parent, i, &rank))
+        m->vc->member[m->vc->size++] = world;
+    else
+        m->vc->remote->member[m->vc->remote->size++] = world;
+}
+
+/* An intercommunicator of which one group is empty is none. */
+static void close_groups(struct ftk_vcomm *vc)
+{
+    if (vc->remote->size == 0)
+        vc->size = 0;
+    else
+        (void)ftk_remote_seal(vc); /* groups of the parent have nobody in common */
+}
+
 int ftk_make_split(struct ftk_making *m, int color, int key, MPI_Comm *newcomm)
 {
     const struct ftk_word *all;
@@ -601,13 +699,18 @@ int ftk_make_split(struct ftk_making *m, int color, int key, MPI_Comm *newcomm)
     m->mine.key = key;
     if (color < 0 && color != MPI_UNDEFINED && m->error == MPI_SUCCESS)
         m->error = MPI_ERR_ARG;
+    if (m->parent->remote && m->error == MPI_SUCCESS
+        && !(m->vc->remote = ftk_remote_new(m->parent->remote->size)))
+        m->error = MPI_ERR_NO_MEM;
     ftk_make_agree(m, &all);
     if (m->error == MPI_SUCCESS) {
-        color = all[m->parent->rank].color;
+        color = all[ftk_vcomm_place(m->parent)].color;
         qsort(words, (size_t)m->n, sizeof *words, by_key);
         for (int i = 0; i < m->n && color != MPI_UNDEFINED; i++)
             if (words[i].color == color)
-                m->vc->member[m->vc->size++] = ftk_vcomm_world(m->parent, words[i].rank);
+                add_member(m, words[i].rank);
+        if (m->parent->remote)
+            close_groups(m->vc);
     }
     return end_or_error(m, newcomm);
 }

@@ -24,10 +24,12 @@
 
 /* What a member says in the making of a communicator. */
 struct ftk_word {
-    uint64_t free;      /* contexts that it could use */
+    uint64_t free;      /* plain contexts that it could use */
     int32_t color, key; /* of a split; else what the caller likes */
     int32_t error;      /* MPI code with which its part has failed */
     int32_t rank;       /* filled in by the receiver: whose word it is */
+    int32_t own;        /* where it would receive if no plain one is free at all, or -1 */
+    int32_t zero;       /* no padding: what is sent is compared in a replay */
 };
 
 enum ftk_make_how {
@@ -37,13 +39,19 @@ enum ftk_make_how {
 };
 
 /* A communicator in the making.  vc is NULL or whole but for what is agreed; its arrays
- * have room for all members of the parent.  error says why it will come to nothing. */
+ * have room for all members of the parent.  error says why it will come to nothing.
+ *
+ * What is agreed is a context: a plain one for all members, or vc->there, for each member the
+ * one that it has said.  ftk_make_decide() fills in there for the members that are known by
+ * then; who comes to know them later does that (see ftk_make_split()). */
 struct ftk_making {
     struct ftk_vcomm *parent; /* until ftk_make_agree() */
     struct ftk_vcomm *vc;
     int n;       /* members of the parent */
     bool tells;  /* of the members it is this one that reports */
-    int context; /* -1: none was free at all members */
+    bool in_order; /* the words are those of the members, in their order */
+    int context; /* plain, -1: none was free at all members ... */
+    bool shares; /* ... and whether all could use one that shares its communicator */
     int error;
     struct ftk_word mine;
 };
@@ -59,7 +67,9 @@ void ftk_make_first(struct ftk_making *m, int count);
 /* Exchange words with all members of the parent; they are in *all until the next
  * exchange. */
 void ftk_make_agree(struct ftk_making *m, const struct ftk_word **all);
-/* What the words of all n members come to. */
+/* The context that the n words come to. */
+void ftk_make_decide_context(struct ftk_making *m, const struct ftk_word *all);
+/* ... when they are those of all members; also where each of them receives. */
 void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all);
 /* Local: the communicator to the list and to *newcomm, or MPI_COMM_NULL where this
  * process is no member or it has come to nothing; then the MPI code. */
@@ -73,8 +83,25 @@ int ftk_make_split(struct ftk_making *m, int color, int key, MPI_Comm *newcomm);
 int ftk_make_words(
     struct ftk_vcomm *parent, const struct ftk_word *mine, const struct ftk_word **all);
 
-/* Contexts that this process could use for a new communicator. */
-uint64_t ftk_vcomm_free_contexts(void);
+/* A message to one rank of the world and a message from one, at the same time; the tags are of
+ * the context of collectives.  MPI code. */
+struct ftk_swap {
+    struct ftk_vcomm *vc;
+    const void *out; /* [out_bytes] */
+    size_t out_bytes;
+    int to, to_tag;
+    void *in;        /* [in_bytes] */
+    size_t in_bytes;
+    int from, from_tag;
+};
+int ftk_make_swap(const struct ftk_swap *s);
+
+/* Memory for the words of all ranks, until the next exchange. */
+struct ftk_word *ftk_make_room(void);
+
+/* Plain contexts that this process could use for a new communicator, and the first of those
+ * that share theirs; -1: none.  Both depend on the program's steps only. */
+uint64_t ftk_vcomm_free_contexts(int *own);
 /* The program has freed it; the MPI code of doing so. */
 int ftk_vcomm_free(struct ftk_vcomm *vc);
 
@@ -101,7 +128,7 @@ int ftk_recipes_read(
     const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls);
 
 /* comm_calls.c: contexts that are promised to duplications under way. */
-uint64_t ftk_idup_promised(void);
+void ftk_idup_promised(struct ftk_contexts *to);
 /* Their requests have been dropped. */
 void ftk_idup_clear(void);
 

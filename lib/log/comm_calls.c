@@ -7,17 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attr.h"
 #include "coll.h"
 #include "comm.h"
+#include "inter.h"
+#include "p2p.h"
 
 int ftk_mpi_refuse(const char *call, MPI_Comm comm)
 {
     const struct ftk_vcomm *vc = ftk_log.world;
     if (comm != MPI_COMM_NULL)
         vc = ftk_vcomm_find(comm);
-    if (!vc || (vc->size == 1 && vc != ftk_log.world && strcmp(call, "MPI_File_open") == 0))
+    if (!vc
+        || (vc->size == 1 && !vc->remote && vc != ftk_log.world
+            && strcmp(call, "MPI_File_open") == 0))
         return MPI_SUCCESS; /* the handle is one of this process */
-    ftk_report(FTKIT_ERROR, "%s is not possible with log.enabled", call);
+    ftk_mpi_call = call;
+    ftk_report(FTKIT_ERROR, "rank %d: %s is not possible with the message log (log.enabled)",
+        ftk_log.me, call);
     return ftk_vcomm_error(vc, MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
@@ -27,9 +34,15 @@ int ftk_mpi_refuse(const char *call, MPI_Comm comm)
  * that stands for one of ours is none. */
 int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
 {
-    const int own[] = { MPI_TAG_UB, MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE,
+    const int own[] = { MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE,
         MPI_APPNUM, MPI_LASTUSEDCODE };
+    static int most = FTK_TAG_MAX;
     bool ours = ftk_vcomm_find(comm) != NULL;
+    if (ours && keyval == MPI_TAG_UB) { /* some contexts have more */
+        *(int **)value = &most;
+        *flag = 1;
+        return MPI_SUCCESS;
+    }
     for (size_t i = 0; ours && i < sizeof own / sizeof *own; i++)
         if (own[i] == keyval)
             return PMPI_Comm_get_attr(MPI_COMM_WORLD, keyval, value, flag);
@@ -81,8 +94,15 @@ static int compare(const struct ftk_vcomm *a, const struct ftk_vcomm *b)
     bool ordered = true;
     if (a == b)
         return MPI_IDENT;
-    if (a->size != b->size)
+    if (a->size != b->size || ftk_vcomm_peers(a) != ftk_vcomm_peers(b)
+        || !a->remote != !b->remote)
         return MPI_UNEQUAL;
+    for (int i = 0; a->remote && i < a->remote->size; i++) {
+        int there = ftk_vcomm_peer_rank(b, a->remote->member[i]);
+        if (there < 0)
+            return MPI_UNEQUAL;
+        ordered = ordered && there == i;
+    }
     for (int i = 0; i < a->size; i++) {
         int there = ftk_vcomm_rank(b, ftk_vcomm_world(a, i));
         if (there < 0)
@@ -100,7 +120,7 @@ static int compare_mixed(const struct ftk_vcomm *vc, MPI_Comm other, int *result
     int rc = PMPI_Comm_test_inter(other, &inter);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (inter) {
+    if (inter || vc->remote) {
         *result = MPI_UNEQUAL;
         return rc;
     }
@@ -138,29 +158,6 @@ int ftk_mpi_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result)
     return MPI_SUCCESS;
 }
 
-int ftk_mpi_Comm_test_inter(MPI_Comm comm, int *flag)
-{
-    const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    if (!vc)
-        return PMPI_Comm_test_inter(comm, flag);
-    if (!flag)
-        return ftk_vcomm_error(vc, MPI_ERR_ARG);
-    *flag = 0;
-    return MPI_SUCCESS;
-}
-
-int ftk_mpi_Comm_remote_size(MPI_Comm comm, int *size)
-{
-    const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    return vc ? ftk_vcomm_error(vc, MPI_ERR_COMM) : PMPI_Comm_remote_size(comm, size);
-}
-
-int ftk_mpi_Comm_remote_group(MPI_Comm comm, MPI_Group *group)
-{
-    const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    return vc ? ftk_vcomm_error(vc, MPI_ERR_COMM) : PMPI_Comm_remote_group(comm, group);
-}
-
 /* ---- duplicates -------------------------------------------------------------------*/
 
 static int dup_comm(
@@ -188,9 +185,9 @@ int ftk_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
               : PMPI_Comm_dup_with_info(comm, info, newcomm);
 }
 
-/* One under way.  Its words offer a part of the free contexts only, which no other
- * communicator gets in the meantime: several may be under way, and be complete in any
- * order. They are promised until the program has its completion, however early it was
+/* One under way.  Its words offer a part of the free plain contexts only, and one that shares
+ * its communicator, which no other communicator gets in the meantime: any number may be under
+ * way, begun and complete in any order.  They are promised until the program has its completion, however early it was
  * complete: what is free has to be a matter of the program's steps, not of time, because
  * a rank that falls back goes through them again. */
 struct idup {
@@ -221,22 +218,23 @@ static void idup_delete(struct idup *d)
     free(d);
 }
 
-uint64_t ftk_idup_promised(void)
+void ftk_idup_promised(struct ftk_contexts *to)
 {
-    uint64_t contexts = 0;
     for (struct idup **p = &idups; *p;) {
         struct idup *d = *p;
         if (pending(d)) {
-            contexts |= d->promised;
             p = &d->next;
         } else {
             *p = d->next;
             idup_delete(d);
             p = &idups; /* callbacks of the program may have come here, too */
-            contexts = 0;
         }
     }
-    return contexts;
+    for (const struct idup *d = idups; d; d = d->next) {
+        to->word[0] |= d->promised;
+        if (d->m.mine.own >= 0)
+            ftk_contexts_add(to, d->m.mine.own);
+    }
 }
 
 void ftk_idup_clear(void)
@@ -248,10 +246,10 @@ void ftk_idup_clear(void)
     }
 }
 
-/* The higher half of the free contexts: the others take the lowest. */
-static uint64_t offer(void)
+/* The higher half of the free ones: the others take the lowest. */
+static uint64_t offer(uint64_t spare)
 {
-    uint64_t spare = ftk_vcomm_free_contexts(), some = 0;
+    uint64_t some = 0;
     int take = (__builtin_popcountll(spare) + 1) / 2;
     for (int c = FTK_LOG_CONTEXTS - 1; c >= 0 && take > 0; c--) {
         if (spare >> c & 1) {
@@ -277,7 +275,8 @@ static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info,
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
     *request = MPI_REQUEST_NULL;
     struct ftk_req *r = ftk_req_new();
-    struct idup *d = malloc(sizeof *d + (size_t)vc->size * sizeof d->all[0]);
+    struct idup *d =
+        malloc(sizeof *d + (size_t)ftk_vcomm_members(vc) * sizeof d->all[0]);
     if (!r || !d) {
         if (r)
             ftk_req_delete(r);
@@ -287,7 +286,7 @@ static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info,
     ftk_make_begin(&d->m, vc, how, info);
     ftk_make_first(&d->m, vc->size);
     d->m.mine.error = d->m.error;
-    d->m.mine.free = d->promised = offer();
+    d->m.mine.free = d->promised = offer(d->m.mine.free);
     d->newcomm = newcomm;
     d->req = r;
     d->next = idups;
@@ -404,6 +403,17 @@ static int members_of(const struct ftk_vcomm *vc, MPI_Group group, struct ftk_vc
     return rc;
 }
 
+/* Each group knows its own members only: each member says its place. */
+static int create_both(struct ftk_making *m, MPI_Comm *newcomm)
+{
+    int place = 0, size = m->vc ? m->vc->size : 0;
+    while (place < size && m->vc->member[place] != ftk_log.me)
+        place++;
+    if (m->vc)
+        m->vc->size = 0; /* as the words say */
+    return ftk_make_split(m, place < size ? 0 : MPI_UNDEFINED, place, newcomm);
+}
+
 int ftk_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
 {
     struct ftk_making m;
@@ -415,11 +425,12 @@ int ftk_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
     if (m.error == MPI_SUCCESS)
         m.error = members_of(vc, group, m.vc);
-    return ftk_make_known(&m, newcomm);
+    return vc->remote ? create_both(&m, newcomm) : ftk_make_known(&m, newcomm);
 }
 
-/* A word to or from a member of the group. */
-static int pass_word(struct ftk_making *m, int kind, int to, int tag, struct ftk_word *w)
+/* Words to or from a member of the group. */
+static int pass_words(
+    struct ftk_making *m, int kind, int to, int tag, struct ftk_word *w, int count)
 {
     struct ftk_req r = { .kind = kind,
         .internal = true,
@@ -427,7 +438,7 @@ static int pass_word(struct ftk_making *m, int kind, int to, int tag, struct ftk
         .context = FTK_LOG_COLLS,
         .sbuf = kind == FTK_REQ_SEND ? w : NULL,
         .rbuf = kind == FTK_REQ_SEND ? NULL : w,
-        .count = (int)sizeof *w,
+        .count = count * (int)sizeof *w,
         .type = MPI_BYTE,
         .peer = m->vc->member[to],
         .tag = tag,
@@ -436,31 +447,33 @@ static int pass_word(struct ftk_making *m, int kind, int to, int tag, struct ftk
     return rc == MPI_SUCCESS ? ftk_req_wait(&r) : rc;
 }
 
-/* The parent's other members take no part: a tree of the group, up for what all could
- * use, down for what that comes to. */
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* The parent's other members take no part: a tree of the group, up for the words of those
+ * below, down for those of all. */
 static int agree_in_group(struct ftk_making *m, int me, int tag)
 {
-    struct ftk_word all = m->mine, other;
+    struct ftk_word *w = ftk_make_room();
     int n = m->vc->size, bit, rc = MPI_SUCCESS;
-    for (bit = 1; bit < n && !(me & bit) && rc == MPI_SUCCESS; bit <<= 1) {
-        if (me + bit >= n)
-            continue;
-        rc = pass_word(m, FTK_REQ_RECV, me + bit, tag, &other);
-        if (rc != MPI_SUCCESS)
-            return rc;
-        all.free &= other.free;
-        all.error = all.error == MPI_SUCCESS ? other.error : all.error;
-    }
-    if (me > 0)
-        rc = pass_word(m, FTK_REQ_SEND, me - bit, tag, &all);
+    w[me] = m->mine;
+    for (bit = 1; bit < n && !(me & bit) && rc == MPI_SUCCESS; bit <<= 1)
+        if (me + bit < n)
+            rc = pass_words(
+                m, FTK_REQ_RECV, me + bit, tag, &w[me + bit], least(bit, n - me - bit));
     if (me > 0 && rc == MPI_SUCCESS)
-        rc = pass_word(m, FTK_REQ_RECV, me - bit, tag, &all);
+        rc = pass_words(m, FTK_REQ_SEND, me - bit, tag, &w[me], least(bit, n - me));
+    if (me > 0 && rc == MPI_SUCCESS)
+        rc = pass_words(m, FTK_REQ_RECV, me - bit, tag, w, n);
     for (bit >>= 1; bit > 0 && rc == MPI_SUCCESS; bit >>= 1)
         if (me + bit < n)
-            rc = pass_word(m, FTK_REQ_SEND, me + bit, tag, &all);
-    m->n = 1; /* one word for all */
+            rc = pass_words(m, FTK_REQ_SEND, me + bit, tag, w, n);
+    m->n = n;
+    m->in_order = true;
     if (rc == MPI_SUCCESS)
-        ftk_make_decide(m, &all);
+        ftk_make_decide(m, w);
     return rc;
 }
 
@@ -471,10 +484,11 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Comm_create_group(comm, group, tag, newcomm);
-    if (!newcomm || group == MPI_GROUP_NULL || tag < 0)
-        return ftk_vcomm_error(vc, !newcomm  ? MPI_ERR_ARG
-                                   : tag < 0 ? MPI_ERR_TAG
-                                             : MPI_ERR_GROUP);
+    if (!newcomm || group == MPI_GROUP_NULL || tag < 0 || vc->remote)
+        return ftk_vcomm_error(vc, !newcomm     ? MPI_ERR_ARG
+                                   : vc->remote ? MPI_ERR_COMM
+                                   : tag < 0    ? MPI_ERR_TAG
+                                                : MPI_ERR_GROUP);
     int rc = PMPI_Group_rank(group, &me);
     if (rc != MPI_SUCCESS)
         return ftk_vcomm_error(vc, rc);
@@ -495,15 +509,30 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
 
 /* ---- the end ----------------------------------------------------------------------*/
 
-int ftk_mpi_Comm_free(MPI_Comm *comm)
+/* One of ours; disconnect: what is under way on it comes first. */
+static int end_comm(struct ftk_vcomm *vc, MPI_Comm *comm, bool disconnect)
 {
-    struct ftk_vcomm *vc = comm ? ftk_vcomm_find(*comm) : NULL;
-    if (!vc)
-        return PMPI_Comm_free(comm);
     if (*comm == MPI_COMM_NULL) /* its making has failed */
         return ftk_log_error();
     if (vc == ftk_log.world || vc == ftk_log.user) /* nobody's to free */
         return ftk_vcomm_error(vc, MPI_ERR_COMM);
+    int rc = disconnect ? ftk_p2p_finish(vc) : MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_attr_delete(vc->handle);
+    if (rc != MPI_SUCCESS) /* of a callback: the communicator stays */
+        return ftk_vcomm_error(vc, rc);
     *comm = MPI_COMM_NULL;
     return ftk_vcomm_free(vc);
+}
+
+int ftk_mpi_Comm_free(MPI_Comm *comm)
+{
+    struct ftk_vcomm *vc = comm ? ftk_vcomm_find(*comm) : NULL;
+    return vc ? end_comm(vc, comm, false) : PMPI_Comm_free(comm);
+}
+
+int ftk_mpi_Comm_disconnect(MPI_Comm *comm)
+{
+    struct ftk_vcomm *vc = comm ? ftk_vcomm_find(*comm) : NULL;
+    return vc ? end_comm(vc, comm, true) : PMPI_Comm_disconnect(comm);
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../sure.h"
 #include "det.h"
 
 #define MAGIC 0x746564666b746631u
@@ -621,21 +622,20 @@ static void look_for(int r, struct inherited *in)
 
 static int send_to_all(MPI_Comm s, bool root_is_me, int root, struct inherited *in)
 {
+    const struct ftk_sure all = { s, NULL, "determinants of the lost" };
     uint64_t word[4] = { in->n[0], in->n[1], in->lines[0], in->lines[1] };
-    int rc = PMPI_Bcast(word, 4, MPI_UINT64_T, root, s);
-    for (int i = 0; rc == MPI_SUCCESS && i < 2; i++) {
-        if (word[i] > INT32_MAX / sizeof(struct ftk_det))
-            return MPI_ERR_COUNT;
+    int rc = ftk_sure_bcast(&all, root, word, sizeof word);
+    for (int i = 0; rc == FTKIT_OK && i < 2; i++) {
+        size_t bytes = (size_t)word[i] * sizeof(struct ftk_det);
         if (!root_is_me) {
             free(in->v[i]);
-            in->v[i] = malloc((size_t)word[i] * sizeof(struct ftk_det) + 1);
+            in->v[i] = malloc(bytes + 1);
             in->n[i] = word[i];
             in->lines[i] = word[2 + i];
             in->found = true;
         }
-        rc = in->v[i] ? PMPI_Bcast(in->v[i], (int)(word[i] * sizeof(struct ftk_det)), MPI_BYTE,
-                            root, s)
-                      : MPI_ERR_NO_MEM;
+        rc = in->v[i] ? ftk_sure_bcast(&all, root, in->v[i], bytes)
+                      : ftk_fail(FTKIT_ERR_NOMEM, "determinants of the lost");
     }
     return rc;
 }
@@ -661,12 +661,13 @@ static int spread(MPI_Comm s, int me, int r, bool *missing)
 {
     struct inherited *in = &inherited[r];
     look_for(r, in);
-    int mine = in->found ? me : INT_MAX, root = INT_MAX;
-    int rc = PMPI_Allreduce(&mine, &root, 1, MPI_INT, MPI_MIN, s);
-    if (rc != MPI_SUCCESS)
+    const struct ftk_sure all = { s, NULL, "determinants of the lost" };
+    int64_t root = in->found ? me : INT_MAX;
+    int rc = ftk_sure_min(&all, &root, 1);
+    if (rc != FTKIT_OK)
         return rc;
     *missing = *missing || root == INT_MAX;
-    return root == INT_MAX ? rc : send_to_all(s, root == me, root, in);
+    return root == INT_MAX ? rc : send_to_all(s, root == me, (int)root, in);
 }
 
 /* Who has been told by a node may itself be on another one that is lost. */
@@ -692,10 +693,11 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     if (!inherited)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
     inherited_n = n;
-    int rc = PMPI_Comm_rank(s, &me);
-    for (int r = 0; rc == MPI_SUCCESS && r < n; r++)
+    int mrc = PMPI_Comm_rank(s, &me);
+    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "determinants of the lost");
+    for (int r = 0; rc == FTKIT_OK && r < n; r++)
         if (lost[r])
             rc = spread(s, me, r, &missing);
     *all = missing && !(ftk_log.tells && on_one_node(lost, n));
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "determinants of the lost");
+    return rc;
 }

@@ -38,6 +38,13 @@ static inline int *f_weights(void *p)
     return OMPI_IS_FORTRAN_WEIGHTS_EMPTY(p) ? MPI_WEIGHTS_EMPTY : p;
 }
 
+/* A call may leave parts of it as they are. */
+static inline void f_status_in(const MPI_Fint *from, MPI_Status *to)
+{
+    if (!OMPI_IS_FORTRAN_STATUS_IGNORE(from))
+        (void)PMPI_Status_f2c(from, to); /* a copy: it has nothing to fail with */
+}
+
 static inline void f_status_out(MPI_Fint *to, const MPI_Status *from)
 {
     if (!OMPI_IS_FORTRAN_STATUS_IGNORE(to))
@@ -146,7 +153,12 @@ static inline void f_index_out(MPI_Fint *index)
 /* Types that a call of the w family has on its sides: of all ranks, or of neighbours. */
 static inline void f_ranks(MPI_Comm comm, int *sends, int *recvs, int *rc)
 {
-    *rc = ftk_layer_calls->Comm_size(comm, sends);
+    int inter = 0;
+    *sends = 0;
+    *rc = ftk_layer_calls->Comm_test_inter(comm, &inter);
+    if (*rc == MPI_SUCCESS)
+        *rc = inter ? ftk_layer_calls->Comm_remote_size(comm, sends)
+                    : ftk_layer_calls->Comm_size(comm, sends);
     *recvs = *sends;
 }
 

@@ -120,7 +120,7 @@ int ftk_gate_keep(struct ftk_entry *e)
 {
     if (!ftk_log.gates)
         return MPI_SUCCESS;
-    size_t words = write_letter(e->tag);
+    size_t words = write_letter(ftk_context_wire(e->context, e->tag));
     e->letter = ftk_keep_words(words);
     if (!e->letter)
         return MPI_ERR_NO_MEM;
@@ -133,7 +133,7 @@ int ftk_gate_send(int dest, int context, int tag, const struct ftk_entry *e)
 {
     if (dest == ftk_log.me)
         return MPI_SUCCESS;
-    size_t words = e ? e->letter_words : write_letter(tag);
+    size_t words = e ? e->letter_words : write_letter(ftk_context_wire(context, tag));
     return ftk_post(e ? e->letter : g.words, words, dest, FTK_POST_TAG, context);
 }
 
@@ -155,6 +155,7 @@ static struct ftk_letter *read_letter(const uint64_t *w, size_t words, int conte
     struct ftk_letter *l = malloc(sizeof *l + bytes);
     if (!l)
         return NULL;
+    context = ftk_context_of(ftk_context_channel(context), (int)h.tag);
     *l = (struct ftk_letter){ .context = context, .source = source, .tag = (int)h.tag,
         .lines = h.lines, .calls = h.calls, .n = (size_t)h.n };
     memcpy(l->v, w + HEAD_WORDS, bytes);
@@ -189,7 +190,7 @@ static int take_next(int context, int source, int *found)
 {
     MPI_Message m;
     MPI_Status s;
-    int rc = PMPI_Improbe(source, FTK_POST_TAG, ftk_log.real[context], found, &m, &s);
+    int rc = PMPI_Improbe(source, FTK_POST_TAG, ftk_log_real(context), found, &m, &s);
     return rc == MPI_SUCCESS && *found ? ftk_gate_take(context, &m, &s) : rc;
 }
 
@@ -207,7 +208,7 @@ static struct ftk_letter *pair(const struct ftk_held *h)
 {
     struct ftk_letter *before = NULL;
     for (struct ftk_letter *l = g.first[h->source]; l; before = l, l = l->next) {
-        if (l->context != h->context || l->tag != h->tag)
+        if (l->context != h->context || l->tag != ftk_context_wire(h->context, h->tag))
             continue;
         if (before)
             before->next = l->next;
@@ -342,7 +343,9 @@ static void give_before(uint64_t stamp)
     }
 }
 
-/* One message from a source; letters may come before it. */
+/* One message from a source; letters may come before it.  Of a communicator that contexts
+ * share it may be one that another receive waits for: who has gates looks for what it gets
+ * among what is held. */
 static int draw(const struct asks *a, int source, bool *found)
 {
     for (;;) {
@@ -350,7 +353,8 @@ static int draw(const struct asks *a, int source, bool *found)
         MPI_Status s;
         struct ftk_held *h = NULL;
         int flag = 0;
-        int rc = PMPI_Improbe(source, a->tag, ftk_log.real[a->context], &flag, &m, &s);
+        int tag = a->tag == MPI_ANY_TAG ? a->tag : ftk_context_wire(a->context, a->tag);
+        int rc = PMPI_Improbe(source, tag, ftk_log_real(a->context), &flag, &m, &s);
         *found = false;
         if (rc != MPI_SUCCESS || !flag)
             return rc;

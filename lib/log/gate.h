@@ -45,7 +45,7 @@ enum { FTK_GATE_SENDS, FTK_GATE_COLLS, FTK_GATE_COUNTS, FTK_GATE_WORDS = 1 + FTK
 
 struct ftk_letter {
     struct ftk_letter *next; /* of those whose messages have not been drawn yet */
-    int context, source, tag; /* of the message */
+    int context, source, tag; /* of the message, as it travels */
     uint64_t lines;         /* committed before it */
     uint64_t calls;         /* calls of ftkit since then that all make together */
     size_t n;

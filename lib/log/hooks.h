@@ -17,6 +17,8 @@ int ftk_log_open(struct ftkit_ctx *ctx);
 /* The working ranks are known, ftkit_open() is about to return: calls come here now. */
 int ftk_log_start(struct ftkit_ctx *ctx);
 void ftk_log_close(struct ftkit_ctx *ctx);
+/* The program's last call of MPI, for messages; "an MPI call" without the log. */
+const char *ftk_log_call(const struct ftkit_ctx *ctx);
 /* The fields of ftkit_info that begin with log_. */
 void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info);
 /* Collective, in ftkit_finish(): rank 0 writes log.matrix.  What goes wrong with the file is

@@ -360,7 +360,7 @@ void ftk_journal_clear(void)
 
 static size_t where(int context, int rank, int tag, size_t cap)
 {
-    uint64_t k = (uint64_t)(uint32_t)tag << 32 | (uint32_t)(context << 20 ^ rank);
+    uint64_t k = (uint64_t)(uint32_t)tag << 32 | ((uint32_t)context << 20 ^ (uint32_t)rank);
     k = (k ^ k >> 29) * 0x9e3779b97f4a7c15u;
     return (size_t)(k >> 24) & (cap - 1);
 }

@@ -6,7 +6,8 @@
  * context is a duplicate of the communicator of all working ranks, made anew by every
  * repair; who talks to whom on a virtual communicator is translated to ranks of it.  So
  * nothing has to be constructed when a program splits a communicator, and a repair has the
- * contexts to make and nothing else.
+ * contexts to make and nothing else.  When these are taken, communicators share one
+ * duplicate, and the upper bits of the tag tell their messages apart.
  *
  * Everything a program sends is in the end a message from rank to rank: collectives are
  * schedules of such messages (coll.c), the making of a communicator is a collective
@@ -19,11 +20,64 @@
 
 #include "../context.h"
 
-#define FTK_LOG_CONTEXTS 64 /* at most; log.contexts of them are made */
-/* Communicators behind them: one for each, that of collectives, that of determinants. */
-enum { FTK_LOG_COLLS = FTK_LOG_CONTEXTS, FTK_LOG_NEWS, FTK_LOG_COMMS };
+#define FTK_LOG_CONTEXTS 64 /* plain ones, at most; log.contexts of them are made */
+/* Communicators behind them: one for each, that of collectives, that of determinants, and
+ * one for all contexts from FTK_LOG_EXTRA on. */
+enum { FTK_LOG_COLLS = FTK_LOG_CONTEXTS, FTK_LOG_NEWS, FTK_LOG_SHARED, FTK_LOG_COMMS };
+#define FTK_LOG_EXTRA 128   /* the first one that shares its communicator, ... */
+#define FTK_LOG_EXTRAS 2047 /* ... how many there are, ... */
+#define FTK_LOG_ALL (FTK_LOG_EXTRA + FTK_LOG_EXTRAS)
+#define FTK_TAG_BITS 20     /* ... and the bits of a tag that are left to the program */
+#define FTK_TAG_MAX ((1 << FTK_TAG_BITS) - 1) /* MPI_TAG_UB of the program */
 #define FTK_COLL_INIT (UINT64_C(1) << 40)
-#define FTK_COLL_SLOTS 64   /* collectives of a communicator that can be under way at once */
+#define FTK_COLL_SLOTS 64   /* collectives of a communicator that can send at once */
+
+/* ---- contexts --------------------------------------------------------------------------*/
+
+static inline bool ftk_context_shares(int context)
+{
+    return context >= FTK_LOG_EXTRA;
+}
+/* The communicator behind a context, as an index of ftk_log.real. */
+static inline int ftk_context_channel(int context)
+{
+    return ftk_context_shares(context) ? FTK_LOG_SHARED : context;
+}
+/* The tag with which a message travels there, and what it says of a message that came. */
+static inline int ftk_context_wire(int context, int tag)
+{
+    return ftk_context_shares(context) ? (context - FTK_LOG_EXTRA) << FTK_TAG_BITS | tag : tag;
+}
+static inline int ftk_context_tag(int context, int wire)
+{
+    return ftk_context_shares(context) ? wire & FTK_TAG_MAX : wire;
+}
+static inline int ftk_context_of(int channel, int wire)
+{
+    return channel == FTK_LOG_SHARED ? FTK_LOG_EXTRA + (wire >> FTK_TAG_BITS) : channel;
+}
+/* Whether a communicator can have it. */
+static inline bool ftk_context_is_one(uint64_t context)
+{
+    return context < FTK_LOG_CONTEXTS || (context >= FTK_LOG_EXTRA && context < FTK_LOG_ALL);
+}
+
+/* A set of them. */
+struct ftk_contexts {
+    uint64_t word[FTK_LOG_ALL / 64 + 1]; /* word[0]: the plain ones */
+};
+static inline bool ftk_contexts_has(const struct ftk_contexts *s, int context)
+{
+    return s->word[context / 64] >> context % 64 & 1;
+}
+static inline void ftk_contexts_add(struct ftk_contexts *s, int context)
+{
+    s->word[context / 64] |= UINT64_C(1) << context % 64;
+}
+static inline void ftk_contexts_drop(struct ftk_contexts *s, int context)
+{
+    s->word[context / 64] &= ~(UINT64_C(1) << context % 64);
+}
 
 /* ---- virtual communicators -------------------------------------------------------------*/
 
@@ -42,18 +96,31 @@ struct ftk_topo {
     int *inw, *outw;        /* weights, NULL: unweighted */
 };
 
+/* The other group of an intercommunicator: what its calls of communication address. */
+struct ftk_remote {
+    int size;
+    int *member;            /* [size] world ranks */
+    int *index;             /* [world size] rank in it, -1: none */
+    bool first;             /* in what both groups do together its members come first */
+};
+
 struct ftk_vcomm {
     MPI_Comm handle;        /* what the program holds: a duplicate of MPI_COMM_SELF, which
                                has the attributes, the name and the error handler */
-    int context;            /* of messages of the program */
+    int context;            /* in which this process receives messages of the program */
+    int *there;             /* [world size] that of each member of both groups, by its rank in
+                               the world; NULL: the same for all */
     int size, rank;         /* rank of this process in it */
     int *member;            /* [size] world ranks, NULL: all of them in order */
     int *index;             /* [world size] rank in it, -1: none; NULL with member */
+    struct ftk_remote *remote; /* of an intercommunicator, of which size, rank, member and
+                               index are the local group; NULL: an intracommunicator */
     uint64_t colls;         /* collectives begun; times FTK_COLL_INIT: persistent ones made */
     uint64_t line_colls;    /* ... at the line */
     uint64_t born;          /* lines committed when it was made */
     bool freed;             /* by the program; kept until the next line */
     bool holds;             /* ... and its context, while the program has requests on it */
+    struct ftk_coll *slot[FTK_COLL_SLOTS]; /* the last collective under way of each number */
     struct ftk_topo topo;
     struct ftk_vcomm *next; /* list of all */
 };
@@ -67,6 +134,28 @@ static inline int ftk_vcomm_world(const struct ftk_vcomm *vc, int r)
 static inline int ftk_vcomm_rank(const struct ftk_vcomm *vc, int world)
 {
     return world < 0 || !vc->index ? world : vc->index[world];
+}
+
+/* The same of the ranks that a message on vc goes to or comes from: those of the remote group,
+ * if there is one. */
+static inline int ftk_vcomm_peers(const struct ftk_vcomm *vc)
+{
+    return vc->remote ? vc->remote->size : vc->size;
+}
+static inline int ftk_vcomm_peer_world(const struct ftk_vcomm *vc, int r)
+{
+    return r < 0 || !vc->remote ? ftk_vcomm_world(vc, r) : vc->remote->member[r];
+}
+static inline int ftk_vcomm_peer_rank(const struct ftk_vcomm *vc, int world)
+{
+    return world < 0 || !vc->remote ? ftk_vcomm_rank(vc, world) : vc->remote->index[world];
+}
+
+/* The context in which a rank of the world receives on vc, for who sends there. */
+static inline int ftk_vcomm_there(const struct ftk_vcomm *vc, int world)
+{
+    return __builtin_expect(vc->there != NULL, 0) && world >= 0 ? vc->there[world]
+                                                                : vc->context;
 }
 
 /* ---- requests --------------------------------------------------------------------------
@@ -87,7 +176,7 @@ struct ftk_req {
     bool orphan;            /* MPI_Request_free while under way */
     bool posted;            /* real is a request of the MPI */
     struct ftk_vcomm *vc;
-    int context;            /* in which it travels */
+    int context;            /* in which it travels: that of who receives */
     const void *sbuf;       /* what a send reads */
     void *rbuf;             /* what a receive fills */
     int count;
@@ -113,7 +202,7 @@ struct ftk_req {
     uint64_t born;          /* line after which the program made it */
     struct ftk_req *next, *prev; /* among those under way, in the order of stamps */
     struct ftk_entry *entry; /* a send whose bytes are in the log */
-    struct ftk_coll *coll;
+    struct ftk_coll *coll;  /* COLL: it; internal: that of which it is a message */
     int (*then)(struct ftk_req *r); /* called once, when it becomes done; may be NULL */
     void *arg;              /* of then */
     char *own;              /* memory that is freed with it ... */
@@ -221,8 +310,8 @@ struct ftk_log {
     int ncontexts;
     MPI_Comm real[FTK_LOG_COMMS]; /* MPI_COMM_NULL: not used */
     MPI_Comm next[FTK_LOG_COMMS]; /* of the repair under way */
-    uint64_t used;          /* contexts of live virtual communicators */
-    uint64_t line_used;
+    struct ftk_contexts used; /* of live virtual communicators */
+    struct ftk_contexts line_used;
 
     struct ftk_vcomm *comms;
     struct ftk_vcomm *world, *user; /* MPI_COMM_WORLD, ftkit_comm() */
@@ -272,6 +361,11 @@ struct ftk_log {
 };
 
 extern struct ftk_log ftk_log;
+
+static inline MPI_Comm ftk_log_real(int context)
+{
+    return ftk_log.real[ftk_context_channel(context)];
+}
 
 /* Whether this rank sends again what others may have. */
 static inline bool ftk_log_replays(void)
@@ -333,6 +427,8 @@ void ftk_vcomm_line(void);
 void ftk_vcomm_back(void);
 /* An MPI error of a call on comm goes to the error handler the program has given it. */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
+/* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
+bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc);
 
 /* ---- keep.c: what is kept ----------------------------------------------------------------------*/
 

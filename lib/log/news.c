@@ -7,6 +7,7 @@
 
 #include "../detect.h"
 #include "../mpi_shim.h"
+#include "../sure.h"
 #include "gate.h"
 #include "news.h"
 #include "p2p.h"
@@ -270,9 +271,7 @@ static void kept(const uint64_t *w, size_t words)
 /* Tell its sender that it is kept: the first part is all there is to a letter to a keeper. */
 static int confirm(const uint64_t *w, int dest)
 {
-    int rc = PMPI_Send(w, 2 * (HEAD_WORDS + PART_WORDS), MPI_INT32_T, dest, TAG_KEPT,
-        ftk_log.real[FTK_LOG_NEWS]);
-    ftk_log.news_sent[dest] += rc == MPI_SUCCESS;
+    int rc = ftk_post(w, HEAD_WORDS + PART_WORDS, dest, TAG_KEPT, FTK_LOG_NEWS);
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     ftk_detect_raise(ftk_log.ctx);
@@ -329,9 +328,15 @@ void ftk_news_look(void)
 
 /* ---- with messages -----------------------------------------------------------------------------------*/
 
+/* Contexts that share a communicator share its order. */
+static size_t at_of(int dest, int context)
+{
+    return (size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_channel(context);
+}
+
 static struct reach *reach_of(int dest, int context)
 {
-    struct reach **at = &news.reach[(size_t)dest * FTK_LOG_COMMS + (size_t)context], *r = *at;
+    struct reach **at = &news.reach[at_of(dest, context)], *r = *at;
     if (!r)
         r = *at = calloc(1, sizeof *r + (size_t)news.npeers * sizeof r->upto[0]);
     if (r && r->lines != ftk_log.lines) {
@@ -376,7 +381,7 @@ int ftk_news_take_all(int context, int source)
     while (rc == MPI_SUCCESS && flag) {
         MPI_Message m;
         MPI_Status s;
-        rc = PMPI_Improbe(source, FTK_POST_TAG, ftk_log.real[context], &flag, &m, &s);
+        rc = PMPI_Improbe(source, FTK_POST_TAG, ftk_log_real(context), &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
             rc = ftk_news_take(context, &m, &s);
     }
@@ -416,10 +421,13 @@ static int most_told(const struct ftk_log_repair *r, int k, uint64_t lines, size
 {
     enum { RANK_BITS = 24 };
     const struct copy *c = copy_of(k, lines);
-    uint64_t mine = (uint64_t)(c ? c->n : 0) << RANK_BITS | (uint64_t)r->me, most = 0;
-    int rc = PMPI_Allreduce(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, r->act);
-    *n = rc == MPI_SUCCESS ? (size_t)(most >> RANK_BITS) : 0;
-    return rc == MPI_SUCCESS ? (int)(most & ((1u << RANK_BITS) - 1)) : -1;
+    const struct ftk_sure s = { r->act, NULL, "collecting determinants" };
+    int64_t mine = (int64_t)((uint64_t)(c ? c->n : 0) << RANK_BITS | (uint64_t)r->me);
+    mine = -mine; /* the largest */
+    int rc = ftk_sure_min(&s, &mine, 1);
+    uint64_t most = (uint64_t)-mine;
+    *n = rc == FTKIT_OK ? (size_t)(most >> RANK_BITS) : 0;
+    return rc == FTKIT_OK ? (int)(most & ((1u << RANK_BITS) - 1)) : -1;
 }
 
 static int collect_one(const struct ftk_log_repair *r, int k, uint64_t lines)
@@ -436,12 +444,13 @@ static int collect_one(const struct ftk_log_repair *r, int k, uint64_t lines)
     if (root == r->me)
         ftk_event("context %s: rank %d knows %zu determinants of rank %d",
             ftk_log.ctx->cfg.name, r->me, n, k);
-    int rc = PMPI_Bcast(v, (int)(n * sizeof *v), MPI_BYTE, root, r->act);
-    if (rc == MPI_SUCCESS)
+    const struct ftk_sure s = { r->act, NULL, "collecting determinants" };
+    int rc = ftk_sure_bcast(&s, root, v, n * sizeof *v);
+    if (rc == FTKIT_OK)
         ftk_det_inherit(k, lines, v, n);
     else
         free(v);
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "collecting determinants");
+    return rc;
 }
 
 int ftk_news_collect(const struct ftk_log_repair *r, uint64_t lines)
@@ -477,28 +486,28 @@ static int keeper_of(const int *node, int n, int rank)
 /* A letter of so many words to one member of act, from all to all. */
 static int exchange(const struct ftk_log_repair *r, int to, size_t words)
 {
-    size_t n = (size_t)r->n, total = 0;
-    int *c = calloc(4 * n, sizeof *c);
-    if (!c)
+    const struct ftk_sure s = { r->act, NULL, "telling determinants" };
+    size_t n = (size_t)r->n, bytes = 0;
+    size_t *out = calloc(2 * n, sizeof *out);
+    if (!out)
         return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
-    int *out = c, *in = c + n, *zero = c + 2 * n, *at = c + 3 * n;
+    size_t *in = out + n;
     if (to >= 0)
-        out[to] = (int)words;
-    int rc = PMPI_Alltoall(out, 1, MPI_INT, in, 1, MPI_INT, r->act);
-    for (size_t i = 0; rc == MPI_SUCCESS && i < n; i++) {
-        at[i] = (int)total;
-        total += (size_t)in[i];
-    }
+        out[to] = words * sizeof *news.words;
+    int rc = ftk_sure_alltoall(&s, out, sizeof *out, in);
+    for (size_t i = 0; rc == FTKIT_OK && i < n; i++)
+        bytes += in[i];
     free(news.told);
-    news.told = malloc((total + 1) * sizeof *news.told);
-    news.told_words = news.told ? total : 0;
-    if (rc == MPI_SUCCESS && (!news.told || total > INT32_MAX))
-        rc = MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Alltoallv(news.words, out, zero, MPI_UINT64_T, news.told, in, at, MPI_UINT64_T,
-            r->act);
-    free(c);
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "telling determinants");
+    news.told = malloc(bytes + sizeof *news.told);
+    news.told_words = 0;
+    if (rc == FTKIT_OK && !news.told)
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
+    if (rc == FTKIT_OK)
+        rc = ftk_sure_alltoallv(&s, news.words, out, news.told, in);
+    if (rc == FTKIT_OK)
+        news.told_words = bytes / sizeof *news.told;
+    free(out);
+    return rc;
 }
 
 int ftk_news_spread(const struct ftk_log_repair *r, uint64_t lines, bool nothing)
@@ -511,9 +520,10 @@ int ftk_news_spread(const struct ftk_log_repair *r, uint64_t lines, bool nothing
     news.pid = calloc((size_t)r->n, sizeof *news.pid);
     if (!news.pid)
         return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
-    int rc = PMPI_Allgather(&pid, 1, MPI_LONG, news.pid, 1, MPI_LONG, r->act);
-    if (rc != MPI_SUCCESS)
-        return ftk_fail_mpi(rc, "telling determinants");
+    const struct ftk_sure s = { r->act, NULL, "telling determinants" };
+    int rc = ftk_sure_allgather(&s, &pid, sizeof pid, news.pid);
+    if (rc != FTKIT_OK)
+        return rc;
     const struct ftk_det *v = ftk_det_own(lines, &n);
     int keeper = n > 0 && !nothing ? keeper_of(r->domain, r->n, r->me) : -1;
     size_t words = begin_letter(lines, 0);

@@ -16,7 +16,7 @@
 #include "p2p.h"
 #include "post.h"
 
-#define SMALL 512        /* bytes that any transport takes at once, posted receive or not */
+#define SMALL 512        /* bytes of a message that MPI_Send sends without a request of ours */
 #define MUCH 16384       /* bytes of a kept message that is not copied before it is sent */
 #define REAP 64          /* sends under way: a look at one of them may give the processor away */
 #define TURNS 16         /* looks at our own requests per look at the watch */
@@ -36,13 +36,15 @@ static void note_failure(void)
 }
 
 static int progress_probed(struct ftk_req *r);
+static bool is_aside_busy(void);
+static bool in_turn(uint64_t stamp, const struct ftk_req *found);
 
 /* A receive that is posted is matched whatever the program waits for, and a sender may wait for
  * that; those that are not posted are looked at instead. */
 void ftk_p2p_look_at_probed(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->nprobed == 0 || l->ctx->failed || l->ctx->repairing || l->reborn)
+    if (l->ctx->failed || l->ctx->repairing || l->reborn || (l->nprobed == 0 && !is_aside_busy()))
         return;
     for (struct ftk_req *r = l->first, *next; r; r = next) {
         next = r->next; /* later than all that a look can complete */
@@ -119,6 +121,24 @@ static void unlink_from(struct ftk_req *r)
         ftk_p2p_idle();
 }
 
+/* A receive of any tag on a shared communicator is not posted but probed for.  What the probe
+ * finds may be of another context and in front of what the receive is to get.  Then this
+ * receive takes the message out of the way, into what is held.  It is of the stream of that
+ * message, and goes through a failure as a receive of the program does: its sender may die
+ * in the middle.  One is under way at a time, and until it is complete nothing more is probed
+ * for on that communicator, so that what is held keeps the order of arrival. */
+static struct ftk_req aside;
+static struct ftk_held *aside_to; /* where its bytes go; NULL: it is not under way */
+
+/* It comes to nothing, or is complete and aside_to is NULL. */
+static void drop_aside(void)
+{
+    ftk_p2p_bytes_type_free(&aside.type);
+    if (aside.real == MPI_REQUEST_NULL)
+        ftk_held_free(aside_to); /* else the MPI may look at it still */
+    aside_to = NULL;
+}
+
 static int finish(struct ftk_req *r, int error)
 {
     unlink_from(r);
@@ -129,6 +149,8 @@ static int finish(struct ftk_req *r, int error)
     r->probed = false;
     ftk_news_unhold(r);
     r->posted = false;
+    if (r == &aside)
+        drop_aside();
     if (r->real != MPI_REQUEST_NULL)
         r->own = NULL; /* it is given up, and the MPI may look at it still */
     r->real = MPI_REQUEST_NULL;
@@ -186,6 +208,21 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
 
 /* ---- sending -----------------------------------------------------------------------------------*/
 
+/* The MPI gives every send that is complete at once the handle that a send to nobody has.  This
+ * one is never completed, so the handle of another request that is under way differs from it. */
+static MPI_Request over = MPI_REQUEST_NULL;
+
+bool ftk_p2p_over_at_once(MPI_Request *real)
+{
+    if (over == MPI_REQUEST_NULL
+        && PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &over) != MPI_SUCCESS)
+        over = MPI_REQUEST_NULL; /* every send is looked at later then */
+    if (over == MPI_REQUEST_NULL || *real != over)
+        return false;
+    *real = MPI_REQUEST_NULL;
+    return true;
+}
+
 /* Sends from the log that the MPI has not finished. */
 static struct ftk_entry **sending;
 static size_t nsending, sending_room;
@@ -222,6 +259,8 @@ void ftk_p2p_close(void)
         if (sending[i]->real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&sending[i]->real); /* nobody will receive it */
     nsending = 0;
+    if (over != MPI_REQUEST_NULL)
+        (void)PMPI_Wait(&over, MPI_STATUS_IGNORE); /* it is complete */
     ftk_p2p_close_types();
     ftk_p2p_forget_matched();
 }
@@ -231,22 +270,21 @@ size_t ftk_p2p_sending(void)
     return nsending;
 }
 
-static int remember(struct ftk_entry *e)
+static int room_to_remember(void)
 {
-    if (nsending == sending_room) {
-        size_t room = sending_room ? 2 * sending_room : 64;
-        struct ftk_entry **all = realloc(sending, room * sizeof(struct ftk_entry *));
-        if (!all)
-            return MPI_ERR_NO_MEM;
-        sending = all;
-        sending_room = room;
-    }
-    sending[nsending++] = e;
+    if (nsending < sending_room)
+        return MPI_SUCCESS;
+    size_t room = sending_room ? 2 * sending_room : 64;
+    struct ftk_entry **all = realloc(sending, room * sizeof(struct ftk_entry *));
+    if (!all)
+        return MPI_ERR_NO_MEM;
+    sending = all;
+    sending_room = room;
     return MPI_SUCCESS;
 }
 
-/* Beside the program; it is tested later. */
-static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm)
+/* Beside the program; it is tested later, unless the MPI has taken it at once. */
+static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm, int tag)
 {
     MPI_Datatype type;
     int count;
@@ -255,24 +293,25 @@ static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm)
         ftk_p2p_reap(2);
     int rc = ftk_p2p_bytes_type(e->bytes, &count, &type);
     if (rc == MPI_SUCCESS)
-        rc = remember(e);
+        rc = room_to_remember();
     if (rc == MPI_SUCCESS)
-        rc = e->sync ? PMPI_Issend(data, count, type, dest, e->tag, comm, &e->real)
-                     : PMPI_Isend(data, count, type, dest, e->tag, comm, &e->real);
+        rc = e->sync ? PMPI_Issend(data, count, type, dest, tag, comm, &e->real)
+                     : PMPI_Isend(data, count, type, dest, tag, comm, &e->real);
+    if (rc == MPI_SUCCESS && !ftk_p2p_over_at_once(&e->real))
+        sending[nsending++] = e;
     ftk_p2p_bytes_type_free(&type);
     return rc;
 }
 
 int ftk_p2p_transmit(struct ftk_entry *e, int dest)
 {
-    MPI_Comm comm = ftk_log.real[e->context];
+    MPI_Comm comm = ftk_log_real(e->context);
+    const int tag = ftk_context_wire(e->context, e->tag);
     int rc = ftk_news_before(dest, e->context);
     if (rc == MPI_SUCCESS)
         rc = ftk_gate_before(dest, e->context, e->tag, e);
     if (rc == MPI_SUCCESS)
-        rc = e->bytes <= SMALL && !e->sync
-            ? PMPI_Send(ftk_entry_data(e), (int)e->bytes, MPI_BYTE, dest, e->tag, comm)
-            : isend_entry(e, dest, comm);
+        rc = isend_entry(e, dest, comm, tag);
     ftk_log.sent[dest] += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
@@ -291,10 +330,10 @@ bool ftk_p2p_is_failure(int rc)
 }
 
 /* Whether the receiver has this message already; looks at its hash, too. */
-static bool suppressed(const struct ftk_entry *e, int dest)
+static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_mark *m = ftk_mark_find(e->context, dest, e->tag);
+    struct ftk_mark *m = ftk_mark_find(e->context, r->peer, e->tag);
     if (!m)
         return false;
     uint64_t n = m->next++;
@@ -305,14 +344,15 @@ static bool suppressed(const struct ftk_entry *e, int dest)
             return false;
     l->suppressed++;
     if (m->hash && e->hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != e->hash)
-        ftk_log_differs(e->context, dest, e->tag, n);
+        ftk_log_differs(r, n);
     return true;
 }
 
 /* From the program's memory, or from the request's. */
 static int post_send(struct ftk_req *r)
 {
-    MPI_Comm comm = ftk_log.real[r->context];
+    MPI_Comm comm = ftk_log_real(r->context);
+    const int tag = ftk_context_wire(r->context, r->tag);
     const void *buf = r->owned > 0 ? r->own : r->sbuf;
     MPI_Datatype bytes = MPI_BYTE, type = r->type;
     int count = r->count;
@@ -324,8 +364,8 @@ static int post_send(struct ftk_req *r)
         type = bytes;
     }
     if (rc == MPI_SUCCESS)
-        rc = r->sync ? PMPI_Issend(buf, count, type, r->peer, r->tag, comm, &r->real)
-                     : PMPI_Isend(buf, count, type, r->peer, r->tag, comm, &r->real);
+        rc = r->sync ? PMPI_Issend(buf, count, type, r->peer, tag, comm, &r->real)
+                     : PMPI_Isend(buf, count, type, r->peer, tag, comm, &r->real);
     ftk_p2p_bytes_type_free(&bytes);
     r->posted = rc == MPI_SUCCESS;
     ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
@@ -386,7 +426,7 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     if (ftk_log_replays() && l->ctx->cfg.log_check)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
     empty_status(&r->status);
-    if (ftk_log_replays() && suppressed(e, r->peer))
+    if (ftk_log_replays() && suppressed(r, e))
         return finish(r, MPI_SUCCESS);
     r->entry = e;
     e->waits = r->waits || ftk_news_hold(r);
@@ -412,7 +452,6 @@ static int own_bytes(struct ftk_req *r, size_t bytes)
 /* Inside the team: from the program's memory. */
 static int send_direct(struct ftk_req *r, size_t bytes)
 {
-    MPI_Comm comm = ftk_log.real[r->context];
     int rc = own_bytes(r, bytes);
     empty_status(&r->status);
     if (rc != MPI_SUCCESS)
@@ -421,18 +460,9 @@ static int send_direct(struct ftk_req *r, size_t bytes)
         link_up(r);
         return MPI_SUCCESS;
     }
-    if (bytes <= SMALL && !r->sync) {
-        rc = ftk_news_before(r->peer, r->context);
-        if (rc == MPI_SUCCESS)
-            rc = ftk_gate_before(r->peer, r->context, r->tag, NULL);
-        if (rc == MPI_SUCCESS)
-            rc = PMPI_Send(r->sbuf, r->count, r->type, r->peer, r->tag, comm);
-        ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
-        if (rc == MPI_SUCCESS)
-            return finish(r, rc);
-    } else {
-        rc = post_send(r);
-    }
+    rc = post_send(r);
+    if (rc == MPI_SUCCESS && ftk_p2p_over_at_once(&r->real))
+        return finish(r, MPI_SUCCESS);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     if (rc != MPI_SUCCESS)
@@ -476,6 +506,27 @@ static int begin_send(struct ftk_req *r)
 }
 
 /* ---- receiving ------------------------------------------------------------------------------------*/
+
+static int end_aside(const MPI_Status *s, int error)
+{
+    struct ftk_held *h = aside_to;
+    MPI_Count bytes = 0;
+    aside_to = NULL;
+    if (error == MPI_SUCCESS)
+        error = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
+    h->bytes = (size_t)bytes;
+    if (error == MPI_SUCCESS)
+        error = ftk_gate_drawn(h);
+    if (error == MPI_SUCCESS)
+        error = ftk_p2p_note_early(aside.stamp, h->context, h->source, h->tag);
+    if (error == MPI_SUCCESS)
+        error = ftk_p2p_count(h->context, h->source, h->tag, aside.stamp, h->data, h->bytes);
+    if (error == MPI_SUCCESS)
+        ftk_held_add(h);
+    else
+        ftk_held_free(h);
+    return finish(&aside, error);
+}
 
 uint64_t ftk_log_hash(const void *data, size_t bytes)
 {
@@ -593,6 +644,7 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
 {
     int cancelled = 0;
     MPI_Count bytes = 0;
+    const int tag = ftk_context_tag(r->context, s->MPI_TAG);
     if (r->cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
         ftk_det_cancelled(r->number, true);
         r->status = *s;
@@ -604,24 +656,28 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
         error = ftk_news_absorb(r->context, s->MPI_SOURCE);
+    if (r == &aside)
+        return end_aside(s, error);
     if (error == MPI_SUCCESS)
         error = ftk_gate_absorb(r->context, s->MPI_SOURCE);
     if (error == MPI_SUCCESS && !r->wild && ftk_log.ctx->where >= FTK_IN_LOOP
         && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing of it has to be known later */
         ftk_log.received[s->MPI_SOURCE]++;
         r->status = *s;
-        r->status.MPI_SOURCE = ftk_vcomm_rank(r->vc, s->MPI_SOURCE);
-        decided(r, s->MPI_SOURCE, s->MPI_TAG);
+        r->status.MPI_SOURCE = ftk_vcomm_peer_rank(r->vc, s->MPI_SOURCE);
+        r->status.MPI_TAG = tag;
+        decided(r, s->MPI_SOURCE, tag);
         return finish(r, error);
     }
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_note_early(r->stamp, r->context, s->MPI_SOURCE, s->MPI_TAG);
+        rc = ftk_p2p_note_early(r->stamp, r->context, s->MPI_SOURCE, tag);
     if (rc == MPI_SUCCESS)
-        rc = record(r, s->MPI_SOURCE, s->MPI_TAG, (size_t)bytes);
+        rc = record(r, s->MPI_SOURCE, tag, (size_t)bytes);
     r->status = *s;
-    r->status.MPI_SOURCE = ftk_vcomm_rank(r->vc, s->MPI_SOURCE);
-    decided(r, s->MPI_SOURCE, s->MPI_TAG);
+    r->status.MPI_SOURCE = ftk_vcomm_peer_rank(r->vc, s->MPI_SOURCE);
+    r->status.MPI_TAG = tag;
+    decided(r, s->MPI_SOURCE, tag);
     return finish(r, error != MPI_SUCCESS ? error : rc);
 }
 
@@ -687,7 +743,7 @@ int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h)
         rc = MPI_ERR_TRUNCATE;
     }
     int unpacked = ftk_p2p_unpack(h->data, bytes, r->rbuf, r->count, r->type);
-    ftk_p2p_status(&r->status, ftk_vcomm_rank(r->vc, h->source), h->tag, bytes);
+    ftk_p2p_status(&r->status, ftk_vcomm_peer_rank(r->vc, h->source), h->tag, bytes);
     decided(r, h->source, h->tag);
     ftk_held_free(h);
     return finish(r, rc != MPI_SUCCESS ? rc : unpacked);
@@ -748,8 +804,39 @@ bool ftk_p2p_claimed(int context, int source, int tag)
  * would match before it. */
 static bool has_to_probe(const struct ftk_req *r)
 {
-    return (r->with == MPI_ANY_TAG && ftk_news_in_band())
-        || (ftk_log.nprobed > 0 && earlier(r->stamp, is_probed, r));
+    return (r->with == MPI_ANY_TAG && (ftk_news_in_band() || ftk_context_shares(r->context)))
+        || (ftk_log.nprobed > 0 && earlier(r->stamp, is_probed, r))
+        || (aside_to && r != &aside && overlap(&aside, r));
+}
+
+bool ftk_p2p_may_take(uint64_t stamp, const struct ftk_held *h)
+{
+    const struct ftk_req found = { .context = h->context, .from = h->source, .with = h->tag };
+    if (!ftk_context_shares(h->context)) /* it was drawn in a repair or at the line */
+        return true;
+    return !(ftk_log.nprobed > 0 && earlier(stamp, is_probed, &found))
+        && (ftk_log.nwild == 0 || in_turn(stamp, &found));
+}
+
+/* What is held for a receive, taken out.  *wait: the receive has to come back for what is held,
+ * for others come first. */
+static struct ftk_held *held_for(const struct ftk_req *r, bool *wait)
+{
+    *wait = false;
+    if (ftk_log.nheld == 0 || r == &aside)
+        return NULL;
+    struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, false);
+    *wait = h && !ftk_log.reborn && !ftk_p2p_may_take(r->stamp, h);
+    if (h && !*wait)
+        ftk_held_take(h);
+    return *wait ? NULL : h;
+}
+
+static int probe_later(struct ftk_req *r)
+{
+    ftk_log.nprobed += !r->probed;
+    r->probed = true;
+    return MPI_SUCCESS;
 }
 
 int ftk_p2p_post(struct ftk_req *r)
@@ -759,28 +846,24 @@ int ftk_p2p_post(struct ftk_req *r)
     if (r->vain)
         return MPI_SUCCESS; /* what comes is for another */
     if (ftk_gate_here()) {
-        l->nprobed += !r->probed;
-        r->probed = true;
+        (void)probe_later(r);
         return ftk_gate_receive(r);
     }
-    if (l->nheld > 0) {
-        struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
-        if (h)
-            return take_held(r, h);
-    }
+    bool wait;
+    struct ftk_held *h = held_for(r, &wait);
+    if (h)
+        return take_held(r, h);
     if (l->reborn)
         return MPI_SUCCESS; /* what it is to get is in the journal, or never comes */
-    if (has_to_probe(r)) {
-        l->nprobed += !r->probed;
-        r->probed = true;
-        return MPI_SUCCESS;
-    }
+    if (wait || has_to_probe(r))
+        return probe_later(r);
     l->nprobed -= r->probed;
     r->probed = false;
     if (r->when == 0 || r->from == MPI_ANY_SOURCE)
         r->when = l->stamp;
+    const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
     int rc = PMPI_Irecv(
-        r->rbuf, r->count, r->type, r->from, r->with, l->real[r->context], &r->real);
+        r->rbuf, r->count, r->type, r->from, tag, ftk_log_real(r->context), &r->real);
     r->posted = rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         return rc;
@@ -808,11 +891,22 @@ static int small_kept(const void *buf, int count, MPI_Datatype type, size_t byte
     return rc;
 }
 
-bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
-    int context)
+/* A send that the MPI has begun and not finished, from the program's memory; the error. */
+static int wait_until_sent(struct ftk_req *r)
+{
+    empty_status(&r->status);
+    link_up(r);
+    return ftk_req_wait(r);
+}
+
+bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
+    int world, int tag, int *error)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_type_facts *f;
+    const int context = ftk_vcomm_there(vc, world);
+    MPI_Request real = MPI_REQUEST_NULL;
+    *error = MPI_SUCCESS;
     if (l->falling || l->reborn || l->gates
         || (l->tells && (l->node[world] != l->node[l->me] || ftk_news_holds(world)))
         || ftk_p2p_facts(type, &f) != MPI_SUCCESS
@@ -825,12 +919,18 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
     int rc = kept ? small_kept(buf, count, type, bytes, world, tag, context)
-                  : PMPI_Send(buf, count, type, world, tag, l->real[context]);
+                  : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
+                        ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)
         return false; /* it has not gone: the long way finds out why */
     l->sent[world] += !kept; /* the others have been counted */
     l->stat_messages[world]++;
     l->stat_bytes[world] += bytes;
+    if (kept || ftk_p2p_over_at_once(&real))
+        return true;
+    struct ftk_req r = { .kind = FTK_REQ_SEND, .vc = vc, .context = context, .sbuf = buf,
+        .count = count, .type = type, .peer = world, .tag = tag, .posted = true, .real = real };
+    *error = wait_until_sent(&r);
     return true;
 }
 
@@ -890,7 +990,7 @@ static bool is_through(const struct ftk_req *r, struct ftk_req *found)
         return rc != MPI_SUCCESS;
     if (PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && !cancelled && s.MPI_SOURCE >= 0) {
         found->from = s.MPI_SOURCE;
-        found->with = s.MPI_TAG;
+        found->with = ftk_context_tag(r->context, s.MPI_TAG);
     }
     return true;
 }
@@ -965,12 +1065,45 @@ static int progress_posted(struct ftk_req *r)
     return is_through(r, &got) && in_turn(r->stamp, &got) ? finish_posted(r) : MPI_SUCCESS;
 }
 
-/* The message that was found is for the first that can take it. */
+static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Status *s)
+{
+    MPI_Count bytes;
+    int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
+    struct ftk_held *h
+        = rc == MPI_SUCCESS ? ftk_held_new(found->context, found->from, found->with, (size_t)bytes)
+                            : NULL;
+    if (!h)
+        return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
+    aside = (struct ftk_req){ .kind = FTK_REQ_RECV, .internal = true, .vc = ftk_log.world,
+        .context = found->context, .rbuf = h->data, .peer = found->from, .tag = found->with,
+        .from = found->from, .with = found->with, .type = MPI_BYTE, .real = MPI_REQUEST_NULL };
+    aside_to = h;
+    rc = ftk_p2p_bytes_type((size_t)bytes, &aside.count, &aside.type);
+    link_up(&aside);
+    aside.when = ftk_log.stamp;
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Imrecv(aside.rbuf, aside.count, aside.type, m, &aside.real);
+    aside.posted = rc == MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        return finish_posted(&aside);
+    (void)ftk_p2p_fail(&aside, rc);
+    if (!ftk_p2p_is_failure(rc))
+        return rc;
+    note_failure(); /* of its sender: the message comes again */
+    return MPI_SUCCESS;
+}
+
+/* The message that was found is for the first that can take it; of another context than that
+ * of r there may be none. */
 static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
 {
-    const struct ftk_req found
-        = { .context = r->context, .from = s->MPI_SOURCE, .with = s->MPI_TAG };
-    struct ftk_req *first = earlier(r->stamp, is_probed, &found);
+    const int context = ftk_context_of(ftk_context_channel(r->context), s->MPI_TAG);
+    const struct ftk_req found = { .context = context, .from = s->MPI_SOURCE,
+        .with = ftk_context_tag(context, s->MPI_TAG) };
+    const bool other = context != r->context;
+    struct ftk_req *first = earlier(other ? UINT64_MAX : r->stamp, is_probed, &found);
+    if (other && !first)
+        return take_aside(&found, m, s);
     r = first ? first : r;
     ftk_log.nprobed--;
     r->probed = false;
@@ -980,19 +1113,54 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
     return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
 }
 
-static int progress_probed(struct ftk_req *r)
+bool ftk_p2p_can_probe(int context)
+{
+    return !ftk_context_shares(context) || !is_aside_busy();
+}
+
+int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
+{
+    MPI_Message m;
+    MPI_Status found;
+    int flag;
+    const struct ftk_req r = { .context = context, .from = s->MPI_SOURCE,
+        .with = ftk_context_tag(context, s->MPI_TAG) };
+    *taken = false;
+    if (ftk_p2p_claimed(context, r.from, r.with)) {
+        ftk_p2p_look_at_probed();
+        return MPI_SUCCESS;
+    }
+    *taken = true;
+    int rc = PMPI_Improbe(
+        s->MPI_SOURCE, s->MPI_TAG, ftk_log.real[FTK_LOG_SHARED], &flag, &m, &found);
+    return rc == MPI_SUCCESS && flag ? take_aside(&r, &m, &found) : rc;
+}
+
+/* Whether a message is still being taken aside, after one look. */
+static bool is_aside_busy(void)
+{
+    int rc = aside_to && aside.posted ? finish_posted(&aside) : MPI_SUCCESS;
+    if (rc != MPI_SUCCESS)
+        ftk_report(FTKIT_ERROR, "MPI error %d: a message is lost", rc);
+    return aside_to != NULL;
+}
+
+/* One look; *other: what was found was for somebody else. */
+static int look_for(struct ftk_req *r, bool *other)
 {
     MPI_Message m;
     MPI_Status s;
     int flag = 0;
     if (ftk_gate_here())
         return ftk_gate_receive(r);
-    if (ftk_log.nheld > 0) { /* drawn in a repair */
-        struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, true);
-        if (h)
-            return take_held(r, h);
-    }
-    int rc = PMPI_Improbe(r->from, r->with, ftk_log.real[r->context], &flag, &m, &s);
+    bool wait; /* for what was drawn in a repair, or taken aside */
+    struct ftk_held *h = held_for(r, &wait);
+    if (h)
+        return take_held(r, h);
+    if (wait || (ftk_context_shares(r->context) && is_aside_busy()))
+        return MPI_SUCCESS;
+    const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
+    int rc = PMPI_Improbe(r->from, tag, ftk_log_real(r->context), &flag, &m, &s);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     if (rc != MPI_SUCCESS)
@@ -1003,8 +1171,22 @@ static int progress_probed(struct ftk_req *r)
         rc = ftk_news_take(r->context, &m, &s);
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     }
+    *other = ftk_context_of(ftk_context_channel(r->context), s.MPI_TAG) != r->context;
     rc = match(r, &m, &s);
+    if (*other)
+        return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     return r->posted ? progress_posted(r) : rc;
+}
+
+static int progress_probed(struct ftk_req *r)
+{
+    bool other = true;
+    int rc = MPI_SUCCESS;
+    while (rc == MPI_SUCCESS && other && !r->done) {
+        other = false;
+        rc = look_for(r, &other);
+    }
+    return rc;
 }
 
 static int progress_any(struct ftk_req *r)
@@ -1168,6 +1350,22 @@ bool ftk_p2p_has(const struct ftk_vcomm *vc)
             && (!pool[i].stale || pool[i].active))
             return true;
     return false;
+}
+
+int ftk_p2p_finish(const struct ftk_vcomm *vc)
+{
+    unsigned turns = 0;
+    for (size_t i = 0; i < pool_used; i++) {
+        struct ftk_req *r = &pool[i];
+        while (r->kind != FTK_REQ_NONE && r->vc == vc && !r->done
+            && (!r->persistent || r->active)) {
+            (void)ftk_req_progress(r); /* its owner gets the error with the request */
+            int rc = r->kind == FTK_REQ_NONE || r->done ? MPI_SUCCESS : ftk_log_turn(&turns);
+            if (rc != MPI_SUCCESS)
+                return rc;
+        }
+    }
+    return MPI_SUCCESS;
 }
 
 void ftk_p2p_part(const struct ftk_vcomm *vc)

@@ -10,8 +10,8 @@
 int ftk_log_repair(void);
 /* Everything this rank has under way ends with an error, and every call from now on. */
 void ftk_log_fall(void);
-/* The replay check: message n of a stream is not what it was. */
-void ftk_log_differs(int context, int dest, int tag, uint64_t n);
+/* The replay check: what r sends, message n of its stream, is not what it was. */
+void ftk_log_differs(const struct ftk_req *r, uint64_t n);
 /* A replacement asks for a message that its set-up never got; the MPI error. */
 int ftk_log_strange(const struct ftk_req *r);
 /* Whether calls that leave something open are errors; says which one it was. */
@@ -28,6 +28,7 @@ int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
 void ftk_p2p_forget_type(MPI_Datatype type);
 void ftk_p2p_part(const struct ftk_vcomm *vc); /* it goes, and requests at rest on it are of no use */
 bool ftk_p2p_has(const struct ftk_vcomm *vc); /* the program, a request on it, complete or not */
+int ftk_p2p_finish(const struct ftk_vcomm *vc); /* wait for all of its requests; MPI code */
 bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persistent */
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
@@ -52,10 +53,13 @@ void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
 void ftk_p2p_tell(MPI_Status *to, const MPI_Status *from);
 void ftk_p2p_tell_of(MPI_Status *to, int source, int tag, size_t bytes);
 void ftk_p2p_no_status(MPI_Status *s); /* of no message; MPI_STATUS_IGNORE: nothing */
-/* Send what the MPI takes at once, when nothing is in the way; false: nothing has been done, and
- * it has to be sent as a request. */
-bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, int world, int tag,
-    int context);
+/* Send a small message and wait until the MPI has taken it, or it is kept, when nothing is in the
+ * way: *error is the MPI error.  false: nothing has been done, and it has to be sent as a request. */
+bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
+    int world, int tag, int *error);
+/* Whether a send that the MPI has begun is complete already: then *real is MPI_REQUEST_NULL.  This
+ * makes no progress, so it never waits; false: a test may find that it is complete. */
+bool ftk_p2p_over_at_once(MPI_Request *real);
 /* Set-up has received a message that had been drawn: its journal has it, too, as asked for at
  * that stamp. */
 int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp);
@@ -80,6 +84,13 @@ void ftk_p2p_look_at_probed(void);
  * could have got it, and so have got others, have been. */
 bool ftk_p2p_in_turn(int context, int source, int tag);
 bool ftk_p2p_claimed(int context, int source, int tag);
+/* Contexts that share a communicator.  Whether a receive or a probe of that stamp may have what is
+ * held, or others come first; whether what comes may be looked at, or a message is still taken out
+ * of the way; and take one of that context out of the way that a probe has found (taken: it may
+ * look again).  MPI codes. */
+bool ftk_p2p_may_take(uint64_t stamp, const struct ftk_held *h);
+bool ftk_p2p_can_probe(int context);
+int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken);
 /* Let a send go that was held back (news.h). */
 void ftk_p2p_release(struct ftk_req *r);
 /* Look at the sends from the log, the oldest first, until so many are found to be under way; how
@@ -109,7 +120,8 @@ void ftk_p2p_idle(void);
 void *ftk_p2p_reserve(size_t bytes); /* address space, zeroed; NULL */
 void ftk_p2p_forget_requests(void);
 
-/* calls.c: a message drawn from the MPI into memory of ours; counted. */
+/* calls.c: a message drawn from the MPI into memory of ours; counted.  Of a communicator that
+ * contexts share its tag says which one it is of. */
 int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out);
 
 #endif

@@ -4,13 +4,17 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Words of 64 bits per communicator: context, collectives begun on it, words of its recipe
- * (0: one that is always there), and these: its members, then its topology.  Of a list, one
- * more than its length and the list, or 0 when it is not there: an empty one is there. */
+ * (0: one that is always there), and these: its members and its topology.  Since version 3 of
+ * the state follow the members of the remote group, an empty list for an intracommunicator;
+ * and, of one whose context shares its communicator, the contexts of the members, of the local
+ * group first.  Of a list, one more than its length and the list, or 0 when it is not there:
+ * an empty one is there. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "comm.h"
 #include "hooks.h"
+#include "inter.h"
 
 enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
 
@@ -33,6 +37,8 @@ static size_t recipe_words(struct ftk_vcomm *vc)
     size_t words = 1 + (size_t)vc->size + NUMBERS;
     for (int i = 0; i < LISTS; i++)
         words += 1 + (*l.list[i] ? (size_t)l.n[i] : 0);
+    words += 1 + (vc->remote ? (size_t)vc->remote->size : 0);
+    words += vc->there ? (size_t)ftk_vcomm_members(vc) : 0;
     return ftk_vcomm_is_permanent(vc) ? 0 : words;
 }
 
@@ -65,6 +71,13 @@ static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
         *w++ = *l.list[i] ? (uint64_t)n + 1 : 0;
         w = put_ints(w, *l.list[i], n);
     }
+    *w++ = vc->remote ? (uint64_t)vc->remote->size + 1 : 0;
+    if (vc->remote)
+        w = put_ints(w, vc->remote->member, vc->remote->size);
+    for (int i = 0; vc->there && i < vc->size; i++)
+        *w++ = (uint64_t)vc->there[ftk_vcomm_world(vc, i)];
+    for (int i = 0; vc->there && vc->remote && i < vc->remote->size; i++)
+        *w++ = (uint64_t)vc->there[vc->remote->member[i]];
     return w;
 }
 
@@ -138,15 +151,50 @@ static void get_members(struct reader *r, struct ftk_vcomm *vc)
     r->bad = r->bad || vc->rank < 0;
 }
 
-static int read_one(struct reader *r, struct ftk_vcomm **out)
+/* None of them is of the local group. */
+static void get_remote(struct reader *r, struct ftk_vcomm *vc)
+{
+    int there = get(r, 0, (int64_t)ftk_log.n + 1);
+    if (r->bad || there == 0)
+        return;
+    if (there == 1 || !(vc->remote = ftk_remote_new(there - 1))) {
+        r->bad = true;
+        return;
+    }
+    for (int i = 0; i < there - 1 && !r->bad; i++)
+        vc->remote->member[vc->remote->size++] = get(r, 0, ftk_log.n - 1);
+    r->bad = r->bad || !ftk_remote_seal(vc);
+}
+
+/* The contexts of the members, if the one of this process is not the same for all. */
+static void get_contexts(struct reader *r, struct ftk_vcomm *vc)
+{
+    if (!ftk_context_shares(vc->context)) {
+        free(vc->there);
+        vc->there = NULL;
+        return;
+    }
+    for (int i = 0; i < vc->size && !r->bad; i++)
+        vc->there[ftk_vcomm_world(vc, i)] = get(r, FTK_LOG_EXTRA, FTK_LOG_ALL - 1);
+    for (int i = 0; vc->remote && i < vc->remote->size && !r->bad; i++)
+        vc->there[vc->remote->member[i]] = get(r, FTK_LOG_EXTRA, FTK_LOG_ALL - 1);
+    r->bad = r->bad || vc->there[ftk_log.me] != vc->context;
+}
+
+static int read_one(struct reader *r, int context, struct ftk_vcomm **out)
 {
     int size = get(r, 1, ftk_log.n);
     struct ftk_vcomm *vc = r->bad ? NULL : ftk_vcomm_empty(size);
     if (!vc)
         return ftk_fail(r->bad ? FTKIT_ERR_FORMAT : FTKIT_ERR_NOMEM, "communicators of a set");
     vc->size = size;
+    vc->context = context;
     get_members(r, vc);
     get_topology(r, &vc->topo);
+    if (!r->bad && r->w < r->end) /* version 2 has no more */
+        get_remote(r, vc);
+    if (!r->bad)
+        get_contexts(r, vc);
     if (!r->bad && r->w == r->end) {
         *out = vc;
         return FTKIT_OK;
@@ -167,9 +215,16 @@ static bool same(struct ftk_vcomm *a, struct ftk_vcomm *b)
 {
     struct lists x = lists_of(&a->topo), y = lists_of(&b->topo);
     bool equal = a->size == b->size && a->topo.kind == b->topo.kind
-        && a->topo.nedges == b->topo.nedges;
+        && a->topo.nedges == b->topo.nedges && !a->remote == !b->remote
+        && ftk_vcomm_peers(a) == ftk_vcomm_peers(b);
     for (int i = 0; equal && i < a->size; i++)
-        equal = ftk_vcomm_world(a, i) == ftk_vcomm_world(b, i);
+        equal = ftk_vcomm_world(a, i) == ftk_vcomm_world(b, i)
+            && ftk_vcomm_there(a, ftk_vcomm_world(a, i))
+                == ftk_vcomm_there(b, ftk_vcomm_world(b, i));
+    for (int i = 0; equal && a->remote && i < a->remote->size; i++)
+        equal = a->remote->member[i] == b->remote->member[i]
+            && ftk_vcomm_there(a, a->remote->member[i])
+                == ftk_vcomm_there(b, b->remote->member[i]);
     for (int i = 0; equal && i < LISTS; i++) {
         const int *v = *x.list[i], *w = *y.list[i];
         equal = x.n[i] == y.n[i] && !v == !w
@@ -182,7 +237,7 @@ static bool same(struct ftk_vcomm *a, struct ftk_vcomm *b)
 static int apply(struct reader r, int context)
 {
     struct ftk_vcomm *vc = NULL, *there = in_context(context);
-    int rc = read_one(&r, &vc);
+    int rc = read_one(&r, context, &vc);
     if (rc != FTKIT_OK)
         return rc;
     if (there && (ftk_vcomm_is_permanent(there) || same(there, vc))) {
@@ -192,16 +247,15 @@ static int apply(struct reader r, int context)
     }
     if (there)
         ftk_vcomm_let_go(there);
-    vc->context = context;
     int mrc = ftk_vcomm_adopt(vc);
     return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "communicators of a set");
 }
 
-static void let_others_go(uint64_t seen)
+static void let_others_go(const struct ftk_contexts *seen)
 {
     for (struct ftk_vcomm *v = ftk_log.comms, *next; v; v = next) {
         next = v->next;
-        if (!ftk_vcomm_is_permanent(v) && !v->freed && !(seen >> v->context & 1))
+        if (!ftk_vcomm_is_permanent(v) && !v->freed && !ftk_contexts_has(seen, v->context))
             ftk_vcomm_let_go(v);
     }
 }
@@ -215,13 +269,14 @@ static void set_colls(int context, uint64_t colls)
 
 int ftk_recipes_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls)
 {
-    uint64_t seen = 0;
+    struct ftk_contexts seen;
+    memset(&seen, 0, sizeof seen);
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t *w = *at;
-        if (end - w < HEAD || w[0] >= FTK_LOG_CONTEXTS || w[2] > (uint64_t)(end - w - HEAD))
+        if (end - w < HEAD || !ftk_context_is_one(w[0]) || w[2] > (uint64_t)(end - w - HEAD))
             return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: cut short");
         struct reader r = { w + HEAD, w + HEAD + w[2], false };
-        if (make && w[0] >= (uint64_t)ftk_log.ncontexts)
+        if (make && !ftk_context_shares((int)w[0]) && w[0] >= (uint64_t)ftk_log.ncontexts)
             return ftk_fail(FTKIT_ERR_CONFIG,
                 "the set has communicators for which log.contexts is too small");
         int rc = make && w[2] > 0 ? apply(r, (int)w[0]) : FTKIT_OK;
@@ -229,11 +284,11 @@ int ftk_recipes_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool 
             return rc;
         if (colls)
             set_colls((int)w[0], w[1]);
-        seen |= UINT64_C(1) << w[0];
+        ftk_contexts_add(&seen, (int)w[0]);
         *at = w + HEAD + w[2];
     }
     if (make)
-        let_others_go(seen);
+        let_others_go(&seen);
     return FTKIT_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "../detect.h"
 #include "../mpi_shim.h"
 #include "../recover/recover.h"
+#include "../sure.h"
 #include "det.h"
 #include "gate.h"
 #include "hooks.h"
@@ -30,17 +31,15 @@
 
 static int make_next(const struct ftk_log_repair *r)
 {
+    const struct ftk_sure s = { r->act, NULL, "making the contexts of the message log" };
     struct ftk_log *l = &ftk_log;
     for (int c = 0; c < FTK_LOG_COMMS; c++) {
         if ((c >= l->ncontexts && c < FTK_LOG_COLLS) || (c == FTK_LOG_NEWS && !ftk_news_kept()))
             continue;
-        int rc = PMPI_Comm_dup(r->act, &l->next[c]);
-        if (rc != MPI_SUCCESS)
-            l->next[c] = MPI_COMM_NULL;
-        else
-            rc = PMPI_Comm_set_errhandler(l->next[c], MPI_ERRORS_RETURN);
-        if (rc != MPI_SUCCESS)
-            return ftk_fail_mpi(rc, "making the contexts of the message log");
+        int mrc = PMPI_Comm_dup(r->act, &l->next[c]);
+        int rc = ftk_sure_comm(&s, mrc, &l->next[c], NULL, 0);
+        if (rc != FTKIT_OK)
+            return rc;
     }
     return FTKIT_OK;
 }
@@ -95,11 +94,11 @@ static int draw_one(int source, bool *found)
 {
     struct ftk_log *l = &ftk_log;
     *found = false;
-    for (int c = 0; c <= FTK_LOG_COLLS; c++) {
+    for (int c = 0; c < FTK_LOG_COMMS; c++) {
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
-        if (l->real[c] == MPI_COMM_NULL)
+        if (l->real[c] == MPI_COMM_NULL || c == FTK_LOG_NEWS)
             continue;
         int rc = PMPI_Improbe(source, MPI_ANY_TAG, l->real[c], &flag, &m, &s);
         if (rc != MPI_SUCCESS)
@@ -304,14 +303,15 @@ static int draw_letters(const struct ftk_log_repair *r, struct settling *st)
 static int settle(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
+    const struct ftk_sure act = { r->act, NULL, "settling" };
     struct settling s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
     ftk_det_hold(r->back[r->me]);
-    int rc = PMPI_Alltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, r->act);
-    if (rc == MPI_SUCCESS && ftk_news_kept())
-        rc = PMPI_Alltoall(
-            l->news_sent, 1, MPI_UINT64_T, l->news_told, 1, MPI_UINT64_T, r->act);
-    rc = rc == MPI_SUCCESS ? watch_begin(&s) : ftk_fail_mpi(rc, "settling");
+    int rc = ftk_sure_alltoall(&act, l->sent, sizeof *l->sent, l->told);
+    if (rc == FTKIT_OK && ftk_news_kept())
+        rc = ftk_sure_alltoall(&act, l->news_sent, sizeof *l->news_sent, l->news_told);
+    if (rc == FTKIT_OK)
+        rc = watch_begin(&s);
     if (rc == FTKIT_OK && !r->is_new[r->me])
         rc = draw_all(l->told, r->is_new, watch_turn, &s);
     if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_news_kept())
@@ -427,7 +427,7 @@ static int put_mark(const struct ftk_log_repair *r, struct words *w, const struc
     return rc;
 }
 
-static int write_marks(const struct ftk_log_repair *r, struct words *w, int *counts)
+static int write_marks(const struct ftk_log_repair *r, struct words *w, size_t *bytes)
 {
     struct ftk_log *l = &ftk_log;
     for (int dest = 0; dest < r->n; dest++) {
@@ -437,56 +437,54 @@ static int write_marks(const struct ftk_log_repair *r, struct words *w, int *cou
             if (rc != FTKIT_OK)
                 return rc;
         }
-        counts[dest] = (int)(w->n - before);
+        bytes[dest] = (w->n - before) * sizeof *w->v;
     }
     return FTKIT_OK;
 }
 
 /* Marks that have come, kept until all have agreed. */
 static struct words arrived;
-static int *arrived_counts;
+static size_t *arrived_bytes; /* [n] */
 
 static void forget_marks(void)
 {
     free(arrived.v);
-    free(arrived_counts);
+    free(arrived_bytes);
     arrived = (struct words){ 0 };
-    arrived_counts = NULL;
+    arrived_bytes = NULL;
+}
+
+/* How much, then the marks. */
+static int exchange(
+    const struct ftk_log_repair *r, const struct words *out, const size_t *to, size_t *from)
+{
+    const struct ftk_sure s = { r->act, NULL, "marks" };
+    size_t bytes = 0;
+    int rc = ftk_sure_alltoall(&s, to, sizeof *to, from);
+    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
+        bytes += from[i];
+    arrived.n = bytes / sizeof *arrived.v;
+    arrived.v = rc == FTKIT_OK ? malloc(bytes + sizeof *arrived.v) : NULL;
+    if (rc == FTKIT_OK && !arrived.v)
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    return rc == FTKIT_OK ? ftk_sure_alltoallv(&s, out->v, to, arrived.v, from) : rc;
 }
 
 static int exchange_marks(const struct ftk_log_repair *r)
 {
     struct words out = { 0 };
-    size_t n = (size_t)r->n, total = 0;
-    int *c = calloc(4 * n, sizeof *c);
-    int *to = c, *from = c + n, *at = c + 2 * n, *in = c + 3 * n;
-    int rc = c ? write_marks(r, &out, to) : ftk_fail(FTKIT_ERR_NOMEM, "marks");
+    size_t *to = calloc((size_t)r->n, sizeof *to);
     forget_marks(); /* of an attempt before this one */
-    arrived_counts = calloc(n, sizeof *arrived_counts);
-    if (rc == FTKIT_OK && !arrived_counts)
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    int mrc = rc == FTKIT_OK ? PMPI_Alltoall(to, 1, MPI_INT, from, 1, MPI_INT, r->act)
-                             : MPI_SUCCESS;
-    for (size_t i = 0, sum = 0; rc == FTKIT_OK && mrc == MPI_SUCCESS && i < n; i++) {
-        at[i] = (int)sum;
-        in[i] = (int)total;
-        sum += (size_t)to[i];
-        total += (size_t)from[i];
-    }
-    if (rc == FTKIT_OK) {
-        arrived.v = malloc((total + 1) * sizeof *arrived.v);
-        arrived.n = total;
-        if (!arrived.v)
-            rc = ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    }
-    if (rc == FTKIT_OK && mrc == MPI_SUCCESS)
-        mrc = PMPI_Alltoallv(out.v, to, at, MPI_UINT64_T, arrived.v, from, in, MPI_UINT64_T,
-            r->act);
+    arrived_bytes = calloc((size_t)r->n, sizeof *arrived_bytes);
+    int rc = to && arrived_bytes ? write_marks(r, &out, to)
+                                 : ftk_fail(FTKIT_ERR_NOMEM, "marks");
     if (rc == FTKIT_OK)
-        memcpy(arrived_counts, from, n * sizeof *from);
+        rc = exchange(r, &out, to, arrived_bytes);
+    if (rc != FTKIT_OK)
+        forget_marks();
     free(out.v);
-    free(c);
-    return rc != FTKIT_OK || mrc == MPI_SUCCESS ? rc : ftk_fail_mpi(mrc, "marks");
+    free(to);
+    return rc;
 }
 
 static uint64_t *copy_of(const uint64_t *v, size_t n)
@@ -516,7 +514,7 @@ static int take_marks(int n)
 {
     size_t at = 0;
     for (int s = 0; s < n; s++)
-        for (size_t end = at + (size_t)arrived_counts[s]; at < end;) {
+        for (size_t end = at + arrived_bytes[s] / sizeof *arrived.v; at < end;) {
             size_t used = 0;
             int rc = add_mark(s, arrived.v + at, &used);
             if (rc != FTKIT_OK)
@@ -536,6 +534,7 @@ int ftk_log_search(struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bo
 
 int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
+    const struct ftk_sure all = { s, NULL, "sharing the teams" };
     struct ftk_log *l = &ftk_log;
     if (!ftk_log_of(ctx))
         return FTKIT_OK;
@@ -551,9 +550,11 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
         memcpy(word + FIRST + n, l->node, bytes);
         memcpy(word + FIRST + n + n, l->home, bytes);
     }
-    int rc = PMPI_Bcast(word, 3 * n + FIRST, MPI_INT, root, s);
-    l->dropped_now = word[0] != 0;
-    memcpy(&l->stamp_now, word + 1, sizeof l->stamp_now);
+    int rc = ftk_sure_bcast(&all, root, word, (3 * (size_t)n + FIRST) * sizeof *word);
+    if (rc == FTKIT_OK) {
+        l->dropped_now = word[0] != 0;
+        memcpy(&l->stamp_now, word + 1, sizeof l->stamp_now);
+    }
     if (!l->team)
         l->team = malloc(bytes);
     if (!l->node)
@@ -561,18 +562,34 @@ int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     if (!l->home)
         l->home = malloc(bytes);
     bool room = l->team && l->node && l->home;
-    if (rc == MPI_SUCCESS && room) {
+    if (rc == FTKIT_OK && room) {
         memcpy(l->team, word + FIRST, bytes);
         memcpy(l->node, word + FIRST + n, bytes);
         memcpy(l->home, word + FIRST + n + n, bytes);
     }
     free(word);
-    if (rc != MPI_SUCCESS)
-        return ftk_fail_mpi(rc, "sharing the teams");
+    if (rc != FTKIT_OK)
+        return rc;
     return room ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
 }
 
 static struct ftk_logged_call *known_outs; /* [known.nouts] */
+
+/* v [n]: the largest of each over all. */
+static int share_largest(const struct ftk_log_repair *r, int *v)
+{
+    const struct ftk_sure s = { r->act, NULL, "making the teams" };
+    int64_t *w = malloc((size_t)r->n * sizeof *w);
+    if (!w)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    for (int i = 0; i < r->n; i++)
+        w[i] = -(int64_t)v[i];
+    int rc = ftk_sure_min(&s, w, r->n);
+    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
+        v[i] = (int)-w[i];
+    free(w);
+    return rc;
+}
 
 /* At an opening everybody makes the teams, by the same rules and anew at each attempt: a rank
  * may be on another node then.  Teams that are written down come from who knows them. */
@@ -587,9 +604,9 @@ static int make_teams(const struct ftk_log_repair *r)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
     memcpy(l->home, r->domain, (size_t)r->n * sizeof *l->home);
     ftk_log_make_teams(r->domain, r->n, l->team);
-    int rc = PMPI_Allreduce(MPI_IN_PLACE, l->team, r->n, MPI_INT, MPI_MAX, r->act);
-    if (rc != MPI_SUCCESS)
-        return ftk_fail_mpi(rc, "making the teams");
+    int rc = share_largest(r, l->team);
+    if (rc != FTKIT_OK)
+        return rc;
     return l->team[0] >= 0 ? FTKIT_OK
                            : ftk_fail(FTKIT_ERR_LOST, "all that knew the teams are lost");
 }
@@ -640,12 +657,16 @@ static int most_knowing(const struct ftk_log_repair *r, const struct known *all)
 static int share(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    enum { WORDS = sizeof(struct known) / sizeof(uint64_t) };
+    const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
     struct known mine = { l->lines, l->line_calls, l->line_next_event, l->nouts };
     struct known *all = calloc((size_t)r->n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
-    int rc = PMPI_Allgather(&mine, WORDS, MPI_UINT64_T, all, WORDS, MPI_UINT64_T, r->act);
+    int rc = ftk_sure_allgather(&s, &mine, sizeof mine, all);
+    if (rc != FTKIT_OK) {
+        free(all);
+        return rc;
+    }
     int root = most_knowing(r, all);
     known = all[root];
     if (r->line > 0 && known.lines == 0) /* a start: all were about to load it */
@@ -656,11 +677,10 @@ static int share(const struct ftk_log_repair *r)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
     if (l->nouts == known.nouts && l->nouts > 0)
         memcpy(outs, l->outs, l->nouts * sizeof *outs);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Bcast(outs, (int)(known.nouts * sizeof *outs), MPI_BYTE, root, r->act);
-    if (rc != MPI_SUCCESS) {
+    rc = ftk_sure_bcast(&s, root, outs, (size_t)known.nouts * sizeof *outs);
+    if (rc != FTKIT_OK) {
         free(outs);
-        return ftk_fail_mpi(rc, "sharing the state of the message log");
+        return rc;
     }
     free(known_outs);
     known_outs = outs;
@@ -909,15 +929,13 @@ static size_t freed_receives(void)
 static int drain(struct ftk_chan *ch)
 {
     struct ftk_log *l = &ftk_log;
-    MPI_Request req;
+    const struct ftk_sure s = { ch->comm, ch, "draining" };
     int rc = FTKIT_OK;
     while (rc == FTKIT_OK && ftk_news_holds_any()) /* all are counted once they are sent */
         rc = line_turn(ch);
     if (rc != FTKIT_OK)
         return rc;
-    rc = PMPI_Ialltoall(l->sent, 1, MPI_UINT64_T, l->told, 1, MPI_UINT64_T, ch->comm, &req);
-    rc = rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "draining")
-                           : ftk_chan_break(ch, rc, "draining");
+    rc = ftk_sure_alltoall(&s, l->sent, sizeof *l->sent, l->told);
     if (rc == FTKIT_OK)
         rc = draw_all(l->told, NULL, line_turn, ch);
     while (rc == FTKIT_OK && still_sends()) { /* all of it has been drawn */

@@ -22,9 +22,17 @@
 /* ---- what lies in the segment ------------------------------------------------------------------
  * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
  * what it had sent to whom since the first line, the messages that had come and waited for
- * the program, and those its set-up received. */
+ * the program, and those its set-up received.  Version 2 had no contexts from FTK_LOG_EXTRA
+ * on, and is a state of version 3. */
 
-enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 2, HEAD = 7, MESSAGE = 4 };
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 3, HEAD = 7, MESSAGE = 4 };
+enum { STATE_OLDEST = 2 }; /* it has no remote groups of communicators (recipe.c) */
+
+static bool version_is_known(uint64_t word)
+{
+    return (uint32_t)word == STATE_MAGIC && word >> 32 >= STATE_OLDEST
+        && word >> 32 <= STATE_VERSION;
+}
 
 static size_t list_bytes(const struct ftk_held *h)
 {
@@ -105,7 +113,7 @@ static int read_message(struct reader *r, struct ftk_held **out)
     if (r->end - r->w < MESSAGE)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
     uint64_t bytes = r->w[3];
-    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || r->w[0] > FTK_LOG_COLLS
+    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || !(ftk_context_is_one(r->w[0]) || r->w[0] == FTK_LOG_COLLS)
         || r->w[1] >= (uint64_t)ftk_log.n || r->w[2] > INT32_MAX)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
     struct ftk_held *h
@@ -139,8 +147,8 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
     r->w = from;
     r->end = r->w + bytes / 8;
     *head = r->w;
-    if (bytes / sizeof(uint64_t) < HEAD || r->w[0] != (STATE_MAGIC | (uint64_t)STATE_VERSION << 32)
-        || r->w[1] > FTK_LOG_CONTEXTS || r->w[5] > bytes / 8 / FTK_MATRIX_WORDS)
+    if (bytes / sizeof(uint64_t) < HEAD || !version_is_known(r->w[0])
+        || r->w[1] > FTK_LOG_ALL || r->w[5] > bytes / 8 / FTK_MATRIX_WORDS)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
     r->w += HEAD;
     return FTKIT_OK;
@@ -322,12 +330,18 @@ static int splits_domain(const struct ftkit_ctx *ctx, const int *team, int *with
 static void say_teams(const struct ftkit_ctx *ctx)
 {
     const int *team = ftk_log.team;
-    int teams, least, most, with;
+    int teams = 0, least, most, with;
     if (ctx->rank != 0 || ctx->incarnation > 0 || !team)
         return;
     if (count_teams(team, ctx->nranks, &teams, &least, &most))
         ftk_report(FTKIT_INFO, "context %s: %d teams, the smallest of %d ranks, the largest of %d",
             ctx->cfg.name, teams, least, most);
+    if (teams == 1 && ctx->nranks > 1 && ctx->cfg.log_teams != FTK_TEAMS_ALL)
+        ftk_report(FTKIT_WARNING,
+            "context %s: log.enabled with one team of all %d ranks: a failure sends everybody "
+            "back, as without the log; choose log.team_size or log.teams = rank, or all to have "
+            "it so",
+            ctx->cfg.name, ctx->nranks);
     int rank = ctx->teams ? splits_domain(ctx, team, &with) : 0;
     if (rank > 0)
         ftk_report(FTKIT_WARNING,
@@ -524,6 +538,11 @@ int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
     return code;
 }
 
+const char *ftk_log_call(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) ? ftk_mpi_call : "an MPI call";
+}
+
 void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
 {
     const struct ftk_log *l = &ftk_log;
@@ -543,12 +562,36 @@ void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
 
 /* ---- what is told ------------------------------------------------------------------------------------------*/
 
-void ftk_log_differs(int context, int dest, int tag, uint64_t n)
+/* A communicator in the words of the program. */
+static void name_comm(const struct ftk_vcomm *vc, char *text, size_t room)
 {
+    char name[MPI_MAX_OBJECT_NAME];
+    int n = 0;
+    int rc = PMPI_Comm_get_name(vc->handle, name, &n);
+    if (rc == MPI_SUCCESS && n > 0)
+        snprintf(text, room, "%s", name);
+    else
+        snprintf(text, room, "a communicator of %d ranks without a name", vc->size);
+}
+
+void ftk_log_differs(const struct ftk_req *r, uint64_t n)
+{
+    char comm[MPI_MAX_OBJECT_NAME + 64], what[160];
+    const struct ftk_coll *c = r->internal ? r->coll : NULL;
+    int dest = c ? ftk_vcomm_rank(r->vc, r->peer) : ftk_vcomm_peer_rank(r->vc, r->peer);
+    if (c && dest < 0) /* of the remote group */
+        dest = ftk_vcomm_peer_rank(r->vc, r->peer);
+    name_comm(r->vc, comm, sizeof comm);
+    if (c)
+        snprintf(what, sizeof what, "what %s, %scollective %llu, sends to rank %d", c->call.name,
+            c->persistent ? "persistent " : "", (unsigned long long)c->number, dest);
+    else
+        snprintf(what, sizeof what, "message %llu to rank %d with tag %d", (unsigned long long)n,
+            dest, r->tag);
     ftk_report(FTKIT_ERROR,
-        "context %s: rank %d: message %llu to rank %d with tag %d (communicator %d) is not "
-        "what it was before the failure: the program does not send the same again",
-        ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)n, dest, tag, context);
+        "context %s: rank %d: %s on %s is not what it was before the failure: the program does "
+        "not send the same again",
+        ftk_log.ctx->cfg.name, ftk_log.me, what, comm);
     ftk_log.differs++;
 }
 

@@ -162,6 +162,8 @@ static int cart_make(
 static int check_grid(
     const struct ftk_vcomm *vc, int ndims, const int *dims, const int *periods, int *size)
 {
+    if (vc->remote)
+        return MPI_ERR_COMM;
     if (ndims < 0 || (ndims > 0 && !dims))
         return MPI_ERR_DIMS;
     if (ndims > 0 && !periods)
@@ -188,7 +190,8 @@ int ftk_mpi_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int pe
     return ftk_make_known(&m, newcomm);
 }
 
-/* The part of a grid that remains: which one (color), and our rank in it (key). */
+/* The part of a grid that remains: which one (color), and our rank in it (key).  remain may be
+ * NULL when the grid has no dimensions. */
 static int cart_part(const struct ftk_topo *t, int rank, const int *remain,
     struct ftk_topo *part, int *color, int *key)
 {
@@ -197,7 +200,7 @@ static int cart_part(const struct ftk_topo *t, int rank, const int *remain,
     int *periods = malloc(((size_t)t->ndims + 1) * sizeof *periods);
     int rc = dims && periods ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     *color = *key = 0;
-    for (int d = 0; rc == MPI_SUCCESS && d < t->ndims; d++) {
+    for (int d = 0; rc == MPI_SUCCESS && remain && d < t->ndims; d++) {
         int *number = remain[d] ? key : color;
         *number = *number * t->dims[d] + coord(t, rank, d);
         if (remain[d]) {
@@ -219,7 +222,8 @@ int ftk_mpi_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Cart_sub(comm, remain_dims, newcomm);
-    int rc = check_kind(vc, FTK_TOPO_CART, newcomm && remain_dims);
+    int rc = check_kind(
+        vc, FTK_TOPO_CART, newcomm && (remain_dims || vc->topo.ndims == 0));
     if (rc != MPI_SUCCESS)
         return rc;
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
@@ -362,6 +366,8 @@ static int graph_make(
 static int check_graph(
     const struct ftk_vcomm *vc, int nnodes, const int *index, const int *edges)
 {
+    if (vc->remote)
+        return MPI_ERR_COMM;
     int before = 0;
     if (nnodes < 0 || nnodes > vc->size || (nnodes > 0 && !index))
         return MPI_ERR_ARG;
@@ -494,6 +500,8 @@ static bool weights_fit(int n, const int *ranks, const int *weights)
 static int check_adjacent(const struct ftk_vcomm *vc, int nin, const int *in,
     const int *inw, int nout, const int *out, const int *outw)
 {
+    if (vc->remote)
+        return MPI_ERR_COMM;
     if (!weights_fit(nin, in, inw) || !weights_fit(nout, out, outw))
         return MPI_ERR_ARG;
     /* a side without edges may say either */
@@ -703,8 +711,8 @@ int ftk_mpi_Dist_graph_create(MPI_Comm comm, int n, const int sources[],
     if (!vc)
         return PMPI_Dist_graph_create(
             comm, n, sources, degrees, destinations, weights, info, reorder, newcomm);
-    if (!newcomm)
-        return ftk_vcomm_error(vc, MPI_ERR_ARG);
+    if (!newcomm || vc->remote)
+        return ftk_vcomm_error(vc, newcomm ? MPI_ERR_COMM : MPI_ERR_ARG);
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
     if (m.error == MPI_SUCCESS) /* told to the others: each gives its own edges */
         m.error = check_given(vc, &g, &mine.color);

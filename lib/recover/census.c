@@ -7,6 +7,7 @@
 #include "../detect.h"
 #include "../log/hooks.h"
 #include "../region.h"
+#include "../sure.h"
 #include "recover.h"
 
 /* On the wire: one fixed record per process; then its segments, each six words and, for
@@ -123,17 +124,17 @@ static const int64_t *read_seg(const int64_t *w, struct ftk_census_seg *s)
 }
 
 /* The segments of every process from the words of all. */
-static int read_segs(struct ftk_census *c, const int64_t *all, const int *counts)
+static int read_segs(struct ftk_census *c, const int64_t *all, const size_t *bytes)
 {
-    int total = 0;
+    size_t total = 0;
     for (int i = 0; i < c->n; i++)
-        total += counts[i];
-    struct ftk_census_seg *segs = malloc(((size_t)total / SEG_WORDS + 1) * sizeof *segs);
+        total += bytes[i] / sizeof *all;
+    struct ftk_census_seg *segs = malloc((total / SEG_WORDS + 1) * sizeof *segs);
     c->segs = segs;
     if (!segs)
         return ftk_fail(FTKIT_ERR_NOMEM, "census");
     for (int i = 0; i < c->n; i++) {
-        const int64_t *end = all + counts[i];
+        const int64_t *end = all + bytes[i] / sizeof *all;
         c->entries[i].segs = segs;
         while (all < end)
             all = read_seg(all, segs++);
@@ -142,54 +143,50 @@ static int read_segs(struct ftk_census *c, const int64_t *all, const int *counts
     return FTKIT_OK;
 }
 
-static int gather_segs(MPI_Comm s, struct ftk_census *c, const int64_t *mine, int *counts)
+static int gather_segs(
+    MPI_Comm comm, struct ftk_census *c, const int64_t *mine, const size_t *bytes)
 {
-    int total = 0, me;
-    int *displs = counts + c->n;
-    for (int i = 0; i < c->n; i++) {
-        displs[i] = total;
-        total += counts[i];
-    }
-    c->words = malloc(((size_t)total + 1) * sizeof *c->words);
-    int rc = c->words ? MPI_Comm_rank(s, &me) : MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Allgatherv(
-            mine, counts[me], MPI_INT64_T, c->words, counts, displs, MPI_INT64_T, s);
-    if (rc != MPI_SUCCESS)
-        return ftk_fail_mpi(rc, "census of segments");
-    return read_segs(c, c->words, counts);
+    const struct ftk_sure s = { comm, NULL, "census of segments" };
+    size_t total = 0;
+    for (int i = 0; i < c->n; i++)
+        total += bytes[i];
+    c->words = malloc(total + sizeof *c->words);
+    if (!c->words)
+        return ftk_fail(FTKIT_ERR_NOMEM, "census of segments");
+    int rc = ftk_sure_allgatherv(&s, mine, bytes, c->words);
+    return rc == FTKIT_OK ? read_segs(c, c->words, bytes) : rc;
 }
 
 int ftk_census_take(
-    struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm s, struct ftk_census *c)
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm comm, struct ftk_census *c)
 {
+    const struct ftk_sure s = { comm, NULL, "census" };
     int64_t mine[WORDS];
     int nwords = 0;
     memset(c, 0, sizeof *c);
-    int rc = MPI_Comm_size(s, &c->n);
+    int rc = MPI_Comm_size(comm, &c->n);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "census");
     c->entries = calloc((size_t)c->n, sizeof *c->entries);
     int64_t *all = malloc((size_t)c->n * sizeof mine);
-    int *counts = malloc(2 * (size_t)c->n * sizeof *counts);
+    size_t *bytes = malloc((size_t)c->n * sizeof *bytes);
     int64_t *segs = list_own(ctx, mem, &nwords);
     int result = FTKIT_OK;
-    if (!c->entries || !all || !segs || !counts) {
+    if (!c->entries || !all || !segs || !bytes) {
         result = ftk_fail(FTKIT_ERR_NOMEM, "census");
         goto out;
     }
     write_record(ctx, nwords, mine);
-    rc = MPI_Allgather(mine, WORDS, MPI_INT64_T, all, WORDS, MPI_INT64_T, s);
-    if (rc != MPI_SUCCESS) {
-        result = ftk_fail_mpi(rc, "census");
+    result = ftk_sure_allgather(&s, mine, sizeof mine, all);
+    if (result != FTKIT_OK)
         goto out;
-    }
     for (int i = 0; i < c->n; i++)
-        counts[i] = read_record(all + (size_t)i * WORDS, &c->entries[i]);
-    result = gather_segs(s, c, segs, counts);
+        bytes[i]
+            = sizeof *segs * (size_t)read_record(all + (size_t)i * WORDS, &c->entries[i]);
+    result = gather_segs(comm, c, segs, bytes);
 out:
     free(all);
-    free(counts);
+    free(bytes);
     free(segs);
     if (result != FTKIT_OK)
         ftk_census_free(c);

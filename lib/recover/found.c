@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "../checkpoint.h"
+#include "../start.h"
 #include "recover.h"
 
 #define BUSY_S 5 /* for a process to die, or a tool to have looked at a slot */
@@ -38,7 +39,7 @@ struct search {
     struct candidate which; /* set 0: none can be had whole ... */
     struct ftk_plan p;
     int other;              /* ... but one by this number of ranks, which; else 0 */
-    char why[160];
+    char why[256];
 };
 
 static bool is_of(const struct ftk_census_seg *s, const struct candidate *c)
@@ -86,10 +87,11 @@ static int list_candidates(const struct ftk_census *c, struct candidate **out, i
 static bool may_be(const struct search *f, const struct candidate *c)
 {
     const struct ftkit_ctx *ctx = f->ctx;
+    bool may = ftk_start_may_use(ctx, c->set, c->run);
     if (ctx->pending == FTK_PENDING_LOAD)
-        return true;
+        return may;
     bool line = c->set == ctx->line && (f->stamp == 0 || c->stamp == f->stamp);
-    return c->run == ctx->run && (line || f->mem != &ctx->mem);
+    return may && (line || f->mem != &ctx->mem);
 }
 
 /* The census as if this were the only set, and committed. */
@@ -128,20 +130,17 @@ static int plan_for(
 /* Why this set cannot be had. */
 static void explain(struct search *f, const struct candidate *c, const struct ftk_plan *p)
 {
-    size_t at = 0, most = sizeof f->why - 24;
     f->why[0] = '\0';
     if (p->line_nranks > 0 && p->line_nranks != f->ctx->nranks) {
         snprintf(f->why, sizeof f->why, "set %llu in memory is of %d ranks, not %d",
             (unsigned long long)c->set, p->line_nranks, f->ctx->nranks);
         return;
     }
-    at += (size_t)snprintf(f->why, sizeof f->why,
-        "what is left of set %llu in memory does not make it whole: that of rank",
-        (unsigned long long)c->set);
-    for (int r = 0; r < p->line_nranks && at < most; r++)
-        if (p->source[r] < 0)
-            at += (size_t)snprintf(f->why + at, sizeof f->why - at, " %d", r);
-    snprintf(f->why + at, sizeof f->why - at, "%s is missing", at < most ? "" : " ...");
+    char ranks[96];
+    int n = ftk_plan_lost_text(p, ranks, sizeof ranks);
+    snprintf(f->why, sizeof f->why,
+        "what is left of set %llu in memory does not make it whole: %s of %s %s missing",
+        (unsigned long long)c->set, n == 1 ? "that" : "those", ranks, n == 1 ? "is" : "are");
 }
 
 static int try_candidate(struct search *f, const struct candidate *c, bool first)
@@ -345,6 +344,25 @@ static int compare_files(const struct search *f, bool *older)
     return rc;
 }
 
+/* Slots of other jobs in the same place: on each node the first rank tells of them. */
+static void tell_others(const struct search *f)
+{
+    const struct ftkit_ctx *ctx = f->ctx;
+    const struct ftk_place *p = &f->mem->place;
+    if (p->others == 0 || ctx->pending != FTK_PENDING_LOAD
+        || ftk_durable_writer(ctx, ctx->rank) != ctx->rank)
+        return;
+    if (p->other.set > 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: %d slots in %s are of other jobs and left alone: one is of '%s' in %s "
+            "(this is '%s' in %s)",
+            ctx->cfg.name, p->others, p->dir, p->other.program, p->other.directory,
+            ctx->identity.program, ctx->identity.directory);
+    else
+        ftk_report(FTKIT_WARNING, "context %s: %d slots in %s are of other jobs and left alone",
+            ctx->cfg.name, p->others, p->dir);
+}
+
 /* Nothing that can be had: what the user has to know, and what is an error. */
 static int tell_why(const struct search *f)
 {
@@ -352,6 +370,8 @@ static int tell_why(const struct search *f)
     uint64_t set = 0, run = 0;
     if (f->why[0] && ctx->rank == 0)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, f->why);
+    if (ctx->pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH)
+        return FTKIT_OK; /* what was asked for */
     if (ctx->pending != FTK_PENDING_LOAD || (f->other == 0 && f->unread == FTKIT_OK))
         return FTKIT_OK;
     int rc = FTKIT_OK;
@@ -414,8 +434,10 @@ static int load(struct search *f, uint64_t *set)
     struct ftkit_ctx *ctx = f->ctx;
     bool older = false;
     int rc = look(f);
-    if (rc == FTKIT_OK)
+    if (rc == FTKIT_OK) {
+        tell_others(f);
         rc = ftk_agree(&f->ch, choose(f), "what was left in memory: another rank");
+    }
     if (rc != FTKIT_OK)
         return rc;
     if (ctx->next_set <= f->newest)

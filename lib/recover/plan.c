@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ranks.h"
 #include "../store/hash.h"
 #include "../store/map.h"
 #include "recover.h"
@@ -352,7 +353,6 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
 
 static void lost_for_good(struct ftk_plan *p)
 {
-    size_t at = 0;
     if (p->given_up) {
         fatal(p, FTKIT_ERR_LOST,
             "a segment does not hold, wherever a rank has it from (recover.attempts), and "
@@ -361,15 +361,12 @@ static void lost_for_good(struct ftk_plan *p)
     }
     p->outcome = FTK_PLAN_FATAL;
     p->code = FTKIT_ERR_LOST;
-    at += (size_t)snprintf(p->why, sizeof p->why,
+    char ranks[128];
+    int n = ftk_plan_lost_text(p, ranks, sizeof ranks);
+    snprintf(p->why, sizeof p->why,
         "set %llu: there are no files, and no copy or parity is left that makes up for the "
-        "segments of ranks",
-        (unsigned long long)p->line);
-    for (int r = 0; r < p->line_nranks && at < sizeof p->why - 24; r++)
-        if (p->source[r] < 0)
-            at += (size_t)snprintf(p->why + at, sizeof p->why - at, " %d", r);
-    if (at >= sizeof p->why - 24)
-        snprintf(p->why + at, sizeof p->why - at, " ...");
+        "segment%s of %s",
+        (unsigned long long)p->line, n == 1 ? "" : "s", ranks);
 }
 
 /* Which state everybody gets. */
@@ -568,6 +565,20 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
             p->groups, (size_t)p->ngroups * sizeof *p->groups, h);
     }
     return h;
+}
+
+int ftk_plan_lost_text(const struct ftk_plan *p, char *text, size_t bytes)
+{
+    int n = 0;
+    int *lost = malloc(((size_t)p->line_nranks + 1) * sizeof *lost);
+    for (int r = 0; lost && r < p->line_nranks; r++)
+        lost[r] = p->source[r] < 0;
+    if (lost)
+        n = ftk_ranks_text(lost, p->line_nranks, text, bytes);
+    else
+        snprintf(text, bytes, "ranks");
+    free(lost);
+    return n;
 }
 
 void ftk_plan_free(struct ftk_plan *p)

@@ -153,6 +153,8 @@ void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
 int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);
 void ftk_plan_free(struct ftk_plan *p);
+/* The ranks of the line whose segment nobody has, as ftk_ranks_text(); how many they are. */
+int ftk_plan_lost_text(const struct ftk_plan *p, char *text, size_t bytes);
 
 /* ---- repair --------------------------------------------------------------------------*/
 

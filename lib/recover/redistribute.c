@@ -26,6 +26,7 @@
 #include "../region.h"
 #include "../store/attribute.h"
 #include "../store/hash.h"
+#include "../sure.h"
 #include "recover.h"
 
 #define TAG_PIECE 2
@@ -192,23 +193,14 @@ static int agree_same(struct redist *d, int local, uint64_t value, const char *w
     return rc;
 }
 
-static int finish_op(struct redist *d, int mrc, MPI_Request *req, const char *what)
-{
-    if (mrc != MPI_SUCCESS)
-        return ftk_chan_break(&d->ch, mrc, what);
-    return ftk_chan_wait(&d->ch, req, 1, what);
-}
-
 /* From the rank that has the segment of old rank 0. */
 static int broadcast(struct redist *d, void *buf, size_t bytes)
 {
+    const struct ftk_sure s = { d->ch.comm, &d->ch, "sharing replicated regions" };
     int rc = FTKIT_OK;
     for (size_t done = 0; rc == FTKIT_OK && done < bytes;) {
         size_t n = bytes - done < BCAST_BYTES ? bytes - done : BCAST_BYTES;
-        MPI_Request req = MPI_REQUEST_NULL;
-        int mrc = MPI_Ibcast(
-            (char *)buf + done, (int)n, MPI_BYTE, d->source[0], d->ch.comm, &req);
-        rc = finish_op(d, mrc, &req, "sharing replicated regions");
+        rc = ftk_sure_bcast(&s, d->source[0], (char *)buf + done, n);
         done += n;
     }
     return rc;
@@ -288,13 +280,14 @@ static int compare(const struct redist *d, const struct ftk_region *r)
     const struct ftk_seg_region *rec = find_record(d, r->name);
     if (strcmp(r->name, FTK_LOG_REGION) == 0)
         return ftk_fail(FTKIT_ERR_SIZE,
-            "with the message log (log.enabled) a set of %d ranks cannot be restored on %d",
-            d->nold, d->ctx->nranks);
+            "with the message log (log.enabled) a set of %d ranks cannot be restored on %d: start "
+            "with %d ranks",
+            d->nold, d->ctx->nranks, d->nold);
     if (r->kind != FTK_KIND_REPLICATED && r->kind != FTK_KIND_ARRAY)
         return ftk_fail(FTKIT_ERR_SIZE,
             "region '%s' is per rank: it cannot be restored on %d ranks from %d "
-            "(register it as replicated or as a global array)",
-            r->name, d->ctx->nranks, d->nold);
+            "(start with %d ranks, or register it as replicated or as a global array)",
+            r->name, d->ctx->nranks, d->nold, d->nold);
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
     if (rec->kind != r->kind || rec->basic != r->type.basic
@@ -465,12 +458,19 @@ static void write_blocks(struct redist *d)
 
 static int share_blocks(struct redist *d)
 {
-    MPI_Request req = MPI_REQUEST_NULL;
-    int mrc;
+    const struct ftk_sure s = { d->ch.comm, &d->ch, "sharing the blocks of arrays" };
+    int n = d->ctx->nranks;
+    size_t *bytes = malloc((size_t)n * sizeof *bytes);
+    if (!bytes) {
+        (void)ftk_chan_break(&d->ch, MPI_ERR_NO_MEM, s.what);
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s", s.what);
+    }
+    for (int r = 0; r < n; r++)
+        bytes[r] = (size_t)d->counts[r] * sizeof *d->table;
     write_blocks(d);
-    mrc = MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_UINT64_T, d->table, d->counts,
-        d->displs, MPI_UINT64_T, d->ch.comm, &req);
-    return finish_op(d, mrc, &req, "sharing the blocks of arrays");
+    int rc = ftk_sure_allgatherv(&s, d->table + d->displs[d->ctx->rank], bytes, d->table);
+    free(bytes);
+    return rc;
 }
 
 static struct box block_of(const struct redist *d, int array, bool old, int k)

@@ -9,8 +9,10 @@
 #include "../group.h"
 #include "../log/hooks.h"
 #include "../mpi_shim.h"
+#include "../ranks.h"
 #include "../region.h"
 #include "../store/stream.h"
+#include "../sure.h"
 #include "../watchdog.h"
 #include "recover.h"
 
@@ -57,6 +59,7 @@ static void bury(struct ftkit_ctx *ctx)
 {
     for (int i = 0; i < ctx->nolder; i++)
         (void)MPI_Comm_free(&ctx->old[i]); /* nothing refers to it; an error frees less */
+    ftk_sure_bury();
     ctx->nold -= ctx->nolder;
     memmove(ctx->old, ctx->old + ctx->nolder, (size_t)ctx->nold * sizeof *ctx->old);
     ctx->nolder = ctx->nold;
@@ -78,14 +81,13 @@ static int hard(struct attempt *a, int rc)
 
 static int same_plan(struct attempt *a)
 {
-    uint64_t both[2];
-    uint64_t all[2];
-    both[0] = ftk_plan_hash(&a->plan);
-    both[1] = ~both[0];
-    int rc = MPI_Allreduce(both, all, 2, MPI_UINT64_T, MPI_BAND, a->s);
-    if (rc != MPI_SUCCESS)
-        return ftk_fail_mpi(rc, "comparing plans");
-    if (all[0] != both[0] || all[1] != both[1])
+    const struct ftk_sure s = { a->s, NULL, "comparing plans" };
+    uint64_t hash = ftk_plan_hash(&a->plan);
+    int64_t both[2] = { (int64_t)hash, (int64_t)~hash };
+    int rc = ftk_sure_min(&s, both, 2);
+    if (rc != FTKIT_OK)
+        return rc;
+    if ((uint64_t)both[0] != hash || (uint64_t)both[1] != ~hash)
         return ftk_fail(FTKIT_ERR_INTERNAL, "processes have made different plans");
     return FTKIT_OK;
 }
@@ -177,40 +179,71 @@ static int my_rank_in_plan(const struct attempt *a, int *me)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "rank");
 }
 
-/* A constructor that failed may leave anything in its output: forget it. */
-static int made(int mrc, MPI_Comm *comm)
+/* The processes as they lie in ctl: order [nprocs]. */
+static void order_of(const struct ftk_plan *p, int *order)
 {
-    if (mrc != MPI_SUCCESS)
-        *comm = MPI_COMM_NULL;
-    else if (*comm != MPI_COMM_NULL)
-        mrc = MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
-    return mrc;
+    int n = p->nranks;
+    memcpy(order, p->proc_of, (size_t)n * sizeof *order);
+    for (int i = 0; i < p->nprocs; i++)
+        if (p->rank_of[i] < 0)
+            order[n++] = i;
+}
+
+static int split(struct attempt *a, int color, int key, const int *members, int n,
+    MPI_Comm *comm)
+{
+    const struct ftk_sure s = { a->s, NULL, "making communicators" };
+    return ftk_sure_comm(&s, MPI_Comm_split(a->s, color, key, comm), comm, members, n);
 }
 
 static int build_comms(struct attempt *a)
 {
+    const struct ftk_sure s = { a->s, NULL, "making communicators" };
+    const struct ftk_plan *p = &a->plan;
     int me;
     int rc = my_rank_in_plan(a, &me);
     if (rc != FTKIT_OK)
         return rc;
-    int rank = a->plan.rank_of[me];
-    int key = rank >= 0 ? rank : a->plan.nranks + me;
+    int rank = p->rank_of[me];
+    int key = rank >= 0 ? rank : p->nranks + me;
+    int *order = malloc((size_t)p->nprocs * sizeof *order);
+    if (!order)
+        return ftk_fail(FTKIT_ERR_NOMEM, "making communicators");
+    order_of(p, order);
     (void)FTK_FAULT("repair.build");
-    int mrc = made(MPI_Comm_split(a->s, 0, key, &a->next.ctl), &a->next.ctl);
-    if (mrc == MPI_SUCCESS)
-        mrc = made(
-            MPI_Comm_split(a->s, rank >= 0 ? 0 : MPI_UNDEFINED, key, &a->next.act),
+    rc = split(a, 0, key, order, p->nprocs, &a->next.ctl);
+    if (rc == FTKIT_OK)
+        rc = split(a, rank >= 0 ? 0 : MPI_UNDEFINED, key, order, rank >= 0 ? p->nranks : 0,
             &a->next.act);
+    free(order);
     if (FTK_FAULT("repair.split")) {
         (void)MPI_Comm_free(&a->next.act); /* injected: it was never made */
-        mrc = made(MPI_ERR_OTHER, &a->next.act);
+        rc = ftk_sure_comm(&s, MPI_ERR_OTHER, &a->next.act, NULL, 0);
     }
-    if (mrc == MPI_SUCCESS) /* all have act: one without could not make others leave it */
-        mrc = MPI_Barrier(a->s);
-    if (mrc == MPI_SUCCESS && rank >= 0)
-        mrc = made(MPI_Comm_dup(a->next.act, &a->next.app), &a->next.app);
+    if (rc == FTKIT_OK) /* all have act: one without could not make others leave it */
+        rc = ftk_sure_meet(&s);
+    if (rc == FTKIT_OK && rank >= 0) {
+        const struct ftk_sure act = { a->next.act, NULL, "making communicators" };
+        int mrc = MPI_Comm_dup(a->next.act, &a->next.app);
+        rc = ftk_sure_comm(&act, mrc, &a->next.app, NULL, 0);
+    }
     (void)FTK_FAULT("repair.built");
-    return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "making communicators");
+    return rc;
+}
+
+/* Whose sets and slots these are: the same on all ranks, whatever each of them runs and sees. */
+static int share_identity(struct attempt *a, int root)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_sure act = { a->next.act, NULL, "sharing the identity of the job" };
+    struct ftk_identity id = ctx->identity;
+    int rc = ftk_sure_bcast(&act, root, &id, sizeof id);
+    if (rc != FTKIT_OK)
+        return rc;
+    ctx->identity = id;
+    ftk_place_identify(&ctx->mem.place, &id);
+    ftk_place_identify(&ctx->local.mem.place, &id);
+    return FTKIT_OK;
 }
 
 /* What the survivors know and replacements do not: from the survivor of lowest rank. */
@@ -226,14 +259,18 @@ static int share_state(struct attempt *a)
     int64_t head[5] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
         ctx->repeats_of == p->line ? ctx->repeats + (p->lost > 0) : 1,
         (int64_t)ftk_random() };
-    int mrc = MPI_Bcast(head, 5, MPI_INT64_T, root, a->next.act);
+    const struct ftk_sure act = { a->next.act, NULL, "sharing the state" };
+    int rc = ftk_sure_bcast(&act, root, head, sizeof head);
     bool mine = !p->is_new[root] && ctx->incarnations && ctx->nranks == p->nranks;
     for (int r = 0; r < p->nranks; r++)
         a->incarnations[r] = mine ? ctx->incarnations[r] : 0;
-    if (mrc == MPI_SUCCESS)
-        mrc = MPI_Bcast(a->incarnations, p->nranks, MPI_INT, root, a->next.act);
-    if (mrc != MPI_SUCCESS)
-        return ftk_fail_mpi(mrc, "sharing the state");
+    if (rc == FTKIT_OK)
+        rc = ftk_sure_bcast(
+            &act, root, a->incarnations, (size_t)p->nranks * sizeof *a->incarnations);
+    if (rc == FTKIT_OK)
+        rc = share_identity(a, root);
+    if (rc != FTKIT_OK)
+        return rc;
     for (int r = 0; r < p->nranks; r++)
         a->incarnations[r] += p->is_new[r] && !p->fresh;
     /* at a start some may know the line, and with it the run, that others still look for */
@@ -514,38 +551,50 @@ static void tell_sources(const struct attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
-    char text[256];
+    char text[256] = "";
     size_t at = 0;
+    int others = 0;
     if (p->pending != FTK_PENDING_LINE || p->from_file)
         return; /* settling tells */
-    text[0] = '\0';
-    for (int r = 0; r < p->nranks && at < sizeof text - 64; r++)
-        if ((p->need_own[r] || p->is_new[r]) && ctx->line_source[r] != r)
+    for (int r = 0; r < p->nranks; r++) {
+        bool copied = (p->need_own[r] || p->is_new[r]) && ctx->line_source[r] != r;
+        others += !copied && !rebuilt(p, r);
+        if (at >= sizeof text - 64)
+            continue;
+        if (copied)
             at += (size_t)snprintf(text + at, sizeof text - at,
-                "rank %d from the copy at rank %d, ", r, ctx->line_source[r]);
+                "%srank %d from the copy at rank %d", at ? ", " : "", r, ctx->line_source[r]);
         else if (rebuilt(p, r))
-            at += (size_t)snprintf(
-                text + at, sizeof text - at, "rank %d from the parity of its group, ", r);
-    ftk_report(FTKIT_INFO, "context %s: set %llu: %s%sall others from their own memory",
-        ctx->cfg.name, (unsigned long long)p->line, text,
-        at < sizeof text - 64 ? "" : "..., ");
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                "%srank %d from the parity of its group", at ? ", " : "", r);
+    }
+    if (at >= sizeof text - 64)
+        at += (size_t)snprintf(text + at, sizeof text - at, ", ...");
+    if (others == p->nranks)
+        snprintf(text, sizeof text, "all ranks from their own memory");
+    else if (others > 0)
+        snprintf(text + at, sizeof text - at, ", all others from their own memory");
+    ftk_report(FTKIT_INFO, "context %s: set %llu: %s", ctx->cfg.name,
+        (unsigned long long)p->line, text);
 }
 
-/* Who returns to the line: "ranks 2 3 return to set 7, all others go on". */
+/* Who returns to the line: "ranks 2 and 3 return to set 7, all others go on". */
 static void tell_back(const struct attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
-    char text[160] = "";
-    size_t at = 0;
-    if (!ftk_log_of(ctx))
-        return;
-    for (int r = 0; r < p->nranks && at < sizeof text - 24; r++)
-        if (p->back[r])
-            at += (size_t)snprintf(text + at, sizeof text - at, " %d", r);
-    ftk_report(FTKIT_INFO, "context %s: ranks%s%s return to %s %llu, all others go on",
-        ctx->cfg.name, text, at < sizeof text - 24 ? "" : " ...",
-        p->line ? "set" : "their start, as before set", (unsigned long long)(p->line ? p->line : 1));
+    char ranks[128], to[64];
+    if (!ftk_log_of(ctx) || p->from_file)
+        return; /* settling tells which set there is */
+    int n = ftk_ranks_text(p->back, p->nranks, ranks, sizeof ranks);
+    if (p->line)
+        snprintf(to, sizeof to, "set %llu", (unsigned long long)p->line);
+    else
+        snprintf(to, sizeof to, "%s start, before set 1", n == 1 ? "its" : "their");
+    if (n > 0)
+        ftk_report(FTKIT_INFO, "context %s: %s return%s to %s%s", ctx->cfg.name,
+            n == p->nranks ? "all ranks" : ranks, n == 1 && n < p->nranks ? "s" : "", to,
+            n < p->nranks ? ", all others go on" : "");
 }
 
 static void tell(const struct attempt *a)
@@ -570,11 +619,11 @@ static void tell(const struct attempt *a)
         replaced += p->is_new[r];
     ftk_run_state("repaired %d", p->lost);
     ftk_report(FTKIT_INFO,
-        "context %s: repaired in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
-        "restore %.1f): %d ranks replaced, %d given up, %d spares left, back to set %llu%s",
-        ctx->cfg.name, 1e3 * ctx->repair_s, 1e3 * ctx->detect_s, 1e3 * ctx->supply_s,
+        "context %s: %s in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
+        "restore %.1f): %d ranks replaced, %d given up, %d spares left, %sback to set %llu%s",
+        ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->repair_s, 1e3 * ctx->detect_s, 1e3 * ctx->supply_s,
         1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s, replaced, p->lost - replaced,
-        ctx->nspares,
+        ctx->nspares, p->from_file ? "going " : "",
         (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
     tell_sources(a);
     tell_back(a);

@@ -6,7 +6,9 @@
 #include "../checkpoint.h"
 #include "../group.h"
 #include "../log/hooks.h"
+#include "../progress.h"
 #include "../region.h"
+#include "../start.h"
 #include "../watchdog.h"
 #include "recover.h"
 
@@ -19,14 +21,19 @@ static int call_back(struct ftkit_ctx *ctx)
     ctx->in_callback = true;
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     int bad = ctx->repair_fn(ctx, ftkit_comm(ctx), ctx->repair_arg);
+    if (FTK_FAULT("settle.called")) /* injected: a callback that lasts until somebody dies */
+        while (!ftk_detect_poll(ctx))
+            ;
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     ctx->in_callback = false;
+    /* with the log a failure meanwhile takes nothing from what was made, and what was received
+     * would not come a second time: a replacement has it from the journal */
+    ctx->called_back = bad == 0 && ftk_log_of(ctx);
     if (ctx->failed || ftk_detect_poll(ctx))
         return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
     if (bad)
         return ftk_fail(
                    FTKIT_ERR_CALLBACK, "the repair callback returned %d", bad);
-    ctx->called_back = true;
     return FTKIT_OK;
 }
 
@@ -176,10 +183,14 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
         rc = load_local(ctx, set);
     if (rc == FTKIT_OK && *set == 0 && ctx->cfg.h5_enabled)
         rc = load_files(ctx, set);
+    if (rc == FTKIT_OK)
+        rc = ftk_start_check(ctx, *set);
     if (rc == FTKIT_OK && *set > 0)
         rc = restore(ctx);
     if (*set > 0)
         rc = ftk_log_loaded(ctx, rc);
+    if (ctx->pending == FTK_PENDING_LOAD)
+        ftk_run_hopeless(rc);
     return agree(ctx, rc);
 }
 
@@ -249,12 +260,16 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
             ctx->given_up = 0;
             keep_owning(ctx);
             ftk_log_restored(ctx, *set);
+            ftk_progress_restored(ctx, *set);
             return rc;
         }
-        if (ctx->mode == FTKIT_MODE_RESTART)
+        if (ctx->mode == FTKIT_MODE_RESTART) {
+            ftk_start_failed(ctx, rc);
             return ctx->dead = rc;
+        }
         if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->failed) {
             snprintf(why, sizeof why, "%s", ftk_detail_text());
+            ftk_start_failed(ctx, rc);
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
                 why);
             ctx->trouble = rc;

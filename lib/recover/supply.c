@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +13,8 @@
 
 #include "../mpi_shim.h"
 #include "recover.h"
+
+extern char **environ;
 
 #define SPAWN_MARK "FTKIT_SPAWNED"
 #define NAP_MIN_NS 200000L   /* a spare sleeps between looks, so it takes no core ... */
@@ -96,10 +100,52 @@ static char **own_arguments(void)
     return argv;
 }
 
-/* The number of the job from a process that knows it, over the merged communicator. */
-static int share_job(MPI_Comm merged, uint64_t *job)
+static bool is_handed_on(const char *variable)
 {
-    return MPI_Bcast(job, 1, MPI_UINT64_T, 0, merged);
+    if (strncmp(variable, SPAWN_MARK "=", sizeof SPAWN_MARK) == 0)
+        return false; /* the replacement gets its own */
+    return strncmp(variable, "FTKIT_", 6) == 0
+           || strncmp(variable, "LD_PRELOAD=", 11) == 0;
+}
+
+/* What a replacement is started with: env, which gives the program the variables this
+ * process has.  mpirun's -x is for its first processes only: without it the libftkit_mpi
+ * that is preloaded would be missing, and on other nodes every setting.  A value of an
+ * MPI_Info is too short for them.  The strings stay where they are; the array is to be
+ * freed. */
+static char **start_of(const char **command, char *exe, char **argv)
+{
+    size_t nvars = 0, nargs = 0, at = 0;
+    static char none[] = "/nonexistent";
+    for (char **e = environ; *e; e++)
+        nvars += is_handed_on(*e);
+    for (char **a = argv; a && *a; a++)
+        nargs++;
+    char **all = calloc(nvars + nargs + 2, sizeof *all);
+    char *program = *exe ? exe : none;
+    bool plain =
+        nvars == 0 || strchr(program, '=') != NULL; /* env takes that for a variable */
+    *command = plain ? program : "/usr/bin/env";
+    if (!all)
+        return NULL;
+    for (char **e = environ; !plain && *e; e++)
+        if (is_handed_on(*e))
+            all[at++] = *e;
+    if (!plain)
+        all[at++] = program;
+    for (size_t i = 1; i < nargs; i++)
+        all[at++] = argv[i];
+    return all;
+}
+
+/* What the processes of a merged communicator have to be: n of them, this one as which. */
+static int check_merged(MPI_Comm merged, int n, int me)
+{
+    int size = 0, rank = -1;
+    int rc = MPI_Comm_size(merged, &size);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_rank(merged, &rank);
+    return rc == MPI_SUCCESS && (size != n || rank != me) ? MPI_ERR_OTHER : rc;
 }
 
 /* Collective over s, so every error of the root alone must reach the others: it shows in
@@ -107,21 +153,29 @@ static int share_job(MPI_Comm merged, uint64_t *job)
 int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
 {
     char exe[FTK_PATH_MAX] = "";
+    char mark[48];
+    int me = 0, size = 0;
     MPI_Comm inter = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
     ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
     char **argv = own_arguments();
-    int rc = MPI_Info_create(&info);
+    const char *command;
+    char **start = start_of(&command, len > 0 ? exe : strcpy(exe, ""), argv);
+    snprintf(mark, sizeof mark, SPAWN_MARK "=%" PRIx64, ctx->job);
+    int rc = MPI_Comm_rank(s, &me);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Info_set(info, "PMIX_ENVAR", SPAWN_MARK "=1");
+        rc = MPI_Comm_size(s, &size);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Info_create(&info);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Info_set(info, "PMIX_ENVAR", mark);
     if (rc == MPI_SUCCESS) /* the slot of the process that is gone counts as taken */
         rc = MPI_Info_set(info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
     if (rc == MPI_SUCCESS) /* and so does its core */
         rc = MPI_Info_set(info, "PMIX_BINDTO", "none");
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_spawn(len > 0 ? exe : "/nonexistent",
-            argv && argv[0] ? argv + 1 : MPI_ARGV_NULL, n, info, 0, s, &inter,
-            MPI_ERRCODES_IGNORE);
+        rc = MPI_Comm_spawn(start ? command : "/nonexistent",
+            start ? start : MPI_ARGV_NULL, n, info, 0, s, &inter, MPI_ERRCODES_IGNORE);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
@@ -129,12 +183,13 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_disconnect(&inter);
+        rc = check_merged(*merged, size + n, me);
     if (rc == MPI_SUCCESS)
-        rc = share_job(*merged, &ctx->job);
+        rc = MPI_Comm_disconnect(&inter);
     if (info != MPI_INFO_NULL)
         (void)MPI_Info_free(&info);
     free(argv);
+    free(start);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     /* without a failure to blame, trying again would come to the same */
@@ -155,16 +210,25 @@ bool ftk_supply_is_spawned(void)
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job)
 {
     MPI_Comm parent;
+    const char *mark = getenv(SPAWN_MARK);
+    int me = 0, n = 0, spawned = 0;
     int rc = MPI_Comm_get_parent(&parent);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_remote_size(parent, &n);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_size(MPI_COMM_WORLD, &spawned);
     if (rc == MPI_SUCCESS)
         rc = MPI_Intercomm_merge(parent, 1, merged);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_disconnect(&parent);
+        rc = check_merged(*merged, n + spawned, n + me);
     if (rc == MPI_SUCCESS)
-        rc = share_job(*merged, job);
+        rc = MPI_Comm_disconnect(&parent);
+    *job = mark ? strtoull(mark, NULL, 16) : 0;
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "joining the job");
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *     <dir>/<context>.ftkit/set-0000000012/part-00000.h5   one per writer
+ *                                          unfinished      until there is a manifest
  *                                          manifest        parts and their checksums
  *                                          master.h5       virtual datasets: every global
  *                                                          array whole, no ftkit needed
@@ -19,7 +20,9 @@
  * Durable before visible: a part is written under a temporary name, fsynced, renamed, and
  * its directory fsynced; then the manifest in the same way.  A set is complete when its
  * manifest is whole and every part it names is there with the size and the heads the
- * manifest says: a predicate of the files alone, that anyone can evaluate.
+ * manifest says: a predicate of the files alone, that anyone can evaluate.  A set without
+ * a manifest was being written if "unfinished" is there, or no part has its name; else it
+ * has lost its manifest.
  * Serial HDF5, no MPI.  One thread at a time per process, unless ftk_h5_threadsafe(). */
 #ifndef FTK_STORE_H5_H
 #define FTK_STORE_H5_H
@@ -42,6 +45,7 @@ struct ftk_h5_manifest {
     uint32_t nranks;      /* of the whole set */
     uint32_t nparts;
     char context[64];
+    char program[64];     /* that wrote it; "": written by an older ftkit */
     struct ftk_h5_part *parts; /* [nparts], owned; ftk_h5_manifest_free() */
     uint32_t *part_of;         /* [nranks] index into parts, owned */
 };
@@ -54,9 +58,9 @@ int ftk_h5_save_text(const char *path, const char *text, size_t bytes);
 /* Path of a set's directory into buf [FTK_PATH_MAX]. */
 int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf);
 
-/* Make the directories of a set (and fsync their parents).  An incomplete set of the same
- * number (left by a crash) is cleared away first; a complete one is FTKIT_ERR_EXISTS.
- * Called by one process. */
+/* Make the directories of a set (and fsync their parents).  What an interrupted write has
+ * left of a set of the same number is cleared away first; a set that is complete, or cannot
+ * be read, is FTKIT_ERR_EXISTS.  Called by one process. */
 int ftk_h5_begin(const char *dir, const char *context, uint64_t set);
 /* The two halves of it: without waiting for the disk, and making that durable. */
 int ftk_h5_make(const char *dir, const char *context, uint64_t set);
@@ -121,6 +125,9 @@ int ftk_h5_open_set(const char *dir, const char *context, uint64_t set, bool dee
  * *nsets may be 0 (also when the directory does not exist). */
 int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nsets);
 
+/* Numbers of all directories of sets, complete or not, newest first, malloc'd. */
+int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n);
+
 /* Read the segment of one rank, checked block by block, into malloc'd *seg. */
 int ftk_h5_read(const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg,
     size_t *bytes);
@@ -129,8 +136,9 @@ int ftk_h5_read(const char *dir, const struct ftk_h5_manifest *m, int rank, void
 int ftk_h5_read_sum(
     const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum);
 
-/* Remove complete sets beyond the newest keep, and incomplete ones older than the newest
- * complete one. */
-int ftk_h5_prune(const char *dir, const char *context, int keep);
+/* Remove the complete sets of a run beyond its newest keep, and what interrupted writes have
+ * left of sets older than its newest complete one.  Sets of other runs stay, and sets that
+ * cannot be read. */
+int ftk_h5_prune(const char *dir, const char *context, uint64_t run, int keep);
 
 #endif

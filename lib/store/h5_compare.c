@@ -67,8 +67,8 @@ static bool attr_bytes(hid_t obj, const char *name, char buf[4096], size_t *byte
 
 static void compare_attrs(struct compare *c, hid_t want, hid_t have, const char *name)
 {
-    static const char *const names[] = { "ftkit.set", "ftkit.context", "ftkit.nranks",
-        "ftkit.type" };
+    static const char *const names[] = { "ftkit.set", "ftkit.context", "ftkit.program",
+        "ftkit.nranks", "ftkit.type" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char a[4096], b[4096];
         size_t na, nb;

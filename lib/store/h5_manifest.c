@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- *     ftkit.manifest = 1
+ *     ftkit.manifest = 2
  *     context = heat
+ *     program = heat2d
  *     set = 12
  *     run = 81985529216486895
  *     nranks = 4
@@ -14,8 +15,8 @@
  *     ranks = 2 3 1
  *     checksum = 0123456789abcdef              XXH3-64 of everything before this line
  *
- * One spelling only: what differs in a single bit is not a manifest.  Parts are numbers,
- * never paths. */
+ * Version 1, of older sets, has no program.  One spelling only: what differs in a single bit
+ * is not a manifest.  Parts are numbers, never paths. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -74,10 +75,13 @@ static int format(const struct ftk_h5_manifest *m, char **text, size_t *bytes)
     FILE *f = open_memstream(text, bytes);
     if (!f)
         return ftk_fail_errno(errno, "manifest of set %" PRIu64, m->set);
+    fprintf(f, "ftkit.manifest = %d\ncontext = %s\n", *m->program ? 2 : 1, m->context);
+    if (*m->program)
+        fprintf(f, "program = %s\n", m->program);
     fprintf(f,
-        "ftkit.manifest = 1\ncontext = %s\nset = %" PRIu64 "\nrun = %" PRIu64
-        "\nnranks = %" PRIu32 "\nnparts = %" PRIu32 "\n",
-        m->context, m->set, m->run, m->nranks, m->nparts);
+        "set = %" PRIu64 "\nrun = %" PRIu64 "\nnranks = %" PRIu32 "\nnparts = %" PRIu32
+        "\n",
+        m->set, m->run, m->nranks, m->nparts);
     for (uint32_t i = 0; i < m->nparts; i++)
         fprintf(f, "part = %" PRIu32 " %" PRIu32 " %" PRIu64 " %016" PRIx64 "\n",
             m->parts[i].part, m->parts[i].nranks, m->parts[i].file_bytes,
@@ -127,6 +131,8 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
         if (rc == FTKIT_OK)
             rc = ftk_h5_out_text(
                 dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
+        if (rc == FTKIT_OK) /* beside a manifest it means nothing */
+            (void)unlinkat(dirfd, FTK_H5_UNFINISHED, 0);
         free(text);
     }
     close(dirfd);
@@ -185,16 +191,34 @@ static bool hex16(struct cursor *c, uint64_t *out)
     return true;
 }
 
+/* The rest of a line, without its end. */
+static bool text64(struct cursor *c, char out[64])
+{
+    const char *nl = memchr(c->p, '\n', (size_t)(c->end - c->p));
+    if (!nl || nl - c->p >= 64)
+        return false;
+    memcpy(out, c->p, (size_t)(nl - c->p));
+    c->p = nl;
+    return true;
+}
+
+/* The names; a name that is there is not empty, or there were two spellings. */
+static bool parse_names(struct cursor *c, struct ftk_h5_manifest *m)
+{
+    bool first = literal(c, "ftkit.manifest = 1\n");
+    if (!first && !literal(c, "ftkit.manifest = 2\n"))
+        return false;
+    if (!literal(c, "context = ") || !text64(c, m->context))
+        return false;
+    if (first)
+        return true;
+    return literal(c, "\nprogram = ") && text64(c, m->program)
+           && ftk_h5_check_context(m->program) == FTKIT_OK;
+}
+
 static bool parse_head(struct cursor *c, struct ftk_h5_manifest *m)
 {
-    if (!literal(c, "ftkit.manifest = 1\ncontext = "))
-        return false;
-    const char *nl = memchr(c->p, '\n', (size_t)(c->end - c->p));
-    if (!nl || (size_t)(nl - c->p) >= sizeof m->context)
-        return false;
-    memcpy(m->context, c->p, (size_t)(nl - c->p));
-    c->p = nl;
-    return literal(c, "\nset = ") && number(c, UINT64_MAX, &m->set)
+    return parse_names(c, m) && literal(c, "\nset = ") && number(c, UINT64_MAX, &m->set)
            && literal(c, "\nrun = ") && number(c, UINT64_MAX, &m->run)
            && literal(c, "\nnranks = ") && number32(c, FTK_H5_RANKS_MAX, &m->nranks)
            && literal(c, "\nnparts = ") && number32(c, m->nranks, &m->nparts)
@@ -231,7 +255,8 @@ static int parse(const char *text, size_t bytes, uint64_t set, struct ftk_h5_man
 {
     struct cursor c = { text, text + bytes };
     if (!parse_head(&c, m))
-        return ftk_fail(FTKIT_ERR_FORMAT, "manifest of set %" PRIu64, set);
+        return ftk_fail(FTKIT_ERR_FORMAT,
+            "manifest of set %" PRIu64 ": damaged, or of a newer ftkit", set);
     m->parts = calloc(m->nparts ? m->nparts : 1, sizeof *m->parts);
     m->part_of = calloc(m->nranks, sizeof *m->part_of);
     if (!m->parts || !m->part_of)

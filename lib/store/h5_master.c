@@ -224,6 +224,7 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
     uint64_t nranks = m->nranks;
     if (ftk_h5_attr_u64(w->file, "ftkit.set", &m->set, 0) < 0
         || ftk_h5_attr_text(w->file, "ftkit.context", m->context) < 0
+        || (*m->program && ftk_h5_attr_text(w->file, "ftkit.program", m->program) < 0)
         || ftk_h5_attr_u64(w->file, "ftkit.nranks", &nranks, 0) < 0
         || (w->ranks = ftk_h5_group(w->file, "ranks")) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "attributes and groups");

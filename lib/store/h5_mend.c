@@ -146,6 +146,7 @@ static int enter(
                 m->set, h->nranks);
         m->nranks = h->nranks;
         m->run = h->run;
+        memcpy(m->program, h->program, sizeof m->program);
         m->stamp = h->stamp; /* one number may have been used twice: see durable.c */
         for (uint32_t i = 0; i < m->nranks; i++)
             m->part_of[i] = UINT32_MAX;

@@ -20,8 +20,8 @@ int ftk_h5_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t 
 
 enum ftk_h5_state {
     FTK_H5_COMPLETE,   /* as far as names and sizes of files tell */
-    FTK_H5_INCOMPLETE, /* no manifest: being written, or its writing was interrupted */
-    FTK_H5_DAMAGED /* there is a manifest, but it or a part is not as it was written */
+    FTK_H5_INCOMPLETE, /* being written, or its writing was interrupted */
+    FTK_H5_DAMAGED /* it was finished, but its manifest or a part is not as it was written */
 };
 
 struct ftk_h5_entry {

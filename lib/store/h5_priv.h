@@ -31,6 +31,7 @@
 #define FTK_H5_MANIFEST "manifest"
 #define FTK_H5_MASTER "master.h5"
 #define FTK_H5_XDMF "master.xdmf"
+#define FTK_H5_UNFINISHED "unfinished" /* there from the beginning to the manifest */
 
 /* ---- files (h5_file.c) --------------------------------------------------------------*/
 
@@ -225,10 +226,10 @@ int ftk_h5_read_manifest(
     int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m);
 /* FTKIT_ERR_NAME unless context can name a directory. */
 int ftk_h5_check_context(const char *context);
-/* Numbers of all directories of sets, complete or not, newest first, malloc'd. */
-int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n);
 /* Whether a file in a set's directory has a name that the store gives. */
 bool ftk_h5_is_ours(const char *name);
+/* Whether a set without a manifest can be proven to be one that was never finished. */
+bool ftk_h5_is_unfinished(int dirfd);
 /* All parts: there with their sizes; when deep their heads too. */
 int ftk_h5_check_parts(
     int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg);

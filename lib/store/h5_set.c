@@ -83,13 +83,48 @@ bool ftk_h5_is_ours(const char *name)
     if (n > 4 && strcmp(stem + n - 4, ".tmp") == 0)
         stem[n - 4] = '\0';
     if (strcmp(stem, FTK_H5_MANIFEST) == 0 || strcmp(stem, FTK_H5_MASTER) == 0
-        || strcmp(stem, FTK_H5_XDMF) == 0)
+        || strcmp(stem, FTK_H5_XDMF) == 0 || strcmp(name, FTK_H5_UNFINISHED) == 0)
         return true;
     if (strncmp(stem, "part-", 5) != 0 || stem[5] < '0' || stem[5] > '9')
         return false;
     unsigned long number = strtoul(stem + 5, NULL, 10);
     ftk_h5_part_name((uint32_t)number, part);
     return number <= UINT32_MAX && strcmp(stem, part) == 0;
+}
+
+static bool is_there(int dirfd, const char *name)
+{
+    struct stat st;
+    return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Whether a file that is only renamed when it is whole and durable is there. */
+static bool has_whole_file(int dirfd)
+{
+    bool whole = true; /* what cannot be listed proves nothing */
+    int copy = openat(dirfd, ".", OPEN_DIR);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    if (!d) {
+        if (copy >= 0)
+            close(copy);
+        return whole;
+    }
+    const struct dirent *e;
+    whole = false;
+    for (errno = 0; !whole && (e = readdir(d)); errno = 0) {
+        size_t n = strlen(e->d_name);
+        bool temporary = n > 4 && strcmp(e->d_name + n - 4, ".tmp") == 0;
+        whole = ftk_h5_is_ours(e->d_name) && !temporary;
+    }
+    whole = whole || errno != 0;
+    closedir(d);
+    return whole;
+}
+
+bool ftk_h5_is_unfinished(int dirfd)
+{
+    return !is_there(dirfd, FTK_H5_MANIFEST)
+           && (is_there(dirfd, FTK_H5_UNFINISHED) || !has_whole_file(dirfd));
 }
 
 static int open_context(const char *dir, const char *context)
@@ -166,10 +201,21 @@ static int remove_file(int fd, const char *name, const char *point)
     return err == ENOENT || err == EISDIR ? 0 : err; /* a directory is not ours */
 }
 
-/* Remove the files of a set, the manifest first, so that it is gone at once. */
+/* The set is gone at once, and what is left of it is known to be litter. */
+static int remove_manifest(int fd, const char *point)
+{
+    int err = point ? FTK_FAULT(point) : 0;
+    if (!err && renameat(fd, FTK_H5_MANIFEST, fd, FTK_H5_UNFINISHED) != 0)
+        err = errno;
+    if (err == EISDIR || err == ENOTDIR) /* a directory has one of the names */
+        return remove_file(fd, FTK_H5_MANIFEST, point);
+    return err == ENOENT ? 0 : err;
+}
+
+/* Remove the files of a set, the manifest first and the mark of an unfinished set last. */
 static int remove_files(int fd, const char *point)
 {
-    int err = remove_file(fd, FTK_H5_MANIFEST, point);
+    int err = remove_manifest(fd, point);
     int copy = err ? -1 : dup(fd); /* closedir() takes it */
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     if (!d) {
@@ -181,14 +227,15 @@ static int remove_files(int fd, const char *point)
     }
     const struct dirent *e;
     for (errno = 0; (e = readdir(d)); errno = 0) {
-        int failed = ftk_h5_is_ours(e->d_name) ? remove_file(fd, e->d_name, point) : 0;
+        bool goes = ftk_h5_is_ours(e->d_name) && strcmp(e->d_name, FTK_H5_UNFINISHED) != 0;
+        int failed = goes ? remove_file(fd, e->d_name, point) : 0;
         if (!err)
             err = failed;
     }
     if (!err)
         err = errno;
     closedir(d);
-    return err;
+    return err ? err : remove_file(fd, FTK_H5_UNFINISHED, point);
 }
 
 /* Remove a set; what is not ours stays, and its directory then too. */
@@ -209,20 +256,57 @@ static int remove_set(int ctxfd, uint64_t set, const char *point)
     return err ? ftk_fail_errno(err, "remove set %" PRIu64, set) : FTKIT_OK;
 }
 
-int ftk_h5_make(const char *dir, const char *context, uint64_t set)
+/* The number of a set must be free: only what is known to be litter is cleared away. */
+static int check_free(const char *dir, const char *context, uint64_t set, const char *path)
 {
-    char path[FTK_PATH_MAX], name[SET_NAME_MAX];
     struct ftk_h5_manifest m;
-    int rc = context_path(dir, context, path);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_h5_open_set(dir, context, set, false, &m);
+    int fd = ftk_h5_open_dir(dir, context, set);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+                   ? FTKIT_OK
+                   : ftk_fail_errno(errno, "set %" PRIu64 " in %s", set, path);
+    bool unfinished = ftk_h5_is_unfinished(fd);
+    close(fd);
+    if (unfinished)
+        return FTKIT_OK;
+    int rc = ftk_h5_open_set(dir, context, set, false, &m);
     if (rc == FTKIT_OK) {
         ftk_h5_manifest_free(&m);
         return ftk_fail(FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is complete", set, path);
     }
     if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
-        return rc; /* it may be complete: do not clear it away */
+        return rc;
+    return ftk_fail(FTKIT_ERR_EXISTS,
+        "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
+}
+
+/* An empty directory with the mark of an unfinished set. */
+static int make_set(int ctxfd, uint64_t set, const char *path)
+{
+    char name[SET_NAME_MAX];
+    set_name(set, name);
+    if (mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
+        return ftk_fail_errno(errno, "make %s/%s", path, name);
+    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
+    int mark = fd < 0 ? -1
+                      : openat(fd, FTK_H5_UNFINISHED,
+                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    int err = mark < 0 ? errno : 0;
+    if (mark >= 0)
+        close(mark); /* nothing was written */
+    if (fd >= 0)
+        close(fd);
+    return err ? ftk_fail_errno(err, "make %s/%s", path, name) : FTKIT_OK;
+}
+
+int ftk_h5_make(const char *dir, const char *context, uint64_t set)
+{
+    char path[FTK_PATH_MAX];
+    int rc = context_path(dir, context, path);
+    if (rc == FTKIT_OK)
+        rc = check_free(dir, context, set, path);
+    if (rc != FTKIT_OK)
+        return rc;
     int err = FTK_FAULT("h5.begin");
     /* only the last part of the path: a directory that has vanished (a file system that
      * is not mounted any more) must not come to life again somewhere else */
@@ -234,9 +318,8 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set)
     if (ctxfd < 0)
         return ftk_fail_errno(errno, "open %s", path);
     rc = remove_set(ctxfd, set, NULL);
-    set_name(set, name);
-    if (rc == FTKIT_OK && mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
-        rc = ftk_fail_errno(errno, "make %s/%s", path, name);
+    if (rc == FTKIT_OK)
+        rc = make_set(ctxfd, set, path);
     close(ctxfd);
     return rc;
 }
@@ -324,71 +407,79 @@ int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t
     return FTKIT_OK;
 }
 
-/* how[i]: what ftk_h5_open_set() says of each. */
+/* What a number stands for. */
+struct one {
+    int how;         /* what ftk_h5_open_set() says of it */
+    uint64_t run;    /* of a complete set */
+    bool unfinished; /* see ftk_h5_is_unfinished() */
+};
+
 static int evaluate(
-    const char *dir, const char *context, const struct numbers *all, int *how)
+    const char *dir, const char *context, const struct numbers *all, struct one *v)
 {
     for (size_t i = 0; i < all->n; i++) {
-        struct ftk_h5_manifest m;
-        how[i] = ftk_h5_open_set(dir, context, all->v[i], false, &m);
-        if (how[i] == FTKIT_OK)
-            ftk_h5_manifest_free(&m);
-        else if (how[i] == FTKIT_ERR_NOMEM)
-            return how[i];
+        struct ftk_h5_manifest m = { 0 };
+        v[i].how = ftk_h5_open_set(dir, context, all->v[i], false, &m);
+        v[i].run = m.run;
+        ftk_h5_manifest_free(&m);
+        if (v[i].how == FTKIT_ERR_NOMEM)
+            return v[i].how;
+        int fd = v[i].how == FTKIT_OK ? -1 : ftk_h5_open_dir(dir, context, all->v[i]);
+        v[i].unfinished = fd >= 0 && ftk_h5_is_unfinished(fd);
+        if (fd >= 0)
+            close(fd);
     }
     return FTKIT_OK;
 }
 
-/* scan() and evaluate(); *how is malloc'd [all->n]. */
-static int survey(const char *dir, const char *context, struct numbers *all, int **how)
+/* scan() and evaluate(); *v is malloc'd [all->n]. */
+static int survey(const char *dir, const char *context, struct numbers *all, struct one **v)
 {
     int rc = ftk_h5_check_context(context);
     if (rc == FTKIT_OK)
         rc = scan(dir, context, all);
-    if (rc == FTKIT_OK && !(*how = calloc(all->n + 1, sizeof **how)))
+    if (rc == FTKIT_OK && !(*v = calloc(all->n + 1, sizeof **v)))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
     if (rc == FTKIT_OK)
-        rc = evaluate(dir, context, all, *how);
+        rc = evaluate(dir, context, all, *v);
     return rc;
 }
 
 int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nsets)
 {
     struct numbers all = { 0 };
-    int *how = NULL;
-    int rc = survey(dir, context, &all, &how);
+    struct one *v = NULL;
+    int rc = survey(dir, context, &all, &v);
     if (rc == FTKIT_OK) {
         int n = 0;
         for (size_t i = 0; i < all.n; i++)
-            if (how[i] == FTKIT_OK)
+            if (v[i].how == FTKIT_OK)
                 all.v[n++] = all.v[i];
         *sets = all.v;
         *nsets = n;
     } else {
         free(all.v);
     }
-    free(how);
+    free(v);
     return rc;
 }
 
-int ftk_h5_prune(const char *dir, const char *context, int keep)
+int ftk_h5_prune(const char *dir, const char *context, uint64_t run, int keep)
 {
     struct numbers all = { 0 };
-    int *how = NULL;
+    struct one *v = NULL;
     if (keep < 1)
         return ftk_fail(FTKIT_ERR_ARG, "cannot keep %d sets", keep);
-    int rc = survey(dir, context, &all, &how);
+    int rc = survey(dir, context, &all, &v);
     int ctxfd = rc == FTKIT_OK && all.n > 0 ? open_context(dir, context) : -1;
     if (rc == FTKIT_OK && all.n > 0 && ctxfd < 0)
         rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
     int complete = 0;
     for (size_t i = 0; i < all.n && ctxfd >= 0; i++) {
-        if (how[i] == FTKIT_OK)
-            complete++;
-        /* newer than the newest complete one: being written; unreadable just now: who
-         * knows */
-        if (complete == 0 || (how[i] == FTKIT_OK && complete <= keep)
-            || how[i] == FTKIT_ERR_IO)
+        bool own = v[i].how == FTKIT_OK && v[i].run == run;
+        complete += own;
+        /* newer than the newest complete one: being written */
+        if (complete == 0 || !(own ? complete > keep : v[i].unfinished))
             continue;
         int failed = remove_set(ctxfd, all.v[i], "h5.prune");
         if (rc == FTKIT_OK)
@@ -397,7 +488,7 @@ int ftk_h5_prune(const char *dir, const char *context, int keep)
     if (ctxfd >= 0)
         close(ctxfd);
     free(all.v);
-    free(how);
+    free(v);
     return rc;
 }
 

@@ -100,12 +100,6 @@ static void measure(int dirfd, struct ftk_h5_entry *e)
     closedir(d);
 }
 
-static bool has_manifest(int dirfd)
-{
-    struct stat st;
-    return fstatat(dirfd, FTK_H5_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 int ftk_h5_examine(
     const char *dir, const char *context, uint64_t set, struct ftk_h5_entry *e)
 {
@@ -134,7 +128,7 @@ int ftk_h5_examine(
         ftk_h5_manifest_free(&m);
     }
     if (rc != FTKIT_OK) {
-        e->state = has_manifest(dirfd) ? FTK_H5_DAMAGED : FTK_H5_INCOMPLETE;
+        e->state = ftk_h5_is_unfinished(dirfd) ? FTK_H5_INCOMPLETE : FTK_H5_DAMAGED;
         snprintf(e->why, sizeof e->why, "%s", ftk_detail_text());
     }
     close(dirfd);

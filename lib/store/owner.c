@@ -400,7 +400,7 @@ int ftk_owner_take(
         *out = o;
         return FTKIT_OK;
     }
-    if (err > 0)
+    if (err > 0 && (make || err != ENOENT)) /* nothing there: nothing to own */
         ftk_event("no record that this job uses %s: %s", o->what, strerror(err));
     if (o->fd >= 0)
         close(o->fd);

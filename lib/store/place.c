@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libpmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 
 #include "hash.h"
 #include "memory.h"
+#include "pmem.h"
 
 #define HUGE_PAGE (2u << 20)
 #define SLOT_PATH (FTK_PATH_MAX + 256)
@@ -66,39 +66,21 @@ static int sync_file(const void *at, size_t bytes, bool direct)
 
 static char *map_pmem(int fd, const char *path, size_t bytes, bool *direct)
 {
-    size_t mapped = 0;
-    int is_pmem = 0;
     (void)fd;
-    char *p = pmem_map_file(path, 0, 0, 0, &mapped, &is_pmem);
-    if (p && mapped < bytes) {
-        (void)pmem_unmap(p, mapped);
-        errno = EINVAL;
-        return NULL;
-    }
-    *direct = is_pmem != 0;
-    return p;
+    return ftk_pmem_map(path, bytes, direct);
 }
 
 static int flush_pmem(const void *at, size_t bytes, bool direct)
 {
     if (direct)
-        pmem_flush(at, bytes);
+        ftk_pmem_flush(at, bytes);
     return 0;
-}
-
-static int persist_pmem(const void *at, size_t bytes, bool direct)
-{
-    if (direct) {
-        pmem_persist(at, bytes);
-        return 0;
-    }
-    return pmem_msync(at, bytes) == 0 ? 0 : errno;
 }
 
 static const struct ops places[] = {
     [FTK_PLACE_SHARED] = { map_shared, nothing, nothing },
     [FTK_PLACE_FILE] = { map_shared, nothing, sync_file },
-    [FTK_PLACE_PMEM] = { map_pmem, flush_pmem, persist_pmem },
+    [FTK_PLACE_PMEM] = { map_pmem, flush_pmem, ftk_pmem_persist },
 };
 
 /* ---- slots -------------------------------------------------------------------------------*/
@@ -111,13 +93,32 @@ static bool is_number(const char *text)
     return pid > 0 && n > 0 && text[pid + 1 + n] == '\0';
 }
 
-/* Of this context, level and job: one name of a context may begin like another. */
-static bool is_own(const struct ftk_place *p, const char *kind, const char *name)
+/* Of the kind and behind it like the prefix: one name of a context may begin like another. */
+static bool is_like(const char *prefix, const char *kind, const char *name)
 {
-    const char *rest = p->prefix + strlen(FTK_SLOT_PREFIX);
+    if (!*prefix)
+        return false;
+    const char *rest = prefix + strlen(FTK_SLOT_PREFIX);
     size_t k = strlen(kind), r = strlen(rest);
     return strlen(name) < FTK_SLOT_NAME && strncmp(name, kind, k) == 0
            && strncmp(name + k, rest, r) == 0 && is_number(name + k + r);
+}
+
+/* Of this context, level and job. */
+static bool is_own(const struct ftk_place *p, const char *kind, const char *name)
+{
+    return is_like(p->prefix, kind, name);
+}
+
+/* Of this context and level, and of another job. */
+static bool is_other(const struct ftk_place *p, const char *name)
+{
+    char all[sizeof p->prefix];
+    int n = snprintf(all, sizeof all, FTK_SLOT_PREFIX "%d-%s-", p->level, p->context);
+    if (n < 0 || strncmp(name, all, (size_t)n) != 0 || is_own(p, FTK_SLOT_PREFIX, name))
+        return false;
+    size_t key = strspn(name + n, "0123456789abcdef");
+    return key > 0 && name[(size_t)n + key] == '.' && is_number(name + n + key + 1);
 }
 
 bool ftk_place_is_slot(const char *name)
@@ -135,6 +136,29 @@ static void slot_path(const struct ftk_place *p, const char *name, char path[SLO
     snprintf(path, SLOT_PATH, "%s/%s", p->dir, name);
 }
 
+int ftk_place_is_built(int kind, const char *key)
+{
+    if (kind != FTK_PLACE_PMEM || ftk_pmem_is_built())
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+        "%s = pmem: this ftkit was built without libpmem; use file or shared", key);
+}
+
+static void name_slots(const struct ftk_place *p, uint64_t key, char prefix[128])
+{
+    snprintf(prefix, 128, FTK_SLOT_PREFIX "%d-%s-%llx.", p->level, p->context,
+        (unsigned long long)key);
+}
+
+void ftk_place_identify(struct ftk_place *p, const struct ftk_identity *id)
+{
+    p->identity = *id;
+    if (p->kind != FTK_PLACE_FILE && p->kind != FTK_PLACE_PMEM)
+        return; /* the key is that of the run */
+    name_slots(p, id->home, p->prefix);
+    name_slots(p, 1, p->older);
+}
+
 int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *context,
     int level, uint64_t key)
 {
@@ -145,8 +169,8 @@ int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *c
         return FTKIT_OK;
     snprintf(p->dir, sizeof p->dir, "%s", dir && *dir ? dir : "/dev/shm");
     snprintf(p->context, sizeof p->context, "%s", context);
-    snprintf(p->prefix, sizeof p->prefix, FTK_SLOT_PREFIX "%d-%s-%llx.", level, context,
-        (unsigned long long)key);
+    p->level = level;
+    name_slots(p, key, p->prefix);
     p->found_again = key != 0;
     if (stat(p->dir, &st) != 0)
         return ftk_fail_errno(errno, "%s", p->dir);
@@ -245,14 +269,18 @@ static bool is_fresh(const struct stat *st)
     return st->st_mtime > time(NULL) - NEW_S;
 }
 
-/* Of an ftkit of another version, or of a machine with another byte order. */
-static bool is_foreign(int fd, const struct stat *st)
+/* Of an ftkit of another version, of a machine with another byte order, or of another
+ * program. */
+static bool is_foreign(const struct ftk_place *p, int fd, const struct stat *st)
 {
     struct ftk_slot slot;
-    return st->st_size >= (off_t)FTK_SLOT_BYTES
-           && pread(fd, &slot, sizeof slot, 0) == (ssize_t)sizeof slot
-           && ftk_slot_check(&slot, (uint64_t)st->st_size - FTK_SLOT_BYTES)
-                  == FTKIT_ERR_FORMAT;
+    if (st->st_size < (off_t)FTK_SLOT_BYTES
+        || pread(fd, &slot, sizeof slot, 0) != (ssize_t)sizeof slot)
+        return false;
+    int rc = ftk_slot_check(&slot, (uint64_t)st->st_size - FTK_SLOT_BYTES);
+    return rc == FTKIT_ERR_FORMAT
+           || (rc == FTKIT_OK
+               && !ftk_identity_fits(&p->identity, slot.program, slot.home));
 }
 
 static void sweep_slot(const struct ftk_place *p, const char *name, bool is_new)
@@ -265,7 +293,7 @@ static void sweep_slot(const struct ftk_place *p, const char *name, bool is_new)
         return; /* gone, or nothing of ours */
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()
         && !(is_new && is_fresh(&st)) && flock(fd, LOCK_EX | LOCK_NB) == 0
-        && !is_foreign(fd, &st) && unlink(path) == 0)
+        && !is_foreign(p, fd, &st) && unlink(path) == 0)
         ftk_report(FTKIT_DEBUG, "%s: of a process that is gone, removed", path);
     (void)close(fd);
 }
@@ -321,7 +349,7 @@ void ftk_place_unmap(struct ftk_place *p, struct ftk_mem_seg *s, bool keep)
     char path[SLOT_PATH];
     slot_path(p, s->name, path);
     if (s->buf && p->kind == FTK_PLACE_PMEM)
-        (void)pmem_unmap(s->buf - FTK_SLOT_BYTES, s->cap + FTK_SLOT_BYTES);
+        ftk_pmem_unmap(s->buf - FTK_SLOT_BYTES, s->cap + FTK_SLOT_BYTES);
     else if (s->buf)
         (void)munmap(s->buf - FTK_SLOT_BYTES, s->cap + FTK_SLOT_BYTES);
     if (!keep && s->fd >= 0 && unlink(path) != 0 && errno != ENOENT)
@@ -352,7 +380,7 @@ static uint64_t slot_sum(const struct ftk_slot *slot)
 {
     struct ftk_slot copy = *slot;
     copy.sum = 0;
-    return ftk_xxh3(&copy, sizeof copy);
+    return ftk_xxh3(&copy, slot->version == 1 ? FTK_SLOT_BYTES_1 : sizeof copy);
 }
 
 int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s)
@@ -366,7 +394,10 @@ int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s)
         .stamp = h->stamp,
         .rank = (uint32_t)s->rank,
         .nranks = (uint32_t)s->nranks,
-        .parity = s->parity };
+        .parity = s->parity,
+        .home = p->identity.home };
+    memcpy(slot.program, p->identity.program, sizeof slot.program);
+    memcpy(slot.directory, p->identity.directory, sizeof slot.directory);
     memcpy(slot.magic, FTK_SLOT_MAGIC, sizeof slot.magic);
     memcpy(slot.context, h->context, sizeof slot.context);
     slot.sum = slot_sum(&slot);
@@ -390,19 +421,23 @@ int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s)
 
 /* ---- what is left of earlier processes ---------------------------------------------------*/
 
-int ftk_slot_check(const struct ftk_slot *slot, uint64_t room)
+int ftk_slot_check(struct ftk_slot *slot, uint64_t room)
 {
     if (memcmp(slot->magic, FTK_SLOT_MAGIC, sizeof slot->magic) != 0)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "slot: it holds nothing");
     if (slot->byte_order != FTK_SEG_BYTE_ORDER)
         return ftk_fail(FTKIT_ERR_FORMAT, "slot: of a machine with another byte order");
-    if (slot->version != FTK_SLOT_VERSION)
-        return ftk_fail(FTKIT_ERR_FORMAT, "slot: format %u; this ftkit reads %u",
+    if (slot->version < 1 || slot->version > FTK_SLOT_VERSION)
+        return ftk_fail(FTKIT_ERR_FORMAT, "slot: format %u; this ftkit reads 1 to %u",
             (unsigned)slot->version, FTK_SLOT_VERSION);
+    if (slot->version == 1)
+        memset((char *)slot + FTK_SLOT_BYTES_1, 0, sizeof *slot - FTK_SLOT_BYTES_1);
     if (slot->sum != slot_sum(slot) || slot->set == 0 || slot->rank >= slot->nranks
         || slot->nranks > INT32_MAX || slot->bytes > room
         || slot->bytes < sizeof(struct ftk_seg_header)
-        || !memchr(slot->context, '\0', sizeof slot->context))
+        || !memchr(slot->context, '\0', sizeof slot->context)
+        || !memchr(slot->program, '\0', sizeof slot->program)
+        || !memchr(slot->directory, '\0', sizeof slot->directory))
         return ftk_fail(FTKIT_ERR_CORRUPT, "slot: its header is damaged");
     return FTKIT_OK;
 }
@@ -440,7 +475,8 @@ static const struct ftk_mem_seg *find_same(
 }
 
 /* What a slot says of itself; also without its lock, to see whose it is.  FTKIT_ERR_STATE:
- * it is not ours; other codes as those of ftk_slot_check(), or those of the system. */
+ * it is not ours; FTKIT_ERR_BUSY: nor of this job; other codes as those of
+ * ftk_slot_check(), or those of the system. */
 static int read_header(const struct ftk_place *p, const struct ftk_mem_seg *s,
     struct ftk_slot *slot, off_t *size)
 {
@@ -458,6 +494,8 @@ static int read_header(const struct ftk_place *p, const struct ftk_mem_seg *s,
     int rc = ftk_slot_check(slot, (uint64_t)st.st_size - FTK_SLOT_BYTES);
     if (rc == FTKIT_OK && strncmp(slot->context, p->context, sizeof slot->context) != 0)
         rc = ftk_fail(FTKIT_ERR_STATE, "another context's");
+    if (rc == FTKIT_OK && !ftk_identity_fits(&p->identity, slot->program, slot->home))
+        rc = ftk_fail(FTKIT_ERR_BUSY, "another job's");
     return rc;
 }
 
@@ -521,6 +559,36 @@ static int note_busy(
     return FTKIT_OK;
 }
 
+/* A slot of another job: it stays, and is told of. */
+static void note_other(struct ftk_place *p, const struct ftk_slot *slot)
+{
+    if (p->others++ == 0 || p->other.set == 0)
+        p->other = *slot;
+}
+
+/* The same of one whose name says that it is another job's. */
+static void look_at_other(struct ftk_place *p, const char *name)
+{
+    char path[SLOT_PATH];
+    struct stat st;
+    struct ftk_slot slot = { .set = 0 };
+    slot_path(p, name, path);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return;
+    bool read = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+                && st.st_size >= (off_t)FTK_SLOT_BYTES
+                && pread(fd, &slot, sizeof slot, 0) == (ssize_t)sizeof slot;
+    int rc = read ? ftk_slot_check(&slot, (uint64_t)st.st_size - FTK_SLOT_BYTES)
+                  : FTKIT_ERR_FORMAT;
+    if (fd >= 0)
+        (void)close(fd);
+    if (rc != FTKIT_OK)
+        memset(&slot, 0, sizeof slot);
+    if (rc != FTKIT_ERR_NOT_FOUND) /* that holds nothing */
+        note_other(p, &slot);
+}
+
 /* FTKIT_OK also when there is nothing for us in the open slot s: it is closed then.  A
  * rank that looks for its own leaves the locks of others alone. */
 static int take_slot(
@@ -529,7 +597,9 @@ static int take_slot(
     off_t size;
     struct ftk_slot slot;
     int rc = read_header(p, s, &slot, &size);
-    if (!all && (rc != FTKIT_OK || (int)slot.rank != rank)) {
+    if (rc == FTKIT_ERR_BUSY && all)
+        note_other(p, &slot);
+    if (rc == FTKIT_ERR_BUSY || (!all && (rc != FTKIT_OK || (int)slot.rank != rank))) {
         rc = FTKIT_ERR_STATE;
     } else if (flock(s->fd, LOCK_EX | LOCK_NB) == 0) {
         rc = use_slot(p, m, s);
@@ -582,10 +652,15 @@ int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)
     DIR *d = p->found_again ? opendir(p->dir) : NULL;
     const struct dirent *e;
     ftk_place_forget_busy(p);
+    p->others = 0;
     if (p->found_again && !d)
         return ftk_fail_errno(errno, "%s", p->dir);
     while (d && (e = readdir(d))) {
-        if (!is_own(p, FTK_SLOT_PREFIX, e->d_name))
+        bool ours = is_own(p, FTK_SLOT_PREFIX, e->d_name)
+                    || is_like(p->older, FTK_SLOT_PREFIX, e->d_name);
+        if (!ours && all && *p->older && is_other(p, e->d_name))
+            look_at_other(p, e->d_name);
+        if (!ours)
             continue;
         int bad = adopt_slot(p, m, e->d_name, rank, all);
         rc = bad != FTKIT_OK ? bad : rc;

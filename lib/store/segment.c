@@ -144,6 +144,16 @@ static int check_sum(const struct ftk_seg_header *h, size_t bytes, const char *w
     return rc;
 }
 
+static bool name_valid(const char name[FTKIT_NAME_MAX + 1])
+{
+    if (name[0] == '\0' || !memchr(name, '\0', FTKIT_NAME_MAX + 1))
+        return false;
+    for (const char *c = name; *c; c++)
+        if (*c < ' ' || *c > '~' || *c == '/')
+            return false;
+    return true;
+}
+
 static int check_header(const struct ftk_seg_header *h, const char *what)
 {
     if (h->data_bytes > PTRDIFF_MAX - h->head_bytes)
@@ -171,6 +181,8 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
             h->rank, h->nranks);
     if (!memchr(h->context, '\0', sizeof h->context))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: name of the context has no end", what);
+    if (h->program[0] && !name_valid(h->program))
+        return ftk_fail(FTKIT_ERR_FORMAT, "%s: impossible name of the program", what);
     /* what we would not understand we must not restore by halves */
     if ((h->flags & ~FTK_SEG_PARITY) != 0 || h->log_bytes != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
@@ -180,16 +192,6 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
 }
 
 /* ---- The records --------------------------------------------------------------------*/
-
-static bool name_valid(const char name[FTKIT_NAME_MAX + 1])
-{
-    if (name[0] == '\0' || !memchr(name, '\0', FTKIT_NAME_MAX + 1))
-        return false;
-    for (const char *c = name; *c; c++)
-        if (*c < ' ' || *c > '~' || *c == '/')
-            return false;
-    return true;
-}
 
 /* Quadratic in all, but the names of a program's regions are few. */
 static int check_name(const void *seg, uint32_t i, const char *what)

@@ -75,7 +75,8 @@ struct ftk_seg_header {
     uint64_t log_bytes;   /* 0: place of the message log's state */
     char context[64];     /* name of the context, NUL-padded */
     uint64_t stamp;       /* of the epoch that wrote it: tells sets of one number apart */
-    uint8_t reserved[80];
+    char program[64];     /* that wrote it, NUL-padded; "": written by an older ftkit */
+    uint8_t reserved[16];
 };
 _Static_assert(sizeof(struct ftk_seg_header) == 256, "on-disk header");
 

@@ -22,6 +22,7 @@
 #define STATUS_AT(s, i) s(i)
 #define SOURCE_OF(s) s%MPI_SOURCE
 #define TAG_OF(s) s%MPI_TAG
+#define ERROR_OF(s) s%MPI_ERROR
 #define SOURCE_AT(s, i) s(i)%MPI_SOURCE
 #define TAG_AT(s, i) s(i)%MPI_TAG
 #define ERROR_AT(s, i) s(i)%MPI_ERROR
@@ -43,6 +44,7 @@
 #define STATUS_AT(s, i) s(:, i)
 #define SOURCE_OF(s) s(MPI_SOURCE)
 #define TAG_OF(s) s(MPI_TAG)
+#define ERROR_OF(s) s(MPI_ERROR)
 #define SOURCE_AT(s, i) s(MPI_SOURCE, i)
 #define TAG_AT(s, i) s(MPI_TAG, i)
 #define ERROR_AT(s, i) s(MPI_ERROR, i)

@@ -92,6 +92,48 @@ contains
         call check(all(classes == [MPI_ERR_TRUNCATE, MPI_SUCCESS]), 'MPI_ERROR of two requests')
     end subroutine
 
+    !> Calls that complete one operation, or find a message, leave MPI_ERROR as it was.
+    subroutine errors_stay()
+        integer, parameter :: mark = 4711
+        STATUS_T(st)
+        REQUEST_T :: q(4)
+        MESSAGE_T :: m
+        integer :: from, to, k
+        integer(int64), asynchronous :: in(1), out(1)
+        character(len=8) :: log
+        logical :: flag
+        from = mod(me + np - 1, np)
+        to = mod(me + 1, np)
+        out = state
+        do k = 1, 4
+            call MPI_Isend(out, 1, MPI_INTEGER8, to, 20 + k, comm, q(k) NO_E)
+        end do
+        ERROR_OF(st) = mark
+        call MPI_Probe(from, 21, comm, st NO_E)
+        call check(ERROR_OF(st) == mark, 'MPI_Probe and MPI_ERROR')
+        call MPI_Iprobe(from, 21, comm, flag, st NO_E)
+        call check(flag .and. ERROR_OF(st) == mark, 'MPI_Iprobe and MPI_ERROR')
+        call MPI_Recv(in, 1, MPI_INTEGER8, from, 21, comm, st NO_E)
+        call check(ERROR_OF(st) == mark, 'MPI_Recv and MPI_ERROR')
+        call MPI_Mprobe(from, 22, comm, m, st NO_E)
+        call check(ERROR_OF(st) == mark, 'MPI_Mprobe and MPI_ERROR')
+        call MPI_Mrecv(in, 1, MPI_INTEGER8, m, st NO_E)
+        call check(ERROR_OF(st) == mark, 'MPI_Mrecv and MPI_ERROR')
+        call MPI_Sendrecv(out, 1, MPI_INTEGER8, to, 25, in, 1, MPI_INTEGER8, from, 25, comm, st NO_E)
+        call get_environment_variable('FTKIT_LOG_ENABLED', log)
+        call check(log /= 'true' .or. ERROR_OF(st) == mark, 'MPI_Sendrecv and MPI_ERROR')
+        ERROR_OF(st) = mark ! Open MPI 5.0 itself sets it
+        flag = .false.
+        do while (.not. flag)
+            call MPI_Improbe(from, 23, comm, flag, m, st NO_E)
+        end do
+        call check(ERROR_OF(st) == mark, 'MPI_Improbe and MPI_ERROR')
+        call MPI_Mrecv(in, 1, MPI_INTEGER8, m, MPI_STATUS_IGNORE NO_E)
+        call MPI_Recv(in, 1, MPI_INTEGER8, from, 24, comm, st NO_E)
+        call check(SOURCE_OF(st) == from .and. TAG_OF(st) == 24, 'MPI_Recv and its status')
+        call MPI_Waitall(4, q, MPI_STATUSES_IGNORE NO_E)
+    end subroutine
+
     !> Nothing, and values of Fortran's own types, to and from all.
     subroutine small_ones()
         STATUS_T(st)
@@ -300,6 +342,52 @@ contains
         call MPI_Group_free(some NO_E)
     end subroutine
 
+    ! Rank 0 and all others, by an intercommunicator.
+    subroutine between_groups()
+        COMM_T :: group, inter, whole
+        STATUS_T(s)
+        DATATYPE_T :: types(ranks)
+        integer :: size, rank, got, i, root, out(ranks), in(ranks), ones(ranks), at(ranks)
+        logical :: flag
+        call MPI_Comm_split(comm, merge(0, 1, me == 0), me, group NO_E)
+        call MPI_Intercomm_create(group, 0, comm, merge(1, 0, me == 0), 6, inter NO_E)
+        call MPI_Comm_test_inter(inter, flag NO_E)
+        call check(flag .eqv. .true., 'MPI_Comm_test_inter: it is one')
+        call MPI_Comm_remote_size(inter, size NO_E)
+        call check(size == merge(np - 1, 1, me == 0), 'MPI_Comm_remote_size')
+        call MPI_Comm_rank(inter, rank NO_E)
+        call MPI_Allreduce(me + 1, got, 1, MPI_INTEGER, MPI_SUM, inter NO_E)
+        call check(got == merge(np*(np + 1)/2 - 1, 1, me == 0), 'MPI_Allreduce between groups')
+        root = merge(0, merge(MPI_ROOT, MPI_PROC_NULL, me == 1), me == 0)
+        got = me
+        call MPI_Bcast(got, 1, MPI_INTEGER, root, inter NO_E)
+        call check(got == max(me, 1), 'MPI_Bcast between groups')
+        call mid()
+        got = -1
+        if (me > 0) call MPI_Send(me, 1, MPI_INTEGER, 0, 4, inter NO_E)
+        do i = 1, merge(size, 0, me == 0)
+            call MPI_Recv(got, 1, MPI_INTEGER, i - 1, 4, inter, s NO_E)
+            call check(got == i .and. SOURCE_OF(s) == i - 1, 'MPI_Recv between groups')
+        end do
+        types = MPI_INTEGER
+        ones = 1
+        at = [(4*(i - 1), i=1, ranks)]
+        out = [(100*me + i - 1, i=1, ranks)]
+        in = -1
+        call MPI_Alltoallw(out, ones, at, types, in, ones, at, types, inter NO_E)
+        do i = 1, size
+            call check(in(i) == merge(100*i, me - 1, me == 0), 'MPI_Alltoallw between groups')
+        end do
+        call check(in(size + 1) == -1, 'MPI_Alltoallw between groups: no more')
+        call MPI_Intercomm_merge(inter, me == 0, whole NO_E)
+        call use_it(whole, sum_of(0, 1), 'MPI_Intercomm_merge')
+        call MPI_Comm_rank(whole, rank NO_E)
+        call check(rank == merge(np, me, me == 0) - 1, 'MPI_Intercomm_merge: high')
+        call free_it(whole)
+        call free_it(inter)
+        call free_it(group)
+    end subroutine
+
     subroutine cartesian()
         COMM_T :: a, b
         integer :: dims(2), coords(2), got(2), rank, nd, kind, below, above
@@ -437,11 +525,12 @@ contains
             call no_message()
             call oneself()
             call too_long()
+            call errors_stay()
             call small_ones()
             call with_types()
         case ('comms')
             call lasting_one()
-            select case (mod(step, 5))
+            select case (mod(step, 6))
             case (0)
                 call duplicates()
             case (1)
@@ -450,6 +539,8 @@ contains
                 call cartesian()
             case (3)
                 call graphs()
+            case (4)
+                call between_groups()
             case default
                 call distributed_graphs()
             end select

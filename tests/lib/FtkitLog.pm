@@ -32,6 +32,7 @@ my @programs = (
 # sends and receives at least.
 my @call_programs = (
     { name => 'collect', steps => 75, messages => 150 },
+    { name => 'inters', steps => 60, messages => 1000 },
     map { { name => 'calls', steps => 40, args => [ '-m', $_->[0] ], messages => $_->[1] } }
         [ blocking => 250 ], [ nonblocking => 250 ], [ any => 400 ], [ persistent => 150 ],
         [ probe => 120 ], [ wildcard => 200 ], [ cancel => 150 ], [ edges => 300 ],

@@ -12,8 +12,8 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command survives reference build top slurp scratch ulfm_only nodes_possible
-    await_file kill_rank kill_mpirun);
+our @EXPORT = qw(job command survives reference build top slurp scratch packages ulfm_only
+    nodes_possible await_file kill_rank kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -32,6 +32,15 @@ sub slurp {
     my $text = <$f>;
     close($f);
     return $text // '';
+}
+
+# What a program that is linked with the static library needs besides, for a shell.
+sub packages {
+    my $made = slurp("$build/mpi.mk");
+    my ($hdf5) = $made =~ /^HDF5_PKG :=[ \t]*(.*)$/m;
+    my ($libs) = $made =~ /^HDF5_LIBS :=[ \t]*(.*)$/m;
+    my $pmem = $made =~ /^HAVE_PMEM := yes$/m ? 'libpmem' : '';
+    return "\$(pkg-config --cflags --libs $hdf5 libxxhash inih libisal $pmem) $libs -lpthread -lm";
 }
 
 sub ulfm_only {
@@ -118,20 +127,22 @@ sub reference {
 }
 
 # A job with faults ends well, with the result of the undisturbed run, and the faults have
-# really come to pass (faults => their number, default 1).
+# really come to pass (faults => their number, default 1; most => at most so many).
 sub survives {
     my ($name, %o) = @_;
     my @args = @{ delete $o{solver} // [] };
+    my @before = @{ delete $o{command} // [] }; # arguments before those, of another program
     my $n = $o{n} // 4;
     my $want = reference($n, @args);
     my $work = sprintf('%s/job%04d', $dir, ++$count);
-    my $j = job(%o, keep => $work, args => ['-o', "$work/out", @args]);
+    my $j = job(%o, keep => $work, args => [@before, '-o', "$work/out", @args]);
     my $faults = $o{faults} // 1;
     my $hit = scalar(@{ $j->{faults} });
     my @bad;
-    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0;
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != ($o{rc} // 0);
     push(@bad, 'another result') if $j->{result} ne $want;
-    push(@bad, "$hit faults came to pass, $faults were asked for") if $hit != $faults;
+    push(@bad, "$hit faults came to pass, $faults were asked for")
+        if $hit < $faults || $hit > ($o{most} // $faults);
     push(@bad, "no line like $o{like}") if $o{like} && $j->{log} !~ $o{like};
     push(@bad, "a line like $o{unlike}") if $o{unlike} && $j->{log} =~ $o{unlike};
     push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
@@ -161,6 +172,22 @@ sub kill_rank {
         my ($pid, $at) = split(' ', slurp($file));
         next if !defined($at) || $at < $step || $dead->{$pid};
         return $dead->{$pid} = kill('KILL', $pid) ? $pid : 0;
+    }
+    return 0;
+}
+
+# Kill the process that has a rank in the world of the job that runs in the directory, when the
+# faults that have come to pass there match.  Its id, or 0 after 30 s.
+sub kill_process {
+    my ($work, $rank, $when) = @_;
+    for (my $end = time() + 30; time() < $end; sleep(0.005)) {
+        next if slurp("$work/faults") !~ $when;
+        for my $p (glob('/proc/[0-9]*')) {
+            my $env = slurp("$p/environ");
+            next if $env !~ /=\Q$work\E\/faults\0/ || $env !~ /\bOMPI_COMM_WORLD_RANK=$rank\0/;
+            my ($pid) = $p =~ /(\d+)$/;
+            return kill('KILL', $pid) ? $pid : 0;
+        }
     }
     return 0;
 }

@@ -14,6 +14,7 @@
  *      bytes        as blocking; the result says what was sent and what was logged
  *      drift        as blocking, but a replacement sends something else: the program is
  *                   wrong, and the log has to tell
+ *      together     as blocking, and a replacement has something else for an MPI_Allgather
  *
  * All messages between each two ranks must agree in the end: see foreign_pairs.  The hash
  * is that of all state where nothing depends on the order of arrival, else that of what
@@ -55,7 +56,7 @@ static struct {
     MPI_Comm other;         /* so that messages of two kinds do not mix */
     MPI_Request kept[2 * RANKS];
     char *big[2];           /* [RANKS * BIG] */
-    bool drifts;
+    bool drifts, drifts_together;
     /* what the program knows of what the log has to count, in this process */
     int team_size; /* 0: not known */
     uint64_t sent, crossing, from_any, line, wrong;
@@ -766,6 +767,16 @@ static void edges(struct foreign *f)
     long_and_short(f, f->step % 3 == 0 ? dense : f->step % 3 == 1 ? gaps : addresses);
 }
 
+/* ---- collectives that are not the same again --------------------------------------------*/
+
+static void together(struct foreign *f)
+{
+    uint64_t mine = (uint64_t)f->step + (p.drifts_together ? 1000 : 0), all[RANKS];
+    blocking(f);
+    if (MPI_Comm_set_name(p.other, "the others") == MPI_SUCCESS)
+        (void)MPI_Allgather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, p.other);
+}
+
 /* ---- the program ------------------------------------------------------------------------*/
 
 static const struct family families[] = {
@@ -779,6 +790,7 @@ static const struct family families[] = {
     { "edges", true, true, NULL, edges, NULL },
     { "bytes", true, true, NULL, blocking, NULL },
     { "drift", true, true, NULL, blocking, NULL },
+    { "together", true, true, NULL, together, NULL },
 };
 
 static int allocate(const struct foreign *f)
@@ -822,8 +834,9 @@ static int prepare(struct foreign *f)
         return 1;
     p.tokens = p.state + 1;
     *p.state = foreign_mix((uint64_t)f->rank, 7);
-    p.drifts = strcmp(p.family->name, "drift") == 0
-               && ftkit_query(f->ft, &info) == FTKIT_OK && info.incarnation > 0;
+    bool again = ftkit_query(f->ft, &info) == FTKIT_OK && info.incarnation > 0;
+    p.drifts = again && strcmp(p.family->name, "drift") == 0;
+    p.drifts_together = again && strcmp(p.family->name, "together") == 0;
     return ftkit_register(f->ft, "state", p.state, 2, MPI_UINT64_T) != FTKIT_OK;
 }
 

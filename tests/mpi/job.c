@@ -104,6 +104,14 @@ static int run_two(const char *arg)
     return 0;
 }
 
+static int run_hopeless(const char *arg)
+{
+    if (strcmp(arg, "open") == 0)
+        state("open default\n");
+    state("hopeless the wrong number of ranks\n");
+    return 1;
+}
+
 static int run_fatal(const char *arg)
 {
     (void)arg;
@@ -128,10 +136,85 @@ static int run_hangonce(const char *arg)
     return run_normal(arg);
 }
 
-/* mpirun's code is no verdict after a repair. */
+static void end_badly(const char *how)
+{
+    if (strcmp(how, "kill") == 0)
+        raise(SIGKILL);
+    if (strcmp(how, "segv") == 0)
+        raise(SIGSEGV);
+    if (strcmp(how, "abort") == 0)
+        abort();
+    if (strcmp(how, "mpiabort") == 0)
+        MPI_Abort(MPI_COMM_WORLD, 7);
+    exit(3);
+}
+
+/* HOW,WHO,WHEN: that rank, or all, ends so before or after the context is opened, or after it
+ * has been closed. */
+static int run_die(const char *arg)
+{
+    char how[16], who[16], when[16];
+    if (sscanf(arg, "%15[^,],%15[^,],%15s", how, who, when) != 3)
+        return 97;
+    if (strcmp(when, "before") != 0)
+        state("open default\n");
+    if (strcmp(when, "closed") == 0)
+        state("closed default\n");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (strcmp(who, "all") == 0 || atoi(who) == rank)
+        end_badly(how);
+    return 0;
+}
+
+/* After the context is closed: when mpirun is gone, ends with this code on the last rank, or
+ * is killed by -code. */
+static int run_orphan(const char *arg)
+{
+    pid_t parent = getppid();
+    int code = rank == size - 1 ? atoi(arg) : 0;
+    MPI_Barrier(MPI_COMM_WORLD); /* a context is opened by all */
+    state("open default\nclosed default\n");
+    MPI_Barrier(MPI_COMM_WORLD);
+    fprintf(stderr, "job: pid %d\n", (int)getpid());
+    while (getppid() == parent)
+        usleep(1000);
+    if (code < 0)
+        raise(-code);
+    _exit(code);
+}
+
+/* Whether the state file has this text. */
+static int has_state(const char *text)
+{
+    char line[512];
+    FILE *f = fopen(getenv("FTKIT_RUN_STATE"), "r");
+    int found = 0;
+    while (f && !found && fgets(line, sizeof line, f))
+        found = strstr(line, text) != NULL;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* mpirun's code is no verdict after a repair: the last rank ends with the argument, and is
+ * made up for when mpirun has told so. */
 static int run_repaired(const char *arg)
 {
+    state("open default\n");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1)
+        _exit(atoi(arg));
+    while (rank == 0 && !has_state("exited with non-zero status"))
+        usleep(1000);
+    state("repaired 1\nclosed default\n");
+    return 0;
+}
+
+/* ... but that of a process that ends after the context is closed is. */
+static int run_badly(const char *arg)
+{
     state("open default\nrepaired 1\nclosed default\n");
+    MPI_Barrier(MPI_COMM_WORLD);
     return atoi(arg);
 }
 
@@ -166,6 +249,7 @@ static int run_hosts(const char *arg)
     char host[256] = "", name[MPI_MAX_PROCESSOR_NAME];
     int len;
     (void)arg;
+    state("open default\nclosed default\n"); /* or its spares would be an error */
     gethostname(host, sizeof host - 1);
     MPI_Get_processor_name(name, &len);
     printf("rank %d of %d on %s = %s, node %s\n", rank, size, host, name,
@@ -207,10 +291,14 @@ static const struct {
     { "lost", run_lost },
     { "progress", run_progress },
     { "two", run_two },
+    { "hopeless", run_hopeless },
     { "fatal", run_fatal },
     { "hang", run_hang },
     { "hangonce", run_hangonce },
+    { "die", run_die },
+    { "orphan", run_orphan },
     { "repaired", run_repaired },
+    { "badly", run_badly },
     { "survive", run_survive },
     { "hosts", run_hosts },
     { "env", run_env },

@@ -51,7 +51,6 @@ static void processes(MPI_Comm comm)
     int one[] = { 1 };
     MPI_Info infos[] = { MPI_INFO_NULL };
     MPI_Comm made = MPI_COMM_NULL;
-    MPI_Comm dup;
     REFUSED(MPI_Comm_spawn("none", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, comm, &made,
         MPI_ERRCODES_IGNORE));
     REFUSED(MPI_Comm_spawn_multiple(
@@ -59,15 +58,7 @@ static void processes(MPI_Comm comm)
     REFUSED(MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, &made));
     REFUSED(MPI_Comm_connect(port, MPI_INFO_NULL, 0, comm, &made));
     REFUSED(MPI_Comm_join(-1, &made));
-    REFUSED(MPI_Intercomm_create(comm, 0, comm, n - 1, 5, &made));
-    REFUSED(MPI_Intercomm_create(MPI_COMM_SELF, 0, comm, 0, 5, &made));
-    REFUSED(MPI_Intercomm_merge(comm, 0, &made));
     TRUE(made == MPI_COMM_NULL);
-    OK(MPI_Comm_dup(comm, &dup));
-    made = dup;
-    REFUSED(MPI_Comm_disconnect(&made));
-    TRUE(made == dup);
-    OK(MPI_Comm_free(&dup));
 }
 
 static void sessions(MPI_Comm comm)

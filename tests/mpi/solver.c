@@ -4,7 +4,7 @@
  *
  *   solver [-s STEPS] [-n ITEMS] [-o RESULT] [-c CONFIG] [-f] [-d MS] [-p PIDS] [-k STYLE]
  *          [-H] [-B] [-b BLOCKS [-w PERCENT] [-l]] [-g BLOCKS] [-m] [-u] [-e] [-S N] [-W N]
- *          [-x CODE]
+ *          [-x CODE] [-a STEP]
  *
  * -f: do without ftkit_finish().  -H: two parts of the world (5 of 12 processes, the rest),
  * each with its own context and result RESULT.0 and RESULT.1, the rollbacks of rank 0 in a
@@ -15,6 +15,7 @@
  * end, in which nothing has changed (for runs without failures).
  * -e: after a set that could not be written not the next call at once, but the next step.
  * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  -x: exit code of all is well.
+ * -a: rank 1 calls MPI_Abort in that step.
  * STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -34,7 +35,7 @@
 
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
-    int blocks, percent, last, grow_by, tell, unchanged, onward, code;
+    int blocks, percent, last, grow_by, tell, unchanged, onward, code, abort_at;
     double *big;        /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
     int step;
@@ -186,6 +187,8 @@ static void step(struct state *s)
         }
     }
     (void)FTK_FAULT("app.mid");
+    if (s->abort_at > 0 && s->step == s->abort_at && s->rank == 1)
+        MPI_Abort(MPI_COMM_WORLD, 9);
     if (has(s, "nb")) {
         MPI_Request r[4];
         MPI_Status status[4];
@@ -324,7 +327,7 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:")) != -1) {
         switch (opt) {
         case 's': s.steps = atoi(optarg); break;
         case 'n': s.items = atoi(optarg); break;
@@ -344,6 +347,7 @@ int main(int argc, char **argv)
         case 'f': s.no_finish = 1; break;
         case 'd': s.delay_ms = atoi(optarg); break;
         case 'x': s.code = atoi(optarg); break;
+        case 'a': s.abort_at = atoi(optarg); break;
         case 'p': s.pids = optarg; break;
         case 'k': s.style = optarg; break;
         default: return 2;

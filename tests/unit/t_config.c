@@ -56,8 +56,10 @@ STORES(log_memory, 5e8)
 STORES(ranks_per_node, 48)
 STORES(spares, 3)
 STORES(spares_exit, false)
+STORES(start, 12)
 STORES(timeout_s, 0.25)
 STORES(stall_s, 300)
+STORES(say_s, 90)
 STORES(attempts, 4)
 STORES(exit_is_failure, false)
 STORES(stderr_level, FTKIT_DEBUG)
@@ -65,6 +67,11 @@ STORES(stderr_level, FTKIT_DEBUG)
 static void put_name(struct ftk_config *c)
 {
     snprintf(c->name, sizeof c->name, "heat 2d=x:y");
+}
+
+static void put_program(struct ftk_config *c)
+{
+    snprintf(c->program, sizeof c->program, "heat2d");
 }
 
 static void put_h5_dir(struct ftk_config *c)
@@ -124,6 +131,11 @@ static void put_supply(struct ftk_config *c)
     c->nsupply = 2;
 }
 
+static void put_debug(struct ftk_config *c)
+{
+    c->debug_check = FTK_DEBUG_REGIONS;
+}
+
 static void put_events(struct ftk_config *c)
 {
     snprintf(c->events, sizeof c->events, "/tmp/\xc3\xa4rger;#.log");
@@ -134,6 +146,7 @@ static const struct sample {
     void (*put)(struct ftk_config *c);
 } samples[] = {
     { "context", "name", "heat 2d=x:y", "FTKIT_CONTEXT_NAME", put_name },
+    { "context", "program", "heat2d", "FTKIT_CONTEXT_PROGRAM", put_program },
     { "checkpoint", "period", "10 calls", "FTKIT_CHECKPOINT_PERIOD", put_period },
     { "checkpoint", "mtbf", "1.5 h", "FTKIT_CHECKPOINT_MTBF", put_mtbf_s },
     { "level.memory", "scheme", "own", "FTKIT_LEVEL_MEMORY_SCHEME", put_scheme },
@@ -175,13 +188,16 @@ static const struct sample {
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
     { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },
     { "recover", "supply", "spawn ,spare", "FTKIT_RECOVER_SUPPLY", put_supply },
+    { "recover", "start", "12", "FTKIT_RECOVER_START", put_start },
     { "recover", "timeout", "250ms", "FTKIT_RECOVER_TIMEOUT", put_timeout_s },
     { "recover", "stall", "5min", "FTKIT_RECOVER_STALL", put_stall_s },
+    { "recover", "stall_say", "1.5min", "FTKIT_RECOVER_STALL_SAY", put_say_s },
     { "recover", "attempts", "4", "FTKIT_RECOVER_ATTEMPTS", put_attempts },
     { "recover", "exit_is_failure", "0", "FTKIT_RECOVER_EXIT_IS_FAILURE",
         put_exit_is_failure },
     { "report", "stderr", "debug", "FTKIT_REPORT_STDERR", put_stderr_level },
     { "report", "events", "/tmp/\xc3\xa4rger;#.log", "FTKIT_REPORT_EVENTS", put_events },
+    { "debug", "check", "regions", "FTKIT_DEBUG_CHECK", put_debug },
 };
 
 /* What config.h promises, written down a second time. */
@@ -215,9 +231,10 @@ static struct ftk_config defaults(void)
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
         .timeout_s = 60,
+        .say_s = 60,
         .attempts = 10,
         .exit_is_failure = true,
-        .stderr_level = -1 };
+        .stderr_level = FTKIT_WARNING };
     return c;
 }
 
@@ -268,12 +285,16 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->spares_exit, b->spares_exit);
     assert_int_equal(a->nsupply, b->nsupply);
     assert_memory_equal(a->supply, b->supply, sizeof a->supply);
+    assert_true(a->start == b->start);
+    assert_string_equal(a->program, b->program);
     assert_true(a->timeout_s == b->timeout_s);
     assert_true(a->stall_s == b->stall_s);
+    assert_true(a->say_s == b->say_s);
     assert_int_equal(a->attempts, b->attempts);
     assert_int_equal(a->exit_is_failure, b->exit_is_failure);
     assert_int_equal(a->stderr_level, b->stderr_level);
     assert_string_equal(a->events, b->events);
+    assert_int_equal(a->debug_check, b->debug_check);
 }
 
 static void put_file(const char *path, const void *text, size_t bytes)
@@ -507,6 +528,26 @@ static void t_periods(void **state)
     fails("[checkpoint]\nperiod = often\n", 2, "checkpoint.period = 'often'");
 }
 
+static void t_start(void **state)
+{
+    (void)state;
+    struct ftk_config cfg;
+    loads("[recover]\nstart = Fresh\n", &cfg);
+    assert_true(cfg.start == FTK_START_FRESH);
+    loads("[recover]\nstart = newest\n", &cfg);
+    assert_true(cfg.start == FTK_START_NEWEST);
+    loads("[recover]\nstart = 4711\n", &cfg);
+    assert_true(cfg.start == 4711);
+    fails("[recover]\nstart = 0\n", 2, "out of range");
+    fails("[recover]\nstart = 99999999999999999999\n", 2, "out of range");
+    fails("[recover]\nstart = -1\n", 2, "neither newest nor fresh nor a number");
+    fails("[recover]\nstart = oldest\n", 2, "newest, fresh or the number of a set");
+    fails("[recover]\nstart =\n", 2, "neither newest");
+    loads("[context]\nprogram =\n", &cfg);
+    assert_string_equal(cfg.program, "");
+    fails("[context]\nprogram = a/b\n", 2, "not allowed");
+}
+
 static void t_supply(void **state)
 {
     struct ftk_config cfg;
@@ -689,6 +730,103 @@ static void t_shrink_with_log(void **state)
     fails_env("FTKIT_RECOVER_SUPPLY", "shrink", "log.enabled");
     fails("[recover]\nsupply = shrink\n", 2, "log.enabled");
     unsetenv("FTKIT_LOG_ENABLED");
+}
+
+/* The file loads, and its only warning begins with the line and the key; NULL: none. */
+static void warns(const char *text, const char *want)
+{
+    struct ftk_config cfg;
+    loads(text, &cfg);
+    if (!want) {
+        assert_string_equal(cfg.warnings, "");
+        return;
+    }
+    if (strncmp(cfg.warnings, want, strlen(want)) != 0 || lines_with(cfg.warnings, "\n") != 1)
+        fail_msg("not the one warning \"%s\" but \"%s\"", want, cfg.warnings);
+}
+
+static void t_nonsense(void **state)
+{
+    static const char *const local[] = { "place = file", "directory = /tmp", "group = 4",
+        "parity = 1", "every = 3 sets" };
+    static const char *const files[] = { "every = 1", "keep = 3", "asynchronous = false",
+        "bandwidth = 1GB", "compress = deflate" };
+    static const char *const log[] = { "teams = rank", "team_size = 2", "team_list = 0-3",
+        "team_file = t", "matrix = m", "determinants = causal", "check = false",
+        "contexts = 8", "memory = 1GB", "directory = /tmp" };
+    char text[160], want[96];
+    (void)state;
+    fails("[level.memory]\nscheme = none\n[level.hdf5]\nenabled = no\n", 2,
+        "no set survives anything; choose a scheme, or level.hdf5.enabled = true");
+    for (int parity = 3; parity <= 9; parity++) {
+        snprintf(text, sizeof text, "[level.memory]\nscheme = rs\ngroup = 4\nparity = %d\n",
+            parity);
+        if (parity >= 4)
+            fails(text, 4, "leave no room for data: choose parity from 1 to 3");
+        else
+            warns(text, NULL);
+    }
+    fails("[level.local]\nparity = 8\nscheme = rs\n", 2, "level.local.parity: 8 parities");
+    warns("[level.memory]\nparity = 8\n", "t.ini:2: level.memory.parity: without effect");
+    warns("[level.memory]\nscheme = xor\nmap = ring\n", "t.ini:3: level.memory.map: without");
+    warns("[level.memory]\ngroup = 4\n", "t.ini:2: level.memory.group: without effect");
+    warns("[level.memory]\ndirectory = /tmp\n", "t.ini:2: level.memory.directory: without");
+    warns("[level.memory]\nscheme = own\nincremental = on\n", "t.ini:3: level.memory.incr");
+    warns("[level.memory]\nscheme = none\nplace = shared\n", "t.ini:3: level.memory.place:");
+    warns("[level.memory]\nscheme = own\n[level.hdf5]\nenabled = no\n",
+        "t.ini:2: level.memory.scheme: each set has one copy");
+    warns("[level.memory]\nscheme = own\nplace = shared\n[level.hdf5]\nenabled = no\n", NULL);
+    for (size_t i = 0; i < COUNT(local); i++) {
+        snprintf(text, sizeof text, "[level.local]\n\n%s\n", local[i]);
+        warns(text, "t.ini:3: level.local.");
+        snprintf(text, sizeof text, "[level.local]\nscheme = rs\nplace=file\n%s\n",
+            i == 0 ? "" : local[i]);
+        warns(text, NULL);
+    }
+    warns("[level.memory]\nplace = shared\n[level.local]\nscheme = buddy\n",
+        "t.ini:4: level.local.scheme: scheme and place are those of level.memory");
+    warns("[level.local]\nscheme = buddy\n", NULL);
+    for (size_t i = 0; i < COUNT(files); i++) {
+        snprintf(text, sizeof text, "[level.hdf5]\nenabled = false\n%s\n", files[i]);
+        warns(text, "t.ini:3: level.hdf5.");
+        snprintf(text, sizeof text, "[level.hdf5]\n%s\n", files[i]);
+        warns(text, NULL);
+    }
+    warns("[level.hdf5]\nbandwidth = 100kB\n", "t.ini:2: level.hdf5.bandwidth: less than");
+    warns("[level.hdf5]\nbandwidth = 0\n", NULL);
+    warns("[level.hdf5]\nasynchronous = no\nbandwidth = 1GB\n", "t.ini:3: level.hdf5.band");
+    for (size_t i = 0; i < COUNT(log); i++) {
+        snprintf(text, sizeof text, "[log]\n%s\n", log[i]);
+        snprintf(want, sizeof want, "t.ini:2: log.%.*s: without effect: log.enabled is false",
+            (int)strcspn(log[i], " "), log[i]);
+        warns(text, want);
+        snprintf(text, sizeof text, "[log]\nenabled = true\n%s\n", log[i]);
+        warns(text, NULL);
+    }
+    warns("[log]\nenabled = true\nteams = rank\nteam_size = 2\n", "t.ini:3: log.teams: without");
+    warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n[level.hdf5]\nevery = 2\n",
+        "t.ini:3: checkpoint.mtbf: without effect");
+    warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n", NULL);
+    warns("[recover]\nstall = 30s\n", "t.ini:2: recover.stall: shorter than recover.timeout");
+    warns("[recover]\nstall = 10min\n", NULL);
+    setenv("FTKIT_LOG_TEAMS", "rank", 1);
+    warns("", "environment variable FTKIT_LOG_TEAMS: log.teams: without effect");
+    unsetenv("FTKIT_LOG_TEAMS");
+}
+
+/* Numbers that cannot mean anything are out of range. */
+static void t_no_number(void **state)
+{
+    (void)state;
+    fails("[checkpoint]\nperiod = 0\n", 2, "out of range");
+    fails("[checkpoint]\nperiod = 0s\n", 2, "out of range");
+    fails("[level.hdf5]\nkeep = 0\n", 2, "out of range");
+    fails("[level.hdf5]\nevery = 0 sets\n", 2, "out of range");
+    fails("[level.local]\nevery = 0\n", 2, "out of range");
+    fails("[level.memory]\ngroup = 1\n", 2, "out of range");
+    fails("[level.memory]\nparity = 0\n", 2, "out of range");
+    fails("[recover]\nattempts = 0\n", 2, "out of range");
+    fails("[log]\ncontexts = 1\n", 2, "out of range");
 }
 
 static void t_directory(void **state)
@@ -918,7 +1056,7 @@ static void t_print_text(void **state)
     assert_non_null(strstr(text, "\ntimeout = 60s\n"));
     assert_non_null(strstr(text, "\nevents =\n"));
     assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
-    assert_int_equal(lines_with(text, " = ") + 7, COUNT(samples)); /* seven are empty */
+    assert_int_equal(lines_with(text, " = ") + 8, COUNT(samples)); /* eight are empty */
     free(text);
     cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
     f = tmpfile();
@@ -964,6 +1102,7 @@ int main(void)
         cmocka_unit_test_setup(t_times, setup),
         cmocka_unit_test_setup(t_periods, setup),
         cmocka_unit_test_setup(t_supply, setup),
+        cmocka_unit_test_setup(t_start, setup),
         cmocka_unit_test_setup(t_long_lines, setup),
         cmocka_unit_test_setup(t_long_keys_and_values, setup),
         cmocka_unit_test_setup(t_locale, setup),
@@ -973,6 +1112,8 @@ int main(void)
         cmocka_unit_test_setup(t_values, setup),
         cmocka_unit_test_setup(t_teams, setup),
         cmocka_unit_test_setup(t_shrink_with_log, setup),
+        cmocka_unit_test_setup(t_nonsense, setup),
+        cmocka_unit_test_setup(t_no_number, setup),
         cmocka_unit_test_setup(t_directory, setup),
         cmocka_unit_test_setup(t_environment_errors, setup),
         cmocka_unit_test_setup(t_files, setup),

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <math.h>
 
+#include "store/h5_offline.h"
 #include "t_h5.h"
 
 /* ---- Round trip ---------------------------------------------------------------------*/
@@ -165,7 +166,7 @@ static void arguments(void **state)
     ((char *)seg[0])[300] ^= 1; /* not sealed */
     CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 1, &p));
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_commit(dir, &m)); /* parts of 0 ranks */
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_prune(dir, CONTEXT, 0));
+    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_prune(dir, CONTEXT, RUN, 0));
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_read(dir, &m, NRANKS, &seg[0], NULL));
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_read(dir, &m, -1, &seg[0], NULL));
     assert_string_equal(listed(), "");
@@ -435,7 +436,7 @@ static void packed_through_h5repack(void **state)
         CHECK_RC(FTKIT_OK, read_changed(3, 0));
         CHECK_RC(FTKIT_OK, read_changed(3, 2));
         check_master(path_of(3, "master.h5"));
-        unlink(path_of(3, "manifest")); /* it may be written again */
+        CHECK_RC(FTKIT_OK, ftk_h5_remove(dir, CONTEXT, 3)); /* it may be written again */
     }
 }
 
@@ -670,8 +671,8 @@ static void missing_and_odd_parts(void **state)
     CHECK_RC(FTKIT_ERR_CORRUPT, verify_set(2));
     CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_read(dir, &m, 3, &seg, &bytes));
     assert_string_equal(listed(), "1");
-    CHECK_RC(FTKIT_OK, write_set(2)); /* what is left of it is cleared away */
-    CHECK_RC(FTKIT_OK, verify_set(2));
+    CHECK_RC(FTKIT_ERR_EXISTS, write_set(2)); /* what cannot be read is not overwritten */
+    CHECK_RC(FTKIT_ERR_CORRUPT, verify_set(2));
     ftk_h5_manifest_free(&m);
 }
 
@@ -703,8 +704,8 @@ static void foreign_entries(void **state)
     write_file(path_of(1, "part-00003.h5.tmp"), "x", 1);
     assert_string_equal(listed(), "10 1");
     CHECK_RC(FTKIT_ERR_IO, write_set(8));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, 1));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1));
+    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1));
     assert_string_equal(listed(), "10");
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/" CONTEXT ".ftkit/%s", dir, names[i]);
@@ -724,24 +725,90 @@ static void pruning_keeps(void **state)
 {
     (void)state;
     struct ftk_h5_part p;
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, 2)); /* nothing there */
+    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 2)); /* nothing there */
     assert_string_equal(listed(), "");
     for (uint64_t set = 1; set <= 5; set++)
         CHECK_RC(FTKIT_OK, write_set(set));
     CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 6)); /* being written */
     CHECK_RC(FTKIT_OK, write_part(6, 0, &p));
-    unlink(path_of(4, "manifest")); /* incomplete, older than the newest complete one */
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, 2));
+    CHECK_RC(FTKIT_OK, ftk_h5_remove(dir, CONTEXT, 4));
+    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 4));
+    CHECK_RC(FTKIT_OK, write_part(4, 0, &p)); /* unfinished, older than a complete one */
+    unlink(path_of(2, "manifest"));           /* it cannot be read: who knows */
+    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 2));
     assert_string_equal(listed(), "5 3");
+    assert_false(exists(path_of(1, "")));
     assert_false(exists(path_of(4, "")));
+    assert_true(exists(path_of(2, "part-00000.h5")));
     assert_true(exists(path_of(6, "part-00000.h5")));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, 2));
+    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN + 1, 1)); /* they are not that run's */
+    assert_string_equal(listed(), "5 3");
+    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 2));
     CHECK_RC(FTKIT_OK, verify_set(3));
     CHECK_RC(FTKIT_OK, verify_set(5));
     unlink(path_of(5, "manifest"));
     unlink(path_of(3, "manifest"));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, 1)); /* no complete one: hands off */
+    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1)); /* no complete one: hands off */
     assert_true(exists(path_of(3, "")) && exists(path_of(5, "")));
+}
+
+/* A set is unfinished from its first file to its manifest; a lost manifest is no such thing. */
+static void unfinished_is_proven(void **state)
+{
+    (void)state;
+    char path[FTK_PATH_MAX];
+    struct ftk_h5_part p;
+    struct ftk_h5_entry e;
+    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
+    assert_int_equal(e.state, FTK_H5_INCOMPLETE);
+    CHECK_RC(FTKIT_OK, write_part(1, 0, &p));
+    CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
+    assert_int_equal(e.state, FTK_H5_INCOMPLETE);
+    assert_int_equal(unlink(path_of(1, "unfinished")), 0); /* as an older ftkit left it */
+    CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
+    assert_int_equal(e.state, FTK_H5_DAMAGED);
+    CHECK_RC(FTKIT_ERR_EXISTS, ftk_h5_begin(dir, CONTEXT, 1));
+    snprintf(path, sizeof path, "%s", path_of(1, "part-00000.h5"));
+    assert_int_equal(rename(path, path_of(1, "part-00000.h5.tmp")), 0);
+    CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
+    assert_int_equal(e.state, FTK_H5_INCOMPLETE);
+    CHECK_RC(FTKIT_OK, write_set(1));
+    assert_false(exists(path_of(1, "unfinished")));
+    assert_int_equal(unlink(path_of(1, "manifest")), 0);
+    CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
+    assert_int_equal(e.state, FTK_H5_DAMAGED);
+    assert_non_null(strstr(e.why, "manifest"));
+}
+
+/* The program of a set: in the manifest from version 2 on, in the master, and from the parts. */
+static void program_of_a_set(void **state)
+{
+    (void)state;
+    struct ftk_h5_manifest m;
+    static const char one[] = "ftkit.manifest = 1\ncontext = " CONTEXT "\nset = 1\n";
+    static const char two[] = "ftkit.manifest = 2\ncontext = " CONTEXT
+                              "\nprogram = heat 2\nset = 2\n";
+    size_t bytes;
+    CHECK_RC(FTKIT_OK, write_set(1));
+    program = "heat 2";
+    CHECK_RC(FTKIT_OK, write_set(2));
+    program = "";
+    char *text = read_file(path_of(1, "manifest"), &bytes);
+    assert_memory_equal(text, one, sizeof one - 1);
+    free(text);
+    text = read_file(path_of(2, "manifest"), &bytes);
+    assert_memory_equal(text, two, sizeof two - 1);
+    free(text);
+    CHECK_RC(FTKIT_OK, ftk_h5_open_set(dir, CONTEXT, 1, true, &m));
+    assert_string_equal(m.program, "");
+    ftk_h5_manifest_free(&m);
+    CHECK_RC(FTKIT_OK, ftk_h5_open_set(dir, CONTEXT, 2, true, &m));
+    assert_string_equal(m.program, "heat 2");
+    ftk_h5_manifest_free(&m);
+    CHECK_RC(FTKIT_OK, ftk_h5_derive(dir, CONTEXT, 2, NULL, NULL, &m));
+    assert_string_equal(m.program, "heat 2");
+    ftk_h5_manifest_free(&m);
 }
 
 /* Directories in which nothing can be made, or that are gone (the superuser may write
@@ -805,6 +872,8 @@ int main(void)
         TEST(missing_and_odd_parts),
         TEST(foreign_entries),
         TEST(pruning_keeps),
+        TEST(unfinished_is_proven),
+        TEST(program_of_a_set),
         TEST(bad_directories),
     };
     return cmocka_run_group_tests_name("h5", tests, make_work, remove_work);

@@ -29,6 +29,7 @@
 #define BLOCK 4096u
 
 static char work[] = "/tmp/t_h5.XXXXXX"; /* removed at the end, with all below it */
+static const char *program = "";          /* that writes the sets */
 static char dir[64];                     /* of the test that runs, below work */
 static size_t extra_bytes;               /* of the region "extra" of every rank */
 static int extra_value;                  /* in all of it; 0: noise */
@@ -248,6 +249,7 @@ static void *make_segment(uint64_t set, uint32_t rank)
         .block_bytes = BLOCK,
         .nblocks = (data_bytes + BLOCK - 1) / BLOCK,
         .context = CONTEXT };
+    snprintf(h->program, sizeof h->program, "%s", program);
     memcpy(ftk_seg_regions(h), r, sizeof r);
     uint64_t x = set * 1000 + rank + 1;
     for (size_t i = 0; i < NREGIONS; i++) {
@@ -273,6 +275,7 @@ static struct ftk_h5_manifest make_manifest(uint64_t set)
     struct ftk_h5_manifest m = {
         .set = set, .run = RUN, .nranks = NRANKS, .nparts = NPARTS, .context = CONTEXT
     };
+    snprintf(m.program, sizeof m.program, "%s", program);
     m.parts = calloc(NPARTS, sizeof *m.parts);
     m.part_of = calloc(NRANKS, sizeof *m.part_of);
     memcpy(m.part_of, part_of, sizeof part_of);

@@ -128,12 +128,12 @@ static void kills_are_clean(void **state)
 
 static int child_prune(void)
 {
-    int rc = ftk_h5_prune(dir, CONTEXT, 1);
+    int rc = ftk_h5_prune(dir, CONTEXT, RUN, 1);
     if (rc == FTKIT_OK)
         return 100;
     if (verify_set(3) != FTKIT_OK)
         return 101;
-    return ftk_h5_prune(dir, CONTEXT, 1) == FTKIT_OK ? -rc : 102;
+    return ftk_h5_prune(dir, CONTEXT, RUN, 1) == FTKIT_OK ? -rc : 102;
 }
 
 static void prune_faults_are_clean(void **state)
@@ -151,7 +151,7 @@ static void prune_faults_are_clean(void **state)
             CHECK_RC(FTKIT_OK, verify_set(3));
             for (const char *t = listed(); *t; t += strspn(t, " 0123456789"))
                 CHECK_RC(FTKIT_OK, verify_set(strtoull(t, NULL, 10)));
-            CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, 1));
+            CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1));
             assert_string_equal(listed(), "3");
             assert_false(exists(path_of(1, "")) || exists(path_of(2, "")));
         }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <xxhash.h>
 
 #include "store/memory.h"
 
@@ -237,6 +238,96 @@ static void slot_in_use_is_left_alone(void **state)
     assert_int_equal(ftk_place_adopt(&other.place, &other, 0, false), FTKIT_OK);
     assert_int_equal(other.nsegs, 1);
     ftk_mem_close(&other, false);
+    assert_int_equal(entries(dir), 0);
+}
+
+/* ---- whose it is -------------------------------------------------------------------------*/
+
+static void leave_slot(const struct ftk_identity *id, uint64_t set, int version)
+{
+    struct ftk_mem m = { 0 };
+    struct ftk_mem_seg *s;
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    if (id)
+        ftk_place_identify(&m.place, id);
+    assert_int_equal(ftk_mem_take(&m, set, 0, 1, segment_bytes(), &s), FTKIT_OK);
+    write_segment(s, set);
+    assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    if (version == 1) { /* the header as the first version has it, and something behind it */
+        struct ftk_slot *slot = (void *)(s->buf - FTK_SLOT_BYTES);
+        memset((char *)slot + FTK_SLOT_BYTES_1, 'x', sizeof *slot - FTK_SLOT_BYTES_1);
+        slot->version = 1;
+        slot->sum = 0;
+        slot->sum = XXH3_64bits(slot, 144);
+    }
+    ftk_mem_close(&m, true); /* as if it had died */
+}
+
+/* The set that a job of this identity finds, 0: none; what it keeps stays. */
+static uint64_t finds(const struct ftk_identity *id, int *others, char program[64])
+{
+    struct ftk_mem m = { 0 };
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    ftk_place_identify(&m.place, id);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, false), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    uint64_t set = m.nsegs > 0 ? m.segs[0]->set : 0;
+    assert_true(m.nsegs <= 1);
+    *others = m.place.others;
+    memcpy(program, m.place.other.program, 64);
+    ftk_mem_close(&m, true);
+    return set;
+}
+
+static void slots_of_other_jobs(void **state)
+{
+    (void)state;
+    struct ftk_identity here, there, other;
+    char program[64];
+    int others = 0;
+    ftk_identity_find(&here, "heat2d", dir);
+    ftk_identity_find(&there, "heat2d", after);
+    ftk_identity_find(&other, "cg", dir);
+    leave_slot(&here, 5, 2);
+    assert_int_equal(finds(&here, &others, program), 5);
+    assert_int_equal(others, 0);
+    assert_int_equal(finds(&there, &others, program), 0); /* another directory */
+    assert_int_equal(others, 1);
+    assert_string_equal(program, "heat2d");
+    assert_int_equal(finds(&other, &others, program), 0); /* another program */
+    assert_int_equal(others, 1);
+    struct ftk_mem m = { 0 }; /* nor does a commit of another sweep it */
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    ftk_place_identify(&m.place, &other);
+    ftk_place_sweep(&m.place, 7);
+    ftk_place_identify(&m.place, &there);
+    ftk_place_sweep(&m.place, 8);
+    assert_int_equal(finds(&here, &others, program), 5);
+    ftk_place_identify(&m.place, &here);
+    ftk_place_sweep(&m.place, 9);
+    assert_int_equal(finds(&here, &others, program), 0);
+    assert_int_equal(entries(dir), 0);
+}
+
+/* A slot of version 1 tells no job: it is found, and swept by nobody. */
+static void older_slots(void **state)
+{
+    (void)state;
+    struct ftk_identity here;
+    char program[64];
+    int others = 0;
+    struct ftk_mem m = { 0 };
+    ftk_identity_find(&here, "heat2d", dir);
+    leave_slot(NULL, 4, 1);
+    assert_int_equal(finds(&here, &others, program), 4);
+    assert_int_equal(others, 0);
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    ftk_place_identify(&m.place, &here);
+    ftk_place_sweep(&m.place, 7);
+    assert_int_equal(finds(&here, &others, program), 4);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(m.nsegs, 1);
+    ftk_mem_close(&m, false);
     assert_int_equal(entries(dir), 0);
 }
 
@@ -482,6 +573,8 @@ int main(void)
         cmocka_unit_test(what_is_swept),
         cmocka_unit_test(no_use_and_no_room),
         cmocka_unit_test(directories),
+        cmocka_unit_test(slots_of_other_jobs),
+        cmocka_unit_test(older_slots),
     };
     const char *faults = "place.persist:1:2:EIO,place.map:3:1:ENOMEM,"
                          "place.allocate:4:2:ENOSPC,place.allocate:4:4:ENOSPC";

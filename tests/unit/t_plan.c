@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "ranks.h"
 #include "recover/recover.h"
 
 static const int spare_spawn_end[] = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END };
@@ -398,11 +399,14 @@ static void what_parity_makes_up_for(void **state)
             bool good = first <= m && second <= m;
             assert_int_equal(p.outcome, good ? FTK_PLAN_GO : FTK_PLAN_FATAL);
             assert_int_equal(p.from_file, !good);
+            char names[100];
+            int gone[8];
+            for (int r = 0; r < 8; r++)
+                gone[r] = (lost >> r & 1) && (r < 4 ? first : second) > m;
+            assert_int_equal(ftk_ranks_text(gone, 8, names, sizeof names) > 0, !good);
+            if (!good) /* all of them, and no others */
+                assert_string_equal(strstr(p.why, " of rank") + 4, names);
             for (int r = 0; r < 8; r++) {
-                char name[16];
-                snprintf(name, sizeof name, " %d", r);
-                if (!good && (lost >> r & 1) && (r < 4 ? first : second) > m)
-                    assert_non_null(strstr(strstr(p.why, "of ranks"), name));
                 if (good)
                     assert_int_equal(p.source[r], p.proc_of[r]);
                 if (good)

@@ -1,0 +1,159 @@
+/* Values that make no sense together (see config_sense.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "config_sense.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AT(member) offsetof(struct ftk_config, member)
+#define SLOW 1e6 /* bytes per second: less is hardly meant */
+
+struct sense {
+    const struct ftk_config *cfg;
+    ftk_sense_fn *say;
+    void *arg;
+};
+
+static void idle(const struct sense *s, const char *why, size_t key)
+{
+    s->say(s->arg, FTK_SENSE_IDLE, key, why);
+}
+
+static bool has_parity(int scheme)
+{
+    return scheme == FTK_SCHEME_XOR || scheme == FTK_SCHEME_RS;
+}
+
+/* ---- levels -----------------------------------------------------------------------------*/
+
+/* What a level's scheme makes of its group and parity. */
+static void look_at_group(
+    const struct sense *s, int scheme, int group, int parity, size_t at_group, size_t at_parity)
+{
+    char why[160];
+    if (!has_parity(scheme))
+        idle(s, "without effect: only scheme = xor and rs make groups", at_group);
+    if (scheme != FTK_SCHEME_RS)
+        idle(s, "without effect: only scheme = rs asks for a number of parities", at_parity);
+    if (scheme != FTK_SCHEME_RS || parity < group)
+        return;
+    snprintf(why, sizeof why,
+        "%d parities in a group of %d ranks leave no room for data: choose parity from 1 to %d, "
+        "or a larger group",
+        parity, group, group - 1);
+    s->say(s->arg, FTK_SENSE_WRONG, at_parity, why);
+}
+
+static void look_at_memory(const struct sense *s)
+{
+    const struct ftk_config *c = s->cfg;
+    look_at_group(s, c->scheme, c->group, c->parity, AT(group), AT(parity));
+    if (c->scheme != FTK_SCHEME_BUDDY)
+        idle(s, "without effect: only scheme = buddy has a map", AT(map));
+    if (c->scheme == FTK_SCHEME_NONE || c->scheme == FTK_SCHEME_OWN)
+        idle(s, "without effect: this scheme sends nothing to others", AT(incremental));
+    if (c->place == FTK_PLACE_MEMORY)
+        idle(s, "without effect: place = memory has no files", AT(place_dir));
+    if (c->scheme == FTK_SCHEME_NONE)
+        idle(s, "without effect: scheme = none keeps nothing", AT(place));
+}
+
+static void look_at_local(const struct sense *s)
+{
+    static const char none[] = "without effect: level.local.scheme is none; choose a scheme";
+    const struct ftk_config *c = s->cfg;
+    if (c->local_scheme == FTK_SCHEME_NONE) {
+        const size_t keys[] = { AT(local_place), AT(local_dir), AT(local_group),
+            AT(local_parity), AT(local_every) };
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            idle(s, none, keys[i]);
+        return;
+    }
+    look_at_group(s, c->local_scheme, c->local_group, c->local_parity, AT(local_group),
+        AT(local_parity));
+    if (c->local_place == FTK_PLACE_MEMORY)
+        idle(s, "without effect: place = memory has no files", AT(local_dir));
+    if (c->local_scheme == c->scheme && c->local_place == c->place
+        && strcmp(c->local_dir, c->place_dir) == 0 && !has_parity(c->scheme))
+        s->say(s->arg, FTK_SENSE_ODD, AT(local_scheme),
+            "scheme and place are those of level.memory: this level stands no more than that; "
+            "choose another");
+}
+
+static void look_at_files(const struct sense *s)
+{
+    const struct ftk_config *c = s->cfg;
+    if (!c->h5_enabled) {
+        const size_t keys[] = { AT(h5_every), AT(h5_dir), AT(h5_keep), AT(h5_async),
+            AT(h5_bandwidth), AT(h5_compress) };
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            idle(s, "without effect: level.hdf5.enabled is false", keys[i]);
+        return;
+    }
+    if (!c->h5_async)
+        idle(s, "without effect: level.hdf5.asynchronous is false, and it is for helper threads",
+            AT(h5_bandwidth));
+    else if (c->h5_bandwidth > 0 && c->h5_bandwidth < SLOW)
+        s->say(s->arg, FTK_SENSE_ODD, AT(h5_bandwidth),
+            "less than 1 MB per second: a GB takes more than 16 minutes; 0 is for no limit");
+}
+
+/* Whether there is a set left when a process, or the job, is lost. */
+static void look_at_all_levels(const struct sense *s)
+{
+    const struct ftk_config *c = s->cfg;
+    if (c->h5_enabled || c->local_scheme > FTK_SCHEME_OWN)
+        return;
+    if (c->scheme == FTK_SCHEME_NONE && c->local_scheme == FTK_SCHEME_NONE)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(scheme),
+            "none, and there is no other level: no set survives anything; choose a scheme, or "
+            "level.hdf5.enabled = true");
+    else if ((c->scheme == FTK_SCHEME_NONE
+                 || (c->scheme == FTK_SCHEME_OWN && c->place == FTK_PLACE_MEMORY))
+             && (c->local_scheme == FTK_SCHEME_NONE || c->local_place == FTK_PLACE_MEMORY))
+        s->say(s->arg, FTK_SENSE_ODD, AT(scheme),
+            "each set has one copy, in the process it is of, and there are no files: the loss "
+            "of a process ends the job; choose buddy, or place = shared");
+}
+
+/* ---- the rest ---------------------------------------------------------------------------*/
+
+static void look_at_log(const struct sense *s)
+{
+    const size_t keys[] = { AT(log_teams), AT(log_team_size), AT(log_team_list),
+        AT(log_team_file), AT(log_matrix), AT(log_dets), AT(log_check), AT(log_contexts),
+        AT(log_memory), AT(log_dir) };
+    const struct ftk_config *c = s->cfg;
+    if (!c->log_enabled) {
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            idle(s, "without effect: log.enabled is false; use ftkit run --log", keys[i]);
+        return;
+    }
+    if (c->log_team_size > 0 || *c->log_team_list || *c->log_team_file)
+        idle(s, "without effect: another key of [log] says what the teams are", AT(log_teams));
+}
+
+static void look_at_times(const struct sense *s)
+{
+    const struct ftk_config *c = s->cfg;
+    if (c->period.kind != FTK_PERIOD_AUTO
+        && (!c->h5_enabled || c->h5_every.kind != FTK_PERIOD_AUTO))
+        idle(s, "without effect: no period is auto", AT(mtbf_s));
+    if (c->stall_s > 0 && c->stall_s < c->timeout_s)
+        s->say(s->arg, FTK_SENSE_ODD, AT(stall_s),
+            "shorter than recover.timeout: the job is ended before a process that hangs is "
+            "replaced; choose a longer one");
+}
+
+void ftk_config_sense(const struct ftk_config *cfg, ftk_sense_fn *say, void *arg)
+{
+    const struct sense s = { cfg, say, arg };
+    look_at_memory(&s);
+    look_at_local(&s);
+    look_at_files(&s);
+    look_at_all_levels(&s);
+    look_at_log(&s);
+    look_at_times(&s);
+}

@@ -1,0 +1,22 @@
+/* Values that are right one by one and make no sense together.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_CONFIG_SENSE_H
+#define FTK_CONFIG_SENSE_H
+
+#include "config.h"
+
+enum ftk_sense {
+    FTK_SENSE_IDLE, /* the key has no effect: worth a word if somebody has set it */
+    FTK_SENSE_ODD,  /* worth a word whoever has set it */
+    FTK_SENSE_WRONG /* refused */
+};
+
+/* Told of each finding: the key's offset in struct ftk_config, and what is wrong with what to
+ * do about it. */
+typedef void ftk_sense_fn(void *arg, enum ftk_sense kind, size_t key, const char *why);
+
+/* Look at a configuration whose values are all in their ranges. */
+void ftk_config_sense(const struct ftk_config *cfg, ftk_sense_fn *say, void *arg);
+
+#endif

@@ -1,0 +1,282 @@
+/* Variables that did not go back with a rollback (see debug_regions.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Names come from the symbol table of /proc/self/exe.  A program that is linked with the static
+ * library has ftkit's own variables among its own: they are told by their prefix, those of one
+ * file by the name of the file (FTK_OWN_FILES, from the Makefile). */
+#define _GNU_SOURCE
+#include "debug_regions.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEGMENTS_MAX 8
+#define NAMES_MAX 20 /* variables that are told of after a rollback */
+
+/* A writable segment of the executable, and what it was at the line. */
+struct segment {
+    const char *at;
+    size_t bytes;
+    char *copy;
+};
+
+/* One context of a process repairs, so there is one line. */
+static struct {
+    const struct ftkit_ctx *ctx; /* NULL: there is no line */
+    uint64_t set;
+    uintptr_t base; /* what is added to the addresses of the file */
+    struct segment seg[SEGMENTS_MAX];
+    int nsegs;
+} line;
+
+/* ---- the line ---------------------------------------------------------------------------*/
+
+/* The executable comes first; the others are not looked at. */
+static int on_object(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    (void)bytes;
+    (void)arg;
+    line.base = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum && line.nsegs < SEGMENTS_MAX; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type == PT_LOAD && (ph->p_flags & PF_W))
+            line.seg[line.nsegs++] =
+                (struct segment){ (const char *)(line.base + ph->p_vaddr), ph->p_memsz, NULL };
+    }
+    return 1;
+}
+
+static void forget(void)
+{
+    for (int i = 0; i < line.nsegs; i++)
+        free(line.seg[i].copy);
+    memset(&line, 0, sizeof line);
+}
+
+void ftk_debug_line(const struct ftkit_ctx *ctx)
+{
+    if (ctx->cfg.debug_check != FTK_DEBUG_REGIONS || ctx->mode == FTKIT_MODE_RESTART)
+        return;
+    if (!line.ctx)
+        (void)dl_iterate_phdr(on_object, NULL); /* 1: it has ended where it should */
+    line.ctx = ctx;
+    for (int i = 0; i < line.nsegs; i++) {
+        struct segment *s = &line.seg[i];
+        if (!s->copy)
+            s->copy = malloc(s->bytes);
+        if (!s->copy) {
+            ftk_report(FTKIT_WARNING, "debug.check: no memory for %zu bytes", s->bytes);
+            forget();
+            return;
+        }
+        memcpy(s->copy, s->at, s->bytes);
+    }
+    line.set = ctx->committed;
+}
+
+/* ---- what ftkit itself has written since -------------------------------------------------*/
+
+struct span {
+    const char *at;
+    size_t bytes;
+};
+
+/* From the first byte of a region to its last, halo included. */
+static struct span span_of(const struct ftk_region *r)
+{
+    size_t items = r->ndims > 0 ? 1 : r->count;
+    for (int d = 0; d < r->ndims; d++)
+        items *= r->local[d] + 2 * r->halo[d];
+    const char *first = (const char *)r->data + r->type.span_lb;
+    size_t bytes = (size_t)(r->type.span_end - r->type.span_lb);
+    return (struct span){ first, items ? (items - 1) * (size_t)r->type.extent + bytes : 0 };
+}
+
+/* The memory of the regions, and the variables that a repair sets; the caller frees it. */
+static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
+{
+    struct span *s = calloc(2 * (size_t)ctx->nregions + (size_t)ctx->nbound + 1, sizeof *s);
+    *n = 0;
+    if (!s)
+        return NULL;
+    for (int i = 0; i < ctx->nregions; i++) {
+        const struct ftk_region *r = &ctx->regions[i];
+        if (r->data_ref) {
+            s[(*n)++] = (struct span){ (const char *)r->data_ref, sizeof *r->data_ref };
+            s[(*n)++] = (struct span){ (const char *)r->count_ref, sizeof *r->count_ref };
+        } else if (r->data) {
+            s[(*n)++] = span_of(r);
+        } else if (r->arg) { /* a communicator's variable; of a serializer only the first */
+            s[(*n)++] = (struct span){ r->arg, sizeof(MPI_Comm) };
+        }
+    }
+    for (int i = 0; i < ctx->nbound; i++)
+        s[(*n)++] = ctx->bound[i].c
+            ? (struct span){ (const char *)ctx->bound[i].c, sizeof(MPI_Comm) }
+            : (struct span){ (const char *)ctx->bound[i].fortran, sizeof(MPI_Fint) };
+    return s;
+}
+
+/* Bytes from at on that are known; 0: at is not. */
+static size_t known_at(const struct span *s, size_t n, const char *at)
+{
+    for (size_t i = 0; i < n; i++)
+        if (at >= s[i].at && at < s[i].at + s[i].bytes)
+            return (size_t)(s[i].at + s[i].bytes - at);
+    return 0;
+}
+
+/* ---- comparing --------------------------------------------------------------------------*/
+
+/* Bytes of [at, at + bytes) that differ and are not known. */
+static size_t count_changed(const struct span *s, size_t n, const char *at, size_t bytes)
+{
+    for (int i = 0; i < line.nsegs; i++) {
+        const struct segment *g = &line.seg[i];
+        if (at < g->at || at >= g->at + g->bytes || bytes > (size_t)(g->at + g->bytes - at))
+            continue;
+        const char *was = g->copy + (at - g->at);
+        size_t changed = 0;
+        if (memcmp(at, was, bytes) == 0)
+            return 0;
+        for (size_t b = 0; b < bytes;) {
+            size_t skip = at[b] != was[b] ? known_at(s, n, at + b) : 1;
+            changed += skip == 0;
+            b += skip ? skip : 1;
+        }
+        return changed;
+    }
+    return 0;
+}
+
+/* Whether a variable is ftkit's own, or the C library's. */
+static bool is_own(const char *name, const char *file)
+{
+    static const char files[] = " " FTK_OWN_FILES " ";
+    char word[128];
+    if (strncmp(name, "ftk_", 4) == 0 || strncmp(name, "ftkit_", 6) == 0
+        || strncmp(name, "__", 2) == 0 || strchr(name, '@'))
+        return true;
+    int n = snprintf(word, sizeof word, " %s ", file);
+    return *file && n > 0 && (size_t)n < sizeof word && strstr(files, word);
+}
+
+/* Whether a variable is a shared library's, which the linker has copied into the executable
+ * because the program names it (such as what MPI_COMM_WORLD stands for). */
+static bool is_copied(const char *name, size_t bytes)
+{
+    Dl_info info;
+    void *extra = NULL;
+    void *other = dlsym(RTLD_NEXT, name);
+    if (!other || dladdr1(other, &info, &extra, RTLD_DL_SYMENT) == 0 || !extra)
+        return false;
+    const ElfW(Sym) *sym = extra;
+    return ELF64_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_size == bytes;
+}
+
+/* The symbol table of a mapped file; false: it has none that can be used. */
+static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) **sym, size_t *n,
+    const char **names, size_t *names_bytes)
+{
+    const ElfW(Ehdr) *eh = (const void *)file;
+    if (bytes < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0
+        || eh->e_shentsize != sizeof(ElfW(Shdr)) || eh->e_shoff > bytes
+        || eh->e_shnum > (bytes - eh->e_shoff) / sizeof(ElfW(Shdr)))
+        return false;
+    const ElfW(Shdr) *sh = (const void *)(file + eh->e_shoff);
+    for (int i = 0; i < eh->e_shnum; i++) {
+        if (sh[i].sh_type != SHT_SYMTAB || sh[i].sh_link >= eh->e_shnum)
+            continue;
+        const ElfW(Shdr) *text = &sh[sh[i].sh_link];
+        if (sh[i].sh_offset > bytes || sh[i].sh_size > bytes - sh[i].sh_offset
+            || text->sh_offset > bytes || text->sh_size > bytes - text->sh_offset
+            || text->sh_size == 0 || file[text->sh_offset + text->sh_size - 1] != '\0')
+            return false;
+        *sym = (const void *)(file + sh[i].sh_offset);
+        *n = sh[i].sh_size / sizeof **sym;
+        *names = file + text->sh_offset;
+        *names_bytes = text->sh_size;
+        return true;
+    }
+    return false;
+}
+
+/* Tell of each variable that has changed; false: there are no names. */
+static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
+{
+    const ElfW(Sym) *sym;
+    const char *names, *file = "";
+    size_t nsyms, names_bytes, nknown = 0;
+    int told = 0;
+    if (!find_symbols(exe, bytes, &sym, &nsyms, &names, &names_bytes))
+        return false;
+    struct span *known = known_spans(ctx, &nknown);
+    for (size_t i = 0; known && i < nsyms; i++) {
+        const char *name = sym[i].st_name < names_bytes ? names + sym[i].st_name : "";
+        bool local = ELF64_ST_BIND(sym[i].st_info) == STB_LOCAL;
+        if (ELF64_ST_TYPE(sym[i].st_info) == STT_FILE)
+            file = name;
+        if (ELF64_ST_TYPE(sym[i].st_info) != STT_OBJECT || sym[i].st_shndx == SHN_UNDEF
+            || is_own(name, local ? file : ""))
+            continue;
+        const char *at = (const char *)(line.base + sym[i].st_value);
+        size_t changed = count_changed(known, nknown, at, sym[i].st_size);
+        if (changed == 0 || (!local && is_copied(name, sym[i].st_size))
+            || told++ >= NAMES_MAX)
+            continue;
+        ftk_report(FTKIT_WARNING,
+            "context %s: rank %d: debug.check: %s%s%s has %zu of %zu bytes that are not those of "
+            "set %llu, and is in no region: register it if the loop needs it",
+            ctx->cfg.name, ctx->rank, name, local ? " of " : "", local ? file : "", changed,
+            (size_t)sym[i].st_size, (unsigned long long)line.set);
+    }
+    free(known);
+    ftk_report(told > NAMES_MAX ? FTKIT_WARNING : FTKIT_INFO,
+        "context %s: rank %d: debug.check: %d variables differ after the rollback to set %llu",
+        ctx->cfg.name, ctx->rank, told, (unsigned long long)line.set);
+    return true;
+}
+
+static void compare_with_exe(const struct ftkit_ctx *ctx)
+{
+    struct stat st;
+    bool good = false;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0) {
+        char *exe = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (exe != MAP_FAILED) {
+            good = compare(ctx, exe, (size_t)st.st_size);
+            (void)munmap(exe, (size_t)st.st_size); /* it is only read */
+        }
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    if (!good)
+        ftk_report(FTKIT_WARNING,
+            "context %s: debug.check: the program has no table of symbols, so nothing is "
+            "compared; link it without -s",
+            ctx->cfg.name);
+}
+
+void ftk_debug_rolled_back(const struct ftkit_ctx *ctx, uint64_t set)
+{
+    if (line.ctx != ctx)
+        return; /* a process that has come since the line, or no check */
+    if (line.set == set)
+        compare_with_exe(ctx);
+}
+
+void ftk_debug_close(const struct ftkit_ctx *ctx)
+{
+    if (line.ctx == ctx)
+        forget();
+}

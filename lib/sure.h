@@ -1,0 +1,54 @@
+/* Collectives that prove their result.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A native collective in which a process dies may return MPI_SUCCESS although it has written
+ * nothing, or not all: Open MPI 5.0 drops the error of the second half of some.  So every
+ * block travels with a seal (length, sender, receiver, checksum), buffers are wiped before,
+ * and reductions count who is in them.  A success without a result is an error here, as a
+ * failure of a peer is.
+ *
+ * Blocks lie one behind the other in the order of ranks; sizes are in bytes.  Outputs are
+ * written on success only.  All functions are collective over the communicator. */
+#ifndef FTK_SURE_H
+#define FTK_SURE_H
+
+#include "detect.h"
+
+/* Where: with a channel waits are polled and errors break it (detect.h); without one, calls
+ * block, and errors are FTKIT_ERR_MPI.  FTKIT_ERR_NOMEM before anything is sent: the caller
+ * makes sure that nobody waits. */
+struct ftk_sure {
+    MPI_Comm comm;
+    struct ftk_chan *ch; /* NULL: none; else comm is its communicator */
+    const char *what;    /* the detail of an error begins with it */
+};
+
+int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes);
+/* all: n blocks as long as mine */
+int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all);
+/* bytes [n], the same everywhere; mine may be this rank's block in all */
+int ftk_sure_allgatherv(
+    const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all);
+/* out, in: n blocks of so many bytes */
+int ftk_sure_alltoall(const struct ftk_sure *s, const void *out, size_t bytes, void *in);
+/* to [n], from [n]: bytes for and from each */
+int ftk_sure_alltoallv(const struct ftk_sure *s, const void *out, const size_t *to, void *in,
+    const size_t *from);
+/* v [n]: the smallest of each word, over all */
+int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n);
+/* Success: every member has come to it. */
+int ftk_sure_meet(const struct ftk_sure *s);
+
+/* The result of a constructor, which is a collective, too, and its return code: the made
+ * communicator has the members [n] of comm in that order (NULL: all of comm), this process is
+ * among them, errors return.  n 0: it has to be MPI_COMM_NULL.  What is not so becomes
+ * MPI_COMM_NULL: FTKIT_ERR_MPI. */
+int ftk_sure_comm(
+    const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n);
+
+/* Buffers of calls that have failed are kept, because what is left of these may still write:
+ * free those from before the last call of this. */
+void ftk_sure_bury(void);
+
+#endif

@@ -1,0 +1,230 @@
+/* The page of the watchdog (see watch_page.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "watch_page.h"
+
+#define DIRECTORY "/dev/shm"
+#define NAME_BYTES 280
+
+/* ---- using one ----------------------------------------------------------------------*/
+
+static void path_of(const char *name, char path[NAME_BYTES])
+{
+    snprintf(path, NAME_BYTES, DIRECTORY "/%.255s", name);
+}
+
+/* The descriptor is of the file that has this name now: nobody removed it in between. */
+static bool is_current(int fd, const char *path)
+{
+    struct stat mine, now;
+    return fstat(fd, &mine) == 0 && stat(path, &now) == 0 && mine.st_ino == now.st_ino
+           && mine.st_dev == now.st_dev;
+}
+
+int ftk_dog_page_open(const char *name, struct ftk_dog_page **page, int *lock)
+{
+    char path[NAME_BYTES];
+    path_of(name, path);
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return errno;
+        int rc;
+        while ((rc = flock(fd, LOCK_SH)) != 0 && errno == EINTR)
+            continue;
+        int err = rc != 0 ? errno : 0;
+        if (err == 0 && !is_current(fd, path)) {
+            (void)close(fd);
+            continue;
+        }
+        void *p = MAP_FAILED;
+        if (err == 0
+            && ftruncate(fd, sizeof **page) == 0) /* new bytes are zero: free slots */
+            p = mmap(NULL, sizeof **page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (p != MAP_FAILED) {
+            *page = p;
+            *lock = fd;
+            return 0;
+        }
+        err = err ? err : errno;
+        (void)close(fd); /* nothing was written */
+        return err;
+    }
+}
+
+void ftk_dog_page_close(
+    const char *name, struct ftk_dog_page *page, int lock, bool remove)
+{
+    char path[NAME_BYTES];
+    path_of(name, path);
+    (void)munmap(page, sizeof *page);
+    if (remove && is_current(lock, path)) /* a later joiner makes a new one */
+        (void)unlink(path);
+    (void)close(lock);
+}
+
+/* ---- who lives ----------------------------------------------------------------------*/
+
+static struct ftk_dog_page *map(int fd)
+{
+    struct stat st;
+    void *p = MAP_FAILED;
+    if (fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof(struct ftk_dog_page))
+        p = mmap(NULL, sizeof(struct ftk_dog_page), PROT_READ, MAP_SHARED, fd, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* A process of an ftkit that did not lock its pages yet is known by its number only.  A page
+ * of another size is of an ftkit with another layout: nothing in it can be believed, and it
+ * counts as alive. */
+static bool names_living(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return true;
+    if (st.st_size != 0 && (size_t)st.st_size != sizeof(struct ftk_dog_page))
+        return true;
+    struct ftk_dog_page *p = map(fd);
+    bool alive = false;
+    for (int i = 0; p && !alive && i < FTK_DOG_SLOTS; i++) {
+        int pid = abs(atomic_load(&p->slots[i].pid));
+        alive = pid != 0 && !(kill(pid, 0) != 0 && errno == ESRCH);
+    }
+    if (p)
+        (void)munmap(p, sizeof *p);
+    return alive;
+}
+
+static int open_own(int dir, const char *name)
+{
+    struct stat st;
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+        return fd;
+    if (fd >= 0)
+        (void)close(fd); /* only looked at */
+    return -1;
+}
+
+/* Remove a page that nobody alive uses.  It is removed under the lock, so that who opens
+ * it at the same time notices. */
+static int sweep_page(int dir, const char *name, bool dry)
+{
+    int fd = open_own(dir, name), n = 0;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && !names_living(fd))
+        n = dry || unlinkat(dir, name, 0) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return n;
+}
+
+/* Whether a job has a page with somebody alive. */
+static bool job_lives(int dir, const char *job, size_t len)
+{
+    char begin[NAME_BYTES];
+    bool alive = false;
+    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+    const struct dirent *e;
+    snprintf(begin, sizeof begin, FTK_DOG_PREFIX "%.*s-", (int)len, job);
+    while (d && !alive && (e = readdir(d))) {
+        if (strncmp(e->d_name, begin, strlen(begin)) != 0)
+            continue;
+        int fd = openat(dir, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        alive = fd < 0 ? errno != ENOENT
+                       : flock(fd, LOCK_EX | LOCK_NB) != 0 || names_living(fd);
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (d)
+        closedir(d);
+    return alive || !d;
+}
+
+static int sweep_determinants(int dir, const char *name, bool dry)
+{
+    const char *run = name + strlen(FTK_DET_PREFIX);
+    const char *job = run + strcspn(run, "-");
+    job += *job == '-';
+    size_t len = strcspn(job, "-");
+    if (len == 0 || job[len] != '-')
+        return 0;
+    int fd = open_own(dir, name), n = 0;
+    if (fd >= 0 && !job_lives(dir, job, len))
+        n = dry || unlinkat(dir, name, 0) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return n;
+}
+
+static int sweep_all(
+    const char *prefix, int (*one)(int dir, const char *name, bool dry), bool dry)
+{
+    int n = 0;
+    DIR *d = opendir(DIRECTORY);
+    const struct dirent *e;
+    while (d && (e = readdir(d)))
+        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0)
+            n += one(dirfd(d), e->d_name, dry);
+    if (d)
+        (void)closedir(d);
+    return n;
+}
+
+int ftk_dog_sweep(bool dry)
+{
+    int n = sweep_all(FTK_DET_PREFIX, sweep_determinants, dry);
+    return n + sweep_all(FTK_DOG_PREFIX, sweep_page, dry);
+}
+
+/* ---- asking -------------------------------------------------------------------------*/
+
+static bool ask_page(const struct ftk_dog_page *p, pid_t pid, struct ftk_dog_word *word)
+{
+    double now = ftk_now_s();
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &p->slots[i];
+        if (atomic_load(&s->pid) != pid)
+            continue;
+        double progress = atomic_load(&s->progress_s);
+        *word = (struct ftk_dog_word){ .state = atomic_load(&s->state),
+            .since_s = now - atomic_load(&s->since_s),
+            .silent_s = progress > 0 ? now - progress : -1 };
+        return true;
+    }
+    return false;
+}
+
+bool ftk_dog_ask(pid_t pid, struct ftk_dog_word *word)
+{
+    bool found = false;
+    DIR *d = opendir(DIRECTORY);
+    const struct dirent *e;
+    while (d && !found && (e = readdir(d))) {
+        if (strncmp(e->d_name, FTK_DOG_PREFIX, strlen(FTK_DOG_PREFIX)) != 0)
+            continue;
+        int fd = open_own(dirfd(d), e->d_name);
+        struct ftk_dog_page *p = fd >= 0 ? map(fd) : NULL;
+        found = p && ask_page(p, pid, word);
+        if (p)
+            (void)munmap(p, sizeof *p);
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (d)
+        (void)closedir(d);
+    return found;
+}

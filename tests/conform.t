@@ -1,0 +1,37 @@
+#!/usr/bin/perl
+# What the MPI standard promises a program holds with the message log as without: every program
+# of tests/conform (see conform.h there).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use File::Basename qw(basename);
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my @names = @ARGV ? @ARGV : map { basename($_, '.c') } glob(top() . '/tests/conform/*.c');
+cmp_ok(scalar @names, '>', 0, 'there are programs');
+for my $name (@names) {
+    my $source = slurp(top() . "/tests/conform/$name.c");
+    my ($ranks) = $source =~ m{^/\* ranks: ([\d ]+)$}m;
+    my ($levels) = $source =~ m{^ \* levels: ([a-z ]+)$}m; # of thread support
+    ok($ranks, "$name says how many ranks") or next;
+    for my $how (map { my $n = $_; map { [$n, $_] } split ' ', $levels // 'any' } split ' ', $ranks) {
+        my ($n, $level) = @$how;
+        for my $team (0, 1, $n) {
+            my $what = ($team ? "teams of $team" : 'without ftkit') . ($levels ? ", $level" : '');
+            my $j = job(n => $n, spares => 0, program => build() . "/conform/$name", args => [],
+                env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', CONFORM_LEVEL => $level,
+                    FTKIT_LOG_ENABLED => $team ? 'true' : 'false',
+                    FTKIT_LOG_TEAM_SIZE => $team || 1, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+            # a context that logs is refused there, which the code of `ftkit run` tells
+            my $code = $level eq 'multiple' && $team ? 2 : 0;
+            ok($j->{rc} == $code && $j->{log} =~ /^\0?OK \d+$/m, "$name, $n ranks, $what")
+                or diag(substr($j->{log}, 0, 3000));
+        }
+    }
+}
+done_testing();

@@ -1,0 +1,48 @@
+#!/usr/bin/perl
+# The message log: intercommunicators, made in set-up and inside the loop, live through
+# failures, and lie in sets.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+srand($ENV{SEED} // 23);
+my $p = { name => 'inters', steps => 60 };
+my %most = ('app.step' => 54, 'app.mid' => 54, 'app.inflight' => 54, 'app.bridge' => 9,
+    'log.send' => 1000, 'log.received' => 900);
+
+like(undisturbed($p, 4), qr/^OK step $p->{steps} /, title($p));
+for my $team (1, 2) {
+    my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+    for my $i (1 .. $ENV{KILLS} // 11) {
+        my $rank = $i % 4; # of both groups, whichever they are
+        my $point = one_of(sort keys %most);
+        my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most{$point}));
+        my $j = logged($p, env => $env, fault => $fault);
+        is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
+            '', "teams of $team: $fault");
+    }
+}
+
+# those of a set that is in files only, in a job that starts again
+{
+    my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_LOG_TEAMS => 'rank',
+        FTKIT_LEVEL_HDF5_DIRECTORY => scratch() . '/files');
+    mkdir($files{FTKIT_LEVEL_HDF5_DIRECTORY}) or die "$!";
+    my $j = logged($p, env => { %files, FTKIT_RECOVER_SUPPLY => 'end' }, spares => 0,
+        fault => 'app.step:1:33:kill');
+    isnt($j->{rc}, 0, 'all are lost') or diag($j->{log});
+    $j = logged($p, env => \%files);
+    like($j->{log}, qr/restored set \d+ from files/, '... another job goes on');
+    is(verdict($p, $j, any => 1), '', '... to the same result');
+}
+
+done_testing();

@@ -1,0 +1,100 @@
+#!/usr/bin/perl
+# Mistakes of beginners: a line says which rank breaks which rule; what is proven ends the job,
+# with an exit code that is not 0, and is not relaunched.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $program = build() . '/mpi/mistakes';
+
+sub mistake
+{
+    my ($mode, %o) = @_;
+    my %env = (FTKIT_RECOVER_STALL_SAY => '1500ms', FTKIT_RECOVER_TIMEOUT => '3s',
+        %{ delete $o{env} // {} });
+    return job(program => $program, args => [$mode], n => 3, run => [], timeout => 40,
+        env => \%env, %o);
+}
+
+# It ends by itself with an error, a line is as it should be, and there is no relaunch.
+sub ends
+{
+    my ($mode, $like, %o) = @_;
+    my $what = $mode . ($o{env}{FTKIT_LOG_ENABLED} ? ', with the log' : '');
+    my $j = mistake($mode, %o);
+    my $good = $j->{rc} != 0 && $j->{rc} != 124 && $j->{log} =~ $like
+        && $j->{log} !~ /relaunching/ && $j->{seconds} < 30;
+    ok($good, "$what: ends, and says why") or diag("rc $j->{rc}, $j->{seconds} s\n", $j->{log});
+    return $j;
+}
+
+my $log = { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'all' };
+is(mistake('none')->{rc}, 0, 'without a mistake it ends well');
+is(mistake('none', env => $log)->{rc}, 0, '... with the log, too');
+
+my $world = qr/\(rank \d of the job\) communicates on MPI_COMM_WORLD.*Rule: .*use ftkit_comm\(\)/;
+ends($_, $world) for qw(world worldsend after);
+
+my $finalize = qr/rank \d calls MPI_Finalize with context .* open\. Rule: every rank calls ftkit_close/;
+ends('noclose', $finalize);
+ends('noclose', $finalize, env => $log);
+ends('finalize', qr/rank 1 in MPI_Finalize without ftkit_close.*Rule: all ranks leave the loop/);
+
+ends('twice', qr/call out of order: .*1 processes .* are spares .*open a second context on ftkit_comm/);
+is(mistake('twicecomm')->{rc}, 0, 'a second context on ftkit_comm() takes no spares');
+
+# with the log the function has a name
+ends('window', qr/error: rank 1: MPI_Win_create is not possible with the message log/, env => $log);
+for my $case (['badcount', 'MPI_Send'], ['badrank', 'MPI_Send']) {
+    my ($mode, $call) = @$case;
+    my $j = mistake($mode, env => $log, run => ['--no-relaunch']);
+    ok($j->{rc} != 0 && $j->{log} =~ /error: rank 1: \Q$call\E of the program failed/,
+        "$mode, with the log: the function is named") or diag($j->{log});
+}
+{
+    my $j = mistake('badrank', run => ['--no-relaunch']);
+    ok($j->{rc} != 0 && $j->{log} =~ /error: rank 1: an MPI call .* failed.*MPI_ERR_RANK/,
+        'badrank: the error is told') or diag($j->{log});
+}
+
+# What may be a long computation is said, and said again; recover.stall ends it.
+my $two = 'ranks 0 and 2 in'; # the order of the places is that of the processes
+for my $case (['leave', qr/^(?=.*$two the program )(?=.*rank 1 in ftkit_close ).*Rule: all ranks leave/],
+    ['finish', qr/^(?=.*$two the program )(?=.*rank 1 in ftkit_finish ).*Rule: all ranks leave/],
+    ['skip', qr/^(?=.*$two ftkit_checkpoint )(?=.*rank 1 in the program ).*Rule: every rank calls/])
+{
+    my ($mode, $like) = @$case;
+    my $j = mistake($mode, run => ['--no-relaunch'], env => { FTKIT_RECOVER_STALL => '8s' });
+    ok($j->{rc} != 0 && $j->{rc} != 124, "$mode: recover.stall ends it") or diag($j->{log});
+    my @said = $j->{log} =~ /(warning: no rank of this node has come on for .*)/g;
+    ok(@said >= 1 && @said <= 3 && $said[0] =~ $like, "$mode: a line says who waits for whom")
+        or diag(scalar(@said), "\n", $j->{log});
+}
+
+# started by mpirun alone
+{
+    my ($mpirun) = slurp(build() . '/mpi.mk') =~ /^MPIRUN := (.*)$/m;
+    local %ENV = (%ENV, FTKIT_LEVEL_HDF5_DIRECTORY => scratch());
+    my $out = `@{[top()]}/scripts/guard 60 -- $mpirun --oversubscribe -n 2 $program none 2>&1 </dev/null`;
+    my @said = $out =~ /(failures are not repaired in this job.*)/g;
+    ok(@said == 1 && $said[0] =~ /ftkit run -n RANKS --spares 1 -- PROGRAM/,
+        'plain mpirun: one line names ftkit run') or diag($out);
+}
+
+# places in our sources are for debugging
+{
+    my $bad = { FTKIT_LEVEL_HDF5_KEEP => 'none' };
+    my $j = mistake('none', run => ['--no-relaunch'], env => $bad);
+    ok($j->{rc} != 0 && $j->{log} =~ /FTKIT_LEVEL_HDF5_KEEP/ && $j->{log} !~ /\.c:\d/,
+        'errors name no file of ftkit') or diag($j->{log});
+    $j = mistake('none', run => ['--no-relaunch'], env => { %$bad, FTKIT_REPORT_STDERR => 'debug' });
+    like($j->{log}, qr/FTKIT_LEVEL_HDF5_KEEP.*\(config\.c:\d+\)/, '... but with report.stderr = debug');
+}
+
+done_testing();

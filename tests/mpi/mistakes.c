@@ -1,0 +1,121 @@
+/* Mistakes that beginners make.  Each would hang the job, or end it with 0.
+ *
+ *   mistakes MODE [-o RESULT]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ftkit.h"
+
+static const char *mode;
+static int rank, size, step;
+static MPI_Comm comm;
+static double x[8];
+
+static int is(const char *what)
+{
+    return strcmp(mode, what) == 0;
+}
+
+static void communicate(void)
+{
+    double sum = 0;
+    if (is("world"))
+        MPI_Allreduce(&x[0], &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    else if (is("worldsend"))
+        MPI_Sendrecv(&x[0], 1, MPI_DOUBLE, (rank + 1) % size, 1, &sum, 1, MPI_DOUBLE,
+            (rank + size - 1) % size, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+        MPI_Allreduce(&x[0], &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+    x[1] = sum;
+}
+
+/* What rank 1 does alone in step 12; 1: it leaves the loop. */
+static int alone(ftkit_ctx **ft)
+{
+    if (is("leave"))
+        return 1;
+    if (is("finish"))
+        (void)ftkit_finish(*ft);
+    if (is("finalize"))
+        MPI_Finalize();
+    if (is("return"))
+        exit(0);
+    if (is("badcount"))
+        MPI_Send(x, -1, MPI_DOUBLE, 0, 1, comm);
+    if (is("badrank"))
+        MPI_Send(x, 1, MPI_DOUBLE, 99, 1, comm);
+    if (is("window")) {
+        MPI_Win win;
+        MPI_Win_create(x, sizeof x, 1, MPI_INFO_NULL, comm, &win);
+    }
+    return 0;
+}
+
+static int second(MPI_Comm of)
+{
+    ftkit_ctx *more = NULL;
+    int rc = ftkit_open(of, NULL, &more);
+    fprintf(stderr, "mistakes: rank %d: second open: %s: %s\n", rank, ftkit_strerror(rc),
+        rc < 0 ? ftkit_detail(NULL) : "");
+    return rc == FTKIT_OK ? ftkit_close(&more) : rc;
+}
+
+static int run(ftkit_ctx **ft)
+{
+    const struct timespec ms = { 0, 2000000 };
+    for (;;) {
+        if (!(is("skip") && rank == 1 && step == 12)) {
+            int rc = ftkit_checkpoint(*ft);
+            if (rc < 0)
+                fprintf(stderr, "mistakes: rank %d: %s\n", rank, ftkit_detail(*ft));
+            if (rc < -39)
+                return 1;
+        }
+        if (step >= 30)
+            return ftkit_finish(*ft) < 0;
+        if (rank == 1 && step == 12 && alone(ft))
+            return 0;
+        communicate();
+        nanosleep(&ms, NULL);
+        step++;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    ftkit_ctx *ft = NULL;
+    mode = argc > 1 ? argv[1] : "";
+    MPI_Init(&argc, &argv);
+    int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
+    if (rc != FTKIT_OK) {
+        fprintf(stderr, "mistakes: %s\n", ftkit_detail(NULL));
+        return 1;
+    }
+    ftkit_bind_comm(ft, &comm);
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    rc = ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
+    rc |= ftkit_register(ft, "x", x, 8, MPI_DOUBLE);
+    if (is("twice"))
+        rc |= second(MPI_COMM_WORLD);
+    if (is("twicecomm"))
+        rc |= second(ftkit_comm(ft));
+    if (rc != FTKIT_OK || ftkit_recover(ft, NULL) < 0) {
+        fprintf(stderr, "mistakes: rank %d: setting up: %s\n", rank, ftkit_detail(ft));
+        ftkit_close(&ft);
+        MPI_Finalize();
+        return 1;
+    }
+    int bad = run(&ft);
+    if (!is("noclose"))
+        bad |= ftkit_close(&ft) != FTKIT_OK;
+    if (is("after"))
+        MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return bad;
+}

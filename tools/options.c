@@ -1,0 +1,299 @@
+/* The command line of `ftkit run`: its own options, and those of mpirun that people are
+ * used to write.  The latter go to mpirun as they are.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "tools.h"
+
+void ftk_run_usage(FILE *out)
+{
+    fputs(
+        "usage: ftkit run -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+        "\n"
+        "Start PROGRAM under mpirun with the flags a resilient job needs.  When the\n"
+        "job is lost as a whole, start it again from its newest complete set.\n"
+        "\n"
+        "  -n N, -np N        working ranks\n"
+        "  --spares S         processes that wait to replace lost ones (one node's\n"
+        "                     worth of ranks; 1 on a single node)\n"
+        "  --relaunch R       relaunches that come no further than the attempts\n"
+        "                     before them (3)\n"
+        "  --no-relaunch      the same as --relaunch 0\n"
+        "  --fresh            begin anew, whatever sets there are\n"
+        "  --set N            begin from set N\n"
+        "  --timeout T        end the run after T and show where each rank was; times\n"
+        "                     are seconds, or have a unit: 500ms, 90s, 2min, 1h, 1d\n"
+        "  --init-timeout T   end a job that lost a process, opened no context and\n"
+        "                     got nowhere for T (30s); then relaunch it\n"
+        "  --log              log messages, so that only the team of a lost rank goes\n"
+        "                     back: log.enabled, and libftkit_mpi is preloaded\n"
+        "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
+        "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
+        "  --mpirun PATH      another mpirun of the same MPI\n"
+        "  --mpirun-arg ARG   an argument for mpirun, may be repeated\n"
+        "  --verbose          show the command, what the job reports, and after a\n"
+        "                     timeout the stacks of its processes\n"
+        "  --print            only print the command\n"
+        "\n"
+        "These options of mpirun are handed on: -H or --host, --hostfile,\n"
+        "--machinefile, --map-by, --rank-by, --bind-to, --oversubscribe, --mca,\n"
+        "--prtemca, -x, --wdir, --tag-output, --report-bindings.\n"
+        "\n"
+        "Exit code: 0 when the program ended well, also after repairs and relaunches;\n"
+        "else that of the process that failed, 128 + signal if one killed it; 2 usage,\n"
+        "or what no relaunch can mend; 124 timeout.  Files of the run are under TMPDIR\n"
+        "(/tmp), which the node of rank 0 has to see.\n",
+        out);
+}
+
+enum {
+    O_SPARES = 256,
+    O_RELAUNCH,
+    O_NO_RELAUNCH,
+    O_FRESH,
+    O_SET,
+    O_TIMEOUT,
+    O_INIT_TIMEOUT,
+    O_LOG,
+    O_EMULATE,
+    O_MPIRUN,
+    O_ARG,
+    O_VERBOSE,
+    O_PRINT,
+    O_HELP
+};
+
+static const struct option options[] = {
+    { "spares", required_argument, NULL, O_SPARES },
+    { "relaunch", required_argument, NULL, O_RELAUNCH },
+    { "no-relaunch", no_argument, NULL, O_NO_RELAUNCH },
+    { "fresh", no_argument, NULL, O_FRESH },
+    { "set", required_argument, NULL, O_SET },
+    { "timeout", required_argument, NULL, O_TIMEOUT },
+    { "init-timeout", required_argument, NULL, O_INIT_TIMEOUT },
+    { "log", no_argument, NULL, O_LOG },
+    { "emulate-nodes", required_argument, NULL, O_EMULATE },
+    { "mpirun", required_argument, NULL, O_MPIRUN },
+    { "mpirun-arg", required_argument, NULL, O_ARG },
+    { "verbose", no_argument, NULL, O_VERBOSE },
+    { "print", no_argument, NULL, O_PRINT },
+    { "help", no_argument, NULL, O_HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+/* ---- values -----------------------------------------------------------------------*/
+
+static int parse_count(const char *what, const char *text, int min, int *out)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || errno != 0 || n < min || n > 1000000) {
+        ftk_run_say("%s: '%s' is not a number from %d to 1000000", what, text, min);
+        return TOOL_USAGE;
+    }
+    *out = (int)n;
+    return 0;
+}
+
+/* With the units of the configuration, or seconds. */
+static int parse_time(const char *what, const char *text, double *out)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (*text == '\0' || *end != '\0') {
+        const char *why = ftk_config_time(text, &s);
+        if (!why) {
+            *out = s;
+            return 0;
+        }
+    } else if (s > 0 && s <= 1e9) {
+        *out = s;
+        return 0;
+    }
+    ftk_run_say("%s: '%s' is not a time such as 90, 90s or 5min", what, text);
+    return TOOL_USAGE;
+}
+
+static int parse_set(struct ftk_run *r, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long set = strtoull(text, &end, 10);
+    if (text[strspn(text, "0123456789")] || *text == '\0' || errno != 0 || set == 0) {
+        ftk_run_say("--set: '%s' is not the number of a set (ftkit ls shows them)", text);
+        return TOOL_USAGE;
+    }
+    if (r->start) {
+        ftk_run_say("--fresh and --set contradict each other");
+        return TOOL_USAGE;
+    }
+    r->start = text;
+    return 0;
+}
+
+static int parse_fresh(struct ftk_run *r)
+{
+    if (r->start && strcmp(r->start, "fresh") != 0) {
+        ftk_run_say("--fresh and --set contradict each other");
+        return TOOL_USAGE;
+    }
+    r->start = "fresh";
+    return 0;
+}
+
+static int parse_option(struct ftk_run *r, int c)
+{
+    switch (c) {
+    case 'n':
+        return parse_count("-n", optarg, 1, &r->ranks);
+    case O_SPARES:
+        return parse_count("--spares", optarg, 0, &r->spares);
+    case O_RELAUNCH:
+        return parse_count("--relaunch", optarg, 0, &r->relaunch);
+    case O_NO_RELAUNCH:
+        r->relaunch = 0;
+        return 0;
+    case O_FRESH:
+        return parse_fresh(r);
+    case O_SET:
+        return parse_set(r, optarg);
+    case O_TIMEOUT:
+        return parse_time("--timeout", optarg, &r->timeout_s);
+    case O_INIT_TIMEOUT:
+        return parse_time("--init-timeout", optarg, &r->init_timeout_s);
+    case O_LOG:
+        r->log = true;
+        return 0;
+    case O_EMULATE:
+        return parse_count("--emulate-nodes", optarg, 1, &r->emulate);
+    case O_MPIRUN:
+        r->mpirun = optarg;
+        return 0;
+    case O_ARG:
+        ftk_list_add(&r->extra, "%s", optarg);
+        return 0;
+    case O_VERBOSE:
+        r->verbose = true;
+        return 0;
+    case O_PRINT:
+        r->print = true;
+        return 0;
+    default:
+        ftk_run_usage(stderr);
+        return TOOL_USAGE;
+    }
+}
+
+/* ---- what people write for mpirun
+ * ----------------------------------------------------*/
+
+static const struct {
+    const char *name;
+    int values;
+    const char *instead; /* NULL: it is handed on */
+} habits[] = {
+    { "H", 1, NULL },
+    { "host", 1, NULL },
+    { "hostfile", 1, NULL },
+    { "machinefile", 1, NULL },
+    { "map-by", 1, NULL },
+    { "rank-by", 1, NULL },
+    { "bind-to", 1, NULL },
+    { "oversubscribe", 0, NULL },
+    { "mca", 2, NULL },
+    { "prtemca", 2, NULL },
+    { "x", 1, NULL },
+    { "wdir", 1, NULL },
+    { "tag-output", 0, NULL },
+    { "report-bindings", 0, NULL },
+    { "with-ft", 1, "leave it out: ftkit run sets it" },
+    { "f", 1, "write --hostfile FILE" },
+    { "hosts", 1, "write --host LIST" },
+    { "genv", 2, "write -x NAME=VALUE" },
+    { "env", 2, "write -x NAME=VALUE" },
+    { "genvall", 0,
+        "leave it out: variables FTKIT_... are handed on, others by -x NAME" },
+    { "ppn", 1, "write --map-by ppr:N:node" },
+    { "perhost", 1, "write --map-by ppr:N:node" },
+    { "npernode", 1, "write --map-by ppr:N:node" },
+    { "N", 1, "write --map-by ppr:N:node" },
+};
+
+static bool is_word(const char *arg, const char *name, const char **value)
+{
+    size_t len = strlen(name);
+    if (arg[0] != '-')
+        return false;
+    arg += 1 + (arg[1] == '-');
+    if (strncmp(arg, name, len) != 0 || (arg[len] != '\0' && arg[len] != '='))
+        return false;
+    *value = arg[len] ? arg + len + 1 : NULL;
+    return true;
+}
+
+/* Take argv[optind] if it is one of them.  *taken: it is; an exit code. */
+static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
+{
+    const char *arg = argv[optind], *value = NULL;
+    *taken = true;
+    if (is_word(arg, "np", &value) || is_word(arg, "n", &value)
+        || is_word(arg, "c", &value)) {
+        if (!value)
+            value = ++optind < argc ? argv[optind] : "";
+        optind++;
+        return parse_count(arg, value, 1, &r->ranks);
+    }
+    for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++) {
+        if (!is_word(arg, habits[i].name, &value))
+            continue;
+        if (habits[i].instead) {
+            ftk_run_say("%s: %s", arg, habits[i].instead);
+            return TOOL_USAGE;
+        }
+        int values = habits[i].values - (value != NULL);
+        if (values < 0 || argc - optind - 1 < values) {
+            ftk_run_say("%s: mpirun takes %d values with it", arg, habits[i].values);
+            return TOOL_USAGE;
+        }
+        ftk_list_add(&r->extra, "%.*s", (int)strcspn(arg, "="), arg);
+        if (value)
+            ftk_list_add(&r->extra, "%s", value);
+        while (optind++, values-- > 0)
+            ftk_list_add(&r->extra, "%s", argv[optind]);
+        return 0;
+    }
+    *taken = false;
+    return 0;
+}
+
+int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
+{
+    static char name[] = "ftkit run"; /* getopt() begins its messages with it */
+    int c = 0;
+    *r = (struct ftk_run){
+        .spares = -1, .relaunch = 3, .init_timeout_s = 30, .mpirun = FTKIT_MPIRUN
+    };
+    argv[0] = name;
+    while (c != -1) {
+        bool taken = false;
+        int rc = optind < argc ? parse_habit(r, argc, argv, &taken) : 0;
+        if (!taken && (c = getopt_long(argc, argv, "+n:", options, NULL)) != -1)
+            rc = parse_option(r, c);
+        if (rc != 0)
+            return rc;
+    }
+    r->program = argv + optind;
+    if (r->ranks < 1 || optind >= argc) {
+        ftk_run_say(r->ranks < 1 ? "-n is missing" : "which program?");
+        ftk_run_usage(stderr);
+        return TOOL_USAGE;
+    }
+    return 0;
+}

@@ -1,0 +1,348 @@
+/* What one attempt has told: a file of lines that the library and mpirun append to.
+ *
+ * The library writes (lib/context.c, ftk_run_state()):
+ *
+ *     open CONTEXT      rank 0 has opened a context
+ *     closed CONTEXT    ... and closed it properly
+ *     set N             checkpoint set N is durable on the file system
+ *     repaired N        a failure was repaired in the job
+ *     fatal TEXT        the job cannot go on
+ *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
+ *     hopeless TEXT     a start has failed as every relaunch would
+ *     exit N            a process with no context open ends with this code, not 0
+ *
+ * mpirun --with-ft ends with 0 whatever signals killed its ranks.  Its daemons tell it
+ * how each process ended, and it says so in the lines of errmgr_base_verbose; those of
+ * odls_base_verbose name the signal, on its own node only.  PMIX_OUTPUT_STDERR_FD directs
+ * these lines into this file.  One file for both keeps their order, which decides: a
+ * process that ends badly while a context is open is the library's affair; one that does
+ * so with no context open is a failure of the job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+#define MAIN_JOB 1 /* of mpirun's jobs: its daemons are 0, spawned processes 2 and up */
+
+struct context {
+    char *name;
+    int open; /* opened less closed */
+};
+
+struct ftk_state {
+    FILE *file;
+    long at; /* behind the last whole line */
+    bool verbose;
+    struct context *contexts;
+    size_t ncontexts;
+    struct ftk_end
+        first; /* bad end since a context was last opened, repaired or closed */
+    struct ftk_end *named; /* [nnamed] processes whose signal is known */
+    size_t nnamed, named_room;
+    int well, badly; /* ends of processes of the job that mpirun has told */
+    struct ftk_told told;
+};
+
+/* ---- lines of the library ---------------------------------------------------------*/
+
+static struct context *context_of(struct ftk_state *s, const char *name)
+{
+    for (size_t i = 0; i < s->ncontexts; i++)
+        if (strcmp(s->contexts[i].name, name) == 0)
+            return &s->contexts[i];
+    struct context *c = ftk_tool_alloc((s->ncontexts + 1) * sizeof *c);
+    if (s->ncontexts)
+        memcpy(c, s->contexts, s->ncontexts * sizeof *c);
+    free(s->contexts);
+    s->contexts = c;
+    c += s->ncontexts++;
+    c->name = ftk_tool_alloc(strlen(name) + 1);
+    strcpy(c->name, name);
+    return c;
+}
+
+static void forget_ends(struct ftk_state *s)
+{
+    s->first.how = FTK_END_NONE;
+}
+
+static void take_set(struct ftk_told *t, uint64_t set)
+{
+    if (set <= t->set)
+        return;
+    t->set = set;
+    t->nsets++;
+}
+
+static void take_fatal(struct ftk_told *t, const char *text)
+{
+    if (t->fatal_at > 0)
+        return;
+    snprintf(t->fatal, sizeof t->fatal, "%s", text);
+    t->fatal_at = ftk_now_s();
+}
+
+static void take_abort(struct ftk_state *s, const char *text)
+{
+    int rank, code;
+    if (s->first.how == FTK_END_NONE && sscanf(text, "%d %d", &rank, &code) == 2)
+        s->first = (struct ftk_end){ .how = FTK_END_ABORT,
+            .job = MAIN_JOB, .rank = rank, .code = code & 0xff };
+}
+
+static void library_line(struct ftk_state *s, char *line)
+{
+    struct ftk_told *t = &s->told;
+    char *rest = line + strcspn(line, " ");
+    if (*rest)
+        *rest++ = '\0';
+    if (strcmp(line, "open") == 0) {
+        context_of(s, rest)->open++;
+        t->opened = true;
+        t->hopeless[0] = '\0'; /* an open that failed was made good */
+        forget_ends(s); /* the context has been opened without them */
+    } else if (strcmp(line, "closed") == 0) {
+        context_of(s, rest)->open--;
+        if (!ftk_state_is_open(s))
+            forget_ends(s);
+    } else if (strcmp(line, "repaired") == 0) {
+        t->repaired = true;
+        forget_ends(s);
+    } else if (strcmp(line, "exit") == 0 && t->code == 0) {
+        t->code = (int)(strtol(rest, NULL, 10) & 0xff);
+    } else if (strcmp(line, "set") == 0) {
+        take_set(t, strtoull(rest, NULL, 10));
+    } else if (strcmp(line, "abort") == 0) {
+        take_abort(s, rest);
+    } else if (strcmp(line, "fatal") == 0) {
+        take_fatal(t, rest);
+    } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
+        snprintf(t->hopeless, sizeof t->hopeless, "%s", rest);
+    }
+}
+
+/* ---- lines of mpirun --------------------------------------------------------------*/
+
+/* "...[prterun-host-4711@1,3] ...": the process it is about, and what is said of it. */
+static const char *process_of(const char *text, struct ftk_end *e)
+{
+    const char *close = strchr(text, ']');
+    const char *at = strchr(text, '@');
+    char *end;
+    if (*text != '[' || !close || !at || at > close)
+        return NULL;
+    e->job = strtol(at + 1, &end, 10);
+    if (*end != ',')
+        return NULL;
+    e->rank = strtol(end + 1, &end, 10);
+    return end == close ? close + 1 : NULL;
+}
+
+static int signal_named(const char *name)
+{
+    for (int sig = 1; sig < NSIG; sig++)
+        if (strcmp(strsignal(sig), name) == 0)
+            return sig;
+    return 0;
+}
+
+static bool same_process(const struct ftk_end *a, const struct ftk_end *b)
+{
+    return a->job == b->job && a->rank == b->rank;
+}
+
+static void ended(struct ftk_state *s, struct ftk_end e)
+{
+    if (e.job == 0)
+        return; /* a daemon: mpirun ends the job and has a code of its own */
+    for (size_t i = 0; e.how == FTK_END_SIGNAL && i < s->nnamed; i++)
+        if (same_process(&s->named[i], &e))
+            e.sig = s->named[i].sig;
+    s->badly += e.job == MAIN_JOB;
+    s->well -= e.job == MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* told as both */
+    if (s->first.how == FTK_END_NONE)
+        s->first = e;
+}
+
+/* errmgr:dvm: for proc [...] state ABORTED BY SIGNAL */
+static void take_state(struct ftk_state *s, const char *text)
+{
+    static const struct {
+        const char *state;
+        enum ftk_end_how how;
+    } states[] = {
+        { " state ABORTED BY SIGNAL", FTK_END_SIGNAL },
+        { " state CALLED ABORT", FTK_END_ABORT },
+        { " state EXITED WITH NON-ZERO STATUS", FTK_END_EXIT },
+        { " state TERMINATED WITHOUT SYNC", FTK_END_NO_FINALIZE },
+    };
+    struct ftk_end e = { FTK_END_NONE };
+    const char *what = process_of(text, &e);
+    for (size_t i = 0; what && i < sizeof states / sizeof states[0]; i++) {
+        if (strcmp(what, states[i].state) != 0)
+            continue;
+        e.how = states[i].how;
+        if (e.how != FTK_END_EXIT
+            || !same_process(&s->first, &e)) /* MPI_Abort, told twice */
+            ended(s, e);
+    }
+}
+
+/* errmgr:dvm: proc [...] called abort with exit code 7 */
+static void take_code(struct ftk_state *s, const char *text)
+{
+    static const char *const words[] = { " called abort with exit code ",
+        " exited with non-zero status " };
+    struct ftk_end e = { FTK_END_NONE };
+    const char *what = process_of(text, &e);
+    for (size_t i = 0; what && i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(what, words[i], strlen(words[i])) == 0 && same_process(&s->first, &e))
+            s->first.code = (int)(strtol(what + strlen(words[i]), NULL, 10) & 0xff);
+}
+
+/* odls:waitpid_fired child process [...] terminated with signal Killed */
+static void take_child(struct ftk_state *s, const char *text)
+{
+    static const char words[] = " terminated with signal ";
+    struct ftk_end e = { FTK_END_NONE };
+    const char *what = process_of(text, &e);
+    if (what && strncmp(what, words, strlen(words)) == 0) {
+        e.sig = signal_named(what + strlen(words));
+        s->named = ftk_tool_grow(s->named, s->nnamed, &s->named_room, sizeof *s->named);
+        s->named[s->nnamed++] = e;
+    } else if (what && strcmp(what, " terminated normally") == 0 && e.job == MAIN_JOB) {
+        s->well++;
+    }
+}
+
+/* "[host:4711] [prterun-host-4711@0,0] errmgr:dvm: ..."; false: none of those we asked
+ * for, for example an error of mpirun. */
+static bool mpirun_line(struct ftk_state *s, const char *line)
+{
+    static const struct {
+        const char *begin;
+        void (*take)(struct ftk_state *s, const char *text);
+    } kinds[] = {
+        { " errmgr:dvm: for proc ", take_state },
+        { " errmgr:dvm: proc ", take_code },
+        { " odls:waitpid_fired child process ", take_child },
+        { " errmgr", NULL },
+        { " odls:", NULL },
+        { "[base/odls", NULL },
+        { " local:launch", NULL },
+        { " Comm failure: daemons terminating", NULL },
+    };
+    struct ftk_end self;
+    const char *name = strstr(line, "] [");
+    const char *text = name ? process_of(name + 2, &self) : NULL;
+    for (size_t i = 0; text && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strncmp(text, kinds[i].begin, strlen(kinds[i].begin)) != 0)
+            continue;
+        if (kinds[i].take)
+            kinds[i].take(s, text + strlen(kinds[i].begin));
+        return true;
+    }
+    return false;
+}
+
+/* ---- the file ---------------------------------------------------------------------*/
+
+void ftk_state_read(struct ftk_state *s)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t len;
+    clearerr(s->file);
+    if (fseek(s->file, s->at, SEEK_SET) != 0)
+        return;
+    while ((len = getline(&line, &room, s->file)) > 0 && line[len - 1] == '\n') {
+        s->at += len;
+        line[len - 1] = '\0';
+        if (line[0] == '[') {
+            if (!mpirun_line(s, line))
+                fprintf(stderr, "%s\n", line);
+            continue;
+        }
+        if (s->verbose)
+            ftk_run_say("job: %s", line);
+        library_line(s, line);
+    }
+    free(line);
+}
+
+struct ftk_state *ftk_state_begin(const char *path, bool verbose)
+{
+    struct ftk_state *s = ftk_tool_alloc(sizeof *s);
+    s->file = fopen(path, "w+xe");
+    s->verbose = verbose;
+    if (s->file)
+        return s;
+    ftk_run_say("cannot make %s: %s", path, strerror(errno));
+    free(s);
+    return NULL;
+}
+
+void ftk_state_end(struct ftk_state *s)
+{
+    for (size_t i = 0; i < s->ncontexts; i++)
+        free(s->contexts[i].name);
+    free(s->contexts);
+    free(s->named);
+    fclose(s->file);
+    free(s);
+}
+
+/* ---- what it comes to -------------------------------------------------------------*/
+
+bool ftk_state_is_open(const struct ftk_state *s)
+{
+    for (size_t i = 0; i < s->ncontexts; i++)
+        if (s->contexts[i].open > 0)
+            return true;
+    return false;
+}
+
+const struct ftk_told *ftk_state_told(const struct ftk_state *s)
+{
+    return &s->told;
+}
+
+const struct ftk_end *ftk_state_first(const struct ftk_state *s)
+{
+    return s->first.how == FTK_END_NONE ? NULL : &s->first;
+}
+
+int ftk_state_ends(const struct ftk_state *s)
+{
+    return s->well + s->badly;
+}
+
+int ftk_end_code(const struct ftk_end *e)
+{
+    if (e->how == FTK_END_SIGNAL && e->sig > 0)
+        return 128 + e->sig;
+    return e->code ? e->code : TOOL_FAIL;
+}
+
+void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes)
+{
+    char who[64];
+    snprintf(who, sizeof who,
+        e->job == MAIN_JOB ? "rank %ld of the job" : "spawned process %ld", e->rank);
+    if (e->how == FTK_END_SIGNAL && e->sig > 0)
+        snprintf(text, bytes, "%s was killed by signal %d (%s)", who, e->sig,
+            strsignal(e->sig));
+    else if (e->how == FTK_END_SIGNAL)
+        snprintf(text, bytes, "%s was killed by a signal on another node", who);
+    else if (e->how == FTK_END_ABORT)
+        snprintf(text, bytes, "%s called MPI_Abort with code %d", who, e->code);
+    else if (e->how == FTK_END_EXIT)
+        snprintf(text, bytes, "%s ended with exit code %d", who, e->code);
+    else
+        snprintf(text, bytes, "%s ended without MPI_Finalize", who);
+}
