@@ -23,8 +23,9 @@ for my $name (@names) {
         my ($n, $level) = @$how;
         for my $team (0, 1, $n) {
             my $what = ($team ? "teams of $team" : 'without ftkit') . ($levels ? ", $level" : '');
+            my @mca = $name eq 'mprobe' ? (OMPI_MCA_smsc => '^cma') : (); # the sender is needed
             my $j = job(n => $n, spares => 0, program => build() . "/conform/$name", args => [],
-                env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', CONFORM_LEVEL => $level,
+                env => { @mca, FTKIT_LEVEL_HDF5_ENABLED => 'false', CONFORM_LEVEL => $level,
                     FTKIT_LOG_ENABLED => $team ? 'true' : 'false',
                     FTKIT_LOG_TEAM_SIZE => $team || 1, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
             # a context that logs is refused there, which the code of `ftkit run` tells

@@ -533,7 +533,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
     }
 }
 
-/* PMPI_Improbe(), the same; *s is for ftk_p2p_draw(). */
+/* PMPI_Improbe(), the same; *s is for ftk_p2p_take_matched(). */
 static int pick_up(
     int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
@@ -566,6 +566,7 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     struct ftk_log *l = &ftk_log;
     struct ftk_held *h = NULL;
     MPI_Status s;
+    const bool arrives = ftk_p2p_arrives(vc->context, source, tag);
     bool wait = false;
     int rc = MPI_SUCCESS;
     *flag = 0;
@@ -576,7 +577,7 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     *flag = h != NULL;
     if (h)
         ftk_p2p_status(&s, h->source, h->tag, h->bytes);
-    else if (!wait && !l->reborn && !ftk_gate_here())
+    else if (!wait && !arrives && !l->reborn && !ftk_gate_here())
         rc = look_up(vc->context, source, tag, flag, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
@@ -596,6 +597,7 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     struct ftk_log *l = &ftk_log;
     MPI_Message m;
     MPI_Status s;
+    const bool arrives = ftk_p2p_arrives(vc->context, source, tag);
     bool wait = false;
     int flag = 0, rc = MPI_SUCCESS;
     *out = NULL;
@@ -605,11 +607,11 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
         *out = held_for(vc, source, tag, true, &wait);
     if (*out)
         return ftk_p2p_journal(*out, ++l->stamp);
-    if (wait || l->reborn || ftk_gate_here())
+    if (wait || arrives || l->reborn || ftk_gate_here())
         return rc;
     rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
-        rc = ftk_p2p_draw(vc->context, &m, &s, out);
+        rc = ftk_p2p_take_matched(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
         rc = ftk_p2p_journal(*out, ++l->stamp);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {

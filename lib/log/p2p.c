@@ -126,7 +126,11 @@ static void unlink_from(struct ftk_req *r)
  * receive takes the message out of the way, into what is held.  It is of the stream of that
  * message, and goes through a failure as a receive of the program does: its sender may die
  * in the middle.  One is under way at a time, and until it is complete nothing more is probed
- * for on that communicator, so that what is held keeps the order of arrival. */
+ * for on that communicator, so that what is held keeps the order of arrival.
+ *
+ * MPI_Mprobe and MPI_Improbe use it, too, on any communicator: a long message needs its sender,
+ * and MPI_Improbe must not wait for the sender.  Until the message is there, no probe and no
+ * receive that it matches gets another one. */
 static struct ftk_req aside;
 static struct ftk_held *aside_to; /* where its bytes go; NULL: it is not under way */
 
@@ -1145,6 +1149,29 @@ static bool is_aside_busy(void)
     return aside_to != NULL;
 }
 
+bool ftk_p2p_arrives(int context, int source, int tag)
+{
+    const struct ftk_req probe = { .context = context, .from = source, .with = tag };
+    return aside_to && is_aside_busy() && overlap(&aside, &probe);
+}
+
+int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out)
+{
+    *out = NULL;
+    int rc = ftk_news_absorb(context, s->MPI_SOURCE);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (is_aside_busy()) /* with a message that this one does not wait for */
+        return ftk_p2p_draw(context, m, s, out);
+    context = ftk_context_of(ftk_context_channel(context), s->MPI_TAG);
+    const struct ftk_req found = { .context = context, .from = s->MPI_SOURCE,
+        .with = ftk_context_tag(context, s->MPI_TAG) };
+    rc = take_aside(&found, m, s);
+    if (rc == MPI_SUCCESS && !aside_to)
+        *out = ftk_held_match(context, found.from, found.with, true);
+    return rc;
+}
+
 /* One look; *other: what was found was for somebody else. */
 static int look_for(struct ftk_req *r, bool *other)
 {
@@ -1153,11 +1180,14 @@ static int look_for(struct ftk_req *r, bool *other)
     int flag = 0;
     if (ftk_gate_here())
         return ftk_gate_receive(r);
+    /* first, because what is complete by this look is held */
+    const bool arrives = ftk_p2p_arrives(r->context, r->from, r->with)
+        || (ftk_context_shares(r->context) && is_aside_busy());
     bool wait; /* for what was drawn in a repair, or taken aside */
     struct ftk_held *h = held_for(r, &wait);
     if (h)
         return take_held(r, h);
-    if (wait || (ftk_context_shares(r->context) && is_aside_busy()))
+    if (wait || arrives)
         return MPI_SUCCESS;
     const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
     int rc = PMPI_Improbe(r->from, tag, ftk_log_real(r->context), &flag, &m, &s);

@@ -91,6 +91,12 @@ bool ftk_p2p_claimed(int context, int source, int tag);
 bool ftk_p2p_may_take(uint64_t stamp, const struct ftk_held *h);
 bool ftk_p2p_can_probe(int context);
 int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken);
+/* Whether a message that such a probe matches is matched already and still arrives.  One look at
+ * it: what is complete is held. */
+bool ftk_p2p_arrives(int context, int source, int tag);
+/* Receive what PMPI_Improbe() has matched on the communicator of a context, without waiting for
+ * its sender.  *out is NULL while it arrives: it is held then, once it is complete.  MPI codes. */
+int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out);
 /* Let a send go that was held back (news.h). */
 void ftk_p2p_release(struct ftk_req *r);
 /* Look at the sends from the log, the oldest first, until so many are found to be under way; how
