@@ -60,3 +60,17 @@ bool ftk_mpi_knows_failed(void)
 {
     return false;
 }
+
+int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
+{
+    (void)comm;
+    (void)world_ranks;
+    (void)max;
+    return 0;
+}
+
+bool ftk_mpi_is_first_in(MPI_Comm comm, int me)
+{
+    (void)comm;
+    return me == 0;
+}

@@ -39,6 +39,13 @@ int ftk_mpi_agree(MPI_Comm comm, int mine, int *all);
 /* Local: whether a process of MPI_COMM_WORLD is known to have failed. */
 bool ftk_mpi_knows_failed(void);
 
+/* Local: up to max ranks in MPI_COMM_WORLD of members of comm that are known to have failed; how
+ * many they are.  Members of another MPI_COMM_WORLD are left out. */
+int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max);
+
+/* Local: whether rank me of comm is the first one there of this process's MPI_COMM_WORLD. */
+bool ftk_mpi_is_first_in(MPI_Comm comm, int me);
+
 /* If every member of comm known to have failed has a rank of at least first, acknowledge
  * them, so that receives from any source go on, and tell their number in *gone. */
 bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone);

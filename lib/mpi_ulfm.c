@@ -225,3 +225,47 @@ bool ftk_mpi_knows_failed(void)
     (void)MPI_Group_free(&failed);
     return some;
 }
+
+/* The rank in MPI_COMM_WORLD of a member of a group; MPI_UNDEFINED: it is of another world. */
+static int world_rank(MPI_Group world, MPI_Group group, int rank)
+{
+    int at = MPI_UNDEFINED;
+    int rc = MPI_Group_translate_ranks(group, 1, &rank, world, &at);
+    return rc == MPI_SUCCESS ? at : MPI_UNDEFINED;
+}
+
+int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
+{
+    MPI_Group failed, world;
+    int size = 0, n = 0;
+    if (MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
+        return 0;
+    int rc = MPI_Comm_group(MPI_COMM_WORLD, &world);
+    if (rc == MPI_SUCCESS && MPI_Group_size(failed, &size) == MPI_SUCCESS)
+        for (int i = 0; i < size && n < max; i++) {
+            int at = world_rank(world, failed, i);
+            if (at != MPI_UNDEFINED)
+                world_ranks[n++] = at;
+        }
+    if (rc == MPI_SUCCESS)
+        (void)MPI_Group_free(&world);
+    (void)MPI_Group_free(&failed);
+    return n;
+}
+
+bool ftk_mpi_is_first_in(MPI_Comm comm, int me)
+{
+    MPI_Group group, world;
+    if (me == 0)
+        return true;
+    if (MPI_Comm_group(comm, &group) != MPI_SUCCESS)
+        return false;
+    int rc = MPI_Comm_group(MPI_COMM_WORLD, &world);
+    bool first = rc == MPI_SUCCESS;
+    for (int r = 0; first && r < me; r++)
+        first = world_rank(world, group, r) == MPI_UNDEFINED;
+    if (rc == MPI_SUCCESS)
+        (void)MPI_Group_free(&world);
+    (void)MPI_Group_free(&group);
+    return first;
+}

@@ -5,6 +5,7 @@
  *     open CONTEXT      rank 0 has opened a context
  *     closed CONTEXT    ... and closed it properly
  *     set N             checkpoint set N is durable on the file system
+ *     lost JOB RANK     a repair knows that this process is lost
  *     repaired N        a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
@@ -16,7 +17,9 @@
  * odls_base_verbose name the signal, on its own node only.  PMIX_OUTPUT_STDERR_FD directs
  * these lines into this file.  One file for both keeps their order, which decides: a
  * process that ends badly while a context is open is the library's affair; one that does
- * so with no context open is a failure of the job.
+ * so with no context open is a failure of the job.  The word of a daemon on another node may
+ * come late, though, when the job has gone on without the process and has closed: so the
+ * library names the processes that it has replaced.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -44,6 +47,8 @@ struct ftk_state {
         first; /* bad end since a context was last opened, repaired or closed */
     struct ftk_end *named; /* [nnamed] processes whose signal is known */
     size_t nnamed, named_room;
+    struct ftk_end *lost; /* [nlost] processes that the library knows to be lost */
+    size_t nlost, lost_room;
     int well, badly; /* ends of processes of the job that mpirun has told */
     struct ftk_told told;
 };
@@ -95,6 +100,30 @@ static void take_abort(struct ftk_state *s, const char *text)
             .job = MAIN_JOB, .rank = rank, .code = code & 0xff };
 }
 
+static bool same_process(const struct ftk_end *a, const struct ftk_end *b)
+{
+    return a->job == b->job && a->rank == b->rank;
+}
+
+static void take_lost(struct ftk_state *s, const char *text)
+{
+    struct ftk_end e = { .how = FTK_END_NONE };
+    if (sscanf(text, "%ld %ld", &e.job, &e.rank) != 2)
+        return;
+    s->lost = ftk_tool_grow(s->lost, s->nlost, &s->lost_room, sizeof *s->lost);
+    s->lost[s->nlost++] = e;
+    if (same_process(&s->first, &e))
+        forget_ends(s);
+}
+
+static bool is_lost(const struct ftk_state *s, const struct ftk_end *e)
+{
+    for (size_t i = 0; i < s->nlost; i++)
+        if (same_process(&s->lost[i], e))
+            return true;
+    return false;
+}
+
 static void library_line(struct ftk_state *s, char *line)
 {
     struct ftk_told *t = &s->told;
@@ -110,6 +139,8 @@ static void library_line(struct ftk_state *s, char *line)
         context_of(s, rest)->open--;
         if (!ftk_state_is_open(s))
             forget_ends(s);
+    } else if (strcmp(line, "lost") == 0) {
+        take_lost(s, rest);
     } else if (strcmp(line, "repaired") == 0) {
         t->repaired = true;
         forget_ends(s);
@@ -151,11 +182,6 @@ static int signal_named(const char *name)
     return 0;
 }
 
-static bool same_process(const struct ftk_end *a, const struct ftk_end *b)
-{
-    return a->job == b->job && a->rank == b->rank;
-}
-
 static void ended(struct ftk_state *s, struct ftk_end e)
 {
     if (e.job == 0)
@@ -165,7 +191,7 @@ static void ended(struct ftk_state *s, struct ftk_end e)
             e.sig = s->named[i].sig;
     s->badly += e.job == MAIN_JOB;
     s->well -= e.job == MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* told as both */
-    if (s->first.how == FTK_END_NONE)
+    if (s->first.how == FTK_END_NONE && !is_lost(s, &e))
         s->first = e;
 }
 
@@ -235,7 +261,7 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         { " odls:", NULL },
         { "[base/odls", NULL },
         { " local:launch", NULL },
-        { " Comm failure: daemons terminating", NULL },
+        { " Comm failure: ", NULL }, /* daemons end */
     };
     struct ftk_end self;
     const char *name = strstr(line, "] [");
@@ -293,6 +319,7 @@ void ftk_state_end(struct ftk_state *s)
         free(s->contexts[i].name);
     free(s->contexts);
     free(s->named);
+    free(s->lost);
     fclose(s->file);
     free(s);
 }

@@ -17,6 +17,8 @@
 #include "recover.h"
 
 /* One attempt: what it has made so far, to be installed or thrown away. */
+#define LOST_TOLD 64 /* of one repair; with more the job is hardly repaired */
+
 struct attempt {
     struct ftkit_ctx *ctx;
     MPI_Comm s;
@@ -639,6 +641,20 @@ static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
     return ftk_fail(ctx->dead, "%s", p->why);
 }
 
+/* Tell `ftkit run` which processes this repair knows to be lost: mpirun's own word may come when all
+ * is over.  One process of each MPI_COMM_WORLD tells of those it can name. */
+static void tell_lost(const struct attempt *a)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const MPI_Comm old = ctx->comms.ctl == MPI_COMM_NULL ? ctx->base : ctx->comms.ctl;
+    int lost[LOST_TOLD], me = 0;
+    if (MPI_Comm_rank(a->s, &me) != MPI_SUCCESS || !ftk_mpi_is_first_in(a->s, me))
+        return;
+    int n = ftk_mpi_failed_in(old, lost, LOST_TOLD);
+    for (int i = 0; i < n; i++)
+        ftk_run_lost(lost[i]);
+}
+
 /* The agreement said yes. */
 static int conclude(struct attempt *a)
 {
@@ -717,6 +733,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         if (mrc == MPI_SUCCESS && agreed) {
             if (shrink) /* who was gone has been dealt with */
                 ftk_watchdog_told(ctx->dog);
+            tell_lost(&a);
             result = conclude(&a);
             clean(&a);
             break;

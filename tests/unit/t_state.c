@@ -1,0 +1,117 @@
+/* What the lines of one attempt come to (tools/state.c), in whatever order they come.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* after those, on which it builds */
+#include <cmocka.h>
+
+#undef _GNU_SOURCE /* which it defines itself */
+#include "../../tools/state.c"
+
+/* of the program, not of the library */
+void *ftk_tool_alloc(size_t bytes)
+{
+    void *p = calloc(1, bytes);
+    assert_non_null(p);
+    return p;
+}
+
+void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item)
+{
+    if (n < *room)
+        return v;
+    *room = n + 1;
+    v = realloc(v, *room * item);
+    assert_non_null(v);
+    return v;
+}
+
+void ftk_run_say(const char *fmt, ...)
+{
+    fail_msg("%s", fmt);
+}
+
+#define DAEMON "[node:7] [prterun-node-7@0,0] errmgr:dvm: for proc [prterun-node-7@"
+#define DIED(process) DAEMON process "] state ABORTED BY SIGNAL\n"
+
+/* How many lines of the text are read at once does not matter. */
+static void comes_to(const char *text, const char *first)
+{
+    char path[] = "/tmp/ftkit-state-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    for (size_t step = 1; step <= strlen(text); step += step < 8 ? 1 : strlen(text)) {
+        assert_int_equal(unlink(path), 0);
+        struct ftk_state *s = ftk_state_begin(path, false);
+        assert_non_null(s);
+        FILE *f = fopen(path, "a");
+        assert_non_null(f);
+        for (size_t at = 0; at < strlen(text); at += step) {
+            size_t left = strlen(text) - at, n = left < step ? left : step;
+            assert_int_equal(fwrite(text + at, 1, n, f), n);
+            assert_int_equal(fflush(f), 0);
+            ftk_state_read(s);
+        }
+        char found[40] = "none";
+        const struct ftk_end *e = ftk_state_first(s);
+        if (e)
+            snprintf(found, sizeof found, "%ld,%ld", e->job, e->rank);
+        assert_string_equal(found, first);
+        assert_int_equal(fclose(f), 0);
+        ftk_state_end(s);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
+static void before_and_after(void **state)
+{
+    (void)state;
+    comes_to("open a\nclosed a\n", "none");
+    comes_to(DIED("1,3"), "1,3");
+    comes_to("open a\nclosed a\n" DIED("1,3"), "1,3");
+    comes_to("open a\nclosed a\n" DIED("1,3") DIED("1,4"), "1,3");
+    comes_to("open a\n" DIED("1,3") "closed a\n", "none"); /* a spare, perhaps */
+    comes_to("open a\nopen b\nclosed a\n" DIED("1,3") "closed b\n", "none");
+}
+
+/* The word of a daemon on another node comes when it comes. */
+static void late_word(void **state)
+{
+    (void)state;
+    comes_to("open a\n" DIED("1,3") "lost 1 3\nrepaired 1\nclosed a\n", "none");
+    comes_to("open a\nlost 1 3\n" DIED("1,3") "repaired 1\nclosed a\n", "none");
+    comes_to("open a\nlost 1 3\nrepaired 1\n" DIED("1,3") "closed a\n", "none");
+    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("1,3"), "none");
+    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("1,3") DIED("1,2"), "1,2");
+    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("1,2") DIED("1,3"), "1,2");
+    comes_to("open a\nlost 1 3\nlost 1 2\nrepaired 2\nclosed a\n" DIED("1,2") DIED("1,3"),
+        "none");
+    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("2,3"), "2,3");
+    comes_to("open a\nlost 2 0\nrepaired 1\nclosed a\n" DIED("2,0"), "none");
+    comes_to("open a\nclosed a\n" DIED("1,3") "lost 1 3\n", "none"); /* of the way apart */
+}
+
+static void not_ones(void **state)
+{
+    (void)state;
+    comes_to("open a\nlost\nlost 1\nlost x y\nclosed a\n" DIED("1,3"), "1,3");
+    comes_to("open a\nclosed a\n" DIED("0,1"), "none"); /* a daemon */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(before_and_after),
+        cmocka_unit_test(late_word),
+        cmocka_unit_test(not_ones),
+    };
+    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
+}
