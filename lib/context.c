@@ -65,13 +65,13 @@ void ftk_run_state(const char *fmt, ...)
         (void)close(fd); /* nothing to add to the warning above */
 }
 
-void ftk_run_lost(int world_rank)
+void ftk_run_process(const char *what, int world_rank)
 {
     /* "prterun-host-4711@1": the number of mpirun's job, which is that of MPI_COMM_WORLD */
     const char *space = getenv("PMIX_NAMESPACE");
     const char *at = space ? strrchr(space, '@') : NULL;
     if (at)
-        ftk_run_state("lost %s %d", at + 1, world_rank);
+        ftk_run_state("%s %s %d", what, at + 1, world_rank);
 }
 
 bool ftk_run_sees(void)

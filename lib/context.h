@@ -211,8 +211,9 @@ int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call);
 
 /* One line into the file of FTKIT_RUN_STATE, which `ftkit run` reads. */
 void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* ... that a repair knows the process with this rank in MPI_COMM_WORLD to be lost. */
-void ftk_run_lost(int world_rank);
+/* ... about the process with this rank in MPI_COMM_WORLD: "lost", as a repair knows, or "idle": a
+ * spare of a context that is closed. */
+void ftk_run_process(const char *what, int world_rank);
 /* Whether this node sees the file. */
 bool ftk_run_sees(void);
 /* A start has failed with rc: tell if that is an error that a relaunch would meet again, with

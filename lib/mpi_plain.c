@@ -69,6 +69,12 @@ int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
     return 0;
 }
 
+int ftk_mpi_world_rank(MPI_Comm comm, int rank)
+{
+    (void)comm;
+    return rank;
+}
+
 bool ftk_mpi_is_first_in(MPI_Comm comm, int me)
 {
     (void)comm;

@@ -43,6 +43,9 @@ bool ftk_mpi_knows_failed(void);
  * many they are.  Members of another MPI_COMM_WORLD are left out. */
 int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max);
 
+/* Local: the rank in MPI_COMM_WORLD of a member of comm; -1: it is of another MPI_COMM_WORLD. */
+int ftk_mpi_world_rank(MPI_Comm comm, int rank);
+
 /* Local: whether rank me of comm is the first one there of this process's MPI_COMM_WORLD. */
 bool ftk_mpi_is_first_in(MPI_Comm comm, int me);
 

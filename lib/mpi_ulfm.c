@@ -253,19 +253,24 @@ int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
     return n;
 }
 
-bool ftk_mpi_is_first_in(MPI_Comm comm, int me)
+int ftk_mpi_world_rank(MPI_Comm comm, int rank)
 {
     MPI_Group group, world;
-    if (me == 0)
-        return true;
+    int at = MPI_UNDEFINED;
     if (MPI_Comm_group(comm, &group) != MPI_SUCCESS)
-        return false;
-    int rc = MPI_Comm_group(MPI_COMM_WORLD, &world);
-    bool first = rc == MPI_SUCCESS;
-    for (int r = 0; first && r < me; r++)
-        first = world_rank(world, group, r) == MPI_UNDEFINED;
-    if (rc == MPI_SUCCESS)
+        return -1;
+    if (MPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+        at = world_rank(world, group, rank);
         (void)MPI_Group_free(&world);
+    }
     (void)MPI_Group_free(&group);
-    return first;
+    return at == MPI_UNDEFINED ? -1 : at;
+}
+
+bool ftk_mpi_is_first_in(MPI_Comm comm, int me)
+{
+    for (int r = 0; r < me; r++)
+        if (ftk_mpi_world_rank(comm, r) >= 0)
+            return false;
+    return true;
 }

@@ -165,6 +165,14 @@ for my $point (@points) {
             fault => "app.mid:$first:9:kill,$point:$second:$nth:kill");
     }
 }
+# after the agreement of an opening, when nobody has told `ftkit run` of it yet
+survives("killed after the agreement of the opening: process $_", spares => 2,
+    env => \%memory, fault => "repair.agreed:$_:1:kill") for (0, 2, 5);
+# after that of the end: nothing is expected of a spare, and a rank has not done its work
+survives('killed after the agreement of the end: a spare', spares => 2, env => \%memory,
+    fault => 'repair.agreed:5:2:kill');
+survives("killed after the agreement of the end: rank $_", spares => 2, env => \%memory,
+    rc => 137, like => qr/killed by signal 9/, fault => "repair.agreed:$_:2:kill") for (0, 2);
 survives("process $_ cannot make a communicator", spares => 3, env => \%files, faults => 2,
     fault => "app.mid:2:9:kill,repair.split:$_:2:EIO") for (0, 1, 3);
 survives("killed at transfer.$_ in the repair", spares => 3, env => \%files, faults => 2,

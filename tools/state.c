@@ -6,7 +6,8 @@
  *     closed CONTEXT    ... and closed it properly
  *     set N             checkpoint set N is durable on the file system
  *     lost JOB RANK     a repair knows that this process is lost
- *     repaired N        a failure was repaired in the job
+ *     idle JOB RANK     this process is a spare of a context that is closed
+ *     repaired N CONTEXT  a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
  *     hopeless TEXT     a start has failed as every relaunch would
@@ -19,7 +20,7 @@
  * process that ends badly while a context is open is the library's affair; one that does
  * so with no context open is a failure of the job.  The word of a daemon on another node may
  * come late, though, when the job has gone on without the process and has closed: so the
- * library names the processes that it has replaced.
+ * library names the processes that it has replaced, and the spares that nobody needs.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -47,7 +48,7 @@ struct ftk_state {
         first; /* bad end since a context was last opened, repaired or closed */
     struct ftk_end *named; /* [nnamed] processes whose signal is known */
     size_t nnamed, named_room;
-    struct ftk_end *lost; /* [nlost] processes that the library knows to be lost */
+    struct ftk_end *lost; /* [nlost] processes whose end does not matter */
     size_t nlost, lost_room;
     int well, badly; /* ends of processes of the job that mpirun has told */
     struct ftk_told told;
@@ -124,6 +125,18 @@ static bool is_lost(const struct ftk_state *s, const struct ftk_end *e)
     return false;
 }
 
+/* Who opened the context may have died before it could say so. */
+static void take_repaired(struct ftk_state *s, const char *name)
+{
+    if (*name) {
+        struct context *c = context_of(s, name + 1);
+        c->open = c->open > 0 ? c->open : 1;
+        s->told.opened = true;
+    }
+    s->told.repaired = true;
+    forget_ends(s);
+}
+
 static void library_line(struct ftk_state *s, char *line)
 {
     struct ftk_told *t = &s->told;
@@ -139,11 +152,10 @@ static void library_line(struct ftk_state *s, char *line)
         context_of(s, rest)->open--;
         if (!ftk_state_is_open(s))
             forget_ends(s);
-    } else if (strcmp(line, "lost") == 0) {
+    } else if (strcmp(line, "lost") == 0 || strcmp(line, "idle") == 0) {
         take_lost(s, rest);
     } else if (strcmp(line, "repaired") == 0) {
-        t->repaired = true;
-        forget_ends(s);
+        take_repaired(s, rest + strcspn(rest, " "));
     } else if (strcmp(line, "exit") == 0 && t->code == 0) {
         t->code = (int)(strtol(rest, NULL, 10) & 0xff);
     } else if (strcmp(line, "set") == 0) {

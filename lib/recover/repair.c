@@ -619,7 +619,7 @@ static void tell(const struct attempt *a)
     int replaced = 0;
     for (int r = 0; r < p->nranks; r++)
         replaced += p->is_new[r];
-    ftk_run_state("repaired %d", p->lost);
+    ftk_run_state("repaired %d %s", p->lost, ctx->cfg.name);
     ftk_report(FTKIT_INFO,
         "context %s: %s in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
         "restore %.1f): %d ranks replaced, %d given up, %d spares left, %sback to set %llu%s",
@@ -642,8 +642,9 @@ static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
 }
 
 /* Tell `ftkit run` which processes this repair knows to be lost: mpirun's own word may come when all
- * is over.  One process of each MPI_COMM_WORLD tells of those it can name. */
-static void tell_lost(const struct attempt *a)
+ * is over.  At the end of a context, also which are idle spares, of which nothing is expected.  One
+ * process of each MPI_COMM_WORLD tells of those it can name. */
+static void tell_processes(const struct attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
     const MPI_Comm old = ctx->comms.ctl == MPI_COMM_NULL ? ctx->base : ctx->comms.ctl;
@@ -652,7 +653,13 @@ static void tell_lost(const struct attempt *a)
         return;
     int n = ftk_mpi_failed_in(old, lost, LOST_TOLD);
     for (int i = 0; i < n; i++)
-        ftk_run_lost(lost[i]);
+        ftk_run_process("lost", lost[i]);
+    bool end = a->plan.outcome == FTK_PLAN_CLOSE && ctx->cfg.spares_exit;
+    for (int i = 0; end && i < a->census.n; i++) {
+        int at = a->census.entries[i].rank < 0 ? ftk_mpi_world_rank(a->s, i) : -1;
+        if (at >= 0)
+            ftk_run_process("idle", at);
+    }
 }
 
 /* The agreement said yes. */
@@ -733,7 +740,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         if (mrc == MPI_SUCCESS && agreed) {
             if (shrink) /* who was gone has been dealt with */
                 ftk_watchdog_told(ctx->dog);
-            tell_lost(&a);
+            tell_processes(&a);
             result = conclude(&a);
             clean(&a);
             break;

@@ -86,17 +86,28 @@ static void before_and_after(void **state)
 static void late_word(void **state)
 {
     (void)state;
-    comes_to("open a\n" DIED("1,3") "lost 1 3\nrepaired 1\nclosed a\n", "none");
-    comes_to("open a\nlost 1 3\n" DIED("1,3") "repaired 1\nclosed a\n", "none");
-    comes_to("open a\nlost 1 3\nrepaired 1\n" DIED("1,3") "closed a\n", "none");
-    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("1,3"), "none");
-    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("1,3") DIED("1,2"), "1,2");
-    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("1,2") DIED("1,3"), "1,2");
-    comes_to("open a\nlost 1 3\nlost 1 2\nrepaired 2\nclosed a\n" DIED("1,2") DIED("1,3"),
+    comes_to("open a\n" DIED("1,3") "lost 1 3\nrepaired 1 a\nclosed a\n", "none");
+    comes_to("open a\nlost 1 3\n" DIED("1,3") "repaired 1 a\nclosed a\n", "none");
+    comes_to("open a\nlost 1 3\nrepaired 1 a\n" DIED("1,3") "closed a\n", "none");
+    comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("1,3"), "none");
+    comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("1,3") DIED("1,2"), "1,2");
+    comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("1,2") DIED("1,3"), "1,2");
+    comes_to("open a\nlost 1 3\nlost 1 2\nrepaired 2 a\nclosed a\n" DIED("1,2") DIED("1,3"),
         "none");
-    comes_to("open a\nlost 1 3\nrepaired 1\nclosed a\n" DIED("2,3"), "2,3");
-    comes_to("open a\nlost 2 0\nrepaired 1\nclosed a\n" DIED("2,0"), "none");
+    comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("2,3"), "2,3");
+    comes_to("open a\nlost 2 0\nrepaired 1 a\nclosed a\n" DIED("2,0"), "none");
     comes_to("open a\nclosed a\n" DIED("1,3") "lost 1 3\n", "none"); /* of the way apart */
+}
+
+/* A spare of a closed context, and a context whose opening nobody has told. */
+static void others(void **state)
+{
+    (void)state;
+    comes_to("open a\nidle 1 5\nclosed a\n" DIED("1,5"), "none");
+    comes_to("open a\nidle 1 5\nclosed a\n" DIED("1,4"), "1,4");
+    comes_to("lost 1 0\nrepaired 1 a\nclosed a\n" DIED("1,0"), "none");
+    comes_to("repaired 1 a b\n" DIED("1,2") "closed a b\n", "none");
+    comes_to("open a\nrepaired 1 a\nclosed a\n" DIED("1,2"), "1,2");
 }
 
 static void not_ones(void **state)
@@ -111,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_and_after),
         cmocka_unit_test(late_word),
+        cmocka_unit_test(others),
         cmocka_unit_test(not_ones),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
