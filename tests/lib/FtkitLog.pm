@@ -166,10 +166,7 @@ sub verdict {
         remove_tree($j->{dir});
         return;
     }
-    # a rank that dies when all have agreed on the end has not done all its work
-    my $at_end = $j->{rc} == 137 && grep { /repair\.agreed/ } @{ $j->{faults} };
-    $at_end &&= $j->{log} =~ /signal 9 \(Killed\) (?:when all|with a) context/;
-    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0 && !$at_end;
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0 && !died_at_end($j);
     push(@bad, "another result: $j->{result}") if $j->{result} ne undisturbed($p, $n);
     push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
     push(@bad, 'the log tells of a difference')

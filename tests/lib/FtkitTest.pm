@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(job command survives reference build top slurp scratch packages ulfm_only
-    nodes_possible await_file kill_rank kill_process kill_mpirun);
+    nodes_possible died_at_end await_file kill_rank kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -150,6 +150,15 @@ sub survives {
     diag("$name: ", join(', ', @bad), "\n", substr($j->{log}, 0, 6000)) if @bad;
     remove_tree($work) if !@bad;
     return $j;
+}
+
+# Whether a rank has died when all had agreed on the end: the job's result is whole, and the code
+# says that this rank has not done all its work.
+sub died_at_end {
+    my ($j) = @_;
+    my ($how) = $j->{log} =~ /killed by (signal 9|a signal on another node)\b.* (?:when all|with a) context/;
+    return $how && $j->{rc} == ($how eq 'signal 9' ? 137 : 1)
+        && grep { /\b(?:repair\.agreed|close\.parted)\b/ } @{ $j->{faults} };
 }
 
 # For the while option of job(): what happens to processes from outside.

@@ -63,7 +63,7 @@ sub campaign {
         my $f = $fault->();
         my $j = job(n => 4, spares => 4, env => \%files, fault => $f, timeout => 120, %o);
         $hits += @{ $j->{faults} } > 0;
-        next if $j->{rc} == 0 && $j->{result} eq $want;
+        next if ($j->{rc} == 0 || died_at_end($j)) && $j->{result} eq $want;
         $bad++;
         diag("$what, run $i: $f: exit code $j->{rc}\n", substr($j->{log}, 0, 8000));
     }
