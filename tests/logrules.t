@@ -101,7 +101,7 @@ for my $p ({ name => 'setup', steps => 30, args => ['-r'] },
 
 # ---- what fails in a live team-mate is not told to error handlers, nor by those of the MPI
 
-for my $variant (qw(name handler attribute pack probe mprobe fatal)) {
+for my $variant (qw(name handler attribute pack probe mprobe counts fatal)) {
     my $p = { name => 'named', steps => 30, args => ['-m', $variant] };
     my $j = logged($p, n => 3, env => { FTKIT_LOG_TEAMS => 'all' }, fault => 'app.mid:1:17:kill');
     is(verdict($p, $j, n => 3, any => 1, faults => 1, what => $variant), '',

@@ -105,6 +105,14 @@ uint64_t ftk_vcomm_free_contexts(int *own);
 /* The program has freed it; the MPI code of doing so. */
 int ftk_vcomm_free(struct ftk_vcomm *vc);
 
+/* A count that a call could not find out.  A program that falls back may loop over it before it
+ * comes to its next ftkit_checkpoint(): it is 0 then.  n may be NULL. */
+static inline void ftk_vcomm_no_count(int *n)
+{
+    if (n && ftk_log.falling)
+        *n = 0;
+}
+
 static inline bool ftk_vcomm_is_permanent(const struct ftk_vcomm *vc)
 {
     return vc == ftk_log.world || vc == ftk_log.user;

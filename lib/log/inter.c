@@ -95,6 +95,7 @@ int ftk_mpi_Comm_remote_size(MPI_Comm comm, int *size)
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
         return PMPI_Comm_remote_size(comm, size);
+    ftk_vcomm_no_count(size);
     if (!vc->remote || !size)
         return ftk_vcomm_error(vc, vc->remote ? MPI_ERR_ARG : MPI_ERR_COMM);
     *size = vc->remote->size;

@@ -237,6 +237,7 @@ int ftk_mpi_Cartdim_get(MPI_Comm comm, int *ndims)
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
         return PMPI_Cartdim_get(comm, ndims);
+    ftk_vcomm_no_count(ndims);
     int rc = check_kind(vc, FTK_TOPO_CART, ndims != NULL);
     if (rc == MPI_SUCCESS)
         *ndims = vc->topo.ndims;
@@ -406,6 +407,8 @@ int ftk_mpi_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges)
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
         return PMPI_Graphdims_get(comm, nnodes, nedges);
+    ftk_vcomm_no_count(nnodes);
+    ftk_vcomm_no_count(nedges);
     int rc = check_kind(vc, FTK_TOPO_GRAPH, nnodes && nedges);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -436,6 +439,7 @@ int ftk_mpi_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors)
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
         return PMPI_Graph_neighbors_count(comm, rank, nneighbors);
+    ftk_vcomm_no_count(nneighbors);
     int rc = check_kind(vc, FTK_TOPO_GRAPH, nneighbors != NULL);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -734,6 +738,8 @@ int ftk_mpi_Dist_graph_neighbors_count(
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
         return PMPI_Dist_graph_neighbors_count(comm, indegree, outdegree, weighted);
+    ftk_vcomm_no_count(indegree);
+    ftk_vcomm_no_count(outdegree);
     int rc = check_kind(vc, FTK_TOPO_DIST, indegree && outdegree && weighted);
     if (rc != MPI_SUCCESS)
         return rc;

@@ -1,6 +1,7 @@
 /* Each step makes a communicator and uses it before it looks whether there is one, as programs
  * do: -m name, handler, attribute or pack; or looks for a message before it is received, and at
- * its length whether the probe has succeeded or not: -m probe or mprobe.  With -m fatal it has an
+ * its length whether the probe has succeeded or not: -m probe or mprobe; or asks a communicator how
+ * many neighbours there are, for a loop over them: -m counts.  With -m fatal it has an
  * error handler that ends the job: what ftkit repairs is no error.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -10,7 +11,7 @@
 static struct {
     uint64_t *state; /* [2] registered: hash of the sums, wrong ones */
     int key;
-    uint64_t garbage; /* lengths that no message has, in this process */
+    uint64_t garbage; /* lengths that no message has, and such counts, in this process */
 } g;
 
 static int prepare(struct foreign *f)
@@ -63,6 +64,45 @@ static void look(const struct foreign *f)
         MPI_Mrecv(&in, 1, MPI_INT, &m, MPI_STATUS_IGNORE);
 }
 
+static void none_or(int want, int count)
+{
+    g.garbage += count != 0 && count != want;
+}
+
+static void ask(const struct foreign *f)
+{
+    enum { UNSET = 1 << 30 };
+    int n = f->nranks, one = 1, dims = UNSET, nodes = UNSET, edges = UNSET, near = UNSET;
+    int in = UNSET, out = UNSET, weighted, remote = UNSET, next = (f->rank + 1) % n;
+    int before = (f->rank + n - 1) % n, index[64], edge[64];
+    MPI_Comm cart = MPI_COMM_NULL, graph = cart, dist = cart, half = cart, inter = cart;
+    for (int i = 0; i < n; i++) {
+        index[i] = i + 1;
+        edge[i] = (i + 1) % n;
+    }
+    MPI_Cart_create(f->comm, 1, &n, &one, 0, &cart);
+    MPI_Graph_create(f->comm, n, index, edge, 0, &graph);
+    MPI_Dist_graph_create_adjacent(
+        f->comm, 1, &before, &one, 1, &next, &one, MPI_INFO_NULL, 0, &dist);
+    MPI_Comm_split(f->comm, f->rank % 2, 0, &half);
+    MPI_Intercomm_create(half, 0, f->comm, 1 - f->rank % 2, 5, &inter);
+    MPI_Cartdim_get(cart, &dims);
+    MPI_Graphdims_get(graph, &nodes, &edges);
+    MPI_Graph_neighbors_count(graph, f->rank, &near);
+    MPI_Dist_graph_neighbors_count(dist, &in, &out, &weighted);
+    MPI_Comm_remote_size(inter, &remote);
+    none_or(1, dims);
+    none_or(n, nodes);
+    none_or(n, edges);
+    none_or(1, near);
+    none_or(1, in);
+    none_or(1, out);
+    none_or((n + f->rank % 2) / 2, remote);
+    for (MPI_Comm *c[] = { &cart, &graph, &dist, &half, &inter }, **p = c; p < c + 5; p++)
+        if (**p != MPI_COMM_NULL)
+            MPI_Comm_free(*p);
+}
+
 static void step(struct foreign *f)
 {
     MPI_Comm made = MPI_COMM_NULL;
@@ -70,6 +110,8 @@ static void step(struct foreign *f)
     (void)FTK_FAULT("app.mid");
     if (strstr(f->variant, "probe"))
         look(f);
+    if (strcmp(f->variant, "counts") == 0)
+        ask(f);
     MPI_Comm_dup(f->comm, &made);
     use(f, made);
     if (MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, made) == MPI_SUCCESS)
