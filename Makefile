@@ -72,9 +72,9 @@ LIB_CFLAGS = $(CFLAGS_ALL) $(PLAIN) -fPIC -fvisibility=hidden
 
 # System and MPI differences live in pairs of files with one interface.
 # The log has handles of its own that fit into those of Open MPI, and repairs.
-SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/mpi_plain.c lib/log_plain.c,lib/mpi_ulfm.c lib/log/%) \
+SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/core/mpi_plain.c lib/core/log_none.c,lib/core/mpi_ulfm.c lib/log/%) \
     $(if $(filter yes,$(PMEM)),lib/store/pmem_none.c,lib/store/pmem.c)
-LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/store/*.c lib/log/*.c lib/recover/*.c))
+LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c))
 CALLS_OBJ := $(if $(filter ulfm,$(MPI_KIND)),$(GEN)/mpi_calls.o)
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o) $(CALLS_OBJ)
 TEST_OBJ = $(LIB_SRC:%.c=$(BUILD)/flt/%.o) $(CALLS_OBJ)
@@ -154,7 +154,7 @@ $(LAYER_OBJ): %.o: %.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
 
 # files whose variables a check of the program's own is to pass over
-$(BUILD)/rel/lib/debug_regions.o $(BUILD)/flt/lib/debug_regions.o: CFLAGS += \
+$(BUILD)/rel/lib/set/debug_regions.o $(BUILD)/flt/lib/set/debug_regions.o: CFLAGS += \
     -DFTK_OWN_FILES='"$(notdir $(LIB_SRC)) mpi_calls.c wrap.c wrap_fortran.c"'
 
 # what is in the libraries changes with what is left out

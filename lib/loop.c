@@ -1,14 +1,14 @@
 /* The calls of the solver loop: recover, checkpoint, finish.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "checkpoint.h"
-#include "debug_regions.h"
-#include "detect.h"
-#include "log/hooks.h"
-#include "progress.h"
+#include "core/log_ops.h"
+#include "core/progress.h"
+#include "detect/detect.h"
+#include "detect/watchdog.h"
 #include "recover/recover.h"
-#include "region.h"
-#include "watchdog.h"
+#include "set/checkpoint.h"
+#include "set/debug_regions.h"
+#include "set/region.h"
 
 #define POLL_EVERY_S 0.001 /* the watch is tested no more often while nothing is due */
 

@@ -9,22 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
-#include "debug_regions.h"
-#include "detect.h"
-#include "flusher.h"
-#include "group.h"
-#include "log/hooks.h"
-#include "mpi_shim.h"
+#include "core/hash.h"
+#include "core/log_ops.h"
+#include "core/mpi_shim.h"
+#include "core/run_state.h"
+#include "core/teams.h"
+#include "detect/detect.h"
+#include "detect/sure.h"
+#include "detect/watchdog.h"
 #include "recover/recover.h"
-#include "region.h"
-#include "start.h"
-#include "store/h5.h"
-#include "store/hash.h"
+#include "recover/start.h"
+#include "set/checkpoint.h"
+#include "set/debug_regions.h"
+#include "set/flusher.h"
+#include "set/group.h"
+#include "set/region.h"
+#include "store/h5/h5.h"
 #include "store/owner.h"
-#include "sure.h"
-#include "teams.h"
-#include "watchdog.h"
 
 #define GATHER_TRIES 8 /* in a row in which nobody has died */
 
@@ -513,6 +514,12 @@ static bool is_world(MPI_Comm comm)
         && (how == MPI_IDENT || how == MPI_CONGRUENT);
 }
 
+/* For the log, which meets failures in calls of the program. */
+static int repair_now(struct ftkit_ctx *ctx)
+{
+    return ftk_repair(ctx, MPI_COMM_NULL);
+}
+
 static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
 {
     MPI_Comm start = MPI_COMM_NULL;
@@ -551,7 +558,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     if (rc == FTKIT_OK)
         rc = open_places(ctx);
     if (rc == FTKIT_OK)
-        rc = ftk_log_open(ctx);
+        rc = ftk_log_open(ctx, repair_now);
     if (rc != FTKIT_OK) { /* ours alone: the census tells the others */
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
         ctx->trouble = rc;

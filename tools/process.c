@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "tools.h"
-#include "watch_page.h"
-#include "watchdog.h"
+#include "detect/watch_page.h"
+#include "detect/watchdog.h"
 
 #define TRACED_MAX 12   /* processes with a backtrace in a dump */
 #define TRACE_S 20      /* time one backtrace may take */

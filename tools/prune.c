@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "sets.h"
-#include "watch_page.h"
+#include "detect/watch_page.h"
 #include "store/owner.h"
 
 void ftk_prune_usage(FILE *out)

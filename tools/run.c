@@ -25,10 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "progress.h"
+#include "core/progress.h"
 #include "sets.h"
 #include "state.h"
-#include "watch_page.h"
+#include "detect/watch_page.h"
 
 #define FATAL_GRACE_S 5   /* for a job that said "fatal" to end by itself */
 #define SIGNAL_GRACE_S 10 /* for mpirun to end its job after a signal */

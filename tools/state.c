@@ -1,6 +1,6 @@
 /* What one attempt has told: a file of lines that the library and mpirun append to.
  *
- * The library writes (lib/context.c, ftk_run_state()):
+ * The library writes (lib/core/run_state.c):
  *
  *     open CONTEXT      rank 0 has opened a context
  *     closed CONTEXT    ... and closed it properly

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cut.h"
-#include "teams.h"
+#include "core/teams.h"
 
 void ftk_teams_usage(FILE *out)
 {

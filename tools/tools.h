@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 
 /* Exit codes of the program; a signal is 128 + its number. */
 enum {

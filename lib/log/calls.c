@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../detect.h"
 #include "coll.h"
 #include "det.h"
+#include "detect/detect.h"
 #include "gate.h"
 #include "mpi_calls.h"
 #include "news.h"

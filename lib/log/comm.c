@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../detect.h"
 #include "attr.h"
 #include "coll.h"
 #include "comm.h"
+#include "detect/detect.h"
 #include "inter.h"
 #include "p2p.h"
 

@@ -130,6 +130,8 @@ bool ftk_vcomm_disowned(MPI_Comm handle);
 
 /* recipe.c: the communicators of a line in a set.  Reading makes those that are not there and
  * lets others go (make), and sets what was begun on each (colls); *at is behind them then. */
+int ftk_recipe_context_of(MPI_Comm comm); /* log_ops.h: context_of */
+int ftk_recipe_comm_back(int context, MPI_Comm *comm); /* log_ops.h: comm_back */
 size_t ftk_recipes_words(void);
 uint64_t *ftk_recipes_write(uint64_t *w);
 int ftk_recipes_read(

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../sure.h"
 #include "det.h"
+#include "detect/sure.h"
 
 #define MAGIC 0x746564666b746631u
 #define FIRST_BYTES (64u << 10)

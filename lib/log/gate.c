@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../detect.h"
-#include "../mpi_shim.h"
+#include "core/mpi_shim.h"
+#include "detect/detect.h"
 #include "gate.h"
 #include "p2p.h"
 #include "post.h"

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "hooks.h"
+#include "core/log_ops.h"
 #include "log.h"
 
 /* ---- the arena -----------------------------------------------------------------------------
@@ -170,10 +170,10 @@ static void forget_chunks(bool all)
 #define NEARLY 0.75
 
 /* The tables count, too: a program of small messages under ever new tags fills them first. */
-int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied)
+int64_t ftk_keep_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     double most = NEARLY * ctx->cfg.log_memory;
-    if (!ftk_log_of(ctx) || most == 0) /* all of it is to go to the file */
+    if (most == 0) /* all of it is to go to the file */
         return INT64_MAX;
     double kept = (double)(used_bytes + in_bytes), left = emptied ? most : most - kept;
     if (left <= 0)

@@ -18,7 +18,7 @@
 #ifndef FTK_LOG_H
 #define FTK_LOG_H
 
-#include "../context.h"
+#include "core/log_ops.h"
 
 #define FTK_LOG_CONTEXTS 64 /* plain ones, at most; log.contexts of them are made */
 /* Communicators behind them: one for each, that of collectives, that of determinants, and
@@ -289,6 +289,7 @@ struct ftk_table {          /* open addressing over (context, rank, tag) */
 
 struct ftk_log {
     struct ftkit_ctx *ctx;
+    ftk_log_repair_fn *repair; /* what a failure in a call of the program leads to */
     bool on;                /* the program's calls come here */
     bool falling;           /* calls fail until the line is restored */
     bool reborn;            /* carries on for a lost process: before ftkit_recover() what it
@@ -436,6 +437,7 @@ struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes);
 uint64_t *ftk_keep_words(size_t n);      /* as long as the messages; NULL: no memory */
 void ftk_keep_drop_last(int dest);       /* it could not be sent: it is no message */
 void ftk_keep_clear(void);               /* the log: a line is committed, or gone back to */
+int64_t ftk_keep_calls_left(const struct ftkit_ctx *ctx, bool emptied); /* log_ops.h: calls_left */
 void ftk_held_add(struct ftk_held *h);
 struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes);
 /* The first that matches; taken out of the list when take. */

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../detect.h"
-#include "../store/h5.h"
-#include "hooks.h"
+#include "core/log_ops.h"
+#include "detect/detect.h"
 #include "matrix.h"
+#include "store/h5/h5.h"
 
 #define TAG_MATRIX 5
 
@@ -178,10 +178,10 @@ static int write_file(struct ftk_chan *ch, struct writing *w)
     return FTKIT_OK;
 }
 
-int ftk_log_matrix(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct writing w = { 0 };
-    if (!ftk_log_of(ctx) || !*ctx->cfg.log_matrix)
+    if (!*ctx->cfg.log_matrix)
         return FTKIT_OK;
     int rc = ftk_agree(ch, prepare(ctx, &w), "communication matrix");
     if (rc == FTKIT_OK && w.row) {

@@ -24,4 +24,7 @@ void ftk_matrix_clear(void);
 /* Tell early when log.matrix cannot be written. */
 void ftk_matrix_start(void);
 
+/* log_ops.h: matrix. */
+int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+
 #endif

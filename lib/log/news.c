@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../detect.h"
-#include "../mpi_shim.h"
-#include "../sure.h"
+#include "core/mpi_shim.h"
+#include "detect/detect.h"
+#include "detect/sure.h"
 #include "gate.h"
 #include "news.h"
 #include "p2p.h"

@@ -21,8 +21,8 @@
 #ifndef FTK_LOG_NEWS_H
 #define FTK_LOG_NEWS_H
 
+#include "core/log_ops.h"
 #include "det.h"
-#include "hooks.h"
 
 /* Do letters travel among messages (also those of gate.h), do they go to keepers?
  * ftk_log.tells: any of determinants at all. */

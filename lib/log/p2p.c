@@ -4,14 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../detect.h"
-#include "../mpi_shim.h"
-#include "../recover/recover.h"
-#include "../store/hash.h"
 #include "coll.h"
+#include "core/hash.h"
+#include "core/log_ops.h"
+#include "core/mpi_shim.h"
 #include "det.h"
+#include "detect/detect.h"
 #include "gate.h"
-#include "hooks.h"
 #include "news.h"
 #include "p2p.h"
 #include "post.h"
@@ -58,7 +57,7 @@ int ftk_log_repair(void)
     struct ftk_log *l = &ftk_log;
     if (l->falling)
         return ftk_log_error();
-    int rc = ftk_repair(l->ctx, MPI_COMM_NULL);
+    int rc = l->repair(l->ctx);
     if (rc != FTKIT_OK) {
         (void)ftk_done(l->ctx, rc < 0 ? rc : FTKIT_ERR_INTERNAL);
         ftk_log_fall();
@@ -66,9 +65,9 @@ int ftk_log_repair(void)
     return l->falling ? ftk_log_error() : MPI_SUCCESS;
 }
 
-void ftk_log_keep_going(const struct ftkit_ctx *ctx)
+void ftk_p2p_keep_going(void)
 {
-    if (!ftk_log_of(ctx) || !ftk_log.on || ftk_log.falling)
+    if (!ftk_log.on || ftk_log.falling)
         return;
     ftk_coll_turn();
     ftk_p2p_look_at_probed();

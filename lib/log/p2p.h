@@ -104,6 +104,7 @@ void ftk_p2p_release(struct ftk_req *r);
 void ftk_p2p_reap(size_t most);
 size_t ftk_p2p_sending(void);
 void ftk_p2p_close(void);
+void ftk_p2p_keep_going(void); /* log_ops.h: keep_going */
 /* A message of a stream is here while receives posted before that stamp are not through. */
 int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag);
 bool ftk_p2p_has_matched(void); /* messages the program has matched and not received */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../detect.h"
+#include "detect/detect.h"
 #include "p2p.h"
 #include "post.h"
 

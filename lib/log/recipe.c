@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "comm.h"
-#include "hooks.h"
+#include "core/log_ops.h"
 #include "inter.h"
 
 enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
@@ -294,7 +294,7 @@ int ftk_recipes_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool 
 
 /* ---- variables of the program -----------------------------------------------------------*/
 
-int ftk_log_context_of(MPI_Comm comm)
+int ftk_recipe_context_of(MPI_Comm comm)
 {
     const struct ftk_vcomm *vc = comm == MPI_COMM_NULL || !ftk_log.on ? NULL : ftk_vcomm_find(comm);
     return vc ? vc->context : -1;
@@ -306,7 +306,7 @@ static int let_go(MPI_Comm was)
     return ftk_log.falling && ftk_vcomm_disowned(was) ? PMPI_Comm_free(&was) : MPI_SUCCESS;
 }
 
-int ftk_log_comm_back(int context, MPI_Comm *comm)
+int ftk_recipe_comm_back(int context, MPI_Comm *comm)
 {
     const struct ftk_vcomm *vc = ftk_log.on && context >= 0 ? in_context(context) : NULL;
     int rc = let_go(*comm);

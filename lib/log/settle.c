@@ -12,18 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../checkpoint.h"
-#include "../detect.h"
-#include "../mpi_shim.h"
-#include "../recover/recover.h"
-#include "../sure.h"
+#include "core/epoch.h"
+#include "core/log_ops.h"
+#include "core/mpi_shim.h"
 #include "det.h"
+#include "detect/detect.h"
+#include "detect/sure.h"
 #include "gate.h"
-#include "hooks.h"
 #include "matrix.h"
 #include "news.h"
 #include "p2p.h"
 #include "post.h"
+#include "set/checkpoint.h"
+#include "settle.h"
 
 #define TAG_WATCH 3
 
@@ -64,10 +65,8 @@ void ftk_log_free_comms(struct ftkit_ctx *ctx)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }
 
-int ftk_log_discard(struct ftkit_ctx *ctx)
+int ftk_recovery_discard(struct ftkit_ctx *ctx)
 {
-    if (!ftk_log_of(ctx))
-        return FTKIT_OK;
     for (int c = 0; c < FTK_LOG_COMMS; c++)
         ftk_mpi_revoke(ftk_log.next[c]);
     if (ctx->rank < 0)
@@ -526,18 +525,16 @@ static int take_marks(int n)
 
 /* ---- the two halves of a repair -------------------------------------------------------------------------*/
 
-int ftk_log_search(struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bool *all)
+int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all)
 {
     *all = false;
-    return ftk_log_of(ctx) ? ftk_det_search(s, lost, n, all) : FTKIT_OK;
+    return ftk_det_search(s, lost, n, all);
 }
 
-int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
+int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
     const struct ftk_sure all = { s, NULL, "sharing the teams" };
     struct ftk_log *l = &ftk_log;
-    if (!ftk_log_of(ctx))
-        return FTKIT_OK;
     enum { FIRST = 3 }; /* dropped, stamp, then the tables */
     int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
     if (!word)
@@ -727,10 +724,8 @@ static int prepare_determinants(const struct ftk_log_repair *r)
     return ftk_det_open(before, n, r->fresh ? 0 : known.lines, r->stamp);
 }
 
-int ftk_log_settle(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+int ftk_recovery_settle(const struct ftk_log_repair *r)
 {
-    if (!ftk_log_of(ctx))
-        return FTKIT_OK;
     int rc = enter(r);
     if (rc == FTKIT_OK && (r->fresh || !ftk_log.team))
         rc = r->fresh ? make_teams(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
@@ -850,11 +845,9 @@ static void catch_up(struct ftkit_ctx *ctx)
     ftk_gate_line();
 }
 
-int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    if (!ftk_log_of(ctx))
-        return FTKIT_OK;
     int rc = retire_all(ctx, l->real);
     if (FTK_FAULT("log.install"))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
@@ -949,10 +942,8 @@ static int drain(struct ftk_chan *ch)
     return rc;
 }
 
-int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+int ftk_line_drain(struct ftk_chan *ch)
 {
-    if (!ftk_log_of(ctx))
-        return FTKIT_OK;
     int rc = drain(ch);
     if (rc == FTKIT_OK && ftk_p2p_has_matched())
         return ftk_fail(FTKIT_ERR_STATE,
@@ -983,11 +974,9 @@ static int drain_set_up(struct ftk_chan *ch)
 
 /* What set-up sent is through; nothing of it is needed again: who has not received it by then
  * has it from the line. */
-int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
+int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    if (!ftk_log_of(ctx))
-        return rc;
     struct ftk_held *last = ftk_log.held_last;
     int drained = drain_set_up(&ch);
     for (struct ftk_held *h; (h = last ? last->next : ftk_log.held_first) != NULL;) {
@@ -997,7 +986,7 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
     if (rc == FTKIT_OK)
         rc = drained;
     if (rc == FTKIT_OK) {
-        ftk_log_committed(ctx);
+        ftk_line_committed(ctx);
         ftk_log.line_calls = 1; /* see ftk_policy_reset() */
         ftk_log.inherited = true;
         ctx->requested = 1; /* a set with the set-up of this job */
@@ -1005,15 +994,13 @@ int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
     return rc;
 }
 
-bool ftk_log_inherited(const struct ftkit_ctx *ctx)
+bool ftk_line_inherited(const struct ftkit_ctx *ctx)
 {
-    return ftk_log_of(ctx) && (ftk_log.inherited || (ctx->committed > 0 && ftk_log.lines == 0));
+    return ftk_log.inherited || (ctx->committed > 0 && ftk_log.lines == 0);
 }
 
-void ftk_log_committed(struct ftkit_ctx *ctx)
+void ftk_line_committed(struct ftkit_ctx *ctx)
 {
-    if (!ftk_log_of(ctx))
-        return;
     forget_before_line(ctx);
     ftk_stream_in_clear();
     ftk_det_line();

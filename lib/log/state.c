@@ -5,19 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../detect.h"
-#include "../region.h"
-#include "../store/h5.h"
 #include "coll.h"
 #include "comm.h"
+#include "core/log_ops.h"
 #include "det.h"
+#include "detect/detect.h"
 #include "gate.h"
-#include "hooks.h"
 #include "matrix.h"
 #include "mpi_calls.h"
 #include "news.h"
 #include "p2p.h"
 #include "post.h"
+#include "set/region.h"
+#include "settle.h"
+#include "store/h5/h5.h"
 
 /* ---- what lies in the segment ------------------------------------------------------------------
  * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
@@ -285,9 +286,9 @@ void ftk_log_make_teams(const int *domain, int n, int *team)
     }
 }
 
-const int *ftk_log_teams(const struct ftkit_ctx *ctx)
+static const int *teams_of(void)
 {
-    return ftk_log_of(ctx) ? ftk_log.team : NULL;
+    return ftk_log.team;
 }
 
 /* How many teams there are, of what sizes; false: no memory. */
@@ -352,14 +353,9 @@ static void say_teams(const struct ftkit_ctx *ctx)
 
 /* ---- opening and closing ------------------------------------------------------------------------------*/
 
-bool ftk_log_of(const struct ftkit_ctx *ctx)
+static MPI_Comm comm_of_program(void)
 {
-    return ftk_log.ctx == ctx;
-}
-
-MPI_Comm ftk_log_comm(const struct ftkit_ctx *ctx)
-{
-    return ftk_log_of(ctx) && ftk_log.user ? ftk_log.user->handle : MPI_COMM_NULL;
+    return ftk_log.user ? ftk_log.user->handle : MPI_COMM_NULL;
 }
 
 /* The layer that sends the program's calls here answers to this call of MPI, which is made
@@ -375,45 +371,8 @@ static void layer_off(void)
     (void)MPI_Pcontrol(FTK_PCONTROL_OFF); /* it has answered before */
 }
 
-int ftk_log_open(struct ftkit_ctx *ctx)
+static int start_log(struct ftkit_ctx *ctx)
 {
-    int provided = 0;
-    if (!ctx->cfg.log_enabled)
-        return FTKIT_OK;
-    if (ctx->mode != FTKIT_MODE_GLOBAL) {
-        ftk_report(FTKIT_WARNING, "context %s: log.enabled has no effect in this job",
-            ctx->cfg.name);
-        return FTKIT_OK;
-    }
-    if (ftk_log.ctx)
-        return ftk_fail(FTKIT_ERR_STATE, "another context of this process logs messages");
-    if (PMPI_Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE)
-        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "log.enabled with MPI_THREAD_MULTIPLE: the order of messages would be the "
-            "threads' race (ask for MPI_THREAD_SERIALIZED)");
-    if (!layer_on())
-        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "log.enabled needs libftkit_mpi between the program and MPI: link it before MPI, "
-            "or start it with ftkit run --log, which preloads it");
-    layer_off();
-    memset(&ftk_log, 0, sizeof ftk_log);
-    ftk_log.ctx = ctx;
-    ftk_log.alone = true;
-    ftk_log.tells = ctx->cfg.log_dets == FTK_DETS_CAUSAL
-        || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
-    ftk_log.gates = ctx->cfg.log_dets == FTK_DETS_RELAXED;
-    ftk_log.ncontexts = ctx->cfg.log_contexts;
-    ftk_log.group = MPI_GROUP_NULL;
-    for (int c = 0; c < FTK_LOG_COMMS; c++)
-        ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
-    static const ftkit_serializer ops = { sizeof ops, measure_state, pack_state, unpack_state };
-    return ftk_region_add_log(ctx, FTK_LOG_REGION, &ops);
-}
-
-int ftk_log_start(struct ftkit_ctx *ctx)
-{
-    if (!ftk_log_of(ctx))
-        return FTKIT_OK;
     ctx->mode = FTKIT_MODE_TEAM;
     int rc = ftk_vcomm_open();
     if (rc != MPI_SUCCESS)
@@ -426,11 +385,9 @@ int ftk_log_start(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-void ftk_log_close(struct ftkit_ctx *ctx)
+static void close_log(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
-    if (!ftk_log_of(ctx))
-        return;
     if (l->on) {
         layer_off();
         l->on = false;
@@ -468,13 +425,14 @@ void ftk_log_close(struct ftkit_ctx *ctx)
     free(l->node);
     free(l->home);
     memset(l, 0, sizeof *l);
+    ctx->log = NULL;
 }
 
 /* ---- falling back ----------------------------------------------------------------------------------------*/
 
-bool ftk_log_falls(const struct ftkit_ctx *ctx)
+static bool falls(void)
 {
-    return ftk_log_of(ctx) && ftk_log.falling;
+    return ftk_log.falling;
 }
 
 /* What set-up has asked for and not got: the lost process had it before the line, and it is
@@ -494,10 +452,10 @@ static void give_up_receives(void)
     }
 }
 
-void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
+static void restored(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_log *l = &ftk_log;
-    if (!ftk_log_of(ctx) || set == 0)
+    if (set == 0)
         return;
     if (l->falling || l->reborn) {
         ctx->calls = l->line_calls - 1; /* the next one is the line's, see loop.c */
@@ -511,10 +469,10 @@ void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
     l->falling = l->reborn = false;
 }
 
-bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
+static bool replayed(struct ftkit_ctx *ctx, int *code)
 {
     struct ftk_log *l = &ftk_log;
-    if (!ftk_log_of(ctx) || l->seq >= l->nouts)
+    if (l->seq >= l->nouts)
         return false;
     *code = (int)l->outs[l->seq].code;
     ctx->next_event = l->outs[l->seq].next_event;
@@ -524,10 +482,10 @@ bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
     return true;
 }
 
-int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
+static int outcome(struct ftkit_ctx *ctx, int code)
 {
     struct ftk_log *l = &ftk_log;
-    if (!ftk_log_of(ctx) || code == FTKIT_ERR_PEER || l->seq < l->nouts)
+    if (code == FTKIT_ERR_PEER || l->seq < l->nouts)
         return code;
     struct ftk_logged_call *all = realloc(l->outs, (l->nouts + 1) * sizeof *all);
     if (!all)
@@ -538,16 +496,14 @@ int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
     return code;
 }
 
-const char *ftk_log_call(const struct ftkit_ctx *ctx)
+static const char *current_call(void)
 {
-    return ftk_log_of(ctx) ? ftk_mpi_call : "an MPI call";
+    return ftk_mpi_call;
 }
 
-void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
+static void add_stats(ftkit_info *info)
 {
     const struct ftk_log *l = &ftk_log;
-    if (!ftk_log_of(ctx))
-        return;
     info->log_messages = l->logged_messages;
     info->log_bytes = l->logged_bytes;
     info->log_held = l->log_bytes;
@@ -558,6 +514,72 @@ void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
     info->log_drained = l->drained;
     info->log_spilled = l->spilled;
     info->log_differs = l->differs;
+}
+
+/* ---- the table of the log (log_ops.h) -----------------------------------------------------*/
+
+static const struct ftk_log_ops log_ops = {
+    .start = start_log,
+    .close = close_log,
+    .call = current_call,
+    .stats = add_stats,
+    .matrix = ftk_matrix_save,
+    .comm = comm_of_program,
+    .context_of = ftk_recipe_context_of,
+    .comm_back = ftk_recipe_comm_back,
+    .teams = teams_of,
+    .share_teams = ftk_recovery_share_teams,
+    .search = ftk_recovery_search,
+    .settle = ftk_recovery_settle,
+    .discard = ftk_recovery_discard,
+    .install = ftk_recovery_install,
+    .replayed = replayed,
+    .outcome = outcome,
+    .keep_going = ftk_p2p_keep_going,
+    .falls = falls,
+    .restored = restored,
+    .loaded = ftk_line_loaded,
+    .inherited = ftk_line_inherited,
+    .calls_left = ftk_keep_calls_left,
+    .drain = ftk_line_drain,
+    .committed = ftk_line_committed,
+};
+
+int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
+{
+    int provided = 0;
+    if (!ctx->cfg.log_enabled)
+        return FTKIT_OK;
+    if (ctx->mode != FTKIT_MODE_GLOBAL) {
+        ftk_report(FTKIT_WARNING, "context %s: log.enabled has no effect in this job",
+            ctx->cfg.name);
+        return FTKIT_OK;
+    }
+    if (ftk_log.ctx)
+        return ftk_fail(FTKIT_ERR_STATE, "another context of this process logs messages");
+    if (PMPI_Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "log.enabled with MPI_THREAD_MULTIPLE: the order of messages would be the "
+            "threads' race (ask for MPI_THREAD_SERIALIZED)");
+    if (!layer_on())
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "log.enabled needs libftkit_mpi between the program and MPI: link it before MPI, "
+            "or start it with ftkit run --log, which preloads it");
+    layer_off();
+    memset(&ftk_log, 0, sizeof ftk_log);
+    ftk_log.ctx = ctx;
+    ftk_log.alone = true;
+    ftk_log.tells = ctx->cfg.log_dets == FTK_DETS_CAUSAL
+        || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
+    ftk_log.gates = ctx->cfg.log_dets == FTK_DETS_RELAXED;
+    ftk_log.ncontexts = ctx->cfg.log_contexts;
+    ftk_log.group = MPI_GROUP_NULL;
+    for (int c = 0; c < FTK_LOG_COMMS; c++)
+        ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
+    ftk_log.repair = repair;
+    ctx->log = &log_ops;
+    static const ftkit_serializer ops = { sizeof ops, measure_state, pack_state, unpack_state };
+    return ftk_region_add_log(ctx, FTK_LOG_REGION, &ops);
 }
 
 /* ---- what is told ------------------------------------------------------------------------------------------*/

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../detect.h"
-#include "../log/hooks.h"
-#include "../region.h"
-#include "../sure.h"
+#include "core/log_ops.h"
+#include "detect/detect.h"
+#include "detect/sure.h"
 #include "recover.h"
+#include "set/region.h"
 
 /* On the wire: one fixed record per process; then its segments, each six words and, for
  * a parity, the members of its group. */

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ranks.h"
-#include "../store/hash.h"
-#include "../store/map.h"
+#include "core/hash.h"
+#include "core/ranks.h"
 #include "recover.h"
+#include "store/map.h"
 
 /* Facts drawn from the census on the way. */
 struct facts {

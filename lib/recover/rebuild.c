@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "../store/coding.h"
 #include "recover.h"
+#include "set/coding.h"
 
 #define TAG_GROUP 9
 

@@ -23,7 +23,7 @@
 #ifndef FTK_RECOVER_H
 #define FTK_RECOVER_H
 
-#include "../detect.h"
+#include "detect/detect.h"
 
 /* ---- census --------------------------------------------------------------------------*/
 
@@ -164,9 +164,6 @@ int ftk_plan_lost_text(const struct ftk_plan *p, char *text, size_t bytes);
  * processes to begin with (open). */
 enum { FTK_PARTED = 100 };
 int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start);
-
-/* Keep a communicator until the next repair is over: late events may refer to it. */
-int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm);
 
 /* Bring the regions of this rank to the line after a repair, if something is pending and
  * this rank is in its loop or in ftkit_recover(): callback, then restore.  Repairs again

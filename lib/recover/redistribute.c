@@ -22,12 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../log/hooks.h"
-#include "../region.h"
-#include "../store/attribute.h"
-#include "../store/hash.h"
-#include "../sure.h"
+#include "core/hash.h"
+#include "core/log_ops.h"
+#include "detect/sure.h"
 #include "recover.h"
+#include "set/region.h"
+#include "store/attribute.h"
 
 #define TAG_PIECE 2
 #define PIECE_BYTES ((size_t)1 << 20) /* of a message with cells of an array */

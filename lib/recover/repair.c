@@ -5,16 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../checkpoint.h"
-#include "../group.h"
-#include "../log/hooks.h"
-#include "../mpi_shim.h"
-#include "../ranks.h"
-#include "../region.h"
-#include "../store/stream.h"
-#include "../sure.h"
-#include "../watchdog.h"
+#include "core/epoch.h"
+#include "core/log_ops.h"
+#include "core/mpi_shim.h"
+#include "core/ranks.h"
+#include "core/run_state.h"
+#include "detect/sure.h"
+#include "detect/watchdog.h"
 #include "recover.h"
+#include "set/checkpoint.h"
+#include "set/group.h"
+#include "set/region.h"
+#include "set/stream.h"
 
 /* One attempt: what it has made so far, to be installed or thrown away. */
 #define LOST_TOLD 64 /* of one repair; with more the job is hardly repaired */
@@ -39,33 +41,6 @@ struct attempt {
     int repeats;
     double t_start, t_shrunk, t_planned, t_built;
 };
-
-int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm)
-{
-    if (comm == MPI_COMM_NULL)
-        return FTKIT_OK;
-    if (ctx->nold == ctx->old_cap) {
-        int cap = ctx->old_cap ? 2 * ctx->old_cap : 16;
-        MPI_Comm *old = realloc(ctx->old, (size_t)cap * sizeof(MPI_Comm));
-        if (!old)
-            return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
-        ctx->old = old;
-        ctx->old_cap = cap;
-    }
-    ctx->old[ctx->nold++] = comm;
-    return FTKIT_OK;
-}
-
-/* Free what is older than the repair that is just over. */
-static void bury(struct ftkit_ctx *ctx)
-{
-    for (int i = 0; i < ctx->nolder; i++)
-        (void)MPI_Comm_free(&ctx->old[i]); /* nothing refers to it; an error frees less */
-    ftk_sure_bury();
-    ctx->nold -= ctx->nolder;
-    memmove(ctx->old, ctx->old + ctx->nolder, (size_t)ctx->nold * sizeof *ctx->old);
-    ctx->nolder = ctx->nold;
-}
 
 static int hard(struct attempt *a, int rc)
 {
@@ -528,7 +503,8 @@ static int install(struct attempt *a)
         ftk_fault_rank(ctx->rank, ctx->incarnation);
     else
         ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
-    bury(ctx);
+    ftk_free_retired(ctx);
+    ftk_sure_bury();
     rebind(ctx);
     rc = ftk_detect_arm(ctx);
     if (logged != FTKIT_OK) { /* of this rank alone, after all have agreed */

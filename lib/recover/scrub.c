@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../checkpoint.h"
 #include "recover.h"
+#include "set/checkpoint.h"
 
 /* How many do not hold; they are released. */
 static int look_through(struct ftkit_ctx *ctx, struct ftk_mem *mem, const char *level)

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../mpi_shim.h"
+#include "core/mpi_shim.h"
 #include "recover.h"
 
 extern char **environ;

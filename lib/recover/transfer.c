@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "../store/stream.h"
 #include "recover.h"
+#include "set/stream.h"
 
 enum { WHAT_OWN, WHAT_COPY };
 #define TAG_FIRST 16 /* one tag per stream: two may run between the same ranks */

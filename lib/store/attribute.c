@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "attribute.h"
-#include "hash.h"
+#include "core/hash.h"
 
 #define SUM_BYTES sizeof(uint64_t)
 

@@ -11,7 +11,7 @@
 #ifndef FTK_STORE_ATTRIBUTE_H
 #define FTK_STORE_ATTRIBUTE_H
 
-#include "../ftk.h"
+#include "core/ftk.h"
 
 #define FTK_ATTRIBUTES "ftkit.attributes" /* name of the region, reserved */
 #define FTK_ATTR_VALUE_MAX 255

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "changes.h"
-#include "hash.h"
+#include "core/hash.h"
 
 int ftk_changes_begin(
     struct ftk_changes *c, const char *base, size_t base_bytes, size_t data_bytes)

@@ -4,7 +4,7 @@
 #ifndef FTK_STORE_MAP_H
 #define FTK_STORE_MAP_H
 
-#include "../config.h"
+#include "core/config.h"
 
 /* Fill holder[nranks]: the rank that keeps the copy of each rank's segment.
  *

@@ -5,7 +5,7 @@
 #ifndef FTK_STORE_MEMORY_H
 #define FTK_STORE_MEMORY_H
 
-#include "../ftk.h"
+#include "core/ftk.h"
 #include "parity.h"
 #include "place.h"
 

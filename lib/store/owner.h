@@ -29,7 +29,7 @@
 #ifndef FTK_STORE_OWNER_H
 #define FTK_STORE_OWNER_H
 
-#include "../ftk.h"
+#include "core/ftk.h"
 
 struct ftk_owner_record {
     uint64_t job;

@@ -5,7 +5,7 @@
 #include <isa-l.h>
 #include <string.h>
 
-#include "hash.h"
+#include "core/hash.h"
 #include "parity.h"
 
 #define ALIGN 64u

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hash.h"
+#include "core/hash.h"
 #include "memory.h"
 #include "pmem.h"
 

@@ -19,7 +19,7 @@
 #ifndef FTK_STORE_PLACE_H
 #define FTK_STORE_PLACE_H
 
-#include "../identity.h"
+#include "core/identity.h"
 
 enum ftk_place_kind { FTK_PLACE_MEMORY, FTK_PLACE_SHARED, FTK_PLACE_FILE, FTK_PLACE_PMEM };
 

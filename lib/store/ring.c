@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hash.h"
+#include "core/hash.h"
 #include "ring.h"
 
 #define MAGIC 0x46544b52u /* FTKR */

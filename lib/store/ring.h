@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-#include "../ftk.h"
+#include "core/ftk.h"
 
 #define FTK_RING_BLOCK ((size_t)1 << 20) /* bytes copied at a time */
 #define FTK_RING_BLOCKS 8u

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hash.h"
+#include "core/hash.h"
 #include "segment.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

@@ -14,7 +14,7 @@
 #ifndef FTK_STORE_SEGMENT_H
 #define FTK_STORE_SEGMENT_H
 
-#include "../ftk.h"
+#include "core/ftk.h"
 
 #define FTK_SEG_MAGIC "FTKSEG\r\n"
 #define FTK_SEG_VERSION 1u

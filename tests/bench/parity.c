@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "bench.h"
-#include "store/coding.h"
+#include "set/coding.h"
 
 static int parities = 1;
 static char *own, *parity;

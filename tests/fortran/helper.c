@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* called from Fortran */
 

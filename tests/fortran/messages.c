@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <xxhash.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 #include "mpi_calls.h"
 
 /* ---- messages: token, state of the sender, step, and what follows from them --------------- */

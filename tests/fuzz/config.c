@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz.h"
-#include "config.h"
+#include "core/config.h"
 
 static void print(const struct ftk_config *cfg, const char *path)
 {

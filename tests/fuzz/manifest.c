@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz.h"
-#include "store/h5_priv.h"
-#include "store/hash.h"
+#include "store/h5/h5_priv.h"
+#include "core/hash.h"
 
 static void check(const struct ftk_h5_manifest *m)
 {

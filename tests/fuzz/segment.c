@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz.h"
-#include "store/h5_priv.h"
+#include "store/h5/h5_priv.h"
 
 #define ROOM (256u << 10)
 

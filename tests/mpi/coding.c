@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/coding.h"
+#include "set/coding.h"
 
 static struct ftkit_ctx ctx = { .mode = FTKIT_MODE_RESTART };
 static int me, size;

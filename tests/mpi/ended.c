@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 
 static int bad(const char *call, int rc, const char *detail, const char *first)
 {

@@ -30,7 +30,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 #include "ftkit.h"
 
 struct foreign {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 #include "ftkit.h"
 
 #define CELLS 64

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 #include "ftkit.h"
 
 #define MAX_FLAT 16

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/h5.h"
+#include "store/h5/h5.h"
 
 static int check(const char *dir, const char *context, uint64_t set)
 {

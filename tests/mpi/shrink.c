@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 #include "ftkit.h"
 
 #define GHOST (-1e300)   /* what a ghost cell holds until it is exchanged */

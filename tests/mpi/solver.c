@@ -28,7 +28,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 #include "ftkit.h"
 
 #define BLOCK_ITEMS 32768 /* a block of a segment, in items */

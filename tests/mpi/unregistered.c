@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ftk.h"
+#include "core/ftk.h"
 #include "ftkit.h"
 
 #define N 300

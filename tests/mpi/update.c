@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/coding.h"
+#include "set/coding.h"
 
 #define BLOCK ((uint64_t)FTK_SEG_BLOCK)
 #define LONGEST (5 * BLOCK + 4711)

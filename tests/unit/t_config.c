@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "config.h"
+#include "core/config.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 

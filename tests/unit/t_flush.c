@@ -9,7 +9,7 @@
 
 #include "t_h5.h"
 
-#include "flusher.h"
+#include "set/flusher.h"
 #include "store/memory.h"
 
 static atomic_bool stop;

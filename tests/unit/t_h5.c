@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <math.h>
 
-#include "store/h5_offline.h"
+#include "store/h5/h5_offline.h"
 #include "t_h5.h"
 
 /* ---- Round trip ---------------------------------------------------------------------*/

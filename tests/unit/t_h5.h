@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "store/h5.h"
+#include "store/h5/h5.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 #define CONTEXT "heat 2d"

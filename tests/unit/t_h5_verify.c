@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "t_h5.h"
-#include "store/h5_offline.h"
+#include "store/h5/h5_offline.h"
 
 /* ---- What was told ------------------------------------------------------------------*/
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ranks.h"
+#include "core/ranks.h"
 #include "recover/recover.h"
 
 static const int spare_spawn_end[] = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END };

@@ -8,7 +8,7 @@
 /* after those, on which it builds */
 #include <cmocka.h>
 
-#include "ranks.h"
+#include "core/ranks.h"
 
 /* in: a digit for each rank */
 static void is(const char *in, size_t bytes, const char *want)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "teams.h"
+#include "core/teams.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 enum { RANKS_MAX = 64 };

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "type.h"
+#include "core/type.h"
 
 #define ITEMS 5
 #define HOLE 0xee

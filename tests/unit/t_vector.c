@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "store/hash.h"
+#include "core/hash.h"
 #include "store/parity.h"
 
 #define BYTES 65536

@@ -1,0 +1,213 @@
+/* The context: what the parts of ftkit know of each other.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_CONTEXT_H
+#define FTK_CONTEXT_H
+
+#include "config.h"
+#include "identity.h"
+#include "set/flush.h"
+#include "set/increment.h"
+#include "store/memory.h"
+#include "store/parity.h"
+#include "type.h"
+
+/* A region of the program. */
+struct ftk_region {
+    char name[64];
+    uint32_t kind; /* enum ftk_region_kind */
+    struct ftk_type type;
+    void *data;
+    size_t count;
+    /* global arrays */
+    int ndims;
+    size_t global[FTKIT_DIMS_MAX];
+    size_t local[FTKIT_DIMS_MAX];
+    size_t start[FTKIT_DIMS_MAX];
+    size_t halo[FTKIT_DIMS_MAX];
+    /* growing regions */
+    void **data_ref;
+    size_t *count_ref;
+    ftkit_resize_fn *resize;
+    /* serializers */
+    ftkit_serializer ops;
+    void *arg;
+};
+
+/* Where a rank is; part of the census, decides what a repair may do. */
+enum ftk_where {
+    FTK_IN_OPEN,    /* has not returned from ftkit_open() for the first time */
+    FTK_IN_SETUP,   /* before its ftkit_recover() is through */
+    FTK_IN_LOOP,    /* after it */
+    FTK_IN_CLOSE,   /* has left its loop */
+    FTK_ALL_CLOSED  /* knows that every working rank is in ftkit_close() */
+};
+
+/* How the regions of this rank come by their contents at its next ftkit_recover() (or at
+ * once, when it is in the loop). */
+enum ftk_pending {
+    FTK_PENDING_NONE,  /* nothing to do */
+    FTK_PENDING_LOAD,  /* collective: look for a set on the file system */
+    FTK_PENDING_FRESH, /* the others are running from a fresh start: nothing to load */
+    FTK_PENDING_LINE,  /* restore the line from memory */
+    FTK_PENDING_SHRUNK /* collective: distribute the line over fewer ranks */
+};
+
+/* The second level: sets on their way between memory and files. */
+struct ftk_local {
+    struct ftk_mem mem;
+    struct ftk_group group; /* as of the context for the first level */
+    int alone;
+    int *holder;            /* [nranks] */
+    uint64_t committed;     /* newest set that is whole there, 0: not known */
+    uint64_t sets_since;
+    uint64_t stamp;         /* epoch of the last one written there */
+    double last_s;
+};
+
+/* The communicators of one epoch.  A repair makes the next ones; the old are kept until
+ * the repair after it is over, because late events of the MPI may still refer to them. */
+struct ftk_comms {
+    MPI_Comm ctl;  /* every live process: working ranks first, then spares */
+    MPI_Comm act;  /* the working ranks, for ftkit's own traffic */
+    MPI_Comm app;  /* the same ranks, the program's */
+};
+
+#define FTK_TRACKED_MAX 64
+#define FTK_VOTE_INTS 10 /* see struct ftk_vote */
+#define FTK_BOUND_MAX 16
+
+/* A variable of the program that holds the resilient communicator: one of these. */
+struct ftk_bound {
+    MPI_Comm *c;
+    MPI_Fint *fortran;
+};
+
+struct ftkit_ctx {
+    struct ftk_config cfg;
+    struct ftk_identity identity; /* the same on all ranks: that of the first one */
+    int mode;              /* enum ftkit_mode in force */
+    char detail[FTK_DETAIL_MAX];
+    const struct ftk_log_ops *log; /* NULL: no message log */
+    struct ftkit_ctx *next; /* list of open contexts, see detect.c */
+
+    /* who we are */
+    int rank;              /* logical rank, -1 for a spare */
+    int nranks;
+    int nspares;
+    int incarnation;
+    int node;              /* failure domain of this process */
+    int *domain;           /* [nranks] failure domain of each rank's process */
+    int *holder;           /* [nranks] who keeps the copy of each rank's segment */
+    struct ftk_group group; /* parity group of this rank, without lengths; n 0: none */
+    int alone;             /* ranks that are alone in theirs */
+    struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
+    int *teams;            /* [nranks] of log.team_list or log.team_file; NULL: by another
+                              rule, or not known to a spawned process */
+    int *incarnations;     /* [nranks] processes that carried each rank before */
+    uint64_t run;          /* number of the run that began the sequence of sets */
+    uint64_t stamp;        /* random number of this epoch */
+    MPI_Comm base;         /* duplicate of the caller's communicator: its error handler */
+    struct ftk_comms comms;
+    MPI_Comm *old;         /* [nold] of earlier epochs, freed one repair later */
+    int nold;
+    int nolder;            /* the first of them are older than the last repair */
+    int old_cap;
+    int epoch;             /* repairs so far */
+    int repeats;           /* repairs in a row that went back to the same set ... */
+    uint64_t repeats_of;   /* ... this one */
+    int corrupt;           /* own segments that did not hold since the last set */
+    uint64_t given_up;     /* a set that does not hold however it comes into memory */
+
+    /* detection */
+    MPI_Request watch;     /* pending any-source receive on ctl */
+    int watch_buf;
+    double watch_s;        /* when it spoke, 0: it has not */
+    volatile int failed;   /* a failure is known and not repaired */
+    double polled_s;       /* when the watch was last tested */
+    bool app_errors;       /* a call of the program failed since its state was defined */
+    bool called_back;      /* with the log: that of ftkit_on_repair() has succeeded here */
+    bool in_callback;
+    bool repairing;        /* inside ftk_repair(): errors of MPI are expected */
+    /* buffers of votes: static, because the remains of an all-reduce that ended with an
+     * error may still write into them */
+    int64_t vote_in[FTK_VOTE_INTS];
+    int64_t vote_out[FTK_VOTE_INTS];
+    MPI_Comm tracked[FTK_TRACKED_MAX];
+    int ntracked;
+    struct ftk_bound bound[FTK_BOUND_MAX];
+    int nbound;
+
+    /* regions */
+    struct ftk_region *regions;
+    int nregions;
+    int regions_cap;
+    ftkit_repair_fn *repair_fn;
+    void *repair_arg;
+
+    /* state of the protocol */
+    int where;             /* enum ftk_where */
+    int pending;           /* enum ftk_pending */
+    uint64_t committed;    /* newest set known to be committed on every rank */
+    uint64_t next_set;
+    uint64_t durable;
+    uint64_t restored;
+    int dead;              /* 0, or the error after which only ftkit_close() is left */
+    uint64_t line;         /* set to restore while pending says so */
+    int line_nranks;       /* ranks it was written by */
+    bool line_from_file;   /* some of it is nowhere in memory: load it from files */
+    bool line_given_up;    /* ... and slots are no help */
+    int *line_source;      /* [line_nranks] who has each segment, when PENDING_SHRUNK */
+    int trouble;           /* error of our own in the last attempt to repair */
+    bool unsure;           /* in it, of what was received: everybody has to go back */
+    bool spawned;          /* this process was started by a repair */
+    bool spawn_failed;     /* spawning does not work here */
+    uint64_t job;          /* names the watchdog's page */
+    bool first_call;       /* the next ftkit_checkpoint() is the first of this state */
+    bool called;           /* one has returned since the fresh start */
+    uint64_t state_sum;    /* of the replicated regions when the state was defined */
+    struct ftk_mem mem;
+    struct ftk_local local;
+    struct ftk_flush flush;
+    struct ftk_increment increment;
+    struct ftk_watchdog *dog;
+    struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
+
+    /* policy: when is a set due */
+    uint64_t calls;        /* of ftkit_checkpoint() */
+    uint64_t next_event;   /* the call at which to write a set or look at the clock */
+    double last_set_s;
+    double last_durable_s;
+    uint64_t sets_since_durable;
+    uint64_t last_look_call;
+    double last_look_s;
+    double set_cost_s;
+    double durable_cost_s;
+    int requested;         /* 1: a set, 2: a durable set, at the next call */
+
+    /* what ftkit_query() tells */
+    int repairs;
+    int rollbacks;
+    size_t region_bytes;
+    double checkpoint_s;
+    double repair_s;
+    double detect_s;
+    double supply_s;
+    double rebuild_s;
+    double restore_s;
+};
+
+/* Take the thread's detail into the context when rc is an error; returns rc.  The detail with
+ * which the context ends stays; an error after which the caller might have gone on in its loop
+ * is FTKIT_ERR_ENDED then. */
+int ftk_done(struct ftkit_ctx *ctx, int rc);
+
+/* Write the communicator into a variable of the program. */
+void ftk_bound_set(const struct ftk_bound *b, MPI_Comm comm);
+
+/* The context is there: else FTKIT_ERR_ARG. */
+int ftk_check_open(const struct ftkit_ctx *ctx, const char *call);
+/* ... and has not ended: else FTKIT_ERR_ENDED, with the first cause as the detail. */
+int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call);
+
+#endif

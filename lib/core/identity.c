@@ -1,0 +1,53 @@
+/* Whose sets and slots these are (see identity.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hash.h"
+#include "identity.h"
+
+/* The name that an executable was started by; "" when the system does not tell. */
+static void executable(char name[FTKIT_NAME_MAX + 1])
+{
+    static const char deleted[] = " (deleted)"; /* it was compiled again meanwhile */
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    size_t tail = sizeof deleted - 1;
+    path[n > 0 ? n : 0] = '\0';
+    if (n > (ssize_t)tail && strcmp(path + n - tail, deleted) == 0)
+        path[n - (ssize_t)tail] = '\0';
+    const char *slash = strrchr(path, '/');
+    snprintf(name, FTKIT_NAME_MAX + 1, "%.*s", FTKIT_NAME_MAX, slash ? slash + 1 : path);
+    for (char *c = name; *c; c++) /* as strict as the name of a context */
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
+void ftk_identity_find(
+    struct ftk_identity *id, const char *program, const char *directory)
+{
+    char *real = realpath(directory, NULL);
+    const char *path = real ? real : directory; /* without it: by its name */
+    size_t n = strlen(path);
+    memset(id, 0, sizeof *id);
+    if (*program)
+        snprintf(id->program, sizeof id->program, "%s", program);
+    else
+        executable(id->program);
+    uint64_t hash = ftk_xxh3(path, n);
+    id->home = hash > 1 ? hash : 2; /* 1 is in the names of older slots */
+    snprintf(id->directory, sizeof id->directory, "%s",
+        n < sizeof id->directory ? path : path + n - sizeof id->directory + 1);
+    free(real);
+}
+
+bool ftk_identity_fits(const struct ftk_identity *id, const char *program, uint64_t home)
+{
+    bool same = !*program || !*id->program || strcmp(program, id->program) == 0;
+    return same && (home == 0 || id->home == 0 || home == id->home);
+}

@@ -1,0 +1,238 @@
+/* The message log, as the rest of ftkit sees it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The log lies above the modules that call it.  So a context with the log has a table of its
+ * functions, ctx->log, and nobody but open.c refers to the log by name.  A context without the
+ * log has no table: each function below then does nothing and returns what its comment says. */
+#ifndef FTK_LOG_OPS_H
+#define FTK_LOG_OPS_H
+
+#include "context.h"
+
+struct ftk_chan;
+
+/* What a repair knows when the communicators of the next epoch are there. */
+struct ftk_log_repair {
+    MPI_Comm act;           /* all working ranks of the next epoch */
+    int me, n;
+    const int *is_new;      /* [n] */
+    const int *domain;      /* [n] */
+    const int *back;        /* [n] falls back to the line */
+    uint64_t line;          /* 0: none */
+    bool fresh;             /* an opening: nothing has been sent yet */
+    uint64_t stamp;         /* of the next epoch, were this attempt to succeed */
+};
+
+/* The functions of this table are described where they are called through, below. */
+struct ftk_log_ops {
+    int (*start)(struct ftkit_ctx *ctx);
+    void (*close)(struct ftkit_ctx *ctx);
+    const char *(*call)(void);
+    void (*stats)(ftkit_info *info);
+    int (*matrix)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+    MPI_Comm (*comm)(void);
+    int (*context_of)(MPI_Comm comm);
+    int (*comm_back)(int context, MPI_Comm *comm);
+    /* at a failure */
+    const int *(*teams)(void);
+    int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
+    int (*search)(MPI_Comm s, const int *lost, int n, bool *all);
+    int (*settle)(const struct ftk_log_repair *r);
+    int (*discard)(struct ftkit_ctx *ctx);
+    int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
+    bool (*replayed)(struct ftkit_ctx *ctx, int *code);
+    int (*outcome)(struct ftkit_ctx *ctx, int code);
+    void (*keep_going)(void);
+    bool (*falls)(void);
+    void (*restored)(struct ftkit_ctx *ctx, uint64_t set);
+    int (*loaded)(struct ftkit_ctx *ctx, int rc);
+    bool (*inherited)(const struct ftkit_ctx *ctx);
+    /* at the line */
+    int64_t (*calls_left)(const struct ftkit_ctx *ctx, bool emptied);
+    int (*drain)(struct ftk_chan *ch);
+    void (*committed)(struct ftkit_ctx *ctx);
+};
+
+/* What the log needs of a layer above it: repair the context, in a call of the program. */
+typedef int ftk_log_repair_fn(struct ftkit_ctx *ctx);
+
+/* With log.enabled: the interposition layer is there, nobody else logs, and so on; ctx->log is
+ * set then.  Local; before the first repair of the context.  Without an MPI with ULFM there is
+ * no log, and this function says that log.enabled has no effect. */
+int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair);
+
+/* Name of the region that holds the state of the log. */
+#define FTK_LOG_REGION "ftkit.log"
+
+/* Whether this context logs: from a successful ftk_log_open() to ftk_log_close(). */
+static inline bool ftk_log_of(const struct ftkit_ctx *ctx)
+{
+    return ctx->log != NULL;
+}
+
+/* The working ranks are known, ftkit_open() is about to return: calls come here now. */
+static inline int ftk_log_start(struct ftkit_ctx *ctx)
+{
+    return ctx->log ? ctx->log->start(ctx) : FTKIT_OK;
+}
+
+static inline void ftk_log_close(struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->close(ctx);
+}
+
+/* The program's last call of MPI, for messages; "an MPI call" without the log. */
+static inline const char *ftk_log_call(const struct ftkit_ctx *ctx)
+{
+    return ctx->log ? ctx->log->call() : "an MPI call";
+}
+
+/* The fields of ftkit_info that begin with log_. */
+static inline void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
+{
+    if (ctx->log)
+        ctx->log->stats(info);
+}
+
+/* Collective, in ftkit_finish(): rank 0 writes log.matrix.  What goes wrong with the file is
+ * a warning, not an error; FTKIT_ERR_PEER: a rank has failed, and all make it again. */
+static inline int ftk_log_matrix(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    return ctx->log ? ctx->log->matrix(ctx, ch) : FTKIT_OK;
+}
+
+/* The program's resilient communicator. */
+static inline MPI_Comm ftk_program_comm(const struct ftkit_ctx *ctx)
+{
+    return ctx->log ? ctx->log->comm() : ctx->comms.app;
+}
+
+/* What tells a communicator of the program again, in a replacement too; -1: nothing does. */
+static inline int ftk_log_context_of(const struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    return ctx->log ? ctx->log->context_of(comm) : -1;
+}
+
+/* The communicator that has this context, for a restore; MPI_COMM_NULL: there is none. */
+static inline int ftk_log_comm_back(const struct ftkit_ctx *ctx, int context, MPI_Comm *comm)
+{
+    if (ctx->log)
+        return ctx->log->comm_back(context, comm);
+    *comm = MPI_COMM_NULL;
+    return FTKIT_OK;
+}
+
+/* ---- at a failure ------------------------------------------------------------------------
+ * The steps have the names they have in docs/model/log.pml. */
+
+/* The team of each rank, the same for the whole job; NULL without the log. */
+static inline const int *ftk_log_teams(const struct ftkit_ctx *ctx)
+{
+    return ctx->log ? ctx->log->teams() : NULL;
+}
+
+/* Collective over s: member root knows the teams of the n ranks, all learn of them. */
+static inline int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
+{
+    return ctx->log ? ctx->log->share_teams(ctx, s, root, n) : FTKIT_OK;
+}
+
+/* Collective over s: look for what the lost (lost[r] != 0) have seen decided since the line;
+ * *all: it is not to be had, and everybody has to fall back. */
+static inline int ftk_log_search(
+    struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bool *all)
+{
+    *all = false;
+    return ctx->log ? ctx->log->search(s, lost, n, all) : FTKIT_OK;
+}
+
+/* settle() and marks(): may be repeated, changes nothing but where messages wait. */
+static inline int ftk_log_settle(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    return ctx->log ? ctx->log->settle(r) : FTKIT_OK;
+}
+
+/* The attempt has come to nothing. */
+static inline int ftk_log_discard(struct ftkit_ctx *ctx)
+{
+    return ctx->log ? ctx->log->discard(ctx) : FTKIT_OK;
+}
+
+/* fall_back() and resend(): everybody has agreed. */
+static inline int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    return ctx->log ? ctx->log->install(ctx, r) : FTKIT_OK;
+}
+
+/* A collective call of ftkit that is no line: whether others have been through it already,
+ * and with what; then it is not made again. */
+static inline bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
+{
+    return ctx->log && ctx->log->replayed(ctx, code);
+}
+
+/* What such a call came to; returns the code. */
+static inline int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
+{
+    return ctx->log ? ctx->log->outcome(ctx, code) : code;
+}
+
+/* In a wait of ftkit's own: collectives of the program that others pass through this rank go
+ * on. */
+static inline void ftk_log_keep_going(const struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->keep_going();
+}
+
+/* Whether this rank has to restore the line before it goes on. */
+static inline bool ftk_log_falls(const struct ftkit_ctx *ctx)
+{
+    return ctx->log && ctx->log->falls();
+}
+
+/* The regions are back at the line (set > 0), or there is none. */
+static inline void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
+{
+    if (ctx->log)
+        ctx->log->restored(ctx, set);
+}
+
+/* At a start all ranks have loaded the line, or this one could not as rc says; returns it. */
+static inline int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
+{
+    return ctx->log ? ctx->log->loaded(ctx, rc) : rc;
+}
+
+/* Whether the line is one of an earlier job: a replacement could not make its set-up again. */
+static inline bool ftk_log_inherited(const struct ftkit_ctx *ctx)
+{
+    return ctx->log && ctx->log->inherited(ctx);
+}
+
+/* ---- at the line -----------------------------------------------------------------------------*/
+
+/* After how many calls of ftkit_checkpoint() to look at the log again, by the rate since the
+ * line; 0: it has come near log.memory, and a set would empty it.  emptied: were it empty
+ * now. */
+static inline int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied)
+{
+    return ctx->log ? ctx->log->calls_left(ctx, emptied) : INT64_MAX;
+}
+
+/* Draw what is in flight, so that it is in the set of its receiver. */
+static inline int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    return ctx->log ? ctx->log->drain(ch) : FTKIT_OK;
+}
+
+/* The set is committed: what was sent before it is not needed again. */
+static inline void ftk_log_committed(struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->committed(ctx);
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* How far the program has come (see progress.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "hash.h"
+#include "progress.h"
+
+static struct {
+    struct ftk_progress *page; /* NULL: not mapped */
+    bool tried;
+    const struct ftkit_ctx *of; /* the context that counts here, NULL: none */
+    int64_t base;               /* position of a call = base + ctx->calls */
+} p;
+
+static void map(void)
+{
+    char path[FTK_PATH_MAX];
+    struct stat st;
+    const char *state = getenv("FTKIT_RUN_STATE");
+    const char *slash = state ? strrchr(state, '/') : NULL;
+    if (p.tried || !slash)
+        return;
+    p.tried = true;
+    snprintf(path, sizeof path, "%.*s/" FTK_PROGRESS_FILE, (int)(slash - state), state);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *at = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)sizeof *p.page)
+        at = mmap(NULL, sizeof *p.page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        (void)close(fd); /* the map keeps it */
+    p.page = at == MAP_FAILED ? NULL : at;
+}
+
+/* Of several contexts the first one of the run counts. */
+static bool counts(const struct ftkit_ctx *ctx)
+{
+    uint64_t name = ftk_xxh3(ctx->cfg.name, strlen(ctx->cfg.name)) | 1, none = 0;
+    return atomic_compare_exchange_strong(&p.page->context, &none, name) || none == name;
+}
+
+static uint64_t position_of(uint64_t set)
+{
+    size_t i = set % FTK_PROGRESS_SETS;
+    bool known = set > 0 && atomic_load(&p.page->sets[i].set) == set;
+    return known ? atomic_load(&p.page->sets[i].at)
+                 : 0; /* of an earlier run: its start */
+}
+
+void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set)
+{
+    if (ctx->rank != 0)
+        return;
+    map();
+    p.of = p.page && counts(ctx) ? ctx : NULL;
+    if (p.of) /* the next call is the one that committed it */
+        p.base = (int64_t)position_of(set) - (int64_t)ctx->calls - (set > 0);
+}
+
+void ftk_progress_call(const struct ftkit_ctx *ctx)
+{
+    if (p.of != ctx || ctx->rank != 0)
+        return;
+    uint64_t now = (uint64_t)(p.base + (int64_t)ctx->calls);
+    atomic_store_explicit(&p.page->now, now, memory_order_relaxed);
+    if (now > atomic_load_explicit(&p.page->furthest, memory_order_relaxed))
+        atomic_store_explicit(&p.page->furthest, now, memory_order_relaxed);
+}
+
+void ftk_progress_set(const struct ftkit_ctx *ctx, uint64_t set)
+{
+    if (p.of != ctx || ctx->rank != 0)
+        return;
+    size_t i = set % FTK_PROGRESS_SETS;
+    atomic_store(&p.page->sets[i].at, (uint64_t)(p.base + (int64_t)ctx->calls));
+    atomic_store(&p.page->sets[i].set, set);
+}

@@ -1,0 +1,58 @@
+/* What this process tells `ftkit run` (see run_state.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run_state.h"
+
+void ftk_run_state(const char *fmt, ...)
+{
+    char line[512];
+    const char *path = getenv("FTKIT_RUN_STATE");
+    if (!path || !*path)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof line - 1, fmt, ap);
+    va_end(ap);
+    n = n < (int)sizeof line - 2 ? n : (int)sizeof line - 2;
+    line[n++] = '\n';
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    ssize_t done = fd >= 0 ? write(fd, line, (size_t)n) : -1;
+    if (done != n)
+        ftk_report(FTKIT_WARNING, "cannot write %s: ftkit run may not notice '%.60s'", path,
+            line);
+    if (fd >= 0)
+        (void)close(fd); /* nothing to add to the warning above */
+}
+
+void ftk_run_process(const char *what, int world_rank)
+{
+    /* "prterun-host-4711@1": the number of mpirun's job, which is that of MPI_COMM_WORLD */
+    const char *space = getenv("PMIX_NAMESPACE");
+    const char *at = space ? strrchr(space, '@') : NULL;
+    if (at)
+        ftk_run_state("%s %s %d", what, at + 1, world_rank);
+}
+
+bool ftk_run_sees(void)
+{
+    const char *path = getenv("FTKIT_RUN_STATE");
+    return path && access(path, W_OK) == 0;
+}
+
+void ftk_run_hopeless(int rc)
+{
+    /* what fixes the call or the data; an I/O error, or a job that still ends, may pass
+     */
+    bool same = (rc <= FTKIT_ERR_ARG && rc >= FTKIT_ERR_MISMATCH)
+                || rc == FTKIT_ERR_CORRUPT || rc == FTKIT_ERR_FORMAT;
+    if (same && ftk_run_sees())
+        ftk_run_state("hopeless %s", ftk_detail_text());
+}

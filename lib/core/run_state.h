@@ -1,0 +1,21 @@
+/* What this process tells `ftkit run`: lines in the file of FTKIT_RUN_STATE (tools/state.c has
+ * their meaning).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_RUN_STATE_H
+#define FTK_RUN_STATE_H
+
+#include "ftk.h"
+
+/* One line into the file; nothing without `ftkit run`. */
+void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
+/* ... about the process with this rank in MPI_COMM_WORLD: "lost", as a repair knows, or "idle": a
+ * spare of a context that is closed. */
+void ftk_run_process(const char *what, int world_rank);
+/* Whether this node sees the file. */
+bool ftk_run_sees(void);
+/* A start has failed with rc: tell if that is an error that a relaunch would meet again, with
+ * the thread's detail. */
+void ftk_run_hopeless(int rc);
+
+#endif

@@ -1,0 +1,221 @@
+/* Status texts, details of failures, reports, clocks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ftk.h"
+#include "hash.h"
+
+static _Thread_local char detail[FTK_DETAIL_MAX];
+
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
+static ftkit_report_fn *report_fn;
+static void *report_arg;
+static int report_stderr = -1;
+static char report_events[FTK_PATH_MAX];
+
+const char *ftkit_strerror(int code)
+{
+    switch (code) {
+#define STATUS_TEXT(name, value, text)                                                   \
+    case (value):                                                                        \
+        return text;
+        FTKIT_STATUS_LIST(STATUS_TEXT)
+#undef STATUS_TEXT
+    default:
+        return "unknown status";
+    }
+}
+
+#define STR2(x) #x
+#define STR(x) STR2(x)
+const char *ftkit_version(void)
+{
+    return STR(FTKIT_VERSION_MAJOR) "." STR(FTKIT_VERSION_MINOR) "." STR(
+        FTKIT_VERSION_PATCH);
+}
+
+/* ---- details -------------------------------------------------------------------------*/
+
+/* Places in our files are for those who work on ftkit: report.stderr = debug.  Before the
+ * configuration is read the environment says so. */
+static bool wants_places(void)
+{
+    const char *level = getenv("FTKIT_REPORT_STDERR");
+    return report_stderr >= FTKIT_DEBUG || (level && strcmp(level, "debug") == 0);
+}
+
+static void detail_set(const char *file, int line, const char *what, const char *why)
+{
+    const char *base = strrchr(file, '/');
+    char place[80] = "";
+    if (wants_places())
+        snprintf(place, sizeof place, " (%s:%d)", base ? base + 1 : file, line);
+    snprintf(detail, sizeof detail, "%s%s%s%s", what, *why ? ": " : "", why, place);
+}
+
+int ftk_fail_at(const char *file, int line, int code, const char *fmt, ...)
+{
+    char text[FTK_DETAIL_MAX - 64];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    detail_set(file, line, text, "");
+    return code;
+}
+
+int ftk_fail_errno_at(const char *file, int line, int err, const char *fmt, ...)
+{
+    char text[FTK_DETAIL_MAX - 128];
+    char why[64];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    detail_set(file, line, text, strerror_r(err, why, sizeof why));
+    if (err == ENOSPC || err == EDQUOT)
+        return FTKIT_ERR_NOSPACE;
+    return err == ENOMEM ? FTKIT_ERR_NOMEM : FTKIT_ERR_IO;
+}
+
+int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what)
+{
+    char why[MPI_MAX_ERROR_STRING];
+    int len = 0;
+    if (MPI_Error_string(mpi_rc, why, &len) != MPI_SUCCESS)
+        snprintf(why, sizeof why, "MPI error %d", mpi_rc);
+    for (char *p = why; *p; p++)
+        if (*p == '\n')
+            *p = ' '; /* some MPIs add a stack of calls; a detail is one line */
+    /* the class and its text; the rest is decoration */
+    return ftk_fail_at(file, line, FTKIT_ERR_MPI, "%s: %.160s", what, why);
+}
+
+const char *ftk_detail_text(void)
+{
+    return detail;
+}
+
+void ftk_detail_clear(void)
+{
+    detail[0] = '\0';
+}
+
+/* ---- reports -------------------------------------------------------------------------*/
+
+int ftkit_set_report(ftkit_report_fn *fn, void *arg)
+{
+    pthread_mutex_lock(&report_lock);
+    report_fn = fn;
+    report_arg = arg;
+    pthread_mutex_unlock(&report_lock);
+    return FTKIT_OK;
+}
+
+void ftk_report_setup(int stderr_level, const char *events)
+{
+    pthread_mutex_lock(&report_lock);
+    report_stderr = stderr_level;
+    snprintf(report_events, sizeof report_events, "%s", events);
+    pthread_mutex_unlock(&report_lock);
+}
+
+/* One write() per line, so that lines of many processes do not mix. */
+static void log_event(const char *level, const char *line)
+{
+    char host[64] = "";
+    char text[1280];
+    char when[32];
+    struct timespec t;
+    struct tm tm;
+    clock_gettime(CLOCK_REALTIME, &t);
+    if (!gmtime_r(&t.tv_sec, &tm))
+        memset(&tm, 0, sizeof tm);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)gethostname(host, sizeof host - 1);
+    int n = snprintf(text, sizeof text, "%s.%06ldZ %s %d %s%s\n", when, t.tv_nsec / 1000,
+        host, (int)getpid(), level, line);
+    int fd = open(report_events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    ssize_t done = fd >= 0 ? write(fd, text, (size_t)n) : -1;
+    if (fd >= 0)
+        (void)close(fd); /* a lost event has no other place to be told */
+    if (done != n)
+        report_events[0] = '\0'; /* it cannot be written: do not try at every line */
+}
+
+/* event: into the event log, too; always: on stderr whatever report.stderr says. */
+FTK_PRINTF(4, 0) static void report(
+    int level, bool event, bool always, const char *fmt, va_list ap)
+{
+    static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
+    char line[1024];
+    vsnprintf(line, sizeof line, fmt, ap);
+    pthread_mutex_lock(&report_lock);
+    if (report_fn)
+        report_fn(level, line, report_arg);
+    if (level <= report_stderr || always)
+        fprintf(stderr, "ftkit: %s%s\n", names[level & 3], line);
+    if (report_events[0] && event)
+        log_event(level == FTKIT_DEBUG ? "" : names[level & 3], line);
+    pthread_mutex_unlock(&report_lock);
+}
+
+void ftk_report(int level, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    report(level, level <= FTKIT_INFO, false, fmt, ap);
+    va_end(ap);
+}
+
+void ftk_report_last(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    report(FTKIT_ERROR, true, true, fmt, ap);
+    va_end(ap);
+}
+
+void ftk_event(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    report(FTKIT_DEBUG, true, false, fmt, ap);
+    va_end(ap);
+}
+
+/* ---- clocks --------------------------------------------------------------------------*/
+
+double ftk_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t ftk_wall_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ftk_random(void)
+{
+    uint64_t seed[3] = { ftk_wall_ns(), (uint64_t)getpid(), 0 };
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1); /* only to be different */
+    seed[2] = ftk_xxh3(host, sizeof host);
+    uint64_t x = ftk_xxh3(seed, sizeof seed);
+    return x ? x : 1;
+}

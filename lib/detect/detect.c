@@ -1,0 +1,678 @@
+/* Detection of failures, and waits that never outlive one (see detect.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Without interposition a rank learns of a failure in three ways: an MPI call of the
+ * program on one of its communicators fails and the error handler runs; the watch says so
+ * inside an ftkit call; or somebody else revoked what it is blocked on.  Whoever learns
+ * first revokes, so the program's calls fail at once everywhere until each rank comes to
+ * its next ftkit call. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/log_ops.h"
+#include "core/mpi_shim.h"
+#include "core/run_state.h"
+#include "detect.h"
+#include "fail_stop.h"
+#include "watchdog.h"
+
+#define POLL_TURNS 16          /* tests of our own requests per test of the watch */
+#define CLOSING_GRACE_S 0.2
+#define UNCLEAR_WAIT_S 2.0     /* how long a vague error may precede its explanation */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
+static struct ftkit_ctx *contexts;
+static int nglobal;            /* contexts in the list that can repair */
+static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+static MPI_Errhandler world_old = MPI_ERRHANDLER_NULL;
+static MPI_Errhandler self_old = MPI_ERRHANDLER_NULL;
+static bool world_forbidden; /* MPI_COMM_WORLD has spares, and is revoked */
+static MPI_Comm last_base = MPI_COMM_NULL; /* outlives its context: communicators that the
+                                              program derived keep our handler */
+static MPI_Datatype vote_type = MPI_DATATYPE_NULL;
+static MPI_Op vote_op = MPI_OP_NULL;
+
+/* ---- the error handler ---------------------------------------------------------------*/
+
+void ftk_detect_raise(struct ftkit_ctx *ctx)
+{
+    if (ctx->mode == FTKIT_MODE_RESTART)
+        return;
+    ftk_watchdog_told(ctx->dog);
+    /* the end of a context comes the same way; a spare cannot tell it from a failure yet */
+    if (!ctx->failed && ctx->rank < 0)
+        ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
+    else if (!ctx->failed && ctx->where != FTK_ALL_CLOSED)
+        ftk_report(FTKIT_DEBUG, "context %s: rank %d has learned of a failure",
+            ctx->cfg.name, ctx->rank);
+    ctx->failed = 1;
+    ftk_mpi_revoke(ctx->comms.ctl);
+    if (ctx->where == FTK_ALL_CLOSED)
+        return; /* nobody is blocked on anything else but the vote that says so */
+    ftk_mpi_revoke(ctx->comms.act);
+    ftk_mpi_revoke(ctx->comms.app); /* with the log the program has others */
+    for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->ntracked; i++)
+        ftk_mpi_revoke(ctx->tracked[i]);
+}
+
+static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    if (comm == ctx->comms.app)
+        return true;
+    for (int i = 0; i < ctx->ntracked; i++)
+        if (comm == ctx->tracked[i])
+            return true;
+    return false;
+}
+
+/* Without a look at MPI: is a failure known that is not repaired? */
+static bool knows(const struct ftkit_ctx *c)
+{
+    return c->mode != FTKIT_MODE_RESTART
+        && (c->failed || c->repairing || ftk_log_falls(c));
+}
+
+/* Does one of these contexts, or only this one, know of a failure by now?  The code of an
+ * error says little: a broken socket, a collective or a constructor on a communicator with a
+ * dead member may give any, and some milliseconds before the notice.  An error of the program
+ * can wait that long. */
+static bool await_notice(struct ftkit_ctx *first, bool only)
+{
+    double end = ftk_now_s() + UNCLEAR_WAIT_S;
+    do {
+        bool known = false;
+        for (struct ftkit_ctx *c = first; c; c = only ? NULL : c->next)
+            if (knows(c) || (c->mode != FTKIT_MODE_RESTART && ftk_detect_poll(c)))
+                known = true;
+        if (known)
+            return true;
+        struct timespec nap = { 0, 1000000 };
+        nanosleep(&nap, NULL);
+    } while (ftk_now_s() < end);
+    return false;
+}
+
+/* The one context of the process that repairs, or NULL. */
+static struct ftkit_ctx *repairing_context(void)
+{
+    struct ftkit_ctx *ctx = contexts;
+    while (ctx && ctx->mode == FTKIT_MODE_RESTART)
+        ctx = ctx->next;
+    return ctx;
+}
+
+static bool explained(void)
+{
+    return await_notice(contexts, false);
+}
+
+bool ftk_detect_confirm(struct ftkit_ctx *ctx)
+{
+    return ctx->mode != FTKIT_MODE_RESTART && !ctx->dead && await_notice(ctx, true);
+}
+
+void ftk_detect_abort(const char *call, int code)
+{
+    char why[160];
+    const struct ftkit_ctx *ctx = repairing_context();
+    if (!ctx)
+        return;
+    if (!explained()) {
+        /* where processes are replaced the MPI ends the caller, and nobody is told */
+        snprintf(why, sizeof why, "rank %d has called %s with %d: ending the job", ctx->rank,
+            call, code);
+        if (ftk_run_sees()) /* for mpirun this process is killed */
+            ftk_run_state("abort %d %d", ctx->rank, code);
+        ftk_watchdog_end(ctx->dog, why);
+        return;
+    }
+    ftk_report(FTKIT_WARNING,
+        "rank %d has called %s with %d while a failure waits for its repair: this process "
+        "counts as lost, too. Rule: ask ftkit_confirm() before a check ends the program",
+        ctx->rank, call, code);
+    ftk_lost_die();
+}
+
+void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why)
+{
+    ftk_run_state("fatal %s", why);
+    for (const struct ftkit_ctx *c = contexts; c; c = c->next)
+        ftk_run_state("closed %s", c->cfg.name); /* a relaunch would come to the same */
+    ftk_watchdog_end(ctx->dog, why);
+    ftk_report_last("%s", why);
+    (void)MPI_Abort(MPI_COMM_WORLD, 1); /* it returns only when it could not */
+}
+
+bool ftk_detect_known(void)
+{
+    for (const struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (knows(c))
+            return true;
+    return false;
+}
+
+/* An error that no failure explains, with MPI_ERRORS_ARE_FATAL.  The MPI would end this process
+ * alone, and name its function that calls error handlers. */
+void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
+{
+    char text[MPI_MAX_ERROR_STRING], why[sizeof text + 160];
+    int len = 0, class = code;
+    if (MPI_Error_class(code, &class) != MPI_SUCCESS
+        || MPI_Error_string(code, text, &len) != MPI_SUCCESS)
+        snprintf(text, sizeof text, "MPI error %d", code);
+    if (class == MPI_ERR_UNSUPPORTED_OPERATION && ftk_log_of(ctx)) {
+        snprintf(why, sizeof why,
+            "rank %d: %s is not possible with the message log (log.enabled); mpi-support.md has "
+            "a line for every function", ctx->rank, ftk_log_call(ctx));
+        ftk_detect_mistake(ctx, why);
+    }
+    snprintf(why, sizeof why,
+        "rank %d: %s of the program failed, and no failure of a rank explains it: %s; ending the "
+        "job (MPI_ERRORS_ARE_FATAL)", ctx->rank, ftk_log_call(ctx), text);
+    ftk_run_state("fatal %s", why);
+    ftk_watchdog_end(ctx->dog, why);
+    ftk_report_last("%s", why);
+}
+
+/* The handler that the program had chosen; to: the communicator that stands for it. */
+static bool is_fatal(MPI_Comm to, MPI_Errhandler old)
+{
+    MPI_Errhandler h = old;
+    bool own = to != MPI_COMM_SELF && to != MPI_COMM_WORLD;
+    if (own && MPI_Comm_get_errhandler(to, &h) != MPI_SUCCESS)
+        return false;
+    bool fatal = h == MPI_ERRORS_ARE_FATAL;
+    if (own && !fatal && h != MPI_ERRORS_RETURN)
+        (void)MPI_Errhandler_free(&h); /* only the reference */
+    return fatal;
+}
+
+/* Hand an error of the program to the handler it had chosen. */
+static void pass_on(MPI_Comm comm, int code)
+{
+    MPI_Comm to = comm;
+    MPI_Errhandler old = comm == MPI_COMM_SELF ? self_old : world_old;
+    struct ftkit_ctx *ctx = repairing_context();
+    if (comm != MPI_COMM_SELF && comm != MPI_COMM_WORLD)
+        to = last_base;
+    for (struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (uses(c, comm))
+            to = c->base;
+    if (ctx && is_fatal(to, old))
+        ftk_detect_fatal(ctx, code);
+    else
+        ftk_run_state("fatal an MPI call of the program failed (error %d)", code);
+    if (to == MPI_COMM_SELF || to == MPI_COMM_WORLD) {
+        (void)MPI_Comm_set_errhandler(to, old);
+        (void)MPI_Comm_call_errhandler(to, code);
+        (void)MPI_Comm_set_errhandler(to, handler);
+    } else {
+        (void)MPI_Comm_call_errhandler(to, code);
+    }
+}
+
+/* The state of the program is in doubt from here on: calls of it have failed. */
+static void mark_doubt(void)
+{
+    for (struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (c->failed && !c->in_callback && !c->repairing)
+            c->app_errors = true;
+}
+
+/* The program uses MPI_COMM_WORLD.  Its spares never come to a call on it. */
+static void say_world(void)
+{
+    char why[320];
+    int rank = -1;
+    struct ftkit_ctx *ctx = repairing_context();
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only to be named */
+    snprintf(why, sizeof why,
+        "process %d (rank %d of the job) communicates on MPI_COMM_WORLD after ftkit_open. Its "
+        "spares are members of it and never come. Rule: after ftkit_open use ftkit_comm() or "
+        "the variable of ftkit_bind_comm() instead of MPI_COMM_WORLD",
+        (int)getpid(), rank);
+    if (ctx)
+        ftk_detect_mistake(ctx, why);
+    ftk_run_state("fatal %s", why);
+    ftk_report_last("%s", why);
+    ftk_lost_die();
+}
+
+void ftk_detect_forbid_world(void)
+{
+    world_forbidden = true;
+    ftk_mpi_revoke(MPI_COMM_WORLD);
+}
+
+/* Runs inside the failing MPI call of the program. */
+static void on_error(MPI_Comm *comm, int *code, ...)
+{
+    bool failure = ftk_mpi_is_failure(*code);
+    bool mine = false;
+    if (failure && world_forbidden && *comm == MPI_COMM_WORLD)
+        say_world();
+    if (!contexts) { /* all are closed: nobody will repair it */
+        pass_on(*comm, *code);
+        return;
+    }
+    for (struct ftkit_ctx *c = contexts; failure && c; c = c->next) {
+        if (uses(c, *comm)) {
+            ftk_detect_raise(c);
+            mine = true;
+        }
+    }
+    if (failure && !mine && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF)
+        ftk_mpi_revoke(*comm); /* derived from ours: its other members must come out too */
+    if (!mine && !explained()) {
+        if (!failure) {
+            pass_on(*comm, *code);
+            return;
+        }
+        for (struct ftkit_ctx *c = contexts; c; c = c->next)
+            ftk_detect_raise(c);
+    }
+    mark_doubt();
+}
+
+/* ---- tracked communicators -----------------------------------------------------------
+ * An attribute tells when the program frees one, so that it is never revoked after. */
+
+static int keyval = MPI_KEYVAL_INVALID;
+
+static int on_free(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)key;
+    (void)value;
+    (void)extra;
+    for (struct ftkit_ctx *c = contexts; c; c = c->next)
+        for (int i = 0; i < c->ntracked; i++)
+            if (c->tracked[i] == comm)
+                c->tracked[i--] = c->tracked[--c->ntracked];
+    return MPI_SUCCESS;
+}
+
+int ftk_detect_track(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    if (ctx->ntracked == FTK_TRACKED_MAX)
+        return ftk_fail(
+            FTKIT_ERR_STATE, "at most %d tracked communicators", FTK_TRACKED_MAX);
+    int rc = MPI_Comm_set_attr(comm, keyval, ctx);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "tracking a communicator");
+    ctx->tracked[ctx->ntracked++] = comm;
+    return FTKIT_OK;
+}
+
+int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    for (int i = 0; i < ctx->ntracked; i++) {
+        if (ctx->tracked[i] != comm)
+            continue;
+        int rc = MPI_Comm_delete_attr(comm, keyval); /* runs on_free() */
+        return rc == MPI_SUCCESS ? FTKIT_OK
+                                 : ftk_fail_mpi(rc, "forgetting a communicator");
+    }
+    return ftk_fail(FTKIT_ERR_NOT_FOUND, "the communicator is not tracked");
+}
+
+/* ---- the list ------------------------------------------------------------------------*/
+
+static void vote_reduce(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    const struct ftk_vote *a = in;
+    struct ftk_vote *b = inout;
+    (void)type;
+    for (int i = 0; i < *len; i++) {
+        b[i].voters += a[i].voters;
+        for (int w = 0; w < FTK_VOTE_WORDS; w++)
+            if (a[i].min[w] < b[i].min[w])
+                b[i].min[w] = a[i].min[w];
+    }
+}
+
+static int make_objects(void)
+{
+    int rc = MPI_SUCCESS;
+    if (handler == MPI_ERRHANDLER_NULL)
+        rc = MPI_Comm_create_errhandler(on_error, &handler);
+    if (rc == MPI_SUCCESS && vote_type == MPI_DATATYPE_NULL) {
+        /* one item, so that no algorithm can cut a vote in two */
+        rc = MPI_Type_contiguous(1 + FTK_VOTE_WORDS, MPI_INT64_T, &vote_type);
+        if (rc == MPI_SUCCESS)
+            rc = MPI_Type_commit(&vote_type);
+    }
+    if (rc == MPI_SUCCESS && keyval == MPI_KEYVAL_INVALID)
+        rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &keyval, NULL);
+    if (rc == MPI_SUCCESS && vote_op == MPI_OP_NULL)
+        rc = MPI_Op_create(vote_reduce, 1, &vote_op);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "making MPI objects");
+}
+
+/* Calls on MPI_COMM_NULL, which follow when a communicator could not be made because of a
+ * failure, are raised on MPI_COMM_WORLD or MPI_COMM_SELF: they must not end the job. */
+static int guard_world(void)
+{
+    int rc = MPI_SUCCESS;
+    if (!world_forbidden) /* else it has our handler for good */
+        rc = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_old);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_get_errhandler(MPI_COMM_SELF, &self_old);
+    if (rc == MPI_SUCCESS && !world_forbidden)
+        rc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "setting error handlers");
+}
+
+static int remember_handler(MPI_Comm base)
+{
+    MPI_Errhandler h;
+    int rc = MPI_SUCCESS;
+    if (last_base == MPI_COMM_NULL)
+        rc = MPI_Comm_dup(MPI_COMM_SELF, &last_base);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_get_errhandler(base, &h);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(last_base, h);
+    if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)
+        rc = MPI_Errhandler_free(&h);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "keeping the error handler");
+}
+
+int ftk_detect_open(struct ftkit_ctx *ctx)
+{
+    pthread_mutex_lock(&lock);
+    int rc = make_objects();
+    if (rc == FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART && nglobal == 0)
+        rc = guard_world();
+    if (rc == FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART)
+        rc = remember_handler(ctx->base);
+    if (rc == FTKIT_OK) {
+        nglobal += ctx->mode != FTKIT_MODE_RESTART;
+        ctx->next = contexts;
+        contexts = ctx;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+struct ftkit_ctx *ftk_detect_first(void)
+{
+    return contexts;
+}
+
+/* Members of comm that are no working ranks of the context. */
+static int spares_in(const struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    MPI_Group all, theirs;
+    int n = 0, size = 0;
+    if (ctx->comms.ctl == MPI_COMM_NULL || MPI_Comm_group(ctx->comms.ctl, &all) != MPI_SUCCESS)
+        return 0;
+    if (MPI_Comm_group(comm, &theirs) == MPI_SUCCESS) {
+        int rc = MPI_Group_size(all, &size);
+        for (int i = ctx->nranks; rc == MPI_SUCCESS && i < size; i++) {
+            int there = MPI_UNDEFINED;
+            rc = MPI_Group_translate_ranks(all, 1, &i, theirs, &there);
+            n += rc == MPI_SUCCESS && there != MPI_UNDEFINED;
+        }
+        (void)MPI_Group_free(&theirs);
+    }
+    (void)MPI_Group_free(&all);
+    return n;
+}
+
+int ftk_detect_spares_in(MPI_Comm comm, char name[FTKIT_NAME_MAX + 1])
+{
+    for (const struct ftkit_ctx *c = contexts; c; c = c->next) {
+        int n = spares_in(c, comm);
+        if (n > 0) {
+            snprintf(name, FTKIT_NAME_MAX + 1, "%s", c->cfg.name);
+            return n;
+        }
+    }
+    return 0;
+}
+
+bool ftk_detect_active(void)
+{
+    return nglobal > 0;
+}
+
+static void free_objects(void)
+{
+    /* nothing can be done about an error here, and nothing depends on it */
+    (void)MPI_Errhandler_free(&handler);
+    (void)MPI_Type_free(&vote_type);
+    (void)MPI_Op_free(&vote_op);
+    (void)MPI_Comm_free_keyval(&keyval); /* lives on in communicators that have it */
+}
+
+static void unguard_world(void)
+{
+    if (!world_forbidden)
+        (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, world_old);
+    (void)MPI_Comm_set_errhandler(MPI_COMM_SELF, self_old);
+    if (!world_forbidden && world_old != MPI_ERRORS_ARE_FATAL && world_old != MPI_ERRORS_RETURN)
+        (void)MPI_Errhandler_free(&world_old);
+    if (self_old != MPI_ERRORS_ARE_FATAL && self_old != MPI_ERRORS_RETURN)
+        (void)MPI_Errhandler_free(&self_old);
+}
+
+void ftk_detect_close(struct ftkit_ctx *ctx)
+{
+    while (ctx->ntracked > 0)
+        if (ftk_detect_untrack(ctx, ctx->tracked[0]) != FTKIT_OK)
+            break;
+    pthread_mutex_lock(&lock);
+    for (struct ftkit_ctx **p = &contexts; *p; p = &(*p)->next) {
+        if (*p != ctx)
+            continue;
+        *p = ctx->next;
+        nglobal -= ctx->mode != FTKIT_MODE_RESTART;
+        if (ctx->mode != FTKIT_MODE_RESTART && nglobal == 0)
+            unguard_world();
+        if (!contexts)
+            free_objects();
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- the watch -----------------------------------------------------------------------*/
+
+/* Without repair the program's errors are none of our business: its own handler. */
+static int use_own_handler(struct ftkit_ctx *ctx)
+{
+    MPI_Errhandler h;
+    if (ctx->comms.app == MPI_COMM_NULL)
+        return FTKIT_OK;
+    int rc = MPI_Comm_get_errhandler(ctx->base, &h);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(ctx->comms.app, h);
+    if (rc == MPI_SUCCESS && ftk_mpi_outlives())
+        rc = ftk_lost_guard(ctx->comms.app, h);
+    if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)
+        rc = MPI_Errhandler_free(&h);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "the error handler of comm");
+}
+
+int ftk_detect_arm(struct ftkit_ctx *ctx)
+{
+    if (ctx->mode == FTKIT_MODE_RESTART)
+        return use_own_handler(ctx);
+    int rc = MPI_SUCCESS;
+    if (ctx->comms.app != MPI_COMM_NULL)
+        rc = MPI_Comm_set_errhandler(ctx->comms.app, handler);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Irecv(&ctx->watch_buf, 1, MPI_INT, MPI_ANY_SOURCE, 0, ctx->comms.ctl,
+            &ctx->watch);
+    if (rc == MPI_SUCCESS)
+        return FTKIT_OK;
+    if (!ftk_mpi_is_failure(rc))
+        return ftk_fail_mpi(rc, "posting the watch");
+    ftk_detect_raise(ctx); /* somebody died already: the next call repairs */
+    return FTKIT_OK;
+}
+
+int ftk_detect_disarm(struct ftkit_ctx *ctx)
+{
+    ctx->watch_s = 0;
+    if (ctx->watch == MPI_REQUEST_NULL)
+        return FTKIT_OK;
+    int rc = MPI_Cancel(&ctx->watch);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Wait(&ctx->watch, MPI_STATUS_IGNORE);
+    ctx->watch = MPI_REQUEST_NULL;
+    if (rc != MPI_SUCCESS && !ftk_mpi_is_failure(rc))
+        return ftk_fail_mpi(rc, "taking down the watch");
+    return FTKIT_OK;
+}
+
+/* A spare that dies while it waits harms nobody: nothing is repaired for it. */
+static bool only_spares(struct ftkit_ctx *ctx)
+{
+    int gone = 0;
+    int size = 0;
+    if (MPI_Comm_size(ctx->comms.ctl, &size) != MPI_SUCCESS
+        || !ftk_mpi_ack_from(ctx->comms.ctl, ctx->nranks, &gone))
+        return false;
+    ctx->nspares = size - ctx->nranks - gone;
+    ftk_watchdog_told(ctx->dog);
+    if (ctx->rank == 0)
+        ftk_report(FTKIT_WARNING, "context %s: an idle spare is gone, %d left",
+            ctx->cfg.name, ctx->nspares);
+    return true;
+}
+
+bool ftk_detect_poll(struct ftkit_ctx *ctx)
+{
+    int done = 0;
+    if (ctx->failed)
+        return true;
+    if (ctx->watch_s == 0 && ctx->watch != MPI_REQUEST_NULL
+        && MPI_Test(&ctx->watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS
+        && !only_spares(ctx))
+        ctx->watch_s = ftk_now_s(); /* it may still be active: disarm cancels it */
+    if (ctx->watch_s == 0)
+        return false;
+    /* While everyone closes, the first through the vote ends the epoch.  The others' vote
+     * then comes to its end too, unless a rank died in it: give it that time. */
+    if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->watch_s > CLOSING_GRACE_S)
+        ftk_detect_raise(ctx);
+    return ctx->failed;
+}
+
+/* ---- channels ------------------------------------------------------------------------*/
+
+struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx)
+{
+    return (struct ftk_chan){ .ctx = ctx, .comm = ctx->comms.act, .also = MPI_COMM_NULL };
+}
+
+int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what)
+{
+    ch->broken = true;
+    if (ch->ctx->mode == FTKIT_MODE_RESTART)
+        return ftk_fail_mpi(mpi_rc, what);
+    if (ch->repairing) {
+        ftk_mpi_revoke(ch->comm);
+        ftk_mpi_revoke(ch->also);
+    } else {
+        ftk_detect_raise(ch->ctx);
+    }
+    (void)ftk_fail_mpi(mpi_rc, what);
+    return FTKIT_ERR_PEER;
+}
+
+void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns)
+{
+    if (!ch->repairing)
+        ftk_log_keep_going(ch->ctx);
+    if (!ch->repairing && !ch->broken && ++*turns % POLL_TURNS == 0
+        && ch->ctx->mode != FTKIT_MODE_RESTART && ftk_detect_poll(ch->ctx))
+        ch->broken = true; /* act is revoked: what is pending ends with an error */
+}
+
+int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what)
+{
+    int result = FTKIT_OK;
+    unsigned turns = 0;
+    for (int i = 0; i < n; i++) {
+        int done = reqs[i] == MPI_REQUEST_NULL;
+        while (!done) {
+            int rc = MPI_Test(&reqs[i], &done, MPI_STATUS_IGNORE);
+            if (rc != MPI_SUCCESS) {
+                result = ftk_chan_break(ch, rc, what);
+                break;
+            }
+            if (!done)
+                ftk_chan_turn(ch, &turns);
+        }
+    }
+    if (result == FTKIT_OK && ch->broken)
+        result = ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", what);
+    return result;
+}
+
+/* ---- votes ---------------------------------------------------------------------------*/
+
+void ftk_vote_init(struct ftk_vote *v)
+{
+    v->voters = 1;
+    for (int w = 0; w < FTK_VOTE_WORDS; w++)
+        v->min[w] = INT64_MAX;
+}
+
+void ftk_vote_same(struct ftk_vote *v, int word, uint64_t value)
+{
+    memcpy(&v->min[word], &value, sizeof value);
+    v->min[word + 1] = ~v->min[word];
+}
+
+bool ftk_vote_is_same(const struct ftk_vote *v, int word)
+{
+    return v->min[word] == ~v->min[word + 1];
+}
+
+int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
+{
+    struct ftkit_ctx *ctx = ch->ctx;
+    MPI_Request req = MPI_REQUEST_NULL;
+    if (ch->broken)
+        return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
+    _Static_assert(sizeof ctx->vote_in == sizeof *v, "a vote and its buffers");
+    memcpy(ctx->vote_in, v, sizeof *v);
+    memset(ctx->vote_out, 0, sizeof ctx->vote_out); /* a success that is none: nobody voted */
+    int rc = MPI_Iallreduce(
+        ctx->vote_in, ctx->vote_out, 1, vote_type, vote_op, ch->comm, &req);
+    if (rc != MPI_SUCCESS)
+        return ftk_chan_break(ch, rc, "vote");
+    rc = ftk_chan_wait(ch, &req, 1, "vote");
+    if (FTK_FAULT("sure.none")) /* injected: success, and nothing has been written */
+        memset(ctx->vote_out, 0, sizeof ctx->vote_out);
+    memcpy(v, ctx->vote_out, sizeof *v);
+    if (rc == FTKIT_OK && v->voters != nranks) /* must be impossible: see ^han */
+        rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");
+    return rc;
+}
+
+int ftk_agree(struct ftk_chan *ch, int rc, const char *what)
+{
+    struct ftk_vote v;
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    ftk_vote_init(&v);
+    v.min[0] = rc;
+    int voted = ftk_vote(ch, ch->ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
+        return ftk_fail((int)v.min[0], "%s: %s", what, ftkit_strerror((int)v.min[0]));
+    return (int)v.min[0];
+}

@@ -1,0 +1,470 @@
+/* Collectives that prove their result (see sure.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "sure.h"
+
+#define WIPE 0xa5
+
+/* Behind each block. */
+struct seal {
+    uint64_t bytes;
+    int32_t from, to; /* ranks; to -1: for all */
+    uint64_t sum;     /* of the data and of the above, seeded with the kind of call */
+};
+
+enum kind { BCAST, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, REDUCE };
+
+/* One call: the blocks with their seals on the way out and in. */
+struct call {
+    const struct ftk_sure *s;
+    enum kind kind;
+    int me, n, root;
+    char *out, *in;
+    size_t out_bytes, in_bytes;
+    int *to, *to_at, *from, *from_at; /* [n], of calls with blocks of their own lengths */
+    MPI_Datatype type;                /* of a reduction */
+    MPI_Op op;
+};
+
+/* ---- buffers that are kept -------------------------------------------------------------*/
+
+static struct kept {
+    struct kept *next;
+    bool old;
+    void *v[3];
+} *kept;
+
+static void keep(struct call *c)
+{
+    struct kept *k = malloc(sizeof *k);
+    if (!k)
+        return; /* they stay for ever */
+    *k = (struct kept){ .next = kept, .v = { c->out, c->in, c->to } };
+    kept = k;
+}
+
+void ftk_sure_bury(void)
+{
+    for (struct kept **at = &kept; *at;) {
+        struct kept *k = *at;
+        if (!k->old) {
+            k->old = true;
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        for (int i = 0; i < 3; i++)
+            free(k->v[i]);
+        free(k);
+    }
+}
+
+/* ---- seals -----------------------------------------------------------------------------*/
+
+static size_t sealed(size_t bytes)
+{
+    return bytes + sizeof(struct seal);
+}
+
+static struct seal seal_of(const struct call *c, const void *data, size_t bytes, int from, int to)
+{
+    struct seal s = { .bytes = bytes, .from = from, .to = to };
+    s.sum = ftk_xxh3_seed(&s, offsetof(struct seal, sum), (uint64_t)c->kind);
+    s.sum = bytes > 0 ? ftk_xxh3_seed(data, bytes, s.sum) : s.sum;
+    return s;
+}
+
+static char *put(const struct call *c, char *at, const void *data, size_t bytes, int to)
+{
+    struct seal s = seal_of(c, data, bytes, c->me, to);
+    if (bytes > 0)
+        memcpy(at, data, bytes);
+    memcpy(at + bytes, &s, sizeof s);
+    return at + sealed(bytes);
+}
+
+static bool holds(const struct call *c, const char *at, size_t bytes, int from, int to)
+{
+    struct seal s = seal_of(c, at, bytes, from, to);
+    return memcmp(at + bytes, &s, sizeof s) == 0;
+}
+
+/* ---- one call --------------------------------------------------------------------------*/
+
+static int fail(const struct call *c, int mpi_rc)
+{
+    return c->s->ch ? ftk_chan_break(c->s->ch, mpi_rc, c->s->what)
+                    : ftk_fail_mpi(mpi_rc, c->s->what);
+}
+
+static int begin(struct call *c, enum kind kind, const struct ftk_sure *s)
+{
+    *c = (struct call){ .s = s, .kind = kind };
+    int rc = MPI_Comm_size(s->comm, &c->n);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_rank(s->comm, &c->me);
+    return rc == MPI_SUCCESS ? FTKIT_OK : fail(c, rc);
+}
+
+static int no_room(struct call *c)
+{
+    free(c->out);
+    free(c->in);
+    free(c->to);
+    if (c->s->ch)
+        (void)ftk_chan_break(c->s->ch, MPI_ERR_NO_MEM, c->s->what);
+    return ftk_fail(FTKIT_ERR_NOMEM, "%s: buffers of %zu and %zu bytes", c->s->what,
+        c->out_bytes, c->in_bytes);
+}
+
+/* Buffers of both sides; the one that is written is wiped. */
+static int allocate(struct call *c, size_t out, size_t in, bool lists)
+{
+    c->out_bytes = out;
+    c->in_bytes = in;
+    if (out > INT_MAX || in > INT_MAX)
+        return no_room(c);
+    c->out = malloc(out + 1);
+    c->in = malloc(in + 1);
+    c->to = lists ? malloc(4 * (size_t)c->n * sizeof *c->to) : NULL;
+    if (!c->out || !c->in || (lists && !c->to))
+        return no_room(c);
+    if (lists) {
+        c->to_at = c->to + c->n;
+        c->from = c->to + 2 * (size_t)c->n;
+        c->from_at = c->to + 3 * (size_t)c->n;
+    }
+    memset(c->in, WIPE, in);
+    return FTKIT_OK;
+}
+
+static int start(struct call *c)
+{
+    MPI_Comm comm = c->s->comm;
+    switch (c->kind) {
+    case BCAST:
+        return MPI_Bcast(c->in, (int)c->in_bytes, MPI_BYTE, c->root, comm);
+    case ALLGATHER:
+        return MPI_Allgather(c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes,
+            MPI_BYTE, comm);
+    case ALLGATHERV:
+        return MPI_Allgatherv(c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from,
+            c->from_at, MPI_BYTE, comm);
+    case ALLTOALL:
+        return MPI_Alltoall(c->out, (int)c->out_bytes / c->n, MPI_BYTE, c->in,
+            (int)c->in_bytes / c->n, MPI_BYTE, comm);
+    case ALLTOALLV:
+        return MPI_Alltoallv(c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at,
+            MPI_BYTE, comm);
+    default:
+        return MPI_Allreduce(c->out, c->in, 1, c->type, c->op, comm);
+    }
+}
+
+static int start_polled(struct call *c, MPI_Request *req)
+{
+    MPI_Comm comm = c->s->comm;
+    switch (c->kind) {
+    case BCAST:
+        return MPI_Ibcast(c->in, (int)c->in_bytes, MPI_BYTE, c->root, comm, req);
+    case ALLGATHER:
+        return MPI_Iallgather(c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes,
+            MPI_BYTE, comm, req);
+    case ALLGATHERV:
+        return MPI_Iallgatherv(c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from,
+            c->from_at, MPI_BYTE, comm, req);
+    case ALLTOALL:
+        return MPI_Ialltoall(c->out, (int)c->out_bytes / c->n, MPI_BYTE, c->in,
+            (int)c->in_bytes / c->n, MPI_BYTE, comm, req);
+    case ALLTOALLV:
+        return MPI_Ialltoallv(c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at,
+            MPI_BYTE, comm, req);
+    default:
+        return MPI_Iallreduce(c->out, c->in, 1, c->type, c->op, comm, req);
+    }
+}
+
+/* Make the call.  The output is not looked at yet. */
+static int run(struct call *c)
+{
+    MPI_Request req = MPI_REQUEST_NULL;
+    int rc;
+    (void)FTK_FAULT("sure.begin");
+    if (!c->s->ch) {
+        rc = start(c);
+        rc = rc == MPI_SUCCESS ? FTKIT_OK : fail(c, rc);
+    } else if (c->s->ch->broken) {
+        rc = ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", c->s->what);
+    } else {
+        rc = start_polled(c, &req);
+        rc = rc == MPI_SUCCESS ? ftk_chan_wait(c->s->ch, &req, 1, c->s->what) : fail(c, rc);
+    }
+    /* injected: success, and nothing has been written */
+    if (FTK_FAULT("sure.none") && rc == FTKIT_OK && (c->kind != BCAST || c->me != c->root))
+        memset(c->in, WIPE, c->in_bytes);
+    return rc;
+}
+
+/* The result holds, or not; buffers go. */
+static int end(struct call *c, int rc, bool good)
+{
+    if (rc == FTKIT_OK && !good) {
+        rc = c->s->ch ? ftk_chan_break(c->s->ch, MPI_ERR_OTHER, c->s->what) : FTKIT_ERR_MPI;
+        (void)ftk_fail(rc, "%s: MPI has returned success without a result", c->s->what);
+    }
+    if (rc != FTKIT_OK) {
+        keep(c);
+        return rc;
+    }
+    free(c->out);
+    free(c->in);
+    free(c->to);
+    return rc;
+}
+
+/* ---- calls that move blocks ------------------------------------------------------------*/
+
+int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes)
+{
+    struct call c;
+    int rc = begin(&c, BCAST, s);
+    c.root = root;
+    if (rc == FTKIT_OK)
+        rc = allocate(&c, 0, sealed(bytes), false);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (c.me == root)
+        (void)put(&c, c.in, buf, bytes, -1);
+    rc = run(&c);
+    bool good = rc == FTKIT_OK && holds(&c, c.in, bytes, root, -1);
+    if (good && c.me != root && bytes > 0)
+        memcpy(buf, c.in, bytes);
+    return end(&c, rc, good);
+}
+
+/* Every block holds: take the data out of their seals. */
+static bool take(const struct call *c, const size_t *from, size_t each, int to, void *in)
+{
+    const char *at = c->in;
+    for (int i = 0; i < c->n; i++) {
+        size_t bytes = from ? from[i] : each;
+        if (!holds(c, at, bytes, i, to))
+            return false;
+        at += sealed(bytes);
+    }
+    at = c->in;
+    for (int i = 0; i < c->n; i++) {
+        size_t bytes = from ? from[i] : each;
+        if (bytes > 0)
+            memcpy(in, at, bytes);
+        in = bytes > 0 ? (char *)in + bytes : in;
+        at += sealed(bytes);
+    }
+    return true;
+}
+
+int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all)
+{
+    struct call c;
+    int rc = begin(&c, ALLGATHER, s);
+    if (rc == FTKIT_OK)
+        rc = allocate(&c, sealed(bytes), (size_t)c.n * sealed(bytes), false);
+    if (rc != FTKIT_OK)
+        return rc;
+    (void)put(&c, c.out, mine, bytes, -1);
+    rc = run(&c);
+    return end(&c, rc, rc == FTKIT_OK && take(&c, NULL, bytes, -1, all));
+}
+
+static size_t sum_of(const size_t *v, int n)
+{
+    size_t sum = 0;
+    for (int i = 0; i < n && sum <= INT_MAX; i++)
+        sum += v[i] <= INT_MAX ? sealed(v[i]) : v[i] / 2;
+    return sum;
+}
+
+static void list(const size_t *v, int n, int *counts, int *at)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        counts[i] = (int)sealed(v[i]);
+        at[i] = sum;
+        sum += counts[i];
+    }
+}
+
+int ftk_sure_allgatherv(
+    const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all)
+{
+    struct call c;
+    int rc = begin(&c, ALLGATHERV, s);
+    if (rc == FTKIT_OK)
+        rc = allocate(&c, sealed(bytes[c.me]), sum_of(bytes, c.n), true);
+    if (rc != FTKIT_OK)
+        return rc;
+    list(bytes, c.n, c.from, c.from_at);
+    (void)put(&c, c.out, mine, bytes[c.me], -1);
+    rc = run(&c);
+    return end(&c, rc, rc == FTKIT_OK && take(&c, bytes, 0, -1, all));
+}
+
+int ftk_sure_alltoall(const struct ftk_sure *s, const void *out, size_t bytes, void *in)
+{
+    struct call c;
+    int rc = begin(&c, ALLTOALL, s);
+    if (rc == FTKIT_OK)
+        rc = allocate(&c, (size_t)c.n * sealed(bytes), (size_t)c.n * sealed(bytes), false);
+    if (rc != FTKIT_OK)
+        return rc;
+    char *at = c.out;
+    for (int i = 0; i < c.n; i++)
+        at = put(&c, at, (const char *)out + (size_t)i * bytes, bytes, i);
+    rc = run(&c);
+    return end(&c, rc, rc == FTKIT_OK && take(&c, NULL, bytes, c.me, in));
+}
+
+int ftk_sure_alltoallv(const struct ftk_sure *s, const void *out, const size_t *to, void *in,
+    const size_t *from)
+{
+    struct call c;
+    int rc = begin(&c, ALLTOALLV, s);
+    if (rc == FTKIT_OK)
+        rc = allocate(&c, sum_of(to, c.n), sum_of(from, c.n), true);
+    if (rc != FTKIT_OK)
+        return rc;
+    list(to, c.n, c.to, c.to_at);
+    list(from, c.n, c.from, c.from_at);
+    char *at = c.out;
+    for (int i = 0; i < c.n; i++) {
+        at = put(&c, at, out, to[i], i);
+        out = to[i] > 0 ? (const char *)out + to[i] : out;
+    }
+    rc = run(&c);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): end() frees the buffers, or keep() has them */
+    return end(&c, rc, rc == FTKIT_OK && take(&c, from, 0, c.me, in));
+}
+
+/* ---- reductions ------------------------------------------------------------------------
+ * The first word proves who is in the result: a sum of one number for each rank. */
+
+static uint64_t number_of(int rank)
+{
+    uint64_t r = (uint64_t)rank;
+    return ftk_xxh3_seed(&r, sizeof r, REDUCE);
+}
+
+static uint64_t number_of_all(int n)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += number_of(i);
+    return sum;
+}
+
+static void reduce(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    int bytes = 0;
+    if (MPI_Type_size(*type, &bytes) != MPI_SUCCESS)
+        return; /* the sum will tell */
+    size_t words = (size_t)bytes / sizeof(int64_t);
+    const int64_t *a = in;
+    int64_t *b = inout;
+    for (int k = 0; k < *len; k++, a += words, b += words) {
+        b[0] = (int64_t)((uint64_t)a[0] + (uint64_t)b[0]);
+        for (size_t w = 1; w < words; w++)
+            b[w] = a[w] < b[w] ? a[w] : b[w];
+    }
+}
+
+int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n)
+{
+    struct call c;
+    uint64_t sum = 0, bytes = (uint64_t)n * sizeof *v;
+    int rc = begin(&c, REDUCE, s);
+    if (rc == FTKIT_OK)
+        rc = allocate(&c, bytes + sizeof sum, bytes + sizeof sum, false);
+    if (rc != FTKIT_OK)
+        return rc;
+    sum = number_of(c.me);
+    memcpy(c.out, &sum, sizeof sum);
+    if (bytes > 0) /* v may be NULL */
+        memcpy(c.out + sizeof sum, v, bytes);
+    c.type = MPI_DATATYPE_NULL;
+    c.op = MPI_OP_NULL;
+    int mrc = MPI_Type_contiguous(1 + n, MPI_INT64_T, &c.type);
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Type_commit(&c.type);
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Op_create(reduce, 1, &c.op);
+    rc = mrc == MPI_SUCCESS ? run(&c) : fail(&c, mrc);
+    if (c.op != MPI_OP_NULL)
+        (void)MPI_Op_free(&c.op); /* what is left of the call has references of its own */
+    if (c.type != MPI_DATATYPE_NULL)
+        (void)MPI_Type_free(&c.type);
+    memcpy(&sum, c.in, sizeof sum);
+    bool good = rc == FTKIT_OK && sum == number_of_all(c.n);
+    if (good && bytes > 0)
+        memcpy(v, c.in + sizeof sum, bytes);
+    return end(&c, rc, good);
+}
+
+int ftk_sure_meet(const struct ftk_sure *s)
+{
+    return ftk_sure_min(s, NULL, 0);
+}
+
+/* ---- communicators ---------------------------------------------------------------------*/
+
+/* Whether made has these members of comm, in this order. */
+static int compare(
+    const struct ftk_sure *s, MPI_Comm made, const int *members, int n, bool *same)
+{
+    MPI_Group of = MPI_GROUP_NULL, all = MPI_GROUP_NULL, want = MPI_GROUP_NULL;
+    int how = MPI_UNEQUAL, me = MPI_UNDEFINED;
+    int rc = MPI_Comm_group(made, &of);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_group(s->comm, &all);
+    if (rc == MPI_SUCCESS && members)
+        rc = MPI_Group_incl(all, n, members, &want);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Group_compare(of, members ? want : all, &how);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Group_rank(of, &me);
+    *same = how == MPI_IDENT && me != MPI_UNDEFINED;
+    if (of != MPI_GROUP_NULL)
+        (void)MPI_Group_free(&of);
+    if (all != MPI_GROUP_NULL)
+        (void)MPI_Group_free(&all);
+    if (want != MPI_GROUP_NULL && want != MPI_GROUP_EMPTY)
+        (void)MPI_Group_free(&want);
+    return rc;
+}
+
+int ftk_sure_comm(
+    const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n)
+{
+    bool same = false;
+    if (FTK_FAULT("sure.comm") && mpi_rc == MPI_SUCCESS && *made != MPI_COMM_NULL) {
+        (void)MPI_Comm_free(made); /* injected: success, and it was never made */
+        *made = MPI_COMM_NULL;
+    }
+    if (mpi_rc == MPI_SUCCESS && *made != MPI_COMM_NULL)
+        mpi_rc = MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+    if (mpi_rc == MPI_SUCCESS && *made == MPI_COMM_NULL)
+        same = members && n == 0;
+    else if (mpi_rc == MPI_SUCCESS)
+        mpi_rc = compare(s, *made, members, n, &same);
+    if (mpi_rc == MPI_SUCCESS && same)
+        return FTKIT_OK;
+    *made = MPI_COMM_NULL; /* a constructor that failed may leave anything in its output */
+    return mpi_rc != MPI_SUCCESS
+        ? ftk_fail_mpi(mpi_rc, s->what)
+        : ftk_fail(FTKIT_ERR_MPI, "%s: MPI has returned success without the communicator",
+              s->what);
+}

@@ -1,0 +1,567 @@
+/* The watchdog (see watchdog.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * MPI reports a process that dies, not one that stands still (SIGSTOP, an endless loop) or
+ * leaves in a way the runtime does not pass on (exit, MPI_Abort).  The processes of a node
+ * share a page with one slot each; a thread in every process, which never calls MPI,
+ * renews its own slot and looks at the others:
+ *   - a heartbeat older than the timeout: the process is stopped; it is killed
+ *   - a process repairs for longer than the timeout (or three times the longest stretch
+ *     that the other has ever computed between two ftkit calls, if that is more) and
+ *     another has not come: the other is stuck; it is killed
+ *   - a process has vanished, and after that time nobody is repairing: its death was not
+ *     reported; the job cannot know and is ended
+ *   - a repair lasts for twice that time although nobody is missing: the job is ended
+ *   - nobody has made progress for stall_s: the job hangs; it is ended
+ *   - nobody has made progress for say_s (or three times the longest stretch), and the ranks
+ *     are at different places: one process says where each is and which rule that may break;
+ *     again after twice, four times ... that time.  Two mistakes are proven, and the job is
+ *     ended: a rank has left its loop (ftkit_finish, ftkit_close) while another has made more
+ *     calls of ftkit_checkpoint(), and can never join it; or a rank is in MPI_Finalize with
+ *     its context open, and others do not follow */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/context.h"
+#include "core/ranks.h"
+#include "core/run_state.h"
+#include "watch_page.h"
+#include "watchdog.h"
+
+#define TICK_S 0.25
+#define STANDSTILL_S 1.0 /* later than that a tick is not late by chance */
+#define PATIENCE 10.0    /* times the timeout, for what may take long and is not known */
+
+struct ftk_watchdog {
+    char name[96];
+    struct ftk_dog_page *page;
+    int page_lock;
+    struct ftk_dog_slot *own;
+    double timeout_s;
+    double stall_s;
+    double say_s;
+    char context[FTKIT_NAME_MAX + 1];
+    double looked_s;  /* of the thread: when it last did, */
+    double resumed_s; /* and when it did again after the machine, or the job, stood still */
+    pthread_t thread;
+    pthread_mutex_t lock; /* protects stop */
+    pthread_cond_t wake;
+    bool stop;
+};
+
+/* ---- what the thread sees ------------------------------------------------------------*/
+
+/* End all of the job on this node at once, ourselves last: a job that is known to be broken
+ * must not be repaired by those who have not noticed. */
+static void end_job(struct ftk_watchdog *dog, const char *why)
+{
+    ftk_run_state("fatal %s", why);
+    ftk_report_last("%s", why);
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        int pid = atomic_load(&dog->page->slots[i].pid);
+        if (pid > 0 && &dog->page->slots[i] != dog->own)
+            kill(pid, SIGKILL);
+    }
+    kill(getpid(), SIGKILL);
+}
+
+/* Kill a process that only looks alive. */
+static void put_down(struct ftk_dog_slot *s, const char *why, double seconds)
+{
+    int pid = atomic_load(&s->pid);
+    if (pid <= 0 || !atomic_compare_exchange_strong(&s->pid, &pid, 0))
+        return; /* somebody else was faster */
+    ftk_report(FTKIT_WARNING,
+        "process %d (rank %d of the job) %s for %.1f s: killed", pid, s->world_rank, why,
+        seconds);
+    kill(pid, SIGKILL);
+}
+
+static bool vanished(const struct ftk_dog_slot *s)
+{
+    int pid = atomic_load(&s->pid);
+    return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+/* What was before a standstill counts from its end: a job that a batch system suspends must
+ * not fall upon its own processes when they wake up one after the other. */
+static double from(const struct ftk_watchdog *dog, double then)
+{
+    return then > dog->resumed_s ? then : dog->resumed_s;
+}
+
+static void notice_standstill(struct ftk_watchdog *dog, double now)
+{
+    if (dog->looked_s > 0 && now - dog->looked_s > TICK_S + STANDSTILL_S) {
+        ftk_report(FTKIT_INFO, "process %d has stood still for %.1f s, perhaps with others",
+            (int)getpid(), now - dog->looked_s);
+        dog->resumed_s = now;
+    }
+    dog->looked_s = now;
+}
+
+static bool repairing(const struct ftk_watchdog *dog, double now, double limit)
+{
+    const struct ftk_dog_page *p = dog->page;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++)
+        if (atomic_load(&p->slots[i].pid) > 0
+            && atomic_load(&p->slots[i].state) == FTK_DOG_REPAIR
+            && now - from(dog, atomic_load(&p->slots[i].since_s)) > limit)
+            return true;
+    return false;
+}
+
+/* How long a process may stay away: three times the longest stretch it is known to have
+ * computed between two calls; much longer when that is not known yet, or it is busy in us. */
+static double patience(const struct ftk_watchdog *dog, const struct ftk_dog_slot *s)
+{
+    double longest = 3 * atomic_load(&s->longest_s);
+    if (longest <= 0 || atomic_load(&s->state) == FTK_DOG_BUSY)
+        return PATIENCE * dog->timeout_s;
+    return longest > dog->timeout_s ? longest : dog->timeout_s;
+}
+
+static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now)
+{
+    char why[160];
+    double limit = dog->timeout_s;
+    double silent = now - from(dog, atomic_load(&s->beat_s));
+    if (atomic_load(&s->state) == FTK_DOG_LEFT)
+        return;
+    if (vanished(s)) {
+        int pid = atomic_load(&s->pid);
+        if (atomic_load(&dog->own->told_s) > atomic_load(&s->beat_s)) {
+            atomic_compare_exchange_strong(&s->pid, &pid, 0);
+            return;
+        }
+        /* normally MPI tells; but we may be computing, and hear of it later */
+        limit = patience(dog, dog->own);
+        if (silent > limit + TICK_S && !repairing(dog, now, 0)
+            && now - from(dog, atomic_load(&dog->own->since_s)) > limit) {
+            snprintf(why, sizeof why,
+                "process %d (rank %d of the job) left without MPI telling (exit or "
+                "MPI_Abort?): ending the job",
+                pid, s->world_rank);
+            end_job(dog, why);
+        }
+        return;
+    }
+    if (silent > limit) {
+        put_down(s, "has been stopped", silent);
+        return;
+    }
+    limit = patience(dog, s);
+    if (atomic_load(&s->state) < FTK_DOG_REPAIR && repairing(dog, now, limit))
+        put_down(s, "has not come to the repair", limit);
+}
+
+static void look_for_stall(struct ftk_watchdog *dog, double now)
+{
+    char why[200];
+    const struct ftk_dog_slot *last = NULL;
+    double newest = 0;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        if (atomic_load(&s->pid) <= 0 || atomic_load(&s->state) == FTK_DOG_LEFT)
+            continue;
+        double p = atomic_load(&s->progress_s);
+        if (p <= 0)
+            continue; /* a spare */
+        newest = p > newest ? p : newest;
+        if (!last || p < atomic_load(&last->progress_s))
+            last = s;
+    }
+    if (!last || now - from(dog, newest) < dog->stall_s)
+        return;
+    snprintf(why, sizeof why,
+        "no process of this node has called ftkit for %.1f s; the first to fall silent was "
+        "process %d (rank %d of the job): ending the job",
+        now - newest, atomic_load(&last->pid), last->world_rank);
+    end_job(dog, why);
+}
+
+/* A repair that does not end although nobody is missing: MPI itself has lost its way (on
+ * Open MPI 5.0 a death during a spawn does that). */
+static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
+{
+    char why[160];
+    double limit = dog->timeout_s;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        double longest = atomic_load(&s->pid) > 0
+                && atomic_load(&s->state) < FTK_DOG_REPAIR
+            ? patience(dog, s)
+            : 3 * atomic_load(&s->longest_s);
+        limit = longest > limit ? longest : limit;
+    }
+    double since = now - from(dog, atomic_load(&dog->own->since_s));
+    if (atomic_load(&dog->own->state) != FTK_DOG_REPAIR || since < 2 * limit)
+        return;
+    snprintf(why, sizeof why,
+        "a repair has not ended for %.1f s (process %d, rank %d of the job): ending the job",
+        since, (int)getpid(), dog->own->world_rank);
+    end_job(dog, why);
+}
+
+/* ---- saying who waits for whom ---------------------------------------------------------*/
+
+#define LOWEST_CALLS UINT64_MAX
+
+/* What the ranks of this node are at, while nobody comes on. */
+struct silence {
+    int ranks;             /* that work */
+    int at[FTK_AT_PLACES]; /* how many of them are at each place */
+    uint64_t most, least;  /* calls of ftkit_checkpoint() */
+    uint64_t left;         /* the fewest calls of one that has left its loop */
+    double newest_s;       /* when the last one came to where it is */
+    double longest_s;      /* stretch that is known between two calls */
+    bool repairs;
+};
+
+static bool has_left(int place)
+{
+    return place >= FTK_AT_FINISH;
+}
+
+/* Whether a slot is of a rank that works; a spare, a process that is going, is none. */
+static bool works(const struct ftk_dog_slot *s)
+{
+    return atomic_load(&s->pid) > 0 && atomic_load(&s->state) != FTK_DOG_LEFT
+        && atomic_load(&s->rank) >= 0 && !vanished(s);
+}
+
+static struct silence survey(const struct ftk_watchdog *dog)
+{
+    struct silence all = { .least = LOWEST_CALLS, .left = LOWEST_CALLS };
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        if (atomic_load(&s->pid) <= 0)
+            continue;
+        all.repairs = all.repairs || atomic_load(&s->state) == FTK_DOG_REPAIR;
+        if (!works(s))
+            continue;
+        int place = atomic_load(&s->place);
+        uint64_t calls = atomic_load(&s->calls);
+        double at = atomic_load(&s->at_s), progress = atomic_load(&s->progress_s);
+        double longest = atomic_load(&s->longest_s);
+        all.ranks++;
+        all.at[place]++;
+        all.most = calls > all.most ? calls : all.most;
+        all.least = calls < all.least ? calls : all.least;
+        if (has_left(place) && calls < all.left)
+            all.left = calls;
+        all.newest_s = at > all.newest_s ? at : all.newest_s;
+        all.newest_s = progress > all.newest_s ? progress : all.newest_s;
+        all.longest_s = longest > all.longest_s ? longest : all.longest_s;
+    }
+    return all;
+}
+
+/* The rule that the places of the ranks may break, or NULL.  *proven: they do break it. */
+static const char *broken_rule(const struct silence *all, bool *proven)
+{
+    int left = all->at[FTK_AT_FINISH] + all->at[FTK_AT_END] + all->at[FTK_AT_CLOSE]
+        + all->at[FTK_AT_FINALIZE];
+    int setup = all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER];
+    int waits = all->at[FTK_AT_CHECKPOINT] + all->at[FTK_AT_WAIT] + all->at[FTK_AT_SCRUB];
+    *proven = left > 0 && left < all->ranks
+        && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
+    if (left > 0 && left < all->ranks)
+        return "all ranks leave the loop after the same number of calls of ftkit_checkpoint, "
+               "through ftkit_finish and ftkit_close: decide the exit by what all ranks know";
+    if (all->at[FTK_AT_SETUP] > 0 && setup < all->ranks)
+        return "between ftkit_open and ftkit_recover a replacement is alone: what communicates "
+               "belongs into the callback of ftkit_on_repair";
+    if (waits > 0 && (waits < all->ranks || all->most != all->least))
+        return "every rank calls ftkit_checkpoint (ftkit_wait, ftkit_scrub) equally often and "
+               "in the same order";
+    return NULL;
+}
+
+FTK_PRINTF(4, 5)
+static size_t put(char *text, size_t bytes, size_t at, const char *fmt, ...)
+{
+    va_list ap;
+    if (at >= bytes)
+        return at;
+    va_start(ap, fmt);
+    int n = vsnprintf(text + at, bytes - at, fmt, ap);
+    va_end(ap);
+    return n < 0 ? at : at + (size_t)n;
+}
+
+static bool is_together(const struct ftk_dog_slot *a, const struct ftk_dog_slot *b)
+{
+    return works(b) && atomic_load(&a->place) == atomic_load(&b->place)
+        && atomic_load(&a->calls) == atomic_load(&b->calls);
+}
+
+/* "ranks 0 and 2": all that are where slot a is. */
+static void name_together(
+    const struct ftk_watchdog *dog, const struct ftk_dog_slot *a, char *text, size_t bytes)
+{
+    int most = 0;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++)
+        if (is_together(a, &dog->page->slots[i])) {
+            int rank = atomic_load(&dog->page->slots[i].rank);
+            most = rank > most ? rank : most;
+        }
+    int *in = calloc((size_t)most + 1, sizeof *in);
+    for (int i = 0; in && i < FTK_DOG_SLOTS; i++)
+        if (is_together(a, &dog->page->slots[i])) {
+            int rank = atomic_load(&dog->page->slots[i].rank);
+            if (rank >= 0 && rank <= most) /* it may change meanwhile */
+                in[rank] = 1;
+        }
+    if (in)
+        (void)ftk_ranks_text(in, most + 1, text, bytes);
+    else
+        snprintf(text, bytes, "ranks");
+    free(in);
+}
+
+/* "; ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all that are where slot first is, unless an
+ * earlier slot has said it. */
+static size_t put_group(
+    const struct ftk_watchdog *dog, int first, char *text, size_t bytes, size_t at)
+{
+    static const char *const names[FTK_AT_PLACES] = { "in ftkit_open", "spare",
+        "in the program before ftkit_recover", "in ftkit_recover", "in the program",
+        "in ftkit_checkpoint", "in ftkit_wait", "in ftkit_scrub", "in ftkit_finish",
+        "in the program after ftkit_finish", "in ftkit_close", "in MPI_Finalize without ftkit_close" };
+    const struct ftk_dog_slot *a = &dog->page->slots[first];
+    for (int i = 0; i < first; i++)
+        if (is_together(a, &dog->page->slots[i]))
+            return at;
+    char ranks[160];
+    name_together(dog, a, ranks, sizeof ranks);
+    return put(text, bytes, at, "; %s %s (call %llu of ftkit_checkpoint)", ranks,
+        names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
+}
+
+/* One process of the node says it: who sets the time of the next line. */
+static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, double newest)
+{
+    uint64_t said = atomic_load(&dog->page->said), next;
+    double due = 0;
+    memcpy(&due, &said, sizeof due);
+    if (due < newest) /* somebody has come on since */
+        due = 0;
+    if (silent < bound || newest + silent < due)
+        return false;
+    due = newest + 2 * silent;
+    memcpy(&next, &due, sizeof next);
+    return atomic_compare_exchange_strong(&dog->page->said, &said, next);
+}
+
+static void look_for_silence(struct ftk_watchdog *dog, double now)
+{
+    char text[960] = "";
+    size_t at = 0;
+    bool proven;
+    struct silence all = survey(dog);
+    const char *rule = broken_rule(&all, &proven);
+    double newest = from(dog, all.newest_s), silent = now - newest;
+    double bound = 3 * all.longest_s > dog->say_s ? 3 * all.longest_s : dog->say_s;
+    if (!rule || all.repairs || !is_my_turn(dog, silent, bound, newest))
+        return;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++)
+        if (works(&dog->page->slots[i]))
+            at = put_group(dog, i, text, sizeof text - 320, at);
+    if (at > sizeof text - 320)
+        at = sizeof text - 320;
+    text[at] = '\0';
+    if (!proven) {
+        ftk_report(FTKIT_WARNING, "no rank of this node has come on for %.0f s%s. Rule: %s "
+            "(no error if a rank computes that long; recover.stall = TIME ends such a job)",
+            silent, text, rule);
+        return;
+    }
+    put(text, sizeof text, at, ". Rule: %s; ending the job", rule);
+    ftk_run_state("fatal a rank has left its loop alone");
+    ftk_run_state("closed %s", dog->context); /* a relaunch would come to the same */
+    end_job(dog, text + 2);
+}
+
+static void *watch(void *arg)
+{
+    struct ftk_watchdog *dog = arg;
+    pthread_mutex_lock(&dog->lock);
+    while (!dog->stop) {
+        double now = ftk_now_s();
+        atomic_store(&dog->own->beat_s, now);
+        notice_standstill(dog, now);
+        for (int i = 0; i < FTK_DOG_SLOTS; i++)
+            if (&dog->page->slots[i] != dog->own
+                && atomic_load(&dog->page->slots[i].pid) > 0)
+                look_at(dog, &dog->page->slots[i], now);
+        look_for_endless_repair(dog, now);
+        if (dog->stall_s > 0)
+            look_for_stall(dog, now);
+        if (dog->say_s > 0)
+            look_for_silence(dog, now);
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(TICK_S * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&dog->wake, &dog->lock, &until);
+    }
+    pthread_mutex_unlock(&dog->lock);
+    return NULL;
+}
+
+/* ---- what the process tells ----------------------------------------------------------*/
+
+void ftk_watchdog_progress(struct ftk_watchdog *dog)
+{
+    if (!dog)
+        return;
+    double now = ftk_now_s();
+    double before = atomic_load(&dog->own->progress_s);
+    if (before > 0 && now - before > atomic_load(&dog->own->longest_s))
+        atomic_store(&dog->own->longest_s, now - before);
+    atomic_store(&dog->own->progress_s, now);
+}
+
+void ftk_watchdog_at(
+    struct ftk_watchdog *dog, enum ftk_dog_place place, int rank, uint64_t calls)
+{
+    if (!dog)
+        return;
+    atomic_store(&dog->own->at_s, ftk_now_s());
+    atomic_store(&dog->own->rank, rank);
+    atomic_store(&dog->own->calls, calls);
+    atomic_store(&dog->own->place, (int)place);
+}
+
+void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls)
+{
+    if (!dog)
+        return;
+    atomic_store_explicit(&dog->own->place, FTK_AT_LOOP, memory_order_relaxed);
+    atomic_store_explicit(&dog->own->calls, calls, memory_order_relaxed);
+}
+
+void ftk_watchdog_told(struct ftk_watchdog *dog)
+{
+    if (dog)
+        atomic_store(&dog->own->told_s, ftk_now_s());
+}
+
+void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why)
+{
+    if (dog)
+        end_job(dog, why);
+}
+
+void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
+{
+    if (!dog)
+        return;
+    atomic_store(&dog->own->since_s, ftk_now_s());
+    atomic_store(&dog->own->state, (int)state);
+}
+
+/* ---- joining and leaving -------------------------------------------------------------*/
+
+static struct ftk_dog_slot *take_slot(struct ftk_dog_page *p)
+{
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&p->slots[i].pid, &none, -(int)getpid()))
+            return &p->slots[i];
+    }
+    return NULL;
+}
+
+static int start(struct ftk_watchdog *dog)
+{
+    pthread_condattr_t attr;
+    sigset_t all;
+    sigset_t old;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&dog->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&dog->lock, NULL);
+    sigfillset(&all); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = pthread_create(&dog->thread, NULL, watch, dog);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return err;
+}
+
+int ftk_watchdog_open(const char *job, const struct ftk_config *cfg, int world_rank,
+    struct ftk_watchdog **out)
+{
+    struct ftk_watchdog *dog = calloc(1, sizeof *dog);
+    if (!dog)
+        return ftk_fail(FTKIT_ERR_NOMEM, "watchdog");
+    snprintf(dog->name, sizeof dog->name, FTK_DOG_PREFIX "%s", job);
+    snprintf(dog->context, sizeof dog->context, "%s", cfg->name);
+    dog->timeout_s = cfg->timeout_s;
+    dog->stall_s = cfg->stall_s;
+    dog->say_s = cfg->say_s;
+    (void)ftk_dog_sweep(false); /* of jobs that were killed as a whole */
+    int failed = ftk_dog_page_open(dog->name, &dog->page, &dog->page_lock);
+    dog->own = failed ? NULL : take_slot(dog->page);
+    if (!dog->own) {
+        int rc = ftk_fail_errno(failed ? failed : ENOSPC, "watchdog page %s", dog->name);
+        if (!failed)
+            ftk_dog_page_close(dog->name, dog->page, dog->page_lock, false);
+        free(dog);
+        return rc;
+    }
+    double now = ftk_now_s();
+    dog->own->world_rank = world_rank;
+    atomic_store(&dog->own->beat_s, now);
+    atomic_store(&dog->own->since_s, now);
+    atomic_store(&dog->own->progress_s, 0);
+    atomic_store(&dog->own->longest_s, 0);
+    atomic_store(&dog->own->told_s, 0);
+    atomic_store(&dog->own->place, FTK_AT_OPEN);
+    atomic_store(&dog->own->rank, -1);
+    atomic_store(&dog->own->calls, 0);
+    atomic_store(&dog->own->at_s, now);
+    atomic_store(&dog->own->state, FTK_DOG_RUN);
+    atomic_store(&dog->own->pid, (int)getpid()); /* complete: others may look now */
+    int err = start(dog);
+    if (err != 0) {
+        atomic_store(&dog->own->pid, 0);
+        ftk_dog_page_close(dog->name, dog->page, dog->page_lock, false);
+        free(dog);
+        return ftk_fail_errno(err, "watchdog thread");
+    }
+    *out = dog;
+    return FTKIT_OK;
+}
+
+void ftk_watchdog_close(struct ftk_watchdog *dog)
+{
+    if (!dog)
+        return;
+    pthread_mutex_lock(&dog->lock);
+    dog->stop = true;
+    pthread_cond_signal(&dog->wake);
+    pthread_mutex_unlock(&dog->lock);
+    pthread_join(dog->thread, NULL);
+    atomic_store(&dog->own->pid, 0);
+    bool last = true;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++)
+        last = last && atomic_load(&dog->page->slots[i].pid) == 0;
+    ftk_dog_page_close(dog->name, dog->page, dog->page_lock, last);
+    pthread_cond_destroy(&dog->wake);
+    pthread_mutex_destroy(&dog->lock);
+    free(dog);
+}

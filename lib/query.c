@@ -1,0 +1,166 @@
+/* Public calls that belong to no module: they tell, bind and ask.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "binding.h"
+#include "core/log_ops.h"
+#include "detect/detect.h"
+#include "set/flush.h"
+#include "store/h5/h5.h"
+#include "store/memory.h"
+
+MPI_Comm ftkit_comm(const ftkit_ctx *ctx)
+{
+    return ctx ? ftk_program_comm(ctx) : MPI_COMM_NULL;
+}
+
+static int bind_comm(ftkit_ctx *ctx, const struct ftk_bound *b)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_bind_comm");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (!b->c && !b->fortran)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_ARG, "ftkit_bind_comm: comm is NULL"));
+    if (ctx->nbound == FTK_BOUND_MAX)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
+                                 "ftkit_bind_comm: at most %d variables", FTK_BOUND_MAX));
+    ctx->bound[ctx->nbound++] = *b;
+    ftk_bound_set(b, ftkit_comm(ctx));
+    return FTKIT_OK;
+}
+
+int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm)
+{
+    return bind_comm(ctx, &(struct ftk_bound){ .c = comm });
+}
+
+int ftkit_binding_bind_comm(ftkit_ctx *ctx, MPI_Fint *comm)
+{
+    return bind_comm(ctx, &(struct ftk_bound){ .fortran = comm });
+}
+
+int ftkit_binding_fail(
+    ftkit_ctx *ctx, const char *file, int line, int code, const char *text)
+{
+    return ftk_done(ctx, ftk_fail_at(file, line, code, "%s", text));
+}
+
+int ftkit_failed(const ftkit_ctx *ctx)
+{
+    return ctx && (ctx->failed || ftk_log_falls(ctx));
+}
+
+int ftkit_confirm(ftkit_ctx *ctx)
+{
+    return ctx && ftk_detect_confirm(ctx);
+}
+
+int ftkit_abort(MPI_Comm comm, int code)
+{
+    ftk_detect_abort("ftkit_abort", code);
+    return MPI_Abort(comm, code);
+}
+
+int ftkit_request(ftkit_ctx *ctx, int durable)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_request");
+    if (rc == FTKIT_OK && durable && !ctx->cfg.h5_enabled)
+        rc = ftk_fail(FTKIT_ERR_UNSUPPORTED, "level.hdf5.enabled is false");
+    if (rc == FTKIT_OK)
+        ctx->requested = durable ? 2 : 1;
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_on_repair");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (ctx->where >= FTK_IN_LOOP)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
+                                 "ftkit_on_repair after ftkit_recover: a replacement "
+                                 "would not know the callback"));
+    ctx->repair_fn = fn;
+    ctx->repair_arg = arg;
+    return FTKIT_OK;
+}
+
+int ftkit_track_comm(ftkit_ctx *ctx, MPI_Comm comm)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_track_comm");
+    if (rc == FTKIT_OK && comm == MPI_COMM_NULL)
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_track_comm: MPI_COMM_NULL");
+    if (rc == FTKIT_OK)
+        rc = ftk_detect_track(ctx, comm);
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_untrack_comm");
+    if (rc == FTKIT_OK)
+        rc = ftk_detect_untrack(ctx, comm);
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
+{
+    int rc = ftk_check_open(ctx, "ftkit_query");
+    if (rc == FTKIT_OK && (!info || info->size < sizeof info->size))
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_query: info is NULL or its size is not set");
+    if (rc != FTKIT_OK) /* contexts are never constant objects; only the text changes */
+        return ftk_done((struct ftkit_ctx *)ctx, rc);
+    /* contexts are never constant objects; what is new is only taken note of */
+    uint64_t durable = ftk_flush_durable((struct ftkit_ctx *)ctx);
+    ftkit_info all = { .size = info->size,
+        .mode = ctx->mode,
+        .rank = ctx->rank,
+        .nranks = ctx->nranks,
+        .nspares = ctx->nspares,
+        .incarnation = ctx->incarnation,
+        .repairs = ctx->repairs,
+        .rollbacks = ctx->rollbacks,
+        .flush_error = ctx->flush.last_error,
+        .committed = ctx->committed,
+        .durable = durable,
+        .restored = ctx->restored,
+        .region_bytes = ctx->region_bytes,
+        .memory_bytes = ftk_mem_used(&ctx->mem),
+        .checkpoint_s = ctx->checkpoint_s,
+        .repair_s = ctx->repair_s,
+        .repair_detect_s = ctx->detect_s,
+        .repair_supply_s = ctx->supply_s,
+        .repair_rebuild_s = ctx->rebuild_s,
+        .repair_restore_s = ctx->restore_s,
+        .flushing = ctx->flush.set,
+        .flush_s = ctx->flush.last_s,
+        .sent_bytes = ctx->increment.sent,
+        .sent_total = ctx->increment.sent_total };
+    ftk_log_stats(ctx, &all);
+    /* a program built against an older header has a smaller struct */
+    memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
+    return FTKIT_OK;
+}
+
+int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done)
+{
+    struct ftk_h5_manifest m = { 0 };
+    int rc = ftk_check_open(ctx, "ftkit_test");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (!done || set == 0)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_ARG, "ftkit_test: done NULL or set 0"));
+    rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    ftk_h5_manifest_free(&m);
+    if (rc == FTKIT_OK || rc == FTKIT_ERR_NOT_FOUND) {
+        *done = rc == FTKIT_OK;
+        return FTKIT_OK;
+    }
+    return ftk_done(ctx, rc);
+}
+
+const char *ftkit_detail(const ftkit_ctx *ctx)
+{
+    return ctx ? ctx->detail : ftk_detail_text();
+}

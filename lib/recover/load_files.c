@@ -1,0 +1,298 @@
+/* Loading sets from files (see load.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "detect/detect.h"
+#include "load.h"
+#include "set/checkpoint.h"
+#include "set/flush.h"
+#include "start.h"
+#include "store/h5/h5.h"
+
+static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *source)
+{
+    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name,
+        (unsigned long long)set, ctx->rank, source);
+    return FTKIT_OK;
+}
+
+/* Whether a segment in memory is the one in the files.  Its number does not tell: two jobs
+ * that went on from the same older set, each on nodes of its own, have both used it. */
+static bool is_that_of(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m,
+    const struct ftk_mem_seg *s)
+{
+    const struct ftk_seg_header *h = (const void *)s->buf;
+    uint64_t sum = 0;
+    return h->run == m->run
+           && ftk_h5_read_sum(ctx->cfg.h5_dir, m, s->rank, &sum) == FTKIT_OK
+           && sum == h->head_xxh;
+}
+
+/* A rank's segment of the set when it is in memory and holds.  One that does not is
+ * released, or it would be found again before the one that is read. */
+static struct ftk_mem_seg *find_in_memory(
+    struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
+{
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, m->set, rank);
+    if (!s)
+        return NULL;
+    if (FTK_FAULT("durable.corrupt")) {
+        s->buf[s->bytes - 1] ^= 1;
+        s->verified = false;
+    }
+    if (ftk_mem_verify(s, "a copy in memory") != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using the file", ctx->cfg.name,
+            rank, ftk_detail_text());
+    else if (is_that_of(ctx, m, s))
+        return s;
+    ftk_mem_release(s);
+    return NULL;
+}
+
+static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
+{
+    void *buf = NULL;
+    size_t bytes = 0;
+    struct ftk_mem_seg *seg = NULL;
+    int rc = ftk_h5_read(ctx->cfg.h5_dir, m, rank, &buf, &bytes);
+    if (rc == FTKIT_OK)
+        rc = ftk_mem_take(&ctx->mem, m->set, rank, (int)m->nranks, bytes, &seg);
+    if (rc == FTKIT_OK) {
+        memcpy(seg->buf, buf, bytes);
+        seg->verified = true;
+        rc = ftk_mem_seal(seg);
+        if (rc != FTKIT_OK)
+            ftk_mem_release(seg);
+    }
+    free(buf);
+    return rc;
+}
+
+/* Who takes which segment of a set that another number of ranks has written. */
+static int share_of(const struct ftkit_ctx *ctx, int q, int n)
+{
+    return (int)((int64_t)q * ctx->nranks / n);
+}
+
+/* A set of another number of ranks: each takes a share of the segments, to be distributed. */
+static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    int rc = FTKIT_OK;
+    int n = (int)m->nranks;
+    int *source = malloc((size_t)n * sizeof *source);
+    if (!source)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sources of %d segments", n);
+    for (int q = 0; q < n; q++)
+        source[q] = share_of(ctx, q, n);
+    for (int q = 0; rc == FTKIT_OK && q < n; q++)
+        if (source[q] == ctx->rank && !find_in_memory(ctx, m, q))
+            rc = read_segment(ctx, m, q);
+    free(ctx->line_source);
+    ctx->line_source = source;
+    return rc;
+}
+
+/* What this rank needs of the set into memory. */
+static int load_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    if ((int)m->nranks != ctx->nranks)
+        return load_share(ctx, m);
+    if (find_in_memory(ctx, m, ctx->rank))
+        return tell_source(ctx, m->set, "its own memory"); /* it need not be read */
+    int rc = read_segment(ctx, m, ctx->rank);
+    return rc == FTKIT_OK ? tell_source(ctx, m->set, "the file system") : rc;
+}
+
+static void release_set(struct ftkit_ctx *ctx, uint64_t set)
+{
+    for (int i = 0; i < ctx->mem.nsegs; i++)
+        if (ctx->mem.segs[i]->set == set)
+            ftk_mem_release(ctx->mem.segs[i]);
+}
+
+/* Number of the newest set that rank 0 sees below `below`, and the newest of all; must: see
+ * ftk_start_pick(). */
+static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t below, bool must,
+    uint64_t *set, uint64_t *newest)
+{
+    uint64_t picked = 0, all = 0;
+    int rc = FTKIT_OK;
+    struct ftk_vote v;
+    ftk_vote_init(&v);
+    if (ctx->rank == 0) {
+        rc = ftk_durable_own(ctx, false);
+        if (rc == FTKIT_OK)
+            rc = ftk_start_pick(ctx, below, must, &picked, &all);
+        v.min[1] = rc == FTKIT_OK ? (int64_t)picked : 0;
+        v.min[2] = (int64_t)all;
+    }
+    v.min[0] = rc;
+    int voted = ftk_vote(ch, ctx->nranks, &v);
+    if (voted != FTKIT_OK)
+        return voted;
+    *set = (uint64_t)v.min[1];
+    *newest = (uint64_t)v.min[2];
+    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
+        rc = ftk_fail((int)v.min[0], "rank 0 cannot use the sets in %s: %s",
+            ctx->cfg.h5_dir, ftkit_strerror((int)v.min[0]));
+    return rc;
+}
+
+/* What all ranks must see alike. */
+static uint64_t sum_of(const struct ftk_h5_manifest *m)
+{
+    uint64_t sum = m->run ^ m->nranks;
+    for (uint32_t i = 0; i < m->nparts; i++)
+        sum = ftk_xxh3_seed(&m->parts[i].heads_xxh, sizeof sum, sum);
+    return sum;
+}
+
+/* A set that all ranks try to use. */
+struct trial {
+    struct ftk_h5_manifest m;
+    int rc, worst; /* of this rank, of all */
+    bool good;     /* all could, and saw the same */
+};
+
+static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
+    int (*fn)(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m), struct trial *t)
+{
+    struct ftk_vote v;
+    *t = (struct trial){ .good = false };
+    t->rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &t->m);
+    if (t->rc == FTKIT_OK)
+        t->rc = fn(ctx, &t->m);
+    if (t->rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
+            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+    ftk_vote_init(&v);
+    v.min[0] = t->rc;
+    ftk_vote_same(&v, 1, sum_of(&t->m));
+    int voted = ftk_vote(ch, ctx->nranks, &v);
+    t->worst = (int)v.min[0];
+    t->good = voted == FTKIT_OK && t->worst == FTKIT_OK && ftk_vote_is_same(&v, 1);
+    return voted;
+}
+
+/* Try one set on all ranks; *good is false when any of them cannot use it. */
+static int try_set(
+    struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, int *from, bool *good,
+    int *bad)
+{
+    struct trial t;
+    int voted = try_on_all(ctx, ch, set, load_segment, &t);
+    *good = t.good;
+    *from = (int)t.m.nranks;
+    if (t.good)
+        ctx->run = t.m.run;
+    else if (voted == FTKIT_OK)
+        *bad = t.worst != FTKIT_OK
+            ? ftk_fail(t.worst, "set %llu cannot be used and no other is complete: %s",
+                  (unsigned long long)set,
+                  t.rc != FTKIT_OK ? ftk_detail_text() : "another rank")
+            : ftk_fail(FTKIT_ERR_MISMATCH, "ranks see different sets of number %llu",
+                  (unsigned long long)set);
+    if (voted == FTKIT_OK && !t.good)
+        release_set(ctx, set);
+    ftk_h5_manifest_free(&t.m);
+    return voted;
+}
+
+int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    uint64_t newest = 0;
+    bool good = false;
+    int bad = FTKIT_OK;
+    *set = 0;
+    *from = 0;
+    ch.broken = ctx->failed;
+    /* what is still being written may become the newest, or remove the oldest */
+    int rc = ftk_flush_drain(ctx, &ch);
+    if (rc != FTKIT_OK)
+        return rc;
+    do {
+        rc = newest_below(ctx, &ch, *set, true, set, &newest);
+        if (rc != FTKIT_OK)
+            return rc;
+        if (ctx->next_set <= newest)
+            ctx->next_set = newest + 1; /* a number is never used for two sets */
+        if (*set == 0)
+            return bad; /* sets that nobody can use are no reason to start afresh */
+        rc = try_set(ctx, &ch, *set, from, &good, &bad);
+        if (rc != FTKIT_OK)
+            return rc;
+    } while (!good);
+    return FTKIT_OK;
+}
+
+/* Read what this rank would load, and keep nothing of it. */
+static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    int rc = FTKIT_OK;
+    int n = (int)m->nranks;
+    for (int q = 0; rc == FTKIT_OK && q < n; q++) {
+        void *seg = NULL;
+        size_t bytes;
+        if (share_of(ctx, q, n) != ctx->rank) /* of as many ranks, each has its own */
+            continue;
+        rc = ftk_h5_read(ctx->cfg.h5_dir, m, q, &seg, &bytes);
+        free(seg);
+    }
+    return rc;
+}
+
+/* Whether all ranks can have all of the set. */
+static int prove(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool *good)
+{
+    struct trial t;
+    int rc = try_on_all(ctx, ch, set, read_through, &t);
+    *good = t.good;
+    ftk_h5_manifest_free(&t.m);
+    return rc;
+}
+
+/* The run of a set, as rank 0 sees it; *set becomes 0 when it has gone since. */
+static int run_of(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t *set, uint64_t *run)
+{
+    struct ftk_h5_manifest m = { 0 };
+    struct ftk_vote v;
+    ftk_vote_init(&v);
+    if (ctx->rank == 0) {
+        v.min[0] = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, *set, false, &m);
+        memcpy(&v.min[1], &m.run, sizeof m.run);
+        ftk_h5_manifest_free(&m);
+    }
+    int rc = ftk_vote(ch, ctx->nranks, &v);
+    memcpy(run, &v.min[1], sizeof *run);
+    if (v.min[0] != FTKIT_OK)
+        *set = 0;
+    return rc;
+}
+
+int ftk_durable_newest(
+    struct ftkit_ctx *ctx, uint64_t than, uint64_t than_run, uint64_t *set, uint64_t *run)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    uint64_t below = 0, newest = 0;
+    bool good = false;
+    ch.broken = ctx->failed;
+    do {
+        *run = 0;
+        int rc = newest_below(ctx, &ch, below, false, set, &newest);
+        if (rc != FTKIT_OK || *set == 0)
+            return rc;
+        below = *set;
+        rc = run_of(ctx, &ch, set, run);
+        if (rc == FTKIT_OK && *set > 0 && (*set > than || *run != than_run))
+            rc = prove(ctx, &ch, *set, &good);
+        else if (rc == FTKIT_OK && *set > 0)
+            good = true; /* what memory has is as good or better */
+        if (rc != FTKIT_OK)
+            return rc;
+    } while (!good);
+    return FTKIT_OK;
+}

@@ -1,0 +1,76 @@
+/* Loading sets from the second level (see load.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A set is loaded as what earlier processes left: load_slots.c. */
+#include <string.h>
+
+#include "detect/detect.h"
+#include "load.h"
+#include "recover.h"
+
+/* This rank's segment into the memory of the first level. */
+static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_mem_seg *to = NULL;
+    struct ftk_mem_seg *from = ftk_mem_find(&ctx->local.mem, set, ctx->rank);
+    struct ftk_mem_seg *old = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    if (!from)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in level.local",
+            (unsigned long long)set);
+    int rc = ftk_mem_verify(from, "level.local");
+    if (rc != FTKIT_OK) { /* the next try takes another copy */
+        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
+            ftk_detail_text());
+        ftk_mem_release(from);
+        return rc;
+    }
+    if (old)
+        ftk_mem_release(old);
+    rc = ftk_mem_take(&ctx->mem, set, ctx->rank, ctx->nranks, from->bytes, &to);
+    if (rc != FTKIT_OK)
+        return rc;
+    memcpy(to->buf, from->buf, from->bytes);
+    to->verified = true;
+    return ftk_mem_seal(to);
+}
+
+/* The newest set of the level into the memory of all ranks, or an error of all of them. */
+static int try_load(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    int rc = ftk_found_load(ctx, &ctx->local.mem, ctx->cfg.local_scheme, set);
+    if (rc != FTKIT_OK || *set == 0)
+        return rc;
+    return ftk_agree(
+        &ch, copy_up(ctx, *set), "level.local: loading failed on another rank");
+}
+
+/* What does not hold is released, and the next try takes another copy, or rebuilds it; not
+ * for ever, since what is rebuilt may never hold. */
+int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    const uint64_t line = ctx->line, committed = ctx->committed, run = ctx->run;
+    *set = 0;
+    if (ctx->cfg.local_scheme == FTK_SCHEME_NONE)
+        return FTKIT_OK;
+    for (int tries = 0; tries <= ctx->cfg.attempts; tries++) {
+        int rc = try_load(ctx, set);
+        if (rc == FTKIT_OK && *set > 0) {
+            ctx->local.committed = *set;
+            ctx->line_nranks = ctx->nranks;
+            ctx->local.sets_since = 0;
+        }
+        if (rc != FTKIT_ERR_CORRUPT)
+            return rc;
+        ctx->line = line;
+        ctx->committed = committed;
+        ctx->run = run;
+    }
+    if (ctx->rank == 0)
+        ftk_report(FTKIT_WARNING, "context %s: set %llu in level.local does not hold: it is "
+                                  "given up", ctx->cfg.name, (unsigned long long)*set);
+    ftk_mem_drop_others(&ctx->local.mem, 0);
+    *set = 0;
+    return FTKIT_OK;
+}

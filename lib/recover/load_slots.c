@@ -1,0 +1,469 @@
+/* What earlier processes of the job left in places that outlive them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A relaunched job finds the slots of its predecessor on the nodes that are still there.
+ * Which set they make up is the question a repair has to answer, too: the ranks take the
+ * slots that nobody has, take a census, and plan for the newest set that is whole, or can
+ * be made whole from copies and parity.  In a repair they look for the slots of the lost.
+ *
+ * What is of no use now may be of use to another start, with other nodes or another
+ * number of ranks: it stays in its slots until the first commit sweeps them. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "load.h"
+#include "recover.h"
+#include "set/checkpoint.h"
+#include "start.h"
+
+#define BUSY_S 5 /* for a process to die, or a tool to have looked at a slot */
+
+/* A set as its segments name it. */
+struct candidate {
+    uint64_t set, run, stamp;
+};
+
+/* One search, of all ranks together. */
+struct search {
+    struct ftkit_ctx *ctx;
+    struct ftk_mem *mem;
+    struct ftk_chan ch;
+    int scheme;
+    struct ftk_census census;
+    int unread;             /* the error of a slot that some rank could not look at */
+    uint64_t stamp;         /* of the line in a repair, as survivors have it; 0: nobody has */
+    uint64_t newest;        /* number of the newest set that there is anything of */
+    struct candidate which; /* set 0: none can be had whole ... */
+    struct ftk_plan p;
+    int other;              /* ... but one by this number of ranks, which; else 0 */
+    char why[256];
+};
+
+static bool is_of(const struct ftk_census_seg *s, const struct candidate *c)
+{
+    return s->set == c->set && s->run == c->run && s->stamp == c->stamp;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->set != y->set)
+        return x->set < y->set ? 1 : -1;
+    if (x->run != y->run)
+        return x->run < y->run ? 1 : -1;
+    return x->stamp == y->stamp ? 0 : x->stamp < y->stamp ? 1 : -1;
+}
+
+/* All sets of which there is anything, newest first. */
+static int list_candidates(const struct ftk_census *c, struct candidate **out, int *n)
+{
+    size_t total = 0;
+    for (int i = 0; i < c->n; i++)
+        total += (size_t)c->entries[i].nsegs;
+    struct candidate *all = malloc((total + 1) * sizeof *all);
+    *out = all;
+    *n = 0;
+    if (!all)
+        return ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->entries[i].nsegs; k++) {
+            const struct ftk_census_seg *s = &c->entries[i].segs[k];
+            all[(*n)++] = (struct candidate){ s->set, s->run, s->stamp };
+        }
+    qsort(all, (size_t)*n, sizeof *all, newest_first);
+    int kept = 0;
+    for (int i = 0; i < *n; i++)
+        if (i == 0 || newest_first(&all[i - 1], &all[i]) != 0)
+            all[kept++] = all[i];
+    *n = kept;
+    return FTKIT_OK;
+}
+
+/* In a repair only what this run has written counts; of the first level only the line,
+ * since newer sets were not committed, and who is left has dropped the older. */
+static bool may_be(const struct search *f, const struct candidate *c)
+{
+    const struct ftkit_ctx *ctx = f->ctx;
+    bool may = ftk_start_may_use(ctx, c->set, c->run);
+    if (ctx->pending == FTK_PENDING_LOAD)
+        return may;
+    bool line = c->set == ctx->line && (f->stamp == 0 || c->stamp == f->stamp);
+    return may && (line || f->mem != &ctx->mem);
+}
+
+/* The census as if this were the only set, and committed. */
+static int plan_for(
+    const struct search *f, const struct candidate *which, struct ftk_plan *p)
+{
+    const struct ftk_census *census = &f->census;
+    struct ftk_census c = *census;
+    size_t n = (size_t)c.n, total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += (size_t)c.entries[i].nsegs;
+    struct ftk_census_entry *entries = malloc(n * sizeof *entries);
+    struct ftk_census_seg *segs = malloc((total + 1) * sizeof *segs), *at = segs;
+    int rc = entries && segs ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "plan");
+    for (size_t i = 0; rc == FTKIT_OK && i < n; i++) {
+        entries[i] = census->entries[i];
+        entries[i].committed = which->set;
+        entries[i].segs = at;
+        for (int k = 0; k < census->entries[i].nsegs; k++)
+            if (is_of(&census->entries[i].segs[k], which))
+                *at++ = census->entries[i].segs[k];
+        entries[i].nsegs = (int)(at - entries[i].segs);
+    }
+    c.entries = entries;
+    struct ftk_plan_rules rules = { .nranks = f->ctx->nranks,
+        .map = f->ctx->cfg.map,
+        .scheme = f->scheme,
+        .files = true };
+    if (rc == FTKIT_OK)
+        rc = ftk_plan_make(&c, &rules, p);
+    free(entries);
+    free(segs);
+    return rc;
+}
+
+/* Why this set cannot be had. */
+static void explain(struct search *f, const struct candidate *c, const struct ftk_plan *p)
+{
+    f->why[0] = '\0';
+    if (p->line_nranks > 0 && p->line_nranks != f->ctx->nranks) {
+        snprintf(f->why, sizeof f->why, "set %llu in memory is of %d ranks, not %d",
+            (unsigned long long)c->set, p->line_nranks, f->ctx->nranks);
+        return;
+    }
+    char ranks[96];
+    int n = ftk_plan_lost_text(p, ranks, sizeof ranks);
+    snprintf(f->why, sizeof f->why,
+        "what is left of set %llu in memory does not make it whole: %s of %s %s missing",
+        (unsigned long long)c->set, n == 1 ? "that" : "those", ranks, n == 1 ? "is" : "are");
+}
+
+static int try_candidate(struct search *f, const struct candidate *c, bool first)
+{
+    struct ftk_plan p;
+    int rc = plan_for(f, c, &p);
+    if (rc != FTKIT_OK)
+        return rc;
+    bool whole = p.outcome == FTK_PLAN_GO && !p.from_file;
+    if (whole && p.line_nranks == f->ctx->nranks) {
+        ftk_plan_free(&f->p);
+        f->p = p;
+        f->which = *c;
+        return rc;
+    }
+    if (first || (whole && f->other == 0))
+        explain(f, c, &p);
+    if (whole && f->other == 0)
+        f->other = p.line_nranks;
+    ftk_plan_free(&p);
+    return rc;
+}
+
+/* The newest set that can be had whole. */
+static int choose(struct search *f)
+{
+    struct candidate *all = NULL;
+    int n = 0;
+    int rc = list_candidates(&f->census, &all, &n);
+    if (FTK_FAULT("found.choose"))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
+    if (rc == FTKIT_OK && n > 0 && all[0].set > f->newest)
+        f->newest = all[0].set;
+    bool first = true;
+    for (int i = 0; rc == FTKIT_OK && i < n && f->which.set == 0; i++) {
+        if (!may_be(f, &all[i]))
+            continue;
+        rc = try_candidate(f, &all[i], first);
+        first = false;
+    }
+    free(all);
+    return rc;
+}
+
+static void keep_only(struct ftk_mem *mem, const struct candidate *which)
+{
+    for (int i = 0; i < mem->nsegs; i++) {
+        struct ftk_mem_seg *s = mem->segs[i];
+        const struct ftk_seg_header *h = (const void *)s->buf;
+        if (s->set != 0
+            && (s->set != which->set || h->run != which->run || h->stamp != which->stamp))
+            ftk_mem_release(s);
+        s->found = false;
+    }
+    ftk_mem_trim(mem);
+}
+
+/* ---- looking ---------------------------------------------------------------------------*/
+
+/* It has been told, and may not matter: others may have all that is needed. */
+static void note_unread(struct search *f, int rc)
+{
+    if (rc < f->unread)
+        f->unread = rc;
+}
+
+/* The stamp of the line as this rank has had it all the time. */
+static uint64_t own_stamp(const struct search *f)
+{
+    const struct ftk_mem_seg *s = ftk_mem_find(f->mem, f->ctx->line, f->ctx->rank);
+    const struct ftk_seg_header *h = s && !s->found ? (const void *)s->buf : NULL;
+    return h ? h->stamp : 0;
+}
+
+/* All have looked for their own before anyone takes what is left. */
+static int adopt(struct search *f)
+{
+    int rank = f->ctx->rank;
+    struct ftk_place *place = &f->mem->place;
+    struct ftk_vote v;
+    if (place->kind == FTK_PLACE_MEMORY)
+        return FTKIT_OK;
+    uint64_t stamp = own_stamp(f);
+    note_unread(f, ftk_place_adopt(place, f->mem, rank, false));
+    (void)FTK_FAULT("found.own");
+    ftk_vote_init(&v);
+    if (stamp != 0)
+        memcpy(&v.min[0], &stamp, sizeof stamp);
+    int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
+    f->stamp = 0;
+    if (rc == FTKIT_OK && v.min[0] != INT64_MAX)
+        memcpy(&f->stamp, &v.min[0], sizeof f->stamp);
+    if (rc == FTKIT_OK)
+        note_unread(f, ftk_place_adopt(place, f->mem, rank, true));
+    (void)FTK_FAULT("found.all");
+    return rc;
+}
+
+static bool has(const struct ftk_census *c, const struct ftk_slot *slot)
+{
+    const struct candidate of = { slot->set, slot->run, slot->stamp };
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->entries[i].nsegs; k++) {
+            const struct ftk_census_seg *s = &c->entries[i].segs[k];
+            if (is_of(s, &of) && s->rank == (int)slot->rank
+                && (s->n > 0) == (slot->parity != 0))
+                return true;
+        }
+    return false;
+}
+
+/* A slot that somebody has locked, and whose segment none of us has: he is dying, or looks
+ * at it, or is of another job.  NULL: there is none. */
+static const struct ftk_slot *find_busy(struct search *f)
+{
+    const struct ftk_place *place = &f->mem->place;
+    const struct ftk_slot *found = NULL;
+    for (int i = 0; i < place->nbusy; i++) {
+        const struct ftk_slot *s = &place->busy[i];
+        const struct candidate of = { s->set, s->run, s->stamp };
+        if (!may_be(f, &of) || has(&f->census, s))
+            continue;
+        f->newest = s->set > f->newest ? s->set : f->newest;
+        found = s;
+    }
+    return found;
+}
+
+/* Whether all look once more, because of a busy slot. */
+static int look_again(struct search *f, double until, bool *again)
+{
+    struct ftk_vote v;
+    const struct ftk_slot *busy = find_busy(f);
+    ftk_vote_init(&v);
+    v.min[0] = busy ? f->ctx->rank : f->ctx->nranks;
+    v.min[1] = ftk_now_s() < until;
+    v.min[2] = f->unread;
+    v.min[3] = -(int64_t)f->newest;
+    int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    *again = v.min[0] < f->ctx->nranks && v.min[1] == 1;
+    f->unread = (int)v.min[2];
+    f->newest = (uint64_t)-v.min[3];
+    if (!*again && busy && v.min[0] == f->ctx->rank)
+        ftk_report(FTKIT_WARNING,
+            "context %s: the slot of set %llu, rank %u, in %s is in use by another process; "
+            "it is passed over",
+            f->ctx->cfg.name, (unsigned long long)busy->set, (unsigned)busy->rank,
+            f->mem->place.dir);
+    return rc;
+}
+
+static int look(struct search *f)
+{
+    const struct timespec step = { 0, 20000000 };
+    double until = ftk_now_s() + BUSY_S;
+    bool again = false;
+    do {
+        if (again)
+            nanosleep(&step, NULL);
+        ftk_census_free(&f->census);
+        f->unread = FTKIT_OK;
+        int rc = adopt(f);
+        if (rc != FTKIT_OK)
+            return rc;
+        rc = ftk_census_take(f->ctx, f->mem, f->ctx->comms.act, &f->census);
+        if (rc != FTKIT_OK)
+            return ftk_chan_break(&f->ch, MPI_ERR_OTHER, "census of what was left");
+        rc = look_again(f, until, &again);
+        if (rc != FTKIT_OK)
+            return rc;
+    } while (again);
+    return FTKIT_OK;
+}
+
+/* ---- using ---------------------------------------------------------------------------*/
+
+/* Files of another sequence of sets, or newer ones, come first: they are what the user
+ * sees and removes to begin anew.  They are read before anything in memory is given up. */
+static int compare_files(const struct search *f, bool *older)
+{
+    struct ftkit_ctx *ctx = f->ctx;
+    const struct candidate *which = &f->which;
+    uint64_t set = 0, run = 0;
+    *older = false;
+    if (ctx->pending != FTK_PENDING_LOAD && f->mem == &ctx->mem)
+        return FTKIT_OK; /* nothing comes before the line */
+    int rc = ctx->cfg.h5_enabled
+        ? ftk_durable_newest(ctx, which->set, which->run, &set, &run) : FTKIT_OK;
+    if (rc != FTKIT_OK || set == 0)
+        return rc;
+    *older = set > which->set || run != which->run;
+    if (!*older)
+        ctx->durable = set;
+    else if (ctx->rank == 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: set %llu in memory is passed over for set %llu on the file system%s",
+            ctx->cfg.name, (unsigned long long)which->set, (unsigned long long)set,
+            run != which->run ? ", which is of another run" : "");
+    return rc;
+}
+
+/* Slots of other jobs in the same place: on each node the first rank tells of them. */
+static void tell_others(const struct search *f)
+{
+    const struct ftkit_ctx *ctx = f->ctx;
+    const struct ftk_place *p = &f->mem->place;
+    if (p->others == 0 || ctx->pending != FTK_PENDING_LOAD
+        || ftk_durable_writer(ctx, ctx->rank) != ctx->rank)
+        return;
+    if (p->other.set > 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: %d slots in %s are of other jobs and left alone: one is of '%s' in %s "
+            "(this is '%s' in %s)",
+            ctx->cfg.name, p->others, p->dir, p->other.program, p->other.directory,
+            ctx->identity.program, ctx->identity.directory);
+    else
+        ftk_report(FTKIT_WARNING, "context %s: %d slots in %s are of other jobs and left alone",
+            ctx->cfg.name, p->others, p->dir);
+}
+
+/* Nothing that can be had: what the user has to know, and what is an error. */
+static int tell_why(const struct search *f)
+{
+    const struct ftkit_ctx *ctx = f->ctx;
+    uint64_t set = 0, run = 0;
+    if (f->why[0] && ctx->rank == 0)
+        ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, f->why);
+    if (ctx->pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH)
+        return FTKIT_OK; /* what was asked for */
+    if (ctx->pending != FTK_PENDING_LOAD || (f->other == 0 && f->unread == FTKIT_OK))
+        return FTKIT_OK;
+    int rc = FTKIT_OK;
+    if (ctx->cfg.h5_enabled)
+        rc = ftk_durable_newest(f->ctx, 0, 0, &set, &run);
+    if (rc != FTKIT_OK || set > 0) /* files are distributed over any number of ranks */
+        return rc;
+    if (f->unread != FTKIT_OK)
+        return ftk_fail(f->unread,
+            "a slot in %s cannot be used now (%s), and there are no files: start again, "
+            "or remove the slots with `ftkit prune --slots %s` and begin anew",
+            f->mem->place.dir, ftkit_strerror(f->unread), f->mem->place.dir);
+    return ftk_fail(FTKIT_ERR_MISMATCH,
+        "%s, and there are no files: start with %d ranks, or remove the slots with "
+        "`ftkit prune --slots %s` and begin anew",
+        f->why, f->other, f->mem->place.dir);
+}
+
+static void tell(const struct search *f)
+{
+    const struct ftkit_ctx *ctx = f->ctx;
+    const struct ftk_plan *p = &f->p;
+    bool start = ctx->pending == FTK_PENDING_LOAD;
+    const char *source = "the memory of earlier processes";
+    for (int i = 0; i < p->ngroups; i++)
+        for (int k = 0; k < p->groups[i].n; k++)
+            if (p->groups[i].rank[k] == ctx->rank && p->groups[i].data_to[k] >= 0)
+                source = "the parity of its group";
+    if (p->need_own[ctx->rank])
+        source = "the copy at another rank";
+    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name,
+        (unsigned long long)p->line, ctx->rank, source);
+    if (ctx->rank == 0)
+        ftk_report(FTKIT_INFO,
+            "context %s: restored set %llu from memory that outlived %s", ctx->cfg.name,
+            (unsigned long long)p->line, start ? "the job" : "its processes");
+}
+
+static int use(struct search *f)
+{
+    struct ftkit_ctx *ctx = f->ctx;
+    keep_only(f->mem, &f->which);
+    (void)FTK_FAULT("found.use");
+    int rc = ftk_transfer(ctx, f->mem, &f->ch, &f->p);
+    if (rc == FTKIT_OK)
+        rc = ftk_rebuild(ctx, f->mem, &f->ch, &f->p);
+    if (rc == FTKIT_ERR_CORRUPT) /* it held a moment ago: the others have been told */
+        rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
+    if (rc != FTKIT_OK)
+        return rc;
+    ctx->line = ctx->committed = f->which.set;
+    ctx->line_nranks = ctx->nranks;
+    ctx->run = f->which.run;
+    tell(f);
+    return FTKIT_OK;
+}
+
+static int load(struct search *f, uint64_t *set)
+{
+    struct ftkit_ctx *ctx = f->ctx;
+    bool older = false;
+    int rc = look(f);
+    if (rc == FTKIT_OK) {
+        tell_others(f);
+        rc = ftk_agree(&f->ch, choose(f), "what was left in memory: another rank");
+    }
+    if (rc != FTKIT_OK)
+        return rc;
+    if (ctx->next_set <= f->newest)
+        ctx->next_set = f->newest + 1; /* a number is never used for two sets */
+    if (f->which.set == 0)
+        return tell_why(f);
+    rc = compare_files(f, &older);
+    if (rc != FTKIT_OK || older)
+        return rc;
+    *set = f->which.set;
+    return use(f);
+}
+
+int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint64_t *set)
+{
+    struct search f = { .ctx = ctx, .mem = mem, .scheme = scheme };
+    *set = 0;
+    f.ch = ftk_chan_of(ctx);
+    f.ch.broken = ctx->failed;
+    int rc = load(&f, set);
+    /* in a repair what is in memory may be what the files have: it need not be read then */
+    if (*set == 0)
+        ftk_mem_leave(mem, ctx->pending == FTK_PENDING_LOAD || mem != &ctx->mem);
+    mem->place.kept = *set == 0 && f.newest > 0; /* also where a fellow has left it */
+    ftk_census_free(&f.census);
+    ftk_plan_free(&f.p);
+    return rc;
+}

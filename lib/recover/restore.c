@@ -1,0 +1,285 @@
+/* After a repair: bring the regions of this rank to the line.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "core/log_ops.h"
+#include "core/progress.h"
+#include "core/run_state.h"
+#include "detect/watchdog.h"
+#include "load.h"
+#include "recover.h"
+#include "set/checkpoint.h"
+#include "set/group.h"
+#include "set/region.h"
+#include "start.h"
+
+/* Let the program build what depends on the communicator: with the log, where that lives on,
+ * once in a process. */
+static int call_back(struct ftkit_ctx *ctx)
+{
+    if (!ctx->repair_fn || (ftk_log_of(ctx) && ctx->called_back))
+        return FTKIT_OK;
+    ctx->in_callback = true;
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
+    int bad = ctx->repair_fn(ctx, ftk_program_comm(ctx), ctx->repair_arg);
+    if (FTK_FAULT("settle.called")) /* injected: a callback that lasts until somebody dies */
+        while (!ftk_detect_poll(ctx))
+            ;
+    ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    ctx->in_callback = false;
+    /* with the log a failure meanwhile takes nothing from what was made, and what was received
+     * would not come a second time: a replacement has it from the journal */
+    ctx->called_back = bad == 0 && ftk_log_of(ctx);
+    if (ctx->failed || ftk_detect_poll(ctx))
+        return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
+    if (bad)
+        return ftk_fail(
+                   FTKIT_ERR_CALLBACK, "the repair callback returned %d", bad);
+    return FTKIT_OK;
+}
+
+/* Nobody goes on to where he would wait for another one in vain; who has an error of his own
+ * goes by that. */
+static int agree(struct ftkit_ctx *ctx, int rc)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    int all = ftk_agree(&ch, rc, "another rank could not load the set");
+    return rc == FTKIT_OK || all == FTKIT_ERR_PEER ? all : rc;
+}
+
+/* All ranks have the segment of the line: make the copies that are missing, or parity. */
+static int make_copies(struct ftkit_ctx *ctx)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct ftk_census census;
+    struct ftk_plan p = { 0 };
+    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
+        .map = ctx->cfg.map,
+        .scheme = ctx->cfg.scheme,
+        .files = true };
+    int rc = ftk_census_take(ctx, &ctx->mem, ctx->comms.act, &census);
+    if (rc != FTKIT_OK)
+        return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of copies");
+    rc = ftk_plan_make(&census, &rules, &p);
+    if (FTK_FAULT("settle.plan"))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
+    rc = agree(ctx, rc);
+    if (rc == FTKIT_OK)
+        ftk_plan_clear(&p, &ctx->mem);
+    if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
+        rc = ftk_transfer(ctx, &ctx->mem, &ch, &p);
+    if (rc == FTKIT_OK)
+        rc = ftk_parity_make(ctx, &ch);
+    ftk_census_free(&census);
+    ftk_plan_free(&p);
+    return rc;
+}
+
+/* The newest set of the file system into memory, with its copies; *set 0: there is none. */
+static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    int from = 0;
+    int rc = ftk_durable_load(ctx, set, &from);
+    if (rc == FTKIT_ERR_CORRUPT && ctx->pending != FTK_PENDING_LOAD)
+        rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
+    if (rc != FTKIT_OK || *set == 0)
+        return rc;
+    if (ctx->rank == 0)
+        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files%s", ctx->cfg.name,
+            (unsigned long long)*set,
+            from != ctx->nranks ? " of another number of ranks" : "");
+    ctx->line = ctx->committed = ctx->durable = *set;
+    ctx->line_nranks = from;
+    if (from != ctx->nranks) {
+        ftk_mem_drop_others(&ctx->mem, *set);
+        return FTKIT_OK;
+    }
+    rc = make_copies(ctx);
+    if (rc == FTKIT_OK)
+        ftk_mem_drop_others(&ctx->mem, *set);
+    return rc;
+}
+
+/* The same from the second level. */
+static int load_local(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    int rc = ftk_local_load(ctx, set);
+    if (rc != FTKIT_OK || *set == 0)
+        return rc;
+    rc = make_copies(ctx);
+    if (rc == FTKIT_OK)
+        ftk_mem_drop_others(&ctx->mem, *set);
+    return rc;
+}
+
+/* What the lost had in slots is still there.  It serves as many ranks as wrote it, as the
+ * second level does. */
+static int load_slots(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    *set = 0;
+    if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->pending != FTK_PENDING_LINE
+        || ctx->line_given_up)
+        return FTKIT_OK;
+    return ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
+}
+
+static int load_line(struct ftkit_ctx *ctx)
+{
+    uint64_t wanted = ctx->line;
+    uint64_t set;
+    int rc = load_slots(ctx, &set);
+    if (rc == FTKIT_OK && set == 0)
+        rc = load_local(ctx, &set);
+    if (rc == FTKIT_OK && set == 0 && ctx->cfg.h5_enabled)
+        rc = load_files(ctx, &set);
+    if (rc == FTKIT_OK && set == 0)
+        return ftk_fail(FTKIT_ERR_LOST,
+            "set %llu: a rank's segment is lost to memory, and there is no complete set "
+            "anywhere else",
+            (unsigned long long)wanted);
+    if (rc == FTKIT_OK && set != wanted && ftk_log_of(ctx))
+        return ftk_fail(FTKIT_ERR_LOST,
+            "set %llu: a rank's segment is lost to memory; set %llu is complete, but with the "
+            "message log the program goes back behind the last set only from its beginning",
+            (unsigned long long)wanted, (unsigned long long)set);
+    if (rc == FTKIT_OK)
+        ctx->line_from_file = false;
+    return rc;
+}
+
+static int restore_line(struct ftkit_ctx *ctx)
+{
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->line, ctx->rank);
+    if (!s)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory",
+                   (unsigned long long)ctx->line);
+    if (FTK_FAULT("restore.corrupt")) {
+        s->buf[s->bytes - 1] ^= 1;
+        s->verified = false;
+    }
+    int rc = ftk_mem_verify_head(s, "own copy");
+    if (rc == FTKIT_OK)
+        rc = ftk_region_restore(ctx, s->buf, s->verified);
+    if (rc == FTKIT_ERR_CORRUPT)
+        rc = ftk_drop_own(ctx, s);
+    if (rc == FTKIT_OK)
+        ctx->restored = ctx->line;
+    return rc;
+}
+
+/* The line, which is in memory, into the regions. */
+static int restore(struct ftkit_ctx *ctx)
+{
+    return ctx->line_nranks == ctx->nranks ? restore_line(ctx) : ftk_redistribute(ctx);
+}
+
+/* A start of the whole job.  Nobody runs ahead into its loop while another may still fail
+ * to load: the vote at the end. */
+static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    int rc = FTKIT_OK;
+    if (ctx->mem.place.kind != FTK_PLACE_MEMORY)
+        rc = ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
+    if (rc == FTKIT_OK && *set == 0)
+        rc = load_local(ctx, set);
+    if (rc == FTKIT_OK && *set == 0 && ctx->cfg.h5_enabled)
+        rc = load_files(ctx, set);
+    if (rc == FTKIT_OK)
+        rc = ftk_start_check(ctx, *set);
+    if (rc == FTKIT_OK && *set > 0)
+        rc = restore(ctx);
+    if (*set > 0)
+        rc = ftk_log_loaded(ctx, rc);
+    if (ctx->pending == FTK_PENDING_LOAD)
+        ftk_run_hopeless(rc);
+    return agree(ctx, rc);
+}
+
+static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    *set = 0;
+    int rc = call_back(ctx);
+    if (rc != FTKIT_OK)
+        return rc;
+    switch (ctx->pending) {
+    case FTK_PENDING_LOAD:
+        return load_or_begin(ctx, set);
+    case FTK_PENDING_SHRUNK:
+        /* sealed parts of a set that was not committed: its number is used again, by
+         * another number of ranks */
+        if (!ctx->line_from_file)
+            ftk_mem_drop_others(&ctx->mem, ctx->line);
+        else
+            rc = load_line(ctx);
+        if (rc == FTKIT_OK)
+            rc = restore(ctx);
+        break;
+    case FTK_PENDING_LINE:
+        if (ctx->line_from_file)
+            rc = load_line(ctx);
+        if (rc == FTKIT_OK)
+            rc = restore(ctx);
+        break;
+    default:
+        if (ctx->committed == 0) /* the same, before the first set */
+            ftk_mem_drop_others(&ctx->mem, 0);
+        return FTKIT_OK;
+    }
+    if (rc != FTKIT_OK)
+        return rc;
+    *set = ctx->restored;
+    ctx->rollbacks += ctx->where == FTK_IN_LOOP;
+    return FTKIT_OK;
+}
+
+/* The record that the sets on the file system are this job's names rank 0's process. */
+static void keep_owning(struct ftkit_ctx *ctx)
+{
+    if (ctx->rank == 0 && !ctx->owner && ctx->cfg.h5_enabled
+        && ftk_durable_own(ctx, false) != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
+}
+
+/* Corrupt segments are released by then: the plan of the next repair does without them.  At
+ * a start there is a line to go back to when it is only this that did not hold. */
+static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
+{
+    return rc == FTKIT_ERR_CORRUPT
+        && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE
+            || (ctx->pending == FTK_PENDING_LOAD && ctx->committed > 0));
+}
+
+/* An error of this rank alone must not leave the others waiting: it enters the next
+ * census, and the plan of that one ends the job for all. */
+int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
+{
+    for (;;) {
+        char why[FTK_DETAIL_MAX] = "";
+        int rc = settle_once(ctx, set);
+        if (rc == FTKIT_OK) {
+            ctx->pending = FTK_PENDING_NONE;
+            ctx->given_up = 0;
+            keep_owning(ctx);
+            ftk_log_restored(ctx, *set);
+            ftk_progress_restored(ctx, *set);
+            return rc;
+        }
+        if (ctx->mode == FTKIT_MODE_RESTART) {
+            ftk_start_failed(ctx, rc);
+            return ctx->dead = rc;
+        }
+        if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->failed) {
+            snprintf(why, sizeof why, "%s", ftk_detail_text());
+            ftk_start_failed(ctx, rc);
+            ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
+                why);
+            ctx->trouble = rc;
+        }
+        rc = ftk_repair(ctx, MPI_COMM_NULL);
+        if (rc < 0 && why[0])
+            return ftk_fail(rc, "%s", why); /* ours says more than the plan's */
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+}

@@ -1,0 +1,255 @@
+/* What a start may go on from (see start.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/hash.h"
+#include "core/run_state.h"
+#include "set/checkpoint.h"
+#include "start.h"
+#include "store/h5/h5_offline.h"
+
+#define ADVICE                                                                           \
+    "see `ftkit verify`, mend it with `ftkit repair`, choose another with --set N, or "  \
+    "begin anew with --fresh (recover.start)"
+
+/* Relaunches by one `ftkit run` have one number, so that --fresh holds for the run and
+ * not for each of its attempts: what this run has written, the next attempt goes on from.
+ */
+void ftk_start_begin(struct ftkit_ctx *ctx)
+{
+    const char *id = getenv("FTKIT_RUN_ID");
+    if (ctx->cfg.start != FTK_START_FRESH || !id || !*id)
+        return; /* a random number: no set has it yet */
+    uint64_t run = ftk_xxh3(id, strlen(id));
+    ctx->run = run ? run : 1;
+}
+
+bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run)
+{
+    uint64_t start = ctx->cfg.start;
+    if (ctx->pending != FTK_PENDING_LOAD || start == FTK_START_FRESH)
+        return run == ctx->run;
+    return start == FTK_START_NEWEST || set == start;
+}
+
+/* ---- picking
+ * -------------------------------------------------------------------------*/
+
+/* What is in the way of a set. */
+struct look {
+    uint64_t set; /* the newest that cannot be used, 0: all can */
+    int rc;
+    char why[256];
+    uint64_t unfinished, earlier; /* how many */
+};
+
+static int other_program(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    return ftk_fail(FTKIT_ERR_FORMAT,
+        "set %" PRIu64
+        " was written by '%s', this is '%s': set context.program = %s if it is "
+        "the same program, else use another directory or context.name, or --fresh; sets "
+        "in %s",
+        m->set, m->program, ctx->identity.program, m->program, ctx->cfg.h5_dir);
+}
+
+/* A set that is not usable: note why. */
+static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct look *l)
+{
+    struct ftk_h5_entry e;
+    char why[sizeof l->why];
+    snprintf(why, sizeof why, "%s", ftk_detail_text());
+    int bad = ftk_h5_examine(ctx->cfg.h5_dir, ctx->cfg.name, set, &e);
+    if (bad == FTKIT_ERR_NOT_FOUND)
+        return FTKIT_OK; /* gone meanwhile, or no directory of a set */
+    if (bad != FTKIT_OK)
+        return bad;
+    if (e.state == FTK_H5_INCOMPLETE) {
+        ftk_report(FTKIT_INFO,
+            "context %s: set %" PRIu64
+            " in %s is passed over: it was being written when its "
+            "job ended",
+            ctx->cfg.name, set, ctx->cfg.h5_dir);
+        l->unfinished++;
+        return FTKIT_OK;
+    }
+    ftk_report(FTKIT_WARNING, "context %s: set %" PRIu64 " in %s is passed over: %s",
+        ctx->cfg.name, set, ctx->cfg.h5_dir, why);
+    if (l->set == 0) {
+        l->set = set;
+        l->rc =
+            rc == FTKIT_ERR_NOT_FOUND ? FTKIT_ERR_CORRUPT : rc; /* a file is missing */
+        memcpy(l->why, why, sizeof l->why);
+    }
+    return FTKIT_OK;
+}
+
+/* Whether it is the set to use.  An error: nothing may be used. */
+static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *use)
+{
+    struct ftk_h5_manifest m = { 0 };
+    *use = false;
+    if (ctx->pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH
+        && !getenv("FTKIT_RUN_ID")) {
+        l->earlier++;
+        return FTKIT_OK;
+    }
+    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    if (rc == FTKIT_ERR_NOMEM)
+        return rc;
+    if (rc != FTKIT_OK)
+        return examine(ctx, set, rc, l);
+    *use = ftk_start_may_use(ctx, set, m.run);
+    l->earlier += !*use;
+    if (*use && !ftk_identity_fits(&ctx->identity, m.program, 0))
+        rc = other_program(ctx, &m);
+    if (rc == FTKIT_OK && *use && !*m.program)
+        ftk_report(FTKIT_INFO,
+            "context %s: set %" PRIu64
+            " does not name its program: an older ftkit wrote it",
+            ctx->cfg.name, set);
+    ftk_h5_manifest_free(&m);
+    return rc;
+}
+
+/* No set can be used. */
+static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
+{
+    bool start = ctx->pending == FTK_PENDING_LOAD;
+    if (start && l->set > 0 && ctx->cfg.start != FTK_START_FRESH)
+        return ftk_fail(l->rc,
+            "set %" PRIu64 " cannot be used%s: %s; " ADVICE "; sets in %s", l->set,
+            ctx->cfg.start == FTK_START_NEWEST ? " and no other is complete" : "", l->why,
+            ctx->cfg.h5_dir);
+    if (start && ctx->cfg.start == FTK_START_FRESH && l->earlier + (l->set > 0) > 0)
+        ftk_report(FTKIT_INFO,
+            "context %s: a fresh start (recover.start): the sets of earlier runs in %s "
+            "stay as "
+            "they are",
+            ctx->cfg.name, ctx->cfg.h5_dir);
+    else if (start && l->unfinished > 0 && l->earlier == 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: no set in %s was finished: the job starts from the beginning",
+            ctx->cfg.name, ctx->cfg.h5_dir);
+    return FTKIT_OK;
+}
+
+/* With recover.start = N there is no other set to look at. */
+static bool is_asked_for(const struct ftkit_ctx *ctx, uint64_t set)
+{
+    uint64_t start = ctx->cfg.start;
+    return ctx->pending != FTK_PENDING_LOAD || start == FTK_START_NEWEST
+           || start == FTK_START_FRESH || set == start;
+}
+
+int ftk_start_pick(
+    struct ftkit_ctx *ctx, uint64_t below, bool must, uint64_t *set, uint64_t *newest)
+{
+    struct look l = { 0 };
+    uint64_t *all = NULL;
+    size_t n = 0;
+    bool use = false;
+    *set = *newest = 0;
+    int rc = ftk_h5_numbers(ctx->cfg.h5_dir, ctx->cfg.name, &all, &n);
+    if (rc == FTKIT_OK && n > 0)
+        *newest = all[0];
+    for (size_t i = 0; rc == FTKIT_OK && !use && i < n; i++) {
+        if ((below > 0 && all[i] >= below) || !is_asked_for(ctx, all[i]))
+            continue;
+        rc = consider(ctx, all[i], &l, &use);
+        if (use)
+            *set = all[i];
+    }
+    free(all);
+    if (rc == FTKIT_OK && !use && must && below == 0)
+        rc = nothing(ctx, &l);
+    return rc;
+}
+
+/* ---- the end of a search
+ * ---------------------------------------------------------------*/
+
+int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set)
+{
+    uint64_t start = ctx->cfg.start;
+    if (set > 0 || start == FTK_START_NEWEST || start == FTK_START_FRESH)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_NOT_FOUND,
+        "recover.start = %" PRIu64
+        ": there is no such set that can be used, neither in %s nor "
+        "in memory; `ftkit ls` tells which there are",
+        start, ctx->cfg.h5_dir);
+}
+
+void ftk_start_failed(const struct ftkit_ctx *ctx, int rc)
+{
+    if (ctx->rank != 0 || ctx->pending != FTK_PENDING_LOAD)
+        return;
+    switch (rc) {
+    case FTKIT_ERR_NOT_FOUND: /* of a region or a set */
+    case FTKIT_ERR_TYPE:
+    case FTKIT_ERR_SIZE:
+    case FTKIT_ERR_MISMATCH:
+    case FTKIT_ERR_UNSUPPORTED:
+    case FTKIT_ERR_CORRUPT:
+    case FTKIT_ERR_FORMAT:
+        ftk_run_state("hopeless %s", ftk_detail_text());
+        break;
+    default: /* another attempt may have more memory, or a better file system */
+        break;
+    }
+}
+
+/* ---- the directory
+ * ---------------------------------------------------------------------*/
+
+/* below: what in the directory is in the way, "": the directory itself. */
+static int unusable(const struct ftk_config *cfg, const char *below, int err)
+{
+    const char *what = err == ENOENT    ? "make the directory"
+                       : err == ENOTDIR ? "only a directory will do"
+                       : err == EROFS   ? "its file system is read-only"
+                                        : "give yourself the right to write there";
+    char here[FTK_PATH_MAX] = "";
+    if (cfg->h5_dir[0] != '/' && !getcwd(here, sizeof here))
+        here[0] = '\0';
+    return ftk_fail(FTKIT_ERR_IO,
+        "sets cannot be written to level.hdf5.directory = %s%s%s%s: %s; %s, or choose "
+        "another "
+        "one (FTKIT_LEVEL_HDF5_DIRECTORY)",
+        cfg->h5_dir, below, here[0] ? " in " : "", here, strerror(err), what);
+}
+
+static int look_at(const char *dir)
+{
+    struct stat st;
+    if (stat(dir, &st) != 0)
+        return errno;
+    if (!S_ISDIR(st.st_mode))
+        return ENOTDIR;
+    return access(dir, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+int ftk_start_directory(const struct ftk_config *cfg)
+{
+    char below[FTKIT_NAME_MAX + 8], sets[FTK_PATH_MAX];
+    if (!cfg->h5_enabled)
+        return FTKIT_OK;
+    int err = look_at(cfg->h5_dir);
+    if (err != 0)
+        return unusable(cfg, "", err);
+    snprintf(below, sizeof below, "/%s.ftkit", cfg->name);
+    int n = snprintf(sets, sizeof sets, "%s%s", cfg->h5_dir, below);
+    if (n < 0 || (size_t)n >= sizeof sets)
+        return ftk_fail(FTKIT_ERR_CONFIG, "level.hdf5.directory: the path is too long");
+    err = look_at(sets); /* of an earlier run */
+    return err == 0 || err == ENOENT ? FTKIT_OK : unusable(cfg, below, err);
+}

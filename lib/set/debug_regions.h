@@ -1,0 +1,24 @@
+/* debug.check = regions: which variables of the program did not go back with a rollback.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * At each line (a set that has been committed) the writable data of the executable are copied.
+ * After a rollback to that set they are compared with the copy, and each variable that is in no
+ * region and differs is reported by its name.  Only variables of static storage have names
+ * (.data and .bss of the executable, not of its shared libraries); the heap and the stacks are
+ * not looked at.  Nothing is changed, so a run with the check does what it does without. */
+#ifndef FTK_DEBUG_REGIONS_H
+#define FTK_DEBUG_REGIONS_H
+
+#include "core/context.h"
+
+/* A set has just been committed: what is there now is what a rollback should bring back. */
+void ftk_debug_line(const struct ftkit_ctx *ctx);
+
+/* The regions of this process hold the given set again. */
+void ftk_debug_rolled_back(const struct ftkit_ctx *ctx, uint64_t set);
+
+/* The context closes. */
+void ftk_debug_close(const struct ftkit_ctx *ctx);
+
+#endif

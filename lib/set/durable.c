@@ -1,0 +1,248 @@
+/* The durable level: sets of HDF5 files.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One writer per failure domain, its lowest rank, collects the segments of its domain one
+ * after the other and writes them into one part, so a part costs the writer memory for one
+ * segment.  Rank 0 makes the directory before and the manifest after; between these steps
+ * everybody votes, so an error anywhere is the same code everywhere, and no manifest is
+ * written for a set that is not whole. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint.h"
+#include "core/hash.h"
+#include "core/run_state.h"
+#include "detect/detect.h"
+#include "detect/sure.h"
+#include "detect/watchdog.h"
+#include "store/h5/h5.h"
+#include "store/owner.h"
+#include "stream.h"
+
+#define TAG_COLLECT 4
+
+/* ---- owning ---------------------------------------------------------------------------
+ * Two jobs that wrote the same sets would destroy them for both. */
+
+int ftk_durable_own(struct ftkit_ctx *ctx, bool make)
+{
+    int rc;
+    if (ctx->owner)
+        return ftk_owner_check(ctx->owner);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY); /* it may wait for the end of another job */
+    rc = ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, ctx->job, make, &ctx->owner);
+    ftk_watchdog_state(ctx->dog, make ? FTK_DOG_BUSY : FTK_DOG_RUN);
+    return rc;
+}
+
+/* ---- writing -------------------------------------------------------------------------*/
+
+struct collecting {
+    struct ftkit_ctx *ctx;
+    struct ftk_chan *ch;
+    const struct ftk_mem_seg *own;
+    struct ftk_mem mem;         /* the buffer the segments of others go through */
+    struct ftk_mem_seg *passing;
+    int next;                   /* rank to look at */
+    int peer_error;             /* a rank failed on the way */
+};
+
+int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
+{
+    int w = 0;
+    while (ctx->domain[w] != ctx->domain[rank])
+        w++;
+    return w;
+}
+
+static int ranks_of(const struct ftkit_ctx *ctx, int writer)
+{
+    int n = 0;
+    for (int r = 0; r < ctx->nranks; r++)
+        n += ctx->domain[r] == ctx->domain[writer];
+    return n;
+}
+
+/* A writer without memory for a segment cannot tell its sender apart from a failure: it
+ * breaks the channel, and the repair that follows ends the attempt for all. */
+static int receive_segment(struct collecting *c, int from)
+{
+    struct ftk_stream s;
+    int local;
+    const struct ftk_mem_seg *own = c->own;
+    ftk_stream_init(&s, false, from, TAG_COLLECT, own->set, from, own->nranks);
+    int rc = ftk_stream_sizes(c->ch, &c->mem, &s, 1, &local);
+    if (rc == FTKIT_OK && local != FTKIT_OK)
+        rc = ftk_chan_break(c->ch, MPI_ERR_OTHER, "no memory to collect a segment");
+    if (rc == FTKIT_OK)
+        rc = ftk_stream_run(c->ch, &s, 1, &local);
+    if (rc != FTKIT_OK) {
+        ftk_stream_abandon(c->ch, &s, 1);
+        c->peer_error = rc;
+        return rc;
+    }
+    c->passing = s.seg;
+    return local;
+}
+
+/* The next segment of this writer's domain, in the order of ranks. */
+static int next_segment(void *arg, const void **seg)
+{
+    struct collecting *c = arg;
+    const struct ftkit_ctx *ctx = c->ctx;
+    if (c->passing)
+        ftk_mem_release(c->passing);
+    c->passing = NULL;
+    while (ctx->domain[c->next] != ctx->domain[ctx->rank])
+        c->next++;
+    int rank = c->next++;
+    if (rank == ctx->rank) {
+        *seg = c->own->buf;
+        return FTKIT_OK;
+    }
+    int rc = receive_segment(c, rank);
+    if (rc == FTKIT_OK)
+        *seg = c->passing->buf;
+    return rc;
+}
+
+/* After an error of the file: the others still send. */
+static int drain(struct collecting *c)
+{
+    int rc = c->peer_error;
+    const struct ftkit_ctx *ctx = c->ctx;
+    for (int r = c->next; rc == FTKIT_OK && r < ctx->nranks; r++) {
+        if (ctx->domain[r] != ctx->domain[ctx->rank] || r == ctx->rank)
+            continue;
+        rc = receive_segment(c, r);
+        if (c->passing)
+            ftk_mem_release(c->passing);
+        c->passing = NULL;
+    }
+    return rc;
+}
+
+static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *out)
+{
+    struct ftkit_ctx *ctx = c->ctx;
+    int rc = ftk_h5_write_part_from(ctx->cfg.h5_dir, ctx->cfg.name, c->own->set, part,
+        ranks_of(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
+        next_segment, c, out);
+    if (rc != FTKIT_OK) {
+        int drained = drain(c);
+        if (drained != FTKIT_OK)
+            rc = drained;
+    }
+    ftk_mem_close(&c->mem, false);
+    return rc;
+}
+
+static int send_segment(struct collecting *c, int writer)
+{
+    struct ftk_stream s;
+    int local;
+    const struct ftk_mem_seg *own = c->own;
+    ftk_stream_init(&s, true, writer, TAG_COLLECT, own->set, own->rank, own->nranks);
+    ftk_stream_give(&s, ftk_mem_find(&c->ctx->mem, own->set, own->rank));
+    int rc = ftk_stream_sizes(c->ch, &c->mem, &s, 1, &local);
+    if (rc == FTKIT_OK)
+        rc = ftk_stream_run(c->ch, &s, 1, &local);
+    if (rc != FTKIT_OK)
+        ftk_stream_abandon(c->ch, &s, 1);
+    return rc;
+}
+
+/* The manifest from what each writer reports. */
+static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts,
+    const struct ftk_mem_seg *own)
+{
+    struct ftk_h5_manifest m = { .set = set, .nranks = (uint32_t)ctx->nranks };
+    const struct ftk_seg_header *h = (const void *)own->buf;
+    m.run = h->run;
+    memcpy(m.context, h->context, sizeof m.context);
+    memcpy(m.program, h->program, sizeof m.program);
+    m.part_of = malloc((size_t)ctx->nranks * sizeof *m.part_of);
+    if (!m.part_of)
+        return ftk_fail(FTKIT_ERR_NOMEM, "manifest");
+    for (int r = 0; r < ctx->nranks; r++) {
+        int w = ftk_durable_writer(ctx, r);
+        if (w == r)
+            parts[m.nparts++] = parts[r]; /* nparts <= r: nothing unread is lost */
+        uint32_t k = 0;
+        while (parts[k].part != (uint32_t)w)
+            k++;
+        m.part_of[r] = k;
+    }
+    m.parts = parts;
+    int rc = ftk_h5_commit(ctx->cfg.h5_dir, &m);
+    free(m.part_of);
+    return rc;
+}
+
+/* Every rank's report on its part to all: small, and only rank 0 needs it. */
+static int gather_parts(struct ftk_chan *ch, const struct ftk_h5_part *mine,
+    struct ftk_h5_part *all)
+{
+    const struct ftk_sure s = { ch->comm, ch, "gathering the parts" };
+    return ftk_sure_allgather(&s, mine, sizeof *mine, all);
+}
+
+static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
+    struct ftk_h5_part *parts)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct collecting c = { .ctx = ctx, .ch = &ch, .own = own };
+    struct ftk_h5_part mine;
+    int writer = ftk_durable_writer(ctx, ctx->rank);
+    int rc = FTKIT_OK;
+    memset(&mine, 0, sizeof mine);
+    (void)FTK_FAULT("durable.begin");
+    if (ctx->rank == 0)
+        rc = ftk_durable_own(ctx, true);
+    if (ctx->rank == 0 && rc == FTKIT_OK)
+        rc = ftk_h5_begin(ctx->cfg.h5_dir, ctx->cfg.name, own->set);
+    rc = ftk_agree(&ch, rc, "making the directory of the set failed on another rank");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (writer == ctx->rank)
+        rc = write_part(&c, (uint32_t)ctx->rank, &mine);
+    else
+        rc = send_segment(&c, writer);
+    (void)FTK_FAULT("durable.written");
+    rc = ftk_agree(&ch, rc, "writing a part of the set failed on another rank");
+    if (rc == FTKIT_OK)
+        rc = gather_parts(&ch, &mine, parts);
+    if (rc == FTKIT_OK && ctx->rank == 0)
+        rc = write_manifest(ctx, own->set, parts, own);
+    (void)FTK_FAULT("durable.manifest");
+    return ftk_agree(&ch, rc, "writing the manifest of the set failed on another rank");
+}
+
+int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
+{
+    const struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    struct ftk_h5_part *parts = calloc((size_t)ctx->nranks, sizeof *parts);
+    int rc;
+    if (!own || !parts) {
+        struct ftk_chan ch = ftk_chan_of(ctx);
+        (void)ftk_fail(own ? FTKIT_ERR_NOMEM : FTKIT_ERR_INTERNAL, "set %llu",
+            (unsigned long long)set); /* the text goes on, the code is that of a failure */
+        free(parts);
+        (void)ftk_chan_break(&ch, MPI_ERR_OTHER, ftk_detail_text());
+        return FTKIT_ERR_PEER;
+    }
+    rc = write_set(ctx, own, parts);
+    free(parts);
+    if (rc != FTKIT_OK)
+        return rc;
+    ctx->durable = set;
+    if (ctx->rank != 0)
+        return FTKIT_OK;
+    ftk_run_state("set %llu", (unsigned long long)set);
+    if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep)
+        != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", ctx->cfg.name,
+            ftk_detail_text());
+    return FTKIT_OK;
+}

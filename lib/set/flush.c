@@ -1,0 +1,377 @@
+/* Flushing sets to the file system in the background (see flush.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * At most one flush is under way in a job.  A repair does not stop it: the threads of those
+ * who live go on, and either all of their parts come to be, or somebody misses a process
+ * (by its number in the ring of the node, by a part that does not come) and gives up.  The
+ * end of it is seen in a vote: when no other rank writes any more, rank 0 waits for no
+ * further part.  Until then no flush begins. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "checkpoint.h"
+#include "detect/detect.h"
+#include "detect/sure.h"
+#include "detect/watchdog.h"
+#include "flusher.h"
+#include "store/h5/h5.h"
+
+/* Words of a vote. */
+enum { WORD_ERROR = 6, WORD_BUSY = 7, WORD_DURABLE = 8 };
+/* Of the second, from the least. */
+enum { BUSY_NO = 0, BUSY_FIRST = -1, BUSY_OTHER = -2, BUSY_NEVER = -3 };
+
+#define PATIENCE 10.0     /* times recover.timeout, as the watchdog's */
+#define GRACE_S 60.0      /* until another node's files show here */
+#define GRACE_FAILED_S 1.0
+#define PAUSE_MIN_S 0.0005
+#define PAUSE_MAX_S 0.01
+
+/* ---- what the thread has done --------------------------------------------------------*/
+
+void ftk_flush_poll(struct ftkit_ctx *ctx)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    struct ftk_flush_result r;
+    if (fl->set == 0 || !ftk_flusher_done(fl->thread, &r))
+        return;
+    ftk_mem_unhold(fl->held);
+    fl->held = NULL;
+    fl->set = 0;
+    fl->last_s = r.seconds;
+    fl->last_error = r.rc == FTKIT_ERR_PEER ? FTKIT_OK : r.rc;
+    if (r.complete)
+        ctx->durable = r.set;
+    if (r.rc == FTKIT_ERR_PEER) {
+        ftk_policy_flush_lost(ctx);
+    } else if (r.rc != FTKIT_OK) {
+        fl->error = r.rc;
+        snprintf(fl->why, sizeof fl->why, "%s", r.why);
+    }
+}
+
+uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
+{
+    struct ftk_h5_manifest m;
+    ftk_flush_poll(ctx);
+    if (ctx->flush.last <= ctx->durable
+        || ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, ctx->flush.last, false, &m)
+               != FTKIT_OK)
+        return ctx->durable;
+    ftk_h5_manifest_free(&m);
+    return ctx->durable = ctx->flush.last;
+}
+
+/* Whether this rank can flush in the background at all. */
+static bool is_able(struct ftkit_ctx *ctx)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    if (!ctx->cfg.h5_enabled || !ctx->cfg.h5_async || ctx->cfg.scheme == FTK_SCHEME_NONE)
+        return false;
+    if (fl->thread)
+        return true;
+    return ftk_h5_threadsafe() && ftk_flusher_start(&fl->thread) == FTKIT_OK;
+}
+
+/* ---- votes ---------------------------------------------------------------------------*/
+
+void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    ftk_flush_poll(ctx);
+    v->min[WORD_ERROR] = fl->error < fl->told ? fl->error : fl->told;
+    v->min[WORD_BUSY] = BUSY_NO;
+    if (fl->set)
+        v->min[WORD_BUSY] = ctx->rank == 0 ? BUSY_FIRST : BUSY_OTHER;
+    else if (fl->off || !is_able(ctx))
+        v->min[WORD_BUSY] = BUSY_NEVER;
+    if (ctx->rank == 0)
+        v->min[WORD_DURABLE] = (int64_t)ctx->durable;
+}
+
+static void say_off(struct ftkit_ctx *ctx)
+{
+    bool wanted = ctx->cfg.h5_enabled && ctx->cfg.h5_async
+        && ctx->cfg.scheme != FTK_SCHEME_NONE;
+    if (!ctx->flush.off && wanted && ctx->rank == 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: a rank has no helper thread, or an HDF5 that is not thread-safe: "
+            "sets are written to the file system while the program waits",
+            ctx->cfg.name);
+    ctx->flush.off = true;
+    if (ctx->flush.set) /* of a time when all could */
+        ftk_flusher_cancel(ctx->flush.thread);
+}
+
+bool ftk_flush_told(struct ftkit_ctx *ctx, const struct ftk_vote *v)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    int error = (int)v->min[WORD_ERROR];
+    if (v->min[WORD_BUSY] == BUSY_NEVER)
+        say_off(ctx);
+    if (error < 0) {
+        if (fl->error == 0 && fl->told == 0)
+            snprintf(fl->why, sizeof fl->why, "a set was not written to the file system by "
+                                              "another rank: %s", ftkit_strerror(error));
+        fl->told = error;
+        fl->error = 0;
+        if (fl->set) /* it cannot become complete */
+            ftk_flusher_cancel(fl->thread);
+    }
+    if (fl->set && v->min[WORD_BUSY] == BUSY_FIRST) /* this is rank 0 */
+        ftk_flusher_alone(fl->thread, fl->epoch == ctx->epoch ? GRACE_S : GRACE_FAILED_S);
+    if ((int64_t)ctx->durable < v->min[WORD_DURABLE])
+        ctx->durable = (uint64_t)v->min[WORD_DURABLE];
+    return v->min[WORD_BUSY] == BUSY_FIRST || v->min[WORD_BUSY] == BUSY_OTHER;
+}
+
+int ftk_flush_return(struct ftkit_ctx *ctx)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    int rc = fl->told;
+    fl->told = 0;
+    return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", fl->why);
+}
+
+int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    double pause_s = PAUSE_MIN_S;
+    for (;;) {
+        struct ftk_vote v;
+        ftk_vote_init(&v);
+        ftk_flush_ask(ctx, &v);
+        int rc = ftk_vote(ch, ctx->nranks, &v);
+        if (rc != FTKIT_OK || !ftk_flush_told(ctx, &v))
+            return rc;
+        struct timespec t = { 0, (long)(1e9 * pause_s) };
+        (void)nanosleep(&t, NULL); /* a shorter one does no harm */
+        pause_s = 2 * pause_s < PAUSE_MAX_S ? 2 * pause_s : PAUSE_MAX_S;
+        ftk_watchdog_progress(ctx->dog);
+    }
+}
+
+/* ---- who writes for whom -------------------------------------------------------------*/
+
+/* Place of a rank among those of its domain; the first one is the writer. */
+static int member_of(const struct ftkit_ctx *ctx, int rank)
+{
+    int n = 0;
+    for (int r = 0; r < rank; r++)
+        n += ctx->domain[r] == ctx->domain[rank];
+    return n;
+}
+
+static int size_of_domain(const struct ftkit_ctx *ctx, int rank)
+{
+    int n = 0;
+    for (int r = 0; r < ctx->nranks; r++)
+        n += ctx->domain[r] == ctx->domain[rank];
+    return n;
+}
+
+static int gather(
+    struct ftk_chan *ch, const void *mine, void *all, size_t bytes, const char *what)
+{
+    const struct ftk_sure s = { ch->comm, ch, what };
+    return ftk_sure_allgather(&s, mine, bytes, all);
+}
+
+/* Once in an epoch: the first rank of each domain makes a ring, the others join.  A rank
+ * that cannot writes a part of its own. */
+static int make_ring(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    int writer = ftk_durable_writer(ctx, ctx->rank);
+    int n = size_of_domain(ctx, ctx->rank);
+    struct ftk_ring_address mine = { 0, 0, 0 };
+    struct ftk_ring_address *all = malloc((size_t)ctx->nranks * sizeof *all);
+    if (!all)
+        return ftk_chan_break(ch, MPI_ERR_OTHER, "no memory for a table");
+    ftk_ring_close(fl->ring);
+    fl->ring = NULL;
+    fl->writer_of_own = ctx->rank;
+    int rc = FTKIT_OK;
+    if (writer == ctx->rank && n > 1)
+        rc = ftk_ring_make(n, &fl->ring, &mine);
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: %s: every rank of the node writes a file",
+            ctx->cfg.name, ftk_detail_text());
+    rc = gather(ch, &mine, all, sizeof mine, "sharing memory in the nodes");
+    if (rc == FTKIT_OK && writer != ctx->rank) {
+        if (ftk_ring_join(&all[writer], member_of(ctx, ctx->rank), &fl->ring) == FTKIT_OK)
+            fl->writer_of_own = writer;
+        else if (all[writer].pid != 0)
+            ftk_report(FTKIT_WARNING, "context %s: rank %d writes a file of its own: %s",
+                ctx->cfg.name, ctx->rank, ftk_detail_text());
+    }
+    free(all);
+    fl->ring_known = rc == FTKIT_OK;
+    fl->ring_epoch = ctx->epoch;
+    return rc;
+}
+
+void ftk_flush_new_epoch(struct ftkit_ctx *ctx)
+{
+    if (ctx->flush.ring)
+        ftk_ring_leave(ctx->flush.ring);
+    ctx->flush.ring_known = false;
+}
+
+/* ---- beginning -----------------------------------------------------------------------*/
+
+/* What the ranks tell each other. */
+struct fact {
+    int32_t rc;
+    int32_t writer;
+    uint64_t head;
+};
+
+/* Local: tables and the directory. */
+static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    size_t n = (size_t)ctx->nranks;
+    free(fl->writer);
+    free(fl->member);
+    free(fl->heads);
+    fl->writer = calloc(n, sizeof *fl->writer);
+    fl->member = calloc(n, sizeof *fl->member);
+    fl->heads = calloc(n, sizeof *fl->heads);
+    if (!fl->writer || !fl->member || !fl->heads)
+        return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
+    if (ctx->rank != 0)
+        return FTKIT_OK;
+    int rc = ftk_durable_own(ctx, true);
+    return rc == FTKIT_OK ? ftk_h5_make(ctx->cfg.h5_dir, ctx->cfg.name, set) : rc;
+}
+
+/* Everybody's facts into the tables; the most severe code of all. */
+static int tell_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, int local,
+    const struct ftk_mem_seg *own)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    struct fact mine = { local, fl->writer_of_own, 0 };
+    struct fact *all = malloc((size_t)ctx->nranks * sizeof *all);
+    if (!all)
+        return ftk_chan_break(ch, MPI_ERR_OTHER, "no memory for a table");
+    mine.head = ((const struct ftk_seg_header *)(const void *)own->buf)->head_xxh;
+    int rc = gather(ch, &mine, all, sizeof mine, "beginning to write a set");
+    if (rc == FTKIT_OK && fl->ring)
+        ftk_ring_made(fl->ring);
+    for (int r = 0, peer = rc; peer == FTKIT_OK && r < ctx->nranks; r++)
+        rc = all[r].rc < rc ? all[r].rc : rc;
+    for (int r = 0; rc == FTKIT_OK && r < ctx->nranks; r++) {
+        fl->writer[r] = all[r].writer;
+        fl->member[r] = member_of(ctx, r);
+        fl->heads[r] = all[r].head;
+    }
+    free(all);
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && local == FTKIT_OK)
+        return ftk_fail(rc, "making the directory of the set failed on another rank: %s",
+            ftkit_strerror(rc));
+    return rc;
+}
+
+/* The bandwidth is that of a node: its writers share it. */
+static double own_bandwidth(const struct ftkit_ctx *ctx)
+{
+    int writers = 0;
+    for (int r = 0; r < ctx->nranks; r++)
+        writers += ctx->flush.writer[r] == r && ctx->domain[r] == ctx->domain[ctx->rank];
+    return ctx->cfg.h5_bandwidth / (writers > 0 ? writers : 1);
+}
+
+static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    const struct ftk_seg_header *h = (const void *)own->buf;
+    struct ftk_flush_job j = { .set = own->set,
+        .run = h->run,
+        .rank = ctx->rank,
+        .nranks = ctx->nranks,
+        .writer = fl->writer,
+        .member = fl->member,
+        .heads = fl->heads,
+        .seg = own->buf,
+        .bytes = own->bytes,
+        .ring = fl->ring,
+        .bytes_per_s = own_bandwidth(ctx),
+        .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
+        .patience_s = PATIENCE * ctx->cfg.timeout_s,
+        .keep = ctx->cfg.h5_keep };
+    snprintf(j.dir, sizeof j.dir, "%s", ctx->cfg.h5_dir);
+    snprintf(j.context, sizeof j.context, "%s", ctx->cfg.name);
+    memcpy(j.program, h->program, sizeof j.program);
+    ftk_mem_hold(&ctx->mem, own);
+    if (fl->ring)
+        ftk_ring_offer(fl->ring, own->set, own->bytes);
+    fl->held = own;
+    fl->set = fl->last = own->set;
+    fl->epoch = ctx->epoch;
+    ftk_flusher_give(fl->thread, &j);
+}
+
+static int submit(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct ftk_flush *fl = &ctx->flush;
+    struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    int rc = FTKIT_OK;
+    (void)FTK_FAULT("flush.submit");
+    if (!own)
+        return ftk_chan_break(&ch, MPI_ERR_OTHER, "the set is not in memory");
+    if (!fl->ring_known || fl->ring_epoch != ctx->epoch)
+        rc = make_ring(ctx, &ch);
+    if (rc == FTKIT_OK)
+        rc = tell_all(ctx, &ch, get_ready(ctx, set), own);
+    if (rc != FTKIT_OK)
+        return rc;
+    (void)FTK_FAULT("flush.told");
+    give_to_thread(ctx, own);
+    if (ctx->rank == 0)
+        ftk_event("context %s: set %llu: being written to the file system", ctx->cfg.name,
+            (unsigned long long)set);
+    (void)FTK_FAULT("flush.submitted");
+    return FTKIT_OK;
+}
+
+static int begin(struct ftkit_ctx *ctx, uint64_t set, bool wait)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    int rc = wait ? ftk_flush_drain(ctx, &ch) : FTKIT_OK;
+    return rc == FTKIT_OK ? submit(ctx, set) : rc;
+}
+
+int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
+{
+    int rc = FTKIT_OK;
+    if (due == 1 && busy) {
+        if (ctx->rank == 0)
+            ftk_event("context %s: set %llu is not written to the file system: an earlier "
+                      "one still is", ctx->cfg.name, (unsigned long long)set);
+    } else if (due) {
+        double t0 = ftk_now_s();
+        rc = ctx->flush.off ? ftk_durable_write(ctx, set) : begin(ctx, set, busy);
+        if (rc != FTKIT_ERR_PEER) /* else the set is written again: see ftk_set_write() */
+            ftk_policy_flushed(ctx, ftk_now_s() - t0);
+    }
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    int before = ftk_flush_return(ctx);
+    return rc != FTKIT_OK ? rc : before;
+}
+
+void ftk_flush_close(struct ftkit_ctx *ctx)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    ftk_flusher_close(fl->thread);
+    ftk_ring_close(fl->ring);
+    free(fl->writer);
+    free(fl->member);
+    free(fl->heads);
+    memset(fl, 0, sizeof *fl);
+}

@@ -1,0 +1,420 @@
+/* The helper thread that writes sets to the file system (see flusher.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/context.h"
+#include "core/run_state.h"
+#include "flusher.h"
+#include "store/h5/h5.h"
+
+#define PAUSE_MIN_S 0.001
+#define PAUSE_MAX_S 0.05 /* between looks for the parts of others */
+
+struct ftk_flusher {
+    pthread_t thread;
+    pthread_mutex_t lock; /* protects stop, busy, result; job while the thread is idle */
+    pthread_cond_t wake;
+    bool stop;
+    bool busy;
+    struct ftk_flush_job job;
+    struct ftk_flush_result result;
+    atomic_bool cancel;
+    _Atomic double alone_s; /* when to stop looking for parts; 0: others are writing */
+    /* of the thread alone: */
+    int next;               /* rank to look at */
+    void *passing;          /* segment of another rank */
+    size_t passing_cap;
+    double begun_s;
+    double paced;           /* bytes since */
+    struct ftk_flusher *list;
+};
+
+/* ---- HDF5 and the rest of the process ------------------------------------------------
+ * A fork() while the thread is inside HDF5 would leave HDF5 locked in the child, and the
+ * child waiting in its exit().  So fork() waits until the thread is between two calls; it
+ * does not wait for a disk. */
+
+static pthread_mutex_t h5_gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects flushers */
+static struct ftk_flusher *flushers;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void enter_h5(void)
+{
+    pthread_mutex_lock(&h5_gate);
+}
+
+static void leave_h5(void)
+{
+    pthread_mutex_unlock(&h5_gate);
+}
+
+/* The child has no helper threads. */
+static void in_child(void)
+{
+    flushers = NULL;
+    leave_h5();
+}
+
+static void stop_thread(struct ftk_flusher *f)
+{
+    atomic_store(&f->cancel, true);
+    pthread_mutex_lock(&f->lock);
+    f->stop = true;
+    pthread_cond_signal(&f->wake);
+    pthread_mutex_unlock(&f->lock);
+    pthread_join(f->thread, NULL);
+}
+
+/* exit() with a context open: HDF5 must not be closed under the thread. */
+static void on_exit_of_process(void)
+{
+    pthread_mutex_lock(&list_lock);
+    for (struct ftk_flusher *f = flushers; f; f = f->list)
+        if (!pthread_equal(f->thread, pthread_self()))
+            stop_thread(f);
+    flushers = NULL;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void prepare_process(void)
+{
+    (void)pthread_atfork(enter_h5, leave_h5, in_child); /* without memory for it: */
+    (void)atexit(on_exit_of_process);                          /* as if we were not here */
+}
+
+void ftk_flusher_prepare(void)
+{
+    (void)ftk_h5_threadsafe(); /* opens HDF5, whose part of exit() must come after ours */
+    (void)pthread_once(&once, prepare_process);
+}
+
+/* ---- one part ------------------------------------------------------------------------*/
+
+static void rest(double seconds)
+{
+    struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
+    (void)nanosleep(&t, NULL); /* a shorter one does no harm */
+}
+
+static int called_off(const struct ftk_flusher *f)
+{
+    return atomic_load(&f->cancel) ? ftk_fail(FTKIT_ERR_PEER, "it was called off") : FTKIT_OK;
+}
+
+/* Between two pieces: let others have HDF5, keep to the bandwidth. */
+static int pace(void *arg, size_t bytes)
+{
+    struct ftk_flusher *f = arg;
+    leave_h5();
+    int err = FTK_FAULT("flush.block");
+    int rc = err ? ftk_fail_errno(err, "set %llu: writing a part",
+                 (unsigned long long)f->job.set)
+                 : called_off(f);
+    f->paced += (double)bytes;
+    double due_s = f->job.bytes_per_s > 0 ? f->begun_s + f->paced / f->job.bytes_per_s : 0;
+    for (double left; rc == FTKIT_OK && (left = due_s - ftk_now_s()) > 0; rc = called_off(f))
+        rest(left < PAUSE_MAX_S ? left : PAUSE_MAX_S);
+    enter_h5();
+    return rc;
+}
+
+static int receive_segment(struct ftk_flusher *f, int rank)
+{
+    const struct ftk_flush_job *j = &f->job;
+    struct ftk_ring_wait wait = { &f->cancel, j->patience_s };
+    size_t bytes = 0;
+    int rc = ftk_ring_offered(j->ring, j->set, j->member[rank], &bytes, &wait);
+    if (rc == FTKIT_OK && bytes > f->passing_cap) {
+        free(f->passing);
+        f->passing_cap = bytes + bytes / 64;
+        f->passing = malloc(f->passing_cap);
+        if (!f->passing) {
+            f->passing_cap = 0;
+            return ftk_fail(FTKIT_ERR_NOMEM, "%zu bytes for a segment to pass through", bytes);
+        }
+    }
+    if (rc == FTKIT_OK)
+        rc = ftk_ring_take(j->ring, j->set, j->member[rank], f->passing, bytes, &wait);
+    return rc;
+}
+
+/* The next segment of this writer, in the order of ranks. */
+static int next_segment(void *arg, const void **seg)
+{
+    struct ftk_flusher *f = arg;
+    const struct ftk_flush_job *j = &f->job;
+    while (j->writer[f->next] != j->rank)
+        f->next++;
+    int rank = f->next++;
+    *seg = j->seg;
+    if (rank == j->rank)
+        return FTKIT_OK;
+    leave_h5();
+    int rc = receive_segment(f, rank);
+    enter_h5();
+    *seg = f->passing;
+    return rc;
+}
+
+static int write_part(struct ftk_flusher *f)
+{
+    const struct ftk_flush_job *j = &f->job;
+    struct ftk_h5_part out;
+    int nsegs = 0;
+    for (int r = 0; r < j->nranks; r++)
+        nsegs += j->writer[r] == j->rank;
+    f->next = 0;
+    enter_h5();
+    int rc = ftk_h5_write_part_slowly(j->dir, j->context, j->set, (uint32_t)j->rank, nsegs,
+        j->deflate, next_segment, pace, f, &out);
+    leave_h5();
+    if (rc != FTKIT_OK && j->ring)
+        ftk_ring_abandon(j->ring, j->set);
+    free(f->passing); /* the next set is far away */
+    f->passing = NULL;
+    f->passing_cap = 0;
+    return rc;
+}
+
+static int give_segment(struct ftk_flusher *f)
+{
+    const struct ftk_flush_job *j = &f->job;
+    struct ftk_ring_wait wait = { &f->cancel, j->patience_s };
+    return ftk_ring_give(j->ring, j->set, j->seg, j->bytes, &wait);
+}
+
+/* ---- the whole set: rank 0 -----------------------------------------------------------*/
+
+/* Wait until a part has its name.  A writer that makes progress is waited for. */
+static int await_part(struct ftk_flusher *f, int part)
+{
+    const struct ftk_flush_job *j = &f->job;
+    double pause_s = PAUSE_MIN_S;
+    double since_s = ftk_now_s();
+    uint64_t before = 0;
+    for (;;) {
+        uint64_t sign;
+        /* read before the look: who was done then had given the part its name */
+        double alone_s = atomic_load(&f->alone_s);
+        int rc = ftk_h5_look(j->dir, j->context, j->set, (uint32_t)part, &sign);
+        if (rc == FTKIT_ERR_NOT_FOUND)
+            rc = called_off(f);
+        else
+            return rc;
+        double now = ftk_now_s();
+        if (sign != before) {
+            before = sign;
+            since_s = now;
+        }
+        if (rc == FTKIT_OK && alone_s > 0 && now > alone_s)
+            rc = ftk_fail(FTKIT_ERR_PEER, "part %d was not finished", part);
+        if (rc == FTKIT_OK && now - since_s > j->patience_s)
+            rc = ftk_fail(FTKIT_ERR_PEER, "part %d makes no progress since %.1f s", part,
+                now - since_s);
+        if (rc != FTKIT_OK)
+            return rc;
+        rest(pause_s);
+        pause_s = 2 * pause_s < PAUSE_MAX_S ? 2 * pause_s : PAUSE_MAX_S;
+    }
+}
+
+static int await_parts(struct ftk_flusher *f)
+{
+    const struct ftk_flush_job *j = &f->job;
+    int rc = FTKIT_OK;
+    for (int r = 0; r < j->nranks && rc == FTKIT_OK; r++)
+        if (j->writer[r] == r)
+            rc = await_part(f, r);
+    return rc;
+}
+
+static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
+{
+    const struct ftk_flush_job *j = &f->job;
+    for (int r = 0; r < j->nranks; r++) {
+        if (j->writer[r] == r) { /* a writer is the first of its ranks */
+            m->part_of[r] = m->nparts;
+            m->parts[m->nparts++].part = (uint32_t)r;
+        }
+        m->part_of[r] = m->part_of[j->writer[r]];
+        m->parts[m->part_of[r]].nranks++;
+    }
+    enter_h5();
+    int rc = ftk_h5_sync(j->dir, j->context, j->set);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_learn(j->dir, j->heads, m);
+    if (rc == FTKIT_OK)
+        rc = called_off(f);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_commit(j->dir, m);
+    leave_h5();
+    return rc;
+}
+
+static int complete(struct ftk_flusher *f)
+{
+    const struct ftk_flush_job *j = &f->job;
+    struct ftk_h5_manifest m = { .set = j->set, .run = j->run, .nranks = (uint32_t)j->nranks };
+    int rc = await_parts(f);
+    (void)FTK_FAULT("flush.parts");
+    if (rc != FTKIT_OK)
+        return rc;
+    memcpy(m.context, j->context, sizeof m.context);
+    memcpy(m.program, j->program, sizeof m.program);
+    m.parts = calloc((size_t)j->nranks, sizeof *m.parts);
+    m.part_of = calloc((size_t)j->nranks, sizeof *m.part_of);
+    rc = m.parts && m.part_of ? write_manifest(f, &m) : ftk_fail(FTKIT_ERR_NOMEM, "manifest");
+    ftk_h5_manifest_free(&m);
+    (void)FTK_FAULT("flush.complete");
+    if (rc != FTKIT_OK)
+        return rc;
+    f->result.complete = true;
+    ftk_run_state("set %llu", (unsigned long long)j->set);
+    enter_h5();
+    rc = ftk_h5_prune(j->dir, j->context, j->run, j->keep);
+    leave_h5();
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", j->context,
+            ftk_detail_text());
+    return FTKIT_OK;
+}
+
+/* ---- the thread ----------------------------------------------------------------------*/
+
+static void tell(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
+{
+    unsigned long long set = j->set;
+    if (r->rc == FTKIT_OK && r->complete)
+        ftk_event("context %s: set %llu: complete on the file system after %.3f s", j->context,
+            set, r->seconds);
+    else if (r->rc == FTKIT_ERR_PEER)
+        ftk_report(FTKIT_INFO, "context %s: set %llu: rank %d has given up writing it: %s",
+            j->context, set, j->rank, r->why);
+    else if (r->rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: set %llu: rank %d could not write it: %s",
+            j->context, set, j->rank, r->why);
+}
+
+static void run(struct ftk_flusher *f)
+{
+    const struct ftk_flush_job *j = &f->job;
+    struct ftk_flush_result *r = &f->result;
+    f->begun_s = ftk_now_s();
+    f->paced = 0;
+    memset(r, 0, sizeof *r);
+    r->set = j->set;
+    (void)FTK_FAULT("flush.begin");
+    r->rc = j->writer[j->rank] == j->rank ? write_part(f) : give_segment(f);
+    (void)FTK_FAULT("flush.part");
+    if (r->rc == FTKIT_OK && j->rank == 0)
+        r->rc = complete(f);
+    r->seconds = ftk_now_s() - f->begun_s;
+    if (r->rc != FTKIT_OK)
+        memcpy(r->why, ftk_detail_text(), sizeof r->why);
+    tell(j, r);
+    (void)FTK_FAULT("flush.end");
+}
+
+static void *work(void *arg)
+{
+    static const struct ftk_h5_gate gate = { leave_h5, enter_h5 };
+    struct ftk_flusher *f = arg;
+    ftk_h5_use_gate(&gate);
+    pthread_mutex_lock(&f->lock);
+    while (!f->stop) {
+        if (!f->busy) {
+            pthread_cond_wait(&f->wake, &f->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&f->lock);
+        run(f);
+        pthread_mutex_lock(&f->lock);
+        f->busy = false;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return NULL;
+}
+
+int ftk_flusher_start(struct ftk_flusher **out)
+{
+    sigset_t all;
+    sigset_t old;
+    struct ftk_flusher *f = calloc(1, sizeof *f);
+    if (!f)
+        return ftk_fail(FTKIT_ERR_NOMEM, "helper thread");
+    ftk_flusher_prepare();
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->wake, NULL);
+    sigfillset(&all); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = FTK_FAULT("flush.thread");
+    if (!err)
+        err = pthread_create(&f->thread, NULL, work, f);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (err) {
+        free(f);
+        return ftk_fail_errno(err, "helper thread");
+    }
+    pthread_mutex_lock(&list_lock);
+    f->list = flushers;
+    flushers = f;
+    pthread_mutex_unlock(&list_lock);
+    *out = f;
+    return FTKIT_OK;
+}
+
+void ftk_flusher_give(struct ftk_flusher *f, const struct ftk_flush_job *job)
+{
+    pthread_mutex_lock(&f->lock);
+    f->job = *job;
+    atomic_store(&f->cancel, false);
+    atomic_store(&f->alone_s, 0);
+    f->busy = true;
+    pthread_cond_signal(&f->wake);
+    pthread_mutex_unlock(&f->lock);
+}
+
+bool ftk_flusher_done(struct ftk_flusher *f, struct ftk_flush_result *r)
+{
+    pthread_mutex_lock(&f->lock);
+    bool done = !f->busy;
+    if (done)
+        *r = f->result;
+    pthread_mutex_unlock(&f->lock);
+    return done;
+}
+
+void ftk_flusher_cancel(struct ftk_flusher *f)
+{
+    atomic_store(&f->cancel, true);
+}
+
+void ftk_flusher_alone(struct ftk_flusher *f, double grace_s)
+{
+    double none = 0;
+    (void)atomic_compare_exchange_strong(&f->alone_s, &none, ftk_now_s() + grace_s);
+}
+
+void ftk_flusher_close(struct ftk_flusher *f)
+{
+    if (!f)
+        return;
+    pthread_mutex_lock(&list_lock);
+    struct ftk_flusher **p = &flushers;
+    while (*p && *p != f)
+        p = &(*p)->list;
+    if (*p)
+        *p = f->list;
+    pthread_mutex_unlock(&list_lock);
+    stop_thread(f);
+    pthread_cond_destroy(&f->wake);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}

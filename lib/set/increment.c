@@ -1,0 +1,61 @@
+/* Incremental sets: whether to (see increment.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "increment.h"
+
+#include "core/context.h"
+#include "store/changes.h"
+
+/* Beyond this share of changed blocks a whole set costs less: it needs no comparison, and
+ * is sent while it is being packed. */
+#define SHARE_MAX 0.5
+
+/* Inside a node sending a block and copying it from the last set cost the same, and the
+ * comparison comes on top. */
+static bool leaves_the_node(const struct ftkit_ctx *ctx)
+{
+    int here = ctx->domain[ctx->rank];
+    if (ctx->cfg.scheme == FTK_SCHEME_BUDDY) {
+        int holder = ctx->holder[ctx->rank];
+        return holder >= 0 && ctx->domain[holder] != here;
+    }
+    for (uint32_t i = 0; i < ctx->group.n; i++)
+        if (ctx->domain[ctx->group.rank[i]] != here)
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct ftkit_ctx *ctx)
+{
+    const struct ftk_increment *inc = &ctx->increment;
+    if (ctx->cfg.incremental == FTK_INCREMENTAL_AUTO)
+        return inc->stamp == ctx->stamp && inc->share < SHARE_MAX && leaves_the_node(ctx);
+    return ctx->cfg.incremental == FTK_INCREMENTAL_ON;
+}
+
+bool ftk_increment_begin(
+    const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c)
+{
+    const struct ftk_mem_seg *base = ftk_mem_find(&ctx->mem, ctx->committed, ctx->rank);
+    if (!base || ctx->cfg.incremental == FTK_INCREMENTAL_OFF)
+        return false;
+    const struct ftk_seg_header *h = (const void *)base->buf;
+    if (h->stamp != ctx->stamp
+        || ftk_changes_begin(c, base->buf, base->bytes, data_bytes) != FTKIT_OK)
+        return false; /* then all is sent */
+    if (FTK_FAULT("ckpt.base"))
+        base->buf[h->head_bytes] ^= 1;
+    if (FTK_FAULT("ckpt.tail"))
+        base->buf[base->bytes - 1] ^= 1;
+    c->exact = is_wanted(ctx);
+    return c->exact;
+}
+
+void ftk_increment_end(struct ftkit_ctx *ctx, const struct ftk_changes *c, uint64_t sent)
+{
+    struct ftk_increment *inc = &ctx->increment;
+    inc->sent = sent;
+    inc->sent_total += sent;
+    inc->stamp = c->base ? ctx->stamp : 0;
+    inc->share = c->next > 0 ? (double)c->changed / (double)c->next : 0;
+}

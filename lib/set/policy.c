@@ -1,0 +1,151 @@
+/* When is a set due?
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A period in calls needs no communication at all.  A period in time is decided by one
+ * clock, rank 0's, and all ranks must come to the same decision: rank 0 estimates from the
+ * rate of calls after how many of them a set is due, the number travels in the vote that
+ * commits a set, and at that call ("a look") one small vote says whether it is time or
+ * after how many calls to look again.  Between looks nobody communicates.  A rank whose
+ * message log fills up sooner asks for an earlier look, and for a set. */
+#include <math.h>
+
+#include "checkpoint.h"
+#include "core/log_ops.h"
+#include "detect/detect.h"
+
+/* Share of failures that the memory levels survive; the rest needs the file system
+ * (Moody et al., SC 2010: about 85 %). */
+#define SHARE_MEMORY 0.85
+#define FIRST_COST_S 0.5 /* assumed until a set has been measured */
+#define SHARE_FLUSH 0.1  /* of the time a flush takes in the background */
+
+double ftk_daly_s(double cost_s, double mtbf_s)
+{
+    if (cost_s >= 2 * mtbf_s)
+        return mtbf_s;
+    double x = cost_s / (2 * mtbf_s);
+    return sqrt(2 * cost_s * mtbf_s) * (1 + sqrt(x) / 3 + x / 9) - cost_s;
+}
+
+static double period_s(const struct ftkit_ctx *ctx)
+{
+    if (ctx->cfg.period.kind == FTK_PERIOD_SECONDS)
+        return ctx->cfg.period.value;
+    double cost = ctx->set_cost_s > 0 ? ctx->set_cost_s : FIRST_COST_S;
+    return ftk_daly_s(cost, ctx->cfg.mtbf_s / SHARE_MEMORY);
+}
+
+static bool durable_is_due(const struct ftkit_ctx *ctx)
+{
+    const struct ftk_period *every = &ctx->cfg.h5_every;
+    if (ctx->last_durable_s == 0 && ctx->incarnation > 0)
+        return true; /* what the process before had counted, or had begun to write, is not known */
+    if (every->kind == FTK_PERIOD_COUNT)
+        return (double)(ctx->sets_since_durable + 1) >= every->value;
+    if (ctx->last_durable_s == 0)
+        return true; /* the first one, which also tells what it costs; or one was lost */
+    double since = ftk_now_s() - ctx->last_durable_s;
+    if (every->kind == FTK_PERIOD_SECONDS)
+        return since >= every->value;
+    double cost = ctx->durable_cost_s > 0 ? ctx->durable_cost_s : FIRST_COST_S;
+    /* what is written in the background takes something from the program too */
+    cost += ctx->flush.off ? 0 : SHARE_FLUSH * ctx->flush.last_s;
+    return since >= ftk_daly_s(cost, ctx->cfg.mtbf_s / (1 - SHARE_MEMORY));
+}
+
+int ftk_policy_durable(const struct ftkit_ctx *ctx)
+{
+    if (!ctx->cfg.h5_enabled)
+        return 0;
+    return ctx->requested == 2 ? 2 : durable_is_due(ctx);
+}
+
+void ftk_policy_flushed(struct ftkit_ctx *ctx, double blocked_s)
+{
+    ctx->last_durable_s = ftk_now_s(); /* also after an error: do not try at every set */
+    ctx->durable_cost_s = blocked_s;
+    ctx->sets_since_durable = 0;
+    ctx->checkpoint_s += blocked_s;
+}
+
+void ftk_policy_flush_lost(struct ftkit_ctx *ctx)
+{
+    ctx->last_durable_s = 0; /* the next set is due, whatever the period is */
+    ctx->sets_since_durable = UINT32_MAX;
+}
+
+/* Rank 0's estimate after how many calls to look at the clock again; 0: a set is due. */
+static int64_t clock_gap(struct ftkit_ctx *ctx)
+{
+    double now = ftk_now_s();
+    double remaining = period_s(ctx) - (now - ctx->last_set_s);
+    if (ctx->calls <= ctx->last_look_call)
+        return 1;
+    uint64_t calls = ctx->calls - ctx->last_look_call;
+    double per_call = (now - ctx->last_look_s) / (double)calls;
+    ctx->last_look_call = ctx->calls;
+    ctx->last_look_s = now;
+    if (remaining <= per_call / 2)
+        return 0;
+    double gap = remaining / fmax(per_call, 1e-9);
+    /* the rate is an estimate: look no further ahead than four times what it rests on */
+    return (int64_t)fmax(1, floor(fmin(gap, 4.0 * (double)calls)));
+}
+
+int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx)
+{
+    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
+        return 0;
+    int64_t gap = ctx->rank == 0 ? clock_gap(ctx) : INT64_MAX;
+    int64_t log = ftk_log_calls_left(ctx, true);
+    return gap < log ? gap : log;
+}
+
+int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
+{
+    *write = true;
+    if (ctx->requested || ctx->committed == 0)
+        return FTKIT_OK;
+    *write = ctx->calls >= ctx->next_event;
+    if (!*write || ctx->cfg.period.kind == FTK_PERIOD_COUNT)
+        return FTKIT_OK;
+    struct ftk_vote v;
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    ftk_vote_init(&v);
+    if (ctx->rank == 0)
+        v.min[0] = clock_gap(ctx);
+    v.min[1] = ftk_log_calls_left(ctx, false);
+    int rc = ftk_vote(&ch, ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    int64_t gap = v.min[0] < v.min[1] ? v.min[0] : v.min[1];
+    *write = gap == 0;
+    ctx->next_event = ctx->calls + (uint64_t)gap;
+    return FTKIT_OK;
+}
+
+void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
+{
+    bool count = ctx->cfg.period.kind == FTK_PERIOD_COUNT;
+    ctx->requested = 0;
+    ctx->last_set_s = ftk_now_s();
+    ctx->next_event = ctx->calls
+        + (count ? (uint64_t)ctx->cfg.period.value : gap > 0 ? (uint64_t)gap : 1);
+}
+
+void ftk_policy_reset(struct ftkit_ctx *ctx)
+{
+    ctx->calls = 0;
+    ctx->requested = 0;
+    ctx->last_set_s = ctx->last_look_s = ftk_now_s();
+    ctx->last_look_call = 0;
+    /* Call 1 is the one at which the line was written: the call a survivor rolls back in,
+     * the first one of a replacement. */
+    ctx->next_event = ftk_policy_first_event(ctx);
+}
+
+uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx)
+{
+    return 1 + (ctx->cfg.period.kind == FTK_PERIOD_COUNT ? (uint64_t)ctx->cfg.period.value : 1);
+}

@@ -1,0 +1,952 @@
+/* Registration of regions, packing into segments, restoring from them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "binding.h"
+#include "core/config.h"
+#include "core/hash.h"
+#include "core/log_ops.h"
+#include "detect/detect.h"
+#include "region.h"
+#include "store/attribute.h"
+
+/* ---- registration --------------------------------------------------------------------*/
+
+struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name)
+{
+    for (int i = 0; i < ctx->nregions; i++)
+        if (strcmp(ctx->regions[i].name, name) == 0)
+            return &ctx->regions[i];
+    return NULL;
+}
+
+/* A name for messages: what may not be printed is replaced. */
+static const char *shown(const char *name, char buf[FTKIT_NAME_MAX + 1])
+{
+    size_t n = 0;
+    for (; n < FTKIT_NAME_MAX && name[n]; n++)
+        buf[n] = (char)(name[n] >= ' ' && name[n] <= '~' ? name[n] : '?');
+    buf[n] = '\0';
+    return buf;
+}
+
+static int check_name(const char *call, const char *name)
+{
+    char buf[FTKIT_NAME_MAX + 1];
+    if (!name)
+        return ftk_fail(FTKIT_ERR_ARG, "%s: the name is NULL", call);
+    size_t n = strnlen(name, FTKIT_NAME_MAX + 1);
+    if (n == 0 || n > FTKIT_NAME_MAX)
+        return ftk_fail(FTKIT_ERR_NAME, "%s: a name has 1 to %d bytes, '%s' has %zu%s", call,
+            FTKIT_NAME_MAX, shown(name, buf), n, n > FTKIT_NAME_MAX ? " or more" : "");
+    for (const char *p = name; *p; p++)
+        if (*p < ' ' || *p > '~' || *p == '/')
+            return ftk_fail(FTKIT_ERR_NAME,
+                "%s: name '%s': byte 0x%02x is not printable ASCII or is '/'", call,
+                shown(name, buf), (unsigned)(unsigned char)*p);
+    if (strcmp(name, FTK_ATTRIBUTES) == 0)
+        return ftk_fail(FTKIT_ERR_NAME, "%s: the name '%s' is taken", call, name);
+    return FTKIT_OK;
+}
+
+/* Not of the program's state: saved, but never restored. */
+static bool is_note(const struct ftk_region *r)
+{
+    return strcmp(r->name, FTK_ATTRIBUTES) == 0;
+}
+
+/* Of ftkit itself: a set may be without it. */
+static bool is_own(const struct ftk_region *r)
+{
+    return strcmp(r->name, FTK_LOG_REGION) == 0;
+}
+
+/* Describe the datatype of a region. */
+static int make_type(const char *name, MPI_Datatype type, struct ftk_type *out)
+{
+    int rc = ftk_type_make(type, out);
+    if (rc != FTKIT_OK)
+        rc = ftk_fail(rc, "region '%s': %s", name, ftk_detail_text());
+    return rc;
+}
+
+static void region_free(struct ftk_region *r)
+{
+    ftk_type_free(&r->type);
+    if (is_note(r))
+        free(r->data);
+}
+
+/* A new region of that name, zeroed but for name and kind. */
+static int add(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datatype type,
+    struct ftk_region **out)
+{
+    if (ctx->nregions == ctx->regions_cap) {
+        int cap = ctx->regions_cap ? 2 * ctx->regions_cap : 16;
+        struct ftk_region *all = realloc(ctx->regions, (size_t)cap * sizeof *all);
+        if (!all)
+            return ftk_fail(FTKIT_ERR_NOMEM, "list of regions");
+        ctx->regions = all;
+        ctx->regions_cap = cap;
+    }
+    struct ftk_region *r = &ctx->regions[ctx->nregions];
+    memset(r, 0, sizeof *r);
+    int rc = make_type(name, type, &r->type);
+    if (rc != FTKIT_OK)
+        return rc;
+    memcpy(r->name, name, strlen(name) + 1);
+    r->kind = kind;
+    ctx->nregions++;
+    *out = r;
+    return FTKIT_OK;
+}
+
+/* Where ranks roll back in the job, what is saved stays the same from ftkit_recover() on:
+ * a set of before would not fit, and a replacement knows nothing of the change. */
+static bool is_fixed(const struct ftkit_ctx *ctx)
+{
+    return ctx->mode != FTKIT_MODE_RESTART && ctx->where >= FTK_IN_LOOP;
+}
+
+static int check_addition(const struct ftkit_ctx *ctx, const char *call, const char *name)
+{
+    if (!is_fixed(ctx))
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_STATE,
+        "%s: region '%s' comes after ftkit_recover(): the ranks may still go back to a set "
+        "without it",
+        call, name);
+}
+
+static int check_new(struct ftkit_ctx *ctx, const char *call, const char *name)
+{
+    int rc = ftk_check_ctx(ctx, call);
+    if (rc == FTKIT_OK)
+        rc = check_name(call, name);
+    if (rc == FTKIT_OK && ftk_region_find(ctx, name))
+        rc = ftk_fail(FTKIT_ERR_EXISTS,
+            "%s: region '%s' is already registered (ftkit_resize() changes its memory)", call,
+            name);
+    if (rc == FTKIT_OK)
+        rc = check_addition(ctx, call, name);
+    return rc;
+}
+
+static int check_extent(const struct ftk_type *t, size_t count, const char *name)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, t->item_bytes, &total) || total > SIZE_MAX / 4)
+        return ftk_fail(FTKIT_ERR_SIZE, "region '%s': %zu items of %zu bytes", name, count,
+            t->item_bytes);
+    return FTKIT_OK;
+}
+
+static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
+    const char *name, void *data, size_t count, MPI_Datatype type)
+{
+    struct ftk_region *r = NULL;
+    int rc = check_new(ctx, call, name);
+    if (rc == FTKIT_OK && !data && count > 0)
+        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
+    if (rc == FTKIT_OK)
+        rc = add(ctx, name, kind, type, &r);
+    if (rc == FTKIT_OK) {
+        rc = check_extent(&r->type, count, name);
+        if (rc != FTKIT_OK) {
+            region_free(r);
+            ctx->nregions--;
+        } else {
+            r->data = data;
+            r->count = count;
+        }
+    }
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_register(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type)
+{
+    return register_flat(ctx, "ftkit_register", FTK_KIND_FLAT, name, data, count, type);
+}
+
+int ftkit_register_replicated(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type)
+{
+    return register_flat(
+        ctx, "ftkit_register_replicated", FTK_KIND_REPLICATED, name, data, count, type);
+}
+
+/* Check a block against its array and compute the items it has in memory. */
+static int check_block(const char *name, int ndims, const size_t *global,
+    const size_t *local, const size_t *offset, const size_t *halo, size_t *items)
+{
+    if (ndims < 1 || ndims > FTKIT_DIMS_MAX)
+        return ftk_fail(FTKIT_ERR_ARG, "array '%s': %d dimensions, 1 to %d are possible",
+            name, ndims, FTKIT_DIMS_MAX);
+    if (!global || !local || !offset)
+        return ftk_fail(FTKIT_ERR_ARG, "array '%s': a shape is NULL", name);
+    size_t n = 1;
+    for (int d = 0; d < ndims; d++) {
+        size_t h = halo ? halo[d] : 0;
+        size_t cells;
+        if (offset[d] > global[d] || local[d] > global[d] - offset[d])
+            return ftk_fail(FTKIT_ERR_ARG,
+                "array '%s': dimension %d: block %zu+%zu exceeds the array's %zu", name, d,
+                offset[d], local[d], global[d]);
+        if (h > SIZE_MAX / 4 || __builtin_add_overflow(local[d], 2 * h, &cells)
+            || __builtin_mul_overflow(n, cells, &n))
+            return ftk_fail(FTKIT_ERR_SIZE, "array '%s': the block is too large", name);
+    }
+    *items = n;
+    return FTKIT_OK;
+}
+
+static bool same_type(const struct ftk_region *r, const struct ftk_type *t)
+{
+    return r->type.basic == t->basic && r->type.item_bytes == t->item_bytes;
+}
+
+static int same_array(const struct ftk_region *r, const struct ftk_type *t, int ndims,
+    const size_t *global)
+{
+    if (r->kind != FTK_KIND_ARRAY)
+        return ftk_fail(FTKIT_ERR_EXISTS, "region '%s' exists and is no array", r->name);
+    if (r->ndims != ndims || memcmp(r->global, global, (size_t)ndims * sizeof *global) != 0)
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "array '%s' is registered with another global shape", r->name);
+    if (!same_type(r, t))
+        return ftk_fail(
+            FTKIT_ERR_TYPE, "array '%s' is registered with another type", r->name);
+    return FTKIT_OK;
+}
+
+static void set_block(struct ftk_region *r, void *data, size_t items, int ndims,
+    const size_t *global, const size_t *local, const size_t *offset, const size_t *halo)
+{
+    size_t n = (size_t)ndims * sizeof *global;
+    r->data = data;
+    r->count = items;
+    r->ndims = ndims;
+    memcpy(r->global, global, n);
+    memcpy(r->local, local, n);
+    memcpy(r->start, offset, n);
+    if (halo)
+        memcpy(r->halo, halo, n);
+    else
+        memset(r->halo, 0, sizeof r->halo);
+}
+
+static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datatype elem,
+    int ndims, const size_t *global, const size_t *local, const size_t *offset,
+    const size_t *halo)
+{
+    size_t items = 0;
+    struct ftk_region *r;
+    struct ftk_type t;
+    int rc = ftk_check_ctx(ctx, "ftkit_register_array");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_register_array", name);
+    if (rc == FTKIT_OK)
+        rc = check_block(name, ndims, global, local, offset, halo, &items);
+    if (rc == FTKIT_OK && !data && items > 0)
+        rc = ftk_fail(FTKIT_ERR_ARG, "array '%s': data is NULL", name);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = make_type(name, elem, &t);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (t.owned || !t.contiguous)
+        rc = ftk_fail(FTKIT_ERR_TYPE, "array '%s': the element must be predefined", name);
+    if (rc == FTKIT_OK)
+        rc = check_extent(&t, items, name);
+    r = ftk_region_find(ctx, name);
+    if (rc == FTKIT_OK && r)
+        rc = same_array(r, &t, ndims, global);
+    else if (rc == FTKIT_OK)
+        rc = check_addition(ctx, "ftkit_register_array", name);
+    ftk_type_free(&t);
+    if (rc == FTKIT_OK && !r)
+        rc = add(ctx, name, FTK_KIND_ARRAY, elem, &r);
+    if (rc == FTKIT_OK)
+        set_block(r, data, items, ndims, global, local, offset, halo);
+    return rc;
+}
+
+int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datatype elem,
+    int ndims, const size_t *global, const size_t *local, const size_t *offset,
+    const size_t *halo)
+{
+    return ftk_done(
+        ctx, register_array(ctx, name, data, elem, ndims, global, local, offset, halo));
+}
+
+static int default_resize(void **data, size_t bytes, void *arg)
+{
+    (void)arg;
+    void *p = realloc(*data, bytes ? bytes : 1);
+    if (!p)
+        return -1;
+    *data = p;
+    return 0;
+}
+
+int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t *count,
+    MPI_Datatype type, ftkit_resize_fn *resize, void *arg)
+{
+    struct ftk_region *r = NULL;
+    int rc = check_new(ctx, "ftkit_register_growing", name);
+    if (rc == FTKIT_OK && (!data || !count))
+        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data or count is NULL", name);
+    if (rc == FTKIT_OK)
+        rc = add(ctx, name, FTK_KIND_GROWING, type, &r);
+    if (rc == FTKIT_OK && !resize && (r->type.extent < 0 || r->type.span_lb < 0)) {
+        region_free(r);
+        ctx->nregions--;
+        rc = ftk_fail(FTKIT_ERR_TYPE,
+            "region '%s': the type has bytes in front of its address, for which realloc() "
+            "makes no room", name);
+    }
+    if (rc == FTKIT_OK) {
+        r->data_ref = data;
+        r->count_ref = count;
+        r->resize = resize;
+        r->arg = arg;
+    }
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_register_serializer(
+    ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *arg)
+{
+    struct ftk_region *r = NULL;
+    int rc = check_new(ctx, "ftkit_register_serializer", name);
+    if (rc == FTKIT_OK
+        && (!ops || ops->size < sizeof *ops || !ops->measure || !ops->pack
+            || !ops->unpack))
+        rc = ftk_fail(
+            FTKIT_ERR_ARG, "region '%s': callbacks missing, or size not set", name);
+    if (rc == FTKIT_OK)
+        rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    if (rc == FTKIT_OK) {
+        r->ops = *ops;
+        r->arg = arg;
+    }
+    return ftk_done(ctx, rc);
+}
+
+/* ---- communicators: the number of their context, or -1 ------------------------------------*/
+
+static int measure_comm(void *arg, size_t *bytes)
+{
+    (void)arg;
+    *bytes = sizeof(int64_t);
+    return 0;
+}
+
+/* The one context of the process that logs, or NULL. */
+static const struct ftkit_ctx *logging(void)
+{
+    const struct ftkit_ctx *ctx = ftk_detect_first();
+    while (ctx && !ftk_log_of(ctx))
+        ctx = ctx->next;
+    return ctx;
+}
+
+static int pack_comm(void *arg, void *buf, size_t bytes)
+{
+    const struct ftkit_ctx *ctx = logging();
+    int64_t context = ctx ? ftk_log_context_of(ctx, *(MPI_Comm *)arg) : -1;
+    if (bytes != sizeof context)
+        return -1;
+    memcpy(buf, &context, sizeof context);
+    return 0;
+}
+
+static int unpack_comm(void *arg, const void *buf, size_t bytes)
+{
+    const struct ftkit_ctx *ctx = logging();
+    MPI_Comm *comm = arg;
+    int64_t context;
+    if (bytes != sizeof context)
+        return -1;
+    memcpy(&context, buf, sizeof context);
+    *comm = ctx ? *comm : MPI_COMM_NULL;
+    int rc = ctx ? ftk_log_comm_back(ctx, context > INT32_MAX ? -1 : (int)context, comm) : FTKIT_OK;
+    return rc == FTKIT_OK ? 0 : -1;
+}
+
+/* the same of a variable with a Fortran handle */
+static int pack_comm_f(void *arg, void *buf, size_t bytes)
+{
+    MPI_Comm comm = MPI_Comm_f2c(*(const MPI_Fint *)arg);
+    return pack_comm(&comm, buf, bytes);
+}
+
+static int unpack_comm_f(void *arg, const void *buf, size_t bytes)
+{
+    MPI_Comm comm = MPI_Comm_f2c(*(const MPI_Fint *)arg);
+    int rc = unpack_comm(&comm, buf, bytes);
+    if (rc == 0)
+        *(MPI_Fint *)arg = MPI_Comm_c2f(comm);
+    return rc;
+}
+
+static int register_comm(
+    ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *comm)
+{
+    struct ftk_region *r = NULL;
+    int rc = check_new(ctx, "ftkit_register_comm", name);
+    if (rc == FTKIT_OK && !comm)
+        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': comm is NULL", name);
+    if (rc == FTKIT_OK)
+        rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    if (rc == FTKIT_OK) {
+        r->ops = *ops;
+        r->arg = comm;
+    }
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
+{
+    static const ftkit_serializer ops = { sizeof ops, measure_comm, pack_comm, unpack_comm };
+    return register_comm(ctx, name, &ops, comm);
+}
+
+int ftkit_binding_register_comm(ftkit_ctx *ctx, const char *name, MPI_Fint *comm)
+{
+    static const ftkit_serializer ops
+        = { sizeof ops, measure_comm, pack_comm_f, unpack_comm_f };
+    return register_comm(ctx, name, &ops, comm);
+}
+
+int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops)
+{
+    struct ftk_region *r = NULL;
+    int rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    if (rc == FTKIT_OK)
+        r->ops = *ops;
+    return rc;
+}
+
+static int resize(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, const struct ftk_type *type)
+{
+    struct ftk_region *r = ftk_region_find(ctx, name);
+    if (!r)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name);
+    if (r->kind != FTK_KIND_FLAT && r->kind != FTK_KIND_REPLICATED)
+        return ftk_fail(
+            FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
+    if (type && !same_type(r, type))
+        return ftk_fail(
+            FTKIT_ERR_TYPE, "region '%s' is registered with another type", name);
+    if (!data && count > 0)
+        return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
+    if (count != r->count && is_fixed(ctx))
+        return ftk_fail(FTKIT_ERR_STATE,
+            "region '%s': %zu items would not fit the set of %zu that the ranks may still "
+            "go back to (see ftkit_register_growing())",
+            name, count, r->count);
+    int rc = check_extent(&r->type, count, name);
+    if (rc == FTKIT_OK) {
+        r->data = data;
+        r->count = count;
+    }
+    return rc;
+}
+
+int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_resize");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_resize", name);
+    if (rc == FTKIT_OK)
+        rc = resize(ctx, name, data, count, NULL);
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_binding_resize(
+    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type)
+{
+    struct ftk_type t;
+    int rc = ftk_check_ctx(ctx, "ftkit_resize");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_resize", name);
+    if (rc == FTKIT_OK)
+        rc = make_type(name, type, &t);
+    if (rc == FTKIT_OK) {
+        rc = resize(ctx, name, data, count, &t);
+        ftk_type_free(&t);
+    }
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_unregister(ftkit_ctx *ctx, const char *name)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_unregister");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_unregister", name);
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
+    struct ftk_region *r = ftk_region_find(ctx, name);
+    if (!r)
+        return ftk_done(
+            ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name));
+    region_free(r);
+    ctx->nregions--;
+    memmove(r, r + 1, (size_t)(&ctx->regions[ctx->nregions] - r) * sizeof *r);
+    return FTKIT_OK;
+}
+
+/* ---- attributes ----------------------------------------------------------------------*/
+
+static int check_attribute(
+    const struct ftkit_ctx *ctx, const char *name, const char *value)
+{
+    int rc = check_name("ftkit_attribute", name);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (!value)
+        return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': the value is NULL", name);
+    size_t n = strnlen(value, FTK_ATTR_VALUE_MAX + 1);
+    if (n > FTK_ATTR_VALUE_MAX)
+        return ftk_fail(FTKIT_ERR_SIZE, "attribute '%s': more than %d bytes", name,
+            FTK_ATTR_VALUE_MAX);
+    if (ftk_config_bad_byte(value, n) < n)
+        return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': byte 0x%02x is not UTF-8 text", name,
+            (unsigned)(unsigned char)value[ftk_config_bad_byte(value, n)]);
+    if (strncmp(name, "ftkit.", 6) == 0)
+        return ftk_fail(FTKIT_ERR_NAME, "attribute '%s': such names are ftkit's", name);
+    if (is_fixed(ctx))
+        return ftk_fail(
+            FTKIT_ERR_STATE, "attribute '%s' comes after ftkit_recover()", name);
+    return FTKIT_OK;
+}
+
+static int check_first(const struct ftk_region *notes, const struct ftk_attr *a)
+{
+    struct ftk_attr have;
+    for (size_t at = 0; notes && ftk_attr_next(notes->data, notes->count, &at, &have);)
+        if (strcmp(have.region, a->region) == 0 && strcmp(have.name, a->name) == 0)
+            return ftk_fail(FTKIT_ERR_EXISTS, "region '%s' has an attribute '%s' already",
+                a->region, a->name);
+    return FTKIT_OK;
+}
+
+static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
+{
+    struct ftk_region *notes = ftk_region_find(ctx, FTK_ATTRIBUTES);
+    char *table = notes ? notes->data : NULL;
+    size_t bytes = notes ? notes->count : 0;
+    int rc = check_first(notes, a);
+    if (rc == FTKIT_OK && !notes)
+        rc = add(ctx, FTK_ATTRIBUTES, FTK_KIND_FLAT, MPI_CHAR, &notes);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_attr_add(&table, &bytes, a);
+    if (bytes == 0) { /* not even the first */
+        region_free(notes);
+        ctx->nregions--;
+        return rc;
+    }
+    notes->data = table;
+    notes->count = bytes;
+    return rc;
+}
+
+int ftkit_attribute(
+    ftkit_ctx *ctx, const char *region, const char *name, const char *value)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_attribute");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_attribute", region);
+    if (rc == FTKIT_OK && !ftk_region_find(ctx, region))
+        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", region);
+    if (rc == FTKIT_OK)
+        rc = check_attribute(ctx, name, value);
+    if (rc == FTKIT_OK)
+        rc = add_attribute(ctx, &(struct ftk_attr){ region, name, value });
+    return ftk_done(ctx, rc);
+}
+
+void ftk_region_free_all(struct ftkit_ctx *ctx)
+{
+    for (int i = 0; i < ctx->nregions; i++)
+        region_free(&ctx->regions[i]);
+    free(ctx->regions);
+    ctx->regions = NULL;
+    ctx->nregions = ctx->regions_cap = 0;
+}
+
+/* ---- packing -------------------------------------------------------------------------*/
+
+size_t ftk_region_count(const struct ftk_region *r)
+{
+    return r->kind == FTK_KIND_GROWING ? *r->count_ref : r->count;
+}
+
+static const void *region_data(const struct ftk_region *r)
+{
+    return r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
+}
+
+static size_t align_up(size_t n)
+{
+    return (n + FTK_SEG_REGION_ALIGN - 1) / FTK_SEG_REGION_ALIGN * FTK_SEG_REGION_ALIGN;
+}
+
+int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes)
+{
+    size_t total = 0;
+    for (int i = 0; i < ctx->nregions; i++) {
+        struct ftk_region *r = &ctx->regions[i];
+        size_t bytes;
+        if (r->kind == FTK_KIND_SERIALIZED) {
+            if (r->ops.measure(r->arg, &r->count) != 0)
+                return ftk_fail(FTKIT_ERR_CALLBACK, "measure() of '%s' failed", r->name);
+        }
+        if (r->kind == FTK_KIND_GROWING && *r->count_ref > 0 && !*r->data_ref)
+            return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", r->name);
+        int rc = check_extent(&r->type, ftk_region_count(r), r->name);
+        if (rc != FTKIT_OK)
+            return rc;
+        bytes = ftk_region_count(r) * r->type.item_bytes;
+        if (__builtin_add_overflow(align_up(total), bytes, &total) || total > SIZE_MAX / 4)
+            return ftk_fail(FTKIT_ERR_SIZE, "the regions exceed the address space");
+    }
+    *data_bytes = total;
+    *head_bytes = ftk_seg_head_bytes((size_t)ctx->nregions, total, FTK_SEG_BLOCK);
+    return FTKIT_OK;
+}
+
+static void write_record(const struct ftk_region *r, uint64_t offset,
+    struct ftk_seg_region *rec)
+{
+    memcpy(rec->name, r->name, sizeof rec->name);
+    rec->kind = r->kind;
+    rec->basic = r->type.basic;
+    rec->elem_bytes = r->type.item_bytes;
+    rec->count = ftk_region_count(r);
+    rec->bytes = rec->count * rec->elem_bytes;
+    rec->offset = offset;
+    rec->ndims = (uint32_t)r->ndims;
+    for (int d = 0; d < r->ndims; d++) {
+        rec->global[d] = r->global[d];
+        rec->local[d] = r->local[d];
+        rec->start[d] = r->start[d];
+        rec->halo[d] = r->halo[d];
+    }
+}
+
+int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes,
+    size_t data_bytes, char *seg, struct ftk_packer *p)
+{
+    struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)seg;
+    memset(seg, 0, head_bytes);
+    memcpy(h->magic, FTK_SEG_MAGIC, sizeof h->magic);
+    h->version = FTK_SEG_VERSION;
+    h->byte_order = FTK_SEG_BYTE_ORDER;
+    h->head_bytes = head_bytes;
+    h->data_bytes = data_bytes;
+    h->set = set;
+    h->run = ctx->run;
+    h->stamp = ctx->stamp;
+    h->wall_ns = ftk_wall_ns();
+    h->rank = (uint32_t)ctx->rank;
+    h->nranks = (uint32_t)ctx->nranks;
+    h->incarnation = (uint32_t)ctx->incarnation;
+    h->nregions = (uint32_t)ctx->nregions;
+    h->block_bytes = FTK_SEG_BLOCK;
+    h->nblocks = (data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
+    memcpy(h->context, ctx->cfg.name, strlen(ctx->cfg.name));
+    memcpy(h->program, ctx->identity.program, sizeof h->program);
+    struct ftk_seg_region *rec = ftk_seg_regions(seg);
+    size_t offset = 0;
+    for (int i = 0; i < ctx->nregions; i++) {
+        offset = align_up(offset);
+        write_record(&ctx->regions[i], offset, &rec[i]);
+        offset += rec[i].bytes;
+    }
+    *p = (struct ftk_packer){ .ctx = ctx, .seg = seg };
+    return FTKIT_OK;
+}
+
+/* Pack a region that cannot be cut. */
+static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *rec, char *to)
+{
+    if (r->kind == FTK_KIND_SERIALIZED) {
+        if (r->ops.pack(r->arg, to, rec->bytes) != 0)
+            return ftk_fail(FTKIT_ERR_CALLBACK, "pack() of '%s' failed", r->name);
+        return FTKIT_OK;
+    }
+    return ftk_type_pack(&r->type, region_data(r), rec->count, to);
+}
+
+/* Copy regions until the data area is filled up to the offset `to` at least. */
+static int fill(struct ftk_packer *p, size_t to)
+{
+    char *data = ftk_seg_data(p->seg);
+    const struct ftk_seg_region *recs = ftk_seg_regions(p->seg);
+    while (p->region < p->ctx->nregions) {
+        const struct ftk_region *r = &p->ctx->regions[p->region];
+        const struct ftk_seg_region *rec = &recs[p->region];
+        size_t at = rec->offset + p->in_region;
+        if (at >= to && rec->bytes > 0)
+            return FTKIT_OK;
+        bool cut = r->type.contiguous && r->kind != FTK_KIND_SERIALIZED;
+        if (cut) {
+            size_t n = rec->bytes - p->in_region;
+            if (n > 0 && at + n > to) /* an empty one may lie behind what was not cut */
+                n = to - at;
+            if (n > 0)
+                memcpy(data + at, (const char *)region_data(r) + p->in_region, n);
+            p->in_region += n;
+            if (p->in_region < rec->bytes)
+                return FTKIT_OK;
+        } else {
+            int rc = pack_whole(r, rec, data + rec->offset);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        p->region++;
+        p->in_region = 0;
+        /* the gap behind it, now: it may end the block that is checksummed next, and the
+         * buffer may have been used before */
+        if (p->region < p->ctx->nregions)
+            memset(data + rec->offset + rec->bytes, 0,
+                recs[p->region].offset - rec->offset - rec->bytes);
+    }
+    return FTKIT_OK;
+}
+
+int ftk_region_pack(struct ftk_packer *p, size_t upto)
+{
+    const struct ftk_seg_header *h = (const void *)p->seg;
+    uint64_t *sums = ftk_seg_sums(p->seg);
+    char *data = ftk_seg_data(p->seg);
+    while (p->done < upto && p->done < h->data_bytes) {
+        size_t end = p->done + FTK_SEG_BLOCK;
+        if (end > h->data_bytes)
+            end = h->data_bytes;
+        int rc = fill(p, end);
+        if (rc != FTKIT_OK)
+            return rc;
+        /* the block is still in the cache: its checksum costs no memory traffic */
+        sums[p->done / FTK_SEG_BLOCK] = ftk_xxh3(data + p->done, end - p->done);
+        p->done = end;
+    }
+    return FTKIT_OK;
+}
+
+void ftk_region_seal(struct ftk_packer *p)
+{
+    ftk_seg_seal_head(p->seg);
+}
+
+uint64_t ftk_region_replicated_sum(const char *seg)
+{
+    const struct ftk_seg_header *h = (const void *)seg;
+    const struct ftk_seg_region *recs = ftk_seg_regions_c(seg);
+    const char *data = ftk_seg_data_c(seg);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < h->nregions; i++)
+        if (recs[i].kind == FTK_KIND_REPLICATED)
+            sum = ftk_xxh3_seed(data + recs[i].offset, recs[i].bytes, sum + i);
+    return sum;
+}
+
+uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < ctx->nregions; i++) {
+        const struct ftk_region *r = &ctx->regions[i];
+        size_t bytes = r->count * r->type.item_bytes;
+        if (r->kind != FTK_KIND_REPLICATED)
+            continue;
+        void *packed = r->type.contiguous ? NULL : malloc(bytes + 1);
+        const void *from = r->data;
+        if (!r->type.contiguous) {
+            if (!packed
+                || ftk_type_pack(&r->type, r->data, r->count, packed) != FTKIT_OK) {
+                free(packed);
+                return 0;
+            }
+            from = packed;
+        }
+        sum = ftk_xxh3_seed(from, bytes, sum + (uint64_t)i + 1);
+        free(packed);
+    }
+    return sum;
+}
+
+bool ftk_region_progressed(const struct ftkit_ctx *ctx)
+{
+    return ctx->where == FTK_IN_LOOP && ctx->committed == 0
+        && (ctx->called || ftk_region_state_sum(ctx) != ctx->state_sum);
+}
+
+/* ---- restoring -----------------------------------------------------------------------*/
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[]
+        = { "?", "per-rank", "replicated", "global array", "growing", "serialized" };
+    return kind < sizeof names / sizeof names[0] ? names[kind] : "?";
+}
+
+static int compare_block(const struct ftk_region *r, const struct ftk_seg_region *rec)
+{
+    if (rec->ndims != (uint32_t)r->ndims)
+        return ftk_fail(FTKIT_ERR_SIZE, "array '%s' has %d dimensions, %u in the set", r->name,
+            r->ndims, rec->ndims);
+    for (int d = 0; d < r->ndims; d++) {
+        if (rec->global[d] == r->global[d] && rec->local[d] == r->local[d]
+            && rec->start[d] == r->start[d] && rec->halo[d] == r->halo[d])
+            continue;
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "array '%s': the set has another block or shape: in dimension %d %" PRIu64
+            " items from %" PRIu64 " of %" PRIu64 ", halo %" PRIu64 "; registered are %zu from "
+            "%zu of %zu, halo %zu (another block needs another number of ranks)",
+            r->name, d, rec->local[d], rec->start[d], rec->global[d], rec->halo[d],
+            r->local[d], r->start[d], r->global[d], r->halo[d]);
+    }
+    return FTKIT_OK;
+}
+
+/* Does the record fit the region as it is registered? */
+static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
+{
+    if (is_note(r))
+        return FTKIT_OK;
+    if (!rec && is_own(r))
+        return FTKIT_OK;
+    if (!rec)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
+    if (rec->kind != r->kind)
+        return ftk_fail(FTKIT_ERR_TYPE, "region '%s' was saved as %s and is %s now",
+            r->name, kind_name(rec->kind), kind_name(r->kind));
+    if (rec->basic != r->type.basic || rec->elem_bytes != r->type.item_bytes)
+        return ftk_fail(FTKIT_ERR_TYPE,
+            "region '%s' was saved as items of %llu bytes (%s) and has %zu bytes (%s) now",
+            r->name, (unsigned long long)rec->elem_bytes, ftk_basic_name(rec->basic),
+            r->type.item_bytes, ftk_basic_name(r->type.basic));
+    if (r->kind == FTK_KIND_ARRAY)
+        return compare_block(r, rec);
+    if (r->kind == FTK_KIND_GROWING || r->kind == FTK_KIND_SERIALIZED)
+        return FTKIT_OK;
+    if (rec->count != r->count)
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "region '%s' was saved with %llu items and has %zu now", r->name,
+            (unsigned long long)rec->count, r->count);
+    return FTKIT_OK;
+}
+
+static int resize_growing(const struct ftk_region *r, size_t count)
+{
+    if (*r->count_ref == count && (count == 0 || *r->data_ref))
+        return FTKIT_OK;
+    int bad = r->resize
+        ? r->resize(r->data_ref, count, r->arg)
+        : default_resize(r->data_ref, ftk_type_room(&r->type, count), NULL);
+    if (bad)
+        return ftk_fail(
+            FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
+    *r->count_ref = count;
+    return FTKIT_OK;
+}
+
+/* A segment that is being read; its first `sure` bytes of data hold. */
+struct source {
+    const char *seg;
+    size_t sure;
+    bool fresh; /* the program has just begun: it has hardly touched its memory */
+};
+
+static int make_sure(struct source *src, size_t upto)
+{
+    return ftk_seg_check_upto(src->seg, &src->sure, upto, "own copy");
+}
+
+/* Ask for the pages of a part of a region that is about to be filled, all at once: one
+ * fault for each is what a new process's restore would spend most of its time on. */
+static void populate(void *to, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t lo = ((uintptr_t)to + page - 1) / page * page;
+    uintptr_t hi = ((uintptr_t)to + bytes) / page * page;
+    if (lo < hi) /* a hint: without it the pages come one by one */
+        (void)madvise((void *)lo, hi - lo, MADV_POPULATE_WRITE);
+#else
+    (void)to;
+    (void)bytes;
+#endif
+}
+
+/* A block at a time: it is in the cache when it is copied. */
+static int restore_flat(
+    void *to, const struct ftk_seg_region *rec, struct source *src)
+{
+    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
+    for (size_t at = 0; at < rec->bytes;) {
+        if (src->sure <= rec->offset + at) {
+            int rc = make_sure(src, rec->offset + at + 1);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        size_t n = src->sure - rec->offset - at;
+        if (n > rec->bytes - at)
+            n = rec->bytes - at;
+        if (n > FTK_SEG_BLOCK)
+            n = FTK_SEG_BLOCK;
+        if (src->fresh)
+            populate((char *)to + at, n);
+        memcpy((char *)to + at, from + at, n);
+        at += n;
+    }
+    return FTKIT_OK;
+}
+
+static int restore_one(
+    const struct ftk_region *r, const struct ftk_seg_region *rec, struct source *src)
+{
+    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
+    void *to = r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
+    if (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED)
+        return restore_flat(to, rec, src);
+    int rc = make_sure(src, rec->offset + rec->bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (r->kind != FTK_KIND_SERIALIZED)
+        return ftk_type_unpack(&r->type, from, rec->count, to);
+    if (r->ops.unpack(r->arg, from, rec->bytes) != 0)
+        return ftk_fail(FTKIT_ERR_CALLBACK, "unpack() of '%s' failed", r->name);
+    return FTKIT_OK;
+}
+
+int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
+{
+    struct source src = { .seg = seg, .sure = verified ? SIZE_MAX : 0,
+        .fresh = ctx->where < FTK_IN_LOOP };
+    int rc = FTKIT_OK;
+    for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++)
+        rc = compare(&ctx->regions[i], ftk_seg_find(seg, ctx->regions[i].name));
+    for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
+        const struct ftk_region *r = &ctx->regions[i];
+        if (r->kind == FTK_KIND_GROWING)
+            rc = resize_growing(r, ftk_seg_find(seg, r->name)->count);
+    }
+    for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
+        const struct ftk_region *r = &ctx->regions[i];
+        if (!is_note(r) && !(is_own(r) && !ftk_seg_find(seg, r->name)))
+            rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
+    }
+    return rc;
+}

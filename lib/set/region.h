@@ -1,0 +1,54 @@
+/* Regions: what is saved, and how it gets into a segment and back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_REGION_H
+#define FTK_REGION_H
+
+#include "core/context.h"
+
+/* The head of a segment in the making and how far its data have come. */
+struct ftk_packer {
+    struct ftkit_ctx *ctx;
+    char *seg;       /* the segment: head in place but for checksums */
+    int region;      /* next region to pack */
+    size_t in_region; /* bytes of it that are packed */
+    size_t done;     /* bytes of the data area that are packed and checksummed */
+};
+
+/* A region of ftkit's own: sets without it restore all the same. */
+int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops);
+
+/* Size of the segment the regions need now (calls measure() of serializers). */
+int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
+
+/* Write the head (all but checksums) into seg, which has room for what was measured. */
+int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes,
+    size_t data_bytes, char *seg, struct ftk_packer *p);
+
+/* Pack and checksum the next blocks, at least upto bytes of the data area in all. */
+int ftk_region_pack(struct ftk_packer *p, size_t upto);
+
+/* Seal the head; everything must be packed. */
+void ftk_region_seal(struct ftk_packer *p);
+
+/* Put a segment whose head is good back into the regions.  What does not fit leaves all
+ * regions untouched.  Unless its data are verified already, each block is compared with its
+ * checksum just before it is used: at FTKIT_ERR_CORRUPT what came before it is in place. */
+int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified);
+
+/* XXH3 over the bytes of all replicated regions in a sealed segment. */
+uint64_t ftk_region_replicated_sum(const char *seg);
+
+/* The same over the replicated regions as they are now; 0 when they cannot be read. */
+uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx);
+
+/* Whether this rank, in its loop and before the first set, has left its initial state. */
+bool ftk_region_progressed(const struct ftkit_ctx *ctx);
+
+struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
+void ftk_region_free_all(struct ftkit_ctx *ctx);
+
+/* Bytes of one item times the count, as a region has it now. */
+size_t ftk_region_count(const struct ftk_region *r);
+
+#endif

@@ -1,0 +1,266 @@
+/* Place "hdf5", seen from outside: what can be put right without a job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Manifest and master say nothing that the heads of the parts do not say, so each can be
+ * made again while the parts are whole. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/hash.h"
+#include "h5_offline.h"
+#include "h5_priv.h"
+
+/* The directory of a set, to be closed. */
+static int open_set(const char *dir, const char *context, uint64_t set, int *dirfd)
+{
+    int rc = ftk_h5_check_context(context);
+    if (rc != FTKIT_OK)
+        return rc;
+    *dirfd = ftk_h5_open_dir(dir, context, set);
+    return *dirfd >= 0 ? FTKIT_OK
+                       : ftk_fail_errno(
+                           errno, "set %" PRIu64 " of '%s' in %s", set, context, dir);
+}
+
+/* Names of ours in a directory, one after the other, to be closed with closedir(). */
+static DIR *list(int dirfd)
+{
+    int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    if (!d && copy >= 0)
+        close(copy);
+    return d;
+}
+
+int ftk_h5_litter(const char *dir, const char *context, uint64_t set, bool only_tell,
+    ftk_h5_name_fn *fn, void *arg)
+{
+    int dirfd = -1;
+    int rc = open_set(dir, context, set, &dirfd);
+    if (rc != FTKIT_OK)
+        return rc;
+    DIR *d = list(dirfd);
+    if (!d)
+        rc = ftk_fail_errno(errno, "directory of set %" PRIu64, set);
+    const struct dirent *e;
+    while (d && (e = readdir(d))) {
+        size_t n = strlen(e->d_name);
+        if (n < 4 || strcmp(e->d_name + n - 4, ".tmp") != 0 || !ftk_h5_is_ours(e->d_name))
+            continue;
+        fn(e->d_name, arg);
+        if (!only_tell && unlinkat(dirfd, e->d_name, 0) != 0 && errno != ENOENT)
+            rc = ftk_fail_errno(errno, "set %" PRIu64 ": remove %s", set, e->d_name);
+    }
+    if (d)
+        closedir(d);
+    close(dirfd);
+    return rc;
+}
+
+/* ---- a manifest from parts ----------------------------------------------------------*/
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = ((const struct ftk_h5_part *)a)->part;
+    uint32_t y = ((const struct ftk_h5_part *)b)->part;
+    return x < y ? -1 : x > y;
+}
+
+/* The parts that are there, by number. */
+static int find_parts(int dirfd, struct ftk_h5_manifest *m)
+{
+    DIR *d = list(dirfd);
+    if (!d)
+        return ftk_fail_errno(errno, "directory of set %" PRIu64, m->set);
+    const struct dirent *e;
+    while ((e = readdir(d))) {
+        size_t n = strlen(e->d_name);
+        if (strncmp(e->d_name, "part-", 5) != 0 || !ftk_h5_is_ours(e->d_name)
+            || strcmp(e->d_name + n - 3, ".h5") != 0 || m->nparts == FTK_H5_RANKS_MAX)
+            continue;
+        struct ftk_h5_part *more =
+            realloc(m->parts, (m->nparts + (size_t)1) * sizeof *more);
+        if (!more) {
+            closedir(d);
+            return ftk_fail(FTKIT_ERR_NOMEM, "parts of set %" PRIu64, m->set);
+        }
+        m->parts = more;
+        m->parts[m->nparts++] =
+            (struct ftk_h5_part){ .part = (uint32_t)strtoul(e->d_name + 5, NULL, 10) };
+    }
+    closedir(d);
+    if (m->nparts > 1)
+        qsort(m->parts, m->nparts, sizeof *m->parts, by_number);
+    return FTKIT_OK;
+}
+
+/* Ranks in a part by the names of its groups. */
+struct ranks {
+    uint32_t *v;
+    uint32_t n;
+};
+
+static herr_t add_rank(hid_t group, const char *name, const H5L_info_t *info, void *arg)
+{
+    struct ranks *r = arg;
+    char again[FTK_H5_NAME_MAX];
+    (void)group;
+    (void)info;
+    if (strncmp(name, "rank_", 5) != 0)
+        return 0;
+    uint32_t rank = (uint32_t)strtoul(name + 5, NULL, 10);
+    ftk_h5_rank_name(rank, again);
+    if (strcmp(name, again) != 0 || rank >= FTK_H5_RANKS_MAX || r->n == FTK_H5_RANKS_MAX)
+        return 0;
+    uint32_t *more = realloc(r->v, (r->n + (size_t)1) * sizeof *more);
+    if (!more)
+        return -1;
+    r->v = more;
+    r->v[r->n++] = rank;
+    return 0;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Enter a rank of part number index, whose head was checked.  m->nranks is 0 until the
+ * first one has told it; until then the reader takes any run. */
+static int enter(
+    struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg_header *h)
+{
+    if (m->nranks == 0) {
+        if (h->nranks > FTK_H5_RANKS_MAX
+            || !(m->part_of = malloc(h->nranks * sizeof *m->part_of)))
+            return ftk_fail(FTKIT_ERR_NOMEM, "set %" PRIu64 " of %" PRIu32 " ranks",
+                m->set, h->nranks);
+        m->nranks = h->nranks;
+        m->run = h->run;
+        memcpy(m->program, h->program, sizeof m->program);
+        m->stamp = h->stamp; /* one number may have been used twice: see durable.c */
+        for (uint32_t i = 0; i < m->nranks; i++)
+            m->part_of[i] = UINT32_MAX;
+    }
+    if (m->part_of[h->rank] != UINT32_MAX)
+        return ftk_fail(FTKIT_ERR_FORMAT,
+            "set %" PRIu64 ": rank %" PRIu32 " is in two parts", m->set, h->rank);
+    m->part_of[h->rank] = index;
+    m->parts[index].nranks++;
+    return FTKIT_OK;
+}
+
+static int learn_ranks(struct ftk_h5_reader *src, struct ftk_h5_manifest *m,
+    uint32_t index, const struct ranks *ranks, XXH3_state_t *x)
+{
+    int rc = FTKIT_OK;
+    for (uint32_t i = 0; i < ranks->n && rc == FTKIT_OK; i++) {
+        void *head;
+        hid_t group;
+        rc = ftk_h5_reader_head(src, m, ranks->v[i], &head, &group);
+        if (rc != FTKIT_OK)
+            break;
+        ftk_xxh3_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
+        rc = enter(m, index, head);
+        H5Gclose(group);
+        free(head);
+    }
+    return rc;
+}
+
+/* Fill in m->parts[index] from its file. */
+static int learn_part(int dirfd, struct ftk_h5_manifest *m, uint32_t index)
+{
+    struct ftk_h5_manifest any = { .set = m->set }; /* its size is not known */
+    struct ftk_h5_reader src;
+    struct ranks ranks = { 0 };
+    XXH3_state_t *x = XXH3_createState();
+    int rc = x ? ftk_h5_reader_open(&src, dirfd, &any, &m->parts[index])
+               : ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
+    if (rc != FTKIT_OK) {
+        XXH3_freeState(x);
+        return rc;
+    }
+    XXH3_64bits_reset(x);
+    if (H5Literate(src.file, H5_INDEX_NAME, H5_ITER_INC, NULL, add_rank, &ranks) < 0)
+        rc = ftk_h5_fail(&src.io, FTKIT_ERR_CORRUPT, "list of ranks");
+    if (ranks.n > 1)
+        qsort(ranks.v, ranks.n, sizeof *ranks.v, by_rank);
+    if (rc == FTKIT_OK)
+        rc = learn_ranks(&src, m, index, &ranks, x);
+    if (rc == FTKIT_OK && ranks.n == 0)
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: it has no ranks", src.io.what);
+    m->parts[index].file_bytes = src.file_bytes;
+    m->parts[index].heads_xxh = XXH3_64bits_digest(x);
+    ftk_h5_reader_close(&src);
+    free(ranks.v);
+    XXH3_freeState(x);
+    return rc;
+}
+
+static int all_there(const struct ftk_h5_manifest *m)
+{
+    uint32_t missing = 0, first = 0;
+    for (uint32_t i = 0; i < m->nranks; i++)
+        if (m->part_of[i] == UINT32_MAX && missing++ == 0)
+            first = i;
+    if (m->nranks == 0)
+        return ftk_fail(FTKIT_ERR_LOST, "set %" PRIu64 ": no part is there", m->set);
+    if (missing > 0)
+        return ftk_fail(FTKIT_ERR_LOST,
+            "set %" PRIu64 ": %" PRIu32 " of %" PRIu32
+            " ranks are in no part, rank %" PRIu32 " is the first",
+            m->set, missing, m->nranks, first);
+    return FTKIT_OK;
+}
+
+static int learn_parts(int dirfd, struct ftk_h5_manifest *m)
+{
+    struct ftk_h5_quiet q;
+    int rc = find_parts(dirfd, m);
+    ftk_h5_quiet(&q);
+    for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++)
+        rc = learn_part(dirfd, m, i);
+    ftk_h5_loud(&q);
+    return rc == FTKIT_OK ? all_there(m) : rc;
+}
+
+int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tell *tell,
+    void *arg, struct ftk_h5_manifest *out)
+{
+    struct ftk_h5_manifest m = { .set = set };
+    int dirfd = -1;
+    int rc = open_set(dir, context, set, &dirfd);
+    if (rc != FTKIT_OK)
+        return rc;
+    snprintf(m.context, sizeof m.context, "%s", context);
+    rc = learn_parts(dirfd, &m);
+    close(dirfd);
+    for (uint32_t i = 0; i < m.nparts && rc == FTKIT_OK; i++)
+        rc = ftk_h5_verify_part(dir, &m, i, tell, arg);
+    if (rc == FTKIT_OK)
+        *out = m;
+    else
+        ftk_h5_manifest_free(&m);
+    return rc;
+}
+
+int ftk_h5_remake_master(const char *dir, const struct ftk_h5_manifest *m)
+{
+    int dirfd = -1;
+    int rc = open_set(dir, m->context, m->set, &dirfd);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_h5_master(dirfd, m);
+    close(dirfd);
+    return rc;
+}

@@ -1,0 +1,462 @@
+/* Place "hdf5": writing parts, each the segments of some ranks in one HDF5 file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Data goes from the segment's memory to the file as it is: dataset and memory have the
+ * same type, so nothing is converted and every bit comes back.  Only the halo cells of
+ * an array, scattered around its block, are gathered in a frame of their own.  If wanted,
+ * datasets that are worth it are compressed: shuffle, which puts the bytes of equal weight
+ * side by side, then the fastest deflate, in chunks that are each written once. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/hash.h"
+#include "h5_priv.h"
+#include "store/attribute.h"
+
+#define PACE_BYTES ((size_t)1 << 20) /* of a piece when the writer is to be held back */
+#define CHUNK_BYTES PACE_BYTES       /* so that a piece is a chunk, and fits HDF5's cache */
+#define DEFLATE_FROM 4096u           /* smaller datasets are not worth a chunk */
+#define DEFLATE_LEVEL 1u
+
+static const struct ftk_h5_points part_points = {
+    .create = "h5.part.create",
+    .write = "h5.part.write",
+    .fsync = "h5.part.fsync",
+    .close = "h5.part.close",
+    .rename = "h5.part.rename",
+    .dirsync = "h5.part.dirsync",
+};
+
+static uint32_t rank_of(const void *seg)
+{
+    return ((const struct ftk_seg_header *)seg)->rank;
+}
+
+/* A dataset to be written; mem is H5S_ALL or selects in buf. */
+struct dataset {
+    const char *name;
+    hid_t type;
+    int ndims;
+    const hsize_t *dims;
+    hid_t mem;
+    const void *buf; /* NULL: nothing to write */
+    bool deflate;    /* when it is worth it */
+    const char *notes; /* attributes of all regions of the rank, or NULL */
+    size_t notes_bytes;
+};
+
+static herr_t describe(hid_t ds, const struct ftk_seg_region *r)
+{
+    static const char *const kinds[] = {
+        [FTK_KIND_FLAT] = "flat",
+        [FTK_KIND_REPLICATED] = "replicated",
+        [FTK_KIND_ARRAY] = "array",
+        [FTK_KIND_GROWING] = "growing",
+        [FTK_KIND_SERIALIZED] = "serialized",
+    };
+    if (ftk_h5_attr_text(ds, "ftkit.kind", kinds[r->kind]) < 0
+        || ftk_h5_attr_text(ds, "ftkit.type", ftk_basic_name(r->basic)) < 0)
+        return -1;
+    if (r->kind != FTK_KIND_ARRAY)
+        return 0;
+    if (ftk_h5_attr_u64(ds, "ftkit.global", r->global, r->ndims) < 0
+        || ftk_h5_attr_u64(ds, "ftkit.start", r->start, r->ndims) < 0
+        || ftk_h5_attr_u64(ds, "ftkit.halo", r->halo, r->ndims) < 0)
+        return -1;
+    return 0;
+}
+
+/* Rows at..at+rows-1 of the first dimension.  In memory the block may have a halo, the same
+ * on both sides of each dimension. */
+static herr_t write_rows(hid_t ds, const struct dataset *d, hsize_t at, hsize_t rows)
+{
+    hsize_t start[FTKIT_DIMS_MAX] = { 0 }, count[FTKIT_DIMS_MAX], have[FTKIT_DIMS_MAX];
+    hid_t file = H5Dget_space(ds);
+    hid_t mem = H5Scopy(d->mem == H5S_ALL ? file : d->mem);
+    herr_t rc = -1;
+    memcpy(count, d->dims, (size_t)d->ndims * sizeof *count);
+    start[0] = at;
+    count[0] = rows;
+    if (file < 0 || mem < 0 || H5Sget_simple_extent_dims(mem, have, NULL) < 0
+        || H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
+        goto out;
+    for (int k = 0; k < d->ndims; k++)
+        start[k] += (have[k] - d->dims[k]) / 2;
+    if (H5Sselect_hyperslab(mem, H5S_SELECT_SET, start, NULL, count, NULL) >= 0)
+        rc = H5Dwrite(ds, d->type, mem, file, H5P_DEFAULT, d->buf);
+out:
+    ftk_h5_close(mem, H5Sclose);
+    ftk_h5_close(file, H5Sclose);
+    return rc;
+}
+
+/* Write in pieces of whole rows.  Between them other threads have their turn in HDF5. */
+static int put_slowly(const struct ftk_h5_io *io, hid_t ds, const struct dataset *d)
+{
+    size_t row = H5Tget_size(d->type);
+    for (int k = 1; k < d->ndims; k++)
+        row *= (size_t)d->dims[k];
+    hsize_t most = row < PACE_BYTES ? PACE_BYTES / row : 1;
+    for (hsize_t at = 0; at < d->dims[0]; at += most) {
+        hsize_t rows = d->dims[0] - at < most ? d->dims[0] - at : most;
+        if (write_rows(ds, d, at, rows) < 0)
+            return ftk_h5_fail(io, FTKIT_ERR_IO, "write dataset '%s'", d->name);
+        int rc = io->err ? FTKIT_OK : io->pace(io->pace_arg, (size_t)rows * row);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return FTKIT_OK;
+}
+
+static int put_data(const struct ftk_h5_io *io, hid_t ds, const struct dataset *d)
+{
+    if (!d->buf)
+        return FTKIT_OK;
+    if (io->pace)
+        return put_slowly(io, ds, d);
+    if (H5Dwrite(ds, d->type, d->mem, H5S_ALL, H5P_DEFAULT, d->buf) < 0)
+        return ftk_h5_fail(io, FTKIT_ERR_IO, "write dataset '%s'", d->name);
+    return FTKIT_OK;
+}
+
+static bool is_worth_it(const struct dataset *d)
+{
+    size_t bytes = H5Tget_size(d->type);
+    for (int k = 0; k < d->ndims; k++)
+        bytes *= (size_t)d->dims[k];
+    return bytes >= DEFLATE_FROM;
+}
+
+/* Chunks of whole rows, or of a part of a long one, as put_slowly() writes them. */
+static herr_t set_chunks(hid_t dcpl, const struct dataset *d)
+{
+    hsize_t chunk[FTKIT_DIMS_MAX];
+    size_t bytes = H5Tget_size(d->type);
+    for (int k = d->ndims - 1; k >= 0; k--) {
+        hsize_t most = bytes > 0 && bytes < CHUNK_BYTES ? CHUNK_BYTES / bytes : 1;
+        chunk[k] = d->dims[k] < most ? d->dims[k] : most;
+        bytes *= (size_t)chunk[k];
+    }
+    if (H5Pset_chunk(dcpl, d->ndims, chunk) < 0 || H5Pset_shuffle(dcpl) < 0)
+        return -1;
+    return H5Pset_deflate(dcpl, DEFLATE_LEVEL);
+}
+
+static herr_t set_layout(hid_t dcpl, const struct dataset *d)
+{
+    if (d->deflate && is_worth_it(d))
+        return set_chunks(dcpl, d);
+    return H5Pset_layout(dcpl, H5D_CONTIGUOUS);
+}
+
+/* r NULL: a dataset of ours. */
+static herr_t set_attributes(
+    hid_t ds, const struct dataset *d, const struct ftk_seg_region *r)
+{
+    if (r && describe(ds, r) < 0)
+        return -1;
+    return r ? ftk_h5_attr_of_region(ds, d->notes, d->notes_bytes, r->name) : 0;
+}
+
+static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
+    const struct ftk_seg_region *r)
+{
+    int rc = FTKIT_OK;
+    hid_t ds = -1;
+    hid_t space = H5Screate_simple(d->ndims, d->dims, NULL);
+    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    if (space < 0 || dcpl < 0 || set_layout(dcpl, d) < 0
+        || H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) < 0
+        || H5Pset_obj_track_times(dcpl, false) < 0
+        || (ds = H5Dcreate2(
+                group, d->name, d->type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT))
+               < 0
+        || set_attributes(ds, d, r) < 0)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "make dataset '%s'", d->name);
+    else
+        rc = put_data(io, ds, d);
+    if (ds >= 0 && H5Dclose(ds) < 0 && rc == FTKIT_OK)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close dataset '%s'", d->name);
+    ftk_h5_close(dcpl, H5Pclose);
+    ftk_h5_close(space, H5Sclose);
+    if (rc == FTKIT_OK && io->err)
+        rc = ftk_fail_errno(io->err, "%s: write dataset '%s'", io->what, d->name);
+    return rc;
+}
+
+/* Apart from the array itself, so that the datasets of all ranks fit together. */
+static int put_halo(const struct ftk_h5_io *io, hid_t group,
+    const struct ftk_seg_region *r, const struct ftk_h5_shape *s, hid_t type,
+    const char *block)
+{
+    if (s->halo_items == 0)
+        return FTKIT_OK;
+    char name[FTK_H5_NAME_MAX];
+    ftk_h5_halo_name(r->name, name);
+    char *frame = malloc(s->halo_items * s->item_bytes);
+    if (!frame)
+        return ftk_fail(FTKIT_ERR_NOMEM, "halo of '%s': %zu bytes", r->name,
+            s->halo_items * s->item_bytes);
+    char *to = frame;
+    size_t begin, items;
+    struct ftk_h5_runs it;
+    ftk_h5_runs_start(&it, s);
+    while (ftk_h5_runs_next(&it, &begin, &items)) {
+        memcpy(to, block + begin * s->item_bytes, items * s->item_bytes);
+        to += items * s->item_bytes;
+    }
+    hsize_t n = s->halo_items;
+    struct dataset d = { name, type, 1, &n, H5S_ALL, frame, io->deflate, NULL, 0 };
+    int rc = put(io, group, &d, NULL);
+    free(frame);
+    return rc;
+}
+
+static int put_region(const struct ftk_h5_io *io, hid_t group,
+    const struct ftk_seg_region *r, const char *data, const struct ftk_seg_region *notes)
+{
+    char name[FTK_H5_NAME_MAX];
+    struct ftk_h5_shape s;
+    ftk_h5_dataset_name(r->name, name);
+    ftk_h5_shape(r, &s);
+    const char *block = data + r->offset;
+    hid_t type = ftk_h5_type(r);
+    hid_t mem = s.halo_items > 0 ? ftk_h5_interior(&s) : H5S_ALL;
+    int rc;
+    if (type < 0 || mem < 0) {
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "type and space of '%s'", r->name);
+    } else {
+        struct dataset d = { name, type, s.ndims, s.dims, mem,
+            s.items > 0 ? block : NULL, io->deflate,
+            notes ? data + notes->offset : NULL, notes ? (size_t)notes->bytes : 0 };
+        rc = put(io, group, &d, r);
+        if (rc == FTKIT_OK)
+            rc = put_halo(io, group, r, &s, type, block);
+    }
+    if (mem != H5S_ALL)
+        ftk_h5_close(mem, H5Sclose);
+    ftk_h5_close(type, H5Tclose);
+    return rc;
+}
+
+/* The attributes of a rank, or NULL. */
+static const struct ftk_seg_region *notes_of(const void *seg)
+{
+    const struct ftk_seg_region *r = ftk_seg_find(seg, FTK_ATTRIBUTES);
+    bool good = r && r->kind == FTK_KIND_FLAT
+                && ftk_attr_check(ftk_seg_data_c(seg) + r->offset, (size_t)r->bytes);
+    return good ? r : NULL;
+}
+
+static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
+{
+    const struct ftk_seg_header *h = seg;
+    char name[FTK_H5_NAME_MAX];
+    ftk_h5_rank_name(h->rank, name);
+    hid_t group = ftk_h5_group(file, name);
+    if (group < 0)
+        return ftk_h5_fail(io, FTKIT_ERR_IO, "create group %s", name);
+    hsize_t n = h->head_bytes;
+    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg, false, NULL, 0 };
+    int rc = put(io, group, &head, NULL);
+    const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
+    const struct ftk_seg_region *notes = notes_of(seg);
+    for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
+        rc = put_region(io, group, &r[i], ftk_seg_data_c(seg), notes);
+    if (H5Gclose(group) < 0 && rc == FTKIT_OK)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close group %s", name);
+    return rc;
+}
+
+/* What a part is made from: segments one after the other, and what has been seen. */
+struct part_source {
+    const char *context;
+    uint64_t set;
+    uint32_t part;
+    int nsegs;
+    bool deflate;
+    ftk_h5_source *next;
+    ftk_h5_pace *pace; /* or NULL */
+    void *arg;
+    XXH3_state_t *sum;
+    uint64_t run;
+    uint32_t nranks;
+    uint32_t last_rank;
+};
+
+/* Fetch segment i and see that it belongs to the set and follows in order. */
+static int next_segment(struct part_source *src, int i, const void **seg)
+{
+    int rc = src->next(src->arg, seg);
+    if (rc != FTKIT_OK)
+        return rc;
+    const struct ftk_seg_header *h = *seg;
+    rc = ftk_seg_check_head(h, (size_t)h->head_bytes, "segment in memory");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (i == 0) {
+        src->run = h->run;
+        src->nranks = h->nranks;
+    } else if (h->rank <= src->last_rank) {
+        return ftk_fail(FTKIT_ERR_ARG, "rank %u does not come after rank %u", h->rank,
+            src->last_rank);
+    }
+    src->last_rank = h->rank;
+    if (h->set != src->set || strcmp(h->context, src->context) != 0 || h->run != src->run
+        || h->nranks != src->nranks)
+        return ftk_fail(FTKIT_ERR_ARG,
+            "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", src->set,
+            h->rank, h->set, h->context);
+    ftk_xxh3_update(src->sum, h, (size_t)h->head_bytes);
+    return FTKIT_OK;
+}
+
+static int put_file(struct ftk_h5_io *io, struct part_source *src)
+{
+    const void *seg = NULL;
+    int rc = next_segment(src, 0, &seg);
+    if (rc != FTKIT_OK)
+        return rc;
+    hid_t file = ftk_h5_file_create(io);
+    if (file < 0)
+        return ftk_h5_fail(io, FTKIT_ERR_IO, "create");
+    uint64_t nranks = src->nranks;
+    if (ftk_h5_attr_u64(file, "ftkit.set", &src->set, 0) < 0
+        || ftk_h5_attr_text(file, "ftkit.context", src->context) < 0
+        || ftk_h5_attr_u64(file, "ftkit.nranks", &nranks, 0) < 0
+        || (io->deflate && ftk_h5_attr_text(file, FTK_H5_COMPRESS, "deflate") < 0))
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "attributes");
+    for (int i = 0; i < src->nsegs && rc == FTKIT_OK; i++) {
+        if (i > 0)
+            rc = next_segment(src, i, &seg);
+        if (rc == FTKIT_OK)
+            rc = put_rank(io, file, seg);
+    }
+    if (ftk_h5_file_close(io, file) < 0 && rc == FTKIT_OK)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close");
+    return rc;
+}
+
+static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *out)
+{
+    char name[FTK_H5_NAME_MAX];
+    struct stat st;
+    struct ftk_h5_out o;
+    struct ftk_h5_quiet q;
+    ftk_h5_part_name(src->part, name);
+    int rc = ftk_h5_out_create(&o, dirfd, src->set, name, &part_points);
+    if (rc != FTKIT_OK)
+        return rc;
+    o.stays = src->pace != NULL; /* nobody waits for a vote to use it */
+    o.io.deflate = src->deflate;
+    o.io.pace = src->pace;
+    o.io.pace_arg = src->arg;
+    ftk_h5_quiet(&q);
+    rc = put_file(&o.io, src);
+    ftk_h5_loud(&q);
+    if (rc == FTKIT_OK && fstat(o.io.fd, &st) != 0)
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": stat %s", src->set, name);
+    if (rc != FTKIT_OK) {
+        ftk_h5_out_discard(&o);
+        return rc;
+    }
+    rc = ftk_h5_out_finish(&o);
+    if (rc == FTKIT_OK)
+        *out = (struct ftk_h5_part){ .part = src->part,
+            .nranks = (uint32_t)src->nsegs,
+            .file_bytes = (uint64_t)st.st_size,
+            .heads_xxh = XXH3_64bits_digest(src->sum) };
+    return rc;
+}
+
+int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
+    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace,
+    void *arg, struct ftk_h5_part *out)
+{
+    struct part_source src = { .context = context,
+        .set = set,
+        .part = part,
+        .nsegs = nsegs,
+        .deflate = deflate,
+        .next = next,
+        .pace = pace,
+        .arg = arg };
+    if (nsegs < 1)
+        return ftk_fail(FTKIT_ERR_ARG, "a part of %d segments", nsegs);
+    int rc = ftk_h5_check_context(context);
+    if (rc != FTKIT_OK)
+        return rc;
+    src.sum = XXH3_createState();
+    if (!src.sum)
+        return ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
+    XXH3_64bits_reset(src.sum);
+    int dirfd = ftk_h5_open_dir(dir, context, set);
+    if (dirfd < 0) {
+        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", set, dir);
+    } else {
+        rc = write_file(dirfd, &src, out);
+        close(dirfd);
+    }
+    XXH3_freeState(src.sum);
+    return rc;
+}
+
+int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
+    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, void *arg,
+    struct ftk_h5_part *out)
+{
+    return ftk_h5_write_part_slowly(
+        dir, context, set, part, nsegs, deflate, next, NULL, arg, out);
+}
+
+bool ftk_h5_can_deflate(void)
+{
+    unsigned can = 0;
+    return H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0
+           && H5Zget_filter_info(H5Z_FILTER_DEFLATE, &can) >= 0
+           && (can & H5Z_FILTER_CONFIG_ENCODE_ENABLED) != 0;
+}
+
+/* ---- segments that are all in memory ------------------------------------------------*/
+
+struct array {
+    const void **segs;
+    int at;
+};
+
+static int next_of_array(void *arg, const void **seg)
+{
+    struct array *a = arg;
+    *seg = a->segs[a->at++];
+    return FTKIT_OK;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    uint32_t x = rank_of(*(const void *const *)a);
+    uint32_t y = rank_of(*(const void *const *)b);
+    return x < y ? -1 : x > y;
+}
+
+int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
+    const void *const *segs, int nsegs, struct ftk_h5_part *out)
+{
+    struct array a = { .at = 0 };
+    size_t bytes = (size_t)(nsegs > 0 ? nsegs : 1) * sizeof *a.segs;
+    a.segs = malloc(bytes);
+    if (!a.segs)
+        return ftk_fail(FTKIT_ERR_NOMEM, "table of %d segments", nsegs);
+    if (nsegs > 0) {
+        memcpy(a.segs, segs, bytes);
+        qsort(a.segs, (size_t)nsegs, sizeof *a.segs, by_rank);
+    }
+    int rc = ftk_h5_write_part_from(
+        dir, context, set, part, nsegs, false, next_of_array, &a, out);
+    free(a.segs);
+    return rc;
+}
