@@ -32,13 +32,6 @@
 #define SUM_LINE 28 /* "checksum = " and 16 digits and '\n' */
 #define PART_LINE_MIN (sizeof "part = 0 1 0 0123456789abcdef\n" - 1)
 
-static const struct ftk_h5_points manifest_points = {
-    .write = "h5.manifest.write",
-    .fsync = "h5.manifest.fsync",
-    .rename = "h5.manifest.rename",
-    .dirsync = "h5.manifest.dirsync",
-};
-
 void ftk_h5_manifest_free(struct ftk_h5_manifest *m)
 {
     free(m->parts);
@@ -69,9 +62,13 @@ static void sum_line(const char *text, size_t bytes, char line[SUM_LINE + 1])
     snprintf(line, SUM_LINE + 1, "checksum = %016" PRIx64 "\n", ftk_xxh3(text, bytes));
 }
 
-static int format(const struct ftk_h5_manifest *m, char **text, size_t *bytes)
+int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *bytes)
 {
     char line[SUM_LINE + 1];
+    if (m->nranks < 1 || m->nranks > FTK_H5_RANKS_MAX || !is_consistent(m))
+        return ftk_fail(FTKIT_ERR_ARG,
+            "set %" PRIu64 ": %" PRIu32 " parts do not hold the %" PRIu32 " ranks",
+            m->set, m->nparts, m->nranks);
     FILE *f = open_memstream(text, bytes);
     if (!f)
         return ftk_fail_errno(errno, "manifest of set %" PRIu64, m->set);
@@ -108,35 +105,6 @@ static int format(const struct ftk_h5_manifest *m, char **text, size_t *bytes)
     return ftk_fail(FTKIT_ERR_UNSUPPORTED,
         "manifest of set %" PRIu64 ": %zu bytes, order the ranks by part", m->set,
         *bytes);
-}
-
-int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    int rc = ftk_h5_check_context(m->context);
-    if (rc != FTKIT_OK)
-        return rc;
-    if (m->nranks < 1 || m->nranks > FTK_H5_RANKS_MAX || !is_consistent(m))
-        return ftk_fail(FTKIT_ERR_ARG,
-            "set %" PRIu64 ": %" PRIu32 " parts do not hold the %" PRIu32 " ranks",
-            m->set, m->nparts, m->nranks);
-    int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
-    if (dirfd < 0)
-        return ftk_fail_errno(
-            errno, "directory of set %" PRIu64 " under %s", m->set, dir);
-    rc = format(m, &text, &bytes);
-    if (rc == FTKIT_OK) {
-        rc = ftk_h5_master(dirfd, m);
-        if (rc == FTKIT_OK)
-            rc = ftk_h5_out_text(
-                dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
-        if (rc == FTKIT_OK) /* beside a manifest it means nothing */
-            (void)unlinkat(dirfd, FTK_H5_UNFINISHED, 0);
-        free(text);
-    }
-    close(dirfd);
-    return rc;
 }
 
 /* ---- reading ------------------------------------------------------------------------*/

@@ -10,7 +10,10 @@
  *     h5_xdmf.c    what tells of its datasets to programs that draw
  *     h5_learn.c   parts that others have written
  *     h5_manifest.c  manifest, completeness
- *     h5_set.c     directories, listing, pruning
+ *     h5_set.c     directories: names, numbers, removing
+ *     h5_make.c    the directory of a new set
+ *     h5_list.c    listing, pruning
+ *     h5_commit.c  making a set complete
  *     h5_survey.c, h5_verify.c, h5_compare.c, h5_mend.c   for h5_offline.h */
 #ifndef FTK_STORE_H5_PRIV_H
 #define FTK_STORE_H5_PRIV_H
@@ -221,6 +224,8 @@ int ftk_h5_xdmf(
 
 /* Directory of a set as a file descriptor, -1 with errno. */
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);
+/* The text of a manifest, malloc'd.  FTKIT_ERR_ARG: parts and ranks do not fit. */
+int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *bytes);
 /* The manifest alone, checked; *m is empty on failure. */
 int ftk_h5_read_manifest(
     int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m);
@@ -228,6 +233,13 @@ int ftk_h5_read_manifest(
 int ftk_h5_check_context(const char *context);
 /* Whether a file in a set's directory has a name that the store gives. */
 bool ftk_h5_is_ours(const char *name);
+/* The name of the directory of a set, and the path of that of a context.  FTKIT_ERR_NAME. */
+#define FTK_H5_SET_NAME_MAX 32
+void ftk_h5_set_name(uint64_t set, char name[FTK_H5_SET_NAME_MAX]);
+int ftk_h5_context_path(const char *dir, const char *context, char path[FTK_PATH_MAX]);
+/* Remove a set from the open directory of its context; what is not ours stays, and its
+ * directory then too.  point: the fault point, or NULL. */
+int ftk_h5_clear(int ctxfd, uint64_t set, const char *point);
 /* Whether a set without a manifest can be proven to be one that was never finished. */
 bool ftk_h5_is_unfinished(int dirfd);
 /* All parts: there with their sizes; when deep their heads too. */

@@ -1,4 +1,4 @@
-/* Place "hdf5": the directories of sets: making, listing, pruning.
+/* Place "hdf5": the directories of sets: names, numbers, removing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -19,7 +19,6 @@
 #include "h5_priv.h"
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define SET_NAME_MAX 32
 
 /* ---- names --------------------------------------------------------------------------*/
 
@@ -32,30 +31,30 @@ int ftk_h5_check_context(const char *context)
     return good ? FTKIT_OK : ftk_fail(FTKIT_ERR_NAME, "name of the context");
 }
 
-static void set_name(uint64_t set, char *buf)
+void ftk_h5_set_name(uint64_t set, char buf[FTK_H5_SET_NAME_MAX])
 {
-    snprintf(buf, SET_NAME_MAX, "set-%010" PRIu64, set);
+    snprintf(buf, FTK_H5_SET_NAME_MAX, "set-%010" PRIu64, set);
 }
 
-static int context_path(const char *dir, const char *context, char *buf)
+int ftk_h5_context_path(const char *dir, const char *context, char buf[FTK_PATH_MAX])
 {
     int rc = ftk_h5_check_context(context);
     if (rc != FTKIT_OK)
         return rc;
     int n = snprintf(buf, FTK_PATH_MAX, "%s/%s.ftkit", *dir ? dir : ".", context);
-    if (n < 0 || n >= FTK_PATH_MAX - SET_NAME_MAX)
+    if (n < 0 || n >= FTK_PATH_MAX - FTK_H5_SET_NAME_MAX)
         return ftk_fail(FTKIT_ERR_ARG, "path of the sets is too long: %.64s...", dir);
     return FTKIT_OK;
 }
 
 int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf)
 {
-    char path[FTK_PATH_MAX], name[SET_NAME_MAX];
-    int rc = context_path(dir, context, path);
+    char path[FTK_PATH_MAX], name[FTK_H5_SET_NAME_MAX];
+    int rc = ftk_h5_context_path(dir, context, path);
     if (rc == FTKIT_OK) {
-        set_name(set, name);
+        ftk_h5_set_name(set, name);
         snprintf(
-            buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - SET_NAME_MAX - 2, path, name);
+            buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - FTK_H5_SET_NAME_MAX - 2, path, name);
     }
     return rc;
 }
@@ -63,12 +62,12 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
 /* The number in the name of a set's directory; one spelling only. */
 static bool set_number(const char *name, uint64_t *set)
 {
-    char again[SET_NAME_MAX];
+    char again[FTK_H5_SET_NAME_MAX];
     if (strncmp(name, "set-", 4) != 0 || name[4] < '0' || name[4] > '9')
         return false;
     errno = 0;
     *set = strtoull(name + 4, NULL, 10);
-    set_name(*set, again);
+    ftk_h5_set_name(*set, again);
     return errno == 0 && strcmp(name, again) == 0;
 }
 
@@ -130,7 +129,7 @@ bool ftk_h5_is_unfinished(int dirfd)
 static int open_context(const char *dir, const char *context)
 {
     char path[FTK_PATH_MAX];
-    if (context_path(dir, context, path) != FTKIT_OK) {
+    if (ftk_h5_context_path(dir, context, path) != FTKIT_OK) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -139,56 +138,16 @@ static int open_context(const char *dir, const char *context)
 
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
 {
-    char name[SET_NAME_MAX];
+    char name[FTK_H5_SET_NAME_MAX];
     int ctxfd = open_context(dir, context);
     if (ctxfd < 0)
         return -1;
-    set_name(set, name);
+    ftk_h5_set_name(set, name);
     int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
     int err = errno;
     close(ctxfd);
     errno = err;
     return fd;
-}
-
-/* ---- making -------------------------------------------------------------------------*/
-
-static int sync_dir(int fd)
-{
-    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1; /* EINVAL: there is no need to */
-}
-
-/* fsync the directory that holds path. */
-static int sync_parent(const char *path)
-{
-    char parent[FTK_PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", path);
-    char *slash = strrchr(parent, '/');
-    if (!slash)
-        snprintf(parent, sizeof parent, ".");
-    else
-        slash[slash == parent] = '\0';
-    int fd = open(parent, OPEN_DIR);
-    if (fd < 0)
-        return -1;
-    int rc = sync_dir(fd);
-    int err = errno;
-    close(fd);
-    errno = err;
-    return rc;
-}
-
-static int make_dir(const char *path)
-{
-    struct stat st;
-    if (mkdir(path, 0777) == 0)
-        return 0;
-    /* whatever mkdir() said (EROFS, EACCES), what is there need not be made */
-    int err = errno;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return 0;
-    errno = err == EEXIST ? ENOTDIR : err;
-    return -1;
 }
 
 /* ---- removing -----------------------------------------------------------------------*/
@@ -239,10 +198,10 @@ static int remove_files(int fd, const char *point)
 }
 
 /* Remove a set; what is not ours stays, and its directory then too. */
-static int remove_set(int ctxfd, uint64_t set, const char *point)
+int ftk_h5_clear(int ctxfd, uint64_t set, const char *point)
 {
-    char name[SET_NAME_MAX];
-    set_name(set, name);
+    char name[FTK_H5_SET_NAME_MAX];
+    ftk_h5_set_name(set, name);
     int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
     if (fd < 0) /* none, or a file or link that only has the name */
         return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
@@ -256,95 +215,7 @@ static int remove_set(int ctxfd, uint64_t set, const char *point)
     return err ? ftk_fail_errno(err, "remove set %" PRIu64, set) : FTKIT_OK;
 }
 
-/* The number of a set must be free: only what is known to be litter is cleared away. */
-static int check_free(const char *dir, const char *context, uint64_t set, const char *path)
-{
-    struct ftk_h5_manifest m;
-    int fd = ftk_h5_open_dir(dir, context, set);
-    if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
-                   ? FTKIT_OK
-                   : ftk_fail_errno(errno, "set %" PRIu64 " in %s", set, path);
-    bool unfinished = ftk_h5_is_unfinished(fd);
-    close(fd);
-    if (unfinished)
-        return FTKIT_OK;
-    int rc = ftk_h5_open_set(dir, context, set, false, &m);
-    if (rc == FTKIT_OK) {
-        ftk_h5_manifest_free(&m);
-        return ftk_fail(FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is complete", set, path);
-    }
-    if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
-        return rc;
-    return ftk_fail(FTKIT_ERR_EXISTS,
-        "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
-}
-
-/* An empty directory with the mark of an unfinished set. */
-static int make_set(int ctxfd, uint64_t set, const char *path)
-{
-    char name[SET_NAME_MAX];
-    set_name(set, name);
-    if (mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
-        return ftk_fail_errno(errno, "make %s/%s", path, name);
-    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
-    int mark = fd < 0 ? -1
-                      : openat(fd, FTK_H5_UNFINISHED,
-                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    int err = mark < 0 ? errno : 0;
-    if (mark >= 0)
-        close(mark); /* nothing was written */
-    if (fd >= 0)
-        close(fd);
-    return err ? ftk_fail_errno(err, "make %s/%s", path, name) : FTKIT_OK;
-}
-
-int ftk_h5_make(const char *dir, const char *context, uint64_t set)
-{
-    char path[FTK_PATH_MAX];
-    int rc = context_path(dir, context, path);
-    if (rc == FTKIT_OK)
-        rc = check_free(dir, context, set, path);
-    if (rc != FTKIT_OK)
-        return rc;
-    int err = FTK_FAULT("h5.begin");
-    /* only the last part of the path: a directory that has vanished (a file system that
-     * is not mounted any more) must not come to life again somewhere else */
-    if (!err && make_dir(path) != 0)
-        err = errno;
-    if (err)
-        return ftk_fail_errno(err, "make %s", path);
-    int ctxfd = open(path, OPEN_DIR);
-    if (ctxfd < 0)
-        return ftk_fail_errno(errno, "open %s", path);
-    rc = remove_set(ctxfd, set, NULL);
-    if (rc == FTKIT_OK)
-        rc = make_set(ctxfd, set, path);
-    close(ctxfd);
-    return rc;
-}
-
-int ftk_h5_sync(const char *dir, const char *context, uint64_t set)
-{
-    char path[FTK_PATH_MAX];
-    int rc = context_path(dir, context, path);
-    if (rc != FTKIT_OK)
-        return rc;
-    int ctxfd = open(path, OPEN_DIR);
-    if (ctxfd < 0 || sync_dir(ctxfd) != 0 || sync_parent(path) != 0)
-        rc = ftk_fail_errno(errno, "set %" PRIu64 ": fsync of %s", set, path);
-    if (ctxfd >= 0)
-        close(ctxfd);
-    return rc;
-}
-
-int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
-{
-    int rc = ftk_h5_make(dir, context, set);
-    return rc == FTKIT_OK ? ftk_h5_sync(dir, context, set) : rc;
-}
-
-/* ---- listing and pruning ------------------------------------------------------------*/
+/* ---- listing and removing ------------------------------------------------------------*/
 
 struct numbers {
     uint64_t *v;
@@ -407,97 +278,12 @@ int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t
     return FTKIT_OK;
 }
 
-/* What a number stands for. */
-struct one {
-    int how;         /* what ftk_h5_open_set() says of it */
-    uint64_t run;    /* of a complete set */
-    bool unfinished; /* see ftk_h5_is_unfinished() */
-};
-
-static int evaluate(
-    const char *dir, const char *context, const struct numbers *all, struct one *v)
-{
-    for (size_t i = 0; i < all->n; i++) {
-        struct ftk_h5_manifest m = { 0 };
-        v[i].how = ftk_h5_open_set(dir, context, all->v[i], false, &m);
-        v[i].run = m.run;
-        ftk_h5_manifest_free(&m);
-        if (v[i].how == FTKIT_ERR_NOMEM)
-            return v[i].how;
-        int fd = v[i].how == FTKIT_OK ? -1 : ftk_h5_open_dir(dir, context, all->v[i]);
-        v[i].unfinished = fd >= 0 && ftk_h5_is_unfinished(fd);
-        if (fd >= 0)
-            close(fd);
-    }
-    return FTKIT_OK;
-}
-
-/* scan() and evaluate(); *v is malloc'd [all->n]. */
-static int survey(const char *dir, const char *context, struct numbers *all, struct one **v)
-{
-    int rc = ftk_h5_check_context(context);
-    if (rc == FTKIT_OK)
-        rc = scan(dir, context, all);
-    if (rc == FTKIT_OK && !(*v = calloc(all->n + 1, sizeof **v)))
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
-    if (rc == FTKIT_OK)
-        rc = evaluate(dir, context, all, *v);
-    return rc;
-}
-
-int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nsets)
-{
-    struct numbers all = { 0 };
-    struct one *v = NULL;
-    int rc = survey(dir, context, &all, &v);
-    if (rc == FTKIT_OK) {
-        int n = 0;
-        for (size_t i = 0; i < all.n; i++)
-            if (v[i].how == FTKIT_OK)
-                all.v[n++] = all.v[i];
-        *sets = all.v;
-        *nsets = n;
-    } else {
-        free(all.v);
-    }
-    free(v);
-    return rc;
-}
-
-int ftk_h5_prune(const char *dir, const char *context, uint64_t run, int keep)
-{
-    struct numbers all = { 0 };
-    struct one *v = NULL;
-    if (keep < 1)
-        return ftk_fail(FTKIT_ERR_ARG, "cannot keep %d sets", keep);
-    int rc = survey(dir, context, &all, &v);
-    int ctxfd = rc == FTKIT_OK && all.n > 0 ? open_context(dir, context) : -1;
-    if (rc == FTKIT_OK && all.n > 0 && ctxfd < 0)
-        rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
-    int complete = 0;
-    for (size_t i = 0; i < all.n && ctxfd >= 0; i++) {
-        bool own = v[i].how == FTKIT_OK && v[i].run == run;
-        complete += own;
-        /* newer than the newest complete one: being written */
-        if (complete == 0 || !(own ? complete > keep : v[i].unfinished))
-            continue;
-        int failed = remove_set(ctxfd, all.v[i], "h5.prune");
-        if (rc == FTKIT_OK)
-            rc = failed;
-    }
-    if (ctxfd >= 0)
-        close(ctxfd);
-    free(all.v);
-    free(v);
-    return rc;
-}
-
 int ftk_h5_remove(const char *dir, const char *context, uint64_t set)
 {
     int ctxfd = open_context(dir, context);
     if (ctxfd < 0)
         return ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
-    int rc = remove_set(ctxfd, set, "h5.prune");
+    int rc = ftk_h5_clear(ctxfd, set, "h5.prune");
     close(ctxfd);
     return rc;
 }

@@ -1,0 +1,42 @@
+/* Place "hdf5": a set becomes complete: its master, then its manifest.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "h5_priv.h"
+
+static const struct ftk_h5_points manifest_points = {
+    .write = "h5.manifest.write",
+    .fsync = "h5.manifest.fsync",
+    .rename = "h5.manifest.rename",
+    .dirsync = "h5.manifest.dirsync",
+};
+
+int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    int rc = ftk_h5_check_context(m->context);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_manifest_text(m, &text, &bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
+    if (dirfd < 0) {
+        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", m->set, dir);
+        free(text);
+        return rc;
+    }
+    rc = ftk_h5_master(dirfd, m);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_out_text(dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
+    if (rc == FTKIT_OK) /* beside a manifest it means nothing */
+        (void)unlinkat(dirfd, FTK_H5_UNFINISHED, 0);
+    free(text);
+    close(dirfd);
+    return rc;
+}

@@ -1,0 +1,140 @@
+/* Place "hdf5": the directory of a new set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "h5_priv.h"
+
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+static int sync_dir(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1; /* EINVAL: there is no need to */
+}
+
+/* fsync the directory that holds path. */
+static int sync_parent(const char *path)
+{
+    char parent[FTK_PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (!slash)
+        snprintf(parent, sizeof parent, ".");
+    else
+        slash[slash == parent] = '\0';
+    int fd = open(parent, OPEN_DIR);
+    if (fd < 0)
+        return -1;
+    int rc = sync_dir(fd);
+    int err = errno;
+    close(fd);
+    errno = err;
+    return rc;
+}
+
+static int make_dir(const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    /* whatever mkdir() said (EROFS, EACCES), what is there need not be made */
+    int err = errno;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    errno = err == EEXIST ? ENOTDIR : err;
+    return -1;
+}
+
+/* The number of a set must be free: only what is known to be litter is cleared away. */
+static int check_free(const char *dir, const char *context, uint64_t set, const char *path)
+{
+    struct ftk_h5_manifest m;
+    int fd = ftk_h5_open_dir(dir, context, set);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+                   ? FTKIT_OK
+                   : ftk_fail_errno(errno, "set %" PRIu64 " in %s", set, path);
+    bool unfinished = ftk_h5_is_unfinished(fd);
+    close(fd);
+    if (unfinished)
+        return FTKIT_OK;
+    int rc = ftk_h5_open_set(dir, context, set, false, &m);
+    if (rc == FTKIT_OK) {
+        ftk_h5_manifest_free(&m);
+        return ftk_fail(FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is complete", set, path);
+    }
+    if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
+        return rc;
+    return ftk_fail(FTKIT_ERR_EXISTS,
+        "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
+}
+
+/* An empty directory with the mark of an unfinished set. */
+static int make_set(int ctxfd, uint64_t set, const char *path)
+{
+    char name[FTK_H5_SET_NAME_MAX];
+    ftk_h5_set_name(set, name);
+    if (mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
+        return ftk_fail_errno(errno, "make %s/%s", path, name);
+    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
+    int mark = fd < 0 ? -1
+                      : openat(fd, FTK_H5_UNFINISHED,
+                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    int err = mark < 0 ? errno : 0;
+    if (mark >= 0)
+        close(mark); /* nothing was written */
+    if (fd >= 0)
+        close(fd);
+    return err ? ftk_fail_errno(err, "make %s/%s", path, name) : FTKIT_OK;
+}
+
+int ftk_h5_make(const char *dir, const char *context, uint64_t set)
+{
+    char path[FTK_PATH_MAX];
+    int rc = ftk_h5_context_path(dir, context, path);
+    if (rc == FTKIT_OK)
+        rc = check_free(dir, context, set, path);
+    if (rc != FTKIT_OK)
+        return rc;
+    int err = FTK_FAULT("h5.begin");
+    /* only the last part of the path: a directory that has vanished (a file system that
+     * is not mounted any more) must not come to life again somewhere else */
+    if (!err && make_dir(path) != 0)
+        err = errno;
+    if (err)
+        return ftk_fail_errno(err, "make %s", path);
+    int ctxfd = open(path, OPEN_DIR);
+    if (ctxfd < 0)
+        return ftk_fail_errno(errno, "open %s", path);
+    rc = ftk_h5_clear(ctxfd, set, NULL);
+    if (rc == FTKIT_OK)
+        rc = make_set(ctxfd, set, path);
+    close(ctxfd);
+    return rc;
+}
+
+int ftk_h5_sync(const char *dir, const char *context, uint64_t set)
+{
+    char path[FTK_PATH_MAX];
+    int rc = ftk_h5_context_path(dir, context, path);
+    if (rc != FTKIT_OK)
+        return rc;
+    int ctxfd = open(path, OPEN_DIR);
+    if (ctxfd < 0 || sync_dir(ctxfd) != 0 || sync_parent(path) != 0)
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": fsync of %s", set, path);
+    if (ctxfd >= 0)
+        close(ctxfd);
+    return rc;
+}
+
+int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
+{
+    int rc = ftk_h5_make(dir, context, set);
+    return rc == FTKIT_OK ? ftk_h5_sync(dir, context, set) : rc;
+}
