@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "coll.h"
 #include "det.h"
@@ -750,19 +749,13 @@ int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *st
 }
 
 /* Handles in Fortran: those of the MPI are small numbers, ours begin here. */
-#define OURS (1 << 30)
-
-/* Messages that are matched and not received yet. */
-static struct ftk_held *matched;
-static int matches;
+#define OURS FTK_HANDLES_FROM
 
 static void give_message(struct ftk_held *h, const struct ftk_vcomm *vc, MPI_Message *message,
     MPI_Status *status)
 {
-    h->next = matched;
     h->rank = ftk_vcomm_peer_rank(vc, h->source);
-    h->number = matches++ % OURS;
-    matched = h;
+    ftk_matched_add(h);
     ftk_p2p_tell_of(status, h->rank, h->tag, h->bytes);
     *message = (MPI_Message)(void *)h;
 }
@@ -834,32 +827,6 @@ int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *
     return end(vc, rc);
 }
 
-static struct ftk_held *matched_of(MPI_Message message)
-{
-    for (struct ftk_held **p = &matched; *p; p = &(*p)->next) {
-        struct ftk_held *h = *p;
-        if ((MPI_Message)(void *)h != message)
-            continue;
-        *p = h->next;
-        return h;
-    }
-    return NULL;
-}
-
-bool ftk_p2p_has_matched(void)
-{
-    return matched != NULL;
-}
-
-void ftk_p2p_forget_matched(void)
-{
-    while (matched) {
-        struct ftk_held *h = matched;
-        matched = h->next;
-        ftk_held_free(h);
-    }
-}
-
 /* A matched message into a request; its communicator is the one that has its context. */
 static int receive_matched(struct ftk_req *r, struct ftk_held *h, void *buf, int count,
     MPI_Datatype type)
@@ -881,7 +848,7 @@ static int receive_matched(struct ftk_req *r, struct ftk_held *h, void *buf, int
 int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
     MPI_Status *status)
 {
-    struct ftk_held *h = matched_of(*message);
+    struct ftk_held *h = ftk_matched_take(*message);
     struct ftk_req r = { 0 };
     if (!h)
         return PMPI_Mrecv(buf, count, type, message, status);
@@ -895,7 +862,7 @@ int ftk_mpi_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message
     MPI_Request *request)
 {
     struct ftk_req *r = NULL;
-    struct ftk_held *h = matched_of(*message);
+    struct ftk_held *h = ftk_matched_take(*message);
     if (!h)
         return PMPI_Imrecv(buf, count, type, message, request);
     r = ftk_req_new();
@@ -909,53 +876,14 @@ int ftk_mpi_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message
     return MPI_SUCCESS;
 }
 
-/* ---- datatypes that are in use -----------------------------------------------------------------------------------
- * A receive may have to be posted again, with its type. */
-
-static MPI_Datatype *late;
-static size_t nlate, late_room;
-
+/* ---- datatypes ----------------------------------------------------------------------------*/
 
 int ftk_mpi_Type_free(MPI_Datatype *datatype)
 {
-    ftk_p2p_forget_type(*datatype);
     if (ftk_coll_type_free(datatype))
         return MPI_SUCCESS;
-    if (!ftk_p2p_uses(*datatype))
-        return PMPI_Type_free(datatype);
-    if (nlate == late_room) {
-        size_t room = late_room ? 2 * late_room : 16;
-        MPI_Datatype *all = realloc(late, room * sizeof(MPI_Datatype));
-        if (!all)
-            return end(ftk_log.world, MPI_ERR_NO_MEM);
-        late = all;
-        late_room = room;
-    }
-    late[nlate++] = *datatype;
-    *datatype = MPI_DATATYPE_NULL;
-    return MPI_SUCCESS;
-}
-
-void ftk_p2p_idle(void)
-{
-    ftk_log.nearly = 0;
-    size_t kept = 0;
-    for (size_t i = 0; i < nlate; i++) {
-        if (ftk_p2p_uses(late[i])) {
-            late[kept++] = late[i];
-            continue;
-        }
-        ftk_p2p_forget_type(late[i]);
-        (void)PMPI_Type_free(&late[i]); /* nobody could be told */
-    }
-    nlate = kept;
-}
-
-void *ftk_p2p_reserve(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
+    int rc = ftk_p2p_type_free(datatype);
+    return rc == MPI_ERR_NO_MEM ? end(ftk_log.world, rc) : rc;
 }
 
 /* ---- what ends others, too ------------------------------------------------------------------------------------------*/
@@ -988,16 +916,12 @@ MPI_Request ftk_mpi_Request_f2c(MPI_Fint request)
 
 MPI_Fint ftk_mpi_Message_c2f(MPI_Message message)
 {
-    for (const struct ftk_held *h = matched; h; h = h->next)
-        if ((MPI_Message)(const void *)h == message)
-            return OURS + h->number;
-    return PMPI_Message_c2f(message);
+    int number = ftk_matched_number(message);
+    return number >= 0 ? OURS + number : PMPI_Message_c2f(message);
 }
 
 MPI_Message ftk_mpi_Message_f2c(MPI_Fint message)
 {
-    for (struct ftk_held *h = matched; h; h = h->next)
-        if (OURS + h->number == message)
-            return (MPI_Message)(void *)h;
-    return PMPI_Message_f2c(message);
+    struct ftk_held *h = message >= OURS ? ftk_matched_numbered(message - OURS) : NULL;
+    return h ? (MPI_Message)(void *)h : PMPI_Message_f2c(message);
 }

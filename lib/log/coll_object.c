@@ -128,7 +128,7 @@ static void hold_type(struct ftk_coll *c)
 static void let_type_go(struct ftk_coll *c)
 {
     if (c->holds_type && let_go(&types, (uintptr_t)c->call.r.type))
-        (void)ftk_mpi_Type_free(&c->call.r.type); /* when no message has it any more, either */
+        (void)ftk_p2p_type_free(&c->call.r.type); /* when no message has it any more, either */
     c->holds_type = false;
 }
 

@@ -158,7 +158,7 @@ static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
         dying = outer;
         dying_handle = outer_handle;
     }
-    ftk_p2p_part(vc);
+    ftk_log.requests->part(vc);
     ftk_topo_free(&vc->topo);
     free(vc->member);
     free(vc->index);
@@ -207,7 +207,7 @@ static bool busy(const struct ftk_vcomm *vc)
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
         if (r->vc == vc)
             return true;
-    return ftk_p2p_has(vc);
+    return ftk_log.requests->uses_comm(vc);
 }
 
 static void unlink_from_list(struct ftk_vcomm *vc)
@@ -232,7 +232,7 @@ static void give_up_context(struct ftk_vcomm *vc)
 int ftk_vcomm_free(struct ftk_vcomm *vc)
 {
     vc->freed = true;
-    vc->holds = ftk_p2p_has(vc);
+    vc->holds = ftk_log.requests->uses_comm(vc);
     if (!vc->holds)
         give_up_context(vc);
     find_anew();
@@ -283,7 +283,7 @@ bool ftk_vcomm_disowned(MPI_Comm handle)
 /* The program may still hold the handles of those that were made since the line, and free
  * them while it unwinds: they are its own from now on.  A handle that is not freed is not
  * given out again either, so that no old value means a new communicator. */
-void ftk_vcomm_back(void)
+void ftk_vcomm_back(void (*forget)(void))
 {
     struct ftk_vcomm *go = NULL;
     ndisowned = 0;
@@ -301,7 +301,7 @@ void ftk_vcomm_back(void)
     }
     ftk_log.used = ftk_log.line_used;
     find_anew();
-    ftk_idup_clear();
+    forget();
     while (go) {
         struct ftk_vcomm *next = go->next;
         if (!go->freed && ndisowned < FTK_LOG_ALL)
@@ -389,7 +389,7 @@ int ftk_vcomm_open(void)
     if (rc == MPI_SUCCESS)
         rc = open_handles();
     if (rc != MPI_SUCCESS) {
-        ftk_vcomm_close();
+        ftk_vcomm_close(NULL);
         return rc;
     }
     publish(ftk_log.world);
@@ -400,7 +400,7 @@ int ftk_vcomm_open(void)
 
 /* Also after half of ftk_vcomm_open().  Handles that the program has not freed are its
  * own from now on: communicators of one process. */
-void ftk_vcomm_close(void)
+void ftk_vcomm_close(void (*forget)(void))
 {
     struct ftk_vcomm *go = ftk_log.comms;
     bool listed = go != NULL;
@@ -409,7 +409,8 @@ void ftk_vcomm_close(void)
     memset(&ftk_log.used, 0, sizeof ftk_log.used);
     ftk_log.line_used = ftk_log.used;
     find_anew();
-    ftk_idup_clear();
+    if (forget)
+        forget();
     while (go) {
         struct ftk_vcomm *next = go->next;
         int rc = vcomm_delete(go, go->freed || go == user);
@@ -431,7 +432,7 @@ void ftk_vcomm_close(void)
 uint64_t ftk_vcomm_free_contexts(int *own)
 {
     for (struct ftk_vcomm *vc = ftk_log.comms; vc; vc = vc->next)
-        if (vc->holds && !ftk_p2p_has(vc))
+        if (vc->holds && !ftk_log.requests->uses_comm(vc))
             give_up_context(vc);
     struct ftk_contexts taken;
     memset(&taken, 0, sizeof taken);

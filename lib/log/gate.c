@@ -322,9 +322,9 @@ static int give(struct ftk_req *r, struct ftk_held *h)
     (void)FTK_FAULT("log.received");
     int rc = ftk_p2p_journal(h, r->stamp);
     if (rc == MPI_SUCCESS)
-        return ftk_p2p_deliver(r, h);
+        return ftk_log.requests->deliver(r, h);
     ftk_held_free(h);
-    return ftk_p2p_fail(r, rc);
+    return ftk_log.requests->fail(r, rc);
 }
 
 /* Receives that were posted before get theirs first. */
@@ -364,7 +364,7 @@ static int draw(const struct asks *a, int source, bool *found)
                 return rc;
             continue;
         }
-        rc = ftk_p2p_draw(a->context, &m, &s, &h);
+        rc = ftk_log.requests->draw(a->context, &m, &s, &h);
         if (rc == MPI_SUCCESS)
             ftk_held_add(h);
         *found = rc == MPI_SUCCESS;
@@ -415,7 +415,7 @@ int ftk_gate_receive(struct ftk_req *r)
     struct ftk_held *h;
     int rc = seek(&a, &h);
     if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
+        return ftk_log.requests->fail(r, rc);
     return h ? give(r, h) : MPI_SUCCESS;
 }
 

@@ -356,6 +356,60 @@ void ftk_journal_clear(void)
     free_list(&ftk_log.journal_first, &ftk_log.journal_last);
 }
 
+/* ---- messages that the program has matched and not received yet ------------------------------*/
+
+static struct ftk_held *matched;
+static int matches;
+
+void ftk_matched_add(struct ftk_held *h)
+{
+    h->next = matched;
+    h->number = matches++ % FTK_HANDLES_FROM;
+    matched = h;
+}
+
+struct ftk_held *ftk_matched_take(MPI_Message message)
+{
+    for (struct ftk_held **p = &matched; *p; p = &(*p)->next) {
+        struct ftk_held *h = *p;
+        if ((MPI_Message)(void *)h != message)
+            continue;
+        *p = h->next;
+        return h;
+    }
+    return NULL;
+}
+
+int ftk_matched_number(MPI_Message message)
+{
+    for (const struct ftk_held *h = matched; h; h = h->next)
+        if ((MPI_Message)(const void *)h == message)
+            return h->number;
+    return -1;
+}
+
+struct ftk_held *ftk_matched_numbered(int number)
+{
+    struct ftk_held *h = matched;
+    while (h && h->number != number)
+        h = h->next;
+    return h;
+}
+
+bool ftk_matched_any(void)
+{
+    return matched != NULL;
+}
+
+void ftk_matched_clear(void)
+{
+    while (matched) {
+        struct ftk_held *h = matched;
+        matched = h->next;
+        ftk_held_free(h);
+    }
+}
+
 /* ---- tables over (context, rank, tag) ----------------------------------------------------------*/
 
 static size_t where(int context, int rank, int tag, size_t cap)

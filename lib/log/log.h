@@ -203,12 +203,37 @@ struct ftk_req {
     struct ftk_req *next, *prev; /* among those under way, in the order of stamps */
     struct ftk_entry *entry; /* a send whose bytes are in the log */
     struct ftk_coll *coll;  /* COLL: it; internal: that of which it is a message */
+    const struct ftk_req_ops *ops; /* NULL: it is delivered as all others are */
     int (*then)(struct ftk_req *r); /* called once, when it becomes done; may be NULL */
     void *arg;              /* of then */
     char *own;              /* memory that is freed with it ... */
     size_t owned;           /* ... and what a send goes out from, so many bytes; 0: from sbuf */
     struct ftk_req *pair;   /* the send of a combined send and receive ... */
     bool half;              /* ... whose receive is through */
+};
+
+/* A receive of the log itself: what becomes of it. */
+struct ftk_req_ops {
+    int (*complete)(struct ftk_req *r, const MPI_Status *s, int error); /* MPI code */
+    void (*drop)(struct ftk_req *r); /* it comes to nothing, or is complete */
+};
+
+struct ftk_held;
+
+/* What modules below requests ask of them; and waits, of collectives.  The log sets these tables
+ * when it opens. */
+struct ftk_req_hooks {
+    int (*fail)(struct ftk_req *r, int error);            /* ftk_p2p_fail() */
+    void (*release)(struct ftk_req *r);                   /* ftk_p2p_release() */
+    int (*deliver)(struct ftk_req *r, struct ftk_held *h); /* ftk_p2p_deliver() */
+    int (*draw)(int context, MPI_Message *m, const MPI_Status *s,
+        struct ftk_held **out);                           /* ftk_p2p_draw() */
+    bool (*uses_comm)(const struct ftk_vcomm *vc);        /* ftk_p2p_has() */
+    void (*part)(const struct ftk_vcomm *vc);             /* ftk_p2p_part() */
+};
+struct ftk_coll_hooks {
+    void (*turn)(void);                                   /* ftk_coll_turn() */
+    int (*progress)(struct ftk_req *r);                   /* ftk_coll_progress() */
 };
 
 /* ---- messages that are kept --------------------------------------------------------------*/
@@ -290,6 +315,8 @@ struct ftk_table {          /* open addressing over (context, rank, tag) */
 struct ftk_log {
     struct ftkit_ctx *ctx;
     ftk_log_repair_fn *repair; /* what a failure in a call of the program leads to */
+    const struct ftk_req_hooks *requests;
+    const struct ftk_coll_hooks *colls;
     bool on;                /* the program's calls come here */
     bool falling;           /* calls fail until the line is restored */
     bool reborn;            /* carries on for a lost process: before ftkit_recover() what it
@@ -421,11 +448,12 @@ void ftk_coll_drop(struct ftk_req *r);
 struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: none of ours */
 /* Give the world and ftkit_comm() their virtual communicators. */
 int ftk_vcomm_open(void);
-void ftk_vcomm_close(void);
+/* forget(): what else refers to the communicators that go, or NULL. */
+void ftk_vcomm_close(void (*forget)(void));
 /* The line is committed: those that were freed go, the rest is what a rank falls back to. */
 void ftk_vcomm_line(void);
-/* Fall back to it. */
-void ftk_vcomm_back(void);
+/* Fall back to it; forget() as above, not NULL. */
+void ftk_vcomm_back(void (*forget)(void));
 /* An MPI error of a call on comm goes to the error handler the program has given it. */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
 /* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
@@ -447,6 +475,14 @@ void ftk_held_free(struct ftk_held *h);
 void ftk_held_clear(void);
 void ftk_journal_add(struct ftk_held *h);
 void ftk_journal_clear(void);
+/* Messages that the program has matched (MPI_Mprobe) and not received yet; they are the list's. */
+#define FTK_HANDLES_FROM (1 << 30) /* handles in Fortran: those of the MPI are smaller numbers */
+void ftk_matched_add(struct ftk_held *h);
+struct ftk_held *ftk_matched_take(MPI_Message message); /* NULL: none of ours */
+int ftk_matched_number(MPI_Message message);            /* -1: none of ours */
+struct ftk_held *ftk_matched_numbered(int number);      /* NULL: none has it */
+bool ftk_matched_any(void);
+void ftk_matched_clear(void);
 struct ftk_stream_in *ftk_stream_in(int context, int source, int tag); /* NULL: no memory */
 /* One more was delivered; the hash is kept for who sends it again. */
 int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t stamp, uint64_t hash);

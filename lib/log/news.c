@@ -284,7 +284,7 @@ static void let_go(void)
     for (struct ftk_req *r = ftk_log.first, *next; news.held > 0 && r; r = next) {
         next = r->next;
         if (r->waits && r->waits <= news.done)
-            ftk_p2p_release(r); /* its owner gets the error with the request */
+            ftk_log.requests->release(r); /* its owner gets the error with the request */
     }
 }
 
@@ -294,7 +294,7 @@ static void give_up(int error)
     for (struct ftk_req *r = ftk_log.first, *next; news.held > 0 && r; r = next) {
         next = r->next;
         if (r->waits)
-            (void)ftk_p2p_fail(r, error);
+            (void)ftk_log.requests->fail(r, error);
     }
 }
 

@@ -1,8 +1,10 @@
 /* Messages from rank to rank: logged, counted, suppressed, received from where they are.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "coll.h"
 #include "core/hash.h"
@@ -69,7 +71,7 @@ void ftk_p2p_keep_going(void)
 {
     if (!ftk_log.on || ftk_log.falling)
         return;
-    ftk_coll_turn();
+    ftk_log.colls->turn();
     ftk_p2p_look_at_probed();
     ftk_news_turn();
 }
@@ -79,7 +81,7 @@ int ftk_log_turn(unsigned *turns)
     struct ftk_log *l = &ftk_log;
     if (l->falling)
         return ftk_log_error();
-    ftk_coll_turn();
+    ftk_log.colls->turn();
     ftk_p2p_look_at_probed();
     ftk_news_turn();
     if (!l->ctx->failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
@@ -134,8 +136,9 @@ static struct ftk_req aside;
 static struct ftk_held *aside_to; /* where its bytes go; NULL: it is not under way */
 
 /* It comes to nothing, or is complete and aside_to is NULL. */
-static void drop_aside(void)
+static void drop_aside(struct ftk_req *r)
 {
+    (void)r;
     ftk_p2p_bytes_type_free(&aside.type);
     if (aside.real == MPI_REQUEST_NULL)
         ftk_held_free(aside_to); /* else the MPI may look at it still */
@@ -152,8 +155,8 @@ static int finish(struct ftk_req *r, int error)
     r->probed = false;
     ftk_news_unhold(r);
     r->posted = false;
-    if (r == &aside)
-        drop_aside();
+    if (r->ops)
+        r->ops->drop(r);
     if (r->real != MPI_REQUEST_NULL)
         r->own = NULL; /* it is given up, and the MPI may look at it still */
     r->real = MPI_REQUEST_NULL;
@@ -265,7 +268,7 @@ void ftk_p2p_close(void)
     if (over != MPI_REQUEST_NULL)
         (void)PMPI_Wait(&over, MPI_STATUS_IGNORE); /* it is complete */
     ftk_p2p_close_types();
-    ftk_p2p_forget_matched();
+    ftk_matched_clear();
 }
 
 size_t ftk_p2p_sending(void)
@@ -510,7 +513,7 @@ static int begin_send(struct ftk_req *r)
 
 /* ---- receiving ------------------------------------------------------------------------------------*/
 
-static int end_aside(const MPI_Status *s, int error)
+static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
 {
     struct ftk_held *h = aside_to;
     MPI_Count bytes = 0;
@@ -521,14 +524,14 @@ static int end_aside(const MPI_Status *s, int error)
     if (error == MPI_SUCCESS)
         error = ftk_gate_drawn(h);
     if (error == MPI_SUCCESS)
-        error = ftk_p2p_note_early(aside.stamp, h->context, h->source, h->tag);
+        error = ftk_p2p_note_early(r->stamp, h->context, h->source, h->tag);
     if (error == MPI_SUCCESS)
-        error = ftk_p2p_count(h->context, h->source, h->tag, aside.stamp, h->data, h->bytes);
+        error = ftk_p2p_count(h->context, h->source, h->tag, r->stamp, h->data, h->bytes);
     if (error == MPI_SUCCESS)
         ftk_held_add(h);
     else
         ftk_held_free(h);
-    return finish(&aside, error);
+    return finish(r, error);
 }
 
 uint64_t ftk_log_hash(const void *data, size_t bytes)
@@ -659,8 +662,8 @@ static int complete(struct ftk_req *r, const MPI_Status *s, int error)
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
         error = ftk_news_absorb(r->context, s->MPI_SOURCE);
-    if (r == &aside)
-        return end_aside(s, error);
+    if (r->ops)
+        return r->ops->complete(r, s, error);
     if (error == MPI_SUCCESS)
         error = ftk_gate_absorb(r->context, s->MPI_SOURCE);
     if (error == MPI_SUCCESS && !r->wild && ftk_log.ctx->where >= FTK_IN_LOOP
@@ -1077,7 +1080,8 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
                             : NULL;
     if (!h)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
-    aside = (struct ftk_req){ .kind = FTK_REQ_RECV, .internal = true, .vc = ftk_log.world,
+    static const struct ftk_req_ops ops = { end_aside, drop_aside };
+    aside = (struct ftk_req){ .ops = &ops, .kind = FTK_REQ_RECV, .internal = true, .vc = ftk_log.world,
         .context = found->context, .rbuf = h->data, .peer = found->from, .tag = found->with,
         .from = found->from, .with = found->with, .type = MPI_BYTE, .real = MPI_REQUEST_NULL };
     aside_to = h;
@@ -1252,7 +1256,7 @@ static void progress_pair(struct ftk_req *r)
 int ftk_req_progress(struct ftk_req *r)
 {
     if (!r->done && !r->half)
-        (void)(r->kind == FTK_REQ_COLL ? ftk_coll_progress(r) : progress_any(r));
+        (void)(r->kind == FTK_REQ_COLL ? ftk_log.colls->progress(r) : progress_any(r));
     if (r->pair && (r->done || r->half))
         progress_pair(r);
     if (r->done && r->then) {
@@ -1430,4 +1434,49 @@ void ftk_p2p_forget_requests(void)
         r->active = false;
         r->stale = r->stale || (ftk_log.lines > 0 && r->born == ftk_log.lines);
     }
+}
+
+/* ---- datatypes that are in use: a receive may have to be posted again, with its type --------*/
+
+static MPI_Datatype *late;
+static size_t nlate, late_room;
+
+int ftk_p2p_type_free(MPI_Datatype *datatype)
+{
+    ftk_p2p_forget_type(*datatype);
+    if (!ftk_p2p_uses(*datatype))
+        return PMPI_Type_free(datatype);
+    if (nlate == late_room) {
+        size_t room = late_room ? 2 * late_room : 16;
+        MPI_Datatype *all = realloc(late, room * sizeof(MPI_Datatype));
+        if (!all)
+            return MPI_ERR_NO_MEM;
+        late = all;
+        late_room = room;
+    }
+    late[nlate++] = *datatype;
+    *datatype = MPI_DATATYPE_NULL;
+    return MPI_SUCCESS;
+}
+
+void ftk_p2p_idle(void)
+{
+    ftk_log.nearly = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < nlate; i++) {
+        if (ftk_p2p_uses(late[i])) {
+            late[kept++] = late[i];
+            continue;
+        }
+        ftk_p2p_forget_type(late[i]);
+        (void)PMPI_Type_free(&late[i]); /* nobody could be told */
+    }
+    nlate = kept;
+}
+
+void *ftk_p2p_reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
 }

@@ -29,6 +29,9 @@ void ftk_p2p_forget_type(MPI_Datatype type);
 void ftk_p2p_part(const struct ftk_vcomm *vc); /* it goes, and requests at rest on it are of no use */
 bool ftk_p2p_has(const struct ftk_vcomm *vc); /* the program, a request on it, complete or not */
 int ftk_p2p_finish(const struct ftk_vcomm *vc); /* wait for all of its requests; MPI code */
+/* MPI_Type_free() of a type that is forgotten here; one that a request uses goes with the last
+ * request.  MPI code. */
+int ftk_p2p_type_free(MPI_Datatype *type);
 bool ftk_p2p_uses(MPI_Datatype type); /* a request that is under way, or persistent */
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
@@ -107,7 +110,6 @@ void ftk_p2p_close(void);
 void ftk_p2p_keep_going(void); /* log_ops.h: keep_going */
 /* A message of a stream is here while receives posted before that stamp are not through. */
 int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag);
-bool ftk_p2p_has_matched(void); /* messages the program has matched and not received */
 /* A message has arrived for a receive of that stamp; data may be NULL when its hash is not
  * wanted. */
 int ftk_p2p_count(
@@ -117,7 +119,6 @@ int ftk_p2p_cancelled(struct ftk_req *r);
 /* A look at a request on a communicator that is given up: FTKIT_OK, and it is complete, or
  * not posted any more, or still under way. */
 int ftk_p2p_take_down(struct ftk_req *r);
-void ftk_p2p_forget_matched(void);
 void ftk_log_free_comms(struct ftkit_ctx *ctx);
 void ftk_log_make_teams(const int *domain, int n, int *team);
 /* What the set-up of the lost process received, from its part of the line, is held. */

@@ -945,7 +945,7 @@ static int drain(struct ftk_chan *ch)
 int ftk_line_drain(struct ftk_chan *ch)
 {
     int rc = drain(ch);
-    if (rc == FTKIT_OK && ftk_p2p_has_matched())
+    if (rc == FTKIT_OK && ftk_matched_any())
         return ftk_fail(FTKIT_ERR_STATE,
             "a message that was matched by a probe has not been received: with log.enabled that "
             "comes before ftkit_checkpoint");

@@ -177,9 +177,9 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     if (l->falling) {
         ftk_coll_forget();
         ftk_p2p_forget_requests();
-        ftk_p2p_forget_matched();
+        ftk_matched_clear();
         if (!first)
-            ftk_vcomm_back();
+            ftk_vcomm_back(ftk_idup_clear);
     }
     bool make = (first || !l->falling) && head[6] == (uint64_t)l->n;
     if (read_comms(&r, head, make, true) != FTKIT_OK)
@@ -395,7 +395,7 @@ static void close_log(struct ftkit_ctx *ctx)
         ftk_coll_forget();
         ftk_p2p_forget_requests();
         ftk_coll_close();
-        ftk_vcomm_close();
+        ftk_vcomm_close(ftk_idup_clear);
     }
     ftk_p2p_close();
     ftk_news_close();
@@ -545,6 +545,11 @@ static const struct ftk_log_ops log_ops = {
     .committed = ftk_line_committed,
 };
 
+static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
+    .release = ftk_p2p_release, .deliver = ftk_p2p_deliver, .draw = ftk_p2p_draw,
+    .uses_comm = ftk_p2p_has, .part = ftk_p2p_part };
+static const struct ftk_coll_hooks coll_hooks = { ftk_coll_turn, ftk_coll_progress };
+
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
 {
     int provided = 0;
@@ -577,6 +582,8 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     for (int c = 0; c < FTK_LOG_COMMS; c++)
         ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
     ftk_log.repair = repair;
+    ftk_log.requests = &request_hooks;
+    ftk_log.colls = &coll_hooks;
     ctx->log = &log_ops;
     static const ftkit_serializer ops = { sizeof ops, measure_state, pack_state, unpack_state };
     return ftk_region_add_log(ctx, FTK_LOG_REGION, &ops);
