@@ -137,8 +137,8 @@ $(GEN)/mpi.i: $(BUILD)/mpi.mk
 	@mkdir -p $(@D)
 	@echo '#include <mpi.h>' >$(GEN)/mpi.c
 	$(MPICC) -std=c11 $(CFLAGS) -E -dD -MMD -MP -MF $(GEN)/mpi.d -MT $@ -o $@ $(GEN)/mpi.c
-$(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi.tab scripts/wrappers scripts/Fortran.pm
-	scripts/wrappers $(if $(LAYER),,--pmpi) $< lib/log/mpi.tab $(GEN)
+$(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi/mpi.tab scripts/wrappers scripts/Fortran.pm
+	scripts/wrappers $(if $(LAYER),,--pmpi) $< lib/log/mpi/mpi.tab $(GEN)
 	@touch $@
 $(GEN_MPI): $(GEN)/stamp ;
 

@@ -22,7 +22,7 @@ my @bindings = qw(mpifh mpi f08);
 
 # ---- what cannot be done
 
-my @table = slurp(top() . '/lib/log/mpi.tab') =~ /^(MPI_\w+)\s+refuse/mg;
+my @table = slurp(top() . '/lib/log/mpi/mpi.tab') =~ /^(MPI_\w+)\s+refuse/mg;
 # not there in Fortran of Open MPI 5.0; the last one not in mpi_f08
 my $missing = qr/^MPI_Request_get_status_/;
 my $missing_f08 = qr/$missing|^MPI_Intercomm_create_from_groups$/;

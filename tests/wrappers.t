@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What scripts/wrappers makes of mpi.h and lib/log/mpi.tab: every function of MPI is in the
+# What scripts/wrappers makes of mpi.h and lib/log/mpi/mpi.tab: every function of MPI is in the
 # table, libftkit's own calls go past every layer, and libftkit_mpi gives those of the
 # program to whom libftkit names, otherwise to the MPI.
 #
@@ -15,7 +15,7 @@ ulfm_only();
 my $top = top();
 my $build = build();
 my $tmp = scratch();
-my $table = slurp("$top/lib/log/mpi.tab");
+my $table = slurp("$top/lib/log/mpi/mpi.tab");
 my $header = slurp("$build/gen/mpi.i");
 my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
 

@@ -11,7 +11,7 @@
 #ifndef FTK_LOG_ATTR_H
 #define FTK_LOG_ATTR_H
 
-#include "log.h"
+#include "log/log.h"
 
 /* Copy the attributes of one handle to another as MPI_Comm_dup() does.  The MPI code, or that
  * of a callback. */

@@ -13,7 +13,7 @@
 #ifndef FTK_LOG_COLL_H
 #define FTK_LOG_COLL_H
 
-#include "log.h"
+#include "log/log.h"
 
 /* ---- for the rest of the log ------------------------------------------------------*/
 
@@ -111,7 +111,10 @@ struct ftk_shape {
     bool plain;             /* named, and its items are its bytes, in order */
 };
 
-struct ftk_temp;
+struct ftk_temp {
+    struct ftk_temp *next;
+    _Alignas(16) char bytes[];
+};
 
 struct ftk_coll {
     struct ftk_vcomm *vc;

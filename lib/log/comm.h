@@ -14,7 +14,7 @@
 #ifndef FTK_LOG_COMM_H
 #define FTK_LOG_COMM_H
 
-#include "log.h"
+#include "log/log.h"
 #include "mpi_calls.h" /* the entry points */
 
 /* Tags of what is not a collective of coll.c in the context of collectives: behind all of
@@ -120,6 +120,10 @@ static inline bool ftk_vcomm_is_permanent(const struct ftk_vcomm *vc)
 /* One without members, NULL: no memory, and back; for recipe.c: one that is whole but for its
  * handle gets into the list, or is discarded and the MPI code says why; one that the program
  * keeps, if it does, as a communicator of its own. */
+void ftk_vcomm_give_up(struct ftk_vcomm *vc); /* its context is free again */
+int ftk_vcomm_handle(const struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info,
+    MPI_Comm *handle);
+void ftk_vcomm_publish(struct ftk_vcomm *vc); /* into the list */
 struct ftk_vcomm *ftk_vcomm_empty(int members);
 void ftk_vcomm_discard(struct ftk_vcomm *vc);
 int ftk_vcomm_adopt(struct ftk_vcomm *vc);
@@ -143,6 +147,8 @@ void ftk_idup_promised(struct ftk_contexts *to);
 void ftk_idup_clear(void);
 
 /* topo.c */
+/* n integers on the heap, copied unless from is NULL; NULL: no memory. */
+int *ftk_topo_ints(const int *from, int n);
 int ftk_topo_copy(struct ftk_topo *to, const struct ftk_topo *from); /* MPI code */
 void ftk_topo_free(struct ftk_topo *t); /* leaves it empty */
 

@@ -16,7 +16,7 @@
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
-#include "log.h"
+#include "log/log.h"
 
 enum ftk_det_kind {
     FTK_DET_RECV = 1,

@@ -38,7 +38,7 @@
 #ifndef FTK_LOG_GATE_H
 #define FTK_LOG_GATE_H
 
-#include "log.h"
+#include "log/log.h"
 
 /* How far a rank has come: by sends of the program, and by messages of collectives. */
 enum { FTK_GATE_SENDS, FTK_GATE_COLLS, FTK_GATE_COUNTS, FTK_GATE_WORDS = 1 + FTK_GATE_COUNTS };

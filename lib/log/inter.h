@@ -8,7 +8,7 @@
 #ifndef FTK_LOG_INTER_H
 #define FTK_LOG_INTER_H
 
-#include "log.h"
+#include "log/log.h"
 
 /* Ranks of both groups, or of the one there is; the number of this process among them;
  * the world rank of the i-th. */

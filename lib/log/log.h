@@ -486,6 +486,7 @@ void ftk_matched_clear(void);
 struct ftk_stream_in *ftk_stream_in(int context, int source, int tag); /* NULL: no memory */
 /* One more was delivered; the hash is kept for who sends it again. */
 int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t stamp, uint64_t hash);
+size_t ftk_stream_in_bytes(void); /* memory for all of them */
 void ftk_stream_in_clear(void);
 void ftk_stream_in_line(void);   /* here is the line, if it is committed */
 void ftk_stream_in_shift(void);  /* it was: what comes before it is not counted any more */

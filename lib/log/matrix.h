@@ -9,7 +9,7 @@
 #ifndef FTK_LOG_MATRIX_H
 #define FTK_LOG_MATRIX_H
 
-#include "log.h"
+#include "log/log.h"
 
 /* As words: destination, messages, bytes, rising by destination, without those that got
  * none. */

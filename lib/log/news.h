@@ -22,7 +22,7 @@
 #define FTK_LOG_NEWS_H
 
 #include "core/log_ops.h"
-#include "det.h"
+#include "log/det.h"
 
 /* Do letters travel among messages (also those of gate.h), do they go to keepers?
  * ftk_log.tells: any of determinants at all. */

@@ -4,8 +4,25 @@
 #ifndef FTK_LOG_P2P_H
 #define FTK_LOG_P2P_H
 
-#include "log.h"
+#include "log/log.h"
 
+/* The MPI has told of a failure. */
+void ftk_note_failure(void);
+void ftk_empty_status(MPI_Status *s);
+/* Requests under way: into the list; complete with an error or MPI_SUCCESS, which is returned; one
+ * look at what the MPI has; a failure has ended what the MPI had, and it is done again. */
+void ftk_req_link(struct ftk_req *r);
+int ftk_req_finish(struct ftk_req *r, int error);
+int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s);
+void ftk_req_failed(struct ftk_req *r);
+int ftk_send_begin(struct ftk_req *r);
+bool ftk_send_is_over(struct ftk_entry *e);
+int ftk_send_small_kept(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
+    int tag, int context);
+int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error);
+int ftk_match_posted(struct ftk_req *r);
+int ftk_match_probed(struct ftk_req *r);
+void ftk_p2p_over_close(void);
 /* A failure is known: repair it.  MPI_SUCCESS, or the error with which calls fail. */
 int ftk_log_repair(void);
 /* Everything this rank has under way ends with an error, and every call from now on. */

@@ -4,7 +4,7 @@
 #ifndef FTK_LOG_POST_H
 #define FTK_LOG_POST_H
 
-#include "log.h"
+#include "log/log.h"
 
 /* Words of 64 bits to a rank, on a communicator of the log; they are free again at once.
  * MPI codes. */

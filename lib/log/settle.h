@@ -17,4 +17,12 @@ void ftk_line_committed(struct ftkit_ctx *ctx);
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc);
 bool ftk_line_inherited(const struct ftkit_ctx *ctx);
 
+/* calls.c, for the table of log_ops.h */
+bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code);
+int ftk_calls_outcome(struct ftkit_ctx *ctx, int code);
+/* teams.c: what rank 0 says of them at an opening. */
+void ftk_teams_say(const struct ftkit_ctx *ctx);
+/* image.c: the region of the log in a set. */
+extern const ftkit_serializer ftk_image_ops;
+
 #endif

@@ -1,0 +1,186 @@
+/* Datatypes of messages, and their bytes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/p2p.h"
+
+/* ---- datatypes ------------------------------------------------------------------------------
+ * Size and whether an item is one piece without gaps, for the types used last. */
+
+#define TYPES 64
+
+static struct ftk_type_facts types[TYPES];
+
+static size_t type_slot(MPI_Datatype type)
+{
+    return ((uintptr_t)type >> 6) % TYPES;
+}
+
+static bool is_named(MPI_Datatype type)
+{
+    int ints, addresses, others, combiner;
+    return PMPI_Type_get_envelope(type, &ints, &addresses, &others, &combiner) == MPI_SUCCESS
+        && combiner == MPI_COMBINER_NAMED;
+}
+
+int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out)
+{
+    struct ftk_type_facts *f = &types[type_slot(type)];
+    *out = f;
+    if (f->type == type)
+        return MPI_SUCCESS;
+    MPI_Count size, lb, extent, true_lb, true_extent;
+    int rc = PMPI_Type_size_x(type, &size);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_get_extent_x(type, &lb, &extent);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    f->bytes = (MPI_Aint)size;
+    f->dense = lb == 0 && true_lb == 0 && size == extent && size == true_extent
+        && is_named(type);
+    f->type = type;
+    return MPI_SUCCESS;
+}
+
+void ftk_p2p_forget_type(MPI_Datatype type)
+{
+    struct ftk_type_facts *f = &types[type_slot(type)];
+    if (f->type == type)
+        f->type = MPI_DATATYPE_NULL;
+}
+
+int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes)
+{
+    const struct ftk_type_facts *f;
+    int rc = ftk_p2p_facts(type, &f);
+    *bytes = rc == MPI_SUCCESS ? (size_t)count * (size_t)f->bytes : 0;
+    return rc;
+}
+
+/* ---- more bytes than an int counts -----------------------------------------------------------*/
+
+#define PIECE (1 << 30)
+
+int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type)
+{
+    MPI_Datatype piece = MPI_DATATYPE_NULL;
+    *count = (int)bytes;
+    *type = MPI_BYTE;
+    if (bytes <= INT32_MAX)
+        return MPI_SUCCESS;
+    const size_t n = bytes / PIECE;
+    const int lengths[2] = { (int)n, (int)(bytes % PIECE) };
+    const MPI_Aint at[2] = { 0, (MPI_Aint)(n * PIECE) };
+    *count = 1;
+    int rc = PMPI_Type_contiguous(PIECE, MPI_BYTE, &piece);
+    if (rc == MPI_SUCCESS) {
+        const MPI_Datatype of[2] = { piece, MPI_BYTE };
+        rc = PMPI_Type_create_struct(2, lengths, at, of, type);
+        int freed = PMPI_Type_free(&piece);
+        rc = rc == MPI_SUCCESS ? freed : rc;
+    }
+    return rc == MPI_SUCCESS ? PMPI_Type_commit(type) : rc;
+}
+
+/* What is under way goes on with it. */
+void ftk_p2p_bytes_type_free(MPI_Datatype *type)
+{
+    if (*type == MPI_BYTE)
+        return;
+    ftk_p2p_forget_type(*type);
+    (void)PMPI_Type_free(type); /* a leak of a few bytes, nothing worse */
+    *type = MPI_BYTE;
+}
+
+/* ---- packing ---------------------------------------------------------------------------------*/
+
+static MPI_Comm self = MPI_COMM_NULL;
+
+/* From one type into another by a message to oneself, which takes parts of an item and any
+ * length; the program may be using MPI_COMM_SELF. */
+static int convert(const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
+{
+    int rc = MPI_SUCCESS;
+    if (self == MPI_COMM_NULL) {
+        rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+        if (rc == MPI_SUCCESS)
+            rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+    }
+    if (rc != MPI_SUCCESS)
+        return rc;
+    return PMPI_Sendrecv(
+        from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
+}
+
+int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
+{
+    const struct ftk_type_facts *f;
+    MPI_Datatype all;
+    int n, done = 0;
+    int rc = ftk_p2p_facts(type, &f);
+    if (rc != MPI_SUCCESS || bytes == 0)
+        return rc;
+    if (f->dense) {
+        memcpy(to, buf, bytes);
+        return MPI_SUCCESS;
+    }
+    if (bytes <= INT32_MAX)
+        return PMPI_Pack(buf, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
+    rc = ftk_p2p_bytes_type(bytes, &n, &all);
+    if (rc == MPI_SUCCESS)
+        rc = convert(buf, count, type, to, n, all);
+    ftk_p2p_bytes_type_free(&all);
+    return rc;
+}
+
+int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes)
+{
+    int rc = ftk_p2p_bytes(count, type, bytes);
+    *copy = malloc(*bytes ? *bytes : 1);
+    if (rc == MPI_SUCCESS && !*copy)
+        rc = MPI_ERR_NO_MEM;
+    return rc == MPI_SUCCESS ? ftk_p2p_pack(buf, count, type, *copy, *bytes) : rc;
+}
+
+/* What came, which may be less than count items. */
+int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
+{
+    const struct ftk_type_facts *f;
+    MPI_Datatype all;
+    int n;
+    int rc = ftk_p2p_facts(type, &f);
+    if (rc != MPI_SUCCESS || bytes == 0)
+        return rc;
+    if (f->dense) {
+        memcpy(buf, from, bytes);
+        return MPI_SUCCESS;
+    }
+    rc = ftk_p2p_bytes_type(bytes, &n, &all);
+    if (rc == MPI_SUCCESS)
+        rc = convert(from, n, all, buf, count, type);
+    ftk_p2p_bytes_type_free(&all);
+    return rc;
+}
+
+int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char **copy)
+{
+    const struct ftk_type_facts *f;
+    size_t all;
+    int rc = ftk_p2p_facts(type, &f);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    size_t item = (size_t)f->bytes, n = item > 0 ? (bytes + item - 1) / item : 0;
+    return ftk_p2p_packed(buf, (int)n, type, copy, &all);
+}
+
+void ftk_p2p_close_types(void)
+{
+    if (self != MPI_COMM_NULL)
+        (void)PMPI_Comm_free(&self); /* of this process alone */
+    self = MPI_COMM_NULL;
+    memset(types, 0, sizeof types); /* while no log is on nobody tells when one goes */
+}

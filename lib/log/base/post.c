@@ -1,0 +1,127 @@
+/* Letters between the program's messages (see post.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "detect/detect.h"
+#include "log/p2p.h"
+#include "log/post.h"
+
+#define SHORT 64 /* words of a letter whose copy is used for the next one when it has gone */
+#define LOOK 16  /* letters on their way more than at the last look: they are looked at */
+
+static struct outgoing {
+    MPI_Request real;
+    uint64_t *words;        /* a copy: the caller may use its own again */
+} *out;                     /* [nout] on their way */
+static size_t nout, out_room, look_at = LOOK;
+static uint64_t *spare;     /* [SHORT] or NULL */
+
+size_t ftk_post_sending(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < nout; i++) {
+        struct outgoing *o = &out[i];
+        int done = 0;
+        if (PMPI_Test(&o->real, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+            ftk_detect_raise(ftk_log.ctx); /* its receiver is gone: a repair tells it again */
+            done = 1;
+        }
+        if (done)
+            free(o->words);
+        else
+            out[kept++] = *o;
+    }
+    look_at = 2 * kept + LOOK;
+    return nout = kept;
+}
+
+static int room_for_one(void)
+{
+    if (nout >= look_at)
+        (void)ftk_post_sending();
+    if (nout < out_room)
+        return MPI_SUCCESS;
+    size_t room = out_room ? 2 * out_room : 16;
+    struct outgoing *all = realloc(out, room * sizeof *all);
+    if (!all)
+        return MPI_ERR_NO_MEM;
+    out = all;
+    out_room = room;
+    return MPI_SUCCESS;
+}
+
+static uint64_t *copy_of(const uint64_t *w, size_t words)
+{
+    uint64_t *copy = words <= SHORT ? spare : NULL;
+    if (copy)
+        spare = NULL;
+    else
+        copy = malloc((words < SHORT ? SHORT : words) * sizeof *copy);
+    if (copy)
+        memcpy(copy, w, words * sizeof *copy);
+    return copy;
+}
+
+static void copy_done(uint64_t *copy, size_t words)
+{
+    if (!spare && words <= SHORT)
+        spare = copy;
+    else
+        free(copy);
+}
+
+/* No letter waits for its receiver: the program's call may be one that must not. */
+int ftk_post(const uint64_t *w, size_t words, int dest, int tag, int context)
+{
+    if (words > INT32_MAX / 2)
+        return MPI_ERR_COUNT;
+    int rc = room_for_one();
+    if (rc != MPI_SUCCESS)
+        return rc;
+    struct outgoing *o = &out[nout];
+    *o = (struct outgoing){ MPI_REQUEST_NULL, copy_of(w, words) };
+    if (!o->words)
+        return MPI_ERR_NO_MEM;
+    rc = PMPI_Isend(o->words, (int)(2 * words), MPI_INT32_T, dest, tag, ftk_log_real(context),
+        &o->real);
+    if (rc != MPI_SUCCESS || ftk_p2p_over_at_once(&o->real))
+        copy_done(o->words, words);
+    else
+        nout++;
+    (context == FTK_LOG_NEWS ? ftk_log.news_sent : ftk_log.sent)[dest] += rc == MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        ftk_log.news_bytes += words * sizeof *w;
+    return rc;
+}
+
+int ftk_post_take(
+    int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words)
+{
+    int ints = 0;
+    *w = NULL;
+    int rc = PMPI_Get_count(s, MPI_INT32_T, &ints);
+    if (rc == MPI_SUCCESS && (ints < 0 || (*w = malloc((size_t)ints * 4 + 8)) == NULL))
+        rc = MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
+    *words = (size_t)ints / 2;
+    (context == FTK_LOG_NEWS ? ftk_log.news_received : ftk_log.received)[s->MPI_SOURCE]
+        += rc == MPI_SUCCESS;
+    return rc;
+}
+
+void ftk_post_close(void)
+{
+    (void)ftk_post_sending();
+    for (size_t i = 0; i < nout; i++)
+        if (out[i].real != MPI_REQUEST_NULL)
+            (void)PMPI_Request_free(&out[i].real); /* nobody will receive it */
+    free(out);
+    free(spare);
+    out = NULL;
+    spare = NULL;
+    nout = out_room = 0;
+    look_at = LOOK;
+}

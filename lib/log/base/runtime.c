@@ -1,0 +1,115 @@
+/* The state of the log in this process, and what every part of the log uses.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "core/hash.h"
+#include "core/mpi_shim.h"
+#include "detect/detect.h"
+#include "log/p2p.h"
+
+struct ftk_log ftk_log;
+
+/* ---- failures --------------------------------------------------------------------------------*/
+
+int ftk_log_error(void)
+{
+    return ftk_mpi_failure_code();
+}
+
+void ftk_note_failure(void)
+{
+    ftk_detect_raise(ftk_log.ctx);
+}
+
+/* ---- statuses ----------------------------------------------------------------------*/
+
+void ftk_empty_status(MPI_Status *s)
+{
+    memset(s, 0, sizeof *s);
+    s->MPI_SOURCE = MPI_ANY_SOURCE;
+    s->MPI_TAG = MPI_ANY_TAG;
+    s->MPI_ERROR = MPI_SUCCESS;
+}
+
+void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
+{
+    ftk_empty_status(s);
+    s->MPI_SOURCE = source;
+    s->MPI_TAG = tag;
+    (void)PMPI_Status_set_elements_x(s, MPI_BYTE, (MPI_Count)bytes);
+}
+
+void ftk_p2p_tell(MPI_Status *to, const MPI_Status *from)
+{
+    if (to == MPI_STATUS_IGNORE)
+        return;
+    int error = to->MPI_ERROR;
+    *to = *from;
+    to->MPI_ERROR = error;
+}
+
+void ftk_p2p_tell_of(MPI_Status *to, int source, int tag, size_t bytes)
+{
+    MPI_Status s;
+    ftk_p2p_status(&s, source, tag, bytes);
+    ftk_p2p_tell(to, &s);
+}
+
+void ftk_p2p_no_status(MPI_Status *s)
+{
+    ftk_p2p_tell_of(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+}
+
+/* ---- requests of the MPI -----------------------------------------------------------*/
+
+/* The MPI gives every send that is complete at once the handle that a send to nobody has.  This
+ * one is never completed, so the handle of another request that is under way differs from it. */
+static MPI_Request over = MPI_REQUEST_NULL;
+
+bool ftk_p2p_over_at_once(MPI_Request *real)
+{
+    if (over == MPI_REQUEST_NULL
+        && PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &over) != MPI_SUCCESS)
+        over = MPI_REQUEST_NULL; /* every send is looked at later then */
+    if (over == MPI_REQUEST_NULL || *real != over)
+        return false;
+    *real = MPI_REQUEST_NULL;
+    return true;
+}
+
+void ftk_p2p_over_close(void)
+{
+    if (over != MPI_REQUEST_NULL)
+        (void)PMPI_Wait(&over, MPI_STATUS_IGNORE); /* it is complete */
+}
+
+bool ftk_p2p_is_failure(int rc)
+{
+    int class = rc;
+    if (PMPI_Error_class(rc, &class) == MPI_SUCCESS && class == MPI_ERR_TRUNCATE)
+        return false;
+    /* codes of calls on communicators with dead members say little */
+    return ftk_mpi_is_failure(rc) || ftk_log.ctx->failed || ftk_detect_poll(ftk_log.ctx);
+}
+
+/* ---- hashes ------------------------------------------------------------------------*/
+
+uint64_t ftk_log_hash(const void *data, size_t bytes)
+{
+    uint64_t h = ftk_xxh3(data, bytes);
+    return h ? h : 1; /* 0: not known */
+}
+
+/* ---- refusing ----------------------------------------------------------------------*/
+
+bool ftk_log_refuses(const char *call)
+{
+    const struct ftkit_ctx *ctx = ftk_log.ctx;
+    if (ctx->cfg.log_dets != FTK_DETS_REFUSE)
+        return false;
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d: %s: what it comes to is open, and log.determinants = refuse",
+        ctx->cfg.name, ftk_log.me, call);
+    return true;
+}

@@ -1,0 +1,146 @@
+/* Collectives in which every rank has something for every other.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
+
+#include "log/coll.h"
+
+#define LARGE (64 << 10) /* bytes of all from which on they go round a ring, */
+#define SHARE 1024       /* with at least these many per rank on the average */
+#define WINDOW 32        /* pairs of ranks that exchange at once */
+
+/* ---- allgather --------------------------------------------------------------------*/
+
+size_t *ftk_coll_offsets(struct ftk_coll *c, int nblocks)
+{
+    size_t *off = ftk_coll_temp(c, ((size_t)nblocks + 1) * sizeof *off);
+    if (!off)
+        return NULL;
+    off[0] = 0;
+    for (int i = 0; i < nblocks; i++)
+        off[i + 1] = off[i] + ftk_coll_block(c, &c->call.r, i).bytes;
+    return off;
+}
+
+static void own_block(struct ftk_coll *c)
+{
+    const struct ftk_side *s = &c->call.s;
+    struct ftk_block b = ftk_coll_block(c, &c->call.r, c->vc->rank);
+    if (!ftk_in_place(s))
+        ftk_step_copy(c, s->buf, s->count, s->type, b.at, b.count, b.type);
+}
+
+static void allgather_ring(struct ftk_coll *c)
+{
+    int n = c->vc->size, me = c->vc->rank, left = (me + n - 1) % n, right = (me + 1) % n;
+    own_block(c);
+    for (int k = 0; k < n - 1 && !c->error; k++) {
+        struct ftk_block in = ftk_coll_block(c, &c->call.r, (me + 2 * n - 1 - k) % n);
+        struct ftk_block out = ftk_coll_block(c, &c->call.r, (me + n - k) % n);
+        ftk_step_recv(c, in.at, in.count, in.type, left);
+        ftk_step_send(c, out.at, out.count, out.type, right);
+        ftk_step_fence(c);
+    }
+}
+
+bool ftk_coll_is_packed(struct ftk_coll *c, const size_t *off, int nblocks)
+{
+    const struct ftk_side *r = &c->call.r;
+    struct ftk_shape s = ftk_coll_shape(c, r->type);
+    for (int i = 0; r->displs && s.plain && i < nblocks; i++)
+        if (r->displs[i] < 0 || (size_t)r->displs[i] * s.size != off[i])
+            return false;
+    return s.plain;
+}
+
+/* Up a tree to rank 0 and down again, packed. */
+static void allgather_tree(struct ftk_coll *c, const size_t *off)
+{
+    int n = c->vc->size, me = c->vc->rank;
+    struct ftk_tree t;
+    ftk_coll_tree(c, 0, &t);
+    bool direct = ftk_coll_is_packed(c, off, n);
+    char *all = direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
+    if (c->error)
+        return;
+    for (int i = 0; i < t.nkids; i++) {
+        size_t from = off[t.kid[i]], to = off[t.kid[i] + t.size[i]];
+        ftk_step_recv(c, all + from, (int)(to - from), MPI_PACKED, t.kid[i]);
+    }
+    own_block(c);
+    struct ftk_block b = ftk_coll_block(c, &c->call.r, me);
+    if (!direct)
+        ftk_step_copy(c, b.at, b.count, b.type, all + off[me], (int)b.bytes, MPI_PACKED);
+    ftk_step_fence(c);
+    if (t.parent >= 0)
+        ftk_step_send(
+            c, all + off[me], (int)(off[me + t.below] - off[me]), MPI_PACKED, t.parent);
+    ftk_step_fence(c); /* what is sent is received, too */
+    ftk_build_bcast(c, all, (int)off[n], MPI_PACKED, 0);
+    ftk_step_fence(c);
+    for (int i = 0; i < n && !direct && !c->error; i++) {
+        b = ftk_coll_block(c, &c->call.r, i);
+        if (i != me)
+            ftk_step_copy(
+                c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
+    }
+}
+
+void ftk_build_allgather(struct ftk_coll *c)
+{
+    size_t n = (size_t)c->vc->size;
+    const size_t *off = ftk_coll_offsets(c, c->vc->size);
+    if (!off || c->error)
+        return;
+    if (off[n] > INT_MAX || (off[n] >= LARGE && off[n] / n >= SHARE))
+        allgather_ring(c);
+    else if (n == 1)
+        own_block(c);
+    else if (off[n] > 0)
+        allgather_tree(c, off);
+}
+
+/* ---- alltoall ---------------------------------------------------------------------*/
+
+/* Bytes that go to each rank, and so are taken to come from each, when they are of one
+ * number and there is less room for them; else 0. */
+static size_t longer(struct ftk_coll *c)
+{
+    const struct ftk_side *s = &c->call.s, *r = &c->call.r;
+    if (s->counts || s->types || r->counts || r->types)
+        return 0;
+    size_t out = ftk_coll_block_bytes(c, s), in = ftk_coll_block_bytes(c, r);
+    return out > in && out <= INT_MAX ? out : 0;
+}
+
+/* In round k two ranks whose sum is k (modulo their number) exchange.  A window of rounds
+ * is under way at once.  In place a block is copied before another one takes its place.
+ */
+void ftk_build_alltoall(struct ftk_coll *c)
+{
+    int n = c->vc->size, me = c->vc->rank;
+    const struct ftk_side *s = &c->call.s, *r = &c->call.r;
+    bool in_place = ftk_in_place(s);
+    size_t too_long = in_place ? 0 : longer(c);
+    void *nowhere = ftk_coll_temp(c, too_long);
+    for (int k = 0; k < n && !c->error; k++) {
+        int peer = (k - me + n) % n;
+        struct ftk_block in = ftk_coll_block(c, r, peer);
+        struct ftk_block out = in_place ? in : ftk_coll_block(c, s, peer);
+        if (peer == me && !in_place) {
+            ftk_step_copy(c, out.at, out.count, out.type, in.at, in.count, in.type);
+        } else if (peer != me) {
+            if (in_place && in.bytes > 0) {
+                out.at = ftk_coll_room(c, in.type, (size_t)in.count);
+                ftk_step_copy(c, in.at, in.count, in.type, out.at, in.count, in.type);
+            }
+            if (too_long) /* for the room here: taken in all the same */
+                ftk_step_recv(c, nowhere, (int)too_long, MPI_PACKED, peer);
+            else
+                ftk_step_recv(c, in.at, in.count, in.type, peer);
+            ftk_step_send(c, out.at, out.count, out.type, peer);
+        }
+        if (k % WINDOW == WINDOW - 1)
+            ftk_step_fence(c);
+    }
+}

@@ -1,0 +1,289 @@
+/* Collectives: schedules as objects, and what they hold on to.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/coll.h"
+#include "log/p2p.h"
+
+#define FREE_MAX 16 /* objects that are kept */
+
+static struct ftk_coll *free_list;
+static int nfree;
+
+struct held {
+    uintptr_t handle;
+    size_t users;
+    bool freed;
+};
+
+/* ---- what the program may free while it is needed ---------------------------------
+ * Its operations, of which there is no duplicate, and the very type that an operation of
+ * the program is to be given. */
+
+static struct holds {
+    struct held *at;
+    size_t n, room;
+} ops, types;
+
+static struct held *held(const struct holds *all, uintptr_t handle)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->at[i].handle == handle)
+            return &all->at[i];
+    return NULL;
+}
+
+static bool hold(struct holds *all, uintptr_t handle)
+{
+    struct held *h = held(all, handle);
+    if (!h && all->n == all->room) {
+        size_t room = all->room ? 2 * all->room : 8;
+        struct held *more = realloc(all->at, room * sizeof *more);
+        if (!more)
+            return false;
+        all->at = more;
+        all->room = room;
+    }
+    if (!h) {
+        h = &all->at[all->n++];
+        *h = (struct held){ .handle = handle };
+    }
+    h->users++;
+    return true;
+}
+
+/* Whether the program has freed it and it was held for the last time. */
+static bool let_go(struct holds *all, uintptr_t handle)
+{
+    struct held *h = held(all, handle);
+    if (!h || --h->users > 0)
+        return false;
+    bool freed = h->freed;
+    *h = all->at[--all->n];
+    return freed;
+}
+
+/* Whether it is held: then it is freed when nobody does any more. */
+static bool free_later(const struct holds *all, uintptr_t handle)
+{
+    struct held *h = held(all, handle);
+    if (h)
+        h->freed = true;
+    return h;
+}
+
+static bool predefined(MPI_Op op)
+{
+    const MPI_Op all[] = { MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_MAXLOC, MPI_MINLOC,
+        MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_REPLACE,
+        MPI_NO_OP };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] == op)
+            return true;
+    return false;
+}
+
+static void hold_op(struct ftk_coll *c)
+{
+    if (!ftk_coll_reduces(c) || predefined(c->call.op))
+        return;
+    c->holds_op = hold(&ops, (uintptr_t)c->call.op);
+    if (!c->holds_op)
+        ftk_coll_fail(c, MPI_ERR_NO_MEM);
+}
+
+static void let_op_go(struct ftk_coll *c)
+{
+    if (c->holds_op && let_go(&ops, (uintptr_t)c->call.op))
+        (void)PMPI_Op_free(&c->call.op); /* nobody is there any more to be told */
+    c->holds_op = false;
+}
+
+int ftk_coll_op_free(MPI_Op *op)
+{
+    if (!op || !free_later(&ops, (uintptr_t)*op))
+        return PMPI_Op_free(op);
+    *op = MPI_OP_NULL;
+    return MPI_SUCCESS;
+}
+
+static void hold_type(struct ftk_coll *c)
+{
+    if (!ftk_coll_reduces(c) || ftk_coll_shape(c, c->call.r.type).named)
+        return;
+    c->holds_type = hold(&types, (uintptr_t)c->call.r.type);
+    if (!c->holds_type)
+        ftk_coll_fail(c, MPI_ERR_NO_MEM);
+}
+
+static void let_type_go(struct ftk_coll *c)
+{
+    if (c->holds_type && let_go(&types, (uintptr_t)c->call.r.type))
+        (void)ftk_p2p_type_free(&c->call.r.type); /* when no message has it any more, either */
+    c->holds_type = false;
+}
+
+bool ftk_coll_type_free(MPI_Datatype *type)
+{
+    if (!free_later(&types, (uintptr_t)*type))
+        return false;
+    *type = MPI_DATATYPE_NULL;
+    return true;
+}
+
+/* ---- types of messages ------------------------------------------------------------
+ * The program may free its own while a collective is under way, which begins messages of
+ * them later: it works with duplicates. */
+
+static MPI_Datatype own_type(struct ftk_coll *c, MPI_Datatype *seen, MPI_Datatype type)
+{
+    MPI_Datatype dup;
+    if (ftk_coll_shape(c, type).named)
+        return type;
+    for (size_t i = c->ntypes; i-- > 0;)
+        if (seen[i] == type)
+            return c->types[i];
+    int rc = PMPI_Type_dup(type, &dup);
+    if (rc != MPI_SUCCESS) {
+        ftk_coll_fail(c, rc);
+        return type;
+    }
+    seen[c->ntypes] = type;
+    c->types[c->ntypes++] = dup;
+    return dup;
+}
+
+static bool has_types(const struct ftk_step *s)
+{
+    return s->kind == FTK_STEP_SEND || s->kind == FTK_STEP_RECV
+           || s->kind == FTK_STEP_REDUCE || s->kind == FTK_STEP_COPY;
+}
+
+static bool all_named(struct ftk_coll *c)
+{
+    for (size_t i = 0; i < c->nsteps; i++) {
+        const struct ftk_step *s = &c->steps[i];
+        if (has_types(s) && !ftk_coll_shape(c, s->type).named)
+            return false;
+        if (s->kind == FTK_STEP_COPY && !ftk_coll_shape(c, s->into_type).named)
+            return false;
+    }
+    return true;
+}
+
+static void own_types(struct ftk_coll *c)
+{
+    if (all_named(c))
+        return;
+    MPI_Datatype *seen = calloc(2 * c->nsteps, sizeof(MPI_Datatype));
+    c->types = calloc(2 * c->nsteps, sizeof(MPI_Datatype));
+    if (!seen || !c->types)
+        ftk_coll_fail(c, MPI_ERR_NO_MEM);
+    for (size_t i = 0; i < c->nsteps && !c->error; i++) {
+        struct ftk_step *s = &c->steps[i];
+        if (has_types(s) && !(s->kind == FTK_STEP_REDUCE && c->holds_type))
+            s->type = own_type(c, seen, s->type);
+        if (s->kind == FTK_STEP_COPY)
+            s->into_type = own_type(c, seen, s->into_type);
+    }
+    free(seen);
+}
+
+static void free_types(struct ftk_coll *c)
+{
+    for (size_t i = 0; i < c->ntypes; i++) {
+        ftk_p2p_forget_type(c->types[i]);
+        (void)PMPI_Type_free(&c->types[i]); /* no use is left; the duplicate is ours */
+    }
+    free(c->types);
+    c->types = NULL;
+    c->ntypes = 0;
+}
+
+/* ---- objects ----------------------------------------------------------------------*/
+
+static struct ftk_coll *new_coll(struct ftk_vcomm *vc, const struct ftk_call *call)
+{
+    struct ftk_coll *c = free_list;
+    if (c) {
+        free_list = c->next;
+        nfree--;
+    } else {
+        c = malloc(sizeof *c);
+    }
+    if (!c)
+        return NULL;
+    memset(c, 0, offsetof(struct ftk_coll, steps0));
+    c->vc = vc;
+    c->call = *call;
+    c->steps = c->steps0;
+    c->room = FTK_COLL_STEPS;
+    c->reqs = c->reqs0;
+    c->last.type = MPI_DATATYPE_NULL;
+    return c;
+}
+
+void ftk_coll_delete(struct ftk_coll *c)
+{
+    free_types(c);
+    let_type_go(c);
+    let_op_go(c);
+    for (struct ftk_temp *t = c->temps, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+    if (c->steps != c->steps0)
+        free(c->steps);
+    if (c->reqs != c->reqs0)
+        free(c->reqs);
+    if (nfree >= FREE_MAX) {
+        free(c);
+        return;
+    }
+    nfree++;
+    c->next = free_list;
+    free_list = c;
+}
+
+int ftk_coll_make(
+    struct ftk_vcomm *vc, const struct ftk_call *call, bool owned, struct ftk_coll **out)
+{
+    struct ftk_coll *c = new_coll(vc, call);
+    if (!c)
+        return MPI_ERR_NO_MEM;
+    ftk_coll_build(c);
+    if (owned && !c->error)
+        hold_op(c);
+    if (owned && !c->error)
+        hold_type(c);
+    if (owned && !c->error)
+        own_types(c);
+    if (!c->error && c->nreqs > FTK_COLL_REQS) {
+        c->reqs = malloc(c->nreqs * sizeof *c->reqs);
+        if (!c->reqs)
+            ftk_coll_fail(c, MPI_ERR_NO_MEM);
+    }
+    int error = c->error;
+    if (error)
+        ftk_coll_delete(c);
+    else
+        *out = c;
+    return error;
+}
+
+void ftk_coll_free_memory(void)
+{
+    for (struct ftk_coll *c = free_list, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    free_list = NULL;
+    nfree = 0;
+    if (ops.n > 0)
+        return; /* persistent ones that the program has not freed */
+    free(ops.at);
+    free(types.at);
+    ops = types = (struct holds){ 0 };
+}

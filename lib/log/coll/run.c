@@ -1,0 +1,412 @@
+/* Collectives: how schedules run.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A collective that is numbered k on its communicator uses slot k % FTK_COLL_SLOTS, and
+ * so the tag of the one before in this slot.  It begins with its messages when that one is
+ * complete here; the call returns at once.  Nobody waits for ever: of all that are not
+ * complete anywhere the one with the lowest number waits for none.
+ *
+ * Persistent ones are matched by the order in which they are made, not started (MPI-4.0,
+ * 6.13), so each has a tag of its own.
+ *
+ * A tag names the context of the rank that receives: members may have different ones. */
+#include <string.h>
+
+#include "log/coll.h"
+
+/* Tags of persistent ones per context.  The tags of plain contexts are below 2^27, where
+ * those of comm.h begin; those of the others are from 2^28 and 2^30 on. */
+#define PERSISTENT (1 << 20)
+#define EXTRA_SLOTS (1 << 28)
+#define EXTRA_FIRST (1 << 30)
+#define EXTRA_PERSISTENT (1 << 19)
+_Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT
+        < INT32_MAX - EXTRA_PERSISTENT, "the last tag is that of letters");
+
+static struct ftk_coll *first_coll, *last_coll; /* under way */
+static MPI_Comm self = MPI_COMM_NULL; /* where nobody else sends; never fails loudly */
+
+/* ---- tags -------------------------------------------------------------------------*/
+
+/* Of the collective with that number, where context receives. */
+static int tag_of(const struct ftk_coll *c, int context)
+{
+    int extra = context - FTK_LOG_EXTRA;
+    if (c->persistent)
+        return ftk_context_shares(context)
+            ? EXTRA_FIRST + extra * EXTRA_PERSISTENT + c->index % EXTRA_PERSISTENT
+            : FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + context * PERSISTENT + c->index;
+    return ftk_context_shares(context) ? EXTRA_SLOTS + extra * FTK_COLL_SLOTS + c->index
+                                       : context * FTK_COLL_SLOTS + c->index;
+}
+
+/* ---- running ----------------------------------------------------------------------*/
+
+static void link_up(struct ftk_coll *c)
+{
+    c->under_way = true;
+    c->next = NULL;
+    c->prev = last_coll;
+    if (last_coll)
+        last_coll->next = c;
+    else
+        first_coll = c;
+    last_coll = c;
+}
+
+static void leave_slot(struct ftk_coll *c)
+{
+    if (!c->slot)
+        return;
+    if (c->slot_next)
+        c->slot_next->slot_prev = c->slot_prev;
+    else
+        *c->slot = c->slot_prev;
+    if (c->slot_prev)
+        c->slot_prev->slot_next = c->slot_next;
+    c->slot_next = c->slot_prev = NULL;
+    c->slot = NULL;
+}
+
+static void unlink_from(struct ftk_coll *c)
+{
+    if (!c->under_way)
+        return;
+    c->under_way = false;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        first_coll = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        last_coll = c->prev;
+    leave_slot(c);
+}
+
+/* Nothing of it is under way: its request is complete. */
+static void finish(struct ftk_coll *c, int error)
+{
+    struct ftk_req *r = c->owner;
+    int (*then)(struct ftk_req *) = r->then;
+    unlink_from(c);
+    if (!c->persistent || r->orphan) {
+        r->coll = NULL;
+        ftk_coll_delete(c);
+    }
+    memset(&r->status, 0, sizeof r->status);
+    r->status.MPI_SOURCE = MPI_ANY_SOURCE;
+    r->status.MPI_TAG = MPI_ANY_TAG;
+    r->status.MPI_ERROR = MPI_SUCCESS;
+    r->done = true;
+    r->error = error;
+    r->then = NULL;
+    if (then && error == MPI_SUCCESS)
+        r->error = then(r);
+    if (r->orphan) {
+        ftk_log.nactive++; /* as its deletion will find */
+        ftk_req_delete(r);
+    }
+}
+
+static void post(struct ftk_coll *c, const struct ftk_step *s)
+{
+    struct ftk_req *q = &c->reqs[c->open++];
+    const bool sends = s->kind == FTK_STEP_SEND;
+    const int peer = ftk_coll_peer(c->vc, s->peer);
+    *q = (struct ftk_req){
+        .kind = sends ? FTK_REQ_SEND : FTK_REQ_RECV,
+        .internal = true,
+        .coll = c,
+        .vc = c->vc,
+        .context = FTK_LOG_COLLS,
+        .sbuf = s->from,
+        .rbuf = s->into,
+        .count = s->count,
+        .type = s->type,
+        .peer = peer,
+        .tag = sends ? tag_of(c, ftk_vcomm_there(c->vc, peer)) : c->tag,
+        .real = MPI_REQUEST_NULL,
+    };
+    int rc = ftk_req_begin(q);
+    if (rc != MPI_SUCCESS)
+        ftk_coll_fail(c, rc);
+}
+
+/* Are all messages since the last fence complete? */
+static bool drained(struct ftk_coll *c)
+{
+    bool all = true;
+    for (size_t i = c->first; i < c->open; i++) {
+        struct ftk_req *q = &c->reqs[i];
+        int rc = q->done ? q->error : ftk_req_progress(q);
+        if (!q->done)
+            all = false;
+        else if (all)
+            c->first = i + 1;
+        if (rc != MPI_SUCCESS)
+            ftk_coll_fail(c, rc);
+    }
+    if (all)
+        c->first = c->open = 0;
+    return all;
+}
+
+static int private_self(void)
+{
+    if (self != MPI_COMM_NULL)
+        return MPI_SUCCESS;
+    int rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+    return rc == MPI_SUCCESS ? PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN) : rc;
+}
+
+/* From one datatype to another. */
+static int copy(const struct ftk_step *s)
+{
+    int at = 0;
+    int rc = private_self();
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (s->into_type == MPI_PACKED)
+        return PMPI_Pack(s->from, s->count, s->type, s->into, s->into_count, &at, self);
+    if (s->type == MPI_PACKED)
+        return PMPI_Unpack(
+            s->from, s->count, &at, s->into, s->into_count, s->into_type, self);
+    return PMPI_Sendrecv(s->from, s->count, s->type, 0, 0, s->into, s->into_count,
+        s->into_type, 0, 0, self, MPI_STATUS_IGNORE);
+}
+
+static void local(struct ftk_coll *c, const struct ftk_step *s)
+{
+    int rc = MPI_SUCCESS;
+    if (s->kind == FTK_STEP_MOVE)
+        memcpy(s->into, s->from, s->bytes);
+    else if (s->kind == FTK_STEP_COPY)
+        rc = copy(s);
+    else
+        rc = PMPI_Reduce_local(s->from, s->into, s->count, s->type, c->call.op);
+    if (rc != MPI_SUCCESS)
+        ftk_coll_fail(c, rc);
+}
+
+/* As far as it goes.  After an error of its own the rank has no result, but goes on with
+ * the messages: others wait for them. */
+static void run(struct ftk_coll *c)
+{
+    if (c->slot_prev && !ftk_log.falling)
+        return;
+    for (; c->at < c->nsteps && !(c->error && ftk_log.falling); c->at++) {
+        const struct ftk_step *s = &c->steps[c->at];
+        if (s->kind == FTK_STEP_SEND || s->kind == FTK_STEP_RECV)
+            post(c, s);
+        else if (s->kind != FTK_STEP_FENCE && !c->error)
+            local(c, s);
+        else if (s->kind == FTK_STEP_FENCE && !drained(c))
+            return;
+    }
+    if (drained(c))
+        finish(c, c->error);
+}
+
+void ftk_coll_turn(void)
+{
+    static bool inside;
+    if (inside)
+        return;
+    inside = true;
+    for (struct ftk_coll *c = first_coll, *next; c; c = next) {
+        next = c->next;
+        run(c);
+    }
+    inside = false;
+}
+
+int ftk_coll_progress(struct ftk_req *r)
+{
+    if (!r->done)
+        run(r->coll);
+    return r->done ? r->error : MPI_SUCCESS;
+}
+
+/* ---- beginning and ending ---------------------------------------------------------*/
+
+/* The number of a collective that is no persistent one, and what comes of it. */
+static void take_number(struct ftk_coll *c)
+{
+    struct ftk_vcomm *vc = c->vc;
+    int number = (int)(vc->colls % FTK_COLL_SLOTS);
+    struct ftk_coll **slot = &vc->slot[number];
+    vc->colls++;
+    c->number = vc->colls % FTK_COLL_INIT;
+    c->index = number;
+    c->tag = tag_of(c, vc->context);
+    c->slot = slot;
+    c->slot_prev = *slot;
+    if (*slot)
+        (*slot)->slot_next = c;
+    *slot = c;
+}
+
+int ftk_coll_begin(struct ftk_req *r)
+{
+    struct ftk_coll *c = r->coll;
+    r->done = false;
+    r->error = MPI_SUCCESS;
+    c->owner = r;
+    c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    c->at = c->open = c->first = 0;
+    if (!c->persistent && !ftk_log.falling)
+        take_number(c);
+    if (ftk_log.falling) {
+        finish(c, ftk_log_error());
+        return r->error;
+    }
+    link_up(c);
+    run(c);
+    return r->done ? r->error : MPI_SUCCESS;
+}
+
+void ftk_coll_drop(struct ftk_req *r)
+{
+    struct ftk_coll *c = r->coll;
+    if (!c)
+        return;
+    unlink_from(c);
+    r->done = true;
+    r->error = ftk_log_error();
+    if (c->persistent)
+        return;
+    r->coll = NULL;
+    ftk_coll_delete(c);
+}
+
+void ftk_coll_forget(void)
+{
+    while (first_coll)
+        ftk_coll_drop(first_coll->owner);
+}
+
+void ftk_coll_free(struct ftk_req *r)
+{
+    struct ftk_coll *c = r->coll;
+    if (!c)
+        return;
+    unlink_from(c);
+    r->coll = NULL;
+    ftk_coll_delete(c);
+}
+
+void ftk_coll_close(void)
+{
+    ftk_coll_free_memory();
+    if (self != MPI_COMM_NULL)
+        (void)PMPI_Comm_free(&self); /* at the end: there is nobody to tell */
+    self = MPI_COMM_NULL;
+}
+
+/* ---- the three forms --------------------------------------------------------------*/
+
+static void prepare(struct ftk_req *r, struct ftk_vcomm *vc)
+{
+    r->kind = FTK_REQ_COLL;
+    r->vc = vc;
+    r->real = MPI_REQUEST_NULL;
+}
+
+static int start(
+    struct ftk_req *r, struct ftk_vcomm *vc, const struct ftk_call *call, bool owned)
+{
+    prepare(r, vc);
+    int rc = ftk_coll_make(vc, call, owned, &r->coll);
+    return rc == MPI_SUCCESS ? ftk_coll_begin(r) : rc;
+}
+
+static int wait_for(struct ftk_vcomm *vc, const struct ftk_call *call)
+{
+    struct ftk_req r = { .kind = FTK_REQ_NONE };
+    int rc = start(&r, vc, call, false);
+    if (rc == MPI_SUCCESS && !r.done)
+        rc = ftk_req_wait(&r);
+    ftk_coll_drop(&r); /* nothing, unless the wait gave up: r goes out of scope */
+    return rc;
+}
+
+int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
+{
+    int rc = wait_for(vc, call);
+    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+}
+
+int ftk_coll_later(
+    struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
+{
+    struct ftk_req *r = ftk_req_new();
+    *request = MPI_REQUEST_NULL; /* a program may come to wait for it after an error */
+    if (!r)
+        return ftk_vcomm_error(vc, MPI_ERR_NO_MEM);
+    int rc = start(r, vc, call, true);
+    if (rc != MPI_SUCCESS) {
+        ftk_req_delete(r);
+        return ftk_vcomm_error(vc, rc);
+    }
+    *request = ftk_req_handle(r);
+    return MPI_SUCCESS;
+}
+
+int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
+{
+    struct ftk_req *r = ftk_log.falling ? NULL : ftk_req_new();
+    *request = MPI_REQUEST_NULL;
+    if (!r)
+        return ftk_vcomm_error(vc, ftk_log.falling ? ftk_log_error() : MPI_ERR_NO_MEM);
+    prepare(r, vc);
+    int rc = ftk_coll_make(vc, call, true, &r->coll);
+    if (rc != MPI_SUCCESS) {
+        ftk_req_delete(r);
+        return ftk_vcomm_error(vc, rc);
+    }
+    uint64_t number = vc->colls / FTK_COLL_INIT % PERSISTENT;
+    vc->colls += FTK_COLL_INIT;
+    r->coll->number = vc->colls / FTK_COLL_INIT;
+    r->coll->persistent = true;
+    r->coll->owner = r;
+    r->coll->index = (int)number;
+    r->coll->tag = tag_of(r->coll, vc->context);
+    r->persistent = true;
+    r->done = true;
+    ftk_log.nactive--; /* it is at rest */
+    *request = ftk_req_handle(r);
+    return MPI_SUCCESS;
+}
+
+/* ---- for the making of communicators ----------------------------------------------*/
+
+static struct ftk_call exchange(const void *mine, void *all, size_t bytes)
+{
+    return (struct ftk_call){ .kind = FTK_EXCHANGE,
+        .name = "the making of a communicator",
+        .s = { .buf = mine, .count = (int)bytes, .type = MPI_BYTE },
+        .r = { .buf = all, .count = (int)bytes, .type = MPI_BYTE } };
+}
+
+int ftk_coll_allgather(struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes)
+{
+    struct ftk_call call = exchange(mine, all, bytes);
+    return bytes > INT32_MAX ? MPI_ERR_COUNT : wait_for(vc, &call);
+}
+
+int ftk_coll_tell(struct ftk_vcomm *vc, int root, void *buf, size_t bytes)
+{
+    struct ftk_call call = { .kind = FTK_BCAST,
+        .root = root,
+        .r = { .buf = buf, .count = (int)bytes, .type = MPI_BYTE } };
+    return bytes > INT32_MAX ? MPI_ERR_COUNT : wait_for(vc, &call);
+}
+
+int ftk_coll_iallgather_bytes(
+    struct ftk_req *r, struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes)
+{
+    struct ftk_call call = exchange(mine, all, bytes);
+    return bytes > INT32_MAX ? MPI_ERR_COUNT : start(r, vc, &call, true);
+}

@@ -1,0 +1,703 @@
+/* Determinants in shared memory of the node (see det.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "detect/sure.h"
+#include "log/det.h"
+
+#define MAGIC 0x746564666b746631u
+#define FIRST_BYTES (64u << 10)
+
+/* The file: this, then the determinants in the order of their making. */
+struct head {
+    uint64_t magic;
+    uint64_t lines;         /* committed before them */
+    _Atomic uint64_t stamp; /* epoch to which they belong ... */
+    uint64_t next;          /* ... and that to which they will, if all agree to it */
+    _Atomic uint64_t n;     /* counts one when it is whole */
+    _Atomic uint64_t stable; /* how many another node has, below 16 bits of the stamp */
+    uint64_t pad[2];
+};
+
+/* One for each of the last two intervals between lines: a process may die when it alone
+ * knows that a line is committed, and then all go back to the one before. */
+struct file {
+    struct head *head;      /* NULL: not open */
+    size_t bytes;
+    int fd;
+    char name[112];
+};
+
+static struct {
+    struct file file[2], *now; /* by the number of the line; now: NULL when not open */
+    /* going by what is there already */
+    size_t at;              /* next probe or test */
+    uint32_t wilds;         /* receives from any source begun */
+    uint32_t nothings;      /* probes and tests in a row that found nothing */
+    size_t plan;            /* determinants that were there when it went back */
+    uint32_t *receive;      /* [nreceive] place + 1 of the determinant of receive i + 1 */
+    size_t nreceive;
+    uint32_t receives;      /* begun */
+    size_t ncancel;         /* CANCEL among them, by the numbers of the receives */
+    struct ftk_det *cancel;
+    size_t at_cancel;       /* those before it are of receives that have begun again */
+    bool hold;
+} d;
+
+static uint64_t epoch; /* its stamp, as this process knows it */
+
+static struct ftk_det *list(void)
+{
+    return (struct ftk_det *)(void *)(d.now->head + 1);
+}
+
+static size_t count(void)
+{
+    return d.now ? (size_t)atomic_load_explicit(&d.now->head->n, memory_order_relaxed) : 0;
+}
+
+/* What is called by `ftkit run` can be found by it when a job has left it: by its number. */
+static void name_of_job(uint64_t job, char *out, size_t bytes)
+{
+    const char *run = getenv("FTKIT_RUN_ID");
+    snprintf(out, bytes, "ftkit-det-%.16s-%llx-", run ? run : "0", (unsigned long long)job);
+}
+
+/* Every process has files of its own, so that nobody spoils what others still need. */
+static void name_of(int rank, long pid, uint64_t line, char *out, size_t bytes)
+{
+    char job[64];
+    name_of_job(ftk_log.ctx->job, job, sizeof job);
+    snprintf(out, bytes, "/%s%d-%ld-%d", job, rank, pid, (int)(line & 1));
+}
+
+/* ---- the file -------------------------------------------------------------------------------*/
+
+static int map(struct file *f, size_t bytes)
+{
+    void *p = f->head ? mremap(f->head, f->bytes, bytes, MREMAP_MAYMOVE)
+                      : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    if (p == MAP_FAILED)
+        return ftk_fail_errno(errno, "determinants: /dev/shm%s", f->name);
+    f->head = p;
+    f->bytes = bytes;
+    return FTKIT_OK;
+}
+
+/* Pages of a shared memory that is full are a SIGBUS when they are touched: ask first. */
+static int reserve(struct file *f, size_t n)
+{
+    size_t want = sizeof(struct head) + n * sizeof(struct ftk_det);
+    size_t had = f->head ? f->bytes : 0, bytes = had ? had : FIRST_BYTES;
+    while (bytes < want)
+        bytes *= 2;
+    if (bytes == had)
+        return FTKIT_OK;
+    int err = posix_fallocate(f->fd, (off_t)had, (off_t)(bytes - had));
+    if (err != 0)
+        return ftk_fail_errno(err, "determinants: /dev/shm%s", f->name);
+    return map(f, bytes);
+}
+
+static int open_file(struct file *f, uint64_t line, const struct ftk_det *before, size_t n,
+    uint64_t stamp)
+{
+    name_of(ftk_log.me, (long)getpid(), line, f->name, sizeof f->name);
+    (void)shm_unlink(f->name); /* of a process of that number long ago */
+    f->fd = shm_open(f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (f->fd < 0)
+        return ftk_fail_errno(errno, "determinants: /dev/shm%s", f->name);
+    int rc = reserve(f, n);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (n > 0)
+        memcpy(f->head + 1, before, n * sizeof *before);
+    f->head->lines = line;
+    f->head->next = stamp;
+    atomic_store_explicit(&f->head->n, n, memory_order_release);
+    f->head->magic = MAGIC;
+    return FTKIT_OK;
+}
+
+/* A process may die before it has told of all that a call returned: then it has told nobody
+ * of any. */
+static size_t whole(const struct ftk_det *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].kind == FTK_DET_SOME && (size_t)v[i].a >= n - i)
+            return i;
+    return n;
+}
+
+int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t stamp)
+{
+    n = whole(before, n);
+    ftk_det_close(); /* of an attempt before this one */
+    d.file[0].fd = d.file[1].fd = -1;
+    d.now = &d.file[line & 1];
+    int rc = open_file(d.now, line, before, n, stamp);
+    if (rc == FTKIT_OK) /* of no line that anybody will ask for */
+        rc = open_file(&d.file[~line & 1], line + 1, NULL, 0, stamp);
+    if (rc != FTKIT_OK)
+        ftk_det_close();
+    return rc;
+}
+
+void ftk_det_promise(uint64_t stamp)
+{
+    for (int i = 0; d.now && i < 2; i++)
+        d.file[i].head->next = stamp;
+}
+
+void ftk_det_installed(uint64_t stamp)
+{
+    for (int i = 0; d.now && i < 2; i++)
+        atomic_store_explicit(&d.file[i].head->stamp, stamp, memory_order_release);
+    epoch = stamp;
+}
+
+void ftk_det_close(void)
+{
+    for (int i = 0; i < 2 && d.now; i++) {
+        struct file *f = &d.file[i];
+        if (f->head)
+            (void)munmap(f->head, f->bytes);
+        if (f->fd >= 0)
+            (void)close(f->fd);
+        if (f->fd >= 0)
+            (void)shm_unlink(f->name);
+    }
+    free(d.receive);
+    free(d.cancel);
+    memset(&d, 0, sizeof d);
+}
+
+static void begin_again(void)
+{
+    d.at = d.plan = d.nreceive = 0;
+    d.wilds = d.nothings = 0;
+    d.ncancel = d.at_cancel = 0;
+    d.receives = 0;
+    free(d.receive);
+    free(d.cancel);
+    d.receive = NULL;
+    d.cancel = NULL;
+}
+
+void ftk_det_line(void)
+{
+    begin_again();
+    if (!d.now)
+        return;
+    d.now = &d.file[ftk_log.lines & 1];
+    /* in this order: read in between it is of a line that nobody asks for */
+    atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
+    atomic_store_explicit(&d.now->head->stable, 0, memory_order_release);
+    d.now->head->lines = ftk_log.lines;
+}
+
+void ftk_det_drop(void)
+{
+    begin_again();
+    for (int i = 0; d.now && i < 2; i++)
+        atomic_store_explicit(&d.file[i].head->n, 0, memory_order_release);
+}
+
+void ftk_det_hold(bool on)
+{
+    d.hold = on;
+}
+
+size_t ftk_det_count(void)
+{
+    return count();
+}
+
+static void append(struct ftk_det det)
+{
+    if (!d.now || d.hold)
+        return;
+    if (reserve(d.now, count() + 1) != FTKIT_OK) {
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s: after a failure now the program may "
+            "not take the same course again", ftk_log.ctx->cfg.name, ftk_log.me,
+            ftk_detail_text());
+        return;
+    }
+    list()[count()] = det;
+    atomic_store_explicit(&d.now->head->n, count() + 1, memory_order_release);
+}
+
+/* ---- going by them -----------------------------------------------------------------------------*/
+
+static int by_number(const void *a, const void *b)
+{
+    const struct ftk_det *x = a, *y = b;
+    return (x->n > y->n) - (x->n < y->n);
+}
+
+/* Which determinant is whose. */
+static int sort_out(void)
+{
+    for (size_t i = 0; i < d.plan; i++) {
+        const struct ftk_det *det = &list()[i];
+        if (det->kind == FTK_DET_RECV && det->n > d.nreceive)
+            d.nreceive = det->n;
+        d.ncancel += det->kind == FTK_DET_CANCEL;
+    }
+    d.receive = calloc(d.nreceive + 1, sizeof *d.receive);
+    d.cancel = calloc(d.ncancel + 1, sizeof *d.cancel);
+    if (!d.receive || !d.cancel)
+        return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    for (size_t i = 0, c = 0; i < d.plan; i++) {
+        const struct ftk_det *det = &list()[i];
+        if (det->kind == FTK_DET_RECV && det->n > 0)
+            d.receive[det->n - 1] = (uint32_t)i + 1;
+        if (det->kind == FTK_DET_CANCEL)
+            d.cancel[c++] = *det;
+    }
+    qsort(d.cancel, d.ncancel, sizeof *d.cancel, by_number);
+    return FTKIT_OK;
+}
+
+int ftk_det_back(void)
+{
+    begin_again();
+    d.plan = count();
+    return d.plan > 0 ? sort_out() : FTKIT_OK;
+}
+
+/* Before it has got to the line, what this process does is of no run. */
+static bool counts(void)
+{
+    return !ftk_log.falling && !ftk_log.reborn && !ftk_log.gates;
+}
+
+uint32_t ftk_det_receive(int *source, int *tag)
+{
+    if (!counts())
+        return 0;
+    uint32_t number = ++d.wilds;
+    if (number <= d.nreceive && d.receive[number - 1]) {
+        const struct ftk_det *det = &list()[d.receive[number - 1] - 1];
+        *source = det->a;
+        *tag = det->b;
+        return 0; /* it is known already */
+    }
+    return number;
+}
+
+void ftk_det_received(uint32_t number, int source, int tag)
+{
+    append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
+}
+
+uint32_t ftk_det_begun(bool *vain, bool *kept)
+{
+    *vain = *kept = false;
+    if (!counts())
+        return 0;
+    uint32_t number = ++d.receives;
+    while (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n < number)
+        d.at_cancel++;
+    if (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n == number) {
+        *vain = d.cancel[d.at_cancel].a != 0;
+        *kept = !*vain;
+    }
+    return number;
+}
+
+void ftk_det_cancelled(uint32_t number, bool cancelled)
+{
+    if (counts() && number > 0)
+        append((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
+}
+
+static bool of_receive(uint32_t kind)
+{
+    return kind == FTK_DET_RECV || kind == FTK_DET_CANCEL;
+}
+
+/* The next that is no receive. */
+static const struct ftk_det *upcoming(void)
+{
+    while (d.at < d.plan && of_receive(list()[d.at].kind))
+        d.at++;
+    return d.at < d.plan ? &list()[d.at] : NULL;
+}
+
+int ftk_det_next(uint32_t kind, const struct ftk_det **det)
+{
+    if (d.plan == 0 || !counts())
+        return FTK_DET_FREE;
+    while ((*det = upcoming()) != NULL) {
+        if (d.nothings < (*det)->n) {
+            d.nothings++;
+            return FTK_DET_NOTHING;
+        }
+        if ((*det)->kind != FTK_DET_NONE)
+            break;
+        d.nothings = 0; /* a message went out then: nobody can tell why it would not now */
+        d.at++;
+    }
+    if (!*det)
+        return FTK_DET_FREE;
+    if ((*det)->kind != kind) {
+        ftk_report(FTKIT_ERROR,
+            "context %s: rank %d does not take the same course as before the failure: it "
+            "probes or tests what it did not", ftk_log.ctx->cfg.name, ftk_log.me);
+        ftk_log.differs++;
+        d.plan = d.at;
+        return FTK_DET_FREE;
+    }
+    d.at += 1 + (size_t)((*det)->kind == FTK_DET_SOME ? (*det)->a : 0);
+    d.nothings = 0;
+    return FTK_DET_THIS;
+}
+
+void ftk_det_found(uint32_t kind, int a, int b)
+{
+    if (!counts())
+        return;
+    append((struct ftk_det){ kind, d.nothings, a, b });
+    d.nothings = 0;
+}
+
+void ftk_det_more(int index)
+{
+    if (counts())
+        append((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
+}
+
+void ftk_det_found_nothing(void)
+{
+    if (counts())
+        d.nothings++;
+}
+
+void ftk_det_before_send(void)
+{
+    if (d.nothings == 0 || upcoming() || !counts())
+        return;
+    append((struct ftk_det){ FTK_DET_NONE, d.nothings, 0, 0 });
+    d.nothings = 0;
+}
+
+/* ---- those of the ranks of this node ---------------------------------------------------------------*/
+
+#define STABLE_BITS 48
+
+static struct peer {
+    int rank;
+    long id;
+    struct {
+        struct head *head;  /* NULL: not mapped */
+        size_t bytes;
+    } file[2];
+} *peers;
+static int npeers;
+
+static void forget_peers(void)
+{
+    for (int i = 0; i < 2 * npeers; i++)
+        if (peers[i / 2].file[i % 2].head)
+            (void)munmap(peers[i / 2].file[i % 2].head, peers[i / 2].file[i % 2].bytes);
+    free(peers);
+    peers = NULL;
+    npeers = 0;
+}
+
+int ftk_det_peers(const int *rank, const long *id, int n)
+{
+    forget_peers();
+    if (n == 0)
+        return FTKIT_OK;
+    peers = calloc((size_t)n, sizeof *peers);
+    if (!peers)
+        return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    npeers = n;
+    for (int i = 0; i < n; i++)
+        peers[i] = (struct peer){ .rank = rank[i], .id = id[rank[i]] };
+    return FTKIT_OK;
+}
+
+/* Its file of that parity; NULL when there is none (any more): it has left the job. */
+static struct head *map_peer(struct peer *p, int i)
+{
+    char name[112];
+    struct stat st;
+    void *at = MAP_FAILED;
+    if (p->file[i].head)
+        return p->file[i].head;
+    name_of(p->rank, p->id, (uint64_t)i, name, sizeof name);
+    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        (void)close(fd); /* the map keeps it */
+    if (at == MAP_FAILED)
+        return NULL;
+    p->file[i].head = at;
+    p->file[i].bytes = (size_t)st.st_size;
+    return at;
+}
+
+/* The file of the interval in which this process is. */
+static struct head *head_of(int peer)
+{
+    struct head *h = map_peer(&peers[peer], (int)(ftk_log.lines & 1));
+    /* one that has not begun this epoch may yet have to forget what it has seen decided */
+    return h && atomic_load_explicit(&h->stamp, memory_order_acquire) == epoch
+            && h->lines == ftk_log.lines ? h : NULL;
+}
+
+const struct ftk_det *ftk_det_of(int peer, size_t *n)
+{
+    int i = (int)(ftk_log.lines & 1);
+    struct head *h = head_of(peer);
+    *n = h ? (size_t)atomic_load_explicit(&h->n, memory_order_acquire) : 0;
+    size_t had = peers[peer].file[i].bytes, bytes = had;
+    while (h && bytes < sizeof *h + *n * sizeof(struct ftk_det))
+        bytes *= 2; /* as its owner does */
+    if (h && bytes != had) {
+        void *at = mremap(h, had, bytes, MREMAP_MAYMOVE);
+        if (at == MAP_FAILED) {
+            *n = (had - sizeof *h) / sizeof(struct ftk_det);
+            ftk_report(FTKIT_ERROR, "context %s: rank %d: determinants of rank %d cannot be mapped: "
+                "the loss of this node cannot be repaired by its team alone",
+                ftk_log.ctx->cfg.name, ftk_log.me, peers[peer].rank);
+            at = h;
+            bytes = had;
+        }
+        h = peers[peer].file[i].head = at;
+        peers[peer].file[i].bytes = bytes;
+    }
+    return h ? (const struct ftk_det *)(const void *)(h + 1) : NULL;
+}
+
+/* It counts in the epoch in which it was set. */
+static uint64_t stable_epoch(void)
+{
+    return epoch << STABLE_BITS;
+}
+
+size_t ftk_det_stable(int peer)
+{
+    struct head *h = head_of(peer);
+    uint64_t word = h ? atomic_load_explicit(&h->stable, memory_order_acquire) : 0;
+    return (word ^ stable_epoch()) >> STABLE_BITS ? 0
+                                                  : word & (((uint64_t)1 << STABLE_BITS) - 1);
+}
+
+void ftk_det_set_stable(int peer, size_t n)
+{
+    struct head *h = head_of(peer);
+    if (h && ftk_det_stable(peer) < n) /* one that loses a race is told again */
+        atomic_store_explicit(&h->stable, stable_epoch() | n, memory_order_release);
+}
+
+const struct ftk_det *ftk_det_own(uint64_t line, size_t *n)
+{
+    const struct file *f = &d.file[line & 1];
+    bool mine = d.now && f->head->lines == line;
+    *n = mine ? (size_t)atomic_load_explicit(&f->head->n, memory_order_relaxed) : 0;
+    return mine ? (const struct ftk_det *)(const void *)(f->head + 1) : NULL;
+}
+
+/* ---- those of the lost -------------------------------------------------------------------------------*/
+
+static struct inherited {
+    struct ftk_det *v[2];
+    uint64_t n[2], lines[2];
+    bool found;
+} *inherited; /* [inherited_n] by rank */
+static int inherited_n;
+
+static void free_one(struct inherited *in)
+{
+    free(in->v[0]);
+    free(in->v[1]);
+    memset(in, 0, sizeof *in);
+}
+
+void ftk_det_forget_search(void)
+{
+    for (int r = 0; r < inherited_n; r++)
+        free_one(&inherited[r]);
+    free(inherited);
+    inherited = NULL;
+    inherited_n = 0;
+}
+
+const struct ftk_det *ftk_det_inherited(int r, uint64_t line, size_t *n)
+{
+    *n = 0;
+    for (int i = 0; r < inherited_n && i < 2; i++) {
+        const struct inherited *in = &inherited[r];
+        if (!in->found || in->lines[i] != line)
+            continue;
+        *n = (size_t)in->n[i];
+        return in->v[i];
+    }
+    return NULL;
+}
+
+bool ftk_det_is_inherited(int r)
+{
+    return r < inherited_n && inherited[r].found;
+}
+
+void ftk_det_inherit(int r, uint64_t line, struct ftk_det *v, size_t n)
+{
+    struct inherited *in = &inherited[r];
+    free_one(in);
+    *in = (struct inherited){ .v = { v, NULL }, .n = { n, 0 }, .lines = { line, line + 1 },
+        .found = true };
+}
+
+static bool is_of_now(const struct head *h)
+{
+    return h->magic == MAGIC && (h->stamp == ftk_log.stamp_now || h->next == ftk_log.stamp_now);
+}
+
+/* One file; its process is dead, so it does not change any more. */
+static bool read_file(const char *name, int i, struct inherited *in)
+{
+    struct head h;
+    struct stat st;
+    bool good = false;
+    int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
+        && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
+        /* a process that has not come to forget what it had: everybody else has */
+        bool dropped = ftk_log.dropped_now && h.stamp != ftk_log.stamp_now;
+        in->n[i] = dropped ? 0 : h.n;
+        size_t bytes = (size_t)in->n[i] * sizeof(struct ftk_det);
+        in->lines[i] = h.lines;
+        in->v[i] = malloc(bytes + 1);
+        good = in->v[i] && pread(fd, in->v[i], bytes, sizeof h) == (ssize_t)bytes;
+    }
+    (void)close(fd);
+    return good;
+}
+
+/* What lies on this node of rank r. */
+static void look_for(int r, struct inherited *in)
+{
+    char job[64], begin[80], name[112];
+    struct dirent *e;
+    if (FTK_FAULT("log.blind"))
+        return;
+    DIR *dir = opendir("/dev/shm");
+    name_of_job(ftk_log.ctx->job, job, sizeof job);
+    snprintf(begin, sizeof begin, "%s%d-", job, r);
+    size_t len = strlen(begin);
+    while (dir && !in->found && (e = readdir(dir)) != NULL) {
+        if (strncmp(e->d_name, begin, len) != 0)
+            continue;
+        long pid = strtol(e->d_name + len, NULL, 10);
+        name_of(r, pid, 0, name, sizeof name);
+        in->found = read_file(name, 0, in);
+        name_of(r, pid, 1, name, sizeof name);
+        in->found = in->found && read_file(name, 1, in);
+        if (!in->found)
+            free_one(in);
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+static int send_to_all(MPI_Comm s, bool root_is_me, int root, struct inherited *in)
+{
+    const struct ftk_sure all = { s, NULL, "determinants of the lost" };
+    uint64_t word[4] = { in->n[0], in->n[1], in->lines[0], in->lines[1] };
+    int rc = ftk_sure_bcast(&all, root, word, sizeof word);
+    for (int i = 0; rc == FTKIT_OK && i < 2; i++) {
+        size_t bytes = (size_t)word[i] * sizeof(struct ftk_det);
+        if (!root_is_me) {
+            free(in->v[i]);
+            in->v[i] = malloc(bytes + 1);
+            in->n[i] = word[i];
+            in->lines[i] = word[2 + i];
+            in->found = true;
+        }
+        rc = in->v[i] ? ftk_sure_bcast(&all, root, in->v[i], bytes)
+                      : ftk_fail(FTKIT_ERR_NOMEM, "determinants of the lost");
+    }
+    return rc;
+}
+
+void ftk_det_clean(uint64_t job)
+{
+    char begin[64], name[300];
+    struct dirent *e;
+    DIR *dir = opendir("/dev/shm");
+    name_of_job(job, begin, sizeof begin);
+    while (dir && (e = readdir(dir)) != NULL) {
+        if (strncmp(e->d_name, begin, strlen(begin)) != 0)
+            continue;
+        snprintf(name, sizeof name, "/%s", e->d_name);
+        (void)shm_unlink(name); /* another process may have been faster */
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+/* From the first process that has them to all. */
+static int spread(MPI_Comm s, int me, int r, bool *missing)
+{
+    struct inherited *in = &inherited[r];
+    look_for(r, in);
+    const struct ftk_sure all = { s, NULL, "determinants of the lost" };
+    int64_t root = in->found ? me : INT_MAX;
+    int rc = ftk_sure_min(&all, &root, 1);
+    if (rc != FTKIT_OK)
+        return rc;
+    *missing = *missing || root == INT_MAX;
+    return root == INT_MAX ? rc : send_to_all(s, root == me, (int)root, in);
+}
+
+/* Who has been told by a node may itself be on another one that is lost. */
+static bool on_one_node(const int *lost, int n)
+{
+    int node = -1;
+    for (int r = 0; r < n; r++) {
+        if (lost[r] && node >= 0 && ftk_log.node[r] != node)
+            return false;
+        node = lost[r] ? ftk_log.node[r] : node;
+    }
+    return true;
+}
+
+int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
+{
+    int me = 0;
+    bool missing = false;
+    ftk_det_forget_search();
+    if (ftk_log.gates)
+        return FTKIT_OK; /* there are none */
+    inherited = calloc((size_t)n, sizeof *inherited);
+    if (!inherited)
+        return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    inherited_n = n;
+    int mrc = PMPI_Comm_rank(s, &me);
+    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "determinants of the lost");
+    for (int r = 0; rc == FTKIT_OK && r < n; r++)
+        if (lost[r])
+            rc = spread(s, me, r, &missing);
+    *all = missing && !(ftk_log.tells && on_one_node(lost, n));
+    return rc;
+}

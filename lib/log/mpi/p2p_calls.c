@@ -1,0 +1,888 @@
+/* The program's calls of point-to-point communication in log mode.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "detect/detect.h"
+#include "log/coll.h"
+#include "log/gate.h"
+#include "log/news.h"
+#include "log/p2p.h"
+#include "log/post.h"
+#include "mpi_calls.h"
+
+/* Handles in Fortran: those of the MPI are small numbers, ours begin here. */
+#define OURS FTK_HANDLES_FROM
+
+enum { CAN_BE_ANY = 1 };
+
+/* ---- arguments ------------------------------------------------------------------------------------*/
+
+static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag,
+    int flags)
+{
+    if (count < 0)
+        return MPI_ERR_COUNT;
+    if (type == MPI_DATATYPE_NULL)
+        return MPI_ERR_TYPE;
+    if (peer != MPI_PROC_NULL && (peer < 0 || peer >= ftk_vcomm_peers(vc))
+        && !(flags & CAN_BE_ANY && peer == MPI_ANY_SOURCE))
+        return MPI_ERR_RANK;
+    if (tag < 0 && !(flags & CAN_BE_ANY && tag == MPI_ANY_TAG))
+        return MPI_ERR_TAG;
+    if (tag == FTK_POST_TAG && ftk_news_in_band())
+        return MPI_ERR_TAG;
+    if (tag > FTK_TAG_MAX && ftk_context_shares(vc->context))
+        return MPI_ERR_TAG;
+    return MPI_SUCCESS;
+}
+
+static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype type,
+    int dest, int tag, struct ftk_vcomm *vc)
+{
+    int rc = check(vc, count, type, dest, tag, 0);
+    r->kind = FTK_REQ_SEND;
+    r->vc = vc;
+    r->sbuf = buf;
+    r->count = count;
+    r->type = type;
+    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, dest) : dest;
+    r->context = rc == MPI_SUCCESS ? ftk_vcomm_there(vc, r->peer) : vc->context;
+    r->tag = tag;
+    return rc;
+}
+
+static int fill_recv(struct ftk_req *r, void *buf, int count, MPI_Datatype type, int source,
+    int tag, struct ftk_vcomm *vc)
+{
+    int rc = check(vc, count, type, source, tag, CAN_BE_ANY);
+    r->kind = FTK_REQ_RECV;
+    r->vc = vc;
+    r->context = vc->context;
+    r->rbuf = buf;
+    r->count = count;
+    r->type = type;
+    r->peer = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : source;
+    r->tag = tag;
+    return rc;
+}
+
+/* An error that has to do with a failure is no business of the program's handler: it comes
+ * back at once until ftkit_checkpoint(). */
+static int end(const struct ftk_vcomm *vc, int rc)
+{
+    return __builtin_expect(rc == MPI_SUCCESS, 1) ? rc : ftk_vcomm_error(vc, rc);
+}
+
+/* ---- blocking ---------------------------------------------------------------------------------------*/
+
+static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int tag,
+    struct ftk_vcomm *vc, bool sync)
+{
+    int rc = MPI_SUCCESS;
+    if (!sync && check(vc, count, type, dest, tag, 0) == MPI_SUCCESS && dest >= 0
+        && ftk_p2p_send_small(
+            buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
+        return end(vc, rc);
+    struct ftk_req r = { .sync = sync };
+    rc = fill_send(&r, buf, count, type, dest, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(&r);
+    if (rc == MPI_SUCCESS && !r.done)
+        rc = ftk_req_wait(&r);
+    return end(vc, rc);
+}
+
+#define SEND(Name, sync)                                                                   \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
+        int tag, MPI_Comm comm)                                                            \
+    {                                                                                      \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
+        return vc ? send_now(buf, count, datatype, dest, tag, vc, sync)                    \
+                  : PMPI_##Name(buf, count, datatype, dest, tag, comm);                    \
+    }
+SEND(Send, false)
+SEND(Ssend, true)
+SEND(Rsend, false)
+
+int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+    MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_req r = { 0 };
+    if (!vc)
+        return PMPI_Recv(buf, count, datatype, source, tag, comm, status);
+    int rc = fill_recv(&r, buf, count, datatype, source, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(&r);
+    if (rc == MPI_SUCCESS && !r.done)
+        rc = ftk_req_wait(&r);
+    ftk_p2p_tell(status, &r.status);
+    return end(vc, rc);
+}
+
+int ftk_mpi_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+    int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+    MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_req s = { 0 }, r = { 0 };
+    if (!vc)
+        return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+            recvtype, source, recvtag, comm, status);
+    int rc = fill_recv(&r, recvbuf, recvcount, recvtype, source, recvtag, vc);
+    int rs = fill_send(&s, sendbuf, sendcount, sendtype, dest, sendtag, vc);
+    if (rc != MPI_SUCCESS || rs != MPI_SUCCESS)
+        return end(vc, rc != MPI_SUCCESS ? rc : rs);
+    (void)ftk_req_begin(&r); /* their errors come with the waits */
+    (void)ftk_req_begin(&s);
+    rs = ftk_req_wait(&s);
+    rc = ftk_req_wait(&r);
+    ftk_p2p_tell(status, &r.status);
+    return end(vc, rs != MPI_SUCCESS ? rs : rc);
+}
+
+int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest,
+    int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    MPI_Datatype type = MPI_BYTE;
+    char *copy;
+    size_t bytes;
+    int n = 0;
+    if (!vc)
+        return PMPI_Sendrecv_replace(
+            buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+    int rc = ftk_p2p_packed(buf, count < 0 ? 0 : count, datatype, &copy, &bytes);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_bytes_type(bytes, &n, &type);
+    rc = rc != MPI_SUCCESS ? end(vc, rc)
+                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : n, type, dest, sendtag,
+                                 buf, count, datatype, source, recvtag, comm, status);
+    ftk_p2p_bytes_type_free(&type);
+    free(copy);
+    return rc;
+}
+
+/* ---- buffered -----------------------------------------------------------------------------------------
+ * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
+ * copy is ours. */
+
+/* Send the bytes as they are now, by a request that has been filled and is nobody's. */
+static int send_copy(struct ftk_req *r)
+{
+    MPI_Datatype type = MPI_BYTE;
+    int rc = MPI_SUCCESS;
+    if (r->peer != MPI_PROC_NULL) {
+        rc = ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
+        if (rc == MPI_SUCCESS)
+            rc = ftk_p2p_bytes_type(r->owned, &r->count, &type);
+        r->sbuf = r->own;
+        r->type = type;
+    }
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(r);
+    r->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+    ftk_p2p_bytes_type_free(&type);
+    if (rc != MPI_SUCCESS || r->done)
+        ftk_req_delete(r);
+    else
+        ftk_req_abandon(r);
+    return rc;
+}
+
+int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+    MPI_Comm comm)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
+    if (rc == MPI_SUCCESS)
+        return end(vc, send_copy(r));
+    ftk_req_delete(r);
+    return end(vc, rc);
+}
+
+int ftk_mpi_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    if (!ftk_vcomm_find(comm))
+        return PMPI_Ibsend(buf, count, datatype, dest, tag, comm, request);
+    *request = MPI_REQUEST_NULL;
+    int rc = ftk_mpi_Bsend(buf, count, datatype, dest, tag, comm);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_mpi_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, request);
+    return rc;
+}
+
+/* ---- non-blocking ----------------------------------------------------------------------------------------*/
+
+static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
+{
+    if (rc != MPI_SUCCESS && !ftk_log.falling) {
+        ftk_req_delete(r);
+        *request = MPI_REQUEST_NULL;
+        return end(vc, rc);
+    }
+    *request = ftk_req_handle(r);
+    return rc;
+}
+
+static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag,
+    struct ftk_vcomm *vc, bool sync, MPI_Request *request)
+{
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    r->sync = sync;
+    int rc = fill_send(r, buf, count, type, dest, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(r);
+    return hand_out(vc, r, rc, request);
+}
+
+/* What one gets at once may be too long for it: that error comes with the wait. */
+static int begin(struct ftk_req *r)
+{
+    int rc = ftk_req_begin(r);
+    return r->kind == FTK_REQ_RECV && rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
+}
+
+#define ISEND(Name, sync)                                                                  \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
+        int tag, MPI_Comm comm, MPI_Request *request)                                      \
+    {                                                                                      \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
+        return vc ? isend(buf, count, datatype, dest, tag, vc, sync, request)              \
+                  : PMPI_##Name(buf, count, datatype, dest, tag, comm, request);           \
+    }
+ISEND(Isend, false)
+ISEND(Issend, true)
+ISEND(Irsend, false)
+
+int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Irecv(buf, count, datatype, source, tag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, buf, count, datatype, source, tag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = begin(r);
+    return hand_out(vc, r, rc, request);
+}
+
+/* A pair under one request, which is the receive.  The send is of the bytes of copy, which
+ * becomes the request's, unless that is NULL. */
+static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+    int sendtag, char *copy, size_t bytes, struct ftk_req *r, struct ftk_vcomm *vc)
+{
+    struct ftk_req *s = ftk_req_new();
+    if (!s) {
+        free(copy);
+        return MPI_ERR_NO_MEM;
+    }
+    s->own = copy;
+    s->owned = bytes;
+    int rc = fill_send(s, sendbuf, sendcount, sendtype, dest, sendtag, vc);
+    if (rc != MPI_SUCCESS) {
+        ftk_req_delete(s);
+        return rc;
+    }
+    r->pair = s;
+    (void)ftk_req_begin(r); /* their errors come with the wait */
+    (void)ftk_req_begin(s);
+    r->half = r->done;
+    r->done = false;
+    return rc;
+}
+
+int ftk_mpi_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+    int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+            recvtype, source, recvtag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, recvbuf, recvcount, recvtype, source, recvtag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, NULL, 0, r, vc);
+    return hand_out(vc, r, rc, request);
+}
+
+int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest,
+    int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    MPI_Datatype type = MPI_BYTE;
+    char *copy = NULL;
+    size_t bytes;
+    int n = 0;
+    if (!vc)
+        return PMPI_Isendrecv_replace(
+            buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, buf, count, datatype, source, recvtag, vc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_bytes_type(bytes, &n, &type);
+    if (rc == MPI_SUCCESS)
+        rc = isendrecv(copy, n, type, dest, sendtag, copy, bytes, r, vc);
+    else
+        free(copy);
+    if (r->pair)
+        r->pair->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+    ftk_p2p_bytes_type_free(&type);
+    return hand_out(vc, r, rc, request);
+}
+
+/* ---- persistent --------------------------------------------------------------------------------------------*/
+
+static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    if (rc != MPI_SUCCESS) {
+        ftk_req_delete(r);
+        return end(vc, rc);
+    }
+    r->persistent = true;
+    r->done = true;
+    ftk_log.nactive--; /* at rest */
+    *request = ftk_req_handle(r);
+    return rc;
+}
+
+#define SEND_INIT(Name, is_sync, is_buffered)                                              \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
+        int tag, MPI_Comm comm, MPI_Request *request)                                      \
+    {                                                                                      \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
+        if (!vc)                                                                           \
+            return PMPI_##Name(buf, count, datatype, dest, tag, comm, request);            \
+        struct ftk_req *r = ftk_req_new();                                                 \
+        if (!r)                                                                            \
+            return end(vc, MPI_ERR_NO_MEM);                                                \
+        r->sync = is_sync;                                                                 \
+        r->buffered = is_buffered;                                                         \
+        int rc = fill_send(r, buf, count, datatype, dest, tag, vc);                        \
+        return persistent(vc, r, rc, request);                                             \
+    }
+SEND_INIT(Send_init, false, false)
+SEND_INIT(Ssend_init, true, false)
+SEND_INIT(Rsend_init, false, false)
+SEND_INIT(Bsend_init, false, true)
+
+int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, int tag,
+    MPI_Comm comm, MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    if (!vc)
+        return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
+    struct ftk_req *r = ftk_req_new();
+    if (!r)
+        return end(vc, MPI_ERR_NO_MEM);
+    int rc = fill_recv(r, buf, count, datatype, source, tag, vc);
+    return persistent(vc, r, rc, request);
+}
+
+/* It is complete whether its message has gone or not. */
+static int start_buffered(struct ftk_req *r)
+{
+    struct ftk_req *s = ftk_req_new();
+    r->done = true;
+    ftk_p2p_status(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+    r->error = MPI_ERR_NO_MEM;
+    if (!s)
+        return r->error;
+    s->kind = r->kind;
+    s->vc = r->vc;
+    s->context = r->context;
+    s->sbuf = r->sbuf;
+    s->count = r->count;
+    s->type = r->type;
+    s->peer = r->peer;
+    s->tag = r->tag;
+    r->error = send_copy(s);
+    return r->error;
+}
+
+static int start(struct ftk_req *r)
+{
+    if (r->kind == FTK_REQ_COLL)
+        return ftk_coll_begin(r);
+    return r->buffered ? start_buffered(r) : begin(r);
+}
+
+int ftk_mpi_Start(MPI_Request *request)
+{
+    struct ftk_req *r = ftk_req_of(*request);
+    if (!r && ftk_log.falling) /* its making has failed */
+        return ftk_log_error();
+    if (!r)
+        return PMPI_Start(request);
+    if (!r->persistent || r->active || !r->vc)
+        return end(r->vc ? r->vc : ftk_log.world, MPI_ERR_REQUEST);
+    r->active = true;
+    ftk_log.nactive++;
+    return end(r->vc, start(r));
+}
+
+int ftk_mpi_Startall(int count, MPI_Request array_of_requests[])
+{
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < count; i++) {
+        int rc = ftk_mpi_Start(&array_of_requests[i]);
+        result = result == MPI_SUCCESS ? rc : result;
+    }
+    return result;
+}
+
+/* What a probe goes by: the program's arguments, or what it found before the failure. */
+struct probing {
+    const struct ftk_vcomm *vc;
+    int source, tag;        /* of the world */
+    bool decides;           /* what it finds is a determinant */
+    int next;               /* enum ftk_det_next */
+};
+
+/* ---- probing --------------------------------------------------------------------------------------------------*/
+
+/* PMPI_Iprobe(), but news are taken in, and what is for a receive that is not posted, or of
+ * another context, goes there; what is found has been told of.  *s has the tag of the
+ * program. */
+static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
+{
+    const int wire = tag == MPI_ANY_TAG ? tag : ftk_context_wire(context, tag);
+    for (;;) {
+        *flag = 0;
+        if (!ftk_p2p_can_probe(context))
+            return MPI_SUCCESS;
+        int rc = PMPI_Iprobe(source, wire, ftk_log_real(context), flag, s);
+        if (rc != MPI_SUCCESS || !*flag)
+            return rc;
+        bool found = !ftk_news_in_band() || s->MPI_TAG != FTK_POST_TAG;
+        rc = ftk_news_absorb(context, s->MPI_SOURCE);
+        if (rc == MPI_SUCCESS)
+            rc = ftk_gate_absorb(context, s->MPI_SOURCE);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        int of = ftk_context_of(ftk_context_channel(context), s->MPI_TAG);
+        if (found && of != context) {
+            bool taken;
+            rc = ftk_p2p_put_aside(of, s, &taken);
+            if (rc == MPI_SUCCESS && taken)
+                continue;
+            *flag = 0;
+            return rc;
+        }
+        s->MPI_TAG = found ? ftk_context_tag(context, s->MPI_TAG) : s->MPI_TAG;
+        if (found && (ftk_log.reborn || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
+            *flag = ftk_p2p_in_turn(context, s->MPI_SOURCE, s->MPI_TAG);
+            return rc;
+        }
+        if (found)
+            ftk_p2p_look_at_probed();
+        /* it may have looked at nothing: the repair comes first, or others */
+        if (found && (ftk_log.ctx->failed || ftk_context_shares(context))) {
+            *flag = 0;
+            return rc;
+        }
+    }
+}
+
+/* PMPI_Improbe(), the same; *s is for ftk_p2p_take_matched(). */
+static int pick_up(
+    int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
+{
+    if (!ftk_news_in_band() && ftk_log.nwild == 0 && !ftk_context_shares(context))
+        return PMPI_Improbe(source, tag, ftk_log_real(context), flag, m, s);
+    int rc = look_up(context, source, tag, flag, s);
+    if (rc != MPI_SUCCESS || !*flag)
+        return rc;
+    return PMPI_Improbe(s->MPI_SOURCE, ftk_context_wire(context, s->MPI_TAG),
+        ftk_log_real(context), flag, m, s);
+}
+
+/* What is held for a probe and may be taken now; *wait: there is something, but others come
+ * first. */
+static struct ftk_held *held_for(
+    const struct ftk_vcomm *vc, int source, int tag, bool take, bool *wait)
+{
+    struct ftk_held *h = ftk_held_match(vc->context, source, tag, false);
+    *wait = h && !ftk_log.reborn && !ftk_p2p_may_take(UINT64_MAX, h);
+    if (*wait)
+        return NULL;
+    if (h && take)
+        ftk_held_take(h);
+    return h;
+}
+
+/* Whether there is a message; a look only. */
+static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_Status *status)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_held *h = NULL;
+    MPI_Status s;
+    const bool arrives = ftk_p2p_arrives(vc->context, source, tag);
+    bool wait = false;
+    int rc = MPI_SUCCESS;
+    *flag = 0;
+    if (ftk_gate_here())
+        rc = ftk_gate_probe(vc->context, source, tag, false, &h);
+    else
+        h = held_for(vc, source, tag, false, &wait);
+    *flag = h != NULL;
+    if (h)
+        ftk_p2p_status(&s, h->source, h->tag, h->bytes);
+    else if (!wait && !arrives && !l->reborn && !ftk_gate_here())
+        rc = look_up(vc->context, source, tag, flag, &s);
+    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+        ftk_detect_raise(l->ctx);
+        rc = MPI_SUCCESS;
+        *flag = 0;
+    }
+    if (rc == MPI_SUCCESS && *flag) {
+        s.MPI_SOURCE = ftk_vcomm_peer_rank(vc, s.MPI_SOURCE);
+        ftk_p2p_tell(status, &s);
+    }
+    return rc;
+}
+
+/* The same, and it is taken out. */
+static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held **out)
+{
+    struct ftk_log *l = &ftk_log;
+    MPI_Message m;
+    MPI_Status s;
+    const bool arrives = ftk_p2p_arrives(vc->context, source, tag);
+    bool wait = false;
+    int flag = 0, rc = MPI_SUCCESS;
+    *out = NULL;
+    if (ftk_gate_here())
+        rc = ftk_gate_probe(vc->context, source, tag, true, out);
+    else
+        *out = held_for(vc, source, tag, true, &wait);
+    if (*out)
+        return ftk_p2p_journal(*out, ++l->stamp);
+    if (wait || arrives || l->reborn || ftk_gate_here())
+        return rc;
+    rc = pick_up(vc->context, source, tag, &flag, &m, &s);
+    if (rc == MPI_SUCCESS && flag)
+        rc = ftk_p2p_take_matched(vc->context, &m, &s, out);
+    if (rc == MPI_SUCCESS && *out)
+        rc = ftk_p2p_journal(*out, ++l->stamp);
+    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+        ftk_detect_raise(l->ctx);
+        return MPI_SUCCESS;
+    }
+    return rc;
+}
+
+static int no_proc(MPI_Status *status)
+{
+    ftk_p2p_tell_of(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    return MPI_SUCCESS;
+}
+
+/* One step of waiting for a message. */
+static int turn(unsigned *turns)
+{
+    if (ftk_log.reborn)
+        return MPI_ERR_PENDING; /* it will never come */
+    return ftk_log_turn(turns);
+}
+
+/* blocks: a probe that names its source finds the same again by itself. */
+static int probe_begin(
+    struct probing *p, const struct ftk_vcomm *vc, int source, int tag, bool blocks)
+{
+    const struct ftk_det *d;
+    int rc = ftk_log.falling ? ftk_log_error() /* what is there comes after the line */
+                             : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
+    *p = (struct probing){ .vc = vc,
+        .source = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : MPI_PROC_NULL, .tag = tag,
+        .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.reborn,
+        .next = FTK_DET_FREE };
+    if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
+        rc = MPI_ERR_UNSUPPORTED_OPERATION;
+    if (rc != MPI_SUCCESS || !p->decides)
+        return rc;
+    p->next = ftk_det_next(FTK_DET_PROBE, &d);
+    if (p->next == FTK_DET_THIS) {
+        p->source = d->a;
+        p->tag = d->b;
+    }
+    return rc;
+}
+
+static void probe_found(const struct probing *p, int source, int tag)
+{
+    if (p->decides && p->next == FTK_DET_FREE)
+        ftk_det_found(FTK_DET_PROBE, source, tag);
+}
+
+static int probe_nothing(const struct probing *p)
+{
+    static unsigned turns;
+    if (p->next == FTK_DET_FREE)
+        ftk_det_found_nothing();
+    return ftk_log_turn(&turns);
+}
+
+/* Until there is one, or one look. */
+static int probe(struct probing *p, bool blocks, int *flag, MPI_Status *status)
+{
+    unsigned turns = 0;
+    MPI_Status s;
+    int rc = MPI_SUCCESS;
+    *flag = 0;
+    if (p->next == FTK_DET_NOTHING && !blocks)
+        return probe_nothing(p);
+    for (;;) {
+        rc = look(p->vc, p->source, p->tag, flag, &s);
+        if (rc != MPI_SUCCESS || *flag || (!blocks && p->next == FTK_DET_FREE))
+            break;
+        rc = turn(&turns);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    if (rc == MPI_SUCCESS && !*flag)
+        return probe_nothing(p);
+    if (rc == MPI_SUCCESS)
+        probe_found(p, ftk_vcomm_peer_world(p->vc, s.MPI_SOURCE), s.MPI_TAG);
+    if (rc == MPI_SUCCESS)
+        ftk_p2p_tell(status, &s);
+    return rc;
+}
+
+int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    int flag;
+    if (!vc)
+        return PMPI_Probe(source, tag, comm, status);
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    int rc = probe_begin(&p, vc, source, tag, true);
+    if (rc == MPI_SUCCESS)
+        rc = probe(&p, true, &flag, status);
+    if (rc != MPI_SUCCESS) /* as in a rank that falls back: the program may look at it */
+        ftk_p2p_no_status(status);
+    return end(vc, rc);
+}
+
+/* Who polls and looks at no error has to come on, as with a test. */
+static void found_while_falling(int rc, int *flag, MPI_Status *status)
+{
+    if (rc == MPI_SUCCESS || !ftk_log.falling)
+        return;
+    *flag = 1;
+    ftk_p2p_no_status(status);
+}
+
+int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    if (!vc)
+        return PMPI_Iprobe(source, tag, comm, flag, status);
+    *flag = 1;
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    *flag = 0;
+    int rc = probe_begin(&p, vc, source, tag, false);
+    if (rc == MPI_SUCCESS)
+        rc = probe(&p, false, flag, status);
+    found_while_falling(rc, flag, status);
+    return end(vc, rc);
+}
+
+static void give_message(struct ftk_held *h, const struct ftk_vcomm *vc, MPI_Message *message,
+    MPI_Status *status)
+{
+    h->rank = ftk_vcomm_peer_rank(vc, h->source);
+    ftk_matched_add(h);
+    ftk_p2p_tell_of(status, h->rank, h->tag, h->bytes);
+    *message = (MPI_Message)(void *)h;
+}
+
+/* The same as probe(), and the message is taken out. */
+static int match(struct probing *p, bool blocks, struct ftk_held **h)
+{
+    unsigned turns = 0;
+    int rc = MPI_SUCCESS;
+    *h = NULL;
+    if (p->next == FTK_DET_NOTHING && !blocks)
+        return probe_nothing(p);
+    for (;;) {
+        rc = take(p->vc, p->source, p->tag, h);
+        if (rc != MPI_SUCCESS || *h || (!blocks && p->next == FTK_DET_FREE))
+            break;
+        rc = turn(&turns);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    if (rc == MPI_SUCCESS && !*h)
+        return probe_nothing(p);
+    if (rc == MPI_SUCCESS)
+        probe_found(p, (*h)->source, (*h)->tag);
+    return rc;
+}
+
+int ftk_mpi_Mprobe(
+    int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    struct ftk_held *h = NULL;
+    if (!vc)
+        return PMPI_Mprobe(source, tag, comm, message, status);
+    *message = MPI_MESSAGE_NO_PROC;
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    int rc = probe_begin(&p, vc, source, tag, true);
+    if (rc == MPI_SUCCESS)
+        rc = match(&p, true, &h);
+    if (h)
+        give_message(h, vc, message, status);
+    else
+        ftk_p2p_no_status(status);
+    return end(vc, rc);
+}
+
+int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+    MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct probing p;
+    struct ftk_held *h = NULL;
+    if (!vc)
+        return PMPI_Improbe(source, tag, comm, flag, message, status);
+    *message = MPI_MESSAGE_NO_PROC;
+    *flag = 1;
+    if (source == MPI_PROC_NULL)
+        return no_proc(status);
+    int rc = probe_begin(&p, vc, source, tag, false);
+    if (rc == MPI_SUCCESS)
+        rc = match(&p, false, &h);
+    *flag = h != NULL;
+    if (h)
+        give_message(h, vc, message, status);
+    else
+        found_while_falling(rc, flag, status);
+    return end(vc, rc);
+}
+
+/* A matched message into a request; its communicator is the one that has its context. */
+static int receive_matched(struct ftk_req *r, struct ftk_held *h, void *buf, int count,
+    MPI_Datatype type)
+{
+    struct ftk_vcomm *vc = ftk_log.comms;
+    while (vc && (vc->freed || vc->context != h->context))
+        vc = vc->next;
+    r->kind = FTK_REQ_RECV;
+    r->vc = vc ? vc : ftk_log.world;
+    r->rbuf = buf;
+    r->count = count;
+    r->type = type;
+    int rank = h->rank; /* its communicator may be gone */
+    int rc = ftk_p2p_deliver(r, h);
+    r->status.MPI_SOURCE = rank;
+    return rc;
+}
+
+int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
+    MPI_Status *status)
+{
+    struct ftk_held *h = ftk_matched_take(*message);
+    struct ftk_req r = { 0 };
+    if (!h)
+        return PMPI_Mrecv(buf, count, type, message, status);
+    int rc = receive_matched(&r, h, buf, count, type);
+    *message = MPI_MESSAGE_NULL;
+    ftk_p2p_tell(status, &r.status);
+    return end(r.vc, rc);
+}
+
+int ftk_mpi_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
+    MPI_Request *request)
+{
+    struct ftk_req *r = NULL;
+    struct ftk_held *h = ftk_matched_take(*message);
+    if (!h)
+        return PMPI_Imrecv(buf, count, type, message, request);
+    r = ftk_req_new();
+    if (!r) {
+        ftk_held_free(h);
+        return end(ftk_log.world, MPI_ERR_NO_MEM);
+    }
+    (void)receive_matched(r, h, buf, count, type); /* the error comes with the wait */
+    *message = MPI_MESSAGE_NULL;
+    *request = ftk_req_handle(r);
+    return MPI_SUCCESS;
+}
+
+/* ---- datatypes ----------------------------------------------------------------------------*/
+
+int ftk_mpi_Type_free(MPI_Datatype *datatype)
+{
+    if (ftk_coll_type_free(datatype))
+        return MPI_SUCCESS;
+    int rc = ftk_p2p_type_free(datatype);
+    return rc == MPI_ERR_NO_MEM ? end(ftk_log.world, rc) : rc;
+}
+
+/* ---- what ends others, too ------------------------------------------------------------------------------------------*/
+
+int ftk_mpi_Abort(MPI_Comm comm, int errorcode)
+{
+    (void)comm; /* a stand-in for a communicator of ours would end this process alone */
+    ftk_detect_abort("MPI_Abort", errorcode);
+    return PMPI_Abort(MPI_COMM_WORLD, errorcode);
+}
+
+int ftk_mpi_Op_free(MPI_Op *op)
+{
+    return ftk_coll_op_free(op);
+}
+
+/* ---- handles in Fortran ------------------------------------------------------------------------------------*/
+
+MPI_Fint ftk_mpi_Request_c2f(MPI_Request request)
+{
+    const struct ftk_req *r = ftk_req_of(request);
+    return r ? OURS + ftk_req_number(r) : PMPI_Request_c2f(request);
+}
+
+MPI_Request ftk_mpi_Request_f2c(MPI_Fint request)
+{
+    struct ftk_req *r = request >= OURS ? ftk_req_numbered(request - OURS) : NULL;
+    return r ? ftk_req_handle(r) : PMPI_Request_f2c(request);
+}
+
+MPI_Fint ftk_mpi_Message_c2f(MPI_Message message)
+{
+    int number = ftk_matched_number(message);
+    return number >= 0 ? OURS + number : PMPI_Message_c2f(message);
+}
+
+MPI_Message ftk_mpi_Message_f2c(MPI_Fint message)
+{
+    struct ftk_held *h = message >= OURS ? ftk_matched_numbered(message - OURS) : NULL;
+    return h ? (MPI_Message)(void *)h : PMPI_Message_f2c(message);
+}

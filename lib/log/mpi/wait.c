@@ -1,0 +1,494 @@
+/* The program's waits and tests in log mode.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Arrays may hold requests of ours and of the MPI (of calls on other communicators, files,
+ * generalized requests): the latter are tested by the MPI. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/coll.h"
+#include "log/det.h"
+#include "log/p2p.h"
+#include "mpi_calls.h"
+
+/* Does it count for waits?  Inactive ones are complete with an empty status. */
+static bool is_active(MPI_Request h)
+{
+    struct ftk_req *r;
+    if (h == MPI_REQUEST_NULL)
+        return false;
+    r = ftk_req_of(h);
+    return !r || (r->kind != FTK_REQ_NONE && (!r->persistent || r->active));
+}
+
+/* The program has been told: the request goes, or rests. */
+static void consume(MPI_Request *h, struct ftk_req *r)
+{
+    if (r->persistent) {
+        r->active = false;
+        ftk_log.nactive--;
+        return;
+    }
+    ftk_req_delete(r);
+    *h = MPI_REQUEST_NULL;
+}
+
+/* The communicator of the first request of a call that has failed: the error is its. */
+static const struct ftk_vcomm *failed_on;
+
+/* One look; *done, and then its error and status, and it is consumed. */
+static int test_one(MPI_Request *h, int *done, MPI_Status *status)
+{
+    struct ftk_req *r = ftk_req_of(*h);
+    MPI_Status s;
+    if (!is_active(*h)) {
+        *done = 1;
+        ftk_p2p_no_status(status);
+        return MPI_SUCCESS;
+    }
+    if (!r) {
+        int rc = PMPI_Test(h, done, status);
+        *done = *done || rc != MPI_SUCCESS;
+        return rc;
+    }
+    (void)ftk_req_progress(r);
+    *done = r->done;
+    if (!r->done)
+        return MPI_SUCCESS;
+    int rc = r->error;
+    s = r->status;
+    if (rc != MPI_SUCCESS && !failed_on)
+        failed_on = r->vc;
+    consume(h, r);
+    ftk_p2p_tell(status, &s);
+    return rc;
+}
+
+static int end(int rc)
+{
+    const struct ftk_vcomm *vc = failed_on ? failed_on : ftk_log.world;
+    failed_on = NULL;
+    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+}
+
+int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
+{
+    struct ftk_req *r = ftk_req_of(*request);
+    if (!r || !is_active(*request)) {
+        if (*request == MPI_REQUEST_NULL || r) {
+            ftk_p2p_no_status(status);
+            return MPI_SUCCESS;
+        }
+        return PMPI_Wait(request, status);
+    }
+    int rc = ftk_req_wait(r);
+    const struct ftk_vcomm *vc = r->vc;
+    ftk_p2p_tell(status, &r->status);
+    consume(request, r);
+    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+}
+
+/* ---- tests: their outcomes are determinants -----------------------------------------------------------*/
+
+/* A test that finds nothing because it found nothing before the failure. */
+static int nothing_again(void)
+{
+    static unsigned turns;
+    return end(ftk_log_turn(&turns));
+}
+
+/* A test that found nothing. */
+static int nothing(void)
+{
+    static unsigned turns;
+    ftk_det_found_nothing();
+    return end(ftk_log_turn(&turns));
+}
+
+/* Until a request is complete, because it was before the failure; it is not consumed. */
+static void await(MPI_Request h)
+{
+    struct ftk_req *r = ftk_req_of(h);
+    unsigned turns = 0;
+    int done = 0;
+    if (!is_active(h))
+        return;
+    if (r)
+        (void)ftk_req_wait(r); /* its error is told when it is consumed */
+    while (!r && !done && PMPI_Request_get_status(h, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        if (ftk_log_turn(&turns) != MPI_SUCCESS)
+            return;
+}
+
+static void await_all(int count, const MPI_Request requests[])
+{
+    for (int i = 0; i < count; i++)
+        await(requests[i]);
+}
+
+/* None that the outcome of a test could depend on. */
+static bool none_active(int count, const MPI_Request requests[])
+{
+    for (int i = 0; i < count; i++)
+        if (is_active(requests[i]))
+            return false;
+    return true;
+}
+
+/* Whether a call is refused because its outcome is open. */
+static bool is_refused(const char *call, int count, const MPI_Request requests[])
+{
+    return !none_active(count, requests) && ftk_log_refuses(call);
+}
+
+int ftk_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    const struct ftk_det *d;
+    *flag = 0;
+    if (is_refused("MPI_Test", 1, request))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    int next = none_active(1, request) ? FTK_DET_THIS : ftk_det_next(FTK_DET_TEST, &d);
+    if (next == FTK_DET_NOTHING)
+        return nothing_again();
+    if (next == FTK_DET_THIS)
+        await(*request);
+    int rc = test_one(request, flag, status);
+    if (!*flag)
+        return nothing();
+    if (next == FTK_DET_FREE)
+        ftk_det_found(FTK_DET_TEST, 0, 0);
+    return end(rc);
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------*/
+
+/* Whether every one is complete, one look each; nothing is consumed. */
+static int look_at(MPI_Request h, bool *done)
+{
+    struct ftk_req *r = ftk_req_of(h);
+    int flag = 1;
+    int rc = MPI_SUCCESS;
+    if (is_active(h) && r) {
+        (void)ftk_req_progress(r);
+        flag = r->done;
+    } else if (is_active(h)) {
+        rc = PMPI_Request_get_status(h, &flag, MPI_STATUS_IGNORE);
+        flag = flag || rc != MPI_SUCCESS;
+    }
+    *done = flag != 0;
+    return rc;
+}
+
+static MPI_Status *nth(MPI_Status *statuses, int i)
+{
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+}
+
+/* Consume n requests, those of the indices or (NULL) the first ones. */
+static int take(int n, const int *indices, MPI_Request requests[], MPI_Status *statuses)
+{
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < n; i++) {
+        int done = 0;
+        int rc = test_one(&requests[indices ? indices[i] : i], &done, nth(statuses, i));
+        if (nth(statuses, i) != MPI_STATUS_IGNORE)
+            statuses[i].MPI_ERROR = done ? rc : MPI_ERR_PENDING;
+        if (rc != MPI_SUCCESS)
+            result = statuses == MPI_STATUSES_IGNORE ? rc : MPI_ERR_IN_STATUS;
+    }
+    return result;
+}
+
+/* Until a request is complete, and it is consumed.  One that cannot be while this rank falls
+ * back is pending. */
+static int wait_one(MPI_Request *request, MPI_Status *status, unsigned *turns)
+{
+    int done = 0;
+    for (;;) {
+        int rc = test_one(request, &done, status);
+        if (done)
+            return rc;
+        rc = ftk_log_turn(turns);
+        if (rc == MPI_SUCCESS)
+            continue;
+        rc = test_one(request, &done, status);
+        return done ? rc : MPI_ERR_PENDING;
+    }
+}
+
+int ftk_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *statuses)
+{
+    unsigned turns = 0;
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < count; i++) {
+        MPI_Status *status = nth(statuses, i);
+        int rc = wait_one(&array_of_requests[i], status, &turns);
+        if (status != MPI_STATUS_IGNORE)
+            status->MPI_ERROR = rc;
+        if (rc != MPI_SUCCESS)
+            result = statuses == MPI_STATUSES_IGNORE ? rc : MPI_ERR_IN_STATUS;
+    }
+    return end(result);
+}
+
+int ftk_mpi_Testall(
+    int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[])
+{
+    const struct ftk_det *d;
+    bool all = true;
+    *flag = 0;
+    if (is_refused("MPI_Testall", count, array_of_requests))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    int next = none_active(count, array_of_requests) ? FTK_DET_THIS
+                                                     : ftk_det_next(FTK_DET_TEST, &d);
+    if (next == FTK_DET_NOTHING)
+        return nothing_again();
+    if (next == FTK_DET_THIS)
+        await_all(count, array_of_requests);
+    for (int i = 0; i < count; i++) {
+        bool done;
+        (void)look_at(array_of_requests[i], &done); /* told with its status */
+        all = all && done;
+    }
+    if (!all)
+        return nothing();
+    *flag = 1;
+    if (next == FTK_DET_FREE)
+        ftk_det_found(FTK_DET_TEST, 0, 0);
+    return end(take(count, NULL, array_of_requests, array_of_statuses));
+}
+
+/* ---- any ------------------------------------------------------------------------------------------*/
+
+/* The first that is complete, from which one on a look is taken: *index, or MPI_UNDEFINED. */
+static int find_any(int count, MPI_Request requests[], int *index, MPI_Status *status)
+{
+    for (int i = 0; i < count; i++) {
+        int done = 0;
+        if (!is_active(requests[i]))
+            continue;
+        int rc = test_one(&requests[i], &done, status);
+        if (!done)
+            continue;
+        *index = i;
+        return rc;
+    }
+    *index = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+/* The one that was found before the failure. */
+static int find_this(int count, MPI_Request requests[], int which, int *index, MPI_Status *status)
+{
+    int done = 0;
+    if (which >= count)
+        return MPI_ERR_REQUEST; /* another call than before: there is no right answer */
+    await(requests[which]);
+    *index = which;
+    return test_one(&requests[which], &done, status);
+}
+
+int ftk_mpi_Waitany(
+    int count, MPI_Request array_of_requests[], int *index, MPI_Status *status)
+{
+    unsigned turns = 0;
+    const struct ftk_det *d;
+    *index = MPI_UNDEFINED;
+    if (none_active(count, array_of_requests)) {
+        ftk_p2p_no_status(status);
+        return MPI_SUCCESS;
+    }
+    if (ftk_log_refuses("MPI_Waitany"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    if (ftk_det_next(FTK_DET_TEST, &d) == FTK_DET_THIS)
+        return end(find_this(count, array_of_requests, d->a, index, status));
+    for (;;) {
+        int rc = find_any(count, array_of_requests, index, status);
+        if (rc == MPI_SUCCESS && *index == MPI_UNDEFINED)
+            rc = ftk_log_turn(&turns);
+        if (*index != MPI_UNDEFINED)
+            ftk_det_found(FTK_DET_TEST, *index, 0);
+        if (rc != MPI_SUCCESS || *index != MPI_UNDEFINED)
+            return end(rc);
+    }
+}
+
+int ftk_mpi_Testany(
+    int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status)
+{
+    const struct ftk_det *d;
+    *index = MPI_UNDEFINED;
+    *flag = 1;
+    if (none_active(count, array_of_requests)) {
+        ftk_p2p_no_status(status);
+        return MPI_SUCCESS;
+    }
+    if (ftk_log_refuses("MPI_Testany"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    int next = ftk_det_next(FTK_DET_TEST, &d);
+    if (next == FTK_DET_THIS)
+        return end(find_this(count, array_of_requests, d->a, index, status));
+    *flag = 0;
+    if (next == FTK_DET_NOTHING)
+        return nothing_again();
+    int rc = find_any(count, array_of_requests, index, status);
+    if (*index == MPI_UNDEFINED)
+        return nothing();
+    *flag = 1;
+    ftk_det_found(FTK_DET_TEST, *index, 0);
+    return end(rc);
+}
+
+/* ---- some -----------------------------------------------------------------------------------------*/
+
+/* Those that were found before the failure. */
+static int find_these(int count, MPI_Request requests[], const struct ftk_det *d,
+    int *outcount, int indices[], MPI_Status *statuses)
+{
+    *outcount = d->a;
+    if (d->a > count)
+        return MPI_ERR_REQUEST; /* another call than before: there is no right answer */
+    int n = d->a;
+    for (int i = 0; i < n; i++) {
+        indices[i] = d[1 + i].a;
+        if (indices[i] >= count)
+            return MPI_ERR_REQUEST;
+    }
+    for (int i = 0; i < n; i++) /* d may not be there any more after this */
+        await(requests[indices[i]]);
+    return take(n, indices, requests, statuses);
+}
+
+static int find_some(int count, MPI_Request requests[], int *outcount, int indices[],
+    MPI_Status *statuses)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        bool done = false;
+        if (!is_active(requests[i]))
+            continue;
+        (void)look_at(requests[i], &done); /* told with its status */
+        if (done)
+            indices[n++] = i;
+    }
+    *outcount = n;
+    if (n == 0)
+        return MPI_SUCCESS;
+    ftk_det_found(FTK_DET_SOME, n, 0);
+    for (int i = 0; i < n; i++)
+        ftk_det_more(indices[i]);
+    return take(n, indices, requests, statuses);
+}
+
+int ftk_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
+    int array_of_indices[], MPI_Status array_of_statuses[])
+{
+    unsigned turns = 0;
+    const struct ftk_det *d;
+    *outcount = MPI_UNDEFINED;
+    if (none_active(incount, array_of_requests))
+        return MPI_SUCCESS;
+    if (ftk_log_refuses("MPI_Waitsome"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    if (ftk_det_next(FTK_DET_SOME, &d) == FTK_DET_THIS)
+        return end(find_these(incount, array_of_requests, d, outcount, array_of_indices,
+            array_of_statuses));
+    for (;;) {
+        int rc = find_some(
+            incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+        if (rc == MPI_SUCCESS && *outcount == 0)
+            rc = ftk_log_turn(&turns);
+        if (rc != MPI_SUCCESS || *outcount != 0)
+            return end(rc);
+    }
+}
+
+int ftk_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount,
+    int array_of_indices[], MPI_Status array_of_statuses[])
+{
+    const struct ftk_det *d;
+    *outcount = MPI_UNDEFINED;
+    if (none_active(incount, array_of_requests))
+        return MPI_SUCCESS;
+    if (ftk_log_refuses("MPI_Testsome"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    int next = ftk_det_next(FTK_DET_SOME, &d);
+    if (next == FTK_DET_THIS)
+        return end(find_these(incount, array_of_requests, d, outcount, array_of_indices,
+            array_of_statuses));
+    *outcount = 0;
+    if (next == FTK_DET_NOTHING)
+        return nothing_again();
+    int rc = find_some(
+        incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+    return *outcount == 0 ? nothing() : end(rc);
+}
+
+/* ---- requests themselves ----------------------------------------------------------------------------------*/
+
+int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    const struct ftk_det *d;
+    struct ftk_req *r = ftk_req_of(request);
+    if (!r && request != MPI_REQUEST_NULL)
+        return PMPI_Request_get_status(request, flag, status);
+    *flag = 1;
+    if (!r || !is_active(request)) {
+        ftk_p2p_no_status(status);
+        return MPI_SUCCESS;
+    }
+    if (ftk_log_refuses("MPI_Request_get_status"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    int next = ftk_det_next(FTK_DET_TEST, &d);
+    *flag = 0;
+    if (next == FTK_DET_NOTHING)
+        return nothing_again();
+    if (next == FTK_DET_THIS)
+        await(request);
+    (void)ftk_req_progress(r);
+    if (!r->done)
+        return nothing();
+    *flag = 1;
+    if (next == FTK_DET_FREE)
+        ftk_det_found(FTK_DET_TEST, 0, 0);
+    ftk_p2p_tell(status, &r->status);
+    return ftk_log.falling ? r->error : MPI_SUCCESS; /* else it is told when it is consumed */
+}
+
+int ftk_mpi_Request_free(MPI_Request *request)
+{
+    struct ftk_req *r = ftk_req_of(*request);
+    if (!r && ftk_log.falling) /* its making has failed */
+        return ftk_log_error();
+    if (!r)
+        return PMPI_Request_free(request);
+    *request = MPI_REQUEST_NULL;
+    if (r->persistent && !r->active && r->kind == FTK_REQ_COLL)
+        ftk_coll_free(r);
+    if ((r->persistent && !r->active) || r->done)
+        ftk_req_delete(r);
+    else
+        ftk_req_abandon(r);
+    return MPI_SUCCESS;
+}
+
+int ftk_mpi_Cancel(MPI_Request *request)
+{
+    struct ftk_req *r = ftk_req_of(*request);
+    if (!r)
+        return PMPI_Cancel(request);
+    if (r->kind != FTK_REQ_RECV || r->kept)
+        return MPI_SUCCESS; /* sends take their course, and what got its message before a failure */
+    if (ftk_log_refuses("MPI_Cancel"))
+        return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    if (r->done && !r->cancelled)
+        ftk_det_cancelled(r->number, false); /* too late */
+    if (r->done)
+        return MPI_SUCCESS;
+    if (r->posted) {
+        r->cancelled = true; /* unless it is matched already */
+        return end(PMPI_Cancel(&r->real));
+    }
+    return end(ftk_p2p_cancelled(r));
+}

@@ -1,0 +1,234 @@
+/* The sender-based log: sent messages, in chunks of memory or of files.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "log/log.h"
+
+/* Of log.memory: a set that is due then is written before the log is beyond it. */
+#define NEARLY 0.75
+
+/* ---- the arena -----------------------------------------------------------------------------
+ * Sent messages lie one behind the other in chunks; all go at once when a line is committed.
+ * Some chunks stay for the next interval: memory that has not been touched costs more than the
+ * copy.  Beyond log.memory chunks are pieces of a file of the node, mapped: the kernel writes
+ * them out and takes their memory when it needs it. */
+
+#define CHUNK_BYTES (4u << 20)
+#define CHUNK_ROOM (CHUNK_BYTES - sizeof(struct chunk))
+#define HUGE_BYTES (2u << 20)
+#define KEPT_BYTES (64u << 20) /* of chunks that stay for the next interval: they are warm */
+
+struct chunk {
+    struct chunk *next;
+    size_t room, used; /* bytes behind the chunk's head */
+    bool mapped;
+};
+
+static struct chunk *chunks, *spare; /* in use, the one that is filled first; empty */
+static size_t chunk_bytes; /* of all of them */
+static size_t used_bytes;  /* taken of them since the line, heads of messages and all */
+static bool told;          /* that there is no file: once */
+
+/* A file without a name, so that nothing is left of it whatever happens. */
+static int open_spill(void)
+{
+    const char *dir = ftk_log.ctx->cfg.log_dir;
+    const char *tmp = getenv("TMPDIR");
+    char path[FTK_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/ftkit-log-XXXXXX", dir[0] ? dir : tmp ? tmp : "/tmp");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        (void)unlink(path); /* what cannot be removed is a file too many, nothing worse */
+    return fd;
+}
+
+static struct chunk *map_chunk(size_t bytes)
+{
+    void *p = MAP_FAILED;
+    int fd = open_spill();
+    int err = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)bytes);
+    if (err == 0) {
+        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        err = p == MAP_FAILED ? errno : 0;
+    }
+    if (fd >= 0)
+        (void)close(fd); /* the map keeps it */
+    if (err != 0 && !told) {
+        told = true;
+        ftk_report(FTKIT_WARNING,
+            "context %s: the message log goes beyond log.memory and has no file (%s): it stays in "
+            "memory",
+            ftk_log.ctx->cfg.name, strerror(err));
+    }
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void *on_heap(size_t bytes)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, HUGE_BYTES, bytes) != 0)
+        return NULL;
+    (void)madvise(p, bytes, MADV_HUGEPAGE); /* a hint */
+    return p;
+}
+
+static void free_chunk(struct chunk *c)
+{
+    size_t bytes = sizeof *c + c->room;
+    chunk_bytes -= bytes;
+    if (c->mapped)
+        (void)munmap(c, bytes);
+    else
+        free(c);
+}
+
+static struct chunk *pop_spare(void)
+{
+    struct chunk *c = spare;
+    spare = c->next;
+    return c;
+}
+
+static struct chunk *new_chunk(size_t room)
+{
+    const struct ftk_config *cfg = &ftk_log.ctx->cfg;
+    size_t bytes = sizeof(struct chunk) + room;
+    struct chunk *c = NULL;
+    if (spare && spare->room == room)
+        return pop_spare();
+    /* empty ones that do not fit are no reason to go to a file */
+    while (spare && (double)(chunk_bytes + bytes) > cfg->log_memory)
+        free_chunk(pop_spare());
+    if ((double)(chunk_bytes + bytes) > cfg->log_memory)
+        c = map_chunk(bytes);
+    bool mapped = c != NULL;
+    if (mapped)
+        ftk_log.spilled += room;
+    else
+        c = on_heap(bytes);
+    if (!c)
+        return NULL;
+    *c = (struct chunk){ .room = room, .mapped = mapped };
+    chunk_bytes += bytes;
+    return c;
+}
+
+static void *take(size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    used_bytes += bytes;
+    if (!chunks || chunks->room - chunks->used < bytes) {
+        size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_ROOM;
+        struct chunk *c = new_chunk(room);
+        if (!c)
+            return NULL;
+        /* a big message does not end the chunk that is being filled */
+        struct chunk **at = chunks && room == bytes ? &chunks->next : &chunks;
+        c->next = *at;
+        *at = c;
+        c->used = bytes;
+        return c + 1;
+    }
+    void *p = (char *)(chunks + 1) + chunks->used;
+    chunks->used += bytes;
+    return p;
+}
+
+static void forget_chunks(bool all)
+{
+    size_t kept = 0;
+    while (spare) {
+        struct chunk *c = spare;
+        spare = c->next;
+        c->next = chunks;
+        chunks = c;
+    }
+    while (chunks) {
+        struct chunk *c = chunks;
+        chunks = c->next;
+        if (all || c->mapped || c->room != CHUNK_ROOM || kept + c->room > KEPT_BYTES) {
+            free_chunk(c);
+            continue;
+        }
+        kept += c->room;
+        c->used = 0;
+        c->next = spare;
+        spare = c;
+    }
+}
+
+/* The tables count, too: a program of small messages under ever new tags fills them first. */
+int64_t ftk_keep_calls_left(const struct ftkit_ctx *ctx, bool emptied)
+{
+    double most = NEARLY * ctx->cfg.log_memory;
+    if (most == 0) /* all of it is to go to the file */
+        return INT64_MAX;
+    double kept = (double)(used_bytes + ftk_stream_in_bytes()), left = emptied ? most : most - kept;
+    if (left <= 0)
+        return 0;
+    uint64_t calls = ctx->calls > ftk_log.line_calls ? ctx->calls - ftk_log.line_calls : 1;
+    /* the rate is an estimate: look again when half of the way is behind us */
+    left *= (double)calls / fmax(kept, 1) / 2;
+    return (int64_t)fmin(fmax(left, 1), 1e15);
+}
+
+struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *e = take(sizeof *e + bytes);
+    if (!e)
+        return NULL;
+    *e = (struct ftk_entry){ .real = MPI_REQUEST_NULL, .bytes = bytes, .context = context,
+        .tag = tag };
+    if (l->log_last[dest])
+        l->log_last[dest]->next = e;
+    else
+        l->log_first[dest] = e;
+    l->log_last[dest] = e;
+    l->log_bytes += bytes;
+    return e;
+}
+
+uint64_t *ftk_keep_words(size_t n)
+{
+    uint64_t *w = take(n * sizeof *w);
+    if (w)
+        ftk_log.log_bytes += n * sizeof *w;
+    return w;
+}
+
+void ftk_keep_drop_last(int dest)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *before = NULL, *last = l->log_first[dest];
+    while (last && last->next) {
+        before = last;
+        last = last->next;
+    }
+    if (!last)
+        return;
+    if (before)
+        before->next = NULL;
+    else
+        l->log_first[dest] = NULL;
+    l->log_last[dest] = before;
+    l->log_bytes -= last->bytes + last->letter_words * sizeof *last->letter;
+}
+
+void ftk_keep_clear(void)
+{
+    struct ftk_log *l = &ftk_log;
+    for (int r = 0; r < l->n; r++)
+        l->log_first[r] = l->log_last[r] = NULL;
+    l->log_bytes = 0;
+    used_bytes = 0;
+    forget_chunks(!l->on);
+}

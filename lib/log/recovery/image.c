@@ -1,0 +1,259 @@
+/* The log's part of a checkpoint set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/coll.h"
+#include "log/comm.h"
+#include "log/matrix.h"
+#include "log/news.h"
+#include "log/p2p.h"
+#include "store/h5/h5.h"
+
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 3, HEAD = 7, MESSAGE = 4 };
+enum { STATE_OLDEST = 2 }; /* it has no remote groups of communicators (recipe.c) */
+
+/* ---- what lies in the segment ------------------------------------------------------------------
+ * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
+ * what it had sent to whom since the first line, the messages that had come and waited for
+ * the program, and those its set-up received.  Version 2 had no contexts from FTK_LOG_EXTRA
+ * on, and is a state of version 3. */
+
+static bool version_is_known(uint64_t word)
+{
+    return (uint32_t)word == STATE_MAGIC && word >> 32 >= STATE_OLDEST
+        && word >> 32 <= STATE_VERSION;
+}
+
+static size_t list_bytes(const struct ftk_held *h)
+{
+    size_t bytes = 0;
+    for (; h; h = h->next)
+        bytes += (MESSAGE + (h->bytes + 7) / 8) * sizeof(uint64_t);
+    return bytes;
+}
+
+static size_t list_length(const struct ftk_held *h)
+{
+    size_t n = 0;
+    for (; h; h = h->next)
+        n++;
+    return n;
+}
+
+static size_t live_comms(void)
+{
+    size_t n = 0;
+    for (const struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+        n += !v->freed;
+    return n;
+}
+
+static int measure_state(void *arg, size_t *bytes)
+{
+    (void)arg;
+    *bytes = (HEAD + ftk_recipes_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
+            * sizeof(uint64_t)
+        + list_bytes(ftk_log.held_first)
+        + list_bytes(ftk_log.journal_first);
+    return 0;
+}
+
+static uint64_t *write_list(uint64_t *w, const struct ftk_held *h)
+{
+    for (; h; h = h->next) {
+        *w++ = (uint64_t)h->context;
+        *w++ = (uint64_t)h->source;
+        *w++ = (uint64_t)(uint32_t)h->tag;
+        *w++ = h->bytes;
+        size_t words = (h->bytes + 7) / 8;
+        if (words > 0)
+            w[words - 1] = 0;
+        memcpy(w, h->data, h->bytes);
+        w += words;
+    }
+    return w;
+}
+
+static int pack_state(void *arg, void *to, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    uint64_t *w = to;
+    (void)arg;
+    *w++ = STATE_MAGIC | (uint64_t)STATE_VERSION << 32;
+    *w++ = live_comms();
+    *w++ = list_length(l->held_first);
+    *w++ = list_length(l->journal_first);
+    *w++ = l->ctx->calls;
+    *w++ = ftk_matrix_length();
+    *w++ = (uint64_t)l->n;
+    w = ftk_recipes_write(w);
+    w = ftk_matrix_write(w);
+    w = write_list(w, l->held_first);
+    w = write_list(w, l->journal_first);
+    return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
+}
+
+/* Nothing is trusted: a state may come from a file. */
+struct reader {
+    const uint64_t *w, *end;
+};
+
+static int read_message(struct reader *r, struct ftk_held **out)
+{
+    if (r->end - r->w < MESSAGE)
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+    uint64_t bytes = r->w[3];
+    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || !(ftk_context_is_one(r->w[0]) || r->w[0] == FTK_LOG_COLLS)
+        || r->w[1] >= (uint64_t)ftk_log.n || r->w[2] > INT32_MAX)
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
+    struct ftk_held *h
+        = ftk_held_new((int)r->w[0], (int)r->w[1], (int)r->w[2], (size_t)bytes);
+    if (!h)
+        return ftk_fail(FTKIT_ERR_NOMEM, "messages of the log");
+    memcpy(h->data, r->w + MESSAGE, (size_t)bytes);
+    r->w += MESSAGE + (bytes + 7) / 8;
+    *out = h;
+    return FTKIT_OK;
+}
+
+/* Each message of a list to add, or over it when add is NULL. */
+static int read_list(struct reader *r, uint64_t n, void (*add)(struct ftk_held *h))
+{
+    for (uint64_t i = 0; i < n; i++) {
+        struct ftk_held *h = NULL;
+        int rc = read_message(r, &h);
+        if (rc != FTKIT_OK)
+            return rc;
+        if (add)
+            add(h);
+        else
+            ftk_held_free(h);
+    }
+    return FTKIT_OK;
+}
+
+static int read_head(const void *from, size_t bytes, struct reader *r, const uint64_t **head)
+{
+    r->w = from;
+    r->end = r->w + bytes / 8;
+    *head = r->w;
+    if (bytes / sizeof(uint64_t) < HEAD || !version_is_known(r->w[0])
+        || r->w[1] > FTK_LOG_ALL || r->w[5] > bytes / 8 / FTK_MATRIX_WORDS)
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
+    r->w += HEAD;
+    return FTKIT_OK;
+}
+
+/* The communicators; behind them is the matrix, whole. */
+static int read_comms(struct reader *r, const uint64_t *head, bool make, bool colls)
+{
+    int rc = ftk_recipes_read(&r->w, r->end, head[1], make, colls);
+    if (rc == FTKIT_OK && head[5] > (uint64_t)(r->end - r->w) / FTK_MATRIX_WORDS)
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+    return rc;
+}
+
+static int unpack_state(void *arg, const void *from, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    struct reader r;
+    const uint64_t *head;
+    (void)arg;
+    int rc = read_head(from, bytes, &r, &head);
+    if (rc != FTKIT_OK)
+        return -1;
+    bool first = l->ctx->where < FTK_IN_LOOP; /* it has been at no line yet */
+    if (l->falling) {
+        ftk_coll_forget();
+        ftk_p2p_forget_requests();
+        ftk_matched_clear();
+        if (!first)
+            ftk_vcomm_back(ftk_idup_clear);
+    }
+    bool make = (first || !l->falling) && head[6] == (uint64_t)l->n;
+    if (read_comms(&r, head, make, true) != FTKIT_OK)
+        return -1;
+    if ((l->falling || l->reborn) && !ftk_matrix_read(r.w, head[5]))
+        return -1;
+    r.w += FTK_MATRIX_WORDS * head[5];
+    if (ftk_det_back() != FTKIT_OK)
+        return -1;
+    if (first)
+        ftk_vcomm_line(); /* what set-up has made is older than the line */
+    ftk_held_clear();
+    rc = read_list(&r, head[2], ftk_held_add);
+    if (rc == FTKIT_OK && l->reborn) {
+        ftk_journal_clear();
+        rc = read_list(&r, head[3], ftk_journal_add);
+    }
+    return rc == FTKIT_OK ? 0 : -1;
+}
+
+const ftkit_serializer ftk_image_ops
+    = { sizeof ftk_image_ops, measure_state, pack_state, unpack_state };
+
+/* What set-up has received, from the state in the segment of this rank. */
+static int read_journal(const void *seg)
+{
+    struct reader r;
+    const uint64_t *head;
+    const struct ftk_seg_region *rec = ftk_seg_find(seg, FTK_LOG_REGION);
+    if (!rec)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no state of the message log");
+    int rc = read_head(ftk_seg_data_c(seg) + rec->offset, rec->bytes, &r, &head);
+    if (rc == FTKIT_OK)
+        rc = read_comms(&r, head, false, false);
+    if (rc != FTKIT_OK)
+        return rc;
+    r.w += FTK_MATRIX_WORDS * head[5];
+    rc = read_list(&r, head[2], NULL);
+    return rc == FTKIT_OK ? read_list(&r, head[3], ftk_held_add) : rc;
+}
+
+static int read_journal_of(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_h5_manifest m = { 0 };
+    void *seg = NULL;
+    size_t bytes;
+    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    if (rc == FTKIT_OK && m.nranks != (uint32_t)ftk_log.n)
+        rc = ftk_fail(FTKIT_ERR_SIZE, "set %llu is of %u ranks", (unsigned long long)set,
+            m.nranks);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_read(ctx->cfg.h5_dir, &m, ctx->rank, &seg, &bytes);
+    if (rc == FTKIT_OK)
+        rc = read_journal(seg);
+    free(seg);
+    ftk_h5_manifest_free(&m);
+    return rc;
+}
+
+/* Of any set in files: set-up was before the first.  Which one all ranks can use comes out
+ * only in ftkit_recover(); so does where else the line may be. */
+static int read_journal_of_files(struct ftkit_ctx *ctx)
+{
+    uint64_t *sets = NULL;
+    int n = 0;
+    int rc = ctx->cfg.h5_enabled ? ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n)
+                                 : FTKIT_OK;
+    bool read = false;
+    for (int i = 0; i < n && !read; i++) {
+        read = read_journal_of(ctx, sets[i]) == FTKIT_OK;
+        if (!read)
+            ftk_held_clear(); /* of one that is damaged */
+    }
+    free(sets);
+    ftk_log.unread = !read;
+    return rc;
+}
+
+int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
+{
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, line, ctx->rank);
+    if (!s)
+        return read_journal_of_files(ctx);
+    int rc = ftk_mem_verify(s, "own copy");
+    return rc == FTKIT_OK ? read_journal(s->buf) : rc;
+}

@@ -1,0 +1,201 @@
+/* The communication matrix: rows, and the file of all of them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/log_ops.h"
+#include "detect/detect.h"
+#include "log/matrix.h"
+#include "store/h5/h5.h"
+
+#define TAG_MATRIX 5
+
+/* ---- the row of this rank -------------------------------------------------------------------*/
+
+/* Until the first line there is none: the line begins it. */
+static bool counted(int rank)
+{
+    return !ftk_log.alone && ftk_log.stat_messages[rank] > 0;
+}
+
+size_t ftk_matrix_length(void)
+{
+    size_t n = 0;
+    for (int r = 0; r < ftk_log.n; r++)
+        n += counted(r);
+    return n;
+}
+
+uint64_t *ftk_matrix_write(uint64_t *w)
+{
+    for (int r = 0; r < ftk_log.n; r++) {
+        if (!counted(r))
+            continue;
+        *w++ = (uint64_t)r;
+        *w++ = ftk_log.stat_messages[r];
+        *w++ = ftk_log.stat_bytes[r];
+    }
+    return w;
+}
+
+bool ftk_matrix_read(const uint64_t *w, uint64_t n)
+{
+    ftk_matrix_clear();
+    for (; n > 0; n--, w += FTK_MATRIX_WORDS) {
+        if (w[0] >= (uint64_t)ftk_log.n) {
+            (void)ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: no such rank");
+            return false;
+        }
+        ftk_log.stat_messages[w[0]] = w[1];
+        ftk_log.stat_bytes[w[0]] = w[2];
+    }
+    return true;
+}
+
+void ftk_matrix_clear(void)
+{
+    size_t bytes = (size_t)ftk_log.n * sizeof(uint64_t);
+    memset(ftk_log.stat_messages, 0, bytes);
+    memset(ftk_log.stat_bytes, 0, bytes);
+}
+
+/* ---- the file --------*/
+
+static void warn(const struct ftkit_ctx *ctx, const char *why)
+{
+    ftk_report(FTKIT_WARNING, "context %s: log.matrix is not written: %s", ctx->cfg.name, why);
+}
+
+void ftk_matrix_start(void)
+{
+    const struct ftkit_ctx *ctx = ftk_log.ctx;
+    char dir[FTK_PATH_MAX];
+    if (!*ctx->cfg.log_matrix || ctx->rank != 0)
+        return;
+    const char *slash = strrchr(ctx->cfg.log_matrix, '/'); /* the path is absolute */
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - ctx->cfg.log_matrix) + 1 : 0,
+        ctx->cfg.log_matrix);
+    if (access(dir, W_OK | X_OK) != 0)
+        ftk_report(FTKIT_WARNING, "context %s: log.matrix cannot be written in %s: %s",
+            ctx->cfg.name, dir, strerror(errno));
+}
+
+static void print_head(FILE *f, const struct ftkit_ctx *ctx)
+{
+    fprintf(f,
+        "# ftkit communication matrix 1\n"
+        "# context: %s\n"
+        "# ranks: %d\n"
+        "# from the first set of this job (until then every rank is a team of its own) to "
+        "ftkit_finish, which came after %" PRIu64 " calls of ftkit_checkpoint\n"
+        "# messages of the program, those of its collectives among them, and bytes of their "
+        "data; what was sent again after a failure counts once\n"
+        "# a line for each pair of ranks, by sender, then by receiver; pairs without messages "
+        "are left out\n"
+        "from,to,messages,bytes\n",
+        ctx->cfg.name, ctx->nranks, ctx->calls);
+}
+
+static void print_row(FILE *f, int from, const uint64_t *row)
+{
+    const uint64_t *w = row + 1;
+    for (uint64_t i = 0; i < row[0]; i++, w += FTK_MATRIX_WORDS)
+        fprintf(f, "%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", from, w[0], w[1], w[2]);
+}
+
+/* Rank 0 has the rows one after the other, so that it needs memory for one and the text. */
+static int collect(struct ftk_chan *ch, FILE *f, uint64_t *row, int words, uint64_t *pairs)
+{
+    *pairs = row[0];
+    print_head(f, ch->ctx);
+    print_row(f, 0, row);
+    for (int r = 1; r < ch->ctx->nranks; r++) {
+        MPI_Request req;
+        (void)FTK_FAULT("matrix.collect");
+        int rc = PMPI_Irecv(row, words, MPI_UINT64_T, r, TAG_MATRIX, ch->comm, &req);
+        rc = rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "communication matrix")
+                               : ftk_chan_break(ch, rc, "communication matrix");
+        if (rc != FTKIT_OK)
+            return rc;
+        *pairs += row[0];
+        print_row(f, r, row);
+    }
+    return FTKIT_OK;
+}
+
+static int send_row(struct ftk_chan *ch, const uint64_t *row)
+{
+    MPI_Request req;
+    int words = 1 + FTK_MATRIX_WORDS * (int)row[0];
+    (void)FTK_FAULT("matrix.send");
+    int rc = PMPI_Isend(row, words, MPI_UINT64_T, 0, TAG_MATRIX, ch->comm, &req);
+    return rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "communication matrix")
+                             : ftk_chan_break(ch, rc, "communication matrix");
+}
+
+struct writing {
+    uint64_t *row; /* [words] */
+    int words;     /* of the longest row */
+    FILE *f;       /* rank 0: the text */
+    char *text;
+    size_t bytes;
+};
+
+/* Memory for all of it, so that later nobody waits for who has none. */
+static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
+{
+    w->words = 1 + FTK_MATRIX_WORDS * ctx->nranks;
+    w->row = malloc((size_t)w->words * sizeof *w->row);
+    if (ctx->rank == 0)
+        w->f = open_memstream(&w->text, &w->bytes);
+    return w->row && (w->f || ctx->rank != 0)
+        ? FTKIT_OK
+        : ftk_fail(FTKIT_ERR_NOMEM, "communication matrix");
+}
+
+/* What is wrong with the file the others need not know. */
+static int write_file(struct ftk_chan *ch, struct writing *w)
+{
+    uint64_t pairs = 0;
+    int rc = collect(ch, w->f, w->row, w->words, &pairs);
+    fprintf(w->f, "# end: %" PRIu64 " pairs\n", pairs);
+    bool bad = ferror(w->f) != 0;
+    bad |= fclose(w->f) != 0;
+    w->f = NULL;
+    (void)FTK_FAULT("matrix.write");
+    if (rc != FTKIT_OK)
+        return rc;
+    if (bad)
+        warn(ch->ctx, "no memory");
+    else if (ftk_h5_save_text(ch->ctx->cfg.log_matrix, w->text, w->bytes) != FTKIT_OK)
+        warn(ch->ctx, ftk_detail_text());
+    return FTKIT_OK;
+}
+
+int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    struct writing w = { 0 };
+    if (!*ctx->cfg.log_matrix)
+        return FTKIT_OK;
+    int rc = ftk_agree(ch, prepare(ctx, &w), "communication matrix");
+    if (rc == FTKIT_OK && w.row) {
+        w.row[0] = ftk_matrix_length();
+        (void)ftk_matrix_write(w.row + 1);
+        rc = ctx->rank == 0 ? write_file(ch, &w) : send_row(ch, w.row);
+        /* nobody goes on before it is written: rank 0 may still be lost */
+        rc = ftk_agree(ch, rc, "communication matrix");
+    } else if (rc != FTKIT_ERR_PEER && ctx->rank == 0) {
+        warn(ctx, ftk_detail_text());
+    }
+    if (w.f)
+        (void)fclose(w.f); /* in memory, and not wanted any more */
+    free(w.text);
+    free(w.row);
+    return rc == FTKIT_ERR_PEER ? rc : FTKIT_OK;
+}

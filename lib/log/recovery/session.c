@@ -1,0 +1,230 @@
+/* The log of a context: opening, closing, and its table of functions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/coll.h"
+#include "log/comm.h"
+#include "log/gate.h"
+#include "log/matrix.h"
+#include "log/news.h"
+#include "log/p2p.h"
+#include "log/post.h"
+#include "log/settle.h"
+#include "set/region.h"
+
+static const int *teams_of(void)
+{
+    return ftk_log.team;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------*/
+
+static MPI_Comm comm_of_program(void)
+{
+    return ftk_log.user ? ftk_log.user->handle : MPI_COMM_NULL;
+}
+
+/* The layer that sends the program's calls here answers to this call of MPI, which is made
+ * for such layers and does nothing else. */
+static bool layer_on(void)
+{
+    const struct ftk_mpi_calls *p = &ftk_mpi_calls;
+    return MPI_Pcontrol(FTK_PCONTROL, &p) == MPI_SUCCESS && p == NULL;
+}
+
+static void layer_off(void)
+{
+    (void)MPI_Pcontrol(FTK_PCONTROL_OFF); /* it has answered before */
+}
+
+static int start_log(struct ftkit_ctx *ctx)
+{
+    ctx->mode = FTKIT_MODE_TEAM;
+    int rc = ftk_vcomm_open();
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "communicators of the message log");
+    ftk_log.on = true;
+    if (!layer_on())
+        return ftk_fail(FTKIT_ERR_INTERNAL, "libftkit_mpi does not answer any more");
+    ftk_teams_say(ctx);
+    ftk_matrix_start();
+    return FTKIT_OK;
+}
+
+static void close_log(struct ftkit_ctx *ctx)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->on) {
+        layer_off();
+        l->on = false;
+        ftk_log_fall(); /* what the program has left under way */
+        ftk_coll_forget();
+        ftk_p2p_forget_requests();
+        ftk_coll_close();
+        ftk_vcomm_close(ftk_idup_clear);
+    }
+    ftk_p2p_close();
+    ftk_news_close();
+    ftk_post_close();
+    ftk_gate_close();
+    ftk_det_close();
+    ftk_det_clean(ctx->job);
+    ftk_det_forget_search();
+    ftk_held_clear();
+    ftk_journal_clear();
+    ftk_stream_in_clear();
+    ftk_mark_clear();
+    if (l->log_first)
+        ftk_keep_clear();
+    ftk_log_free_comms(ctx);
+    free(l->early);
+    free(l->outs);
+    free(l->sent);
+    free(l->received);
+    free(l->told);
+    free(l->news_sent);
+    free(l->stat_messages);
+    free(l->stat_bytes);
+    free(l->log_first);
+    free(l->log_last);
+    free(l->team);
+    free(l->node);
+    free(l->home);
+    memset(l, 0, sizeof *l);
+    ctx->log = NULL;
+}
+
+/* ---- falling back ----------------------------------------------------------------------------------------*/
+
+static bool falls(void)
+{
+    return ftk_log.falling;
+}
+
+/* What set-up has asked for and not got: the lost process had it before the line, and it is
+ * not sent again. */
+static void give_up_receives(void)
+{
+    struct ftk_log *l = &ftk_log;
+    for (struct ftk_req *r = l->first, *next; r; r = next) {
+        next = r->next;
+        if (r->kind != FTK_REQ_RECV || r->done)
+            continue;
+        ftk_report(FTKIT_ERROR,
+            "context %s: rank %d: a receive that set-up has begun was not complete at "
+            "ftkit_recover(), where the replacement cannot have it: it has to be",
+            l->ctx->cfg.name, l->me);
+        (void)ftk_p2p_fail(r, MPI_ERR_PENDING);
+    }
+}
+
+static void restored(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_log *l = &ftk_log;
+    if (set == 0)
+        return;
+    if (l->falling || l->reborn) {
+        ctx->calls = l->line_calls - 1; /* the next one is the line's, see loop.c */
+        ctx->next_event = l->line_next_event;
+    }
+    if (l->falling)
+        ftk_event("context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
+            (unsigned long long)set);
+    if (l->reborn)
+        give_up_receives();
+    l->falling = l->reborn = false;
+}
+
+static const char *current_call(void)
+{
+    return ftk_mpi_call;
+}
+
+static void add_stats(ftkit_info *info)
+{
+    const struct ftk_log *l = &ftk_log;
+    info->log_messages = l->logged_messages;
+    info->log_bytes = l->logged_bytes;
+    info->log_held = l->log_bytes;
+    info->log_determinants = ftk_det_count();
+    info->log_determinant_bytes = l->news_bytes;
+    info->log_resent = l->resent;
+    info->log_suppressed = l->suppressed;
+    info->log_drained = l->drained;
+    info->log_spilled = l->spilled;
+    info->log_differs = l->differs;
+}
+
+/* ---- the table of the log (log_ops.h) -----------------------------------------------------*/
+
+static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
+    .release = ftk_p2p_release, .deliver = ftk_p2p_deliver, .draw = ftk_p2p_draw,
+    .uses_comm = ftk_p2p_has, .part = ftk_p2p_part };
+static const struct ftk_coll_hooks coll_hooks = { ftk_coll_turn, ftk_coll_progress };
+
+static const struct ftk_log_ops log_ops = {
+    .start = start_log,
+    .close = close_log,
+    .call = current_call,
+    .stats = add_stats,
+    .matrix = ftk_matrix_save,
+    .comm = comm_of_program,
+    .context_of = ftk_recipe_context_of,
+    .comm_back = ftk_recipe_comm_back,
+    .teams = teams_of,
+    .share_teams = ftk_recovery_share_teams,
+    .search = ftk_recovery_search,
+    .settle = ftk_recovery_settle,
+    .discard = ftk_recovery_discard,
+    .install = ftk_recovery_install,
+    .replayed = ftk_calls_replayed,
+    .outcome = ftk_calls_outcome,
+    .keep_going = ftk_p2p_keep_going,
+    .falls = falls,
+    .restored = restored,
+    .loaded = ftk_line_loaded,
+    .inherited = ftk_line_inherited,
+    .calls_left = ftk_keep_calls_left,
+    .drain = ftk_line_drain,
+    .committed = ftk_line_committed,
+};
+
+int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
+{
+    int provided = 0;
+    if (!ctx->cfg.log_enabled)
+        return FTKIT_OK;
+    if (ctx->mode != FTKIT_MODE_GLOBAL) {
+        ftk_report(FTKIT_WARNING, "context %s: log.enabled has no effect in this job",
+            ctx->cfg.name);
+        return FTKIT_OK;
+    }
+    if (ftk_log.ctx)
+        return ftk_fail(FTKIT_ERR_STATE, "another context of this process logs messages");
+    if (PMPI_Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "log.enabled with MPI_THREAD_MULTIPLE: the order of messages would be the "
+            "threads' race (ask for MPI_THREAD_SERIALIZED)");
+    if (!layer_on())
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "log.enabled needs libftkit_mpi between the program and MPI: link it before MPI, "
+            "or start it with ftkit run --log, which preloads it");
+    layer_off();
+    memset(&ftk_log, 0, sizeof ftk_log);
+    ftk_log.ctx = ctx;
+    ftk_log.alone = true;
+    ftk_log.tells = ctx->cfg.log_dets == FTK_DETS_CAUSAL
+        || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
+    ftk_log.gates = ctx->cfg.log_dets == FTK_DETS_RELAXED;
+    ftk_log.ncontexts = ctx->cfg.log_contexts;
+    ftk_log.group = MPI_GROUP_NULL;
+    for (int c = 0; c < FTK_LOG_COMMS; c++)
+        ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
+    ftk_log.repair = repair;
+    ftk_log.requests = &request_hooks;
+    ftk_log.colls = &coll_hooks;
+    ctx->log = &log_ops;
+    return ftk_region_add_log(ctx, FTK_LOG_REGION, &ftk_image_ops);
+}

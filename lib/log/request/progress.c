@@ -1,0 +1,264 @@
+/* Requests begin, make progress and are waited for; failures are repaired on the way.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+
+#include "detect/detect.h"
+#include "log/news.h"
+#include "log/p2p.h"
+
+#define TURNS 16         /* looks at our own requests per look at the watch */
+#define SMALL 512        /* bytes of a message that MPI_Send sends without a request of ours */
+
+/* ---- turns of a wait ---------------------------------------------------------------*/
+
+int ftk_log_repair(void)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->falling)
+        return ftk_log_error();
+    int rc = l->repair(l->ctx);
+    if (rc != FTKIT_OK) {
+        (void)ftk_done(l->ctx, rc < 0 ? rc : FTKIT_ERR_INTERNAL);
+        ftk_log_fall();
+    }
+    return l->falling ? ftk_log_error() : MPI_SUCCESS;
+}
+
+void ftk_p2p_keep_going(void)
+{
+    if (!ftk_log.on || ftk_log.falling)
+        return;
+    ftk_log.colls->turn();
+    ftk_p2p_look_at_probed();
+    ftk_news_turn();
+}
+
+int ftk_log_turn(unsigned *turns)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->falling)
+        return ftk_log_error();
+    ftk_log.colls->turn();
+    ftk_p2p_look_at_probed();
+    ftk_news_turn();
+    if (!l->ctx->failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
+        return MPI_SUCCESS;
+    return ftk_log_repair();
+}
+
+/* ---- beginning ---------------------------------------------------------------------*/
+
+/* A send that the MPI has begun and not finished, from the program's memory; the error. */
+static int wait_until_sent(struct ftk_req *r)
+{
+    ftk_empty_status(&r->status);
+    ftk_req_link(r);
+    return ftk_req_wait(r);
+}
+
+bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
+    int world, int tag, int *error)
+{
+    struct ftk_log *l = &ftk_log;
+    const struct ftk_type_facts *f;
+    const int context = ftk_vcomm_there(vc, world);
+    MPI_Request real = MPI_REQUEST_NULL;
+    *error = MPI_SUCCESS;
+    if (l->falling || l->reborn || l->gates
+        || (l->tells && (l->node[world] != l->node[l->me] || ftk_news_holds(world)))
+        || ftk_p2p_facts(type, &f) != MPI_SUCCESS
+        || (size_t)count * (size_t)f->bytes > SMALL)
+        return false;
+    const size_t bytes = (size_t)count * (size_t)f->bytes;
+    const bool kept = ftk_log_crosses(world);
+    if (kept && ftk_log_replays())
+        return false; /* the receiver may have it */
+    ftk_det_before_send();
+    (void)FTK_FAULT("log.send");
+    int rc = kept ? ftk_send_small_kept(buf, count, type, bytes, world, tag, context)
+                  : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
+                        ftk_log_real(context), &real);
+    if (rc != MPI_SUCCESS)
+        return false; /* it has not gone: the long way finds out why */
+    l->sent[world] += !kept; /* the others have been counted */
+    l->stat_messages[world]++;
+    l->stat_bytes[world] += bytes;
+    if (kept || ftk_p2p_over_at_once(&real))
+        return true;
+    struct ftk_req r = { .kind = FTK_REQ_SEND, .vc = vc, .context = context, .sbuf = buf,
+        .count = count, .type = type, .peer = world, .tag = tag, .posted = true, .real = real };
+    *error = wait_until_sent(&r);
+    return true;
+}
+
+int ftk_req_begin(struct ftk_req *r)
+{
+    r->done = false;
+    r->cancelled = false;
+    r->posted = false;
+    r->entry = NULL;
+    r->real = MPI_REQUEST_NULL;
+    r->error = MPI_SUCCESS;
+    r->wild = r->number = 0;
+    r->when = 0;
+    r->owned = r->persistent ? 0 : r->owned;
+    if (ftk_log.falling)
+        return ftk_p2p_fail(r, ftk_log_error());
+    if (r->peer == MPI_PROC_NULL) {
+        ftk_p2p_status(&r->status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+        return ftk_req_finish(r, MPI_SUCCESS);
+    }
+    if (r->kind == FTK_REQ_SEND)
+        return ftk_send_begin(r);
+    if (r->peer == MPI_ANY_SOURCE && ftk_log_refuses("a receive from MPI_ANY_SOURCE"))
+        return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
+    r->from = r->peer;
+    r->with = r->tag;
+    r->wild = 0;
+    r->planned = r->vain = r->kept = r->down = false;
+    r->number = r->internal ? 0 : ftk_det_begun(&r->vain, &r->kept);
+    if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn) {
+        r->wild = ftk_det_receive(&r->from, &r->with);
+        r->planned = r->wild == 0;
+        ftk_log.nwild += r->wild != 0;
+    }
+    ftk_req_link(r);
+    return ftk_p2p_post(r);
+}
+
+/* ---- progress ----------------------------------------------------------------------*/
+
+static int progress_any(struct ftk_req *r)
+{
+    if (ftk_log.falling)
+        return ftk_p2p_fail(r, ftk_log_error());
+    if (r->posted)
+        return ftk_match_posted(r);
+    if (r->waits)
+        return MPI_SUCCESS; /* see ftk_news_turn() */
+    if (r->probed)
+        return ftk_match_probed(r);
+    if (ftk_log.reborn && r->kind == FTK_REQ_RECV)
+        return ftk_p2p_fail(r, ftk_log_strange(r));
+    if (r->entry && ftk_send_is_over(r->entry) && !ftk_log.ctx->failed)
+        return ftk_req_finish(r, MPI_SUCCESS);
+    return MPI_SUCCESS;
+}
+
+/* A receive is through, its send perhaps not. */
+static void progress_pair(struct ftk_req *r)
+{
+    struct ftk_req *s = r->pair;
+    int rc = ftk_req_progress(s);
+    r->half = true;
+    r->done = s->done;
+    if (!s->done)
+        return;
+    r->error = r->error == MPI_SUCCESS ? rc : r->error;
+    r->pair = NULL;
+    ftk_req_delete(s);
+}
+
+int ftk_req_progress(struct ftk_req *r)
+{
+    if (!r->done && !r->half)
+        (void)(r->kind == FTK_REQ_COLL ? ftk_log.colls->progress(r) : progress_any(r));
+    if (r->pair && (r->done || r->half))
+        progress_pair(r);
+    if (r->done && r->then) {
+        int (*then)(struct ftk_req *) = r->then;
+        r->then = NULL;
+        r->error = r->error == MPI_SUCCESS ? then(r) : r->error;
+    }
+    return r->done ? r->error : MPI_SUCCESS;
+}
+
+int ftk_req_wait(struct ftk_req *r)
+{
+    unsigned turns = 0;
+    if (r->vain && !r->done) { /* it is not cancelled this time: better late than never */
+        r->vain = false;
+        (void)ftk_p2p_post(r); /* its error comes with it */
+    }
+    while (!r->done || r->pair) {
+        (void)ftk_req_progress(r);
+        if (!r->done)
+            (void)ftk_log_turn(&turns); /* when it fails, so do all that are under way */
+    }
+    return r->error;
+}
+
+/* ---- requests that nobody waits for ------------------------------------------------*/
+
+/* Nobody waits for sends that are freed under way; what they hold goes when there are twice as many
+ * as were left the last time. */
+static void look_at_freed(void)
+{
+    static size_t freed, look = 64;
+    if (++freed < look || ftk_log.falling || ftk_log.ctx->failed || ftk_log.ctx->repairing)
+        return;
+    freed = 0;
+    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+        next = r->next;
+        if (!r->orphan || r->kind != FTK_REQ_SEND)
+            continue;
+        (void)ftk_req_progress(r); /* there is nobody to tell */
+        freed += r->kind == FTK_REQ_SEND;
+    }
+    look = 64 + 2 * freed;
+}
+
+void ftk_req_abandon(struct ftk_req *r)
+{
+    if (r->pair)
+        ftk_req_abandon(r->pair);
+    r->pair = NULL;
+    r->done = r->done || r->half;
+    r->orphan = true;
+    if (r->persistent) /* it is active, or it would have been deleted */
+        r->persistent = false;
+    if (r->done) {
+        ftk_req_delete(r);
+        return;
+    }
+    ftk_log.nactive--; /* nobody but us will complete it */
+    look_at_freed();
+}
+
+int ftk_p2p_finish(const struct ftk_vcomm *vc)
+{
+    unsigned turns = 0;
+    struct ftk_req *r;
+    for (int i = 0; (r = ftk_req_numbered(i)) != NULL; i++) {
+        while (r->kind != FTK_REQ_NONE && r->vc == vc && !r->done
+            && (!r->persistent || r->active)) {
+            (void)ftk_req_progress(r); /* its owner gets the error with the request */
+            int rc = r->kind == FTK_REQ_NONE || r->done ? MPI_SUCCESS : ftk_log_turn(&turns);
+            if (rc != MPI_SUCCESS)
+                return rc;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---- the end of all that is under way ----------------------------------------------*/
+
+void ftk_log_fall(void)
+{
+    struct ftk_log *l = &ftk_log;
+    l->falling = true;
+    while (l->first)
+        (void)ftk_p2p_fail(l->first, ftk_log_error());
+}
+
+int ftk_log_strange(const struct ftk_req *r)
+{
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d: between ftkit_open() and ftkit_recover() the replacement "
+        "receives from rank %d with tag %d what the lost process did not%s",
+        ftk_log.ctx->cfg.name, ftk_log.me, r->peer, r->tag,
+        ftk_log.unread ? ", as far as can be known, for no set in files tells and none is in "
+                         "memory: the job has to start again"
+                       : ": the set-up has to be the same");
+    return MPI_ERR_PENDING;
+}

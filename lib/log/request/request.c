@@ -1,0 +1,245 @@
+/* The program's requests, and the list of those under way.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/mpi_shim.h"
+#include "log/news.h"
+#include "log/p2p.h"
+
+#define POOL_MAX (1u << 22)
+
+/* ---- requests under way -------------------------------------------------------------------------*/
+
+void ftk_req_link(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    r->stamp = ++l->stamp;
+    r->next = NULL;
+    r->prev = l->last;
+    if (l->last)
+        l->last->next = r;
+    else
+        l->first = r;
+    l->last = r;
+}
+
+static void unlink_from(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    if (r->prev)
+        r->prev->next = r->next;
+    else if (l->first == r)
+        l->first = r->next;
+    else
+        return; /* it was never among them */
+    if (r->next)
+        r->next->prev = r->prev;
+    else
+        l->last = r->prev;
+    r->next = r->prev = NULL;
+    if (!l->first)
+        ftk_p2p_idle();
+}
+
+int ftk_req_finish(struct ftk_req *r, int error)
+{
+    unlink_from(r);
+    if (r->wild)
+        ftk_log.nwild--;
+    r->wild = 0;
+    ftk_log.nprobed -= r->probed;
+    r->probed = false;
+    ftk_news_unhold(r);
+    r->posted = false;
+    if (r->ops)
+        r->ops->drop(r);
+    if (r->real != MPI_REQUEST_NULL)
+        r->own = NULL; /* it is given up, and the MPI may look at it still */
+    r->real = MPI_REQUEST_NULL;
+    r->done = true;
+    r->error = error;
+    if (r->orphan) {
+        ftk_log.nactive++; /* as its deletion will find */
+        ftk_req_delete(r);
+    }
+    return error;
+}
+
+int ftk_p2p_fail(struct ftk_req *r, int error)
+{
+    ftk_empty_status(&r->status);
+    return ftk_req_finish(r, error);
+}
+
+/* ---- the request of the MPI behind one ---------------------------------------------*/
+
+/* PMPI_Test().  A receive from any source that was once told to be pending because of a
+ * failure keeps that as its error (Open MPI 5.0) and ends with it when its message has come,
+ * whole and from a live rank: that is no error, and the request is left to be freed. */
+int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s)
+{
+    int rc = PMPI_Test(&r->real, done, s);
+    if (rc == MPI_SUCCESS || !*done || !ftk_mpi_is_pending(rc))
+        return rc;
+    if (r->real != MPI_REQUEST_NULL)
+        (void)PMPI_Request_free(&r->real); /* it is complete: nothing else is left of it */
+    return MPI_SUCCESS;
+}
+
+/* Its peer is dead.  A receive from any source may be still under way, and is cancelled by the
+ * repair. */
+void ftk_req_failed(struct ftk_req *r)
+{
+    r->posted = r->real != MPI_REQUEST_NULL;
+    r->down = !r->posted && r->kind == FTK_REQ_RECV;
+}
+
+/* ---- the program's requests ---------------------------------------------------------------------------
+ * They lie in one piece of address space, so that a handle tells whether it is one of ours. */
+
+static struct ftk_req *pool;
+static size_t pool_used;
+static struct ftk_req *pool_free;
+
+struct ftk_req *ftk_req_new(void)
+{
+    struct ftk_req *r = pool_free;
+    if (!pool)
+        pool = ftk_p2p_reserve(POOL_MAX * sizeof *pool);
+    if (!pool)
+        return NULL;
+    if (r)
+        pool_free = r->next;
+    else if (pool_used < POOL_MAX)
+        r = &pool[pool_used++];
+    else
+        return NULL;
+    memset(r, 0, sizeof *r);
+    r->kind = FTK_REQ_DONE;
+    r->real = MPI_REQUEST_NULL;
+    r->born = ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.lines; /* set-up is before all lines */
+    ftk_log.nactive++;
+    return r;
+}
+
+void ftk_req_delete(struct ftk_req *r)
+{
+    free(r->own);
+    r->own = NULL;
+    if (!r->persistent || r->active)
+        ftk_log.nactive--;
+    r->kind = FTK_REQ_NONE;
+    r->next = pool_free;
+    pool_free = r;
+}
+
+struct ftk_req *ftk_req_of(MPI_Request h)
+{
+    uintptr_t at = (uintptr_t)h, first = (uintptr_t)pool;
+    if (!pool || at < first || at >= first + pool_used * sizeof *pool)
+        return NULL;
+    return (struct ftk_req *)(void *)h;
+}
+
+int ftk_req_number(const struct ftk_req *r)
+{
+    return (int)(r - pool);
+}
+
+struct ftk_req *ftk_req_numbered(int number)
+{
+    return number >= 0 && (size_t)number < pool_used ? &pool[number] : NULL;
+}
+
+bool ftk_p2p_has(const struct ftk_vcomm *vc)
+{
+    for (size_t i = 0; i < pool_used; i++)
+        if (pool[i].kind != FTK_REQ_NONE && !pool[i].orphan && pool[i].vc == vc
+            && (!pool[i].stale || pool[i].active))
+            return true;
+    return false;
+}
+
+void ftk_p2p_part(const struct ftk_vcomm *vc)
+{
+    for (size_t i = 0; i < pool_used; i++)
+        if (pool[i].kind != FTK_REQ_NONE && pool[i].persistent && !pool[i].active && pool[i].vc == vc)
+            pool[i].vc = NULL;
+}
+
+bool ftk_p2p_uses(MPI_Datatype type)
+{
+    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+        if (r->type == type)
+            return true;
+    for (size_t i = 0; i < pool_used; i++)
+        if (pool[i].persistent && pool[i].kind != FTK_REQ_NONE && pool[i].type == type)
+            return true;
+    return false;
+}
+
+/* The program falls back: what it had under way is gone; persistent ones are as at rest. */
+void ftk_p2p_forget_requests(void)
+{
+    for (size_t i = 0; i < pool_used; i++) {
+        struct ftk_req *r = &pool[i];
+        if (r->kind == FTK_REQ_NONE)
+            continue;
+        if (!r->persistent) {
+            ftk_req_delete(r);
+            continue;
+        }
+        ftk_log.nactive -= r->active;
+        r->active = false;
+        r->stale = r->stale || (ftk_log.lines > 0 && r->born == ftk_log.lines);
+    }
+}
+
+/* ---- datatypes that are in use: a receive may have to be posted again, with its type --------*/
+
+static MPI_Datatype *late;
+static size_t nlate, late_room;
+
+int ftk_p2p_type_free(MPI_Datatype *datatype)
+{
+    ftk_p2p_forget_type(*datatype);
+    if (!ftk_p2p_uses(*datatype))
+        return PMPI_Type_free(datatype);
+    if (nlate == late_room) {
+        size_t room = late_room ? 2 * late_room : 16;
+        MPI_Datatype *all = realloc(late, room * sizeof(MPI_Datatype));
+        if (!all)
+            return MPI_ERR_NO_MEM;
+        late = all;
+        late_room = room;
+    }
+    late[nlate++] = *datatype;
+    *datatype = MPI_DATATYPE_NULL;
+    return MPI_SUCCESS;
+}
+
+void ftk_p2p_idle(void)
+{
+    ftk_log.nearly = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < nlate; i++) {
+        if (ftk_p2p_uses(late[i])) {
+            late[kept++] = late[i];
+            continue;
+        }
+        ftk_p2p_forget_type(late[i]);
+        (void)PMPI_Type_free(&late[i]); /* nobody could be told */
+    }
+    nlate = kept;
+}
+
+void *ftk_p2p_reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}

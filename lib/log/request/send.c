@@ -1,0 +1,341 @@
+/* Sends: logged, counted, suppressed, handed to the MPI.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "log/coll.h"
+#include "log/gate.h"
+#include "log/news.h"
+#include "log/p2p.h"
+
+#define REAP 64          /* sends under way: a look at one of them may give the processor away */
+#define MUCH 16384       /* bytes of a kept message that is not copied before it is sent */
+
+/* ---- sending -----------------------------------------------------------------------------------*/
+
+/* Sends from the log that the MPI has not finished. */
+static struct ftk_entry **sending;
+static size_t nsending, sending_room;
+static size_t reap_at = REAP; /* when there are so many, they are looked at */
+
+bool ftk_send_is_over(struct ftk_entry *e)
+{
+    int done = 0;
+    if (e->real == MPI_REQUEST_NULL)
+        return true;
+    int rc = PMPI_Test(&e->real, &done, MPI_STATUS_IGNORE);
+    if (rc != MPI_SUCCESS) { /* the receiver is gone: whoever comes for it gets it again */
+        ftk_note_failure();
+        e->real = MPI_REQUEST_NULL;
+        return true;
+    }
+    return done != 0;
+}
+
+void ftk_p2p_reap(size_t most)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < nsending; i++)
+        if (kept >= most || !ftk_send_is_over(sending[i]))
+            sending[kept++] = sending[i];
+    nsending = kept;
+    reap_at = kept + REAP;
+}
+
+void ftk_p2p_close(void)
+{
+    ftk_p2p_reap(SIZE_MAX);
+    for (size_t i = 0; i < nsending; i++)
+        if (sending[i]->real != MPI_REQUEST_NULL)
+            (void)PMPI_Request_free(&sending[i]->real); /* nobody will receive it */
+    nsending = 0;
+    ftk_p2p_over_close();
+    ftk_p2p_close_types();
+    ftk_matched_clear();
+}
+
+size_t ftk_p2p_sending(void)
+{
+    return nsending;
+}
+
+static int room_to_remember(void)
+{
+    if (nsending < sending_room)
+        return MPI_SUCCESS;
+    size_t room = sending_room ? 2 * sending_room : 64;
+    struct ftk_entry **all = realloc(sending, room * sizeof(struct ftk_entry *));
+    if (!all)
+        return MPI_ERR_NO_MEM;
+    sending = all;
+    sending_room = room;
+    return MPI_SUCCESS;
+}
+
+/* Beside the program; it is tested later, unless the MPI has taken it at once. */
+static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm, int tag)
+{
+    MPI_Datatype type;
+    int count;
+    char *data = ftk_entry_data(e);
+    if (nsending >= reap_at)
+        ftk_p2p_reap(2);
+    int rc = ftk_p2p_bytes_type(e->bytes, &count, &type);
+    if (rc == MPI_SUCCESS)
+        rc = room_to_remember();
+    if (rc == MPI_SUCCESS)
+        rc = e->sync ? PMPI_Issend(data, count, type, dest, tag, comm, &e->real)
+                     : PMPI_Isend(data, count, type, dest, tag, comm, &e->real);
+    if (rc == MPI_SUCCESS && !ftk_p2p_over_at_once(&e->real))
+        sending[nsending++] = e;
+    ftk_p2p_bytes_type_free(&type);
+    return rc;
+}
+
+int ftk_p2p_transmit(struct ftk_entry *e, int dest)
+{
+    MPI_Comm comm = ftk_log_real(e->context);
+    const int tag = ftk_context_wire(e->context, e->tag);
+    int rc = ftk_news_before(dest, e->context);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_gate_before(dest, e->context, e->tag, e);
+    if (rc == MPI_SUCCESS)
+        rc = isend_entry(e, dest, comm, tag);
+    ftk_log.sent[dest] += rc == MPI_SUCCESS;
+    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+        return rc;
+    e->real = MPI_REQUEST_NULL;
+    ftk_note_failure();
+    return MPI_SUCCESS; /* it is kept: the receiver's replacement gets it */
+}
+
+/* Whether the receiver has this message already; looks at its hash, too. */
+static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_mark *m = ftk_mark_find(e->context, r->peer, e->tag);
+    if (!m)
+        return false;
+    uint64_t n = m->next++;
+    if (n > m->upto)
+        return false;
+    for (int i = 0; i < m->nholes; i++)
+        if (m->hole[i] == n)
+            return false;
+    l->suppressed++;
+    if (m->hash && e->hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != e->hash)
+        ftk_log_differs(r, n);
+    return true;
+}
+
+/* From the program's memory, or from the request's. */
+static int post_send(struct ftk_req *r)
+{
+    MPI_Comm comm = ftk_log_real(r->context);
+    const int tag = ftk_context_wire(r->context, r->tag);
+    const void *buf = r->owned > 0 ? r->own : r->sbuf;
+    MPI_Datatype bytes = MPI_BYTE, type = r->type;
+    int count = r->count;
+    int rc = ftk_news_before(r->peer, r->context);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_gate_before(r->peer, r->context, r->tag, r->entry);
+    if (rc == MPI_SUCCESS && r->owned > 0) {
+        rc = ftk_p2p_bytes_type(r->owned, &count, &bytes);
+        type = bytes;
+    }
+    if (rc == MPI_SUCCESS)
+        rc = r->sync ? PMPI_Issend(buf, count, type, r->peer, tag, comm, &r->real)
+                     : PMPI_Isend(buf, count, type, r->peer, tag, comm, &r->real);
+    ftk_p2p_bytes_type_free(&bytes);
+    r->posted = rc == MPI_SUCCESS;
+    ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
+    return rc;
+}
+
+/* Much data goes out from the program's memory at once and is copied while it travels; when
+ * its receiver dies, what is kept is sent to who comes for it. */
+static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
+{
+    ftk_empty_status(&r->status);
+    r->entry = e;
+    int rc = post_send(r);
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc)) {
+        ftk_keep_drop_last(r->peer);
+        r->entry = NULL;
+        return ftk_p2p_fail(r, rc);
+    }
+    if (rc != MPI_SUCCESS)
+        ftk_note_failure();
+    ftk_req_link(r);
+    rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), e->bytes);
+    return rc; /* of a type that the MPI has just taken: it has no error */
+}
+
+/* A send whose bytes are in the log. */
+static int send_entry(struct ftk_req *r)
+{
+    int rc = ftk_p2p_transmit(r->entry, r->peer);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    return r->sync ? MPI_SUCCESS : ftk_req_finish(r, MPI_SUCCESS);
+}
+
+/* Between teams: kept, and sent from where it is kept.  The send is complete then: its rank
+ * does not wait for the receiver, which a pipeline would feel. */
+static int send_kept(struct ftk_req *r, size_t bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *e = ftk_keep_new(r->peer, r->context, r->tag, bytes);
+    if (!e)
+        return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
+    int rc = ftk_gate_keep(e);
+    if (rc != MPI_SUCCESS) {
+        ftk_keep_drop_last(r->peer);
+        return ftk_p2p_fail(r, rc);
+    }
+    e->sync = r->sync;
+    l->logged_messages++;
+    l->logged_bytes += bytes;
+    if (bytes > MUCH && !ftk_log_replays() && !l->again && !ftk_news_hold(r))
+        return send_and_keep(r, e);
+    rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
+    if (rc != MPI_SUCCESS) {
+        ftk_keep_drop_last(r->peer);
+        return ftk_p2p_fail(r, rc);
+    }
+    if (ftk_log_replays() && l->ctx->cfg.log_check)
+        e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
+    ftk_empty_status(&r->status);
+    if (ftk_log_replays() && suppressed(r, e))
+        return ftk_req_finish(r, MPI_SUCCESS);
+    r->entry = e;
+    e->waits = r->waits || ftk_news_hold(r);
+    if (e->waits || r->sync)
+        ftk_req_link(r);
+    return e->waits ? MPI_SUCCESS : send_entry(r);
+}
+
+/* What a rank that has gone back sends to a team-mate goes out from a copy.  A program may free
+ * the request of a send and use the memory again once it knows, from a barrier perhaps, that
+ * the message has been received.  In a replay it does not know: the messages of other
+ * teams that make up the barrier are there from before, and it may be through while the
+ * team-mate has not come to the receive. */
+static int own_bytes(struct ftk_req *r, size_t bytes)
+{
+    if (!ftk_log.again || r->internal || r->owned > 0 || bytes == 0
+        || !ftk_req_of(ftk_req_handle(r)))
+        return MPI_SUCCESS; /* nobody can free it, or it is a copy already */
+    free(r->own); /* of an earlier start */
+    return ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
+}
+
+/* Inside the team: from the program's memory. */
+static int send_direct(struct ftk_req *r, size_t bytes)
+{
+    int rc = own_bytes(r, bytes);
+    ftk_empty_status(&r->status);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    if (ftk_news_hold(r)) {
+        ftk_req_link(r);
+        return MPI_SUCCESS;
+    }
+    rc = post_send(r);
+    if (rc == MPI_SUCCESS && ftk_p2p_over_at_once(&r->real))
+        return ftk_req_finish(r, MPI_SUCCESS);
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+        return ftk_p2p_fail(r, rc);
+    if (rc != MPI_SUCCESS)
+        ftk_note_failure(); /* of a team-mate: this rank will fall back */
+    ftk_req_link(r);
+    return MPI_SUCCESS;
+}
+
+void ftk_p2p_release(struct ftk_req *r)
+{
+    ftk_news_unhold(r);
+    if (r->entry) {
+        r->entry->waits = false;
+        (void)send_entry(r);
+        return;
+    }
+    int rc = post_send(r);
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+        (void)ftk_p2p_fail(r, rc);
+    else if (rc != MPI_SUCCESS)
+        ftk_note_failure();
+}
+
+int ftk_send_begin(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    size_t bytes;
+    int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    if (l->reborn) { /* everybody has what was sent before the line */
+        ftk_empty_status(&r->status);
+        return ftk_req_finish(r, MPI_SUCCESS);
+    }
+    ftk_det_before_send();
+    ftk_gate_step(r->internal);
+    (void)FTK_FAULT("log.send");
+    l->stat_messages[r->peer]++;
+    l->stat_bytes[r->peer] += bytes;
+    return ftk_log_crosses(r->peer) ? send_kept(r, bytes) : send_direct(r, bytes);
+}
+
+/* ---- MPI_Send of a small message ---------------------------------------------------*/
+
+/* Kept, and sent from there. */
+int ftk_send_small_kept(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
+    int tag, int context)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *e = ftk_keep_new(world, context, tag, bytes);
+    int rc = e ? ftk_p2p_pack(buf, count, type, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_transmit(e, world);
+    if (e && rc != MPI_SUCCESS)
+        ftk_keep_drop_last(world);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    l->logged_messages++;
+    l->logged_bytes += bytes;
+    return rc;
+}
+
+/* ---- the replay check --------------------------------------------------------------*/
+
+/* A communicator in the words of the program. */
+static void name_comm(const struct ftk_vcomm *vc, char *text, size_t room)
+{
+    char name[MPI_MAX_OBJECT_NAME];
+    int n = 0;
+    int rc = PMPI_Comm_get_name(vc->handle, name, &n);
+    if (rc == MPI_SUCCESS && n > 0)
+        snprintf(text, room, "%s", name);
+    else
+        snprintf(text, room, "a communicator of %d ranks without a name", vc->size);
+}
+
+void ftk_log_differs(const struct ftk_req *r, uint64_t n)
+{
+    char comm[MPI_MAX_OBJECT_NAME + 64], what[160];
+    const struct ftk_coll *c = r->internal ? r->coll : NULL;
+    int dest = c ? ftk_vcomm_rank(r->vc, r->peer) : ftk_vcomm_peer_rank(r->vc, r->peer);
+    if (c && dest < 0) /* of the remote group */
+        dest = ftk_vcomm_peer_rank(r->vc, r->peer);
+    name_comm(r->vc, comm, sizeof comm);
+    if (c)
+        snprintf(what, sizeof what, "what %s, %scollective %llu, sends to rank %d", c->call.name,
+            c->persistent ? "persistent " : "", (unsigned long long)c->number, dest);
+    else
+        snprintf(what, sizeof what, "message %llu to rank %d with tag %d", (unsigned long long)n,
+            dest, r->tag);
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d: %s on %s is not what it was before the failure: the program does "
+        "not send the same again",
+        ftk_log.ctx->cfg.name, ftk_log.me, what, comm);
+    ftk_log.differs++;
+}

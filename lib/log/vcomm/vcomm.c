@@ -1,0 +1,432 @@
+/* Virtual communicators: the list of them, their contexts, their making.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The handles are communicators of this process alone, so that attributes, names, hints
+ * and error handlers are the MPI's business.  What differs from the MPI:
+ *   - attributes with keys that were made in Fortran are not copied from MPI_COMM_WORLD
+ *     (attr.h), and their delete callbacks may run when the next line is committed, not
+ *     within MPI_Comm_free();
+ *   - attributes, names and error handlers do not fall back: the program sets them again.
+ *
+ * Contexts are agreed on with one exchange.  Each member says which plain ones it could use,
+ * and the lowest that all could is taken.  The parts of a split have the same one, because
+ * they have no member in common.  If there is none, each member receives in a context of its
+ * own choice that shares its communicator: it has said that, too.  So it does not matter
+ * which others are in the making, and in which order their members began them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "detect/detect.h"
+#include "log/attr.h"
+#include "log/comm.h"
+#include "log/inter.h"
+
+#define SLOTS ((size_t)8192)
+_Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
+#define GONE UINT64_MAX /* as born: freed before the line, kept for a request */
+
+static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
+static struct ftk_word *words; /* [n] of the exchange that was last */
+
+/* ---- finding ------------------------------------------------------------------------
+ * Every call of the program comes here.  Not more than FTK_LOG_ALL of them are alive,
+ * because each has a context of its own. */
+
+static struct {
+    MPI_Comm handle;
+    struct ftk_vcomm *vc; /* NULL: empty */
+} slots[SLOTS], last;
+
+static struct ftk_vcomm *dying; /* it is being freed; NULL: none */
+static MPI_Comm dying_handle;
+
+static size_t slot_of(MPI_Comm handle)
+{
+    uint64_t h = (uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(h >> 40) % SLOTS;
+}
+
+static void find_anew(void)
+{
+    memset(slots, 0, sizeof slots);
+    memset(&last, 0, sizeof last);
+    for (struct ftk_vcomm *vc = ftk_log.comms; vc; vc = vc->next) {
+        size_t s = slot_of(vc->handle);
+        if (vc->freed)
+            continue;
+        while (slots[s].vc)
+            s = (s + 1) % SLOTS;
+        slots[s].handle = vc->handle;
+        slots[s].vc = vc;
+    }
+}
+
+struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
+{
+    if (last.vc && comm == last.handle)
+        return last.vc;
+    for (size_t s = slot_of(comm); slots[s].vc; s = (s + 1) % SLOTS) {
+        if (slots[s].handle == comm) {
+            last.handle = comm;
+            last.vc = slots[s].vc;
+            return last.vc;
+        }
+    }
+    if (dying && comm == dying_handle)
+        return dying;
+    /* the program goes on with what it could not make while it falls back: for the MPI an
+     * invalid argument, by default the end of the process; for us a call that fails */
+    return comm == MPI_COMM_NULL && ftk_log.falling ? ftk_log.world : NULL;
+}
+
+bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
+{
+    MPI_Errhandler h;
+    if (ftk_log.falling || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
+        return false;
+    bool fatal = h == MPI_ERRORS_ARE_FATAL;
+    if (!fatal && h != MPI_ERRORS_RETURN)
+        (void)PMPI_Errhandler_free(&h); /* only the reference */
+    return fatal;
+}
+
+/* While this rank falls back all its calls fail.  That is no news to an error handler: the
+ * program learns of it from ftkit_checkpoint(). */
+int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
+{
+    if (ftk_log.falling)
+        return code;
+    if (ftk_vcomm_is_fatal(vc))
+        ftk_detect_fatal(ftk_log.ctx, code);
+    int rc = PMPI_Comm_call_errhandler(vc->handle, code);
+    if (rc != MPI_SUCCESS) /* it was not called; the program has the code all the same */
+        ftk_report(FTKIT_WARNING, "MPI error %d while calling an error handler", rc);
+    return code;
+}
+
+/* ---- handles ----------------------------------------------------------------------*/
+
+/* A communicator of this process for a child of parent, with its error handler. */
+int ftk_vcomm_handle(const struct ftk_vcomm *parent, enum ftk_make_how how,
+    MPI_Info info, MPI_Comm *handle)
+{
+    bool own = how == FTK_MAKE_NEW || parent == ftk_log.world;
+    MPI_Comm from = own ? base : parent->handle, made = MPI_COMM_NULL;
+    MPI_Errhandler handler;
+    int back = MPI_SUCCESS;
+    int rc = PMPI_Comm_get_errhandler(parent->handle, &handler);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (!own) /* a copy callback may fail: the handler is called once, by who called us */
+        rc = PMPI_Comm_set_errhandler(from, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = how == FTK_MAKE_DUP_INFO ? PMPI_Comm_dup_with_info(from, info, &made)
+                                      : PMPI_Comm_dup(from, &made);
+    if (!own)
+        back = PMPI_Comm_set_errhandler(from, handler);
+    if (rc != MPI_SUCCESS)
+        made = MPI_COMM_NULL;
+    rc = rc == MPI_SUCCESS ? back : rc;
+    if (rc == MPI_SUCCESS && how != FTK_MAKE_NEW && parent == ftk_log.world)
+        rc = ftk_attr_copy(parent->handle, made);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Comm_set_errhandler(made, handler);
+    back = PMPI_Errhandler_free(&handler);
+    rc = rc == MPI_SUCCESS ? back : rc;
+    if (rc == MPI_SUCCESS)
+        *handle = made;
+    else if (made != MPI_COMM_NULL)
+        (void)PMPI_Comm_free(&made); /* rc tells more than a second error */
+    return rc;
+}
+
+/* Free one that is in no list any more; the program's delete callbacks may run and make
+ * calls. */
+static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
+{
+    int rc = MPI_SUCCESS;
+    if (handle && vc->handle != MPI_COMM_NULL) {
+        struct ftk_vcomm *outer = dying; /* its delete callbacks may ask for its rank */
+        MPI_Comm outer_handle = dying_handle;
+        dying = vc;
+        dying_handle = vc->handle;
+        rc = PMPI_Comm_free(&vc->handle);
+        dying = outer;
+        dying_handle = outer_handle;
+    }
+    ftk_log.requests->part(vc);
+    ftk_topo_free(&vc->topo);
+    free(vc->member);
+    free(vc->index);
+    ftk_remote_free(vc->remote);
+    free(vc->there);
+    free(vc);
+    return rc;
+}
+
+void ftk_vcomm_discard(struct ftk_vcomm *vc)
+{
+    int rc = vc ? vcomm_delete(vc, true) : MPI_SUCCESS;
+    if (rc != MPI_SUCCESS)
+        ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+}
+
+struct ftk_vcomm *ftk_vcomm_empty(int members)
+{
+    struct ftk_vcomm *vc = calloc(1, sizeof *vc);
+    if (!vc)
+        return NULL;
+    vc->handle = MPI_COMM_NULL;
+    vc->member = malloc((size_t)members * sizeof *vc->member);
+    vc->index = malloc((size_t)ftk_log.n * sizeof *vc->index);
+    vc->there = malloc((size_t)ftk_log.n * sizeof *vc->there);
+    if (vc->member && vc->index && vc->there)
+        return vc;
+    ftk_vcomm_discard(vc);
+    return NULL;
+}
+
+/* ---- the list ---------------------------------------------------------------------*/
+
+void ftk_vcomm_publish(struct ftk_vcomm *vc)
+{
+    vc->born = ftk_log.lines;
+    vc->next = ftk_log.comms;
+    ftk_log.comms = vc;
+    ftk_contexts_add(&ftk_log.used, vc->context);
+    find_anew();
+}
+
+/* Whether a message or a collective on it is under way, or the program has a request on it. */
+static bool busy(const struct ftk_vcomm *vc)
+{
+    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+        if (r->vc == vc)
+            return true;
+    return ftk_log.requests->uses_comm(vc);
+}
+
+static void unlink_from_list(struct ftk_vcomm *vc)
+{
+    for (struct ftk_vcomm **p = &ftk_log.comms; *p; p = &(*p)->next) {
+        if (*p == vc) {
+            *p = vc->next;
+            return;
+        }
+    }
+}
+
+void ftk_vcomm_give_up(struct ftk_vcomm *vc)
+{
+    ftk_contexts_drop(&ftk_log.used, vc->context);
+    vc->holds = false;
+}
+
+/* Nobody falls back to one that was made since the line: it goes at once, unless a
+ * request may know it.  Any other is kept for those who do.  Its context is free for another
+ * when the program has completed its requests, which it does at the same place in a replay. */
+int ftk_vcomm_free(struct ftk_vcomm *vc)
+{
+    vc->freed = true;
+    vc->holds = ftk_log.requests->uses_comm(vc);
+    if (!vc->holds)
+        ftk_vcomm_give_up(vc);
+    find_anew();
+    if (vc->born < ftk_log.lines || busy(vc))
+        return MPI_SUCCESS;
+    unlink_from_list(vc);
+    return vcomm_delete(vc, true);
+}
+
+void ftk_vcomm_line(void)
+{
+    struct ftk_vcomm *go = NULL;
+    for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
+        struct ftk_vcomm *vc = *p;
+        if (vc->freed && !busy(vc)) {
+            if (vc->holds)
+                ftk_vcomm_give_up(vc);
+            *p = vc->next;
+            vc->next = go;
+            go = vc;
+            continue;
+        }
+        vc->line_colls = vc->colls;
+        vc->born = vc->freed ? GONE : 0; /* whatever number the line has */
+        p = &vc->next;
+    }
+    ftk_log.line_used = ftk_log.used;
+    while (go) { /* not within the list: delete callbacks may change it */
+        struct ftk_vcomm *next = go->next;
+        ftk_vcomm_discard(go);
+        go = next;
+    }
+}
+
+static MPI_Comm disowned[FTK_LOG_ALL];
+static size_t ndisowned;
+
+bool ftk_vcomm_disowned(MPI_Comm handle)
+{
+    for (size_t i = 0; handle != MPI_COMM_NULL && i < ndisowned; i++)
+        if (disowned[i] == handle) {
+            disowned[i] = disowned[--ndisowned];
+            return true;
+        }
+    return false;
+}
+
+/* The program may still hold the handles of those that were made since the line, and free
+ * them while it unwinds: they are its own from now on.  A handle that is not freed is not
+ * given out again either, so that no old value means a new communicator. */
+void ftk_vcomm_back(void (*forget)(void))
+{
+    struct ftk_vcomm *go = NULL;
+    ndisowned = 0;
+    for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
+        struct ftk_vcomm *vc = *p;
+        if (vc->born == ftk_log.lines && !ftk_vcomm_is_permanent(vc)) {
+            *p = vc->next;
+            vc->next = go;
+            go = vc;
+            continue;
+        }
+        vc->colls = vc->line_colls;
+        vc->freed = vc->holds = vc->born == GONE;
+        p = &vc->next;
+    }
+    ftk_log.used = ftk_log.line_used;
+    find_anew();
+    forget();
+    while (go) {
+        struct ftk_vcomm *next = go->next;
+        if (!go->freed && ndisowned < FTK_LOG_ALL)
+            disowned[ndisowned++] = go->handle;
+        int rc = vcomm_delete(go, go->freed);
+        if (rc != MPI_SUCCESS)
+            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+        go = next;
+    }
+}
+
+int ftk_vcomm_adopt(struct ftk_vcomm *vc)
+{
+    int rc = ftk_vcomm_handle(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &vc->handle);
+    if (rc == MPI_SUCCESS)
+        ftk_vcomm_publish(vc);
+    else
+        ftk_vcomm_discard(vc);
+    return rc;
+}
+
+void ftk_vcomm_let_go(struct ftk_vcomm *vc)
+{
+    ftk_contexts_drop(&ftk_log.used, vc->context);
+    unlink_from_list(vc);
+    find_anew();
+    (void)vcomm_delete(vc, false); /* nothing of the MPI is freed */
+}
+
+/* ---- opening and closing ----------------------------------------------------------*/
+
+static struct ftk_vcomm *open_one(int context)
+{
+    struct ftk_vcomm *vc = calloc(1, sizeof *vc); /* all ranks in order: no lists */
+    if (!vc)
+        return NULL;
+    vc->handle = MPI_COMM_WORLD;
+    vc->context = context;
+    vc->size = ftk_log.n;
+    vc->rank = ftk_log.me;
+    return vc;
+}
+
+static int open_handles(void)
+{
+    int rc = PMPI_Comm_group(ftk_log.real[0], &ftk_log.group);
+    if (rc == MPI_SUCCESS) /* unlike a duplicate it has no attributes of the program */
+        rc = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &base);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Comm_set_errhandler(base, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc =
+            ftk_vcomm_handle(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &ftk_log.user->handle);
+    return rc;
+}
+
+static void close_handles(void)
+{
+    int rc = MPI_SUCCESS, last_rc = MPI_SUCCESS;
+    if (ftk_log.group != MPI_GROUP_NULL)
+        rc = PMPI_Group_free(&ftk_log.group);
+    if (base != MPI_COMM_NULL)
+        last_rc = PMPI_Comm_free(&base);
+    rc = rc == MPI_SUCCESS ? last_rc : rc;
+    if (rc != MPI_SUCCESS)
+        ftk_report(FTKIT_WARNING, "MPI error %d while closing the message log", rc);
+    ftk_log.group = MPI_GROUP_NULL;
+    base = MPI_COMM_NULL;
+}
+
+int ftk_vcomm_open(void)
+{
+    int rc = MPI_SUCCESS;
+    ftk_log.group = MPI_GROUP_NULL;
+    ftk_log.comms = NULL;
+    memset(&ftk_log.used, 0, sizeof ftk_log.used);
+    ftk_log.line_used = ftk_log.used;
+    ftk_log.world = open_one(0);
+    ftk_log.user = open_one(1);
+    words = calloc((size_t)ftk_log.n, sizeof *words);
+    if (!ftk_log.world || !ftk_log.user || !words)
+        rc = MPI_ERR_NO_MEM;
+    if (ftk_log.user)
+        ftk_log.user->handle = MPI_COMM_NULL;
+    if (rc == MPI_SUCCESS)
+        rc = open_handles();
+    if (rc != MPI_SUCCESS) {
+        ftk_vcomm_close(NULL);
+        return rc;
+    }
+    ftk_vcomm_publish(ftk_log.world);
+    ftk_vcomm_publish(ftk_log.user);
+    ftk_log.line_used = ftk_log.used;
+    return MPI_SUCCESS;
+}
+
+/* Also after half of ftk_vcomm_open().  Handles that the program has not freed are its
+ * own from now on: communicators of one process. */
+void ftk_vcomm_close(void (*forget)(void))
+{
+    struct ftk_vcomm *go = ftk_log.comms;
+    bool listed = go != NULL;
+    struct ftk_vcomm *user = ftk_log.user, *world = ftk_log.world;
+    ftk_log.comms = ftk_log.user = ftk_log.world = NULL;
+    memset(&ftk_log.used, 0, sizeof ftk_log.used);
+    ftk_log.line_used = ftk_log.used;
+    find_anew();
+    if (forget)
+        forget();
+    while (go) {
+        struct ftk_vcomm *next = go->next;
+        int rc = vcomm_delete(go, go->freed || go == user);
+        if (rc != MPI_SUCCESS)
+            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+        go = next;
+    }
+    if (!listed && user)
+        ftk_vcomm_discard(user);
+    if (!listed)
+        free(world);
+    free(words);
+    words = NULL;
+    close_handles();
+}
+
+/* ---- memory for the words of an exchange -------------------------------------------*/
+
+struct ftk_word *ftk_make_room(void)
+{
+    return words;
+}
