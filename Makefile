@@ -7,8 +7,8 @@
 #   make bench      benchmarks with their physical bounds
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make deps       only install and find what is needed, and say what is missing
-#   make lint       clang-tidy and cppcheck
-#   make layers     references upward, and circles of files, in the library (none is the aim)
+#   make lint       clang-tidy, cppcheck and make layers
+#   make layers     fails when a file of the library refers upward, or files in a circle
 #   make model      check the model of the message log with spin
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #
@@ -369,7 +369,7 @@ install: all
 
 # ---- care -------------------------------------------------------------------------------
 
-lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h
+lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h layers
 	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" \
 	    FORTRAN_INCLUDE="$(FORTRAN_INCLUDE)" scripts/lint
 layers: lib
