@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # What the documents name is there: commands, keys, variables, functions, codes, targets of
-# make, files.
+# make, files, the pages and headings that they link to.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -103,5 +103,28 @@ all_known('targets of make', qr/(?:`|^ {4,})make ([a-z-]+)\b/m, sub { $target{ $
 # paths of the tree, where a document names one in backquotes
 all_known('files', qr/`((?:docs|examples|include|scripts|tests|tools|bindings|lib)\/[\w.\/-]+)`/,
     sub { -e $_[0] || ($_[0] =~ /\.(\w+)$/ && -e "lib/$_[0]") }, grep { /\.md$/ } keys %text);
+
+# links from page to page, and to a heading by its words in small letters
+my $headings = sub {
+    my ($page) = @_;
+    my $prose = $text{$page} =~ s/^```.*?^```$//gmsr;
+    return map { lc(s/[^\w\s-]//gr) =~ s/ /-/gr => 1 } $prose =~ /^#+ (.*)$/mg;
+};
+my ($links, @broken) = (0);
+for my $page (grep { /\.md$/ } sort keys %text) {
+    my $folder = $page =~ m{^(.*/)} ? $1 : '';
+    while ($text{$page} =~ /\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g) {
+        my ($to, $heading) = ($1 eq '' ? $page : $folder . $1, $2);
+        $to =~ s{[^/]+/\.\./}{};
+        $links++;
+        my %known = defined $heading && $text{$to} ? $headings->($to) : ();
+        push @broken, "$page: $to" if !-e $to;
+        push @broken, "$page: $to#$heading" if defined $heading && !$known{$heading};
+    }
+}
+ok(!@broken && $links > 10, "links: $links of them") or diag(join "\n", @broken);
+
+my $lines = () = $text{'README.md'} =~ /\n/g;
+cmp_ok($lines, '<=', 200, 'the README is short');
 
 done_testing();
