@@ -188,11 +188,12 @@ SKIP: {
         my ($name, %o) = @_;
         my $faults = $o{faults} // 1;
         my $repairs = delete $o{repairs} // $faults;
+        my $most = delete $o{most} // $faults;
         my $work = sprintf '%s/regions%03d', $tmp, ++$jobs;
         my $j = job(%o, keep => $work, args => ["$work/out"]);
         my $hit = scalar @{ $j->{faults} };
-        ok($j->{rc} == 0 && $j->{result} =~ /^OK step 12 repairs $repairs / && $hit == $faults,
-            $name)
+        ok($j->{rc} == 0 && $j->{result} =~ /^OK step 12 repairs $repairs /
+                && $hit >= $faults && $hit <= $most, $name)
             or diag("exit code $j->{rc}, faults $hit, result $j->{result}\n",
             substr($j->{log}, 0, 3000));
         return $j;
@@ -208,8 +209,10 @@ SKIP: {
             faults => 2, fault => 'app.step:2:4:kill,app.step:3:7:kill');
         intact("$handles: killed in a checkpoint", @program, env => \%memory,
             fault => 'ckpt.packed:1:6:kill');
+        # the others may end with the first, before they come to that step
         my $j = intact("$handles: all are killed: from files", @program, env => \%files,
-            run => [], faults => 4, repairs => 0, fault => 'app.step:*:8:kill');
+            run => [], spares => 0, faults => 1, most => 4, repairs => 0,
+            fault => 'app.step:*:8:kill');
         like($j->{result}, qr/ restored [1-9]/, '... a set was restored');
     }
     my $j = job(program => "$build/ftests/small", fault => 'ckpt.packed:1:3:kill', args => []);

@@ -1,4 +1,4 @@
-/* The end of a job that has lost a process and cannot be repaired (see lost.h).
+/* The end of a job that has lost a process and cannot be repaired (see fail_stop.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

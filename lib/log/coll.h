@@ -147,7 +147,7 @@ struct ftk_coll {
     _Alignas(16) char arena[FTK_COLL_ARENA];
 };
 
-/* ---- coll_object.c ----------------------------------------------------------------*/
+/* ---- object.c ----------------------------------------------------------------*/
 
 /* Build it; owned: it outlives the call that makes it.  MPI codes. */
 int ftk_coll_make(struct ftk_vcomm *vc, const struct ftk_call *call, bool owned,
@@ -155,7 +155,7 @@ int ftk_coll_make(struct ftk_vcomm *vc, const struct ftk_call *call, bool owned,
 void ftk_coll_delete(struct ftk_coll *c);
 void ftk_coll_free_memory(void);
 
-/* ---- coll_build.c: making one.  Errors are kept in c->error. ----------------------*/
+/* ---- schedule.c: making one.  Errors are kept in c->error. ----------------------*/
 
 void ftk_step_send(
     struct ftk_coll *c, const void *buf, int count, MPI_Datatype type, int to);
@@ -217,26 +217,26 @@ void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t);
 
 /* ---- the algorithms ---------------------------------------------------------------*/
 
-void ftk_coll_build(struct ftk_coll *c);          /* coll_build.c */
-void ftk_build_barrier(struct ftk_coll *c);       /* coll_algo.c */
+void ftk_coll_build(struct ftk_coll *c);          /* schedule.c */
+void ftk_build_barrier(struct ftk_coll *c);       /* algo.c */
 void ftk_build_broadcast(struct ftk_coll *c);
 /* Of what all ranks know the count and the type of, or at least the bytes. */
 void ftk_build_bcast(
     struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int root);
-void ftk_build_reduce(struct ftk_coll *c);        /* coll_reduce.c */
+void ftk_build_reduce(struct ftk_coll *c);        /* reduce.c */
 void ftk_build_allreduce(struct ftk_coll *c);
 void ftk_build_reduce_scatter(struct ftk_coll *c);
 void ftk_build_scan(struct ftk_coll *c);
 void ftk_build_exscan(struct ftk_coll *c);
-void ftk_build_gather(struct ftk_coll *c);        /* coll_algo.c */
+void ftk_build_gather(struct ftk_coll *c);        /* algo.c */
 void ftk_build_gatherv(struct ftk_coll *c);
 void ftk_build_scatter(struct ftk_coll *c);
 void ftk_build_scatterv(struct ftk_coll *c);
-void ftk_build_allgather(struct ftk_coll *c);     /* coll_all.c */
+void ftk_build_allgather(struct ftk_coll *c);     /* all.c */
 void ftk_build_alltoall(struct ftk_coll *c);
-void ftk_build_neighbor_allgather(struct ftk_coll *c); /* coll_neighbor.c */
+void ftk_build_neighbor_allgather(struct ftk_coll *c); /* neighbor.c */
 void ftk_build_neighbor_alltoall(struct ftk_coll *c);
-/* coll_inter.c: any of them on an intercommunicator, arguments looked at, too. */
+/* inter.c: any of them on an intercommunicator, arguments looked at, too. */
 void ftk_build_inter(struct ftk_coll *c);
 /* Where packed blocks of nblocks ranks begin, by the receiving side; the last entry is the
  * sum. */

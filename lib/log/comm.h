@@ -1,4 +1,4 @@
-/* Virtual communicators: what comm.c, comm_calls.c and topo.c share.
+/* Virtual communicators: what vcomm/ and the calls of mpi/ that make them share.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -17,7 +17,7 @@
 #include "log/log.h"
 #include "mpi_calls.h" /* the entry points */
 
-/* Tags of what is not a collective of coll.c in the context of collectives: behind all of
+/* Tags of what is not a collective of coll/ in the context of collectives: behind all of
  * its own. */
 #define FTK_COMM_TAGS (1 << 27)
 #define FTK_COMM_GROUP_TAGS 1024 /* different ones of MPI_Comm_create_group() */
@@ -141,7 +141,7 @@ uint64_t *ftk_recipes_write(uint64_t *w);
 int ftk_recipes_read(
     const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls);
 
-/* comm_calls.c: contexts that are promised to duplications under way. */
+/* mpi/comm_calls.c: contexts that are promised to duplications under way. */
 void ftk_idup_promised(struct ftk_contexts *to);
 /* Their requests have been dropped. */
 void ftk_idup_clear(void);

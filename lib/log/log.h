@@ -10,8 +10,8 @@
  * duplicate, and the upper bits of the tag tell their messages apart.
  *
  * Everything a program sends is in the end a message from rank to rank: collectives are
- * schedules of such messages (coll.c), the making of a communicator is a collective
- * (comm.c).  Only messages between teams are kept.
+ * schedules of such messages (coll/), the making of a communicator is a collective
+ * (mpi/construct.c).  Only messages between teams are kept.
  *
  * One repairing context per process can log.  All of this runs in the thread that calls
  * MPI, one at a time (MPI_THREAD_SERIALIZED at most). */
@@ -163,7 +163,7 @@ static inline int ftk_vcomm_there(const struct ftk_vcomm *vc, int world)
 
 enum ftk_req_kind { FTK_REQ_NONE, FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL, FTK_REQ_DONE };
 
-struct ftk_coll; /* coll.c: a schedule under way */
+struct ftk_coll; /* coll/: a schedule under way */
 
 struct ftk_req {
     int kind;               /* enum ftk_req_kind */
@@ -408,7 +408,7 @@ static inline bool ftk_log_crosses(int rank)
                          : ftk_log.team[rank] != ftk_log.team[ftk_log.me];
 }
 
-/* ---- p2p.c: messages ------------------------------------------------------------------------
+/* ---- request/: messages ------------------------------------------------------------------------
  * Fill vc, context, sbuf or rbuf, count, type, peer (of the world), tag, sync, internal and
  * kind of a request that is otherwise zero; then begin it.  MPI_PROC_NULL is complete at
  * once.  Return MPI codes; while this rank falls back: an error, and the request is done. */
@@ -435,7 +435,7 @@ static inline MPI_Request ftk_req_handle(struct ftk_req *r)
     return (MPI_Request)(void *)r;
 }
 
-/* ---- coll.c: collectives as schedules of messages -------------------------------------------*/
+/* ---- coll/: collectives as schedules of messages -------------------------------------------*/
 
 /* Continue a collective: r->done when it is complete.  MPI codes. */
 int ftk_coll_progress(struct ftk_req *r);
@@ -443,7 +443,7 @@ int ftk_coll_progress(struct ftk_req *r);
  * cancelled and its sends are complete. */
 void ftk_coll_drop(struct ftk_req *r);
 
-/* ---- comm.c: virtual communicators -----------------------------------------------------------*/
+/* ---- vcomm/: virtual communicators -----------------------------------------------------------*/
 
 struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: none of ours */
 /* Give the world and ftkit_comm() their virtual communicators. */
@@ -459,7 +459,7 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
 /* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
 bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc);
 
-/* ---- keep.c: what is kept ----------------------------------------------------------------------*/
+/* ---- payload/: what is kept ----------------------------------------------------------------------*/
 
 struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes);
 uint64_t *ftk_keep_words(size_t n);      /* as long as the messages; NULL: no memory */

@@ -1,4 +1,4 @@
-/* Messages from rank to rank: what the rest of the log needs of p2p.c.
+/* Messages from rank to rank: what request/ offers the rest of the log.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_LOG_P2P_H
@@ -145,7 +145,7 @@ void ftk_p2p_idle(void);
 void *ftk_p2p_reserve(size_t bytes); /* address space, zeroed; NULL */
 void ftk_p2p_forget_requests(void);
 
-/* calls.c: a message drawn from the MPI into memory of ours; counted.  Of a communicator that
+/* request/recv.c: a message drawn from the MPI into memory of ours; counted.  Of a communicator that
  * contexts share its tag says which one it is of. */
 int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out);
 

@@ -4,7 +4,7 @@
  *
  * A set comes here from its sealed segments in memory, after it has been committed there;
  * the protocol is that of checkpoint.c: sizes, vote, data, vote, and only then the older
- * set is dropped.  It is loaded as what earlier processes left: recover/found.c. */
+ * set is dropped.  It is loaded as what earlier processes left: recover/load_slots.c. */
 #include <stdlib.h>
 #include <string.h>
 
