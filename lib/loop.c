@@ -173,10 +173,10 @@ static int all_together(
     }
 }
 
-static int drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
+static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
     (void)bad;
-    return ftk_flush_drain(ctx, ch);
+    return ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
 }
 
 /* ---- wait ----------------------------------------------------------------------------*/
@@ -190,7 +190,7 @@ int ftkit_wait(ftkit_ctx *ctx)
         return FTKIT_OK; /* no set has been begun */
     at(ctx, FTK_AT_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = all_together(ctx, drain, NULL);
+    rc = all_together(ctx, drain_of_wait, NULL);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     at(ctx, FTK_AT_LOOP);
     if (rc == FTKIT_OK)
@@ -224,7 +224,8 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
 
 static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
-    int rc = drain(ctx, ch, bad);
+    (void)bad;
+    int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_FINISH);
     if (rc == FTKIT_OK)
         rc = ftk_log_matrix(ctx, ch);
     (void)FTK_FAULT("finish.end");

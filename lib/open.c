@@ -641,17 +641,29 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
 
 /* ---- closing -------------------------------------------------------------------------*/
 
+/* Wait for what is being written to the file system.  A rank that is in ftkit_finish(), or has made
+ * another number of calls, comes to ftkit_close() later; *mismatch is the code then. */
+static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *mismatch)
+{
+    int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);
+    while (rc == FTKIT_ERR_MISMATCH) {
+        *mismatch = rc;
+        rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE_ANYWAY);
+    }
+    return rc;
+}
+
 /* Part from everyone: all working ranks must be here.  The way to know it is the repair
  * machine itself, so that a failure at any moment finds all in the same place.  Before,
  * what is being written to the file system is waited for. */
-static int part(struct ftkit_ctx *ctx)
+static int part(struct ftkit_ctx *ctx, int *mismatch)
 {
     struct ftk_chan ch;
     for (;;) {
         ch = ftk_chan_of(ctx);
         ch.broken = ctx->failed;
         (void)FTK_FAULT("close.begin");
-        int rc = ftk_flush_drain(ctx, &ch);
+        int rc = drain_to_close(ctx, &ch, mismatch);
         (void)FTK_FAULT("close.voted");
         if (rc == FTKIT_OK)
             ctx->where = FTK_ALL_CLOSED;
@@ -666,11 +678,11 @@ static int part(struct ftkit_ctx *ctx)
     }
 }
 
-static int part_plainly(struct ftkit_ctx *ctx)
+static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
 {
     MPI_Request req; /* a blocking barrier would not match the spares' one */
     struct ftk_chan ch = ftk_chan_of(ctx);
-    int drained = ftk_flush_drain(ctx, &ch);
+    int drained = drain_to_close(ctx, &ch, mismatch);
     if (drained != FTKIT_OK)
         return drained;
     int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
@@ -683,7 +695,7 @@ static int part_plainly(struct ftkit_ctx *ctx)
 
 static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    int rc = ctx->dead;
+    int rc = ctx->dead, mismatch = FTKIT_OK;
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->calls);
     if (rc == FTKIT_OK && ftk_log_falls(ctx))
         ctx->trouble = ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
@@ -692,10 +704,12 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     } else {
         if (ctx->where < FTK_IN_CLOSE)
             ctx->where = FTK_IN_CLOSE;
-        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx) : part(ctx);
+        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch)
+                                             : part(ctx, &mismatch);
     }
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
+    rc = rc == FTKIT_OK ? mismatch : rc; /* the detail is still that of the mismatch */
     guard_exit(ctx, -1);
     free_context(ctx);
     return rc;

@@ -366,6 +366,8 @@ static int verdict(const struct attempt *a)
         return TOOL_TIMEOUT;
     if (a->how == BY_SIGNAL)
         return 128 + a->sig;
+    if (told->mistake)
+        return TOOL_FAIL; /* the library has killed the processes */
     if (ftk_state_is_open(a->state) || told->fatal_at > 0 || a->how == BY_LOST_RANK)
         return bad ? bad : code ? code : TOOL_FAIL;
     if (told->repaired && !WIFSIGNALED(a->status))
@@ -377,13 +379,18 @@ static int verdict(const struct attempt *a)
 static void tell_end(const struct attempt *a)
 {
     const struct ftk_end *first = ftk_state_first(a->state);
+    const struct ftk_told *told = ftk_state_told(a->state);
     char text[128];
+    if (told->mistake) {
+        ftk_run_say("a mistake of the program ended the job, and a relaunch would meet it again: %s",
+            told->fatal);
+        return;
+    }
     if (!first || a->how == BY_SIGNAL || a->how == BY_TIMEOUT)
         return;
     ftk_end_text(first, text, sizeof text);
     ftk_run_say("%s %s", text,
-        ftk_state_told(a->state)->opened ? "when all contexts were closed"
-                                         : "before a context was opened");
+        told->opened ? "when all contexts were closed" : "before a context was opened");
 }
 
 /* ---- whether another attempt may come further

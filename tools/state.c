@@ -11,6 +11,7 @@
  *     fatal TEXT        the job cannot go on
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
  *     hopeless TEXT     a start has failed as every relaunch would
+ *     mistake TEXT      the library ends the job, for a mistake that every relaunch would meet
  *     exit N            a process with no context open ends with this code, not 0
  *
  * mpirun --with-ft ends with 0 whatever signals killed its ranks.  Its daemons tell it
@@ -164,6 +165,11 @@ static void library_line(struct ftk_state *s, char *line)
         take_abort(s, rest);
     } else if (strcmp(line, "fatal") == 0) {
         take_fatal(t, rest);
+    } else if (strcmp(line, "mistake") == 0) {
+        take_fatal(t, rest);
+        t->mistake = true;
+        for (size_t i = 0; i < s->ncontexts; i++)
+            s->contexts[i].open = 0; /* nothing is to be repaired */
     } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
         snprintf(t->hopeless, sizeof t->hopeless, "%s", rest);
     }

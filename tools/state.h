@@ -32,6 +32,7 @@ struct ftk_told {
     int code; /* of a process that said so, 0: none */
     char fatal[256];
     double fatal_at;    /* 0: not seen */
+    bool mistake;       /* fatal is a mistake of the program */
     char hopeless[512]; /* what a relaunch would meet again, "": nothing was told */
     uint64_t set;       /* newest durable one, 0: none */
     int nsets;          /* such sets */

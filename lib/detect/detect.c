@@ -141,9 +141,7 @@ void ftk_detect_abort(const char *call, int code)
 
 void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why)
 {
-    ftk_run_state("fatal %s", why);
-    for (const struct ftkit_ctx *c = contexts; c; c = c->next)
-        ftk_run_state("closed %s", c->cfg.name); /* a relaunch would come to the same */
+    ftk_run_state("mistake %s", why);
     ftk_watchdog_end(ctx->dog, why);
     ftk_report_last("%s", why);
     (void)MPI_Abort(MPI_COMM_WORLD, 1); /* it returns only when it could not */

@@ -165,31 +165,6 @@ static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now
         put_down(s, "has not come to the repair", limit);
 }
 
-static void look_for_stall(struct ftk_watchdog *dog, double now)
-{
-    char why[200];
-    const struct ftk_dog_slot *last = NULL;
-    double newest = 0;
-    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
-        const struct ftk_dog_slot *s = &dog->page->slots[i];
-        if (atomic_load(&s->pid) <= 0 || atomic_load(&s->state) == FTK_DOG_LEFT)
-            continue;
-        double p = atomic_load(&s->progress_s);
-        if (p <= 0)
-            continue; /* a spare */
-        newest = p > newest ? p : newest;
-        if (!last || p < atomic_load(&last->progress_s))
-            last = s;
-    }
-    if (!last || now - from(dog, newest) < dog->stall_s)
-        return;
-    snprintf(why, sizeof why,
-        "no process of this node has called ftkit for %.1f s; the first to fall silent was "
-        "process %d (rank %d of the job): ending the job",
-        now - newest, atomic_load(&last->pid), last->world_rank);
-    end_job(dog, why);
-}
-
 /* A repair that does not end although nobody is missing: MPI itself has lost its way (on
  * Open MPI 5.0 a death during a spawn does that). */
 static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
@@ -216,6 +191,7 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
 /* ---- saying who waits for whom ---------------------------------------------------------*/
 
 #define LOWEST_CALLS UINT64_MAX
+enum { TEXT_MAX = 960, RULE_MAX = 320 };
 
 /* What the ranks of this node are at, while nobody comes on. */
 struct silence {
@@ -267,16 +243,22 @@ static struct silence survey(const struct ftk_watchdog *dog)
     return all;
 }
 
-/* The rule that the places of the ranks may break, or NULL.  *proven: they do break it. */
-static const char *broken_rule(const struct silence *all, bool *proven)
+/* Some ranks have left the loop, and some have not. */
+static bool some_left(const struct silence *all)
 {
     int left = all->at[FTK_AT_FINISH] + all->at[FTK_AT_END] + all->at[FTK_AT_CLOSE]
         + all->at[FTK_AT_FINALIZE];
+    return left > 0 && left < all->ranks;
+}
+
+/* The rule that the places of the ranks may break, or NULL.  *proven: they do break it. */
+static const char *broken_rule(const struct silence *all, bool *proven)
+{
     int setup = all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER];
     int waits = all->at[FTK_AT_CHECKPOINT] + all->at[FTK_AT_WAIT] + all->at[FTK_AT_SCRUB];
-    *proven = left > 0 && left < all->ranks
+    *proven = some_left(all)
         && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
-    if (left > 0 && left < all->ranks)
+    if (some_left(all))
         return "all ranks leave the loop after the same number of calls of ftkit_checkpoint, "
                "through ftkit_finish and ftkit_close: decide the exit by what all ranks know";
     if (all->at[FTK_AT_SETUP] > 0 && setup < all->ranks)
@@ -364,10 +346,20 @@ static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, do
     return atomic_compare_exchange_strong(&dog->page->said, &said, next);
 }
 
+/* The places of all ranks; room for a rule is left. */
+static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t bytes, size_t at)
+{
+    for (int i = 0; i < FTK_DOG_SLOTS; i++)
+        if (works(&dog->page->slots[i]))
+            at = put_group(dog, i, text, bytes - RULE_MAX, at);
+    at = at > bytes - RULE_MAX ? bytes - RULE_MAX : at;
+    text[at] = '\0';
+    return at;
+}
+
 static void look_for_silence(struct ftk_watchdog *dog, double now)
 {
-    char text[960] = "";
-    size_t at = 0;
+    char text[TEXT_MAX] = "";
     bool proven;
     struct silence all = survey(dog);
     const char *rule = broken_rule(&all, &proven);
@@ -375,12 +367,7 @@ static void look_for_silence(struct ftk_watchdog *dog, double now)
     double bound = 3 * all.longest_s > dog->say_s ? 3 * all.longest_s : dog->say_s;
     if (!rule || all.repairs || !is_my_turn(dog, silent, bound, newest))
         return;
-    for (int i = 0; i < FTK_DOG_SLOTS; i++)
-        if (works(&dog->page->slots[i]))
-            at = put_group(dog, i, text, sizeof text - 320, at);
-    if (at > sizeof text - 320)
-        at = sizeof text - 320;
-    text[at] = '\0';
+    size_t at = put_places(dog, text, sizeof text, 0);
     if (!proven) {
         ftk_report(FTKIT_WARNING, "no rank of this node has come on for %.0f s%s. Rule: %s "
             "(no error if a rank computes that long; recover.stall = TIME ends such a job)",
@@ -388,9 +375,44 @@ static void look_for_silence(struct ftk_watchdog *dog, double now)
         return;
     }
     put(text, sizeof text, at, ". Rule: %s; ending the job", rule);
-    ftk_run_state("fatal a rank has left its loop alone");
-    ftk_run_state("closed %s", dog->context); /* a relaunch would come to the same */
+    ftk_run_state("mistake a rank has left its loop alone, see the line above");
     end_job(dog, text + 2);
+}
+
+static void look_for_stall(struct ftk_watchdog *dog, double now)
+{
+    char why[TEXT_MAX];
+    const struct ftk_dog_slot *last = NULL;
+    double newest = 0;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        if (atomic_load(&s->pid) <= 0 || atomic_load(&s->state) == FTK_DOG_LEFT)
+            continue;
+        double p = atomic_load(&s->progress_s);
+        if (p <= 0)
+            continue; /* a spare */
+        newest = p > newest ? p : newest;
+        if (!last || p < atomic_load(&last->progress_s))
+            last = s;
+    }
+    if (!last || now - from(dog, newest) < dog->stall_s)
+        return;
+    bool proven;
+    const struct silence all = survey(dog);
+    const char *rule = broken_rule(&all, &proven);
+    size_t at = put(why, sizeof why, 0, "no rank of this node has come on for %.1f s (recover.stall)",
+        now - newest);
+    if (!rule) {
+        put(why, sizeof why, at,
+            "; the first to fall silent was process %d (rank %d of the job): ending the job",
+            atomic_load(&last->pid), last->world_rank);
+    } else {
+        at = put_places(dog, why, sizeof why, at);
+        put(why, sizeof why, at, ". Rule: %s; ending the job", rule);
+    }
+    if (some_left(&all))
+        ftk_run_state("mistake a rank has left its loop alone, see the line above");
+    end_job(dog, why);
 }
 
 static void *watch(void *arg)

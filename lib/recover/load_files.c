@@ -211,7 +211,7 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
     *from = 0;
     ch.broken = ctx->failed;
     /* what is still being written may become the newest, or remove the oldest */
-    int rc = ftk_flush_drain(ctx, &ch);
+    int rc = ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE);
     if (rc != FTKIT_OK)
         return rc;
     do {

@@ -498,13 +498,16 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
             "every working rank is lost: the job has to be relaunched");
         return true;
     }
-    if (f->nlive > 0 && f->nlive < f->nranks && f->repeats >= f->rules->attempts) {
+    if (f->nlive > 0 && f->epoch > 0 && f->repeats >= f->rules->attempts) {
+        bool lost = f->nlive < f->nranks;
         p->outcome = FTK_PLAN_FATAL;
-        p->code = FTKIT_ERR_PEER;
+        p->code = lost ? FTKIT_ERR_PEER : FTKIT_ERR_MISMATCH;
         snprintf(p->why, sizeof p->why,
-            "ranks have failed again after each of %d repairs and no new set was written in "
-            "between (recover.attempts): the fault is in the program or its data",
-            f->repeats);
+            "%s after each of %d repairs and no new set was written in between "
+            "(recover.attempts): %s", lost ? "ranks have failed again" : "calls have failed again",
+            f->repeats, lost ? "the fault is in the program or its data"
+            : "no rank is missing. Rules: every rank makes the same calls of ftkit; MPI_COMM_WORLD "
+              "is not used after ftkit_open");
         return true;
     }
     if (f->in_close == 0 || (f->rules->team && f->nlive > 0))

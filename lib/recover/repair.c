@@ -234,7 +234,7 @@ static int share_state(struct attempt *a)
     if (p->is_new[root])
         root = 0; /* everybody is new */
     int64_t head[5] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
-        ctx->repeats_of == p->line ? ctx->repeats + (p->lost > 0) : 1,
+        ctx->repeats_of == p->line ? ctx->repeats + (p->lost > 0 || p->rollback) : 1,
         (int64_t)ftk_random() };
     const struct ftk_sure act = { a->next.act, NULL, "sharing the state" };
     int rc = ftk_sure_bcast(&act, root, head, sizeof head);
@@ -611,7 +611,8 @@ static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
 {
     ctx->dead = p->code < 0 ? p->code : FTKIT_ERR_PEER;
     if (me == 0) {
-        ftk_run_state("fatal %s", p->why);
+        /* of calls that do not fit together a relaunch would be the same */
+        ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", p->why);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, p->why);
     }
     return ftk_fail(ctx->dead, "%s", p->why);

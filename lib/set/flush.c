@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "checkpoint.h"
+#include "core/run_state.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
@@ -137,14 +138,71 @@ int ftk_flush_return(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", fl->why);
 }
 
-int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+/* Where the ranks are, in the vote of a drain.  WORD_CALLS is that of the vote before a set, too
+ * (checkpoint.c), so that a drain of one rank and a set of another do not go together. */
+enum { WORD_FIRST = 2, WORD_LAST = 3, WORD_CALLS = 4, RANK_BITS = 24, CALL_BITS = 56 };
+
+static void ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct ftk_vote *v)
+{
+    /* the first call after a rollback or a start is still to come, see loop.c */
+    bool counts = call != FTK_DRAIN_INSIDE && call != FTK_DRAIN_CLOSE_ANYWAY;
+    uint64_t calls = counts ? ctx->calls + ctx->first_call : 0;
+    int64_t with_rank = (int64_t)(calls << RANK_BITS) * FTK_DRAINS
+        + ((int64_t)call << RANK_BITS) + ctx->rank;
+    ftk_vote_same(v, WORD_CALLS, (uint64_t)call << CALL_BITS | calls);
+    v->min[WORD_FIRST] = with_rank;
+    v->min[WORD_LAST] = -with_rank;
+}
+
+static enum ftk_drain call_of(int64_t with_rank)
+{
+    return (enum ftk_drain)((with_rank >> RANK_BITS) % FTK_DRAINS);
+}
+
+/* "rank 2 is in ftkit_close after 20 calls of ftkit_checkpoint" */
+static bool say_where(int64_t with_rank, int nranks, char *text, size_t bytes)
+{
+    static const char *const names[FTK_DRAINS]
+        = { "ftkit_checkpoint", "ftkit_wait", "ftkit_finish", "ftkit_close", "ftkit_close" };
+    int rank = (int)(with_rank & ((1 << RANK_BITS) - 1));
+    int64_t calls = (with_rank >> RANK_BITS) / FTK_DRAINS;
+    if (with_rank < 0 || with_rank == INT64_MAX || rank >= nranks)
+        return false;
+    snprintf(text, bytes, "rank %d is in %s after %lld calls of ftkit_checkpoint", rank,
+        names[call_of(with_rank)], (long long)calls);
+    return true;
+}
+
+static int mismatch(const struct ftkit_ctx *ctx, const struct ftk_vote *v)
+{
+    char first[96], last[96];
+    if (!say_where(v->min[WORD_FIRST], ctx->nranks, first, sizeof first)
+        || !say_where(-v->min[WORD_LAST], ctx->nranks, last, sizeof last)) {
+        snprintf(first, sizeof first, "some ranks are at the end");
+        snprintf(last, sizeof last, "others in ftkit_checkpoint");
+    }
+    int rc = ftk_fail(FTKIT_ERR_MISMATCH,
+        "%s, %s. Rule: all ranks leave the loop after the same number of calls of "
+        "ftkit_checkpoint, through ftkit_finish and ftkit_close", first, last);
+    bool again = call_of(v->min[WORD_FIRST]) == FTK_DRAIN_CLOSE_ANYWAY; /* it has no calls */
+    if (ctx->rank == 0 && !again) { /* a program that looks at no code must not end well */
+        ftk_run_state("exit 1");
+        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
+    }
+    return rc;
+}
+
+int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain call)
 {
     double pause_s = PAUSE_MIN_S;
     for (;;) {
         struct ftk_vote v;
         ftk_vote_init(&v);
         ftk_flush_ask(ctx, &v);
+        ask_calls(ctx, call, &v);
         int rc = ftk_vote(ch, ctx->nranks, &v);
+        if (rc == FTKIT_OK && !ftk_vote_is_same(&v, WORD_CALLS))
+            return mismatch(ctx, &v);
         if (rc != FTKIT_OK || !ftk_flush_told(ctx, &v))
             return rc;
         struct timespec t = { 0, (long)(1e9 * pause_s) };
@@ -342,7 +400,7 @@ static int submit(struct ftkit_ctx *ctx, uint64_t set)
 static int begin(struct ftkit_ctx *ctx, uint64_t set, bool wait)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    int rc = wait ? ftk_flush_drain(ctx, &ch) : FTKIT_OK;
+    int rc = wait ? ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE) : FTKIT_OK;
     return rc == FTKIT_OK ? submit(ctx, set) : rc;
 }
 

@@ -48,9 +48,20 @@ bool ftk_flush_told(struct ftkit_ctx *ctx, const struct ftk_vote *v);
  * return what was told before, 1 due, 2 asked for.  Collective; the code is agreed. */
 int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy);
 
+/* The call in which a rank drains.  INSIDE: another collective call of ftkit; CLOSE_ANYWAY: in ftkit_close(), after a mismatch. */
+enum ftk_drain {
+    FTK_DRAIN_INSIDE,
+    FTK_DRAIN_WAIT,
+    FTK_DRAIN_FINISH,
+    FTK_DRAIN_CLOSE,
+    FTK_DRAIN_CLOSE_ANYWAY,
+    FTK_DRAINS
+};
+
 /* Vote until nobody writes.  Collective.  FTKIT_ERR_PEER, or FTKIT_OK; errors of files wait
- * for ftk_flush_return(). */
-int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+ * for ftk_flush_return().  FTKIT_ERR_MISMATCH on all ranks, once reported: the program's ranks are
+ * in different calls, or have called ftkit_checkpoint() a different number of times. */
+int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain call);
 
 /* The agreed error of an earlier flush, once; FTKIT_OK when there is none. */
 int ftk_flush_return(struct ftkit_ctx *ctx);

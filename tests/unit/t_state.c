@@ -110,6 +110,23 @@ static void others(void **state)
     comes_to("open a\nrepaired 1 a\nclosed a\n" DIED("1,2"), "1,2");
 }
 
+/* Who dies of a mistake that ends the job is not the cause. */
+static void mistakes(void **state)
+{
+    (void)state;
+    struct ftk_state *s = ftk_tool_alloc(sizeof *s);
+    char open[] = "open a", mistake[] = "mistake rank 1: x";
+    library_line(s, open);
+    assert_true(ftk_state_is_open(s));
+    library_line(s, mistake);
+    assert_false(ftk_state_is_open(s));
+    assert_true(ftk_state_told(s)->mistake);
+    assert_string_equal(ftk_state_told(s)->fatal, "rank 1: x");
+    free(s->contexts[0].name);
+    free(s->contexts);
+    free(s);
+}
+
 static void not_ones(void **state)
 {
     (void)state;
@@ -123,6 +140,7 @@ int main(void)
         cmocka_unit_test(before_and_after),
         cmocka_unit_test(late_word),
         cmocka_unit_test(others),
+        cmocka_unit_test(mistakes),
         cmocka_unit_test(not_ones),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
