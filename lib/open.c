@@ -36,9 +36,20 @@
 static volatile sig_atomic_t open_contexts; /* that want it */
 static pid_t guarded;                       /* a child of fork() may leave as it likes */
 
+/* Whether some context has not ended; why another has was told when it did. */
+static bool some_goes_on(void)
+{
+    const struct ftkit_ctx *ctx = ftk_detect_first();
+    while (ctx && ctx->dead)
+        ctx = ctx->next;
+    return ctx != NULL;
+}
+
 static void say_exit(int status)
 {
     int rank = -1;
+    if (!some_goes_on())
+        return;
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only to be named */
     ftk_report(FTKIT_WARNING,
         "process %d (rank %d of the job) ends its program with exit code %d and its context "
@@ -501,10 +512,15 @@ static int check_spares(MPI_Comm comm)
     int n = ftk_detect_spares_in(comm, name);
     if (n <= 0)
         return FTKIT_OK;
-    return ftk_fail(FTKIT_ERR_STATE,
+    int rank = -1;
+    (void)MPI_Comm_rank(comm, &rank); /* only to be named */
+    int rc = ftk_fail(FTKIT_ERR_STATE,
         "ftkit_open: %d processes of the communicator are spares of context '%s' and wait in "
         "their ftkit_open: open a second context on ftkit_comm() of that one",
         n, name);
+    ftk_report(FTKIT_ERROR, "rank %d: %s", rank, ftk_detail_text());
+    ftk_run_hopeless(rc); /* a relaunch would come to the same */
+    return rc;
 }
 
 static bool is_world(MPI_Comm comm)

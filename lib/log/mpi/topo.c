@@ -599,7 +599,7 @@ static void exchange(struct ftk_making *m, struct given *g, const struct ftk_wor
     int rc = ftk_make_words(m->parent, &said, &words);
     if (rc == MPI_SUCCESS)
         rc = judge(words, m->n, &most, &weighted);
-    for (int past = 0; rc == MPI_SUCCESS && past < most; past += EDGES) {
+    for (int past = 0; rc == MPI_SUCCESS && all && past < most; past += EDGES) {
         next_edges(g, &go);
         rc = ftk_coll_allgather(m->parent, &go, all, sizeof go);
         for (int i = 0; rc == MPI_SUCCESS && i < m->n && m->error == MPI_SUCCESS; i++)
