@@ -4,16 +4,77 @@
 #ifndef FTK_LOG_P2P_H
 #define FTK_LOG_P2P_H
 
+#include <string.h>
+
+#include "core/mpi_shim.h"
 #include "log/log.h"
+
+/* Small, and in the way of every message. */
+
+static inline void ftk_empty_status(MPI_Status *s)
+{
+    memset(s, 0, sizeof *s);
+    s->MPI_SOURCE = MPI_ANY_SOURCE;
+    s->MPI_TAG = MPI_ANY_TAG;
+    s->MPI_ERROR = MPI_SUCCESS;
+}
+
+/* Only calls that complete several requests set MPI_ERROR (MPI 4.0, 3.2.5). */
+static inline void ftk_p2p_tell(MPI_Status *to, const MPI_Status *from)
+{
+    if (to == MPI_STATUS_IGNORE)
+        return;
+    int error = to->MPI_ERROR;
+    *to = *from;
+    to->MPI_ERROR = error;
+}
+
+/* Into the list of requests under way. */
+static inline void ftk_req_link(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    r->stamp = ++l->stamp;
+    r->next = NULL;
+    r->prev = l->last;
+    if (l->last)
+        l->last->next = r;
+    else
+        l->first = r;
+    l->last = r;
+}
+
+/* One look at the request of the MPI. */
+static inline int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s)
+{
+    int rc = PMPI_Test(&r->real, done, s);
+    if (rc == MPI_SUCCESS || !*done || !ftk_mpi_is_pending(rc))
+        return rc;
+    if (r->real != MPI_REQUEST_NULL)
+        (void)PMPI_Request_free(&r->real); /* it is complete: nothing else is left of it */
+    return MPI_SUCCESS;
+}
+
+/* The handle of every send that is complete at once, see runtime.c; MPI_REQUEST_NULL: none yet. */
+extern MPI_Request ftk_p2p_over;
+void ftk_p2p_over_make(void);
+
+/* Whether a send that the MPI has begun is complete already: then *real is MPI_REQUEST_NULL.  This
+ * makes no progress, so it never waits; false: a test may find that it is complete. */
+static inline bool ftk_p2p_over_at_once(MPI_Request *real)
+{
+    if (__builtin_expect(ftk_p2p_over == MPI_REQUEST_NULL, 0))
+        ftk_p2p_over_make();
+    if (ftk_p2p_over == MPI_REQUEST_NULL || *real != ftk_p2p_over)
+        return false;
+    *real = MPI_REQUEST_NULL;
+    return true;
+}
 
 /* The MPI has told of a failure. */
 void ftk_note_failure(void);
-void ftk_empty_status(MPI_Status *s);
-/* Requests under way: into the list; complete with an error or MPI_SUCCESS, which is returned; one
+/* Requests under way: complete with an error or MPI_SUCCESS, which is returned; one
  * look at what the MPI has; a failure has ended what the MPI had, and it is done again. */
-void ftk_req_link(struct ftk_req *r);
 int ftk_req_finish(struct ftk_req *r, int error);
-int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s);
 void ftk_req_failed(struct ftk_req *r);
 int ftk_send_begin(struct ftk_req *r);
 bool ftk_send_is_over(struct ftk_entry *e);
@@ -69,17 +130,12 @@ bool ftk_p2p_is_failure(int rc);
 /* Complete a request with an error; returns it. */
 int ftk_p2p_fail(struct ftk_req *r, int error);
 void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
-/* Only what completes several requests says how each went: MPI_ERROR stays what it is. */
-void ftk_p2p_tell(MPI_Status *to, const MPI_Status *from);
 void ftk_p2p_tell_of(MPI_Status *to, int source, int tag, size_t bytes);
 void ftk_p2p_no_status(MPI_Status *s); /* of no message; MPI_STATUS_IGNORE: nothing */
 /* Send a small message and wait until the MPI has taken it, or it is kept, when nothing is in the
  * way: *error is the MPI error.  false: nothing has been done, and it has to be sent as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
     int world, int tag, int *error);
-/* Whether a send that the MPI has begun is complete already: then *real is MPI_REQUEST_NULL.  This
- * makes no progress, so it never waits; false: a test may find that it is complete. */
-bool ftk_p2p_over_at_once(MPI_Request *real);
 /* Set-up has received a message that had been drawn: its journal has it, too, as asked for at
  * that stamp. */
 int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp);

@@ -24,29 +24,12 @@ void ftk_note_failure(void)
 
 /* ---- statuses ----------------------------------------------------------------------*/
 
-void ftk_empty_status(MPI_Status *s)
-{
-    memset(s, 0, sizeof *s);
-    s->MPI_SOURCE = MPI_ANY_SOURCE;
-    s->MPI_TAG = MPI_ANY_TAG;
-    s->MPI_ERROR = MPI_SUCCESS;
-}
-
 void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
 {
     ftk_empty_status(s);
     s->MPI_SOURCE = source;
     s->MPI_TAG = tag;
     (void)PMPI_Status_set_elements_x(s, MPI_BYTE, (MPI_Count)bytes);
-}
-
-void ftk_p2p_tell(MPI_Status *to, const MPI_Status *from)
-{
-    if (to == MPI_STATUS_IGNORE)
-        return;
-    int error = to->MPI_ERROR;
-    *to = *from;
-    to->MPI_ERROR = error;
 }
 
 void ftk_p2p_tell_of(MPI_Status *to, int source, int tag, size_t bytes)
@@ -65,23 +48,19 @@ void ftk_p2p_no_status(MPI_Status *s)
 
 /* The MPI gives every send that is complete at once the handle that a send to nobody has.  This
  * one is never completed, so the handle of another request that is under way differs from it. */
-static MPI_Request over = MPI_REQUEST_NULL;
+MPI_Request ftk_p2p_over = MPI_REQUEST_NULL;
 
-bool ftk_p2p_over_at_once(MPI_Request *real)
+void ftk_p2p_over_make(void)
 {
-    if (over == MPI_REQUEST_NULL
-        && PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &over) != MPI_SUCCESS)
-        over = MPI_REQUEST_NULL; /* every send is looked at later then */
-    if (over == MPI_REQUEST_NULL || *real != over)
-        return false;
-    *real = MPI_REQUEST_NULL;
-    return true;
+    if (PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &ftk_p2p_over)
+        != MPI_SUCCESS)
+        ftk_p2p_over = MPI_REQUEST_NULL; /* every send is looked at later then */
 }
 
 void ftk_p2p_over_close(void)
 {
-    if (over != MPI_REQUEST_NULL)
-        (void)PMPI_Wait(&over, MPI_STATUS_IGNORE); /* it is complete */
+    if (ftk_p2p_over != MPI_REQUEST_NULL)
+        (void)PMPI_Wait(&ftk_p2p_over, MPI_STATUS_IGNORE); /* it is complete */
 }
 
 bool ftk_p2p_is_failure(int rc)

@@ -14,19 +14,6 @@
 
 /* ---- requests under way -------------------------------------------------------------------------*/
 
-void ftk_req_link(struct ftk_req *r)
-{
-    struct ftk_log *l = &ftk_log;
-    r->stamp = ++l->stamp;
-    r->next = NULL;
-    r->prev = l->last;
-    if (l->last)
-        l->last->next = r;
-    else
-        l->first = r;
-    l->last = r;
-}
-
 static void unlink_from(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
@@ -80,16 +67,6 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
 /* PMPI_Test().  A receive from any source that was once told to be pending because of a
  * failure keeps that as its error (Open MPI 5.0) and ends with it when its message has come,
  * whole and from a live rank: that is no error, and the request is left to be freed. */
-int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s)
-{
-    int rc = PMPI_Test(&r->real, done, s);
-    if (rc == MPI_SUCCESS || !*done || !ftk_mpi_is_pending(rc))
-        return rc;
-    if (r->real != MPI_REQUEST_NULL)
-        (void)PMPI_Request_free(&r->real); /* it is complete: nothing else is left of it */
-    return MPI_SUCCESS;
-}
-
 /* Its peer is dead.  A receive from any source may be still under way, and is cancelled by the
  * repair. */
 void ftk_req_failed(struct ftk_req *r)
