@@ -146,7 +146,7 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
  * Close the context, wait for its background work and free it; *ctx becomes NULL.
  *
  * Collective, before MPI_Finalize(): that closes an open context, says so, and the exit code
- * is 1.  Regions stay the caller's.  A set that is being written to the file system
+ * is 1.  FTKIT_ERR_MISMATCH as of ftkit_finish(); the context is closed all the same.  Regions stay the caller's.  A set that is being written to the file system
  * is waited for; when it, or one before it, could not be written and no call has told yet,
  * this one returns the error (FTKIT_ERR_IO, FTKIT_ERR_NOSPACE ...).  A failure that nobody repaired before is
  * reported as FTKIT_ERR_PEER: the results of the lost rank are not there (see
@@ -376,6 +376,10 @@ FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
  * pair of ranks since the job's first set.  A failure meanwhile is repaired, and the matrix
  * written then; when it cannot be written, that is a warning and no error.  Every message
  * counts once, however often a failure has made a rank send it again.
+ *
+ * Errors: those of ftkit_checkpoint(), and FTKIT_ERR_MISMATCH on all ranks: a rank is in another
+ *         call, or has called ftkit_checkpoint() another number of times.  A line names two
+ *         ranks, and `ftkit run` ends with 1.
  */
 FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
 
