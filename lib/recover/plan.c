@@ -498,7 +498,7 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
             "every working rank is lost: the job has to be relaunched");
         return true;
     }
-    if (f->nlive > 0 && f->epoch > 0 && f->repeats >= f->rules->attempts) {
+    if (f->nlive > 0 && f->epoch > 0 && f->rules->attempts > 0 && f->repeats >= f->rules->attempts) {
         bool lost = f->nlive < f->nranks;
         p->outcome = FTK_PLAN_FATAL;
         p->code = lost ? FTKIT_ERR_PEER : FTKIT_ERR_MISMATCH;

@@ -134,7 +134,7 @@ struct ftk_plan_rules {
     bool files;        /* the HDF5 level is on */
     bool local;        /* the second level is on, which serves as many ranks only */
     bool repair;       /* what ranks have given up in memory counts as lost */
-    int attempts;      /* repairs in a row that may go back to the same set */
+    int attempts;      /* repairs in a row that may go back to the same set; 0: no limit */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
     const int *team;   /* [nranks] < nranks: only teams that have lost a rank roll back;

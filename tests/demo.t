@@ -1,0 +1,30 @@
+#!/usr/bin/perl
+# The demo of the README comes to its end, and what it tells and draws is there.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+my $build = build();
+chdir top();
+plan(skip_all => 'needs gnuplot') if system('command -v gnuplot >/dev/null 2>&1') != 0;
+my $out = qx{BUILD='$build' scripts/guard 400 -- scripts/demo 2>&1};
+is($?, 0, 'the demo ends well') or diag($out);
+like($out, qr/^demo: done in \d+ s$/m, '... and says so');
+my @equal = $out =~ /\bbitwise\b/g;
+my ($pictures) = $out =~ m{^pictures: (\S+\.png)}m;
+ok($pictures && -s $pictures, 'the pictures are where it says');
+SKIP: {
+    skip('without ULFM it restarts only', 3) if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+    cmp_ok(scalar(@equal), '>=', 5, 'every run is compared bitwise');
+    my @drawn = grep {-s} glob("$build/demo/[1-9]-*.png");
+    cmp_ok(scalar(@drawn), '>=', 9, 'each picture is there by itself');
+    like($out, qr/^message log, rank \d killed at step \d+: ranks \d and \d went back, no other/m,
+        'the log sends one team back');
+}
+
+done_testing();
