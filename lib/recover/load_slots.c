@@ -139,6 +139,10 @@ static void explain(struct search *f, const struct candidate *c, const struct ft
     }
     char ranks[96];
     int n = ftk_plan_lost_text(p, ranks, sizeof ranks);
+    if (n == 0) {
+        snprintf(f->why, sizeof f->why, "%.*s", (int)sizeof f->why - 1, p->why);
+        return;
+    }
     snprintf(f->why, sizeof f->why,
         "what is left of set %llu in memory does not make it whole: %s of %s %s missing",
         (unsigned long long)c->set, n == 1 ? "that" : "those", ranks, n == 1 ? "is" : "are");

@@ -494,6 +494,30 @@ static void trouble_and_repetition(void **state)
     }
 }
 
+/* Repairs in a row that replace nobody: the program's calls do not fit together. */
+static void nobody_lost_again(void **state)
+{
+    (void)state;
+    struct ftk_plan_rules limit = RULES(4, spare_end), none = limit;
+    none.attempts = 0;
+    for (int repeats = 9; repeats <= 10; repeats++) {
+        struct ftk_census c = running(4, 1, 5);
+        c.entries[1].repeats = repeats;
+        struct ftk_plan p = plan(&c, limit);
+        assert_int_equal(p.outcome, repeats < 10 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+        if (repeats == 10) {
+            assert_int_equal(p.code, FTKIT_ERR_MISMATCH);
+            assert_non_null(strstr(p.why, "no rank is missing"));
+        }
+        ftk_plan_free(&p);
+        c = running(4, 1, 5);
+        c.entries[1].repeats = repeats;
+        p = plan(&c, none);
+        assert_int_equal(p.outcome, FTK_PLAN_GO);
+        ftk_plan_free(&p);
+    }
+}
+
 static void hash_tells_plans_apart(void **state)
 {
     (void)state;
@@ -539,7 +563,8 @@ int main(void)
         cmocka_unit_test(what_parity_makes_up_for),
         cmocka_unit_test(lost_parity_is_made_again),
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
-        cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
+        cmocka_unit_test(hash_tells_plans_apart),
         cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
