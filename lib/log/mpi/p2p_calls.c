@@ -647,7 +647,7 @@ static int probe_nothing(const struct probing *p)
 static int probe(struct probing *p, bool blocks, int *flag, MPI_Status *status)
 {
     unsigned turns = 0;
-    MPI_Status s;
+    MPI_Status s = { .MPI_ERROR = MPI_SUCCESS };
     int rc = MPI_SUCCESS;
     *flag = 0;
     if (p->next == FTK_DET_NOTHING && !blocks)
