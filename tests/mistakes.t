@@ -66,14 +66,14 @@ for my $case (['badcount', 'MPI_Send'], ['badrank', 'MPI_Send']) {
 # ranks that never wait for each other: only ftkit can see it
 for my $env ({}, $log, { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '1000 calls' }) {
     my $both = qr/rank \d is in ftkit_\w+ after \d+ calls of ftkit_checkpoint.*Rule: all ranks leave/;
-    my $set = qr/replicated regions differ|at different calls|in ftkit_checkpoint.*Rule: all ranks leave|calls have failed again after each of 10 repairs.*Rules:/; # where a set is due meanwhile
+    my $set = qr/replicated regions differ|at different calls|in ftkit_checkpoint.*Rule: all ranks leave|calls have failed again after each of 40 repairs.*Rules:/; # where a set is due meanwhile
     for my $mode (qw(ncleave ncfinish ncextra)) {
         ends($mode, ($env->{FTKIT_CHECKPOINT_PERIOD} // '') eq '1000 calls' ? $both : qr/$both|$set/, env => $env);
     }
 }
 
 # the world without spares is that of the working ranks until one of them dies
-ends('world', qr/calls have failed again after each of 10 repairs.*no rank is missing.*Rules: .*MPI_COMM_WORLD/,
+ends('world', qr/calls have failed again after each of 40 repairs.*no rank is missing.*Rules: .*MPI_COMM_WORLD/,
     spares => 0, fault => 'ckpt.voted:1:5:kill');
 
 # What may be a long computation is said, and said again; recover.stall ends it.

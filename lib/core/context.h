@@ -114,7 +114,7 @@ struct ftkit_ctx {
     int nolder;            /* the first of them are older than the last repair */
     int old_cap;
     int epoch;             /* repairs so far */
-    int repeats;           /* repairs in a row that went back to the same set ... */
+    int repeats;           /* repairs in a row that went back to the same set, see weight_of() ... */
     uint64_t repeats_of;   /* ... this one */
     int corrupt;           /* own segments that did not hold since the last set */
     uint64_t given_up;     /* a set that does not hold however it comes into memory */

@@ -498,14 +498,15 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
             "every working rank is lost: the job has to be relaunched");
         return true;
     }
-    if (f->nlive > 0 && f->epoch > 0 && f->rules->attempts > 0 && f->repeats >= f->rules->attempts) {
+    int repeats = f->repeats / FTK_REPEAT;
+    if (f->nlive > 0 && f->epoch > 0 && f->rules->attempts > 0 && repeats >= f->rules->attempts) {
         bool lost = f->nlive < f->nranks;
         p->outcome = FTK_PLAN_FATAL;
         p->code = lost ? FTKIT_ERR_PEER : FTKIT_ERR_MISMATCH;
         snprintf(p->why, sizeof p->why,
             "%s after each of %d repairs and no new set was written in between "
             "(recover.attempts): %s", lost ? "ranks have failed again" : "calls have failed again",
-            f->repeats, lost ? "the fault is in the program or its data"
+            lost ? repeats : f->repeats, lost ? "the fault is in the program or its data"
             : "no rank is missing. Rules: every rank makes the same calls of ftkit; MPI_COMM_WORLD "
               "is not used after ftkit_open");
         return true;

@@ -36,6 +36,9 @@ struct ftk_census_seg {
     const int64_t *members; /* [n] ranks */
 };
 
+/* What a repair that replaces a lost rank counts for recover.attempts. */
+enum { FTK_REPEAT = 4 };
+
 struct ftk_census_entry {
     int rank;           /* -1: none */
     int nranks;
@@ -52,7 +55,7 @@ struct ftk_census_entry {
     uint64_t next_set;
     uint64_t run;
     int epoch;
-    int repeats;
+    int repeats;        /* in FTK_REPEATths */
     int progressed;     /* its state is not that of a fresh start any more */
     int spawn_failed;   /* spawning was tried and does not work here */
     uint64_t given_up;  /* set that memory cannot give it, 0: none */

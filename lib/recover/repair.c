@@ -223,6 +223,14 @@ static int share_identity(struct attempt *a, int root)
     return FTKIT_OK;
 }
 
+/* How much a repair counts for recover.attempts.  One that replaces nobody counts, too, or calls
+ * that fail after every repair would be repaired for ever; but less, because copies that do not hold
+ * are replaced in such repairs, and have a limit of their own (ftk_drop_own()). */
+static int weight_of(const struct ftk_plan *p)
+{
+    return p->lost > 0 ? FTK_REPEAT : p->rollback ? 1 : 0;
+}
+
 /* What the survivors know and replacements do not: from the survivor of lowest rank. */
 static int share_state(struct attempt *a)
 {
@@ -234,7 +242,7 @@ static int share_state(struct attempt *a)
     if (p->is_new[root])
         root = 0; /* everybody is new */
     int64_t head[5] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
-        ctx->repeats_of == p->line ? ctx->repeats + (p->lost > 0 || p->rollback) : 1,
+        (ctx->repeats_of == p->line ? ctx->repeats : 0) + weight_of(p),
         (int64_t)ftk_random() };
     const struct ftk_sure act = { a->next.act, NULL, "sharing the state" };
     int rc = ftk_sure_bcast(&act, root, head, sizeof head);

@@ -486,7 +486,7 @@ static void trouble_and_repetition(void **state)
     ftk_plan_free(&p);
     for (int repeats = 9; repeats <= 10; repeats++) {
         c = running(4, 1, 5);
-        c.entries[1].repeats = repeats;
+        c.entries[1].repeats = repeats * FTK_REPEAT;
         lose(&c, 0);
         p = plan(&c, RULES(4, spare_end));
         assert_int_equal(p.outcome, repeats < 10 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
@@ -502,7 +502,7 @@ static void nobody_lost_again(void **state)
     none.attempts = 0;
     for (int repeats = 9; repeats <= 10; repeats++) {
         struct ftk_census c = running(4, 1, 5);
-        c.entries[1].repeats = repeats;
+        c.entries[1].repeats = repeats * FTK_REPEAT;
         struct ftk_plan p = plan(&c, limit);
         assert_int_equal(p.outcome, repeats < 10 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
         if (repeats == 10) {
@@ -511,7 +511,7 @@ static void nobody_lost_again(void **state)
         }
         ftk_plan_free(&p);
         c = running(4, 1, 5);
-        c.entries[1].repeats = repeats;
+        c.entries[1].repeats = repeats * FTK_REPEAT;
         p = plan(&c, none);
         assert_int_equal(p.outcome, FTK_PLAN_GO);
         ftk_plan_free(&p);
