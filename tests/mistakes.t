@@ -72,9 +72,15 @@ for my $env ({}, $log, { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_P
     }
 }
 
-# the world without spares is that of the working ranks until one of them dies
-ends('world', qr/calls have failed again after each of 40 repairs.*no rank is missing.*Rules: .*MPI_COMM_WORLD/,
-    spares => 0, fault => 'ckpt.voted:1:5:kill');
+# The world without spares is that of the working ranks until one of them dies; then its calls
+# fail after every repair.
+{
+    my $j = mistake('world', spares => 0, fault => 'ckpt.voted:1:5:kill', timeout => 90,
+        run => ['--no-relaunch'], env => { FTKIT_RECOVER_ATTEMPTS => 2 });
+    my $why = qr/calls have failed again after each of \d+ repairs.*no rank is missing.*Rules: .*MPI_COMM_WORLD/;
+    ok($j->{rc} != 0 && $j->{rc} != 124 && $j->{log} =~ $why,
+        'world without spares: a failure ends it, and says why') or diag("rc $j->{rc}\n$j->{log}");
+}
 
 # What may be a long computation is said, and said again; recover.stall ends it.
 my $two = 'ranks 0 and 2 in'; # the order of the places is that of the processes
