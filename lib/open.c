@@ -36,7 +36,7 @@
 static volatile sig_atomic_t open_contexts; /* that want it */
 static pid_t guarded;                       /* a child of fork() may leave as it likes */
 
-/* Whether some context has not ended; why another has was told when it did. */
+/* Whether a context is open that has not ended.  The end of a context has been reported before. */
 static bool some_goes_on(void)
 {
     const struct ftkit_ctx *ctx = ftk_detect_first();
@@ -657,8 +657,8 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
 
 /* ---- closing -------------------------------------------------------------------------*/
 
-/* Wait for what is being written to the file system.  A rank that is in ftkit_finish(), or has made
- * another number of calls, comes to ftkit_close() later; *mismatch is the code then. */
+/* Wait for the set that is being written to the file system.  Some ranks may be in ftkit_finish(), or
+ * have another number of calls: *mismatch is the code then, and these ranks come here later. */
 static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *mismatch)
 {
     int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);

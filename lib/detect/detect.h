@@ -78,7 +78,8 @@ void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns);
 /* ---- votes -----------------------------------------------------------------------------
  * One small all-reduce that carries what all ranks must know together.  Success proves
  * that every rank has voted: the result counts the voters. */
-enum { FTK_VOTE_WORDS = 9 };
+/* CALLS and the word behind it: the number of calls of ftkit_checkpoint(), for ftk_vote_same(). */
+enum { FTK_VOTE_WORDS = 9, FTK_VOTE_CALLS = 4 };
 struct ftk_vote {
     int64_t voters;                 /* in: 1; out: their number */
     int64_t min[FTK_VOTE_WORDS];    /* the smallest of each */

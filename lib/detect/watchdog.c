@@ -50,7 +50,6 @@ struct ftk_watchdog {
     double timeout_s;
     double stall_s;
     double say_s;
-    char context[FTKIT_NAME_MAX + 1];
     double looked_s;  /* of the thread: when it last did, */
     double resumed_s; /* and when it did again after the machine, or the job, stood still */
     pthread_t thread;
@@ -246,8 +245,9 @@ static struct silence survey(const struct ftk_watchdog *dog)
 /* Some ranks have left the loop, and some have not. */
 static bool some_left(const struct silence *all)
 {
-    int left = all->at[FTK_AT_FINISH] + all->at[FTK_AT_END] + all->at[FTK_AT_CLOSE]
-        + all->at[FTK_AT_FINALIZE];
+    int left = 0;
+    for (int place = 0; place < FTK_AT_PLACES; place++)
+        left += has_left(place) ? all->at[place] : 0;
     return left > 0 && left < all->ranks;
 }
 
@@ -259,8 +259,7 @@ static const char *broken_rule(const struct silence *all, bool *proven)
     *proven = some_left(all)
         && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
     if (some_left(all))
-        return "all ranks leave the loop after the same number of calls of ftkit_checkpoint, "
-               "through ftkit_finish and ftkit_close: decide the exit by what all ranks know";
+        return FTK_RULE_LEAVE ": decide the exit by what all ranks know";
     if (all->at[FTK_AT_SETUP] > 0 && setup < all->ranks)
         return "between ftkit_open and ftkit_recover a replacement is alone: what communicates "
                "belongs into the callback of ftkit_on_repair";
@@ -312,8 +311,8 @@ static void name_together(
     free(in);
 }
 
-/* "; ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all that are where slot first is, unless an
- * earlier slot has said it. */
+/* "ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all ranks at the place of slot first, unless the
+ * text has them already. */
 static size_t put_group(
     const struct ftk_watchdog *dog, int first, char *text, size_t bytes, size_t at)
 {
@@ -327,7 +326,7 @@ static size_t put_group(
             return at;
     char ranks[160];
     name_together(dog, a, ranks, sizeof ranks);
-    return put(text, bytes, at, "; %s %s (call %llu of ftkit_checkpoint)", ranks,
+    return put(text, bytes, at, "%s%s %s (call %llu of ftkit_checkpoint)", at > 0 ? "; " : "", ranks,
         names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
 }
 
@@ -357,6 +356,17 @@ static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t byte
     return at;
 }
 
+/* The text is complete with the rule that the program breaks.  A relaunch would meet a rank that has
+ * left its loop alone again. */
+static void end_by_rule(
+    struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
+{
+    put(text, TEXT_MAX, at, ". Rule: %s; ending the job", rule);
+    if (alone)
+        ftk_run_state("mistake a rank has left its loop alone, see the line above");
+    end_job(dog, text);
+}
+
 static void look_for_silence(struct ftk_watchdog *dog, double now)
 {
     char text[TEXT_MAX] = "";
@@ -369,16 +379,15 @@ static void look_for_silence(struct ftk_watchdog *dog, double now)
         return;
     size_t at = put_places(dog, text, sizeof text, 0);
     if (!proven) {
-        ftk_report(FTKIT_WARNING, "no rank of this node has come on for %.0f s%s. Rule: %s "
+        ftk_report(FTKIT_WARNING, "no rank of this node has come on for %.0f s; %s. Rule: %s "
             "(no error if a rank computes that long; recover.stall = TIME ends such a job)",
             silent, text, rule);
         return;
     }
-    put(text, sizeof text, at, ". Rule: %s; ending the job", rule);
-    ftk_run_state("mistake a rank has left its loop alone, see the line above");
-    end_job(dog, text + 2);
+    end_by_rule(dog, text, at, rule, true);
 }
 
+/* recover.stall: no rank has made progress for that long. */
 static void look_for_stall(struct ftk_watchdog *dog, double now)
 {
     char why[TEXT_MAX];
@@ -402,16 +411,14 @@ static void look_for_stall(struct ftk_watchdog *dog, double now)
     const char *rule = broken_rule(&all, &proven);
     size_t at = put(why, sizeof why, 0, "no rank of this node has come on for %.1f s (recover.stall)",
         now - newest);
-    if (!rule) {
-        put(why, sizeof why, at,
-            "; the first to fall silent was process %d (rank %d of the job): ending the job",
-            atomic_load(&last->pid), last->world_rank);
-    } else {
+    if (rule) {
         at = put_places(dog, why, sizeof why, at);
-        put(why, sizeof why, at, ". Rule: %s; ending the job", rule);
+        end_by_rule(dog, why, at, rule, some_left(&all));
+        return;
     }
-    if (some_left(&all))
-        ftk_run_state("mistake a rank has left its loop alone, see the line above");
+    put(why, sizeof why, at,
+        "; the first to fall silent was process %d (rank %d of the job): ending the job",
+        atomic_load(&last->pid), last->world_rank);
     end_job(dog, why);
 }
 
@@ -531,7 +538,6 @@ int ftk_watchdog_open(const char *job, const struct ftk_config *cfg, int world_r
     if (!dog)
         return ftk_fail(FTKIT_ERR_NOMEM, "watchdog");
     snprintf(dog->name, sizeof dog->name, FTK_DOG_PREFIX "%s", job);
-    snprintf(dog->context, sizeof dog->context, "%s", cfg->name);
     dog->timeout_s = cfg->timeout_s;
     dog->stall_s = cfg->stall_s;
     dog->say_s = cfg->say_s;

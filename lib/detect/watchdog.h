@@ -31,6 +31,11 @@ enum ftk_dog_place {
     FTK_AT_PLACES
 };
 
+/* A rule of the program, in the words of all messages that name it. */
+#define FTK_RULE_LEAVE                                                                   \
+    "all ranks leave the loop after the same number of calls of ftkit_checkpoint, "      \
+    "through ftkit_finish and ftkit_close"
+
 struct ftk_watchdog;
 
 /* Join the watch of this node, named by job.  Local.  *dog is NULL when it is off. */

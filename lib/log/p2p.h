@@ -72,17 +72,22 @@ static inline bool ftk_p2p_over_at_once(MPI_Request *real)
 
 /* The MPI has told of a failure. */
 void ftk_note_failure(void);
-/* Requests under way: complete with an error or MPI_SUCCESS, which is returned; one
- * look at what the MPI has; a failure has ended what the MPI had, and it is done again. */
+/* The request is complete, with an MPI error or MPI_SUCCESS, which the function returns. */
 int ftk_req_finish(struct ftk_req *r, int error);
+/* A failure has ended the request of the MPI.  The request is done again after the repair. */
 void ftk_req_failed(struct ftk_req *r);
 int ftk_send_begin(struct ftk_req *r);
+/* Whether the MPI has sent the entry, or never will because the receiver is gone. */
 bool ftk_send_is_over(struct ftk_entry *e);
+/* Log a small message and send it.  MPI code. */
 int ftk_send_small_kept(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
     int tag, int context);
+/* The MPI has completed a receive: record it, then finish it.  MPI code. */
 int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error);
+/* One look at a receive that is posted, or that is probed for. */
 int ftk_match_posted(struct ftk_req *r);
 int ftk_match_probed(struct ftk_req *r);
+/* End the send that ftk_p2p_over stands for. */
 void ftk_p2p_over_close(void);
 /* A failure is known: repair it.  MPI_SUCCESS, or the error with which calls fail. */
 int ftk_log_repair(void);

@@ -480,6 +480,30 @@ static int allocate(const struct facts *f, struct ftk_plan *p)
     return FTKIT_OK;
 }
 
+/* recover.attempts: the repairs so far have come to nothing. */
+static bool repeats_too_often(const struct facts *f, struct ftk_plan *p)
+{
+    int limit = f->rules->attempts;
+    if (f->nlive == 0 || f->epoch == 0 || limit == 0 || f->repeats / FTK_REPEAT < limit)
+        return false;
+    p->outcome = FTK_PLAN_FATAL;
+    if (f->nlive < f->nranks) {
+        p->code = FTKIT_ERR_PEER;
+        snprintf(p->why, sizeof p->why,
+            "ranks have failed again after each of %d repairs and no new set was written in "
+            "between (recover.attempts): the fault is in the program or its data",
+            f->repeats / FTK_REPEAT);
+    } else {
+        p->code = FTKIT_ERR_MISMATCH;
+        snprintf(p->why, sizeof p->why,
+            "calls have failed again after each of %d repairs and no new set was written in "
+            "between (recover.attempts): no rank is missing. Rules: every rank makes the same "
+            "calls of ftkit; MPI_COMM_WORLD is not used after ftkit_open",
+            f->repeats);
+    }
+    return true;
+}
+
 /* Cases in which nothing is to be built. */
 static bool ends_here(const struct facts *f, struct ftk_plan *p)
 {
@@ -498,19 +522,8 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
             "every working rank is lost: the job has to be relaunched");
         return true;
     }
-    int repeats = f->repeats / FTK_REPEAT;
-    if (f->nlive > 0 && f->epoch > 0 && f->rules->attempts > 0 && repeats >= f->rules->attempts) {
-        bool lost = f->nlive < f->nranks;
-        p->outcome = FTK_PLAN_FATAL;
-        p->code = lost ? FTKIT_ERR_PEER : FTKIT_ERR_MISMATCH;
-        snprintf(p->why, sizeof p->why,
-            "%s after each of %d repairs and no new set was written in between "
-            "(recover.attempts): %s", lost ? "ranks have failed again" : "calls have failed again",
-            lost ? repeats : f->repeats, lost ? "the fault is in the program or its data"
-            : "no rank is missing. Rules: every rank makes the same calls of ftkit; MPI_COMM_WORLD "
-              "is not used after ftkit_open");
+    if (repeats_too_often(f, p))
         return true;
-    }
     if (f->in_close == 0 || (f->rules->team && f->nlive > 0))
         return false; /* with the log who has left waits for who comes again */
     if (f->nlive < f->nranks || f->in_close < f->nlive) {

@@ -123,7 +123,7 @@ static int prepare(struct writing *w)
     ftk_vote_same(&v, 1, w->set);
     if (ctx->rank == 0)
         v.min[3] = ftk_policy_durable(ctx);
-    ftk_vote_same(&v, 4, ctx->calls);
+    ftk_vote_same(&v, FTK_VOTE_CALLS, ctx->calls);
     ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&w->ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
@@ -131,7 +131,7 @@ static int prepare(struct writing *w)
     w->flushing = ftk_flush_told(ctx, &v);
     if (!ftk_vote_is_same(&v, 1))
         return ftk_fail(FTKIT_ERR_INTERNAL, "ranks are at different sets");
-    if (!ftk_vote_is_same(&v, 4))
+    if (!ftk_vote_is_same(&v, FTK_VOTE_CALLS))
         return ftk_fail(FTKIT_ERR_MISMATCH,
             "ranks are at different calls of ftkit_checkpoint (this one at its %lluth)",
             (unsigned long long)ctx->calls);

@@ -138,18 +138,18 @@ int ftk_flush_return(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", fl->why);
 }
 
-/* Where the ranks are, in the vote of a drain.  WORD_CALLS is that of the vote before a set, too
- * (checkpoint.c), so that a drain of one rank and a set of another do not go together. */
-enum { WORD_FIRST = 2, WORD_LAST = 3, WORD_CALLS = 4, RANK_BITS = 24, CALL_BITS = 56 };
+/* The vote of a drain says where the ranks are.  FTK_VOTE_CALLS is a word of the vote before a set,
+ * too: so a drain of one rank does not pass for the set of another. */
+enum { WORD_FIRST = 2, WORD_LAST = 3, RANK_BITS = 24, CALL_BITS = 56 };
 
 static void ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct ftk_vote *v)
 {
-    /* the first call after a rollback or a start is still to come, see loop.c */
+    /* the first call after a rollback or a start is still to come (see loop.c) */
     bool counts = call != FTK_DRAIN_INSIDE && call != FTK_DRAIN_CLOSE_ANYWAY;
     uint64_t calls = counts ? ctx->calls + ctx->first_call : 0;
     int64_t with_rank = (int64_t)(calls << RANK_BITS) * FTK_DRAINS
         + ((int64_t)call << RANK_BITS) + ctx->rank;
-    ftk_vote_same(v, WORD_CALLS, (uint64_t)call << CALL_BITS | calls);
+    ftk_vote_same(v, FTK_VOTE_CALLS, (uint64_t)call << CALL_BITS | calls);
     v->min[WORD_FIRST] = with_rank;
     v->min[WORD_LAST] = -with_rank;
 }
@@ -182,8 +182,7 @@ static int mismatch(const struct ftkit_ctx *ctx, const struct ftk_vote *v)
         snprintf(last, sizeof last, "others in ftkit_checkpoint");
     }
     int rc = ftk_fail(FTKIT_ERR_MISMATCH,
-        "%s, %s. Rule: all ranks leave the loop after the same number of calls of "
-        "ftkit_checkpoint, through ftkit_finish and ftkit_close", first, last);
+        "%s, %s. Rule: " FTK_RULE_LEAVE, first, last);
     bool again = call_of(v->min[WORD_FIRST]) == FTK_DRAIN_CLOSE_ANYWAY; /* it has no calls */
     if (ctx->rank == 0 && !again) { /* a program that looks at no code must not end well */
         ftk_run_state("exit 1");
@@ -201,7 +200,7 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
         ftk_flush_ask(ctx, &v);
         ask_calls(ctx, call, &v);
         int rc = ftk_vote(ch, ctx->nranks, &v);
-        if (rc == FTKIT_OK && !ftk_vote_is_same(&v, WORD_CALLS))
+        if (rc == FTKIT_OK && !ftk_vote_is_same(&v, FTK_VOTE_CALLS))
             return mismatch(ctx, &v);
         if (rc != FTKIT_OK || !ftk_flush_told(ctx, &v))
             return rc;

@@ -96,7 +96,7 @@ static void late_word(void **state)
         "none");
     comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("2,3"), "2,3");
     comes_to("open a\nlost 2 0\nrepaired 1 a\nclosed a\n" DIED("2,0"), "none");
-    comes_to("open a\nclosed a\n" DIED("1,3") "lost 1 3\n", "none"); /* of the way apart */
+    comes_to("open a\nclosed a\n" DIED("1,3") "lost 1 3\n", "none"); /* told last */
 }
 
 /* A spare of a closed context, and a context whose opening nobody has told. */
