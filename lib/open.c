@@ -298,7 +298,8 @@ static int weak_buddies(const struct ftkit_ctx *ctx)
 
 static void say_buddies(const struct ftkit_ctx *ctx, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s; memory per rank: 2 x the registered bytes, 4 x while a set is written",
+    snprintf(text, bytes,
+        "%s; memory per rank: 2 x the registered bytes, 4 x while a set is committed",
         weak_buddies(ctx) == 0 ? "any one node, and any nodes of which no two are buddies"
                                : "any one process (the buddies share a node)");
 }
@@ -317,7 +318,7 @@ static void say_groups(const struct ftkit_ctx *ctx, char *text, size_t bytes)
         snprintf(m, sizeof m, "%u", g->m);
     snprintf(text, bytes,
         "any %s %s of a group of %u; memory per rank: %.2f x the registered bytes, %.2f x "
-        "while a set is written",
+        "while a set is committed",
         m,
         apart ? g->m == 1 ? "node" : "nodes" : g->m == 1 ? "process" : "processes", g->n, own,
         2 * own);
@@ -333,8 +334,8 @@ static void say_plan(const struct ftkit_ctx *ctx)
         say_buddies(ctx, survives, sizeof survives);
     else if (ctx->group.n > 1)
         say_groups(ctx, survives, sizeof survives);
-    ftk_report(FTKIT_INFO, "context %s: %d ranks, %d spares, %s; %s; memory survives %s",
-        ctx->cfg.name, ctx->nranks, ctx->nspares,
+    ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s, %s; %s; memory survives %s",
+        ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares),
         ctx->mode == FTKIT_MODE_RESTART    ? "restart only"
             : ctx->mode == FTKIT_MODE_TEAM ? "repair in the job by teams"
                                            : "repair in the job",
@@ -515,7 +516,7 @@ static int check_spares(MPI_Comm comm)
     int rank = -1;
     (void)MPI_Comm_rank(comm, &rank); /* only to be named */
     int rc = ftk_fail(FTKIT_ERR_STATE,
-        "ftkit_open: %d processes of the communicator are spares of context '%s' and wait in "
+        "ftkit_open: processes of the communicator (%d) are spares of context '%s' and wait in "
         "their ftkit_open: open a second context on ftkit_comm() of that one",
         n, name);
     ftk_report(FTKIT_ERROR, "rank %d: %s", rank, ftk_detail_text());

@@ -46,7 +46,7 @@ ends('noclose', $finalize);
 ends('noclose', $finalize, env => $log);
 ends('finalize', qr/rank 1 in MPI_Finalize without ftkit_close.*Rule: all ranks leave the loop/);
 
-ends('twice', qr/call out of order: .*1 processes .* are spares .*open a second context on ftkit_comm/);
+ends('twice', qr/call out of order: .*processes of the communicator \(1\) are spares .*open a second context on ftkit_comm/);
 is(mistake('twicecomm')->{rc}, 0, 'a second context on ftkit_comm() takes no spares');
 
 # with the log the function has a name
@@ -66,10 +66,17 @@ for my $case (['badcount', 'MPI_Send'], ['badrank', 'MPI_Send']) {
 # ranks that never wait for each other: only ftkit can see it
 for my $env ({}, $log, { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '1000 calls' }) {
     my $both = qr/rank \d is in ftkit_\w+ after \d+ calls of ftkit_checkpoint.*Rule: all ranks leave/;
-    my $set = qr/replicated regions differ|at different calls|in ftkit_checkpoint.*Rule: all ranks leave|calls have failed again after each of 40 repairs.*Rules:/; # where a set is due meanwhile
+    my $set = qr/registered as replicated and has other values|at different calls|in ftkit_checkpoint.*Rule: all ranks leave|calls have failed again after each of 40 repairs.*Rules:/; # where a set is due meanwhile
     for my $mode (qw(ncleave ncfinish ncextra)) {
         ends($mode, ($env->{FTKIT_CHECKPOINT_PERIOD} // '') eq '1000 calls' ? $both : qr/$both|$set/, env => $env);
     }
+}
+
+{
+    my $j = mistake('differs', env => { FTKIT_CHECKPOINT_PERIOD => '1 call' });
+    like($j->{log}, qr/not committed: region 'factor' is registered as replicated and has other values on rank 1 than on rank 0/,
+        'differs: the line names the region and the rank');
+    unlike($j->{log}, qr/region 'step' is/, '... and no other one');
 }
 
 # The world without spares is that of the working ranks until one of them dies; then its calls

@@ -29,7 +29,7 @@ for my $scheme (qw(buddy xor rs)) {
             survives("$name, then its partner is lost", env => \%env, solver => \@scrub,
                 spares => 1, faults => 2, unlike => qr/relaunch/,
                 fault => "scrub.corrupt:$rank:$which:EIO,app.mid:" . ($rank ^ 1) . ':12:kill',
-                like => qr/put right from copies or parity.*1 ranks replaced/s);
+                like => qr/put right from copies or parity.*1 rank replaced/s);
         }
     }
 }
@@ -38,7 +38,7 @@ survives('both copies: another set is written', env => \%memory, solver => \@scr
     like => qr/cannot be put right; the next call writes another/);
 survives('... and holds', env => \%memory, solver => \@scrub, faults => 3, spares => 1,
     fault => 'scrub.corrupt:0:1:EIO,scrub.corrupt:1:2:EIO,app.mid:0:12:kill',
-    like => qr/1 ranks replaced/);
+    like => qr/1 rank replaced/);
 survives("a rank dies at scrub.$_->[0], rank $_->[1]", solver => \@scrub,
     env => { %memory, FTKIT_LEVEL_MEMORY_SCHEME => 'rs' }, spares => 1, faults => 2, fault => "scrub.corrupt:0:1:EIO,scrub.$_->[0]:$_->[1]:1:kill")
     for map { my $p = $_; map { [$p, $_] } 1 .. 3 } qw(begin planned);

@@ -204,14 +204,16 @@ static const struct key keys[] = {
     { "log", "check", AT(log_check), BOOL, "true", BOOL_TEXT,
         "Whether a rank that sends again after a failure is compared with what it sent." },
     { "log", "contexts", AT(log_contexts), INT(2, 64), "16", "2 to 64",
-        "Communicators of the program, with two of ftkit's, that have one of the MPI's each, made "
-        "at the opening and in each repair. Up to 2047 more that a process is a member of share "
-        "one: there, tags are at most MPI_TAG_UB (1048575), and a receive of any tag is probed for." },
+        "Number of communicators of the MPI that the opening and each repair make: two for ftkit, one "
+        "for each communicator of the program as long as they last. Up to 2047 more communicators "
+        "of a process share one of the MPI: there, tags are at most MPI_TAG_UB (1048575), and a "
+        "receive of any tag is probed for." },
     { "log", "memory", AT(log_memory), BYTES, "1GiB", BYTES_TEXT,
-        "Bytes of a rank's log that are kept in memory; near it a set is written when the "
-        "period is a time or auto, beyond it the log goes to a file of the node; 0: all of it." },
+        "Bytes of a rank's log that are kept in memory. When the log comes near this size, a set is "
+        "written if the period is a time or auto. Beyond this size the log goes to a file of the "
+        "node; 0: all of the log." },
     { "log", "directory", AT(log_dir), PATH(0), "", "a directory, or empty for TMPDIR or /tmp",
-        "Where that file is, on a disk of the node." },
+        "The directory of the file of log.memory, on a disk of the node." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0 goes by host names." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",
@@ -225,8 +227,9 @@ static const struct key keys[] = {
         "What a job starts from: its newest usable set; the beginning, and sets of earlier runs "
         "stay as they are; exactly this set." },
     { "recover", "timeout", AT(timeout_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
-        "A process that is stopped, or does not come to a repair, for this long is killed; "
-        "one that computes is given three times its longest stretch between two calls." },
+        "A process that is stopped for this long, or does not join a repair for this long, is "
+        "killed. A process that computes has at least three times its longest stretch between two "
+        "calls of ftkit." },
     { "recover", "stall", AT(stall_s), TIME(0), "0", "0 for off, or " TIME_TEXT,
         "When no process of a node has called ftkit for this long, the job is ended." },
     { "recover", "stall_say", AT(say_s), TIME(0), "60s", "0 for off, or " TIME_TEXT,

@@ -51,6 +51,9 @@ void ftk_detail_clear(void);
 /* ---- Reporting -----------------------------------------------------------------------
  * The library's only voice: the callback of ftkit_set_report(), the stderr of
  * report.stderr, the event log of report.events. */
+/* The s of "2 ranks", none in "1 rank". */
+#define FTK_S(n) ((n) == 1 ? "" : "s")
+
 void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
 /* An error that ends the process: on stderr whatever report.stderr says. */
 void ftk_report_last(const char *fmt, ...) FTK_PRINTF(1, 2);

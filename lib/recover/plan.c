@@ -223,8 +223,8 @@ static int supply(const struct facts *f, struct ftk_plan *p, int missing)
     if (lacking <= 0)
         return 0;
     snprintf(p->why, sizeof p->why,
-        "%d of %d ranks lost, %d spares left: the job has to be relaunched", missing,
-        f->nranks, f->nfree);
+        "%d of %d rank%s lost, %d spare%s left: the job has to be relaunched", missing,
+        f->nranks, FTK_S(f->nranks), f->nfree, FTK_S(f->nfree));
     p->outcome = FTK_PLAN_FATAL;
     p->code = FTKIT_ERR_PEER;
     return 1;

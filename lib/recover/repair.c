@@ -134,8 +134,8 @@ static int make_plan(struct attempt *a)
         (void)FTK_FAULT("repair.spawn");
         int me;
         if (MPI_Comm_rank(a->s, &me) == MPI_SUCCESS && me == 0)
-            ftk_report(FTKIT_INFO, "context %s: spawning %d processes", ctx->cfg.name,
-                a->plan.nspawn);
+            ftk_report(FTKIT_INFO, "context %s: spawning %d process%s", ctx->cfg.name,
+                a->plan.nspawn, a->plan.nspawn == 1 ? "" : "es");
         rc = ftk_supply_spawn(ctx, a->s, a->plan.nspawn, &merged);
         if (rc == FTKIT_OK)
             rc = ftk_retire(ctx, a->s);
@@ -606,11 +606,11 @@ static void tell(const struct attempt *a)
     ftk_run_state("repaired %d %s", p->lost, ctx->cfg.name);
     ftk_report(FTKIT_INFO,
         "context %s: %s in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
-        "restore %.1f): %d ranks replaced, %d given up, %d spares left, %sback to set %llu%s",
-        ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->repair_s, 1e3 * ctx->detect_s, 1e3 * ctx->supply_s,
-        1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s, replaced, p->lost - replaced,
-        ctx->nspares, p->from_file ? "going " : "",
-        (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
+        "restore %.1f): %d rank%s replaced, %d given up, %d spare%s left, %sback to set %llu%s",
+        ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->repair_s,
+        1e3 * ctx->detect_s, 1e3 * ctx->supply_s, 1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s,
+        replaced, FTK_S(replaced), p->lost - replaced, ctx->nspares, FTK_S(ctx->nspares),
+        p->from_file ? "going " : "", (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
     tell_sources(a);
     tell_back(a);
 }

@@ -86,9 +86,10 @@ static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
     if (rc != FTKIT_OK || *set == 0)
         return rc;
     if (ctx->rank == 0)
-        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files%s", ctx->cfg.name,
-            (unsigned long long)*set,
-            from != ctx->nranks ? " of another number of ranks" : "");
+        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files in %s%s%s", ctx->cfg.name,
+            (unsigned long long)*set, ctx->cfg.h5_dir,
+            from != ctx->nranks ? ", of another number of ranks" : "",
+            ctx->pending == FTK_PENDING_LOAD ? " (ftkit run --fresh begins anew)" : "");
     ctx->line = ctx->committed = ctx->durable = *set;
     ctx->line_nranks = from;
     if (from != ctx->nranks) {

@@ -180,6 +180,55 @@ static int pack_and_send(struct writing *w)
     return rc;
 }
 
+/* The checksum of replicated region i differs between ranks (0: it does not).  The first rank whose
+ * checksum is not that of rank 0 is *rank. */
+static int find_rank(struct writing *w, uint64_t sum, int64_t *rank)
+{
+    enum { HALF = 32, LOW = 0, HIGH = 1, FIRST = 2 };
+    struct ftk_vote v;
+    ftk_vote_init(&v);
+    if (w->ctx->rank == 0) {
+        v.min[LOW] = (uint32_t)sum;
+        v.min[HIGH] = (int64_t)(sum >> HALF);
+    }
+    int rc = ftk_vote(&w->ch, w->ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    bool same = v.min[LOW] == (uint32_t)sum && v.min[HIGH] == (int64_t)(sum >> HALF);
+    ftk_vote_init(&v);
+    if (!same)
+        v.min[FIRST] = w->ctx->rank;
+    rc = ftk_vote(&w->ch, w->ctx->nranks, &v);
+    *rank = v.min[FIRST];
+    return rc;
+}
+
+/* Replicated regions differ between ranks: the error names the first of them. */
+static int name_mismatch(struct writing *w)
+{
+    const struct ftkit_ctx *ctx = w->ctx;
+    const char *seg = w->own->buf;
+    uint32_t n = ((const struct ftk_seg_header *)(const void *)seg)->nregions;
+    int64_t rank = INT64_MAX;
+    struct ftk_vote v;
+    ftk_vote_init(&v);
+    ftk_vote_same(&v, 0, n);
+    int rc = ftk_vote(&w->ch, ctx->nranks, &v);
+    if (rc == FTKIT_OK && !ftk_vote_is_same(&v, 0))
+        n = 0;
+    for (uint32_t i = 0; rc == FTKIT_OK && i < n; i++) {
+        rc = find_rank(w, ftk_region_sum_of(seg, i), &rank);
+        if (rc == FTKIT_OK && rank < ctx->nranks)
+            return ftk_fail(FTKIT_ERR_MISMATCH,
+                "set %llu was not committed: region '%s' is registered as replicated and has other "
+                "values on rank %lld than on rank 0",
+                (unsigned long long)w->set, ftk_seg_regions_c(seg)[i].name, (long long)rank);
+    }
+    return rc != FTKIT_OK ? rc
+        : ftk_fail(FTKIT_ERR_MISMATCH, "set %llu was not committed: ranks have registered "
+            "different replicated regions", (unsigned long long)w->set);
+}
+
 /* Everybody has sealed everything, or the set is nobody's. */
 static int commit(struct writing *w)
 {
@@ -203,9 +252,7 @@ static int commit(struct writing *w)
         return (int)v.min[0];
     }
     if (!ftk_vote_is_same(&v, 1))
-        return ftk_fail(FTKIT_ERR_MISMATCH,
-            "set %llu was not committed: replicated regions differ between ranks",
-            (unsigned long long)w->set);
+        return name_mismatch(w);
     (void)FTK_FAULT("ckpt.voted");
     w->to_local = v.min[4] == 1;
     ctx->committed = w->set;

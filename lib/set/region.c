@@ -762,6 +762,12 @@ uint64_t ftk_region_replicated_sum(const char *seg)
     return sum;
 }
 
+uint64_t ftk_region_sum_of(const char *seg, uint32_t i)
+{
+    const struct ftk_seg_region *r = &ftk_seg_regions_c(seg)[i];
+    return r->kind == FTK_KIND_REPLICATED ? ftk_xxh3(ftk_seg_data_c(seg) + r->offset, r->bytes) : 0;
+}
+
 uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
 {
     uint64_t sum = 0;

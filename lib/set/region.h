@@ -39,7 +39,10 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified);
 /* XXH3 over the bytes of all replicated regions in a sealed segment. */
 uint64_t ftk_region_replicated_sum(const char *seg);
 
-/* The same over the replicated regions as they are now; 0 when they cannot be read. */
+/* The same over region i of the segment alone; 0 if the region is not replicated. */
+uint64_t ftk_region_sum_of(const char *seg, uint32_t i);
+
+/* XXH3 over the replicated regions as they are now; 0 when they cannot be read. */
 uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx);
 
 /* Whether this rank, in its loop and before the first set, has left its initial state. */

@@ -14,7 +14,7 @@
 static const char *mode;
 static int rank, size, step;
 static MPI_Comm comm;
-static double x[8];
+static double x[8], factor = 1;
 
 static int is(const char *what)
 {
@@ -51,6 +51,8 @@ static int alone(ftkit_ctx **ft)
         MPI_Finalize();
     if (is("return"))
         exit(0);
+    if (is("differs"))
+        factor = 2;
     if (is("badcount"))
         MPI_Send(x, -1, MPI_DOUBLE, 0, 1, comm);
     if (is("badrank"))
@@ -106,6 +108,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     rc = ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
+    rc |= ftkit_register_replicated(ft, "factor", &factor, 1, MPI_DOUBLE);
     rc |= ftkit_register(ft, "x", x, 8, MPI_DOUBLE);
     if (is("twice"))
         rc |= second(MPI_COMM_WORLD);
