@@ -59,20 +59,20 @@ static const char *region_of_block(
     return name;
 }
 
-/* Compare all blocks but those that hold something of a region already told of. */
+/* Compare all blocks, except those with bytes of a region that could not be read: that is reported
+ * already, and the memory of these bytes has no value. */
 static void verify_blocks(struct verify *v, const void *seg, const bool *unread)
 {
     const struct ftk_seg_header *h = seg;
     for (size_t sure = 0; sure < h->data_bytes;) {
         uint64_t block = sure / h->block_bytes;
-        int rc = ftk_seg_check_upto(seg, &sure, sure + 1, v->src.io.what);
-        if (rc == FTKIT_OK)
-            continue;
         bool skip;
         const char *name = region_of_block(seg, unread, block, &skip);
-        if (!skip)
+        int rc = skip ? FTKIT_OK : ftk_seg_check_upto(seg, &sure, sure + 1, v->src.io.what);
+        if (rc != FTKIT_OK)
             found(v, rc, h->rank, name, (int64_t)block);
-        sure += h->block_bytes;
+        if (skip || rc != FTKIT_OK)
+            sure += h->block_bytes;
     }
 }
 
