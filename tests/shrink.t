@@ -201,7 +201,7 @@ sub restarts
     job(n => $n, fault => $o{fault}, spares => $o{spares}, supply => $o{supply},
         args => $o{args});
     my $like = $n == $from ? qr/restored set \d+ from files$/m
-        : qr/restored set \d+ from files of another number of ranks/;
+        : qr/restored set \d+ from files in \S+, of another number of ranks/;
     ok($code == 0 && $result eq $want && $out =~ $like, $what)
         or diag("exit code $code\n", $out);
 }
