@@ -200,7 +200,7 @@ sub restarts
     isnt($code, 0, "$what: the first job is killed") or diag($out);
     job(n => $n, fault => $o{fault}, spares => $o{spares}, supply => $o{supply},
         args => $o{args});
-    my $like = $n == $from ? qr/restored set \d+ from files$/m
+    my $like = $n == $from ? qr/restored set \d+ from files in \S+ \(/
         : qr/restored set \d+ from files in \S+, of another number of ranks/;
     ok($code == 0 && $result eq $want && $out =~ $like, $what)
         or diag("exit code $code\n", $out);
