@@ -23,10 +23,10 @@ static int roll_back(ftkit_ctx *ctx)
 {
     uint64_t set = 0;
     int rc = FTKIT_OK;
-    if (ctx->failed || !ftk_log_falls(ctx))
+    if (ctx->failed || !ftk_log_rolling_back(ctx))
         rc = ftk_repair(ctx, MPI_COMM_NULL);
-    if (rc == FTKIT_OK && (!ftk_log_of(ctx) || ftk_log_falls(ctx)))
-        rc = ftk_settle(ctx, &set);
+    if (rc == FTKIT_OK && (!ftk_log_of(ctx) || ftk_log_rolling_back(ctx)))
+        rc = ftk_restore_line(ctx, &set);
     if (rc == FTK_PARTED) /* only a close ends like this, and we are not in it */
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "the others have closed");
     if (rc != FTKIT_OK)
@@ -119,7 +119,7 @@ static int checkpoint_here(ftkit_ctx *ctx)
 {
     int rc = FTKIT_OK;
     at(ctx, FTK_AT_CHECKPOINT);
-    if (ctx->failed || ftk_log_falls(ctx))
+    if (ctx->failed || ftk_log_rolling_back(ctx))
         rc = roll_back_here(ctx);
     if (rc == FTKIT_OK && may_write(ctx)) {
         rc = checkpoint_slow(ctx);
@@ -147,7 +147,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
     }
-    if (ctx->failed || ftk_log_falls(ctx) || may_write(ctx))
+    if (ctx->failed || ftk_log_rolling_back(ctx) || may_write(ctx))
         return checkpoint_here(ctx);
     ftk_watchdog_calls(ctx->dog, ctx->calls);
     return FTKIT_OK;
@@ -160,11 +160,11 @@ static int all_together(
 {
     for (;;) {
         int rc;
-        if (!ftk_log_falls(ctx) && ftk_log_replayed(ctx, &rc))
+        if (!ftk_log_rolling_back(ctx) && ftk_log_replayed(ctx, &rc))
             return rc;
         struct ftk_chan ch = ftk_chan_of(ctx);
         ch.broken = ctx->failed;
-        rc = ftk_log_falls(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch, bad);
+        rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
             return ftk_log_outcome(ctx, rc);
         rc = roll_back_outside(ctx);
@@ -257,7 +257,7 @@ static int recover(ftkit_ctx *ctx, uint64_t *set)
     if (ctx->failed || ftk_detect_poll(ctx))
         rc = ftk_repair(ctx, MPI_COMM_NULL);
     if (rc == FTKIT_OK)
-        rc = ftk_settle(ctx, set);
+        rc = ftk_restore_line(ctx, set);
     (void)FTK_FAULT("recover.end");
     if (rc == FTK_PARTED)
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "the others have closed");

@@ -438,7 +438,7 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
 {
     ctx->spawned = true;
     ctx->mode = FTKIT_MODE_GLOBAL;
-    ctx->trouble = local; /* told to the others in the census */
+    ctx->local_error = local; /* told to the others in the census */
     ctx->node = ctx->cfg.ranks_per_node > 0
         ? 0x40000000 | (int)(ftk_random() & 0xffffff)
         : node_of(&ctx->cfg, 0);
@@ -578,7 +578,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = ftk_log_open(ctx, repair_now);
     if (rc != FTKIT_OK) { /* ours alone: the census tells the others */
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
-        ctx->trouble = rc;
+        ctx->local_error = rc;
     }
     rc = ftk_repair(ctx, start);
     (void)FTK_FAULT("open.built");
@@ -714,8 +714,8 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK;
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->calls);
-    if (rc == FTKIT_OK && ftk_log_falls(ctx))
-        ctx->trouble = ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
+    if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
+        ctx->local_error = ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
     if (rc != FTKIT_OK) {
         rc = ftk_fail(rc, "%s", ctx->detail);
     } else {

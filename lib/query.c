@@ -48,7 +48,7 @@ int ftkit_binding_fail(
 
 int ftkit_failed(const ftkit_ctx *ctx)
 {
-    return ctx && (ctx->failed || ftk_log_falls(ctx));
+    return ctx && (ctx->failed || ftk_log_rolling_back(ctx));
 }
 
 int ftkit_confirm(ftkit_ctx *ctx)

@@ -128,7 +128,7 @@ static void tell_litter(const char *name, void *arg)
 
 static void mend_litter(struct patient *p)
 {
-    if (ftk_h5_litter(p->dir, p->context, p->set, p->dry_run, tell_litter, p) != FTKIT_OK)
+    if (ftk_h5_leftovers(p->dir, p->context, p->set, p->dry_run, tell_litter, p) != FTKIT_OK)
         cannot(p, "directory", ftk_detail_text());
 }
 

@@ -1,4 +1,4 @@
-/* Gates in a replay without determinants (lib/log/gate.h), as a model for spin.
+/* Gates in a replay without determinants (lib/log/depend.h), as a model for spin.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

@@ -61,7 +61,7 @@ struct ftk_local {
     int *holder;            /* [nranks] */
     uint64_t committed;     /* newest set that is whole there, 0: not known */
     uint64_t sets_since;
-    uint64_t stamp;         /* epoch of the last one written there */
+    uint64_t epoch_id;         /* epoch of the last one written there */
     double last_s;
 };
 
@@ -106,7 +106,7 @@ struct ftkit_ctx {
                               rule, or not known to a spawned process */
     int *incarnations;     /* [nranks] processes that carried each rank before */
     uint64_t run;          /* number of the run that began the sequence of sets */
-    uint64_t stamp;        /* random number of this epoch */
+    uint64_t epoch_id;        /* random number of this epoch */
     MPI_Comm base;         /* duplicate of the caller's communicator: its error handler */
     struct ftk_comms comms;
     MPI_Comm *old;         /* [nold] of earlier epochs, freed one repair later */
@@ -117,7 +117,7 @@ struct ftkit_ctx {
     int repeats;           /* repairs in a row that went back to the same set, see weight_of() ... */
     uint64_t repeats_of;   /* ... this one */
     int corrupt;           /* own segments that did not hold since the last set */
-    uint64_t given_up;     /* a set that does not hold however it comes into memory */
+    uint64_t unusable;     /* a set that does not hold however it comes into memory */
 
     /* detection */
     MPI_Request watch;     /* pending any-source receive on ctl */
@@ -156,10 +156,10 @@ struct ftkit_ctx {
     uint64_t line;         /* set to restore while pending says so */
     int line_nranks;       /* ranks it was written by */
     bool line_from_file;   /* some of it is nowhere in memory: load it from files */
-    bool line_given_up;    /* ... and slots are no help */
+    bool line_unusable;    /* ... and slots are no help */
     int *line_source;      /* [line_nranks] who has each segment, when PENDING_SHRUNK */
-    int trouble;           /* error of our own in the last attempt to repair */
-    bool unsure;           /* in it, of what was received: everybody has to go back */
+    int local_error;           /* error of our own in the last attempt to repair */
+    bool ambiguous;           /* in it, of what was received: everybody has to go back */
     bool spawned;          /* this process was started by a repair */
     bool spawn_failed;     /* spawning does not work here */
     uint64_t job;          /* names the watchdog's page */

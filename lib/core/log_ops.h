@@ -21,7 +21,7 @@ struct ftk_log_repair {
     const int *back;        /* [n] falls back to the line */
     uint64_t line;          /* 0: none */
     bool fresh;             /* an opening: nothing has been sent yet */
-    uint64_t stamp;         /* of the next epoch, were this attempt to succeed */
+    uint64_t epoch_id;      /* of the next epoch, were this attempt to succeed */
 };
 
 /* The functions of this table are described where they are called through, below. */
@@ -38,16 +38,16 @@ struct ftk_log_ops {
     const int *(*teams)(void);
     int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
     int (*search)(MPI_Comm s, const int *lost, int n, bool *all);
-    int (*settle)(const struct ftk_log_repair *r);
+    int (*quiesce)(const struct ftk_log_repair *r);
     int (*discard)(struct ftkit_ctx *ctx);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
     bool (*replayed)(struct ftkit_ctx *ctx, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, int code);
     void (*keep_going)(void);
-    bool (*falls)(void);
+    bool (*rolling_back)(void);
     void (*restored)(struct ftkit_ctx *ctx, uint64_t set);
     int (*loaded)(struct ftkit_ctx *ctx, int rc);
-    bool (*inherited)(const struct ftkit_ctx *ctx);
+    bool (*of_earlier_job)(const struct ftkit_ctx *ctx);
     /* at the line */
     int64_t (*calls_left)(const struct ftkit_ctx *ctx, bool emptied);
     int (*drain)(struct ftk_chan *ch);
@@ -149,9 +149,9 @@ static inline int ftk_log_search(
 }
 
 /* settle() and marks(): may be repeated, changes nothing but where messages wait. */
-static inline int ftk_log_settle(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+static inline int ftk_log_quiesce(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
-    return ctx->log ? ctx->log->settle(r) : FTKIT_OK;
+    return ctx->log ? ctx->log->quiesce(r) : FTKIT_OK;
 }
 
 /* The attempt has come to nothing. */
@@ -188,9 +188,9 @@ static inline void ftk_log_keep_going(const struct ftkit_ctx *ctx)
 }
 
 /* Whether this rank has to restore the line before it goes on. */
-static inline bool ftk_log_falls(const struct ftkit_ctx *ctx)
+static inline bool ftk_log_rolling_back(const struct ftkit_ctx *ctx)
 {
-    return ctx->log && ctx->log->falls();
+    return ctx->log && ctx->log->rolling_back();
 }
 
 /* The regions are back at the line (set > 0), or there is none. */
@@ -207,9 +207,9 @@ static inline int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
 }
 
 /* Whether the line is one of an earlier job: a replacement could not make its set-up again. */
-static inline bool ftk_log_inherited(const struct ftkit_ctx *ctx)
+static inline bool ftk_log_of_earlier_job(const struct ftkit_ctx *ctx)
 {
-    return ctx->log && ctx->log->inherited(ctx);
+    return ctx->log && ctx->log->of_earlier_job(ctx);
 }
 
 /* ---- at the line -----------------------------------------------------------------------------*/

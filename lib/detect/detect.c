@@ -75,7 +75,7 @@ static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
 static bool knows(const struct ftkit_ctx *c)
 {
     return c->mode != FTKIT_MODE_RESTART
-        && (c->failed || c->repairing || ftk_log_falls(c));
+        && (c->failed || c->repairing || ftk_log_rolling_back(c));
 }
 
 /* Does one of these contexts, or only this one, know of a failure by now?  The code of an
@@ -136,7 +136,7 @@ void ftk_detect_abort(const char *call, int code)
         "rank %d has called %s with %d while a failure waits for its repair: this process "
         "counts as lost, too. Rule: ask ftkit_confirm() before a check ends the program",
         ctx->rank, call, code);
-    ftk_lost_die();
+    ftk_fail_stop_die();
 }
 
 void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why)
@@ -239,7 +239,7 @@ static void say_world(void)
         ftk_detect_mistake(ctx, why);
     ftk_run_state("fatal %s", why);
     ftk_report_last("%s", why);
-    ftk_lost_die();
+    ftk_fail_stop_die();
 }
 
 void ftk_detect_forbid_world(void)
@@ -494,7 +494,7 @@ static int use_own_handler(struct ftkit_ctx *ctx)
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(ctx->comms.app, h);
     if (rc == MPI_SUCCESS && ftk_mpi_outlives())
-        rc = ftk_lost_guard(ctx->comms.app, h);
+        rc = ftk_fail_stop_guard(ctx->comms.app, h);
     if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)
         rc = MPI_Errhandler_free(&h);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "the error handler of comm");
@@ -588,7 +588,7 @@ int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what)
     return FTKIT_ERR_PEER;
 }
 
-void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns)
+void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns)
 {
     if (!ch->repairing)
         ftk_log_keep_going(ch->ctx);
@@ -610,7 +610,7 @@ int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *wha
                 break;
             }
             if (!done)
-                ftk_chan_turn(ch, &turns);
+                ftk_chan_progress(ch, &turns);
         }
     }
     if (result == FTKIT_OK && ch->broken)

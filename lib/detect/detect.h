@@ -73,7 +73,7 @@ int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what);
 int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what);
 
 /* Pause of a turn that achieved nothing: let the watch speak. */
-void ftk_chan_turn(struct ftk_chan *ch, unsigned *turns);
+void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns);
 
 /* ---- votes -----------------------------------------------------------------------------
  * One small all-reduce that carries what all ranks must know together.  Success proves

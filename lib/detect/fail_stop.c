@@ -20,7 +20,7 @@
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static int keyval = MPI_KEYVAL_INVALID;
 
-void ftk_lost_die(void)
+void ftk_fail_stop_die(void)
 {
     fflush(NULL);
     for (;;) {
@@ -35,7 +35,7 @@ static void end(const char *where)
         "a process of the job has failed, which is not repaired in this job; ending in %s",
         where);
     ftk_run_state("fatal a process has failed in a job without repair");
-    ftk_lost_die();
+    ftk_fail_stop_die();
 }
 
 static void on_error(MPI_Comm *comm, int *code, ...)
@@ -66,7 +66,7 @@ static int guard_finalize(void)
     return rc == MPI_SUCCESS ? MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL) : rc;
 }
 
-int ftk_lost_guard(MPI_Comm comm, MPI_Errhandler of_program)
+int ftk_fail_stop_guard(MPI_Comm comm, MPI_Errhandler of_program)
 {
     int rc = guard_finalize();
     if (rc == MPI_SUCCESS && handler == MPI_ERRHANDLER_NULL)

@@ -48,7 +48,7 @@ static void keep(struct call *c)
     kept = k;
 }
 
-void ftk_sure_bury(void)
+void ftk_sure_close(void)
 {
     for (struct kept **at = &kept; *at;) {
         struct kept *k = *at;

@@ -49,6 +49,6 @@ int ftk_sure_comm(
 
 /* Buffers of calls that have failed are kept, because what is left of these may still write:
  * free those from before the last call of this. */
-void ftk_sure_bury(void);
+void ftk_sure_close(void);
 
 #endif

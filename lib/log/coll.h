@@ -23,7 +23,7 @@ int ftk_coll_begin(struct ftk_req *r);
 void ftk_coll_free(struct ftk_req *r);
 /* A look at all that are under way: every wait of the program has to let them go on,
  * since other ranks may wait for messages that are passed on here. */
-void ftk_coll_turn(void);
+void ftk_coll_poll(void);
 /* Drop whatever is under way. */
 void ftk_coll_forget(void);
 /* Memory that is kept for the next ones, and the communicator of local copies. */

@@ -23,7 +23,7 @@
 #define FTK_COMM_GROUP_TAGS 1024 /* different ones of MPI_Comm_create_group() */
 
 /* What a member says in the making of a communicator. */
-struct ftk_word {
+struct ftk_proposal {
     uint64_t free;      /* plain contexts that it could use */
     int32_t color, key; /* of a split; else what the caller likes */
     int32_t error;      /* MPI code with which its part has failed */
@@ -44,7 +44,7 @@ enum ftk_make_how {
  * What is agreed is a context: a plain one for all members, or vc->there, for each member the
  * one that it has said.  ftk_make_decide() fills in there for the members that are known by
  * then; who comes to know them later does that (see ftk_make_split()). */
-struct ftk_making {
+struct ftk_construct {
     struct ftk_vcomm *parent; /* until ftk_make_agree() */
     struct ftk_vcomm *vc;
     int n;       /* members of the parent */
@@ -53,7 +53,7 @@ struct ftk_making {
     int context; /* plain, -1: none was free at all members ... */
     bool shares; /* ... and whether all could use one that shares its communicator */
     int error;
-    struct ftk_word mine;
+    struct ftk_proposal mine;
 };
 
 /* What a call makes a new one of; NULL: not one of ours.  *newcomm is MPI_COMM_NULL until it
@@ -61,27 +61,27 @@ struct ftk_making {
 struct ftk_vcomm *ftk_make_parent(MPI_Comm comm, MPI_Comm *newcomm);
 /* Local.  Never fails otherwise than by m->error. */
 void ftk_make_begin(
-    struct ftk_making *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info);
+    struct ftk_construct *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info);
 /* The first count members of the parent are the members. */
-void ftk_make_first(struct ftk_making *m, int count);
+void ftk_make_first(struct ftk_construct *m, int count);
 /* Exchange words with all members of the parent; they are in *all until the next
  * exchange. */
-void ftk_make_agree(struct ftk_making *m, const struct ftk_word **all);
+void ftk_make_agree(struct ftk_construct *m, const struct ftk_proposal **all);
 /* The context that the n words come to. */
-void ftk_make_decide_context(struct ftk_making *m, const struct ftk_word *all);
+void ftk_make_decide_context(struct ftk_construct *m, const struct ftk_proposal *all);
 /* ... when they are those of all members; also where each of them receives. */
-void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all);
+void ftk_make_decide(struct ftk_construct *m, const struct ftk_proposal *all);
 /* Local: the communicator to the list and to *newcomm, or MPI_COMM_NULL where this
  * process is no member or it has come to nothing; then the MPI code. */
-int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm);
+int ftk_make_end(struct ftk_construct *m, MPI_Comm *newcomm);
 
 /* Agree and end when the members are known; errors have gone to the parent's handler. */
-int ftk_make_known(struct ftk_making *m, MPI_Comm *newcomm);
+int ftk_make_known(struct ftk_construct *m, MPI_Comm *newcomm);
 /* ... when color and key decide. */
-int ftk_make_split(struct ftk_making *m, int color, int key, MPI_Comm *newcomm);
+int ftk_make_split(struct ftk_construct *m, int color, int key, MPI_Comm *newcomm);
 /* The words of all members of the parent alone; they are in *all until the next one. */
-int ftk_make_words(
-    struct ftk_vcomm *parent, const struct ftk_word *mine, const struct ftk_word **all);
+int ftk_make_proposals(
+    struct ftk_vcomm *parent, const struct ftk_proposal *mine, const struct ftk_proposal **all);
 
 /* A message to one rank of the world and a message from one, at the same time; the tags are of
  * the context of collectives.  MPI code. */
@@ -97,7 +97,7 @@ struct ftk_swap {
 int ftk_make_swap(const struct ftk_swap *s);
 
 /* Memory for the words of all ranks, until the next exchange. */
-struct ftk_word *ftk_make_room(void);
+struct ftk_proposal *ftk_make_room(void);
 
 /* Plain contexts that this process could use for a new communicator, and the first of those
  * that share theirs; -1: none.  Both depend on the program's steps only. */
@@ -109,7 +109,7 @@ int ftk_vcomm_free(struct ftk_vcomm *vc);
  * comes to its next ftkit_checkpoint(): it is 0 then.  n may be NULL. */
 static inline void ftk_vcomm_no_count(int *n)
 {
-    if (n && ftk_log.falling)
+    if (n && ftk_log.rolling_back)
         *n = 0;
 }
 
@@ -117,7 +117,7 @@ static inline bool ftk_vcomm_is_permanent(const struct ftk_vcomm *vc)
 {
     return vc == ftk_log.world || vc == ftk_log.user;
 }
-/* One without members, NULL: no memory, and back; for recipe.c: one that is whole but for its
+/* One without members, NULL: no memory, and back; for vcomm_image.c: one that is whole but for its
  * handle gets into the list, or is discarded and the MPI code says why; one that the program
  * keeps, if it does, as a communicator of its own. */
 void ftk_vcomm_give_up(struct ftk_vcomm *vc); /* its context is free again */
@@ -126,19 +126,19 @@ int ftk_vcomm_handle(const struct ftk_vcomm *parent, enum ftk_make_how how, MPI_
 void ftk_vcomm_publish(struct ftk_vcomm *vc); /* into the list */
 struct ftk_vcomm *ftk_vcomm_empty(int members);
 void ftk_vcomm_discard(struct ftk_vcomm *vc);
-int ftk_vcomm_adopt(struct ftk_vcomm *vc);
-void ftk_vcomm_let_go(struct ftk_vcomm *vc);
+int ftk_vcomm_attach(struct ftk_vcomm *vc);
+void ftk_vcomm_detach(struct ftk_vcomm *vc);
 /* Whether a handle is one of those that ftk_vcomm_back() has last left to the program; only
  * once. */
-bool ftk_vcomm_disowned(MPI_Comm handle);
+bool ftk_vcomm_is_detached(MPI_Comm handle);
 
-/* recipe.c: the communicators of a line in a set.  Reading makes those that are not there and
+/* vcomm_image.c: the communicators of a line in a set.  Reading makes those that are not there and
  * lets others go (make), and sets what was begun on each (colls); *at is behind them then. */
-int ftk_recipe_context_of(MPI_Comm comm); /* log_ops.h: context_of */
-int ftk_recipe_comm_back(int context, MPI_Comm *comm); /* log_ops.h: comm_back */
-size_t ftk_recipes_words(void);
-uint64_t *ftk_recipes_write(uint64_t *w);
-int ftk_recipes_read(
+int ftk_vcomm_image_context(MPI_Comm comm); /* log_ops.h: context_of */
+int ftk_vcomm_of_context(int context, MPI_Comm *comm); /* log_ops.h: comm_back */
+size_t ftk_vcomm_images_words(void);
+uint64_t *ftk_vcomm_images_write(uint64_t *w);
+int ftk_vcomm_images_read(
     const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls);
 
 /* mpi/comm_calls.c: contexts that are promised to duplications under way. */

@@ -1,22 +1,24 @@
-/* Letters: what the log itself tells other ranks between the program's messages.
+/* Control messages: what the log itself sends between the program's messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef FTK_LOG_POST_H
-#define FTK_LOG_POST_H
+#ifndef FTK_LOG_CONTROL_H
+#define FTK_LOG_CONTROL_H
 
 #include "log/log.h"
 
-/* Words of 64 bits to a rank, on a communicator of the log; they are free again at once.
+/* Send words of 64 bits to a rank, on a communicator of the log.  The caller may change w at once.
  * MPI codes. */
-int ftk_post(const uint64_t *w, size_t words, int dest, int tag, int context);
-/* Those that the MPI has not finished sending, after one look. */
-size_t ftk_post_sending(void);
-void ftk_post_close(void);
+int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context);
+/* The number of control messages that the MPI has not sent yet, after one look. */
+size_t ftk_control_sending(void);
+void ftk_control_close(void);
 
-/* The tag of letters on the program's communicators, which it cannot use. */
-enum { FTK_POST_TAG = INT32_MAX }; /* what Open MPI calls MPI_TAG_UB */
+/* The tag of control messages on the program's communicators.  The program cannot use it. */
+enum { FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */
 
-/* Receive a letter that a probe has matched: *w is the caller's to free, also on error. */
-int ftk_post_take(int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
+/* Receive a control message that a matched probe has found: *w is the caller's to free, also on
+ * error. */
+int ftk_control_recv(
+    int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
 
 #endif

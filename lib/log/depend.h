@@ -1,92 +1,100 @@
-/* Gates: the order of messages in a replay when the program says that it does not matter.
+/* Dependency vectors: which order a replay has to keep when nothing is recorded.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * With log.determinants = relaxed nothing is recorded of what MPI leaves open: the program
- * receives from any source, probes and tests, but what it sends, and in which order, does not
- * depend on what comes first (send-determinism: Cappello, Guermouche & Snir, ICCCN 2010; HydEE
- * of Guermouche et al., IPDPS 2012, needs no determinants either).  One thing is still to be
- * prevented.  A rank that has gone back gets all the messages of the log at once, so that a
- * receive from any source in step 3 could take a message of step 9, which without the
- * failure could not have been sent before the receiver was beyond step 3.
+ * With log.determinants = relaxed the log records no determinants.  The program may receive from
+ * any source, probe and test, but what it sends, and in which order, does not depend on the
+ * outcome (send-determinism: Cappello, Guermouche & Snir, ICCCN 2010; HydEE of Guermouche et al.,
+ * IPDPS 2012, needs no determinants either).  One fault is left to prevent.  A rank that has
+ * rolled back gets all messages of the log at once.  A wildcard receive of step 3 could then take
+ * a message of step 9, although without the failure that message was sent only after the receiver
+ * had passed step 3.
  *
- * So every message is preceded, on the same communicator, by a letter with what its sender
- * knows, directly and through others, of how far every rank had come since the line: how many
- * sends it had begun (a vector of dependencies, as in lightweight causal logging after Yang),
- * those of collectives by themselves, because these go on in the background.  Who has gone back delivers a message when it has itself come as far as
- * the message knows: it waits in front of a gate until then, and everything of the same
- * source that the receive could match waits behind it.  That holds until the next line.
- * Others keep no message waiting, they only learn.
+ * So before every message its sender sends, on the same communicator, its dependency vector: for
+ * each rank the number of sends which that rank had begun since the line, as far as the sender
+ * knows, directly or through other ranks (as in lightweight causal logging after Yang).  Sends of
+ * collectives are counted apart, because collectives make progress in the background.
  *
- * What is counted are sends, and not, as one might, receives from any source: others know of
- * a receive only by what was sent after it, and by send-determinism the number of a send says
- * where in the program it is, whatever came in which order.  So the gate is neither early
- * (receives that are pending at once can be through in any order, and their number says
- * little), nor does it depend on how a receive or a probe was called.
+ * A rank that has rolled back delivers a message when the rank itself has begun as many sends as
+ * the vector says (the delivery condition).  Until then the message is delayed, and so is every
+ * later message of the same source that the same receive could match.  This lasts until the
+ * next line.  Other ranks delay no message; they only merge the vectors.
  *
- * Nobody waits for ever.  Take all that was ever done since the line, each thing where it was
- * done first, and of what has not been done again the first: a send waits for no gate, and what
- * its sender had received before it is here again.  A message m to R was sent before, and so has
- * been again.  Is its gate shut, then m knows of a send of R that R made after it had m.
- * Its sender S can have heard of that only from a message that depends on m; that one has a gate
- * at S, and whoever passed it on at S has one, too: it is not open before S has sent m.
- * For this every receive of a rank that has gone back has a gate, also those that name
- * their source, and those of collectives (docs/model/gate.pml).
+ * The vector counts sends and not wildcard receives.  Other ranks know of a receive only by
+ * messages that were sent after it, and by send-determinism the number of a send says where in
+ * the program its sender is, in whatever order messages came.  A count of receives would say
+ * little: receives that are pending together may complete in any order.  And the condition does
+ * not depend on how a receive or a probe was called.
  *
- * What a synchronous send tells its sender by being complete is in no letter.  Messages of
- * several collectives that are under way at once are counted as one sequence. */
-#ifndef FTK_LOG_GATE_H
-#define FTK_LOG_GATE_H
+ * No rank waits for ever.  Proof: order all events since the line by their first execution, and
+ * take the earliest one that has not been executed again.  A send waits for no delivery
+ * condition, and all that its sender had received before it is here again; so the earliest event
+ * is the delivery of a message m to R, and m has been sent again.  Assume that m is not
+ * deliverable.  Then the vector of m counts a send of R that R began after R had delivered m.  The
+ * sender S of m can know of that send only from a message that depends on m.  S delivered that
+ * message under a delivery condition, and so did every rank that passed the knowledge on; that
+ * condition does not hold before S has sent m.  So S did not know of the send when S sent m: a
+ * contradiction.  The proof needs a delivery condition for every receive of a rank that has rolled
+ * back, also for receives that name their source and for those of collectives
+ * (docs/model/depend.pml).
+ *
+ * Two limits.  The completion of a synchronous send tells its sender something that no vector
+ * contains.  Messages of several collectives under way at once are counted as one sequence. */
+#ifndef FTK_LOG_DEPEND_H
+#define FTK_LOG_DEPEND_H
 
 #include "log/log.h"
 
-/* How far a rank has come: by sends of the program, and by messages of collectives. */
-enum { FTK_GATE_SENDS, FTK_GATE_COLLS, FTK_GATE_COUNTS, FTK_GATE_WORDS = 1 + FTK_GATE_COUNTS };
+/* What is counted for each rank: sends of the program, and sends of collectives. */
+enum { FTK_DEPS_SENDS, FTK_DEPS_COLLS, FTK_DEPS_COUNTS, FTK_DEPS_WORDS = 1 + FTK_DEPS_COUNTS };
 
-struct ftk_letter {
-    struct ftk_letter *next; /* of those whose messages have not been drawn yet */
-    int context, source, tag; /* of the message, as it travels */
-    uint64_t lines;         /* committed before it */
-    uint64_t calls;         /* calls of ftkit since then that all make together */
+/* A dependency vector that has come. */
+struct ftk_deps {
+    struct ftk_deps *next;  /* of the same source; their messages have not been drained yet */
+    int context, source, tag; /* of the message; tag: as it travels */
+    uint64_t lines;         /* committed before the message */
+    uint64_t calls;         /* collective calls of ftkit since then */
     size_t n;
-    uint64_t v[];           /* [n * FTK_GATE_WORDS] ranks and how far each had come */
+    uint64_t v[];           /* [n * FTK_DEPS_WORDS] a rank and its counts, n times */
 };
 
-/* Tables for n ranks, once. */
-int ftk_gate_enter(int n);
-void ftk_gate_close(void);
+/* Make the tables for n ranks, once. */
+int ftk_depend_open(int n);
+void ftk_depend_close(void);
 
 /* A send begins; internal: of a collective. */
-void ftk_gate_step(bool internal);
-/* The letter of a kept message, which goes with it whenever it is sent. */
-int ftk_gate_keep(struct ftk_entry *e);
-/* The letter before a message, e when it is kept.  MPI codes. */
-int ftk_gate_send(int dest, int context, int tag, const struct ftk_entry *e);
-static inline int ftk_gate_before(int dest, int context, int tag, const struct ftk_entry *e)
+void ftk_depend_count_send(bool internal);
+/* Log the vector of a logged message: the same vector goes with it whenever it is sent. */
+int ftk_depend_log(struct ftk_entry *e);
+/* Send the vector before a message; e: its log entry, or NULL.  MPI codes. */
+int ftk_depend_send(int dest, int context, int tag, const struct ftk_entry *e);
+static inline int ftk_depend_before(int dest, int context, int tag, const struct ftk_entry *e)
 {
-    return ftk_log.gates ? ftk_gate_send(dest, context, tag, e) : MPI_SUCCESS;
+    return ftk_log.send_deps ? ftk_depend_send(dest, context, tag, e) : MPI_SUCCESS;
 }
 
-/* A letter that a probe has matched. */
-int ftk_gate_take(int context, MPI_Message *m, const MPI_Status *s);
-/* A message of that source has been received, or found, by a rank that has no gates. */
-int ftk_gate_learn(int context, int source);
-static inline int ftk_gate_absorb(int context, int source)
+/* Receive a vector that a matched probe has found.  MPI codes. */
+int ftk_depend_recv(int context, MPI_Message *m, const MPI_Status *s);
+/* A message of source has been received or found by a rank that delays no messages: receive the
+ * vectors before it.  MPI codes. */
+int ftk_depend_learn(int context, int source);
+static inline int ftk_depend_absorb(int context, int source)
 {
-    return ftk_log.gates ? ftk_gate_learn(context, source) : MPI_SUCCESS;
+    return ftk_log.send_deps ? ftk_depend_learn(context, source) : MPI_SUCCESS;
 }
-/* A message has been drawn: h gets its letter, when there are gates here. */
-int ftk_gate_drawn(struct ftk_held *h);
+/* A message has been drained: h gets its vector, when this rank delays messages.  MPI codes. */
+int ftk_depend_drained(struct ftk_unexp *h);
 
-/* Whether this rank has gates: then it posts no receives. */
-bool ftk_gate_here(void);
-/* A look for what a receive can get; the receive is complete when it was there. */
-int ftk_gate_receive(struct ftk_req *r);
-/* The same for a probe: *h, still held unless out; NULL: nothing. */
-int ftk_gate_probe(int context, int source, int tag, bool out, struct ftk_held **h);
+/* Whether this rank has rolled back since the line and delays messages.  Then it posts no
+ * receives. */
+bool ftk_depend_active(void);
+/* One look for a message that the receive can have; the receive is complete if there is one. */
+int ftk_depend_receive(struct ftk_req *r);
+/* The same for a probe: *h stays in the list unless out is true; NULL: no message. */
+int ftk_depend_probe(int context, int source, int tag, bool out, struct ftk_unexp **h);
 
-void ftk_gate_line(void);       /* a line is committed (ftk_log.lines counts it) */
-void ftk_gate_back(bool gates); /* this rank goes back; not everybody does: gates */
-void ftk_gate_installed(void);  /* what the old communicators had is gone */
+void ftk_depend_line(void);             /* a line is committed (counted by ftk_log.lines) */
+void ftk_depend_rollback(bool active);  /* this rank rolls back; active: other ranks do not */
+void ftk_depend_installed(void);        /* messages in the old communicators are gone */
 
 #endif

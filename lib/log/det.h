@@ -12,7 +12,7 @@
  * repair is the loss of processes; when a node is lost the job is relaunched and everybody
  * returns to the line, and then determinants are of no use.  When nobody on a lost rank's
  * node is left to read them, everybody returns to the line as well, unless other nodes have
- * been told of them (news.h). */
+ * been told of them (relay.h). */
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
@@ -39,9 +39,9 @@ struct ftk_det {
 /* The files of this process, for a rank at a line, before the repair that gives it that rank
  * is agreed; those it has to go by, from its predecessor, are n.  They count from the epoch of
  * that stamp on: what lies about of attempts that came to nothing is of no epoch. */
-int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t stamp);
-void ftk_det_promise(uint64_t stamp);   /* the same, of one that has its rank already */
-void ftk_det_installed(uint64_t stamp); /* that epoch has begun */
+int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t epoch_id);
+void ftk_det_promise(uint64_t epoch_id);   /* the same, of one that has its rank already */
+void ftk_det_installed(uint64_t epoch_id); /* that epoch has begun */
 void ftk_det_close(void);
 /* The job is over: what dead processes have left on this node goes, too. */
 void ftk_det_clean(uint64_t job);
@@ -70,7 +70,7 @@ void ftk_det_found_nothing(void);
 /* A message goes out: what has not been found is known to others from now on. */
 void ftk_det_before_send(void);
 
-/* ---- of the ranks of this node, for news.h: they are told by their place among those ------ */
+/* ---- of the ranks of this node, for relay.h: they are told by their place among those ------ */
 
 /* Who they are, from this epoch on; id: [ranks of the world] the process ids there. */
 int ftk_det_peers(const int *rank, const long *id, int n);
@@ -89,10 +89,10 @@ void ftk_det_drop(void);
  * whoever can read them.  *all is set when those of a rank are nowhere. */
 int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all);
 /* Those of rank r since a line that the search has found; NULL, 0: none. */
-const struct ftk_det *ftk_det_inherited(int r, uint64_t line, size_t *n);
-bool ftk_det_is_inherited(int r);
+const struct ftk_det *ftk_det_adopted(int r, uint64_t line, size_t *n);
+bool ftk_det_is_adopted(int r);
 /* They have come from elsewhere; takes v. */
-void ftk_det_inherit(int r, uint64_t line, struct ftk_det *v, size_t n);
+void ftk_det_adopt(int r, uint64_t line, struct ftk_det *v, size_t n);
 void ftk_det_forget_search(void);
 
 #endif

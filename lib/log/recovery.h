@@ -1,21 +1,21 @@
 /* What the log does at a line and in a repair (see core/log_ops.h for each function).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef FTK_LOG_SETTLE_H
-#define FTK_LOG_SETTLE_H
+#ifndef FTK_LOG_RECOVERY_H
+#define FTK_LOG_RECOVERY_H
 
 #include "core/log_ops.h"
 
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
 int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all);
-int ftk_recovery_settle(const struct ftk_log_repair *r);
+int ftk_recovery_quiesce(const struct ftk_log_repair *r);
 int ftk_recovery_discard(struct ftkit_ctx *ctx);
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
 
 int ftk_line_drain(struct ftk_chan *ch);
 void ftk_line_committed(struct ftkit_ctx *ctx);
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc);
-bool ftk_line_inherited(const struct ftkit_ctx *ctx);
+bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
 
 /* calls.c, for the table of log_ops.h */
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code);

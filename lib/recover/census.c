@@ -23,9 +23,9 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->where;
     w[i++] = ctx->app_errors;
     w[i++] = ctx->repair_fn != NULL;
-    w[i++] = ctx->trouble;
-    w[i++] = ctx->unsure;
-    w[i++] = ftk_log_inherited(ctx);
+    w[i++] = ctx->local_error;
+    w[i++] = ctx->ambiguous;
+    w[i++] = ftk_log_of_earlier_job(ctx);
     w[i++] = ctx->pending;
     w[i++] = (int64_t)ctx->committed;
     w[i++] = (int64_t)ctx->line;
@@ -35,7 +35,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->repeats;
     w[i++] = ftk_region_progressed(ctx);
     w[i++] = ctx->spawn_failed;
-    w[i++] = (int64_t)ctx->given_up;
+    w[i++] = (int64_t)ctx->unusable;
     w[i++] = nwords;
 }
 
@@ -49,8 +49,8 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->where = (int)w[i++];
     e->app_errors = (int)w[i++];
     e->has_callback = (int)w[i++];
-    e->trouble = (int)w[i++];
-    e->unsure = w[i++] != 0;
+    e->local_error = (int)w[i++];
+    e->ambiguous = w[i++] != 0;
     e->inherited = w[i++] != 0;
     e->pending = (int)w[i++];
     e->committed = (uint64_t)w[i++];
@@ -61,7 +61,7 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->repeats = (int)w[i++];
     e->progressed = (int)w[i++];
     e->spawn_failed = (int)w[i++];
-    e->given_up = (uint64_t)w[i++];
+    e->unusable = (uint64_t)w[i++];
     return (int)w[i++];
 }
 
@@ -72,7 +72,7 @@ static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
     *w++ = s->rank;
     *w++ = s->nranks;
     *w++ = (int64_t)h->run;
-    *w++ = (int64_t)h->stamp;
+    *w++ = (int64_t)h->epoch_id;
     if (!s->parity) {
         *w++ = 0;
         return w;
@@ -116,7 +116,7 @@ static const int64_t *read_seg(const int64_t *w, struct ftk_census_seg *s)
     s->rank = (int)w[1];
     s->nranks = (int)w[2];
     s->run = (uint64_t)w[3];
-    s->stamp = (uint64_t)w[4];
+    s->epoch_id = (uint64_t)w[4];
     s->n = (int)(w[5] & INT32_MAX);
     s->m = (int)(w[5] >> 32);
     s->members = w + SEG_WORDS;

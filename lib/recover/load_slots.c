@@ -24,7 +24,7 @@
 
 /* A set as its segments name it. */
 struct candidate {
-    uint64_t set, run, stamp;
+    uint64_t set, run, epoch_id;
 };
 
 /* One search, of all ranks together. */
@@ -35,7 +35,7 @@ struct search {
     int scheme;
     struct ftk_census census;
     int unread;             /* the error of a slot that some rank could not look at */
-    uint64_t stamp;         /* of the line in a repair, as survivors have it; 0: nobody has */
+    uint64_t epoch_id;         /* of the line in a repair, as survivors have it; 0: nobody has */
     uint64_t newest;        /* number of the newest set that there is anything of */
     struct candidate which; /* set 0: none can be had whole ... */
     struct ftk_plan p;
@@ -45,7 +45,7 @@ struct search {
 
 static bool is_of(const struct ftk_census_seg *s, const struct candidate *c)
 {
-    return s->set == c->set && s->run == c->run && s->stamp == c->stamp;
+    return s->set == c->set && s->run == c->run && s->epoch_id == c->epoch_id;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -55,7 +55,7 @@ static int newest_first(const void *a, const void *b)
         return x->set < y->set ? 1 : -1;
     if (x->run != y->run)
         return x->run < y->run ? 1 : -1;
-    return x->stamp == y->stamp ? 0 : x->stamp < y->stamp ? 1 : -1;
+    return x->epoch_id == y->epoch_id ? 0 : x->epoch_id < y->epoch_id ? 1 : -1;
 }
 
 /* All sets of which there is anything, newest first. */
@@ -72,7 +72,7 @@ static int list_candidates(const struct ftk_census *c, struct candidate **out, i
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->entries[i].nsegs; k++) {
             const struct ftk_census_seg *s = &c->entries[i].segs[k];
-            all[(*n)++] = (struct candidate){ s->set, s->run, s->stamp };
+            all[(*n)++] = (struct candidate){ s->set, s->run, s->epoch_id };
         }
     qsort(all, (size_t)*n, sizeof *all, newest_first);
     int kept = 0;
@@ -91,7 +91,7 @@ static bool may_be(const struct search *f, const struct candidate *c)
     bool may = ftk_start_may_use(ctx, c->set, c->run);
     if (ctx->pending == FTK_PENDING_LOAD)
         return may;
-    bool line = c->set == ctx->line && (f->stamp == 0 || c->stamp == f->stamp);
+    bool line = c->set == ctx->line && (f->epoch_id == 0 || c->epoch_id == f->epoch_id);
     return may && (line || f->mem != &ctx->mem);
 }
 
@@ -196,7 +196,7 @@ static void keep_only(struct ftk_mem *mem, const struct candidate *which)
         struct ftk_mem_seg *s = mem->segs[i];
         const struct ftk_seg_header *h = (const void *)s->buf;
         if (s->set != 0
-            && (s->set != which->set || h->run != which->run || h->stamp != which->stamp))
+            && (s->set != which->set || h->run != which->run || h->epoch_id != which->epoch_id))
             ftk_mem_release(s);
         s->found = false;
     }
@@ -213,11 +213,11 @@ static void note_unread(struct search *f, int rc)
 }
 
 /* The stamp of the line as this rank has had it all the time. */
-static uint64_t own_stamp(const struct search *f)
+static uint64_t own_epoch_id(const struct search *f)
 {
     const struct ftk_mem_seg *s = ftk_mem_find(f->mem, f->ctx->line, f->ctx->rank);
     const struct ftk_seg_header *h = s && !s->found ? (const void *)s->buf : NULL;
-    return h ? h->stamp : 0;
+    return h ? h->epoch_id : 0;
 }
 
 /* All have looked for their own before anyone takes what is left. */
@@ -228,16 +228,16 @@ static int adopt(struct search *f)
     struct ftk_vote v;
     if (place->kind == FTK_PLACE_MEMORY)
         return FTKIT_OK;
-    uint64_t stamp = own_stamp(f);
+    uint64_t epoch_id = own_epoch_id(f);
     note_unread(f, ftk_place_adopt(place, f->mem, rank, false));
     (void)FTK_FAULT("found.own");
     ftk_vote_init(&v);
-    if (stamp != 0)
-        memcpy(&v.min[0], &stamp, sizeof stamp);
+    if (epoch_id != 0)
+        memcpy(&v.min[0], &epoch_id, sizeof epoch_id);
     int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
-    f->stamp = 0;
+    f->epoch_id = 0;
     if (rc == FTKIT_OK && v.min[0] != INT64_MAX)
-        memcpy(&f->stamp, &v.min[0], sizeof f->stamp);
+        memcpy(&f->epoch_id, &v.min[0], sizeof f->epoch_id);
     if (rc == FTKIT_OK)
         note_unread(f, ftk_place_adopt(place, f->mem, rank, true));
     (void)FTK_FAULT("found.all");
@@ -246,7 +246,7 @@ static int adopt(struct search *f)
 
 static bool has(const struct ftk_census *c, const struct ftk_slot *slot)
 {
-    const struct candidate of = { slot->set, slot->run, slot->stamp };
+    const struct candidate of = { slot->set, slot->run, slot->epoch_id };
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->entries[i].nsegs; k++) {
             const struct ftk_census_seg *s = &c->entries[i].segs[k];
@@ -265,7 +265,7 @@ static const struct ftk_slot *find_busy(struct search *f)
     const struct ftk_slot *found = NULL;
     for (int i = 0; i < place->nbusy; i++) {
         const struct ftk_slot *s = &place->busy[i];
-        const struct candidate of = { s->set, s->run, s->stamp };
+        const struct candidate of = { s->set, s->run, s->epoch_id };
         if (!may_be(f, &of) || has(&f->census, s))
             continue;
         f->newest = s->set > f->newest ? s->set : f->newest;

@@ -30,7 +30,7 @@ struct facts {
     bool all;         /* everybody has to return: by the rules, or for one cannot tell */
     bool inherited;
     uint64_t committed;
-    uint64_t given_up;
+    uint64_t unusable;
     int repeats;
     int *node_of;     /* [n] a process of the same node, the same for all of that node */
     int *load;        /* [n] working ranks of the node of that number */
@@ -53,7 +53,7 @@ static void draw_facts(struct facts *f)
         const struct ftk_census_entry *e = &f->c->entries[i];
         f->epoch = e->epoch > f->epoch ? e->epoch : f->epoch;
         f->spawn_failed = f->spawn_failed || e->spawn_failed;
-        f->all = f->all || e->unsure;
+        f->all = f->all || e->ambiguous;
         f->inherited = f->inherited || e->inherited;
         if (e->rank < 0) {
             f->nfree++;
@@ -70,8 +70,8 @@ static void draw_facts(struct facts *f)
         f->progressed = f->progressed || e->progressed;
         f->callbacks = f->callbacks && e->has_callback;
         f->committed = e->committed > f->committed ? e->committed : f->committed;
-        if (f->rules->repair && e->given_up > f->given_up)
-            f->given_up = e->given_up;
+        if (f->rules->repair && e->unusable > f->unusable)
+            f->unusable = e->unusable;
         f->repeats = e->repeats > f->repeats ? e->repeats : f->repeats;
     }
 }
@@ -253,7 +253,7 @@ static int assign(const struct facts *f, struct ftk_plan *p)
 
 bool ftk_plan_has(const struct ftk_plan *p, const struct ftk_census_seg *s)
 {
-    return s->set == p->line && s->run == p->written.run && s->stamp == p->written.stamp;
+    return s->set == p->line && s->run == p->written.run && s->epoch_id == p->written.epoch_id;
 }
 
 void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem)
@@ -262,7 +262,7 @@ void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem)
         struct ftk_mem_seg *s = mem->segs[i];
         const struct ftk_seg_header *h = (const void *)s->buf;
         if (s->set == p->line && s->sealed
-            && (h->run != p->written.run || h->stamp != p->written.stamp))
+            && (h->run != p->written.run || h->epoch_id != p->written.epoch_id))
             ftk_mem_release(s);
     }
 }
@@ -303,7 +303,7 @@ static void identify(const struct facts *f, struct ftk_plan *p)
                 continue;
             best = trust_in(e, s);
             p->line_nranks = s->nranks;
-            p->written = (struct ftk_written){ s->run, s->stamp };
+            p->written = (struct ftk_written){ s->run, s->epoch_id };
         }
     }
 }
@@ -319,8 +319,8 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
     p->from_file = p->line_nranks == 0;
     for (int r = 0; r < p->line_nranks; r++)
         p->source[r] = -1;
-    if (p->line == f->given_up) {
-        p->from_file = p->given_up = true;
+    if (p->line == f->unusable) {
+        p->from_file = p->unusable = true;
         return FTKIT_OK;
     }
     for (int i = 0; i < f->c->n; i++) {
@@ -353,7 +353,7 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
 
 static void lost_for_good(struct ftk_plan *p)
 {
-    if (p->given_up) {
+    if (p->unusable) {
         fatal(p, FTKIT_ERR_LOST,
             "a segment does not hold, wherever a rank has it from (recover.attempts), and "
             "there are no files: its memory is bad, or the parity that it is rebuilt from");
@@ -508,8 +508,8 @@ static bool repeats_too_often(const struct facts *f, struct ftk_plan *p)
 static bool ends_here(const struct facts *f, struct ftk_plan *p)
 {
     for (int i = 0; i < f->c->n; i++) {
-        if (f->c->entries[i].trouble != 0) {
-            fatal(p, f->c->entries[i].trouble, "a rank could not do its part of the repair");
+        if (f->c->entries[i].local_error != 0) {
+            fatal(p, f->c->entries[i].local_error, "a rank could not do its part of the repair");
             return true;
         }
     }

@@ -31,7 +31,7 @@ struct ftk_census_seg {
     uint64_t set;
     int rank;
     int nranks;
-    uint64_t run, stamp;
+    uint64_t run, epoch_id;
     int n, m;           /* of the group whose parity this is; n 0: the rank's segment */
     const int64_t *members; /* [n] ranks */
 };
@@ -46,8 +46,8 @@ struct ftk_census_entry {
     int where;          /* enum ftk_where */
     int app_errors;
     int has_callback;
-    int trouble;        /* hard error of the last attempt */
-    bool unsure;        /* in it, of what to tell those who go back: everybody has to */
+    int local_error;        /* hard error of the last attempt */
+    bool ambiguous;        /* in it, of what to tell those who go back: everybody has to */
     bool inherited;     /* the line has no set-up of this job, which a replacement needs */
     int pending;        /* enum ftk_pending */
     uint64_t committed;
@@ -58,7 +58,7 @@ struct ftk_census_entry {
     int repeats;        /* in FTK_REPEATths */
     int progressed;     /* its state is not that of a fresh start any more */
     int spawn_failed;   /* spawning was tried and does not work here */
-    uint64_t given_up;  /* set that memory cannot give it, 0: none */
+    uint64_t unusable;  /* set that memory cannot give it, 0: none */
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
 };
@@ -95,7 +95,7 @@ struct ftk_plan_group {
 /* What the segments of a set have in common besides its number, which may have been used
  * before: by a try that came to nothing, in places that outlive a process. */
 struct ftk_written {
-    uint64_t run, stamp;
+    uint64_t run, epoch_id;
 };
 
 struct ftk_plan {
@@ -124,7 +124,7 @@ struct ftk_plan {
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
     bool from_file;    /* some segment of the line is lost to memory */
-    bool given_up;     /* ... because it never holds, wherever in memory it comes from */
+    bool unusable;     /* ... because it never holds, wherever in memory it comes from */
     int pending;       /* enum ftk_pending of ranks that are not in their loop */
     bool rollback;     /* ranks in their loop restore the line */
     bool fresh;        /* an opening: nobody had a rank before */
@@ -171,7 +171,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start);
 /* Bring the regions of this rank to the line after a repair, if something is pending and
  * this rank is in its loop or in ftkit_recover(): callback, then restore.  Repairs again
  * when a further failure comes between.  *set: what was restored, 0 nothing. */
-int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set);
+int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set);
 
 /* Wait as a spare until needed (FTKIT_OK, the rank is set) or until the job is over
  * (FTK_PARTED); an error: the context is dead. */

@@ -814,7 +814,7 @@ static int write_arrays(struct redist *d)
         if (rc == FTKIT_OK)
             rc = advance(d, in, &moved);
         if (!moved)
-            ftk_chan_turn(&d->ch, &turns);
+            ftk_chan_progress(&d->ch, &turns);
     }
     for (int f = 0; rc != FTKIT_OK && f < 2; f++) /* no request is left */
         (void)ftk_chan_wait(&d->ch, d->flows[f].req, WINDOW, "moving cells of an array");

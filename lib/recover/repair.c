@@ -33,7 +33,7 @@ struct attempt {
     int *domain;
     int *holder;
     int *incarnations;
-    uint64_t run, stamp;
+    uint64_t run, epoch_id;
     uint64_t next_set;
     uint64_t line;        /* set that is in memory at the end */
     int line_nranks;
@@ -49,7 +49,7 @@ static int hard(struct attempt *a, int rc)
         && rc != FTKIT_ERR_CORRUPT) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", a->ctx->cfg.name, a->ctx->rank,
             ftk_detail_text());
-        a->ctx->trouble = rc;
+        a->ctx->local_error = rc;
     }
     return rc;
 }
@@ -87,7 +87,7 @@ static int know_teams(struct attempt *a, struct ftk_plan_rules *rules)
 {
     int root = 0;
     for (int i = 0; i < a->census.n; i++)
-        if (a->census.entries[i].trouble != 0)
+        if (a->census.entries[i].local_error != 0)
             return FTKIT_OK; /* one of them may be without a log; it is all over */
     while (root < a->census.n && a->census.entries[root].rank < 0)
         root++;
@@ -263,7 +263,7 @@ static int share_state(struct attempt *a)
     a->next_set = (uint64_t)head[1];
     a->epoch = (int)head[2];
     a->repeats = (int)head[3];
-    a->stamp = (uint64_t)head[4];
+    a->epoch_id = (uint64_t)head[4];
     for (int i = 0; i < a->census.n; i++) /* a number is never used for two sets */
         if (a->census.entries[i].next_set > a->next_set)
             a->next_set = a->census.entries[i].next_set;
@@ -292,7 +292,7 @@ static struct ftk_log_repair for_log(const struct attempt *a)
     (void)my_rank_in_plan(a, &me); /* it has worked before */
     return (struct ftk_log_repair){ .act = a->next.act, .me = p->rank_of[me], .n = p->nranks,
         .is_new = p->is_new, .domain = p->domain, .back = p->back, .line = p->line,
-        .fresh = p->fresh, .stamp = a->stamp };
+        .fresh = p->fresh, .epoch_id = a->epoch_id };
 }
 
 /* ---- one attempt ---------------------------------------------------------------------*/
@@ -358,7 +358,7 @@ static int attempt(struct attempt *a)
         rc = restore_copies(a);
     if (rc == FTKIT_OK && a->next.act != MPI_COMM_NULL) {
         struct ftk_log_repair r = for_log(a);
-        rc = ftk_log_settle(a->ctx, &r);
+        rc = ftk_log_quiesce(a->ctx, &r);
     }
     return rc;
 }
@@ -459,8 +459,8 @@ static int install(struct attempt *a)
     ctx->comms = a->next;
     ctx->failed = 0;
     ctx->ntracked = 0;
-    ctx->trouble = 0;
-    ctx->unsure = false;
+    ctx->local_error = 0;
+    ctx->ambiguous = false;
     ctx->spawn_failed = false;
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;
@@ -476,7 +476,7 @@ static int install(struct attempt *a)
         ctx->pending = pending_of(a, was);
         ctx->app_errors = false;
         ctx->run = a->run;
-        ctx->stamp = a->stamp;
+        ctx->epoch_id = a->epoch_id;
         ctx->next_set = a->next_set;
         ctx->epoch = a->epoch;
         ctx->repeats = a->repeats;
@@ -485,7 +485,7 @@ static int install(struct attempt *a)
         ctx->line = a->plan.line;
         ctx->line_nranks = a->line_nranks;
         ctx->line_from_file = a->plan.from_file;
-        ctx->line_given_up = a->plan.given_up;
+        ctx->line_unusable = a->plan.unusable;
         free(ctx->line_source);
         ctx->line_source = a->plan.source;
         a->plan.source = NULL;
@@ -512,12 +512,12 @@ static int install(struct attempt *a)
     else
         ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
     ftk_free_retired(ctx);
-    ftk_sure_bury();
+    ftk_sure_close();
     rebind(ctx);
     rc = ftk_detect_arm(ctx);
     if (logged != FTKIT_OK) { /* of this rank alone, after all have agreed */
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
-        ctx->trouble = logged;
+        ctx->local_error = logged;
         ftk_detect_raise(ctx);
     }
     return rc;
@@ -704,8 +704,8 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         ftk_detect_raise(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
     ctx->repairing = true;
-    ftk_mem_doubt(&ctx->mem);
-    ftk_mem_doubt(&ctx->local.mem);
+    ftk_mem_unverify(&ctx->mem);
+    ftk_mem_unverify(&ctx->local.mem);
     for (;;) {
         struct attempt a = { .ctx = ctx, .s = from, .t_start = t0 };
         int agreed = 0;

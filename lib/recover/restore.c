@@ -120,7 +120,7 @@ static int load_slots(struct ftkit_ctx *ctx, uint64_t *set)
 {
     *set = 0;
     if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->pending != FTK_PENDING_LINE
-        || ctx->line_given_up)
+        || ctx->line_unusable)
         return FTKIT_OK;
     return ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
 }
@@ -197,7 +197,7 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
     return agree(ctx, rc);
 }
 
-static int settle_once(struct ftkit_ctx *ctx, uint64_t *set)
+static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
 {
     *set = 0;
     int rc = call_back(ctx);
@@ -253,14 +253,14 @@ static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
 
 /* An error of this rank alone must not leave the others waiting: it enters the next
  * census, and the plan of that one ends the job for all. */
-int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
+int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
 {
     for (;;) {
         char why[FTK_DETAIL_MAX] = "";
-        int rc = settle_once(ctx, set);
+        int rc = restore_once(ctx, set);
         if (rc == FTKIT_OK) {
             ctx->pending = FTK_PENDING_NONE;
-            ctx->given_up = 0;
+            ctx->unusable = 0;
             keep_owning(ctx);
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);
@@ -275,7 +275,7 @@ int ftk_settle(struct ftkit_ctx *ctx, uint64_t *set)
             ftk_start_failed(ctx, rc);
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
                 why);
-            ctx->trouble = rc;
+            ctx->local_error = rc;
         }
         rc = ftk_repair(ctx, MPI_COMM_NULL);
         if (rc < 0 && why[0])

@@ -12,7 +12,7 @@
 static int look_through(struct ftkit_ctx *ctx, struct ftk_mem *mem, const char *level)
 {
     int bad = 0;
-    ftk_mem_doubt(mem);
+    ftk_mem_unverify(mem);
     for (int i = 0; i < mem->nsegs; i++) {
         struct ftk_mem_seg *s = mem->segs[i];
         if (s->set == 0 || !s->sealed)

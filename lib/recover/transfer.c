@@ -99,7 +99,7 @@ static int move_data(struct ftk_chan *ch, struct ftk_stream *list, int n, int *l
         if (rc == FTKIT_OK)
             rc = ftk_stream_progress(ch, list, n, &idle, &done);
         if (idle)
-            ftk_chan_turn(ch, &turns);
+            ftk_chan_progress(ch, &turns);
     }
     return rc == FTKIT_OK ? ftk_stream_run(ch, list, n, local) : rc;
 }
@@ -124,7 +124,7 @@ int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
     ftk_mem_release(s);
     ctx->corrupt++;
     if (ctx->corrupt > ctx->cfg.attempts)
-        ctx->given_up = set;
+        ctx->unusable = set;
     if (ctx->corrupt <= 2 * ctx->cfg.attempts)
         return FTKIT_ERR_CORRUPT;
     return ftk_fail(FTKIT_ERR_LOST,

@@ -71,7 +71,7 @@ static int take_parity(struct writing *w)
     struct ftkit_ctx *ctx = w->ctx;
     struct ftk_seg_header like = { .set = w->set,
         .run = ctx->run,
-        .stamp = ctx->stamp,
+        .epoch_id = ctx->epoch_id,
         .wall_ns = ftk_wall_ns(),
         .nranks = (uint32_t)ctx->nranks };
     memcpy(like.context, ctx->cfg.name, strlen(ctx->cfg.name));
@@ -128,7 +128,7 @@ static int prepare(struct writing *w)
     rc = ftk_vote(&w->ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    w->flushing = ftk_flush_told(ctx, &v);
+    w->flushing = ftk_flush_agreed(ctx, &v);
     if (!ftk_vote_is_same(&v, 1))
         return ftk_fail(FTKIT_ERR_INTERNAL, "ranks are at different sets");
     if (!ftk_vote_is_same(&v, FTK_VOTE_CALLS))
@@ -261,7 +261,7 @@ static int commit(struct writing *w)
     ctx->next_set = w->set + 1;
     ctx->region_bytes = w->data_bytes;
     ftk_mem_drop_others(&ctx->mem, w->set);
-    ftk_place_sweep(&ctx->mem.place, ctx->stamp);
+    ftk_place_sweep(&ctx->mem.place, ctx->epoch_id);
     ftk_policy_committed(ctx, v.min[3]);
     ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");

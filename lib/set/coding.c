@@ -432,7 +432,7 @@ int ftk_coding_run(struct ftk_coding *c, struct ftk_chan *ch)
     while (rc == FTKIT_OK && !done) {
         rc = ftk_coding_progress(c, ch, &idle, &done);
         if (idle)
-            ftk_chan_turn(ch, &turns);
+            ftk_chan_progress(ch, &turns);
     }
     return rc;
 }

@@ -108,7 +108,7 @@ static void say_off(struct ftkit_ctx *ctx)
         ftk_flusher_cancel(ctx->flush.thread);
 }
 
-bool ftk_flush_told(struct ftkit_ctx *ctx, const struct ftk_vote *v)
+bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v)
 {
     struct ftk_flush *fl = &ctx->flush;
     int error = (int)v->min[WORD_ERROR];
@@ -202,7 +202,7 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
         int rc = ftk_vote(ch, ctx->nranks, &v);
         if (rc == FTKIT_OK && !ftk_vote_is_same(&v, FTK_VOTE_CALLS))
             return mismatch(ctx, &v);
-        if (rc != FTKIT_OK || !ftk_flush_told(ctx, &v))
+        if (rc != FTKIT_OK || !ftk_flush_agreed(ctx, &v))
             return rc;
         struct timespec t = { 0, (long)(1e9 * pause_s) };
         (void)nanosleep(&t, NULL); /* a shorter one does no harm */

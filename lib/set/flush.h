@@ -40,7 +40,7 @@ struct ftk_flush {
 /* This rank's words in a vote, and what all of them say.  True while anybody writes; the
  * same on every rank. */
 void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v);
-bool ftk_flush_told(struct ftkit_ctx *ctx, const struct ftk_vote *v);
+bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v);
 
 /* The set in memory is due on the file system: begin to write it in the background, or
  * write it now where that is not possible, or leave it to a later set when an earlier one

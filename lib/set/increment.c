@@ -29,7 +29,7 @@ static bool is_wanted(const struct ftkit_ctx *ctx)
 {
     const struct ftk_increment *inc = &ctx->increment;
     if (ctx->cfg.incremental == FTK_INCREMENTAL_AUTO)
-        return inc->stamp == ctx->stamp && inc->share < SHARE_MAX && leaves_the_node(ctx);
+        return inc->epoch_id == ctx->epoch_id && inc->share < SHARE_MAX && leaves_the_node(ctx);
     return ctx->cfg.incremental == FTK_INCREMENTAL_ON;
 }
 
@@ -40,7 +40,7 @@ bool ftk_increment_begin(
     if (!base || ctx->cfg.incremental == FTK_INCREMENTAL_OFF)
         return false;
     const struct ftk_seg_header *h = (const void *)base->buf;
-    if (h->stamp != ctx->stamp
+    if (h->epoch_id != ctx->epoch_id
         || ftk_changes_begin(c, base->buf, base->bytes, data_bytes) != FTKIT_OK)
         return false; /* then all is sent */
     if (FTK_FAULT("ckpt.base"))
@@ -56,6 +56,6 @@ void ftk_increment_end(struct ftkit_ctx *ctx, const struct ftk_changes *c, uint6
     struct ftk_increment *inc = &ctx->increment;
     inc->sent = sent;
     inc->sent_total += sent;
-    inc->stamp = c->base ? ctx->stamp : 0;
+    inc->epoch_id = c->base ? ctx->epoch_id : 0;
     inc->share = c->next > 0 ? (double)c->changed / (double)c->next : 0;
 }

@@ -17,7 +17,7 @@ struct ftk_changes;
 
 /* What a context knows of the sets before. */
 struct ftk_increment {
-    uint64_t stamp;      /* epoch of the set that share is of, 0: of none */
+    uint64_t epoch_id;      /* epoch of the set that share is of, 0: of none */
     double share;        /* of its blocks that had changed */
     uint64_t sent;       /* bytes it took, of this process */
     uint64_t sent_total; /* ... and all sets */

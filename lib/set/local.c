@@ -39,7 +39,7 @@ bool ftk_local_due(const struct ftkit_ctx *ctx)
     const struct ftk_period *every = &ctx->cfg.local_every;
     if (!is_on(ctx))
         return false;
-    if (ctx->local.stamp != ctx->stamp) /* what is there lacks the part of who was lost */
+    if (ctx->local.epoch_id != ctx->epoch_id) /* what is there lacks the part of who was lost */
         return true;
     if (every->kind == FTK_PERIOD_SECONDS)
         return ftk_now_s() - ctx->local.last_s >= every->value;
@@ -210,12 +210,12 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
     int rc = bring(&b);
     l->last_s = ftk_now_s(); /* also after an error: not again at every set */
     l->sets_since = 0;
-    l->stamp = ctx->stamp;
+    l->epoch_id = ctx->epoch_id;
     if (rc != FTKIT_OK)
         return rc;
     l->committed = set;
     ftk_mem_drop_others(&l->mem, set);
-    ftk_place_sweep(&l->mem.place, ctx->stamp);
+    ftk_place_sweep(&l->mem.place, ctx->epoch_id);
     ftk_event("context %s: set %llu is in level.local", ctx->cfg.name, (unsigned long long)set);
     return FTKIT_OK;
 }

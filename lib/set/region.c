@@ -657,7 +657,7 @@ int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes,
     h->data_bytes = data_bytes;
     h->set = set;
     h->run = ctx->run;
-    h->stamp = ctx->stamp;
+    h->epoch_id = ctx->epoch_id;
     h->wall_ns = ftk_wall_ns();
     h->rank = (uint32_t)ctx->rank;
     h->nranks = (uint32_t)ctx->nranks;

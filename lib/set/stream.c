@@ -386,7 +386,7 @@ static int run_upto(struct ftk_chan *ch, struct ftk_stream *s, int n, int upto)
     while (rc == FTKIT_OK && !done) {
         rc = round_upto(ch, s, n, upto, &idle, &done);
         if (idle)
-            ftk_chan_turn(ch, &turns);
+            ftk_chan_progress(ch, &turns);
     }
     return rc;
 }

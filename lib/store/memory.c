@@ -153,7 +153,7 @@ int ftk_mem_seal(struct ftk_mem_seg *s)
     return rc;
 }
 
-void ftk_mem_doubt(struct ftk_mem *m)
+void ftk_mem_unverify(struct ftk_mem *m)
 {
     for (int i = 0; i < m->nsegs; i++)
         m->segs[i]->verified = false;
@@ -191,7 +191,7 @@ void ftk_mem_hold(struct ftk_mem *m, struct ftk_mem_seg *s)
     int n = 1;
     for (int i = 0; i < m->nsegs; i++)
         n += m->segs[i]->held;
-    m->nheld_max = n > m->nheld_max ? n : m->nheld_max;
+    m->nunexp_max = n > m->nunexp_max ? n : m->nunexp_max;
     s->held = true;
     s->held_bytes = s->bytes;
 }
@@ -226,7 +226,7 @@ size_t ftk_mem_used(const struct ftk_mem *m)
 
 void ftk_mem_trim(struct ftk_mem *m)
 {
-    int used = m->nheld_max;
+    int used = m->nunexp_max;
     int spare = 0;
     int kept = 0;
     for (int i = 0; i < m->nsegs; i++)

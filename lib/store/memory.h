@@ -38,7 +38,7 @@ struct ftk_mem {
     struct ftk_mem_seg **segs; /* pointers, so that a segment's address is stable */
     int nsegs;
     struct ftk_place place;
-    int nheld_max;             /* most buffers that were ever held at once */
+    int nunexp_max;             /* most buffers that were ever held at once */
 };
 
 /* A buffer for bytes bytes of (set, rank); FTKIT_ERR_NOMEM.  Reuses a free one. */
@@ -63,7 +63,7 @@ int ftk_mem_verify_head(const struct ftk_mem_seg *s, const char *what);
 int ftk_mem_verify(struct ftk_mem_seg *s, const char *what);
 
 /* Time has passed: what was verified may not hold any more. */
-void ftk_mem_doubt(struct ftk_mem *m);
+void ftk_mem_unverify(struct ftk_mem *m);
 
 void ftk_mem_release(struct ftk_mem_seg *s);
 

@@ -219,7 +219,7 @@ void ftk_parity_begin(
         .data_bytes = data,
         .set = like->set,
         .run = like->run,
-        .stamp = like->stamp,
+        .epoch_id = like->epoch_id,
         .wall_ns = like->wall_ns,
         .rank = g->rank[g->index],
         .nranks = like->nranks,

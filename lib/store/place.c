@@ -391,7 +391,7 @@ int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s)
         .bytes = s->bytes,
         .set = s->set,
         .run = h->run,
-        .stamp = h->stamp,
+        .epoch_id = h->epoch_id,
         .rank = (uint32_t)s->rank,
         .nranks = (uint32_t)s->nranks,
         .parity = s->parity,
@@ -451,7 +451,7 @@ int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg)
     if (rc != FTKIT_OK)
         return rc;
     bool same = ftk_seg_bytes(seg) == slot->bytes && h->set == slot->set
-                && h->run == slot->run && h->stamp == slot->stamp && h->rank == slot->rank
+                && h->run == slot->run && h->epoch_id == slot->epoch_id && h->rank == slot->rank
                 && h->nranks == slot->nranks
                 && ((h->flags & FTK_SEG_PARITY) != 0) == (slot->parity != 0)
                 && memcmp(h->context, slot->context, sizeof h->context) == 0
@@ -468,7 +468,7 @@ static const struct ftk_mem_seg *find_same(
         const struct ftk_seg_header *h = (const void *)s->buf;
         if (s->set == slot->set && s->sealed && s->rank == (int)slot->rank
             && s->parity == (slot->parity != 0) && h->run == slot->run
-            && h->stamp == slot->stamp)
+            && h->epoch_id == slot->epoch_id)
             return s;
     }
     return NULL;

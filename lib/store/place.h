@@ -41,7 +41,7 @@ struct ftk_slot {
     uint64_t bytes; /* of the segment */
     uint64_t set;
     uint64_t run;
-    uint64_t stamp;
+    uint64_t epoch_id;
     uint32_t rank;
     uint32_t nranks;
     uint32_t parity; /* 1: of the rank's group */

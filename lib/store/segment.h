@@ -74,7 +74,7 @@ struct ftk_seg_header {
     uint64_t nblocks;
     uint64_t log_bytes;   /* 0: place of the message log's state */
     char context[64];     /* name of the context, NUL-padded */
-    uint64_t stamp;       /* of the epoch that wrote it: tells sets of one number apart */
+    uint64_t epoch_id;       /* of the epoch that wrote it: tells sets of one number apart */
     char program[64];     /* that wrote it, NUL-padded; "": written by an older ftkit */
     uint8_t reserved[16];
 };

@@ -78,7 +78,7 @@ static void write_segment(struct ftk_mem_seg *s, uint64_t set)
         .data_bytes = DATA,
         .set = set,
         .run = 5,
-        .stamp = 6,
+        .epoch_id = 6,
         .rank = 0,
         .nranks = 1,
         .nregions = 1,

@@ -170,7 +170,7 @@ static void given_up(void **state)
     for (int set = 4; set <= 5; set++)
         for (int files = 0; files < 2; files++) {
             struct ftk_census c = running(8, 2, 5);
-            c.entries[3].given_up = (uint64_t)set;
+            c.entries[3].unusable = (uint64_t)set;
             struct ftk_plan_rules r = RULES(8, spare_end);
             r.files = files;
             r.repair = true;
@@ -182,7 +182,7 @@ static void given_up(void **state)
             ftk_plan_free(&p);
         }
     struct ftk_census c = running(8, 2, 5); /* the copies of a level that does hold */
-    c.entries[3].given_up = 5;
+    c.entries[3].unusable = 5;
     struct ftk_plan p = plan(&c, RULES(8, spare_end));
     assert_false(p.from_file);
     ftk_plan_free(&p);
@@ -257,7 +257,7 @@ static void another_try(void **state)
                 for (int k = 0; k < 4; k++) {
                     s[k] = SEG(5, k % 2 ? i ^ 1 : i, 4);
                     s[k].run = other && k < 2 ? 70 : 7;
-                    s[k].stamp = k < 2 ? 80 : 8;
+                    s[k].epoch_id = k < 2 ? 80 : 8;
                 }
                 c.entries[i].segs = s;
                 c.entries[i].nsegs = 4;
@@ -274,7 +274,7 @@ static void another_try(void **state)
             assert_int_equal(p.line, 5);
             assert_int_equal(p.run, 7);
             assert_int_equal(p.written.run, 7);
-            assert_int_equal(p.written.stamp, 8);
+            assert_int_equal(p.written.epoch_id, 8);
             for (int r = 0; r < 4; r++)
                 assert_int_equal(p.source[r], r == (first ^ 2) ? r ^ 1 : r);
             for (int r = 0; r < 4; r++)
@@ -287,7 +287,7 @@ static void another_try(void **state)
 static void other_tries_are_released(void **state)
 {
     const struct {
-        uint64_t set, run, stamp;
+        uint64_t set, run, epoch_id;
         bool kept;
     } all[] = { { 5, 7, 8, true }, { 5, 7, 80, false }, { 5, 70, 8, false }, { 4, 7, 80, true } };
     const struct ftk_plan p = { .line = 5, .written = { 7, 8 } };
@@ -297,7 +297,7 @@ static void other_tries_are_released(void **state)
         struct ftk_mem_seg *s = NULL;
         assert_int_equal(ftk_mem_take(&mem, all[i].set, i, 4, 4096, &s), FTKIT_OK);
         *(struct ftk_seg_header *)(void *)s->buf
-            = (struct ftk_seg_header){ .run = all[i].run, .stamp = all[i].stamp };
+            = (struct ftk_seg_header){ .run = all[i].run, .epoch_id = all[i].epoch_id };
         assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
     }
     ftk_plan_clear(&p, &mem);
@@ -479,7 +479,7 @@ static void trouble_and_repetition(void **state)
 {
     (void)state;
     struct ftk_census c = running(4, 1, 5);
-    c.entries[3].trouble = FTKIT_ERR_NOMEM;
+    c.entries[3].local_error = FTKIT_ERR_NOMEM;
     struct ftk_plan p = plan(&c, RULES(4, spare_end));
     assert_int_equal(p.outcome, FTK_PLAN_FATAL);
     assert_int_equal(p.code, FTKIT_ERR_NOMEM);

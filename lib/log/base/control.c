@@ -1,4 +1,4 @@
-/* Letters between the program's messages (see post.h).
+/* Letters between the program's messages (see control.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "detect/detect.h"
 #include "log/p2p.h"
-#include "log/post.h"
+#include "log/control.h"
 
 #define SHORT 64 /* words of a letter whose copy is used for the next one when it has gone */
 #define LOOK 16  /* letters on their way more than at the last look: they are looked at */
@@ -18,7 +18,7 @@ static struct outgoing {
 static size_t nout, out_room, look_at = LOOK;
 static uint64_t *spare;     /* [SHORT] or NULL */
 
-size_t ftk_post_sending(void)
+size_t ftk_control_sending(void)
 {
     size_t kept = 0;
     for (size_t i = 0; i < nout; i++) {
@@ -40,7 +40,7 @@ size_t ftk_post_sending(void)
 static int room_for_one(void)
 {
     if (nout >= look_at)
-        (void)ftk_post_sending();
+        (void)ftk_control_sending();
     if (nout < out_room)
         return MPI_SUCCESS;
     size_t room = out_room ? 2 * out_room : 16;
@@ -73,7 +73,7 @@ static void copy_done(uint64_t *copy, size_t words)
 }
 
 /* No letter waits for its receiver: the program's call may be one that must not. */
-int ftk_post(const uint64_t *w, size_t words, int dest, int tag, int context)
+int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context)
 {
     if (words > INT32_MAX / 2)
         return MPI_ERR_COUNT;
@@ -90,13 +90,13 @@ int ftk_post(const uint64_t *w, size_t words, int dest, int tag, int context)
         copy_done(o->words, words);
     else
         nout++;
-    (context == FTK_LOG_NEWS ? ftk_log.news_sent : ftk_log.sent)[dest] += rc == MPI_SUCCESS;
+    (context == FTK_LOG_DET_COMM ? ftk_log.relay_sent : ftk_log.sent)[dest] += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
-        ftk_log.news_bytes += words * sizeof *w;
+        ftk_log.relay_bytes += words * sizeof *w;
     return rc;
 }
 
-int ftk_post_take(
+int ftk_control_recv(
     int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words)
 {
     int ints = 0;
@@ -107,14 +107,14 @@ int ftk_post_take(
     if (rc == MPI_SUCCESS)
         rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
     *words = (size_t)ints / 2;
-    (context == FTK_LOG_NEWS ? ftk_log.news_received : ftk_log.received)[s->MPI_SOURCE]
+    (context == FTK_LOG_DET_COMM ? ftk_log.relay_received : ftk_log.received)[s->MPI_SOURCE]
         += rc == MPI_SUCCESS;
     return rc;
 }
 
-void ftk_post_close(void)
+void ftk_control_close(void)
 {
-    (void)ftk_post_sending();
+    (void)ftk_control_sending();
     for (size_t i = 0; i < nout; i++)
         if (out[i].real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&out[i].real); /* nobody will receive it */

@@ -32,16 +32,16 @@ void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
     (void)PMPI_Status_set_elements_x(s, MPI_BYTE, (MPI_Count)bytes);
 }
 
-void ftk_p2p_tell_of(MPI_Status *to, int source, int tag, size_t bytes)
+void ftk_p2p_put_status(MPI_Status *to, int source, int tag, size_t bytes)
 {
     MPI_Status s;
     ftk_p2p_status(&s, source, tag, bytes);
-    ftk_p2p_tell(to, &s);
+    ftk_p2p_copy_status(to, &s);
 }
 
 void ftk_p2p_no_status(MPI_Status *s)
 {
-    ftk_p2p_tell_of(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+    ftk_p2p_put_status(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 }
 
 /* ---- requests of the MPI -----------------------------------------------------------*/

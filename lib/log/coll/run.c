@@ -91,7 +91,7 @@ static void finish(struct ftk_coll *c, int error)
     struct ftk_req *r = c->owner;
     int (*then)(struct ftk_req *) = r->then;
     unlink_from(c);
-    if (!c->persistent || r->orphan) {
+    if (!c->persistent || r->freed_active) {
         r->coll = NULL;
         ftk_coll_delete(c);
     }
@@ -104,7 +104,7 @@ static void finish(struct ftk_coll *c, int error)
     r->then = NULL;
     if (then && error == MPI_SUCCESS)
         r->error = then(r);
-    if (r->orphan) {
+    if (r->freed_active) {
         ftk_log.nactive++; /* as its deletion will find */
         ftk_req_delete(r);
     }
@@ -194,9 +194,9 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
  * the messages: others wait for them. */
 static void run(struct ftk_coll *c)
 {
-    if (c->slot_prev && !ftk_log.falling)
+    if (c->slot_prev && !ftk_log.rolling_back)
         return;
-    for (; c->at < c->nsteps && !(c->error && ftk_log.falling); c->at++) {
+    for (; c->at < c->nsteps && !(c->error && ftk_log.rolling_back); c->at++) {
         const struct ftk_step *s = &c->steps[c->at];
         if (s->kind == FTK_STEP_SEND || s->kind == FTK_STEP_RECV)
             post(c, s);
@@ -209,7 +209,7 @@ static void run(struct ftk_coll *c)
         finish(c, c->error);
 }
 
-void ftk_coll_turn(void)
+void ftk_coll_poll(void)
 {
     static bool inside;
     if (inside)
@@ -256,9 +256,9 @@ int ftk_coll_begin(struct ftk_req *r)
     c->owner = r;
     c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     c->at = c->open = c->first = 0;
-    if (!c->persistent && !ftk_log.falling)
+    if (!c->persistent && !ftk_log.rolling_back)
         take_number(c);
-    if (ftk_log.falling) {
+    if (ftk_log.rolling_back) {
         finish(c, ftk_log_error());
         return r->error;
     }
@@ -356,10 +356,10 @@ int ftk_coll_later(
 
 int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
-    struct ftk_req *r = ftk_log.falling ? NULL : ftk_req_new();
+    struct ftk_req *r = ftk_log.rolling_back ? NULL : ftk_req_new();
     *request = MPI_REQUEST_NULL;
     if (!r)
-        return ftk_vcomm_error(vc, ftk_log.falling ? ftk_log_error() : MPI_ERR_NO_MEM);
+        return ftk_vcomm_error(vc, ftk_log.rolling_back ? ftk_log_error() : MPI_ERR_NO_MEM);
     prepare(r, vc);
     int rc = ftk_coll_make(vc, call, true, &r->coll);
     if (rc != MPI_SUCCESS) {

@@ -24,7 +24,7 @@
 struct head {
     uint64_t magic;
     uint64_t lines;         /* committed before them */
-    _Atomic uint64_t stamp; /* epoch to which they belong ... */
+    _Atomic uint64_t epoch_id; /* epoch to which they belong ... */
     uint64_t next;          /* ... and that to which they will, if all agree to it */
     _Atomic uint64_t n;     /* counts one when it is whole */
     _Atomic uint64_t stable; /* how many another node has, below 16 bits of the stamp */
@@ -112,7 +112,7 @@ static int reserve(struct file *f, size_t n)
 }
 
 static int open_file(struct file *f, uint64_t line, const struct ftk_det *before, size_t n,
-    uint64_t stamp)
+    uint64_t epoch_id)
 {
     name_of(ftk_log.me, (long)getpid(), line, f->name, sizeof f->name);
     (void)shm_unlink(f->name); /* of a process of that number long ago */
@@ -125,7 +125,7 @@ static int open_file(struct file *f, uint64_t line, const struct ftk_det *before
     if (n > 0)
         memcpy(f->head + 1, before, n * sizeof *before);
     f->head->lines = line;
-    f->head->next = stamp;
+    f->head->next = epoch_id;
     atomic_store_explicit(&f->head->n, n, memory_order_release);
     f->head->magic = MAGIC;
     return FTKIT_OK;
@@ -141,31 +141,31 @@ static size_t whole(const struct ftk_det *v, size_t n)
     return n;
 }
 
-int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t stamp)
+int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t epoch_id)
 {
     n = whole(before, n);
     ftk_det_close(); /* of an attempt before this one */
     d.file[0].fd = d.file[1].fd = -1;
     d.now = &d.file[line & 1];
-    int rc = open_file(d.now, line, before, n, stamp);
+    int rc = open_file(d.now, line, before, n, epoch_id);
     if (rc == FTKIT_OK) /* of no line that anybody will ask for */
-        rc = open_file(&d.file[~line & 1], line + 1, NULL, 0, stamp);
+        rc = open_file(&d.file[~line & 1], line + 1, NULL, 0, epoch_id);
     if (rc != FTKIT_OK)
         ftk_det_close();
     return rc;
 }
 
-void ftk_det_promise(uint64_t stamp)
+void ftk_det_promise(uint64_t epoch_id)
 {
     for (int i = 0; d.now && i < 2; i++)
-        d.file[i].head->next = stamp;
+        d.file[i].head->next = epoch_id;
 }
 
-void ftk_det_installed(uint64_t stamp)
+void ftk_det_installed(uint64_t epoch_id)
 {
     for (int i = 0; d.now && i < 2; i++)
-        atomic_store_explicit(&d.file[i].head->stamp, stamp, memory_order_release);
-    epoch = stamp;
+        atomic_store_explicit(&d.file[i].head->epoch_id, epoch_id, memory_order_release);
+    epoch = epoch_id;
 }
 
 void ftk_det_close(void)
@@ -281,7 +281,7 @@ int ftk_det_back(void)
 /* Before it has got to the line, what this process does is of no run. */
 static bool counts(void)
 {
-    return !ftk_log.falling && !ftk_log.reborn && !ftk_log.gates;
+    return !ftk_log.rolling_back && !ftk_log.replaying_setup && !ftk_log.send_deps;
 }
 
 uint32_t ftk_det_receive(int *source, int *tag)
@@ -458,7 +458,7 @@ static struct head *head_of(int peer)
 {
     struct head *h = map_peer(&peers[peer], (int)(ftk_log.lines & 1));
     /* one that has not begun this epoch may yet have to forget what it has seen decided */
-    return h && atomic_load_explicit(&h->stamp, memory_order_acquire) == epoch
+    return h && atomic_load_explicit(&h->epoch_id, memory_order_acquire) == epoch
             && h->lines == ftk_log.lines ? h : NULL;
 }
 
@@ -521,8 +521,8 @@ static struct inherited {
     struct ftk_det *v[2];
     uint64_t n[2], lines[2];
     bool found;
-} *inherited; /* [inherited_n] by rank */
-static int inherited_n;
+} *inherited; /* [adopted_n] by rank */
+static int adopted_n;
 
 static void free_one(struct inherited *in)
 {
@@ -533,17 +533,17 @@ static void free_one(struct inherited *in)
 
 void ftk_det_forget_search(void)
 {
-    for (int r = 0; r < inherited_n; r++)
+    for (int r = 0; r < adopted_n; r++)
         free_one(&inherited[r]);
     free(inherited);
     inherited = NULL;
-    inherited_n = 0;
+    adopted_n = 0;
 }
 
-const struct ftk_det *ftk_det_inherited(int r, uint64_t line, size_t *n)
+const struct ftk_det *ftk_det_adopted(int r, uint64_t line, size_t *n)
 {
     *n = 0;
-    for (int i = 0; r < inherited_n && i < 2; i++) {
+    for (int i = 0; r < adopted_n && i < 2; i++) {
         const struct inherited *in = &inherited[r];
         if (!in->found || in->lines[i] != line)
             continue;
@@ -553,12 +553,12 @@ const struct ftk_det *ftk_det_inherited(int r, uint64_t line, size_t *n)
     return NULL;
 }
 
-bool ftk_det_is_inherited(int r)
+bool ftk_det_is_adopted(int r)
 {
-    return r < inherited_n && inherited[r].found;
+    return r < adopted_n && inherited[r].found;
 }
 
-void ftk_det_inherit(int r, uint64_t line, struct ftk_det *v, size_t n)
+void ftk_det_adopt(int r, uint64_t line, struct ftk_det *v, size_t n)
 {
     struct inherited *in = &inherited[r];
     free_one(in);
@@ -568,7 +568,7 @@ void ftk_det_inherit(int r, uint64_t line, struct ftk_det *v, size_t n)
 
 static bool is_of_now(const struct head *h)
 {
-    return h->magic == MAGIC && (h->stamp == ftk_log.stamp_now || h->next == ftk_log.stamp_now);
+    return h->magic == MAGIC && (h->epoch_id == ftk_log.epoch_id_now || h->next == ftk_log.epoch_id_now);
 }
 
 /* One file; its process is dead, so it does not change any more. */
@@ -583,7 +583,7 @@ static bool read_file(const char *name, int i, struct inherited *in)
     if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
         && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
         /* a process that has not come to forget what it had: everybody else has */
-        bool dropped = ftk_log.dropped_now && h.stamp != ftk_log.stamp_now;
+        bool dropped = ftk_log.all_rolled_back_now && h.epoch_id != ftk_log.epoch_id_now;
         in->n[i] = dropped ? 0 : h.n;
         size_t bytes = (size_t)in->n[i] * sizeof(struct ftk_det);
         in->lines[i] = h.lines;
@@ -687,17 +687,17 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     int me = 0;
     bool missing = false;
     ftk_det_forget_search();
-    if (ftk_log.gates)
+    if (ftk_log.send_deps)
         return FTKIT_OK; /* there are none */
     inherited = calloc((size_t)n, sizeof *inherited);
     if (!inherited)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
-    inherited_n = n;
+    adopted_n = n;
     int mrc = PMPI_Comm_rank(s, &me);
     int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "determinants of the lost");
     for (int r = 0; rc == FTKIT_OK && r < n; r++)
         if (lost[r])
             rc = spread(s, me, r, &missing);
-    *all = missing && !(ftk_log.tells && on_one_node(lost, n));
+    *all = missing && !(ftk_log.relays && on_one_node(lost, n));
     return rc;
 }

@@ -1,4 +1,4 @@
-/* News: determinants that are told to other nodes (see news.h).
+/* Relay of determinants to other nodes (see relay.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -8,96 +8,97 @@
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
-#include "log/gate.h"
-#include "log/news.h"
+#include "log/depend.h"
+#include "log/relay.h"
 #include "log/p2p.h"
-#include "log/post.h"
+#include "log/control.h"
 
-/* A letter, in words of 64 bits: this, then per owner a head and its determinants. */
-struct letter_head {
-    uint64_t lines;         /* committed before them */
-    uint64_t round;         /* to be told to the sender when they are kept; 0: no need */
+/* A message of determinants, in words of 64 bits: this head, then one part for each owner. */
+struct message_head {
+    uint64_t lines;         /* committed before the determinants */
+    uint64_t round;         /* the replica acknowledges this round; 0: no acknowledgement */
     uint64_t parts;
 };
 struct part {
     uint64_t owner;         /* rank */
-    uint64_t from, n;       /* the first of them has this number, from 0 */
+    uint64_t from, n;       /* number of the first determinant, from 0; how many follow */
 };
-enum { HEAD_WORDS = sizeof(struct letter_head) / 8, PART_WORDS = sizeof(struct part) / 8,
+enum { HEAD_WORDS = sizeof(struct message_head) / 8, PART_WORDS = sizeof(struct part) / 8,
     DET_WORDS = sizeof(struct ftk_det) / 8 };
 _Static_assert(sizeof(struct ftk_det) == 16, "two words");
 
-/* What others have told of a rank, for the last two intervals between lines. */
+/* The determinants of a rank of another node, for one of the last two intervals between lines. */
 struct copy {
     uint64_t lines;
     size_t n, room;
     struct ftk_det *v;      /* [n] */
 };
 
-/* What a rank of another node has been told on a context, in this interval: the MPI keeps the
- * order of letters and messages within one context only. */
+/* How many determinants a rank of another node has got on a context, in this interval.  The MPI
+ * keeps the order of determinants and messages within one context only. */
 struct reach {
     uint64_t lines;
     size_t total;           /* sum of upto */
-    size_t upto[];          /* [npeers] of the ranks of this node */
+    size_t upto[];          /* [npeers] determinants of each rank of this node */
 };
 
 static struct {
     int n;                  /* ranks; 0: not open */
     struct copy (*copy)[2]; /* [n] by rank and parity of the line */
-    struct reach **reach;   /* [n * FTK_LOG_COMMS], NULL: told nothing yet */
+    struct reach **reach;   /* [n * FTK_LOG_COMMS], NULL: none sent yet */
     int npeers;             /* ranks of this node ... */
-    int *peer, *keeper;     /* [npeers] they and who keeps what they decide, -1: nobody */
+    int *peer, *replica;    /* [npeers] the ranks; the replica of each, -1: none */
     long *pid;              /* [n] of the next epoch */
-    uint64_t *words;        /* the letter that is being written */
+    uint64_t *words;        /* [room] the message that is being written */
     size_t room;
-    /* rounds of news that are to be kept */
-    uint64_t round, done;   /* the last one begun, and the last one that is kept */
-    int pending;            /* letters of this round of which that is not known */
-    size_t held;            /* sends that are held back */
-    /* what the repair under way has told this rank to keep */
-    uint64_t *told;
-    size_t told_words;
-} news;
+    /* rounds of determinants to replicas */
+    uint64_t round, done;   /* the last one begun, and the last one acknowledged */
+    int pending;            /* messages of this round without acknowledgement */
+    size_t holding;         /* sends that are held back */
+    /* what the repair under way has brought for this rank as a replica */
+    uint64_t *arrived;
+    size_t arrived_words;
+} relay;
 
 static int mode(void)
 {
     return ftk_log.ctx->cfg.log_dets;
 }
 
-bool ftk_news_in_band(void)
+bool ftk_relay_in_band(void)
 {
-    return ftk_log.ctx && (mode() == FTK_DETS_CAUSAL || ftk_log.gates);
+    return ftk_log.ctx && (mode() == FTK_DETS_CAUSAL || ftk_log.send_deps);
 }
 
-bool ftk_news_kept(void)
+bool ftk_relay_replicates(void)
 {
     return ftk_log.ctx && mode() == FTK_DETS_PESSIMISTIC;
 }
 
-/* Before the first line everybody goes back whatever happens. */
+/* Whether a message to dest needs determinants before it.  Before the first line a failure rolls all
+ * ranks back anyway. */
 static bool leaves(int dest)
 {
     const struct ftk_log *l = &ftk_log;
-    return !l->alone && l->node[dest] != l->node[l->me];
+    return !l->no_line_yet && l->node[dest] != l->node[l->me];
 }
 
-/* ---- letters ---------------------------------------------------------------------------------*/
+/* ---- messages of determinants ---------------------------------------------------------*/
 
 static uint64_t *room_for(size_t at, size_t words)
 {
-    if (at + words > news.room) {
+    if (at + words > relay.room) {
         size_t room = 2 * (at + words);
-        uint64_t *w = realloc(news.words, room * sizeof *w);
+        uint64_t *w = realloc(relay.words, room * sizeof *w);
         if (!w)
             return NULL;
-        news.words = w;
-        news.room = room;
+        relay.words = w;
+        relay.room = room;
     }
-    return news.words + at;
+    return relay.words + at;
 }
 
-/* Add to the letter what a rank has decided from a number on; words of the letter, 0: no
+/* Add the determinants of a rank from a number on to the message; the words of the message, 0: no
  * memory. */
 static size_t write_part(size_t at, int owner, const struct ftk_det *v, size_t from, size_t n)
 {
@@ -107,41 +108,41 @@ static size_t write_part(size_t at, int owner, const struct ftk_det *v, size_t f
         return 0;
     memcpy(w, &part, sizeof part);
     memcpy(w + PART_WORDS, v + from, (n - from) * sizeof *v);
-    struct letter_head h;
-    memcpy(&h, news.words, sizeof h);
+    struct message_head h;
+    memcpy(&h, relay.words, sizeof h);
     h.parts++;
-    memcpy(news.words, &h, sizeof h);
+    memcpy(relay.words, &h, sizeof h);
     return at + PART_WORDS + (n - from) * DET_WORDS;
 }
 
-static size_t begin_letter(uint64_t lines, uint64_t round)
+static size_t begin_message(uint64_t lines, uint64_t round)
 {
-    struct letter_head h = { lines, round, 0 };
+    struct message_head h = { lines, round, 0 };
     uint64_t *w = room_for(0, HEAD_WORDS);
     if (w)
         memcpy(w, &h, sizeof h);
     return w ? HEAD_WORDS : 0;
 }
 
-static int post(size_t words, int dest, int tag, int context)
+static int send_message(size_t words, int dest, int tag, int context)
 {
-    return ftk_post(news.words, words, dest, tag, context);
+    return ftk_control_send(relay.words, words, dest, tag, context);
 }
 
-/* ---- keeping what others tell -------------------------------------------------------------------*/
+/* ---- copies of other nodes' determinants ----------------------------------------------*/
 
-static int keep(uint64_t lines, const struct part *part, const uint64_t *w)
+static int store_copy(uint64_t lines, const struct part *part, const uint64_t *w)
 {
-    struct copy *c = &news.copy[part->owner][lines & 1];
+    struct copy *c = &relay.copy[part->owner][lines & 1];
     if (c->lines > lines)
-        return MPI_SUCCESS; /* of an interval that is over */
+        return MPI_SUCCESS; /* the interval is over */
     if (c->lines < lines) {
         c->lines = lines;
         c->n = 0;
     }
     size_t n = (size_t)(part->from + part->n);
     if (part->from > c->n)
-        return MPI_ERR_INTERN; /* it has been told in order */
+        return MPI_ERR_INTERN; /* determinants are sent in order: some are missing */
     if (n > c->room) {
         struct ftk_det *v = realloc(c->v, 2 * n * sizeof *v);
         if (!v)
@@ -156,8 +157,8 @@ static int keep(uint64_t lines, const struct part *part, const uint64_t *w)
     return MPI_SUCCESS;
 }
 
-/* All parts of a letter of so many words. */
-static int read_letter(const uint64_t *w, size_t words, struct letter_head *h)
+/* Store all parts of a message of so many words. */
+static int read_message(const uint64_t *w, size_t words, struct message_head *h)
 {
     size_t at = HEAD_WORDS;
     if (words < HEAD_WORDS)
@@ -169,9 +170,9 @@ static int read_letter(const uint64_t *w, size_t words, struct letter_head *h)
             return MPI_ERR_INTERN;
         memcpy(&part, w + at, sizeof part);
         at += PART_WORDS;
-        if (part.owner >= (uint64_t)news.n || part.n > (words - at) / DET_WORDS)
+        if (part.owner >= (uint64_t)relay.n || part.n > (words - at) / DET_WORDS)
             return MPI_ERR_INTERN;
-        int rc = keep(h->lines, &part, w + at);
+        int rc = store_copy(h->lines, &part, w + at);
         if (rc != MPI_SUCCESS)
             return rc;
         at += (size_t)part.n * DET_WORDS;
@@ -179,13 +180,13 @@ static int read_letter(const uint64_t *w, size_t words, struct letter_head *h)
     return MPI_SUCCESS;
 }
 
-/* ---- rounds --------------------------------------------------------------------------------------*/
+/* ---- rounds ---------------------------------------------------------------------------*/
 
-enum { TAG_KEEP = 1, TAG_KEPT };
+enum { TAG_REPLICATE = 1, TAG_ACK };
 
 static bool all_stable(void)
 {
-    for (int i = 0; i < news.npeers; i++) {
+    for (int i = 0; i < relay.npeers; i++) {
         size_t n;
         (void)ftk_det_of(i, &n);
         if (ftk_det_stable(i) < n)
@@ -194,165 +195,165 @@ static bool all_stable(void)
     return true;
 }
 
-/* What the ranks of this node have seen decided goes to their keepers. */
+/* Send the determinants of this node's ranks that are not stable to the replicas. */
 static int begin_round(void)
 {
-    news.round++;
-    for (int i = 0; i < news.npeers; i++) {
+    relay.round++;
+    for (int i = 0; i < relay.npeers; i++) {
         size_t n, at, from = ftk_det_stable(i);
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (from >= n)
             continue;
-        at = begin_letter(ftk_log.lines, news.round);
-        at = at ? write_part(at, news.peer[i], v, from, n) : 0;
-        int rc = at ? post(at, news.keeper[i], TAG_KEEP, FTK_LOG_NEWS) : MPI_ERR_NO_MEM;
+        at = begin_message(ftk_log.lines, relay.round);
+        at = at ? write_part(at, relay.peer[i], v, from, n) : 0;
+        int rc = at ? send_message(at, relay.replica[i], TAG_REPLICATE, FTK_LOG_DET_COMM) : MPI_ERR_NO_MEM;
         if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc))
-            ftk_detect_raise(ftk_log.ctx); /* the round comes to nothing, and the repair */
+            ftk_detect_raise(ftk_log.ctx); /* the repair ends this round */
         else if (rc != MPI_SUCCESS)
             return rc;
-        news.pending++;
+        relay.pending++;
     }
-    if (news.pending == 0)
-        news.done = news.round; /* others have been faster */
+    if (relay.pending == 0)
+        relay.done = relay.round; /* other ranks of this node have sent everything */
     return MPI_SUCCESS;
 }
 
-bool ftk_news_holds_any(void)
+bool ftk_relay_holds_any(void)
 {
-    return news.held > 0;
+    return relay.holding > 0;
 }
 
-bool ftk_news_holds(int dest)
+bool ftk_relay_holds(int dest)
 {
-    for (const struct ftk_req *r = news.held > 0 ? ftk_log.first : NULL; r; r = r->next)
-        if (r->waits && r->peer == dest)
+    for (const struct ftk_req *r = relay.holding > 0 ? ftk_log.first : NULL; r; r = r->next)
+        if (r->hold_round && r->peer == dest)
             return true;
     return false;
 }
 
-bool ftk_news_hold_back(struct ftk_req *r)
+bool ftk_relay_must_hold(struct ftk_req *r)
 {
-    if (!ftk_news_kept() || !(ftk_news_holds(r->peer) || leaves(r->peer)))
-        return false; /* none is overtaken, even by one that does not leave this node */
-    if (news.held == 0 && all_stable())
+    if (!ftk_relay_replicates() || !(ftk_relay_holds(r->peer) || leaves(r->peer)))
+        return false; /* a held send is not overtaken, even by one that stays on this node */
+    if (relay.holding == 0 && all_stable())
         return false;
-    bool running = news.pending > 0;
-    r->waits = news.round + 1; /* one under way does not tell all */
-    news.held++;
+    bool running = relay.pending > 0;
+    r->hold_round = relay.round + 1; /* a round under way does not have all determinants */
+    relay.holding++;
     if (!running)
-        ftk_news_turn();
+        ftk_relay_progress();
     return true;
 }
 
-void ftk_news_let(struct ftk_req *r)
+void ftk_relay_let_go(struct ftk_req *r)
 {
-    news.held--;
-    r->waits = 0;
+    relay.holding--;
+    r->hold_round = 0;
 }
 
-/* Its keeper has them. */
-static void kept(const uint64_t *w, size_t words)
+/* A replica has acknowledged a part. */
+static void acknowledged(const uint64_t *w, size_t words)
 {
-    struct letter_head h;
+    struct message_head h;
     struct part part;
     if (words < HEAD_WORDS + PART_WORDS)
         return;
     memcpy(&h, w, sizeof h);
     memcpy(&part, w + HEAD_WORDS, sizeof part);
-    if (h.round != news.round || news.pending == 0)
+    if (h.round != relay.round || relay.pending == 0)
         return;
-    for (int i = 0; i < news.npeers; i++)
-        if (news.peer[i] == (int)part.owner && h.lines == ftk_log.lines)
+    for (int i = 0; i < relay.npeers; i++)
+        if (relay.peer[i] == (int)part.owner && h.lines == ftk_log.lines)
             ftk_det_set_stable(i, (size_t)(part.from + part.n));
-    if (--news.pending == 0)
-        news.done = news.round;
+    if (--relay.pending == 0)
+        relay.done = relay.round;
 }
 
-/* Tell its sender that it is kept: the first part is all there is to a letter to a keeper. */
-static int confirm(const uint64_t *w, int dest)
+/* Acknowledge a message to this replica: the message has one part. */
+static int acknowledge(const uint64_t *w, int dest)
 {
-    int rc = ftk_post(w, HEAD_WORDS + PART_WORDS, dest, TAG_KEPT, FTK_LOG_NEWS);
+    int rc = ftk_control_send(w, HEAD_WORDS + PART_WORDS, dest, TAG_ACK, FTK_LOG_DET_COMM);
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     ftk_detect_raise(ftk_log.ctx);
     return MPI_SUCCESS;
 }
 
-/* In the order in which they were begun. */
-static void let_go(void)
+/* Release the sends whose round is acknowledged, in the order of posting. */
+static void release_sends(void)
 {
-    for (struct ftk_req *r = ftk_log.first, *next; news.held > 0 && r; r = next) {
+    for (struct ftk_req *r = ftk_log.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
-        if (r->waits && r->waits <= news.done)
-            ftk_log.requests->release(r); /* its owner gets the error with the request */
+        if (r->hold_round && r->hold_round <= relay.done)
+            ftk_log.requests->release(r); /* the request has the error, if there is one */
     }
 }
 
-/* What is held back cannot be sent. */
-static void give_up(int error)
+/* The sends that are held back cannot be sent: they end with an error. */
+static void fail_sends(int error)
 {
-    for (struct ftk_req *r = ftk_log.first, *next; news.held > 0 && r; r = next) {
+    for (struct ftk_req *r = ftk_log.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
-        if (r->waits)
+        if (r->hold_round)
             (void)ftk_log.requests->fail(r, error);
     }
 }
 
-void ftk_news_look(void)
+void ftk_relay_poll(void)
 {
     struct ftk_log *l = &ftk_log;
-    bool again = ftk_news_kept() && l->real[FTK_LOG_NEWS] != MPI_COMM_NULL;
-    while (again && !l->ctx->failed && !l->ctx->repairing && !l->falling) {
+    bool more = ftk_relay_replicates() && l->real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
+    while (more && !l->ctx->failed && !l->ctx->repairing && !l->rolling_back) {
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
         int rc = PMPI_Improbe(
-            MPI_ANY_SOURCE, MPI_ANY_TAG, l->real[FTK_LOG_NEWS], &flag, &m, &s);
+            MPI_ANY_SOURCE, MPI_ANY_TAG, l->real[FTK_LOG_DET_COMM], &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
-            rc = ftk_news_take(FTK_LOG_NEWS, &m, &s);
+            rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
         if (rc != MPI_SUCCESS)
             ftk_detect_raise(l->ctx);
-        again = rc == MPI_SUCCESS && flag;
+        more = rc == MPI_SUCCESS && flag;
     }
-    if (l->ctx->failed || l->ctx->repairing || news.held == 0)
+    if (l->ctx->failed || l->ctx->repairing || relay.holding == 0)
         return;
-    let_go();
-    if (news.held == 0 || news.pending > 0)
+    release_sends();
+    if (relay.holding == 0 || relay.pending > 0)
         return;
     int rc = begin_round();
     if (rc == MPI_SUCCESS)
-        let_go();
+        release_sends();
     else
-        give_up(rc);
+        fail_sends(rc);
 }
 
-/* ---- with messages -----------------------------------------------------------------------------------*/
+/* ---- causal: before messages ----------------------------------------------------------*/
 
-/* Contexts that share a communicator share its order. */
+/* Contexts that share a communicator share the order of messages. */
 static size_t at_of(int dest, int context)
 {
-    return (size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_channel(context);
+    return (size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_comm(context);
 }
 
 static struct reach *reach_of(int dest, int context)
 {
-    struct reach **at = &news.reach[at_of(dest, context)], *r = *at;
+    struct reach **at = &relay.reach[at_of(dest, context)], *r = *at;
     if (!r)
-        r = *at = calloc(1, sizeof *r + (size_t)news.npeers * sizeof r->upto[0]);
+        r = *at = calloc(1, sizeof *r + (size_t)relay.npeers * sizeof r->upto[0]);
     if (r && r->lines != ftk_log.lines) {
-        memset(r->upto, 0, (size_t)news.npeers * sizeof r->upto[0]);
+        memset(r->upto, 0, (size_t)relay.npeers * sizeof r->upto[0]);
         r->total = 0;
         r->lines = ftk_log.lines;
     }
     return r;
 }
 
-int ftk_news_tell(int dest, int context)
+int ftk_relay_send(int dest, int context)
 {
     size_t total = 0, n;
-    if (!ftk_news_in_band() || !leaves(dest))
+    if (!ftk_relay_in_band() || !leaves(dest))
         return MPI_SUCCESS;
-    for (int i = 0; i < news.npeers; i++) {
+    for (int i = 0; i < relay.npeers; i++) {
         (void)ftk_det_of(i, &n);
         total += n;
     }
@@ -361,63 +362,63 @@ int ftk_news_tell(int dest, int context)
         return MPI_ERR_NO_MEM;
     if (total == r->total)
         return MPI_SUCCESS;
-    size_t at = begin_letter(ftk_log.lines, 0);
-    for (int i = 0; at && i < news.npeers; i++) {
+    size_t at = begin_message(ftk_log.lines, 0);
+    for (int i = 0; at && i < relay.npeers; i++) {
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (n <= r->upto[i])
             continue;
-        at = write_part(at, news.peer[i], v, r->upto[i], n);
+        at = write_part(at, relay.peer[i], v, r->upto[i], n);
         r->total += n - r->upto[i];
         r->upto[i] = n;
     }
-    return at ? post(at, dest, FTK_POST_TAG, context) : MPI_ERR_NO_MEM;
+    return at ? send_message(at, dest, FTK_CONTROL_TAG, context) : MPI_ERR_NO_MEM;
 }
 
-int ftk_news_take_all(int context, int source)
+int ftk_relay_recv_all(int context, int source)
 {
     int flag = 1, rc = MPI_SUCCESS;
-    if (!ftk_news_in_band() || ftk_log.node[source] == ftk_log.node[ftk_log.me])
+    if (!ftk_relay_in_band() || ftk_log.node[source] == ftk_log.node[ftk_log.me])
         return MPI_SUCCESS;
     while (rc == MPI_SUCCESS && flag) {
         MPI_Message m;
         MPI_Status s;
-        rc = PMPI_Improbe(source, FTK_POST_TAG, ftk_log_real(context), &flag, &m, &s);
+        rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
-            rc = ftk_news_take(context, &m, &s);
+            rc = ftk_relay_recv(context, &m, &s);
     }
     return rc;
 }
 
-int ftk_news_take(int context, MPI_Message *m, const MPI_Status *s)
+int ftk_relay_recv(int context, MPI_Message *m, const MPI_Status *s)
 {
-    struct letter_head h;
+    struct message_head h;
     uint64_t *w;
     size_t words;
     int source = s->MPI_SOURCE, tag = s->MPI_TAG;
-    if (ftk_log.gates)
-        return ftk_gate_take(context, m, s);
-    int rc = ftk_post_take(context, m, s, &w, &words);
-    if (rc == MPI_SUCCESS && context == FTK_LOG_NEWS && tag == TAG_KEPT)
-        kept(w, words);
+    if (ftk_log.send_deps)
+        return ftk_depend_recv(context, m, s);
+    int rc = ftk_control_recv(context, m, s, &w, &words);
+    if (rc == MPI_SUCCESS && context == FTK_LOG_DET_COMM && tag == TAG_ACK)
+        acknowledged(w, words);
     else if (rc == MPI_SUCCESS)
-        rc = read_letter(w, words, &h);
-    if (rc == MPI_SUCCESS && context == FTK_LOG_NEWS && tag == TAG_KEEP
+        rc = read_message(w, words, &h);
+    if (rc == MPI_SUCCESS && context == FTK_LOG_DET_COMM && tag == TAG_REPLICATE
         && !ftk_log.ctx->repairing)
-        rc = confirm(w, source);
+        rc = acknowledge(w, source);
     free(w);
     return rc;
 }
 
-/* ---- in a repair -----------------------------------------------------------------------------------------*/
+/* ---- in a repair ----------------------------------------------------------------------*/
 
 static const struct copy *copy_of(int rank, uint64_t lines)
 {
-    const struct copy *c = news.copy ? &news.copy[rank][lines & 1] : NULL;
+    const struct copy *c = relay.copy ? &relay.copy[rank][lines & 1] : NULL;
     return c && c->lines == lines ? c : NULL;
 }
 
-/* Which member of act has been told most of what rank k has decided, and how much. */
-static int most_told(const struct ftk_log_repair *r, int k, uint64_t lines, size_t *n)
+/* The member of act that has most determinants of rank k, and how many. */
+static int most_known(const struct ftk_log_repair *r, int k, uint64_t lines, size_t *n)
 {
     enum { RANK_BITS = 24 };
     const struct copy *c = copy_of(k, lines);
@@ -433,7 +434,7 @@ static int most_told(const struct ftk_log_repair *r, int k, uint64_t lines, size
 static int collect_one(const struct ftk_log_repair *r, int k, uint64_t lines)
 {
     size_t n = 0;
-    int root = most_told(r, k, lines, &n);
+    int root = most_known(r, k, lines, &n);
     if (root < 0 || n > INT32_MAX / sizeof(struct ftk_det))
         return ftk_fail(FTKIT_ERR_PEER, "collecting determinants");
     struct ftk_det *v = malloc((n + 1) * sizeof *v);
@@ -447,24 +448,24 @@ static int collect_one(const struct ftk_log_repair *r, int k, uint64_t lines)
     const struct ftk_sure s = { r->act, NULL, "collecting determinants" };
     int rc = ftk_sure_bcast(&s, root, v, n * sizeof *v);
     if (rc == FTKIT_OK)
-        ftk_det_inherit(k, lines, v, n);
+        ftk_det_adopt(k, lines, v, n);
     else
         free(v);
     return rc;
 }
 
-int ftk_news_collect(const struct ftk_log_repair *r, uint64_t lines)
+int ftk_relay_collect(const struct ftk_log_repair *r, uint64_t lines)
 {
     int rc = FTKIT_OK;
-    for (int k = 0; rc == FTKIT_OK && ftk_log.tells && k < r->n; k++)
-        if (r->is_new[k] && !ftk_det_is_inherited(k))
+    for (int k = 0; rc == FTKIT_OK && ftk_log.relays && k < r->n; k++)
+        if (r->is_new[k] && !ftk_det_is_adopted(k))
             rc = collect_one(r, k, lines);
     return rc;
 }
 
-/* Another node's rank, as many places from its first one as this rank is from that of its own;
- * -1: there is no other node. */
-static int keeper_of(const int *node, int n, int rank)
+/* The replica of a rank: a rank of the next other node, with the same place among the ranks of its
+ * node; -1: there is no other node. */
+static int replica_of(const int *node, int n, int rank)
 {
     int place = 0, size = 0, other = rank;
     do
@@ -483,137 +484,137 @@ static int keeper_of(const int *node, int n, int rank)
     return -1;
 }
 
-/* A letter of so many words to one member of act, from all to all. */
+/* Collective over act: each member sends its message of so many words to one member, its replica. */
 static int exchange(const struct ftk_log_repair *r, int to, size_t words)
 {
-    const struct ftk_sure s = { r->act, NULL, "telling determinants" };
+    const struct ftk_sure s = { r->act, NULL, "sending determinants" };
     size_t n = (size_t)r->n, bytes = 0;
     size_t *out = calloc(2 * n, sizeof *out);
     if (!out)
         return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
     size_t *in = out + n;
     if (to >= 0)
-        out[to] = words * sizeof *news.words;
+        out[to] = words * sizeof *relay.words;
     int rc = ftk_sure_alltoall(&s, out, sizeof *out, in);
     for (size_t i = 0; rc == FTKIT_OK && i < n; i++)
         bytes += in[i];
-    free(news.told);
-    news.told = malloc(bytes + sizeof *news.told);
-    news.told_words = 0;
-    if (rc == FTKIT_OK && !news.told)
+    free(relay.arrived);
+    relay.arrived = malloc(bytes + sizeof *relay.arrived);
+    relay.arrived_words = 0;
+    if (rc == FTKIT_OK && !relay.arrived)
         rc = ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
     if (rc == FTKIT_OK)
-        rc = ftk_sure_alltoallv(&s, news.words, out, news.told, in);
+        rc = ftk_sure_alltoallv(&s, relay.words, out, relay.arrived, in);
     if (rc == FTKIT_OK)
-        news.told_words = bytes / sizeof *news.told;
+        relay.arrived_words = bytes / sizeof *relay.arrived;
     free(out);
     return rc;
 }
 
-int ftk_news_spread(const struct ftk_log_repair *r, uint64_t lines, bool nothing)
+int ftk_relay_replicate(const struct ftk_log_repair *r, uint64_t lines, bool nothing)
 {
     size_t n = 0;
-    if (!ftk_log.tells)
+    if (!ftk_log.relays)
         return FTKIT_OK;
     long pid = (long)getpid();
-    free(news.pid);
-    news.pid = calloc((size_t)r->n, sizeof *news.pid);
-    if (!news.pid)
+    free(relay.pid);
+    relay.pid = calloc((size_t)r->n, sizeof *relay.pid);
+    if (!relay.pid)
         return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
     const struct ftk_sure s = { r->act, NULL, "telling determinants" };
-    int rc = ftk_sure_allgather(&s, &pid, sizeof pid, news.pid);
+    int rc = ftk_sure_allgather(&s, &pid, sizeof pid, relay.pid);
     if (rc != FTKIT_OK)
         return rc;
     const struct ftk_det *v = ftk_det_own(lines, &n);
-    int keeper = n > 0 && !nothing ? keeper_of(r->domain, r->n, r->me) : -1;
-    size_t words = begin_letter(lines, 0);
-    words = words && keeper >= 0 ? write_part(words, r->me, v, 0, n) : words;
+    int replica = n > 0 && !nothing ? replica_of(r->domain, r->n, r->me) : -1;
+    size_t words = begin_message(lines, 0);
+    words = words && replica >= 0 ? write_part(words, r->me, v, 0, n) : words;
     if (!words || words > INT32_MAX)
         return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
-    return exchange(r, keeper, keeper >= 0 ? words : 0);
+    return exchange(r, replica, replica >= 0 ? words : 0);
 }
 
 static void forget_copies(void)
 {
-    for (int k = 0; k < news.n; k++) {
+    for (int k = 0; k < relay.n; k++) {
         for (int i = 0; i < 2; i++)
-            free(news.copy[k][i].v);
+            free(relay.copy[k][i].v);
         for (size_t c = 0; c < FTK_LOG_COMMS; c++) {
-            struct reach **at = &news.reach[(size_t)k * FTK_LOG_COMMS + c];
+            struct reach **at = &relay.reach[(size_t)k * FTK_LOG_COMMS + c];
             free(*at);
             *at = NULL;
         }
     }
-    if (news.n > 0)
-        memset(news.copy, 0, (size_t)news.n * sizeof *news.copy);
+    if (relay.n > 0)
+        memset(relay.copy, 0, (size_t)relay.n * sizeof *relay.copy);
 }
 
-/* Letters that came with the repair stand one behind the other. */
-static int keep_told(void)
+/* Store the messages that came with the repair; they are one behind the other. */
+static int store_arrived(void)
 {
     size_t at = 0;
     int rc = MPI_SUCCESS;
-    while (rc == MPI_SUCCESS && at < news.told_words) {
-        struct letter_head h;
+    while (rc == MPI_SUCCESS && at < relay.arrived_words) {
+        struct message_head h;
         struct part part;
-        memcpy(&part, news.told + at + HEAD_WORDS, sizeof part);
+        memcpy(&part, relay.arrived + at + HEAD_WORDS, sizeof part);
         size_t words = HEAD_WORDS + PART_WORDS + (size_t)part.n * DET_WORDS;
-        rc = read_letter(news.told + at, words, &h);
+        rc = read_message(relay.arrived + at, words, &h);
         at += words;
     }
-    free(news.told);
-    news.told = NULL;
-    news.told_words = 0;
+    free(relay.arrived);
+    relay.arrived = NULL;
+    relay.arrived_words = 0;
     return rc;
 }
 
 static int make_tables(const struct ftk_log_repair *r)
 {
     size_t n = (size_t)r->n;
-    if (news.n == 0) {
-        news.copy = calloc(n, sizeof *news.copy);
-        news.reach = calloc(n * FTK_LOG_COMMS, sizeof(struct reach *));
-        news.peer = calloc(2 * n, sizeof *news.peer);
-        news.keeper = news.peer ? news.peer + n : NULL;
-        if (!news.copy || !news.reach || !news.peer)
+    if (relay.n == 0) {
+        relay.copy = calloc(n, sizeof *relay.copy);
+        relay.reach = calloc(n * FTK_LOG_COMMS, sizeof(struct reach *));
+        relay.peer = calloc(2 * n, sizeof *relay.peer);
+        relay.replica = relay.peer ? relay.peer + n : NULL;
+        if (!relay.copy || !relay.reach || !relay.peer)
             return ftk_fail(FTKIT_ERR_NOMEM, "news");
-        news.n = r->n;
+        relay.n = r->n;
     }
-    news.npeers = 0;
+    relay.npeers = 0;
     for (int k = 0; k < r->n; k++) {
         if (r->domain[k] != r->domain[r->me])
             continue;
-        news.keeper[news.npeers] = keeper_of(r->domain, r->n, k);
-        news.peer[news.npeers++] = k;
+        relay.replica[relay.npeers] = replica_of(r->domain, r->n, k);
+        relay.peer[relay.npeers++] = k;
     }
-    return ftk_det_peers(news.peer, news.pid, news.npeers);
+    return ftk_det_peers(relay.peer, relay.pid, relay.npeers);
 }
 
-int ftk_news_install(const struct ftk_log_repair *r)
+int ftk_relay_install(const struct ftk_log_repair *r)
 {
-    if (!ftk_log.tells)
+    if (!ftk_log.relays)
         return FTKIT_OK;
     forget_copies();
     int rc = make_tables(r);
-    if (rc == FTKIT_OK && keep_told() != MPI_SUCCESS)
+    if (rc == FTKIT_OK && store_arrived() != MPI_SUCCESS)
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "news of determinants are damaged");
-    news.pending = 0;
-    news.done = news.round;
+    relay.pending = 0;
+    relay.done = relay.round;
     for (struct ftk_req *q = ftk_log.first; q; q = q->next)
-        if (q->waits)
-            q->waits = news.round + 1;
+        if (q->hold_round)
+            q->hold_round = relay.round + 1;
     return rc;
 }
 
-void ftk_news_close(void)
+void ftk_relay_close(void)
 {
     forget_copies();
-    free(news.copy);
-    free(news.reach);
-    free(news.peer);
-    free(news.pid);
-    free(news.words);
-    free(news.told);
+    free(relay.copy);
+    free(relay.reach);
+    free(relay.peer);
+    free(relay.pid);
+    free(relay.words);
+    free(relay.arrived);
     (void)ftk_det_peers(NULL, NULL, 0);
-    memset(&news, 0, sizeof news);
+    memset(&relay, 0, sizeof relay);
 }

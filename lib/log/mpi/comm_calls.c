@@ -163,7 +163,7 @@ int ftk_mpi_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result)
 static int dup_comm(
     struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     if (!newcomm)
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
     ftk_make_begin(&m, vc, how, info);
@@ -191,12 +191,12 @@ int ftk_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
  * complete: what is free has to be a matter of the program's steps, not of time, because
  * a rank that falls back goes through them again. */
 struct idup {
-    struct ftk_making m; /* m.vc is NULL when it has been made */
+    struct ftk_construct m; /* m.vc is NULL when it has been made */
     MPI_Comm *newcomm;   /* the program's */
     uint64_t promised;
     struct ftk_req *req;
     struct idup *next;     /* list of all */
-    struct ftk_word all[]; /* [m.n] */
+    struct ftk_proposal all[]; /* [m.n] */
 };
 
 static struct idup *idups;
@@ -321,7 +321,7 @@ int ftk_mpi_Comm_idup_with_info(
 
 int ftk_mpi_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Comm_split(comm, color, key, newcomm);
@@ -362,7 +362,7 @@ static int color_of_type(const struct ftk_vcomm *vc, int type, int *color)
 int ftk_mpi_Comm_split_type(
     MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     int color = MPI_UNDEFINED;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
@@ -404,7 +404,7 @@ static int members_of(const struct ftk_vcomm *vc, MPI_Group group, struct ftk_vc
 }
 
 /* Each group knows its own members only: each member says its place. */
-static int create_both(struct ftk_making *m, MPI_Comm *newcomm)
+static int create_both(struct ftk_construct *m, MPI_Comm *newcomm)
 {
     int place = 0, size = m->vc ? m->vc->size : 0;
     while (place < size && m->vc->member[place] != ftk_log.me)
@@ -416,7 +416,7 @@ static int create_both(struct ftk_making *m, MPI_Comm *newcomm)
 
 int ftk_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Comm_create(comm, group, newcomm);
@@ -430,7 +430,7 @@ int ftk_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
 
 /* Words to or from a member of the group. */
 static int pass_words(
-    struct ftk_making *m, int kind, int to, int tag, struct ftk_word *w, int count)
+    struct ftk_construct *m, int kind, int to, int tag, struct ftk_proposal *w, int count)
 {
     struct ftk_req r = { .kind = kind,
         .internal = true,
@@ -454,9 +454,9 @@ static int least(int a, int b)
 
 /* The parent's other members take no part: a tree of the group, up for the words of those
  * below, down for those of all. */
-static int agree_in_group(struct ftk_making *m, int me, int tag)
+static int agree_in_group(struct ftk_construct *m, int me, int tag)
 {
-    struct ftk_word *w = ftk_make_room();
+    struct ftk_proposal *w = ftk_make_room();
     int n = m->vc->size, bit, rc = MPI_SUCCESS;
     w[me] = m->mine;
     for (bit = 1; bit < n && !(me & bit) && rc == MPI_SUCCESS; bit <<= 1)
@@ -479,7 +479,7 @@ static int agree_in_group(struct ftk_making *m, int me, int tag)
 
 int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     int me;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)

@@ -40,7 +40,7 @@ struct ftk_vcomm *ftk_make_parent(MPI_Comm comm, MPI_Comm *newcomm)
 }
 
 void ftk_make_begin(
-    struct ftk_making *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info)
+    struct ftk_construct *m, struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info)
 {
     memset(m, 0, sizeof *m);
     m->parent = parent;
@@ -59,7 +59,7 @@ void ftk_make_begin(
         m->error = ftk_vcomm_handle(parent, how, info, &m->vc->handle);
 }
 
-void ftk_make_first(struct ftk_making *m, int count)
+void ftk_make_first(struct ftk_construct *m, int count)
 {
     if (!m->vc)
         return;
@@ -71,10 +71,10 @@ void ftk_make_first(struct ftk_making *m, int count)
 
 /* ---- making: the exchange ---------------------------------------------------------*/
 
-int ftk_make_words(
-    struct ftk_vcomm *parent, const struct ftk_word *mine, const struct ftk_word **all)
+int ftk_make_proposals(
+    struct ftk_vcomm *parent, const struct ftk_proposal *mine, const struct ftk_proposal **all)
 {
-    struct ftk_word *words = ftk_make_room();
+    struct ftk_proposal *words = ftk_make_room();
     int n = ftk_vcomm_members(parent);
     if (n == 1) /* it may be none of the list */
         words[0] = *mine;
@@ -122,11 +122,11 @@ int ftk_make_swap(const struct ftk_swap *s)
  * it receives is what was received then: so it comes to the same communicator. */
 static int hear_own(struct ftk_vcomm *vc)
 {
-    struct ftk_word *words = ftk_make_room();
+    struct ftk_proposal *words = ftk_make_room();
     const int tag = FTK_COMM_TAGS + FTK_COMM_GROUP_TAGS;
     int n = ftk_vcomm_members(vc), me = ftk_vcomm_place(vc);
     int next = (me + 1) % n, to = ftk_vcomm_nth(vc, next);
-    struct ftk_word own = words[me];
+    struct ftk_proposal own = words[me];
     const struct ftk_swap s = { .vc = vc,
         .out = &words[next],
         .out_bytes = sizeof own,
@@ -142,7 +142,7 @@ static int hear_own(struct ftk_vcomm *vc)
     return rc;
 }
 
-void ftk_make_decide_context(struct ftk_making *m, const struct ftk_word *all)
+void ftk_make_decide_context(struct ftk_construct *m, const struct ftk_proposal *all)
 {
     uint64_t common = UINT64_MAX;
     m->shares = true;
@@ -158,7 +158,7 @@ void ftk_make_decide_context(struct ftk_making *m, const struct ftk_word *all)
             m->context = c;
 }
 
-void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all)
+void ftk_make_decide(struct ftk_construct *m, const struct ftk_proposal *all)
 {
     ftk_make_decide_context(m, all);
     const struct ftk_vcomm *of = m->in_order ? m->vc : m->parent;
@@ -167,10 +167,10 @@ void ftk_make_decide(struct ftk_making *m, const struct ftk_word *all)
         m->vc->there[ftk_vcomm_nth(of, i)] = all[i].own;
 }
 
-void ftk_make_agree(struct ftk_making *m, const struct ftk_word **all)
+void ftk_make_agree(struct ftk_construct *m, const struct ftk_proposal **all)
 {
     m->mine.error = m->error;
-    int rc = ftk_make_words(m->parent, &m->mine, all);
+    int rc = ftk_make_proposals(m->parent, &m->mine, all);
     if (rc == MPI_SUCCESS && m->n > 1)
         rc = hear_own(m->parent);
     if (rc == MPI_SUCCESS)
@@ -200,7 +200,7 @@ static void seal(struct ftk_vcomm *vc)
     vc->member = vc->index = NULL;
 }
 
-int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm)
+int ftk_make_end(struct ftk_construct *m, MPI_Comm *newcomm)
 {
     struct ftk_vcomm *vc = m->vc;
     m->vc = NULL;
@@ -231,29 +231,29 @@ int ftk_make_end(struct ftk_making *m, MPI_Comm *newcomm)
     return MPI_SUCCESS;
 }
 
-static int end_or_error(struct ftk_making *m, MPI_Comm *newcomm)
+static int end_or_error(struct ftk_construct *m, MPI_Comm *newcomm)
 {
     int rc = ftk_make_end(m, newcomm);
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(m->parent, rc);
 }
 
-int ftk_make_known(struct ftk_making *m, MPI_Comm *newcomm)
+int ftk_make_known(struct ftk_construct *m, MPI_Comm *newcomm)
 {
-    const struct ftk_word *all;
+    const struct ftk_proposal *all;
     ftk_make_agree(m, &all);
     return end_or_error(m, newcomm);
 }
 
 static int by_key(const void *a, const void *b)
 {
-    const struct ftk_word *x = a, *y = b;
+    const struct ftk_proposal *x = a, *y = b;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
 /* The i-th of all members of the parent. */
-static void add_member(struct ftk_making *m, int i)
+static void add_member(struct ftk_construct *m, int i)
 {
     int rank, world = ftk_vcomm_nth(m->parent, i);
     if (ftk_vcomm_is_local(m->parent, i, &rank))
@@ -271,10 +271,10 @@ static void close_groups(struct ftk_vcomm *vc)
         (void)ftk_remote_seal(vc); /* groups of the parent have nobody in common */
 }
 
-int ftk_make_split(struct ftk_making *m, int color, int key, MPI_Comm *newcomm)
+int ftk_make_split(struct ftk_construct *m, int color, int key, MPI_Comm *newcomm)
 {
-    struct ftk_word *words = ftk_make_room();
-    const struct ftk_word *all;
+    struct ftk_proposal *words = ftk_make_room();
+    const struct ftk_proposal *all;
     m->mine.color = color;
     m->mine.key = key;
     if (color < 0 && color != MPI_UNDEFINED && m->error == MPI_SUCCESS)

@@ -53,7 +53,7 @@ int ftk_mpi_Comm_remote_group(MPI_Comm comm, MPI_Group *group)
 }
 
 struct creating {
-    struct ftk_making m;
+    struct ftk_construct m;
     struct ftk_vcomm *peer; /* at the leader: the peer communicator, */
     int world;              /* the world rank of the other leader, -1: there is none, */
     int tag;
@@ -117,7 +117,7 @@ static void read_group(struct ftk_vcomm *vc, const int *list, int n)
 /* The other group, as its leader tells; *theirs: what it could use and how many it is of.
  * list: room for two groups; the other one is the second. */
 static int meet(
-    struct creating *c, const struct ftk_word *ours, struct ftk_word *theirs, int *list)
+    struct creating *c, const struct ftk_proposal *ours, struct ftk_proposal *theirs, int *list)
 {
     theirs->error = MPI_ERR_OTHER;
     int rc = swap(c, ours, sizeof *ours, theirs, sizeof *theirs);
@@ -132,7 +132,7 @@ static int meet(
 }
 
 /* Tell the local group, which has agreed that all of it goes on. */
-static int pass_on(struct creating *c, int leader, struct ftk_word *theirs, int *list)
+static int pass_on(struct creating *c, int leader, struct ftk_proposal *theirs, int *list)
 {
     struct ftk_vcomm *vc = c->m.parent;
     if (vc->size == 1)
@@ -145,10 +145,10 @@ static int pass_on(struct creating *c, int leader, struct ftk_word *theirs, int 
 }
 
 /* Both groups are known here. */
-static void decide(struct ftk_making *m, const struct ftk_word *ours,
-    const struct ftk_word *theirs, const int *list)
+static void decide(struct ftk_construct *m, const struct ftk_proposal *ours,
+    const struct ftk_proposal *theirs, const int *list)
 {
-    const struct ftk_word both[2] = { *ours, *theirs };
+    const struct ftk_proposal both[2] = { *ours, *theirs };
     m->n = 2; /* one word for each */
     ftk_make_decide_context(m, both);
     if (m->error != MPI_SUCCESS)
@@ -159,9 +159,9 @@ static void decide(struct ftk_making *m, const struct ftk_word *ours,
 }
 
 /* What a group says: what all its members could use, and how many they are. */
-static struct ftk_word word_of(const struct ftk_making *m, const struct ftk_word *all)
+static struct ftk_proposal word_of(const struct ftk_construct *m, const struct ftk_proposal *all)
 {
-    struct ftk_word w = { .free = UINT64_MAX, .color = m->parent->size, .error = m->error };
+    struct ftk_proposal w = { .free = UINT64_MAX, .color = m->parent->size, .error = m->error };
     for (int i = 0; m->error == MPI_SUCCESS && i < m->parent->size; i++) {
         w.free &= all[i].free;
         w.own = all[i].own < 0 ? -1 : w.own;
@@ -172,9 +172,9 @@ static struct ftk_word word_of(const struct ftk_making *m, const struct ftk_word
 static int create(struct creating *c, struct ftk_vcomm *vc, int leader, MPI_Comm peer_comm,
     int remote_leader, MPI_Comm *newcomm)
 {
-    struct ftk_making *m = &c->m;
-    const struct ftk_word *all;
-    struct ftk_word theirs = { .error = MPI_ERR_OTHER };
+    struct ftk_construct *m = &c->m;
+    const struct ftk_proposal *all;
+    struct ftk_proposal theirs = { .error = MPI_ERR_OTHER };
     bool leads = vc->rank == leader;
     int *list = malloc(4 * (size_t)ftk_log.n * sizeof *list);
     ftk_make_begin(m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
@@ -185,7 +185,7 @@ static int create(struct creating *c, struct ftk_vcomm *vc, int leader, MPI_Comm
     m->error = m->error == MPI_SUCCESS ? wrong : m->error;
     ftk_make_agree(m, &all);
     bool agreed = m->error == MPI_SUCCESS;
-    const struct ftk_word ours = word_of(m, all);
+    const struct ftk_proposal ours = word_of(m, all);
     int rc = MPI_SUCCESS;
     if (leads && c->world >= 0)
         rc = meet(c, &ours, &theirs, agreed ? list : NULL);
@@ -239,7 +239,7 @@ int ftk_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm pee
 
 /* All ranks of a group say the same of high: the first rank's word holds.  When both groups say
  * the same, the order is that of ftk_vcomm_nth(). */
-static void merge(struct ftk_making *m, const struct ftk_word *all)
+static void merge(struct ftk_construct *m, const struct ftk_proposal *all)
 {
     const struct ftk_vcomm *vc = m->parent;
     int front = vc->remote->first ? vc->remote->size : vc->size;
@@ -251,8 +251,8 @@ static void merge(struct ftk_making *m, const struct ftk_word *all)
 
 int ftk_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
 {
-    struct ftk_making m;
-    const struct ftk_word *all;
+    struct ftk_construct m;
+    const struct ftk_proposal *all;
     struct ftk_vcomm *vc = ftk_make_parent(intercomm, newintracomm);
     if (!vc)
         return PMPI_Intercomm_merge(intercomm, high, newintracomm);

@@ -5,10 +5,10 @@
 
 #include "detect/detect.h"
 #include "log/coll.h"
-#include "log/gate.h"
-#include "log/news.h"
+#include "log/depend.h"
+#include "log/relay.h"
 #include "log/p2p.h"
-#include "log/post.h"
+#include "log/control.h"
 #include "mpi_calls.h"
 
 /* Handles in Fortran: those of the MPI are small numbers, ours begin here. */
@@ -30,7 +30,7 @@ static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int p
         return MPI_ERR_RANK;
     if (tag < 0 && !(flags & CAN_BE_ANY && tag == MPI_ANY_TAG))
         return MPI_ERR_TAG;
-    if (tag == FTK_POST_TAG && ftk_news_in_band())
+    if (tag == FTK_CONTROL_TAG && ftk_relay_in_band())
         return MPI_ERR_TAG;
     if (tag > FTK_TAG_MAX && ftk_context_shares(vc->context))
         return MPI_ERR_TAG;
@@ -117,7 +117,7 @@ int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int ta
         rc = ftk_req_begin(&r);
     if (rc == MPI_SUCCESS && !r.done)
         rc = ftk_req_wait(&r);
-    ftk_p2p_tell(status, &r.status);
+    ftk_p2p_copy_status(status, &r.status);
     return end(vc, rc);
 }
 
@@ -138,7 +138,7 @@ int ftk_mpi_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     (void)ftk_req_begin(&s);
     rs = ftk_req_wait(&s);
     rc = ftk_req_wait(&r);
-    ftk_p2p_tell(status, &r.status);
+    ftk_p2p_copy_status(status, &r.status);
     return end(vc, rs != MPI_SUCCESS ? rs : rc);
 }
 
@@ -223,7 +223,7 @@ int ftk_mpi_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, 
 
 static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
 {
-    if (rc != MPI_SUCCESS && !ftk_log.falling) {
+    if (rc != MPI_SUCCESS && !ftk_log.rolling_back) {
         ftk_req_delete(r);
         *request = MPI_REQUEST_NULL;
         return end(vc, rc);
@@ -299,7 +299,7 @@ static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     r->pair = s;
     (void)ftk_req_begin(r); /* their errors come with the wait */
     (void)ftk_req_begin(s);
-    r->half = r->done;
+    r->recv_done = r->done;
     r->done = false;
     return rc;
 }
@@ -430,7 +430,7 @@ static int start(struct ftk_req *r)
 int ftk_mpi_Start(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
-    if (!r && ftk_log.falling) /* its making has failed */
+    if (!r && ftk_log.rolling_back) /* its making has failed */
         return ftk_log_error();
     if (!r)
         return PMPI_Start(request);
@@ -474,13 +474,13 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         int rc = PMPI_Iprobe(source, wire, ftk_log_real(context), flag, s);
         if (rc != MPI_SUCCESS || !*flag)
             return rc;
-        bool found = !ftk_news_in_band() || s->MPI_TAG != FTK_POST_TAG;
-        rc = ftk_news_absorb(context, s->MPI_SOURCE);
+        bool found = !ftk_relay_in_band() || s->MPI_TAG != FTK_CONTROL_TAG;
+        rc = ftk_relay_absorb(context, s->MPI_SOURCE);
         if (rc == MPI_SUCCESS)
-            rc = ftk_gate_absorb(context, s->MPI_SOURCE);
+            rc = ftk_depend_absorb(context, s->MPI_SOURCE);
         if (rc != MPI_SUCCESS)
             return rc;
-        int of = ftk_context_of(ftk_context_channel(context), s->MPI_TAG);
+        int of = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
         if (found && of != context) {
             bool taken;
             rc = ftk_p2p_put_aside(of, s, &taken);
@@ -490,12 +490,12 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
             return rc;
         }
         s->MPI_TAG = found ? ftk_context_tag(context, s->MPI_TAG) : s->MPI_TAG;
-        if (found && (ftk_log.reborn || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
+        if (found && (ftk_log.replaying_setup || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
             *flag = ftk_p2p_in_turn(context, s->MPI_SOURCE, s->MPI_TAG);
             return rc;
         }
         if (found)
-            ftk_p2p_look_at_probed();
+            ftk_p2p_progress_mprobed();
         /* it may have looked at nothing: the repair comes first, or others */
         if (found && (ftk_log.ctx->failed || ftk_context_shares(context))) {
             *flag = 0;
@@ -508,7 +508,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 static int pick_up(
     int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
-    if (!ftk_news_in_band() && ftk_log.nwild == 0 && !ftk_context_shares(context))
+    if (!ftk_relay_in_band() && ftk_log.nwildcards == 0 && !ftk_context_shares(context))
         return PMPI_Improbe(source, tag, ftk_log_real(context), flag, m, s);
     int rc = look_up(context, source, tag, flag, s);
     if (rc != MPI_SUCCESS || !*flag)
@@ -519,15 +519,15 @@ static int pick_up(
 
 /* What is held for a probe and may be taken now; *wait: there is something, but others come
  * first. */
-static struct ftk_held *held_for(
+static struct ftk_unexp *unexp_for(
     const struct ftk_vcomm *vc, int source, int tag, bool take, bool *wait)
 {
-    struct ftk_held *h = ftk_held_match(vc->context, source, tag, false);
-    *wait = h && !ftk_log.reborn && !ftk_p2p_may_take(UINT64_MAX, h);
+    struct ftk_unexp *h = ftk_unexp_match(vc->context, source, tag, false);
+    *wait = h && !ftk_log.replaying_setup && !ftk_p2p_may_take(UINT64_MAX, h);
     if (*wait)
         return NULL;
     if (h && take)
-        ftk_held_take(h);
+        ftk_unexp_take(h);
     return h;
 }
 
@@ -535,20 +535,20 @@ static struct ftk_held *held_for(
 static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_Status *status)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_held *h = NULL;
+    struct ftk_unexp *h = NULL;
     MPI_Status s;
     const bool arrives = ftk_p2p_arrives(vc->context, source, tag);
     bool wait = false;
     int rc = MPI_SUCCESS;
     *flag = 0;
-    if (ftk_gate_here())
-        rc = ftk_gate_probe(vc->context, source, tag, false, &h);
+    if (ftk_depend_active())
+        rc = ftk_depend_probe(vc->context, source, tag, false, &h);
     else
-        h = held_for(vc, source, tag, false, &wait);
+        h = unexp_for(vc, source, tag, false, &wait);
     *flag = h != NULL;
     if (h)
         ftk_p2p_status(&s, h->source, h->tag, h->bytes);
-    else if (!wait && !arrives && !l->reborn && !ftk_gate_here())
+    else if (!wait && !arrives && !l->replaying_setup && !ftk_depend_active())
         rc = look_up(vc->context, source, tag, flag, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
@@ -557,13 +557,13 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     }
     if (rc == MPI_SUCCESS && *flag) {
         s.MPI_SOURCE = ftk_vcomm_peer_rank(vc, s.MPI_SOURCE);
-        ftk_p2p_tell(status, &s);
+        ftk_p2p_copy_status(status, &s);
     }
     return rc;
 }
 
 /* The same, and it is taken out. */
-static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held **out)
+static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_unexp **out)
 {
     struct ftk_log *l = &ftk_log;
     MPI_Message m;
@@ -572,19 +572,19 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
     bool wait = false;
     int flag = 0, rc = MPI_SUCCESS;
     *out = NULL;
-    if (ftk_gate_here())
-        rc = ftk_gate_probe(vc->context, source, tag, true, out);
+    if (ftk_depend_active())
+        rc = ftk_depend_probe(vc->context, source, tag, true, out);
     else
-        *out = held_for(vc, source, tag, true, &wait);
+        *out = unexp_for(vc, source, tag, true, &wait);
     if (*out)
-        return ftk_p2p_journal(*out, ++l->stamp);
-    if (wait || arrives || l->reborn || ftk_gate_here())
+        return ftk_p2p_log_setup(*out, ++l->seq);
+    if (wait || arrives || l->replaying_setup || ftk_depend_active())
         return rc;
     rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_p2p_take_matched(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
-        rc = ftk_p2p_journal(*out, ++l->stamp);
+        rc = ftk_p2p_log_setup(*out, ++l->seq);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
         return MPI_SUCCESS;
@@ -594,16 +594,16 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_held
 
 static int no_proc(MPI_Status *status)
 {
-    ftk_p2p_tell_of(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    ftk_p2p_put_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
 }
 
 /* One step of waiting for a message. */
 static int turn(unsigned *turns)
 {
-    if (ftk_log.reborn)
+    if (ftk_log.replaying_setup)
         return MPI_ERR_PENDING; /* it will never come */
-    return ftk_log_turn(turns);
+    return ftk_log_progress(turns);
 }
 
 /* blocks: a probe that names its source finds the same again by itself. */
@@ -611,11 +611,11 @@ static int probe_begin(
     struct probing *p, const struct ftk_vcomm *vc, int source, int tag, bool blocks)
 {
     const struct ftk_det *d;
-    int rc = ftk_log.falling ? ftk_log_error() /* what is there comes after the line */
+    int rc = ftk_log.rolling_back ? ftk_log_error() /* what is there comes after the line */
                              : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
     *p = (struct probing){ .vc = vc,
         .source = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : MPI_PROC_NULL, .tag = tag,
-        .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.reborn,
+        .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.replaying_setup,
         .next = FTK_DET_FREE };
     if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
         rc = MPI_ERR_UNSUPPORTED_OPERATION;
@@ -640,7 +640,7 @@ static int probe_nothing(const struct probing *p)
     static unsigned turns;
     if (p->next == FTK_DET_FREE)
         ftk_det_found_nothing();
-    return ftk_log_turn(&turns);
+    return ftk_log_progress(&turns);
 }
 
 /* Until there is one, or one look. */
@@ -665,7 +665,7 @@ static int probe(struct probing *p, bool blocks, int *flag, MPI_Status *status)
     if (rc == MPI_SUCCESS)
         probe_found(p, ftk_vcomm_peer_world(p->vc, s.MPI_SOURCE), s.MPI_TAG);
     if (rc == MPI_SUCCESS)
-        ftk_p2p_tell(status, &s);
+        ftk_p2p_copy_status(status, &s);
     return rc;
 }
 
@@ -687,9 +687,9 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 }
 
 /* Who polls and looks at no error has to come on, as with a test. */
-static void found_while_falling(int rc, int *flag, MPI_Status *status)
+static void found_in_rollback(int rc, int *flag, MPI_Status *status)
 {
-    if (rc == MPI_SUCCESS || !ftk_log.falling)
+    if (rc == MPI_SUCCESS || !ftk_log.rolling_back)
         return;
     *flag = 1;
     ftk_p2p_no_status(status);
@@ -708,21 +708,21 @@ int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *st
     int rc = probe_begin(&p, vc, source, tag, false);
     if (rc == MPI_SUCCESS)
         rc = probe(&p, false, flag, status);
-    found_while_falling(rc, flag, status);
+    found_in_rollback(rc, flag, status);
     return end(vc, rc);
 }
 
-static void give_message(struct ftk_held *h, const struct ftk_vcomm *vc, MPI_Message *message,
+static void give_message(struct ftk_unexp *h, const struct ftk_vcomm *vc, MPI_Message *message,
     MPI_Status *status)
 {
     h->rank = ftk_vcomm_peer_rank(vc, h->source);
     ftk_matched_add(h);
-    ftk_p2p_tell_of(status, h->rank, h->tag, h->bytes);
+    ftk_p2p_put_status(status, h->rank, h->tag, h->bytes);
     *message = (MPI_Message)(void *)h;
 }
 
 /* The same as probe(), and the message is taken out. */
-static int match(struct probing *p, bool blocks, struct ftk_held **h)
+static int match(struct probing *p, bool blocks, struct ftk_unexp **h)
 {
     unsigned turns = 0;
     int rc = MPI_SUCCESS;
@@ -749,7 +749,7 @@ int ftk_mpi_Mprobe(
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     struct probing p;
-    struct ftk_held *h = NULL;
+    struct ftk_unexp *h = NULL;
     if (!vc)
         return PMPI_Mprobe(source, tag, comm, message, status);
     *message = MPI_MESSAGE_NO_PROC;
@@ -770,7 +770,7 @@ int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     struct probing p;
-    struct ftk_held *h = NULL;
+    struct ftk_unexp *h = NULL;
     if (!vc)
         return PMPI_Improbe(source, tag, comm, flag, message, status);
     *message = MPI_MESSAGE_NO_PROC;
@@ -784,12 +784,12 @@ int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *
     if (h)
         give_message(h, vc, message, status);
     else
-        found_while_falling(rc, flag, status);
+        found_in_rollback(rc, flag, status);
     return end(vc, rc);
 }
 
 /* A matched message into a request; its communicator is the one that has its context. */
-static int receive_matched(struct ftk_req *r, struct ftk_held *h, void *buf, int count,
+static int receive_matched(struct ftk_req *r, struct ftk_unexp *h, void *buf, int count,
     MPI_Datatype type)
 {
     struct ftk_vcomm *vc = ftk_log.comms;
@@ -809,13 +809,13 @@ static int receive_matched(struct ftk_req *r, struct ftk_held *h, void *buf, int
 int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
     MPI_Status *status)
 {
-    struct ftk_held *h = ftk_matched_take(*message);
+    struct ftk_unexp *h = ftk_matched_take(*message);
     struct ftk_req r = { 0 };
     if (!h)
         return PMPI_Mrecv(buf, count, type, message, status);
     int rc = receive_matched(&r, h, buf, count, type);
     *message = MPI_MESSAGE_NULL;
-    ftk_p2p_tell(status, &r.status);
+    ftk_p2p_copy_status(status, &r.status);
     return end(r.vc, rc);
 }
 
@@ -823,12 +823,12 @@ int ftk_mpi_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message
     MPI_Request *request)
 {
     struct ftk_req *r = NULL;
-    struct ftk_held *h = ftk_matched_take(*message);
+    struct ftk_unexp *h = ftk_matched_take(*message);
     if (!h)
         return PMPI_Imrecv(buf, count, type, message, request);
     r = ftk_req_new();
     if (!r) {
-        ftk_held_free(h);
+        ftk_unexp_free(h);
         return end(ftk_log.world, MPI_ERR_NO_MEM);
     }
     (void)receive_matched(r, h, buf, count, type); /* the error comes with the wait */
@@ -883,6 +883,6 @@ MPI_Fint ftk_mpi_Message_c2f(MPI_Message message)
 
 MPI_Message ftk_mpi_Message_f2c(MPI_Fint message)
 {
-    struct ftk_held *h = message >= OURS ? ftk_matched_numbered(message - OURS) : NULL;
+    struct ftk_unexp *h = message >= OURS ? ftk_matched_numbered(message - OURS) : NULL;
     return h ? (MPI_Message)(void *)h : PMPI_Message_f2c(message);
 }

@@ -128,7 +128,7 @@ static int check_grid(
 int ftk_mpi_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[],
     int reorder, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     int size;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
@@ -170,7 +170,7 @@ static int cart_part(const struct ftk_topo *t, int rank, const int *remain,
 
 int ftk_mpi_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     int color = 0, key = 0;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
@@ -341,7 +341,7 @@ static int check_graph(
 int ftk_mpi_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[],
     int reorder, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Graph_create(comm, nnodes, index, edges, reorder, newcomm);
@@ -489,7 +489,7 @@ int ftk_mpi_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int so
     const int sourceweights[], int outdegree, const int destinations[],
     const int destweights[], MPI_Info info, int reorder, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
+    struct ftk_construct m;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights,
@@ -570,7 +570,7 @@ static int keep_edges(struct ftk_topo *t, const struct go *go, int me)
 
 /* What the members have said of their edges: the most that one has, and whether they have
  * weights; the MPI code when it cannot be. */
-static int judge(const struct ftk_word *all, int n, int *most, bool *weighted)
+static int judge(const struct ftk_proposal *all, int n, int *most, bool *weighted)
 {
     int with = 0, without = 0;
     *most = 0;
@@ -587,16 +587,16 @@ static int judge(const struct ftk_word *all, int n, int *most, bool *weighted)
 
 /* Exchange the edges; m->error says how it went, the same way at all members unless
  * memory has run out here, which ftk_make_agree() then tells. */
-static void exchange(struct ftk_making *m, struct given *g, const struct ftk_word *mine)
+static void exchange(struct ftk_construct *m, struct given *g, const struct ftk_proposal *mine)
 {
-    const struct ftk_word *words;
+    const struct ftk_proposal *words;
     struct go go;
     int most = 0;
     bool weighted = false;
-    struct ftk_word said = *mine;
+    struct ftk_proposal said = *mine;
     struct go *all = malloc((size_t)m->n * sizeof *all);
     said.error = m->error != MPI_SUCCESS || all ? m->error : MPI_ERR_NO_MEM;
-    int rc = ftk_make_words(m->parent, &said, &words);
+    int rc = ftk_make_proposals(m->parent, &said, &words);
     if (rc == MPI_SUCCESS)
         rc = judge(words, m->n, &most, &weighted);
     for (int past = 0; rc == MPI_SUCCESS && all && past < most; past += EDGES) {
@@ -650,8 +650,8 @@ int ftk_mpi_Dist_graph_create(MPI_Comm comm, int n, const int sources[],
     const int degrees[], const int destinations[], const int weights[], MPI_Info info,
     int reorder, MPI_Comm *newcomm)
 {
-    struct ftk_making m;
-    struct ftk_word mine = { 0 };
+    struct ftk_construct m;
+    struct ftk_proposal mine = { 0 };
     struct given g = { .n = n,
         .sources = sources,
         .degrees = degrees,

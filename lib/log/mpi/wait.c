@@ -61,7 +61,7 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
     if (rc != MPI_SUCCESS && !failed_on)
         failed_on = r->vc;
     consume(h, r);
-    ftk_p2p_tell(status, &s);
+    ftk_p2p_copy_status(status, &s);
     return rc;
 }
 
@@ -84,7 +84,7 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
     }
     int rc = ftk_req_wait(r);
     const struct ftk_vcomm *vc = r->vc;
-    ftk_p2p_tell(status, &r->status);
+    ftk_p2p_copy_status(status, &r->status);
     consume(request, r);
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
@@ -95,7 +95,7 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
 static int nothing_again(void)
 {
     static unsigned turns;
-    return end(ftk_log_turn(&turns));
+    return end(ftk_log_progress(&turns));
 }
 
 /* A test that found nothing. */
@@ -103,7 +103,7 @@ static int nothing(void)
 {
     static unsigned turns;
     ftk_det_found_nothing();
-    return end(ftk_log_turn(&turns));
+    return end(ftk_log_progress(&turns));
 }
 
 /* Until a request is complete, because it was before the failure; it is not consumed. */
@@ -117,7 +117,7 @@ static void await(MPI_Request h)
     if (r)
         (void)ftk_req_wait(r); /* its error is told when it is consumed */
     while (!r && !done && PMPI_Request_get_status(h, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-        if (ftk_log_turn(&turns) != MPI_SUCCESS)
+        if (ftk_log_progress(&turns) != MPI_SUCCESS)
             return;
 }
 
@@ -209,7 +209,7 @@ static int wait_one(MPI_Request *request, MPI_Status *status, unsigned *turns)
         int rc = test_one(request, &done, status);
         if (done)
             return rc;
-        rc = ftk_log_turn(turns);
+        rc = ftk_log_progress(turns);
         if (rc == MPI_SUCCESS)
             continue;
         rc = test_one(request, &done, status);
@@ -306,7 +306,7 @@ int ftk_mpi_Waitany(
     for (;;) {
         int rc = find_any(count, array_of_requests, index, status);
         if (rc == MPI_SUCCESS && *index == MPI_UNDEFINED)
-            rc = ftk_log_turn(&turns);
+            rc = ftk_log_progress(&turns);
         if (*index != MPI_UNDEFINED)
             ftk_det_found(FTK_DET_TEST, *index, 0);
         if (rc != MPI_SUCCESS || *index != MPI_UNDEFINED)
@@ -398,7 +398,7 @@ int ftk_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount
         int rc = find_some(
             incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
         if (rc == MPI_SUCCESS && *outcount == 0)
-            rc = ftk_log_turn(&turns);
+            rc = ftk_log_progress(&turns);
         if (rc != MPI_SUCCESS || *outcount != 0)
             return end(rc);
     }
@@ -452,14 +452,14 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     *flag = 1;
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
-    ftk_p2p_tell(status, &r->status);
-    return ftk_log.falling ? r->error : MPI_SUCCESS; /* else it is told when it is consumed */
+    ftk_p2p_copy_status(status, &r->status);
+    return ftk_log.rolling_back ? r->error : MPI_SUCCESS; /* else it is told when it is consumed */
 }
 
 int ftk_mpi_Request_free(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
-    if (!r && ftk_log.falling) /* its making has failed */
+    if (!r && ftk_log.rolling_back) /* its making has failed */
         return ftk_log_error();
     if (!r)
         return PMPI_Request_free(request);
@@ -478,7 +478,7 @@ int ftk_mpi_Cancel(MPI_Request *request)
     struct ftk_req *r = ftk_req_of(*request);
     if (!r)
         return PMPI_Cancel(request);
-    if (r->kind != FTK_REQ_RECV || r->kept)
+    if (r->kind != FTK_REQ_RECV || r->uncancelled)
         return MPI_SUCCESS; /* sends take their course, and what got its message before a failure */
     if (ftk_log_refuses("MPI_Cancel"))
         return end(MPI_ERR_UNSUPPORTED_OPERATION);

@@ -70,7 +70,7 @@ static void clear_table(struct ftk_table *t)
 
 static void key_in(int i, int *context, int *rank, int *tag)
 {
-    const struct ftk_stream_in *s = &ftk_log.in[i];
+    const struct ftk_channel *s = &ftk_log.channels[i];
     *context = s->context;
     *rank = s->source;
     *tag = s->tag;
@@ -84,136 +84,136 @@ static void *more(void *array, size_t n, size_t bytes)
     return realloc(array, (n ? 2 * n : 1) * bytes);
 }
 
-struct ftk_stream_in *ftk_stream_in(int context, int source, int tag)
+struct ftk_channel *ftk_channel_find(int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
-    int i = look_up(&l->in_table, key_in, context, source, tag);
+    int i = look_up(&l->channel_table, key_in, context, source, tag);
     if (i >= 0)
-        return &l->in[i];
-    if (!grow(&l->in_table, key_in))
+        return &l->channels[i];
+    if (!grow(&l->channel_table, key_in))
         return NULL;
-    struct ftk_stream_in *in = more(l->in, l->in_table.n, sizeof *in);
+    struct ftk_channel *in = more(l->channels, l->channel_table.n, sizeof *in);
     if (!in)
         return NULL;
-    l->in = in;
+    l->channels = in;
     in_bytes += sizeof *in;
-    in += l->in_table.n;
-    *in = (struct ftk_stream_in){ .context = context, .source = source, .tag = tag };
-    insert(&l->in_table, key_in, (int)l->in_table.n++);
+    in += l->channel_table.n;
+    *in = (struct ftk_channel){ .context = context, .source = source, .tag = tag };
+    insert(&l->channel_table, key_in, (int)l->channel_table.n++);
     return in;
 }
 
-int ftk_stream_in_count(struct ftk_stream_in *s, uint64_t stamp, uint64_t hash)
+int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash)
 {
     if (s->count == s->room) {
         size_t room = s->room ? 2 * s->room : 8;
-        struct ftk_got *all = realloc(s->got, room * sizeof *all);
+        struct ftk_delivery *all = realloc(s->deliveries, room * sizeof *all);
         if (!all)
             return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
         in_bytes += (room - s->room) * sizeof *all;
-        s->got = all;
+        s->deliveries = all;
         s->room = room;
     }
     uint64_t i = s->count++;
-    for (; i > s->at_line && s->got[i - 1].stamp > stamp; i--)
-        s->got[i] = s->got[i - 1];
-    s->got[i] = (struct ftk_got){ stamp, hash };
+    for (; i > s->at_line && s->deliveries[i - 1].seq > seq; i--)
+        s->deliveries[i] = s->deliveries[i - 1];
+    s->deliveries[i] = (struct ftk_delivery){ seq, hash };
     return FTKIT_OK;
 }
 
-size_t ftk_stream_in_bytes(void)
+size_t ftk_channel_bytes(void)
 {
     return in_bytes;
 }
 
-void ftk_stream_in_clear(void)
+void ftk_channel_clear(void)
 {
     struct ftk_log *l = &ftk_log;
-    for (size_t i = 0; i < l->in_table.n; i++)
-        free(l->in[i].got);
-    free(l->in);
-    l->in = NULL;
-    clear_table(&l->in_table);
+    for (size_t i = 0; i < l->channel_table.n; i++)
+        free(l->channels[i].deliveries);
+    free(l->channels);
+    l->channels = NULL;
+    clear_table(&l->channel_table);
     in_bytes = 0;
     l->nearly = 0;
 }
 
-void ftk_stream_in_line(void)
+void ftk_channel_line(void)
 {
-    for (size_t i = 0; i < ftk_log.in_table.n; i++)
-        ftk_log.in[i].at_line = ftk_log.in[i].count;
+    for (size_t i = 0; i < ftk_log.channel_table.n; i++)
+        ftk_log.channels[i].at_line = ftk_log.channels[i].count;
 }
 
-void ftk_stream_in_shift(void)
+void ftk_channel_shift(void)
 {
-    for (size_t i = 0; i < ftk_log.in_table.n; i++) {
-        struct ftk_stream_in *s = &ftk_log.in[i];
+    for (size_t i = 0; i < ftk_log.channel_table.n; i++) {
+        struct ftk_channel *s = &ftk_log.channels[i];
         s->count -= s->at_line;
-        if (s->got && s->count > 0)
-            memmove(s->got, s->got + s->at_line, (size_t)s->count * sizeof *s->got);
+        if (s->deliveries && s->count > 0)
+            memmove(s->deliveries, s->deliveries + s->at_line, (size_t)s->count * sizeof *s->deliveries);
         s->at_line = 0;
     }
 }
 
 /* ---- what need not be sent again --------------------------------------------------------------------*/
 
-static void key_mark(int i, int *context, int *rank, int *tag)
+static void key_suppress(int i, int *context, int *rank, int *tag)
 {
-    const struct ftk_mark *m = &ftk_log.marks[i];
+    const struct ftk_suppress *m = &ftk_log.suppress[i];
     *context = m->context;
     *rank = m->dest;
     *tag = m->tag;
 }
 
-struct ftk_mark *ftk_mark_find(int context, int dest, int tag)
+struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag)
 {
-    int i = look_up(&ftk_log.mark_table, key_mark, context, dest, tag);
-    return i < 0 ? NULL : &ftk_log.marks[i];
+    int i = look_up(&ftk_log.suppress_table, key_suppress, context, dest, tag);
+    return i < 0 ? NULL : &ftk_log.suppress[i];
 }
 
-int ftk_mark_add(const struct ftk_mark *m)
+int ftk_suppress_add(const struct ftk_suppress *m)
 {
     struct ftk_log *l = &ftk_log;
-    if (!grow(&l->mark_table, key_mark))
+    if (!grow(&l->suppress_table, key_suppress))
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    struct ftk_mark *all = more(l->marks, l->mark_table.n, sizeof *all);
+    struct ftk_suppress *all = more(l->suppress, l->suppress_table.n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    l->marks = all;
-    all[l->mark_table.n] = *m;
-    insert(&l->mark_table, key_mark, (int)l->mark_table.n++);
+    l->suppress = all;
+    all[l->suppress_table.n] = *m;
+    insert(&l->suppress_table, key_suppress, (int)l->suppress_table.n++);
     return FTKIT_OK;
 }
 
-static void free_mark(struct ftk_mark *m)
+static void free_suppress(struct ftk_suppress *m)
 {
-    free(m->hole);
+    free(m->gap);
     free(m->hash);
 }
 
-void ftk_mark_clear(void)
+void ftk_suppress_clear(void)
 {
     struct ftk_log *l = &ftk_log;
-    for (size_t i = 0; i < l->mark_table.n; i++)
-        free_mark(&l->marks[i]);
-    free(l->marks);
-    l->marks = NULL;
-    clear_table(&l->mark_table);
+    for (size_t i = 0; i < l->suppress_table.n; i++)
+        free_suppress(&l->suppress[i]);
+    free(l->suppress);
+    l->suppress = NULL;
+    clear_table(&l->suppress_table);
 }
 
-void ftk_mark_drop(const bool *back)
+void ftk_suppress_drop(const bool *back)
 {
     struct ftk_log *l = &ftk_log;
     size_t n = 0;
-    for (size_t i = 0; i < l->mark_table.n; i++) {
-        if (back[l->marks[i].dest])
-            free_mark(&l->marks[i]);
+    for (size_t i = 0; i < l->suppress_table.n; i++) {
+        if (back[l->suppress[i].dest])
+            free_suppress(&l->suppress[i]);
         else
-            l->marks[n++] = l->marks[i];
+            l->suppress[n++] = l->suppress[i];
     }
-    l->mark_table.n = n;
-    if (l->mark_table.slot)
-        memset(l->mark_table.slot, 0, l->mark_table.cap * sizeof *l->mark_table.slot);
+    l->suppress_table.n = n;
+    if (l->suppress_table.slot)
+        memset(l->suppress_table.slot, 0, l->suppress_table.cap * sizeof *l->suppress_table.slot);
     for (size_t i = 0; i < n; i++)
-        insert(&l->mark_table, key_mark, (int)i);
+        insert(&l->suppress_table, key_suppress, (int)i);
 }

@@ -166,12 +166,12 @@ static void forget_chunks(bool all)
 }
 
 /* The tables count, too: a program of small messages under ever new tags fills them first. */
-int64_t ftk_keep_calls_left(const struct ftkit_ctx *ctx, bool emptied)
+int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     double most = NEARLY * ctx->cfg.log_memory;
     if (most == 0) /* all of it is to go to the file */
         return INT64_MAX;
-    double kept = (double)(used_bytes + ftk_stream_in_bytes()), left = emptied ? most : most - kept;
+    double kept = (double)(used_bytes + ftk_channel_bytes()), left = emptied ? most : most - kept;
     if (left <= 0)
         return 0;
     uint64_t calls = ctx->calls > ftk_log.line_calls ? ctx->calls - ftk_log.line_calls : 1;
@@ -180,7 +180,7 @@ int64_t ftk_keep_calls_left(const struct ftkit_ctx *ctx, bool emptied)
     return (int64_t)fmin(fmax(left, 1), 1e15);
 }
 
-struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)
+struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
     struct ftk_entry *e = take(sizeof *e + bytes);
@@ -197,7 +197,7 @@ struct ftk_entry *ftk_keep_new(int dest, int context, int tag, size_t bytes)
     return e;
 }
 
-uint64_t *ftk_keep_words(size_t n)
+uint64_t *ftk_slog_words(size_t n)
 {
     uint64_t *w = take(n * sizeof *w);
     if (w)
@@ -205,7 +205,7 @@ uint64_t *ftk_keep_words(size_t n)
     return w;
 }
 
-void ftk_keep_drop_last(int dest)
+void ftk_slog_drop_last(int dest)
 {
     struct ftk_log *l = &ftk_log;
     struct ftk_entry *before = NULL, *last = l->log_first[dest];
@@ -220,10 +220,10 @@ void ftk_keep_drop_last(int dest)
     else
         l->log_first[dest] = NULL;
     l->log_last[dest] = before;
-    l->log_bytes -= last->bytes + last->letter_words * sizeof *last->letter;
+    l->log_bytes -= last->bytes + last->deps_words * sizeof *last->deps;
 }
 
-void ftk_keep_clear(void)
+void ftk_slog_clear(void)
 {
     struct ftk_log *l = &ftk_log;
     for (int r = 0; r < l->n; r++)

@@ -8,9 +8,9 @@
 
 /* ---- messages that wait for the program ------------------------------------------------------*/
 
-struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes)
+struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes)
 {
-    struct ftk_held *h = calloc(1, sizeof *h);
+    struct ftk_unexp *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
     h->data = malloc(bytes ? bytes : 1);
@@ -25,16 +25,16 @@ struct ftk_held *ftk_held_new(int context, int source, int tag, size_t bytes)
     return h;
 }
 
-void ftk_held_free(struct ftk_held *h)
+void ftk_unexp_free(struct ftk_unexp *h)
 {
     if (h) {
-        free(h->letter);
+        free(h->deps);
         free(h->data);
     }
     free(h);
 }
 
-static void append(struct ftk_held **first, struct ftk_held **last, struct ftk_held *h)
+static void append(struct ftk_unexp **first, struct ftk_unexp **last, struct ftk_unexp *h)
 {
     h->next = NULL;
     if (*last)
@@ -44,38 +44,38 @@ static void append(struct ftk_held **first, struct ftk_held **last, struct ftk_h
     *last = h;
 }
 
-static void free_list(struct ftk_held **first, struct ftk_held **last)
+static void free_list(struct ftk_unexp **first, struct ftk_unexp **last)
 {
     while (*first) {
-        struct ftk_held *h = *first;
+        struct ftk_unexp *h = *first;
         *first = h->next;
-        ftk_held_free(h);
+        ftk_unexp_free(h);
     }
     *last = NULL;
 }
 
-void ftk_held_add(struct ftk_held *h)
+void ftk_unexp_add(struct ftk_unexp *h)
 {
-    append(&ftk_log.held_first, &ftk_log.held_last, h);
-    ftk_log.nheld++;
+    append(&ftk_log.unexp_first, &ftk_log.unexp_last, h);
+    ftk_log.nunexp++;
 }
 
-static void take_out(struct ftk_held *h, struct ftk_held *before)
+static void take_out(struct ftk_unexp *h, struct ftk_unexp *before)
 {
     struct ftk_log *l = &ftk_log;
     if (before)
         before->next = h->next;
     else
-        l->held_first = h->next;
-    if (l->held_last == h)
-        l->held_last = before;
-    l->nheld--;
+        l->unexp_first = h->next;
+    if (l->unexp_last == h)
+        l->unexp_last = before;
+    l->nunexp--;
     h->next = NULL;
 }
 
-void ftk_held_take(struct ftk_held *h)
+void ftk_unexp_take(struct ftk_unexp *h)
 {
-    struct ftk_held *before = NULL, *at = ftk_log.held_first;
+    struct ftk_unexp *before = NULL, *at = ftk_log.unexp_first;
     while (at && at != h) {
         before = at;
         at = at->next;
@@ -84,10 +84,10 @@ void ftk_held_take(struct ftk_held *h)
         take_out(h, before);
 }
 
-struct ftk_held *ftk_held_match(int context, int source, int tag, bool out)
+struct ftk_unexp *ftk_unexp_match(int context, int source, int tag, bool out)
 {
-    struct ftk_held *before = NULL;
-    for (struct ftk_held *h = ftk_log.held_first; h; before = h, h = h->next) {
+    struct ftk_unexp *before = NULL;
+    for (struct ftk_unexp *h = ftk_log.unexp_first; h; before = h, h = h->next) {
         if (h->context != context || (source != MPI_ANY_SOURCE && h->source != source)
             || (tag != MPI_ANY_TAG && h->tag != tag))
             continue;
@@ -98,49 +98,49 @@ struct ftk_held *ftk_held_match(int context, int source, int tag, bool out)
     return NULL;
 }
 
-void ftk_held_clear(void)
+void ftk_unexp_clear(void)
 {
-    free_list(&ftk_log.held_first, &ftk_log.held_last);
-    ftk_log.nheld = 0;
+    free_list(&ftk_log.unexp_first, &ftk_log.unexp_last);
+    ftk_log.nunexp = 0;
 }
 
 /* The first that matches is what a replacement gets, so of two receives that were complete in
  * another order than they were posted in the one that was posted first comes first. */
-void ftk_journal_add(struct ftk_held *h)
+void ftk_setup_log_add(struct ftk_unexp *h)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_held **at = &l->journal_first;
-    if (!l->journal_last || l->journal_last->stamp <= h->stamp) {
-        append(&l->journal_first, &l->journal_last, h);
+    struct ftk_unexp **at = &l->setup_log_first;
+    if (!l->setup_log_last || l->setup_log_last->seq <= h->seq) {
+        append(&l->setup_log_first, &l->setup_log_last, h);
         return;
     }
-    while ((*at)->stamp <= h->stamp)
+    while ((*at)->seq <= h->seq)
         at = &(*at)->next;
     h->next = *at;
     *at = h;
 }
 
-void ftk_journal_clear(void)
+void ftk_setup_log_clear(void)
 {
-    free_list(&ftk_log.journal_first, &ftk_log.journal_last);
+    free_list(&ftk_log.setup_log_first, &ftk_log.setup_log_last);
 }
 
 /* ---- messages that the program has matched and not received yet ------------------------------*/
 
-static struct ftk_held *matched;
+static struct ftk_unexp *matched;
 static int matches;
 
-void ftk_matched_add(struct ftk_held *h)
+void ftk_matched_add(struct ftk_unexp *h)
 {
     h->next = matched;
     h->number = matches++ % FTK_HANDLES_FROM;
     matched = h;
 }
 
-struct ftk_held *ftk_matched_take(MPI_Message message)
+struct ftk_unexp *ftk_matched_take(MPI_Message message)
 {
-    for (struct ftk_held **p = &matched; *p; p = &(*p)->next) {
-        struct ftk_held *h = *p;
+    for (struct ftk_unexp **p = &matched; *p; p = &(*p)->next) {
+        struct ftk_unexp *h = *p;
         if ((MPI_Message)(void *)h != message)
             continue;
         *p = h->next;
@@ -151,15 +151,15 @@ struct ftk_held *ftk_matched_take(MPI_Message message)
 
 int ftk_matched_number(MPI_Message message)
 {
-    for (const struct ftk_held *h = matched; h; h = h->next)
+    for (const struct ftk_unexp *h = matched; h; h = h->next)
         if ((MPI_Message)(const void *)h == message)
             return h->number;
     return -1;
 }
 
-struct ftk_held *ftk_matched_numbered(int number)
+struct ftk_unexp *ftk_matched_numbered(int number)
 {
-    struct ftk_held *h = matched;
+    struct ftk_unexp *h = matched;
     while (h && h->number != number)
         h = h->next;
     return h;
@@ -173,24 +173,24 @@ bool ftk_matched_any(void)
 void ftk_matched_clear(void)
 {
     while (matched) {
-        struct ftk_held *h = matched;
+        struct ftk_unexp *h = matched;
         matched = h->next;
-        ftk_held_free(h);
+        ftk_unexp_free(h);
     }
 }
 
 /* ---- a drawn message that set-up has received --------------------------------------*/
 
-int ftk_p2p_journal(const struct ftk_held *h, uint64_t stamp)
+int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->ctx->where >= FTK_IN_LOOP || l->reborn)
+    if (l->ctx->where >= FTK_IN_LOOP || l->replaying_setup)
         return MPI_SUCCESS;
-    struct ftk_held *copy = ftk_held_new(h->context, h->source, h->tag, h->bytes);
+    struct ftk_unexp *copy = ftk_unexp_new(h->context, h->source, h->tag, h->bytes);
     if (!copy)
         return MPI_ERR_NO_MEM;
     memcpy(copy->data, h->data, h->bytes);
-    copy->stamp = stamp;
-    ftk_journal_add(copy);
+    copy->seq = seq;
+    ftk_setup_log_add(copy);
     return MPI_SUCCESS;
 }

@@ -7,12 +7,12 @@
 #include "log/coll.h"
 #include "log/comm.h"
 #include "log/matrix.h"
-#include "log/news.h"
+#include "log/relay.h"
 #include "log/p2p.h"
 #include "store/h5/h5.h"
 
 enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 3, HEAD = 7, MESSAGE = 4 };
-enum { STATE_OLDEST = 2 }; /* it has no remote groups of communicators (recipe.c) */
+enum { STATE_OLDEST = 2 }; /* it has no remote groups of communicators (vcomm_image.c) */
 
 /* ---- what lies in the segment ------------------------------------------------------------------
  * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
@@ -26,7 +26,7 @@ static bool version_is_known(uint64_t word)
         && word >> 32 <= STATE_VERSION;
 }
 
-static size_t list_bytes(const struct ftk_held *h)
+static size_t list_bytes(const struct ftk_unexp *h)
 {
     size_t bytes = 0;
     for (; h; h = h->next)
@@ -34,7 +34,7 @@ static size_t list_bytes(const struct ftk_held *h)
     return bytes;
 }
 
-static size_t list_length(const struct ftk_held *h)
+static size_t list_length(const struct ftk_unexp *h)
 {
     size_t n = 0;
     for (; h; h = h->next)
@@ -53,14 +53,14 @@ static size_t live_comms(void)
 static int measure_state(void *arg, size_t *bytes)
 {
     (void)arg;
-    *bytes = (HEAD + ftk_recipes_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
+    *bytes = (HEAD + ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
             * sizeof(uint64_t)
-        + list_bytes(ftk_log.held_first)
-        + list_bytes(ftk_log.journal_first);
+        + list_bytes(ftk_log.unexp_first)
+        + list_bytes(ftk_log.setup_log_first);
     return 0;
 }
 
-static uint64_t *write_list(uint64_t *w, const struct ftk_held *h)
+static uint64_t *write_list(uint64_t *w, const struct ftk_unexp *h)
 {
     for (; h; h = h->next) {
         *w++ = (uint64_t)h->context;
@@ -83,15 +83,15 @@ static int pack_state(void *arg, void *to, size_t bytes)
     (void)arg;
     *w++ = STATE_MAGIC | (uint64_t)STATE_VERSION << 32;
     *w++ = live_comms();
-    *w++ = list_length(l->held_first);
-    *w++ = list_length(l->journal_first);
+    *w++ = list_length(l->unexp_first);
+    *w++ = list_length(l->setup_log_first);
     *w++ = l->ctx->calls;
     *w++ = ftk_matrix_length();
     *w++ = (uint64_t)l->n;
-    w = ftk_recipes_write(w);
+    w = ftk_vcomm_images_write(w);
     w = ftk_matrix_write(w);
-    w = write_list(w, l->held_first);
-    w = write_list(w, l->journal_first);
+    w = write_list(w, l->unexp_first);
+    w = write_list(w, l->setup_log_first);
     return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
 }
 
@@ -100,7 +100,7 @@ struct reader {
     const uint64_t *w, *end;
 };
 
-static int read_message(struct reader *r, struct ftk_held **out)
+static int read_message(struct reader *r, struct ftk_unexp **out)
 {
     if (r->end - r->w < MESSAGE)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
@@ -108,8 +108,8 @@ static int read_message(struct reader *r, struct ftk_held **out)
     if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || !(ftk_context_is_one(r->w[0]) || r->w[0] == FTK_LOG_COLLS)
         || r->w[1] >= (uint64_t)ftk_log.n || r->w[2] > INT32_MAX)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
-    struct ftk_held *h
-        = ftk_held_new((int)r->w[0], (int)r->w[1], (int)r->w[2], (size_t)bytes);
+    struct ftk_unexp *h
+        = ftk_unexp_new((int)r->w[0], (int)r->w[1], (int)r->w[2], (size_t)bytes);
     if (!h)
         return ftk_fail(FTKIT_ERR_NOMEM, "messages of the log");
     memcpy(h->data, r->w + MESSAGE, (size_t)bytes);
@@ -119,17 +119,17 @@ static int read_message(struct reader *r, struct ftk_held **out)
 }
 
 /* Each message of a list to add, or over it when add is NULL. */
-static int read_list(struct reader *r, uint64_t n, void (*add)(struct ftk_held *h))
+static int read_list(struct reader *r, uint64_t n, void (*add)(struct ftk_unexp *h))
 {
     for (uint64_t i = 0; i < n; i++) {
-        struct ftk_held *h = NULL;
+        struct ftk_unexp *h = NULL;
         int rc = read_message(r, &h);
         if (rc != FTKIT_OK)
             return rc;
         if (add)
             add(h);
         else
-            ftk_held_free(h);
+            ftk_unexp_free(h);
     }
     return FTKIT_OK;
 }
@@ -149,7 +149,7 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
 /* The communicators; behind them is the matrix, whole. */
 static int read_comms(struct reader *r, const uint64_t *head, bool make, bool colls)
 {
-    int rc = ftk_recipes_read(&r->w, r->end, head[1], make, colls);
+    int rc = ftk_vcomm_images_read(&r->w, r->end, head[1], make, colls);
     if (rc == FTKIT_OK && head[5] > (uint64_t)(r->end - r->w) / FTK_MATRIX_WORDS)
         rc = ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
     return rc;
@@ -165,28 +165,28 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     if (rc != FTKIT_OK)
         return -1;
     bool first = l->ctx->where < FTK_IN_LOOP; /* it has been at no line yet */
-    if (l->falling) {
+    if (l->rolling_back) {
         ftk_coll_forget();
         ftk_p2p_forget_requests();
         ftk_matched_clear();
         if (!first)
             ftk_vcomm_back(ftk_idup_clear);
     }
-    bool make = (first || !l->falling) && head[6] == (uint64_t)l->n;
+    bool make = (first || !l->rolling_back) && head[6] == (uint64_t)l->n;
     if (read_comms(&r, head, make, true) != FTKIT_OK)
         return -1;
-    if ((l->falling || l->reborn) && !ftk_matrix_read(r.w, head[5]))
+    if ((l->rolling_back || l->replaying_setup) && !ftk_matrix_read(r.w, head[5]))
         return -1;
     r.w += FTK_MATRIX_WORDS * head[5];
     if (ftk_det_back() != FTKIT_OK)
         return -1;
     if (first)
         ftk_vcomm_line(); /* what set-up has made is older than the line */
-    ftk_held_clear();
-    rc = read_list(&r, head[2], ftk_held_add);
-    if (rc == FTKIT_OK && l->reborn) {
-        ftk_journal_clear();
-        rc = read_list(&r, head[3], ftk_journal_add);
+    ftk_unexp_clear();
+    rc = read_list(&r, head[2], ftk_unexp_add);
+    if (rc == FTKIT_OK && l->replaying_setup) {
+        ftk_setup_log_clear();
+        rc = read_list(&r, head[3], ftk_setup_log_add);
     }
     return rc == FTKIT_OK ? 0 : -1;
 }
@@ -195,7 +195,7 @@ const ftkit_serializer ftk_image_ops
     = { sizeof ftk_image_ops, measure_state, pack_state, unpack_state };
 
 /* What set-up has received, from the state in the segment of this rank. */
-static int read_journal(const void *seg)
+static int read_setup_log(const void *seg)
 {
     struct reader r;
     const uint64_t *head;
@@ -209,10 +209,10 @@ static int read_journal(const void *seg)
         return rc;
     r.w += FTK_MATRIX_WORDS * head[5];
     rc = read_list(&r, head[2], NULL);
-    return rc == FTKIT_OK ? read_list(&r, head[3], ftk_held_add) : rc;
+    return rc == FTKIT_OK ? read_list(&r, head[3], ftk_unexp_add) : rc;
 }
 
-static int read_journal_of(struct ftkit_ctx *ctx, uint64_t set)
+static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_h5_manifest m = { 0 };
     void *seg = NULL;
@@ -224,7 +224,7 @@ static int read_journal_of(struct ftkit_ctx *ctx, uint64_t set)
     if (rc == FTKIT_OK)
         rc = ftk_h5_read(ctx->cfg.h5_dir, &m, ctx->rank, &seg, &bytes);
     if (rc == FTKIT_OK)
-        rc = read_journal(seg);
+        rc = read_setup_log(seg);
     free(seg);
     ftk_h5_manifest_free(&m);
     return rc;
@@ -232,7 +232,7 @@ static int read_journal_of(struct ftkit_ctx *ctx, uint64_t set)
 
 /* Of any set in files: set-up was before the first.  Which one all ranks can use comes out
  * only in ftkit_recover(); so does where else the line may be. */
-static int read_journal_of_files(struct ftkit_ctx *ctx)
+static int read_setup_log_of_files(struct ftkit_ctx *ctx)
 {
     uint64_t *sets = NULL;
     int n = 0;
@@ -240,20 +240,20 @@ static int read_journal_of_files(struct ftkit_ctx *ctx)
                                  : FTKIT_OK;
     bool read = false;
     for (int i = 0; i < n && !read; i++) {
-        read = read_journal_of(ctx, sets[i]) == FTKIT_OK;
+        read = read_setup_log_of(ctx, sets[i]) == FTKIT_OK;
         if (!read)
-            ftk_held_clear(); /* of one that is damaged */
+            ftk_unexp_clear(); /* of one that is damaged */
     }
     free(sets);
     ftk_log.unread = !read;
     return rc;
 }
 
-int ftk_log_read_journal(struct ftkit_ctx *ctx, uint64_t line)
+int ftk_log_read_setup(struct ftkit_ctx *ctx, uint64_t line)
 {
     struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, line, ctx->rank);
     if (!s)
-        return read_journal_of_files(ctx);
+        return read_setup_log_of_files(ctx);
     int rc = ftk_mem_verify(s, "own copy");
-    return rc == FTKIT_OK ? read_journal(s->buf) : rc;
+    return rc == FTKIT_OK ? read_setup_log(s->buf) : rc;
 }

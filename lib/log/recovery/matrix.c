@@ -21,7 +21,7 @@
 /* Until the first line there is none: the line begins it. */
 static bool counted(int rank)
 {
-    return !ftk_log.alone && ftk_log.stat_messages[rank] > 0;
+    return !ftk_log.no_line_yet && ftk_log.stat_messages[rank] > 0;
 }
 
 size_t ftk_matrix_length(void)

@@ -15,15 +15,15 @@
 #include "core/epoch.h"
 #include "core/mpi_shim.h"
 #include "detect/sure.h"
-#include "log/gate.h"
+#include "log/depend.h"
 #include "log/matrix.h"
-#include "log/news.h"
+#include "log/relay.h"
 #include "log/p2p.h"
-#include "log/post.h"
-#include "log/settle.h"
+#include "log/control.h"
+#include "log/recovery.h"
 #include "set/checkpoint.h"
 
-#define MARK_WORDS 5
+#define SUPPRESS_WORDS 5
 /* What live ranks have sent has been drawn, so a receive that is not complete has got
  * nothing and can be cancelled, or has been matched by a message of a dead rank that will
  * never be whole.  The MPI may cancel that one, too, or leave it pending: then it is given up after
@@ -38,7 +38,7 @@ static int make_next(const struct ftk_log_repair *r)
     const struct ftk_sure s = { r->act, NULL, "making the contexts of the message log" };
     struct ftk_log *l = &ftk_log;
     for (int c = 0; c < FTK_LOG_COMMS; c++) {
-        if ((c >= l->ncontexts && c < FTK_LOG_COLLS) || (c == FTK_LOG_NEWS && !ftk_news_kept()))
+        if ((c >= l->ncontexts && c < FTK_LOG_COLLS) || (c == FTK_LOG_DET_COMM && !ftk_relay_replicates()))
             continue;
         int mrc = PMPI_Comm_dup(r->act, &l->next[c]);
         int rc = ftk_sure_comm(&s, mrc, &l->next[c], NULL, 0);
@@ -92,7 +92,7 @@ static void look_at_all(void)
 }
 
 /* One message from a rank that has sent more than was counted here; false: none is there. */
-static int draw_one(int source, bool *found)
+static int drain_one(int source, bool *found)
 {
     struct ftk_log *l = &ftk_log;
     *found = false;
@@ -100,7 +100,7 @@ static int draw_one(int source, bool *found)
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
-        if (l->real[c] == MPI_COMM_NULL || c == FTK_LOG_NEWS)
+        if (l->real[c] == MPI_COMM_NULL || c == FTK_LOG_DET_COMM)
             continue;
         int rc = PMPI_Improbe(source, MPI_ANY_TAG, l->real[c], &flag, &m, &s);
         if (rc != MPI_SUCCESS)
@@ -108,16 +108,16 @@ static int draw_one(int source, bool *found)
         if (!flag)
             continue;
         *found = true;
-        if (ftk_news_in_band() && s.MPI_TAG == FTK_POST_TAG)
-            return ftk_news_take(c, &m, &s);
-        struct ftk_held *h;
-        rc = ftk_p2p_draw(c, &m, &s, &h);
+        if (ftk_relay_in_band() && s.MPI_TAG == FTK_CONTROL_TAG)
+            return ftk_relay_recv(c, &m, &s);
+        struct ftk_unexp *h;
+        rc = ftk_p2p_drain(c, &m, &s, &h);
         if (rc != MPI_SUCCESS)
             return rc;
-        if (l->reborn)
-            ftk_held_free(h); /* it goes back again, and its set-up is not to find it */
+        if (l->replaying_setup)
+            ftk_unexp_free(h); /* it goes back again, and its set-up is not to find it */
         else
-            ftk_held_add(h);
+            ftk_unexp_add(h);
         l->drained++;
         return rc;
     }
@@ -128,12 +128,12 @@ static int draw_one(int source, bool *found)
 static bool is_behind(int source, const uint64_t *told)
 {
     uint64_t got = ftk_log.received[source];
-    return got < told[source] && got + ftk_p2p_untold(source) < told[source];
+    return got < told[source] && got + ftk_p2p_unreported(source) < told[source];
 }
 
 /* Draw until everything has come that the others say they have sent, but for those
  * of not_from (NULL: nobody).  turn sees to failures. */
-static int draw_all(const uint64_t *told, const int *not_from, int (*turn)(void *arg), void *arg)
+static int drain_all(const uint64_t *told, const int *not_from, int (*turn)(void *arg), void *arg)
 {
     for (;;) {
         bool behind = false;
@@ -141,7 +141,7 @@ static int draw_all(const uint64_t *told, const int *not_from, int (*turn)(void 
         for (int s = 0; s < ftk_log.n; s++) {
             bool found = true;
             while (!(not_from && not_from[s]) && is_behind(s, told) && found) {
-                int rc = draw_one(s, &found);
+                int rc = drain_one(s, &found);
                 if (rc != MPI_SUCCESS)
                     return ftk_fail_mpi(rc, "drawing a message");
             }
@@ -170,7 +170,7 @@ static int watch_begin(struct settling *s)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "settling");
 }
 
-static int watch_turn(void *arg)
+static int watch_progress(void *arg)
 {
     struct settling *s = arg;
     int done = 0;
@@ -187,14 +187,14 @@ static void watch_end(struct settling *s)
 }
 
 /* Then nobody can be told what has been received: the next attempt has everybody go back. */
-static int unsure(int source)
+static int ambiguous(int source)
 {
     struct ftkit_ctx *ctx = ftk_log.ctx;
-    if (!ctx->unsure)
+    if (!ctx->ambiguous)
         ftk_report(FTKIT_INFO,
             "context %s: rank %d: a message of rank %d that died in sending it may have been matched "
             "by a receive from any source: everybody goes back", ctx->cfg.name, ctx->rank, source);
-    ctx->unsure = true;
+    ctx->ambiguous = true;
     return ftk_fail(FTKIT_ERR_PEER, "it cannot be told what came from rank %d", source);
 }
 
@@ -210,31 +210,31 @@ static bool is_sure(const struct ftk_log_repair *r, const struct ftk_req *q)
 
 /* What q is through with says that receives before it had been matched.  A replay has to know that,
  * and knows it before what q has got. */
-static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *q, bool *through)
+static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *q, bool *complete)
 {
     struct ftk_req *before;
     int dead = 0;
     while (dead < r->n - 1 && !r->is_new[dead])
         dead++;
-    while ((before = ftk_p2p_overtaken(q, r->is_new, through)) && !r->back[r->me]) {
+    while ((before = ftk_p2p_overtaken(q, r->is_new, complete)) && !r->back[r->me]) {
         if (!is_sure(r, before))
-            return unsure(dead);
+            return ambiguous(dead);
         ftk_p2p_bind(before, dead);
     }
     return FTKIT_OK;
 }
 
-static int take_down_receive(struct settling *s, struct ftk_req *r)
+static int withdraw_receive(struct settling *s, struct ftk_req *r)
 {
-    bool through;
+    bool complete;
     if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
         r->posted = false;
     for (int i = 0; r->posted && !r->done && i < LAST_LOOKS; i++) {
-        int rc = bind_overtaken(s->r, r, &through);
-        if (rc == FTKIT_OK && through)
-            rc = ftk_p2p_take_down(r);
+        int rc = bind_overtaken(s->r, r, &complete);
+        if (rc == FTKIT_OK && complete)
+            rc = ftk_p2p_withdraw(r);
         if (rc == FTKIT_OK && r->posted && !r->done)
-            rc = watch_turn(s);
+            rc = watch_progress(s);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -243,32 +243,32 @@ static int take_down_receive(struct settling *s, struct ftk_req *r)
     if (r->posted && r->real != MPI_REQUEST_NULL)
         (void)PMPI_Request_free(&r->real); /* its sender is dead: nothing else can be done */
     r->posted = false;
-    r->down = true;
+    r->withdrawn = true;
     return FTKIT_OK;
 }
 
-static int take_down(struct settling *s)
+static int withdraw_request(struct settling *s)
 {
     for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
         next = r->next;
         if (!r->posted)
             continue;
         if (r->kind == FTK_REQ_RECV) {
-            int rc = take_down_receive(s, r);
+            int rc = withdraw_receive(s, r);
             if (rc != FTKIT_OK)
                 return rc;
         }
         while (r->posted && !r->done) {
-            int rc = ftk_p2p_take_down(r);
+            int rc = ftk_p2p_withdraw(r);
             if (rc == FTKIT_OK && r->posted && !r->done)
-                rc = watch_turn(s);
+                rc = watch_progress(s);
             if (rc != FTKIT_OK)
                 return rc;
         }
     }
-    while (ftk_p2p_sending() + ftk_post_sending() > 0) {
+    while (ftk_p2p_sending() + ftk_control_sending() > 0) {
         ftk_p2p_reap(SIZE_MAX);
-        int rc = watch_turn(s);
+        int rc = watch_progress(s);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -280,42 +280,42 @@ static int draw_letters(const struct ftk_log_repair *r, struct settling *st)
 {
     struct ftk_log *l = &ftk_log;
     for (int k = 0; k < r->n; k++)
-        while (!r->is_new[k] && l->news_received[k] < l->news_told[k]) {
+        while (!r->is_new[k] && l->relay_received[k] < l->relay_announced[k]) {
             MPI_Message m;
             MPI_Status s;
             int flag = 0;
-            int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->real[FTK_LOG_NEWS], &flag, &m, &s);
+            int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->real[FTK_LOG_DET_COMM], &flag, &m, &s);
             if (rc == MPI_SUCCESS && flag)
-                rc = ftk_news_take(FTK_LOG_NEWS, &m, &s);
+                rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "drawing a letter");
-            rc = flag ? FTKIT_OK : watch_turn(st);
+            rc = flag ? FTKIT_OK : watch_progress(st);
             if (rc != FTKIT_OK)
                 return rc;
         }
     return FTKIT_OK;
 }
 
-static int settle(const struct ftk_log_repair *r)
+static int quiesce(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure act = { r->act, NULL, "settling" };
     struct settling s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
     ftk_det_hold(r->back[r->me]);
-    int rc = ftk_sure_alltoall(&act, l->sent, sizeof *l->sent, l->told);
-    if (rc == FTKIT_OK && ftk_news_kept())
-        rc = ftk_sure_alltoall(&act, l->news_sent, sizeof *l->news_sent, l->news_told);
+    int rc = ftk_sure_alltoall(&act, l->sent, sizeof *l->sent, l->announced);
+    if (rc == FTKIT_OK && ftk_relay_replicates())
+        rc = ftk_sure_alltoall(&act, l->relay_sent, sizeof *l->relay_sent, l->relay_announced);
     if (rc == FTKIT_OK)
         rc = watch_begin(&s);
     if (rc == FTKIT_OK && !r->is_new[r->me])
-        rc = draw_all(l->told, r->is_new, watch_turn, &s);
-    if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_news_kept())
+        rc = drain_all(l->announced, r->is_new, watch_progress, &s);
+    if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_relay_replicates())
         rc = draw_letters(r, &s);
     if (rc == FTKIT_OK)
-        rc = watch_turn(&s); /* what it goes by next is who is dead */
+        rc = watch_progress(&s); /* what it goes by next is who is dead */
     if (rc == FTKIT_OK && !r->is_new[r->me])
-        rc = take_down(&s);
+        rc = withdraw_request(&s);
     ftk_det_hold(false);
     watch_end(&s);
     (void)FTK_FAULT("log.settled");
@@ -329,7 +329,7 @@ struct words {
 
 /* ---- marks() -----------------------------------------------------------------------------------------
  * For each stream from a rank that falls back to one that does not: how far its receiver
- * has come, but for holes.  Words of 64 bits: context, tag, upto, nholes, has hashes; holes;
+ * has come, but for holes.  Words of 64 bits: context, tag, upto, ngaps, has hashes; holes;
  * hashes. */
 
 static int put(struct words *w, uint64_t value)
@@ -347,42 +347,42 @@ static int put(struct words *w, uint64_t value)
 }
 
 /* What survivors know of the job: from one of those that have seen most of it. */
-static struct known {
+static struct job_state {
     uint64_t lines, calls, next_event, nouts;
-} known;
+} job_state;
 
 /* How much of what was delivered on a stream lies before the line that all go by: a rank
  * that has not seen the commit of a set counts from the one before. */
-static uint64_t since(const struct ftk_stream_in *s)
+static uint64_t since(const struct ftk_channel *s)
 {
-    return known.lines > ftk_log.lines ? s->at_line : 0;
+    return job_state.lines > ftk_log.lines ? s->at_line : 0;
 }
 
 /* Completed on the stream before q, which was asked for earlier: it had been matched before, if the
  * MPI had it by then. */
-static size_t later(const struct ftk_stream_in *s, const struct ftk_req *q)
+static size_t later(const struct ftk_channel *s, const struct ftk_req *q)
 {
     size_t n = 0;
     for (size_t i = 0; i < ftk_log.nearly; i++) {
         const struct ftk_early *e = &ftk_log.early[i];
-        n += e->stamp > q->stamp && e->context == s->context && e->source == s->source
-            && e->tag == s->tag && e->when > q->when;
+        n += e->seq > q->seq && e->context == s->context && e->source == s->source
+            && e->tag == s->tag && e->posted_seq > q->posted_seq;
     }
     return n;
 }
 
-static bool may_match(const struct ftk_req *q, const struct ftk_stream_in *s)
+static bool may_match(const struct ftk_req *q, const struct ftk_channel *s)
 {
-    return q->kind == FTK_REQ_RECV && !q->done && !q->vain && !q->probed
+    return q->kind == FTK_REQ_RECV && !q->done && !q->cancelled_before && !q->by_mprobe
         && q->context == s->context
         && (q->from == s->source || q->from == MPI_ANY_SOURCE)
         && (q->with == s->tag || q->with == MPI_ANY_TAG);
 }
 
-static int put_holes(const struct ftk_log_repair *r, struct words *w,
-    const struct ftk_stream_in *s, uint64_t *nholes)
+static int put_gaps(const struct ftk_log_repair *r, struct words *w,
+    const struct ftk_channel *s, uint64_t *ngaps)
 {
-    *nholes = 0;
+    *ngaps = 0;
     for (struct ftk_req *q = ftk_log.first; q; q = q->next) {
         if (!may_match(q, s))
             continue;
@@ -390,18 +390,18 @@ static int put_holes(const struct ftk_log_repair *r, struct words *w,
         if (after == 0)
             continue;
         if (!is_sure(r, q) || q->with == MPI_ANY_TAG) /* of which stream is it? */
-            return unsure(s->source);
+            return ambiguous(s->source);
         ftk_p2p_bind(q, s->source);
-        int rc = put(w, s->count - since(s) - after + ++*nholes);
+        int rc = put(w, s->count - since(s) - after + ++*ngaps);
         if (rc != FTKIT_OK)
             return rc;
     }
     return FTKIT_OK;
 }
 
-static int put_mark(const struct ftk_log_repair *r, struct words *w, const struct ftk_stream_in *s)
+static int put_suppress(const struct ftk_log_repair *r, struct words *w, const struct ftk_channel *s)
 {
-    uint64_t nholes = 0;
+    uint64_t ngaps = 0;
     size_t at = w->n;
     bool hashes = ftk_log.ctx->cfg.log_check;
     int rc = put(w, (uint64_t)s->context);
@@ -410,24 +410,24 @@ static int put_mark(const struct ftk_log_repair *r, struct words *w, const struc
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
     rc = rc == FTKIT_OK ? put(w, 0) : rc;
     if (rc == FTKIT_OK && r->is_new[s->source]) /* what a live one has sent has been drawn */
-        rc = put_holes(r, w, s, &nholes);
+        rc = put_gaps(r, w, s, &ngaps);
     if (rc != FTKIT_OK)
         return rc;
-    w->v[at + 2] = s->count - since(s) + nholes;
-    w->v[at + 3] = nholes;
-    w->v[at + 4] = hashes && nholes == 0; /* their places would have moved */
+    w->v[at + 2] = s->count - since(s) + ngaps;
+    w->v[at + 3] = ngaps;
+    w->v[at + 4] = hashes && ngaps == 0; /* their places would have moved */
     for (uint64_t i = since(s); rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
-        rc = put(w, s->got[i].hash);
+        rc = put(w, s->deliveries[i].hash);
     return rc;
 }
 
-static int write_marks(const struct ftk_log_repair *r, struct words *w, size_t *bytes)
+static int write_suppress(const struct ftk_log_repair *r, struct words *w, size_t *bytes)
 {
     struct ftk_log *l = &ftk_log;
     for (int dest = 0; dest < r->n; dest++) {
         size_t before = w->n;
-        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->in_table.n; i++) {
-            int rc = l->in[i].source == dest ? put_mark(r, w, &l->in[i]) : FTKIT_OK;
+        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->channel_table.n; i++) {
+            int rc = l->channels[i].source == dest ? put_suppress(r, w, &l->channels[i]) : FTKIT_OK;
             if (rc != FTKIT_OK)
                 return rc;
         }
@@ -440,7 +440,7 @@ static int write_marks(const struct ftk_log_repair *r, struct words *w, size_t *
 static struct words arrived;
 static size_t *arrived_bytes; /* [n] */
 
-static void forget_marks(void)
+static void forget_suppress(void)
 {
     free(arrived.v);
     free(arrived_bytes);
@@ -464,18 +464,18 @@ static int exchange(
     return rc == FTKIT_OK ? ftk_sure_alltoallv(&s, out->v, to, arrived.v, from) : rc;
 }
 
-static int exchange_marks(const struct ftk_log_repair *r)
+static int exchange_suppress(const struct ftk_log_repair *r)
 {
     struct words out = { 0 };
     size_t *to = calloc((size_t)r->n, sizeof *to);
-    forget_marks(); /* of an attempt before this one */
+    forget_suppress(); /* of an attempt before this one */
     arrived_bytes = calloc((size_t)r->n, sizeof *arrived_bytes);
-    int rc = to && arrived_bytes ? write_marks(r, &out, to)
+    int rc = to && arrived_bytes ? write_suppress(r, &out, to)
                                  : ftk_fail(FTKIT_ERR_NOMEM, "marks");
     if (rc == FTKIT_OK)
         rc = exchange(r, &out, to, arrived_bytes);
     if (rc != FTKIT_OK)
-        forget_marks();
+        forget_suppress();
     free(out.v);
     free(to);
     return rc;
@@ -489,28 +489,28 @@ static uint64_t *copy_of(const uint64_t *v, size_t n)
     return c;
 }
 
-static int add_mark(int dest, const uint64_t *v, size_t *used)
+static int add_suppress(int dest, const uint64_t *v, size_t *used)
 {
-    struct ftk_mark m = { .context = (int)v[0], .dest = dest, .tag = (int)(uint32_t)v[1],
-        .next = 1, .upto = v[2], .nholes = (int)v[3] };
-    m.hole = copy_of(v + MARK_WORDS, (size_t)v[3]);
-    m.hash = v[4] ? copy_of(v + MARK_WORDS + v[3], (size_t)v[2]) : NULL;
-    *used = MARK_WORDS + (size_t)v[3] + (v[4] ? (size_t)v[2] : 0);
-    if (!m.hole || (v[4] && !m.hash)) {
-        free(m.hole);
+    struct ftk_suppress m = { .context = (int)v[0], .dest = dest, .tag = (int)(uint32_t)v[1],
+        .next = 1, .upto = v[2], .ngaps = (int)v[3] };
+    m.gap = copy_of(v + SUPPRESS_WORDS, (size_t)v[3]);
+    m.hash = v[4] ? copy_of(v + SUPPRESS_WORDS + v[3], (size_t)v[2]) : NULL;
+    *used = SUPPRESS_WORDS + (size_t)v[3] + (v[4] ? (size_t)v[2] : 0);
+    if (!m.gap || (v[4] && !m.hash)) {
+        free(m.gap);
         free(m.hash);
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
     }
-    return ftk_mark_add(&m);
+    return ftk_suppress_add(&m);
 }
 
-static int take_marks(int n)
+static int take_suppress(int n)
 {
     size_t at = 0;
     for (int s = 0; s < n; s++)
         for (size_t end = at + arrived_bytes[s] / sizeof *arrived.v; at < end;) {
             size_t used = 0;
-            int rc = add_mark(s, arrived.v + at, &used);
+            int rc = add_suppress(s, arrived.v + at, &used);
             if (rc != FTKIT_OK)
                 return rc;
             at += used;
@@ -534,8 +534,8 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
     if (!word)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    word[0] = l->dropped;
-    memcpy(word + 1, &ctx->stamp, sizeof ctx->stamp);
+    word[0] = l->all_rolled_back;
+    memcpy(word + 1, &ctx->epoch_id, sizeof ctx->epoch_id);
     size_t bytes = (size_t)n * sizeof *word;
     if (l->team && l->node && l->home) {
         memcpy(word + FIRST, l->team, bytes);
@@ -544,8 +544,8 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     }
     int rc = ftk_sure_bcast(&all, root, word, (3 * (size_t)n + FIRST) * sizeof *word);
     if (rc == FTKIT_OK) {
-        l->dropped_now = word[0] != 0;
-        memcpy(&l->stamp_now, word + 1, sizeof l->stamp_now);
+        l->all_rolled_back_now = word[0] != 0;
+        memcpy(&l->epoch_id_now, word + 1, sizeof l->epoch_id_now);
     }
     if (!l->team)
         l->team = malloc(bytes);
@@ -565,7 +565,7 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     return room ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
 }
 
-static struct ftk_logged_call *known_outs; /* [known.nouts] */
+static struct ftk_logged_call *known_calls; /* [known.nouts] */
 
 /* v [n]: the largest of each over all. */
 static int share_largest(const struct ftk_log_repair *r, int *v)
@@ -613,10 +613,10 @@ static int enter(const struct ftk_log_repair *r)
         l->me = r->me;
         l->sent = calloc(n, sizeof *l->sent);
         l->received = calloc(n, sizeof *l->received);
-        l->told = calloc(n, sizeof *l->told);
-        l->news_sent = calloc(3 * n, sizeof *l->news_sent);
-        l->news_received = l->news_sent ? l->news_sent + n : NULL;
-        l->news_told = l->news_sent ? l->news_sent + 2 * n : NULL;
+        l->announced = calloc(n, sizeof *l->announced);
+        l->relay_sent = calloc(3 * n, sizeof *l->relay_sent);
+        l->relay_received = l->relay_sent ? l->relay_sent + n : NULL;
+        l->relay_announced = l->relay_sent ? l->relay_sent + 2 * n : NULL;
         l->stat_messages = calloc(n, sizeof *l->stat_messages);
         l->stat_bytes = calloc(n, sizeof *l->stat_bytes);
         l->log_first = calloc(n, sizeof(struct ftk_entry *));
@@ -624,18 +624,18 @@ static int enter(const struct ftk_log_repair *r)
         if (!l->node)
             l->node = calloc(n, sizeof *l->node);
     }
-    if (!l->sent || !l->received || !l->told || !l->news_sent || !l->stat_messages || !l->stat_bytes || !l->log_first
+    if (!l->sent || !l->received || !l->announced || !l->relay_sent || !l->stat_messages || !l->stat_bytes || !l->log_first
         || !l->log_last || !l->node)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
     if (r->is_new[r->me])
         l->me = r->me; /* an attempt before this one may have had another for it */
     if (l->me != r->me || l->n != r->n)
         return ftk_fail(FTKIT_ERR_INTERNAL, "the message log does not know other ranks");
-    return ftk_gate_enter(r->n);
+    return ftk_depend_open(r->n);
 }
 
 /* One of those that have seen most. */
-static int most_knowing(const struct ftk_log_repair *r, const struct known *all)
+static int most_knowing(const struct ftk_log_repair *r, const struct job_state *all)
 {
     int best = -1;
     for (int i = 0; i < r->n; i++)
@@ -650,8 +650,8 @@ static int share(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
-    struct known mine = { l->lines, l->line_calls, l->line_next_event, l->nouts };
-    struct known *all = calloc((size_t)r->n, sizeof *all);
+    struct job_state mine = { l->lines, l->line_calls, l->line_next_event, l->nouts };
+    struct job_state *all = calloc((size_t)r->n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
     int rc = ftk_sure_allgather(&s, &mine, sizeof mine, all);
@@ -660,22 +660,22 @@ static int share(const struct ftk_log_repair *r)
         return rc;
     }
     int root = most_knowing(r, all);
-    known = all[root];
-    if (r->line > 0 && known.lines == 0) /* a start: all were about to load it */
-        known = (struct known){ 1, 1, ftk_policy_first_event(l->ctx), 0 };
+    job_state = all[root];
+    if (r->line > 0 && job_state.lines == 0) /* a start: all were about to load it */
+        job_state = (struct job_state){ 1, 1, ftk_policy_first_event(l->ctx), 0 };
     free(all);
-    struct ftk_logged_call *outs = calloc((size_t)known.nouts + 1, sizeof *outs);
+    struct ftk_logged_call *outs = calloc((size_t)job_state.nouts + 1, sizeof *outs);
     if (!outs)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
-    if (l->nouts == known.nouts && l->nouts > 0)
+    if (l->nouts == job_state.nouts && l->nouts > 0)
         memcpy(outs, l->outs, l->nouts * sizeof *outs);
-    rc = ftk_sure_bcast(&s, root, outs, (size_t)known.nouts * sizeof *outs);
+    rc = ftk_sure_bcast(&s, root, outs, (size_t)job_state.nouts * sizeof *outs);
     if (rc != FTKIT_OK) {
         free(outs);
         return rc;
     }
-    free(known_outs);
-    known_outs = outs;
+    free(known_calls);
+    known_calls = outs;
     return FTKIT_OK;
 }
 
@@ -684,16 +684,16 @@ static void adopt(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     free(l->outs);
-    l->outs = known_outs;
-    l->nouts = (size_t)known.nouts;
-    known_outs = NULL;
+    l->outs = known_calls;
+    l->nouts = (size_t)job_state.nouts;
+    known_calls = NULL;
     if (r->back[r->me]) {
-        l->lines = known.lines;
-        l->line_calls = known.calls;
-        l->line_next_event = known.next_event;
-        l->seq = 0;
+        l->lines = job_state.lines;
+        l->line_calls = job_state.calls;
+        l->line_next_event = job_state.next_event;
+        l->call_seq = 0;
     }
-    l->alone = r->line == 0;
+    l->no_line_yet = r->line == 0;
 }
 
 /* Then nothing since the line is of any run. */
@@ -711,15 +711,15 @@ static int prepare_determinants(const struct ftk_log_repair *r)
     size_t n = 0;
     const struct ftk_det *before = NULL;
     if (!r->is_new[r->me]) {
-        ftk_det_promise(r->stamp);
+        ftk_det_promise(r->epoch_id);
         return FTKIT_OK;
     }
     if (!r->fresh && !all_back(r))
-        before = ftk_det_inherited(r->me, known.lines, &n);
-    return ftk_det_open(before, n, r->fresh ? 0 : known.lines, r->stamp);
+        before = ftk_det_adopted(r->me, job_state.lines, &n);
+    return ftk_det_open(before, n, r->fresh ? 0 : job_state.lines, r->epoch_id);
 }
 
-int ftk_recovery_settle(const struct ftk_log_repair *r)
+int ftk_recovery_quiesce(const struct ftk_log_repair *r)
 {
     int rc = enter(r);
     if (rc == FTKIT_OK && (r->fresh || !ftk_log.team))
@@ -729,43 +729,43 @@ int ftk_recovery_settle(const struct ftk_log_repair *r)
     if (rc == FTKIT_OK && !r->fresh)
         rc = share(r);
     if (rc == FTKIT_OK && !r->fresh)
-        rc = settle(r);
+        rc = quiesce(r);
     if (rc == FTKIT_OK && !r->fresh)
-        rc = exchange_marks(r);
+        rc = exchange_suppress(r);
     if (rc == FTKIT_OK && !r->fresh)
-        rc = ftk_news_collect(r, known.lines);
+        rc = ftk_relay_collect(r, job_state.lines);
     if (rc == FTKIT_OK)
         rc = prepare_determinants(r);
     if (rc == FTKIT_OK)
-        rc = ftk_news_spread(r, known.lines, r->fresh || all_back(r));
+        rc = ftk_relay_replicate(r, job_state.lines, r->fresh || all_back(r));
     (void)FTK_FAULT("log.marks");
     return rc;
 }
 
 /* fall_back(): nothing after the line has happened here. */
-static int fall_back(const struct ftk_log_repair *r)
+static int roll_back(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    bool again = l->reborn; /* in its set-up still: it goes on with what is left of it */
+    bool again = l->replaying_setup; /* in its set-up still: it goes on with what is left of it */
     if (r->line > 0 && !r->is_new[r->me] && !again)
-        ftk_log_fall();
-    ftk_keep_clear();
-    ftk_stream_in_clear();
-    ftk_mark_clear();
+        ftk_log_begin_rollback();
+    ftk_slog_clear();
+    ftk_channel_clear();
+    ftk_suppress_clear();
     if (!again)
-        ftk_held_clear();
-    ftk_gate_back(l->gates && !l->dropped);
-    l->again = !l->dropped;
+        ftk_unexp_clear();
+    ftk_depend_rollback(l->send_deps && !l->all_rolled_back);
+    l->replaying = !l->all_rolled_back;
     int known_again = ftk_det_back();
     if (known_again != FTKIT_OK)
         return known_again;
     if (r->is_new[r->me] && r->line > 0) {
-        l->reborn = true;
-        int rc = ftk_log_read_journal(l->ctx, r->line);
+        l->replaying_setup = true;
+        int rc = ftk_log_read_setup(l->ctx, r->line);
         if (rc != FTKIT_OK)
             return rc;
     }
-    return take_marks(r->n);
+    return take_suppress(r->n);
 }
 
 /* resend(): what those have lost who fall back, in order, before anything new. */
@@ -777,11 +777,11 @@ static int resend(const struct ftk_log_repair *r)
         return ftk_fail(FTKIT_ERR_NOMEM, "sending again");
     for (int d = 0; d < r->n; d++)
         back[d] = r->back[d] != 0;
-    ftk_mark_drop(back);
+    ftk_suppress_drop(back);
     free(back);
     for (int d = 0; d < r->n; d++) {
         for (struct ftk_entry *e = r->back[d] ? l->log_first[d] : NULL; e; e = e->next) {
-            if (e->waits)
+            if (e->unsent)
                 continue; /* as are all after it */
             int rc = ftk_p2p_transmit(e, d);
             if (rc != MPI_SUCCESS)
@@ -793,7 +793,7 @@ static int resend(const struct ftk_log_repair *r)
 }
 
 /* Receives wait on the communicators of this epoch, in the order in which they were posted. */
-static void post_again(void)
+static void repost(void)
 {
     for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
         next = q->next;
@@ -806,15 +806,15 @@ static void post_again(void)
 static void forget_before_line(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->alone)
+    if (l->no_line_yet)
         ftk_matrix_clear(); /* from here on it is the teams that matter */
-    l->alone = l->again = l->inherited = false;
+    l->no_line_yet = l->replaying = l->of_earlier_job = false;
     l->lines++;
-    l->nouts = l->seq = 0;
+    l->nouts = l->call_seq = 0;
     l->line_calls = ctx->calls;
     l->line_next_event = ctx->next_event;
-    ftk_keep_clear();
-    ftk_mark_clear();
+    ftk_slog_clear();
+    ftk_suppress_clear();
     ftk_vcomm_line();
 }
 
@@ -822,14 +822,14 @@ static void forget_before_line(struct ftkit_ctx *ctx)
 static void catch_up(struct ftkit_ctx *ctx)
 {
     ftk_policy_committed(ctx, 0);
-    ctx->next_event = known.next_event;
+    ctx->next_event = job_state.next_event;
     ctx->repeats = ctx->corrupt = 0;
     ctx->sets_since_durable++;
     forget_before_line(ctx);
-    ftk_stream_in_shift(); /* what has been drawn since counts */
-    ftk_log.lines = known.lines;
+    ftk_channel_shift(); /* what has been drawn since counts */
+    ftk_log.lines = job_state.lines;
     ftk_det_line();
-    ftk_gate_line();
+    ftk_depend_line();
 }
 
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
@@ -845,26 +845,26 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         l->next[c] = MPI_COMM_NULL;
     memset(l->sent, 0, (size_t)l->n * sizeof *l->sent);
     memset(l->received, 0, (size_t)l->n * sizeof *l->received);
-    memset(l->news_sent, 0, (size_t)l->n * sizeof *l->news_sent);
-    memset(l->news_received, 0, (size_t)l->n * sizeof *l->news_received);
-    ftk_gate_installed();
-    l->dropped = !r->fresh && all_back(r);
-    if (l->dropped)
+    memset(l->relay_sent, 0, (size_t)l->n * sizeof *l->relay_sent);
+    memset(l->relay_received, 0, (size_t)l->n * sizeof *l->relay_received);
+    ftk_depend_installed();
+    l->all_rolled_back = !r->fresh && all_back(r);
+    if (l->all_rolled_back)
         ftk_det_drop(); /* before its epoch has begun */
-    ftk_det_installed(r->stamp);
+    ftk_det_installed(r->epoch_id);
     memcpy(l->node, r->domain, (size_t)l->n * sizeof *l->node);
     if (r->fresh)
-        return ftk_news_install(r);
+        return ftk_relay_install(r);
     bool missed = !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
     if (missed)
         catch_up(ctx);
     adopt(r);
-    rc = ftk_news_install(r);
+    rc = ftk_relay_install(r);
     if (rc != FTKIT_OK)
         return rc;
     if (r->back[r->me])
-        rc = fall_back(r);
-    forget_marks();
+        rc = roll_back(r);
+    forget_suppress();
     if (r->back[r->me])
         return rc;
     uint64_t before = l->resent;
@@ -873,18 +873,18 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         ftk_event("context %s: rank %d has sent %llu messages again", ctx->cfg.name, l->me,
             (unsigned long long)(l->resent - before));
     if (rc == FTKIT_OK)
-        post_again();
+        repost();
     return rc;
 }
 
 /* ---- the line ----------------------------------------------------------------------------------------------*/
 
-static int line_turn(void *arg)
+static int line_progress(void *arg)
 {
     struct ftk_chan *ch = arg;
     if (ftk_detect_poll(ch->ctx))
         return ftk_fail(FTKIT_ERR_PEER, "draining: a rank has failed");
-    ftk_news_turn();
+    ftk_relay_progress();
     return FTKIT_OK;
 }
 
@@ -894,7 +894,7 @@ static bool still_sends(void)
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
         if (r->kind == FTK_REQ_SEND)
             return true;
-    return ftk_p2p_sending() + ftk_post_sending() > 0;
+    return ftk_p2p_sending() + ftk_control_sending() > 0;
 }
 
 /* Receives whose requests the program has freed: nobody would begin them again. */
@@ -902,7 +902,7 @@ static size_t freed_receives(void)
 {
     size_t n = 0;
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
-        n += r->kind == FTK_REQ_RECV && r->orphan && !r->internal && !r->done;
+        n += r->kind == FTK_REQ_RECV && r->freed_active && !r->internal && !r->done;
     return n;
 }
 
@@ -911,20 +911,20 @@ static int drain(struct ftk_chan *ch)
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { ch->comm, ch, "draining" };
     int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && ftk_news_holds_any()) /* all are counted once they are sent */
-        rc = line_turn(ch);
+    while (rc == FTKIT_OK && ftk_relay_holds_any()) /* all are counted once they are sent */
+        rc = line_progress(ch);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_sure_alltoall(&s, l->sent, sizeof *l->sent, l->told);
+    rc = ftk_sure_alltoall(&s, l->sent, sizeof *l->sent, l->announced);
     if (rc == FTKIT_OK)
-        rc = draw_all(l->told, NULL, line_turn, ch);
+        rc = drain_all(l->announced, NULL, line_progress, ch);
     while (rc == FTKIT_OK && still_sends()) { /* all of it has been drawn */
         look_at_all();
         ftk_p2p_reap(SIZE_MAX);
-        rc = line_turn(ch);
+        rc = line_progress(ch);
     }
     if (rc == FTKIT_OK)
-        ftk_stream_in_line();
+        ftk_channel_line();
     (void)FTK_FAULT("log.drained");
     return rc;
 }
@@ -964,32 +964,32 @@ static int drain_set_up(struct ftk_chan *ch)
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    struct ftk_held *last = ftk_log.held_last;
+    struct ftk_unexp *last = ftk_log.unexp_last;
     int drained = drain_set_up(&ch);
-    for (struct ftk_held *h; (h = last ? last->next : ftk_log.held_first) != NULL;) {
-        ftk_held_take(h);
-        ftk_held_free(h);
+    for (struct ftk_unexp *h; (h = last ? last->next : ftk_log.unexp_first) != NULL;) {
+        ftk_unexp_take(h);
+        ftk_unexp_free(h);
     }
     if (rc == FTKIT_OK)
         rc = drained;
     if (rc == FTKIT_OK) {
         ftk_line_committed(ctx);
         ftk_log.line_calls = 1; /* see ftk_policy_reset() */
-        ftk_log.inherited = true;
+        ftk_log.of_earlier_job = true;
         ctx->requested = 1; /* a set with the set-up of this job */
     }
     return rc;
 }
 
-bool ftk_line_inherited(const struct ftkit_ctx *ctx)
+bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx)
 {
-    return ftk_log.inherited || (ctx->committed > 0 && ftk_log.lines == 0);
+    return ftk_log.of_earlier_job || (ctx->committed > 0 && ftk_log.lines == 0);
 }
 
 void ftk_line_committed(struct ftkit_ctx *ctx)
 {
     forget_before_line(ctx);
-    ftk_stream_in_clear();
+    ftk_channel_clear();
     ftk_det_line();
-    ftk_gate_line();
+    ftk_depend_line();
 }

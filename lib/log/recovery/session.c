@@ -6,12 +6,12 @@
 
 #include "log/coll.h"
 #include "log/comm.h"
-#include "log/gate.h"
+#include "log/depend.h"
 #include "log/matrix.h"
-#include "log/news.h"
+#include "log/relay.h"
 #include "log/p2p.h"
-#include "log/post.h"
-#include "log/settle.h"
+#include "log/control.h"
+#include "log/recovery.h"
 #include "set/region.h"
 
 static const int *teams_of(void)
@@ -59,32 +59,32 @@ static void close_log(struct ftkit_ctx *ctx)
     if (l->on) {
         layer_off();
         l->on = false;
-        ftk_log_fall(); /* what the program has left under way */
+        ftk_log_begin_rollback(); /* what the program has left under way */
         ftk_coll_forget();
         ftk_p2p_forget_requests();
         ftk_coll_close();
         ftk_vcomm_close(ftk_idup_clear);
     }
     ftk_p2p_close();
-    ftk_news_close();
-    ftk_post_close();
-    ftk_gate_close();
+    ftk_relay_close();
+    ftk_control_close();
+    ftk_depend_close();
     ftk_det_close();
     ftk_det_clean(ctx->job);
     ftk_det_forget_search();
-    ftk_held_clear();
-    ftk_journal_clear();
-    ftk_stream_in_clear();
-    ftk_mark_clear();
+    ftk_unexp_clear();
+    ftk_setup_log_clear();
+    ftk_channel_clear();
+    ftk_suppress_clear();
     if (l->log_first)
-        ftk_keep_clear();
+        ftk_slog_clear();
     ftk_log_free_comms(ctx);
     free(l->early);
     free(l->outs);
     free(l->sent);
     free(l->received);
-    free(l->told);
-    free(l->news_sent);
+    free(l->announced);
+    free(l->relay_sent);
     free(l->stat_messages);
     free(l->stat_bytes);
     free(l->log_first);
@@ -100,7 +100,7 @@ static void close_log(struct ftkit_ctx *ctx)
 
 static bool falls(void)
 {
-    return ftk_log.falling;
+    return ftk_log.rolling_back;
 }
 
 /* What set-up has asked for and not got: the lost process had it before the line, and it is
@@ -125,16 +125,16 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     struct ftk_log *l = &ftk_log;
     if (set == 0)
         return;
-    if (l->falling || l->reborn) {
+    if (l->rolling_back || l->replaying_setup) {
         ctx->calls = l->line_calls - 1; /* the next one is the line's, see loop.c */
         ctx->next_event = l->line_next_event;
     }
-    if (l->falling)
+    if (l->rolling_back)
         ftk_event("context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
             (unsigned long long)set);
-    if (l->reborn)
+    if (l->replaying_setup)
         give_up_receives();
-    l->falling = l->reborn = false;
+    l->rolling_back = l->replaying_setup = false;
 }
 
 static const char *current_call(void)
@@ -149,7 +149,7 @@ static void add_stats(ftkit_info *info)
     info->log_bytes = l->logged_bytes;
     info->log_held = l->log_bytes;
     info->log_determinants = ftk_det_count();
-    info->log_determinant_bytes = l->news_bytes;
+    info->log_determinant_bytes = l->relay_bytes;
     info->log_resent = l->resent;
     info->log_suppressed = l->suppressed;
     info->log_drained = l->drained;
@@ -160,9 +160,9 @@ static void add_stats(ftkit_info *info)
 /* ---- the table of the log (log_ops.h) -----------------------------------------------------*/
 
 static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
-    .release = ftk_p2p_release, .deliver = ftk_p2p_deliver, .draw = ftk_p2p_draw,
+    .release = ftk_p2p_release, .deliver = ftk_p2p_deliver, .drain = ftk_p2p_drain,
     .uses_comm = ftk_p2p_has, .part = ftk_p2p_part };
-static const struct ftk_coll_hooks coll_hooks = { ftk_coll_turn, ftk_coll_progress };
+static const struct ftk_coll_hooks coll_hooks = { ftk_coll_poll, ftk_coll_progress };
 
 static const struct ftk_log_ops log_ops = {
     .start = start_log,
@@ -171,22 +171,22 @@ static const struct ftk_log_ops log_ops = {
     .stats = add_stats,
     .matrix = ftk_matrix_save,
     .comm = comm_of_program,
-    .context_of = ftk_recipe_context_of,
-    .comm_back = ftk_recipe_comm_back,
+    .context_of = ftk_vcomm_image_context,
+    .comm_back = ftk_vcomm_of_context,
     .teams = teams_of,
     .share_teams = ftk_recovery_share_teams,
     .search = ftk_recovery_search,
-    .settle = ftk_recovery_settle,
+    .quiesce = ftk_recovery_quiesce,
     .discard = ftk_recovery_discard,
     .install = ftk_recovery_install,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
     .keep_going = ftk_p2p_keep_going,
-    .falls = falls,
+    .rolling_back = falls,
     .restored = restored,
     .loaded = ftk_line_loaded,
-    .inherited = ftk_line_inherited,
-    .calls_left = ftk_keep_calls_left,
+    .of_earlier_job = ftk_line_of_earlier_job,
+    .calls_left = ftk_slog_calls_left,
     .drain = ftk_line_drain,
     .committed = ftk_line_committed,
 };
@@ -214,10 +214,10 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     layer_off();
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
-    ftk_log.alone = true;
-    ftk_log.tells = ctx->cfg.log_dets == FTK_DETS_CAUSAL
+    ftk_log.no_line_yet = true;
+    ftk_log.relays = ctx->cfg.log_dets == FTK_DETS_CAUSAL
         || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
-    ftk_log.gates = ctx->cfg.log_dets == FTK_DETS_RELAXED;
+    ftk_log.send_deps = ctx->cfg.log_dets == FTK_DETS_RELAXED;
     ftk_log.ncontexts = ctx->cfg.log_contexts;
     ftk_log.group = MPI_GROUP_NULL;
     for (int c = 0; c < FTK_LOG_COMMS; c++)

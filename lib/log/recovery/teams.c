@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "log/p2p.h"
-#include "log/settle.h"
+#include "log/recovery.h"
 
 /* Ranks of one domain are a team, named by its first rank.  Teams that are written down are
  * known to whoever opened the context with the first processes; others have -1. */

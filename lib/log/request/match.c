@@ -2,25 +2,25 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
-#include "log/gate.h"
-#include "log/news.h"
+#include "log/depend.h"
+#include "log/relay.h"
 #include "log/p2p.h"
-#include "log/post.h"
+#include "log/control.h"
 
 static bool is_aside_busy(void);
-static bool in_turn(uint64_t stamp, const struct ftk_req *found);
+static bool in_turn(uint64_t seq, const struct ftk_req *found);
 
 /* A receive that is posted is matched whatever the program waits for, and a sender may wait for
  * that; those that are not posted are looked at instead. */
-void ftk_p2p_look_at_probed(void)
+void ftk_p2p_progress_mprobed(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->ctx->failed || l->ctx->repairing || l->reborn || (l->nprobed == 0 && !is_aside_busy()))
+    if (l->ctx->failed || l->ctx->repairing || l->replaying_setup || (l->nmprobed == 0 && !is_aside_busy()))
         return;
     for (struct ftk_req *r = l->first, *next; r; r = next) {
         next = r->next; /* later than all that a look can complete */
-        if (r->probed)
-            (void)ftk_match_probed(r); /* its owner gets the error with the request */
+        if (r->by_mprobe)
+            (void)ftk_match_mprobed(r); /* its owner gets the error with the request */
     }
 }
 
@@ -37,7 +37,7 @@ void ftk_p2p_look_at_probed(void)
  * and MPI_Improbe must not wait for the sender.  Until the message is there, no probe and no
  * receive that it matches gets another one. */
 static struct ftk_req aside;
-static struct ftk_held *aside_to; /* where its bytes go; NULL: it is not under way */
+static struct ftk_unexp *aside_to; /* where its bytes go; NULL: it is not under way */
 
 /* It comes to nothing, or is complete and aside_to is NULL. */
 static void drop_aside(struct ftk_req *r)
@@ -45,7 +45,7 @@ static void drop_aside(struct ftk_req *r)
     (void)r;
     ftk_p2p_bytes_type_free(&aside.type);
     if (aside.real == MPI_REQUEST_NULL)
-        ftk_held_free(aside_to); /* else the MPI may look at it still */
+        ftk_unexp_free(aside_to); /* else the MPI may look at it still */
     aside_to = NULL;
 }
 
@@ -53,31 +53,31 @@ static void drop_aside(struct ftk_req *r)
 
 static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
 {
-    struct ftk_held *h = aside_to;
+    struct ftk_unexp *h = aside_to;
     MPI_Count bytes = 0;
     aside_to = NULL;
     if (error == MPI_SUCCESS)
         error = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     h->bytes = (size_t)bytes;
     if (error == MPI_SUCCESS)
-        error = ftk_gate_drawn(h);
+        error = ftk_depend_drained(h);
     if (error == MPI_SUCCESS)
-        error = ftk_p2p_note_early(r->stamp, h->context, h->source, h->tag);
+        error = ftk_p2p_note_early(r->seq, h->context, h->source, h->tag);
     if (error == MPI_SUCCESS)
-        error = ftk_p2p_count(h->context, h->source, h->tag, r->stamp, h->data, h->bytes);
+        error = ftk_p2p_count(h->context, h->source, h->tag, r->seq, h->data, h->bytes);
     if (error == MPI_SUCCESS)
-        ftk_held_add(h);
+        ftk_unexp_add(h);
     else
-        ftk_held_free(h);
+        ftk_unexp_free(h);
     return ftk_req_finish(r, error);
 }
 
-static int take_held(struct ftk_req *r, struct ftk_held *h)
+static int take_unexp(struct ftk_req *r, struct ftk_unexp *h)
 {
-    int rc = ftk_p2p_journal(h, r->stamp);
+    int rc = ftk_p2p_log_setup(h, r->seq);
     if (rc == MPI_SUCCESS)
         return ftk_p2p_deliver(r, h);
-    ftk_held_free(h);
+    ftk_unexp_free(h);
     return ftk_p2p_fail(r, rc);
 }
 
@@ -90,14 +90,14 @@ static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
 
 /* Receives under way that come before others: those that are probed for, and from any source. */
 typedef bool which_fn(const struct ftk_req *q);
-static bool is_probed(const struct ftk_req *q) { return q->probed; }
-static bool is_open(const struct ftk_req *q) { return q->wild && (q->posted || q->down); }
-static bool is_down(const struct ftk_req *q) { return q->wild && q->down; }
+static bool is_mprobed(const struct ftk_req *q) { return q->by_mprobe; }
+static bool is_open(const struct ftk_req *q) { return q->wildcard_seq && (q->posted || q->withdrawn); }
+static bool is_withdrawn(const struct ftk_req *q) { return q->wildcard_seq && q->withdrawn; }
 
 /* The first of them that was asked for before that stamp and would take what is found, or wanted. */
-static struct ftk_req *earlier(uint64_t stamp, which_fn *which, const struct ftk_req *found)
+static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_req *found)
 {
-    for (struct ftk_req *q = ftk_log.first; q && q->stamp < stamp; q = q->next)
+    for (struct ftk_req *q = ftk_log.first; q && q->seq < seq; q = q->next)
         if (which(q) && overlap(q, found))
             return q;
     return NULL;
@@ -106,70 +106,70 @@ static struct ftk_req *earlier(uint64_t stamp, which_fn *which, const struct ftk
 bool ftk_p2p_claimed(int context, int source, int tag)
 {
     const struct ftk_req found = { .context = context, .from = source, .with = tag };
-    return ftk_log.nprobed > 0 && earlier(UINT64_MAX, is_probed, &found);
+    return ftk_log.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, &found);
 }
 
 /* A receive of any tag would match news, and what is posted after one that is not posted
  * would match before it. */
 static bool has_to_probe(const struct ftk_req *r)
 {
-    return (r->with == MPI_ANY_TAG && (ftk_news_in_band() || ftk_context_shares(r->context)))
-        || (ftk_log.nprobed > 0 && earlier(r->stamp, is_probed, r))
+    return (r->with == MPI_ANY_TAG && (ftk_relay_in_band() || ftk_context_shares(r->context)))
+        || (ftk_log.nmprobed > 0 && earlier(r->seq, is_mprobed, r))
         || (aside_to && r != &aside && overlap(&aside, r));
 }
 
-bool ftk_p2p_may_take(uint64_t stamp, const struct ftk_held *h)
+bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
 {
     const struct ftk_req found = { .context = h->context, .from = h->source, .with = h->tag };
     if (!ftk_context_shares(h->context)) /* it was drawn in a repair or at the line */
         return true;
-    return !(ftk_log.nprobed > 0 && earlier(stamp, is_probed, &found))
-        && (ftk_log.nwild == 0 || in_turn(stamp, &found));
+    return !(ftk_log.nmprobed > 0 && earlier(seq, is_mprobed, &found))
+        && (ftk_log.nwildcards == 0 || in_turn(seq, &found));
 }
 
 /* What is held for a receive, taken out.  *wait: the receive has to come back for what is held,
  * for others come first. */
-static struct ftk_held *held_for(const struct ftk_req *r, bool *wait)
+static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
 {
     *wait = false;
-    if (ftk_log.nheld == 0 || r == &aside)
+    if (ftk_log.nunexp == 0 || r == &aside)
         return NULL;
-    struct ftk_held *h = ftk_held_match(r->context, r->from, r->with, false);
-    *wait = h && !ftk_log.reborn && !ftk_p2p_may_take(r->stamp, h);
+    struct ftk_unexp *h = ftk_unexp_match(r->context, r->from, r->with, false);
+    *wait = h && !ftk_log.replaying_setup && !ftk_p2p_may_take(r->seq, h);
     if (h && !*wait)
-        ftk_held_take(h);
+        ftk_unexp_take(h);
     return *wait ? NULL : h;
 }
 
 static int probe_later(struct ftk_req *r)
 {
-    ftk_log.nprobed += !r->probed;
-    r->probed = true;
+    ftk_log.nmprobed += !r->by_mprobe;
+    r->by_mprobe = true;
     return MPI_SUCCESS;
 }
 
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
-    r->down = false;
-    if (r->vain)
+    r->withdrawn = false;
+    if (r->cancelled_before)
         return MPI_SUCCESS; /* what comes is for another */
-    if (ftk_gate_here()) {
+    if (ftk_depend_active()) {
         (void)probe_later(r);
-        return ftk_gate_receive(r);
+        return ftk_depend_receive(r);
     }
     bool wait;
-    struct ftk_held *h = held_for(r, &wait);
+    struct ftk_unexp *h = unexp_for(r, &wait);
     if (h)
-        return take_held(r, h);
-    if (l->reborn)
+        return take_unexp(r, h);
+    if (l->replaying_setup)
         return MPI_SUCCESS; /* what it is to get is in the journal, or never comes */
     if (wait || has_to_probe(r))
         return probe_later(r);
-    l->nprobed -= r->probed;
-    r->probed = false;
-    if (r->when == 0 || r->from == MPI_ANY_SOURCE)
-        r->when = l->stamp;
+    l->nmprobed -= r->by_mprobe;
+    r->by_mprobe = false;
+    if (r->posted_seq == 0 || r->from == MPI_ANY_SOURCE)
+        r->posted_seq = l->seq;
     const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
     int rc = PMPI_Irecv(
         r->rbuf, r->count, r->type, r->from, tag, ftk_log_real(r->context), &r->real);
@@ -186,14 +186,14 @@ int ftk_p2p_post(struct ftk_req *r)
 
 /* Whether one from any source that was posted before that stamp could have got such a message.
  * It has been matched then, and is not known to be through. */
-static bool others_first(uint64_t stamp, const struct ftk_req *found)
+static bool others_first(uint64_t seq, const struct ftk_req *found)
 {
-    return found->from != MPI_PROC_NULL && earlier(stamp, is_open, found);
+    return found->from != MPI_PROC_NULL && earlier(seq, is_open, found);
 }
 
 /* What a receive that is through has got, without telling; from is MPI_PROC_NULL when it has got
  * nothing, and its error is all there is. */
-static bool is_through(const struct ftk_req *r, struct ftk_req *found)
+static bool is_complete_now(const struct ftk_req *r, struct ftk_req *found)
 {
     MPI_Status s;
     int done = 0, cancelled = 0;
@@ -208,24 +208,24 @@ static bool is_through(const struct ftk_req *r, struct ftk_req *found)
     return true;
 }
 
-size_t ftk_p2p_untold(int source)
+size_t ftk_p2p_unreported(int source)
 {
     size_t n = 0;
     struct ftk_req got;
-    for (const struct ftk_req *r = ftk_log.nwild > 0 ? ftk_log.first : NULL; r; r = r->next)
-        n += r->kind == FTK_REQ_RECV && r->posted && is_through(r, &got) && got.from == source;
+    for (const struct ftk_req *r = ftk_log.nwildcards > 0 ? ftk_log.first : NULL; r; r = r->next)
+        n += r->kind == FTK_REQ_RECV && r->posted && is_complete_now(r, &got) && got.from == source;
     return n;
 }
 
-struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *through)
+struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *complete)
 {
     struct ftk_req got = { .context = r->context, .from = MPI_ANY_SOURCE, .with = MPI_ANY_TAG };
-    *through = true;
-    if (!earlier(r->stamp, is_down, &got))
+    *complete = true;
+    if (!earlier(r->seq, is_withdrawn, &got))
         return NULL;
-    *through = is_through(r, &got);
-    return *through && got.from != MPI_PROC_NULL && !dead[got.from]
-        ? earlier(r->stamp, is_down, &got)
+    *complete = is_complete_now(r, &got);
+    return *complete && got.from != MPI_PROC_NULL && !dead[got.from]
+        ? earlier(r->seq, is_withdrawn, &got)
         : NULL;
 }
 
@@ -251,39 +251,39 @@ static int finish_posted(struct ftk_req *r)
  * message.  So they are told first, in their order; false: not all of them are through.  Then
  * one that is not known in a replay can take no message that another is known to have got: of
  * those that it could have got none was told while it had not been. */
-static bool in_turn(uint64_t stamp, const struct ftk_req *found)
+static bool in_turn(uint64_t seq, const struct ftk_req *found)
 {
     struct ftk_req *q = ftk_log.first;
-    for (struct ftk_req *next, got; q && q->stamp < stamp; q = next) {
+    for (struct ftk_req *next, got; q && q->seq < seq; q = next) {
         next = q->next;
-        if (is_open(q) && q->posted && q->context == found->context && is_through(q, &got)
-            && !others_first(q->stamp, &got))
+        if (is_open(q) && q->posted && q->context == found->context && is_complete_now(q, &got)
+            && !others_first(q->seq, &got))
             (void)finish_posted(q); /* its owner gets the error with the request */
     }
-    return !others_first(stamp, found);
+    return !others_first(seq, found);
 }
 
 bool ftk_p2p_in_turn(int context, int source, int tag)
 {
     const struct ftk_req found = { .context = context, .from = source, .with = tag };
-    return ftk_log.nwild == 0 || ftk_log.reborn || in_turn(UINT64_MAX, &found);
+    return ftk_log.nwildcards == 0 || ftk_log.replaying_setup || in_turn(UINT64_MAX, &found);
 }
 
 int ftk_match_posted(struct ftk_req *r)
 {
     struct ftk_req got;
-    if (ftk_log.nwild == 0 || r->kind != FTK_REQ_RECV || r->internal || r->planned)
+    if (ftk_log.nwildcards == 0 || r->kind != FTK_REQ_RECV || r->internal || r->match_known)
         return finish_posted(r);
     /* a second look might find more than the first */
-    return is_through(r, &got) && in_turn(r->stamp, &got) ? finish_posted(r) : MPI_SUCCESS;
+    return is_complete_now(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
 }
 
 static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Status *s)
 {
     MPI_Count bytes;
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
-    struct ftk_held *h
-        = rc == MPI_SUCCESS ? ftk_held_new(found->context, found->from, found->with, (size_t)bytes)
+    struct ftk_unexp *h
+        = rc == MPI_SUCCESS ? ftk_unexp_new(found->context, found->from, found->with, (size_t)bytes)
                             : NULL;
     if (!h)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
@@ -294,7 +294,7 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
     aside_to = h;
     rc = ftk_p2p_bytes_type((size_t)bytes, &aside.count, &aside.type);
     ftk_req_link(&aside);
-    aside.when = ftk_log.stamp;
+    aside.posted_seq = ftk_log.seq;
     if (rc == MPI_SUCCESS)
         rc = PMPI_Imrecv(aside.rbuf, aside.count, aside.type, m, &aside.real);
     aside.posted = rc == MPI_SUCCESS;
@@ -311,17 +311,17 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
  * of r there may be none. */
 static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
 {
-    const int context = ftk_context_of(ftk_context_channel(r->context), s->MPI_TAG);
+    const int context = ftk_context_of(ftk_context_comm(r->context), s->MPI_TAG);
     const struct ftk_req found = { .context = context, .from = s->MPI_SOURCE,
         .with = ftk_context_tag(context, s->MPI_TAG) };
     const bool other = context != r->context;
-    struct ftk_req *first = earlier(other ? UINT64_MAX : r->stamp, is_probed, &found);
+    struct ftk_req *first = earlier(other ? UINT64_MAX : r->seq, is_mprobed, &found);
     if (other && !first)
         return take_aside(&found, m, s);
     r = first ? first : r;
-    ftk_log.nprobed--;
-    r->probed = false;
-    r->when = ftk_log.stamp;
+    ftk_log.nmprobed--;
+    r->by_mprobe = false;
+    r->posted_seq = ftk_log.seq;
     int rc = PMPI_Imrecv(r->rbuf, r->count, r->type, m, &r->real);
     r->posted = rc == MPI_SUCCESS;
     return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
@@ -341,7 +341,7 @@ int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
         .with = ftk_context_tag(context, s->MPI_TAG) };
     *taken = false;
     if (ftk_p2p_claimed(context, r.from, r.with)) {
-        ftk_p2p_look_at_probed();
+        ftk_p2p_progress_mprobed();
         return MPI_SUCCESS;
     }
     *taken = true;
@@ -365,20 +365,20 @@ bool ftk_p2p_arrives(int context, int source, int tag)
     return aside_to && is_aside_busy() && overlap(&aside, &probe);
 }
 
-int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out)
+int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
     *out = NULL;
-    int rc = ftk_news_absorb(context, s->MPI_SOURCE);
+    int rc = ftk_relay_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
         return rc;
     if (is_aside_busy()) /* with a message that this one does not wait for */
-        return ftk_p2p_draw(context, m, s, out);
-    context = ftk_context_of(ftk_context_channel(context), s->MPI_TAG);
+        return ftk_p2p_drain(context, m, s, out);
+    context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
     const struct ftk_req found = { .context = context, .from = s->MPI_SOURCE,
         .with = ftk_context_tag(context, s->MPI_TAG) };
     rc = take_aside(&found, m, s);
     if (rc == MPI_SUCCESS && !aside_to)
-        *out = ftk_held_match(context, found.from, found.with, true);
+        *out = ftk_unexp_match(context, found.from, found.with, true);
     return rc;
 }
 
@@ -388,15 +388,15 @@ static int look_for(struct ftk_req *r, bool *other)
     MPI_Message m;
     MPI_Status s;
     int flag = 0;
-    if (ftk_gate_here())
-        return ftk_gate_receive(r);
+    if (ftk_depend_active())
+        return ftk_depend_receive(r);
     /* first, because what is complete by this look is held */
     const bool arrives = ftk_p2p_arrives(r->context, r->from, r->with)
         || (ftk_context_shares(r->context) && is_aside_busy());
     bool wait; /* for what was drawn in a repair, or taken aside */
-    struct ftk_held *h = held_for(r, &wait);
+    struct ftk_unexp *h = unexp_for(r, &wait);
     if (h)
-        return take_held(r, h);
+        return take_unexp(r, h);
     if (wait || arrives)
         return MPI_SUCCESS;
     const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
@@ -407,18 +407,18 @@ static int look_for(struct ftk_req *r, bool *other)
         ftk_note_failure();
     if (rc != MPI_SUCCESS || !flag)
         return MPI_SUCCESS;
-    if (s.MPI_TAG == FTK_POST_TAG) {
-        rc = ftk_news_take(r->context, &m, &s);
+    if (s.MPI_TAG == FTK_CONTROL_TAG) {
+        rc = ftk_relay_recv(r->context, &m, &s);
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     }
-    *other = ftk_context_of(ftk_context_channel(r->context), s.MPI_TAG) != r->context;
+    *other = ftk_context_of(ftk_context_comm(r->context), s.MPI_TAG) != r->context;
     rc = match(r, &m, &s);
     if (*other)
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     return r->posted ? ftk_match_posted(r) : rc;
 }
 
-int ftk_match_probed(struct ftk_req *r)
+int ftk_match_mprobed(struct ftk_req *r)
 {
     bool other = true;
     int rc = MPI_SUCCESS;

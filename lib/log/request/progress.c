@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 
 #include "detect/detect.h"
-#include "log/news.h"
+#include "log/relay.h"
 #include "log/p2p.h"
 
 #define TURNS 16         /* looks at our own requests per look at the watch */
@@ -14,33 +14,33 @@
 int ftk_log_repair(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->falling)
+    if (l->rolling_back)
         return ftk_log_error();
     int rc = l->repair(l->ctx);
     if (rc != FTKIT_OK) {
         (void)ftk_done(l->ctx, rc < 0 ? rc : FTKIT_ERR_INTERNAL);
-        ftk_log_fall();
+        ftk_log_begin_rollback();
     }
-    return l->falling ? ftk_log_error() : MPI_SUCCESS;
+    return l->rolling_back ? ftk_log_error() : MPI_SUCCESS;
 }
 
 void ftk_p2p_keep_going(void)
 {
-    if (!ftk_log.on || ftk_log.falling)
+    if (!ftk_log.on || ftk_log.rolling_back)
         return;
-    ftk_log.colls->turn();
-    ftk_p2p_look_at_probed();
-    ftk_news_turn();
+    ftk_log.colls->poll();
+    ftk_p2p_progress_mprobed();
+    ftk_relay_progress();
 }
 
-int ftk_log_turn(unsigned *turns)
+int ftk_log_progress(unsigned *turns)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->falling)
+    if (l->rolling_back)
         return ftk_log_error();
-    ftk_log.colls->turn();
-    ftk_p2p_look_at_probed();
-    ftk_news_turn();
+    ftk_log.colls->poll();
+    ftk_p2p_progress_mprobed();
+    ftk_relay_progress();
     if (!l->ctx->failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
     return ftk_log_repair();
@@ -64,8 +64,8 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     const int context = ftk_vcomm_there(vc, world);
     MPI_Request real = MPI_REQUEST_NULL;
     *error = MPI_SUCCESS;
-    if (l->falling || l->reborn || l->gates
-        || (l->tells && (l->node[world] != l->node[l->me] || ftk_news_holds(world)))
+    if (l->rolling_back || l->replaying_setup || l->send_deps
+        || (l->relays && (l->node[world] != l->node[l->me] || ftk_relay_holds(world)))
         || ftk_p2p_facts(type, &f) != MPI_SUCCESS
         || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
@@ -75,7 +75,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
         return false; /* the receiver may have it */
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
-    int rc = kept ? ftk_send_small_kept(buf, count, type, bytes, world, tag, context)
+    int rc = kept ? ftk_send_small_logged(buf, count, type, bytes, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                         ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)
@@ -99,10 +99,10 @@ int ftk_req_begin(struct ftk_req *r)
     r->entry = NULL;
     r->real = MPI_REQUEST_NULL;
     r->error = MPI_SUCCESS;
-    r->wild = r->number = 0;
-    r->when = 0;
+    r->wildcard_seq = r->number = 0;
+    r->posted_seq = 0;
     r->owned = r->persistent ? 0 : r->owned;
-    if (ftk_log.falling)
+    if (ftk_log.rolling_back)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {
         ftk_p2p_status(&r->status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
@@ -114,13 +114,13 @@ int ftk_req_begin(struct ftk_req *r)
         return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
     r->from = r->peer;
     r->with = r->tag;
-    r->wild = 0;
-    r->planned = r->vain = r->kept = r->down = false;
-    r->number = r->internal ? 0 : ftk_det_begun(&r->vain, &r->kept);
-    if (r->peer == MPI_ANY_SOURCE && !ftk_log.reborn) {
-        r->wild = ftk_det_receive(&r->from, &r->with);
-        r->planned = r->wild == 0;
-        ftk_log.nwild += r->wild != 0;
+    r->wildcard_seq = 0;
+    r->match_known = r->cancelled_before = r->uncancelled = r->withdrawn = false;
+    r->number = r->internal ? 0 : ftk_det_begun(&r->cancelled_before, &r->uncancelled);
+    if (r->peer == MPI_ANY_SOURCE && !ftk_log.replaying_setup) {
+        r->wildcard_seq = ftk_det_receive(&r->from, &r->with);
+        r->match_known = r->wildcard_seq == 0;
+        ftk_log.nwildcards += r->wildcard_seq != 0;
     }
     ftk_req_link(r);
     return ftk_p2p_post(r);
@@ -130,15 +130,15 @@ int ftk_req_begin(struct ftk_req *r)
 
 static int progress_any(struct ftk_req *r)
 {
-    if (ftk_log.falling)
+    if (ftk_log.rolling_back)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->posted)
         return ftk_match_posted(r);
-    if (r->waits)
-        return MPI_SUCCESS; /* see ftk_news_turn() */
-    if (r->probed)
-        return ftk_match_probed(r);
-    if (ftk_log.reborn && r->kind == FTK_REQ_RECV)
+    if (r->hold_round)
+        return MPI_SUCCESS; /* see ftk_relay_progress() */
+    if (r->by_mprobe)
+        return ftk_match_mprobed(r);
+    if (ftk_log.replaying_setup && r->kind == FTK_REQ_RECV)
         return ftk_p2p_fail(r, ftk_log_strange(r));
     if (r->entry && ftk_send_is_over(r->entry) && !ftk_log.ctx->failed)
         return ftk_req_finish(r, MPI_SUCCESS);
@@ -150,7 +150,7 @@ static void progress_pair(struct ftk_req *r)
 {
     struct ftk_req *s = r->pair;
     int rc = ftk_req_progress(s);
-    r->half = true;
+    r->recv_done = true;
     r->done = s->done;
     if (!s->done)
         return;
@@ -161,9 +161,9 @@ static void progress_pair(struct ftk_req *r)
 
 int ftk_req_progress(struct ftk_req *r)
 {
-    if (!r->done && !r->half)
+    if (!r->done && !r->recv_done)
         (void)(r->kind == FTK_REQ_COLL ? ftk_log.colls->progress(r) : progress_any(r));
-    if (r->pair && (r->done || r->half))
+    if (r->pair && (r->done || r->recv_done))
         progress_pair(r);
     if (r->done && r->then) {
         int (*then)(struct ftk_req *) = r->then;
@@ -176,14 +176,14 @@ int ftk_req_progress(struct ftk_req *r)
 int ftk_req_wait(struct ftk_req *r)
 {
     unsigned turns = 0;
-    if (r->vain && !r->done) { /* it is not cancelled this time: better late than never */
-        r->vain = false;
+    if (r->cancelled_before && !r->done) { /* it is not cancelled this time: better late than never */
+        r->cancelled_before = false;
         (void)ftk_p2p_post(r); /* its error comes with it */
     }
     while (!r->done || r->pair) {
         (void)ftk_req_progress(r);
         if (!r->done)
-            (void)ftk_log_turn(&turns); /* when it fails, so do all that are under way */
+            (void)ftk_log_progress(&turns); /* when it fails, so do all that are under way */
     }
     return r->error;
 }
@@ -195,12 +195,12 @@ int ftk_req_wait(struct ftk_req *r)
 static void look_at_freed(void)
 {
     static size_t freed, look = 64;
-    if (++freed < look || ftk_log.falling || ftk_log.ctx->failed || ftk_log.ctx->repairing)
+    if (++freed < look || ftk_log.rolling_back || ftk_log.ctx->failed || ftk_log.ctx->repairing)
         return;
     freed = 0;
     for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
         next = r->next;
-        if (!r->orphan || r->kind != FTK_REQ_SEND)
+        if (!r->freed_active || r->kind != FTK_REQ_SEND)
             continue;
         (void)ftk_req_progress(r); /* there is nobody to tell */
         freed += r->kind == FTK_REQ_SEND;
@@ -213,8 +213,8 @@ void ftk_req_abandon(struct ftk_req *r)
     if (r->pair)
         ftk_req_abandon(r->pair);
     r->pair = NULL;
-    r->done = r->done || r->half;
-    r->orphan = true;
+    r->done = r->done || r->recv_done;
+    r->freed_active = true;
     if (r->persistent) /* it is active, or it would have been deleted */
         r->persistent = false;
     if (r->done) {
@@ -233,7 +233,7 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
         while (r->kind != FTK_REQ_NONE && r->vc == vc && !r->done
             && (!r->persistent || r->active)) {
             (void)ftk_req_progress(r); /* its owner gets the error with the request */
-            int rc = r->kind == FTK_REQ_NONE || r->done ? MPI_SUCCESS : ftk_log_turn(&turns);
+            int rc = r->kind == FTK_REQ_NONE || r->done ? MPI_SUCCESS : ftk_log_progress(&turns);
             if (rc != MPI_SUCCESS)
                 return rc;
         }
@@ -243,10 +243,10 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
 
 /* ---- the end of all that is under way ----------------------------------------------*/
 
-void ftk_log_fall(void)
+void ftk_log_begin_rollback(void)
 {
     struct ftk_log *l = &ftk_log;
-    l->falling = true;
+    l->rolling_back = true;
     while (l->first)
         (void)ftk_p2p_fail(l->first, ftk_log_error());
 }

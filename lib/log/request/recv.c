@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/gate.h"
-#include "log/news.h"
+#include "log/depend.h"
+#include "log/relay.h"
 #include "log/p2p.h"
 
 /* ---- messages that are drawn -------------------------------------------------------*/
 
-int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_held **out)
+int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
     MPI_Count bytes;
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
@@ -18,11 +18,11 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
         return rc;
     MPI_Datatype type;
     int n;
-    rc = ftk_news_absorb(context, s->MPI_SOURCE);
+    rc = ftk_relay_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
         return rc;
-    context = ftk_context_of(ftk_context_channel(context), s->MPI_TAG);
-    struct ftk_held *h = ftk_held_new(
+    context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
+    struct ftk_unexp *h = ftk_unexp_new(
         context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG), (size_t)bytes);
     if (!h)
         return MPI_ERR_NO_MEM;
@@ -31,14 +31,14 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
         rc = PMPI_Mrecv(h->data, n, type, m, MPI_STATUS_IGNORE);
     ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
-        rc = ftk_gate_drawn(h);
-    const uint64_t stamp = ++ftk_log.stamp;
+        rc = ftk_depend_drained(h);
+    const uint64_t seq = ++ftk_log.seq;
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_note_early(stamp, context, h->source, h->tag);
+        rc = ftk_p2p_note_early(seq, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(context, h->source, h->tag, stamp, h->data, h->bytes);
+        rc = ftk_p2p_count(context, h->source, h->tag, seq, h->data, h->bytes);
     if (rc != MPI_SUCCESS) {
-        ftk_held_free(h);
+        ftk_unexp_free(h);
         return rc;
     }
     *out = h;
@@ -49,17 +49,17 @@ int ftk_p2p_draw(int context, MPI_Message *m, const MPI_Status *s, struct ftk_he
 
 /* A message has come from another team: it is counted, on its stream and for the journal. */
 int ftk_p2p_count(
-    int context, int source, int tag, uint64_t stamp, const void *data, size_t bytes)
+    int context, int source, int tag, uint64_t seq, const void *data, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
     uint64_t hash = 0;
     l->received[source]++;
     if (!ftk_log_crosses(source))
         return MPI_SUCCESS;
-    struct ftk_stream_in *s = ftk_stream_in(context, source, tag);
+    struct ftk_channel *s = ftk_channel_find(context, source, tag);
     if (s && data && l->ctx->cfg.log_check)
         hash = ftk_log_hash(data, bytes);
-    if (!s || ftk_stream_in_count(s, stamp, hash) != FTKIT_OK)
+    if (!s || ftk_channel_count(s, seq, hash) != FTKIT_OK)
         return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }
@@ -83,7 +83,7 @@ static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **c
 static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
-    bool journal = l->ctx->where < FTK_IN_LOOP && !l->reborn;
+    bool journal = l->ctx->where < FTK_IN_LOOP && !l->replaying_setup;
     bool hash = l->ctx->cfg.log_check && ftk_log_crosses(source);
     const struct ftk_type_facts *f;
     char *copy = NULL;
@@ -99,16 +99,16 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
         rc = copy_out(r, bytes, room, &copy);
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_count(
-            r->context, source, tag, r->stamp, hash && copy ? copy : data, bytes);
+            r->context, source, tag, r->seq, hash && copy ? copy : data, bytes);
     if (rc == MPI_SUCCESS && journal) {
-        struct ftk_held *h = calloc(1, sizeof *h);
+        struct ftk_unexp *h = calloc(1, sizeof *h);
         if (!h) {
             free(copy);
             return MPI_ERR_NO_MEM;
         }
-        *h = (struct ftk_held){ .context = r->context, .source = source, .tag = tag,
-            .bytes = bytes, .data = copy, .stamp = r->stamp };
-        ftk_journal_add(h);
+        *h = (struct ftk_unexp){ .context = r->context, .source = source, .tag = tag,
+            .bytes = bytes, .data = copy, .seq = r->seq };
+        ftk_setup_log_add(h);
         return rc;
     }
     free(copy);
@@ -116,11 +116,11 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 }
 
 /* One that was posted later is through before one that was posted earlier: if that one's
- * sender dies, it shows whether it had been matched (settle.c). */
-int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag)
+ * sender dies, it shows whether it had been matched (recovery.c). */
+int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
-    if (!l->first || l->first->stamp >= stamp || !ftk_log_crosses(source))
+    if (!l->first || l->first->seq >= seq || !ftk_log_crosses(source))
         return MPI_SUCCESS;
     if (l->nearly == l->early_room) {
         size_t room = l->early_room ? 2 * l->early_room : 64;
@@ -130,26 +130,26 @@ int ftk_p2p_note_early(uint64_t stamp, int context, int source, int tag)
         l->early = all;
         l->early_room = room;
     }
-    l->early[l->nearly++] = (struct ftk_early){ .stamp = stamp, .context = context,
-        .source = source, .tag = tag, .when = ++l->stamp };
+    l->early[l->nearly++] = (struct ftk_early){ .seq = seq, .context = context,
+        .source = source, .tag = tag, .posted_seq = ++l->seq };
     return MPI_SUCCESS;
 }
 
 /* What this receive has got leaves a determinant when MPI could have given it another message. */
 static void decided(const struct ftk_req *r, int source, int tag)
 {
-    if (r->wild)
-        ftk_det_received(r->wild, source, tag);
+    if (r->wildcard_seq)
+        ftk_det_received(r->wildcard_seq, source, tag);
 }
 
 void ftk_p2p_bind(struct ftk_req *r, int source)
 {
     r->from = source;
-    if (r->wild == 0)
+    if (r->wildcard_seq == 0)
         return;
     decided(r, source, r->with);
-    r->wild = 0;
-    ftk_log.nwild--;
+    r->wildcard_seq = 0;
+    ftk_log.nwildcards--;
 }
 
 /* The MPI has completed a receive. */
@@ -163,17 +163,17 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
         r->status = *s;
         return ftk_req_finish(r, MPI_SUCCESS);
     }
-    if (r->cancelled && !r->kept)
+    if (r->cancelled && !r->uncancelled)
         ftk_det_cancelled(r->number, false);
     r->cancelled = false; /* it had been matched already */
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
-        error = ftk_news_absorb(r->context, s->MPI_SOURCE);
+        error = ftk_relay_absorb(r->context, s->MPI_SOURCE);
     if (r->ops)
         return r->ops->complete(r, s, error);
     if (error == MPI_SUCCESS)
-        error = ftk_gate_absorb(r->context, s->MPI_SOURCE);
-    if (error == MPI_SUCCESS && !r->wild && ftk_log.ctx->where >= FTK_IN_LOOP
+        error = ftk_depend_absorb(r->context, s->MPI_SOURCE);
+    if (error == MPI_SUCCESS && !r->wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
         && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing of it has to be known later */
         ftk_log.received[s->MPI_SOURCE]++;
         r->status = *s;
@@ -184,7 +184,7 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     }
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_note_early(r->stamp, r->context, s->MPI_SOURCE, tag);
+        rc = ftk_p2p_note_early(r->seq, r->context, s->MPI_SOURCE, tag);
     if (rc == MPI_SUCCESS)
         rc = record(r, s->MPI_SOURCE, tag, (size_t)bytes);
     r->status = *s;
@@ -198,13 +198,13 @@ int ftk_p2p_cancelled(struct ftk_req *r)
 {
     ftk_empty_status(&r->status);
     r->cancelled = true;
-    if (!r->vain)
+    if (!r->cancelled_before)
         ftk_det_cancelled(r->number, true);
     (void)ftk_req_finish(r, MPI_SUCCESS);
     return PMPI_Status_set_cancelled(&r->status, 1);
 }
 
-int ftk_p2p_take_down(struct ftk_req *r)
+int ftk_p2p_withdraw(struct ftk_req *r)
 {
     MPI_Status s;
     int done = 0, cancelled = 0;
@@ -226,7 +226,7 @@ int ftk_p2p_take_down(struct ftk_req *r)
 }
 
 /* From what has been drawn before; it has been counted then. */
-int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h)
+int ftk_p2p_deliver(struct ftk_req *r, struct ftk_unexp *h)
 {
     size_t room, bytes = h->bytes;
     int rc = ftk_p2p_bytes(r->count, r->type, &room);
@@ -237,6 +237,6 @@ int ftk_p2p_deliver(struct ftk_req *r, struct ftk_held *h)
     int unpacked = ftk_p2p_unpack(h->data, bytes, r->rbuf, r->count, r->type);
     ftk_p2p_status(&r->status, ftk_vcomm_peer_rank(r->vc, h->source), h->tag, bytes);
     decided(r, h->source, h->tag);
-    ftk_held_free(h);
+    ftk_unexp_free(h);
     return ftk_req_finish(r, rc != MPI_SUCCESS ? rc : unpacked);
 }

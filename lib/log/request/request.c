@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "core/mpi_shim.h"
-#include "log/news.h"
+#include "log/relay.h"
 #include "log/p2p.h"
 
 #define POOL_MAX (1u << 22)
@@ -35,12 +35,12 @@ static void unlink_from(struct ftk_req *r)
 int ftk_req_finish(struct ftk_req *r, int error)
 {
     unlink_from(r);
-    if (r->wild)
-        ftk_log.nwild--;
-    r->wild = 0;
-    ftk_log.nprobed -= r->probed;
-    r->probed = false;
-    ftk_news_unhold(r);
+    if (r->wildcard_seq)
+        ftk_log.nwildcards--;
+    r->wildcard_seq = 0;
+    ftk_log.nmprobed -= r->by_mprobe;
+    r->by_mprobe = false;
+    ftk_relay_unhold(r);
     r->posted = false;
     if (r->ops)
         r->ops->drop(r);
@@ -49,7 +49,7 @@ int ftk_req_finish(struct ftk_req *r, int error)
     r->real = MPI_REQUEST_NULL;
     r->done = true;
     r->error = error;
-    if (r->orphan) {
+    if (r->freed_active) {
         ftk_log.nactive++; /* as its deletion will find */
         ftk_req_delete(r);
     }
@@ -72,7 +72,7 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
 void ftk_req_failed(struct ftk_req *r)
 {
     r->posted = r->real != MPI_REQUEST_NULL;
-    r->down = !r->posted && r->kind == FTK_REQ_RECV;
+    r->withdrawn = !r->posted && r->kind == FTK_REQ_RECV;
 }
 
 /* ---- the program's requests ---------------------------------------------------------------------------
@@ -135,7 +135,7 @@ struct ftk_req *ftk_req_numbered(int number)
 bool ftk_p2p_has(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].kind != FTK_REQ_NONE && !pool[i].orphan && pool[i].vc == vc
+        if (pool[i].kind != FTK_REQ_NONE && !pool[i].freed_active && pool[i].vc == vc
             && (!pool[i].stale || pool[i].active))
             return true;
     return false;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "log/coll.h"
-#include "log/gate.h"
-#include "log/news.h"
+#include "log/depend.h"
+#include "log/relay.h"
 #include "log/p2p.h"
 
 #define REAP 64          /* sends under way: a look at one of them may give the processor away */
@@ -96,9 +96,9 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
 {
     MPI_Comm comm = ftk_log_real(e->context);
     const int tag = ftk_context_wire(e->context, e->tag);
-    int rc = ftk_news_before(dest, e->context);
+    int rc = ftk_relay_before(dest, e->context);
     if (rc == MPI_SUCCESS)
-        rc = ftk_gate_before(dest, e->context, e->tag, e);
+        rc = ftk_depend_before(dest, e->context, e->tag, e);
     if (rc == MPI_SUCCESS)
         rc = isend_entry(e, dest, comm, tag);
     ftk_log.sent[dest] += rc == MPI_SUCCESS;
@@ -113,14 +113,14 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
 static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_mark *m = ftk_mark_find(e->context, r->peer, e->tag);
+    struct ftk_suppress *m = ftk_suppress_find(e->context, r->peer, e->tag);
     if (!m)
         return false;
     uint64_t n = m->next++;
     if (n > m->upto)
         return false;
-    for (int i = 0; i < m->nholes; i++)
-        if (m->hole[i] == n)
+    for (int i = 0; i < m->ngaps; i++)
+        if (m->gap[i] == n)
             return false;
     l->suppressed++;
     if (m->hash && e->hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != e->hash)
@@ -136,9 +136,9 @@ static int post_send(struct ftk_req *r)
     const void *buf = r->owned > 0 ? r->own : r->sbuf;
     MPI_Datatype bytes = MPI_BYTE, type = r->type;
     int count = r->count;
-    int rc = ftk_news_before(r->peer, r->context);
+    int rc = ftk_relay_before(r->peer, r->context);
     if (rc == MPI_SUCCESS)
-        rc = ftk_gate_before(r->peer, r->context, r->tag, r->entry);
+        rc = ftk_depend_before(r->peer, r->context, r->tag, r->entry);
     if (rc == MPI_SUCCESS && r->owned > 0) {
         rc = ftk_p2p_bytes_type(r->owned, &count, &bytes);
         type = bytes;
@@ -160,7 +160,7 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
     r->entry = e;
     int rc = post_send(r);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc)) {
-        ftk_keep_drop_last(r->peer);
+        ftk_slog_drop_last(r->peer);
         r->entry = NULL;
         return ftk_p2p_fail(r, rc);
     }
@@ -185,22 +185,22 @@ static int send_entry(struct ftk_req *r)
 static int send_kept(struct ftk_req *r, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_entry *e = ftk_keep_new(r->peer, r->context, r->tag, bytes);
+    struct ftk_entry *e = ftk_slog_new(r->peer, r->context, r->tag, bytes);
     if (!e)
         return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
-    int rc = ftk_gate_keep(e);
+    int rc = ftk_depend_log(e);
     if (rc != MPI_SUCCESS) {
-        ftk_keep_drop_last(r->peer);
+        ftk_slog_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
     }
     e->sync = r->sync;
     l->logged_messages++;
     l->logged_bytes += bytes;
-    if (bytes > MUCH && !ftk_log_replays() && !l->again && !ftk_news_hold(r))
+    if (bytes > MUCH && !ftk_log_replays() && !l->replaying && !ftk_relay_hold(r))
         return send_and_keep(r, e);
     rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
-        ftk_keep_drop_last(r->peer);
+        ftk_slog_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
     }
     if (ftk_log_replays() && l->ctx->cfg.log_check)
@@ -209,10 +209,10 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     if (ftk_log_replays() && suppressed(r, e))
         return ftk_req_finish(r, MPI_SUCCESS);
     r->entry = e;
-    e->waits = r->waits || ftk_news_hold(r);
-    if (e->waits || r->sync)
+    e->unsent = r->hold_round || ftk_relay_hold(r);
+    if (e->unsent || r->sync)
         ftk_req_link(r);
-    return e->waits ? MPI_SUCCESS : send_entry(r);
+    return e->unsent ? MPI_SUCCESS : send_entry(r);
 }
 
 /* What a rank that has gone back sends to a team-mate goes out from a copy.  A program may free
@@ -222,7 +222,7 @@ static int send_kept(struct ftk_req *r, size_t bytes)
  * team-mate has not come to the receive. */
 static int own_bytes(struct ftk_req *r, size_t bytes)
 {
-    if (!ftk_log.again || r->internal || r->owned > 0 || bytes == 0
+    if (!ftk_log.replaying || r->internal || r->owned > 0 || bytes == 0
         || !ftk_req_of(ftk_req_handle(r)))
         return MPI_SUCCESS; /* nobody can free it, or it is a copy already */
     free(r->own); /* of an earlier start */
@@ -236,7 +236,7 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     ftk_empty_status(&r->status);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
-    if (ftk_news_hold(r)) {
+    if (ftk_relay_hold(r)) {
         ftk_req_link(r);
         return MPI_SUCCESS;
     }
@@ -253,9 +253,9 @@ static int send_direct(struct ftk_req *r, size_t bytes)
 
 void ftk_p2p_release(struct ftk_req *r)
 {
-    ftk_news_unhold(r);
+    ftk_relay_unhold(r);
     if (r->entry) {
-        r->entry->waits = false;
+        r->entry->unsent = false;
         (void)send_entry(r);
         return;
     }
@@ -273,12 +273,12 @@ int ftk_send_begin(struct ftk_req *r)
     int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
-    if (l->reborn) { /* everybody has what was sent before the line */
+    if (l->replaying_setup) { /* everybody has what was sent before the line */
         ftk_empty_status(&r->status);
         return ftk_req_finish(r, MPI_SUCCESS);
     }
     ftk_det_before_send();
-    ftk_gate_step(r->internal);
+    ftk_depend_count_send(r->internal);
     (void)FTK_FAULT("log.send");
     l->stat_messages[r->peer]++;
     l->stat_bytes[r->peer] += bytes;
@@ -288,16 +288,16 @@ int ftk_send_begin(struct ftk_req *r)
 /* ---- MPI_Send of a small message ---------------------------------------------------*/
 
 /* Kept, and sent from there. */
-int ftk_send_small_kept(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
+int ftk_send_small_logged(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
     int tag, int context)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_entry *e = ftk_keep_new(world, context, tag, bytes);
+    struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
     int rc = e ? ftk_p2p_pack(buf, count, type, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_transmit(e, world);
     if (e && rc != MPI_SUCCESS)
-        ftk_keep_drop_last(world);
+        ftk_slog_drop_last(world);
     if (rc != MPI_SUCCESS)
         return rc;
     l->logged_messages++;

@@ -27,7 +27,7 @@ _Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
 #define GONE UINT64_MAX /* as born: freed before the line, kept for a request */
 
 static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
-static struct ftk_word *words; /* [n] of the exchange that was last */
+static struct ftk_proposal *words; /* [n] of the exchange that was last */
 
 /* ---- finding ------------------------------------------------------------------------
  * Every call of the program comes here.  Not more than FTK_LOG_ALL of them are alive,
@@ -77,13 +77,13 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
         return dying;
     /* the program goes on with what it could not make while it falls back: for the MPI an
      * invalid argument, by default the end of the process; for us a call that fails */
-    return comm == MPI_COMM_NULL && ftk_log.falling ? ftk_log.world : NULL;
+    return comm == MPI_COMM_NULL && ftk_log.rolling_back ? ftk_log.world : NULL;
 }
 
 bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
 {
     MPI_Errhandler h;
-    if (ftk_log.falling || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
+    if (ftk_log.rolling_back || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
         return false;
     bool fatal = h == MPI_ERRORS_ARE_FATAL;
     if (!fatal && h != MPI_ERRORS_RETURN)
@@ -95,7 +95,7 @@ bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
  * program learns of it from ftkit_checkpoint(). */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 {
-    if (ftk_log.falling)
+    if (ftk_log.rolling_back)
         return code;
     if (ftk_vcomm_is_fatal(vc))
         ftk_detect_fatal(ftk_log.ctx, code);
@@ -265,13 +265,13 @@ void ftk_vcomm_line(void)
 }
 
 static MPI_Comm disowned[FTK_LOG_ALL];
-static size_t ndisowned;
+static size_t ndetached;
 
-bool ftk_vcomm_disowned(MPI_Comm handle)
+bool ftk_vcomm_is_detached(MPI_Comm handle)
 {
-    for (size_t i = 0; handle != MPI_COMM_NULL && i < ndisowned; i++)
+    for (size_t i = 0; handle != MPI_COMM_NULL && i < ndetached; i++)
         if (disowned[i] == handle) {
-            disowned[i] = disowned[--ndisowned];
+            disowned[i] = disowned[--ndetached];
             return true;
         }
     return false;
@@ -283,7 +283,7 @@ bool ftk_vcomm_disowned(MPI_Comm handle)
 void ftk_vcomm_back(void (*forget)(void))
 {
     struct ftk_vcomm *go = NULL;
-    ndisowned = 0;
+    ndetached = 0;
     for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
         struct ftk_vcomm *vc = *p;
         if (vc->born == ftk_log.lines && !ftk_vcomm_is_permanent(vc)) {
@@ -301,8 +301,8 @@ void ftk_vcomm_back(void (*forget)(void))
     forget();
     while (go) {
         struct ftk_vcomm *next = go->next;
-        if (!go->freed && ndisowned < FTK_LOG_ALL)
-            disowned[ndisowned++] = go->handle;
+        if (!go->freed && ndetached < FTK_LOG_ALL)
+            disowned[ndetached++] = go->handle;
         int rc = vcomm_delete(go, go->freed);
         if (rc != MPI_SUCCESS)
             ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
@@ -310,7 +310,7 @@ void ftk_vcomm_back(void (*forget)(void))
     }
 }
 
-int ftk_vcomm_adopt(struct ftk_vcomm *vc)
+int ftk_vcomm_attach(struct ftk_vcomm *vc)
 {
     int rc = ftk_vcomm_handle(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &vc->handle);
     if (rc == MPI_SUCCESS)
@@ -320,7 +320,7 @@ int ftk_vcomm_adopt(struct ftk_vcomm *vc)
     return rc;
 }
 
-void ftk_vcomm_let_go(struct ftk_vcomm *vc)
+void ftk_vcomm_detach(struct ftk_vcomm *vc)
 {
     ftk_contexts_drop(&ftk_log.used, vc->context);
     unlink_from_list(vc);
@@ -426,7 +426,7 @@ void ftk_vcomm_close(void (*forget)(void))
 
 /* ---- memory for the words of an exchange -------------------------------------------*/
 
-struct ftk_word *ftk_make_room(void)
+struct ftk_proposal *ftk_make_room(void)
 {
     return words;
 }

@@ -31,7 +31,7 @@ static struct lists lists_of(struct ftk_topo *t)
         { t->ndims, t->ndims, t->nnodes, t->nedges, t->nin, t->nout, t->nin, t->nout } };
 }
 
-static size_t recipe_words(struct ftk_vcomm *vc)
+static size_t image_words(struct ftk_vcomm *vc)
 {
     struct lists l = lists_of(&vc->topo);
     size_t words = 1 + (size_t)vc->size + NUMBERS;
@@ -42,11 +42,11 @@ static size_t recipe_words(struct ftk_vcomm *vc)
     return ftk_vcomm_is_permanent(vc) ? 0 : words;
 }
 
-size_t ftk_recipes_words(void)
+size_t ftk_vcomm_images_words(void)
 {
     size_t words = 0;
     for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
-        words += v->freed ? 0 : HEAD + recipe_words(v);
+        words += v->freed ? 0 : HEAD + image_words(v);
     return words;
 }
 
@@ -81,14 +81,14 @@ static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
     return w;
 }
 
-uint64_t *ftk_recipes_write(uint64_t *w)
+uint64_t *ftk_vcomm_images_write(uint64_t *w)
 {
     for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next) {
         if (v->freed)
             continue;
         *w++ = (uint64_t)v->context;
         *w++ = v->colls;
-        *w++ = recipe_words(v);
+        *w++ = image_words(v);
         w = ftk_vcomm_is_permanent(v) ? w : write_one(w, v);
     }
     return w;
@@ -246,8 +246,8 @@ static int apply(struct reader r, int context)
                                 : FTKIT_OK;
     }
     if (there)
-        ftk_vcomm_let_go(there);
-    int mrc = ftk_vcomm_adopt(vc);
+        ftk_vcomm_detach(there);
+    int mrc = ftk_vcomm_attach(vc);
     return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "communicators of a set");
 }
 
@@ -256,7 +256,7 @@ static void let_others_go(const struct ftk_contexts *seen)
     for (struct ftk_vcomm *v = ftk_log.comms, *next; v; v = next) {
         next = v->next;
         if (!ftk_vcomm_is_permanent(v) && !v->freed && !ftk_contexts_has(seen, v->context))
-            ftk_vcomm_let_go(v);
+            ftk_vcomm_detach(v);
     }
 }
 
@@ -267,7 +267,7 @@ static void set_colls(int context, uint64_t colls)
         vc->colls = colls;
 }
 
-int ftk_recipes_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls)
+int ftk_vcomm_images_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls)
 {
     struct ftk_contexts seen;
     memset(&seen, 0, sizeof seen);
@@ -294,7 +294,7 @@ int ftk_recipes_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool 
 
 /* ---- variables of the program -----------------------------------------------------------*/
 
-int ftk_recipe_context_of(MPI_Comm comm)
+int ftk_vcomm_image_context(MPI_Comm comm)
 {
     const struct ftk_vcomm *vc = comm == MPI_COMM_NULL || !ftk_log.on ? NULL : ftk_vcomm_find(comm);
     return vc ? vc->context : -1;
@@ -303,10 +303,10 @@ int ftk_recipe_context_of(MPI_Comm comm)
 /* What the variable held that falls back: made since the line, it is the program's alone. */
 static int let_go(MPI_Comm was)
 {
-    return ftk_log.falling && ftk_vcomm_disowned(was) ? PMPI_Comm_free(&was) : MPI_SUCCESS;
+    return ftk_log.rolling_back && ftk_vcomm_is_detached(was) ? PMPI_Comm_free(&was) : MPI_SUCCESS;
 }
 
-int ftk_recipe_comm_back(int context, MPI_Comm *comm)
+int ftk_vcomm_of_context(int context, MPI_Comm *comm)
 {
     const struct ftk_vcomm *vc = ftk_log.on && context >= 0 ? in_context(context) : NULL;
     int rc = let_go(*comm);

@@ -41,7 +41,7 @@ struct ftk_h5_part {
 struct ftk_h5_manifest {
     uint64_t set;
     uint64_t run;
-    uint64_t stamp;       /* while it is made from heads: theirs; else 0 */
+    uint64_t epoch_id;       /* while it is made from heads: theirs; else 0 */
     uint32_t nranks;      /* of the whole set */
     uint32_t nparts;
     char context[64];

@@ -40,7 +40,7 @@ static DIR *list(int dirfd)
     return d;
 }
 
-int ftk_h5_litter(const char *dir, const char *context, uint64_t set, bool only_tell,
+int ftk_h5_leftovers(const char *dir, const char *context, uint64_t set, bool only_tell,
     ftk_h5_name_fn *fn, void *arg)
 {
     int dirfd = -1;
@@ -147,7 +147,7 @@ static int enter(
         m->nranks = h->nranks;
         m->run = h->run;
         memcpy(m->program, h->program, sizeof m->program);
-        m->stamp = h->stamp; /* one number may have been used twice: see durable.c */
+        m->epoch_id = h->epoch_id; /* one number may have been used twice: see durable.c */
         for (uint32_t i = 0; i < m->nranks; i++)
             m->part_of[i] = UINT32_MAX;
     }

@@ -83,7 +83,7 @@ int ftk_h5_read_region(const char *dir, const struct ftk_h5_manifest *m, uint32_
 /* Files that interrupted writes have left in a set's directory: fn gets the name of each,
  * which is then removed, unless only says not to. */
 typedef void ftk_h5_name_fn(const char *name, void *arg);
-int ftk_h5_litter(const char *dir, const char *context, uint64_t set, bool only_tell,
+int ftk_h5_leftovers(const char *dir, const char *context, uint64_t set, bool only_tell,
     ftk_h5_name_fn *fn, void *arg);
 
 /* Make the manifest of a set from its parts, every byte of which is checked before.

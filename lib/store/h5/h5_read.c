@@ -187,14 +187,14 @@ static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_mani
     uint32_t rank, const struct ftk_seg_header *h)
 {
     bool same = m->nranks == 0 || (h->run == m->run && h->nranks == m->nranks);
-    same = same && (m->stamp == 0 || h->stamp == m->stamp);
+    same = same && (m->epoch_id == 0 || h->epoch_id == m->epoch_id);
     if (same && h->set == m->set && h->rank == rank
         && strcmp(h->context, m->context) == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_FORMAT,
         "%s: found rank %u of %u of set %" PRIu64 " of '%s', run %016" PRIx64
         ", epoch %016" PRIx64,
-        src->io.what, h->rank, h->nranks, h->set, h->context, h->run, h->stamp);
+        src->io.what, h->rank, h->nranks, h->set, h->context, h->run, h->epoch_id);
 }
 
 int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
