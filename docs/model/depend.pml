@@ -1,16 +1,17 @@
-/* Gates in a replay without determinants (lib/log/depend.h), as a model for spin.
+/* Replay with dependency vectors and without determinants (lib/log/depend.h), as a model for spin.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * S and R have gone back, Q has not: what it had sent lies in its log and comes at once.
- * The program: S sends part 1 to R, then gets b from Q, then sends part 2 to R; R gets the parts 1
- * of S and Q, from any source, tells Q that it has them, and gets the parts 2.  Q had sent b and
- * its part 2 after it was told.  S has posted the receive of b before it sends part 1.
+ * S and R have rolled back, Q has not: Q resends all its messages from its log at once.
+ * The program: S sends part 1 to R, then receives b from Q, then sends part 2 to R.  R receives the
+ * parts 1 of S and Q, from any source, notifies Q, and receives the parts 2.  Q had sent b and its
+ * part 2 after that notice.  S has posted the receive of b before it sends part 1.
  *
- * A message has how many sends of S and R its sender knew of.  BREAK_GATE: R takes what comes:
- * a part in the wrong step.  BREAK_NAMED: receives that name their source, that of b, have no
- * gate: S learns of a send of R before it has sent what R waits for, and tells that in its
- * part 1, which R then never takes. */
+ * A message carries how many sends of S and of R its sender knew of.  BREAK_CONDITION: R delivers
+ * any message; then R delivers a part in the wrong step.  BREAK_NAMED: receives that name their
+ * source, here that of b, have no delivery condition; then S knows of a send of R before S has sent
+ * the message that R waits for.  The vector of part 1 contains that send, and R never delivers
+ * part 1. */
 
 #define NP 2
 
@@ -22,7 +23,7 @@ byte made_s, made_r;       /* sends since the line */
 byte s_knows;              /* ... of R */
 bool b_taken;
 
-#ifdef BREAK_GATE
+#ifdef BREAK_CONDITION
 #define OPEN(knows) true
 #else
 #define OPEN(knows) ((knows) <= made_r)

@@ -16,7 +16,7 @@
  * Each rule can be broken by a macro BREAK_...; `make model` sees that spin notices.
  *
  * The steps of a repair are those of lib/recover and lib/log:
- *     freeze, settle(), fall_back(), marks(), resend(), and then all go on. */
+ *     freeze, quiesce, roll back, suppress, resend; then all ranks go on. */
 
 #ifndef TEAMS
 #define TEAMS 2
@@ -26,9 +26,9 @@
 #endif
 
 #define NR 3
-#define NM 4 /* numbers 1..3 on a stream; bit n of a mask */
+#define NM 4 /* numbers 1..3 on a channel; bit n of a mask */
 #define BIT(n) (1 << (n))
-#define S(i, j) ((i) * NR + (j)) /* the stream from i to j */
+#define S(i, j) ((i) * NR + (j)) /* the channel from i to j */
 #if TEAMS == 2
 #define TEAM(r) ((r) / 2)
 #else
@@ -45,7 +45,7 @@ byte pc[NR];
 byte sent[NR * NR];        /* counted by the sender */
 byte got[NR * NR];         /* delivered, counted by the receiver */
 chan wire[NR * NR] = [4] of { byte, byte }; /* n, value */
-chan held[NR * NR] = [4] of { byte, byte }; /* drained: receives look here first */
+chan unexp[NR * NR] = [4] of { byte, byte }; /* drained: receives look here first */
 byte keeps[NR * NR];       /* log of the sender: mask of numbers ... */
 msgs value[NR * NR];       /* ... and what they carry */
 byte suppress[NR * NR];    /* mask of what the receiver has had */
@@ -121,13 +121,13 @@ inline send(i, j, val)
     m = 0
 }
 
-#define HAS(i, j) (len(held[S(i, j)]) + len(wire[S(i, j)]) > 0)
+#define HAS(i, j) (len(unexp[S(i, j)]) + len(wire[S(i, j)]) > 0)
 
 inline take(i, j)
 {
     if
-    :: len(held[S(i, j)]) > 0 -> held[S(i, j)]?m, w
-    :: len(held[S(i, j)]) == 0 -> wire[S(i, j)]?m, w
+    :: len(unexp[S(i, j)]) > 0 -> unexp[S(i, j)]?m, w
+    :: len(unexp[S(i, j)]) == 0 -> wire[S(i, j)]?m, w
     fi
 }
 
@@ -210,7 +210,7 @@ inline drain_at_line(i, j)
         break
 #else
         wire[S(i, j)]?m, w;
-        held[S(i, j)]!m, w
+        unexp[S(i, j)]!m, w
 #endif
     :: else -> break
     od;
@@ -239,7 +239,7 @@ inline forget(i, j)
 #else
     line_keeps[S(i, j)] = keeps[S(i, j)];
 #endif
-    line_held[S(i, j)] = len(held[S(i, j)])
+    line_held[S(i, j)] = len(unexp[S(i, j)])
 }
 
 inline each_pair_at_line()
@@ -345,7 +345,7 @@ active proctype rank2()
     :: atomic { RUNS(2) && pc[2] == 1 && HAS(0, 2) -> receive(0, 2); pc[2]++ }
     :: atomic { RUNS(2) && pc[2] == 2 -> send(2, 0, 1); pc[2]++ }
     :: atomic { RUNS(2) && pc[2] == 3 && HAS(0, 2) && FREE(0) ->
-        slot_done[0] = len(held[S(0, 2)]) > 0; /* that is here as a whole */
+        slot_done[0] = len(unexp[S(0, 2)]) > 0; /* that is here as a whole */
         take(0, 2);
         assert(m == got[S(0, 2)] + 1);
         slot_n[0] = m;
@@ -353,7 +353,7 @@ active proctype rank2()
         m = 0;
         w = 0 }
     :: atomic { RUNS(2) && pc[2] == 3 && HAS(0, 2) && !FREE(0) && FREE(1) ->
-        slot_done[1] = len(held[S(0, 2)]) > 0; /* that is here as a whole */
+        slot_done[1] = len(unexp[S(0, 2)]) > 0; /* that is here as a whole */
         take(0, 2);
         assert(m == got[S(0, 2)] + 2);
         slot_n[1] = m;
@@ -420,15 +420,15 @@ inline empty_out(c)
 
 /* Streams between two that stay: what is on the wire is drawn into a buffer.  Streams of who
  * falls back are dropped. */
-inline settle_stream(i, j)
+inline quiesce_channel(i, j)
 {
     if
     :: !back[i] && !back[j] ->
         do
         :: len(wire[S(i, j)]) > 0 ->
             wire[S(i, j)]?m, w;
-#ifndef BREAK_SETTLE
-            held[S(i, j)]!m, w
+#ifndef BREAK_QUIESCE
+            unexp[S(i, j)]!m, w
 #endif
         :: else -> break
         od;
@@ -441,7 +441,7 @@ inline settle_stream(i, j)
 
 /* The pair of receives: from a live sender they complete, else they are cancelled and
  * posted again. */
-inline settle_slots()
+inline quiesce_slots()
 {
     k = 0;
     do
@@ -449,7 +449,7 @@ inline settle_slots()
         if
         :: slot_n[k] != 0 && !slot_done[k] && !back[0] -> slot_done[k] = true
         :: slot_n[k] != 0 && !slot_done[k] && back[0] ->
-#ifndef BREAK_POST_AGAIN
+#ifndef BREAK_REPOST
             slot_n[k] = 0;
             slot_v[k] = 0
 #endif
@@ -475,7 +475,7 @@ inline load_line(r)
             sent[S(r, j)] = line_sent[S(r, j)];
             keeps[S(r, j)] = line_keeps[S(r, j)];
             got[S(j, r)] = line_got[S(j, r)];
-            empty_out(held[S(j, r)]);
+            empty_out(unexp[S(j, r)]);
             k = line_got[S(j, r)] + 1;
             do
             :: k < NM -> had[S(j, r)].v[k] = 0; k++
@@ -485,7 +485,7 @@ inline load_line(r)
             do
             :: k < line_held[S(j, r)] ->
                 k++;
-                held[S(j, r)]!(line_got[S(j, r)] + k), 1
+                unexp[S(j, r)]!(line_got[S(j, r)] + k), 1
             :: else -> break
             od;
             k = 0
@@ -532,7 +532,7 @@ inline load_line(r)
 inline mark(i, j)
 {
     mask = 0;
-    m = len(held[S(i, j)]);
+    m = len(unexp[S(i, j)]);
     k = 1;
     do
     :: k < NM ->
@@ -546,7 +546,7 @@ inline mark(i, j)
         k++
     :: else -> break
     od;
-#ifdef BREAK_HOLES
+#ifdef BREAK_GAPS
     if
     :: mask & BIT(3) -> mask = mask | BIT(2)
     :: else
@@ -607,16 +607,16 @@ inline choose_back()
     j = 0
 }
 
-inline settle_all()
+inline quiesce_all()
 {
-    each_pair_settle();
+    each_pair_quiesce();
     if
-    :: !back[2] -> settle_slots()
+    :: !back[2] -> quiesce_slots()
     :: else
     fi
 }
 
-inline each_pair_settle()
+inline each_pair_quiesce()
 {
     i = 0;
     do
@@ -625,7 +625,7 @@ inline each_pair_settle()
         do
         :: j < NR ->
             if
-            :: i != j -> settle_stream(i, j)
+            :: i != j -> quiesce_channel(i, j)
             :: else
             fi;
             j++
@@ -638,7 +638,7 @@ inline each_pair_settle()
     j = 0
 }
 
-inline marks_and_resend()
+inline suppress_and_resend()
 {
     i = 0;
     do
@@ -649,7 +649,7 @@ inline marks_and_resend()
             if
             :: i != j && INTER(i, j) && (back[i] || back[j]) ->
                 mark(i, j);
-#ifdef BREAK_NEW_MARKS
+#ifdef BREAK_NEW_SUPPRESS
                 if
                 :: suppress[S(i, j)] == 0 -> suppress[S(i, j)] = mask
                 :: else
@@ -719,7 +719,7 @@ active proctype repair()
 begin:
         atomic { choose_back(); dead[0] = false; dead[1] = false; dead[2] = false };
         /* from here on replacements are there; whoever dies again begins it anew */
-        atomic { settle_all(); collective_at_failure() };
+        atomic { quiesce_all(); collective_at_failure() };
         if
         :: atomic { ANY_DEAD -> goto begin }
         :: else
@@ -744,7 +744,7 @@ begin:
 #ifdef BREAK_RESEND_FIRST
         frozen = false;
 #endif
-        atomic { marks_and_resend(); store_again() };
+        atomic { suppress_and_resend(); store_again() };
         atomic {
             if
             :: ANY_DEAD -> goto begin

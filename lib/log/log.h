@@ -276,7 +276,7 @@ struct ftk_unexp {
 /* The messages delivered since the line on a channel (context, source, tag) from another team.
  * Receives match the messages of a channel in the order of posting, but may complete in another
  * order. */
-struct ftk_delivery {
+struct ftk_reception {
     uint64_t seq;           /* of the receive */
     uint64_t hash;          /* 0: not known */
 };
@@ -284,7 +284,7 @@ struct ftk_channel {
     int context, source, tag;
     uint64_t count;
     uint64_t at_line;       /* count at the line of the set that is being written */
-    struct ftk_delivery *deliveries; /* [count] in the order of seq, [room] are allocated */
+    struct ftk_reception *receptions;  /* [count] in the order of seq, [room] are allocated */
     size_t room;
 };
 
@@ -499,7 +499,7 @@ int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash);
 size_t ftk_channel_bytes(void); /* memory of all channels */
 void ftk_channel_clear(void);
 void ftk_channel_line(void);   /* the line is here, if its set is committed */
-void ftk_channel_shift(void);  /* it is committed: deliveries before the line count no more */
+void ftk_channel_shift(void);  /* it is committed: receptions before the line count no more */
 struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag);
 int ftk_suppress_add(const struct ftk_suppress *m); /* takes hole and hash */
 void ftk_suppress_clear(void);

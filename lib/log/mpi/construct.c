@@ -120,7 +120,7 @@ int ftk_make_swap(const struct ftk_swap *s)
 /* Each member hears its own word from the one before it.  A process that carries on for a
  * lost one might say something else now, say, because it runs on another node, but what
  * it receives is what was received then: so it comes to the same communicator. */
-static int hear_own(struct ftk_vcomm *vc)
+static int self_echo(struct ftk_vcomm *vc)
 {
     struct ftk_proposal *words = ftk_make_room();
     const int tag = FTK_COMM_TAGS + FTK_COMM_GROUP_TAGS;
@@ -172,7 +172,7 @@ void ftk_make_agree(struct ftk_construct *m, const struct ftk_proposal **all)
     m->mine.error = m->error;
     int rc = ftk_make_proposals(m->parent, &m->mine, all);
     if (rc == MPI_SUCCESS && m->n > 1)
-        rc = hear_own(m->parent);
+        rc = self_echo(m->parent);
     if (rc == MPI_SUCCESS)
         ftk_make_decide(m, *all);
     else if (m->error == MPI_SUCCESS)

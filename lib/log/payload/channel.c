@@ -107,17 +107,17 @@ int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash)
 {
     if (s->count == s->room) {
         size_t room = s->room ? 2 * s->room : 8;
-        struct ftk_delivery *all = realloc(s->deliveries, room * sizeof *all);
+        struct ftk_reception *all = realloc(s->receptions, room * sizeof *all);
         if (!all)
             return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
         in_bytes += (room - s->room) * sizeof *all;
-        s->deliveries = all;
+        s->receptions = all;
         s->room = room;
     }
     uint64_t i = s->count++;
-    for (; i > s->at_line && s->deliveries[i - 1].seq > seq; i--)
-        s->deliveries[i] = s->deliveries[i - 1];
-    s->deliveries[i] = (struct ftk_delivery){ seq, hash };
+    for (; i > s->at_line && s->receptions[i - 1].seq > seq; i--)
+        s->receptions[i] = s->receptions[i - 1];
+    s->receptions[i] = (struct ftk_reception){ seq, hash };
     return FTKIT_OK;
 }
 
@@ -130,7 +130,7 @@ void ftk_channel_clear(void)
 {
     struct ftk_log *l = &ftk_log;
     for (size_t i = 0; i < l->channel_table.n; i++)
-        free(l->channels[i].deliveries);
+        free(l->channels[i].receptions);
     free(l->channels);
     l->channels = NULL;
     clear_table(&l->channel_table);
@@ -149,8 +149,8 @@ void ftk_channel_shift(void)
     for (size_t i = 0; i < ftk_log.channel_table.n; i++) {
         struct ftk_channel *s = &ftk_log.channels[i];
         s->count -= s->at_line;
-        if (s->deliveries && s->count > 0)
-            memmove(s->deliveries, s->deliveries + s->at_line, (size_t)s->count * sizeof *s->deliveries);
+        if (s->receptions && s->count > 0)
+            memmove(s->receptions, s->receptions + s->at_line, (size_t)s->count * sizeof *s->receptions);
         s->at_line = 0;
     }
 }

@@ -417,7 +417,7 @@ static int put_suppress(const struct ftk_log_repair *r, struct words *w, const s
     w->v[at + 3] = ngaps;
     w->v[at + 4] = hashes && ngaps == 0; /* their places would have moved */
     for (uint64_t i = since(s); rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
-        rc = put(w, s->deliveries[i].hash);
+        rc = put(w, s->receptions[i].hash);
     return rc;
 }
 
