@@ -202,7 +202,7 @@ for my $v (qw(named source any)) {
     my $j = logged($p, env => { FTKIT_LOG_TEAMS => 'rank' }, fault => $fault);
     is(verdict($p, $j, env => { FTKIT_LOG_TEAMS => 'rank' }, killed => [1], faults => 1,
             any => $v eq 'any'), '', "a message that never comes, receives: $v");
-    is($j->{log} =~ /everybody goes back/ ? 'all' : 'one', $v eq 'any' ? 'all' : 'one', '... goes back')
+    is($j->{log} =~ /all ranks roll back/ ? 'all' : 'one', $v eq 'any' ? 'all' : 'one', '... goes back')
         or diag($j->{log});
 }
 

@@ -1,0 +1,50 @@
+/* The communicators of the MPI behind the contexts, from epoch to epoch.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "core/epoch.h"
+#include "core/mpi_shim.h"
+#include "detect/sure.h"
+#include "log/p2p.h"
+#include "log/relay.h"
+#include "steps.h"
+
+/* Only log.determinants = pessimistic needs the communicator of determinants. */
+static bool is_used(int c)
+{
+    const bool plain = c < FTK_LOG_COLLS;
+    return plain ? c < ftk_log.ncontexts : c != FTK_LOG_DET_COMM || ftk_relay_replicates();
+}
+
+int ftk_contexts_make(const struct ftk_log_repair *r)
+{
+    const struct ftk_sure s = { r->act, NULL, "making the contexts of the message log" };
+    struct ftk_log *l = &ftk_log;
+    for (int c = 0; c < FTK_LOG_COMMS; c++) {
+        if (!is_used(c))
+            continue;
+        int mrc = PMPI_Comm_dup(r->act, &l->next[c]);
+        int rc = ftk_sure_comm(&s, mrc, &l->next[c], NULL, 0);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return FTKIT_OK;
+}
+
+int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms)
+{
+    int rc = FTKIT_OK;
+    for (int c = 0; rc == FTKIT_OK && c < FTK_LOG_COMMS; c++) {
+        rc = ftk_retire(ctx, comms[c]);
+        comms[c] = MPI_COMM_NULL;
+    }
+    return rc;
+}
+
+void ftk_log_free_comms(struct ftkit_ctx *ctx)
+{
+    int rc = ftk_contexts_retire(ctx, ftk_log.real);
+    if (rc == FTKIT_OK)
+        rc = ftk_contexts_retire(ctx, ftk_log.next);
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
+}

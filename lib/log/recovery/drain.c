@@ -1,0 +1,84 @@
+/* Draining: take the messages in flight from the MPI before the program asks for them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "core/mpi_shim.h"
+#include "log/control.h"
+#include "log/p2p.h"
+#include "log/relay.h"
+#include "steps.h"
+
+void ftk_drain_poll(void)
+{
+    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+        const struct ftk_req *pair = r->pair;
+        next = r->next;
+        (void)ftk_req_progress(r); /* the request has the error, if there is one */
+        if (pair && next == pair) /* the pair may be deleted with it */
+            next = r->prev || ftk_log.first == r ? r->next : ftk_log.first;
+    }
+}
+
+/* Drain one message of source; *found: there was one.  A process that is still replaying set-up
+ * rolls back again, and its set-up must not find the message. */
+static int drain_one(int source, bool *found)
+{
+    struct ftk_log *l = &ftk_log;
+    *found = false;
+    for (int c = 0; c < FTK_LOG_COMMS; c++) {
+        MPI_Message m;
+        MPI_Status s;
+        int flag = 0;
+        if (l->real[c] == MPI_COMM_NULL || c == FTK_LOG_DET_COMM)
+            continue;
+        int rc = PMPI_Improbe(source, MPI_ANY_TAG, l->real[c], &flag, &m, &s);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        if (!flag)
+            continue;
+        *found = true;
+        if (ftk_relay_in_band() && s.MPI_TAG == FTK_CONTROL_TAG)
+            return ftk_relay_recv(c, &m, &s);
+        struct ftk_unexp *h;
+        rc = ftk_p2p_drain(c, &m, &s, &h);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        if (l->replaying_setup)
+            ftk_unexp_free(h);
+        else
+            ftk_unexp_add(h);
+        l->drained++;
+        return rc;
+    }
+    return MPI_SUCCESS;
+}
+
+/* Whether a message of source is in flight.  A message that has arrived, but is not reported yet, is
+ * not. */
+static bool is_behind(int source, const uint64_t *announced)
+{
+    uint64_t received = ftk_log.received[source];
+    return received < announced[source] && received + ftk_p2p_unreported(source) < announced[source];
+}
+
+int ftk_drain_all(
+    const uint64_t *announced, const int *not_from, int (*progress)(void *arg), void *arg)
+{
+    for (;;) {
+        bool behind = false;
+        ftk_drain_poll();
+        for (int s = 0; s < ftk_log.n; s++) {
+            bool found = true;
+            while (!(not_from && not_from[s]) && is_behind(s, announced) && found) {
+                int rc = drain_one(s, &found);
+                if (rc != MPI_SUCCESS)
+                    return ftk_fail_mpi(rc, "draining a message");
+            }
+            behind = behind || (!(not_from && not_from[s]) && is_behind(s, announced));
+        }
+        if (!behind)
+            return FTKIT_OK;
+        int rc = progress(arg);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+}

@@ -1,0 +1,191 @@
+/* What all ranks know of the job: teams, nodes, lines, outcomes of calls of ftkit.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "detect/sure.h"
+#include "log/depend.h"
+#include "log/p2p.h"
+#include "log/recovery.h"
+#include "set/checkpoint.h"
+#include "steps.h"
+
+struct ftk_job_state ftk_job_state;
+static struct ftk_logged_call *known_calls; /* [ftk_job_state.nouts] */
+
+int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
+{
+    const struct ftk_sure all = { s, NULL, "sharing the teams" };
+    struct ftk_log *l = &ftk_log;
+    enum { FIRST = 3 }; /* all_rolled_back, epoch id, then the tables */
+    int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
+    if (!word)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    word[0] = l->all_rolled_back;
+    memcpy(word + 1, &ctx->epoch_id, sizeof ctx->epoch_id);
+    size_t bytes = (size_t)n * sizeof *word;
+    if (l->team && l->node && l->home) {
+        memcpy(word + FIRST, l->team, bytes);
+        memcpy(word + FIRST + n, l->node, bytes);
+        memcpy(word + FIRST + n + n, l->home, bytes);
+    }
+    int rc = ftk_sure_bcast(&all, root, word, (3 * (size_t)n + FIRST) * sizeof *word);
+    if (rc == FTKIT_OK) {
+        l->all_rolled_back_now = word[0] != 0;
+        memcpy(&l->epoch_id_now, word + 1, sizeof l->epoch_id_now);
+    }
+    if (!l->team)
+        l->team = malloc(bytes);
+    if (!l->node)
+        l->node = malloc(bytes);
+    if (!l->home)
+        l->home = malloc(bytes);
+    bool room = l->team && l->node && l->home;
+    if (rc == FTKIT_OK && room) {
+        memcpy(l->team, word + FIRST, bytes);
+        memcpy(l->node, word + FIRST + n, bytes);
+        memcpy(l->home, word + FIRST + n + n, bytes);
+    }
+    free(word);
+    if (rc != FTKIT_OK)
+        return rc;
+    return room ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
+}
+
+/* v [n]: the largest of each over all. */
+static int share_largest(const struct ftk_log_repair *r, int *v)
+{
+    const struct ftk_sure s = { r->act, NULL, "making the teams" };
+    int64_t *w = malloc((size_t)r->n * sizeof *w);
+    if (!w)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    for (int i = 0; i < r->n; i++)
+        w[i] = -(int64_t)v[i];
+    int rc = ftk_sure_min(&s, w, r->n);
+    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
+        v[i] = (int)-w[i];
+    free(w);
+    return rc;
+}
+
+/* At an opening all ranks make the teams, by the same rules, and anew in each attempt: a rank may be on
+ * another node then.  Teams of a file come from the ranks that have read the file. */
+int ftk_job_make_teams(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    free(l->team);
+    free(l->home);
+    l->team = malloc((size_t)r->n * sizeof *l->team);
+    l->home = malloc((size_t)r->n * sizeof *l->home);
+    if (!l->team || !l->home)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    memcpy(l->home, r->domain, (size_t)r->n * sizeof *l->home);
+    ftk_log_make_teams(r->domain, r->n, l->team);
+    int rc = share_largest(r, l->team);
+    if (rc != FTKIT_OK)
+        return rc;
+    return l->team[0] >= 0 ? FTKIT_OK
+                           : ftk_fail(FTKIT_ERR_LOST, "all ranks that knew the teams are lost");
+}
+
+static void make_tables(size_t n)
+{
+    struct ftk_log *l = &ftk_log;
+    l->sent = calloc(n, sizeof *l->sent);
+    l->received = calloc(n, sizeof *l->received);
+    l->announced = calloc(n, sizeof *l->announced);
+    l->relay_sent = calloc(3 * n, sizeof *l->relay_sent);
+    l->relay_received = l->relay_sent ? l->relay_sent + n : NULL;
+    l->relay_announced = l->relay_sent ? l->relay_sent + 2 * n : NULL;
+    l->stat_messages = calloc(n, sizeof *l->stat_messages);
+    l->stat_bytes = calloc(n, sizeof *l->stat_bytes);
+    l->log_first = calloc(n, sizeof(struct ftk_entry *));
+    l->log_last = calloc(n, sizeof(struct ftk_entry *));
+    if (!l->node)
+        l->node = calloc(n, sizeof *l->node);
+}
+
+static bool has_tables(const struct ftk_log *l)
+{
+    return l->sent && l->received && l->announced && l->relay_sent && l->stat_messages
+        && l->stat_bytes && l->log_first && l->log_last && l->node;
+}
+
+int ftk_job_enter(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!l->sent) {
+        l->n = r->n;
+        l->me = r->me;
+        make_tables((size_t)r->n);
+    }
+    if (!has_tables(l))
+        return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
+    if (r->is_new[r->me])
+        l->me = r->me; /* in an earlier attempt this process may have had another rank */
+    if (l->me != r->me || l->n != r->n)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "the message log does not know other ranks");
+    return ftk_depend_open(r->n);
+}
+
+/* A survivor whose view is the most advanced. */
+static int most_advanced(const struct ftk_log_repair *r, const struct ftk_job_state *all)
+{
+    int best = -1;
+    for (int i = 0; i < r->n; i++)
+        if (!r->is_new[i]
+            && (best < 0 || all[i].lines > all[best].lines
+                || (all[i].lines == all[best].lines && all[i].nouts > all[best].nouts)))
+            best = i;
+    return best < 0 ? 0 : best;
+}
+
+int ftk_job_share(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
+    struct ftk_job_state mine = { l->lines, l->line_calls, l->line_next_event, l->nouts };
+    struct ftk_job_state *all = calloc((size_t)r->n, sizeof *all);
+    if (!all)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
+    int rc = ftk_sure_allgather(&s, &mine, sizeof mine, all);
+    if (rc != FTKIT_OK) {
+        free(all);
+        return rc;
+    }
+    int root = most_advanced(r, all);
+    ftk_job_state = all[root];
+    if (r->line > 0 && ftk_job_state.lines == 0) /* a start: all ranks were about to load the line */
+        ftk_job_state = (struct ftk_job_state){ 1, 1, ftk_policy_first_event(l->ctx), 0 };
+    free(all);
+    struct ftk_logged_call *outs = calloc((size_t)ftk_job_state.nouts + 1, sizeof *outs);
+    if (!outs)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
+    if (l->nouts == ftk_job_state.nouts && l->nouts > 0)
+        memcpy(outs, l->outs, l->nouts * sizeof *outs);
+    rc = ftk_sure_bcast(&s, root, outs, (size_t)ftk_job_state.nouts * sizeof *outs);
+    if (rc != FTKIT_OK) {
+        free(outs);
+        return rc;
+    }
+    free(known_calls);
+    known_calls = outs;
+    return FTKIT_OK;
+}
+
+void ftk_job_adopt(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    free(l->outs);
+    l->outs = known_calls;
+    l->nouts = (size_t)ftk_job_state.nouts;
+    known_calls = NULL;
+    if (r->back[r->me]) {
+        l->lines = ftk_job_state.lines;
+        l->line_calls = ftk_job_state.calls;
+        l->line_next_event = ftk_job_state.next_event;
+        l->call_seq = 0;
+    }
+    l->no_line_yet = r->line == 0;
+}

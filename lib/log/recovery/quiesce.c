@@ -1,0 +1,188 @@
+/* Quiesce: after this step of a repair nothing is under way on the old communicators.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * After a failure every live rank is somewhere inside ftkit.  The step drains all messages in
+ * flight between survivors.  Then the step withdraws the requests: a receive that has no message
+ * is cancelled; a send is completed, or its receiver is dead. */
+#include "core/mpi_shim.h"
+#include "detect/sure.h"
+#include "log/control.h"
+#include "log/det.h"
+#include "log/p2p.h"
+#include "log/relay.h"
+#include "steps.h"
+
+/* A receive that is not complete after draining has no message and can be cancelled, or a message of
+ * a dead rank has matched the receive and will never be complete.  The MPI may cancel that receive,
+ * too, or leave it pending.  So many looks at the MPI's queues, then the receive is given up. */
+#define LAST_LOOKS 1000
+#define TAG_WATCH 3
+
+struct quiescing {
+    const struct ftk_log_repair *r;
+    MPI_Comm act;
+    MPI_Request watch; /* the watch over act: ends with an error when a member fails */
+    int buf;
+};
+
+static int watch_begin(struct quiescing *s)
+{
+    int rc = PMPI_Irecv(&s->buf, 1, MPI_INT, MPI_ANY_SOURCE, TAG_WATCH, s->act, &s->watch);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "quiescing");
+}
+
+static int watch_progress(void *arg)
+{
+    struct quiescing *s = arg;
+    int done = 0;
+    int rc = PMPI_Test(&s->watch, &done, MPI_STATUS_IGNORE);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "quiescing");
+}
+
+static void watch_end(struct quiescing *s)
+{
+    if (s->watch == MPI_REQUEST_NULL)
+        return;
+    (void)PMPI_Cancel(&s->watch); /* an error: the watch has ended already */
+    (void)PMPI_Wait(&s->watch, MPI_STATUS_IGNORE);
+}
+
+/* Then no rank knows which messages of source this rank has.  In the next attempt all ranks roll
+ * back. */
+int ftk_quiesce_ambiguous(int source)
+{
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    if (!ctx->ambiguous)
+        ftk_report(FTKIT_INFO,
+            "context %s: rank %d: a message of rank %d that died while it sent may have been matched "
+            "by a receive from any source: all ranks roll back", ctx->cfg.name, ctx->rank, source);
+    ctx->ambiguous = true;
+    return ftk_fail(FTKIT_ERR_PEER, "it is not known which messages of rank %d have come", source);
+}
+
+/* A receive was matched with a message that its dead sender never finished.  The sender is known when
+ * only one dead rank is possible; then the receive is bound to the message of that rank, which comes
+ * again. */
+bool ftk_quiesce_is_sure(const struct ftk_log_repair *r, const struct ftk_req *q)
+{
+    int dead = 0;
+    for (int k = 0; k < r->n; k++)
+        dead += r->is_new[k] != 0;
+    return q->from != MPI_ANY_SOURCE || dead == 1;
+}
+
+/* The match of q implies that earlier receives had matched too.  Record their determinants first, then
+ * that of q. */
+static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *q, bool *complete)
+{
+    struct ftk_req *before;
+    int dead = 0;
+    while (dead < r->n - 1 && !r->is_new[dead])
+        dead++;
+    while ((before = ftk_p2p_overtaken(q, r->is_new, complete)) && !r->back[r->me]) {
+        if (!ftk_quiesce_is_sure(r, before))
+            return ftk_quiesce_ambiguous(dead);
+        ftk_p2p_bind(before, dead);
+    }
+    return FTKIT_OK;
+}
+
+static int withdraw_receive(struct quiescing *s, struct ftk_req *r)
+{
+    bool complete;
+    if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
+        r->posted = false;
+    for (int i = 0; r->posted && !r->done && i < LAST_LOOKS; i++) {
+        int rc = bind_overtaken(s->r, r, &complete);
+        if (rc == FTKIT_OK && complete)
+            rc = ftk_p2p_withdraw(r);
+        if (rc == FTKIT_OK && r->posted && !r->done)
+            rc = watch_progress(s);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    if (r->done)
+        return FTKIT_OK;
+    if (r->posted && r->real != MPI_REQUEST_NULL)
+        (void)PMPI_Request_free(&r->real); /* its sender is dead */
+    r->posted = false;
+    r->withdrawn = true;
+    return FTKIT_OK;
+}
+
+static int withdraw_all(struct quiescing *s)
+{
+    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+        next = r->next;
+        if (!r->posted)
+            continue;
+        if (r->kind == FTK_REQ_RECV) {
+            int rc = withdraw_receive(s, r);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        while (r->posted && !r->done) {
+            int rc = ftk_p2p_withdraw(r);
+            if (rc == FTKIT_OK && r->posted && !r->done)
+                rc = watch_progress(s);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+    }
+    while (ftk_p2p_sending() + ftk_control_sending() > 0) {
+        ftk_p2p_reap(SIZE_MAX);
+        int rc = watch_progress(s);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return FTKIT_OK;
+}
+
+/* Receive the messages to replicas that are in flight: the MPI sends long ones only when they are
+ * received. */
+static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
+{
+    struct ftk_log *l = &ftk_log;
+    for (int k = 0; k < r->n; k++)
+        while (!r->is_new[k] && l->relay_received[k] < l->relay_announced[k]) {
+            MPI_Message m;
+            MPI_Status s;
+            int flag = 0;
+            int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->real[FTK_LOG_DET_COMM], &flag, &m, &s);
+            if (rc == MPI_SUCCESS && flag)
+                rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
+            if (rc != MPI_SUCCESS)
+                return ftk_fail_mpi(rc, "draining determinants");
+            rc = flag ? FTKIT_OK : watch_progress(st);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+    return FTKIT_OK;
+}
+
+int ftk_quiesce(const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    const struct ftk_sure act = { r->act, NULL, "quiescing" };
+    struct quiescing s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
+    (void)FTK_FAULT("log.settle");
+    ftk_det_hold(r->back[r->me]);
+    int rc = ftk_sure_alltoall(&act, l->sent, sizeof *l->sent, l->announced);
+    if (rc == FTKIT_OK && ftk_relay_replicates())
+        rc = ftk_sure_alltoall(&act, l->relay_sent, sizeof *l->relay_sent, l->relay_announced);
+    if (rc == FTKIT_OK)
+        rc = watch_begin(&s);
+    if (rc == FTKIT_OK && !r->is_new[r->me])
+        rc = ftk_drain_all(l->announced, r->is_new, watch_progress, &s);
+    if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_relay_replicates())
+        rc = drain_relay(r, &s);
+    if (rc == FTKIT_OK)
+        rc = watch_progress(&s); /* the next step depends on which ranks are dead */
+    if (rc == FTKIT_OK && !r->is_new[r->me])
+        rc = withdraw_all(&s);
+    ftk_det_hold(false);
+    watch_end(&s);
+    (void)FTK_FAULT("log.settled");
+    return rc;
+}

@@ -1,0 +1,67 @@
+/* The steps of the message log in a repair and at the line, for the files of this folder.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Functions return codes of ftkit.  r: the repair (core/log_ops.h). */
+#ifndef FTK_LOG_STEPS_H
+#define FTK_LOG_STEPS_H
+
+#include "core/log_ops.h"
+#include "log/log.h"
+
+/* ---- contexts.c -------------------------------------------------------------------------*/
+
+/* Collective over r->act: make the communicators of the next epoch, in ftk_log.next. */
+int ftk_contexts_make(const struct ftk_log_repair *r);
+/* Retire comms [FTK_LOG_COMMS], which become MPI_COMM_NULL: late events of the MPI may still refer to
+ * them. */
+int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms);
+
+/* ---- drain.c ----------------------------------------------------------------------------*/
+
+/* One look at each request under way. */
+void ftk_drain_poll(void);
+/* Drain until all messages have come that the other ranks have sent: announced [n], except those of
+ * ranks with not_from[rank] (NULL: no exception).  progress(arg) is called between looks; an error of
+ * it, such as a failure, ends the draining. */
+int ftk_drain_all(
+    const uint64_t *announced, const int *not_from, int (*progress)(void *arg), void *arg);
+
+/* ---- quiesce.c --------------------------------------------------------------------------*/
+
+/* Collective over r->act.  FTKIT_ERR_PEER: a further failure; the step is repeated then. */
+int ftk_quiesce(const struct ftk_log_repair *r);
+/* Whether it is known whose message has matched the receive q. */
+bool ftk_quiesce_is_sure(const struct ftk_log_repair *r, const struct ftk_req *q);
+/* It is not known which messages of source this rank has: all ranks roll back in the next attempt. */
+int ftk_quiesce_ambiguous(int source);
+
+/* ---- suppress.c -------------------------------------------------------------------------*/
+
+/* Collective over r->act: exchange the suppression points.  lines: committed so far. */
+int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines);
+/* The ranks have agreed: this rank rolls back, and suppresses messages by the points of n ranks. */
+int ftk_suppress_take(int n);
+void ftk_suppress_forget(void);
+
+/* ---- job_state.c ------------------------------------------------------------------------*/
+
+/* The view of the most advanced survivor. */
+extern struct ftk_job_state {
+    uint64_t lines, calls, next_event, nouts; /* lines committed; of ctx at the line; outcomes */
+} ftk_job_state;
+/* The tables of a process that has just got its rank. */
+int ftk_job_enter(const struct ftk_log_repair *r);
+/* Collective over r->act, at an opening. */
+int ftk_job_make_teams(const struct ftk_log_repair *r);
+/* Collective over r->act: all ranks get ftk_job_state. */
+int ftk_job_share(const struct ftk_log_repair *r);
+/* The ranks have agreed: ftk_job_state becomes the state of this rank. */
+void ftk_job_adopt(const struct ftk_log_repair *r);
+
+/* ---- line.c -----------------------------------------------------------------------------*/
+
+/* A line is committed: messages that were sent before the line are not needed again. */
+void ftk_line_forget(struct ftkit_ctx *ctx);
+
+#endif

@@ -1,0 +1,205 @@
+/* Suppression points: which messages a rank that rolls back does not have to send again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A staying rank tells each rank that rolls back, for each channel from that rank, up to which
+ * number it has the messages, and the gaps below that number.  In words of 64 bits: context, tag,
+ * suppression point, number of gaps, whether hashes follow; the gaps; the hashes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "detect/sure.h"
+#include "log/p2p.h"
+#include "steps.h"
+
+#define SUPPRESS_WORDS 5
+
+struct words {
+    uint64_t *v;
+    size_t n, room;
+};
+
+static uint64_t job_lines; /* committed, as the most advanced survivor knows */
+
+static int put(struct words *w, uint64_t value)
+{
+    if (w->n == w->room) {
+        size_t room = w->room ? 2 * w->room : 256;
+        uint64_t *v = realloc(w->v, room * sizeof *v);
+        if (!v)
+            return ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
+        w->v = v;
+        w->room = room;
+    }
+    w->v[w->n++] = value;
+    return FTKIT_OK;
+}
+
+/* How many of the receptions of a channel are from before the line of the repair: a rank that has not
+ * seen the commit of a set still counts from the line before. */
+static uint64_t since(const struct ftk_channel *s)
+{
+    return job_lines > ftk_log.lines ? s->at_line : 0;
+}
+
+/* How many messages of the channel completed before q, although q was posted earlier.  The message of
+ * q had been matched before them, if the MPI had q by then. */
+static size_t later(const struct ftk_channel *s, const struct ftk_req *q)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ftk_log.nearly; i++) {
+        const struct ftk_early *e = &ftk_log.early[i];
+        n += e->seq > q->seq && e->context == s->context && e->source == s->source
+            && e->tag == s->tag && e->posted_seq > q->posted_seq;
+    }
+    return n;
+}
+
+static bool may_match(const struct ftk_req *q, const struct ftk_channel *s)
+{
+    return q->kind == FTK_REQ_RECV && !q->done && !q->cancelled_before && !q->by_mprobe
+        && q->context == s->context
+        && (q->from == s->source || q->from == MPI_ANY_SOURCE)
+        && (q->with == s->tag || q->with == MPI_ANY_TAG);
+}
+
+static int put_gaps(const struct ftk_log_repair *r, struct words *w,
+    const struct ftk_channel *s, uint64_t *ngaps)
+{
+    *ngaps = 0;
+    for (struct ftk_req *q = ftk_log.first; q; q = q->next) {
+        if (!may_match(q, s))
+            continue;
+        size_t after = later(s, q);
+        if (after == 0)
+            continue;
+        if (!ftk_quiesce_is_sure(r, q) || q->with == MPI_ANY_TAG) /* the channel is not known */
+            return ftk_quiesce_ambiguous(s->source);
+        ftk_p2p_bind(q, s->source);
+        int rc = put(w, s->count - since(s) - after + ++*ngaps);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    return FTKIT_OK;
+}
+
+static int put_suppress(
+    const struct ftk_log_repair *r, struct words *w, const struct ftk_channel *s)
+{
+    uint64_t ngaps = 0;
+    size_t at = w->n;
+    bool hashes = ftk_log.ctx->cfg.log_check;
+    int rc = put(w, (uint64_t)s->context);
+    rc = rc == FTKIT_OK ? put(w, (uint64_t)(uint32_t)s->tag) : rc;
+    rc = rc == FTKIT_OK ? put(w, s->count - since(s)) : rc;
+    rc = rc == FTKIT_OK ? put(w, 0) : rc;
+    rc = rc == FTKIT_OK ? put(w, 0) : rc;
+    if (rc == FTKIT_OK && r->is_new[s->source]) /* messages of a live rank are drained */
+        rc = put_gaps(r, w, s, &ngaps);
+    if (rc != FTKIT_OK)
+        return rc;
+    w->v[at + 2] = s->count - since(s) + ngaps;
+    w->v[at + 3] = ngaps;
+    w->v[at + 4] = hashes && ngaps == 0; /* gaps would move them */
+    for (uint64_t i = since(s); rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
+        rc = put(w, s->receptions[i].hash);
+    return rc;
+}
+
+static int write_suppress(const struct ftk_log_repair *r, struct words *w, size_t *bytes)
+{
+    struct ftk_log *l = &ftk_log;
+    for (int dest = 0; dest < r->n; dest++) {
+        size_t before = w->n;
+        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->channel_table.n; i++) {
+            int rc = l->channels[i].source == dest ? put_suppress(r, w, &l->channels[i]) : FTKIT_OK;
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        bytes[dest] = (w->n - before) * sizeof *w->v;
+    }
+    return FTKIT_OK;
+}
+
+/* The points that have come, until the ranks have agreed. */
+static struct words arrived;
+static size_t *arrived_bytes; /* [n] */
+
+void ftk_suppress_forget(void)
+{
+    free(arrived.v);
+    free(arrived_bytes);
+    arrived = (struct words){ 0 };
+    arrived_bytes = NULL;
+}
+
+/* The lengths first, then the points. */
+static int exchange(
+    const struct ftk_log_repair *r, const struct words *out, const size_t *to, size_t *from)
+{
+    const struct ftk_sure s = { r->act, NULL, "suppression points" };
+    size_t bytes = 0;
+    int rc = ftk_sure_alltoall(&s, to, sizeof *to, from);
+    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
+        bytes += from[i];
+    arrived.n = bytes / sizeof *arrived.v;
+    arrived.v = rc == FTKIT_OK ? malloc(bytes + sizeof *arrived.v) : NULL;
+    if (rc == FTKIT_OK && !arrived.v)
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
+    return rc == FTKIT_OK ? ftk_sure_alltoallv(&s, out->v, to, arrived.v, from) : rc;
+}
+
+int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines)
+{
+    struct words out = { 0 };
+    size_t *to = calloc((size_t)r->n, sizeof *to);
+    job_lines = lines;
+    ftk_suppress_forget(); /* those of an earlier attempt */
+    arrived_bytes = calloc((size_t)r->n, sizeof *arrived_bytes);
+    int rc = to && arrived_bytes ? write_suppress(r, &out, to)
+                                 : ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
+    if (rc == FTKIT_OK)
+        rc = exchange(r, &out, to, arrived_bytes);
+    if (rc != FTKIT_OK)
+        ftk_suppress_forget();
+    free(out.v);
+    free(to);
+    return rc;
+}
+
+static uint64_t *copy_of(const uint64_t *v, size_t n)
+{
+    uint64_t *c = malloc((n + 1) * sizeof *c);
+    if (c)
+        memcpy(c, v, n * sizeof *c);
+    return c;
+}
+
+static int add_suppress(int dest, const uint64_t *v, size_t *used)
+{
+    struct ftk_suppress m = { .context = (int)v[0], .dest = dest, .tag = (int)(uint32_t)v[1],
+        .next = 1, .upto = v[2], .ngaps = (int)v[3] };
+    m.gap = copy_of(v + SUPPRESS_WORDS, (size_t)v[3]);
+    m.hash = v[4] ? copy_of(v + SUPPRESS_WORDS + v[3], (size_t)v[2]) : NULL;
+    *used = SUPPRESS_WORDS + (size_t)v[3] + (v[4] ? (size_t)v[2] : 0);
+    if (!m.gap || (v[4] && !m.hash)) {
+        free(m.gap);
+        free(m.hash);
+        return ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
+    }
+    return ftk_suppress_add(&m);
+}
+
+int ftk_suppress_take(int n)
+{
+    size_t at = 0;
+    for (int s = 0; s < n; s++)
+        for (size_t end = at + arrived_bytes[s] / sizeof *arrived.v; at < end;) {
+            size_t used = 0;
+            int rc = add_suppress(s, arrived.v + at, &used);
+            if (rc != FTKIT_OK)
+                return rc;
+            at += used;
+        }
+    return FTKIT_OK;
+}
