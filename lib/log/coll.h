@@ -1,15 +1,13 @@
-/* Collectives as schedules of messages: what coll*.c share, and what the log needs.
+/* Collectives as schedules of messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A call is made into a list of steps when it begins.  Messages between two fences are
- * under way together; a fence waits for all of them; what is local happens where it
- * stands in the list.  Between two ranks messages keep their order, so one tag does for
- * all the messages of a collective.
+ * A call becomes a list of steps, the schedule, when it begins.  Messages between two fences are under
+ * way together; a fence waits for all of them; a local step runs in its place in the list.  Messages
+ * between two ranks keep their order, so all messages of a collective have one tag.
  *
- * What a schedule looks like, and so what a reduction comes to bit by bit, depends on the
- * arguments, the size of the communicator and the rank: never on teams, time, or who
- * comes first.  A rank that falls back does the same again. */
+ * A schedule depends on the arguments, the size of the communicator and the rank, and never on teams,
+ * time, or the order of arrival.  So the result of a reduction is the same bit by bit in a replay. */
 #ifndef FTK_LOG_COLL_H
 #define FTK_LOG_COLL_H
 
@@ -17,30 +15,29 @@
 
 /* ---- for the rest of the log ------------------------------------------------------*/
 
-/* Start a persistent one; MPI_Start has set active.  The error if it is over at once. */
+/* Start a persistent collective; MPI_Start has set active.  The error, if the collective ends at once. */
 int ftk_coll_begin(struct ftk_req *r);
-/* A persistent one, at rest, goes. */
+/* Delete an inactive persistent collective. */
 void ftk_coll_free(struct ftk_req *r);
-/* A look at all that are under way: every wait of the program has to let them go on,
- * since other ranks may wait for messages that are passed on here. */
+/* One look at all collectives under way.  Every wait of the program does that, because other ranks may
+ * wait for messages that this rank forwards. */
 void ftk_coll_poll(void);
-/* Drop whatever is under way. */
+/* Drop all collectives under way. */
 void ftk_coll_forget(void);
-/* Memory that is kept for the next ones, and the communicator of local copies. */
+/* Free unused objects and the communicator of local copies. */
 void ftk_coll_close(void);
-/* MPI_Op_free: an operation that a collective under way still needs goes with that. */
+/* MPI_Op_free: an operation that a collective under way needs is freed with the collective. */
 int ftk_coll_op_free(MPI_Op *op);
-/* The same of a type that such an operation works on; false: no operation does. */
+/* The same for a type that such an operation gets; false: no operation gets it. */
 bool ftk_coll_type_free(MPI_Datatype *type);
 
-/* All ranks of vc tell each other bytes bytes: all is [size * bytes].  Those of both groups
- * of an intercommunicator do, in the order of ftk_vcomm_nth().  MPI codes; no error handler
- * is called. */
+/* Allgather of bytes bytes over vc: all is [size * bytes].  On an intercommunicator over both groups, in
+ * the order of ftk_vcomm_nth().  MPI codes; no error handler is called. */
 int ftk_coll_allgather(struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes);
-/* Rank root of vc, an intracommunicator, tells all others bytes bytes. */
+/* Broadcast of bytes bytes from rank root of vc, an intracommunicator. */
 int ftk_coll_tell(struct ftk_vcomm *vc, int root, void *buf, size_t bytes);
-/* The same as ftk_coll_allgather() into r, which is zeroed or from ftk_req_new(), and may have a then already;
- * mine is not needed any more when it returns. */
+/* Begin ftk_coll_allgather() as request r, which is zeroed or from ftk_req_new(), and may have a then
+ * already.  The caller may change mine when the function returns. */
 int ftk_coll_iallgather_bytes(
     struct ftk_req *r, struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes);
 
@@ -63,9 +60,8 @@ struct ftk_side {
     const MPI_Datatype *types; /* w */
 };
 
-/* What is the same for all of a kind: reductions have buffers in s and r, and count and
- * type in r; a broadcast is all in r.  FTK_EXCHANGE is an allgather, on an
- * intercommunicator one of both groups together. */
+/* A call.  Reductions have buffers in s and r, and count and type in r; a broadcast has all in r.
+ * FTK_EXCHANGE is an allgather, on an intercommunicator over both groups together. */
 struct ftk_call {
     enum ftk_coll_kind kind;
     const char *name;       /* of the program's call */
@@ -74,7 +70,7 @@ struct ftk_call {
     struct ftk_side s, r;
 };
 
-/* The three forms of a call; they end at the error handler of vc. */
+/* The three forms of a call; errors go to the error handler of vc. */
 int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call);
 int ftk_coll_later(
     struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request);
@@ -97,11 +93,13 @@ struct ftk_step {
     size_t bytes;           /* MOVE */
 };
 
-#define FTK_COLL_STEPS 48   /* these many need no memory of their own, */
-#define FTK_COLL_REQS 12    /* these many messages under way together, */
-#define FTK_COLL_ARENA 2048 /* these many bytes of temporaries */
+/* A schedule up to this size needs no memory of the heap: steps, messages under way together, bytes of
+ * temporaries. */
+#define FTK_COLL_STEPS 48
+#define FTK_COLL_REQS 12
+#define FTK_COLL_ARENA 2048
 
-/* A datatype, as far as moving it about needs it. */
+/* The properties of a datatype that copies need. */
 struct ftk_shape {
     MPI_Datatype type;
     size_t size;            /* bytes of data in an item */
@@ -120,22 +118,22 @@ struct ftk_coll {
     struct ftk_vcomm *vc;
     struct ftk_req *owner;
     struct ftk_call call;
-    uint64_t number;        /* on its communicator, from 1; persistent ones by themselves */
-    int index;              /* of its tag, among those of vc that have the same kind of tag */
-    int tag;                /* of what is received */
-    struct ftk_coll **slot; /* where it stands while under way; NULL: persistent */
-    struct ftk_coll *slot_prev, *slot_next; /* of the same slot, by number */
-    int error;              /* the first one: of building, then of running */
-    bool too_long;          /* a block of this rank is longer than the room for it */
-    struct ftk_shape last;  /* the derived type looked at last, while building */
+    uint64_t number;        /* on its communicator, from 1; persistent ones are counted apart */
+    int index;              /* of its tag, among the tags of this kind on vc */
+    int tag;                /* of the messages that this rank receives */
+    struct ftk_coll **slot; /* its slot while under way; NULL: persistent */
+    struct ftk_coll *slot_prev, *slot_next; /* collectives of the slot, by number */
+    int error;              /* the first error, of building or of running */
+    bool too_long;          /* a block of this rank is longer than its buffer */
+    struct ftk_shape last;  /* while building: of the derived type used last */
 
     struct ftk_step *steps; /* [nsteps] */
     size_t nsteps, room;
-    size_t at;              /* the next one */
+    size_t at;              /* the next step */
     struct ftk_req *reqs;   /* [nreqs] begun since the last fence: first .. open - 1 */
     size_t nreqs, open, first;
     size_t used;            /* of arena */
-    struct ftk_temp *temps; /* what did not go into it */
+    struct ftk_temp *temps; /* temporaries that did not fit into the arena */
 
     MPI_Datatype *types;    /* [ntypes] duplicates: the program may free its own */
     size_t ntypes;
@@ -149,19 +147,19 @@ struct ftk_coll {
 
 /* ---- object.c ----------------------------------------------------------------*/
 
-/* Build it; owned: it outlives the call that makes it.  MPI codes. */
+/* Build the schedule of a call; owned: it outlives the call.  MPI codes. */
 int ftk_coll_make(struct ftk_vcomm *vc, const struct ftk_call *call, bool owned,
     struct ftk_coll **out);
 void ftk_coll_delete(struct ftk_coll *c);
 void ftk_coll_free_memory(void);
 
-/* ---- schedule.c: making one.  Errors are kept in c->error. ----------------------*/
+/* ---- schedule.c: building a schedule.  Errors are in c->error. ------------------*/
 
 void ftk_step_send(
     struct ftk_coll *c, const void *buf, int count, MPI_Datatype type, int to);
 void ftk_step_recv(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int from);
 void ftk_step_fence(struct ftk_coll *c);
-/* A message without contents; what has no bytes is not sent otherwise. */
+/* A message without contents; other messages of no bytes are not sent. */
 void ftk_step_signal(struct ftk_coll *c, int to);
 void ftk_step_await(struct ftk_coll *c, int from);
 /* inout = in op inout, with the operation and the type of the call */
@@ -171,11 +169,11 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
 
 void ftk_coll_fail(struct ftk_coll *c, int error);
 struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type);
-/* Memory that lives as long as the schedule; never NULL unless c->error. */
+/* Memory that lives as long as the schedule; NULL only with c->error. */
 void *ftk_coll_temp(struct ftk_coll *c, size_t bytes);
-/* Room for count items: what it returns may be used as the address of the first. */
+/* Memory for count items; returns the address of the first item. */
 void *ftk_coll_room(struct ftk_coll *c, MPI_Datatype type, size_t count);
-/* Bytes of data of a block, where all are of one size. */
+/* Bytes of data of a block, where all blocks have one size. */
 size_t ftk_coll_block_bytes(struct ftk_coll *c, const struct ftk_side *s);
 
 struct ftk_block {
@@ -203,15 +201,15 @@ static inline bool ftk_in_place(const struct ftk_side *s)
     return s->buf == MPI_IN_PLACE;
 }
 
-/* A binomial tree over the ranks in order, starting with its root; below each of its
- * nodes are ranks that follow each other, so that few messages go from team to team. */
+/* A binomial tree over the ranks in order, starting with the root.  The ranks below a node are
+ * consecutive, so that few messages are between teams. */
 struct ftk_tree {
-    int at;                 /* number of this rank in it, the root is 0 */
+    int at;                 /* number of this rank in the tree; the root has 0 */
     int parent;             /* rank, -1: this is the root */
-    int below;              /* how many, with this rank */
+    int below;              /* number of ranks below this rank, itself included */
     int nkids;
     int kid[32];            /* ranks; kid i has the numbers from at + 2^i */
-    int size[32];           /* how many are below it, itself counted */
+    int size[32];           /* number of ranks below the kid, itself included */
 };
 void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t);
 
@@ -220,7 +218,7 @@ void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t);
 void ftk_coll_build(struct ftk_coll *c);          /* schedule.c */
 void ftk_build_barrier(struct ftk_coll *c);       /* algo.c */
 void ftk_build_broadcast(struct ftk_coll *c);
-/* Of what all ranks know the count and the type of, or at least the bytes. */
+/* Broadcast when all ranks know count and type, or at least the number of bytes. */
 void ftk_build_bcast(
     struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int root);
 void ftk_build_reduce(struct ftk_coll *c);        /* reduce.c */
@@ -236,12 +234,11 @@ void ftk_build_allgather(struct ftk_coll *c);     /* all.c */
 void ftk_build_alltoall(struct ftk_coll *c);
 void ftk_build_neighbor_allgather(struct ftk_coll *c); /* neighbor.c */
 void ftk_build_neighbor_alltoall(struct ftk_coll *c);
-/* inter.c: any of them on an intercommunicator, arguments looked at, too. */
+/* inter.c: any collective on an intercommunicator; checks the arguments, too. */
 void ftk_build_inter(struct ftk_coll *c);
-/* Where packed blocks of nblocks ranks begin, by the receiving side; the last entry is the
- * sum. */
+/* Offsets of the packed blocks of nblocks ranks, by the receiving side; the last entry is the sum. */
 size_t *ftk_coll_offsets(struct ftk_coll *c, int nblocks);
-/* Are the blocks in the program's buffer where packed ones would be? */
+/* Whether the blocks in the program's buffer are where packed blocks would be. */
 bool ftk_coll_is_packed(struct ftk_coll *c, const size_t *off, int nblocks);
 
 #endif

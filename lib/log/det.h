@@ -1,18 +1,16 @@
-/* Determinants: what MPI left open and this process has seen decided since the line.
+/* Determinants: the outcomes since the line of the choices that MPI leaves open.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Which message a receive from any source got; whether a probe or a test found something,
- * after how many that did not; which of several requests a call returned; whether a receive
- * was cancelled in time.  A program that names its sources and waits for all it has begun
- * makes none.
+ * A determinant says: which message a wildcard receive got; whether a probe or a test succeeded, and
+ * after how many that did not; which of several requests a call returned; whether a receive was
+ * cancelled in time.  A program that names its sources and waits for all its requests makes none.
  *
- * They lie in shared memory of the node, where they outlive the process that made them, from
- * the moment they are made: before anybody else can depend on them.  What the runtime can
- * repair is the loss of processes; when a node is lost the job is relaunched and everybody
- * returns to the line, and then determinants are of no use.  When nobody on a lost rank's
- * node is left to read them, everybody returns to the line as well, unless other nodes have
- * been told of them (relay.h). */
+ * A determinant is recorded in shared memory of the node, where it outlives its process, before any
+ * other process can depend on it.  The MPI can repair the loss of processes.  When a node is lost, the
+ * job is relaunched and all ranks return to the line, so no determinant is needed.  When no process
+ * of a lost rank's node is left to read its determinants, all ranks return to the line as well,
+ * unless other nodes have the determinants (relay.h). */
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
@@ -24,74 +22,73 @@ enum ftk_det_kind {
     FTK_DET_TEST,
     FTK_DET_SOME,
     FTK_DET_MORE,
-    FTK_DET_NONE,           /* nothing was found n times when a message was sent */
-    FTK_DET_CANCEL          /* a receive that was to be cancelled was (a = 1), or had got its
-                               message; n is its number among all receives */
+    FTK_DET_NONE,           /* n probes or tests in a row failed before a message was sent */
+    FTK_DET_CANCEL          /* a = 1: receive number n (of all receives) was cancelled; a = 0: the
+                               cancel came too late */
 };
 
 struct ftk_det {
     uint32_t kind;          /* enum ftk_det_kind */
-    uint32_t n;             /* RECV: number of the receive; else calls before that found nothing */
+    uint32_t n;             /* RECV: number of the wildcard receive; else failed calls before */
     int32_t a, b;           /* RECV, PROBE: source (of the world), tag; TEST: index; SOME: how
                                many MORE follow, whose a are the indices */
 };
 
-/* The files of this process, for a rank at a line, before the repair that gives it that rank
- * is agreed; those it has to go by, from its predecessor, are n.  They count from the epoch of
- * that stamp on: what lies about of attempts that came to nothing is of no epoch. */
+/* Open the files of this process, before the ranks agree on the repair that gives it its rank.
+ * before [n]: the determinants of the lost process since the line, which the replay repeats.  The
+ * files are valid from the epoch epoch_id on, so files of failed attempts are of no epoch. */
 int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t epoch_id);
-void ftk_det_promise(uint64_t epoch_id);   /* the same, of one that has its rank already */
-void ftk_det_installed(uint64_t epoch_id); /* that epoch has begun */
+void ftk_det_promise(uint64_t epoch_id);   /* the same for a process that has its rank already */
+void ftk_det_installed(uint64_t epoch_id); /* the epoch has begun */
 void ftk_det_close(void);
-/* The job is over: what dead processes have left on this node goes, too. */
+/* The job is over: remove the files that dead processes have left on this node. */
 void ftk_det_clean(uint64_t job);
-void ftk_det_hold(bool on); /* what is decided from now on is not kept: it will be decided again */
-void ftk_det_line(void);    /* the line is committed: none is needed any more */
-int ftk_det_back(void);     /* this process goes back to it, and does the same again */
+void ftk_det_hold(bool on); /* do not record: the replay makes these choices again */
+void ftk_det_line(void);    /* the line is committed: drop all */
+int ftk_det_back(void);     /* this process rolls back to the line, and repeats them */
 size_t ftk_det_count(void); /* since the line */
 
-/* The next receive from any source: its number, and in *source and *tag what it got before
- * the failure, when it did. */
+/* The next wildcard receive: its number; 0: a determinant gives the match in *source and *tag. */
 uint32_t ftk_det_receive(int *source, int *tag);
 void ftk_det_received(uint32_t number, int source, int tag);
-/* The number of the next receive of the program, 0: of no run.  *vain: it was cancelled before
- * the failure and must get nothing, *kept: it got its message though it was to be. */
-uint32_t ftk_det_begun(bool *vain, bool *kept);
+/* The number of the next receive of the program, 0: before the line.  *cancelled_before: before the
+ * failure it was cancelled, and must get no message now.  *uncancelled: the cancel came too late. */
+uint32_t ftk_det_begun(bool *cancelled_before, bool *uncancelled);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
 
-/* What a probe or a test is to find: FTK_DET_FREE whatever there is, FTK_DET_NOTHING, or
- * FTK_DET_THIS: *d, with d->a MORE behind it when it is SOME. */
+/* The outcome that a probe or a test has to have: FTK_DET_FREE: any; FTK_DET_NOTHING: it fails;
+ * FTK_DET_THIS: that of *d; for SOME d->a MORE follow *d. */
 enum ftk_det_next { FTK_DET_FREE, FTK_DET_NOTHING, FTK_DET_THIS };
 int ftk_det_next(uint32_t kind, const struct ftk_det **d);
-/* What it has found when it was free. */
+/* Record the outcome of a free one. */
 void ftk_det_found(uint32_t kind, int a, int b);
 void ftk_det_more(int index);
 void ftk_det_found_nothing(void);
-/* A message goes out: what has not been found is known to others from now on. */
+/* A message goes out: other ranks may depend on the failed probes and tests, so record their number. */
 void ftk_det_before_send(void);
 
-/* ---- of the ranks of this node, for relay.h: they are told by their place among those ------ */
+/* ---- determinants of this node's ranks, for relay.h: peer is an index among these ranks ---- */
 
-/* Who they are, from this epoch on; id: [ranks of the world] the process ids there. */
+/* The ranks of this node in this epoch: rank [n]; id [ranks of the world]: their process ids. */
 int ftk_det_peers(const int *rank, const long *id, int n);
-/* What one has seen decided since the line that this process knows: *n of them. */
+/* The determinants of a peer since the line of this process: *n of them. */
 const struct ftk_det *ftk_det_of(int peer, size_t *n);
-/* How many of them another node has as well: the same word for all processes of this node. */
+/* How many of them are stable: one word for all processes of this node. */
 size_t ftk_det_stable(int peer);
 void ftk_det_set_stable(int peer, size_t n);
-/* Those of this process since a line. */
+/* The determinants of this process since a line. */
 const struct ftk_det *ftk_det_own(uint64_t line, size_t *n);
 
-/* Everybody goes back to the line: what was decided since then is of no run. */
+/* All ranks roll back to the line: the determinants since then are void. */
 void ftk_det_drop(void);
 
-/* Collective over s, in a repair: the determinants of every lost rank (lost[r] != 0) from
- * whoever can read them.  *all is set when those of a rank are nowhere. */
+/* Collective over s, in a repair: a process that can read the determinants of a lost rank
+ * (lost[r] != 0) sends them to all.  *all: nobody can read those of some rank. */
 int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all);
-/* Those of rank r since a line that the search has found; NULL, 0: none. */
+/* The determinants of rank r since a line, as far as they are adopted; NULL, 0: none. */
 const struct ftk_det *ftk_det_adopted(int r, uint64_t line, size_t *n);
 bool ftk_det_is_adopted(int r);
-/* They have come from elsewhere; takes v. */
+/* Adopt determinants that came from another node; takes v. */
 void ftk_det_adopt(int r, uint64_t line, struct ftk_det *v, size_t n);
 void ftk_det_forget_search(void);
 

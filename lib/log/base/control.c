@@ -1,4 +1,4 @@
-/* Letters between the program's messages (see control.h).
+/* Control messages (see control.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 #include "log/p2p.h"
 #include "log/control.h"
 
-#define SHORT 64 /* words of a letter whose copy is used for the next one when it has gone */
-#define LOOK 16  /* letters on their way more than at the last look: they are looked at */
+#define SHORT 64 /* words of a message whose buffer is used again for the next one */
+#define LOOK 16  /* so many more messages under way than after the last look: look again */
 
 static struct outgoing {
     MPI_Request real;
-    uint64_t *words;        /* a copy: the caller may use its own again */
-} *out;                     /* [nout] on their way */
+    uint64_t *words;        /* a copy: the caller may change its buffer */
+} *out;                     /* [nout] under way */
 static size_t nout, out_room, look_at = LOOK;
 static uint64_t *spare;     /* [SHORT] or NULL */
 
@@ -25,7 +25,7 @@ size_t ftk_control_sending(void)
         struct outgoing *o = &out[i];
         int done = 0;
         if (PMPI_Test(&o->real, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-            ftk_detect_raise(ftk_log.ctx); /* its receiver is gone: a repair tells it again */
+            ftk_detect_raise(ftk_log.ctx); /* the receiver is dead: a repair sends it again */
             done = 1;
         }
         if (done)
@@ -72,7 +72,7 @@ static void copy_done(uint64_t *copy, size_t words)
         free(copy);
 }
 
-/* No letter waits for its receiver: the program's call may be one that must not. */
+/* No control message waits for its receiver: the program's call may be one that must not wait. */
 int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context)
 {
     if (words > INT32_MAX / 2)
@@ -117,7 +117,7 @@ void ftk_control_close(void)
     (void)ftk_control_sending();
     for (size_t i = 0; i < nout; i++)
         if (out[i].real != MPI_REQUEST_NULL)
-            (void)PMPI_Request_free(&out[i].real); /* nobody will receive it */
+            (void)PMPI_Request_free(&out[i].real); /* no rank will receive it */
     free(out);
     free(spare);
     out = NULL;

@@ -7,7 +7,7 @@
 #include "log/p2p.h"
 
 /* ---- datatypes ------------------------------------------------------------------------------
- * Size and whether an item is one piece without gaps, for the types used last. */
+ * For the types used last: the size of an item, and whether the item is one piece without gaps. */
 
 #define TYPES 64
 
@@ -86,13 +86,13 @@ int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type)
     return rc == MPI_SUCCESS ? PMPI_Type_commit(type) : rc;
 }
 
-/* What is under way goes on with it. */
+/* Operations of the MPI under way keep the type alive. */
 void ftk_p2p_bytes_type_free(MPI_Datatype *type)
 {
     if (*type == MPI_BYTE)
         return;
     ftk_p2p_forget_type(*type);
-    (void)PMPI_Type_free(type); /* a leak of a few bytes, nothing worse */
+    (void)PMPI_Type_free(type); /* an error leaks a few bytes */
     *type = MPI_BYTE;
 }
 
@@ -100,8 +100,8 @@ void ftk_p2p_bytes_type_free(MPI_Datatype *type)
 
 static MPI_Comm self = MPI_COMM_NULL;
 
-/* From one type into another by a message to oneself, which takes parts of an item and any
- * length; the program may be using MPI_COMM_SELF. */
+/* Copy from one type into another by a message to this process itself, which allows incomplete items
+ * and any length.  The program may be using MPI_COMM_SELF, so this is another communicator. */
 static int convert(const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
 {
     int rc = MPI_SUCCESS;
@@ -146,7 +146,7 @@ int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, s
     return rc == MPI_SUCCESS ? ftk_p2p_pack(buf, count, type, *copy, *bytes) : rc;
 }
 
-/* What came, which may be less than count items. */
+/* Unpack so many bytes, which may be less than count items. */
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
 {
     const struct ftk_type_facts *f;
@@ -180,7 +180,7 @@ int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char *
 void ftk_p2p_close_types(void)
 {
     if (self != MPI_COMM_NULL)
-        (void)PMPI_Comm_free(&self); /* of this process alone */
+        (void)PMPI_Comm_free(&self); /* an error leaks a communicator of this process alone */
     self = MPI_COMM_NULL;
-    memset(types, 0, sizeof types); /* while no log is on nobody tells when one goes */
+    memset(types, 0, sizeof types); /* without a log no call reports a freed type */
 }

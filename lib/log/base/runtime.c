@@ -46,21 +46,21 @@ void ftk_p2p_no_status(MPI_Status *s)
 
 /* ---- requests of the MPI -----------------------------------------------------------*/
 
-/* The MPI gives every send that is complete at once the handle that a send to nobody has.  This
- * one is never completed, so the handle of another request that is under way differs from it. */
+/* The MPI gives every send that is complete at once the same handle, which a send to MPI_PROC_NULL has,
+ * too.  This send is never completed, so every request under way has another handle. */
 MPI_Request ftk_p2p_over = MPI_REQUEST_NULL;
 
 void ftk_p2p_over_make(void)
 {
     if (PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &ftk_p2p_over)
         != MPI_SUCCESS)
-        ftk_p2p_over = MPI_REQUEST_NULL; /* every send is looked at later then */
+        ftk_p2p_over = MPI_REQUEST_NULL; /* then a later look finds sends complete */
 }
 
 void ftk_p2p_over_close(void)
 {
     if (ftk_p2p_over != MPI_REQUEST_NULL)
-        (void)PMPI_Wait(&ftk_p2p_over, MPI_STATUS_IGNORE); /* it is complete */
+        (void)PMPI_Wait(&ftk_p2p_over, MPI_STATUS_IGNORE); /* complete: no error is possible */
 }
 
 bool ftk_p2p_is_failure(int rc)
@@ -68,7 +68,7 @@ bool ftk_p2p_is_failure(int rc)
     int class = rc;
     if (PMPI_Error_class(rc, &class) == MPI_SUCCESS && class == MPI_ERR_TRUNCATE)
         return false;
-    /* codes of calls on communicators with dead members say little */
+    /* the codes of calls on communicators with dead members are not reliable */
     return ftk_mpi_is_failure(rc) || ftk_log.ctx->failed || ftk_detect_poll(ftk_log.ctx);
 }
 

@@ -150,7 +150,7 @@ static void gather_linear(struct ftk_coll *c, size_t too_long)
     }
 }
 
-/* Blocks of the ranks below this one, packed, in the order of the tree. */
+/* The packed blocks of the ranks below this one, in the order of the tree. */
 static void gather_tree(struct ftk_coll *c, size_t bytes)
 {
     struct ftk_tree t;
@@ -186,8 +186,8 @@ static void gather_tree(struct ftk_coll *c, size_t bytes)
     }
 }
 
-/* A root whose own block is too long for its room takes it that all blocks are, and takes
- * in what the others send. */
+/* A root whose own block is longer than its buffer assumes that all blocks are, and receives what the
+ * other ranks send. */
 void ftk_build_gather(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Rank 0 of a group speaks for it where one message for many will do: what a group
- * combines goes from its rank 0 to that of the other, and on from there by the schedules
- * of intracommunicators.  For those c->vc is the local group, and the program's arguments
- * are replaced while one of them is built. */
+ * Where one message can serve a group, rank 0 of the group sends it: the combined operands of a group go
+ * from its rank 0 to rank 0 of the other group, and from there by the schedules of
+ * intracommunicators.  While such a schedule is built, c->vc is the local group, and the program's
+ * arguments are replaced. */
 #include <limits.h>
 
 #include "log/coll.h"
@@ -148,7 +148,7 @@ static void scatter(struct ftk_coll *c)
 
 /* ---- reductions -------------------------------------------------------------------*/
 
-/* What the local group has, combined; where that is on its rank 0, elsewhere NULL. */
+/* Combine the operands of the local group; the result on rank 0, NULL on other ranks. */
 static void *combined(struct ftk_coll *c, int count)
 {
     struct ftk_call call = c->call;
@@ -175,7 +175,7 @@ static void reduce(struct ftk_coll *c)
         ftk_step_send(c, all, r->count, r->type, far(c, c->call.root));
 }
 
-/* Ranks 0 of both groups give each other what theirs have. */
+/* The ranks 0 of both groups exchange the results of their groups. */
 static void swap(struct ftk_coll *c, const void *ours, void *theirs, int count)
 {
     if (c->vc->rank == 0) {
@@ -193,7 +193,7 @@ static void allreduce(struct ftk_coll *c)
     ftk_build_bcast(c, place(r), r->count, r->type, 0);
 }
 
-/* The counts are those of the local group; their sum is the same in both. */
+/* The counts are of the local group; their sum is the same in both groups. */
 static void reduce_scatter(struct ftk_coll *c)
 {
     const struct ftk_side *r = &c->call.r;
@@ -227,7 +227,7 @@ static void reduce_scatter(struct ftk_coll *c)
         ftk_step_recv(c, place(r), r->counts ? r->counts[me] : r->count, type, 0);
 }
 
-/* ---- everybody has something for every rank of the other group ----------------------*/
+/* ---- from all ranks to all ranks of the other group -----------------------------------*/
 
 /* All ranks of the local group get the blocks that rank 0 has, packed if they fit into
  * one message. */

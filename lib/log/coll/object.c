@@ -1,4 +1,4 @@
-/* Collectives: schedules as objects, and what they hold on to.
+/* Collectives: schedules as objects; operations and types that they hold.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "log/coll.h"
 #include "log/p2p.h"
 
-#define FREE_MAX 16 /* objects that are kept */
+#define FREE_MAX 16 /* unused objects for the next collectives */
 
 static struct ftk_coll *free_list;
 static int nfree;
@@ -18,9 +18,9 @@ struct held {
     bool freed;
 };
 
-/* ---- what the program may free while it is needed ---------------------------------
- * Its operations, of which there is no duplicate, and the very type that an operation of
- * the program is to be given. */
+/* ---- what the program may free while a collective needs it -------------------------
+ * Operations, because MPI cannot duplicate them, and the type that an operation of the program gets as
+ * an argument. */
 
 static struct holds {
     struct held *at;
@@ -54,7 +54,7 @@ static bool hold(struct holds *all, uintptr_t handle)
     return true;
 }
 
-/* Whether the program has freed it and it was held for the last time. */
+/* Release it; whether the program has freed it and this was the last holder. */
 static bool let_go(struct holds *all, uintptr_t handle)
 {
     struct held *h = held(all, handle);
@@ -65,7 +65,7 @@ static bool let_go(struct holds *all, uintptr_t handle)
     return freed;
 }
 
-/* Whether it is held: then it is freed when nobody does any more. */
+/* Whether it is held: then the last holder frees it. */
 static bool free_later(const struct holds *all, uintptr_t handle)
 {
     struct held *h = held(all, handle);
@@ -97,7 +97,7 @@ static void hold_op(struct ftk_coll *c)
 static void let_op_go(struct ftk_coll *c)
 {
     if (c->holds_op && let_go(&ops, (uintptr_t)c->call.op))
-        (void)PMPI_Op_free(&c->call.op); /* nobody is there any more to be told */
+        (void)PMPI_Op_free(&c->call.op); /* there is no call to return an error */
     c->holds_op = false;
 }
 
@@ -121,7 +121,7 @@ static void hold_type(struct ftk_coll *c)
 static void let_type_go(struct ftk_coll *c)
 {
     if (c->holds_type && let_go(&types, (uintptr_t)c->call.r.type))
-        (void)ftk_p2p_type_free(&c->call.r.type); /* when no message has it any more, either */
+        (void)ftk_p2p_type_free(&c->call.r.type); /* it lives until no message uses it */
     c->holds_type = false;
 }
 
@@ -134,8 +134,8 @@ bool ftk_coll_type_free(MPI_Datatype *type)
 }
 
 /* ---- types of messages ------------------------------------------------------------
- * The program may free its own while a collective is under way, which begins messages of
- * them later: it works with duplicates. */
+ * The program may free its types while a collective is under way, and the collective begins messages
+ * with them later: so the collective has duplicates. */
 
 static MPI_Datatype own_type(struct ftk_coll *c, MPI_Datatype *seen, MPI_Datatype type)
 {
@@ -195,7 +195,7 @@ static void free_types(struct ftk_coll *c)
 {
     for (size_t i = 0; i < c->ntypes; i++) {
         ftk_p2p_forget_type(c->types[i]);
-        (void)PMPI_Type_free(&c->types[i]); /* no use is left; the duplicate is ours */
+        (void)PMPI_Type_free(&c->types[i]); /* an error leaks the duplicate */
     }
     free(c->types);
     c->types = NULL;
@@ -282,7 +282,7 @@ void ftk_coll_free_memory(void)
     free_list = NULL;
     nfree = 0;
     if (ops.n > 0)
-        return; /* persistent ones that the program has not freed */
+        return; /* persistent collectives that the program has not freed */
     free(ops.at);
     free(types.at);
     ops = types = (struct holds){ 0 };

@@ -39,7 +39,7 @@ static bool ring_is_better(struct ftk_coll *c, size_t count)
 
 /* ---- the tree ---------------------------------------------------------------------*/
 
-/* Combine what is below this rank and send it on; the last result is put into dest, if
+/* Combine the operands below this rank and send the result up; the last result goes into dest, if
  * that is given, and must not be where the operand is.  Where the result of this rank is.
  */
 static const void *up(struct ftk_coll *c, const struct ftk_tree *t, int count, void *dest)
@@ -118,7 +118,7 @@ static void *ring(struct ftk_coll *c, const size_t *off, void *dest)
     return to;
 }
 
-/* Everybody gets every share. */
+/* Each rank gets every share. */
 static void ring_spread(struct ftk_coll *c, const size_t *off, void *buf)
 {
     int n = c->vc->size, me = c->vc->rank, left = (me + n - 1) % n, right = (me + 1) % n;
@@ -290,7 +290,7 @@ void ftk_build_scan(struct ftk_coll *c)
     scan_up(c, place, 0);
 }
 
-/* The operands move up by one rank first. */
+/* First the operands move up by one rank. */
 void ftk_build_exscan(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;

@@ -2,21 +2,21 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A collective that is numbered k on its communicator uses slot k % FTK_COLL_SLOTS, and
- * so the tag of the one before in this slot.  It begins with its messages when that one is
- * complete here; the call returns at once.  Nobody waits for ever: of all that are not
- * complete anywhere the one with the lowest number waits for none.
+ * Collective number k of a communicator uses slot k % FTK_COLL_SLOTS, and the tag of that slot.  Its
+ * messages begin when the previous collective of the slot is complete on this rank; the call returns at
+ * once.  No collective waits for ever: among all incomplete ones, the one with the lowest number waits
+ * for no other.
  *
- * Persistent ones are matched by the order in which they are made, not started (MPI-4.0,
- * 6.13), so each has a tag of its own.
+ * Persistent collectives are matched by the order of their initialisation, not of their starts
+ * (MPI-4.0, 6.13), so each has its own tag.
  *
  * A tag names the context of the rank that receives: members may have different ones. */
 #include <string.h>
 
 #include "log/coll.h"
 
-/* Tags of persistent ones per context.  The tags of plain contexts are below 2^27, where
- * those of comm.h begin; those of the others are from 2^28 and 2^30 on. */
+/* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where those of
+ * comm.h begin; the tags of shared contexts are from 2^28 and 2^30 on. */
 #define PERSISTENT (1 << 20)
 #define EXTRA_SLOTS (1 << 28)
 #define EXTRA_FIRST (1 << 30)
@@ -25,11 +25,11 @@ _Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT
         < INT32_MAX - EXTRA_PERSISTENT, "the last tag is that of letters");
 
 static struct ftk_coll *first_coll, *last_coll; /* under way */
-static MPI_Comm self = MPI_COMM_NULL; /* where nobody else sends; never fails loudly */
+static MPI_Comm self = MPI_COMM_NULL; /* of this process alone; errors are returned */
 
 /* ---- tags -------------------------------------------------------------------------*/
 
-/* Of the collective with that number, where context receives. */
+/* The tag of the collective with that number, for a rank that receives in context. */
 static int tag_of(const struct ftk_coll *c, int context)
 {
     int extra = context - FTK_LOG_EXTRA;
@@ -85,7 +85,7 @@ static void unlink_from(struct ftk_coll *c)
     leave_slot(c);
 }
 
-/* Nothing of it is under way: its request is complete. */
+/* No message of the collective is under way: its request is complete. */
 static void finish(struct ftk_coll *c, int error)
 {
     struct ftk_req *r = c->owner;
@@ -105,7 +105,7 @@ static void finish(struct ftk_coll *c, int error)
     if (then && error == MPI_SUCCESS)
         r->error = then(r);
     if (r->freed_active) {
-        ftk_log.nactive++; /* as its deletion will find */
+        ftk_log.nactive++; /* its deletion subtracts one */
         ftk_req_delete(r);
     }
 }
@@ -161,7 +161,7 @@ static int private_self(void)
     return rc == MPI_SUCCESS ? PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN) : rc;
 }
 
-/* From one datatype to another. */
+/* Copy from one datatype to another. */
 static int copy(const struct ftk_step *s)
 {
     int at = 0;
@@ -190,8 +190,8 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
         ftk_coll_fail(c, rc);
 }
 
-/* As far as it goes.  After an error of its own the rank has no result, but goes on with
- * the messages: others wait for them. */
+/* Run the schedule as far as possible.  After a local error this rank has no result, but still sends and
+ * receives the messages: other ranks wait for them. */
 static void run(struct ftk_coll *c)
 {
     if (c->slot_prev && !ftk_log.rolling_back)
@@ -231,7 +231,7 @@ int ftk_coll_progress(struct ftk_req *r)
 
 /* ---- beginning and ending ---------------------------------------------------------*/
 
-/* The number of a collective that is no persistent one, and what comes of it. */
+/* Give a collective that is not persistent its number, slot and tag. */
 static void take_number(struct ftk_coll *c)
 {
     struct ftk_vcomm *vc = c->vc;
@@ -301,7 +301,7 @@ void ftk_coll_close(void)
 {
     ftk_coll_free_memory();
     if (self != MPI_COMM_NULL)
-        (void)PMPI_Comm_free(&self); /* at the end: there is nobody to tell */
+        (void)PMPI_Comm_free(&self); /* there is no call to return an error */
     self = MPI_COMM_NULL;
 }
 
@@ -328,7 +328,7 @@ static int wait_for(struct ftk_vcomm *vc, const struct ftk_call *call)
     int rc = start(&r, vc, call, false);
     if (rc == MPI_SUCCESS && !r.done)
         rc = ftk_req_wait(&r);
-    ftk_coll_drop(&r); /* nothing, unless the wait gave up: r goes out of scope */
+    ftk_coll_drop(&r); /* after a wait that ended with an error: r goes out of scope */
     return rc;
 }
 
@@ -342,7 +342,7 @@ int ftk_coll_later(
     struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_new();
-    *request = MPI_REQUEST_NULL; /* a program may come to wait for it after an error */
+    *request = MPI_REQUEST_NULL; /* a program may wait for it after an error */
     if (!r)
         return ftk_vcomm_error(vc, MPI_ERR_NO_MEM);
     int rc = start(r, vc, call, true);
@@ -375,12 +375,12 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
     r->coll->tag = tag_of(r->coll, vc->context);
     r->persistent = true;
     r->done = true;
-    ftk_log.nactive--; /* it is at rest */
+    ftk_log.nactive--; /* it is inactive */
     *request = ftk_req_handle(r);
     return MPI_SUCCESS;
 }
 
-/* ---- for the making of communicators ----------------------------------------------*/
+/* ---- for the construction of communicators ----------------------------------------*/
 
 static struct ftk_call exchange(const void *mine, void *all, size_t bytes)
 {

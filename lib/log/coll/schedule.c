@@ -67,7 +67,7 @@ struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type)
     return s;
 }
 
-/* Lowest address of count items, as seen from that of the first, and how far they reach.
+/* The extent of count items: the lowest address relative to the first item, and the length.
  */
 static ptrdiff_t lowest(const struct ftk_shape *s, size_t count)
 {
@@ -148,7 +148,7 @@ static void add(struct ftk_coll *c, const struct ftk_step *s)
     }
 }
 
-/* Is there anything in it?  Both ends of a message come to the same conclusion. */
+/* Whether a block has data.  Both ends of a message get the same answer. */
 static bool something(struct ftk_coll *c, int count, MPI_Datatype type)
 {
     if (count < 0)
@@ -232,7 +232,7 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
         return;
     }
     if (s.bytes > (size_t)into_count * b.size) {
-        c->too_long = true; /* others do not know: it takes part, and has no result */
+        c->too_long = true; /* other ranks do not know: this rank takes part, without a result */
         return;
     }
     if (a.named && type == into_type && !a.plain) { /* MPI_DOUBLE_INT and the like */

@@ -20,19 +20,19 @@
 #define MAGIC 0x746564666b746631u
 #define FIRST_BYTES (64u << 10)
 
-/* The file: this, then the determinants in the order of their making. */
+/* The file: this head, then the determinants in the order of the events. */
 struct head {
     uint64_t magic;
-    uint64_t lines;         /* committed before them */
-    _Atomic uint64_t epoch_id; /* epoch to which they belong ... */
-    uint64_t next;          /* ... and that to which they will, if all agree to it */
-    _Atomic uint64_t n;     /* counts one when it is whole */
-    _Atomic uint64_t stable; /* how many another node has, below 16 bits of the stamp */
+    uint64_t lines;         /* committed before the determinants */
+    _Atomic uint64_t epoch_id; /* epoch to which the determinants belong */
+    uint64_t next;          /* epoch to which they will belong, if the ranks agree */
+    _Atomic uint64_t n;     /* complete determinants */
+    _Atomic uint64_t stable; /* how many are stable, below 16 bits of the epoch id */
     uint64_t pad[2];
 };
 
-/* One for each of the last two intervals between lines: a process may die when it alone
- * knows that a line is committed, and then all go back to the one before. */
+/* One file for each of the last two intervals between lines: a process that alone knows that a line is
+ * committed may die, and then all ranks roll back to the line before. */
 struct file {
     struct head *head;      /* NULL: not open */
     size_t bytes;
@@ -41,22 +41,22 @@ struct file {
 };
 
 static struct {
-    struct file file[2], *now; /* by the number of the line; now: NULL when not open */
-    /* going by what is there already */
+    struct file file[2], *now; /* by the parity of the line; now: NULL when not open */
+    /* in a replay */
     size_t at;              /* next probe or test */
-    uint32_t wilds;         /* receives from any source begun */
+    uint32_t wildcards;     /* wildcard receives begun */
     uint32_t nothings;      /* probes and tests in a row that found nothing */
-    size_t plan;            /* determinants that were there when it went back */
-    uint32_t *receive;      /* [nreceive] place + 1 of the determinant of receive i + 1 */
+    size_t plan;            /* determinants that the replay has to repeat */
+    uint32_t *receive;      /* [nreceive] index + 1 of the determinant of wildcard receive i + 1 */
     size_t nreceive;
     uint32_t receives;      /* begun */
-    size_t ncancel;         /* CANCEL among them, by the numbers of the receives */
+    size_t ncancel;         /* determinants CANCEL, by the numbers of their receives */
     struct ftk_det *cancel;
-    size_t at_cancel;       /* those before it are of receives that have begun again */
+    size_t at_cancel;       /* the first one whose receive has not begun again */
     bool hold;
 } d;
 
-static uint64_t epoch; /* its stamp, as this process knows it */
+static uint64_t epoch; /* the epoch id, as this process knows it */
 
 static struct ftk_det *list(void)
 {
@@ -68,14 +68,15 @@ static size_t count(void)
     return d.now ? (size_t)atomic_load_explicit(&d.now->head->n, memory_order_relaxed) : 0;
 }
 
-/* What is called by `ftkit run` can be found by it when a job has left it: by its number. */
+/* `ftkit run` names the files of its jobs by a number, so that it finds the files that a job has
+ * left. */
 static void name_of_job(uint64_t job, char *out, size_t bytes)
 {
     const char *run = getenv("FTKIT_RUN_ID");
     snprintf(out, bytes, "ftkit-det-%.16s-%llx-", run ? run : "0", (unsigned long long)job);
 }
 
-/* Every process has files of its own, so that nobody spoils what others still need. */
+/* Every process has its own files, so that no process destroys determinants that others need. */
 static void name_of(int rank, long pid, uint64_t line, char *out, size_t bytes)
 {
     char job[64];
@@ -96,7 +97,7 @@ static int map(struct file *f, size_t bytes)
     return FTKIT_OK;
 }
 
-/* Pages of a shared memory that is full are a SIGBUS when they are touched: ask first. */
+/* Touching a page of a full shared memory is a SIGBUS: allocate the pages first. */
 static int reserve(struct file *f, size_t n)
 {
     size_t want = sizeof(struct head) + n * sizeof(struct ftk_det);
@@ -115,7 +116,7 @@ static int open_file(struct file *f, uint64_t line, const struct ftk_det *before
     uint64_t epoch_id)
 {
     name_of(ftk_log.me, (long)getpid(), line, f->name, sizeof f->name);
-    (void)shm_unlink(f->name); /* of a process of that number long ago */
+    (void)shm_unlink(f->name); /* of an earlier process with the same number */
     f->fd = shm_open(f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (f->fd < 0)
         return ftk_fail_errno(errno, "determinants: /dev/shm%s", f->name);
@@ -131,8 +132,8 @@ static int open_file(struct file *f, uint64_t line, const struct ftk_det *before
     return FTKIT_OK;
 }
 
-/* A process may die before it has told of all that a call returned: then it has told nobody
- * of any. */
+/* Count the determinants of one call at once.  A process that dies before that has reported no outcome
+ * of the call. */
 static size_t whole(const struct ftk_det *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -144,11 +145,11 @@ static size_t whole(const struct ftk_det *v, size_t n)
 int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t epoch_id)
 {
     n = whole(before, n);
-    ftk_det_close(); /* of an attempt before this one */
+    ftk_det_close(); /* the files of an earlier attempt */
     d.file[0].fd = d.file[1].fd = -1;
     d.now = &d.file[line & 1];
     int rc = open_file(d.now, line, before, n, epoch_id);
-    if (rc == FTKIT_OK) /* of no line that anybody will ask for */
+    if (rc == FTKIT_OK) /* the other file: of a line that no rank asks for */
         rc = open_file(&d.file[~line & 1], line + 1, NULL, 0, epoch_id);
     if (rc != FTKIT_OK)
         ftk_det_close();
@@ -187,7 +188,7 @@ void ftk_det_close(void)
 static void begin_again(void)
 {
     d.at = d.plan = d.nreceive = 0;
-    d.wilds = d.nothings = 0;
+    d.wildcards = d.nothings = 0;
     d.ncancel = d.at_cancel = 0;
     d.receives = 0;
     free(d.receive);
@@ -202,7 +203,7 @@ void ftk_det_line(void)
     if (!d.now)
         return;
     d.now = &d.file[ftk_log.lines & 1];
-    /* in this order: read in between it is of a line that nobody asks for */
+    /* in this order: a reader in between finds a line that no rank asks for */
     atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
     atomic_store_explicit(&d.now->head->stable, 0, memory_order_release);
     d.now->head->lines = ftk_log.lines;
@@ -239,7 +240,7 @@ static void append(struct ftk_det det)
     atomic_store_explicit(&d.now->head->n, count() + 1, memory_order_release);
 }
 
-/* ---- going by them -----------------------------------------------------------------------------*/
+/* ---- replay ---------------------------------------------------------------------------*/
 
 static int by_number(const void *a, const void *b)
 {
@@ -247,7 +248,7 @@ static int by_number(const void *a, const void *b)
     return (x->n > y->n) - (x->n < y->n);
 }
 
-/* Which determinant is whose. */
+/* Find the determinant of each receive. */
 static int sort_out(void)
 {
     for (size_t i = 0; i < d.plan; i++) {
@@ -278,7 +279,7 @@ int ftk_det_back(void)
     return d.plan > 0 ? sort_out() : FTKIT_OK;
 }
 
-/* Before it has got to the line, what this process does is of no run. */
+/* A process that is before the line repeats and records nothing. */
 static bool counts(void)
 {
     return !ftk_log.rolling_back && !ftk_log.replaying_setup && !ftk_log.send_deps;
@@ -288,12 +289,12 @@ uint32_t ftk_det_receive(int *source, int *tag)
 {
     if (!counts())
         return 0;
-    uint32_t number = ++d.wilds;
+    uint32_t number = ++d.wildcards;
     if (number <= d.nreceive && d.receive[number - 1]) {
         const struct ftk_det *det = &list()[d.receive[number - 1] - 1];
         *source = det->a;
         *tag = det->b;
-        return 0; /* it is known already */
+        return 0; /* the match is known */
     }
     return number;
 }
@@ -303,17 +304,17 @@ void ftk_det_received(uint32_t number, int source, int tag)
     append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
 }
 
-uint32_t ftk_det_begun(bool *vain, bool *kept)
+uint32_t ftk_det_begun(bool *cancelled_before, bool *uncancelled)
 {
-    *vain = *kept = false;
+    *cancelled_before = *uncancelled = false;
     if (!counts())
         return 0;
     uint32_t number = ++d.receives;
     while (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n < number)
         d.at_cancel++;
     if (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n == number) {
-        *vain = d.cancel[d.at_cancel].a != 0;
-        *kept = !*vain;
+        *cancelled_before = d.cancel[d.at_cancel].a != 0;
+        *uncancelled = !*cancelled_before;
     }
     return number;
 }
@@ -329,7 +330,7 @@ static bool of_receive(uint32_t kind)
     return kind == FTK_DET_RECV || kind == FTK_DET_CANCEL;
 }
 
-/* The next that is no receive. */
+/* The next determinant of a probe, a test or a wait. */
 static const struct ftk_det *upcoming(void)
 {
     while (d.at < d.plan && of_receive(list()[d.at].kind))
@@ -348,7 +349,7 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
         }
         if ((*det)->kind != FTK_DET_NONE)
             break;
-        d.nothings = 0; /* a message went out then: nobody can tell why it would not now */
+        d.nothings = 0; /* a message followed: it follows now, too */
         d.at++;
     }
     if (!*det)
@@ -394,7 +395,7 @@ void ftk_det_before_send(void)
     d.nothings = 0;
 }
 
-/* ---- those of the ranks of this node ---------------------------------------------------------------*/
+/* ---- determinants of this node's ranks ------------------------------------------------*/
 
 #define STABLE_BITS 48
 
@@ -432,7 +433,7 @@ int ftk_det_peers(const int *rank, const long *id, int n)
     return FTKIT_OK;
 }
 
-/* Its file of that parity; NULL when there is none (any more): it has left the job. */
+/* The peer's file of that parity; NULL: there is none, the peer has left the job. */
 static struct head *map_peer(struct peer *p, int i)
 {
     char name[112];
@@ -445,7 +446,7 @@ static struct head *map_peer(struct peer *p, int i)
     if (fd >= 0 && fstat(fd, &st) == 0)
         at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
-        (void)close(fd); /* the map keeps it */
+        (void)close(fd); /* the mapping holds the file */
     if (at == MAP_FAILED)
         return NULL;
     p->file[i].head = at;
@@ -453,11 +454,11 @@ static struct head *map_peer(struct peer *p, int i)
     return at;
 }
 
-/* The file of the interval in which this process is. */
+/* The peer's file of this process's interval between lines. */
 static struct head *head_of(int peer)
 {
     struct head *h = map_peer(&peers[peer], (int)(ftk_log.lines & 1));
-    /* one that has not begun this epoch may yet have to forget what it has seen decided */
+    /* a peer that has not begun this epoch may still have to drop its determinants */
     return h && atomic_load_explicit(&h->epoch_id, memory_order_acquire) == epoch
             && h->lines == ftk_log.lines ? h : NULL;
 }
@@ -469,7 +470,7 @@ const struct ftk_det *ftk_det_of(int peer, size_t *n)
     *n = h ? (size_t)atomic_load_explicit(&h->n, memory_order_acquire) : 0;
     size_t had = peers[peer].file[i].bytes, bytes = had;
     while (h && bytes < sizeof *h + *n * sizeof(struct ftk_det))
-        bytes *= 2; /* as its owner does */
+        bytes *= 2; /* as the owner enlarges the file */
     if (h && bytes != had) {
         void *at = mremap(h, had, bytes, MREMAP_MAYMOVE);
         if (at == MAP_FAILED) {
@@ -486,7 +487,7 @@ const struct ftk_det *ftk_det_of(int peer, size_t *n)
     return h ? (const struct ftk_det *)(const void *)(h + 1) : NULL;
 }
 
-/* It counts in the epoch in which it was set. */
+/* The count is valid in the epoch in which it was set. */
 static uint64_t stable_epoch(void)
 {
     return epoch << STABLE_BITS;
@@ -503,7 +504,7 @@ size_t ftk_det_stable(int peer)
 void ftk_det_set_stable(int peer, size_t n)
 {
     struct head *h = head_of(peer);
-    if (h && ftk_det_stable(peer) < n) /* one that loses a race is told again */
+    if (h && ftk_det_stable(peer) < n) /* after a lost race determinants are sent again */
         atomic_store_explicit(&h->stable, stable_epoch() | n, memory_order_release);
 }
 
@@ -515,16 +516,16 @@ const struct ftk_det *ftk_det_own(uint64_t line, size_t *n)
     return mine ? (const struct ftk_det *)(const void *)(f->head + 1) : NULL;
 }
 
-/* ---- those of the lost -------------------------------------------------------------------------------*/
+/* ---- determinants of lost ranks -------------------------------------------------------*/
 
-static struct inherited {
+static struct adopted {
     struct ftk_det *v[2];
     uint64_t n[2], lines[2];
     bool found;
-} *inherited; /* [adopted_n] by rank */
+} *adopted; /* [adopted_n] by rank */
 static int adopted_n;
 
-static void free_one(struct inherited *in)
+static void free_one(struct adopted *in)
 {
     free(in->v[0]);
     free(in->v[1]);
@@ -534,9 +535,9 @@ static void free_one(struct inherited *in)
 void ftk_det_forget_search(void)
 {
     for (int r = 0; r < adopted_n; r++)
-        free_one(&inherited[r]);
-    free(inherited);
-    inherited = NULL;
+        free_one(&adopted[r]);
+    free(adopted);
+    adopted = NULL;
     adopted_n = 0;
 }
 
@@ -544,7 +545,7 @@ const struct ftk_det *ftk_det_adopted(int r, uint64_t line, size_t *n)
 {
     *n = 0;
     for (int i = 0; r < adopted_n && i < 2; i++) {
-        const struct inherited *in = &inherited[r];
+        const struct adopted *in = &adopted[r];
         if (!in->found || in->lines[i] != line)
             continue;
         *n = (size_t)in->n[i];
@@ -555,14 +556,14 @@ const struct ftk_det *ftk_det_adopted(int r, uint64_t line, size_t *n)
 
 bool ftk_det_is_adopted(int r)
 {
-    return r < adopted_n && inherited[r].found;
+    return r < adopted_n && adopted[r].found;
 }
 
 void ftk_det_adopt(int r, uint64_t line, struct ftk_det *v, size_t n)
 {
-    struct inherited *in = &inherited[r];
+    struct adopted *in = &adopted[r];
     free_one(in);
-    *in = (struct inherited){ .v = { v, NULL }, .n = { n, 0 }, .lines = { line, line + 1 },
+    *in = (struct adopted){ .v = { v, NULL }, .n = { n, 0 }, .lines = { line, line + 1 },
         .found = true };
 }
 
@@ -571,8 +572,8 @@ static bool is_of_now(const struct head *h)
     return h->magic == MAGIC && (h->epoch_id == ftk_log.epoch_id_now || h->next == ftk_log.epoch_id_now);
 }
 
-/* One file; its process is dead, so it does not change any more. */
-static bool read_file(const char *name, int i, struct inherited *in)
+/* Read one file; its process is dead, so the file does not change. */
+static bool read_file(const char *name, int i, struct adopted *in)
 {
     struct head h;
     struct stat st;
@@ -582,7 +583,7 @@ static bool read_file(const char *name, int i, struct inherited *in)
         return false;
     if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
         && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
-        /* a process that has not come to forget what it had: everybody else has */
+        /* all ranks rolled back, and the process died before it dropped its determinants */
         bool dropped = ftk_log.all_rolled_back_now && h.epoch_id != ftk_log.epoch_id_now;
         in->n[i] = dropped ? 0 : h.n;
         size_t bytes = (size_t)in->n[i] * sizeof(struct ftk_det);
@@ -594,8 +595,8 @@ static bool read_file(const char *name, int i, struct inherited *in)
     return good;
 }
 
-/* What lies on this node of rank r. */
-static void look_for(int r, struct inherited *in)
+/* Read the files of rank r on this node. */
+static void look_for(int r, struct adopted *in)
 {
     char job[64], begin[80], name[112];
     struct dirent *e;
@@ -620,7 +621,7 @@ static void look_for(int r, struct inherited *in)
         (void)closedir(dir);
 }
 
-static int send_to_all(MPI_Comm s, bool root_is_me, int root, struct inherited *in)
+static int send_to_all(MPI_Comm s, bool root_is_me, int root, struct adopted *in)
 {
     const struct ftk_sure all = { s, NULL, "determinants of the lost" };
     uint64_t word[4] = { in->n[0], in->n[1], in->lines[0], in->lines[1] };
@@ -650,16 +651,16 @@ void ftk_det_clean(uint64_t job)
         if (strncmp(e->d_name, begin, strlen(begin)) != 0)
             continue;
         snprintf(name, sizeof name, "/%s", e->d_name);
-        (void)shm_unlink(name); /* another process may have been faster */
+        (void)shm_unlink(name); /* another process may have removed it */
     }
     if (dir)
         (void)closedir(dir);
 }
 
-/* From the first process that has them to all. */
+/* Share them: the first process that has them sends them to all. */
 static int spread(MPI_Comm s, int me, int r, bool *missing)
 {
-    struct inherited *in = &inherited[r];
+    struct adopted *in = &adopted[r];
     look_for(r, in);
     const struct ftk_sure all = { s, NULL, "determinants of the lost" };
     int64_t root = in->found ? me : INT_MAX;
@@ -670,7 +671,7 @@ static int spread(MPI_Comm s, int me, int r, bool *missing)
     return root == INT_MAX ? rc : send_to_all(s, root == me, (int)root, in);
 }
 
-/* Who has been told by a node may itself be on another one that is lost. */
+/* With replicas on other nodes: the node of the replica may be lost, too. */
 static bool on_one_node(const int *lost, int n)
 {
     int node = -1;
@@ -688,9 +689,9 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     bool missing = false;
     ftk_det_forget_search();
     if (ftk_log.send_deps)
-        return FTKIT_OK; /* there are none */
-    inherited = calloc((size_t)n, sizeof *inherited);
-    if (!inherited)
+        return FTKIT_OK; /* determinants are not recorded */
+    adopted = calloc((size_t)n, sizeof *adopted);
+    if (!adopted)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
     adopted_n = n;
     int mrc = PMPI_Comm_rank(s, &me);

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What is not ours goes to the MPI as it is.  Arguments are checked like the MPI's own:
- * the error handler of the communicator is told. */
+ * Calls on other communicators go to the MPI unchanged.  Arguments are checked as the MPI checks them:
+ * errors go to the error handler of the communicator. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ int ftk_mpi_refuse(const char *call, MPI_Comm comm)
     if (!vc
         || (vc->size == 1 && !vc->remote && vc != ftk_log.world
             && strcmp(call, "MPI_File_open") == 0))
-        return MPI_SUCCESS; /* the handle is one of this process */
+        return MPI_SUCCESS; /* the handle is valid in this process only */
     ftk_mpi_call = call;
     ftk_report(FTKIT_ERROR, "rank %d: %s is not possible with the message log (log.enabled)",
         ftk_log.me, call);
@@ -73,7 +73,7 @@ int ftk_mpi_Comm_rank(MPI_Comm comm, int *rank)
 
 static int group_of(const struct ftk_vcomm *vc, MPI_Group *group)
 {
-    if (!vc->member) /* all of it: nobody left out */
+    if (!vc->member) /* all ranks of the world */
         return PMPI_Group_excl(ftk_log.group, 0, NULL, group);
     return PMPI_Group_incl(ftk_log.group, vc->size, vc->member, group);
 }
@@ -112,7 +112,7 @@ static int compare(const struct ftk_vcomm *a, const struct ftk_vcomm *b)
     return ordered ? MPI_CONGRUENT : MPI_SIMILAR;
 }
 
-/* One of ours with one of the MPI: the same processes? */
+/* Whether a virtual communicator and one of the MPI have the same processes. */
 static int compare_mixed(const struct ftk_vcomm *vc, MPI_Comm other, int *result)
 {
     MPI_Group ours, theirs;
@@ -185,13 +185,13 @@ int ftk_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
               : PMPI_Comm_dup_with_info(comm, info, newcomm);
 }
 
-/* One under way.  Its words offer a part of the free plain contexts only, and one that shares
- * its communicator, which no other communicator gets in the meantime: any number may be under
- * way, begun and complete in any order.  They are promised until the program has its completion, however early it was
- * complete: what is free has to be a matter of the program's steps, not of time, because
- * a rank that falls back goes through them again. */
+/* An MPI_Comm_idup under way.  Its proposal offers only a part of the free plain contexts, and one
+ * shared context, which no other communicator gets meanwhile.  So any number may be under way, begun
+ * and complete in any order.  These contexts stay promised until the program sees the completion: which
+ * contexts are free must depend on the program's steps and not on time, because a replay repeats the
+ * steps. */
 struct idup {
-    struct ftk_construct m; /* m.vc is NULL when it has been made */
+    struct ftk_construct m; /* m.vc: NULL after the construction */
     MPI_Comm *newcomm;   /* the program's */
     uint64_t promised;
     struct ftk_req *req;
@@ -201,13 +201,13 @@ struct idup {
 
 static struct idup *idups;
 
-/* Whether the program still has the request; their memory is never given back. */
+/* Whether the program still has the request; memory of requests is never given back. */
 static bool pending(const struct idup *d)
 {
     return d->req->kind != FTK_REQ_NONE && d->req->arg == d;
 }
 
-/* One that has not been made comes to nothing. */
+/* Give up a duplication that is not complete. */
 static void idup_delete(struct idup *d)
 {
     MPI_Comm none;
@@ -372,7 +372,7 @@ int ftk_mpi_Comm_split_type(
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
     int rc = color_of_type(vc, split_type, &color);
     if (m.error == MPI_SUCCESS)
-        m.error = rc; /* the others, who may say MPI_UNDEFINED, wait for our word */
+        m.error = rc; /* other members, also with MPI_UNDEFINED, wait for this proposal */
     return ftk_make_split(&m, color, key, newcomm);
 }
 
@@ -403,7 +403,7 @@ static int members_of(const struct ftk_vcomm *vc, MPI_Group group, struct ftk_vc
     return rc;
 }
 
-/* Each group knows its own members only: each member says its place. */
+/* Each process knows the members of its own group only: each member sends its rank in the group. */
 static int create_both(struct ftk_construct *m, MPI_Comm *newcomm)
 {
     int place = 0, size = m->vc ? m->vc->size : 0;
@@ -452,8 +452,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* The parent's other members take no part: a tree of the group, up for the words of those
- * below, down for those of all. */
+/* The parent's other members take no part.  The exchange goes along a tree of the group: up with the
+ * proposals of the members below, down with all proposals. */
 static int agree_in_group(struct ftk_construct *m, int me, int tag)
 {
     struct ftk_proposal *w = ftk_make_room();
@@ -496,7 +496,7 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
         return MPI_SUCCESS;
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
     m.tells = me == 0;
-    /* without the list of members nobody else could be told */
+    /* without the list of members there is no member to send to */
     rc = m.vc ? members_of(vc, group, m.vc) : MPI_ERR_NO_MEM;
     m.mine.error = m.error;
     if (rc == MPI_SUCCESS)
@@ -509,12 +509,12 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
 
 /* ---- the end ----------------------------------------------------------------------*/
 
-/* One of ours; disconnect: what is under way on it comes first. */
+/* Free a virtual communicator; disconnect: wait for its requests first. */
 static int end_comm(struct ftk_vcomm *vc, MPI_Comm *comm, bool disconnect)
 {
-    if (*comm == MPI_COMM_NULL) /* its making has failed */
+    if (*comm == MPI_COMM_NULL) /* its construction has failed */
         return ftk_log_error();
-    if (vc == ftk_log.world || vc == ftk_log.user) /* nobody's to free */
+    if (vc == ftk_log.world || vc == ftk_log.user) /* the program may not free these */
         return ftk_vcomm_error(vc, MPI_ERR_COMM);
     int rc = disconnect ? ftk_p2p_finish(vc) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)

@@ -17,7 +17,7 @@ uint64_t ftk_vcomm_free_contexts(int *own)
             ftk_vcomm_give_up(vc);
     struct ftk_contexts taken;
     memset(&taken, 0, sizeof taken);
-    ftk_idup_promised(&taken); /* it may free some */
+    ftk_idup_promised(&taken); /* first: the call may free contexts */
     for (size_t i = 0; i < sizeof taken.word / sizeof *taken.word; i++)
         taken.word[i] |= ftk_log.used.word[i];
     *own = FTK_LOG_EXTRA;
@@ -76,7 +76,7 @@ int ftk_make_proposals(
 {
     struct ftk_proposal *words = ftk_make_room();
     int n = ftk_vcomm_members(parent);
-    if (n == 1) /* it may be none of the list */
+    if (n == 1) /* the communicator may not be in the list */
         words[0] = *mine;
     int rc = n == 1 ? MPI_SUCCESS : ftk_coll_allgather(parent, mine, words, sizeof *mine);
     if (rc != MPI_SUCCESS)
@@ -112,14 +112,14 @@ int ftk_make_swap(const struct ftk_swap *s)
     int sent = ftk_req_begin(&send);
     if (sent == MPI_SUCCESS)
         sent = ftk_req_wait(&send);
-    /* wait also after a failed send: the receive lies on this stack */
+    /* wait also after a failed send: the buffer of the receive is on this stack */
     rc = ftk_req_wait(&recv);
     return rc == MPI_SUCCESS ? sent : rc;
 }
 
-/* Each member hears its own word from the one before it.  A process that carries on for a
- * lost one might say something else now, say, because it runs on another node, but what
- * it receives is what was received then: so it comes to the same communicator. */
+/* Self-echo: each member receives its own proposal from the member before it.  A replacement may make
+ * another proposal than the lost process did, for example because it runs on another node.  But in a
+ * replay it receives the proposal of the lost process, and so constructs the same communicator. */
 static int self_echo(struct ftk_vcomm *vc)
 {
     struct ftk_proposal *words = ftk_make_room();
@@ -162,7 +162,7 @@ void ftk_make_decide(struct ftk_construct *m, const struct ftk_proposal *all)
 {
     ftk_make_decide_context(m, all);
     const struct ftk_vcomm *of = m->in_order ? m->vc : m->parent;
-    int known = of ? ftk_vcomm_members(of) : 0; /* those behind them are no members */
+    int known = of ? ftk_vcomm_members(of) : 0; /* further ranks are no members */
     for (int i = 0; m->vc && i < m->n && i < known; i++)
         m->vc->there[ftk_vcomm_nth(of, i)] = all[i].own;
 }
@@ -262,13 +262,13 @@ static void add_member(struct ftk_construct *m, int i)
         m->vc->remote->member[m->vc->remote->size++] = world;
 }
 
-/* An intercommunicator of which one group is empty is none. */
+/* An intercommunicator with an empty group does not exist. */
 static void close_groups(struct ftk_vcomm *vc)
 {
     if (vc->remote->size == 0)
         vc->size = 0;
     else
-        (void)ftk_remote_seal(vc); /* groups of the parent have nobody in common */
+        (void)ftk_remote_seal(vc); /* the groups of the parent are disjoint */
 }
 
 int ftk_make_split(struct ftk_construct *m, int color, int key, MPI_Comm *newcomm)

@@ -12,7 +12,7 @@
 #include "log/comm.h"
 #include "log/inter.h"
 
-/* Tags of two leaders who make one: behind those of all other making of communicators. */
+/* Tags of two leaders that construct an intercommunicator: behind the tags of all other constructions. */
 #define LEADER_TAG_COUNT 1024
 #define LEADER_TAGS (FTK_COMM_TAGS + (1 << 20))
 
@@ -81,7 +81,7 @@ static int swap(const struct creating *c, const void *out, size_t out_bytes, voi
     return ftk_make_swap(&s);
 }
 
-/* What the leader can do before the others know of it. */
+/* The part of the leader before the other members take part. */
 static int find_leader(struct creating *c, MPI_Comm peer_comm, int remote_leader)
 {
     c->peer = ftk_vcomm_find(peer_comm);
@@ -131,7 +131,7 @@ static int meet(
         2 * (size_t)theirs->color * sizeof *list);
 }
 
-/* Tell the local group, which has agreed that all of it goes on. */
+/* Broadcast to the local group, whose members have all agreed. */
 static int pass_on(struct creating *c, int leader, struct ftk_proposal *theirs, int *list)
 {
     struct ftk_vcomm *vc = c->m.parent;
@@ -149,7 +149,7 @@ static void decide(struct ftk_construct *m, const struct ftk_proposal *ours,
     const struct ftk_proposal *theirs, const int *list)
 {
     const struct ftk_proposal both[2] = { *ours, *theirs };
-    m->n = 2; /* one word for each */
+    m->n = 2; /* one proposal for each group */
     ftk_make_decide_context(m, both);
     if (m->error != MPI_SUCCESS)
         return;
@@ -158,7 +158,7 @@ static void decide(struct ftk_construct *m, const struct ftk_proposal *ours,
         m->error = MPI_ERR_COMM; /* both groups find that */
 }
 
-/* What a group says: what all its members could use, and how many they are. */
+/* The proposal of a group: the contexts that all its members could use, and its size. */
 static struct ftk_proposal word_of(const struct ftk_construct *m, const struct ftk_proposal *all)
 {
     struct ftk_proposal w = { .free = UINT64_MAX, .color = m->parent->size, .error = m->error };

@@ -11,7 +11,7 @@
 #include "log/control.h"
 #include "mpi_calls.h"
 
-/* Handles in Fortran: those of the MPI are small numbers, ours begin here. */
+/* Handles in Fortran: the MPI's are small numbers, the log's begin here. */
 #define OURS FTK_HANDLES_FROM
 
 enum { CAN_BE_ANY = 1 };
@@ -134,7 +134,7 @@ int ftk_mpi_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     int rs = fill_send(&s, sendbuf, sendcount, sendtype, dest, sendtag, vc);
     if (rc != MPI_SUCCESS || rs != MPI_SUCCESS)
         return end(vc, rc != MPI_SUCCESS ? rc : rs);
-    (void)ftk_req_begin(&r); /* their errors come with the waits */
+    (void)ftk_req_begin(&r); /* the wait returns the error */
     (void)ftk_req_begin(&s);
     rs = ftk_req_wait(&s);
     rc = ftk_req_wait(&r);
@@ -168,7 +168,7 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
  * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
  * copy is ours. */
 
-/* Send the bytes as they are now, by a request that has been filled and is nobody's. */
+/* Send the bytes as they are now, by a request that is filled and that the program does not hold. */
 static int send_copy(struct ftk_req *r)
 {
     MPI_Datatype type = MPI_BYTE;
@@ -245,7 +245,7 @@ static int isend(const void *buf, int count, MPI_Datatype type, int dest, int ta
     return hand_out(vc, r, rc, request);
 }
 
-/* What one gets at once may be too long for it: that error comes with the wait. */
+/* A receive may get a message at once that is too long for its buffer: the wait returns the error. */
 static int begin(struct ftk_req *r)
 {
     int rc = ftk_req_begin(r);
@@ -297,7 +297,7 @@ static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         return rc;
     }
     r->pair = s;
-    (void)ftk_req_begin(r); /* their errors come with the wait */
+    (void)ftk_req_begin(r); /* the wait returns the error */
     (void)ftk_req_begin(s);
     r->recv_done = r->done;
     r->done = false;
@@ -399,7 +399,7 @@ int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, i
     return persistent(vc, r, rc, request);
 }
 
-/* It is complete whether its message has gone or not. */
+/* A buffered send is complete whether the MPI has sent its message or not. */
 static int start_buffered(struct ftk_req *r)
 {
     struct ftk_req *s = ftk_req_new();
@@ -451,11 +451,11 @@ int ftk_mpi_Startall(int count, MPI_Request array_of_requests[])
     return result;
 }
 
-/* What a probe goes by: the program's arguments, or what it found before the failure. */
+/* What a probe looks for: the program's arguments, or the message of its determinant. */
 struct probing {
     const struct ftk_vcomm *vc;
     int source, tag;        /* of the world */
-    bool decides;           /* what it finds is a determinant */
+    bool decides;           /* its outcome is a determinant */
     int next;               /* enum ftk_det_next */
 };
 
@@ -496,7 +496,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         }
         if (found)
             ftk_p2p_progress_mprobed();
-        /* it may have looked at nothing: the repair comes first, or others */
+        /* this look may have found nothing new: a repair or other receives come first */
         if (found && (ftk_log.ctx->failed || ftk_context_shares(context))) {
             *flag = 0;
             return rc;
@@ -517,8 +517,7 @@ static int pick_up(
         ftk_log_real(context), flag, m, s);
 }
 
-/* What is held for a probe and may be taken now; *wait: there is something, but others come
- * first. */
+/* The unexpected message that a probe gets; *wait: there is one, but receives come first. */
 static struct ftk_unexp *unexp_for(
     const struct ftk_vcomm *vc, int source, int tag, bool take, bool *wait)
 {
@@ -562,7 +561,7 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     return rc;
 }
 
-/* The same, and it is taken out. */
+/* The same, and the message is taken out. */
 static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_unexp **out)
 {
     struct ftk_log *l = &ftk_log;
@@ -602,16 +601,16 @@ static int no_proc(MPI_Status *status)
 static int turn(unsigned *turns)
 {
     if (ftk_log.replaying_setup)
-        return MPI_ERR_PENDING; /* it will never come */
+        return MPI_ERR_PENDING; /* the message will never come */
     return ftk_log_progress(turns);
 }
 
-/* blocks: a probe that names its source finds the same again by itself. */
+/* blocks: a blocking probe that names its source finds the same message in a replay. */
 static int probe_begin(
     struct probing *p, const struct ftk_vcomm *vc, int source, int tag, bool blocks)
 {
     const struct ftk_det *d;
-    int rc = ftk_log.rolling_back ? ftk_log_error() /* what is there comes after the line */
+    int rc = ftk_log.rolling_back ? ftk_log_error() /* messages here are from after the line */
                              : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
     *p = (struct probing){ .vc = vc,
         .source = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : MPI_PROC_NULL, .tag = tag,
@@ -643,7 +642,7 @@ static int probe_nothing(const struct probing *p)
     return ftk_log_progress(&turns);
 }
 
-/* Until there is one, or one look. */
+/* Wait until there is a message; or one look. */
 static int probe(struct probing *p, bool blocks, int *flag, MPI_Status *status)
 {
     unsigned turns = 0;
@@ -681,12 +680,13 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     int rc = probe_begin(&p, vc, source, tag, true);
     if (rc == MPI_SUCCESS)
         rc = probe(&p, true, &flag, status);
-    if (rc != MPI_SUCCESS) /* as in a rank that falls back: the program may look at it */
+    if (rc != MPI_SUCCESS) /* as in a rank that rolls back: the program may read the status */
         ftk_p2p_no_status(status);
     return end(vc, rc);
 }
 
-/* Who polls and looks at no error has to come on, as with a test. */
+/* A program that polls without a look at errors must not poll for ever: report success with an empty
+ * status. */
 static void found_in_rollback(int rc, int *flag, MPI_Status *status)
 {
     if (rc == MPI_SUCCESS || !ftk_log.rolling_back)
@@ -788,7 +788,7 @@ int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *
     return end(vc, rc);
 }
 
-/* A matched message into a request; its communicator is the one that has its context. */
+/* Receive a matched message by a request, on the communicator with its context. */
 static int receive_matched(struct ftk_req *r, struct ftk_unexp *h, void *buf, int count,
     MPI_Datatype type)
 {
@@ -800,7 +800,7 @@ static int receive_matched(struct ftk_req *r, struct ftk_unexp *h, void *buf, in
     r->rbuf = buf;
     r->count = count;
     r->type = type;
-    int rank = h->rank; /* its communicator may be gone */
+    int rank = h->rank; /* the communicator may have been freed */
     int rc = ftk_p2p_deliver(r, h);
     r->status.MPI_SOURCE = rank;
     return rc;
@@ -847,11 +847,11 @@ int ftk_mpi_Type_free(MPI_Datatype *datatype)
     return rc == MPI_ERR_NO_MEM ? end(ftk_log.world, rc) : rc;
 }
 
-/* ---- what ends others, too ------------------------------------------------------------------------------------------*/
+/* ---- MPI_Abort ------------------------------------------------------------------------*/
 
 int ftk_mpi_Abort(MPI_Comm comm, int errorcode)
 {
-    (void)comm; /* a stand-in for a communicator of ours would end this process alone */
+    (void)comm; /* the handle of a virtual communicator would end this process alone */
     ftk_detect_abort("MPI_Abort", errorcode);
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);
 }

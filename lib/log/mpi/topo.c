@@ -544,7 +544,7 @@ static bool grow(int **list, size_t room)
     return more != NULL;
 }
 
-/* One more in a list and its weights, whose room doubles at powers of two. */
+/* Append to a list and its weights, whose room doubles at powers of two. */
 static int append(int **list, int **weights, int *n, int rank, int weight)
 {
     size_t room = *n > 0 ? 2 * (size_t)*n : 1;
@@ -615,7 +615,7 @@ static void exchange(struct ftk_construct *m, struct given *g, const struct ftk_
     m->vc->topo.inw = m->vc->topo.outw = NULL;
 }
 
-/* Lists that exist though they be empty, so that they can be told from none. */
+/* Allocate lists even if they are empty, so that they differ from no lists. */
 static int dist_empty(struct ftk_topo *t)
 {
     memset(t, 0, sizeof *t);

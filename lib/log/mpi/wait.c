@@ -12,7 +12,7 @@
 #include "log/p2p.h"
 #include "mpi_calls.h"
 
-/* Does it count for waits?  Inactive ones are complete with an empty status. */
+/* Whether a wait counts the request.  Inactive requests are complete with an empty status. */
 static bool is_active(MPI_Request h)
 {
     struct ftk_req *r;
@@ -22,7 +22,7 @@ static bool is_active(MPI_Request h)
     return !r || (r->kind != FTK_REQ_NONE && (!r->persistent || r->active));
 }
 
-/* The program has been told: the request goes, or rests. */
+/* The completion has been reported: delete the request, or a persistent one becomes inactive. */
 static void consume(MPI_Request *h, struct ftk_req *r)
 {
     if (r->persistent) {
@@ -34,10 +34,10 @@ static void consume(MPI_Request *h, struct ftk_req *r)
     *h = MPI_REQUEST_NULL;
 }
 
-/* The communicator of the first request of a call that has failed: the error is its. */
+/* The communicator of the first failed request of a call: the error goes to its error handler. */
 static const struct ftk_vcomm *failed_on;
 
-/* One look; *done, and then its error and status, and it is consumed. */
+/* One look; *done: the request is consumed, with its error and status. */
 static int test_one(MPI_Request *h, int *done, MPI_Status *status)
 {
     struct ftk_req *r = ftk_req_of(*h);
@@ -89,9 +89,9 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
 
-/* ---- tests: their outcomes are determinants -----------------------------------------------------------*/
+/* ---- tests: their outcomes are determinants -------------------------------------------*/
 
-/* A test that finds nothing because it found nothing before the failure. */
+/* A test that fails because a determinant says so. */
 static int nothing_again(void)
 {
     static unsigned turns;
@@ -106,7 +106,7 @@ static int nothing(void)
     return end(ftk_log_progress(&turns));
 }
 
-/* Until a request is complete, because it was before the failure; it is not consumed. */
+/* Wait until a request is complete, because a determinant says so; the request is not consumed. */
 static void await(MPI_Request h)
 {
     struct ftk_req *r = ftk_req_of(h);
@@ -115,7 +115,7 @@ static void await(MPI_Request h)
     if (!is_active(h))
         return;
     if (r)
-        (void)ftk_req_wait(r); /* its error is told when it is consumed */
+        (void)ftk_req_wait(r); /* the error is returned when the request is consumed */
     while (!r && !done && PMPI_Request_get_status(h, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
         if (ftk_log_progress(&turns) != MPI_SUCCESS)
             return;
@@ -136,7 +136,7 @@ static bool none_active(int count, const MPI_Request requests[])
     return true;
 }
 
-/* Whether a call is refused because its outcome is open. */
+/* Whether a call is refused because its outcome would be a determinant. */
 static bool is_refused(const char *call, int count, const MPI_Request requests[])
 {
     return !none_active(count, requests) && ftk_log_refuses(call);
@@ -163,7 +163,7 @@ int ftk_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
 
 /* ---- all ----------------------------------------------------------------------------------------------*/
 
-/* Whether every one is complete, one look each; nothing is consumed. */
+/* One look each; whether all requests are complete.  No request is consumed. */
 static int look_at(MPI_Request h, bool *done)
 {
     struct ftk_req *r = ftk_req_of(h);
@@ -248,7 +248,7 @@ int ftk_mpi_Testall(
         await_all(count, array_of_requests);
     for (int i = 0; i < count; i++) {
         bool done;
-        (void)look_at(array_of_requests[i], &done); /* told with its status */
+        (void)look_at(array_of_requests[i], &done); /* its status has the error */
         all = all && done;
     }
     if (!all)
@@ -261,7 +261,7 @@ int ftk_mpi_Testall(
 
 /* ---- any ------------------------------------------------------------------------------------------*/
 
-/* The first that is complete, from which one on a look is taken: *index, or MPI_UNDEFINED. */
+/* The first complete request, looked for from some index on: *index, or MPI_UNDEFINED. */
 static int find_any(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
     for (int i = 0; i < count; i++) {
@@ -278,7 +278,7 @@ static int find_any(int count, MPI_Request requests[], int *index, MPI_Status *s
     return MPI_SUCCESS;
 }
 
-/* The one that was found before the failure. */
+/* The request that the determinant names. */
 static int find_this(int count, MPI_Request requests[], int which, int *index, MPI_Status *status)
 {
     int done = 0;
@@ -368,7 +368,7 @@ static int find_some(int count, MPI_Request requests[], int *outcount, int indic
         bool done = false;
         if (!is_active(requests[i]))
             continue;
-        (void)look_at(requests[i], &done); /* told with its status */
+        (void)look_at(requests[i], &done); /* its status has the error */
         if (done)
             indices[n++] = i;
     }
@@ -453,13 +453,13 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
     ftk_p2p_copy_status(status, &r->status);
-    return ftk_log.rolling_back ? r->error : MPI_SUCCESS; /* else it is told when it is consumed */
+    return ftk_log.rolling_back ? r->error : MPI_SUCCESS; /* otherwise the consuming call returns it */
 }
 
 int ftk_mpi_Request_free(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
-    if (!r && ftk_log.rolling_back) /* its making has failed */
+    if (!r && ftk_log.rolling_back) /* its creation has failed */
         return ftk_log_error();
     if (!r)
         return PMPI_Request_free(request);
@@ -487,7 +487,7 @@ int ftk_mpi_Cancel(MPI_Request *request)
     if (r->done)
         return MPI_SUCCESS;
     if (r->posted) {
-        r->cancelled = true; /* unless it is matched already */
+        r->cancelled = true; /* unless a message has matched it */
         return end(PMPI_Cancel(&r->real));
     }
     return end(ftk_p2p_cancelled(r));

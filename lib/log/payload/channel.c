@@ -1,4 +1,4 @@
-/* Channels between teams: what has been delivered, and what need not be sent again.
+/* Channels between teams: reception records, and suppression points.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "log/log.h"
 
-static size_t in_bytes; /* of the tables of what was delivered since the line */
+static size_t in_bytes; /* memory of the reception records since the line */
 
 /* ---- tables over (context, rank, tag) ----------------------------------------------------------*/
 
@@ -17,7 +17,7 @@ static size_t where(int context, int rank, int tag, size_t cap)
     return (size_t)(k >> 24) & (cap - 1);
 }
 
-/* The keys of entry i of the array a table is over. */
+/* The keys of entry i of the array that a table is over. */
 typedef void key_fn(int i, int *context, int *rank, int *tag);
 
 static int look_up(const struct ftk_table *t, key_fn *key, int context, int rank, int tag)
@@ -43,7 +43,7 @@ static void insert(struct ftk_table *t, key_fn *key, int i)
     t->slot[s] = i + 1;
 }
 
-/* Room for one more. */
+/* Make room for one more entry. */
 static bool grow(struct ftk_table *t, key_fn *key)
 {
     if (2 * (t->n + 1) <= t->cap)
@@ -66,7 +66,7 @@ static void clear_table(struct ftk_table *t)
     *t = (struct ftk_table){ 0 };
 }
 
-/* ---- what was delivered --------------------------------------------------------------------------*/
+/* ---- reception records ---------------------------------------------------------------*/
 
 static void key_in(int i, int *context, int *rank, int *tag)
 {
@@ -76,7 +76,7 @@ static void key_in(int i, int *context, int *rank, int *tag)
     *tag = s->tag;
 }
 
-/* Room for item n of an array that has had room for a power of two at least. */
+/* Make room for item n of an array whose room is a power of two. */
 static void *more(void *array, size_t n, size_t bytes)
 {
     if (n != 0 && (n & (n - 1)) != 0)
@@ -155,7 +155,7 @@ void ftk_channel_shift(void)
     }
 }
 
-/* ---- what need not be sent again --------------------------------------------------------------------*/
+/* ---- suppression points --------------------------------------------------------------*/
 
 static void key_suppress(int i, int *context, int *rank, int *tag)
 {

@@ -1,4 +1,4 @@
-/* The sender-based log: sent messages, in chunks of memory or of files.
+/* The sender-based log: entries in chunks of memory or of files.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -12,19 +12,19 @@
 
 #include "log/log.h"
 
-/* Of log.memory: a set that is due then is written before the log is beyond it. */
+/* A share of log.memory: a set is due then, and is written before the log is larger than log.memory. */
 #define NEARLY 0.75
 
 /* ---- the arena -----------------------------------------------------------------------------
- * Sent messages lie one behind the other in chunks; all go at once when a line is committed.
- * Some chunks stay for the next interval: memory that has not been touched costs more than the
- * copy.  Beyond log.memory chunks are pieces of a file of the node, mapped: the kernel writes
- * them out and takes their memory when it needs it. */
+ * Entries are one behind the other in chunks; all are dropped at once when a line is committed.  Some
+ * chunks stay for the next interval, because the first touch of memory costs more than the copy.
+ * Beyond log.memory chunks are mapped pieces of a file of the node: the kernel writes them out, and
+ * takes their memory when needed. */
 
 #define CHUNK_BYTES (4u << 20)
 #define CHUNK_ROOM (CHUNK_BYTES - sizeof(struct chunk))
 #define HUGE_BYTES (2u << 20)
-#define KEPT_BYTES (64u << 20) /* of chunks that stay for the next interval: they are warm */
+#define KEPT_BYTES (64u << 20) /* of chunks that stay for the next interval */
 
 struct chunk {
     struct chunk *next;
@@ -32,12 +32,12 @@ struct chunk {
     bool mapped;
 };
 
-static struct chunk *chunks, *spare; /* in use, the one that is filled first; empty */
-static size_t chunk_bytes; /* of all of them */
-static size_t used_bytes;  /* taken of them since the line, heads of messages and all */
-static bool told;          /* that there is no file: once */
+static struct chunk *chunks, *spare; /* in use, first the one that is being filled; empty ones */
+static size_t chunk_bytes; /* of all chunks */
+static size_t used_bytes;  /* of entries with their heads, since the line */
+static bool warned;        /* that there is no file: once */
 
-/* A file without a name, so that nothing is left of it whatever happens. */
+/* A file without a name, so that no file is left however the process ends. */
 static int open_spill(void)
 {
     const char *dir = ftk_log.ctx->cfg.log_dir;
@@ -46,7 +46,7 @@ static int open_spill(void)
     snprintf(path, sizeof path, "%s/ftkit-log-XXXXXX", dir[0] ? dir : tmp ? tmp : "/tmp");
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0)
-        (void)unlink(path); /* what cannot be removed is a file too many, nothing worse */
+        (void)unlink(path); /* an error leaves a file, which does no harm */
     return fd;
 }
 
@@ -60,9 +60,9 @@ static struct chunk *map_chunk(size_t bytes)
         err = p == MAP_FAILED ? errno : 0;
     }
     if (fd >= 0)
-        (void)close(fd); /* the map keeps it */
-    if (err != 0 && !told) {
-        told = true;
+        (void)close(fd); /* the mapping holds the file */
+    if (err != 0 && !warned) {
+        warned = true;
         ftk_report(FTKIT_WARNING,
             "context %s: the message log goes beyond log.memory and has no file (%s): it stays in "
             "memory",
@@ -104,7 +104,7 @@ static struct chunk *new_chunk(size_t room)
     struct chunk *c = NULL;
     if (spare && spare->room == room)
         return pop_spare();
-    /* empty ones that do not fit are no reason to go to a file */
+    /* empty chunks that are too small are no reason to use a file */
     while (spare && (double)(chunk_bytes + bytes) > cfg->log_memory)
         free_chunk(pop_spare());
     if ((double)(chunk_bytes + bytes) > cfg->log_memory)
@@ -130,7 +130,7 @@ static void *take(size_t bytes)
         struct chunk *c = new_chunk(room);
         if (!c)
             return NULL;
-        /* a big message does not end the chunk that is being filled */
+        /* a long message does not end the chunk that is being filled */
         struct chunk **at = chunks && room == bytes ? &chunks->next : &chunks;
         c->next = *at;
         *at = c;
@@ -165,17 +165,17 @@ static void forget_chunks(bool all)
     }
 }
 
-/* The tables count, too: a program of small messages under ever new tags fills them first. */
+/* The reception records count, too: a program with small messages and many tags fills them first. */
 int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     double most = NEARLY * ctx->cfg.log_memory;
-    if (most == 0) /* all of it is to go to the file */
+    if (most == 0) /* the whole log goes to the file */
         return INT64_MAX;
     double kept = (double)(used_bytes + ftk_channel_bytes()), left = emptied ? most : most - kept;
     if (left <= 0)
         return 0;
     uint64_t calls = ctx->calls > ftk_log.line_calls ? ctx->calls - ftk_log.line_calls : 1;
-    /* the rate is an estimate: look again when half of the way is behind us */
+    /* the rate is an estimate: look again after half of the calls */
     left *= (double)calls / fmax(kept, 1) / 2;
     return (int64_t)fmin(fmax(left, 1), 1e15);
 }

@@ -12,13 +12,12 @@
 #include "store/h5/h5.h"
 
 enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 3, HEAD = 7, MESSAGE = 4 };
-enum { STATE_OLDEST = 2 }; /* it has no remote groups of communicators (vcomm_image.c) */
+enum { STATE_OLDEST = 2 }; /* this version has no remote groups (vcomm_image.c) */
 
-/* ---- what lies in the segment ------------------------------------------------------------------
- * Words of 64 bits, little-endian: what the rank has of collectives on each communicator,
- * what it had sent to whom since the first line, the messages that had come and waited for
- * the program, and those its set-up received.  Version 2 had no contexts from FTK_LOG_EXTRA
- * on, and is a state of version 3. */
+/* ---- the state in the segment ---------------------------------------------------------
+ * Words of 64 bits, little-endian: the communicators with their counts of collectives; messages and
+ * bytes sent to each rank since the first line; the unexpected messages; the set-up log.  A state of
+ * version 2 has no contexts from FTK_LOG_EXTRA on; otherwise it equals version 3. */
 
 static bool version_is_known(uint64_t word)
 {
@@ -95,7 +94,7 @@ static int pack_state(void *arg, void *to, size_t bytes)
     return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
 }
 
-/* Nothing is trusted: a state may come from a file. */
+/* Check every number: the state may come from a damaged file. */
 struct reader {
     const uint64_t *w, *end;
 };
@@ -118,7 +117,7 @@ static int read_message(struct reader *r, struct ftk_unexp **out)
     return FTKIT_OK;
 }
 
-/* Each message of a list to add, or over it when add is NULL. */
+/* Give each message of a list to add(); NULL: only pass over the list. */
 static int read_list(struct reader *r, uint64_t n, void (*add)(struct ftk_unexp *h))
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -146,7 +145,7 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
     return FTKIT_OK;
 }
 
-/* The communicators; behind them is the matrix, whole. */
+/* Read the communicators; the matrix follows. */
 static int read_comms(struct reader *r, const uint64_t *head, bool make, bool colls)
 {
     int rc = ftk_vcomm_images_read(&r->w, r->end, head[1], make, colls);
@@ -164,7 +163,7 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     int rc = read_head(from, bytes, &r, &head);
     if (rc != FTKIT_OK)
         return -1;
-    bool first = l->ctx->where < FTK_IN_LOOP; /* it has been at no line yet */
+    bool first = l->ctx->where < FTK_IN_LOOP; /* this process has not been at a line */
     if (l->rolling_back) {
         ftk_coll_forget();
         ftk_p2p_forget_requests();
@@ -181,7 +180,7 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     if (ftk_det_back() != FTKIT_OK)
         return -1;
     if (first)
-        ftk_vcomm_line(); /* what set-up has made is older than the line */
+        ftk_vcomm_line(); /* the communicators of set-up are older than the line */
     ftk_unexp_clear();
     rc = read_list(&r, head[2], ftk_unexp_add);
     if (rc == FTKIT_OK && l->replaying_setup) {
@@ -194,7 +193,7 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
 const ftkit_serializer ftk_image_ops
     = { sizeof ftk_image_ops, measure_state, pack_state, unpack_state };
 
-/* What set-up has received, from the state in the segment of this rank. */
+/* Read the set-up log from the state in the segment of this rank. */
 static int read_setup_log(const void *seg)
 {
     struct reader r;
@@ -230,8 +229,8 @@ static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
     return rc;
 }
 
-/* Of any set in files: set-up was before the first.  Which one all ranks can use comes out
- * only in ftkit_recover(); so does where else the line may be. */
+/* Read the set-up log from any set of the files: set-up precedes all sets.  Only ftkit_recover() finds
+ * which set all ranks can use. */
 static int read_setup_log_of_files(struct ftkit_ctx *ctx)
 {
     uint64_t *sets = NULL;
@@ -242,7 +241,7 @@ static int read_setup_log_of_files(struct ftkit_ctx *ctx)
     for (int i = 0; i < n && !read; i++) {
         read = read_setup_log_of(ctx, sets[i]) == FTKIT_OK;
         if (!read)
-            ftk_unexp_clear(); /* of one that is damaged */
+            ftk_unexp_clear(); /* messages of a damaged state */
     }
     free(sets);
     ftk_log.unread = !read;

@@ -19,15 +19,14 @@ static const int *teams_of(void)
     return ftk_log.team;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------*/
+/* ---- opening and closing --------------------------------------------------------------*/
 
 static MPI_Comm comm_of_program(void)
 {
     return ftk_log.user ? ftk_log.user->handle : MPI_COMM_NULL;
 }
 
-/* The layer that sends the program's calls here answers to this call of MPI, which is made
- * for such layers and does nothing else. */
+/* The interposition layer, which sends the program's calls to the log, answers to MPI_Pcontrol. */
 static bool layer_on(void)
 {
     const struct ftk_mpi_calls *p = &ftk_mpi_calls;
@@ -36,7 +35,7 @@ static bool layer_on(void)
 
 static void layer_off(void)
 {
-    (void)MPI_Pcontrol(FTK_PCONTROL_OFF); /* it has answered before */
+    (void)MPI_Pcontrol(FTK_PCONTROL_OFF); /* the layer has answered at the opening */
 }
 
 static int start_log(struct ftkit_ctx *ctx)
@@ -59,7 +58,7 @@ static void close_log(struct ftkit_ctx *ctx)
     if (l->on) {
         layer_off();
         l->on = false;
-        ftk_log_begin_rollback(); /* what the program has left under way */
+        ftk_log_begin_rollback(); /* ends the requests that the program has left under way */
         ftk_coll_forget();
         ftk_p2p_forget_requests();
         ftk_coll_close();
@@ -96,15 +95,15 @@ static void close_log(struct ftkit_ctx *ctx)
     ctx->log = NULL;
 }
 
-/* ---- falling back ----------------------------------------------------------------------------------------*/
+/* ---- rollback -------------------------------------------------------------------------*/
 
 static bool falls(void)
 {
     return ftk_log.rolling_back;
 }
 
-/* What set-up has asked for and not got: the lost process had it before the line, and it is
- * not sent again. */
+/* End the receives of set-up that are still incomplete: the lost process completed them before the
+ * line, and their messages are not sent again. */
 static void give_up_receives(void)
 {
     struct ftk_log *l = &ftk_log;
@@ -126,7 +125,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     if (set == 0)
         return;
     if (l->rolling_back || l->replaying_setup) {
-        ctx->calls = l->line_calls - 1; /* the next one is the line's, see loop.c */
+        ctx->calls = l->line_calls - 1; /* the next call is that of the line (see loop.c) */
         ctx->next_event = l->line_next_event;
     }
     if (l->rolling_back)

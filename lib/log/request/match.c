@@ -1,4 +1,4 @@
-/* Which message a receive or a probe gets: order among receives, matching by probes.
+/* Matching: which message a receive or a probe gets, in which order, by MPI_Improbe if needed.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
@@ -10,42 +10,43 @@
 static bool is_aside_busy(void);
 static bool in_turn(uint64_t seq, const struct ftk_req *found);
 
-/* A receive that is posted is matched whatever the program waits for, and a sender may wait for
- * that; those that are not posted are looked at instead. */
+/* The MPI matches a posted receive whatever the program waits for, and a sender may wait for that
+ * match.  A matched-probe receive has no such help, so each look at requests looks at these, too. */
 void ftk_p2p_progress_mprobed(void)
 {
     struct ftk_log *l = &ftk_log;
     if (l->ctx->failed || l->ctx->repairing || l->replaying_setup || (l->nmprobed == 0 && !is_aside_busy()))
         return;
     for (struct ftk_req *r = l->first, *next; r; r = next) {
-        next = r->next; /* later than all that a look can complete */
+        next = r->next; /* a look completes no later request */
         if (r->by_mprobe)
-            (void)ftk_match_mprobed(r); /* its owner gets the error with the request */
+            (void)ftk_match_mprobed(r); /* the request has the error, if there is one */
     }
 }
 
 /* ---- a message that is taken aside -------------------------------------------------*/
 
-/* A receive of any tag on a shared communicator is not posted but probed for.  What the probe
- * finds may be of another context and in front of what the receive is to get.  Then this
- * receive takes the message out of the way, into what is held.  It is of the stream of that
- * message, and goes through a failure as a receive of the program does: its sender may die
- * in the middle.  One is under way at a time, and until it is complete nothing more is probed
- * for on that communicator, so that what is held keeps the order of arrival.
+/* A receive of any tag on a shared communicator is a matched-probe receive.  The probe may find a
+ * message of another context, which stands in front of the message that the receive looks for.  Then
+ * the receive `aside` takes that message aside, to the unexpected messages.  `aside` belongs to the
+ * channel of the message, and a failure treats it like a receive of the program, because the sender
+ * may die before the message is complete.  One message is taken aside at a time.  Until that message
+ * is complete nothing else is probed for on its communicator, so that the unexpected messages are in
+ * the order of arrival.
  *
- * MPI_Mprobe and MPI_Improbe use it, too, on any communicator: a long message needs its sender,
- * and MPI_Improbe must not wait for the sender.  Until the message is there, no probe and no
- * receive that it matches gets another one. */
+ * MPI_Mprobe and MPI_Improbe use `aside`, too, on any communicator: a long message needs its sender,
+ * and MPI_Improbe must not wait for the sender.  Until the message is complete, a probe or a receive
+ * that matches it gets no other message. */
 static struct ftk_req aside;
-static struct ftk_unexp *aside_to; /* where its bytes go; NULL: it is not under way */
+static struct ftk_unexp *aside_to; /* the message with the buffer; NULL: none is taken aside */
 
-/* It comes to nothing, or is complete and aside_to is NULL. */
+/* The receive `aside` is given up, or it is complete and aside_to is NULL. */
 static void drop_aside(struct ftk_req *r)
 {
     (void)r;
     ftk_p2p_bytes_type_free(&aside.type);
     if (aside.real == MPI_REQUEST_NULL)
-        ftk_unexp_free(aside_to); /* else the MPI may look at it still */
+        ftk_unexp_free(aside_to); /* otherwise the MPI may still write to the buffer */
     aside_to = NULL;
 }
 
@@ -88,13 +89,14 @@ static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
         && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
 }
 
-/* Receives under way that come before others: those that are probed for, and from any source. */
+/* Kinds of receives under way that other receives have to wait for. */
 typedef bool which_fn(const struct ftk_req *q);
 static bool is_mprobed(const struct ftk_req *q) { return q->by_mprobe; }
 static bool is_open(const struct ftk_req *q) { return q->wildcard_seq && (q->posted || q->withdrawn); }
 static bool is_withdrawn(const struct ftk_req *q) { return q->wildcard_seq && q->withdrawn; }
 
-/* The first of them that was asked for before that stamp and would take what is found, or wanted. */
+/* The first receive of a kind that was posted before seq and overlaps with found: a message, or a
+ * receive. */
 static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_req *found)
 {
     for (struct ftk_req *q = ftk_log.first; q && q->seq < seq; q = q->next)
@@ -109,8 +111,8 @@ bool ftk_p2p_claimed(int context, int source, int tag)
     return ftk_log.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, &found);
 }
 
-/* A receive of any tag would match news, and what is posted after one that is not posted
- * would match before it. */
+/* A receive of any tag would match control messages.  A posted receive would match before an earlier
+ * receive that is not posted. */
 static bool has_to_probe(const struct ftk_req *r)
 {
     return (r->with == MPI_ANY_TAG && (ftk_relay_in_band() || ftk_context_shares(r->context)))
@@ -121,14 +123,14 @@ static bool has_to_probe(const struct ftk_req *r)
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
 {
     const struct ftk_req found = { .context = h->context, .from = h->source, .with = h->tag };
-    if (!ftk_context_shares(h->context)) /* it was drawn in a repair or at the line */
+    if (!ftk_context_shares(h->context)) /* drained in a repair or at the line */
         return true;
     return !(ftk_log.nmprobed > 0 && earlier(seq, is_mprobed, &found))
         && (ftk_log.nwildcards == 0 || in_turn(seq, &found));
 }
 
-/* What is held for a receive, taken out.  *wait: the receive has to come back for what is held,
- * for others come first. */
+/* The unexpected message that the receive gets, taken out of the list.  *wait: there is one, but
+ * earlier receives come first, and this receive has to look again. */
 static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
 {
     *wait = false;
@@ -153,7 +155,7 @@ int ftk_p2p_post(struct ftk_req *r)
     struct ftk_log *l = &ftk_log;
     r->withdrawn = false;
     if (r->cancelled_before)
-        return MPI_SUCCESS; /* what comes is for another */
+        return MPI_SUCCESS; /* messages that come are for other receives */
     if (ftk_depend_active()) {
         (void)probe_later(r);
         return ftk_depend_receive(r);
@@ -163,7 +165,7 @@ int ftk_p2p_post(struct ftk_req *r)
     if (h)
         return take_unexp(r, h);
     if (l->replaying_setup)
-        return MPI_SUCCESS; /* what it is to get is in the journal, or never comes */
+        return MPI_SUCCESS; /* its message is in the set-up log, or never comes */
     if (wait || has_to_probe(r))
         return probe_later(r);
     l->nmprobed -= r->by_mprobe;
@@ -184,15 +186,15 @@ int ftk_p2p_post(struct ftk_req *r)
 
 /* ---- completing, in order ----------------------------------------------------------*/
 
-/* Whether one from any source that was posted before that stamp could have got such a message.
- * It has been matched then, and is not known to be through. */
+/* Whether a wildcard receive that was posted before seq could match the message.  That receive has
+ * been matched then, and is not known to be complete. */
 static bool others_first(uint64_t seq, const struct ftk_req *found)
 {
     return found->from != MPI_PROC_NULL && earlier(seq, is_open, found);
 }
 
-/* What a receive that is through has got, without telling; from is MPI_PROC_NULL when it has got
- * nothing, and its error is all there is. */
+/* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of its
+ * message; found->from is MPI_PROC_NULL for a receive that ended without a message. */
 static bool is_complete_now(const struct ftk_req *r, struct ftk_req *found)
 {
     MPI_Status s;
@@ -247,10 +249,10 @@ static int finish_posted(struct ftk_req *r)
     return r->kind == FTK_REQ_RECV ? ftk_recv_complete(r, &s, rc) : ftk_req_finish(r, rc);
 }
 
-/* A replay has to know what receives from any source have got that were matched before this
- * message.  So they are told first, in their order; false: not all of them are through.  Then
- * one that is not known in a replay can take no message that another is known to have got: of
- * those that it could have got none was told while it had not been. */
+/* A replay needs the matches of the wildcard receives that were matched before this message.  So these
+ * receives are completed and recorded first, in their order; false: one of them is not complete.  Then
+ * in a replay a receive without a determinant can match no message that another receive has got
+ * according to a determinant: no message that it could match was reported before it. */
 static bool in_turn(uint64_t seq, const struct ftk_req *found)
 {
     struct ftk_req *q = ftk_log.first;
@@ -258,7 +260,7 @@ static bool in_turn(uint64_t seq, const struct ftk_req *found)
         next = q->next;
         if (is_open(q) && q->posted && q->context == found->context && is_complete_now(q, &got)
             && !others_first(q->seq, &got))
-            (void)finish_posted(q); /* its owner gets the error with the request */
+            (void)finish_posted(q); /* the request has the error, if there is one */
     }
     return !others_first(seq, found);
 }
@@ -274,7 +276,7 @@ int ftk_match_posted(struct ftk_req *r)
     struct ftk_req got;
     if (ftk_log.nwildcards == 0 || r->kind != FTK_REQ_RECV || r->internal || r->match_known)
         return finish_posted(r);
-    /* a second look might find more than the first */
+    /* finish_posted() looks again: only after a look that has found the receive complete */
     return is_complete_now(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
 }
 
@@ -303,12 +305,12 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
     (void)ftk_p2p_fail(&aside, rc);
     if (!ftk_p2p_is_failure(rc))
         return rc;
-    ftk_note_failure(); /* of its sender: the message comes again */
+    ftk_note_failure(); /* the sender has failed: the message comes again */
     return MPI_SUCCESS;
 }
 
-/* The message that was found is for the first that can take it; of another context than that
- * of r there may be none. */
+/* Give the message that was found to the oldest receive that matches; for a message of another context
+ * than that of r there may be none. */
 static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
 {
     const int context = ftk_context_of(ftk_context_comm(r->context), s->MPI_TAG);
@@ -350,7 +352,7 @@ int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
     return rc == MPI_SUCCESS && flag ? take_aside(&r, &m, &found) : rc;
 }
 
-/* Whether a message is still being taken aside, after one look. */
+/* One look; whether a message is still being taken aside. */
 static bool is_aside_busy(void)
 {
     int rc = aside_to && aside.posted ? finish_posted(&aside) : MPI_SUCCESS;
@@ -371,7 +373,7 @@ int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struc
     int rc = ftk_relay_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (is_aside_busy()) /* with a message that this one does not wait for */
+    if (is_aside_busy()) /* with a message of another channel */
         return ftk_p2p_drain(context, m, s, out);
     context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
     const struct ftk_req found = { .context = context, .from = s->MPI_SOURCE,
@@ -382,7 +384,7 @@ int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struc
     return rc;
 }
 
-/* One look; *other: what was found was for somebody else. */
+/* One look; *other: the message that was found is for another receive. */
 static int look_for(struct ftk_req *r, bool *other)
 {
     MPI_Message m;
@@ -390,10 +392,10 @@ static int look_for(struct ftk_req *r, bool *other)
     int flag = 0;
     if (ftk_depend_active())
         return ftk_depend_receive(r);
-    /* first, because what is complete by this look is held */
+    /* first, because this look may complete an unexpected message */
     const bool arrives = ftk_p2p_arrives(r->context, r->from, r->with)
         || (ftk_context_shares(r->context) && is_aside_busy());
-    bool wait; /* for what was drawn in a repair, or taken aside */
+    bool wait; /* for an unexpected message */
     struct ftk_unexp *h = unexp_for(r, &wait);
     if (h)
         return take_unexp(r, h);

@@ -1,4 +1,4 @@
-/* Requests begin, make progress and are waited for; failures are repaired on the way.
+/* Progress: requests begin, are looked at and waited for; failures are repaired meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
@@ -6,10 +6,10 @@
 #include "log/relay.h"
 #include "log/p2p.h"
 
-#define TURNS 16         /* looks at our own requests per look at the watch */
-#define SMALL 512        /* bytes of a message that MPI_Send sends without a request of ours */
+#define TURNS 16         /* looks at requests for each look at the watch */
+#define SMALL 512        /* bytes of a message that MPI_Send sends without a request of the log */
 
-/* ---- turns of a wait ---------------------------------------------------------------*/
+/* ---- waiting -----------------------------------------------------------------------*/
 
 int ftk_log_repair(void)
 {
@@ -48,7 +48,7 @@ int ftk_log_progress(unsigned *turns)
 
 /* ---- beginning ---------------------------------------------------------------------*/
 
-/* A send that the MPI has begun and not finished, from the program's memory; the error. */
+/* Wait for a send from the program's memory that the MPI has begun; returns the error. */
 static int wait_until_sent(struct ftk_req *r)
 {
     ftk_empty_status(&r->status);
@@ -79,8 +79,8 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                         ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)
-        return false; /* it has not gone: the long way finds out why */
-    l->sent[world] += !kept; /* the others have been counted */
+        return false; /* not sent: the send with a request finds the reason */
+    l->sent[world] += !kept; /* a logged message has been counted */
     l->stat_messages[world]++;
     l->stat_bytes[world] += bytes;
     if (kept || ftk_p2p_over_at_once(&real))
@@ -145,7 +145,7 @@ static int progress_any(struct ftk_req *r)
     return MPI_SUCCESS;
 }
 
-/* A receive is through, its send perhaps not. */
+/* Of a combined send and receive the receive is complete; its send may not be. */
 static void progress_pair(struct ftk_req *r)
 {
     struct ftk_req *s = r->pair;
@@ -176,22 +176,22 @@ int ftk_req_progress(struct ftk_req *r)
 int ftk_req_wait(struct ftk_req *r)
 {
     unsigned turns = 0;
-    if (r->cancelled_before && !r->done) { /* it is not cancelled this time: better late than never */
+    if (r->cancelled_before && !r->done) { /* the program does not cancel it this time */
         r->cancelled_before = false;
-        (void)ftk_p2p_post(r); /* its error comes with it */
+        (void)ftk_p2p_post(r); /* the request has the error, if there is one */
     }
     while (!r->done || r->pair) {
         (void)ftk_req_progress(r);
         if (!r->done)
-            (void)ftk_log_progress(&turns); /* when it fails, so do all that are under way */
+            (void)ftk_log_progress(&turns); /* an error ends all requests under way */
     }
     return r->error;
 }
 
-/* ---- requests that nobody waits for ------------------------------------------------*/
+/* ---- requests that the program has freed -------------------------------------------*/
 
-/* Nobody waits for sends that are freed under way; what they hold goes when there are twice as many
- * as were left the last time. */
+/* No call waits for a send that is freed while active.  The log looks at these when there are twice as
+ * many as after the last look, and frees their memory. */
 static void look_at_freed(void)
 {
     static size_t freed, look = 64;
@@ -202,7 +202,7 @@ static void look_at_freed(void)
         next = r->next;
         if (!r->freed_active || r->kind != FTK_REQ_SEND)
             continue;
-        (void)ftk_req_progress(r); /* there is nobody to tell */
+        (void)ftk_req_progress(r); /* there is no call to return an error */
         freed += r->kind == FTK_REQ_SEND;
     }
     look = 64 + 2 * freed;
@@ -215,13 +215,13 @@ void ftk_req_abandon(struct ftk_req *r)
     r->pair = NULL;
     r->done = r->done || r->recv_done;
     r->freed_active = true;
-    if (r->persistent) /* it is active, or it would have been deleted */
+    if (r->persistent) /* it is active: an inactive one is deleted at once */
         r->persistent = false;
     if (r->done) {
         ftk_req_delete(r);
         return;
     }
-    ftk_log.nactive--; /* nobody but us will complete it */
+    ftk_log.nactive--; /* only the log completes it */
     look_at_freed();
 }
 
@@ -232,7 +232,7 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
     for (int i = 0; (r = ftk_req_numbered(i)) != NULL; i++) {
         while (r->kind != FTK_REQ_NONE && r->vc == vc && !r->done
             && (!r->persistent || r->active)) {
-            (void)ftk_req_progress(r); /* its owner gets the error with the request */
+            (void)ftk_req_progress(r); /* the request has the error, if there is one */
             int rc = r->kind == FTK_REQ_NONE || r->done ? MPI_SUCCESS : ftk_log_progress(&turns);
             if (rc != MPI_SUCCESS)
                 return rc;
@@ -241,7 +241,7 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
     return MPI_SUCCESS;
 }
 
-/* ---- the end of all that is under way ----------------------------------------------*/
+/* ---- ending all requests -----------------------------------------------------------*/
 
 void ftk_log_begin_rollback(void)
 {

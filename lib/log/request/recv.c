@@ -1,4 +1,4 @@
-/* Receives: what a complete one leaves in the logs, and delivery from what is held.
+/* Receives: records of complete receives, delivery of unexpected messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "log/relay.h"
 #include "log/p2p.h"
 
-/* ---- messages that are drawn -------------------------------------------------------*/
+/* ---- draining ----------------------------------------------------------------------*/
 
 int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
@@ -45,9 +45,9 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
     return rc;
 }
 
-/* ---- receiving ------------------------------------------------------------------------------------*/
+/* ---- receiving ---------------------------------------------------------------------*/
 
-/* A message has come from another team: it is counted, on its stream and for the journal. */
+/* A message has been received: count it, and if it comes from another team, record it on its channel. */
 int ftk_p2p_count(
     int context, int source, int tag, uint64_t seq, const void *data, size_t bytes)
 {
@@ -64,8 +64,8 @@ int ftk_p2p_count(
     return MPI_SUCCESS;
 }
 
-/* What a message brought, so many bytes of it, in memory of the heap; the program's buffer may
- * have had less room. */
+/* The bytes of a received message, copied to the heap; the program's buffer may have been shorter than
+ * the message. */
 static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **copy)
 {
     if (bytes <= room)
@@ -79,7 +79,7 @@ static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **c
     return MPI_SUCCESS;
 }
 
-/* Whether the bytes are needed beside the program's own buffer. */
+/* Whether a copy of the bytes is needed. */
 static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
@@ -92,7 +92,7 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     int rc = ftk_p2p_facts(r->type, &f);
     if (rc == MPI_SUCCESS)
         room = (size_t)r->count * (size_t)f->bytes;
-    hash = hash && bytes <= room; /* of one that is cut nobody knows it */
+    hash = hash && bytes <= room; /* the hash of a truncated message is not known */
     if (rc == MPI_SUCCESS && hash && f->dense && !journal)
         data = r->rbuf;
     else if (rc == MPI_SUCCESS && (journal || hash))
@@ -115,8 +115,8 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     return rc;
 }
 
-/* One that was posted later is through before one that was posted earlier: if that one's
- * sender dies, it shows whether it had been matched (recovery.c). */
+/* A receive completes before one that was posted earlier.  If the sender of the earlier one dies, this
+ * order shows whether the earlier one had been matched (recovery/suppress.c). */
 int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
@@ -135,7 +135,7 @@ int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
     return MPI_SUCCESS;
 }
 
-/* What this receive has got leaves a determinant when MPI could have given it another message. */
+/* Record a determinant, if MPI could have given this receive another message. */
 static void decided(const struct ftk_req *r, int source, int tag)
 {
     if (r->wildcard_seq)
@@ -165,7 +165,7 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     }
     if (r->cancelled && !r->uncancelled)
         ftk_det_cancelled(r->number, false);
-    r->cancelled = false; /* it had been matched already */
+    r->cancelled = false; /* the cancel came too late */
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
         error = ftk_relay_absorb(r->context, s->MPI_SOURCE);
@@ -174,7 +174,7 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     if (error == MPI_SUCCESS)
         error = ftk_depend_absorb(r->context, s->MPI_SOURCE);
     if (error == MPI_SUCCESS && !r->wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
-        && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing of it has to be known later */
+        && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing to record */
         ftk_log.received[s->MPI_SOURCE]++;
         r->status = *s;
         r->status.MPI_SOURCE = ftk_vcomm_peer_rank(r->vc, s->MPI_SOURCE);
@@ -217,15 +217,15 @@ int ftk_p2p_withdraw(struct ftk_req *r)
         return FTKIT_OK;
     if (r->kind == FTK_REQ_RECV && !r->cancelled && rc == MPI_SUCCESS
         && PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && cancelled)
-        r->posted = false; /* by us: it is posted again */
+        r->posted = false; /* cancelled by the log, not by the program: it is posted again */
     else if (r->kind == FTK_REQ_RECV)
-        (void)ftk_recv_complete(r, &s, rc); /* its owner gets the error with the request */
+        (void)ftk_recv_complete(r, &s, rc); /* the request has the error, if there is one */
     else
         (void)ftk_req_finish(r, rc);
     return FTKIT_OK;
 }
 
-/* From what has been drawn before; it has been counted then. */
+/* Deliver an unexpected message; it was counted when it was drained. */
 int ftk_p2p_deliver(struct ftk_req *r, struct ftk_unexp *h)
 {
     size_t room, bytes = h->bytes;

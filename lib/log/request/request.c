@@ -22,7 +22,7 @@ static void unlink_from(struct ftk_req *r)
     else if (l->first == r)
         l->first = r->next;
     else
-        return; /* it was never among them */
+        return; /* not in the list */
     if (r->next)
         r->next->prev = r->prev;
     else
@@ -45,12 +45,12 @@ int ftk_req_finish(struct ftk_req *r, int error)
     if (r->ops)
         r->ops->drop(r);
     if (r->real != MPI_REQUEST_NULL)
-        r->own = NULL; /* it is given up, and the MPI may look at it still */
+        r->own = NULL; /* not freed: the MPI may still read it */
     r->real = MPI_REQUEST_NULL;
     r->done = true;
     r->error = error;
     if (r->freed_active) {
-        ftk_log.nactive++; /* as its deletion will find */
+        ftk_log.nactive++; /* its deletion subtracts one */
         ftk_req_delete(r);
     }
     return error;
@@ -62,13 +62,9 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
     return ftk_req_finish(r, error);
 }
 
-/* ---- the request of the MPI behind one ---------------------------------------------*/
+/* ---- the request of the MPI --------------------------------------------------------*/
 
-/* PMPI_Test().  A receive from any source that was once told to be pending because of a
- * failure keeps that as its error (Open MPI 5.0) and ends with it when its message has come,
- * whole and from a live rank: that is no error, and the request is left to be freed. */
-/* Its peer is dead.  A receive from any source may be still under way, and is cancelled by the
- * repair. */
+/* Its peer is dead.  A wildcard receive may still be under way; the repair cancels it then. */
 void ftk_req_failed(struct ftk_req *r)
 {
     r->posted = r->real != MPI_REQUEST_NULL;
@@ -76,7 +72,7 @@ void ftk_req_failed(struct ftk_req *r)
 }
 
 /* ---- the program's requests ---------------------------------------------------------------------------
- * They lie in one piece of address space, so that a handle tells whether it is one of ours. */
+ * They are in one piece of address space, so that a handle shows whether it is one of the log's. */
 
 static struct ftk_req *pool;
 static size_t pool_used;
@@ -98,7 +94,7 @@ struct ftk_req *ftk_req_new(void)
     memset(r, 0, sizeof *r);
     r->kind = FTK_REQ_DONE;
     r->real = MPI_REQUEST_NULL;
-    r->born = ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.lines; /* set-up is before all lines */
+    r->born = ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.lines; /* set-up precedes all lines */
     ftk_log.nactive++;
     return r;
 }
@@ -159,7 +155,6 @@ bool ftk_p2p_uses(MPI_Datatype type)
     return false;
 }
 
-/* The program falls back: what it had under way is gone; persistent ones are as at rest. */
 void ftk_p2p_forget_requests(void)
 {
     for (size_t i = 0; i < pool_used; i++) {
@@ -176,7 +171,7 @@ void ftk_p2p_forget_requests(void)
     }
 }
 
-/* ---- datatypes that are in use: a receive may have to be posted again, with its type --------*/
+/* ---- datatypes in use: a receive may have to be posted again, with its type ------------------*/
 
 static MPI_Datatype *late;
 static size_t nlate, late_room;
@@ -209,7 +204,7 @@ void ftk_p2p_idle(void)
             continue;
         }
         ftk_p2p_forget_type(late[i]);
-        (void)PMPI_Type_free(&late[i]); /* nobody could be told */
+        (void)PMPI_Type_free(&late[i]); /* there is no call to return an error */
     }
     nlate = kept;
 }

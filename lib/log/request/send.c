@@ -8,15 +8,15 @@
 #include "log/relay.h"
 #include "log/p2p.h"
 
-#define REAP 64          /* sends under way: a look at one of them may give the processor away */
-#define MUCH 16384       /* bytes of a kept message that is not copied before it is sent */
+#define REAP 64          /* sends under way before a look at them, which may yield the processor */
+#define MUCH 16384       /* bytes of a logged message that is sent before it is copied */
 
 /* ---- sending -----------------------------------------------------------------------------------*/
 
-/* Sends from the log that the MPI has not finished. */
+/* Log entries that the MPI is sending. */
 static struct ftk_entry **sending;
 static size_t nsending, sending_room;
-static size_t reap_at = REAP; /* when there are so many, they are looked at */
+static size_t reap_at = REAP; /* with so many under way comes the next look at them */
 
 bool ftk_send_is_over(struct ftk_entry *e)
 {
@@ -24,7 +24,7 @@ bool ftk_send_is_over(struct ftk_entry *e)
     if (e->real == MPI_REQUEST_NULL)
         return true;
     int rc = PMPI_Test(&e->real, &done, MPI_STATUS_IGNORE);
-    if (rc != MPI_SUCCESS) { /* the receiver is gone: whoever comes for it gets it again */
+    if (rc != MPI_SUCCESS) { /* the receiver is dead: its replacement gets the message */
         ftk_note_failure();
         e->real = MPI_REQUEST_NULL;
         return true;
@@ -47,7 +47,7 @@ void ftk_p2p_close(void)
     ftk_p2p_reap(SIZE_MAX);
     for (size_t i = 0; i < nsending; i++)
         if (sending[i]->real != MPI_REQUEST_NULL)
-            (void)PMPI_Request_free(&sending[i]->real); /* nobody will receive it */
+            (void)PMPI_Request_free(&sending[i]->real); /* no rank will receive it */
     nsending = 0;
     ftk_p2p_over_close();
     ftk_p2p_close_types();
@@ -72,7 +72,7 @@ static int room_to_remember(void)
     return MPI_SUCCESS;
 }
 
-/* Beside the program; it is tested later, unless the MPI has taken it at once. */
+/* Send a log entry in the background: a later look tests it, unless it is complete at once. */
 static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm, int tag)
 {
     MPI_Datatype type;
@@ -106,10 +106,10 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
         return rc;
     e->real = MPI_REQUEST_NULL;
     ftk_note_failure();
-    return MPI_SUCCESS; /* it is kept: the receiver's replacement gets it */
+    return MPI_SUCCESS; /* logged: the receiver's replacement gets it */
 }
 
-/* Whether the receiver has this message already; looks at its hash, too. */
+/* Suppression: whether the receiver has this message already.  The replay check compares the hash. */
 static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
 {
     struct ftk_log *l = &ftk_log;
@@ -128,7 +128,7 @@ static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
     return true;
 }
 
-/* From the program's memory, or from the request's. */
+/* Give the message to the MPI, from the program's memory or from the request's. */
 static int post_send(struct ftk_req *r)
 {
     MPI_Comm comm = ftk_log_real(r->context);
@@ -152,8 +152,8 @@ static int post_send(struct ftk_req *r)
     return rc;
 }
 
-/* Much data goes out from the program's memory at once and is copied while it travels; when
- * its receiver dies, what is kept is sent to who comes for it. */
+/* A long message is sent from the program's memory at once, and is copied into the log meanwhile.  If
+ * its receiver dies, the replacement gets the log entry. */
 static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
     ftk_empty_status(&r->status);
@@ -168,10 +168,10 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
         ftk_note_failure();
     ftk_req_link(r);
     rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), e->bytes);
-    return rc; /* of a type that the MPI has just taken: it has no error */
+    return rc; /* MPI_SUCCESS: the MPI has just accepted the type */
 }
 
-/* A send whose bytes are in the log. */
+/* A send with a log entry. */
 static int send_entry(struct ftk_req *r)
 {
     int rc = ftk_p2p_transmit(r->entry, r->peer);
@@ -180,8 +180,8 @@ static int send_entry(struct ftk_req *r)
     return r->sync ? MPI_SUCCESS : ftk_req_finish(r, MPI_SUCCESS);
 }
 
-/* Between teams: kept, and sent from where it is kept.  The send is complete then: its rank
- * does not wait for the receiver, which a pipeline would feel. */
+/* Between teams: log the message and send the log entry.  The send is complete then: its rank does not
+ * wait for the receiver, which makes pipelines faster. */
 static int send_kept(struct ftk_req *r, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
@@ -215,21 +215,20 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     return e->unsent ? MPI_SUCCESS : send_entry(r);
 }
 
-/* What a rank that has gone back sends to a team-mate goes out from a copy.  A program may free
- * the request of a send and use the memory again once it knows, from a barrier perhaps, that
- * the message has been received.  In a replay it does not know: the messages of other
- * teams that make up the barrier are there from before, and it may be through while the
- * team-mate has not come to the receive. */
+/* In a replay a rank sends a copy of a message to a team-mate.  A program may free the request of a send,
+ * and use the buffer again when it knows, from a barrier perhaps, that the message has been received.  In
+ * a replay the barrier proves nothing: its messages from other teams are in logs, and this rank may
+ * leave the barrier before the team-mate has come to the receive. */
 static int own_bytes(struct ftk_req *r, size_t bytes)
 {
     if (!ftk_log.replaying || r->internal || r->owned > 0 || bytes == 0
         || !ftk_req_of(ftk_req_handle(r)))
-        return MPI_SUCCESS; /* nobody can free it, or it is a copy already */
+        return MPI_SUCCESS; /* the program cannot free it, or it is a copy already */
     free(r->own); /* of an earlier start */
     return ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
 }
 
-/* Inside the team: from the program's memory. */
+/* Inside the team: send from the program's memory. */
 static int send_direct(struct ftk_req *r, size_t bytes)
 {
     int rc = own_bytes(r, bytes);
@@ -246,7 +245,7 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     if (rc != MPI_SUCCESS)
-        ftk_note_failure(); /* of a team-mate: this rank will fall back */
+        ftk_note_failure(); /* of a team-mate: this rank will roll back */
     ftk_req_link(r);
     return MPI_SUCCESS;
 }
@@ -273,7 +272,7 @@ int ftk_send_begin(struct ftk_req *r)
     int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
-    if (l->replaying_setup) { /* everybody has what was sent before the line */
+    if (l->replaying_setup) { /* the receivers have all messages from before the line */
         ftk_empty_status(&r->status);
         return ftk_req_finish(r, MPI_SUCCESS);
     }
@@ -287,7 +286,7 @@ int ftk_send_begin(struct ftk_req *r)
 
 /* ---- MPI_Send of a small message ---------------------------------------------------*/
 
-/* Kept, and sent from there. */
+/* Log the message and send the log entry. */
 int ftk_send_small_logged(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
     int tag, int context)
 {
@@ -307,7 +306,7 @@ int ftk_send_small_logged(const void *buf, int count, MPI_Datatype type, size_t 
 
 /* ---- the replay check --------------------------------------------------------------*/
 
-/* A communicator in the words of the program. */
+/* The name of a communicator, for messages. */
 static void name_comm(const struct ftk_vcomm *vc, char *text, size_t room)
 {
     char name[MPI_MAX_OBJECT_NAME];
