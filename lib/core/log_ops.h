@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The log lies above the modules that call it.  So a context with the log has a table of its
- * functions, ctx->log, and nobody but open.c refers to the log by name.  A context without the
- * log has no table: each function below then does nothing and returns what its comment says. */
+ * The log is above the modules that call it.  So a context with the log has a table of its functions,
+ * ctx->log, and only open.c refers to the log by name.  A context without the log has no table: each
+ * function below then does nothing and returns what its comment says. */
 #ifndef FTK_LOG_OPS_H
 #define FTK_LOG_OPS_H
 
@@ -12,19 +12,19 @@
 
 struct ftk_chan;
 
-/* What a repair knows when the communicators of the next epoch are there. */
+/* The facts of a repair that has made the communicators of the next epoch. */
 struct ftk_log_repair {
     MPI_Comm act;           /* all working ranks of the next epoch */
     int me, n;
     const int *is_new;      /* [n] */
     const int *domain;      /* [n] */
-    const int *back;        /* [n] falls back to the line */
+    const int *back;        /* [n] rolls back to the line */
     uint64_t line;          /* 0: none */
     bool fresh;             /* an opening: nothing has been sent yet */
-    uint64_t epoch_id;      /* of the next epoch, were this attempt to succeed */
+    uint64_t epoch_id;      /* of the next epoch, if this attempt succeeds */
 };
 
-/* The functions of this table are described where they are called through, below. */
+/* The functions are described below, at the functions that call them. */
 struct ftk_log_ops {
     int (*start)(struct ftkit_ctx *ctx);
     void (*close)(struct ftkit_ctx *ctx);
@@ -54,12 +54,12 @@ struct ftk_log_ops {
     void (*committed)(struct ftkit_ctx *ctx);
 };
 
-/* What the log needs of a layer above it: repair the context, in a call of the program. */
+/* The log calls this function of a layer above it: repair the context, in a call of the program. */
 typedef int ftk_log_repair_fn(struct ftkit_ctx *ctx);
 
-/* With log.enabled: the interposition layer is there, nobody else logs, and so on; ctx->log is
- * set then.  Local; before the first repair of the context.  Without an MPI with ULFM there is
- * no log, and this function says that log.enabled has no effect. */
+/* Open the log, with log.enabled: checks that the interposition layer is there, that no other context
+ * logs, and so on; then sets ctx->log.  Local; before the first repair of the context.  An MPI without
+ * ULFM has no log: the function reports then that log.enabled has no effect. */
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair);
 
 /* Name of the region that holds the state of the log. */
@@ -71,7 +71,8 @@ static inline bool ftk_log_of(const struct ftkit_ctx *ctx)
     return ctx->log != NULL;
 }
 
-/* The working ranks are known, ftkit_open() is about to return: calls come here now. */
+/* The working ranks are known, and ftkit_open() is about to return: from now on the log handles the
+ * program's calls. */
 static inline int ftk_log_start(struct ftkit_ctx *ctx)
 {
     return ctx->log ? ctx->log->start(ctx) : FTKIT_OK;
@@ -96,8 +97,8 @@ static inline void ftk_log_stats(const struct ftkit_ctx *ctx, ftkit_info *info)
         ctx->log->stats(info);
 }
 
-/* Collective, in ftkit_finish(): rank 0 writes log.matrix.  What goes wrong with the file is
- * a warning, not an error; FTKIT_ERR_PEER: a rank has failed, and all make it again. */
+/* Collective, in ftkit_finish(): rank 0 writes log.matrix.  An error of the file is a warning;
+ * FTKIT_ERR_PEER: a rank has failed, and all ranks call the function again. */
 static inline int ftk_log_matrix(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     return ctx->log ? ctx->log->matrix(ctx, ch) : FTKIT_OK;
@@ -109,13 +110,14 @@ static inline MPI_Comm ftk_program_comm(const struct ftkit_ctx *ctx)
     return ctx->log ? ctx->log->comm() : ctx->comms.app;
 }
 
-/* What tells a communicator of the program again, in a replacement too; -1: nothing does. */
+/* A number that names the same communicator after a rollback, also in a replacement; -1: there is
+ * none. */
 static inline int ftk_log_context_of(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     return ctx->log ? ctx->log->context_of(comm) : -1;
 }
 
-/* The communicator that has this context, for a restore; MPI_COMM_NULL: there is none. */
+/* The communicator with that number, for a restore; MPI_COMM_NULL: there is none. */
 static inline int ftk_log_comm_back(const struct ftkit_ctx *ctx, int context, MPI_Comm *comm)
 {
     if (ctx->log)
@@ -133,14 +135,14 @@ static inline const int *ftk_log_teams(const struct ftkit_ctx *ctx)
     return ctx->log ? ctx->log->teams() : NULL;
 }
 
-/* Collective over s: member root knows the teams of the n ranks, all learn of them. */
+/* Collective over s: member root sends the teams of the n ranks to all. */
 static inline int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
     return ctx->log ? ctx->log->share_teams(ctx, s, root, n) : FTKIT_OK;
 }
 
-/* Collective over s: look for what the lost (lost[r] != 0) have seen decided since the line;
- * *all: it is not to be had, and everybody has to fall back. */
+/* Collective over s: search the determinants since the line of the lost ranks (lost[r] != 0);
+ * *all: they are lost, too, and all ranks have to roll back. */
 static inline int ftk_log_search(
     struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bool *all)
 {
@@ -148,65 +150,65 @@ static inline int ftk_log_search(
     return ctx->log ? ctx->log->search(s, lost, n, all) : FTKIT_OK;
 }
 
-/* settle() and marks(): may be repeated, changes nothing but where messages wait. */
+/* The first half of a repair: quiesce.  May be repeated; only moves messages from the MPI to the
+ * unexpected messages. */
 static inline int ftk_log_quiesce(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     return ctx->log ? ctx->log->quiesce(r) : FTKIT_OK;
 }
 
-/* The attempt has come to nothing. */
+/* The attempt is given up. */
 static inline int ftk_log_discard(struct ftkit_ctx *ctx)
 {
     return ctx->log ? ctx->log->discard(ctx) : FTKIT_OK;
 }
 
-/* fall_back() and resend(): everybody has agreed. */
+/* The second half, when the ranks have agreed: roll back, suppress, resend. */
 static inline int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     return ctx->log ? ctx->log->install(ctx, r) : FTKIT_OK;
 }
 
-/* A collective call of ftkit that is no line: whether others have been through it already,
- * and with what; then it is not made again. */
+/* A collective call of ftkit that makes no line: whether other ranks have completed it before the
+ * failure, and the code.  Then this rank does not call it again. */
 static inline bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
 {
     return ctx->log && ctx->log->replayed(ctx, code);
 }
 
-/* What such a call came to; returns the code. */
+/* Record the outcome of such a call; returns the code. */
 static inline int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
 {
     return ctx->log ? ctx->log->outcome(ctx, code) : code;
 }
 
-/* In a wait of ftkit's own: collectives of the program that others pass through this rank go
- * on. */
+/* Progress in a wait of ftkit itself: collectives of the program that need this rank continue. */
 static inline void ftk_log_keep_going(const struct ftkit_ctx *ctx)
 {
     if (ctx->log)
         ctx->log->keep_going();
 }
 
-/* Whether this rank has to restore the line before it goes on. */
+/* Whether this rank is rolling back: it has to restore the line before it continues. */
 static inline bool ftk_log_rolling_back(const struct ftkit_ctx *ctx)
 {
     return ctx->log && ctx->log->rolling_back();
 }
 
-/* The regions are back at the line (set > 0), or there is none. */
+/* The regions are restored to the line, set (0: there is no line). */
 static inline void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
 {
     if (ctx->log)
         ctx->log->restored(ctx, set);
 }
 
-/* At a start all ranks have loaded the line, or this one could not as rc says; returns it. */
+/* At a start this rank has loaded the line, or rc is its error; returns the code. */
 static inline int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
 {
     return ctx->log ? ctx->log->loaded(ctx, rc) : rc;
 }
 
-/* Whether the line is one of an earlier job: a replacement could not make its set-up again. */
+/* Whether the line is of an earlier job: a replacement could not replay the set-up. */
 static inline bool ftk_log_of_earlier_job(const struct ftkit_ctx *ctx)
 {
     return ctx->log && ctx->log->of_earlier_job(ctx);
@@ -214,21 +216,21 @@ static inline bool ftk_log_of_earlier_job(const struct ftkit_ctx *ctx)
 
 /* ---- at the line -----------------------------------------------------------------------------*/
 
-/* After how many calls of ftkit_checkpoint() to look at the log again, by the rate since the
- * line; 0: it has come near log.memory, and a set would empty it.  emptied: were it empty
+/* The number of calls of ftkit_checkpoint() until the next look at the log, by its growth since the line;
+ * 0: the log is near log.memory, and a set would empty it.  emptied: assume that the log is empty
  * now. */
 static inline int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     return ctx->log ? ctx->log->calls_left(ctx, emptied) : INT64_MAX;
 }
 
-/* Draw what is in flight, so that it is in the set of its receiver. */
+/* Drain the messages in flight, so that they are in the sets of their receivers. */
 static inline int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     return ctx->log ? ctx->log->drain(ch) : FTKIT_OK;
 }
 
-/* The set is committed: what was sent before it is not needed again. */
+/* The set is committed: messages sent before it are not needed again. */
 static inline void ftk_log_committed(struct ftkit_ctx *ctx)
 {
     if (ctx->log)

@@ -15,7 +15,7 @@
  * none. */
 #define FTK_MATRIX_WORDS 3
 size_t ftk_matrix_length(void);          /* destinations of this row */
-uint64_t *ftk_matrix_write(uint64_t *w); /* returns what is behind it */
+uint64_t *ftk_matrix_write(uint64_t *w); /* returns the address behind the words */
 /* The row of the line is this rank's again; false: it is none. */
 bool ftk_matrix_read(const uint64_t *w, uint64_t n);
 /* The first line is committed. */

@@ -147,7 +147,7 @@ struct writing {
     size_t bytes;
 };
 
-/* Memory for all of it, so that later nobody waits for who has none. */
+/* Allocate all memory first, so that later no rank waits for one without memory. */
 static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
 {
     w->words = 1 + FTK_MATRIX_WORDS * ctx->nranks;
@@ -188,7 +188,7 @@ int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
         w.row[0] = ftk_matrix_length();
         (void)ftk_matrix_write(w.row + 1);
         rc = ctx->rank == 0 ? write_file(ch, &w) : send_row(ch, w.row);
-        /* nobody goes on before it is written: rank 0 may still be lost */
+        /* all ranks wait until the file is written: rank 0 may still be lost */
         rc = ftk_agree(ch, rc, "communication matrix");
     } else if (rc != FTKIT_ERR_PEER && ctx->rank == 0) {
         warn(ctx, ftk_detail_text());

@@ -5,7 +5,7 @@
 
 #include "mpi_calls.h"
 
-/* Those that libftkit_mpi has seen made. */
+/* The keys whose creation libftkit_mpi has seen. */
 static const struct ftk_keyval *keyvals(size_t *n)
 {
     const struct ftk_keyval *list = NULL;
@@ -73,7 +73,7 @@ static int delete_all(MPI_Comm comm, MPI_Comm unused)
     return MPI_SUCCESS;
 }
 
-/* Errors of the MPI return meanwhile: who called us tells the handler, once. */
+/* Errors of the MPI are returned meanwhile: the caller calls the program's error handler, once. */
 static int quietly(int (*what)(MPI_Comm, MPI_Comm), MPI_Comm comm, MPI_Comm other)
 {
     MPI_Errhandler handler;

@@ -7,7 +7,7 @@
  *   - attributes with keys that were made in Fortran are not copied from MPI_COMM_WORLD
  *     (attr.h), and their delete callbacks may run when the next line is committed, not
  *     within MPI_Comm_free();
- *   - attributes, names and error handlers do not fall back: the program sets them again.
+ *   - attributes, names and error handlers are not rolled back: the program sets them again.
  *
  * Contexts are agreed on with one exchange.  Each member says which plain ones it could use,
  * and the lowest that all could is taken.  The parts of a split have the same one, because
@@ -24,7 +24,7 @@
 
 #define SLOTS ((size_t)8192)
 _Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
-#define GONE UINT64_MAX /* as born: freed before the line, kept for a request */
+#define GONE UINT64_MAX /* in born: freed before the line, but a request still uses it */
 
 static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
 static struct ftk_proposal *words; /* [n] of the exchange that was last */
@@ -223,8 +223,8 @@ void ftk_vcomm_give_up(struct ftk_vcomm *vc)
     vc->holds = false;
 }
 
-/* Nobody falls back to one that was made since the line: it goes at once, unless a
- * request may know it.  Any other is kept for those who do.  Its context is free for another
+/* A communicator that the program made since the line is deleted at once when it is freed, unless a
+ * request may use it.  Any other one stays until the next line, for a rollback.  Its context is free for another
  * when the program has completed its requests, which it does at the same place in a replay. */
 int ftk_vcomm_free(struct ftk_vcomm *vc)
 {

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Words of 64 bits per communicator: context, collectives begun on it, words of its recipe
+ * Words of 64 bits per communicator: context, collectives begun on it, words of its image
  * (0: one that is always there), and these: its members and its topology.  Since version 3 of
  * the state follow the members of the remote group, an empty list for an intracommunicator;
  * and, of one whose context shares its communicator, the contexts of the members, of the local
@@ -233,7 +233,7 @@ static bool same(struct ftk_vcomm *a, struct ftk_vcomm *b)
     return equal;
 }
 
-/* What set-up has made is kept when it is what the line has in that context. */
+/* A communicator of set-up is used again if it equals the one that the line has in its context. */
 static int apply(struct reader r, int context)
 {
     struct ftk_vcomm *vc = NULL, *there = in_context(context);
@@ -300,7 +300,7 @@ int ftk_vcomm_image_context(MPI_Comm comm)
     return vc ? vc->context : -1;
 }
 
-/* What the variable held that falls back: made since the line, it is the program's alone. */
+/* The handle in a variable that is rolled back: if it was made since the line, it is the program's alone. */
 static int let_go(MPI_Comm was)
 {
     return ftk_log.rolling_back && ftk_vcomm_is_detached(was) ? PMPI_Comm_free(&was) : MPI_SUCCESS;
