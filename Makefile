@@ -7,7 +7,7 @@
 #   make bench      benchmarks with their physical bounds
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make deps       only install and find what is needed, and say what is missing
-#   make lint       clang-tidy, cppcheck and make layers
+#   make lint       clang-tidy, cppcheck, the format of the sources and make layers
 #   make layers     fails when a file of the library refers upward, or files in a circle
 #   make model      check the model of the message log with spin
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
@@ -375,7 +375,7 @@ lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h layers
 layers: lib
 	scripts/layers $(BUILD)
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format-14 -i $$(git ls-files '*.c' '*.h')
 clean:
 	rm -rf $(BUILD)
 help:

@@ -25,7 +25,7 @@
 
 #define CHUNK 64
 
-/* ---- The solver -------------------------------------------------------------------- */
+/* ---- The solver ---------------------------------------------------------------------- */
 
 struct solver {
     int size, rank;          /* the layout was made for, size 0: none yet */
@@ -120,8 +120,8 @@ static double dot(struct solver *s, MPI_Comm comm, const double *a, const double
         for (int i = c * CHUNK; i < end; i++)
             mine[c] += a[i] * b[i];
     }
-    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, s->sum, s->parts, s->first_part,
-        MPI_DOUBLE, comm);
+    MPI_Allgatherv(
+        MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, s->sum, s->parts, s->first_part, MPI_DOUBLE, comm);
     for (int c = 0; c < chunks; c++)
         total += s->sum[c];
     return total;
@@ -130,8 +130,7 @@ static double dot(struct solver *s, MPI_Comm comm, const double *a, const double
 /* Bring the vector v of all ranks together in s->all. */
 static void gather(struct solver *s, MPI_Comm comm, const double *v)
 {
-    MPI_Allgatherv(
-        v, s->a.count, MPI_DOUBLE, s->all, s->rows, s->first_row, MPI_DOUBLE, comm);
+    MPI_Allgatherv(v, s->a.count, MPI_DOUBLE, s->all, s->rows, s->first_row, MPI_DOUBLE, comm);
 }
 
 /* q = A v. */
@@ -169,7 +168,7 @@ static void iterate(struct solver *s, MPI_Comm comm)
     s->iteration++;
 }
 
-/* ---- The program ------------------------------------------------------------------- */
+/* ---- The program --------------------------------------------------------------------- */
 
 struct app {
     struct solver s;
@@ -200,8 +199,7 @@ static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
     const char *name[] = { "x", "r", "p" };
     int rc = FTKIT_OK;
     for (int i = 0; i < 3 && rc >= 0; i++)
-        rc = ftkit_register_array(
-            ft, name[i], vector[i], MPI_DOUBLE, 1, &n, &count, &first, NULL);
+        rc = ftkit_register_array(ft, name[i], vector[i], MPI_DOUBLE, 1, &n, &count, &first, NULL);
     return rc;
 }
 
@@ -226,8 +224,8 @@ static int result(const struct app *a, double residual)
             last <= a->tolerance ? "converged"
             : isfinite(last)     ? "not converged, the limit is reached"
                                  : "broke down: the matrix is not positive definite");
-        printf("cg: residual %.3e by recurrence, %.3e in truth; largest error %.3e\n",
-            last, residual, worst);
+        printf("cg: residual %.3e by recurrence, %.3e in truth; largest error %.3e\n", last,
+            residual, worst);
         if (a->out != NULL && write_raw(a->out, s->all, (size_t)a->n) != 0)
             return EXIT_FAILURE;
     }
@@ -283,17 +281,14 @@ int main(int argc, char **argv)
     struct app app = { .side = 32, .limit = 10000, .tolerance = 1e-8 };
     const struct opt table[] = {
         { "-m", "FILE", "matrix, Matrix Market coordinate", 't', &app.matrix, 0, 0 },
-        { "-n", "N", "without -m: Laplacian of N^3 points (32)", 'i', &app.side, 1,
-            1024 },
+        { "-n", "N", "without -m: Laplacian of N^3 points (32)", 'i', &app.side, 1, 1024 },
         { "-t", "TOL", "end at this residual (1e-8)", 'f', &app.tolerance, 1e-30, 1 },
-        { "-i", "N", "... or after so many iterations (10000)", 'i', &app.limit, 1,
-            INT_MAX },
+        { "-i", "N", "... or after so many iterations (10000)", 'i', &app.limit, 1, INT_MAX },
         { "-o", "FILE", "write the solution: float64", 't', &app.out, 0, 0 },
         { "-c", "CONFIG", "configuration file of ftkit", 't', &app.config, 0, 0 },
-        { "-d", "MS", "sleep so long in every iteration", 'i', &app.delay_ms, 0,
-            3600000 },
-        { "--pidfile", "PREFIX", "write pid and iteration of rank R to PREFIX.R", 't',
-            &app.pidfile, 0, 0 },
+        { "-d", "MS", "sleep so long in every iteration", 'i', &app.delay_ms, 0, 3600000 },
+        { "--pidfile", "PREFIX", "write pid and iteration of rank R to PREFIX.R", 't', &app.pidfile,
+            0, 0 },
         { NULL, NULL, NULL, 0, NULL, 0, 0 },
     };
     char err[4200] = "";

@@ -24,7 +24,7 @@
 /* Exit codes besides 0 and 1: a wrong option or input file. */
 enum { EXIT_USAGE = 2 };
 
-/* ---- Options ----------------------------------------------------------------------- */
+/* ---- Options ------------------------------------------------------------------------- */
 
 struct opt {
     const char *name;  /* "-n" */
@@ -75,9 +75,8 @@ static inline int options_parse(
         else if (*value == '\0')
             snprintf(err, bytes, "%s needs %s", o->name, o->value);
         else if (option_set(o, value) != 0)
-            snprintf(err, bytes, "%s %s: %s must be %s %.10g to %.10g", o->name, value,
-                o->value, o->kind == 'f' ? "a number from" : "whole, from", o->low,
-                o->high);
+            snprintf(err, bytes, "%s %s: %s must be %s %.10g to %.10g", o->name, value, o->value,
+                o->kind == 'f' ? "a number from" : "whole, from", o->low, o->high);
         else
             continue;
         return -1;
@@ -92,13 +91,12 @@ static inline void options_print(const struct opt *table)
         printf("  %-9s %-8s %s\n", o->name, o->value, o->help);
 }
 
-/* ---- Messages and files ------------------------------------------------------------ */
+/* ---- Messages and files -------------------------------------------------------------- */
 
 /* The end of what comes before ftkit_open().  rc is 0 to go on, 1 when help was asked
  * for, -1 with the reason in err.  The first rank with a reason prints it.  Returns -1 to
  * go on, otherwise the exit code.  Collective over MPI_COMM_WORLD. */
-static inline int ready(
-    int rc, const struct opt *table, const char *out, char *err, size_t bytes)
+static inline int ready(int rc, const struct opt *table, const char *out, char *err, size_t bytes)
 {
     int rank, size, first;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -155,7 +153,7 @@ static inline void pause_ms(int ms)
         nanosleep(&t, NULL);
 }
 
-/* ---- What ftkit reports ------------------------------------------------------------ */
+/* ---- What ftkit reports -------------------------------------------------------------- */
 
 /* Rank 0 says what was restored, and how long a repair took. */
 static inline void tell(const ftkit_ctx *ft, const char *what, int step)
@@ -167,9 +165,8 @@ static inline void tell(const ftkit_ctx *ft, const char *what, int step)
     if (now.repairs > 0)
         printf(", repair %d took %.1f ms (detect %.1f, supply %.1f, rebuild %.1f, "
                "restore %.1f)",
-            now.repairs, now.repair_s * 1e3, now.repair_detect_s * 1e3,
-            now.repair_supply_s * 1e3, now.repair_rebuild_s * 1e3,
-            now.repair_restore_s * 1e3);
+            now.repairs, now.repair_s * 1e3, now.repair_detect_s * 1e3, now.repair_supply_s * 1e3,
+            now.repair_rebuild_s * 1e3, now.repair_restore_s * 1e3);
     printf("\n");
 }
 
@@ -202,8 +199,7 @@ static inline int exit_code(int rc, int code)
         return rc == FTKIT_SPARE_DONE ? EXIT_SUCCESS : code;
     /* what run() failed of has been said; a wrong configuration is the same everywhere */
     if (code != EXIT_FAILURE && (rank == 0 || rc != FTKIT_ERR_CONFIG))
-        fprintf(
-            stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
+        fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
     return rc == FTKIT_ERR_CONFIG ? EXIT_USAGE : EXIT_FAILURE;
 }
 

@@ -23,7 +23,7 @@
 
 #define MAX_CELLS 1000000 /* in one direction */
 
-/* ---- The grid ----------------------------------------------------------------------
+/* ---- The grid ---------------------------------------------------------------------------
  * Row-major; u and next hold this rank's block and its ghost layer. */
 
 struct grid {
@@ -89,8 +89,7 @@ static int beginning(const int n[2], int i, int j, double *value)
         *value = j == 0 && 4 * i >= n[0] && 4 * i < 3 * n[0] ? 100 : 0;
         return 1;
     }
-    if (inside(i, j, a * 0.28, b * 0.70, r * 0.06)
-        || inside(i, j, a * 0.72, b * 0.30, r * 0.06))
+    if (inside(i, j, a * 0.28, b * 0.70, r * 0.06) || inside(i, j, a * 0.72, b * 0.30, r * 0.06))
         return 1;
     if (inside(i, j, a * 0.5, b * 0.5, r * 0.2))
         *value = 100;
@@ -137,8 +136,8 @@ static int layout(struct grid *g, MPI_Comm comm)
     for (int i = 0; i < g->local[0]; i++)
         for (int j = 0; j < g->local[1]; j++) {
             size_t k = (size_t)(i + 1) * width + (size_t)j + 1;
-            g->held[k] = (unsigned char)beginning(
-                g->n, g->offset[0] + i, g->offset[1] + j, &g->u[k]);
+            g->held[k] =
+                (unsigned char)beginning(g->n, g->offset[0] + i, g->offset[1] + j, &g->u[k]);
         }
     return 0;
 }
@@ -171,8 +170,7 @@ static void advance(struct grid *g, MPI_Comm comm)
         }
     }
     for (int i = 1; i <= rows; i++) /* u stays where it is: it is registered */
-        memcpy(g->u + (size_t)i * w + 1, g->next + (size_t)i * w + 1,
-            (size_t)cols * sizeof *g->u);
+        memcpy(g->u + (size_t)i * w + 1, g->next + (size_t)i * w + 1, (size_t)cols * sizeof *g->u);
 }
 
 /* A check as programs have them.  It may fire on what a failure leaves in ghost cells. */
@@ -192,8 +190,7 @@ static void gather(const struct grid *g, MPI_Comm comm, double *whole)
     MPI_Request req = MPI_REQUEST_NULL;
     MPI_Datatype part;
     if (g->local[0] > 0) {
-        MPI_Type_create_subarray(
-            2, with_halo, g->local, corner, MPI_ORDER_C, MPI_DOUBLE, &part);
+        MPI_Type_create_subarray(2, with_halo, g->local, corner, MPI_ORDER_C, MPI_DOUBLE, &part);
         MPI_Type_commit(&part);
         MPI_Isend(g->u, 1, part, 0, 4, comm, &req);
         MPI_Type_free(&part);
@@ -209,7 +206,7 @@ static void gather(const struct grid *g, MPI_Comm comm, double *whole)
     MPI_Wait(&req, MPI_STATUS_IGNORE);
 }
 
-/* ---- The program ------------------------------------------------------------------- */
+/* ---- The program --------------------------------------------------------------------- */
 
 struct app {
     struct grid grid;
@@ -243,8 +240,7 @@ static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
         local[d] = (size_t)g->local[d];
         offset[d] = (size_t)g->offset[d];
     }
-    return ftkit_register_array(
-        ft, "u", g->u, MPI_DOUBLE, 2, global, local, offset, halo);
+    return ftkit_register_array(ft, "u", g->u, MPI_DOUBLE, 2, global, local, offset, halo);
 }
 
 static void picture(struct app *a, MPI_Comm comm)
@@ -262,8 +258,8 @@ static int result(const struct app *a)
     size_t cells = (size_t)g->n[0] * (size_t)g->n[1];
     if (a->rank != 0)
         return EXIT_SUCCESS;
-    printf("heat2d: %d x %d cells, %d steps done on %d ranks in %d x %d blocks\n",
-        g->n[0], g->n[1], a->step, g->size, g->p[0], g->p[1]);
+    printf("heat2d: %d x %d cells, %d steps done on %d ranks in %d x %d blocks\n", g->n[0], g->n[1],
+        a->step, g->size, g->p[0], g->p[1]);
     if (a->out != NULL && write_raw(a->out, a->whole, cells) != 0)
         return EXIT_FAILURE;
     return EXIT_SUCCESS;
@@ -277,8 +273,7 @@ static int run(ftkit_ctx *ft, struct app *a)
     /* No communication from here to ftkit_recover(): a replacement comes through here
      * alone, in the middle of the run of the others. */
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
-    if (divide(ft, comm, a) != 0
-        || ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT) < 0
+    if (divide(ft, comm, a) != 0 || ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT) < 0
         || ftkit_attribute(ft, "u", "units", "K") < 0 /* for readers of the files */
         || ftkit_on_repair(ft, divide, a) < 0)
         give_up(*ftkit_detail(ft) ? ftkit_detail(ft) : "out of memory");
@@ -326,8 +321,8 @@ int main(int argc, char **argv)
         { "-p", "PREFIX", "write PREFIX.<step>.bin, like -o", 't', &app.pictures, 0, 0 },
         { "-P", "N", "... every N steps (100)", 'i', &app.every, 1, INT_MAX },
         { "-d", "MS", "sleep so long in every step", 'i', &app.delay_ms, 0, 3600000 },
-        { "--pidfile", "PREFIX", "write pid and step of rank R to PREFIX.R", 't',
-            &app.pidfile, 0, 0 },
+        { "--pidfile", "PREFIX", "write pid and step of rank R to PREFIX.R", 't', &app.pidfile, 0,
+            0 },
         { NULL, NULL, NULL, 0, NULL, 0, 0 },
     };
     char err[4200] = "";

@@ -77,8 +77,7 @@ static inline int matrix_next_line(struct reader *in)
 }
 
 /* Read an integer of [low, high] at *s and step over it. */
-static inline int matrix_take_integer(
-    const char **s, long long low, long long high, long long *v)
+static inline int matrix_take_integer(const char **s, long long low, long long high, long long *v)
 {
     char *end;
     errno = 0;
@@ -96,8 +95,7 @@ static inline int matrix_at_end(const char *s)
 
 /* The first line and the sizes.  Nothing is believed that the length of the file
  * contradicts, since memory is taken by these numbers. */
-static inline int matrix_read_header(
-    struct reader *in, int *n, long long *entries, int *symmetric)
+static inline int matrix_read_header(struct reader *in, int *n, long long *entries, int *symmetric)
 {
     char word[5][64];
     struct stat st;
@@ -107,8 +105,7 @@ static inline int matrix_read_header(
     int rc = matrix_next_line(in);
     if (rc <= 0)
         return rc < 0 ? -1 : matrix_fail(in, "the file is empty");
-    if (sscanf(in->text, "%63s %63s %63s %63s %63s", word[0], word[1], word[2], word[3],
-            word[4])
+    if (sscanf(in->text, "%63s %63s %63s %63s %63s", word[0], word[1], word[2], word[3], word[4])
             != 5
         || strcasecmp(word[0], "%%MatrixMarket") != 0)
         return matrix_fail(in, "not a Matrix Market file");
@@ -134,15 +131,15 @@ static inline int matrix_read_header(
         return matrix_fail(
             in, "%lld entries cannot fill the diagonal of %lld rows", *entries, rows);
     if (*entries > st.st_size / 5) /* "1 1 1" is the shortest */
-        return matrix_fail(in, "%lld entries cannot be in a file of %lld bytes", *entries,
-            (long long)st.st_size);
+        return matrix_fail(
+            in, "%lld entries cannot be in a file of %lld bytes", *entries, (long long)st.st_size);
     *n = (int)rows;
     return 0;
 }
 
 /* Keep an entry if it is in one of our rows. */
-static inline int matrix_keep(struct matrix *a, struct entry **list, size_t *used,
-    size_t *space, long long row, long long col, double value)
+static inline int matrix_keep(struct matrix *a, struct entry **list, size_t *used, size_t *space,
+    long long row, long long col, double value)
 {
     if (row < a->first || row >= (long long)a->first + a->count)
         return 0;
@@ -189,8 +186,8 @@ static inline void matrix_free(struct matrix *a)
     a->value = a->diagonal = NULL;
 }
 
-static inline int matrix_read_entries(struct reader *in, struct matrix *a,
-    long long entries, int symmetric, struct entry **list, size_t *used)
+static inline int matrix_read_entries(struct reader *in, struct matrix *a, long long entries,
+    int symmetric, struct entry **list, size_t *used)
 {
     size_t space = 0;
     long long i, j;
@@ -198,29 +195,24 @@ static inline int matrix_read_entries(struct reader *in, struct matrix *a,
     for (long long k = 0; k < entries; k++) {
         if ((rc = matrix_next_line(in)) <= 0)
             return rc < 0 ? -1
-                          : matrix_fail(
-                              in, "the file ends after %lld of %lld entries", k, entries);
+                          : matrix_fail(in, "the file ends after %lld of %lld entries", k, entries);
         const char *s = in->text;
-        if (matrix_take_integer(&s, 1, a->n, &i) != 0
-            || matrix_take_integer(&s, 1, a->n, &j) != 0)
+        if (matrix_take_integer(&s, 1, a->n, &i) != 0 || matrix_take_integer(&s, 1, a->n, &j) != 0)
             return matrix_fail(in, "need row and column of 1 .. %d", a->n);
         char *end;
         double v = strtod(s, &end);
         if (end == s || !matrix_at_end(end) || !isfinite(v))
-            return matrix_fail(
-                in, "need a finite number after row and column, and no more");
+            return matrix_fail(in, "need a finite number after row and column, and no more");
         if (symmetric && j > i)
             return matrix_fail(in, "entry above the diagonal of a symmetric matrix");
         if (i == j)
             a->diagonal[i - 1] += v;
         if (matrix_keep(a, list, used, &space, i - 1, j - 1, v) != 0
-            || (symmetric && i != j
-                && matrix_keep(a, list, used, &space, j - 1, i - 1, v) != 0))
+            || (symmetric && i != j && matrix_keep(a, list, used, &space, j - 1, i - 1, v) != 0))
             return matrix_fail(in, "out of memory");
     }
     if ((rc = matrix_next_line(in)) != 0)
-        return rc < 0 ? -1
-                      : matrix_fail(in, "more than the %lld entries announced", entries);
+        return rc < 0 ? -1 : matrix_fail(in, "more than the %lld entries announced", entries);
     for (i = 0; i < a->n; i++)
         if (!(a->diagonal[i] > 0))
             return matrix_fail(
@@ -251,9 +243,8 @@ static inline int matrix_read(struct matrix *a, const char *path, int first, int
     }
     if (matrix_read_header(&in, &a->n, &entries, &symmetric) == 0) {
         a->diagonal = calloc((size_t)a->n, sizeof *a->diagonal);
-        rc = a->diagonal == NULL
-                 ? matrix_fail(&in, "out of memory for %d rows", a->n)
-                 : matrix_read_entries(&in, a, entries, symmetric, &list, &used);
+        rc = a->diagonal == NULL ? matrix_fail(&in, "out of memory for %d rows", a->n)
+                                 : matrix_read_entries(&in, a, entries, symmetric, &list, &used);
     }
     if (rc == 0 && matrix_compress(a, list, used) != 0)
         rc = matrix_fail(&in, "out of memory for %zu entries", used);

@@ -47,7 +47,7 @@ extern "C" {
 /** Most dimensions of a global array. */
 #define FTKIT_DIMS_MAX 15
 
-/* ---- Status codes ------------------------------------------------------------------
+/* ---- Status codes -----------------------------------------------------------------------
  * One table makes the enum, the texts of ftkit_strerror() and the Fortran constants.
  * Released values never change; one without a use is kept and its text says so.
  *    > 0          success, with news
@@ -62,35 +62,35 @@ extern "C" {
  * later call on the context returns FTKIT_ERR_ENDED and does nothing; ftkit_detail() keeps
  * the first cause.  Only ftkit_query(), ftkit_test(), ftkit_failed(), ftkit_comm() and
  * ftkit_detail() still answer; ftkit_close() returns the first cause. */
-#define FTKIT_STATUS_LIST(X)                                                             \
-    X(OK, 0, "success")                                                                  \
-    X(ROLLED_BACK, 1, "a failure was repaired; the regions hold the last committed set") \
-    X(NO_SET, 2, "no committed set exists: a fresh start")                               \
-    X(HALT, 3, "reserved, no function returns it: the job should stop now")              \
-    X(SPARE_DONE, 4, "this process was an idle spare and the job is over")               \
-    X(ERR_ARG, -1, "invalid argument")                                                   \
-    X(ERR_NAME, -2, "invalid name")                                                      \
-    X(ERR_EXISTS, -3, "the name is already registered")                                  \
-    X(ERR_NOT_FOUND, -4, "no such region or set")                                        \
-    X(ERR_TYPE, -5, "datatype cannot be saved or does not match")                        \
-    X(ERR_SIZE, -6, "size does not match")                                               \
-    X(ERR_STATE, -7, "call out of order")                                                \
-    X(ERR_CONFIG, -8, "invalid configuration")                                           \
-    X(ERR_UNSUPPORTED, -9, "not supported by this build, MPI or mode")                   \
-    X(ERR_MISMATCH, -10, "the ranks disagree")                                           \
-    X(ERR_IO, -20, "storage I/O error")                                                  \
-    X(ERR_NOSPACE, -21, "no space left")                                                 \
-    X(ERR_NOMEM, -22, "out of memory")                                                   \
-    X(ERR_CALLBACK, -23, "a callback of the program failed")                             \
-    X(ERR_MPI, -24, "MPI error")                                                         \
-    X(ERR_BUSY, -25, "another job uses the sets")                                        \
-    X(ERR_CORRUPT, -40, "checksum mismatch")                                             \
-    X(ERR_FORMAT, -41, "not an ftkit set, or of another version, program or byte order") \
-    X(ERR_LOST, -42, "no copy of the data survives")                                     \
-    X(ERR_PEER, -60, "a rank has failed and was not replaced")                           \
-    X(ERR_TIMEOUT, -61, "reserved, no function returns it: the repair took too long")    \
-    X(ERR_CLOSED, -80, "reserved, no function returns it: the context is closed")        \
-    X(ERR_ENDED, -81, "the context has ended: only ftkit_close() is left")               \
+#define FTKIT_STATUS_LIST(X)                                                                       \
+    X(OK, 0, "success")                                                                            \
+    X(ROLLED_BACK, 1, "a failure was repaired; the regions hold the last committed set")           \
+    X(NO_SET, 2, "no committed set exists: a fresh start")                                         \
+    X(HALT, 3, "reserved, no function returns it: the job should stop now")                        \
+    X(SPARE_DONE, 4, "this process was an idle spare and the job is over")                         \
+    X(ERR_ARG, -1, "invalid argument")                                                             \
+    X(ERR_NAME, -2, "invalid name")                                                                \
+    X(ERR_EXISTS, -3, "the name is already registered")                                            \
+    X(ERR_NOT_FOUND, -4, "no such region or set")                                                  \
+    X(ERR_TYPE, -5, "datatype cannot be saved or does not match")                                  \
+    X(ERR_SIZE, -6, "size does not match")                                                         \
+    X(ERR_STATE, -7, "call out of order")                                                          \
+    X(ERR_CONFIG, -8, "invalid configuration")                                                     \
+    X(ERR_UNSUPPORTED, -9, "not supported by this build, MPI or mode")                             \
+    X(ERR_MISMATCH, -10, "the ranks disagree")                                                     \
+    X(ERR_IO, -20, "storage I/O error")                                                            \
+    X(ERR_NOSPACE, -21, "no space left")                                                           \
+    X(ERR_NOMEM, -22, "out of memory")                                                             \
+    X(ERR_CALLBACK, -23, "a callback of the program failed")                                       \
+    X(ERR_MPI, -24, "MPI error")                                                                   \
+    X(ERR_BUSY, -25, "another job uses the sets")                                                  \
+    X(ERR_CORRUPT, -40, "checksum mismatch")                                                       \
+    X(ERR_FORMAT, -41, "not an ftkit set, or of another version, program or byte order")           \
+    X(ERR_LOST, -42, "no copy of the data survives")                                               \
+    X(ERR_PEER, -60, "a rank has failed and was not replaced")                                     \
+    X(ERR_TIMEOUT, -61, "reserved, no function returns it: the repair took too long")              \
+    X(ERR_CLOSED, -80, "reserved, no function returns it: the context is closed")                  \
+    X(ERR_ENDED, -81, "the context has ended: only ftkit_close() is left")                         \
     X(ERR_INTERNAL, -99, "broken invariant inside ftkit")
 
 enum ftkit_status {
@@ -105,7 +105,7 @@ FTKIT_API const char *ftkit_strerror(int code);
 /** Version of the library that is linked, "major.minor.patch". */
 FTKIT_API const char *ftkit_version(void);
 
-/* ---- Contexts ----------------------------------------------------------------------
+/* ---- Contexts ---------------------------------------------------------------------------
  * A context protects the data of the ranks of one communicator.  Several may be open, on any
  * communicators.  Those of one process: the first repairs failures in the job, further ones
  * are for restarts only (FTKIT_MODE_RESTART), and a repair is a reason to open them anew. */
@@ -145,13 +145,15 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
 /**
  * Close the context, wait for its background work and free it; *ctx becomes NULL.
  *
- * Collective, before MPI_Finalize(): that closes an open context, says so, and the exit code
- * is 1.  FTKIT_ERR_MISMATCH as of ftkit_finish(); the context is closed all the same.  Regions stay the caller's.  A set that is being written to the file system
- * is waited for; when it, or one before it, could not be written and no call has told yet,
- * this one returns the error (FTKIT_ERR_IO, FTKIT_ERR_NOSPACE ...).  A failure that nobody repaired before is
- * reported as FTKIT_ERR_PEER: the results of the lost rank are not there (see
- * ftkit_finish(), which a program calls to be sure of them).  Whatever it returns, the
- * context is gone.
+ * Collective.  Call it before MPI_Finalize(); otherwise MPI_Finalize() closes the context,
+ * reports that, and the exit code is 1.  The function waits for a set that is being written to
+ * the file system.  Regions stay the caller's.  The context is closed whatever the function
+ * returns.
+ *
+ * @return FTKIT_OK; FTKIT_ERR_MISMATCH as ftkit_finish() returns it; FTKIT_ERR_IO,
+ *         FTKIT_ERR_NOSPACE ... a set could not be written, and no earlier call has returned
+ *         that error; FTKIT_ERR_PEER a rank failed and was not repaired: its results are
+ *         missing (a program calls ftkit_finish() before, to be sure of its results).
  */
 FTKIT_API int ftkit_close(ftkit_ctx **ctx);
 
@@ -171,7 +173,7 @@ FTKIT_API MPI_Comm ftkit_comm(const ftkit_ctx *ctx);
  */
 FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
 
-/* ---- Regions -----------------------------------------------------------------------
+/* ---- Regions ----------------------------------------------------------------------------
  * What is saved.  Register after ftkit_open() and before ftkit_recover() (later a new name
  * is FTKIT_ERR_STATE where ranks are repaired in the job); the same names on every rank
  * and in every run.  Names are the key on disk: 1..63 bytes of printable
@@ -216,9 +218,8 @@ FTKIT_API int ftkit_register_replicated(
  * Calling it again with the same name replaces block and memory (re-decomposition, in
  * the callback of ftkit_on_repair()); global must stay the same.
  */
-FTKIT_API int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data,
-    MPI_Datatype elem, int ndims, const size_t *global, const size_t *local,
-    const size_t *offset, const size_t *halo);
+FTKIT_API int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datatype elem,
+    int ndims, const size_t *global, const size_t *local, const size_t *offset, const size_t *halo);
 
 /**
  * Called when a restore needs memory for count items: makes *data that large (as
@@ -232,14 +233,14 @@ typedef int ftkit_resize_fn(void **data, size_t count, void *arg);
  * from malloc(), and the type has nothing in front of its address) when *count differs
  * from what was saved, then sets *count.
  */
-FTKIT_API int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data,
-    size_t *count, MPI_Datatype type, ftkit_resize_fn *resize, void *arg);
+FTKIT_API int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t *count,
+    MPI_Datatype type, ftkit_resize_fn *resize, void *arg);
 
 /** Callbacks for what is not flat.  Each returns 0, or anything else to fail the call. */
 typedef struct ftkit_serializer {
-    size_t size; /**< sizeof(ftkit_serializer) */
-    int (*measure)(void *arg, size_t *bytes);             /**< bytes pack() will write */
-    int (*pack)(void *arg, void *buf, size_t bytes);      /**< write exactly bytes */
+    size_t size;                                             /**< sizeof(ftkit_serializer) */
+    int (*measure)(void *arg, size_t *bytes);                /**< bytes pack() will write */
+    int (*pack)(void *arg, void *buf, size_t bytes);         /**< write exactly bytes */
     int (*unpack)(void *arg, const void *buf, size_t bytes); /**< read them back */
 } ftkit_serializer;
 
@@ -291,7 +292,7 @@ FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
 FTKIT_API int ftkit_attribute(
     ftkit_ctx *ctx, const char *region, const char *name, const char *value);
 
-/* ---- Checkpoint and recovery -------------------------------------------------------
+/* ---- Checkpoint and recovery ------------------------------------------------------------
  * A set is one numbered snapshot of every region on every rank.  It is committed as a
  * whole or it does not exist. */
 
@@ -352,8 +353,8 @@ FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
  * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE name a region that does not
  *         fit what was saved; FTKIT_ERR_NOT_FOUND also the set of recover.start when it is
  *         not there; FTKIT_ERR_FORMAT a set of another program (context.program);
- *         FTKIT_ERR_BUSY the job that uses the sets on the file system and lives; FTKIT_ERR_CORRUPT the
- *         newest of the sets that are there when none of them can be used.
+ *         FTKIT_ERR_BUSY another job that is alive uses the sets on the file system;
+ *         FTKIT_ERR_CORRUPT none of the sets can be used (the detail names the newest).
  */
 FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
 
@@ -446,7 +447,7 @@ FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
  * rank. */
 FTKIT_API int ftkit_request(ftkit_ctx *ctx, int durable);
 
-/* ---- Communicators -----------------------------------------------------------------*/
+/* ---- Communicators ------------------------------------------------------------------- */
 
 /** What ftkit_on_repair() calls; 0 for success. */
 typedef int ftkit_repair_fn(ftkit_ctx *ctx, MPI_Comm comm, void *arg);
@@ -472,7 +473,7 @@ FTKIT_API int ftkit_track_comm(ftkit_ctx *ctx, MPI_Comm comm);
 /** Forget a tracked communicator.  MPI_Comm_free() on it does so too. */
 FTKIT_API int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm);
 
-/* ---- Information -------------------------------------------------------------------*/
+/* ---- Information --------------------------------------------------------------------- */
 
 /** How failures are handled, from the strongest. */
 enum ftkit_mode {
@@ -511,16 +512,16 @@ typedef struct ftkit_info {
                                   others, as copies or for parity */
     uint64_t sent_total;     /**< the same of all sets so far */
     /* the message log of this process since it opened the context; 0 without log.enabled */
-    uint64_t log_messages;   /**< messages to other teams, kept until the next set */
-    uint64_t log_bytes;      /**< their bytes */
-    uint64_t log_held;       /**< bytes that are kept now */
-    uint64_t log_determinants; /**< decisions since the last set that MPI leaves open */
+    uint64_t log_messages;          /**< messages to other teams, kept until the next set */
+    uint64_t log_bytes;             /**< their bytes */
+    uint64_t log_held;              /**< bytes that are kept now */
+    uint64_t log_determinants;      /**< decisions since the last set that MPI leaves open */
     uint64_t log_determinant_bytes; /**< bytes told to other ranks, see log.determinants */
-    uint64_t log_resent;     /**< messages sent again to ranks that had gone back */
-    uint64_t log_suppressed; /**< messages not sent again because their receiver had them */
-    uint64_t log_drained;    /**< messages drawn in a repair or a set before they were received */
-    uint64_t log_spilled;    /**< bytes taken from files for it, see log.memory */
-    uint64_t log_differs;    /**< messages that were not the same again, see log.check */
+    uint64_t log_resent;            /**< messages sent again to ranks that had gone back */
+    uint64_t log_suppressed;        /**< messages not sent again because their receiver had them */
+    uint64_t log_drained; /**< messages drawn in a repair or a set before they were received */
+    uint64_t log_spilled; /**< bytes taken from files for it, see log.memory */
+    uint64_t log_differs; /**< messages that were not the same again, see log.check */
 } ftkit_info;
 
 /** Fill *info (its size member first).  Local; may look at a set's files. */

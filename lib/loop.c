@@ -55,7 +55,7 @@ static void count_first_call(ftkit_ctx *ctx)
         ctx->calls++;
 }
 
-/* ---- checkpoint ----------------------------------------------------------------------*/
+/* ---- checkpoint ---------------------------------------------------------------------- */
 
 /* The same within a call of ftkit_checkpoint(), which from then on is the first one. */
 static int roll_back_here(ftkit_ctx *ctx)
@@ -75,7 +75,7 @@ static int roll_back_outside(ftkit_ctx *ctx)
 {
     int rc = roll_back(ctx);
     if (rc == FTKIT_OK && ftk_log_of(ctx))
-        return rc; /* it was not this team */
+        return rc;      /* it was not this team */
     if (rc == FTKIT_OK) /* no set yet, so the loop has to be run from its start */
         rc = FTKIT_ROLLED_BACK;
     if (rc == FTKIT_ROLLED_BACK)
@@ -135,8 +135,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     if (ctx->where != FTK_IN_LOOP)
-        return ftk_done(
-            ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_checkpoint before ftkit_recover"));
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_checkpoint before ftkit_recover"));
     double now = ftk_now_s();
     if (ctx->first_call)
         count_first_call(ctx);
@@ -179,7 +178,7 @@ static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     return ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
 }
 
-/* ---- wait ----------------------------------------------------------------------------*/
+/* ---- wait ---------------------------------------------------------------------------- */
 
 int ftkit_wait(ftkit_ctx *ctx)
 {
@@ -199,7 +198,7 @@ int ftkit_wait(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
-/* ---- scrub ---------------------------------------------------------------------------*/
+/* ---- scrub --------------------------------------------------------------------------- */
 
 int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
 {
@@ -220,7 +219,7 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
     return ftk_done(ctx, rc);
 }
 
-/* ---- finish --------------------------------------------------------------------------*/
+/* ---- finish -------------------------------------------------------------------------- */
 
 static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
@@ -247,7 +246,7 @@ int ftkit_finish(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
-/* ---- recover -------------------------------------------------------------------------*/
+/* ---- recover ------------------------------------------------------------------------- */
 
 static int recover(ftkit_ctx *ctx, uint64_t *set)
 {

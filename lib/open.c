@@ -29,7 +29,7 @@
 
 #define GATHER_TRIES 8 /* in a row in which nobody has died */
 
-/* ---- leaving without a word ----------------------------------------------------------
+/* ---- leaving without a word -------------------------------------------------------------
  * MPI does not report a process that calls exit(): the others would wait for ever.  While
  * a context is open such an exit is turned into a death that is reported. */
 
@@ -89,7 +89,7 @@ static void guard_exit(const struct ftkit_ctx *ctx, int change)
 
 static int guard_finalize(void); /* see the end of this file: it closes contexts */
 
-/* ---- opening -------------------------------------------------------------------------*/
+/* ---- opening ------------------------------------------------------------------------- */
 
 /* Failure domain of this process: a number for its host name, or the simulated node. */
 static int node_of(const struct ftk_config *cfg, int world_rank)
@@ -168,8 +168,8 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
         return 0;
     int bad = ftk_config_print(f, &same) != FTKIT_OK;
     if (ctx->teams)
-        bad |= fwrite(ctx->teams, sizeof *ctx->teams, (size_t)ctx->nranks, f)
-            != (size_t)ctx->nranks;
+        bad |=
+            fwrite(ctx->teams, sizeof *ctx->teams, (size_t)ctx->nranks, f) != (size_t)ctx->nranks;
     bad |= fclose(f) != 0;
     uint64_t h = bad ? 0 : ftk_xxh3(text, bytes);
     free(text);
@@ -182,8 +182,8 @@ static void say_failure(struct ftkit_ctx *ctx)
     if (ctx->cfg.name[0] == '\0')
         return; /* the configuration is wrong: it does not say who listens */
     report_to(&ctx->cfg);
-    ftk_report(FTKIT_ERROR, "context %s: it cannot be opened: %s", ctx->cfg.name,
-        ftk_detail_text());
+    ftk_report(
+        FTKIT_ERROR, "context %s: it cannot be opened: %s", ctx->cfg.name, ftk_detail_text());
 }
 
 /* The configurations of all processes, the least mode any of them can offer, and a name
@@ -214,13 +214,11 @@ static int compare(
     if (all[5] == rank) /* one of those who fail speaks, even where the program does not */
         say_failure(ctx);
     if (all[2] != FTKIT_OK)
-        return local != FTKIT_OK
-            ? local
-            : ftk_fail((int)all[2], "another rank cannot open the context: %s",
-                ftkit_strerror((int)all[2]));
+        return local != FTKIT_OK ? local
+                                 : ftk_fail((int)all[2], "another rank cannot open the context: %s",
+                                     ftkit_strerror((int)all[2]));
     if (all[0] != ~all[1])
-        return ftk_fail(
-            FTKIT_ERR_MISMATCH, "the ranks have different configurations%s (%s)",
+        return ftk_fail(FTKIT_ERR_MISMATCH, "the ranks have different configurations%s (%s)",
             ctx->teams ? " or teams" : "",
             ctx->cfg.source[0] ? ctx->cfg.source : "defaults and environment");
     return FTKIT_OK;
@@ -228,8 +226,8 @@ static int compare(
 
 /* A communicator of the live processes of comm that have compared their configurations.
  * Shrinking instead of duplicating takes no notice of members that are dead already. */
-static int gather(struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair,
-    uint64_t *job, MPI_Comm *start)
+static int gather(
+    struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair, uint64_t *job, MPI_Comm *start)
 {
     MPI_Comm from = comm;
     bool outlives = ftk_mpi_outlives();
@@ -256,8 +254,8 @@ static int gather(struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair,
         if (tries == GATHER_TRIES) /* nobody has died: it would never end.  All count the same */
             return rc != FTKIT_OK ? rc
                                   : ftk_fail(FTKIT_ERR_MPI,
-                                        "comparing configurations: MPI has returned success "
-                                        "without a result, on this or another rank");
+                                      "comparing configurations: MPI has returned success "
+                                      "without a result, on this or another rank");
         was = n;
         from = *start;
     }
@@ -283,8 +281,9 @@ static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
         ftk_report(FTKIT_WARNING,
             "context %s: failures are not repaired in this job, only by a restart: %s%s",
             ctx->cfg.name, repair ? "another rank has an unsafe environment" : why,
-            getenv("FTKIT_RUN_ID") ? "" : " (ftkit run starts a program with all it needs: "
-                                          "ftkit run -n RANKS --spares 1 -- PROGRAM)");
+            getenv("FTKIT_RUN_ID") ? ""
+                                   : " (ftkit run starts a program with all it needs: "
+                                     "ftkit run -n RANKS --spares 1 -- PROGRAM)");
 }
 
 /* Ranks whose copy is lost with their own node. */
@@ -320,8 +319,10 @@ static void say_groups(const struct ftkit_ctx *ctx, char *text, size_t bytes)
         "any %s %s of a group of %u; memory per rank: %.2f x the registered bytes, %.2f x "
         "while a set is committed",
         m,
-        apart ? g->m == 1 ? "node" : "nodes" : g->m == 1 ? "process" : "processes", g->n, own,
-        2 * own);
+        apart       ? g->m == 1 ? "node" : "nodes"
+        : g->m == 1 ? "process"
+                    : "processes",
+        g->n, own, 2 * own);
 }
 
 /* What the configuration survives, in one line. */
@@ -336,9 +337,9 @@ static void say_plan(const struct ftkit_ctx *ctx)
         say_groups(ctx, survives, sizeof survives);
     ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s, %s; %s; memory survives %s",
         ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares),
-        ctx->mode == FTKIT_MODE_RESTART    ? "restart only"
-            : ctx->mode == FTKIT_MODE_TEAM ? "repair in the job by teams"
-                                           : "repair in the job",
+        ctx->mode == FTKIT_MODE_RESTART ? "restart only"
+        : ctx->mode == FTKIT_MODE_TEAM  ? "repair in the job by teams"
+                                        : "repair in the job",
         ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files", survives);
     if (ctx->alone > 0)
         ftk_report(FTKIT_WARNING,
@@ -399,8 +400,7 @@ static void free_context(struct ftkit_ctx *ctx)
 }
 
 /* Begin with the processes of comm. */
-static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
-    MPI_Comm *start)
+static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job, MPI_Comm *start)
 {
     char why[256] = "";
     int size = 0;
@@ -416,14 +416,13 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
     int rc = gather(ctx, comm, local, repair, job, start);
     if (rc != FTKIT_OK)
         return rc;
-    if (MPI_Comm_size(comm, &size) != MPI_SUCCESS
-        || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS
+    if (MPI_Comm_size(comm, &size) != MPI_SUCCESS || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS
         || MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
     ctx->nranks = size - ctx->cfg.spares;
     if (ctx->nranks < 1)
-        return ftk_fail(FTKIT_ERR_CONFIG, "spares.count = %d of %d processes",
-            ctx->cfg.spares, size);
+        return ftk_fail(
+            FTKIT_ERR_CONFIG, "spares.count = %d of %d processes", ctx->cfg.spares, size);
     ctx->node = node_of(&ctx->cfg, world_rank);
     report_to(&ctx->cfg);
     if (rank == 0) {
@@ -439,9 +438,8 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
     ctx->spawned = true;
     ctx->mode = FTKIT_MODE_GLOBAL;
     ctx->local_error = local; /* told to the others in the census */
-    ctx->node = ctx->cfg.ranks_per_node > 0
-        ? 0x40000000 | (int)(ftk_random() & 0xffffff)
-        : node_of(&ctx->cfg, 0);
+    ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)
+                                            : node_of(&ctx->cfg, 0);
     report_to(&ctx->cfg);
     return ftk_supply_join(start, job);
 }
@@ -457,8 +455,8 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "rank");
     (void)signal(SIGPIPE, SIG_IGN); /* writing to a dead peer's socket must not kill */
-    snprintf(job, sizeof job, "%llx-%x", (unsigned long long)number,
-        (unsigned)node_of(&by_host, 0));
+    snprintf(
+        job, sizeof job, "%llx-%x", (unsigned long long)number, (unsigned)node_of(&by_host, 0));
     return ftk_watchdog_open(job, &ctx->cfg, world_rank, &ctx->dog);
 }
 
@@ -488,8 +486,8 @@ static int open_places(struct ftkit_ctx *ctx)
     int rc = ftk_place_open(
         &ctx->mem.place, cfg->place, cfg->place_dir, cfg->name, 1, key_of(cfg->place));
     if (rc == FTKIT_OK && cfg->local_scheme != FTK_SCHEME_NONE)
-        rc = ftk_place_open(&ctx->local.mem.place, cfg->local_place, cfg->local_dir,
-            cfg->name, 2, key_of(cfg->local_place));
+        rc = ftk_place_open(&ctx->local.mem.place, cfg->local_place, cfg->local_dir, cfg->name, 2,
+            key_of(cfg->local_place));
     return rc;
 }
 
@@ -501,8 +499,8 @@ static int check_build(const struct ftk_config *cfg)
         rc = ftk_place_is_built(cfg->local_place, "level.local.place");
     if (rc == FTKIT_OK && cfg->h5_enabled && cfg->h5_compress == FTK_COMPRESS_DEFLATE
         && !ftk_h5_can_deflate())
-        rc = ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "level.hdf5.compress: this HDF5 library cannot write deflate");
+        rc = ftk_fail(
+            FTKIT_ERR_UNSUPPORTED, "level.hdf5.compress: this HDF5 library cannot write deflate");
     return rc;
 }
 
@@ -528,7 +526,7 @@ static bool is_world(MPI_Comm comm)
 {
     int how = MPI_UNEQUAL;
     return MPI_Comm_compare(comm, MPI_COMM_WORLD, &how) == MPI_SUCCESS
-        && (how == MPI_IDENT || how == MPI_CONGRUENT);
+           && (how == MPI_IDENT || how == MPI_CONGRUENT);
 }
 
 /* For the log, which meets failures in calls of the program. */
@@ -552,9 +550,9 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     if (local == FTKIT_OK)
         local = check_build(&ctx->cfg);
     if (ftk_detect_active())
-        ctx->cfg.spares = 0; /* those of the first context are all there are */
+        ctx->cfg.spares = 0;                /* those of the first context are all there are */
     bool spawned = ftk_supply_is_spawned(); /* it says so once */
-    if (local == FTKIT_OK && !spawned) /* a job that runs goes on without its directory */
+    if (local == FTKIT_OK && !spawned)      /* a job that runs goes on without its directory */
         local = ftk_start_directory(&ctx->cfg);
     if (local == FTKIT_OK && !spawned)
         local = read_teams(ctx, comm);
@@ -600,7 +598,7 @@ static bool was_spare(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     int me = 0;
     return ctx->rank < 0 && !ctx->spawned && MPI_Comm_rank(comm, &me) == MPI_SUCCESS
-        && me >= ctx->nranks;
+           && me >= ctx->nranks;
 }
 
 static _Noreturn void leave_as_spare(void)
@@ -656,10 +654,10 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     return FTKIT_OK;
 }
 
-/* ---- closing -------------------------------------------------------------------------*/
+/* ---- closing ------------------------------------------------------------------------- */
 
-/* Wait for the set that is being written to the file system.  Some ranks may be in ftkit_finish(), or
- * have another number of calls: *mismatch is the code then, and these ranks come here later. */
+/* Wait for the set that is being written to the file system.  Some ranks may be in ftkit_finish(),
+ * or have another number of calls: *mismatch is the code then, and these ranks come here later. */
 static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *mismatch)
 {
     int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);
@@ -721,8 +719,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     } else {
         if (ctx->where < FTK_IN_CLOSE)
             ctx->where = FTK_IN_CLOSE;
-        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch)
-                                             : part(ctx, &mismatch);
+        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch) : part(ctx, &mismatch);
     }
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
@@ -741,7 +738,7 @@ int ftkit_close(ftkit_ctx **pctx)
     return close_context(ctx, FTK_AT_CLOSE);
 }
 
-/* ---- MPI_Finalize with an open context -----------------------------------------------
+/* ---- MPI_Finalize with an open context --------------------------------------------------
  * It begins with the attributes of MPI_COMM_SELF, while MPI still works.  The spares wait for
  * the end of the job, and a set may still be on its way to the file system: what the program
  * has left out is done for it.  The exit code tells that it is wrong. */
@@ -765,8 +762,9 @@ static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
     (void)extra;
     while ((ctx = ftk_detect_first()) != NULL) {
         static bool failing;
-        ftk_report_last("rank %d calls MPI_Finalize with context '%s' open. Rule: every rank calls "
-                        "ftkit_close before MPI_Finalize. It is closed here, and the exit code is 1",
+        ftk_report_last(
+            "rank %d calls MPI_Finalize with context '%s' open. Rule: every rank calls "
+            "ftkit_close before MPI_Finalize. It is closed here, and the exit code is 1",
             ctx->rank, ctx->cfg.name);
         if (!failing)
             failing = on_exit(fail_exit, NULL) == 0;

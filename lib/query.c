@@ -23,8 +23,8 @@ static int bind_comm(ftkit_ctx *ctx, const struct ftk_bound *b)
     if (!b->c && !b->fortran)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_ARG, "ftkit_bind_comm: comm is NULL"));
     if (ctx->nbound == FTK_BOUND_MAX)
-        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
-                                 "ftkit_bind_comm: at most %d variables", FTK_BOUND_MAX));
+        return ftk_done(
+            ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_bind_comm: at most %d variables", FTK_BOUND_MAX));
     ctx->bound[ctx->nbound++] = *b;
     ftk_bound_set(b, ftkit_comm(ctx));
     return FTKIT_OK;
@@ -40,8 +40,7 @@ int ftkit_binding_bind_comm(ftkit_ctx *ctx, MPI_Fint *comm)
     return bind_comm(ctx, &(struct ftk_bound){ .fortran = comm });
 }
 
-int ftkit_binding_fail(
-    ftkit_ctx *ctx, const char *file, int line, int code, const char *text)
+int ftkit_binding_fail(ftkit_ctx *ctx, const char *file, int line, int code, const char *text)
 {
     return ftk_done(ctx, ftk_fail_at(file, line, code, "%s", text));
 }
@@ -78,9 +77,9 @@ int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg)
     if (rc != FTKIT_OK)
         return rc;
     if (ctx->where >= FTK_IN_LOOP)
-        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE,
-                                 "ftkit_on_repair after ftkit_recover: a replacement "
-                                 "would not know the callback"));
+        return ftk_done(
+            ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_on_repair after ftkit_recover: a replacement "
+                                           "would not know the callback"));
     ctx->repair_fn = fn;
     ctx->repair_arg = arg;
     return FTKIT_OK;

@@ -25,10 +25,16 @@ for my $case (['tidy', 'clang-tidy'], ['cppcheck', 'cppcheck']) {
     }
 }
 
+{
+    local $ENV{LINT_ONLY} = 'format';
+    my $out = `scripts/guard 300 -- make --no-print-directory lint BUILD='$build' 2>&1`;
+    is($?, 0, 'format') or diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
+}
+
 # and it would: a file with one mistake for each
 my $bad = scratch() . '/bad.c';
 open my $f, '>', $bad or die "$bad: $!\n";
-print $f "#include <stdlib.h>\nint f(int i);\nint f(int i)\n{\n    int a[2] = { 1, 2 };\n"
+print $f "#include <stdlib.h>\nint  f(int i);\nint f(int i)\n{\n    int a[2] = { 1, 2 };\n"
     . "    char *p = malloc(3);\n    if (i)\n        return a[2];\n    p[0] = 1;\n"
     . "    return p[0];\n}\n";
 close $f;
@@ -42,6 +48,22 @@ for my $case (['tidy', 'clang-tidy', qr/unix\.Malloc/], ['cppcheck', 'cppcheck',
         my $out = `scripts/lint 2>&1`;
         is($? >> 8, 1, "$program: a mistake fails");
         like($out, $finding, '... and is named');
+    }
+}
+
+my $long = scratch() . '/long.c';
+open $f, '>', $long or die "$long: $!\n";
+print $f '/* ', 'x' x 98, " */\nint i;\n";
+close $f;
+{
+    local @ENV{qw(LINT_ONLY FILES BUILD)} = ('format', $long, $build);
+    like(`scripts/lint 2>&1`, qr/long\.c:1: error: longer than 100 columns/, 'format: a long line');
+    is($? >> 8, 1, '... fails');
+  SKIP: {
+        skip 'no clang-format-14', 1 if system('command -v clang-format-14 >/dev/null 2>&1') != 0;
+        $ENV{FILES} = $bad;
+        like(`scripts/lint 2>&1`, qr/bad\.c:\d+:\d+: error: code should be clang-formatted/,
+            '... and so does another format');
     }
 }
 

@@ -13,10 +13,10 @@
 
 #include "cut.h"
 
-#define TRIES 4                          /* seeds for each of the two methods of METIS */
-#define LINKS_MAX ((size_t)1 << 25)      /* numbers: 256 MiB */
-#define PASSES 100                       /* of exchanges; each makes the cut smaller */
-#define WEIGHT_SUM (1.0 * (1 << 30))     /* all weights together fit into what METIS has */
+#define TRIES 4                      /* seeds for each of the two methods of METIS */
+#define LINKS_MAX ((size_t)1 << 25)  /* numbers: 256 MiB */
+#define PASSES 100                   /* of exchanges; each makes the cut smaller */
+#define WEIGHT_SUM (1.0 * (1 << 30)) /* all weights together fit into what METIS has */
 
 struct edge {
     int a, b;
@@ -28,7 +28,7 @@ int ftk_cut_units(int n, int per_unit)
     return (n + per_unit - 1) / per_unit;
 }
 
-/* ---- the graph --------------------------------------------------------------------------*/
+/* ---- the graph ----------------------------------------------------------------------- */
 
 static int by_ends(const void *x, const void *y)
 {
@@ -110,7 +110,7 @@ static uint64_t cut_of(const struct ftk_graph *g, const int *part)
     return sum; /* each edge twice */
 }
 
-/* ---- sizes that are exact --------------------------------------------------------------------*/
+/* ---- sizes that are exact ------------------------------------------------------------ */
 
 struct sized {
     int part;
@@ -147,8 +147,8 @@ static void number_by_size(const struct ftk_graph *g, int *part, int *have)
 
 /* The part that lacks units to which v has most; *gain: what the cut loses by it.  room: some
  * part that lacks units. */
-static int best_place(const struct ftk_graph *g, const int *part, const int *have, int v,
-    int room, uint64_t *to, int64_t *gain)
+static int best_place(const struct ftk_graph *g, const int *part, const int *have, int v, int room,
+    uint64_t *to, int64_t *gain)
 {
     int best = room;
     for (int i = g->start[v]; i < g->start[v + 1]; i++)
@@ -199,7 +199,7 @@ static void balance(const struct ftk_graph *g, int *part)
     free(to);
 }
 
-/* ---- exchanges -------*/
+/* ---- exchanges ----------------------------------------------------------------------- */
 
 static uint64_t between(const struct ftk_graph *g, int v, int u)
 {
@@ -235,7 +235,7 @@ static int64_t gain_of(const struct ftk_graph *g, const int *part, int v, int u)
 {
     int a = part[v], b = part[u];
     return (int64_t)(*link_of(g, v, b) - *link_of(g, v, a))
-        + (int64_t)(*link_of(g, u, a) - *link_of(g, u, b)) - 2 * (int64_t)between(g, v, u);
+           + (int64_t)(*link_of(g, u, a) - *link_of(g, u, b)) - 2 * (int64_t)between(g, v, u);
 }
 
 /* The best exchange of v, if one helps. */
@@ -276,7 +276,7 @@ static void improve(struct ftk_graph *g, int *part)
     }
 }
 
-/* ---- all of it -------*/
+/* ---- all of it ----------------------------------------------------------------------- */
 
 static int search(struct ftk_graph *g, int *best)
 {

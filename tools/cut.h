@@ -8,14 +8,14 @@
 
 #include "sets.h"
 
-/* ---- the communication matrix (matrix.c) ----------------------------------------------*/
+/* ---- the communication matrix (matrix.c) --------------------------------------------- */
 
 struct ftk_pair {
     int from, to; /* rising by from, then by to */
     uint64_t messages, bytes;
 };
 struct ftk_matrix {
-    int n; /* ranks */
+    int n;                  /* ranks */
     struct ftk_pair *pairs; /* [npairs] */
     size_t npairs;
     uint64_t messages, bytes; /* of all pairs of different ranks */
@@ -32,7 +32,7 @@ struct ftk_cut {
 };
 struct ftk_cut ftk_matrix_cut(const struct ftk_matrix *m, const int *team);
 
-/* ---- the teams (cut.c) ---------------------------------------------------------------------
+/* ---- the teams (cut.c) ------------------------------------------------------------------
  * Of units: per_unit consecutive ranks that are to stay together.  Sizes differ by one unit
  * at most.  The same matrix gives the same teams. */
 
@@ -43,7 +43,7 @@ int ftk_cut_make(const struct ftk_matrix *m, int per_unit, int k, int *team);
 /* Blocks of consecutive ranks of the sizes of these teams, larger ones first. */
 void ftk_cut_blocks(int n, const int *team, int *block);
 
-/* ---- the library that divides graphs (cut_metis.c; cut_none.c in a build without METIS) ----*/
+/* ---- the library that divides graphs (cut_metis.c; cut_none.c in a build without METIS) --- */
 
 struct ftk_graph {
     int n, k;        /* units, parts */

@@ -29,10 +29,10 @@ int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part)
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = 1 + attempt / 2;
     options[METIS_OPTION_UFACTOR] = 1;
-    int rc = attempt % 2 == 0 ? METIS_PartGraphRecursive(&n, &one, start, next, load, NULL,
-                                    weight, &k, share, NULL, options, &edges, found)
-                              : METIS_PartGraphKway(&n, &one, start, next, load, NULL, weight,
-                                    &k, share, NULL, options, &edges, found);
+    int rc = attempt % 2 == 0 ? METIS_PartGraphRecursive(
+                 &n, &one, start, next, load, NULL, weight, &k, share, NULL, options, &edges, found)
+                              : METIS_PartGraphKway(&n, &one, start, next, load, NULL, weight, &k,
+                                  share, NULL, options, &edges, found);
     bool good = rc == METIS_OK;
     for (int v = 0; good && v < g->n; v++) {
         good = found[v] >= 0 && found[v] < g->k;

@@ -130,9 +130,9 @@ static char *list_hosts(const struct ftk_run *r)
 
 void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd)
 {
-    static const char *const fixed[] = { "--prtemca", "prte_retain_aliases", "1",
-        "--prtemca", "plm_ssh_no_tree_spawn", "1", "--map-by", "slot:OVERSUBSCRIBE",
-        "--bind-to", "none", "--mca", "btl_tcp_if_include", "lo" };
+    static const char *const fixed[] = { "--prtemca", "prte_retain_aliases", "1", "--prtemca",
+        "plm_ssh_no_tree_spawn", "1", "--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none",
+        "--mca", "btl_tcp_if_include", "lo" };
     char *hosts = list_hosts(r);
     ftk_list_add(cmd, "--prtemca");
     ftk_list_add(cmd, "plm_ssh_agent");
@@ -163,7 +163,7 @@ void ftk_emulate_remove(const struct ftk_run *r)
     }
 }
 
-/* ---- the agent ------------------------------------------------------------------------*/
+/* ---- the agent ----------------------------------------------------------------------- */
 
 static int become_node(const char *dir, const char *node)
 {

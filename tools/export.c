@@ -20,25 +20,24 @@
 
 void ftk_export_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit export [OPTION]... DIR SET REGION -o FILE\n"
-        "\n"
-        "Write a region of a set to FILE, after comparing it with its checksums.  A\n"
-        "global array is put together from all ranks in its global shape, without halo;\n"
-        "cells that no rank has are NaN, or 0 where there is none.  A replicated region\n"
-        "is that of rank 0.  Of other regions every rank has its own: --rank.  SET is a\n"
-        "number or newest.\n"
-        "\n"
-        "  -o FILE         where to; there is no FILE until all of it is written\n"
-        "  --rank R        what rank R has: of an array its block, without halo\n"
-        "  --format npy    for NumPy (and most others): shape and type at the front; "
-        "the\n"
-        "                  default\n"
-        "  --format raw    the values alone, little-endian, the last index fastest\n"
-        "  --context NAME  the context, when there are several in DIR\n"
-        "\n"
-        "Exit code: 0; 1 when the region is damaged or FILE cannot be written; 2 "
-        "usage.\n",
+    fputs("usage: ftkit export [OPTION]... DIR SET REGION -o FILE\n"
+          "\n"
+          "Write a region of a set to FILE, after comparing it with its checksums.  A\n"
+          "global array is put together from all ranks in its global shape, without halo;\n"
+          "cells that no rank has are NaN, or 0 where there is none.  A replicated region\n"
+          "is that of rank 0.  Of other regions every rank has its own: --rank.  SET is a\n"
+          "number or newest.\n"
+          "\n"
+          "  -o FILE         where to; there is no FILE until all of it is written\n"
+          "  --rank R        what rank R has: of an array its block, without halo\n"
+          "  --format npy    for NumPy (and most others): shape and type at the front; "
+          "the\n"
+          "                  default\n"
+          "  --format raw    the values alone, little-endian, the last index fastest\n"
+          "  --context NAME  the context, when there are several in DIR\n"
+          "\n"
+          "Exit code: 0; 1 when the region is damaged or FILE cannot be written; 2 "
+          "usage.\n",
         out);
 }
 
@@ -65,7 +64,7 @@ static int complain(void)
     return TOOL_FAIL;
 }
 
-/* ---- the file -----------------------------------------------------------------------*/
+/* ---- the file ------------------------------------------------------------------------ */
 
 static int put_at(struct export *x, const void *buf, size_t bytes, uint64_t at)
 {
@@ -116,12 +115,12 @@ static int put_npy_head(struct export *x)
     char shape[24 * (FTKIT_DIMS_MAX + 1) + 1] = "";
     size_t n = 0;
     for (uint64_t d = 0; d < x->ndims; d++)
-        n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" PRIu64 "%s",
-            d ? " " : "", x->dims[d], d + 1 < x->ndims || x->ndims == 1 ? "," : "");
+        n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" PRIu64 "%s", d ? " " : "",
+            x->dims[d], d + 1 < x->ndims || x->ndims == 1 ? "," : "");
     n = 10
         + (size_t)snprintf(head + 10, sizeof head - 10,
-            "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-            descr(x->first.basic), shape);
+            "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr(x->first.basic),
+            shape);
     size_t all = (n + 1 + 63) / 64 * 64;
     memset(head + n, ' ', all - n);
     head[all - 1] = '\n';
@@ -132,8 +131,7 @@ static int put_npy_head(struct export *x)
 }
 
 /* The shape of what is exported; false when its bytes cannot be counted. */
-static bool set_shape(
-    struct export *x, const uint64_t *dims, uint64_t ndims, uint64_t *bytes)
+static bool set_shape(struct export *x, const uint64_t *dims, uint64_t ndims, uint64_t *bytes)
 {
     uint64_t basic = ftk_basic_bytes(x->first.basic);
     x->item = x->first.elem_bytes;
@@ -148,7 +146,7 @@ static bool set_shape(
     return *bytes < INT64_MAX / 2;
 }
 
-/* ---- blocks of arrays ---------------------------------------------------------------*/
+/* ---- blocks of arrays ---------------------------------------------------------------- */
 
 /* Write the interior of a block into an array of shape dims, at start, row by row. */
 static int put_block(struct export *x, const struct ftk_seg_region *r, const char *block,
@@ -165,8 +163,8 @@ static int put_block(struct export *x, const struct ftk_seg_region *r, const cha
             from = from * (r->local[d] + 2 * r->halo[d]) + at[d] + r->halo[d];
             to = to * dims[d] + at[d] + start[d];
         }
-        int bad = put_at(x, block + from * x->item, (size_t)(r->local[last] * x->item),
-            x->start + to * x->item);
+        int bad = put_at(
+            x, block + from * x->item, (size_t)(r->local[last] * x->item), x->start + to * x->item);
         if (bad)
             return bad;
         uint32_t d = last;
@@ -213,7 +211,7 @@ static int fill(struct export *x, uint64_t bytes)
     return 0;
 }
 
-/* ---- what is held -------------------------------------------------------------------*/
+/* ---- what is held -------------------------------------------------------------------- */
 
 /* Over the heads of all ranks: who has the region, and how much of an array is held. */
 struct survey {
@@ -267,15 +265,14 @@ static int take_survey(struct export *x, struct survey *s)
     return 0;
 }
 
-/* ---- exporting ----------------------------------------------------------------------*/
+/* ---- exporting ----------------------------------------------------------------------- */
 
 static int export_array(struct export *x, const struct survey *s)
 {
     uint64_t bytes;
     if (!set_shape(x, x->first.global, x->first.ndims, &bytes)
         || (bytes > HOLES_FREE && bytes / HOLES_MAX > s->held)) {
-        ftk_tool_say("'%s': the ranks hold %" PRIu64
-                     " bytes, next to nothing of the global array",
+        ftk_tool_say("'%s': the ranks hold %" PRIu64 " bytes, next to nothing of the global array",
             x->region, s->held);
         return TOOL_FAIL;
     }
@@ -290,9 +287,9 @@ static int export_array(struct export *x, const struct survey *s)
             continue; /* the survey saw all heads: this rank has no block */
         if (rc == FTKIT_OK && !same_array(&x->first, r))
             rc = ftk_fail(FTKIT_ERR_MISMATCH, "rank %" PRIu32 " has changed", k);
-        bad = rc == FTKIT_OK ? put_block(
-                  x, r, ftk_seg_data_c(seg) + r->offset, x->first.global, r->start)
-                             : complain();
+        bad = rc == FTKIT_OK
+                  ? put_block(x, r, ftk_seg_data_c(seg) + r->offset, x->first.global, r->start)
+                  : complain();
         free(seg);
     }
     return bad;
@@ -336,8 +333,8 @@ static int export_region(void *arg, FILE *out)
         else if (!bad && (x->first.kind == FTK_KIND_REPLICATED || x->m->nranks == 1))
             bad = export_rank(x, 0);
         else if (!bad) {
-            ftk_tool_say("%" PRIu64 " ranks have a '%s' of their own: add --rank",
-                s.ranks, x->region);
+            ftk_tool_say(
+                "%" PRIu64 " ranks have a '%s' of their own: add --rank", s.ranks, x->region);
             bad = TOOL_USAGE;
         }
     }
@@ -387,8 +384,7 @@ static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_
     x.npy = !o->format || strcmp(o->format, "npy") == 0;
     int code;
     if (o->rank >= 0 && (uint32_t)o->rank >= m.nranks) {
-        ftk_tool_say(
-            "there is no rank %d: set %" PRIu64 " has %" PRIu32, o->rank, set, m.nranks);
+        ftk_tool_say("there is no rank %d: set %" PRIu64 " has %" PRIu32, o->rank, set, m.nranks);
         code = TOOL_USAGE;
     } else {
         (void)ftk_h5_examine(w->dir, w->contexts[0], set, &e); /* for its size */
@@ -403,8 +399,8 @@ int ftk_export_main(int argc, char **argv)
     struct ftk_opts o;
     struct ftk_where w;
     uint64_t set;
-    int code = ftk_opts_parse(argc, argv,
-        OPT_CONTEXT | OPT_RANK | OPT_OUTPUT | OPT_FORMAT, ftk_export_usage, &o);
+    int code = ftk_opts_parse(
+        argc, argv, OPT_CONTEXT | OPT_RANK | OPT_OUTPUT | OPT_FORMAT, ftk_export_usage, &o);
     if (code)
         return code - 1;
     if (o.nargs != 3 || !o.output

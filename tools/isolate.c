@@ -63,8 +63,7 @@ static void explain(int status, struct ftk_isolated *r)
         snprintf(r->why, sizeof r->why, "reading it does not come to an end");
     } else {
         r->code = TOOL_FAIL;
-        snprintf(r->why, sizeof r->why, "reading it crashed (%s)",
-            strsignal(WTERMSIG(status)));
+        snprintf(r->why, sizeof r->why, "reading it crashed (%s)", strsignal(WTERMSIG(status)));
     }
 }
 

@@ -9,29 +9,28 @@
 
 void ftk_ls_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit ls [--json] [--context NAME] DIR\n"
-        "       ftkit ls --slots [--json] [DIR]\n"
-        "\n"
-        "List the checkpoint sets of every context in DIR, newest first.  DIR is a\n"
-        "level.hdf5.directory, or a <name>.ftkit in one.  A set is\n"
-        "\n"
-        "  complete    its manifest is whole, its parts are there with their sizes\n"
-        "  incomplete  it is being written, or was interrupted\n"
-        "  damaged     a part of it is missing, or is not as it was written\n"
-        "\n"
-        "which is a quick check: `ftkit verify` reads every byte.\n"
-        "\n"
-        "  --context NAME  only the sets of this context\n"
-        "  --json          as an object: directory, sets[]: context, set, state, why\n"
-        "                  (null when complete), ranks, parts (null: not known), bytes,\n"
-        "                  written\n"
-        "  --slots         what level.memory and level.local of jobs have in DIR (/dev/shm)\n"
-        "                  on this node: in use, sealed, empty, foreign (another format),\n"
-        "                  damaged\n"
-        "\n"
-        "Exit code: 0; 1 when a set is damaged or DIR cannot be read; 2 usage, or\n"
-        "no sets are there.\n",
+    fputs("usage: ftkit ls [--json] [--context NAME] DIR\n"
+          "       ftkit ls --slots [--json] [DIR]\n"
+          "\n"
+          "List the checkpoint sets of every context in DIR, newest first.  DIR is a\n"
+          "level.hdf5.directory, or a <name>.ftkit in one.  A set is\n"
+          "\n"
+          "  complete    its manifest is whole, its parts are there with their sizes\n"
+          "  incomplete  it is being written, or was interrupted\n"
+          "  damaged     a part of it is missing, or is not as it was written\n"
+          "\n"
+          "which is a quick check: `ftkit verify` reads every byte.\n"
+          "\n"
+          "  --context NAME  only the sets of this context\n"
+          "  --json          as an object: directory, sets[]: context, set, state, why\n"
+          "                  (null when complete), ranks, parts (null: not known), bytes,\n"
+          "                  written\n"
+          "  --slots         what level.memory and level.local of jobs have in DIR (/dev/shm)\n"
+          "                  on this node: in use, sealed, empty, foreign (another format),\n"
+          "                  damaged\n"
+          "\n"
+          "Exit code: 0; 1 when a set is damaged or DIR cannot be read; 2 usage, or\n"
+          "no sets are there.\n",
         out);
 }
 
@@ -67,8 +66,8 @@ static void print_line(const char *context, const struct ftk_h5_entry *e)
     ftk_time_text(e->written_s, when);
     count_text(e->nranks, ranks);
     count_text(e->nparts, parts);
-    printf("%10" PRIu64 "  %-16s %7s %6s %9s  %s %8s  %s\n", e->set, context, ranks,
-        parts, size, when, age, ftk_state_name(e->state));
+    printf("%10" PRIu64 "  %-16s %7s %6s %9s  %s %8s  %s\n", e->set, context, ranks, parts, size,
+        when, age, ftk_state_name(e->state));
     if (e->state == FTK_H5_DAMAGED)
         printf("            %s\n", ftk_tool_why(e->why));
 }
@@ -81,8 +80,7 @@ static void count_json(struct ftk_json *j, const char *name, uint32_t n)
         ftk_json_null(j, name);
 }
 
-static void print_json(
-    struct ftk_json *j, const char *context, const struct ftk_h5_entry *e)
+static void print_json(struct ftk_json *j, const char *context, const struct ftk_h5_entry *e)
 {
     char when[32];
     ftk_time_text(e->written_s, when);
@@ -116,8 +114,8 @@ static int list_context(
         if (e[i].state == FTK_H5_DAMAGED)
             code = TOOL_FAIL;
         if ((*lines)++ == 0 && !j)
-            printf("%10s  %-16s %7s %6s %9s  %-20s %8s  %s\n", "set", "context", "ranks",
-                "parts", "size", "written", "age", "state");
+            printf("%10s  %-16s %7s %6s %9s  %-20s %8s  %s\n", "set", "context", "ranks", "parts",
+                "size", "written", "age", "state");
         if (j)
             print_json(j, context, &e[i]);
         else

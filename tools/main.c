@@ -49,7 +49,7 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* ---- what they share --------------------------------------------------------------*/
+/* ---- what they share ----------------------------------------------------------------- */
 
 void *ftk_tool_alloc(size_t bytes)
 {
@@ -119,17 +119,16 @@ void ftk_list_free(struct ftk_list *l)
     *l = (struct ftk_list){ 0 };
 }
 
-/* ---- the small commands -----------------------------------------------------------*/
+/* ---- the small commands -------------------------------------------------------------- */
 
 static void config_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit config [FILE]\n"
-        "       ftkit config --document\n"
-        "\n"
-        "Print the configuration in force: the defaults, then FILE, then the variables\n"
-        "FTKIT_<SECTION>_<KEY> of the environment.  --document prints every key with\n"
-        "its values, default and meaning as Markdown.  Exit code 2 on an error in it.\n",
+    fputs("usage: ftkit config [FILE]\n"
+          "       ftkit config --document\n"
+          "\n"
+          "Print the configuration in force: the defaults, then FILE, then the variables\n"
+          "FTKIT_<SECTION>_<KEY> of the environment.  --document prints every key with\n"
+          "its values, default and meaning as Markdown.  Exit code 2 on an error in it.\n",
         out);
 }
 

@@ -23,7 +23,7 @@
 struct source {
     const char *path;
     FILE *f;
-    char *line;  /* without its newline */
+    char *line; /* without its newline */
     size_t room;
     uint64_t number; /* of the line, from 1 */
     size_t pairs_room;
@@ -95,8 +95,8 @@ static bool read_head(struct source *s, struct ftk_matrix *m)
         if (*s->line != '#')
             return wrong(s, "the line with the names of the columns is missing");
         if (strncmp(s->line, context, sizeof context - 1) == 0)
-            snprintf(m->context, sizeof m->context, "%s",
-                ftk_tool_why(s->line + sizeof context - 1));
+            snprintf(
+                m->context, sizeof m->context, "%s", ftk_tool_why(s->line + sizeof context - 1));
         if (strncmp(s->line, ranks, sizeof ranks - 1) == 0
             && (!number(s->line + sizeof ranks - 1, '\0', &n) || n < 1 || n > RANKS_MAX))
             return wrong(s, "this is no number of ranks");
@@ -113,8 +113,7 @@ static bool add_pair(struct source *s, struct ftk_matrix *m, const uint64_t v[4]
         return wrong(s, "the pair is not behind the one before it");
     if (p.from != p.to
         && (__builtin_add_overflow(m->messages, p.messages, &m->messages)
-            || __builtin_add_overflow(m->bytes, p.bytes, &m->bytes)
-            || m->bytes > INT64_MAX / 4))
+            || __builtin_add_overflow(m->bytes, p.bytes, &m->bytes) || m->bytes > INT64_MAX / 4))
         return wrong(s, "no job can have sent that much");
     m->pairs = ftk_tool_grow(m->pairs, m->npairs, &s->pairs_room, sizeof p);
     m->pairs[m->npairs++] = p;

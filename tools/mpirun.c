@@ -36,7 +36,7 @@ bool ftk_mpirun_ulfm(void)
     return strcmp(FTKIT_MPI_KIND, "ulfm") == 0;
 }
 
-/* ---- cores ------------------------------------------------------------------------*/
+/* ---- cores --------------------------------------------------------------------------- */
 
 /* CPUs that the quota of one control group (v2) is worth, 0 when it has none. */
 static int quota_of(const char *group)
@@ -92,7 +92,7 @@ static int cores(void)
     return n < 1 ? 1 : (int)n;
 }
 
-/* ---- nodes ------------------------------------------------------------------------*/
+/* ---- nodes --------------------------------------------------------------------------- */
 
 /* Nodes of the arguments handed through to mpirun, else of the batch system, else 1. */
 static int count_nodes(const struct ftk_list *extra)
@@ -107,7 +107,7 @@ static int count_nodes(const struct ftk_list *extra)
     return n < 1 || n > 1000000 ? 1 : (int)n;
 }
 
-/* ---- the plan ---------------------------------------------------------------------*/
+/* ---- the plan ------------------------------------------------------------------------ */
 
 /* Spares: as asked for, else what lets the job lose one started node's worth of ranks. */
 static int plan_spares(struct ftk_run *r)
@@ -191,7 +191,7 @@ int ftk_mpirun_plan(struct ftk_run *r)
     return 0;
 }
 
-/* ---- environment and command ------------------------------------------------------*/
+/* ---- environment and command --------------------------------------------------------- */
 
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX])
 {
@@ -303,8 +303,8 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         if (r->log) {
             const char *others = getenv("LD_PRELOAD");
             ftk_list_add(cmd, "-x");
-            ftk_list_add(cmd, "LD_PRELOAD=%s%s%s", r->layer, others ? ":" : "",
-                others ? others : "");
+            ftk_list_add(
+                cmd, "LD_PRELOAD=%s%s%s", r->layer, others ? ":" : "", others ? others : "");
         }
     }
     ftk_list_add(cmd, "-n");

@@ -21,14 +21,14 @@
 #define ANSWER_S 10.0
 #define POLL_NS 10000000L
 
-/* ---- what names nodes ------------------------------------------------------------------*/
+/* ---- what names nodes ---------------------------------------------------------------- */
 
 enum kind { OTHER, LIST, HOSTFILE };
 
 static enum kind kind_of(const char *arg)
 {
-    static const char *const file[] = { "--hostfile", "-hostfile", "--machinefile",
-        "-machinefile", "--default-hostfile", "-f" };
+    static const char *const file[] = { "--hostfile", "-hostfile", "--machinefile", "-machinefile",
+        "--default-hostfile", "-f" };
     static const char *const list[] = { "--host", "-host", "-H", "-hosts" };
     for (size_t i = 0; i < sizeof file / sizeof file[0]; i++)
         if (strcmp(arg, file[i]) == 0)
@@ -75,7 +75,7 @@ void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names)
     }
 }
 
-/* ---- without those that are gone ---------------------------------------------------------*/
+/* ---- without those that are gone ----------------------------------------------------- */
 
 static void add_list(const struct ftk_run *r, struct ftk_list *cmd, const char *list)
 {
@@ -112,8 +112,7 @@ static int copy_file(const struct ftk_run *r, const char *from, const char *to)
     return ok ? 0 : -1;
 }
 
-static void add_file(
-    const struct ftk_run *r, struct ftk_list *cmd, const char *path, size_t which)
+static void add_file(const struct ftk_run *r, struct ftk_list *cmd, const char *path, size_t which)
 {
     char left[FTK_PATH_MAX + 32];
     snprintf(left, sizeof left, "%s/hostfile.%zu", r->dir, which);
@@ -140,7 +139,7 @@ void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd)
     }
 }
 
-/* ---- signs of life -----------------------------------------------------------------------*/
+/* ---- signs of life ------------------------------------------------------------------- */
 
 static bool is_here(const char *name)
 {

@@ -13,42 +13,41 @@
 
 void ftk_run_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit run -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-        "\n"
-        "Start PROGRAM under mpirun with the flags a resilient job needs.  When the\n"
-        "job is lost as a whole, start it again from its newest complete set.\n"
-        "\n"
-        "  -n N, -np N        working ranks\n"
-        "  --spares S         processes that wait to replace lost ones (one node's\n"
-        "                     worth of ranks; 1 on a single node)\n"
-        "  --relaunch R       relaunches in a row that make no progress, before the run\n"
-        "                     gives up (3)\n"
-        "  --no-relaunch      the same as --relaunch 0\n"
-        "  --fresh            begin anew, whatever sets there are\n"
-        "  --set N            begin from set N\n"
-        "  --timeout T        end the run after T and show where each rank was; times\n"
-        "                     are seconds, or have a unit: 500ms, 90s, 2min, 1h, 1d\n"
-        "  --init-timeout T   end a job that lost a process, opened no context and\n"
-        "                     got nowhere for T (30s); then relaunch it\n"
-        "  --log              log messages, so that only the team of a lost rank goes\n"
-        "                     back: log.enabled, and libftkit_mpi is preloaded\n"
-        "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
-        "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
-        "  --mpirun PATH      another mpirun of the same MPI\n"
-        "  --mpirun-arg ARG   an argument for mpirun, may be repeated\n"
-        "  --verbose          show the command, what the job reports, and after a\n"
-        "                     timeout the stacks of its processes\n"
-        "  --print            only print the command\n"
-        "\n"
-        "These options of mpirun are handed on: -H or --host, --hostfile,\n"
-        "--machinefile, --map-by, --rank-by, --bind-to, --oversubscribe, --mca,\n"
-        "--prtemca, -x, --wdir, --tag-output, --report-bindings.\n"
-        "\n"
-        "Exit code: 0 when the program ended well, also after repairs and relaunches;\n"
-        "else that of the process that failed, 128 + signal if one killed it; 2 usage,\n"
-        "or what no relaunch can mend; 124 timeout.  Files of the run are under TMPDIR\n"
-        "(/tmp), which the node of rank 0 has to see.\n",
+    fputs("usage: ftkit run -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+          "\n"
+          "Start PROGRAM under mpirun with the flags a resilient job needs.  When the\n"
+          "job is lost as a whole, start it again from its newest complete set.\n"
+          "\n"
+          "  -n N, -np N        working ranks\n"
+          "  --spares S         processes that wait to replace lost ones (one node's\n"
+          "                     worth of ranks; 1 on a single node)\n"
+          "  --relaunch R       relaunches in a row that make no progress, before the run\n"
+          "                     gives up (3)\n"
+          "  --no-relaunch      the same as --relaunch 0\n"
+          "  --fresh            begin anew, whatever sets there are\n"
+          "  --set N            begin from set N\n"
+          "  --timeout T        end the run after T and show where each rank was; times\n"
+          "                     are seconds, or have a unit: 500ms, 90s, 2min, 1h, 1d\n"
+          "  --init-timeout T   end a job that lost a process, opened no context and\n"
+          "                     got nowhere for T (30s); then relaunch it\n"
+          "  --log              log messages, so that only the team of a lost rank goes\n"
+          "                     back: log.enabled, and libftkit_mpi is preloaded\n"
+          "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
+          "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
+          "  --mpirun PATH      another mpirun of the same MPI\n"
+          "  --mpirun-arg ARG   an argument for mpirun, may be repeated\n"
+          "  --verbose          show the command, what the job reports, and after a\n"
+          "                     timeout the stacks of its processes\n"
+          "  --print            only print the command\n"
+          "\n"
+          "These options of mpirun are handed on: -H or --host, --hostfile,\n"
+          "--machinefile, --map-by, --rank-by, --bind-to, --oversubscribe, --mca,\n"
+          "--prtemca, -x, --wdir, --tag-output, --report-bindings.\n"
+          "\n"
+          "Exit code: 0 when the program ended well, also after repairs and relaunches;\n"
+          "else that of the process that failed, 128 + signal if one killed it; 2 usage,\n"
+          "or what no relaunch can mend; 124 timeout.  Files of the run are under TMPDIR\n"
+          "(/tmp), which the node of rank 0 has to see.\n",
         out);
 }
 
@@ -87,7 +86,7 @@ static const struct option options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-/* ---- values -----------------------------------------------------------------------*/
+/* ---- values -------------------------------------------------------------------------- */
 
 static int parse_count(const char *what, const char *text, int min, int *out)
 {
@@ -218,8 +217,7 @@ static const struct {
     { "hosts", 1, "write --host LIST" },
     { "genv", 2, "write -x NAME=VALUE" },
     { "env", 2, "write -x NAME=VALUE" },
-    { "genvall", 0,
-        "leave it out: variables FTKIT_... are handed on, others by -x NAME" },
+    { "genvall", 0, "leave it out: variables FTKIT_... are handed on, others by -x NAME" },
     { "ppn", 1, "write --map-by ppr:N:node" },
     { "perhost", 1, "write --map-by ppr:N:node" },
     { "npernode", 1, "write --map-by ppr:N:node" },
@@ -243,8 +241,7 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
 {
     const char *arg = argv[optind], *value = NULL;
     *taken = true;
-    if (is_word(arg, "np", &value) || is_word(arg, "n", &value)
-        || is_word(arg, "c", &value)) {
+    if (is_word(arg, "np", &value) || is_word(arg, "n", &value) || is_word(arg, "c", &value)) {
         if (!value)
             value = ++optind < argc ? argv[optind] : "";
         optind++;

@@ -32,7 +32,7 @@ static struct {
 } * reaped; /* [nreaped] children that have ended */
 static size_t nreaped, reaped_room;
 
-/* ---- finding ----------------------------------------------------------------------*/
+/* ---- finding ------------------------------------------------------------------------- */
 
 /* Number k of a line of /proc/PID/stat (proc(5)), whose number 3 text begins with. */
 static unsigned long long stat_field(const char *text, int k)
@@ -64,8 +64,8 @@ bool ftk_proc_read(pid_t pid, struct ftk_proc *p)
     snprintf(p->name, sizeof p->name, "%s", open + 1);
     p->pid = pid;
     p->ppid = (pid_t)stat_field(fields, 4);
-    p->cpu_s = (double)(stat_field(fields, 14) + stat_field(fields, 15))
-               / (double)sysconf(_SC_CLK_TCK);
+    p->cpu_s =
+        (double)(stat_field(fields, 14) + stat_field(fields, 15)) / (double)sysconf(_SC_CLK_TCK);
     p->start = stat_field(fields, 22);
     p->status = (int)stat_field(fields, 52);
     p->rank = p->local_size = -1;
@@ -141,8 +141,7 @@ static bool take_number(const char *entry, const char *const *names, long *out)
     return false;
 }
 
-static const char *const rank_names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-    NULL };
+static const char *const rank_names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL };
 
 bool ftk_proc_self_is_rank(void)
 {
@@ -154,8 +153,7 @@ bool ftk_proc_self_is_rank(void)
 
 void ftk_proc_rank(struct ftk_proc *p)
 {
-    static const char *const local[] = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-        NULL };
+    static const char *const local[] = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL };
     char path[64], *entry = NULL;
     size_t room = 0;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)p->pid);
@@ -180,7 +178,7 @@ int ftk_tree_init(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* ---- ending -----------------------------------------------------------------------*/
+/* ---- ending -------------------------------------------------------------------------- */
 
 static void nap(double s)
 {
@@ -235,7 +233,7 @@ int ftk_tree_end(double grace_s)
     }
 }
 
-/* ---- showing ----------------------------------------------------------------------*/
+/* ---- showing ------------------------------------------------------------------------- */
 
 static void copy_file(FILE *out, pid_t pid, const char *name)
 {
@@ -263,8 +261,8 @@ static bool backtrace(pid_t pid)
         int null = open("/dev/null", O_RDWR);
         dup2(null, 0);
         dup2(2, 1);
-        execlp("gdb", "gdb", "-nx", "-p", number, "-batch", "-ex",
-            "thread apply all bt 25", (char *)NULL);
+        execlp("gdb", "gdb", "-nx", "-p", number, "-batch", "-ex", "thread apply all bt 25",
+            (char *)NULL);
         _exit(TOOL_NO_EXEC);
     }
     double end = ftk_now_s() + TRACE_S;
@@ -339,16 +337,15 @@ static void print_where(FILE *out, pid_t pid)
     else if (w.silent_s < 0)
         fputs("in ftkit_open, a spare, or before the loop", out);
     else
-        fprintf(
-            out, "in the program or MPI, the last call of ftkit %.1f s ago", w.silent_s);
+        fprintf(out, "in the program or MPI, the last call of ftkit %.1f s ago", w.silent_s);
 }
 
 static void print_rank(FILE *out, const struct ftk_proc *p)
 {
     char host[256];
     host_of(p->pid, host, sizeof host);
-    fprintf(out, "rank %ld  pid %d on %s  %s, %.2f s of cpu  ", p->rank, (int)p->pid,
-        host, state_text(p->state), p->cpu_s);
+    fprintf(out, "rank %ld  pid %d on %s  %s, %.2f s of cpu  ", p->rank, (int)p->pid, host,
+        state_text(p->state), p->cpu_s);
     print_where(out, p->pid);
     putc('\n', out);
 }
@@ -368,8 +365,8 @@ static void print_whole(FILE *out, const struct ftk_proc *p, size_t n)
         char rank[24] = "-";
         if (p[i].rank >= 0)
             snprintf(rank, sizeof rank, "%ld", p[i].rank);
-        fprintf(out, "pid %d  %s  rank %s  state %c  cpu %.2f s  wchan ", (int)p[i].pid,
-            p[i].name, rank, p[i].state, p[i].cpu_s);
+        fprintf(out, "pid %d  %s  rank %s  state %c  cpu %.2f s  wchan ", (int)p[i].pid, p[i].name,
+            rank, p[i].state, p[i].cpu_s);
         copy_file(out, p[i].pid, "wchan");
         putc('\n', out);
     }

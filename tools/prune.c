@@ -16,32 +16,31 @@
 
 void ftk_prune_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit prune [--context NAME] [--dry-run] [--incomplete] [--keep N] DIR\n"
-        "       ftkit prune --slots [--dry-run] [DIR]\n"
-        "\n"
-        "Remove sets, in every context of DIR.  Give --keep, --incomplete or both.\n"
-        "\n"
-        "  --keep N        the newest N complete sets stay, at least 1; older ones and\n"
-        "                  incomplete or damaged ones that are older than all of them "
-        "go\n"
-        "  --incomplete    sets that are incomplete or damaged go too, however new\n"
-        "  --context NAME  only the sets of this context\n"
-        "  --dry-run       only say what would be removed\n"
-        "  --slots         of DIR (/dev/shm), what level.memory and level.local of jobs "
-        "that\n"
-        "                  are gone have left on this node; a relaunch could have used "
-        "it;\n"
-        "                  without DIR also what other files they left in /dev/shm\n"
-        "\n"
-        "While a job owns the sets (see FILES in ftkit(1)), nothing that is newer than "
-        "its\n"
-        "newest complete set is touched: it may be being written.  Only files that "
-        "ftkit\n"
-        "has named are removed; a directory with others in it stays.\n"
-        "\n"
-        "Exit code: 0; 1 when something could not be removed; 2 usage, or no sets are "
-        "there.\n",
+    fputs("usage: ftkit prune [--context NAME] [--dry-run] [--incomplete] [--keep N] DIR\n"
+          "       ftkit prune --slots [--dry-run] [DIR]\n"
+          "\n"
+          "Remove sets, in every context of DIR.  Give --keep, --incomplete or both.\n"
+          "\n"
+          "  --keep N        the newest N complete sets stay, at least 1; older ones and\n"
+          "                  incomplete or damaged ones that are older than all of them "
+          "go\n"
+          "  --incomplete    sets that are incomplete or damaged go too, however new\n"
+          "  --context NAME  only the sets of this context\n"
+          "  --dry-run       only say what would be removed\n"
+          "  --slots         of DIR (/dev/shm), what level.memory and level.local of jobs "
+          "that\n"
+          "                  are gone have left on this node; a relaunch could have used "
+          "it;\n"
+          "                  without DIR also what other files they left in /dev/shm\n"
+          "\n"
+          "While a job owns the sets (see FILES in ftkit(1)), nothing that is newer than "
+          "its\n"
+          "newest complete set is touched: it may be being written.  Only files that "
+          "ftkit\n"
+          "has named are removed; a directory with others in it stays.\n"
+          "\n"
+          "Exit code: 0; 1 when something could not be removed; 2 usage, or no sets are "
+          "there.\n",
         out);
 }
 
@@ -54,8 +53,7 @@ struct prune {
 
 /* Why a set goes, NULL when it stays.  complete counts the complete ones so far, from the
  * newest on, this one included. */
-static const char *reason(
-    const struct prune *p, const struct ftk_h5_entry *e, int complete)
+static const char *reason(const struct prune *p, const struct ftk_h5_entry *e, int complete)
 {
     int keep = p->o->keep;
     if (e->state == FTK_H5_COMPLETE)
@@ -89,8 +87,8 @@ static int prune_context(struct prune *p)
             code = TOOL_FAIL;
             continue;
         }
-        printf("%s set %" PRIu64 " of '%s' (%s)\n",
-            p->o->dry_run ? "would remove" : "removed", e[i].set, p->context, why);
+        printf("%s set %" PRIu64 " of '%s' (%s)\n", p->o->dry_run ? "would remove" : "removed",
+            e[i].set, p->context, why);
     }
     free(e);
     return code;
@@ -128,8 +126,7 @@ int ftk_prune_main(int argc, char **argv)
     struct ftk_where w;
     size_t all = 0;
     int code = ftk_opts_parse(argc, argv,
-        OPT_CONTEXT | OPT_KEEP | OPT_INCOMPLETE | OPT_DRY_RUN | OPT_SLOTS, ftk_prune_usage,
-        &o);
+        OPT_CONTEXT | OPT_KEEP | OPT_INCOMPLETE | OPT_DRY_RUN | OPT_SLOTS, ftk_prune_usage, &o);
     if (code)
         return code - 1;
     if (o.slots && o.nargs <= 1 && o.keep < 0 && !o.incomplete && !o.context)

@@ -85,11 +85,10 @@ bool ftk_ranks_coming(const struct ftk_ranks *w)
 /* All processes of the job are below us, whether we have seen them or not. */
 static bool is_local(const struct ftk_ranks *w)
 {
-    return w->run->emulate > 0 || w->nseen == w->run->total
-           || w->local_size == w->run->total;
+    return w->run->emulate > 0 || w->nseen == w->run->total || w->local_size == w->run->total;
 }
 
-/* ---- finding ----------------------------------------------------------------------*/
+/* ---- finding ------------------------------------------------------------------------- */
 
 static struct rank *find(const struct ftk_ranks *w, const struct ftk_proc *p)
 {
@@ -102,9 +101,8 @@ static struct rank *find(const struct ftk_ranks *w, const struct ftk_proc *p)
 static void add(struct ftk_ranks *w, const struct ftk_proc *p)
 {
     w->v = ftk_tool_grow(w->v, w->n, &w->room, sizeof *w->v);
-    w->v[w->n++] = (struct rank){
-        .pid = p->pid, .start = p->start, .number = p->rank, .status = -1
-    };
+    w->v[w->n++] =
+        (struct rank){ .pid = p->pid, .start = p->start, .number = p->rank, .status = -1 };
     if (!w->hunting || p->rank >= w->run->total || w->seen[p->rank])
         return; /* spawned later: that all are here is known of the first ones only */
     w->seen[p->rank] = true;
@@ -145,15 +143,14 @@ static size_t scan(struct ftk_ranks *w)
 
 static void hunt(struct ftk_ranks *w)
 {
-    int here =
-        w->run->emulate > 0 || w->local_size < 0 ? w->run->total : (int)w->local_size;
+    int here = w->run->emulate > 0 || w->local_size < 0 ? w->run->total : (int)w->local_size;
     scan(w);
     w->hunting = !w->opened && w->nseen < here;
     if (!w->hunting && w->run->verbose)
         ftk_run_say("processes of ranks found: %d", w->nseen);
 }
 
-/* ---- looking ----------------------------------------------------------------------*/
+/* ---- looking ------------------------------------------------------------------------- */
 
 /* How many of those we know are alive; *gone: one is not.  Once a context is open one
  * that is alive says enough. */
@@ -180,8 +177,7 @@ static size_t probe(struct ftk_ranks *w, bool *gone)
 /* Somebody may still have to read what the job wrote. */
 static bool output_waits(void)
 {
-    struct pollfd fd[] = { { .fd = 1, .events = POLLOUT },
-        { .fd = 2, .events = POLLOUT } };
+    struct pollfd fd[] = { { .fd = 1, .events = POLLOUT }, { .fd = 2, .events = POLLOUT } };
     return poll(fd, 2, 0) >= 0 && (fd[0].revents == 0 || fd[1].revents == 0);
 }
 
@@ -246,7 +242,7 @@ enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, bool opened)
     return news;
 }
 
-/* ---- telling ----------------------------------------------------------------------*/
+/* ---- telling ------------------------------------------------------------------------- */
 
 long ftk_ranks_lost(const struct ftk_ranks *w)
 {

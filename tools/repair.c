@@ -10,28 +10,27 @@
 
 void ftk_repair_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit repair [--context NAME] [--dry-run] DIR [SET]...\n"
-        "\n"
-        "Put right what can be put right in sets, and say what cannot:\n"
-        "\n"
-        "  - files that interrupted writes have left are removed\n"
-        "  - a manifest that is damaged or missing is made again from the parts, when\n"
-        "    they are all there and every byte of them is good\n"
-        "  - so is a master\n"
-        "  - a part that is damaged has no second copy on the file system: restart from\n"
-        "    an older set\n"
-        "\n"
-        "SET is a number or newest; without one, all sets of DIR.\n"
-        "\n"
-        "  --context NAME  the context, when there are several in DIR\n"
-        "  --dry-run       only say what would be done\n"
-        "\n"
-        "The sets of a job that is running are left alone.  An incomplete set whose\n"
-        "parts are not all there is not damage: `ftkit prune --incomplete` removes it.\n"
-        "\n"
-        "Exit code: 0 all is good now; 1 something cannot be repaired; 2 usage,\n"
-        "or no sets are there.\n",
+    fputs("usage: ftkit repair [--context NAME] [--dry-run] DIR [SET]...\n"
+          "\n"
+          "Put right what can be put right in sets, and say what cannot:\n"
+          "\n"
+          "  - files that interrupted writes have left are removed\n"
+          "  - a manifest that is damaged or missing is made again from the parts, when\n"
+          "    they are all there and every byte of them is good\n"
+          "  - so is a master\n"
+          "  - a part that is damaged has no second copy on the file system: restart from\n"
+          "    an older set\n"
+          "\n"
+          "SET is a number or newest; without one, all sets of DIR.\n"
+          "\n"
+          "  --context NAME  the context, when there are several in DIR\n"
+          "  --dry-run       only say what would be done\n"
+          "\n"
+          "The sets of a job that is running are left alone.  An incomplete set whose\n"
+          "parts are not all there is not damage: `ftkit prune --incomplete` removes it.\n"
+          "\n"
+          "Exit code: 0 all is good now; 1 something cannot be repaired; 2 usage,\n"
+          "or no sets are there.\n",
         out);
 }
 
@@ -58,11 +57,11 @@ static void did(struct patient *p, const char *file, const char *what)
 static void cannot(struct patient *p, const char *file, const char *why)
 {
     p->failed++;
-    printf("set %" PRIu64 " of '%s': %s: cannot be repaired: %s\n", p->set, p->context,
-        file, ftk_tool_why(why));
+    printf("set %" PRIu64 " of '%s': %s: cannot be repaired: %s\n", p->set, p->context, file,
+        ftk_tool_why(why));
 }
 
-/* ---- steps that read, each in a process of its own ----------------------------------*/
+/* ---- steps that read, each in a process of its own ----------------------------------- */
 
 static void print_finding(const struct ftk_h5_finding *f, void *arg)
 {
@@ -73,9 +72,8 @@ static void print_finding(const struct ftk_h5_finding *f, void *arg)
 static int verify_one(void *arg, FILE *out)
 {
     struct patient *p = arg;
-    int rc = p->part < p->m.nparts
-                 ? ftk_h5_verify_part(p->dir, &p->m, p->part, print_finding, out)
-                 : ftk_h5_verify_master(p->dir, &p->m, print_finding, out);
+    int rc = p->part < p->m.nparts ? ftk_h5_verify_part(p->dir, &p->m, p->part, print_finding, out)
+                                   : ftk_h5_verify_master(p->dir, &p->m, print_finding, out);
     return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
 }
 
@@ -117,7 +115,7 @@ static int run(ftk_isolated_fn *fn, struct patient *p, char why[FTK_DETAIL_MAX])
     return r.code;
 }
 
-/* ---- the steps ----------------------------------------------------------------------
+/* ---- the steps --------------------------------------------------------------------------
  * In this order: each may rely on what the ones before have put right.  Each goes on when
  * it finds nothing to do. */
 
@@ -145,8 +143,7 @@ static void mend_manifest(struct patient *p)
         cannot(p, "manifest", why);
     } else {
         did(p, "manifest", "made again from the parts");
-        p->has_manifest =
-            ftk_h5_manifest_of(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
+        p->has_manifest = ftk_h5_manifest_of(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
     }
 }
 
@@ -180,8 +177,8 @@ static void mend_master(struct patient *p)
 static void (*const steps[])(
     struct patient *p) = { mend_litter, mend_manifest, mend_parts, mend_master };
 
-static int repair_set(const struct ftk_where *w, const char *context,
-    const struct ftk_h5_entry *e, bool dry_run)
+static int repair_set(
+    const struct ftk_where *w, const char *context, const struct ftk_h5_entry *e, bool dry_run)
 {
     struct patient p = { .dir = w->dir,
         .context = context,
@@ -196,7 +193,7 @@ static int repair_set(const struct ftk_where *w, const char *context,
     return p.failed ? TOOL_FAIL : TOOL_OK;
 }
 
-/* ---- the command --------------------------------------------------------------------*/
+/* ---- the command --------------------------------------------------------------------- */
 
 /* Sets that are being written are nobody else's. */
 static bool is_free(const struct ftk_where *w, const char *context)
@@ -211,8 +208,8 @@ static bool is_free(const struct ftk_where *w, const char *context)
     if (!alive)
         return true;
     ftk_owner_text(&r, owner, sizeof owner);
-    ftk_tool_say("the sets of '%s' are left alone: they belong to %s, which is alive",
-        context, owner);
+    ftk_tool_say(
+        "the sets of '%s' are left alone: they belong to %s, which is alive", context, owner);
     return false;
 }
 
@@ -274,8 +271,7 @@ int ftk_repair_main(int argc, char **argv)
     struct ftk_opts o;
     struct ftk_where w;
     size_t all = 0;
-    int code =
-        ftk_opts_parse(argc, argv, OPT_CONTEXT | OPT_DRY_RUN, ftk_repair_usage, &o);
+    int code = ftk_opts_parse(argc, argv, OPT_CONTEXT | OPT_DRY_RUN, ftk_repair_usage, &o);
     if (code)
         return code - 1;
     code = check_args(&o);

@@ -60,11 +60,11 @@ void ftk_run_say(const char *fmt, ...)
     fputc('\n', stderr);
 }
 
-/* ---- one attempt ------------------------------------------------------------------*/
+/* ---- one attempt --------------------------------------------------------------------- */
 
 /* In the child: become mpirun, or report which step failed. */
-static void become(const struct ftk_run *r, char **cmd, char **env, const char *state,
-    pid_t parent, int report)
+static void become(
+    const struct ftk_run *r, char **cmd, char **env, const char *state, pid_t parent, int report)
 {
     sigset_t none;
     const char *step = "session";
@@ -241,8 +241,8 @@ static void take_status(struct attempt *a, int status)
 /* mpirun was killed, which the job need not mind once it has closed its contexts. */
 static bool is_orphaned(const struct attempt *a)
 {
-    return a->how == BY_ITSELF && WIFSIGNALED(a->status)
-           && ftk_state_told(a->state)->opened && !ftk_state_is_open(a->state);
+    return a->how == BY_ITSELF && WIFSIGNALED(a->status) && ftk_state_told(a->state)->opened
+           && !ftk_state_is_open(a->state);
 }
 
 /* All processes of a job without mpirun have ended by now.  Those that ended before it
@@ -273,8 +273,7 @@ static void judge_orphans(struct attempt *a, const struct ftk_ranks *ranks)
     }
 }
 
-static void wind_up(
-    const struct ftk_run *r, struct attempt *a, const struct ftk_ranks *ranks)
+static void wind_up(const struct ftk_run *r, struct attempt *a, const struct ftk_ranks *ranks)
 {
     /* the daemons of a job that ended well may still be tidying up */
     bool let = a->how == BY_ITSELF && !ftk_state_is_open(a->state);
@@ -289,8 +288,7 @@ static void wind_up(
         judge_orphans(a, ranks);
 }
 
-static int run_attempt(
-    const struct ftk_run *r, struct attempt *a, const sigset_t *set, double end)
+static int run_attempt(const struct ftk_run *r, struct attempt *a, const sigset_t *set, double end)
 {
     char path[FTK_PATH_MAX];
     ftk_mpirun_state_path(r, a->number, path);
@@ -315,7 +313,7 @@ static int run_attempt(
     return 0;
 }
 
-/* ---- the run ----------------------------------------------------------------------*/
+/* ---- the run ------------------------------------------------------------------------- */
 
 static int code_of(int status)
 {
@@ -335,8 +333,8 @@ static void describe(const struct attempt *a, char *text, size_t bytes)
     const char *after = first ? "; first, " : "";
     if (a->how == BY_LOST_RANK)
         snprintf(text, bytes,
-            "because the process of %s was gone before any context was opened%s%s", rank,
-            after, end);
+            "because the process of %s was gone before any context was opened%s%s", rank, after,
+            end);
     else if (told->fatal_at > 0)
         snprintf(text, bytes, "by a fatal error: %s%s%s", told->fatal, after, end);
     else if ((WIFSIGNALED(a->status) || !first) && code > 128 && code - 128 < NSIG)
@@ -382,7 +380,8 @@ static void tell_end(const struct attempt *a)
     const struct ftk_told *told = ftk_state_told(a->state);
     char text[128];
     if (told->mistake) {
-        ftk_run_say("a mistake of the program ended the job, and a relaunch would meet it again: %s",
+        ftk_run_say(
+            "a mistake of the program ended the job, and a relaunch would meet it again: %s",
             told->fatal);
         return;
     }
@@ -401,9 +400,9 @@ struct past {
     struct ftk_progress *page; /* NULL: not mapped */
     uint64_t furthest;         /* position before the last attempt */
     uint64_t known;            /* newest durable set then */
-    uint64_t aborted_at;  /* position of an MPI_Abort that ended the last attempt ... */
-    struct ftk_end abort; /* ... and whose it was */
-    int used;             /* relaunches without progress */
+    uint64_t aborted_at;       /* position of an MPI_Abort that ended the last attempt ... */
+    struct ftk_end abort;      /* ... and whose it was */
+    int used;                  /* relaunches without progress */
 };
 
 /* The file that the library keeps the position in; without it sets have to do. */
@@ -416,8 +415,8 @@ static void map_progress(const struct ftk_run *r, struct past *past)
     if (fd >= 0 && ftruncate(fd, sizeof *past->page) == 0)
         at = mmap(NULL, sizeof *past->page, PROT_READ, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        ftk_run_say("cannot make %s: %s; progress is taken from durable sets", path,
-            strerror(errno));
+        ftk_run_say(
+            "cannot make %s: %s; progress is taken from durable sets", path, strerror(errno));
     else
         past->page = at;
     if (fd >= 0)
@@ -426,14 +425,12 @@ static void map_progress(const struct ftk_run *r, struct past *past)
 
 static uint64_t position(const struct past *past, bool furthest)
 {
-    return !past->page ? 0
-                       : atomic_load(furthest ? &past->page->furthest : &past->page->now);
+    return !past->page ? 0 : atomic_load(furthest ? &past->page->furthest : &past->page->now);
 }
 
 /* Progress is what the program has done; a set alone is none, because a job that goes on
  * with the message log writes one at its first call. */
-static bool has_progressed(
-    const struct ftk_run *r, struct past *past, const struct ftk_told *told)
+static bool has_progressed(const struct ftk_run *r, struct past *past, const struct ftk_told *told)
 {
     uint64_t now = position(past, true);
     bool further = now > past->furthest;
@@ -469,28 +466,25 @@ static bool may_try_again(
     if (has_progressed(r, past, told))
         past->used = 0;
     if (again) {
-        ftk_run_say(
-            "attempt %d ended %s, at the same place as the one before (call %" PRIu64
-            " of ftkit_checkpoint): a relaunch would come to the same, so there is none",
+        ftk_run_say("attempt %d ended %s, at the same place as the one before (call %" PRIu64
+                    " of ftkit_checkpoint): a relaunch would come to the same, so there is none",
             a->number + 1, how, past->aborted_at);
         return false;
     }
     if (told->hopeless[0]) {
-        ftk_run_say(
-            "attempt %d ended: %s: a relaunch would come to the same, so there is "
-            "none; put that right, or begin anew with --fresh",
+        ftk_run_say("attempt %d ended: %s: a relaunch would come to the same, so there is "
+                    "none; put that right, or begin anew with --fresh",
             a->number + 1, ftk_tool_why(told->hopeless));
         *code = TOOL_USAGE;
         return false;
     }
     if (past->used >= r->relaunch) {
-        ftk_run_say("attempt %d ended %s; giving up (%d of %d relaunches used)",
-            a->number + 1, how, past->used, r->relaunch);
+        ftk_run_say("attempt %d ended %s; giving up (%d of %d relaunches used)", a->number + 1, how,
+            past->used, r->relaunch);
         return false;
     }
     past->used++;
-    ftk_run_say(
-        "attempt %d ended %s; relaunching from the newest complete set (%d of %d)",
+    ftk_run_say("attempt %d ended %s; relaunching from the newest complete set (%d of %d)",
         a->number + 1, how, past->used, r->relaunch);
     return true;
 }
@@ -571,18 +565,16 @@ static void remove_determinants(const struct ftk_run *r)
 /* Two nodes that append to one file of these may overwrite each other's lines. */
 static bool is_local(const char *path)
 {
-    static const unsigned long remote[] = { NFS_SUPER_MAGIC, SMB_SUPER_MAGIC,
-        CIFS_SUPER_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, V9FS_MAGIC, FUSE_SUPER_MAGIC,
-        CEPH_SUPER_MAGIC, 0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */,
-        0x19830326 /* BeeGFS */ };
+    static const unsigned long remote[] = { NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, CIFS_SUPER_MAGIC,
+        AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, V9FS_MAGIC, FUSE_SUPER_MAGIC, CEPH_SUPER_MAGIC,
+        0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */ };
     struct statfs fs;
     if (statfs(path, &fs) != 0)
         return true;
     for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
         if ((unsigned long)fs.f_type == remote[i]) {
-            ftk_run_say(
-                "TMPDIR is on a network file system: mpirun cannot tell how processes "
-                "end, and one that is killed with no context open is not noticed");
+            ftk_run_say("TMPDIR is on a network file system: mpirun cannot tell how processes "
+                        "end, and one that is killed with no context open is not noticed");
             return false;
         }
     return true;
@@ -591,8 +583,7 @@ static bool is_local(const char *path)
 static int make_dir(struct ftk_run *r)
 {
     const char *tmp = getenv("TMPDIR");
-    int len = snprintf(
-        r->dir, sizeof r->dir, "%s/ftkit-run.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    int len = snprintf(r->dir, sizeof r->dir, "%s/ftkit-run.XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (len > (int)sizeof r->dir - 64) {
         ftk_run_say("TMPDIR is too long");
         return TOOL_USAGE;
@@ -625,8 +616,7 @@ int ftk_run_main(int argc, char **argv)
         return rc;
     }
     if (!ftk_mpirun_ulfm())
-        ftk_run_say(
-            "this MPI has no ULFM: restart only, the loss of a rank ends the job");
+        ftk_run_say("this MPI has no ULFM: restart only, the loss of a rank ends the job");
     /* taken in watch() only: mpirun's end must not slip by between test and wait */
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
@@ -634,8 +624,7 @@ int ftk_run_main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGCHLD, SIG_DFL); /* ignored by our parent, there would be no exit codes */
     if (ftk_tree_init() != 0)
-        ftk_run_say(
-            "no subreaper: %s; processes of a lost job may stay", strerror(errno));
+        ftk_run_say("no subreaper: %s; processes of a lost job may stay", strerror(errno));
     if (r.emulate > 0)
         rc = ftk_emulate_files(&r);
     (void)ftk_dog_sweep(false); /* of runs that were killed before they could */

@@ -54,7 +54,7 @@ int ftk_tool_end(int code)
     return TOOL_FAIL;
 }
 
-/* ---- options ------------------------------------------------------------------------*/
+/* ---- options ------------------------------------------------------------------------- */
 
 static const struct option options[] = {
     { "json", no_argument, NULL, OPT_JSON },
@@ -126,8 +126,7 @@ static int take(int opt, struct ftk_opts *o)
     }
 }
 
-int ftk_opts_parse(
-    int argc, char **argv, int allowed, void (*usage)(FILE *out), struct ftk_opts *o)
+int ftk_opts_parse(int argc, char **argv, int allowed, void (*usage)(FILE *out), struct ftk_opts *o)
 {
     int opt;
     *o = (struct ftk_opts){ .rank = -1, .keep = -1, .size = -1, .teams = -1, .per_node = -1 };
@@ -154,7 +153,7 @@ int ftk_opts_parse(
     return 0;
 }
 
-/* ---- texts --------------------------------------------------------------------------*/
+/* ---- texts --------------------------------------------------------------------------- */
 
 const char *ftk_state_name(int state)
 {
@@ -191,7 +190,7 @@ void ftk_bytes_text(uint64_t bytes, char buf[32])
     snprintf(buf, 32, v < 10 ? "%.1f %s" : "%.0f %s", v, units[i]);
 }
 
-/* ---- which sets ---------------------------------------------------------------------*/
+/* ---- which sets ---------------------------------------------------------------------- */
 
 /* Whether path is a <name>.ftkit itself: split it. */
 static bool split(char *path, char context[FTKIT_NAME_MAX + 1])
@@ -201,8 +200,7 @@ static bool split(char *path, char context[FTKIT_NAME_MAX + 1])
     char *slash = strrchr(path, '/');
     char *base = slash ? slash + 1 : path;
     size_t len = n - (size_t)(base - path);
-    if (len <= tail || len - tail > FTKIT_NAME_MAX
-        || strcmp(path + n - tail, suffix) != 0)
+    if (len <= tail || len - tail > FTKIT_NAME_MAX || strcmp(path + n - tail, suffix) != 0)
         return false;
     memcpy(context, base, len - tail);
     context[len - tail] = '\0';
@@ -322,8 +320,8 @@ int ftk_where_single(const struct ftk_where *w)
 {
     if (w->n == 1)
         return 0;
-    ftk_tool_say("%s has sets of several contexts ('%s', '%s', ...): add --context NAME",
-        w->dir, w->contexts[0], w->contexts[1]);
+    ftk_tool_say("%s has sets of several contexts ('%s', '%s', ...): add --context NAME", w->dir,
+        w->contexts[0], w->contexts[1]);
     return TOOL_USAGE;
 }
 

@@ -10,7 +10,7 @@
 #include "store/h5/h5_offline.h"
 #include "tools.h"
 
-/* ---- the commands -------------------------------------------------------------------*/
+/* ---- the commands -------------------------------------------------------------------- */
 int ftk_ls_main(int argc, char **argv);
 int ftk_show_main(int argc, char **argv);
 int ftk_verify_main(int argc, char **argv);
@@ -26,7 +26,7 @@ void ftk_prune_usage(FILE *out);
 void ftk_export_usage(FILE *out);
 void ftk_teams_usage(FILE *out);
 
-/* ---- options (sets.c) ---------------------------------------------------------------*/
+/* ---- options (sets.c) ---------------------------------------------------------------- */
 
 enum {
     OPT_JSON = 1,
@@ -47,21 +47,21 @@ struct ftk_opts {
     bool json, incomplete, dry_run, slots;
     const char *context, *output, *format, *file;
     int rank, keep, size, teams, per_node; /* -1: not given */
-    char **args;    /* what is not an option */
+    char **args;                           /* what is not an option */
     int nargs;
 };
 /* allowed: of OPT_...; 0, or an exit code plus one when the command is to end with it. */
 int ftk_opts_parse(
     int argc, char **argv, int allowed, void (*usage)(FILE *out), struct ftk_opts *o);
 
-/* ---- which sets are meant (sets.c) --------------------------------------------------*/
+/* ---- which sets are meant (sets.c) --------------------------------------------------- */
 
 /* A directory and the contexts in it that are asked for. */
 struct ftk_where {
     char dir[FTK_PATH_MAX]; /* holds <context>.ftkit */
     char (*contexts)[FTKIT_NAME_MAX + 1];
     size_t n;
-    uint64_t set;           /* the path was that of this set's own directory; else 0 */
+    uint64_t set; /* the path was that of this set's own directory; else 0 */
 };
 
 /* Find the contexts of path, which is a directory of sets, one <name>.ftkit in it, the own
@@ -80,7 +80,7 @@ int ftk_set_number(const char *text, uint64_t *set);
 /* The newest complete set of a context, or an exit code after a message. */
 int ftk_set_newest(const char *dir, const char *context, uint64_t *set);
 
-/* ---- what is in the memory of a node (slots.c) ----------------------------------------*/
+/* ---- what is in the memory of a node (slots.c) --------------------------------------- */
 /* A file of this user, open for reading; an exit code. */
 typedef int ftk_slot_fn(const char *path, int fd, const struct stat *st, void *arg);
 /* Call fn for the slots in the first argument, or /dev/shm; an exit code. */
@@ -101,12 +101,12 @@ void ftk_bytes_text(uint64_t bytes, char buf[32]);
 /* End of a command: what was printed must have arrived. */
 int ftk_tool_end(int code);
 
-/* ---- the manual page (man.c) --------------------------------------------------------*/
+/* ---- the manual page (man.c) --------------------------------------------------------- */
 void ftk_man_begin(FILE *out);
 void ftk_man_command(FILE *out, const char *name, void (*usage)(FILE *out));
 void ftk_man_end(FILE *out);
 
-/* ---- JSON (json.c) ------------------------------------------------------------------
+/* ---- JSON (json.c) ----------------------------------------------------------------------
  * Commas and indentation are kept in the writer. */
 struct ftk_json {
     FILE *out;
@@ -123,7 +123,7 @@ void ftk_json_real(struct ftk_json *j, const char *name, double v);
 void ftk_json_bool(struct ftk_json *j, const char *name, bool v);
 void ftk_json_null(struct ftk_json *j, const char *name);
 
-/* ---- reading in a process of its own (isolate.c) ------------------------------------
+/* ---- reading in a process of its own (isolate.c) ----------------------------------------
  * HDF5 may crash on a file that was made to do harm, or never come back.  fn runs in a
  * child; what it writes to out comes back, malloc'd, with its result. */
 struct ftk_isolated {

@@ -9,30 +9,29 @@
 
 void ftk_show_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit show [--json] [--context NAME] DIR [SET]\n"
-        "\n"
-        "Show what is in a set: its regions, parts, ranks, run and dates.  SET is a\n"
-        "number or newest (of the complete ones), which it is when it is not given.\n"
-        "\n"
-        "  --context NAME  the context, when there are several in DIR\n"
-        "  --json          as an object: directory, context, set, state, why, run,\n"
-        "                  program (null: an older ftkit wrote the set), ranks,\n"
-        "                  saved (by rank 0), completed, bytes (of the files),\n"
-        "                  region_bytes, regions[]: name, kind, type, values (of a type "
-        "in\n"
-        "                  an item), shape (of the global array, or what one rank has;\n"
-        "                  null when the ranks differ), halo, count_min, count_max\n"
-        "                  (items of a rank), bytes (of all), ranks (that have it);\n"
-        "                  parts[]: file, ranks[] (first, last), bytes; unreadable[]:\n"
-        "                  file, text\n"
-        "\n"
-        "Exit code: 0; 1 when the set is not complete or a part cannot be read; 2 usage,\n"
-        "or no sets are there.\n",
+    fputs("usage: ftkit show [--json] [--context NAME] DIR [SET]\n"
+          "\n"
+          "Show what is in a set: its regions, parts, ranks, run and dates.  SET is a\n"
+          "number or newest (of the complete ones), which it is when it is not given.\n"
+          "\n"
+          "  --context NAME  the context, when there are several in DIR\n"
+          "  --json          as an object: directory, context, set, state, why, run,\n"
+          "                  program (null: an older ftkit wrote the set), ranks,\n"
+          "                  saved (by rank 0), completed, bytes (of the files),\n"
+          "                  region_bytes, regions[]: name, kind, type, values (of a type "
+          "in\n"
+          "                  an item), shape (of the global array, or what one rank has;\n"
+          "                  null when the ranks differ), halo, count_min, count_max\n"
+          "                  (items of a rank), bytes (of all), ranks (that have it);\n"
+          "                  parts[]: file, ranks[] (first, last), bytes; unreadable[]:\n"
+          "                  file, text\n"
+          "\n"
+          "Exit code: 0; 1 when the set is not complete or a part cannot be read; 2 usage,\n"
+          "or no sets are there.\n",
         out);
 }
 
-/* ---- what the heads say -------------------------------------------------------------*/
+/* ---- what the heads say -------------------------------------------------------------- */
 
 /* A region over all ranks. */
 struct region {
@@ -117,7 +116,7 @@ static uint64_t values_of(const struct ftk_seg_region *r)
     return r->elem_bytes / ftk_basic_bytes(r->basic); /* the head was checked */
 }
 
-/* ---- text ---------------------------------------------------------------------------*/
+/* ---- text ---------------------------------------------------------------------------- */
 
 static void shape_text(const struct region *g, char buf[400])
 {
@@ -142,8 +141,7 @@ static void print_region(FILE *out, const struct region *g)
     if (values == 1)
         snprintf(type, sizeof type, "%s", ftk_basic_name(g->first.basic));
     else
-        snprintf(
-            type, sizeof type, "%s x %" PRIu64, ftk_basic_name(g->first.basic), values);
+        snprintf(type, sizeof type, "%s x %" PRIu64, ftk_basic_name(g->first.basic), values);
     fprintf(out, "  %-20s %-11s %-12s %-20s %6" PRIu64 " %9s\n", g->first.name,
         kind_name(g->first.kind), type, shape, g->ranks, size);
 }
@@ -169,8 +167,8 @@ static void print_part(FILE *out, const struct summary *s, uint32_t i)
     ftk_bytes_text(s->m->parts[i].file_bytes, size);
     fprintf(out, "  part-%05" PRIu32 ".h5  %9s  ranks", s->m->parts[i].part, size);
     for (int n = 0; next_range(s->m, i, &first, &last); first = last + 1, n++)
-        fprintf(out, first == last ? "%s %" PRIu32 : "%s %" PRIu32 "-%" PRIu32,
-            n ? "," : "", first, last);
+        fprintf(out, first == last ? "%s %" PRIu32 : "%s %" PRIu32 "-%" PRIu32, n ? "," : "", first,
+            last);
     fputc('\n', out);
     if (s->unreadable[i][0])
         fprintf(out, "    cannot be read: %s\n", ftk_tool_why(s->unreadable[i]));
@@ -194,8 +192,8 @@ static void print_text(FILE *out, const struct summary *s)
         fprintf(out, "saved      %s\n", saved);
     fprintf(out, "completed  %s\nranks      %" PRIu32 "\n", completed, s->m->nranks);
     fprintf(out, "bytes      %s in files, %s of regions\n\nregions\n", files, all);
-    fprintf(out, "  %-20s %-11s %-12s %-20s %6s %9s\n", "name", "kind", "type", "shape",
-        "ranks", "bytes");
+    fprintf(out, "  %-20s %-11s %-12s %-20s %6s %9s\n", "name", "kind", "type", "shape", "ranks",
+        "bytes");
     for (size_t i = 0; i < s->n; i++)
         print_region(out, &s->v[i]);
     fputs("\nparts\n", out);
@@ -203,7 +201,7 @@ static void print_text(FILE *out, const struct summary *s)
         print_part(out, s, i);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------*/
+/* ---- JSON ---------------------------------------------------------------------------- */
 
 static void numbers(struct ftk_json *j, const char *name, const uint64_t *v, size_t n)
 {
@@ -313,7 +311,7 @@ static void print_json(FILE *out, const struct summary *s)
     ftk_json_close(&j, '}');
 }
 
-/* ---- the command --------------------------------------------------------------------*/
+/* ---- the command --------------------------------------------------------------------- */
 
 /* In a process of its own. */
 static int summarize(void *arg, FILE *out)

@@ -56,7 +56,7 @@ int ftk_slots_each(const struct ftk_opts *o, ftk_slot_fn *fn, void *arg)
     return code;
 }
 
-/* ---- listing and verifying --------------------------------------------------------------*/
+/* ---- listing and verifying ----------------------------------------------------------- */
 
 struct slot_job {
     int fd;
@@ -97,8 +97,8 @@ static bool was_taken(const struct slot_job *job)
 }
 
 /* in use, empty, foreign, damaged, whole */
-static const char *state_of(struct slot_job *job, const struct stat *st, bool whole,
-    char why[FTK_DETAIL_MAX])
+static const char *state_of(
+    struct slot_job *job, const struct stat *st, bool whole, char why[FTK_DETAIL_MAX])
 {
     uint64_t size = (uint64_t)st->st_size;
     why[0] = '\0';

@@ -45,8 +45,7 @@ struct ftk_state {
     bool verbose;
     struct context *contexts;
     size_t ncontexts;
-    struct ftk_end
-        first; /* bad end since a context was last opened, repaired or closed */
+    struct ftk_end first;  /* bad end since a context was last opened, repaired or closed */
     struct ftk_end *named; /* [nnamed] processes whose signal is known */
     size_t nnamed, named_room;
     struct ftk_end *lost; /* [nlost] processes whose end does not matter */
@@ -55,7 +54,7 @@ struct ftk_state {
     struct ftk_told told;
 };
 
-/* ---- lines of the library ---------------------------------------------------------*/
+/* ---- lines of the library ------------------------------------------------------------ */
 
 static struct context *context_of(struct ftk_state *s, const char *name)
 {
@@ -98,8 +97,9 @@ static void take_abort(struct ftk_state *s, const char *text)
 {
     int rank, code;
     if (s->first.how == FTK_END_NONE && sscanf(text, "%d %d", &rank, &code) == 2)
-        s->first = (struct ftk_end){ .how = FTK_END_ABORT,
-            .job = MAIN_JOB, .rank = rank, .code = code & 0xff };
+        s->first = (struct ftk_end){
+            .how = FTK_END_ABORT, .job = MAIN_JOB, .rank = rank, .code = code & 0xff
+        };
 }
 
 static bool same_process(const struct ftk_end *a, const struct ftk_end *b)
@@ -148,7 +148,7 @@ static void library_line(struct ftk_state *s, char *line)
         context_of(s, rest)->open++;
         t->opened = true;
         t->hopeless[0] = '\0'; /* an open that failed was made good */
-        forget_ends(s); /* the context has been opened without them */
+        forget_ends(s);        /* the context has been opened without them */
     } else if (strcmp(line, "closed") == 0) {
         context_of(s, rest)->open--;
         if (!ftk_state_is_open(s))
@@ -175,7 +175,7 @@ static void library_line(struct ftk_state *s, char *line)
     }
 }
 
-/* ---- lines of mpirun --------------------------------------------------------------*/
+/* ---- lines of mpirun ----------------------------------------------------------------- */
 
 /* "...[prterun-host-4711@1,3] ...": the process it is about, and what is said of it. */
 static const char *process_of(const char *text, struct ftk_end *e)
@@ -231,8 +231,7 @@ static void take_state(struct ftk_state *s, const char *text)
         if (strcmp(what, states[i].state) != 0)
             continue;
         e.how = states[i].how;
-        if (e.how != FTK_END_EXIT
-            || !same_process(&s->first, &e)) /* MPI_Abort, told twice */
+        if (e.how != FTK_END_EXIT || !same_process(&s->first, &e)) /* MPI_Abort, told twice */
             ended(s, e);
     }
 }
@@ -272,13 +271,9 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         const char *begin;
         void (*take)(struct ftk_state *s, const char *text);
     } kinds[] = {
-        { " errmgr:dvm: for proc ", take_state },
-        { " errmgr:dvm: proc ", take_code },
-        { " odls:waitpid_fired child process ", take_child },
-        { " errmgr", NULL },
-        { " odls:", NULL },
-        { "[base/odls", NULL },
-        { " local:launch", NULL },
+        { " errmgr:dvm: for proc ", take_state }, { " errmgr:dvm: proc ", take_code },
+        { " odls:waitpid_fired child process ", take_child }, { " errmgr", NULL },
+        { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
         { " Comm failure: ", NULL }, /* daemons end */
     };
     struct ftk_end self;
@@ -294,7 +289,7 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
     return false;
 }
 
-/* ---- the file ---------------------------------------------------------------------*/
+/* ---- the file ------------------------------------------------------------------------ */
 
 void ftk_state_read(struct ftk_state *s)
 {
@@ -342,7 +337,7 @@ void ftk_state_end(struct ftk_state *s)
     free(s);
 }
 
-/* ---- what it comes to -------------------------------------------------------------*/
+/* ---- what it comes to ---------------------------------------------------------------- */
 
 bool ftk_state_is_open(const struct ftk_state *s)
 {
@@ -377,11 +372,10 @@ int ftk_end_code(const struct ftk_end *e)
 void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes)
 {
     char who[64];
-    snprintf(who, sizeof who,
-        e->job == MAIN_JOB ? "rank %ld of the job" : "spawned process %ld", e->rank);
+    snprintf(who, sizeof who, e->job == MAIN_JOB ? "rank %ld of the job" : "spawned process %ld",
+        e->rank);
     if (e->how == FTK_END_SIGNAL && e->sig > 0)
-        snprintf(text, bytes, "%s was killed by signal %d (%s)", who, e->sig,
-            strsignal(e->sig));
+        snprintf(text, bytes, "%s was killed by signal %d (%s)", who, e->sig, strsignal(e->sig));
     else if (e->how == FTK_END_SIGNAL)
         snprintf(text, bytes, "%s was killed by a signal on another node", who);
     else if (e->how == FTK_END_ABORT)

@@ -10,35 +10,34 @@
 
 void ftk_teams_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit teams --size T | --teams K [--ranks-per-node N] [--json] MATRIX\n"
-        "       ftkit teams --file FILE [--json] MATRIX\n"
-        "\n"
-        "Propose teams for the message log: ranks that roll back together.  MATRIX is what\n"
-        "a job with log.matrix has written.  What goes between teams is logged, so teams\n"
-        "are chosen that have few bytes between them; they are found with METIS (a build\n"
-        "without it judges teams only), and are the same for the same matrix.  The output\n"
-        "is a file for log.team_file, with comments that say\n"
-        "\n"
-        "  bytes in all            sent from one rank to another\n"
-        "  bytes between teams     ... to a rank of another team: what is logged\n"
-        "  of consecutive ranks    the same for teams of these sizes made of ranks in order\n"
-        "  ranks that one failure rolls back\n"
-        "                          their share, when every rank is as likely to fail\n"
-        "\n"
-        "  --size T            teams of T ranks; when T does not divide their number, of\n"
-        "                      as many as that makes, whose sizes differ by one at most\n"
-        "  --teams K           K teams, whose sizes differ by one at most\n"
-        "  --ranks-per-node N  the ranks of a node, N in order, stay together, so that the\n"
-        "                      loss of a node sends one team back; sizes are in nodes, so\n"
-        "                      N divides T\n"
-        "  --file FILE         propose none, but say this of the teams in FILE\n"
-        "  --json              as an object: matrix, context, ranks, teams, messages,\n"
-        "                      bytes, messages_between, bytes_between (teams),\n"
-        "                      messages_consecutive, bytes_consecutive, rolled_back (a\n"
-        "                      share of 1), team[] (the number of each rank's team)\n"
-        "\n"
-        "Exit code: 0; 1 when MATRIX or FILE cannot be read or is damaged; 2 usage.\n",
+    fputs("usage: ftkit teams --size T | --teams K [--ranks-per-node N] [--json] MATRIX\n"
+          "       ftkit teams --file FILE [--json] MATRIX\n"
+          "\n"
+          "Propose teams for the message log: ranks that roll back together.  MATRIX is what\n"
+          "a job with log.matrix has written.  What goes between teams is logged, so teams\n"
+          "are chosen that have few bytes between them; they are found with METIS (a build\n"
+          "without it judges teams only), and are the same for the same matrix.  The output\n"
+          "is a file for log.team_file, with comments that say\n"
+          "\n"
+          "  bytes in all            sent from one rank to another\n"
+          "  bytes between teams     ... to a rank of another team: what is logged\n"
+          "  of consecutive ranks    the same for teams of these sizes made of ranks in order\n"
+          "  ranks that one failure rolls back\n"
+          "                          their share, when every rank is as likely to fail\n"
+          "\n"
+          "  --size T            teams of T ranks; when T does not divide their number, of\n"
+          "                      as many as that makes, whose sizes differ by one at most\n"
+          "  --teams K           K teams, whose sizes differ by one at most\n"
+          "  --ranks-per-node N  the ranks of a node, N in order, stay together, so that the\n"
+          "                      loss of a node sends one team back; sizes are in nodes, so\n"
+          "                      N divides T\n"
+          "  --file FILE         propose none, but say this of the teams in FILE\n"
+          "  --json              as an object: matrix, context, ranks, teams, messages,\n"
+          "                      bytes, messages_between, bytes_between (teams),\n"
+          "                      messages_consecutive, bytes_consecutive, rolled_back (a\n"
+          "                      share of 1), team[] (the number of each rank's team)\n"
+          "\n"
+          "Exit code: 0; 1 when MATRIX or FILE cannot be read or is damaged; 2 usage.\n",
         out);
 }
 
@@ -66,12 +65,12 @@ static int *count_sizes(int n, const int *team)
     return size;
 }
 
-/* ---- what is said of teams --------------------------------------------------------------*/
+/* ---- what is said of teams ----------------------------------------------------------- */
 
 struct report {
     int teams, least, most; /* and their sizes */
     struct ftk_cut cut, consecutive;
-    double rolled_back;     /* share of the ranks */
+    double rolled_back; /* share of the ranks */
 };
 
 static struct report assess(const struct ftk_matrix *m, const int *team, int teams)
@@ -124,8 +123,8 @@ static void print_file(
     if (r->most > r->least)
         printf(" to %d", r->most);
     printf(" ranks\n# bytes in all: %" PRIu64 "\n", m->bytes);
-    printf("# bytes between teams: %" PRIu64 " (%.1f %%), which is what is logged\n",
-        r->cut.bytes, percent(r->cut.bytes, m->bytes));
+    printf("# bytes between teams: %" PRIu64 " (%.1f %%), which is what is logged\n", r->cut.bytes,
+        percent(r->cut.bytes, m->bytes));
     printf("# bytes between teams of consecutive ranks: %" PRIu64 " (%.1f %%)\n",
         r->consecutive.bytes, percent(r->consecutive.bytes, m->bytes));
     printf("# ranks that one failure rolls back, on average: %.1f %%\n", 100 * r->rolled_back);
@@ -156,15 +155,15 @@ static void print_json(
     ftk_json_close(&j, '}');
 }
 
-/* ---- the command ------------------------------------------------------------------------*/
+/* ---- the command --------------------------------------------------------------------- */
 
 /* How many teams are asked for; 0 after a message. */
 static int teams_asked(const struct ftk_opts *o, int n, int per_node)
 {
     int units = ftk_cut_units(n, per_node);
     if (o->teams > units) {
-        ftk_tool_say("there are only %d %s for %d teams", units,
-            per_node > 1 ? "nodes" : "ranks", o->teams);
+        ftk_tool_say(
+            "there are only %d %s for %d teams", units, per_node > 1 ? "nodes" : "ranks", o->teams);
         return 0;
     }
     if (o->teams > 0)
@@ -205,8 +204,8 @@ int ftk_teams_main(int argc, char **argv)
 {
     struct ftk_opts o;
     struct ftk_matrix m;
-    int code = ftk_opts_parse(argc, argv,
-        OPT_JSON | OPT_SIZE | OPT_TEAMS | OPT_PER_NODE | OPT_FILE, ftk_teams_usage, &o);
+    int code = ftk_opts_parse(
+        argc, argv, OPT_JSON | OPT_SIZE | OPT_TEAMS | OPT_PER_NODE | OPT_FILE, ftk_teams_usage, &o);
     if (code)
         return code - 1;
     if (!makes_sense(&o)) {

@@ -13,21 +13,15 @@
 #include "core/ftk.h"
 
 /* Exit codes of the program; a signal is 128 + its number. */
-enum {
-    TOOL_OK = 0,
-    TOOL_FAIL = 1,
-    TOOL_USAGE = 2,
-    TOOL_TIMEOUT = 124,
-    TOOL_NO_EXEC = 127
-};
+enum { TOOL_OK = 0, TOOL_FAIL = 1, TOOL_USAGE = 2, TOOL_TIMEOUT = 124, TOOL_NO_EXEC = 127 };
 
-/* ---- Subcommands ------------------------------------------------------------------
+/* ---- Subcommands ------------------------------------------------------------------------
  * argv[0] is the name of the command, the result an exit code. */
 int ftk_run_main(int argc, char **argv);
 int ftk_emulate_agent(int argc, char **argv); /* hidden: see emulate.c */
 void ftk_run_usage(FILE *out);
 
-/* ---- Lists of strings, ended by NULL ------------------------------------------------
+/* ---- Lists of strings, ended by NULL ----------------------------------------------------
  * A start-up tool has nothing better to do without memory than to say so and end. */
 struct ftk_list {
     char **v;
@@ -44,7 +38,7 @@ void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item);
 /* "ftkit run: ..." on standard error */
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
 
-/* ---- What `ftkit run` is asked for, and what it makes of it -----------------------*/
+/* ---- What `ftkit run` is asked for, and what it makes of it -------------------------- */
 struct ftk_run {
     int ranks;             /* working ranks, >= 1 */
     int spares;            /* -1 until it is known */
@@ -57,25 +51,25 @@ struct ftk_run {
     struct ftk_list extra; /* arguments for mpirun behind ours */
     char **program;        /* and its arguments, ended by NULL */
     bool verbose, print;
-    bool log;               /* with the message log, through a preloaded libftkit_mpi */
-    const char *start;      /* recover.start at first: "fresh" or a set, NULL: not given */
-    bool resumes;           /* a set of this run is durable: go on from the newest */
+    bool log;          /* with the message log, through a preloaded libftkit_mpi */
+    const char *start; /* recover.start at first: "fresh" or a set, NULL: not given */
+    bool resumes;      /* a set of this run is durable: go on from the newest */
     /* made by ftk_mpirun_plan() */
-    int total;              /* processes to start: ranks + spares */
-    int nodes;              /* nodes the job will use, as far as we can see */
-    int ranks_per_node;     /* of simulated domains, 0: real host names tell */
-    bool crowded;           /* more processes than cores */
-    bool tells;             /* mpirun tells in the state file how processes end */
-    struct ftk_list gone;   /* nodes that did not answer before this attempt */
-    char dir[FTK_PATH_MAX]; /* our files for this run */
+    int total;                /* processes to start: ranks + spares */
+    int nodes;                /* nodes the job will use, as far as we can see */
+    int ranks_per_node;       /* of simulated domains, 0: real host names tell */
+    bool crowded;             /* more processes than cores */
+    bool tells;               /* mpirun tells in the state file how processes end */
+    struct ftk_list gone;     /* nodes that did not answer before this attempt */
+    char dir[FTK_PATH_MAX];   /* our files for this run */
     char layer[FTK_PATH_MAX]; /* libftkit_mpi, "" without log */
 };
 
-/* ---- options.c: the command line ----------------------------------------------------*/
+/* ---- options.c: the command line ----------------------------------------------------- */
 /* Fill the first half of *r; 0 or an exit code after a message. */
 int ftk_run_parse(struct ftk_run *r, int argc, char **argv);
 
-/* ---- mpirun.c: the run profile ----------------------------------------------------*/
+/* ---- mpirun.c: the run profile ------------------------------------------------------- */
 bool ftk_mpirun_ulfm(void); /* built for an MPI with ULFM */
 /* Fill the second half of *r; 0 or an exit code after a message. */
 int ftk_mpirun_plan(struct ftk_run *r);
@@ -86,7 +80,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
 int ftk_mpirun_tell(const char *state);
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX]);
 
-/* ---- emulate.c: several nodes on one machine --------------------------------------*/
+/* ---- emulate.c: several nodes on one machine ----------------------------------------- */
 /* Whether this process may make the name spaces it takes; if not, why is its errno. */
 bool ftk_emulate_possible(int *why);
 /* Hosts file and agent in r->dir; 0 or an exit code after a message. */
@@ -98,7 +92,7 @@ void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 void ftk_emulate_names(const struct ftk_run *r, struct ftk_list *names);
 void ftk_emulate_remove(const struct ftk_run *r); /* the nodes' shared memory */
 
-/* ---- nodes.c: which nodes are there ------------------------------------------------*/
+/* ---- nodes.c: which nodes are there -------------------------------------------------- */
 /* The nodes that the arguments for mpirun name, in --host or a hostfile. */
 void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names);
 /* Before a relaunch: ask every node for a sign of life, and leave out those without. */
@@ -106,7 +100,7 @@ void ftk_nodes_look(struct ftk_run *r);
 /* The arguments for mpirun without them. */
 void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 
-/* ---- process.c: everything below this process -------------------------------------*/
+/* ---- process.c: everything below this process ---------------------------------------- */
 struct ftk_proc {
     pid_t pid, ppid;
     char name[32];
@@ -134,7 +128,7 @@ int ftk_tree_status(pid_t pid);
 /* Show where each rank is; whole: and every process with state and backtrace. */
 void ftk_tree_dump(FILE *out, bool whole);
 
-/* ---- ranks.c: whether the processes of the ranks are there -------------------------*/
+/* ---- ranks.c: whether the processes of the ranks are there --------------------------- */
 enum ftk_ranks_news {
     FTK_RANKS_WELL,
     FTK_RANKS_LOST, /* one ended, nothing was opened, the others get nowhere */
@@ -157,7 +151,7 @@ int ftk_ranks_orphans(const struct ftk_ranks *w);
 int ftk_ranks_orphans_well(const struct ftk_ranks *w); /* how many ended with 0 */
 int ftk_ranks_total(const struct ftk_ranks *w);        /* processes of the job */
 
-/* ---- litter.c: what processes of Open MPI leave when they are killed --------------*/
+/* ---- litter.c: what processes of Open MPI leave when they are killed ----------------- */
 void ftk_litter_note(pid_t pid, bool alive); /* alive, or just reaped */
 void ftk_litter_remove(void);                /* of all noted, when they are gone */
 void ftk_litter_tree(const char *path);      /* a directory and all in it */

@@ -9,27 +9,26 @@
 
 void ftk_verify_usage(FILE *out)
 {
-    fputs(
-        "usage: ftkit verify [--json] [--context NAME] DIR [SET]...\n"
-        "       ftkit verify --slots [--json] [DIR]\n"
-        "\n"
-        "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
-        "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
-        "SET is a number or newest; without one, all sets of DIR that were finished.  DIR\n"
-        "may be the own directory of a set, or a link.\n"
-        "\n"
-        "  --context NAME  the context, when there are several in DIR\n"
-        "  --json          as an object: directory, good, sets[]: context, set, good,\n"
-        "                  state, bytes, damage[]: file, rank, region, block (each "
-        "null:\n"
-        "                  all of it), kind (missing, corrupt, format, io, crash), text\n"
-        "  --slots         what jobs that are gone have left in DIR (/dev/shm) on this node;\n"
-        "                  what is damaged there, a relaunch makes again from copies or\n"
-        "                  parity, if others have enough\n"
-        "\n"
-        "A set that was interrupted while it was written is no damage, but for one that\n"
-        "is named.  Exit code: 0; 1 when something is damaged; 2 usage, or nothing is\n"
-        "there to be verified.\n",
+    fputs("usage: ftkit verify [--json] [--context NAME] DIR [SET]...\n"
+          "       ftkit verify --slots [--json] [DIR]\n"
+          "\n"
+          "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
+          "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
+          "SET is a number or newest; without one, all sets of DIR that were finished.  DIR\n"
+          "may be the own directory of a set, or a link.\n"
+          "\n"
+          "  --context NAME  the context, when there are several in DIR\n"
+          "  --json          as an object: directory, good, sets[]: context, set, good,\n"
+          "                  state, bytes, damage[]: file, rank, region, block (each "
+          "null:\n"
+          "                  all of it), kind (missing, corrupt, format, io, crash), text\n"
+          "  --slots         what jobs that are gone have left in DIR (/dev/shm) on this node;\n"
+          "                  what is damaged there, a relaunch makes again from copies or\n"
+          "                  parity, if others have enough\n"
+          "\n"
+          "A set that was interrupted while it was written is no damage, but for one that\n"
+          "is named.  Exit code: 0; 1 when something is damaged; 2 usage, or nothing is\n"
+          "there to be verified.\n",
         out);
 }
 
@@ -59,7 +58,7 @@ static const char *kind_of(int code)
     }
 }
 
-/* ---- printing -----------------------------------------------------------------------*/
+/* ---- printing ------------------------------------------------------------------------ */
 
 struct printer {
     struct ftk_json *json; /* NULL: text */
@@ -108,7 +107,7 @@ static void file_finding(struct printer *p, const char *file, int code, const ch
     print_finding(&f, p);
 }
 
-/* ---- one file -----------------------------------------------------------------------*/
+/* ---- one file ------------------------------------------------------------------------ */
 
 static void send_finding(const struct ftk_h5_finding *f, void *arg)
 {
@@ -127,8 +126,7 @@ static int verify_file(void *arg, FILE *out)
     return rc == FTKIT_OK && !job->lost ? TOOL_OK : TOOL_FAIL;
 }
 
-static void verify_isolated(
-    struct printer *p, struct job *job, const char *file, uint64_t bytes)
+static void verify_isolated(struct printer *p, struct job *job, const char *file, uint64_t bytes)
 {
     struct ftk_isolated r;
     struct ftk_h5_finding f;
@@ -145,10 +143,9 @@ static void verify_isolated(
     free(r.text);
 }
 
-/* ---- one set ------------------------------------------------------------------------*/
+/* ---- one set ------------------------------------------------------------------------- */
 
-static void verify_parts(
-    struct printer *p, const char *dir, const struct ftk_h5_manifest *m)
+static void verify_parts(struct printer *p, const char *dir, const struct ftk_h5_manifest *m)
 {
     struct job job = { .dir = dir, .m = m };
     uint64_t all = 0;
@@ -190,8 +187,8 @@ static void set_tail(struct printer *p)
 }
 
 /* The set is good, or TOOL_FAIL. */
-static int verify_set(const char *dir, const char *context, const struct ftk_h5_entry *e,
-    struct ftk_json *j)
+static int verify_set(
+    const char *dir, const char *context, const struct ftk_h5_entry *e, struct ftk_json *j)
 {
     struct printer p = { .json = j };
     struct ftk_h5_manifest m;
@@ -208,10 +205,9 @@ static int verify_set(const char *dir, const char *context, const struct ftk_h5_
     return p.bad ? TOOL_FAIL : TOOL_OK;
 }
 
-/* ---- the command --------------------------------------------------------------------*/
+/* ---- the command --------------------------------------------------------------------- */
 
-static int verify_named(
-    const struct ftk_where *w, const struct ftk_opts *o, struct ftk_json *j)
+static int verify_named(const struct ftk_where *w, const struct ftk_opts *o, struct ftk_json *j)
 {
     int code = TOOL_OK;
     for (int i = 1; i < o->nargs; i++) {

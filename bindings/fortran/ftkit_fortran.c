@@ -23,18 +23,16 @@
 
 /* A handle of mpi_f08 is a structure of one INTEGER: what is written for integer handles
  * serves both.  An entry of its own, since the two are different interfaces in Fortran. */
-#define SAME_FOR_F08(name)                                                               \
-    extern __typeof__(name) name##_f08 __attribute__((alias(#name)))
+#define SAME_FOR_F08(name) extern __typeof__(name) name##_f08 __attribute__((alias(#name)))
 
 /* In ftkit.f90. */
 _Noreturn void ftkit_f_stop(const char *text);
-int ftkit_f_call_repair(
-    ftkit_ctx *ctx, const MPI_Fint *comm, void (*fn)(void), void *const *arg);
+int ftkit_f_call_repair(ftkit_ctx *ctx, const MPI_Fint *comm, void (*fn)(void), void *const *arg);
 int ftkit_f_call_repair_f08(
     ftkit_ctx *ctx, const MPI_Fint *comm, void (*fn)(void), void *const *arg);
 void ftkit_f_call_report(void (*fn)(void), int level, const char *line);
 
-/* ---- Results -------------------------------------------------------------------------*/
+/* ---- Results ------------------------------------------------------------------------- */
 
 /* Hand out the code, or end the program: an error that nobody asks for is not dropped. */
 static void done(int *ierr, const ftkit_ctx *ctx, const char *call, int rc)
@@ -43,8 +41,7 @@ static void done(int *ierr, const ftkit_ctx *ctx, const char *call, int rc)
     if (ierr) {
         *ierr = rc;
     } else if (rc < 0) {
-        snprintf(
-            text, sizeof text, "%s: %s: %s", call, ftkit_strerror(rc), ftkit_detail(ctx));
+        snprintf(text, sizeof text, "%s: %s: %s", call, ftkit_strerror(rc), ftkit_detail(ctx));
         ftkit_f_stop(text);
     }
 }
@@ -62,12 +59,11 @@ __attribute__((format(printf, 4, 5))) static int fail_at(
     return ftkit_binding_fail(ctx, __FILE__, line, code, text);
 }
 
-/* ---- Texts ---------------------------------------------------------------------------*/
+/* ---- Texts --------------------------------------------------------------------------- */
 
 /* A text as C has it, without the blanks at its end.  The caller frees it, also when it is
  * NULL: after an error, and for a text that is not there.  code is that of a NUL in it. */
-static int text_of(
-    ftkit_ctx *ctx, const char *call, const CFI_cdesc_t *s, int code, char **out)
+static int text_of(ftkit_ctx *ctx, const char *call, const CFI_cdesc_t *s, int code, char **out)
 {
     *out = NULL;
     if (!s || !s->base_addr)
@@ -91,7 +87,7 @@ static int name_of(ftkit_ctx *ctx, const char *call, const CFI_cdesc_t *s, char 
     return text_of(ctx, call, s, FTKIT_ERR_NAME, out);
 }
 
-/* ---- Data ----------------------------------------------------------------------------*/
+/* ---- Data ---------------------------------------------------------------------------- */
 
 /* What an argument of any type and rank is for the library. */
 struct data {
@@ -108,9 +104,13 @@ static int type_of(CFI_type_t code, MPI_Datatype *type, size_t *bytes)
         int code;
         size_t bytes;
         MPI_Datatype type;
-    } table[] = { { CFI_type_int8_t, 1, MPI_INT8_T }, { CFI_type_int16_t, 2, MPI_INT16_T },
-        { CFI_type_int32_t, 4, MPI_INT32_T }, { CFI_type_int64_t, 8, MPI_INT64_T },
-        { CFI_type_float, 4, MPI_FLOAT }, { CFI_type_double, 8, MPI_DOUBLE },
+    } table[] = {
+        { CFI_type_int8_t, 1, MPI_INT8_T },
+        { CFI_type_int16_t, 2, MPI_INT16_T },
+        { CFI_type_int32_t, 4, MPI_INT32_T },
+        { CFI_type_int64_t, 8, MPI_INT64_T },
+        { CFI_type_float, 4, MPI_FLOAT },
+        { CFI_type_double, 8, MPI_DOUBLE },
         { CFI_type_float_Complex, 8, MPI_C_FLOAT_COMPLEX },
         { CFI_type_double_Complex, 16, MPI_C_DOUBLE_COMPLEX },
         { CFI_type_char, 1, MPI_CHARACTER },
@@ -129,8 +129,7 @@ static int type_of(CFI_type_t code, MPI_Datatype *type, size_t *bytes)
         { CFI_type_int128_t, 16, MPI_DATATYPE_NULL },
 #endif
         { CFI_type_long_double, sizeof(long double), MPI_LONG_DOUBLE },
-        { CFI_type_long_double_Complex, 2 * sizeof(long double),
-            MPI_C_LONG_DOUBLE_COMPLEX },
+        { CFI_type_long_double_Complex, 2 * sizeof(long double), MPI_C_LONG_DOUBLE_COMPLEX },
 #ifdef CFI_type_float128
         { CFI_type_float128, 16, MPI_DATATYPE_NULL },
         { CFI_type_float128_Complex, 32, MPI_DATATYPE_NULL },
@@ -155,16 +154,13 @@ static size_t elements(const CFI_cdesc_t *d)
 }
 
 /* Whether all of it is there, one element after the other. */
-static int check_memory(
-    ftkit_ctx *ctx, const char *call, const char *name, const CFI_cdesc_t *d)
+static int check_memory(ftkit_ctx *ctx, const char *call, const char *name, const CFI_cdesc_t *d)
 {
     if (!d->base_addr)
-        return FAIL(ctx, FTKIT_ERR_ARG, "%s: '%s' is not allocated or not associated", call,
-            name);
+        return FAIL(ctx, FTKIT_ERR_ARG, "%s: '%s' is not allocated or not associated", call, name);
     if (d->rank > 0 && d->dim[d->rank - 1].extent < 0)
         return FAIL(ctx, FTKIT_ERR_SIZE,
-            "%s: '%s' is an array of assumed size (*): give its bounds, as in x(1:n)", call,
-            name);
+            "%s: '%s' is an array of assumed size (*): give its bounds, as in x(1:n)", call, name);
     /* of texts without letters the strides say nothing */
     if (elements(d) > 1 && d->elem_len > 0 && !CFI_is_contiguous(d))
         return FAIL(ctx, FTKIT_ERR_ARG,
@@ -200,7 +196,7 @@ static void forget(struct data *d)
         (void)MPI_Type_free(&d->type); /* the library has its own by now */
 }
 
-/* ---- Handles -------------------------------------------------------------------------*/
+/* ---- Handles ------------------------------------------------------------------------- */
 
 /* An MPI that checks integers (Open MPI) makes 0 of what is no handle; neither MPI has a
  * handle that is 0. */
@@ -220,7 +216,7 @@ static int datatype_of(ftkit_ctx *ctx, const char *call, MPI_Fint handle, MPI_Da
     return FTKIT_OK;
 }
 
-/* ---- Contexts ------------------------------------------------------------------------*/
+/* ---- Contexts ------------------------------------------------------------------------ */
 
 void ftkit_f_open(const MPI_Fint *comm, const CFI_cdesc_t *config, ftkit_ctx **ctx, int *ierr)
 {
@@ -277,7 +273,7 @@ void ftkit_f_abort(const MPI_Fint *comm, const int *code)
 }
 SAME_FOR_F08(ftkit_f_abort);
 
-/* ---- Regions -------------------------------------------------------------------------*/
+/* ---- Regions ------------------------------------------------------------------------- */
 
 typedef int register_fn(ftkit_ctx *, const char *, void *, size_t, MPI_Datatype);
 
@@ -306,8 +302,7 @@ void ftkit_f_register(
 void ftkit_f_register_replicated(
     ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *data, int *ierr)
 {
-    register_data(
-        ftkit_register_replicated, "ftkit_register_replicated", *ctx, name, data, ierr);
+    register_data(ftkit_register_replicated, "ftkit_register_replicated", *ctx, name, data, ierr);
 }
 
 /* An address with a count of items of an MPI datatype; of bytes when there is none. */
@@ -330,19 +325,19 @@ static void register_items(register_fn *fn, const char *call, ftkit_ctx *ctx,
 void ftkit_f_register_items(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, void *data,
     int64_t count, const MPI_Fint *type, int *ierr)
 {
-    register_items(ftkit_register, type ? "ftkit_register" : "ftkit_register_bytes", *ctx,
-        name, data, count, type, ierr);
-}
-
-void ftkit_f_register_replicated_items(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
-    void *data, int64_t count, const MPI_Fint *type, int *ierr)
-{
-    register_items(ftkit_register_replicated,
-        type ? "ftkit_register_replicated" : "ftkit_register_replicated_bytes", *ctx, name,
+    register_items(ftkit_register, type ? "ftkit_register" : "ftkit_register_bytes", *ctx, name,
         data, count, type, ierr);
 }
 
-/* ---- Global arrays -------------------------------------------------------------------*/
+void ftkit_f_register_replicated_items(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, void *data,
+    int64_t count, const MPI_Fint *type, int *ierr)
+{
+    register_items(ftkit_register_replicated,
+        type ? "ftkit_register_replicated" : "ftkit_register_replicated_bytes", *ctx, name, data,
+        count, type, ierr);
+}
+
+/* ---- Global arrays ------------------------------------------------------------------- */
 
 /* The block of a global array, in the order of Fortran. */
 struct block {
@@ -354,8 +349,7 @@ struct block {
 };
 
 /* One number for each dimension, from an array of either kind of integers. */
-static int shape_of(
-    ftkit_ctx *ctx, const char *what, const CFI_cdesc_t *s, int rank, int64_t *out)
+static int shape_of(ftkit_ctx *ctx, const char *what, const CFI_cdesc_t *s, int rank, int64_t *out)
 {
     if (s->dim[0].extent != rank)
         return FAIL(ctx, FTKIT_ERR_SIZE,
@@ -371,9 +365,8 @@ static int shape_of(
             memcpy(&out[d], at, sizeof out[d]);
         }
         if (out[d] < 0)
-            return FAIL(ctx, FTKIT_ERR_ARG,
-                "ftkit_register_array: dimension %d: %s is %lld", d + 1, what,
-                (long long)out[d]);
+            return FAIL(ctx, FTKIT_ERR_ARG, "ftkit_register_array: dimension %d: %s is %lld", d + 1,
+                what, (long long)out[d]);
     }
     return FTKIT_OK;
 }
@@ -412,8 +405,8 @@ static int register_array(
         shape[2][at] = (size_t)b->offset[d];
         shape[3][at] = (size_t)b->halo[d];
     }
-    return ftkit_register_array(ctx, name, data->addr, data->type, b->rank, shape[0],
-        shape[1], shape[2], shape[3]);
+    return ftkit_register_array(
+        ctx, name, data->addr, data->type, b->rank, shape[0], shape[1], shape[2], shape[3]);
 }
 
 static int check_elements(
@@ -430,9 +423,9 @@ static int check_elements(
     return FTKIT_OK;
 }
 
-void ftkit_f_register_array(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
-    const CFI_cdesc_t *data, const CFI_cdesc_t *global, const CFI_cdesc_t *local,
-    const CFI_cdesc_t *offset, const CFI_cdesc_t *halo, int *ierr)
+void ftkit_f_register_array(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *data,
+    const CFI_cdesc_t *global, const CFI_cdesc_t *local, const CFI_cdesc_t *offset,
+    const CFI_cdesc_t *halo, int *ierr)
 {
     struct data d = { 0 };
     struct block b = { .rank = data->rank };
@@ -461,7 +454,7 @@ void ftkit_f_register_array(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
 extern __typeof__(ftkit_f_register_array) ftkit_f_register_array_int64
     __attribute__((alias("ftkit_f_register_array")));
 
-/* ---- Regions that are not flat -------------------------------------------------------*/
+/* ---- Regions that are not flat ------------------------------------------------------- */
 
 void ftkit_f_register_growing(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, void **data,
     size_t *count, const MPI_Fint *type, ftkit_resize_fn *resize, void *const *arg, int *ierr)
@@ -472,8 +465,7 @@ void ftkit_f_register_growing(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, vo
     if (rc == FTKIT_OK)
         rc = datatype_of(*ctx, "ftkit_register_growing", *type, &c_type);
     if (rc == FTKIT_OK)
-        rc = ftkit_register_growing(
-            *ctx, c_name, data, count, c_type, resize, arg ? *arg : NULL);
+        rc = ftkit_register_growing(*ctx, c_name, data, count, c_type, resize, arg ? *arg : NULL);
     free(c_name);
     done(ierr, *ctx, "ftkit_register_growing", rc);
 }
@@ -504,7 +496,7 @@ void ftkit_f_register_comm(
 }
 SAME_FOR_F08(ftkit_f_register_comm);
 
-/* ---- Changes -------------------------------------------------------------------------*/
+/* ---- Changes ------------------------------------------------------------------------- */
 
 void ftkit_f_resize(
     ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *data, int *ierr)
@@ -522,14 +514,14 @@ void ftkit_f_resize(
     done(ierr, *ctx, "ftkit_resize", rc);
 }
 
-void ftkit_f_resize_items(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, void *data,
-    int64_t count, int *ierr)
+void ftkit_f_resize_items(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, void *data, int64_t count, int *ierr)
 {
     char *c_name;
     int rc = name_of(*ctx, "ftkit_resize_items", name, &c_name);
     if (rc == FTKIT_OK && count < 0)
-        rc = FAIL(*ctx, FTKIT_ERR_ARG, "ftkit_resize_items: '%s': %lld items", c_name,
-            (long long)count);
+        rc = FAIL(
+            *ctx, FTKIT_ERR_ARG, "ftkit_resize_items: '%s': %lld items", c_name, (long long)count);
     if (rc == FTKIT_OK)
         rc = ftkit_resize(*ctx, c_name, data, (size_t)count);
     free(c_name);
@@ -546,8 +538,8 @@ void ftkit_f_unregister(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int *ier
     done(ierr, *ctx, "ftkit_unregister", rc);
 }
 
-void ftkit_f_attribute(ftkit_ctx *const *ctx, const CFI_cdesc_t *region,
-    const CFI_cdesc_t *name, const CFI_cdesc_t *value, int *ierr)
+void ftkit_f_attribute(ftkit_ctx *const *ctx, const CFI_cdesc_t *region, const CFI_cdesc_t *name,
+    const CFI_cdesc_t *value, int *ierr)
 {
     char *c_region;
     char *c_name = NULL;
@@ -565,7 +557,7 @@ void ftkit_f_attribute(ftkit_ctx *const *ctx, const CFI_cdesc_t *region,
     done(ierr, *ctx, "ftkit_attribute", rc);
 }
 
-/* ---- Checkpoint and recovery ---------------------------------------------------------*/
+/* ---- Checkpoint and recovery --------------------------------------------------------- */
 
 void ftkit_f_checkpoint(ftkit_ctx *const *ctx, int *ierr)
 {
@@ -612,7 +604,7 @@ void ftkit_f_query(ftkit_ctx *const *ctx, ftkit_info *info, int *ierr)
     done(ierr, *ctx, "ftkit_query", ftkit_query(*ctx, info));
 }
 
-/* ---- Callbacks -----------------------------------------------------------------------*/
+/* ---- Callbacks ----------------------------------------------------------------------- */
 
 /* A Fortran procedure for ftkit_on_repair() and what it is called with. */
 struct repair_hook {
@@ -668,16 +660,13 @@ static int on_repair(ftkit_ctx *ctx, const struct repair_hook *like)
 
 void ftkit_f_on_repair(ftkit_ctx *const *ctx, void (*fn)(void), void *const *arg, int *ierr)
 {
-    const struct repair_hook h
-        = { NULL, *ctx, ftkit_f_call_repair, fn, arg ? *arg : NULL };
+    const struct repair_hook h = { NULL, *ctx, ftkit_f_call_repair, fn, arg ? *arg : NULL };
     done(ierr, *ctx, "ftkit_on_repair", on_repair(*ctx, &h));
 }
 
-void ftkit_f_on_repair_f08(
-    ftkit_ctx *const *ctx, void (*fn)(void), void *const *arg, int *ierr)
+void ftkit_f_on_repair_f08(ftkit_ctx *const *ctx, void (*fn)(void), void *const *arg, int *ierr)
 {
-    const struct repair_hook h
-        = { NULL, *ctx, ftkit_f_call_repair_f08, fn, arg ? *arg : NULL };
+    const struct repair_hook h = { NULL, *ctx, ftkit_f_call_repair_f08, fn, arg ? *arg : NULL };
     done(ierr, *ctx, "ftkit_on_repair", on_repair(*ctx, &h));
 }
 

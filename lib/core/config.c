@@ -36,44 +36,42 @@
 #define BYTES_MAX 1e15
 #define FROM_ENV (-1)
 
-/* ---- The table ----------------------------------------------------------------------*/
+/* ---- The table ----------------------------------------------------------------------- */
 
-enum type { T_BOOL, T_INT, T_BYTES, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY,
-    T_START };
+enum type { T_BOOL, T_INT, T_BYTES, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY, T_START };
 
 struct word {
     const char *text;
     int value;
 };
 
-static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 },
-    { "no", 0 }, { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { NULL, 0 } };
+static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 }, { "no", 0 },
+    { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { NULL, 0 } };
 static const struct word places[] = { { "memory", FTK_PLACE_MEMORY },
     { "shared", FTK_PLACE_SHARED }, { "file", FTK_PLACE_FILE }, { "pmem", FTK_PLACE_PMEM },
     { NULL, 0 } };
-static const struct word schemes[] = { { "none", FTK_SCHEME_NONE },
-    { "own", FTK_SCHEME_OWN }, { "buddy", FTK_SCHEME_BUDDY }, { "xor", FTK_SCHEME_XOR },
-    { "rs", FTK_SCHEME_RS }, { NULL, 0 } };
+static const struct word schemes[] = { { "none", FTK_SCHEME_NONE }, { "own", FTK_SCHEME_OWN },
+    { "buddy", FTK_SCHEME_BUDDY }, { "xor", FTK_SCHEME_XOR }, { "rs", FTK_SCHEME_RS },
+    { NULL, 0 } };
 static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_RING },
     { NULL, 0 } };
 static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
     { "off", FTK_INCREMENTAL_OFF }, { "on", FTK_INCREMENTAL_ON }, { NULL, 0 } };
 static const struct word filters[] = { { "none", FTK_COMPRESS_NONE },
     { "deflate", FTK_COMPRESS_DEFLATE }, { NULL, 0 } };
-static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN },
-    { "rank", FTK_TEAMS_RANK }, { "all", FTK_TEAMS_ALL }, { NULL, 0 } };
+static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", FTK_TEAMS_RANK },
+    { "all", FTK_TEAMS_ALL }, { NULL, 0 } };
 static const struct word determinants[] = { { "node", FTK_DETS_NODE },
     { "causal", FTK_DETS_CAUSAL }, { "pessimistic", FTK_DETS_PESSIMISTIC },
     { "relaxed", FTK_DETS_RELAXED }, { "refuse", FTK_DETS_REFUSE }, { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
-    { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK },
-    { "end", FTK_SUPPLY_END }, { NULL, 0 } };
-static const struct word starts[] = { { "newest", 0 }, { "fresh", 1 }, { NULL, 0 } };
-static const struct word checks[] = { { "none", FTK_DEBUG_NONE },
-    { "regions", FTK_DEBUG_REGIONS }, { NULL, 0 } };
-static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
-    { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG },
+    { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK }, { "end", FTK_SUPPLY_END },
     { NULL, 0 } };
+static const struct word starts[] = { { "newest", 0 }, { "fresh", 1 }, { NULL, 0 } };
+static const struct word checks[] = { { "none", FTK_DEBUG_NONE }, { "regions", FTK_DEBUG_REGIONS },
+    { NULL, 0 } };
+static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
+    { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG }, { NULL, 0 } };
 
 /* ascending: what format_time() tries */
 static const struct {
@@ -94,7 +92,7 @@ struct key {
     const char *section, *name;
     size_t offset; /* in struct ftk_config */
     enum type type;
-    double min, max; /* T_INT; T_TIME: 0 allowed if min is; T_PATH, T_NAME: least bytes */
+    double min, max;          /* T_INT; T_TIME: 0 allowed if min is; T_PATH, T_NAME: least bytes */
     const struct word *words; /* T_BOOL, T_WORD, T_SUPPLY, T_START */
     const char *count;        /* T_PERIOD: what it counts */
     const char *def, *values, *doc;
@@ -129,14 +127,12 @@ static const struct key keys[] = {
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
-    { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy",
-        "none, own, buddy, xor or rs",
+    { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", "none, own, buddy, xor or rs",
         "How sets survive in memory: not at all, in an own copy, also in a buddy's, by the "
         "parity of a group of nodes, by Reed-Solomon parities of a group." },
     { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
         "Who keeps whose copy: two nodes each other's, or each node the one before." },
-    { "level.memory", "place", AT(place), WORD(places), "memory",
-        "memory, shared, file or pmem",
+    { "level.memory", "place", AT(place), WORD(places), "memory", "memory, shared, file or pmem",
         "Where they are kept: in the process; in shared memory, in files of the node, in "
         "persistent memory (a build with libpmem), which outlive it." },
     { "level.memory", "directory", AT(place_dir), PATH(0), "",
@@ -146,8 +142,7 @@ static const struct key keys[] = {
         "Ranks of a parity group, each on another node; fewer where there are fewer." },
     { "level.memory", "parity", AT(parity), INT(1, 31), "2", "1 to 31",
         "Members of a group that may be lost together with rs; xor stands one." },
-    { "level.memory", "incremental", AT(incremental), WORD(incrementals), "auto",
-        "auto, on or off",
+    { "level.memory", "incremental", AT(incremental), WORD(incrementals), "auto", "auto, on or off",
         "Whether only what has changed since the last set is sent to others; auto: to other "
         "nodes, while less than half of it does." },
     { "level.local", "scheme", AT(local_scheme), WORD(schemes), "none",
@@ -204,14 +199,14 @@ static const struct key keys[] = {
     { "log", "check", AT(log_check), BOOL, "true", BOOL_TEXT,
         "Whether a rank that sends again after a failure is compared with what it sent." },
     { "log", "contexts", AT(log_contexts), INT(2, 64), "16", "2 to 64",
-        "Number of communicators of the MPI that the opening and each repair make: two for ftkit, one "
-        "for each communicator of the program as long as they last. Up to 2047 more communicators "
-        "of a process share one of the MPI: there, tags are at most MPI_TAG_UB (1048575), and a "
-        "receive of any tag is probed for." },
+        "Number of communicators of the MPI that the opening and each repair make: two for ftkit, "
+        "one for each communicator of the program as long as they last. Up to 2047 more "
+        "communicators of a process share one of the MPI: there, tags are at most MPI_TAG_UB "
+        "(1048575), and a receive of any tag is probed for." },
     { "log", "memory", AT(log_memory), BYTES, "1GiB", BYTES_TEXT,
-        "Bytes of a rank's log that are kept in memory. When the log comes near this size, a set is "
-        "written if the period is a time or auto. Beyond this size the log goes to a file of the "
-        "node; 0: all of the log." },
+        "Bytes of a rank's log that are kept in memory. When the log comes near this size, a set "
+        "is written if the period is a time or auto. Beyond this size the log goes to a file of "
+        "the node; 0: all of the log." },
     { "log", "directory", AT(log_dir), PATH(0), "", "a directory, or empty for TMPDIR or /tmp",
         "The directory of the file of log.memory, on a disk of the node." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
@@ -264,7 +259,7 @@ static void env_name(const struct key *k, char out[ENV_NAME_MAX])
         *c = (char)(*c == '.' ? '_' : toupper((unsigned char)*c));
 }
 
-/* ---- Text ---------------------------------------------------------------------------*/
+/* ---- Text ---------------------------------------------------------------------------- */
 
 static bool is_blank(char c)
 {
@@ -306,8 +301,7 @@ size_t ftk_config_bad_byte(const char *text, size_t bytes)
     size_t i = 0;
     while (i < bytes) {
         size_t n = utf8_bytes(s + i, bytes - i);
-        bool line_end =
-            s[i] == '\n' || (s[i] == '\r' && (i + 1 == bytes || s[i + 1] == '\n'));
+        bool line_end = s[i] == '\n' || (s[i] == '\r' && (i + 1 == bytes || s[i + 1] == '\n'));
         if (n == 0 || s[i] == 0x7f || (s[i] < 0x20 && s[i] != '\t' && !line_end))
             break;
         i += n;
@@ -359,8 +353,7 @@ static size_t edit_distance(const char *a, const char *b)
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
             size_t above = row[j];
-            bool same =
-                tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+            bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
             row[j] = min3(above + 1, row[j - 1] + 1, diagonal + !same);
             diagonal = above;
         }
@@ -393,13 +386,12 @@ static const char *nearest_section(const char *section)
 {
     int best = 0;
     for (int k = 1; k < NKEYS; k++)
-        if (edit_distance(section, keys[k].section)
-            < edit_distance(section, keys[best].section))
+        if (edit_distance(section, keys[k].section) < edit_distance(section, keys[best].section))
             best = k;
     return keys[best].section;
 }
 
-/* ---- Values ---------------------------------------------------------------------------
+/* ---- Values -----------------------------------------------------------------------------
  * Each parse_...() writes to its place in the configuration and returns NULL, or says
  * what is wrong. */
 
@@ -492,8 +484,7 @@ const char *ftk_config_time(const char *text, double *seconds)
     return parse_time(text, false, seconds);
 }
 
-static const char *parse_period(
-    const struct key *k, const char *text, struct ftk_period *period)
+static const char *parse_period(const struct key *k, const char *text, struct ftk_period *period)
 {
     const char *rest;
     double v = 0;
@@ -504,8 +495,7 @@ static const char *parse_period(
     if (!parse_number(text, &v, &rest))
         return "is neither auto nor a number nor a time";
     size_t n = strlen(k->count);
-    if (*rest
-        && (strncmp(rest, k->count, n) != 0 || (rest[n] && strcmp(rest + n, "s") != 0))) {
+    if (*rest && (strncmp(rest, k->count, n) != 0 || (rest[n] && strcmp(rest + n, "s") != 0))) {
         const char *why = parse_time(text, false, &v);
         if (!why)
             *period = (struct ftk_period){ FTK_PERIOD_SECONDS, v };
@@ -546,8 +536,7 @@ static const char *parse_name(const struct key *k, const char *text, char *name)
     return NULL;
 }
 
-static const char *parse_supply(
-    const struct key *k, const char *text, struct ftk_config *cfg)
+static const char *parse_supply(const struct key *k, const char *text, struct ftk_config *cfg)
 {
     int n = 0;
     memset(cfg->supply, 0, sizeof cfg->supply);
@@ -591,8 +580,7 @@ static const char *parse_start(const struct key *k, const char *text, uint64_t *
     return NULL;
 }
 
-static const char *parse_value(
-    const struct key *k, const char *text, struct ftk_config *cfg)
+static const char *parse_value(const struct key *k, const char *text, struct ftk_config *cfg)
 {
     void *at = (char *)cfg + k->offset;
     const char *why = value_flaw(text);
@@ -655,8 +643,7 @@ static void format_bytes(double n, char *out, size_t bytes)
         format_unit(n, sizes[u].text, sizes[u].bytes, out, bytes);
 }
 
-static void format_period(
-    const struct key *k, const struct ftk_period *p, char *out, size_t bytes)
+static void format_period(const struct key *k, const struct ftk_period *p, char *out, size_t bytes)
 {
     if (p->kind == FTK_PERIOD_AUTO)
         snprintf(out, bytes, "auto");
@@ -679,8 +666,8 @@ static void format_supply(
     size_t used = 0;
     *out = '\0';
     for (int i = 0; i < cfg->nsupply && i < FTK_SUPPLY_STEPS && used < bytes; i++)
-        used += (size_t)snprintf(out + used, bytes - used, "%s%s", i ? ", " : "",
-            word_text(k->words, cfg->supply[i]));
+        used += (size_t)snprintf(
+            out + used, bytes - used, "%s%s", i ? ", " : "", word_text(k->words, cfg->supply[i]));
 }
 
 static void format_start(const struct key *k, uint64_t start, char *out, size_t bytes)
@@ -691,8 +678,7 @@ static void format_start(const struct key *k, uint64_t start, char *out, size_t 
         snprintf(out, bytes, "%llu", (unsigned long long)start);
 }
 
-static void format_value(
-    const struct key *k, const struct ftk_config *cfg, char *out, size_t bytes)
+static void format_value(const struct key *k, const struct ftk_config *cfg, char *out, size_t bytes)
 {
     const void *at = (const char *)cfg + k->offset;
     switch (k->type) {
@@ -727,7 +713,7 @@ static void format_value(
     }
 }
 
-/* ---- Loading ------------------------------------------------------------------------*/
+/* ---- Loading ------------------------------------------------------------------------- */
 
 struct loader {
     struct ftk_config cfg;
@@ -811,19 +797,18 @@ static int open_section(struct loader *p, const char *text, size_t bytes)
         if (!first_of_section(k) || strcmp(keys[k].section, name) != 0)
             continue;
         if (p->section_on[k])
-            return fail_here(p, "section [%s] appears twice, first on line %d", name,
-                p->section_on[k]);
+            return fail_here(
+                p, "section [%s] appears twice, first on line %d", name, p->section_on[k]);
         p->section_on[k] = p->line;
         p->section = k;
         return FTKIT_OK;
     }
-    return fail_here(p, "unknown section '%s': did you mean '%s'?", shown(name, part),
-        nearest_section(name));
+    return fail_here(
+        p, "unknown section '%s': did you mean '%s'?", shown(name, part), nearest_section(name));
 }
 
 /* Give a line to inih, without its value when inih has no room for it. */
-static int give_line(
-    struct loader *p, const char *text, size_t bytes, char *buf, size_t room)
+static int give_line(struct loader *p, const char *text, size_t bytes, char *buf, size_t room)
 {
     size_t head = bytes;
     p->has_value = bytes + 2 > room;
@@ -895,22 +880,22 @@ static int on_key(void *user, const char *section, const char *name, const char 
     for (int k = p->section; k < NKEYS && strcmp(keys[k].section, in) == 0; k++) {
         if (strcmp(keys[k].name, name) != 0)
             continue;
-        p->rc = p->set_on[k] ? fail_here(p, "key '%s.%s' appears twice, first on line %d",
-                    in, name, p->set_on[k])
+        p->rc = p->set_on[k] ? fail_here(
+                    p, "key '%s.%s' appears twice, first on line %d", in, name, p->set_on[k])
                              : set_key(p, k, p->has_value ? p->value : value);
         return p->rc == FTKIT_OK;
     }
     const struct key *near = nearest_key(in, name);
-    p->rc = fail_here(p, "unknown key '%s.%s': did you mean '%s.%s'?", in,
-        shown(name, part), near->section, near->name);
+    p->rc = fail_here(p, "unknown key '%s.%s': did you mean '%s.%s'?", in, shown(name, part),
+        near->section, near->name);
     return 0;
 }
 
 static int fail_file(const char *path, const char *why)
 {
     const char *tail = path_tail(path);
-    return ftk_fail(FTKIT_ERR_CONFIG, "configuration file %s%s: %s",
-        tail == path ? "" : "...", tail, why);
+    return ftk_fail(
+        FTKIT_ERR_CONFIG, "configuration file %s%s: %s", tail == path ? "" : "...", tail, why);
 }
 
 /* As everything wrong with a file, ERR_CONFIG: nothing has happened yet. */
@@ -1071,8 +1056,8 @@ static int check_names(void)
         if (!k)
             continue;
         env_name(k, near);
-        return ftk_fail(FTKIT_ERR_CONFIG, "unknown environment variable %s: did you mean %s?",
-            name, near);
+        return ftk_fail(
+            FTKIT_ERR_CONFIG, "unknown environment variable %s: did you mean %s?", name, near);
     }
     return FTKIT_OK;
 }
@@ -1209,8 +1194,8 @@ static int load(struct ftk_config *cfg, const char *path)
     for (int k = 0; k < NKEYS; k++) {
         const char *why = parse_value(&keys[k], keys[k].def, &p.cfg);
         if (why)
-            return ftk_fail(FTKIT_ERR_INTERNAL, "default of %s.%s %s", keys[k].section,
-                keys[k].name, why);
+            return ftk_fail(
+                FTKIT_ERR_INTERNAL, "default of %s.%s %s", keys[k].section, keys[k].name, why);
     }
     if (path)
         rc = load_file(&p);
@@ -1259,7 +1244,7 @@ int ftk_config_load(struct ftk_config *cfg, const char *path)
     return rc;
 }
 
-/* ---- Printing -----------------------------------------------------------------------*/
+/* ---- Printing ------------------------------------------------------------------------ */
 
 static int check_written(FILE *out)
 {
@@ -1280,13 +1265,11 @@ static int print(FILE *out, const struct ftk_config *cfg)
         format_value(key, cfg, value, sizeof value);
         const char *why = parse_value(key, value, &again);
         if (why) /* not from ftk_config_load() */
-            return ftk_fail(
-                FTKIT_ERR_ARG, "the value of %s.%s %s", key->section, key->name, why);
+            return ftk_fail(FTKIT_ERR_ARG, "the value of %s.%s %s", key->section, key->name, why);
         if (first_of_section(k))
             fprintf(out, "\n[%s]\n", key->section);
         env_name(key, env);
-        fprintf(out,
-            "# %s\n# Values: %s.\n# Default: '%s'.  Environment: %s.\n%s =%s%s\n",
+        fprintf(out, "# %s\n# Values: %s.\n# Default: '%s'.  Environment: %s.\n%s =%s%s\n",
             key->doc, key->values, key->def, env, key->name, *value ? " " : "", value);
     }
     return check_written(out);

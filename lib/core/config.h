@@ -19,14 +19,24 @@ struct ftk_period {
     double value;
 };
 
-enum ftk_scheme { FTK_SCHEME_NONE, FTK_SCHEME_OWN, FTK_SCHEME_BUDDY, FTK_SCHEME_XOR,
-    FTK_SCHEME_RS };
+enum ftk_scheme {
+    FTK_SCHEME_NONE,
+    FTK_SCHEME_OWN,
+    FTK_SCHEME_BUDDY,
+    FTK_SCHEME_XOR,
+    FTK_SCHEME_RS
+};
 enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
-enum ftk_determinants { FTK_DETS_NODE, FTK_DETS_CAUSAL, FTK_DETS_PESSIMISTIC, FTK_DETS_RELAXED,
-    FTK_DETS_REFUSE };
+enum ftk_determinants {
+    FTK_DETS_NODE,
+    FTK_DETS_CAUSAL,
+    FTK_DETS_PESSIMISTIC,
+    FTK_DETS_RELAXED,
+    FTK_DETS_REFUSE
+};
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
@@ -77,16 +87,16 @@ struct ftk_config {
     bool spares_exit;                 /* spares.exit = true */
     int supply[FTK_SUPPLY_STEPS];     /* recover.supply = spare, spawn, end */
     int nsupply;
-    uint64_t start;                   /* recover.start = newest */
-    double timeout_s;                 /* recover.timeout = 60s */
-    double stall_s;                   /* recover.stall = 0: off */
-    double say_s;                     /* recover.stall_say = 0: off */
-    int attempts;                     /* recover.attempts = 10 */
-    bool exit_is_failure;             /* recover.exit_is_failure = true */
-    int stderr_level;                 /* report.stderr = none | error | ... | debug */
-    char events[FTK_PATH_MAX];        /* report.events = file, "" for none */
-    int debug_check;                  /* debug.check = none */
-    char warnings[2048];              /* lines about what makes no sense, "" for none */
+    uint64_t start;            /* recover.start = newest */
+    double timeout_s;          /* recover.timeout = 60s */
+    double stall_s;            /* recover.stall = 0: off */
+    double say_s;              /* recover.stall_say = 0: off */
+    int attempts;              /* recover.attempts = 10 */
+    bool exit_is_failure;      /* recover.exit_is_failure = true */
+    int stderr_level;          /* report.stderr = none | error | ... | debug */
+    char events[FTK_PATH_MAX]; /* report.events = file, "" for none */
+    int debug_check;           /* debug.check = none */
+    char warnings[2048];       /* lines about what makes no sense, "" for none */
 };
 
 /* Defaults, then the file at path (may be NULL), then FTKIT_<SECTION>_<KEY> of the

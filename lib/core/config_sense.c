@@ -26,7 +26,7 @@ static bool has_parity(int scheme)
     return scheme == FTK_SCHEME_XOR || scheme == FTK_SCHEME_RS;
 }
 
-/* ---- levels -----------------------------------------------------------------------------*/
+/* ---- levels -------------------------------------------------------------------------- */
 
 /* What a level's scheme makes of its group and parity. */
 static void look_at_group(
@@ -65,14 +65,14 @@ static void look_at_local(const struct sense *s)
     static const char none[] = "without effect: level.local.scheme is none; choose a scheme";
     const struct ftk_config *c = s->cfg;
     if (c->local_scheme == FTK_SCHEME_NONE) {
-        const size_t keys[] = { AT(local_place), AT(local_dir), AT(local_group),
-            AT(local_parity), AT(local_every) };
+        const size_t keys[] = { AT(local_place), AT(local_dir), AT(local_group), AT(local_parity),
+            AT(local_every) };
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             idle(s, none, keys[i]);
         return;
     }
-    look_at_group(s, c->local_scheme, c->local_group, c->local_parity, AT(local_group),
-        AT(local_parity));
+    look_at_group(
+        s, c->local_scheme, c->local_group, c->local_parity, AT(local_group), AT(local_parity));
     if (c->local_place == FTK_PLACE_MEMORY)
         idle(s, "without effect: place = memory has no files", AT(local_dir));
     if (c->local_scheme == c->scheme && c->local_place == c->place
@@ -118,13 +118,13 @@ static void look_at_all_levels(const struct sense *s)
             "of a process ends the job; choose buddy, or place = shared");
 }
 
-/* ---- the rest ---------------------------------------------------------------------------*/
+/* ---- the rest ------------------------------------------------------------------------ */
 
 static void look_at_log(const struct sense *s)
 {
-    const size_t keys[] = { AT(log_teams), AT(log_team_size), AT(log_team_list),
-        AT(log_team_file), AT(log_matrix), AT(log_dets), AT(log_check), AT(log_contexts),
-        AT(log_memory), AT(log_dir) };
+    const size_t keys[] = { AT(log_teams), AT(log_team_size), AT(log_team_list), AT(log_team_file),
+        AT(log_matrix), AT(log_dets), AT(log_check), AT(log_contexts), AT(log_memory),
+        AT(log_dir) };
     const struct ftk_config *c = s->cfg;
     if (!c->log_enabled) {
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

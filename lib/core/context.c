@@ -23,8 +23,8 @@ int ftk_done(struct ftkit_ctx *ctx, int rc)
 int ftk_check_open(const struct ftkit_ctx *ctx, const char *call)
 {
     if (!ctx)
-        return ftk_fail(FTKIT_ERR_ARG,
-            "%s: the context is NULL: it is not open, or closed already", call);
+        return ftk_fail(
+            FTKIT_ERR_ARG, "%s: the context is NULL: it is not open, or closed already", call);
     return FTKIT_OK;
 }
 

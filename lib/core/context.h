@@ -36,11 +36,11 @@ struct ftk_region {
 
 /* Where a rank is; part of the census, decides what a repair may do. */
 enum ftk_where {
-    FTK_IN_OPEN,    /* has not returned from ftkit_open() for the first time */
-    FTK_IN_SETUP,   /* before its ftkit_recover() is through */
-    FTK_IN_LOOP,    /* after it */
-    FTK_IN_CLOSE,   /* has left its loop */
-    FTK_ALL_CLOSED  /* knows that every working rank is in ftkit_close() */
+    FTK_IN_OPEN,   /* has not returned from ftkit_open() for the first time */
+    FTK_IN_SETUP,  /* before its ftkit_recover() is through */
+    FTK_IN_LOOP,   /* after it */
+    FTK_IN_CLOSE,  /* has left its loop */
+    FTK_ALL_CLOSED /* knows that every working rank is in ftkit_close() */
 };
 
 /* How the regions of this rank come by their contents at its next ftkit_recover() (or at
@@ -58,19 +58,19 @@ struct ftk_local {
     struct ftk_mem mem;
     struct ftk_group group; /* as of the context for the first level */
     int alone;
-    int *holder;            /* [nranks] */
-    uint64_t committed;     /* newest set that is whole there, 0: not known */
+    int *holder;        /* [nranks] */
+    uint64_t committed; /* newest set that is whole there, 0: not known */
     uint64_t sets_since;
-    uint64_t epoch_id;         /* epoch of the last one written there */
+    uint64_t epoch_id; /* epoch of the last one written there */
     double last_s;
 };
 
 /* The communicators of one epoch.  A repair makes the next ones; the old are kept until
  * the repair after it is over, because late events of the MPI may still refer to them. */
 struct ftk_comms {
-    MPI_Comm ctl;  /* every live process: working ranks first, then spares */
-    MPI_Comm act;  /* the working ranks, for ftkit's own traffic */
-    MPI_Comm app;  /* the same ranks, the program's */
+    MPI_Comm ctl; /* every live process: working ranks first, then spares */
+    MPI_Comm act; /* the working ranks, for ftkit's own traffic */
+    MPI_Comm app; /* the same ranks, the program's */
 };
 
 #define FTK_TRACKED_MAX 64
@@ -86,49 +86,49 @@ struct ftk_bound {
 struct ftkit_ctx {
     struct ftk_config cfg;
     struct ftk_identity identity; /* the same on all ranks: that of the first one */
-    int mode;              /* enum ftkit_mode in force */
+    int mode;                     /* enum ftkit_mode in force */
     char detail[FTK_DETAIL_MAX];
     const struct ftk_log_ops *log; /* NULL: no message log */
-    struct ftkit_ctx *next; /* list of open contexts, see detect.c */
+    struct ftkit_ctx *next;        /* list of open contexts, see detect.c */
 
     /* who we are */
-    int rank;              /* logical rank, -1 for a spare */
+    int rank; /* logical rank, -1 for a spare */
     int nranks;
     int nspares;
     int incarnation;
-    int node;              /* failure domain of this process */
-    int *domain;           /* [nranks] failure domain of each rank's process */
-    int *holder;           /* [nranks] who keeps the copy of each rank's segment */
-    struct ftk_group group; /* parity group of this rank, without lengths; n 0: none */
-    int alone;             /* ranks that are alone in theirs */
+    int node;                   /* failure domain of this process */
+    int *domain;                /* [nranks] failure domain of each rank's process */
+    int *holder;                /* [nranks] who keeps the copy of each rank's segment */
+    struct ftk_group group;     /* parity group of this rank, without lengths; n 0: none */
+    int alone;                  /* ranks that are alone in theirs */
     struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
-    int *teams;            /* [nranks] of log.team_list or log.team_file; NULL: by another
+    int *teams;                 /* [nranks] of log.team_list or log.team_file; NULL: by another
                               rule, or not known to a spawned process */
-    int *incarnations;     /* [nranks] processes that carried each rank before */
-    uint64_t run;          /* number of the run that began the sequence of sets */
-    uint64_t epoch_id;        /* random number of this epoch */
-    MPI_Comm base;         /* duplicate of the caller's communicator: its error handler */
+    int *incarnations;          /* [nranks] processes that carried each rank before */
+    uint64_t run;               /* number of the run that began the sequence of sets */
+    uint64_t epoch_id;          /* random number of this epoch */
+    MPI_Comm base;              /* duplicate of the caller's communicator: its error handler */
     struct ftk_comms comms;
-    MPI_Comm *old;         /* [nold] of earlier epochs, freed one repair later */
+    MPI_Comm *old; /* [nold] of earlier epochs, freed one repair later */
     int nold;
-    int nolder;            /* the first of them are older than the last repair */
+    int nolder; /* the first of them are older than the last repair */
     int old_cap;
-    int epoch;             /* repairs so far */
-    int repeats;           /* repairs in a row that went back to the same set, see weight_of() ... */
-    uint64_t repeats_of;   /* ... this one */
-    int corrupt;           /* own segments that did not hold since the last set */
-    uint64_t unusable;     /* a set that does not hold however it comes into memory */
+    int epoch;           /* repairs so far */
+    int repeats;         /* repairs in a row that went back to the same set, see weight_of() ... */
+    uint64_t repeats_of; /* ... this one */
+    int corrupt;         /* own segments that did not hold since the last set */
+    uint64_t unusable;   /* a set that does not hold however it comes into memory */
 
     /* detection */
-    MPI_Request watch;     /* pending any-source receive on ctl */
+    MPI_Request watch; /* pending any-source receive on ctl */
     int watch_buf;
-    double watch_s;        /* when it spoke, 0: it has not */
-    volatile int failed;   /* a failure is known and not repaired */
-    double polled_s;       /* when the watch was last tested */
-    bool app_errors;       /* a call of the program failed since its state was defined */
-    bool called_back;      /* with the log: that of ftkit_on_repair() has succeeded here */
+    double watch_s;      /* when it spoke, 0: it has not */
+    volatile int failed; /* a failure is known and not repaired */
+    double polled_s;     /* when the watch was last tested */
+    bool app_errors;     /* a call of the program failed since its state was defined */
+    bool called_back;    /* with the log: that of ftkit_on_repair() has succeeded here */
     bool in_callback;
-    bool repairing;        /* inside ftk_repair(): errors of MPI are expected */
+    bool repairing; /* inside ftk_repair(): errors of MPI are expected */
     /* buffers of votes: static, because the remains of an all-reduce that ended with an
      * error may still write into them */
     int64_t vote_in[FTK_VOTE_INTS];
@@ -146,26 +146,26 @@ struct ftkit_ctx {
     void *repair_arg;
 
     /* state of the protocol */
-    int where;             /* enum ftk_where */
-    int pending;           /* enum ftk_pending */
-    uint64_t committed;    /* newest set known to be committed on every rank */
+    int where;          /* enum ftk_where */
+    int pending;        /* enum ftk_pending */
+    uint64_t committed; /* newest set known to be committed on every rank */
     uint64_t next_set;
     uint64_t durable;
     uint64_t restored;
-    int dead;              /* 0, or the error after which only ftkit_close() is left */
-    uint64_t line;         /* set to restore while pending says so */
-    int line_nranks;       /* ranks it was written by */
-    bool line_from_file;   /* some of it is nowhere in memory: load it from files */
-    bool line_unusable;    /* ... and slots are no help */
-    int *line_source;      /* [line_nranks] who has each segment, when PENDING_SHRUNK */
-    int local_error;           /* error of our own in the last attempt to repair */
-    bool ambiguous;           /* in it, of what was received: everybody has to go back */
-    bool spawned;          /* this process was started by a repair */
-    bool spawn_failed;     /* spawning does not work here */
-    uint64_t job;          /* names the watchdog's page */
-    bool first_call;       /* the next ftkit_checkpoint() is the first of this state */
-    bool called;           /* one has returned since the fresh start */
-    uint64_t state_sum;    /* of the replicated regions when the state was defined */
+    int dead;            /* 0, or the error after which only ftkit_close() is left */
+    uint64_t line;       /* set to restore while pending says so */
+    int line_nranks;     /* ranks it was written by */
+    bool line_from_file; /* some of it is nowhere in memory: load it from files */
+    bool line_unusable;  /* ... and slots are no help */
+    int *line_source;    /* [line_nranks] who has each segment, when PENDING_SHRUNK */
+    int local_error;     /* error of our own in the last attempt to repair */
+    bool ambiguous;      /* in it, of what was received: everybody has to go back */
+    bool spawned;        /* this process was started by a repair */
+    bool spawn_failed;   /* spawning does not work here */
+    uint64_t job;        /* names the watchdog's page */
+    bool first_call;     /* the next ftkit_checkpoint() is the first of this state */
+    bool called;         /* one has returned since the fresh start */
+    uint64_t state_sum;  /* of the replicated regions when the state was defined */
     struct ftk_mem mem;
     struct ftk_local local;
     struct ftk_flush flush;
@@ -174,8 +174,8 @@ struct ftkit_ctx {
     struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
 
     /* policy: when is a set due */
-    uint64_t calls;        /* of ftkit_checkpoint() */
-    uint64_t next_event;   /* the call at which to write a set or look at the clock */
+    uint64_t calls;      /* of ftkit_checkpoint() */
+    uint64_t next_event; /* the call at which to write a set or look at the clock */
     double last_set_s;
     double last_durable_s;
     uint64_t sets_since_durable;
@@ -183,7 +183,7 @@ struct ftkit_ctx {
     double last_look_s;
     double set_cost_s;
     double durable_cost_s;
-    int requested;         /* 1: a set, 2: a durable set, at the next call */
+    int requested; /* 1: a set, 2: a durable set, at the next call */
 
     /* what ftkit_query() tells */
     int repairs;

@@ -33,8 +33,8 @@ static int own_incarnation;
 static const struct {
     const char *name;
     int value;
-} errnos[] = { { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "ENOMEM", ENOMEM },
-    { "EDQUOT", EDQUOT }, { "EACCES", EACCES }, { "ENOENT", ENOENT }, { "EROFS", EROFS } };
+} errnos[] = { { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "ENOMEM", ENOMEM }, { "EDQUOT", EDQUOT },
+    { "EACCES", EACCES }, { "ENOENT", ENOENT }, { "EROFS", EROFS } };
 
 static long number(const char *s)
 {
@@ -53,8 +53,7 @@ static void parse(void)
          t = strtok_r(NULL, ",", &save)) {
         struct rule *r = &rules[nrules];
         char rank[16], nth[16];
-        if (sscanf(t, " %47[^:]:%15[^:]:%15[^:]:%15s", r->point, rank, nth, r->action)
-            != 4) {
+        if (sscanf(t, " %47[^:]:%15[^:]:%15[^:]:%15s", r->point, rank, nth, r->action) != 4) {
             fprintf(stderr, "FTKIT_FAULT: cannot read '%s'\n", t);
             abort(); /* a test that injects nothing must not pass */
         }
@@ -76,8 +75,8 @@ static void log_hit(const struct rule *r)
     const char *path = getenv("FTKIT_FAULT_LOG");
     if (!path)
         return;
-    int n = snprintf(line, sizeof line, "%s rank %d incarnation %d: %s\n", r->point,
-        own_rank, own_incarnation, r->action);
+    int n = snprintf(line, sizeof line, "%s rank %d incarnation %d: %s\n", r->point, own_rank,
+        own_incarnation, r->action);
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, line, (size_t)n) != n)
         abort(); /* a test that cannot see its fault must not pass */

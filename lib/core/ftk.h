@@ -10,7 +10,7 @@
 
 #include "ftkit.h"
 #ifndef FTK_PROGRAM /* a test program's calls are those of a program */
-#include "pmpi.h" /* MPI_Send() of ftkit is PMPI_Send(): made by scripts/wrappers */
+#include "pmpi.h"   /* MPI_Send() of ftkit is PMPI_Send(): made by scripts/wrappers */
 #endif
 
 #define FTK_PATH_MAX 1024
@@ -18,13 +18,12 @@
 
 #define FTK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-/* ---- Failing -------------------------------------------------------------------------
+/* ---- Failing ----------------------------------------------------------------------------
  * Record what failed, then clean up.  The text goes into a fixed buffer of the calling
  * thread; the public entry points move it into the context.  Each of these evaluates to
  * the status code, so that `return` and `goto` stay visible at the call. */
 int ftk_fail_at(const char *file, int line, int code, const char *fmt, ...) FTK_PRINTF(4, 5);
-int ftk_fail_errno_at(const char *file, int line, int err, const char *fmt, ...)
-    FTK_PRINTF(4, 5);
+int ftk_fail_errno_at(const char *file, int line, int err, const char *fmt, ...) FTK_PRINTF(4, 5);
 int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what);
 
 #define ftk_fail(code, ...) ftk_fail_at(__FILE__, __LINE__, (code), __VA_ARGS__)
@@ -36,19 +35,17 @@ int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what);
 #undef ftk_fail
 #undef ftk_fail_errno
 #undef ftk_fail_mpi
-#define ftk_fail(code, ...)                                                              \
-    (ftk_fail_at(__FILE__, __LINE__, (code), __VA_ARGS__), (code))
-#define ftk_fail_errno(err, ...)                                                         \
+#define ftk_fail(code, ...) (ftk_fail_at(__FILE__, __LINE__, (code), __VA_ARGS__), (code))
+#define ftk_fail_errno(err, ...)                                                                   \
     (ftk_fail_errno_at(__FILE__, __LINE__, (err), __VA_ARGS__), FTKIT_ERR_IO)
-#define ftk_fail_mpi(rc, what)                                                           \
-    (ftk_fail_mpi_at(__FILE__, __LINE__, (rc), (what)), FTKIT_ERR_MPI)
+#define ftk_fail_mpi(rc, what) (ftk_fail_mpi_at(__FILE__, __LINE__, (rc), (what)), FTKIT_ERR_MPI)
 #endif
 
 /* This thread's last detail, "" when there is none. */
 const char *ftk_detail_text(void);
 void ftk_detail_clear(void);
 
-/* ---- Reporting -----------------------------------------------------------------------
+/* ---- Reporting --------------------------------------------------------------------------
  * The library's only voice: the callback of ftkit_set_report(), the stderr of
  * report.stderr, the event log of report.events. */
 /* The s of "2 ranks", none in "1 rank". */
@@ -63,14 +60,14 @@ void ftk_event(const char *fmt, ...) FTK_PRINTF(1, 2);
  * a file that every process appends whole lines to. */
 void ftk_report_setup(int stderr_level, const char *events);
 
-/* ---- Time ----------------------------------------------------------------------------*/
-double ftk_now_s(void);      /* monotonic, seconds */
-uint64_t ftk_wall_ns(void);  /* since 1970, for humans: never compared */
+/* ---- Time ---------------------------------------------------------------------------- */
+double ftk_now_s(void);     /* monotonic, seconds */
+uint64_t ftk_wall_ns(void); /* since 1970, for humans: never compared */
 
 /* A number that no other process has had, in all likelihood; not 0. */
 uint64_t ftk_random(void);
 
-/* ---- Fault points --------------------------------------------------------------------
+/* ---- Fault points -----------------------------------------------------------------------
  * Named places where tests let things fail.  FTKIT_FAULT holds a comma-separated list of
  * point:rank:nth:action[@incarnation], rank, nth and incarnation (0 when not given) may be
  * *, action is kill, stop, exit, abort, mpiabort, loop, or an errno name (EIO, ENOSPC ...)
@@ -78,7 +75,7 @@ uint64_t ftk_random(void);
  * a line in the file FTKIT_FAULT_LOG.
  * Outside test builds the macro is the constant 0. */
 #ifdef FTK_FAULTS
-int ftk_fault_hit(const char *point);  /* 0, or the errno to fail with */
+int ftk_fault_hit(const char *point); /* 0, or the errno to fail with */
 /* Who we are, as soon as it is known: the rank in the world, then the logical one (of a
  * spare: the number of working ranks plus its own); and how many processes carried it. */
 void ftk_fault_rank(int rank, int incarnation);

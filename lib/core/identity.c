@@ -28,8 +28,7 @@ static void executable(char name[FTKIT_NAME_MAX + 1])
             *c = '?';
 }
 
-void ftk_identity_find(
-    struct ftk_identity *id, const char *program, const char *directory)
+void ftk_identity_find(struct ftk_identity *id, const char *program, const char *directory)
 {
     char *real = realpath(directory, NULL);
     const char *path = real ? real : directory; /* without it: by its name */

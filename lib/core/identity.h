@@ -21,8 +21,7 @@ struct ftk_identity {
 
 /* What this process takes for its identity: program may be "", directory need not be
  * there. */
-void ftk_identity_find(
-    struct ftk_identity *id, const char *program, const char *directory);
+void ftk_identity_find(struct ftk_identity *id, const char *program, const char *directory);
 
 /* Whether what names this program and home may be taken by id. */
 bool ftk_identity_fits(const struct ftk_identity *id, const char *program, uint64_t home);

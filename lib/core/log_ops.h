@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The log is above the modules that call it.  So a context with the log has a table of its functions,
- * ctx->log, and only open.c refers to the log by name.  A context without the log has no table: each
- * function below then does nothing and returns what its comment says. */
+ * The log is above the modules that call it.  So a context with the log has a table of its
+ * functions, ctx->log, and only open.c refers to the log by name.  A context without the log has no
+ * table: each function below then does nothing and returns what its comment says. */
 #ifndef FTK_LOG_OPS_H
 #define FTK_LOG_OPS_H
 
@@ -14,14 +14,14 @@ struct ftk_chan;
 
 /* The facts of a repair that has made the communicators of the next epoch. */
 struct ftk_log_repair {
-    MPI_Comm act;           /* all working ranks of the next epoch */
+    MPI_Comm act; /* all working ranks of the next epoch */
     int me, n;
-    const int *is_new;      /* [n] */
-    const int *domain;      /* [n] */
-    const int *back;        /* [n] rolls back to the line */
-    uint64_t line;          /* 0: none */
-    bool fresh;             /* an opening: nothing has been sent yet */
-    uint64_t epoch_id;      /* of the next epoch, if this attempt succeeds */
+    const int *is_new; /* [n] */
+    const int *domain; /* [n] */
+    const int *back;   /* [n] rolls back to the line */
+    uint64_t line;     /* 0: none */
+    bool fresh;        /* an opening: nothing has been sent yet */
+    uint64_t epoch_id; /* of the next epoch, if this attempt succeeds */
 };
 
 /* The functions are described below, at the functions that call them. */
@@ -57,9 +57,9 @@ struct ftk_log_ops {
 /* The log calls this function of a layer above it: repair the context, in a call of the program. */
 typedef int ftk_log_repair_fn(struct ftkit_ctx *ctx);
 
-/* Open the log, with log.enabled: checks that the interposition layer is there, that no other context
- * logs, and so on; then sets ctx->log.  Local; before the first repair of the context.  An MPI without
- * ULFM has no log: the function reports then that log.enabled has no effect. */
+/* Open the log, with log.enabled: checks that the interposition layer is there, that no other
+ * context logs, and so on; then sets ctx->log.  Local; before the first repair of the context.  An
+ * MPI without ULFM has no log: the function reports then that log.enabled has no effect. */
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair);
 
 /* Name of the region that holds the state of the log. */
@@ -126,7 +126,7 @@ static inline int ftk_log_comm_back(const struct ftkit_ctx *ctx, int context, MP
     return FTKIT_OK;
 }
 
-/* ---- at a failure ------------------------------------------------------------------------
+/* ---- at a failure -----------------------------------------------------------------------
  * The steps have the names they have in docs/model/log.pml. */
 
 /* The team of each rank, the same for the whole job; NULL without the log. */
@@ -214,11 +214,11 @@ static inline bool ftk_log_of_earlier_job(const struct ftkit_ctx *ctx)
     return ctx->log && ctx->log->of_earlier_job(ctx);
 }
 
-/* ---- at the line -----------------------------------------------------------------------------*/
+/* ---- at the line --------------------------------------------------------------------- */
 
-/* The number of calls of ftkit_checkpoint() until the next look at the log, by its growth since the line;
- * 0: the log is near log.memory, and a set would empty it.  emptied: assume that the log is empty
- * now. */
+/* The number of calls of ftkit_checkpoint() until the next look at the log, by its growth since the
+ * line; 0: the log is near log.memory, and a set would empty it.  emptied: assume that the log is
+ * empty now. */
 static inline int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     return ctx->log ? ctx->log->calls_left(ctx, emptied) : INT64_MAX;

@@ -12,7 +12,7 @@
 
 #include "mpi_shim.h"
 
-/* ---- the environment test ------------------------------------------------------------
+/* ---- the environment test ---------------------------------------------------------------
  * Each of these settings, when wrong, makes a failure a hang or a silent wrong answer:
  * collectives of coll/han return success with a dead member; without the cutoff a process
  * nobody has talked to counts as alive and shrink waits for it; with a synchronous
@@ -30,9 +30,9 @@ static bool cvar(const char *name, char *out, size_t bytes)
     MPI_T_enum enumtype;
     MPI_T_cvar_handle handle;
     if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS
-        || MPI_T_cvar_get_info(index, NULL, NULL, &verbosity, &type, &enumtype, NULL, NULL,
-               &binding, &scope)
-            != MPI_SUCCESS
+        || MPI_T_cvar_get_info(
+               index, NULL, NULL, &verbosity, &type, &enumtype, NULL, NULL, &binding, &scope)
+               != MPI_SUCCESS
         || MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS)
         return false;
     bool ok = false;
@@ -57,8 +57,7 @@ static bool listed(const char *list, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
-        if ((p == list || p[-1] == ',' || p[-1] == '^')
-            && (p[n] == '\0' || p[n] == ','))
+        if ((p == list || p[-1] == ',' || p[-1] == '^') && (p[n] == '\0' || p[n] == ','))
             return true;
     return false;
 }
@@ -100,8 +99,8 @@ bool ftk_mpi_outlives(void)
 {
     int *on = NULL;
     int known = 0;
-    return MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, (void *)&on, &known) == MPI_SUCCESS
-        && known && *on;
+    return MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_FT, (void *)&on, &known) == MPI_SUCCESS && known
+           && *on;
 }
 
 bool ftk_mpi_can_repair(char *why, size_t bytes)
@@ -122,7 +121,7 @@ bool ftk_mpi_can_repair(char *why, size_t bytes)
     return ok;
 }
 
-/* ---- failures ------------------------------------------------------------------------*/
+/* ---- failures ------------------------------------------------------------------------ */
 
 bool ftk_mpi_is_failure(int mpi_rc)
 {
@@ -130,14 +129,13 @@ bool ftk_mpi_is_failure(int mpi_rc)
     if (mpi_rc == MPI_SUCCESS || MPI_Error_class(mpi_rc, &class) != MPI_SUCCESS)
         return false;
     return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING
-        || class == MPIX_ERR_REVOKED;
+           || class == MPIX_ERR_REVOKED;
 }
 
 bool ftk_mpi_is_pending(int mpi_rc)
 {
     int class = mpi_rc;
-    return MPI_Error_class(mpi_rc, &class) == MPI_SUCCESS
-        && class == MPIX_ERR_PROC_FAILED_PENDING;
+    return MPI_Error_class(mpi_rc, &class) == MPI_SUCCESS && class == MPIX_ERR_PROC_FAILED_PENDING;
 }
 
 int ftk_mpi_failure_code(void)
@@ -206,7 +204,7 @@ bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone)
         || MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
         return false;
     bool ours = MPI_Group_size(failed, &n) == MPI_SUCCESS && n > 0
-        && smallest_rank(comm, failed, n) >= first;
+                && smallest_rank(comm, failed, n) >= first;
     /* exactly those: one more may have failed since */
     if (ours)
         ours = MPIX_Comm_ack_failed(comm, n, &acked) == MPI_SUCCESS && acked == n;

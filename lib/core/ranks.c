@@ -27,8 +27,7 @@ int ftk_ranks_text(const int *in, int n, char *text, size_t bytes)
     int all = 0, told = 0;
     for (int r = 0; r < n; r++)
         all += in[r] != 0;
-    size_t at = (size_t)snprintf(
-        text, bytes, all == 0 ? "no rank" : all == 1 ? "rank " : "ranks ");
+    size_t at = (size_t)snprintf(text, bytes, all == 0 ? "no rank" : all == 1 ? "rank " : "ranks ");
     for (int r = 0; r < n && told < all;) {
         char item[32];
         if (!in[r]) {

@@ -26,8 +26,7 @@ void ftk_run_state(const char *fmt, ...)
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     ssize_t done = fd >= 0 ? write(fd, line, (size_t)n) : -1;
     if (done != n)
-        ftk_report(FTKIT_WARNING, "cannot write %s: ftkit run may not notice '%.60s'", path,
-            line);
+        ftk_report(FTKIT_WARNING, "cannot write %s: ftkit run may not notice '%.60s'", path, line);
     if (fd >= 0)
         (void)close(fd); /* nothing to add to the warning above */
 }
@@ -51,8 +50,8 @@ void ftk_run_hopeless(int rc)
 {
     /* what fixes the call or the data; an I/O error, or a job that still ends, may pass
      */
-    bool same = (rc <= FTKIT_ERR_ARG && rc >= FTKIT_ERR_MISMATCH)
-                || rc == FTKIT_ERR_CORRUPT || rc == FTKIT_ERR_FORMAT;
+    bool same = (rc <= FTKIT_ERR_ARG && rc >= FTKIT_ERR_MISMATCH) || rc == FTKIT_ERR_CORRUPT
+                || rc == FTKIT_ERR_FORMAT;
     if (same && ftk_run_sees())
         ftk_run_state("hopeless %s", ftk_detail_text());
 }

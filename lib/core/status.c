@@ -26,8 +26,8 @@ static char report_events[FTK_PATH_MAX];
 const char *ftkit_strerror(int code)
 {
     switch (code) {
-#define STATUS_TEXT(name, value, text)                                                   \
-    case (value):                                                                        \
+#define STATUS_TEXT(name, value, text)                                                             \
+    case (value):                                                                                  \
         return text;
         FTKIT_STATUS_LIST(STATUS_TEXT)
 #undef STATUS_TEXT
@@ -40,11 +40,10 @@ const char *ftkit_strerror(int code)
 #define STR(x) STR2(x)
 const char *ftkit_version(void)
 {
-    return STR(FTKIT_VERSION_MAJOR) "." STR(FTKIT_VERSION_MINOR) "." STR(
-        FTKIT_VERSION_PATCH);
+    return STR(FTKIT_VERSION_MAJOR) "." STR(FTKIT_VERSION_MINOR) "." STR(FTKIT_VERSION_PATCH);
 }
 
-/* ---- details -------------------------------------------------------------------------*/
+/* ---- details ------------------------------------------------------------------------- */
 
 /* Places in our files are for those who work on ftkit: report.stderr = debug.  Before the
  * configuration is read the environment says so. */
@@ -111,7 +110,7 @@ void ftk_detail_clear(void)
     detail[0] = '\0';
 }
 
-/* ---- reports -------------------------------------------------------------------------*/
+/* ---- reports ------------------------------------------------------------------------- */
 
 int ftkit_set_report(ftkit_report_fn *fn, void *arg)
 {
@@ -143,8 +142,8 @@ static void log_event(const char *level, const char *line)
         memset(&tm, 0, sizeof tm);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
     (void)gethostname(host, sizeof host - 1);
-    int n = snprintf(text, sizeof text, "%s.%06ldZ %s %d %s%s\n", when, t.tv_nsec / 1000,
-        host, (int)getpid(), level, line);
+    int n = snprintf(text, sizeof text, "%s.%06ldZ %s %d %s%s\n", when, t.tv_nsec / 1000, host,
+        (int)getpid(), level, line);
     int fd = open(report_events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     ssize_t done = fd >= 0 ? write(fd, text, (size_t)n) : -1;
     if (fd >= 0)
@@ -154,8 +153,7 @@ static void log_event(const char *level, const char *line)
 }
 
 /* event: into the event log, too; always: on stderr whatever report.stderr says. */
-FTK_PRINTF(4, 0) static void report(
-    int level, bool event, bool always, const char *fmt, va_list ap)
+FTK_PRINTF(4, 0) static void report(int level, bool event, bool always, const char *fmt, va_list ap)
 {
     static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
     char line[1024];
@@ -194,7 +192,7 @@ void ftk_event(const char *fmt, ...)
     va_end(ap);
 }
 
-/* ---- clocks --------------------------------------------------------------------------*/
+/* ---- clocks -------------------------------------------------------------------------- */
 
 double ftk_now_s(void)
 {

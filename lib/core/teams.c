@@ -15,12 +15,12 @@
 
 #define FILE_MAX ((size_t)64 << 20) /* bytes of a file: many times what a team file has */
 
-/* ---- the text -------------------------------------------------------------------------*/
+/* ---- the text ------------------------------------------------------------------------ */
 
 struct parser {
     const char *at, *end;
     bool file;
-    int line;  /* from 1 */
+    int line; /* from 1 */
     int nteams;
     int n;
     int *team; /* [n] -1: in none yet; NULL: only the form counts */
@@ -50,8 +50,7 @@ static bool is_blank(char c)
 
 static bool at_end_of_team(const struct parser *p)
 {
-    return p->at == p->end || is_blank(*p->at) || *p->at == '\n'
-        || (p->file && *p->at == '#');
+    return p->at == p->end || is_blank(*p->at) || *p->at == '\n' || (p->file && *p->at == '#');
 }
 
 static bool parse_rank(struct parser *p, int *rank)
@@ -153,11 +152,12 @@ static bool parse_all(struct parser *p)
     return true;
 }
 
-bool ftk_teams_parse(const char *text, size_t bytes, bool file, int n, int *team,
-    struct ftk_teams_flaw *flaw)
+bool ftk_teams_parse(
+    const char *text, size_t bytes, bool file, int n, int *team, struct ftk_teams_flaw *flaw)
 {
-    struct parser p = { .at = text, .end = text + bytes, .file = file, .line = 1, .n = n,
-        .team = team, .flaw = flaw };
+    struct parser p = {
+        .at = text, .end = text + bytes, .file = file, .line = 1, .n = n, .team = team, .flaw = flaw
+    };
     int in = 0;
     for (int r = 0; team && r < n; r++)
         team[r] = -1;
@@ -172,7 +172,7 @@ bool ftk_teams_parse(const char *text, size_t bytes, bool file, int n, int *team
     return p.nteams > 0 || wrong(&p, "there is no team in it");
 }
 
-/* ---- where it comes from ----------------------------------------------------------------*/
+/* ---- where it comes from ------------------------------------------------------------- */
 
 int ftk_teams_of_list(const char *list, int n, int *team)
 {
@@ -247,8 +247,8 @@ int ftk_teams_of_file(const char *path, int n, int *team)
         return rc;
     if (!ftk_teams_parse(text, bytes, true, n, team, &flaw))
         rc = flaw.line > 0
-            ? ftk_fail(FTKIT_ERR_CONFIG, "log.team_file: %s:%d: %s", path, flaw.line, flaw.why)
-            : ftk_fail(FTKIT_ERR_CONFIG, "log.team_file: %s: %s", path, flaw.why);
+                 ? ftk_fail(FTKIT_ERR_CONFIG, "log.team_file: %s:%d: %s", path, flaw.line, flaw.why)
+                 : ftk_fail(FTKIT_ERR_CONFIG, "log.team_file: %s: %s", path, flaw.why);
     free(text);
     return rc;
 }

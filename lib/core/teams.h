@@ -16,14 +16,14 @@
 #define FTK_TEAM_RANK_MAX 999999999
 
 struct ftk_teams_flaw {
-    int line;      /* of a file, from 1; 0: none in particular */
+    int line; /* of a file, from 1; 0: none in particular */
     char why[160];
 };
 
 /* The team of each of n ranks, a number below n, from a text; false: *flaw says why not, and
  * team is not to be used.  With team NULL only the form is looked at. */
-bool ftk_teams_parse(const char *text, size_t bytes, bool file, int n, int *team,
-    struct ftk_teams_flaw *flaw);
+bool ftk_teams_parse(
+    const char *text, size_t bytes, bool file, int n, int *team, struct ftk_teams_flaw *flaw);
 
 /* The same from log.team_list or a file.  FTKIT_ERR_CONFIG, with file and line and what is
  * wrong in the detail; team [n]. */

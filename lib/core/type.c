@@ -10,21 +10,11 @@
 /* MPI_Pack() counts bytes in an int: this many go into one call. */
 #define PIECE ((size_t)1 << 30)
 
-/* ---- Predefined types ---------------------------------------------------------------*/
+/* ---- Predefined types ---------------------------------------------------------------- */
 
 /* What a predefined type holds; with its size this makes the basic type, so that an
  * MPI_LONG of 4 bytes or an MPI_REAL of 8 is what it is. */
-enum content {
-    OPAQUE,
-    SIGNED,
-    UNSIGNED,
-    REAL,
-    COMPLEX,
-    LONG_REAL,
-    LONG_COMPLEX,
-    TEXT,
-    BOOLEAN
-};
+enum content { OPAQUE, SIGNED, UNSIGNED, REAL, COMPLEX, LONG_REAL, LONG_COMPLEX, TEXT, BOOLEAN };
 
 static uint32_t basic_of(enum content c, size_t bytes)
 {
@@ -62,11 +52,10 @@ static uint32_t named_basic(MPI_Datatype t, size_t bytes)
         { MPI_LONG, SIGNED }, { MPI_LONG_LONG, SIGNED }, { MPI_WCHAR, SIGNED },
         { MPI_INT8_T, SIGNED }, { MPI_INT16_T, SIGNED }, { MPI_INT32_T, SIGNED },
         { MPI_INT64_T, SIGNED }, { MPI_AINT, SIGNED }, { MPI_COUNT, SIGNED },
-        { MPI_OFFSET, SIGNED }, { MPI_UNSIGNED_CHAR, UNSIGNED },
-        { MPI_UNSIGNED_SHORT, UNSIGNED }, { MPI_UNSIGNED, UNSIGNED },
-        { MPI_UNSIGNED_LONG, UNSIGNED }, { MPI_UNSIGNED_LONG_LONG, UNSIGNED },
-        { MPI_UINT8_T, UNSIGNED }, { MPI_UINT16_T, UNSIGNED }, { MPI_UINT32_T, UNSIGNED },
-        { MPI_UINT64_T, UNSIGNED },
+        { MPI_OFFSET, SIGNED }, { MPI_UNSIGNED_CHAR, UNSIGNED }, { MPI_UNSIGNED_SHORT, UNSIGNED },
+        { MPI_UNSIGNED, UNSIGNED }, { MPI_UNSIGNED_LONG, UNSIGNED },
+        { MPI_UNSIGNED_LONG_LONG, UNSIGNED }, { MPI_UINT8_T, UNSIGNED }, { MPI_UINT16_T, UNSIGNED },
+        { MPI_UINT32_T, UNSIGNED }, { MPI_UINT64_T, UNSIGNED },
         /* C floating point */
         { MPI_FLOAT, REAL }, { MPI_DOUBLE, REAL }, { MPI_LONG_DOUBLE, LONG_REAL },
         { MPI_C_COMPLEX, COMPLEX }, { MPI_C_FLOAT_COMPLEX, COMPLEX },
@@ -85,7 +74,7 @@ static uint32_t named_basic(MPI_Datatype t, size_t bytes)
     return FTK_T_OPAQUE;
 }
 
-/* ---- Derived types ------------------------------------------------------------------*/
+/* ---- Derived types ------------------------------------------------------------------- */
 
 struct envelope {
     int nints, naints, ntypes;
@@ -103,8 +92,7 @@ static int open_envelope(MPI_Datatype t, struct envelope *e)
 static bool permanent(const struct envelope *e)
 {
     return e->combiner == MPI_COMBINER_NAMED || e->combiner == MPI_COMBINER_F90_INTEGER
-           || e->combiner == MPI_COMBINER_F90_REAL
-           || e->combiner == MPI_COMBINER_F90_COMPLEX;
+           || e->combiner == MPI_COMBINER_F90_REAL || e->combiner == MPI_COMBINER_F90_COMPLEX;
 }
 
 static int permanent_basic(MPI_Datatype t, const struct envelope *e, uint32_t *basic)
@@ -183,7 +171,7 @@ static int find_basic(MPI_Datatype t, uint32_t *basic)
     return rc;
 }
 
-/* ---- Descriptions -------------------------------------------------------------------*/
+/* ---- Descriptions -------------------------------------------------------------------- */
 
 /* Sizes and extents.  A type without holes may still list its elements in another order
  * than memory has them: packing by memcpy() keeps that of memory and unpacking restores
@@ -261,7 +249,7 @@ size_t ftk_type_room(const struct ftk_type *t, size_t count)
     return bytes;
 }
 
-/* ---- Packing -------------------------------------------------------------------------
+/* ---- Packing ----------------------------------------------------------------------------
  * On MPI_COMM_SELF, which nobody can revoke.  Packed data is in the representation of
  * this machine, size for size: both MPIs add nothing on a homogeneous communicator, and
  * a piece of any other length is refused. */
@@ -270,8 +258,8 @@ size_t ftk_type_room(const struct ftk_type *t, size_t count)
 static int piece_items(const struct ftk_type *t, size_t left, int *n)
 {
     if (t->item_bytes > INT_MAX)
-        return ftk_fail(FTKIT_ERR_TYPE,
-            "an item of %zu bytes with holes: MPI packs up to 2 GiB", t->item_bytes);
+        return ftk_fail(FTKIT_ERR_TYPE, "an item of %zu bytes with holes: MPI packs up to 2 GiB",
+            t->item_bytes);
     size_t most = t->item_bytes < PIECE ? PIECE / t->item_bytes : 1;
     *n = (int)(left < most ? left : most);
     return FTKIT_OK;
@@ -282,8 +270,8 @@ static int check_length(const struct ftk_type *t, int n, int packed)
     size_t want = (size_t)n * t->item_bytes;
     if ((size_t)packed == want)
         return FTKIT_OK;
-    return ftk_fail(FTKIT_ERR_MPI, "MPI packs %d items of %zu bytes into %d", n,
-        t->item_bytes, packed);
+    return ftk_fail(
+        FTKIT_ERR_MPI, "MPI packs %d items of %zu bytes into %d", n, t->item_bytes, packed);
 }
 
 int ftk_type_pack(const struct ftk_type *t, const void *data, size_t count, void *out)

@@ -14,8 +14,8 @@ static inline void ftk_vector_done(void)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx"))
         __asm__ volatile("vzeroupper" ::
-                : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-                "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+                             : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                         "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 #endif
 }
 

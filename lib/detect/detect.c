@@ -22,23 +22,23 @@
 #include "fail_stop.h"
 #include "watchdog.h"
 
-#define POLL_TURNS 16          /* tests of our own requests per test of the watch */
+#define POLL_TURNS 16 /* tests of our own requests per test of the watch */
 #define CLOSING_GRACE_S 0.2
-#define UNCLEAR_WAIT_S 2.0     /* how long a vague error may precede its explanation */
+#define UNCLEAR_WAIT_S 2.0 /* how long a vague error may precede its explanation */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
 static struct ftkit_ctx *contexts;
-static int nglobal;            /* contexts in the list that can repair */
+static int nglobal; /* contexts in the list that can repair */
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler world_old = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler self_old = MPI_ERRHANDLER_NULL;
-static bool world_forbidden; /* MPI_COMM_WORLD has spares, and is revoked */
+static bool world_forbidden;               /* MPI_COMM_WORLD has spares, and is revoked */
 static MPI_Comm last_base = MPI_COMM_NULL; /* outlives its context: communicators that the
                                               program derived keep our handler */
 static MPI_Datatype vote_type = MPI_DATATYPE_NULL;
 static MPI_Op vote_op = MPI_OP_NULL;
 
-/* ---- the error handler ---------------------------------------------------------------*/
+/* ---- the error handler --------------------------------------------------------------- */
 
 void ftk_detect_raise(struct ftkit_ctx *ctx)
 {
@@ -49,8 +49,8 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     if (!ctx->failed && ctx->rank < 0)
         ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
     else if (!ctx->failed && ctx->where != FTK_ALL_CLOSED)
-        ftk_report(FTKIT_DEBUG, "context %s: rank %d has learned of a failure",
-            ctx->cfg.name, ctx->rank);
+        ftk_report(
+            FTKIT_DEBUG, "context %s: rank %d has learned of a failure", ctx->cfg.name, ctx->rank);
     ctx->failed = 1;
     ftk_mpi_revoke(ctx->comms.ctl);
     if (ctx->where == FTK_ALL_CLOSED)
@@ -74,8 +74,7 @@ static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
 /* Without a look at MPI: is a failure known that is not repaired? */
 static bool knows(const struct ftkit_ctx *c)
 {
-    return c->mode != FTKIT_MODE_RESTART
-        && (c->failed || c->repairing || ftk_log_rolling_back(c));
+    return c->mode != FTKIT_MODE_RESTART && (c->failed || c->repairing || ftk_log_rolling_back(c));
 }
 
 /* Does one of these contexts, or only this one, know of a failure by now?  The code of an
@@ -125,8 +124,8 @@ void ftk_detect_abort(const char *call, int code)
         return;
     if (!explained()) {
         /* where processes are replaced the MPI ends the caller, and nobody is told */
-        snprintf(why, sizeof why, "rank %d has called %s with %d: ending the job", ctx->rank,
-            call, code);
+        snprintf(why, sizeof why, "rank %d has called %s with %d: ending the job", ctx->rank, call,
+            code);
         if (ftk_run_sees()) /* for mpirun this process is killed */
             ftk_run_state("abort %d %d", ctx->rank, code);
         ftk_watchdog_end(ctx->dog, why);
@@ -167,12 +166,14 @@ void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
     if (class == MPI_ERR_UNSUPPORTED_OPERATION && ftk_log_of(ctx)) {
         snprintf(why, sizeof why,
             "rank %d: %s is not possible with the message log (log.enabled); mpi-support.md has "
-            "a line for every function", ctx->rank, ftk_log_call(ctx));
+            "a line for every function",
+            ctx->rank, ftk_log_call(ctx));
         ftk_detect_mistake(ctx, why);
     }
     snprintf(why, sizeof why,
         "rank %d: %s of the program failed, and no failure of a rank explains it: %s; ending the "
-        "job (MPI_ERRORS_ARE_FATAL)", ctx->rank, ftk_log_call(ctx), text);
+        "job (MPI_ERRORS_ARE_FATAL)",
+        ctx->rank, ftk_log_call(ctx), text);
     ftk_run_state("fatal %s", why);
     ftk_watchdog_end(ctx->dog, why);
     ftk_report_last("%s", why);
@@ -278,7 +279,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
     mark_doubt();
 }
 
-/* ---- tracked communicators -----------------------------------------------------------
+/* ---- tracked communicators --------------------------------------------------------------
  * An attribute tells when the program frees one, so that it is never revoked after. */
 
 static int keyval = MPI_KEYVAL_INVALID;
@@ -298,8 +299,7 @@ static int on_free(MPI_Comm comm, int key, void *value, void *extra)
 int ftk_detect_track(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     if (ctx->ntracked == FTK_TRACKED_MAX)
-        return ftk_fail(
-            FTKIT_ERR_STATE, "at most %d tracked communicators", FTK_TRACKED_MAX);
+        return ftk_fail(FTKIT_ERR_STATE, "at most %d tracked communicators", FTK_TRACKED_MAX);
     int rc = MPI_Comm_set_attr(comm, keyval, ctx);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "tracking a communicator");
@@ -313,13 +313,12 @@ int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm)
         if (ctx->tracked[i] != comm)
             continue;
         int rc = MPI_Comm_delete_attr(comm, keyval); /* runs on_free() */
-        return rc == MPI_SUCCESS ? FTKIT_OK
-                                 : ftk_fail_mpi(rc, "forgetting a communicator");
+        return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "forgetting a communicator");
     }
     return ftk_fail(FTKIT_ERR_NOT_FOUND, "the communicator is not tracked");
 }
 
-/* ---- the list ------------------------------------------------------------------------*/
+/* ---- the list ------------------------------------------------------------------------ */
 
 static void vote_reduce(void *in, void *inout, int *len, MPI_Datatype *type)
 {
@@ -482,7 +481,7 @@ void ftk_detect_close(struct ftkit_ctx *ctx)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the watch -----------------------------------------------------------------------*/
+/* ---- the watch ----------------------------------------------------------------------- */
 
 /* Without repair the program's errors are none of our business: its own handler. */
 static int use_own_handler(struct ftkit_ctx *ctx)
@@ -508,8 +507,7 @@ int ftk_detect_arm(struct ftkit_ctx *ctx)
     if (ctx->comms.app != MPI_COMM_NULL)
         rc = MPI_Comm_set_errhandler(ctx->comms.app, handler);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Irecv(&ctx->watch_buf, 1, MPI_INT, MPI_ANY_SOURCE, 0, ctx->comms.ctl,
-            &ctx->watch);
+        rc = MPI_Irecv(&ctx->watch_buf, 1, MPI_INT, MPI_ANY_SOURCE, 0, ctx->comms.ctl, &ctx->watch);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     if (!ftk_mpi_is_failure(rc))
@@ -543,8 +541,8 @@ static bool only_spares(struct ftkit_ctx *ctx)
     ctx->nspares = size - ctx->nranks - gone;
     ftk_watchdog_told(ctx->dog);
     if (ctx->rank == 0)
-        ftk_report(FTKIT_WARNING, "context %s: an idle spare is gone, %d left",
-            ctx->cfg.name, ctx->nspares);
+        ftk_report(FTKIT_WARNING, "context %s: an idle spare is gone, %d left", ctx->cfg.name,
+            ctx->nspares);
     return true;
 }
 
@@ -554,8 +552,7 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
     if (ctx->failed)
         return true;
     if (ctx->watch_s == 0 && ctx->watch != MPI_REQUEST_NULL
-        && MPI_Test(&ctx->watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS
-        && !only_spares(ctx))
+        && MPI_Test(&ctx->watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS && !only_spares(ctx))
         ctx->watch_s = ftk_now_s(); /* it may still be active: disarm cancels it */
     if (ctx->watch_s == 0)
         return false;
@@ -566,7 +563,7 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
     return ctx->failed;
 }
 
-/* ---- channels ------------------------------------------------------------------------*/
+/* ---- channels ------------------------------------------------------------------------ */
 
 struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx)
 {
@@ -618,7 +615,7 @@ int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *wha
     return result;
 }
 
-/* ---- votes ---------------------------------------------------------------------------*/
+/* ---- votes --------------------------------------------------------------------------- */
 
 void ftk_vote_init(struct ftk_vote *v)
 {
@@ -647,8 +644,7 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
     _Static_assert(sizeof ctx->vote_in == sizeof *v, "a vote and its buffers");
     memcpy(ctx->vote_in, v, sizeof *v);
     memset(ctx->vote_out, 0, sizeof ctx->vote_out); /* a success that is none: nobody voted */
-    int rc = MPI_Iallreduce(
-        ctx->vote_in, ctx->vote_out, 1, vote_type, vote_op, ch->comm, &req);
+    int rc = MPI_Iallreduce(ctx->vote_in, ctx->vote_out, 1, vote_type, vote_op, ch->comm, &req);
     if (rc != MPI_SUCCESS)
         return ftk_chan_break(ch, rc, "vote");
     rc = ftk_chan_wait(ch, &req, 1, "vote");

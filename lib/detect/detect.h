@@ -51,7 +51,7 @@ void ftk_detect_abort(const char *call, int code);
 /* A failure is known here: tell everyone by revoking what they may be blocked on. */
 void ftk_detect_raise(struct ftkit_ctx *ctx);
 
-/* ---- channels --------------------------------------------------------------------------
+/* ---- channels ---------------------------------------------------------------------------
  * A communicator that ftkit talks on.  Every blocking step is its non-blocking twin plus
  * a loop that tests it and, now and then, the watch. */
 struct ftk_chan {
@@ -59,8 +59,8 @@ struct ftk_chan {
     MPI_Comm comm;
     bool repairing; /* inside a repair: the watch is down, errors revoke comm and also */
     MPI_Comm also;
-    bool broken;    /* an operation has failed; the rest is only wound up */
-    uint64_t sent;  /* bytes of segments and parity that went from here to others */
+    bool broken;   /* an operation has failed; the rest is only wound up */
+    uint64_t sent; /* bytes of segments and parity that went from here to others */
 };
 
 struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx); /* act of the current epoch */
@@ -75,14 +75,14 @@ int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *wha
 /* Pause of a turn that achieved nothing: let the watch speak. */
 void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns);
 
-/* ---- votes -----------------------------------------------------------------------------
+/* ---- votes ------------------------------------------------------------------------------
  * One small all-reduce that carries what all ranks must know together.  Success proves
  * that every rank has voted: the result counts the voters. */
 /* CALLS and the word behind it: the number of calls of ftkit_checkpoint(), for ftk_vote_same(). */
 enum { FTK_VOTE_WORDS = 9, FTK_VOTE_CALLS = 4 };
 struct ftk_vote {
-    int64_t voters;                 /* in: 1; out: their number */
-    int64_t min[FTK_VOTE_WORDS];    /* the smallest of each */
+    int64_t voters;              /* in: 1; out: their number */
+    int64_t min[FTK_VOTE_WORDS]; /* the smallest of each */
 };
 void ftk_vote_init(struct ftk_vote *v);
 /* Use two words to see whether a value is the same on all ranks. */

@@ -32,8 +32,7 @@ void ftk_fail_stop_die(void)
 static void end(const char *where)
 {
     ftk_report(FTKIT_ERROR,
-        "a process of the job has failed, which is not repaired in this job; ending in %s",
-        where);
+        "a process of the job has failed, which is not repaired in this job; ending in %s", where);
     ftk_run_state("fatal a process has failed in a job without repair");
     ftk_fail_stop_die();
 }

@@ -31,13 +31,13 @@ struct call {
     MPI_Op op;
 };
 
-/* ---- buffers that are kept -------------------------------------------------------------*/
+/* ---- buffers that are kept ----------------------------------------------------------- */
 
 static struct kept {
     struct kept *next;
     bool old;
     void *v[3];
-} *kept;
+} * kept;
 
 static void keep(struct call *c)
 {
@@ -64,7 +64,7 @@ void ftk_sure_close(void)
     }
 }
 
-/* ---- seals -----------------------------------------------------------------------------*/
+/* ---- seals --------------------------------------------------------------------------- */
 
 static size_t sealed(size_t bytes)
 {
@@ -94,7 +94,7 @@ static bool holds(const struct call *c, const char *at, size_t bytes, int from, 
     return memcmp(at + bytes, &s, sizeof s) == 0;
 }
 
-/* ---- one call --------------------------------------------------------------------------*/
+/* ---- one call ------------------------------------------------------------------------ */
 
 static int fail(const struct call *c, int mpi_rc)
 {
@@ -118,8 +118,8 @@ static int no_room(struct call *c)
     free(c->to);
     if (c->s->ch)
         (void)ftk_chan_break(c->s->ch, MPI_ERR_NO_MEM, c->s->what);
-    return ftk_fail(FTKIT_ERR_NOMEM, "%s: buffers of %zu and %zu bytes", c->s->what,
-        c->out_bytes, c->in_bytes);
+    return ftk_fail(
+        FTKIT_ERR_NOMEM, "%s: buffers of %zu and %zu bytes", c->s->what, c->out_bytes, c->in_bytes);
 }
 
 /* Buffers of both sides; the one that is written is wiped. */
@@ -150,17 +150,17 @@ static int start(struct call *c)
     case BCAST:
         return MPI_Bcast(c->in, (int)c->in_bytes, MPI_BYTE, c->root, comm);
     case ALLGATHER:
-        return MPI_Allgather(c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes,
-            MPI_BYTE, comm);
+        return MPI_Allgather(
+            c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes, MPI_BYTE, comm);
     case ALLGATHERV:
-        return MPI_Allgatherv(c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from,
-            c->from_at, MPI_BYTE, comm);
+        return MPI_Allgatherv(
+            c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm);
     case ALLTOALL:
         return MPI_Alltoall(c->out, (int)c->out_bytes / c->n, MPI_BYTE, c->in,
             (int)c->in_bytes / c->n, MPI_BYTE, comm);
     case ALLTOALLV:
-        return MPI_Alltoallv(c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at,
-            MPI_BYTE, comm);
+        return MPI_Alltoallv(
+            c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm);
     default:
         return MPI_Allreduce(c->out, c->in, 1, c->type, c->op, comm);
     }
@@ -173,17 +173,17 @@ static int start_polled(struct call *c, MPI_Request *req)
     case BCAST:
         return MPI_Ibcast(c->in, (int)c->in_bytes, MPI_BYTE, c->root, comm, req);
     case ALLGATHER:
-        return MPI_Iallgather(c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes,
-            MPI_BYTE, comm, req);
+        return MPI_Iallgather(
+            c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes, MPI_BYTE, comm, req);
     case ALLGATHERV:
-        return MPI_Iallgatherv(c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from,
-            c->from_at, MPI_BYTE, comm, req);
+        return MPI_Iallgatherv(
+            c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm, req);
     case ALLTOALL:
         return MPI_Ialltoall(c->out, (int)c->out_bytes / c->n, MPI_BYTE, c->in,
             (int)c->in_bytes / c->n, MPI_BYTE, comm, req);
     case ALLTOALLV:
-        return MPI_Ialltoallv(c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at,
-            MPI_BYTE, comm, req);
+        return MPI_Ialltoallv(
+            c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm, req);
     default:
         return MPI_Iallreduce(c->out, c->in, 1, c->type, c->op, comm, req);
     }
@@ -227,7 +227,7 @@ static int end(struct call *c, int rc, bool good)
     return rc;
 }
 
-/* ---- calls that move blocks ------------------------------------------------------------*/
+/* ---- calls that move blocks ---------------------------------------------------------- */
 
 int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes)
 {
@@ -299,8 +299,7 @@ static void list(const size_t *v, int n, int *counts, int *at)
     }
 }
 
-int ftk_sure_allgatherv(
-    const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all)
+int ftk_sure_allgatherv(const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all)
 {
     struct call c;
     int rc = begin(&c, ALLGATHERV, s);
@@ -329,8 +328,8 @@ int ftk_sure_alltoall(const struct ftk_sure *s, const void *out, size_t bytes, v
     return end(&c, rc, rc == FTKIT_OK && take(&c, NULL, bytes, c.me, in));
 }
 
-int ftk_sure_alltoallv(const struct ftk_sure *s, const void *out, const size_t *to, void *in,
-    const size_t *from)
+int ftk_sure_alltoallv(
+    const struct ftk_sure *s, const void *out, const size_t *to, void *in, const size_t *from)
 {
     struct call c;
     int rc = begin(&c, ALLTOALLV, s);
@@ -350,7 +349,7 @@ int ftk_sure_alltoallv(const struct ftk_sure *s, const void *out, const size_t *
     return end(&c, rc, rc == FTKIT_OK && take(&c, from, 0, c.me, in));
 }
 
-/* ---- reductions ------------------------------------------------------------------------
+/* ---- reductions -------------------------------------------------------------------------
  * The first word proves who is in the result: a sum of one number for each rank. */
 
 static uint64_t number_of(int rank)
@@ -419,11 +418,10 @@ int ftk_sure_meet(const struct ftk_sure *s)
     return ftk_sure_min(s, NULL, 0);
 }
 
-/* ---- communicators ---------------------------------------------------------------------*/
+/* ---- communicators ------------------------------------------------------------------- */
 
 /* Whether made has these members of comm, in this order. */
-static int compare(
-    const struct ftk_sure *s, MPI_Comm made, const int *members, int n, bool *same)
+static int compare(const struct ftk_sure *s, MPI_Comm made, const int *members, int n, bool *same)
 {
     MPI_Group of = MPI_GROUP_NULL, all = MPI_GROUP_NULL, want = MPI_GROUP_NULL;
     int how = MPI_UNEQUAL, me = MPI_UNDEFINED;
@@ -446,8 +444,7 @@ static int compare(
     return rc;
 }
 
-int ftk_sure_comm(
-    const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n)
+int ftk_sure_comm(const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n)
 {
     bool same = false;
     if (FTK_FAULT("sure.comm") && mpi_rc == MPI_SUCCESS && *made != MPI_COMM_NULL) {
@@ -464,7 +461,7 @@ int ftk_sure_comm(
         return FTKIT_OK;
     *made = MPI_COMM_NULL; /* a constructor that failed may leave anything in its output */
     return mpi_rc != MPI_SUCCESS
-        ? ftk_fail_mpi(mpi_rc, s->what)
-        : ftk_fail(FTKIT_ERR_MPI, "%s: MPI has returned success without the communicator",
-              s->what);
+               ? ftk_fail_mpi(mpi_rc, s->what)
+               : ftk_fail(
+                   FTKIT_ERR_MPI, "%s: MPI has returned success without the communicator", s->what);
 }

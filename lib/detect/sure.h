@@ -28,13 +28,12 @@ int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes);
 /* all: n blocks as long as mine */
 int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all);
 /* bytes [n], the same everywhere; mine may be this rank's block in all */
-int ftk_sure_allgatherv(
-    const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all);
+int ftk_sure_allgatherv(const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all);
 /* out, in: n blocks of so many bytes */
 int ftk_sure_alltoall(const struct ftk_sure *s, const void *out, size_t bytes, void *in);
 /* to [n], from [n]: bytes for and from each */
-int ftk_sure_alltoallv(const struct ftk_sure *s, const void *out, const size_t *to, void *in,
-    const size_t *from);
+int ftk_sure_alltoallv(
+    const struct ftk_sure *s, const void *out, const size_t *to, void *in, const size_t *from);
 /* v [n]: the smallest of each word, over all */
 int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n);
 /* Success: every member has come to it. */
@@ -44,8 +43,7 @@ int ftk_sure_meet(const struct ftk_sure *s);
  * communicator has the members [n] of comm in that order (NULL: all of comm), this process is
  * among them, errors return.  n 0: it has to be MPI_COMM_NULL.  What is not so becomes
  * MPI_COMM_NULL: FTKIT_ERR_MPI. */
-int ftk_sure_comm(
-    const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n);
+int ftk_sure_comm(const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n);
 
 /* Buffers of calls that have failed are kept, because what is left of these may still write:
  * free those from before the last call of this. */

@@ -19,7 +19,7 @@
 #define DIRECTORY "/dev/shm"
 #define NAME_BYTES 280
 
-/* ---- using one ----------------------------------------------------------------------*/
+/* ---- using one ----------------------------------------------------------------------- */
 
 static void path_of(const char *name, char path[NAME_BYTES])
 {
@@ -51,8 +51,7 @@ int ftk_dog_page_open(const char *name, struct ftk_dog_page **page, int *lock)
             continue;
         }
         void *p = MAP_FAILED;
-        if (err == 0
-            && ftruncate(fd, sizeof **page) == 0) /* new bytes are zero: free slots */
+        if (err == 0 && ftruncate(fd, sizeof **page) == 0) /* new bytes are zero: free slots */
             p = mmap(NULL, sizeof **page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (p != MAP_FAILED) {
             *page = p;
@@ -65,8 +64,7 @@ int ftk_dog_page_open(const char *name, struct ftk_dog_page **page, int *lock)
     }
 }
 
-void ftk_dog_page_close(
-    const char *name, struct ftk_dog_page *page, int lock, bool remove)
+void ftk_dog_page_close(const char *name, struct ftk_dog_page *page, int lock, bool remove)
 {
     char path[NAME_BYTES];
     path_of(name, path);
@@ -76,7 +74,7 @@ void ftk_dog_page_close(
     (void)close(lock);
 }
 
-/* ---- who lives ----------------------------------------------------------------------*/
+/* ---- who lives ----------------------------------------------------------------------- */
 
 static struct ftk_dog_page *map(int fd)
 {
@@ -144,8 +142,7 @@ static bool job_lives(int dir, const char *job, size_t len)
         if (strncmp(e->d_name, begin, strlen(begin)) != 0)
             continue;
         int fd = openat(dir, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        alive = fd < 0 ? errno != ENOENT
-                       : flock(fd, LOCK_EX | LOCK_NB) != 0 || names_living(fd);
+        alive = fd < 0 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) != 0 || names_living(fd);
         if (fd >= 0)
             (void)close(fd);
     }
@@ -170,8 +167,7 @@ static int sweep_determinants(int dir, const char *name, bool dry)
     return n;
 }
 
-static int sweep_all(
-    const char *prefix, int (*one)(int dir, const char *name, bool dry), bool dry)
+static int sweep_all(const char *prefix, int (*one)(int dir, const char *name, bool dry), bool dry)
 {
     int n = 0;
     DIR *d = opendir(DIRECTORY);
@@ -190,7 +186,7 @@ int ftk_dog_sweep(bool dry)
     return n + sweep_all(FTK_DOG_PREFIX, sweep_page, dry);
 }
 
-/* ---- asking -------------------------------------------------------------------------*/
+/* ---- asking -------------------------------------------------------------------------- */
 
 static bool ask_page(const struct ftk_dog_page *p, pid_t pid, struct ftk_dog_word *word)
 {

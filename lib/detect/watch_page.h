@@ -21,7 +21,7 @@
 
 struct ftk_dog_slot {
     _Alignas(64) _Atomic int pid; /* 0: free.  Each has cache lines of its own */
-    _Atomic int state;      /* enum ftk_dog_state */
+    _Atomic int state;            /* enum ftk_dog_state */
     int world_rank;
     _Atomic double beat_s;  /* CLOCK_MONOTONIC is one clock for the node */
     _Atomic double since_s; /* when the state was entered */
@@ -44,8 +44,7 @@ struct ftk_dog_page {
  * that keeps it locked.  0 or an errno. */
 int ftk_dog_page_open(const char *name, struct ftk_dog_page **page, int *lock);
 /* Unmap it, let the lock go; remove: and the file. */
-void ftk_dog_page_close(
-    const char *name, struct ftk_dog_page *page, int lock, bool remove);
+void ftk_dog_page_close(const char *name, struct ftk_dog_page *page, int lock, bool remove);
 
 /* Remove what jobs of this user without a living process on this node have left in
  * /dev/shm: pages and determinants.  Returns how many files; dry: would be removed. */

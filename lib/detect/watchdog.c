@@ -58,7 +58,7 @@ struct ftk_watchdog {
     bool stop;
 };
 
-/* ---- what the thread sees ------------------------------------------------------------*/
+/* ---- what the thread sees ------------------------------------------------------------ */
 
 /* End all of the job on this node at once, ourselves last: a job that is known to be broken
  * must not be repaired by those who have not noticed. */
@@ -80,9 +80,8 @@ static void put_down(struct ftk_dog_slot *s, const char *why, double seconds)
     int pid = atomic_load(&s->pid);
     if (pid <= 0 || !atomic_compare_exchange_strong(&s->pid, &pid, 0))
         return; /* somebody else was faster */
-    ftk_report(FTKIT_WARNING,
-        "process %d (rank %d of the job) %s for %.1f s: killed", pid, s->world_rank, why,
-        seconds);
+    ftk_report(FTKIT_WARNING, "process %d (rank %d of the job) %s for %.1f s: killed", pid,
+        s->world_rank, why, seconds);
     kill(pid, SIGKILL);
 }
 
@@ -113,8 +112,7 @@ static bool repairing(const struct ftk_watchdog *dog, double now, double limit)
 {
     const struct ftk_dog_page *p = dog->page;
     for (int i = 0; i < FTK_DOG_SLOTS; i++)
-        if (atomic_load(&p->slots[i].pid) > 0
-            && atomic_load(&p->slots[i].state) == FTK_DOG_REPAIR
+        if (atomic_load(&p->slots[i].pid) > 0 && atomic_load(&p->slots[i].state) == FTK_DOG_REPAIR
             && now - from(dog, atomic_load(&p->slots[i].since_s)) > limit)
             return true;
     return false;
@@ -172,22 +170,21 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
     double limit = dog->timeout_s;
     for (int i = 0; i < FTK_DOG_SLOTS; i++) {
         const struct ftk_dog_slot *s = &dog->page->slots[i];
-        double longest = atomic_load(&s->pid) > 0
-                && atomic_load(&s->state) < FTK_DOG_REPAIR
-            ? patience(dog, s)
-            : 3 * atomic_load(&s->longest_s);
+        double longest = atomic_load(&s->pid) > 0 && atomic_load(&s->state) < FTK_DOG_REPAIR
+                             ? patience(dog, s)
+                             : 3 * atomic_load(&s->longest_s);
         limit = longest > limit ? longest : limit;
     }
     double since = now - from(dog, atomic_load(&dog->own->since_s));
     if (atomic_load(&dog->own->state) != FTK_DOG_REPAIR || since < 2 * limit)
         return;
     snprintf(why, sizeof why,
-        "a repair has not ended for %.1f s (process %d, rank %d of the job): ending the job",
-        since, (int)getpid(), dog->own->world_rank);
+        "a repair has not ended for %.1f s (process %d, rank %d of the job): ending the job", since,
+        (int)getpid(), dog->own->world_rank);
     end_job(dog, why);
 }
 
-/* ---- saying who waits for whom ---------------------------------------------------------*/
+/* ---- saying who waits for whom ------------------------------------------------------- */
 
 #define LOWEST_CALLS UINT64_MAX
 enum { TEXT_MAX = 960, RULE_MAX = 320 };
@@ -212,7 +209,7 @@ static bool has_left(int place)
 static bool works(const struct ftk_dog_slot *s)
 {
     return atomic_load(&s->pid) > 0 && atomic_load(&s->state) != FTK_DOG_LEFT
-        && atomic_load(&s->rank) >= 0 && !vanished(s);
+           && atomic_load(&s->rank) >= 0 && !vanished(s);
 }
 
 static struct silence survey(const struct ftk_watchdog *dog)
@@ -256,8 +253,7 @@ static const char *broken_rule(const struct silence *all, bool *proven)
 {
     int setup = all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER];
     int waits = all->at[FTK_AT_CHECKPOINT] + all->at[FTK_AT_WAIT] + all->at[FTK_AT_SCRUB];
-    *proven = some_left(all)
-        && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
+    *proven = some_left(all) && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
     if (some_left(all))
         return FTK_RULE_LEAVE ": decide the exit by what all ranks know";
     if (all->at[FTK_AT_SETUP] > 0 && setup < all->ranks)
@@ -284,7 +280,7 @@ static size_t put(char *text, size_t bytes, size_t at, const char *fmt, ...)
 static bool is_together(const struct ftk_dog_slot *a, const struct ftk_dog_slot *b)
 {
     return works(b) && atomic_load(&a->place) == atomic_load(&b->place)
-        && atomic_load(&a->calls) == atomic_load(&b->calls);
+           && atomic_load(&a->calls) == atomic_load(&b->calls);
 }
 
 /* "ranks 0 and 2": all that are where slot a is. */
@@ -311,23 +307,24 @@ static void name_together(
     free(in);
 }
 
-/* "ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all ranks at the place of slot first, unless the
- * text has them already. */
+/* "ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all ranks at the place of slot first, unless
+ * the text has them already. */
 static size_t put_group(
     const struct ftk_watchdog *dog, int first, char *text, size_t bytes, size_t at)
 {
     static const char *const names[FTK_AT_PLACES] = { "in ftkit_open", "spare",
         "in the program before ftkit_recover", "in ftkit_recover", "in the program",
         "in ftkit_checkpoint", "in ftkit_wait", "in ftkit_scrub", "in ftkit_finish",
-        "in the program after ftkit_finish", "in ftkit_close", "in MPI_Finalize without ftkit_close" };
+        "in the program after ftkit_finish", "in ftkit_close",
+        "in MPI_Finalize without ftkit_close" };
     const struct ftk_dog_slot *a = &dog->page->slots[first];
     for (int i = 0; i < first; i++)
         if (is_together(a, &dog->page->slots[i]))
             return at;
     char ranks[160];
     name_together(dog, a, ranks, sizeof ranks);
-    return put(text, bytes, at, "%s%s %s (call %llu of ftkit_checkpoint)", at > 0 ? "; " : "", ranks,
-        names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
+    return put(text, bytes, at, "%s%s %s (call %llu of ftkit_checkpoint)", at > 0 ? "; " : "",
+        ranks, names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
 }
 
 /* One process of the node says it: who sets the time of the next line. */
@@ -356,8 +353,8 @@ static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t byte
     return at;
 }
 
-/* The text is complete with the rule that the program breaks.  A relaunch would meet a rank that has
- * left its loop alone again. */
+/* The text is complete with the rule that the program breaks.  A relaunch would meet a rank that
+ * has left its loop alone again. */
 static void end_by_rule(
     struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
 {
@@ -379,7 +376,8 @@ static void look_for_silence(struct ftk_watchdog *dog, double now)
         return;
     size_t at = put_places(dog, text, sizeof text, 0);
     if (!proven) {
-        ftk_report(FTKIT_WARNING, "no rank of this node has come on for %.0f s; %s. Rule: %s "
+        ftk_report(FTKIT_WARNING,
+            "no rank of this node has come on for %.0f s; %s. Rule: %s "
             "(no error if a rank computes that long; recover.stall = TIME ends such a job)",
             silent, text, rule);
         return;
@@ -409,8 +407,8 @@ static void look_for_stall(struct ftk_watchdog *dog, double now)
     bool proven;
     const struct silence all = survey(dog);
     const char *rule = broken_rule(&all, &proven);
-    size_t at = put(why, sizeof why, 0, "no rank of this node has come on for %.1f s (recover.stall)",
-        now - newest);
+    size_t at = put(why, sizeof why, 0,
+        "no rank of this node has come on for %.1f s (recover.stall)", now - newest);
     if (rule) {
         at = put_places(dog, why, sizeof why, at);
         end_by_rule(dog, why, at, rule, some_left(&all));
@@ -431,8 +429,7 @@ static void *watch(void *arg)
         atomic_store(&dog->own->beat_s, now);
         notice_standstill(dog, now);
         for (int i = 0; i < FTK_DOG_SLOTS; i++)
-            if (&dog->page->slots[i] != dog->own
-                && atomic_load(&dog->page->slots[i].pid) > 0)
+            if (&dog->page->slots[i] != dog->own && atomic_load(&dog->page->slots[i].pid) > 0)
                 look_at(dog, &dog->page->slots[i], now);
         look_for_endless_repair(dog, now);
         if (dog->stall_s > 0)
@@ -450,7 +447,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* ---- what the process tells ----------------------------------------------------------*/
+/* ---- what the process tells ---------------------------------------------------------- */
 
 void ftk_watchdog_progress(struct ftk_watchdog *dog)
 {
@@ -463,8 +460,7 @@ void ftk_watchdog_progress(struct ftk_watchdog *dog)
     atomic_store(&dog->own->progress_s, now);
 }
 
-void ftk_watchdog_at(
-    struct ftk_watchdog *dog, enum ftk_dog_place place, int rank, uint64_t calls)
+void ftk_watchdog_at(struct ftk_watchdog *dog, enum ftk_dog_place place, int rank, uint64_t calls)
 {
     if (!dog)
         return;
@@ -502,7 +498,7 @@ void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
     atomic_store(&dog->own->state, (int)state);
 }
 
-/* ---- joining and leaving -------------------------------------------------------------*/
+/* ---- joining and leaving ------------------------------------------------------------- */
 
 static struct ftk_dog_slot *take_slot(struct ftk_dog_page *p)
 {
@@ -531,8 +527,8 @@ static int start(struct ftk_watchdog *dog)
     return err;
 }
 
-int ftk_watchdog_open(const char *job, const struct ftk_config *cfg, int world_rank,
-    struct ftk_watchdog **out)
+int ftk_watchdog_open(
+    const char *job, const struct ftk_config *cfg, int world_rank, struct ftk_watchdog **out)
 {
     struct ftk_watchdog *dog = calloc(1, sizeof *dog);
     if (!dog)

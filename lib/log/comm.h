@@ -9,8 +9,8 @@
  *     ftk_make_agree()   the one exchange; the same outcome at every member of the parent
  *     ftk_make_end()     from here on other calls see the communicator
  *
- * So a process that cannot do its part makes the construction fail at all members by its proposal, and
- * no process is left with half a communicator. */
+ * So a process that cannot do its part makes the construction fail at all members by its proposal,
+ * and no process is left with half a communicator. */
 #ifndef FTK_LOG_COMM_H
 #define FTK_LOG_COMM_H
 
@@ -37,26 +37,26 @@ enum ftk_make_how {
     FTK_MAKE_DUP_INFO /* the same with other hints */
 };
 
-/* A communicator under construction.  vc is NULL, or complete except for the context; its arrays have
- * room for all members of the parent.  error: the construction fails with this MPI code.
+/* A communicator under construction.  vc is NULL, or complete except for the context; its arrays
+ * have room for all members of the parent.  error: the construction fails with this MPI code.
  *
- * The members agree on a context: a plain one for all members, or in vc->there the shared context that
- * each member has proposed.  ftk_make_decide() fills in vc->there for the members that are known then; a
- * caller that knows the members later fills it in itself (see ftk_make_split()). */
+ * The members agree on a context: a plain one for all members, or in vc->there the shared context
+ * that each member has proposed.  ftk_make_decide() fills in vc->there for the members that are
+ * known then; a caller that knows the members later fills it in itself (see ftk_make_split()). */
 struct ftk_construct {
     struct ftk_vcomm *parent; /* until ftk_make_agree() */
     struct ftk_vcomm *vc;
-    int n;       /* members of the parent */
-    bool tells;  /* this member reports errors for all members */
+    int n;         /* members of the parent */
+    bool tells;    /* this member reports errors for all members */
     bool in_order; /* proposal i is of member i */
-    int context; /* plain; -1: none is free at all members ... */
-    bool shares; /* ... and all members have a shared one free */
+    int context;   /* plain; -1: none is free at all members ... */
+    bool shares;   /* ... and all members have a shared one free */
     int error;
     struct ftk_proposal mine;
 };
 
-/* The virtual communicator of comm, the parent of a construction; NULL: comm is the MPI's.  *newcomm
- * becomes MPI_COMM_NULL, and stays so when the call fails. */
+/* The virtual communicator of comm, the parent of a construction; NULL: comm is the MPI's.
+ * *newcomm becomes MPI_COMM_NULL, and stays so when the call fails. */
 struct ftk_vcomm *ftk_make_parent(MPI_Comm comm, MPI_Comm *newcomm);
 /* Local.  Fails by m->error only. */
 void ftk_make_begin(
@@ -69,8 +69,8 @@ void ftk_make_agree(struct ftk_construct *m, const struct ftk_proposal **all);
 void ftk_make_decide_context(struct ftk_construct *m, const struct ftk_proposal *all);
 /* The same by the proposals of all members; fills in vc->there, too. */
 void ftk_make_decide(struct ftk_construct *m, const struct ftk_proposal *all);
-/* Local: publish the communicator and set *newcomm; MPI_COMM_NULL if this process is no member, or if the
- * construction has failed.  MPI code. */
+/* Local: publish the communicator and set *newcomm; MPI_COMM_NULL if this process is no member, or
+ * if the construction has failed.  MPI code. */
 int ftk_make_end(struct ftk_construct *m, MPI_Comm *newcomm);
 
 /* Agree and end, for known members; errors have gone to the parent's handler. */
@@ -88,7 +88,7 @@ struct ftk_swap {
     const void *out; /* [out_bytes] */
     size_t out_bytes;
     int to, to_tag;
-    void *in;        /* [in_bytes] */
+    void *in; /* [in_bytes] */
     size_t in_bytes;
     int from, from_tag;
 };
@@ -103,8 +103,8 @@ uint64_t ftk_vcomm_free_contexts(int *own);
 /* The program frees vc.  MPI code. */
 int ftk_vcomm_free(struct ftk_vcomm *vc);
 
-/* A call could not find out a count.  While this rank rolls back the count becomes 0, because the program
- * may loop over it before its next ftkit_checkpoint().  n may be NULL. */
+/* A call could not find out a count.  While this rank rolls back the count becomes 0, because the
+ * program may loop over it before its next ftkit_checkpoint().  n may be NULL. */
 static inline void ftk_vcomm_no_count(int *n)
 {
     if (n && ftk_log.rolling_back)
@@ -118,8 +118,8 @@ static inline bool ftk_vcomm_is_permanent(const struct ftk_vcomm *vc)
 /* Delete vc: its context is free again. */
 void ftk_vcomm_give_up(struct ftk_vcomm *vc);
 /* Make the handle of a communicator.  MPI code. */
-int ftk_vcomm_handle(const struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info,
-    MPI_Comm *handle);
+int ftk_vcomm_handle(
+    const struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info, MPI_Comm *handle);
 void ftk_vcomm_publish(struct ftk_vcomm *vc); /* into the list */
 /* A communicator with room for members; NULL: no memory.  Free it. */
 struct ftk_vcomm *ftk_vcomm_empty(int members);
@@ -131,10 +131,10 @@ void ftk_vcomm_detach(struct ftk_vcomm *vc);
 /* Whether a handle is detached: the last rollback has left it to the program.  True once. */
 bool ftk_vcomm_is_detached(MPI_Comm handle);
 
-/* vcomm_image.c: the communicators of a line in a set.  Reading n images from *at: make constructs the
- * missing communicators and detaches others; colls sets the number of collectives begun on each.  *at is
- * behind the images then. */
-int ftk_vcomm_image_context(MPI_Comm comm); /* log_ops.h: context_of */
+/* vcomm_image.c: the communicators of a line in a set.  Reading n images from *at: make constructs
+ * the missing communicators and detaches others; colls sets the number of collectives begun on
+ * each.  *at is behind the images then. */
+int ftk_vcomm_image_context(MPI_Comm comm);            /* log_ops.h: context_of */
 int ftk_vcomm_of_context(int context, MPI_Comm *comm); /* log_ops.h: comm_back */
 size_t ftk_vcomm_images_words(void);
 uint64_t *ftk_vcomm_images_write(uint64_t *w);
@@ -150,6 +150,6 @@ void ftk_idup_clear(void);
 /* n integers on the heap, copied unless from is NULL; NULL: no memory. */
 int *ftk_topo_ints(const int *from, int n);
 int ftk_topo_copy(struct ftk_topo *to, const struct ftk_topo *from); /* MPI code */
-void ftk_topo_free(struct ftk_topo *t); /* leaves it empty */
+void ftk_topo_free(struct ftk_topo *t);                              /* leaves it empty */
 
 #endif

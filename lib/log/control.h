@@ -18,7 +18,6 @@ enum { FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */
 
 /* Receive a control message that a matched probe has found: *w is the caller's to free, also on
  * error. */
-int ftk_control_recv(
-    int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
+int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
 
 #endif

@@ -50,12 +50,12 @@ enum { FTK_DEPS_SENDS, FTK_DEPS_COLLS, FTK_DEPS_COUNTS, FTK_DEPS_WORDS = 1 + FTK
 
 /* A dependency vector that has come. */
 struct ftk_deps {
-    struct ftk_deps *next;  /* of the same source; their messages have not been drained yet */
+    struct ftk_deps *next;    /* of the same source; their messages have not been drained yet */
     int context, source, tag; /* of the message; tag: as it travels */
-    uint64_t lines;         /* committed before the message */
-    uint64_t calls;         /* collective calls of ftkit since then */
+    uint64_t lines;           /* committed before the message */
+    uint64_t calls;           /* collective calls of ftkit since then */
     size_t n;
-    uint64_t v[];           /* [n * FTK_DEPS_WORDS] a rank and its counts, n times */
+    uint64_t v[]; /* [n * FTK_DEPS_WORDS] a rank and its counts, n times */
 };
 
 /* Make the tables for n ranks, once. */
@@ -93,8 +93,8 @@ int ftk_depend_receive(struct ftk_req *r);
 /* The same for a probe: *h stays in the list unless out is true; NULL: no message. */
 int ftk_depend_probe(int context, int source, int tag, bool out, struct ftk_unexp **h);
 
-void ftk_depend_line(void);             /* a line is committed (counted by ftk_log.lines) */
-void ftk_depend_rollback(bool active);  /* this rank rolls back; active: other ranks do not */
-void ftk_depend_installed(void);        /* messages in the old communicators are gone */
+void ftk_depend_line(void);            /* a line is committed (counted by ftk_log.lines) */
+void ftk_depend_rollback(bool active); /* this rank rolls back; active: other ranks do not */
+void ftk_depend_installed(void);       /* messages in the old communicators are gone */
 
 #endif

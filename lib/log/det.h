@@ -2,15 +2,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A determinant says: which message a wildcard receive got; whether a probe or a test succeeded, and
- * after how many that did not; which of several requests a call returned; whether a receive was
+ * A determinant says: which message a wildcard receive got; whether a probe or a test succeeded,
+ * and after how many that did not; which of several requests a call returned; whether a receive was
  * cancelled in time.  A program that names its sources and waits for all its requests makes none.
  *
  * A determinant is recorded in shared memory of the node, where it outlives its process, before any
- * other process can depend on it.  The MPI can repair the loss of processes.  When a node is lost, the
- * job is relaunched and all ranks return to the line, so no determinant is needed.  When no process
- * of a lost rank's node is left to read its determinants, all ranks return to the line as well,
- * unless other nodes have the determinants (relay.h). */
+ * other process can depend on it.  The MPI can repair the loss of processes.  When a node is lost,
+ * the job is relaunched and all ranks return to the line, so no determinant is needed.  When no
+ * process of a lost rank's node is left to read its determinants, all ranks return to the line as
+ * well, unless other nodes have the determinants (relay.h). */
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
@@ -22,15 +22,15 @@ enum ftk_det_kind {
     FTK_DET_TEST,
     FTK_DET_SOME,
     FTK_DET_MORE,
-    FTK_DET_NONE,           /* n probes or tests in a row failed before a message was sent */
-    FTK_DET_CANCEL          /* a = 1: receive number n (of all receives) was cancelled; a = 0: the
+    FTK_DET_NONE,  /* n probes or tests in a row failed before a message was sent */
+    FTK_DET_CANCEL /* a = 1: receive number n (of all receives) was cancelled; a = 0: the
                                cancel came too late */
 };
 
 struct ftk_det {
-    uint32_t kind;          /* enum ftk_det_kind */
-    uint32_t n;             /* RECV: number of the wildcard receive; else failed calls before */
-    int32_t a, b;           /* RECV, PROBE: source (of the world), tag; TEST: index; SOME: how
+    uint32_t kind; /* enum ftk_det_kind */
+    uint32_t n;    /* RECV: number of the wildcard receive; else failed calls before */
+    int32_t a, b;  /* RECV, PROBE: source (of the world), tag; TEST: index; SOME: how
                                many MORE follow, whose a are the indices */
 };
 
@@ -52,7 +52,8 @@ size_t ftk_det_count(void); /* since the line */
 uint32_t ftk_det_receive(int *source, int *tag);
 void ftk_det_received(uint32_t number, int source, int tag);
 /* The number of the next receive of the program, 0: before the line.  *cancelled_before: before the
- * failure it was cancelled, and must get no message now.  *uncancelled: the cancel came too late. */
+ * failure it was cancelled, and must get no message now.  *uncancelled: the cancel came too
+ * late. */
 uint32_t ftk_det_begun(bool *cancelled_before, bool *uncancelled);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
 
@@ -64,10 +65,11 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **d);
 void ftk_det_found(uint32_t kind, int a, int b);
 void ftk_det_more(int index);
 void ftk_det_found_nothing(void);
-/* A message goes out: other ranks may depend on the failed probes and tests, so record their number. */
+/* A message goes out: other ranks may depend on the failed probes and tests, so record their
+ * number. */
 void ftk_det_before_send(void);
 
-/* ---- determinants of this node's ranks, for relay.h: peer is an index among these ranks ---- */
+/* ---- determinants of this node's ranks, for relay.h: peer is an index among these ranks --- */
 
 /* The ranks of this node in this epoch: rank [n]; id [ranks of the world]: their process ids. */
 int ftk_det_peers(const int *rank, const long *id, int n);

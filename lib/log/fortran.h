@@ -51,7 +51,7 @@ static inline void f_status_out(MPI_Fint *to, const MPI_Status *from)
         (void)PMPI_Status_c2f(from, to); /* a copy: it has nothing to fail with */
 }
 
-/* ---- arrays: n entries of the caller's, with copies in C; *rc: an error, or left alone ---- */
+/* ---- arrays: n entries of the caller's, with copies in C; *rc: an error, or left alone --- */
 
 struct f_requests {
     MPI_Fint *from;
@@ -79,7 +79,7 @@ static inline void f_requests_out(struct f_requests *a)
 }
 
 struct f_statuses {
-    MPI_Fint *to;           /* [n][MPI_F_STATUS_SIZE] */
+    MPI_Fint *to; /* [n][MPI_F_STATUS_SIZE] */
     MPI_Status *c, few[FEW];
 };
 
@@ -110,8 +110,7 @@ struct f_types {
 };
 
 /* buf is MPI_IN_PLACE: they are not looked at. */
-static inline void f_types_in(
-    struct f_types *a, int n, const MPI_Fint *from, void *buf, int *rc)
+static inline void f_types_in(struct f_types *a, int n, const MPI_Fint *from, void *buf, int *rc)
 {
     a->c = a->few;
     if (f_buffer(buf) == MPI_IN_PLACE)
@@ -130,7 +129,7 @@ static inline void f_types_out(struct f_types *a)
         free(a->c);
 }
 
-/* ---- counts and indices ---------------------------------------------------------------------- */
+/* ---- counts and indices -------------------------------------------------------------- */
 
 static inline int f_count(int n)
 {
@@ -180,11 +179,11 @@ static inline void f_neighbors(MPI_Comm comm, int *sends, int *recvs, int *rc)
     }
 }
 
-/* ---- MPI_Comm_idup: its result comes when its request is complete ----------------------------- */
+/* ---- MPI_Comm_idup: its result comes when its request is complete -------------------- */
 
 struct f_idup {
     struct f_idup *next;
-    MPI_Comm comm;          /* MPI_COMM_NULL until then */
+    MPI_Comm comm; /* MPI_COMM_NULL until then */
     MPI_Fint *to;
 };
 

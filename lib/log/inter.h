@@ -31,8 +31,7 @@ static inline bool ftk_vcomm_is_local(const struct ftk_vcomm *vc, int i, int *ra
 static inline int ftk_vcomm_nth(const struct ftk_vcomm *vc, int i)
 {
     int rank;
-    return ftk_vcomm_is_local(vc, i, &rank) ? ftk_vcomm_world(vc, rank)
-                                            : vc->remote->member[rank];
+    return ftk_vcomm_is_local(vc, i, &rank) ? ftk_vcomm_world(vc, rank) : vc->remote->member[rank];
 }
 
 /* One with room for so many members and none in it; NULL: no memory. */

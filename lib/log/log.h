@@ -21,18 +21,18 @@
 #include "core/log_ops.h"
 
 #define FTK_LOG_CONTEXTS 64 /* plain contexts, at most; log.contexts of them are made */
-/* Communicators of the MPI behind the contexts: one for each plain context, one for collectives, one
- * for determinants, and one for all contexts from FTK_LOG_EXTRA on. */
+/* Communicators of the MPI behind the contexts: one for each plain context, one for collectives,
+ * one for determinants, and one for all contexts from FTK_LOG_EXTRA on. */
 enum { FTK_LOG_COLLS = FTK_LOG_CONTEXTS, FTK_LOG_DET_COMM, FTK_LOG_SHARED, FTK_LOG_COMMS };
 #define FTK_LOG_EXTRA 128   /* the first context that shares its communicator */
 #define FTK_LOG_EXTRAS 2047 /* how many of these there are */
 #define FTK_LOG_ALL (FTK_LOG_EXTRA + FTK_LOG_EXTRAS)
-#define FTK_TAG_BITS 20     /* bits of a tag that they leave to the program */
+#define FTK_TAG_BITS 20                       /* bits of a tag that they leave to the program */
 #define FTK_TAG_MAX ((1 << FTK_TAG_BITS) - 1) /* MPI_TAG_UB of the program */
 #define FTK_COLL_INIT (UINT64_C(1) << 40)
-#define FTK_COLL_SLOTS 64   /* collectives of a communicator that can send at once */
+#define FTK_COLL_SLOTS 64 /* collectives of a communicator that can send at once */
 
-/* ---- contexts --------------------------------------------------------------------------*/
+/* ---- contexts ------------------------------------------------------------------------ */
 
 static inline bool ftk_context_shares(int context)
 {
@@ -80,47 +80,47 @@ static inline void ftk_contexts_drop(struct ftk_contexts *s, int context)
     s->word[context / 64] &= ~(UINT64_C(1) << context % 64);
 }
 
-/* ---- virtual communicators -------------------------------------------------------------*/
+/* ---- virtual communicators ----------------------------------------------------------- */
 
 enum ftk_topology { FTK_TOPO_NONE, FTK_TOPO_CART, FTK_TOPO_GRAPH, FTK_TOPO_DIST };
 
 struct ftk_topo {
-    int kind;               /* enum ftk_topology */
-    int ndims;              /* CART */
-    int *dims, *periods;    /* [ndims] */
-    int nnodes, nedges;     /* GRAPH */
-    int *index, *edges;     /* [nnodes], [nedges] */
+    int kind;            /* enum ftk_topology */
+    int ndims;           /* CART */
+    int *dims, *periods; /* [ndims] */
+    int nnodes, nedges;  /* GRAPH */
+    int *index, *edges;  /* [nnodes], [nedges] */
     /* DIST; for the other kinds the neighbours of this rank in the order of neighbourhood
      * collectives, MPI_PROC_NULL where there is no neighbour */
     int nin, nout;
-    int *in, *out;          /* [nin], [nout] ranks of the communicator */
-    int *inw, *outw;        /* weights, NULL: unweighted */
+    int *in, *out;   /* [nin], [nout] ranks of the communicator */
+    int *inw, *outw; /* weights, NULL: unweighted */
 };
 
 /* The remote group of an intercommunicator: its ranks are the ranks in calls of communication. */
 struct ftk_remote {
     int size;
-    int *member;            /* [size] world ranks */
-    int *index;             /* [world size] rank in it, -1: none */
-    bool first;             /* its members come first in what both groups do together */
+    int *member; /* [size] world ranks */
+    int *index;  /* [world size] rank in it, -1: none */
+    bool first;  /* its members come first in what both groups do together */
 };
 
 struct ftk_vcomm {
-    MPI_Comm handle;        /* the program's handle: a duplicate of MPI_COMM_SELF, which has
+    MPI_Comm handle;           /* the program's handle: a duplicate of MPI_COMM_SELF, which has
                                the attributes, the name and the error handler */
-    int context;            /* in which this process receives messages on it */
-    int *there;             /* [world size] the context in which each member of both groups
+    int context;               /* in which this process receives messages on it */
+    int *there;                /* [world size] the context in which each member of both groups
                                receives, by rank of the world; NULL: the same for all */
-    int size, rank;         /* rank of this process in it */
-    int *member;            /* [size] world ranks, NULL: all of them in order */
-    int *index;             /* [world size] rank in it, -1: none; NULL with member */
+    int size, rank;            /* rank of this process in it */
+    int *member;               /* [size] world ranks, NULL: all of them in order */
+    int *index;                /* [world size] rank in it, -1: none; NULL with member */
     struct ftk_remote *remote; /* NULL: an intracommunicator; else size, rank, member and index
                                are those of the local group */
-    uint64_t colls;         /* collectives begun, plus FTK_COLL_INIT for each persistent one made */
-    uint64_t line_colls;    /* the same at the line */
-    uint64_t born;          /* lines committed when it was made */
-    bool freed;             /* by the program; the log keeps it until the next line */
-    bool holds;             /* freed, and the program has requests on it: its context is in use */
+    uint64_t colls;      /* collectives begun, plus FTK_COLL_INIT for each persistent one made */
+    uint64_t line_colls; /* the same at the line */
+    uint64_t born;       /* lines committed when it was made */
+    bool freed;          /* by the program; the log keeps it until the next line */
+    bool holds;          /* freed, and the program has requests on it: its context is in use */
     struct ftk_coll *slot[FTK_COLL_SLOTS]; /* the last collective under way of each number */
     struct ftk_topo topo;
     struct ftk_vcomm *next; /* list of all */
@@ -155,11 +155,10 @@ static inline int ftk_vcomm_peer_rank(const struct ftk_vcomm *vc, int world)
 /* The context in which a rank of the world receives on vc: a send to that rank uses it. */
 static inline int ftk_vcomm_there(const struct ftk_vcomm *vc, int world)
 {
-    return __builtin_expect(vc->there != NULL, 0) && world >= 0 ? vc->there[world]
-                                                                : vc->context;
+    return __builtin_expect(vc->there != NULL, 0) && world >= 0 ? vc->there[world] : vc->context;
 }
 
-/* ---- requests --------------------------------------------------------------------------
+/* ---- requests ---------------------------------------------------------------------------
  * The objects behind the program's MPI_Request handles. */
 
 enum ftk_req_kind { FTK_REQ_NONE, FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL, FTK_REQ_DONE };
@@ -167,54 +166,54 @@ enum ftk_req_kind { FTK_REQ_NONE, FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL, FTK_
 struct ftk_coll; /* coll/: a schedule under way */
 
 struct ftk_req {
-    int kind;               /* enum ftk_req_kind */
-    bool done;              /* complete: status and error hold */
-    bool internal;          /* of a collective or of the log, not of the program */
+    int kind;      /* enum ftk_req_kind */
+    bool done;     /* complete: status and error hold */
+    bool internal; /* of a collective or of the log, not of the program */
     bool persistent, active;
-    bool sync;              /* a synchronous send */
-    bool buffered;          /* a persistent buffered send: complete as soon as it is started */
+    bool sync;     /* a synchronous send */
+    bool buffered; /* a persistent buffered send: complete as soon as it is started */
     bool cancelled;
-    bool freed_active;      /* MPI_Request_free while under way */
-    bool posted;            /* real is a request of the MPI */
+    bool freed_active; /* MPI_Request_free while under way */
+    bool posted;       /* real is a request of the MPI */
     struct ftk_vcomm *vc;
-    int context;            /* in which the message travels: the receiver's */
-    const void *sbuf;       /* buffer of a send */
-    void *rbuf;             /* buffer of a receive */
+    int context;      /* in which the message travels: the receiver's */
+    const void *sbuf; /* buffer of a send */
+    void *rbuf;       /* buffer of a receive */
     int count;
     MPI_Datatype type;
-    int peer;               /* rank of the world, MPI_ANY_SOURCE */
+    int peer; /* rank of the world, MPI_ANY_SOURCE */
     int tag;
-    int from, with;         /* source and tag that a receive is posted for: peer and tag, or the
+    int from, with;        /* source and tag that a receive is posted for: peer and tag, or the
                                source and tag of the match if that is known */
-    uint32_t wildcard_seq;  /* number among the wildcard receives; 0: no wildcard receive, or the
+    uint32_t wildcard_seq; /* number among the wildcard receives; 0: no wildcard receive, or the
                                match is known */
-    bool match_known;       /* a determinant says which message this receive got */
-    uint32_t number;        /* among the receives of the program; 0: of the log */
-    bool cancelled_before;  /* before the failure this receive was cancelled */
-    bool uncancelled;       /* before the failure a cancel of this receive came too late */
-    bool by_mprobe;         /* a receive that is matched by MPI_Improbe instead of being posted */
-    uint64_t hold_round;    /* a send that is held back until this round of determinants is
+    bool match_known;      /* a determinant says which message this receive got */
+    uint32_t number;       /* among the receives of the program; 0: of the log */
+    bool cancelled_before; /* before the failure this receive was cancelled */
+    bool uncancelled;      /* before the failure a cancel of this receive came too late */
+    bool by_mprobe;        /* a receive that is matched by MPI_Improbe instead of being posted */
+    uint64_t hold_round;   /* a send that is held back until this round of determinants is
                                acknowledged (relay.h); 0: not held back */
     MPI_Request real;
-    MPI_Status status;      /* MPI_SOURCE is a rank of vc */
-    int error;              /* MPI code it has completed with */
-    uint64_t seq;           /* sequence number: the order of posting */
-    uint64_t posted_seq;    /* the latest sequence number when this receive was posted to the MPI */
-    bool withdrawn;         /* a receive that the MPI has given back, matched or not */
-    bool stale;             /* created by the program before this rank rolled back; a replacement
+    MPI_Status status;   /* MPI_SOURCE is a rank of vc */
+    int error;           /* MPI code it has completed with */
+    uint64_t seq;        /* sequence number: the order of posting */
+    uint64_t posted_seq; /* the latest sequence number when this receive was posted to the MPI */
+    bool withdrawn;      /* a receive that the MPI has given back, matched or not */
+    bool stale;          /* created by the program before this rank rolled back; a replacement
                                process has no such requests */
-    uint64_t born;          /* lines committed when the program made it */
+    uint64_t born;       /* lines committed when the program made it */
     struct ftk_req *next, *prev; /* in the list of requests under way, in the order of seq */
-    struct ftk_entry *entry; /* the log entry of a send; NULL: not logged */
-    struct ftk_coll *coll;  /* COLL: the collective; internal: the collective that the message
+    struct ftk_entry *entry;     /* the log entry of a send; NULL: not logged */
+    struct ftk_coll *coll;       /* COLL: the collective; internal: the collective that the message
                                belongs to */
-    const struct ftk_req_ops *ops; /* of a receive of the log itself; NULL: any other request */
+    const struct ftk_req_ops *ops;  /* of a receive of the log itself; NULL: any other request */
     int (*then)(struct ftk_req *r); /* called once, when the request becomes done; may be NULL */
-    void *arg;              /* of then */
-    char *own;              /* memory that is freed with the request */
-    size_t owned;           /* a send reads so many bytes of own; 0: it reads sbuf */
-    struct ftk_req *pair;   /* the send of a combined send and receive ... */
-    bool recv_done;         /* ... whose receive is complete */
+    void *arg;                      /* of then */
+    char *own;                      /* memory that is freed with the request */
+    size_t owned;                   /* a send reads so many bytes of own; 0: it reads sbuf */
+    struct ftk_req *pair;           /* the send of a combined send and receive ... */
+    bool recv_done;                 /* ... whose receive is complete */
 };
 
 /* How a receive of the log itself ends. */
@@ -225,23 +224,23 @@ struct ftk_req_ops {
 
 struct ftk_unexp;
 
-/* Functions that modules below call upward: in request/ and in coll/.  The log sets these tables when
- * it opens. */
+/* Functions that modules below call upward: in request/ and in coll/.  The log sets these tables
+ * when it opens. */
 struct ftk_req_hooks {
-    int (*fail)(struct ftk_req *r, int error);            /* ftk_p2p_fail() */
-    void (*release)(struct ftk_req *r);                   /* ftk_p2p_release() */
+    int (*fail)(struct ftk_req *r, int error);              /* ftk_p2p_fail() */
+    void (*release)(struct ftk_req *r);                     /* ftk_p2p_release() */
     int (*deliver)(struct ftk_req *r, struct ftk_unexp *h); /* ftk_p2p_deliver() */
     int (*drain)(int context, MPI_Message *m, const MPI_Status *s,
-        struct ftk_unexp **out);                           /* ftk_p2p_drain() */
-    bool (*uses_comm)(const struct ftk_vcomm *vc);        /* ftk_p2p_has() */
-    void (*part)(const struct ftk_vcomm *vc);             /* ftk_p2p_part() */
+        struct ftk_unexp **out);                   /* ftk_p2p_drain() */
+    bool (*uses_comm)(const struct ftk_vcomm *vc); /* ftk_p2p_has() */
+    void (*part)(const struct ftk_vcomm *vc);      /* ftk_p2p_part() */
 };
 struct ftk_coll_hooks {
-    void (*poll)(void);                                   /* ftk_coll_poll() */
-    int (*progress)(struct ftk_req *r);                   /* ftk_coll_progress() */
+    void (*poll)(void);                 /* ftk_coll_poll() */
+    int (*progress)(struct ftk_req *r); /* ftk_coll_progress() */
 };
 
-/* ---- logged and unexpected messages ------------------------------------------------------*/
+/* ---- logged and unexpected messages -------------------------------------------------- */
 
 /* A message in the sender-based log; its bytes follow. */
 struct ftk_entry {
@@ -251,8 +250,8 @@ struct ftk_entry {
     size_t bytes;
     int context, tag;
     bool sync;
-    bool unsent;            /* its request is held back */
-    uint64_t *deps;         /* [deps_words] dependency vector, sent before it (depend.h), or NULL */
+    bool unsent;    /* its request is held back */
+    uint64_t *deps; /* [deps_words] dependency vector, sent before it (depend.h), or NULL */
     size_t deps_words;
 };
 static inline char *ftk_entry_data(struct ftk_entry *e)
@@ -262,46 +261,46 @@ static inline char *ftk_entry_data(struct ftk_entry *e)
 
 /* An unexpected message: it has arrived, and the program has not received it yet. */
 struct ftk_unexp {
-    struct ftk_unexp *next;  /* in the order of arrival */
+    struct ftk_unexp *next;   /* in the order of arrival */
     int context, source, tag; /* source: rank of the world */
     size_t bytes;
-    char *data;             /* [bytes], owned */
-    uint64_t seq;           /* in the set-up log: sequence number of its receive */
-    struct ftk_deps *deps;  /* dependency vector that came before it (depend.h), owned; or NULL */
-    bool delayed;           /* once it was not deliverable */
-    int number;             /* of a matched message: its handle in Fortran */
-    int rank;               /* of a matched message: its source in its communicator */
+    char *data;            /* [bytes], owned */
+    uint64_t seq;          /* in the set-up log: sequence number of its receive */
+    struct ftk_deps *deps; /* dependency vector that came before it (depend.h), owned; or NULL */
+    bool delayed;          /* once it was not deliverable */
+    int number;            /* of a matched message: its handle in Fortran */
+    int rank;              /* of a matched message: its source in its communicator */
 };
 
 /* The messages delivered since the line on a channel (context, source, tag) from another team.
  * Receives match the messages of a channel in the order of posting, but may complete in another
  * order. */
 struct ftk_reception {
-    uint64_t seq;           /* of the receive */
-    uint64_t hash;          /* 0: not known */
+    uint64_t seq;  /* of the receive */
+    uint64_t hash; /* 0: not known */
 };
 struct ftk_channel {
     int context, source, tag;
     uint64_t count;
-    uint64_t at_line;       /* count at the line of the set that is being written */
-    struct ftk_reception *receptions;  /* [count] in the order of seq, [room] are allocated */
+    uint64_t at_line;                 /* count at the line of the set that is being written */
+    struct ftk_reception *receptions; /* [count] in the order of seq, [room] are allocated */
     size_t room;
 };
 
 /* The messages of a channel that need not be sent again: the receiver has them. */
 struct ftk_suppress {
     int context, dest, tag;
-    uint64_t next;          /* number of the next message, from 1 */
-    uint64_t upto;          /* the receiver has the messages up to this number ... */
-    uint64_t *gap;          /* [ngaps] ... except these, rising */
+    uint64_t next; /* number of the next message, from 1 */
+    uint64_t upto; /* the receiver has the messages up to this number ... */
+    uint64_t *gap; /* [ngaps] ... except these, rising */
     int ngaps;
-    uint64_t *hash;         /* [upto] of their bytes; NULL: not known */
+    uint64_t *hash; /* [upto] of their bytes; NULL: not known */
 };
 
 /* A message that completed while receives posted earlier had not (see recovery.c). */
 struct ftk_early {
     uint64_t seq;
-    uint64_t posted_seq;    /* the latest sequence number when it was seen */
+    uint64_t posted_seq; /* the latest sequence number when it was seen */
     int context, source, tag;
 };
 
@@ -311,63 +310,63 @@ struct ftk_logged_call {
     int64_t code;
 };
 
-struct ftk_table {          /* open addressing over (context, rank, tag) */
-    int *slot;              /* [cap] index + 1, 0: empty */
+struct ftk_table { /* open addressing over (context, rank, tag) */
+    int *slot;     /* [cap] index + 1, 0: empty */
     size_t cap, n;
 };
 
-/* ---- the state of the process --------------------------------------------------------------*/
+/* ---- the state of the process -------------------------------------------------------- */
 
 struct ftk_log {
     struct ftkit_ctx *ctx;
     ftk_log_repair_fn *repair; /* repairs a failure in a call of the program */
     const struct ftk_req_hooks *requests;
     const struct ftk_coll_hooks *colls;
-    bool on;                /* the log handles the program's calls */
-    bool rolling_back;      /* calls fail until the line is restored */
-    bool replaying_setup;   /* a replacement before ftkit_recover(): receives are served from the
+    bool on;                  /* the log handles the program's calls */
+    bool rolling_back;        /* calls fail until the line is restored */
+    bool replaying_setup;     /* a replacement before ftkit_recover(): receives are served from the
                                set-up log of the lost process, sends go nowhere */
-    bool unread;            /* the set-up log could not be read: the line is not in memory */
-    bool of_earlier_job;    /* the line was written by an earlier job, and has no set-up log */
-    int me, n;              /* rank, ranks */
-    int *team;              /* [n] */
-    int *node;              /* [n] failure domain of each rank's process */
-    int *home;              /* [n] the same at the opening: the nodes that a program sees */
-    bool no_line_yet;       /* before the first line every rank is a team of its own */
-    bool replaying;         /* this rank has rolled back since the line, and others have not */
-    uint64_t lines;         /* committed so far */
-    uint64_t epoch_id_now;  /* of the epoch that a repair under way is to replace */
-    bool relays;            /* determinants are sent to other nodes (relay.h) */
-    bool send_deps;         /* log.determinants = relaxed: dependency vectors are sent instead of
+    bool unread;              /* the set-up log could not be read: the line is not in memory */
+    bool of_earlier_job;      /* the line was written by an earlier job, and has no set-up log */
+    int me, n;                /* rank, ranks */
+    int *team;                /* [n] */
+    int *node;                /* [n] failure domain of each rank's process */
+    int *home;                /* [n] the same at the opening: the nodes that a program sees */
+    bool no_line_yet;         /* before the first line every rank is a team of its own */
+    bool replaying;           /* this rank has rolled back since the line, and others have not */
+    uint64_t lines;           /* committed so far */
+    uint64_t epoch_id_now;    /* of the epoch that a repair under way is to replace */
+    bool relays;              /* determinants are sent to other nodes (relay.h) */
+    bool send_deps;           /* log.determinants = relaxed: dependency vectors are sent instead of
                                determinants (depend.h) */
-    bool all_rolled_back;   /* at the start of this epoch all ranks rolled back to the line */
+    bool all_rolled_back;     /* at the start of this epoch all ranks rolled back to the line */
     bool all_rolled_back_now; /* the same of the epoch that a repair under way is to replace */
     int ncontexts;
     MPI_Comm real[FTK_LOG_COMMS]; /* MPI_COMM_NULL: not used */
     MPI_Comm next[FTK_LOG_COMMS]; /* of the repair under way */
-    struct ftk_contexts used; /* by live virtual communicators */
+    struct ftk_contexts used;     /* by live virtual communicators */
     struct ftk_contexts line_used;
 
     struct ftk_vcomm *comms;
     struct ftk_vcomm *world, *user; /* MPI_COMM_WORLD, ftkit_comm() */
-    MPI_Group group;        /* stands for the ranks in all groups of the program */
+    MPI_Group group;                /* stands for the ranks in all groups of the program */
 
     struct ftk_req *first, *last; /* requests under way, by seq */
-    uint64_t seq;           /* the latest sequence number */
-    size_t nactive;         /* requests in the hands of the program */
-    size_t nwildcards;      /* wildcard receives under way */
-    size_t nmprobed;        /* receives under way that are matched by MPI_Improbe */
+    uint64_t seq;                 /* the latest sequence number */
+    size_t nactive;               /* requests in the hands of the program */
+    size_t nwildcards;            /* wildcard receives under way */
+    size_t nmprobed;              /* receives under way that are matched by MPI_Improbe */
 
     /* totals per rank of the world since the last repair */
-    uint64_t *sent;         /* [n] handed to the MPI */
-    uint64_t *received;     /* [n] completed or drained here */
-    uint64_t *announced;    /* [n] what the others say they have sent */
+    uint64_t *sent;      /* [n] handed to the MPI */
+    uint64_t *received;  /* [n] completed or drained here */
+    uint64_t *announced; /* [n] what the others say they have sent */
     /* the same for messages to replicas and for their answers (relay.h), which go on at a line */
     uint64_t *relay_sent, *relay_received, *relay_announced; /* [n] */
 
     struct ftk_entry **log_first, **log_last; /* [n] entries to each rank, since the line */
-    size_t log_bytes;       /* bytes of all entries, with their dependency vectors */
-    uint64_t spilled;       /* bytes of files that the log has taken */
+    size_t log_bytes; /* bytes of all entries, with their dependency vectors */
+    uint64_t spilled; /* bytes of files that the log has taken */
     struct ftk_unexp *unexp_first, *unexp_last;
     size_t nunexp;
 
@@ -384,15 +383,15 @@ struct ftk_log {
 
     /* the collective calls of ftkit itself since the line, for ranks that make them again */
     uint64_t line_calls, line_next_event; /* of ctx, at the line */
-    struct ftk_logged_call *outs; /* [nouts] */
+    struct ftk_logged_call *outs;         /* [nouts] */
     size_t nouts;
-    size_t call_seq;        /* of these this rank has made */
+    size_t call_seq; /* of these this rank has made */
 
     /* messages and bytes of the program to each rank since the first line; rolled back with the
      * rank */
     uint64_t *stat_messages, *stat_bytes; /* [n] */
-    uint64_t differs;       /* suppressed messages that differed from the first execution's */
-    uint64_t relay_bytes;   /* of determinants sent to other nodes */
+    uint64_t differs;     /* suppressed messages that differed from the first execution's */
+    uint64_t relay_bytes; /* of determinants sent to other nodes */
     uint64_t logged_messages, logged_bytes, resent, suppressed, drained;
 };
 
@@ -413,10 +412,10 @@ static inline bool ftk_log_replays(void)
 static inline bool ftk_log_crosses(int rank)
 {
     return ftk_log.no_line_yet ? rank != ftk_log.me
-                         : ftk_log.team[rank] != ftk_log.team[ftk_log.me];
+                               : ftk_log.team[rank] != ftk_log.team[ftk_log.me];
 }
 
-/* ---- request/: messages ------------------------------------------------------------------------
+/* ---- request/: messages -----------------------------------------------------------------
  * Fill vc, context, sbuf or rbuf, count, type, peer (of the world), tag, sync, internal and
  * kind of a request that is otherwise zero; then begin it.  A request to or from MPI_PROC_NULL is
  * complete at once.  Return MPI codes; while this rank rolls back: an error, and the request is
@@ -424,18 +423,19 @@ static inline bool ftk_log_crosses(int rank)
 int ftk_req_begin(struct ftk_req *r);
 /* One look: r->done when the request is complete.  MPI codes. */
 int ftk_req_progress(struct ftk_req *r);
-/* Wait until the request is complete; failures are repaired meanwhile.  The error of the request. */
+/* Wait until the request is complete; failures are repaired meanwhile.  The error of the
+ * request. */
 int ftk_req_wait(struct ftk_req *r);
-/* Call this when a look has found nothing complete: the function looks for failures now and then, and
- * repairs them.  MPI_SUCCESS, or the error with which calls fail while this rank rolls back. */
+/* Call this when a look has found nothing complete: the function looks for failures now and then,
+ * and repairs them.  MPI_SUCCESS, or the error with which calls fail while this rank rolls back. */
 int ftk_log_progress(unsigned *turns);
 /* The error with which calls fail while this rank rolls back. */
 int ftk_log_error(void);
 /* Requests of the program. */
-struct ftk_req *ftk_req_new(void);          /* NULL: no memory */
+struct ftk_req *ftk_req_new(void); /* NULL: no memory */
 void ftk_req_delete(struct ftk_req *r);
-void ftk_req_abandon(struct ftk_req *r);    /* deletes it when it is complete */
-struct ftk_req *ftk_req_of(MPI_Request h);  /* NULL: a handle of the MPI */
+void ftk_req_abandon(struct ftk_req *r);   /* deletes it when it is complete */
+struct ftk_req *ftk_req_of(MPI_Request h); /* NULL: a handle of the MPI */
 /* The number of a request, from 0; the request of a number, NULL: none. */
 int ftk_req_number(const struct ftk_req *r);
 struct ftk_req *ftk_req_numbered(int number);
@@ -444,7 +444,7 @@ static inline MPI_Request ftk_req_handle(struct ftk_req *r)
     return (MPI_Request)(void *)r;
 }
 
-/* ---- coll/: collectives as schedules of messages -------------------------------------------*/
+/* ---- coll/: collectives as schedules of messages ------------------------------------- */
 
 /* Continue a collective: r->done when it is complete.  MPI codes. */
 int ftk_coll_progress(struct ftk_req *r);
@@ -452,7 +452,7 @@ int ftk_coll_progress(struct ftk_req *r);
  * complete. */
 void ftk_coll_drop(struct ftk_req *r);
 
-/* ---- vcomm/: virtual communicators -----------------------------------------------------------*/
+/* ---- vcomm/: virtual communicators --------------------------------------------------- */
 
 struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: a communicator of the MPI */
 /* Give the world and ftkit_comm() their virtual communicators. */
@@ -469,12 +469,12 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
 /* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
 bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc);
 
-/* ---- payload/: the sender-based log, unexpected messages, channels -----------------------------*/
+/* ---- payload/: the sender-based log, unexpected messages, channels ------------------- */
 
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes);
-uint64_t *ftk_slog_words(size_t n);      /* live as long as the entries; NULL: no memory */
-void ftk_slog_drop_last(int dest);       /* the last entry to dest, which could not be sent */
-void ftk_slog_clear(void);               /* a line is committed, or this rank rolls back to it */
+uint64_t *ftk_slog_words(size_t n); /* live as long as the entries; NULL: no memory */
+void ftk_slog_drop_last(int dest);  /* the last entry to dest, which could not be sent */
+void ftk_slog_clear(void);          /* a line is committed, or this rank rolls back to it */
 int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied); /* log_ops.h: calls_left */
 void ftk_unexp_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes);
@@ -489,7 +489,7 @@ void ftk_setup_log_clear(void);
 #define FTK_HANDLES_FROM (1 << 30) /* handles in Fortran: those of the MPI are smaller numbers */
 void ftk_matched_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_matched_take(MPI_Message message); /* NULL: none of ours */
-int ftk_matched_number(MPI_Message message);            /* -1: none of ours */
+int ftk_matched_number(MPI_Message message);             /* -1: none of ours */
 struct ftk_unexp *ftk_matched_numbered(int number);      /* NULL: none has it */
 bool ftk_matched_any(void);
 void ftk_matched_clear(void);
@@ -498,8 +498,8 @@ struct ftk_channel *ftk_channel_find(int context, int source, int tag); /* NULL:
 int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash);
 size_t ftk_channel_bytes(void); /* memory of all channels */
 void ftk_channel_clear(void);
-void ftk_channel_line(void);   /* the line is here, if its set is committed */
-void ftk_channel_shift(void);  /* it is committed: receptions before the line count no more */
+void ftk_channel_line(void);  /* the line is here, if its set is committed */
+void ftk_channel_shift(void); /* it is committed: receptions before the line count no more */
 struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag);
 int ftk_suppress_add(const struct ftk_suppress *m); /* takes hole and hash */
 void ftk_suppress_clear(void);

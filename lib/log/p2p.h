@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All functions run in the thread that calls MPI.  Functions that return int return MPI codes, unless
- * their comment says otherwise. */
+ * All functions run in the thread that calls MPI.  Functions that return int return MPI codes,
+ * unless their comment says otherwise. */
 #ifndef FTK_LOG_P2P_H
 #define FTK_LOG_P2P_H
 
@@ -12,7 +12,7 @@
 #include "core/mpi_shim.h"
 #include "log/log.h"
 
-/* ---- statuses ---------------------------------------------------------------------------*/
+/* ---- statuses ------------------------------------------------------------------------ */
 
 static inline void ftk_empty_status(MPI_Status *s)
 {
@@ -37,7 +37,7 @@ void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
 void ftk_p2p_put_status(MPI_Status *to, int source, int tag, size_t bytes);
 void ftk_p2p_no_status(MPI_Status *s); /* the program's, of no message */
 
-/* ---- requests of the MPI ----------------------------------------------------------------*/
+/* ---- requests of the MPI ------------------------------------------------------------- */
 
 /* Append r to the list of requests under way; r gets its sequence number. */
 static inline void ftk_req_link(struct ftk_req *r)
@@ -53,9 +53,9 @@ static inline void ftk_req_link(struct ftk_req *r)
     l->last = r;
 }
 
-/* One look at the request of the MPI.  A wildcard receive that was once pending because of a failure
- * keeps that code (Open MPI 5.0), and ends with it when a complete message of a live rank has come:
- * that is no error. */
+/* One look at the request of the MPI.  A wildcard receive that was once pending because of a
+ * failure keeps that code (Open MPI 5.0), and ends with it when a complete message of a live rank
+ * has come: that is no error. */
 static inline int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s)
 {
     int rc = PMPI_Test(&r->real, done, s);
@@ -84,7 +84,7 @@ static inline bool ftk_p2p_over_at_once(MPI_Request *real)
     return true;
 }
 
-/* ---- requests of the log ----------------------------------------------------------------*/
+/* ---- requests of the log ------------------------------------------------------------- */
 
 /* The request is complete, with an MPI error or MPI_SUCCESS, which the function returns. */
 int ftk_req_finish(struct ftk_req *r, int error);
@@ -98,27 +98,27 @@ bool ftk_p2p_has(const struct ftk_vcomm *vc);
 void ftk_p2p_part(const struct ftk_vcomm *vc);
 /* Wait for all requests on vc. */
 int ftk_p2p_finish(const struct ftk_vcomm *vc);
-/* One look at a request on a communicator that is given up.  Returns FTKIT_OK; the request is complete
- * then, or not posted any more, or still under way. */
+/* One look at a request on a communicator that is given up.  Returns FTKIT_OK; the request is
+ * complete then, or not posted any more, or still under way. */
 int ftk_p2p_withdraw(struct ftk_req *r);
 /* Progress without a request that the caller waits for (log_ops.h: keep_going). */
 void ftk_p2p_keep_going(void);
-/* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale if
- * the program made them after the line. */
+/* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale
+ * if the program made them after the line. */
 void ftk_p2p_forget_requests(void);
 /* No request is under way: free datatypes that waited for requests. */
 void ftk_p2p_idle(void);
 void ftk_p2p_close(void);
 
-/* ---- sends ------------------------------------------------------------------------------*/
+/* ---- sends --------------------------------------------------------------------------- */
 
 int ftk_send_begin(struct ftk_req *r);
 /* Log a small message and send it. */
-int ftk_send_small_logged(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
-    int tag, int context);
+int ftk_send_small_logged(
+    const void *buf, int count, MPI_Datatype type, size_t bytes, int world, int tag, int context);
 /* Send a small message, and wait until the MPI or the log has its bytes: *error is the MPI error.
- * false: nothing has been done, because earlier requests are in the way; the message has to be sent as
- * a request. */
+ * false: nothing has been done, because earlier requests are in the way; the message has to be sent
+ * as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
     int world, int tag, int *error);
 /* Send a log entry to dest. */
@@ -132,7 +132,7 @@ void ftk_p2p_reap(size_t most);
 /* The number of log entries that the MPI is sending. */
 size_t ftk_p2p_sending(void);
 
-/* ---- receives ---------------------------------------------------------------------------*/
+/* ---- receives ------------------------------------------------------------------------ */
 
 /* Post a receive that is linked but not posted; looks at the unexpected messages first. */
 int ftk_p2p_post(struct ftk_req *r);
@@ -150,22 +150,21 @@ int ftk_p2p_cancelled(struct ftk_req *r);
 /* Receive a message that a matched probe has found, into memory of the log, and count it; waits for
  * the sender of a long message.  *out is the caller's. */
 int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
-/* The same without waiting: *out is NULL while the message arrives; when it is complete, it is among
- * the unexpected messages. */
-int ftk_p2p_take_matched(
-    int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
+/* The same without waiting: *out is NULL while the message arrives; when it is complete, it is
+ * among the unexpected messages. */
+int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
 /* One look; whether a message that such a probe matches still arrives. */
 bool ftk_p2p_arrives(int context, int source, int tag);
 
-/* ---- order of receives ------------------------------------------------------------------*/
+/* ---- order of receives --------------------------------------------------------------- */
 
-/* Whether a message that a probe has found may be reported now: all wildcard receives that match it,
- * and so have been matched with other messages, are complete and recorded. */
+/* Whether a message that a probe has found may be reported now: all wildcard receives that match
+ * it, and so have been matched with other messages, are complete and recorded. */
 bool ftk_p2p_in_turn(int context, int source, int tag);
 /* Whether a matched-probe receive matches the message. */
 bool ftk_p2p_claimed(int context, int source, int tag);
-/* For contexts that share a communicator: whether a receive or a probe with that sequence number may
- * have the unexpected message, or other receives come first. */
+/* For contexts that share a communicator: whether a receive or a probe with that sequence number
+ * may have the unexpected message, or other receives come first. */
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h);
 /* ... whether a probe may look for messages, or a message is still taken aside. */
 bool ftk_p2p_can_probe(int context);
@@ -176,18 +175,17 @@ void ftk_p2p_bind(struct ftk_req *r, int source);
 /* How many messages of source have completed receives that are not reported yet, because earlier
  * wildcard receives are not complete. */
 size_t ftk_p2p_unreported(int source);
-/* An earlier withdrawn wildcard receive that could have matched the message which r has received from a
- * live rank.  That receive must have matched a message whose sender died while it sent the message.
- * NULL: none.  *complete: r is complete.  For a message of a rank with dead[rank] != 0 the error may be
- * all that r has received. */
+/* An earlier withdrawn wildcard receive that could have matched the message which r has received
+ * from a live rank.  That receive must have matched a message whose sender died while it sent the
+ * message.  NULL: none.  *complete: r is complete.  For a message of a rank with dead[rank] != 0
+ * the error may be all that r has received. */
 struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *complete);
 
-/* ---- records ----------------------------------------------------------------------------*/
+/* ---- records ------------------------------------------------------------------------- */
 
 /* A message has arrived for the receive with that sequence number; data may be NULL when no hash is
  * needed. */
-int ftk_p2p_count(
-    int context, int source, int tag, uint64_t seq, const void *data, size_t bytes);
+int ftk_p2p_count(int context, int source, int tag, uint64_t seq, const void *data, size_t bytes);
 /* A message of a channel is complete while receives posted before seq are not. */
 int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag);
 /* Record in the set-up log a drained message that set-up has received; seq: of its receive. */
@@ -196,7 +194,7 @@ int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq);
  * Codes of ftkit. */
 int ftk_log_read_setup(struct ftkit_ctx *ctx, uint64_t line);
 
-/* ---- failures and replay ----------------------------------------------------------------*/
+/* ---- failures and replay ------------------------------------------------------------- */
 
 /* Whether an MPI error says that a process has failed. */
 bool ftk_p2p_is_failure(int rc);
@@ -218,12 +216,12 @@ uint64_t ftk_log_hash(const void *data, size_t bytes); /* never 0 */
 void ftk_log_free_comms(struct ftkit_ctx *ctx);
 void ftk_log_make_teams(const int *domain, int n, int *team);
 
-/* ---- datatypes (base/dtype.c) -----------------------------------------------------------*/
+/* ---- datatypes (base/dtype.c) -------------------------------------------------------- */
 
 struct ftk_type_facts {
     MPI_Datatype type;
-    MPI_Aint bytes;         /* of an item */
-    bool dense;             /* an item is one piece without gaps */
+    MPI_Aint bytes; /* of an item */
+    bool dense;     /* an item is one piece without gaps */
 };
 /* *out is valid until the type is forgotten. */
 int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
@@ -240,8 +238,8 @@ int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, s
 /* The same for so many bytes that a receive has got; the last item may be incomplete, and is packed
  * whole. */
 int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char **copy);
-/* A type and a count for so many bytes, which may be more than INT_MAX.  Free the type after the call
- * of MPI, also on error. */
+/* A type and a count for so many bytes, which may be more than INT_MAX.  Free the type after the
+ * call of MPI, also on error. */
 int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type);
 void ftk_p2p_bytes_type_free(MPI_Datatype *type);
 void ftk_p2p_close_types(void);

@@ -157,8 +157,7 @@ static int gather_segs(
     return rc == FTKIT_OK ? read_segs(c, c->words, bytes) : rc;
 }
 
-int ftk_census_take(
-    struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm comm, struct ftk_census *c)
+int ftk_census_take(struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm comm, struct ftk_census *c)
 {
     const struct ftk_sure s = { comm, NULL, "census" };
     int64_t mine[WORDS];
@@ -181,8 +180,7 @@ int ftk_census_take(
     if (result != FTKIT_OK)
         goto out;
     for (int i = 0; i < c->n; i++)
-        bytes[i]
-            = sizeof *segs * (size_t)read_record(all + (size_t)i * WORDS, &c->entries[i]);
+        bytes[i] = sizeof *segs * (size_t)read_record(all + (size_t)i * WORDS, &c->entries[i]);
     result = gather_segs(comm, c, segs, bytes);
 out:
     free(all);

@@ -17,8 +17,8 @@ static int number_of(const struct ftk_plan_group *g, int rank)
 
 static bool is_sound(const struct ftk_census_seg *s, const struct ftk_plan *p)
 {
-    if (!ftk_plan_has(p, s) || s->nranks != p->line_nranks || s->n < 2
-        || s->n > FTK_GROUP_MAX || s->m < 1 || s->m >= s->n)
+    if (!ftk_plan_has(p, s) || s->nranks != p->line_nranks || s->n < 2 || s->n > FTK_GROUP_MAX
+        || s->m < 1 || s->m >= s->n)
         return false;
     for (int i = 0; i < s->n; i++)
         if (s->members[i] < 0 || s->members[i] >= p->line_nranks)

@@ -14,20 +14,19 @@
 
 static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *source)
 {
-    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name,
-        (unsigned long long)set, ctx->rank, source);
+    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name, (unsigned long long)set,
+        ctx->rank, source);
     return FTKIT_OK;
 }
 
 /* Whether a segment in memory is the one in the files.  Its number does not tell: two jobs
  * that went on from the same older set, each on nodes of its own, have both used it. */
-static bool is_that_of(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m,
-    const struct ftk_mem_seg *s)
+static bool is_that_of(
+    const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, const struct ftk_mem_seg *s)
 {
     const struct ftk_seg_header *h = (const void *)s->buf;
     uint64_t sum = 0;
-    return h->run == m->run
-           && ftk_h5_read_sum(ctx->cfg.h5_dir, m, s->rank, &sum) == FTKIT_OK
+    return h->run == m->run && ftk_h5_read_sum(ctx->cfg.h5_dir, m, s->rank, &sum) == FTKIT_OK
            && sum == h->head_xxh;
 }
 
@@ -44,8 +43,8 @@ static struct ftk_mem_seg *find_in_memory(
         s->verified = false;
     }
     if (ftk_mem_verify(s, "a copy in memory") != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using the file", ctx->cfg.name,
-            rank, ftk_detail_text());
+        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using the file", ctx->cfg.name, rank,
+            ftk_detail_text());
     else if (is_that_of(ctx, m, s))
         return s;
     ftk_mem_release(s);
@@ -136,8 +135,8 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     *set = (uint64_t)v.min[1];
     *newest = (uint64_t)v.min[2];
     if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
-        rc = ftk_fail((int)v.min[0], "rank 0 cannot use the sets in %s: %s",
-            ctx->cfg.h5_dir, ftkit_strerror((int)v.min[0]));
+        rc = ftk_fail((int)v.min[0], "rank 0 cannot use the sets in %s: %s", ctx->cfg.h5_dir,
+            ftkit_strerror((int)v.min[0]));
     return rc;
 }
 
@@ -166,8 +165,8 @@ static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
     if (t->rc == FTKIT_OK)
         t->rc = fn(ctx, &t->m);
     if (t->rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s",
-            ctx->cfg.name, ctx->rank, (unsigned long long)set, ftk_detail_text());
+        ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s", ctx->cfg.name,
+            ctx->rank, (unsigned long long)set, ftk_detail_text());
     ftk_vote_init(&v);
     v.min[0] = t->rc;
     ftk_vote_same(&v, 1, sum_of(&t->m));
@@ -179,8 +178,7 @@ static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
 
 /* Try one set on all ranks; *good is false when any of them cannot use it. */
 static int try_set(
-    struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, int *from, bool *good,
-    int *bad)
+    struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, int *from, bool *good, int *bad)
 {
     struct trial t;
     int voted = try_on_all(ctx, ch, set, load_segment, &t);
@@ -189,12 +187,12 @@ static int try_set(
     if (t.good)
         ctx->run = t.m.run;
     else if (voted == FTKIT_OK)
-        *bad = t.worst != FTKIT_OK
-            ? ftk_fail(t.worst, "set %llu cannot be used and no other is complete: %s",
-                  (unsigned long long)set,
-                  t.rc != FTKIT_OK ? ftk_detail_text() : "another rank")
-            : ftk_fail(FTKIT_ERR_MISMATCH, "ranks see different sets of number %llu",
-                  (unsigned long long)set);
+        *bad =
+            t.worst != FTKIT_OK
+                ? ftk_fail(t.worst, "set %llu cannot be used and no other is complete: %s",
+                    (unsigned long long)set, t.rc != FTKIT_OK ? ftk_detail_text() : "another rank")
+                : ftk_fail(FTKIT_ERR_MISMATCH, "ranks see different sets of number %llu",
+                    (unsigned long long)set);
     if (voted == FTKIT_OK && !t.good)
         release_set(ctx, set);
     ftk_h5_manifest_free(&t.m);

@@ -16,12 +16,12 @@ static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
     struct ftk_mem_seg *from = ftk_mem_find(&ctx->local.mem, set, ctx->rank);
     struct ftk_mem_seg *old = ftk_mem_find(&ctx->mem, set, ctx->rank);
     if (!from)
-        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in level.local",
-            (unsigned long long)set);
+        return ftk_fail(
+            FTKIT_ERR_INTERNAL, "set %llu is not in level.local", (unsigned long long)set);
     int rc = ftk_mem_verify(from, "level.local");
     if (rc != FTKIT_OK) { /* the next try takes another copy */
-        ftk_report(FTKIT_WARNING, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
-            ftk_detail_text());
+        ftk_report(
+            FTKIT_WARNING, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, ftk_detail_text());
         ftk_mem_release(from);
         return rc;
     }
@@ -42,8 +42,7 @@ static int try_load(struct ftkit_ctx *ctx, uint64_t *set)
     int rc = ftk_found_load(ctx, &ctx->local.mem, ctx->cfg.local_scheme, set);
     if (rc != FTKIT_OK || *set == 0)
         return rc;
-    return ftk_agree(
-        &ch, copy_up(ctx, *set), "level.local: loading failed on another rank");
+    return ftk_agree(&ch, copy_up(ctx, *set), "level.local: loading failed on another rank");
 }
 
 /* What does not hold is released, and the next try takes another copy, or rebuilds it; not
@@ -68,8 +67,10 @@ int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set)
         ctx->run = run;
     }
     if (ctx->rank == 0)
-        ftk_report(FTKIT_WARNING, "context %s: set %llu in level.local does not hold: it is "
-                                  "given up", ctx->cfg.name, (unsigned long long)*set);
+        ftk_report(FTKIT_WARNING,
+            "context %s: set %llu in level.local does not hold: it is "
+            "given up",
+            ctx->cfg.name, (unsigned long long)*set);
     ftk_mem_drop_others(&ctx->local.mem, 0);
     *set = 0;
     return FTKIT_OK;

@@ -35,11 +35,11 @@ struct search {
     int scheme;
     struct ftk_census census;
     int unread;             /* the error of a slot that some rank could not look at */
-    uint64_t epoch_id;         /* of the line in a repair, as survivors have it; 0: nobody has */
+    uint64_t epoch_id;      /* of the line in a repair, as survivors have it; 0: nobody has */
     uint64_t newest;        /* number of the newest set that there is anything of */
     struct candidate which; /* set 0: none can be had whole ... */
     struct ftk_plan p;
-    int other;              /* ... but one by this number of ranks, which; else 0 */
+    int other; /* ... but one by this number of ranks, which; else 0 */
     char why[256];
 };
 
@@ -96,8 +96,7 @@ static bool may_be(const struct search *f, const struct candidate *c)
 }
 
 /* The census as if this were the only set, and committed. */
-static int plan_for(
-    const struct search *f, const struct candidate *which, struct ftk_plan *p)
+static int plan_for(const struct search *f, const struct candidate *which, struct ftk_plan *p)
 {
     const struct ftk_census *census = &f->census;
     struct ftk_census c = *census;
@@ -117,10 +116,9 @@ static int plan_for(
         entries[i].nsegs = (int)(at - entries[i].segs);
     }
     c.entries = entries;
-    struct ftk_plan_rules rules = { .nranks = f->ctx->nranks,
-        .map = f->ctx->cfg.map,
-        .scheme = f->scheme,
-        .files = true };
+    struct ftk_plan_rules rules = {
+        .nranks = f->ctx->nranks, .map = f->ctx->cfg.map, .scheme = f->scheme, .files = true
+    };
     if (rc == FTKIT_OK)
         rc = ftk_plan_make(&c, &rules, p);
     free(entries);
@@ -203,7 +201,7 @@ static void keep_only(struct ftk_mem *mem, const struct candidate *which)
     ftk_mem_trim(mem);
 }
 
-/* ---- looking ---------------------------------------------------------------------------*/
+/* ---- looking ------------------------------------------------------------------------- */
 
 /* It has been told, and may not matter: others may have all that is needed. */
 static void note_unread(struct search *f, int rc)
@@ -250,8 +248,7 @@ static bool has(const struct ftk_census *c, const struct ftk_slot *slot)
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->entries[i].nsegs; k++) {
             const struct ftk_census_seg *s = &c->entries[i].segs[k];
-            if (is_of(s, &of) && s->rank == (int)slot->rank
-                && (s->n > 0) == (slot->parity != 0))
+            if (is_of(s, &of) && s->rank == (int)slot->rank && (s->n > 0) == (slot->parity != 0))
                 return true;
         }
     return false;
@@ -322,7 +319,7 @@ static int look(struct search *f)
     return FTKIT_OK;
 }
 
-/* ---- using ---------------------------------------------------------------------------*/
+/* ---- using --------------------------------------------------------------------------- */
 
 /* Files of another sequence of sets, or newer ones, come first: they are what the user
  * sees and removes to begin anew.  They are read before anything in memory is given up. */
@@ -334,8 +331,8 @@ static int compare_files(const struct search *f, bool *older)
     *older = false;
     if (ctx->pending != FTK_PENDING_LOAD && f->mem == &ctx->mem)
         return FTKIT_OK; /* nothing comes before the line */
-    int rc = ctx->cfg.h5_enabled
-        ? ftk_durable_newest(ctx, which->set, which->run, &set, &run) : FTKIT_OK;
+    int rc = ctx->cfg.h5_enabled ? ftk_durable_newest(ctx, which->set, which->run, &set, &run)
+                                 : FTKIT_OK;
     if (rc != FTKIT_OK || set == 0)
         return rc;
     *older = set > which->set || run != which->run;
@@ -407,12 +404,11 @@ static void tell(const struct search *f)
                 source = "the parity of its group";
     if (p->need_own[ctx->rank])
         source = "the copy at another rank";
-    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name,
-        (unsigned long long)p->line, ctx->rank, source);
+    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name, (unsigned long long)p->line,
+        ctx->rank, source);
     if (ctx->rank == 0)
-        ftk_report(FTKIT_INFO,
-            "context %s: restored set %llu from memory that outlived %s", ctx->cfg.name,
-            (unsigned long long)p->line, start ? "the job" : "its processes");
+        ftk_report(FTKIT_INFO, "context %s: restored set %llu from memory that outlived %s",
+            ctx->cfg.name, (unsigned long long)p->line, start ? "the job" : "its processes");
 }
 
 static int use(struct search *f)

@@ -16,24 +16,24 @@
 struct facts {
     const struct ftk_census *c;
     const struct ftk_plan_rules *rules;
-    int nranks;       /* before the failure, or wanted */
-    int nlive;        /* processes that have a rank */
-    int nfree;        /* processes that have none */
-    int furthest;     /* largest where of a live rank */
+    int nranks;   /* before the failure, or wanted */
+    int nlive;    /* processes that have a rank */
+    int nfree;    /* processes that have none */
+    int furthest; /* largest where of a live rank */
     int nearest;
     int in_close;
-    int epoch;        /* largest: 0 when nobody has ever had a rank */
+    int epoch; /* largest: 0 when nobody has ever had a rank */
     bool app_errors;
     bool progressed;
     bool spawn_failed;
-    bool callbacks;   /* every live rank has one */
-    bool all;         /* everybody has to return: by the rules, or for one cannot tell */
+    bool callbacks; /* every live rank has one */
+    bool all;       /* everybody has to return: by the rules, or for one cannot tell */
     bool inherited;
     uint64_t committed;
     uint64_t unusable;
     int repeats;
-    int *node_of;     /* [n] a process of the same node, the same for all of that node */
-    int *load;        /* [n] working ranks of the node of that number */
+    int *node_of; /* [n] a process of the same node, the same for all of that node */
+    int *load;    /* [n] working ranks of the node of that number */
 };
 
 static void fatal(struct ftk_plan *p, int code, const char *why)
@@ -76,7 +76,7 @@ static void draw_facts(struct facts *f)
     }
 }
 
-/* ---- who carries which rank ----------------------------------------------------------*/
+/* ---- who carries which rank ---------------------------------------------------------- */
 
 /* Distinct nodes get small numbers, in the order of their first process. */
 struct node_number {
@@ -107,9 +107,8 @@ static int number_nodes(struct facts *f)
         all[i] = (struct node_number){ f->c->entries[i].node, i };
     qsort(all, (size_t)n, sizeof *all, by_node);
     for (int i = 0; i < n; i++)
-        f->node_of[all[i].proc] = i > 0 && all[i].node == all[i - 1].node
-            ? f->node_of[all[i - 1].proc]
-            : all[i].proc;
+        f->node_of[all[i].proc] =
+            i > 0 && all[i].node == all[i - 1].node ? f->node_of[all[i - 1].proc] : all[i].proc;
     free(all);
     return FTKIT_OK;
 }
@@ -148,8 +147,7 @@ static int pick_spare(const struct facts *f, const struct ftk_plan *p)
 {
     int best = -1;
     for (int i = 0; i < f->c->n; i++)
-        if (p->rank_of[i] < 0
-            && (best < 0 || f->load[f->node_of[i]] < f->load[f->node_of[best]]))
+        if (p->rank_of[i] < 0 && (best < 0 || f->load[f->node_of[i]] < f->load[f->node_of[best]]))
             best = i;
     return best;
 }
@@ -223,8 +221,8 @@ static int supply(const struct facts *f, struct ftk_plan *p, int missing)
     if (lacking <= 0)
         return 0;
     snprintf(p->why, sizeof p->why,
-        "%d of %d rank%s lost, %d spare%s left: the job has to be relaunched", missing,
-        f->nranks, FTK_S(f->nranks), f->nfree, FTK_S(f->nfree));
+        "%d of %d rank%s lost, %d spare%s left: the job has to be relaunched", missing, f->nranks,
+        FTK_S(f->nranks), f->nfree, FTK_S(f->nfree));
     p->outcome = FTK_PLAN_FATAL;
     p->code = FTKIT_ERR_PEER;
     return 1;
@@ -249,7 +247,7 @@ static int assign(const struct facts *f, struct ftk_plan *p)
     return 0;
 }
 
-/* ---- the line ------------------------------------------------------------------------*/
+/* ---- the line ------------------------------------------------------------------------ */
 
 bool ftk_plan_has(const struct ftk_plan *p, const struct ftk_census_seg *s)
 {
@@ -267,8 +265,7 @@ void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem)
     }
 }
 
-static bool has_segment(
-    const struct ftk_plan *p, const struct ftk_census_entry *e, int rank)
+static bool has_segment(const struct ftk_plan *p, const struct ftk_census_entry *e, int rank)
 {
     for (int k = 0; k < e->nsegs; k++)
         if (ftk_plan_has(p, &e->segs[k]) && e->segs[k].rank == rank && e->segs[k].n == 0)
@@ -327,8 +324,8 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
         const struct ftk_census_entry *e = &f->c->entries[i];
         for (int k = 0; k < e->nsegs && p->rank_of[i] >= 0; k++) {
             int r = e->segs[k].rank;
-            if (ftk_plan_has(p, &e->segs[k]) && e->segs[k].n == 0 && r >= 0
-                && r < p->line_nranks && (p->source[r] < 0 || e->rank == r))
+            if (ftk_plan_has(p, &e->segs[k]) && e->segs[k].n == 0 && r >= 0 && r < p->line_nranks
+                && (p->source[r] < 0 || e->rank == r))
                 p->source[r] = i;
         }
     }
@@ -382,8 +379,7 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
             p->pending = FTK_PENDING_SHRUNK;
         if (rc == FTKIT_OK && !p->from_file && p->pending == FTK_PENDING_LINE)
             find_needs(f, p);
-        bool other = f->rules->files
-                     || (f->rules->local && p->pending == FTK_PENDING_LINE);
+        bool other = f->rules->files || (f->rules->local && p->pending == FTK_PENDING_LINE);
         if (rc == FTKIT_OK && p->from_file && !other)
             lost_for_good(p);
         return rc;
@@ -405,14 +401,14 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
     return FTKIT_OK;
 }
 
-/* ---- who returns to it -----------------------------------------------------------------*/
+/* ---- who returns to it --------------------------------------------------------------- */
 
 /* Lost, or still on its way to the line since an earlier failure. */
 static bool needs_line(const struct facts *f, const struct ftk_plan *p, int rank)
 {
     const struct ftk_census_entry *e = &f->c->entries[p->proc_of[rank]];
     return p->is_new[rank]
-        || (p->line > 0 && (e->pending == FTK_PENDING_LINE || e->pending == FTK_PENDING_LOAD));
+           || (p->line > 0 && (e->pending == FTK_PENDING_LINE || e->pending == FTK_PENDING_LOAD));
 }
 
 /* choose_back() of docs/model/log.pml. */
@@ -420,8 +416,7 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
 {
     const int *team = f->rules->team;
     bool alone = p->line == 0; /* before the first line a team is one rank */
-    bool all = !team || f->nlive == 0 || p->nranks != f->nranks || p->from_file
-        || f->all;
+    bool all = !team || f->nlive == 0 || p->nranks != f->nranks || p->from_file || f->all;
     for (int r = 0; r < p->nranks; r++) {
         p->back[r] = all || needs_line(f, p, r);
         if (!all && p->back[r] && !alone)
@@ -440,14 +435,15 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
         if (p->is_new[r] && f->inherited)
             fatal(p, FTKIT_ERR_LOST,
                 "a rank failed before the first set of a job that goes on from an earlier one, and "
-                "with the message log its set-up cannot be had again: the job has to be relaunched");
+                "with the message log its set-up cannot be had again: the job has to be "
+                "relaunched");
         else if (p->back[r] && !p->is_new[r] && f->c->entries[p->proc_of[r]].where >= FTK_IN_CLOSE)
             fatal(p, FTKIT_ERR_PEER,
                 "a rank failed when another one of its team had already left its loop (see "
                 "ftkit_finish): the job has to be relaunched");
 }
 
-/* ---- all of it -----------------------------------------------------------------------*/
+/* ---- all of it ----------------------------------------------------------------------- */
 
 static int place_copies(const struct facts *f, struct ftk_plan *p)
 {
@@ -518,8 +514,7 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
         return true;
     }
     if (f->nlive == 0 && f->epoch > 0) {
-        fatal(p, FTKIT_ERR_LOST,
-            "every working rank is lost: the job has to be relaunched");
+        fatal(p, FTKIT_ERR_LOST, "every working rank is lost: the job has to be relaunched");
         return true;
     }
     if (repeats_too_often(f, p))
@@ -567,8 +562,8 @@ int ftk_plan_make(
 
 uint64_t ftk_plan_hash(const struct ftk_plan *p)
 {
-    int words[] = { p->outcome, p->code, p->nspawn, p->nprocs, p->nranks, p->lost,
-        p->line_nranks, p->from_file, p->pending, p->rollback };
+    int words[] = { p->outcome, p->code, p->nspawn, p->nprocs, p->nranks, p->lost, p->line_nranks,
+        p->from_file, p->pending, p->rollback };
     uint64_t h = ftk_xxh3_seed(words, sizeof words, p->line);
     if (p->outcome == FTK_PLAN_GO) {
         size_t n = (size_t)p->nranks;
@@ -576,10 +571,8 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
         h = ftk_xxh3_seed(p->proc_of, n * sizeof *p->proc_of, h);
         h = ftk_xxh3_seed(p->back, n * sizeof *p->back, h);
         h = ftk_xxh3_seed(p->holder, n * sizeof *p->holder, h);
-        h = ftk_xxh3_seed(
-            p->source, (size_t)p->line_nranks * sizeof *p->source, h);
-        h = ftk_xxh3_seed(
-            p->groups, (size_t)p->ngroups * sizeof *p->groups, h);
+        h = ftk_xxh3_seed(p->source, (size_t)p->line_nranks * sizeof *p->source, h);
+        h = ftk_xxh3_seed(p->groups, (size_t)p->ngroups * sizeof *p->groups, h);
     }
     return h;
 }

@@ -63,8 +63,8 @@ static int use_source(struct rebuilding *r, struct ftk_mem_seg *s, struct ftk_me
         *out = s;
         return rc;
     }
-    ftk_report(FTKIT_WARNING, "context %s: %s of rank %d: %s; it counts as lost",
-        r->ctx->cfg.name, s->parity ? "parity" : "segment", s->rank, ftk_detail_text());
+    ftk_report(FTKIT_WARNING, "context %s: %s of rank %d: %s; it counts as lost", r->ctx->cfg.name,
+        s->parity ? "parity" : "segment", s->rank, ftk_detail_text());
     ftk_mem_release(s);
     return rc;
 }
@@ -114,9 +114,9 @@ static int share_facts(struct rebuilding *r)
     bool teller = teller_of(g) == r->me;
     take_facts(r);
     for (int i = 0; mrc == MPI_SUCCESS && teller && i < 3 * g->n; i++) {
-        int who = i < g->n ? g->data_at[i]
-            : i < 2 * g->n ? g->data_to[i - g->n]
-                           : g->parity_to[i - 2 * g->n];
+        int who = i < g->n       ? g->data_at[i]
+                  : i < 2 * g->n ? g->data_to[i - g->n]
+                                 : g->parity_to[i - 2 * g->n];
         bool known = who < 0 || has_parity(g, who);
         for (int k = 0; k < n; k++)
             known = known || told[k] == who;
@@ -127,8 +127,7 @@ static int share_facts(struct rebuilding *r)
         n += mrc == MPI_SUCCESS;
     }
     if (!has_parity(g, r->me)) {
-        mrc = MPI_Irecv(
-            &r->facts, bytes, MPI_BYTE, teller_of(g), TAG_GROUP, r->ch->comm, &req[0]);
+        mrc = MPI_Irecv(&r->facts, bytes, MPI_BYTE, teller_of(g), TAG_GROUP, r->ch->comm, &req[0]);
         n = mrc == MPI_SUCCESS;
     }
     if (mrc != MPI_SUCCESS)
@@ -163,19 +162,18 @@ static int take_buffers(struct rebuilding *r)
 
 static int code(struct rebuilding *r, int object)
 {
-    struct ftk_coding c = { .code = ftk_group_code(&r->facts.group, object),
-        .tag = FTK_CODING_TAGS,
-        .ready = SIZE_MAX };
+    struct ftk_coding c = {
+        .code = ftk_group_code(&r->facts.group, object), .tag = FTK_CODING_TAGS, .ready = SIZE_MAX
+    };
     for (int i = 0; i < r->g.n; i++) {
         c.member[i] = (struct ftk_coding_member){ .data_at = r->g.data_at[i],
             .parity_at = r->g.parity_at[i],
             .data_to = r->g.data_to[i],
             .parity_to = r->g.parity_to[i] };
         if (r->data[i])
-            c.member[i].data = r->data[i]->buf
-                               + (object == FTK_CODED_HEAD
-                                       ? 0
-                                       : r->facts.group.len[FTK_CODED_HEAD][i]);
+            c.member[i].data =
+                r->data[i]->buf
+                + (object == FTK_CODED_HEAD ? 0 : r->facts.group.len[FTK_CODED_HEAD][i]);
         if (r->parity[i])
             c.member[i].parity = ftk_parity_object(r->parity[i]->buf, object);
     }
@@ -242,8 +240,8 @@ static int rebuild_group(struct rebuilding *r)
     return rc;
 }
 
-int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
-    const struct ftk_plan *p)
+int ftk_rebuild(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p)
 {
     int me;
     int mrc = MPI_Comm_rank(ch->comm, &me);

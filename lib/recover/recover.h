@@ -25,14 +25,14 @@
 
 #include "detect/detect.h"
 
-/* ---- census --------------------------------------------------------------------------*/
+/* ---- census -------------------------------------------------------------------------- */
 
 struct ftk_census_seg {
     uint64_t set;
     int rank;
     int nranks;
     uint64_t run, epoch_id;
-    int n, m;           /* of the group whose parity this is; n 0: the rank's segment */
+    int n, m;               /* of the group whose parity this is; n 0: the rank's segment */
     const int64_t *members; /* [n] ranks */
 };
 
@@ -40,25 +40,25 @@ struct ftk_census_seg {
 enum { FTK_REPEAT = 4 };
 
 struct ftk_census_entry {
-    int rank;           /* -1: none */
+    int rank; /* -1: none */
     int nranks;
     int node;
-    int where;          /* enum ftk_where */
+    int where; /* enum ftk_where */
     int app_errors;
     int has_callback;
-    int local_error;        /* hard error of the last attempt */
-    bool ambiguous;        /* in it, of what to tell those who go back: everybody has to */
-    bool inherited;     /* the line has no set-up of this job, which a replacement needs */
-    int pending;        /* enum ftk_pending */
+    int local_error; /* hard error of the last attempt */
+    bool ambiguous;  /* in it, of what to tell those who go back: everybody has to */
+    bool inherited;  /* the line has no set-up of this job, which a replacement needs */
+    int pending;     /* enum ftk_pending */
     uint64_t committed;
-    uint64_t line;      /* set pending LINE or SHRUNK refers to */
+    uint64_t line; /* set pending LINE or SHRUNK refers to */
     uint64_t next_set;
     uint64_t run;
     int epoch;
-    int repeats;        /* in FTK_REPEATths */
-    int progressed;     /* its state is not that of a fresh start any more */
-    int spawn_failed;   /* spawning was tried and does not work here */
-    uint64_t unusable;  /* set that memory cannot give it, 0: none */
+    int repeats;       /* in FTK_REPEATths */
+    int progressed;    /* its state is not that of a fresh start any more */
+    int spawn_failed;  /* spawning was tried and does not work here */
+    uint64_t unusable; /* set that memory cannot give it, 0: none */
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
 };
@@ -71,11 +71,10 @@ struct ftk_census {
 };
 
 /* segs are those of mem: the first level, or the second. */
-int ftk_census_take(
-    struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm s, struct ftk_census *c);
+int ftk_census_take(struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm s, struct ftk_census *c);
 void ftk_census_free(struct ftk_census *c);
 
-/* ---- plan ----------------------------------------------------------------------------*/
+/* ---- plan ---------------------------------------------------------------------------- */
 
 enum ftk_outcome {
     FTK_PLAN_GO,    /* build it */
@@ -105,33 +104,33 @@ struct ftk_plan {
     int nspawn;
     int nprocs;
     int nranks;
-    int *rank_of;      /* [nprocs] new rank of each process, -1: spare */
-    int *proc_of;      /* [nranks] */
-    int *is_new;       /* [nranks] 1: carried by a process that did not carry it before */
-    int *domain;       /* [nranks] */
-    int *holder;       /* [nranks] */
-    int lost;          /* ranks that had lost their process */
-    uint64_t line;     /* set everybody returns to, 0: none */
-    uint64_t run;      /* it is of, as a process says that has it */
+    int *rank_of;  /* [nprocs] new rank of each process, -1: spare */
+    int *proc_of;  /* [nranks] */
+    int *is_new;   /* [nranks] 1: carried by a process that did not carry it before */
+    int *domain;   /* [nranks] */
+    int *holder;   /* [nranks] */
+    int lost;      /* ranks that had lost their process */
+    uint64_t line; /* set everybody returns to, 0: none */
+    uint64_t run;  /* it is of, as a process says that has it */
     int line_nranks;
     struct ftk_written written;
-    int *source;       /* [line_nranks] process that has each segment, or for which it is
+    int *source;    /* [line_nranks] process that has each segment, or for which it is
                           rebuilt; -1: nobody */
-    int *need_own;     /* [nranks] 1: its process lacks the rank's segment of the line */
-    int *back;         /* [nranks] 1: returns to the line */
-    int *hit;          /* [nranks] 1: the team of that number does; the plan's own */
-    int *need_copy;    /* [nranks] 1: its holder lacks the copy */
+    int *need_own;  /* [nranks] 1: its process lacks the rank's segment of the line */
+    int *back;      /* [nranks] 1: returns to the line */
+    int *hit;       /* [nranks] 1: the team of that number does; the plan's own */
+    int *need_copy; /* [nranks] 1: its holder lacks the copy */
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
-    bool from_file;    /* some segment of the line is lost to memory */
-    bool unusable;     /* ... because it never holds, wherever in memory it comes from */
-    int pending;       /* enum ftk_pending of ranks that are not in their loop */
-    bool rollback;     /* ranks in their loop restore the line */
-    bool fresh;        /* an opening: nobody had a rank before */
+    bool from_file; /* some segment of the line is lost to memory */
+    bool unusable;  /* ... because it never holds, wherever in memory it comes from */
+    int pending;    /* enum ftk_pending of ranks that are not in their loop */
+    bool rollback;  /* ranks in their loop restore the line */
+    bool fresh;     /* an opening: nobody had a rank before */
 };
 
 struct ftk_plan_rules {
-    int nranks;        /* working ranks wanted when nobody has a rank yet */
+    int nranks; /* working ranks wanted when nobody has a rank yet */
     int map;
     int scheme;
     bool files;        /* the HDF5 level is on */
@@ -140,9 +139,9 @@ struct ftk_plan_rules {
     int attempts;      /* repairs in a row that may go back to the same set; 0: no limit */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
-    const int *team;   /* [nranks] < nranks: only teams that have lost a rank roll back;
+    const int *team; /* [nranks] < nranks: only teams that have lost a rank roll back;
                           NULL: all do */
-    bool all;          /* everybody has to return, whatever the teams */
+    bool all;        /* everybody has to return, whatever the teams */
 };
 
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
@@ -159,7 +158,7 @@ void ftk_plan_free(struct ftk_plan *p);
 /* The ranks of the line whose segment nobody has, as ftk_ranks_text(); how many they are. */
 int ftk_plan_lost_text(const struct ftk_plan *p, char *text, size_t bytes);
 
-/* ---- repair --------------------------------------------------------------------------*/
+/* ---- repair -------------------------------------------------------------------------- */
 
 /* Run the machine until it succeeds or cannot.  FTKIT_OK: the context is whole again and
  * ctx->pending says what remains for this rank; FTK_PARTED: all part (close); an error:
@@ -184,8 +183,8 @@ bool ftk_supply_is_spawned(void);
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 
 /* Move segments so that every rank has its own of the line, and make missing copies. */
-int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
-    const struct ftk_plan *p);
+int ftk_transfer(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p);
 
 /* Collective over act: make the newest set of mem whole that can be, with what earlier
  * processes of the job left in places that outlive them; it becomes the line.  *set 0:
@@ -193,8 +192,8 @@ int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch
 int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint64_t *set);
 
 /* Rebuild what is lost of the line from the parity of its groups. */
-int ftk_rebuild(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
-    const struct ftk_plan *p);
+int ftk_rebuild(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p);
 
 /* A segment of the line that this rank needs does not hold, as the detail says: release it,
  * so that the next plan takes another copy, FTKIT_ERR_CORRUPT.  When what comes in its place

@@ -62,10 +62,10 @@ struct array {
 struct flow {
     bool send;
     bool done;
-    int array, q, r;       /* where it is */
+    int array, q, r; /* where it is */
     struct box box;
-    size_t cells;          /* of the box */
-    size_t next;           /* first of them that is not posted */
+    size_t cells; /* of the box */
+    size_t next;  /* first of them that is not posted */
     struct piece {
         struct box box;
         size_t first;
@@ -78,16 +78,7 @@ struct flow {
     int npending;
 };
 
-enum {
-    OWN_RECORDS,
-    OWN_ARRAYS,
-    OWN_TABLE,
-    OWN_COUNTS,
-    OWN_AT_OLD,
-    OWN_PIECES,
-    OWN_SHARE,
-    OWN_MAX
-};
+enum { OWN_RECORDS, OWN_ARRAYS, OWN_TABLE, OWN_COUNTS, OWN_AT_OLD, OWN_PIECES, OWN_SHARE, OWN_MAX };
 
 /* Memory of one redistribution.  What remains of operations that ended with an error may
  * still write into it: after a failure it is kept until a later one has succeeded. */
@@ -104,25 +95,25 @@ struct redist {
     struct ftkit_ctx *ctx;
     struct ftk_chan ch;
     struct scratch *mem;
-    const int *source;           /* [nold] who gives each old block */
+    const int *source; /* [nold] who gives each old block */
     int nold;
     int nrecs;
     struct ftk_seg_region *recs; /* [nrecs] of old rank 0: the order of all regions */
     int narrays;
-    struct array *arrays;        /* [narrays] */
-    size_t words;                /* all blocks of one rank: start and length of each */
-    char *share;                 /* [share_bytes] for broadcasts */
+    struct array *arrays; /* [narrays] */
+    size_t words;         /* all blocks of one rank: start and length of each */
+    char *share;          /* [share_bytes] for broadcasts */
     size_t share_bytes;
-    uint64_t *table;             /* of each rank the new blocks, then the old it has */
-    int *counts;                 /* [nranks] words of each in the table */
-    int *displs;                 /* [nranks] */
-    int *hits;                   /* [nranks or nold], working space */
-    size_t *at_old;              /* [nold] in the table */
+    uint64_t *table; /* of each rank the new blocks, then the old it has */
+    int *counts;     /* [nranks] words of each in the table */
+    int *displs;     /* [nranks] */
+    int *hits;       /* [nranks or nold], working space */
+    size_t *at_old;  /* [nold] in the table */
     struct flow flows[2];
-    uint64_t replicated;         /* checksum of what was broadcast */
+    uint64_t replicated; /* checksum of what was broadcast */
 };
 
-/* ---- memory --------------------------------------------------------------------------*/
+/* ---- memory -------------------------------------------------------------------------- */
 
 static void *take(struct redist *d, int what, size_t n, size_t bytes)
 {
@@ -162,7 +153,7 @@ static void free_abandoned(const struct ftkit_ctx *ctx)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- steps of all ranks --------------------------------------------------------------*/
+/* ---- steps of all ranks -------------------------------------------------------------- */
 
 /* Every rank's result, in word 0 of a vote whose words 1 to 5 are the caller's. */
 static int agree(struct redist *d, int local, struct ftk_vote *v)
@@ -177,8 +168,7 @@ static int agree(struct redist *d, int local, struct ftk_vote *v)
         return rc;
     if (v->min[0] != FTKIT_OK && local == FTKIT_OK)
         return ftk_fail((int)v->min[0], "set %llu cannot be distributed: rank %d: %s",
-            (unsigned long long)d->ctx->line, (int)v->min[6],
-            ftkit_strerror((int)v->min[0]));
+            (unsigned long long)d->ctx->line, (int)v->min[6], ftkit_strerror((int)v->min[0]));
     return (int)v->min[0];
 }
 
@@ -206,7 +196,7 @@ static int broadcast(struct redist *d, void *buf, size_t bytes)
     return rc;
 }
 
-/* ---- CHECK ---------------------------------------------------------------------------*/
+/* ---- CHECK --------------------------------------------------------------------------- */
 
 static bool is_root(const struct redist *d)
 {
@@ -227,8 +217,8 @@ static int check_complete(const struct ftkit_ctx *ctx)
                 "set %llu: the segment of rank %d (of %d) and its copy are both lost",
                 (unsigned long long)ctx->line, q, ctx->line_nranks);
     if (ctx->line_nranks == 0)
-        return ftk_fail(FTKIT_ERR_LOST, "set %llu: no rank has a segment of it",
-            (unsigned long long)ctx->line);
+        return ftk_fail(
+            FTKIT_ERR_LOST, "set %llu: no rank has a segment of it", (unsigned long long)ctx->line);
     return FTKIT_OK;
 }
 
@@ -257,7 +247,7 @@ static int check_segments(const struct redist *d)
     return worst;
 }
 
-/* ---- RECORDS -------------------------------------------------------------------------*/
+/* ---- RECORDS ------------------------------------------------------------------------- */
 
 static const struct ftk_seg_region *find_record(const struct redist *d, const char *name)
 {
@@ -292,15 +282,12 @@ static int compare(const struct redist *d, const struct ftk_region *r)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
     if (rec->kind != r->kind || rec->basic != r->type.basic
         || rec->elem_bytes != r->type.item_bytes)
-        return ftk_fail(
-            FTKIT_ERR_TYPE, "region '%s' was saved with another kind or type", r->name);
+        return ftk_fail(FTKIT_ERR_TYPE, "region '%s' was saved with another kind or type", r->name);
     if (r->kind == FTK_KIND_REPLICATED && rec->count != r->count)
-        return ftk_fail(FTKIT_ERR_SIZE,
-            "region '%s' was saved with %llu items and has %zu now", r->name,
-            (unsigned long long)rec->count, r->count);
+        return ftk_fail(FTKIT_ERR_SIZE, "region '%s' was saved with %llu items and has %zu now",
+            r->name, (unsigned long long)rec->count, r->count);
     if (r->kind == FTK_KIND_ARRAY && !same_global(r, rec))
-        return ftk_fail(
-            FTKIT_ERR_SIZE, "array '%s' was saved with another global shape", r->name);
+        return ftk_fail(FTKIT_ERR_SIZE, "array '%s' was saved with another global shape", r->name);
     return FTKIT_OK;
 }
 
@@ -366,7 +353,7 @@ static int share_records(struct redist *d)
     return broadcast(d, d->recs, bytes);
 }
 
-/* ---- BLOCKS --------------------------------------------------------------------------*/
+/* ---- BLOCKS -------------------------------------------------------------------------- */
 
 static void list_arrays(struct redist *d)
 {
@@ -377,8 +364,7 @@ static void list_arrays(struct redist *d)
             d->share_bytes = r->type.item_bytes;
         if (!r || r->kind != FTK_KIND_ARRAY)
             continue;
-        d->arrays[d->narrays++]
-            = (struct array){ .region = r, .ndims = r->ndims, .at = d->words };
+        d->arrays[d->narrays++] = (struct array){ .region = r, .ndims = r->ndims, .at = d->words };
         d->words += 2 * (size_t)r->ndims;
     }
 }
@@ -446,8 +432,8 @@ static void write_blocks(struct redist *d)
         if (d->source[q] != d->ctx->rank)
             continue;
         for (int a = 0; a < d->narrays; a++) {
-            const struct ftk_seg_region *rec
-                = ftk_seg_find(segment(d, q)->buf, d->arrays[a].region->name);
+            const struct ftk_seg_region *rec =
+                ftk_seg_find(segment(d, q)->buf, d->arrays[a].region->name);
             size_t n = rec->ndims;
             memcpy(w, rec->start, n * sizeof *w);
             memcpy(w + n, rec->local, n * sizeof *w);
@@ -494,8 +480,7 @@ static size_t volume(int ndims, const struct box *b)
 }
 
 /* What two boxes have in common, and how many cells that is. */
-static size_t intersect(
-    int ndims, const struct box *a, const struct box *b, struct box *out)
+static size_t intersect(int ndims, const struct box *a, const struct box *b, struct box *out)
 {
     for (int i = 0; i < ndims; i++) {
         size_t lo = a->start[i] > b->start[i] ? a->start[i] : b->start[i];
@@ -529,9 +514,8 @@ static int check_tiles(const struct redist *d, int array, int k, bool of_old)
         for (int h = 0; here > 0 && h < nhits; h++) {
             struct box other = block_of(d, array, of_old, d->hits[h]);
             if (intersect(ndims, &common, &other, &twice) > 0)
-                return ftk_fail(FTKIT_ERR_SIZE,
-                    "array '%s': the blocks of ranks %d and %d %s", name, d->hits[h], i,
-                    of_old ? "overlapped when it was saved" : "overlap");
+                return ftk_fail(FTKIT_ERR_SIZE, "array '%s': the blocks of ranks %d and %d %s",
+                    name, d->hits[h], i, of_old ? "overlapped when it was saved" : "overlap");
         }
         if (here > 0)
             d->hits[nhits++] = i;
@@ -541,8 +525,8 @@ static int check_tiles(const struct redist *d, int array, int k, bool of_old)
         return FTKIT_OK;
     if (of_old)
         return ftk_fail(FTKIT_ERR_SIZE,
-            "array '%s': only %zu of the %zu cells of the block of rank %d were saved",
-            name, found, cells, k);
+            "array '%s': only %zu of the %zu cells of the block of rank %d were saved", name, found,
+            cells, k);
     return ftk_fail(FTKIT_ERR_SIZE,
         "array '%s': only %zu of the %zu cells that rank %d of %d saved are in a block "
         "of the %d ranks now (register the array again in the callback of "
@@ -563,7 +547,7 @@ static int check_blocks(const struct redist *d)
     return rc;
 }
 
-/* ---- WRITE: replicated regions -------------------------------------------------------*/
+/* ---- WRITE: replicated regions ------------------------------------------------------- */
 
 /* An error of ours does not stop the broadcasts, which the others wait for. */
 static int write_replicated(
@@ -580,8 +564,8 @@ static int write_replicated(
             return rc;
         d->replicated = ftk_xxh3_seed(d->share, n * item, d->replicated);
         if (*local == FTKIT_OK)
-            *local = ftk_type_unpack(&r->type, d->share, n,
-                (char *)r->data + (ptrdiff_t)i * r->type.extent);
+            *local = ftk_type_unpack(
+                &r->type, d->share, n, (char *)r->data + (ptrdiff_t)i * r->type.extent);
         i += n;
     }
     return FTKIT_OK;
@@ -603,7 +587,7 @@ static int write_all_replicated(struct redist *d)
     return rc == FTKIT_OK ? local : rc;
 }
 
-/* ---- WRITE: arrays -------------------------------------------------------------------*/
+/* ---- WRITE: arrays ------------------------------------------------------------------- */
 
 static void set_strides(struct place *p, const size_t *len)
 {
@@ -632,9 +616,9 @@ static struct place old_place(const struct redist *d, int array, int q)
     const struct ftk_region *r = d->arrays[array].region;
     char *seg = segment(d, q)->buf;
     const struct ftk_seg_region *rec = ftk_seg_find(seg, r->name);
-    struct place p = { .data = ftk_seg_data(seg) + rec->offset,
-        .item = r->type.item_bytes,
-        .ndims = r->ndims };
+    struct place p = {
+        .data = ftk_seg_data(seg) + rec->offset, .item = r->type.item_bytes, .ndims = r->ndims
+    };
     size_t len[FTKIT_DIMS_MAX] = { 0 };
     for (int i = 0; i < r->ndims; i++) {
         p.first[i] = (size_t)(rec->start[i] - rec->halo[i]);
@@ -646,8 +630,8 @@ static struct place old_place(const struct redist *d, int array, int q)
 
 /* Copy the cells first, first+1, ... of a box, counted in C order, out of a place or into
  * it; in the message they are contiguous. */
-static void copy_cells(const struct place *p, const struct box *b, size_t first,
-    size_t cells, char *msg, bool out)
+static void copy_cells(
+    const struct place *p, const struct box *b, size_t first, size_t cells, char *msg, bool out)
 {
     size_t at[FTKIT_DIMS_MAX];
     int last = p->ndims - 1;
@@ -690,9 +674,7 @@ static void copy_own(struct redist *d)
         for (int q = 0; q < d->nold; q++) {
             struct box old = block_of(d, a, true, q);
             struct box b;
-            size_t cells = d->source[q] == d->ctx->rank
-                ? intersect(to.ndims, &mine, &old, &b)
-                : 0;
+            size_t cells = d->source[q] == d->ctx->rank ? intersect(to.ndims, &mine, &old, &b) : 0;
             if (cells == 0)
                 continue;
             struct place from = old_place(d, a, q);
@@ -748,11 +730,10 @@ static int post(struct redist *d, struct flow *f)
     if (f->send) {
         struct place from = old_place(d, f->array, f->q);
         copy_cells(&from, &p->box, p->first, p->cells, p->buf, true);
-        mrc = MPI_Isend(
-            p->buf, bytes, MPI_BYTE, f->r, TAG_PIECE, d->ch.comm, &f->req[slot]);
+        mrc = MPI_Isend(p->buf, bytes, MPI_BYTE, f->r, TAG_PIECE, d->ch.comm, &f->req[slot]);
     } else {
-        mrc = MPI_Irecv(p->buf, bytes, MPI_BYTE, d->source[f->q], TAG_PIECE, d->ch.comm,
-            &f->req[slot]);
+        mrc = MPI_Irecv(
+            p->buf, bytes, MPI_BYTE, d->source[f->q], TAG_PIECE, d->ch.comm, &f->req[slot]);
     }
     if (mrc != MPI_SUCCESS) {
         f->req[slot] = MPI_REQUEST_NULL;
@@ -828,7 +809,7 @@ static int write_arrays(struct redist *d)
     return rc;
 }
 
-/* ---- all of it -----------------------------------------------------------------------*/
+/* ---- all of it ----------------------------------------------------------------------- */
 
 static int write_regions(struct redist *d)
 {
@@ -858,8 +839,7 @@ static int run(struct redist *d)
     int n = d->ctx->nranks;
     size_t words = (size_t)d->displs[n - 1] + (size_t)d->counts[n - 1];
     rc = check_blocks(d);
-    rc = agree_same(
-        d, rc, ftk_xxh3(d->table, words * sizeof *d->table), "the blocks of arrays");
+    rc = agree_same(d, rc, ftk_xxh3(d->table, words * sizeof *d->table), "the blocks of arrays");
     (void)FTK_FAULT("redistribute.agreed");
     return rc == FTKIT_OK ? write_regions(d) : rc;
 }
@@ -875,10 +855,9 @@ static void make_set_due(struct ftkit_ctx *ctx)
 
 int ftk_redistribute(struct ftkit_ctx *ctx)
 {
-    struct redist d = { .ctx = ctx,
-        .ch = ftk_chan_of(ctx),
-        .source = ctx->line_source,
-        .nold = ctx->line_nranks };
+    struct redist d = {
+        .ctx = ctx, .ch = ftk_chan_of(ctx), .source = ctx->line_source, .nold = ctx->line_nranks
+    };
     (void)FTK_FAULT("redistribute.begin");
     int rc = check_complete(ctx);
     if (rc != FTKIT_OK)

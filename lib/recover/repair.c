@@ -28,14 +28,14 @@ struct attempt {
     struct ftk_census census;
     struct ftk_plan plan;
     bool planned;
-    int error;            /* our own, 0 while all is well */
+    int error; /* our own, 0 while all is well */
     struct ftk_stream *streams;
     int *domain;
     int *holder;
     int *incarnations;
     uint64_t run, epoch_id;
     uint64_t next_set;
-    uint64_t line;        /* set that is in memory at the end */
+    uint64_t line; /* set that is in memory at the end */
     int line_nranks;
     int epoch;
     int repeats;
@@ -45,8 +45,7 @@ struct attempt {
 static int hard(struct attempt *a, int rc)
 {
     /* failures of peers start the next attempt; anything else of ours ends the repair */
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_MPI
-        && rc != FTKIT_ERR_CORRUPT) {
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_MPI && rc != FTKIT_ERR_CORRUPT) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", a->ctx->cfg.name, a->ctx->rank,
             ftk_detail_text());
         a->ctx->local_error = rc;
@@ -54,7 +53,7 @@ static int hard(struct attempt *a, int rc)
     return rc;
 }
 
-/* ---- plan ----------------------------------------------------------------------------*/
+/* ---- plan ---------------------------------------------------------------------------- */
 
 static int same_plan(struct attempt *a)
 {
@@ -147,7 +146,7 @@ static int make_plan(struct attempt *a)
     }
 }
 
-/* ---- build ---------------------------------------------------------------------------*/
+/* ---- build --------------------------------------------------------------------------- */
 
 /* Order among all: working ranks by number, then the rest as they come. */
 static int my_rank_in_plan(const struct attempt *a, int *me)
@@ -166,8 +165,7 @@ static void order_of(const struct ftk_plan *p, int *order)
             order[n++] = i;
 }
 
-static int split(struct attempt *a, int color, int key, const int *members, int n,
-    MPI_Comm *comm)
+static int split(struct attempt *a, int color, int key, const int *members, int n, MPI_Comm *comm)
 {
     const struct ftk_sure s = { a->s, NULL, "making communicators" };
     return ftk_sure_comm(&s, MPI_Comm_split(a->s, color, key, comm), comm, members, n);
@@ -190,8 +188,8 @@ static int build_comms(struct attempt *a)
     (void)FTK_FAULT("repair.build");
     rc = split(a, 0, key, order, p->nprocs, &a->next.ctl);
     if (rc == FTKIT_OK)
-        rc = split(a, rank >= 0 ? 0 : MPI_UNDEFINED, key, order, rank >= 0 ? p->nranks : 0,
-            &a->next.act);
+        rc = split(
+            a, rank >= 0 ? 0 : MPI_UNDEFINED, key, order, rank >= 0 ? p->nranks : 0, &a->next.act);
     free(order);
     if (FTK_FAULT("repair.split")) {
         (void)MPI_Comm_free(&a->next.act); /* injected: it was never made */
@@ -224,8 +222,8 @@ static int share_identity(struct attempt *a, int root)
 }
 
 /* How much a repair counts for recover.attempts.  One that replaces nobody counts, too, or calls
- * that fail after every repair would be repaired for ever; but less, because copies that do not hold
- * are replaced in such repairs, and have a limit of their own (ftk_drop_own()). */
+ * that fail after every repair would be repaired for ever; but less, because copies that do not
+ * hold are replaced in such repairs, and have a limit of their own (ftk_drop_own()). */
 static int weight_of(const struct ftk_plan *p)
 {
     return p->lost > 0 ? FTK_REPEAT : p->rollback ? 1 : 0;
@@ -242,8 +240,7 @@ static int share_state(struct attempt *a)
     if (p->is_new[root])
         root = 0; /* everybody is new */
     int64_t head[5] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
-        (ctx->repeats_of == p->line ? ctx->repeats : 0) + weight_of(p),
-        (int64_t)ftk_random() };
+        (ctx->repeats_of == p->line ? ctx->repeats : 0) + weight_of(p), (int64_t)ftk_random() };
     const struct ftk_sure act = { a->next.act, NULL, "sharing the state" };
     int rc = ftk_sure_bcast(&act, root, head, sizeof head);
     bool mine = !p->is_new[root] && ctx->incarnations && ctx->nranks == p->nranks;
@@ -290,12 +287,18 @@ static struct ftk_log_repair for_log(const struct attempt *a)
     const struct ftk_plan *p = &a->plan;
     int me = 0;
     (void)my_rank_in_plan(a, &me); /* it has worked before */
-    return (struct ftk_log_repair){ .act = a->next.act, .me = p->rank_of[me], .n = p->nranks,
-        .is_new = p->is_new, .domain = p->domain, .back = p->back, .line = p->line,
-        .fresh = p->fresh, .epoch_id = a->epoch_id };
+    return (struct ftk_log_repair){ .act = a->next.act,
+        .me = p->rank_of[me],
+        .n = p->nranks,
+        .is_new = p->is_new,
+        .domain = p->domain,
+        .back = p->back,
+        .line = p->line,
+        .fresh = p->fresh,
+        .epoch_id = a->epoch_id };
 }
 
-/* ---- one attempt ---------------------------------------------------------------------*/
+/* ---- one attempt --------------------------------------------------------------------- */
 
 /* While the others' segments travel, those who have theirs make sure that they hold.  The
  * replacements, on whom all wait, do that while they restore. */
@@ -363,7 +366,7 @@ static int attempt(struct attempt *a)
     return rc;
 }
 
-/* ---- after an attempt ----------------------------------------------------------------*/
+/* ---- after an attempt ---------------------------------------------------------------- */
 
 /* Nobody may wait for us where we do not come to: on s, and on act from when all have it. */
 static void leave(struct attempt *a)
@@ -498,8 +501,8 @@ static int install(struct attempt *a)
             ftk_mem_drop_others(&ctx->mem, ctx->line);
         if (a->plan.back[ctx->rank])
             ftk_policy_reset(ctx);
-        rc = ftk_group_map(ctx, ctx->cfg.scheme, ctx->cfg.group, ctx->cfg.parity,
-            &ctx->group, &ctx->alone);
+        rc = ftk_group_map(
+            ctx, ctx->cfg.scheme, ctx->cfg.group, ctx->cfg.parity, &ctx->group, &ctx->alone);
         if (rc == FTKIT_OK)
             rc = ftk_local_map(ctx);
         if (rc != FTKIT_OK)
@@ -560,8 +563,8 @@ static void tell_sources(const struct attempt *a)
         snprintf(text, sizeof text, "all ranks from their own memory");
     else if (others > 0)
         snprintf(text + at, sizeof text - at, ", all others from their own memory");
-    ftk_report(FTKIT_INFO, "context %s: set %llu: %s", ctx->cfg.name,
-        (unsigned long long)p->line, text);
+    ftk_report(
+        FTKIT_INFO, "context %s: set %llu: %s", ctx->cfg.name, (unsigned long long)p->line, text);
 }
 
 /* Who returns to the line: "ranks 2 and 3 return to set 7, all others go on". */
@@ -610,7 +613,8 @@ static void tell(const struct attempt *a)
         ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->repair_s,
         1e3 * ctx->detect_s, 1e3 * ctx->supply_s, 1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s,
         replaced, FTK_S(replaced), p->lost - replaced, ctx->nspares, FTK_S(ctx->nspares),
-        p->from_file ? "going " : "", (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
+        p->from_file ? "going " : "", (unsigned long long)p->line,
+        p->from_file ? " or older, from files" : "");
     tell_sources(a);
     tell_back(a);
 }
@@ -626,9 +630,9 @@ static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
     return ftk_fail(ctx->dead, "%s", p->why);
 }
 
-/* Tell `ftkit run` which processes this repair knows to be lost: mpirun's own word may come when all
- * is over.  At the end of a context, also which are idle spares, of which nothing is expected.  One
- * process of each MPI_COMM_WORLD tells of those it can name. */
+/* Tell `ftkit run` which processes this repair knows to be lost: mpirun's own word may come when
+ * all is over.  At the end of a context, also which are idle spares, of which nothing is expected.
+ * One process of each MPI_COMM_WORLD tells of those it can name. */
 static void tell_processes(const struct attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;

@@ -34,8 +34,7 @@ static int call_back(struct ftkit_ctx *ctx)
     if (ctx->failed || ftk_detect_poll(ctx))
         return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
     if (bad)
-        return ftk_fail(
-                   FTKIT_ERR_CALLBACK, "the repair callback returned %d", bad);
+        return ftk_fail(FTKIT_ERR_CALLBACK, "the repair callback returned %d", bad);
     return FTKIT_OK;
 }
 
@@ -54,10 +53,9 @@ static int make_copies(struct ftkit_ctx *ctx)
     struct ftk_chan ch = ftk_chan_of(ctx);
     struct ftk_census census;
     struct ftk_plan p = { 0 };
-    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
-        .map = ctx->cfg.map,
-        .scheme = ctx->cfg.scheme,
-        .files = true };
+    struct ftk_plan_rules rules = {
+        .nranks = ctx->nranks, .map = ctx->cfg.map, .scheme = ctx->cfg.scheme, .files = true
+    };
     int rc = ftk_census_take(ctx, &ctx->mem, ctx->comms.act, &census);
     if (rc != FTKIT_OK)
         return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of copies");
@@ -153,8 +151,8 @@ static int restore_line(struct ftkit_ctx *ctx)
 {
     struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->line, ctx->rank);
     if (!s)
-        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory",
-                   (unsigned long long)ctx->line);
+        return ftk_fail(
+            FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)ctx->line);
     if (FTK_FAULT("restore.corrupt")) {
         s->buf[s->bytes - 1] ^= 1;
         s->verified = false;
@@ -247,8 +245,8 @@ static void keep_owning(struct ftkit_ctx *ctx)
 static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
 {
     return rc == FTKIT_ERR_CORRUPT
-        && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE
-            || (ctx->pending == FTK_PENDING_LOAD && ctx->committed > 0));
+           && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE
+               || (ctx->pending == FTK_PENDING_LOAD && ctx->committed > 0));
 }
 
 /* An error of this rank alone must not leave the others waiting: it enters the next
@@ -273,8 +271,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->failed) {
             snprintf(why, sizeof why, "%s", ftk_detail_text());
             ftk_start_failed(ctx, rc);
-            ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank,
-                why);
+            ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
             ctx->local_error = rc;
         }
         rc = ftk_repair(ctx, MPI_COMM_NULL);

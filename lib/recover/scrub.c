@@ -21,8 +21,8 @@ static int look_through(struct ftkit_ctx *ctx, struct ftk_mem *mem, const char *
             s->buf[s->bytes - 1] ^= 1;
         if (ftk_mem_verify(s, s->parity ? "parity" : "segment") == FTKIT_OK)
             continue;
-        ftk_report(FTKIT_WARNING, "context %s: %s: rank %d: of rank %d: %s", ctx->cfg.name,
-            level, ctx->rank, s->rank, ftk_detail_text());
+        ftk_report(FTKIT_WARNING, "context %s: %s: rank %d: of rank %d: %s", ctx->cfg.name, level,
+            ctx->rank, s->rank, ftk_detail_text());
         ftk_mem_release(s);
         bad++;
     }
@@ -34,16 +34,15 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_census census;
     struct ftk_plan p = { 0 };
-    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
-        .map = ctx->cfg.map,
-        .scheme = ctx->cfg.scheme,
-        .files = true };
+    struct ftk_plan_rules rules = {
+        .nranks = ctx->nranks, .map = ctx->cfg.map, .scheme = ctx->cfg.scheme, .files = true
+    };
     int rc = ftk_census_take(ctx, &ctx->mem, ctx->comms.act, &census);
     if (rc != FTKIT_OK)
         return ftk_chan_break(ch, MPI_ERR_OTHER, "census of a scrub");
     rc = ftk_plan_make(&census, &rules, &p);
-    bool can = rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file
-               && p.line_nranks == ctx->nranks;
+    bool can =
+        rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file && p.line_nranks == ctx->nranks;
     (void)FTK_FAULT("scrub.planned");
     if (can)
         rc = ftk_transfer(ctx, &ctx->mem, ch, &p);

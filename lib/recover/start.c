@@ -16,8 +16,8 @@
 #include "start.h"
 #include "store/h5/h5_offline.h"
 
-#define ADVICE                                                                           \
-    "see `ftkit verify`, mend it with `ftkit repair`, choose another with --set N, or "  \
+#define ADVICE                                                                                     \
+    "see `ftkit verify`, mend it with `ftkit repair`, choose another with --set N, or "            \
     "begin anew with --fresh (recover.start)"
 
 /* Relaunches by one `ftkit run` have one number, so that --fresh holds for the run and
@@ -54,8 +54,7 @@ struct look {
 static int other_program(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     return ftk_fail(FTKIT_ERR_FORMAT,
-        "set %" PRIu64
-        " was written by '%s', this is '%s': set context.program = %s if it is "
+        "set %" PRIu64 " was written by '%s', this is '%s': set context.program = %s if it is "
         "the same program, else use another directory or context.name, or --fresh; sets "
         "in %s",
         m->set, m->program, ctx->identity.program, m->program, ctx->cfg.h5_dir);
@@ -74,19 +73,17 @@ static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct loo
         return bad;
     if (e.state == FTK_H5_INCOMPLETE) {
         ftk_report(FTKIT_INFO,
-            "context %s: set %" PRIu64
-            " in %s is passed over: it was being written when its "
+            "context %s: set %" PRIu64 " in %s is passed over: it was being written when its "
             "job ended",
             ctx->cfg.name, set, ctx->cfg.h5_dir);
         l->unfinished++;
         return FTKIT_OK;
     }
-    ftk_report(FTKIT_WARNING, "context %s: set %" PRIu64 " in %s is passed over: %s",
-        ctx->cfg.name, set, ctx->cfg.h5_dir, why);
+    ftk_report(FTKIT_WARNING, "context %s: set %" PRIu64 " in %s is passed over: %s", ctx->cfg.name,
+        set, ctx->cfg.h5_dir, why);
     if (l->set == 0) {
         l->set = set;
-        l->rc =
-            rc == FTKIT_ERR_NOT_FOUND ? FTKIT_ERR_CORRUPT : rc; /* a file is missing */
+        l->rc = rc == FTKIT_ERR_NOT_FOUND ? FTKIT_ERR_CORRUPT : rc; /* a file is missing */
         memcpy(l->why, why, sizeof l->why);
     }
     return FTKIT_OK;
@@ -113,8 +110,7 @@ static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *u
         rc = other_program(ctx, &m);
     if (rc == FTKIT_OK && *use && !*m.program)
         ftk_report(FTKIT_INFO,
-            "context %s: set %" PRIu64
-            " does not name its program: an older ftkit wrote it",
+            "context %s: set %" PRIu64 " does not name its program: an older ftkit wrote it",
             ctx->cfg.name, set);
     ftk_h5_manifest_free(&m);
     return rc;
@@ -125,9 +121,8 @@ static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
 {
     bool start = ctx->pending == FTK_PENDING_LOAD;
     if (start && l->set > 0 && ctx->cfg.start != FTK_START_FRESH)
-        return ftk_fail(l->rc,
-            "set %" PRIu64 " cannot be used%s: %s; " ADVICE "; sets in %s", l->set,
-            ctx->cfg.start == FTK_START_NEWEST ? " and no other is complete" : "", l->why,
+        return ftk_fail(l->rc, "set %" PRIu64 " cannot be used%s: %s; " ADVICE "; sets in %s",
+            l->set, ctx->cfg.start == FTK_START_NEWEST ? " and no other is complete" : "", l->why,
             ctx->cfg.h5_dir);
     if (start && ctx->cfg.start == FTK_START_FRESH && l->earlier + (l->set > 0) > 0)
         ftk_report(FTKIT_INFO,
@@ -146,8 +141,8 @@ static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
 static bool is_asked_for(const struct ftkit_ctx *ctx, uint64_t set)
 {
     uint64_t start = ctx->cfg.start;
-    return ctx->pending != FTK_PENDING_LOAD || start == FTK_START_NEWEST
-           || start == FTK_START_FRESH || set == start;
+    return ctx->pending != FTK_PENDING_LOAD || start == FTK_START_NEWEST || start == FTK_START_FRESH
+           || set == start;
 }
 
 int ftk_start_pick(
@@ -183,8 +178,7 @@ int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set)
     if (set > 0 || start == FTK_START_NEWEST || start == FTK_START_FRESH)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_NOT_FOUND,
-        "recover.start = %" PRIu64
-        ": there is no such set that can be used, neither in %s nor "
+        "recover.start = %" PRIu64 ": there is no such set that can be used, neither in %s nor "
         "in memory; `ftkit ls` tells which there are",
         start, ctx->cfg.h5_dir);
 }

@@ -17,11 +17,11 @@
 extern char **environ;
 
 #define SPAWN_MARK "FTKIT_SPAWNED"
-#define NAP_MIN_NS 200000L   /* a spare sleeps between looks, so it takes no core ... */
-#define NAP_MAX_NS 1000000L  /* ... and is still there in a millisecond or two */
+#define NAP_MIN_NS 200000L  /* a spare sleeps between looks, so it takes no core ... */
+#define NAP_MAX_NS 1000000L /* ... and is still there in a millisecond or two */
 #define ARGS_MAX (1u << 20)
 
-/* ---- spares --------------------------------------------------------------------------*/
+/* ---- spares -------------------------------------------------------------------------- */
 
 /* Without ULFM nobody will need us: wait for the end. */
 static int wait_for_end(struct ftkit_ctx *ctx)
@@ -58,7 +58,7 @@ int ftk_spare_wait(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* ---- spawn ---------------------------------------------------------------------------
+/* ---- spawn ------------------------------------------------------------------------------
  * On Open MPI 5.0 a death between spawn and merge cannot be survived; the watchdog ends
  * such a repair.  That is why spawning comes after the spares. */
 
@@ -104,8 +104,7 @@ static bool is_handed_on(const char *variable)
 {
     if (strncmp(variable, SPAWN_MARK "=", sizeof SPAWN_MARK) == 0)
         return false; /* the replacement gets its own */
-    return strncmp(variable, "FTKIT_", 6) == 0
-           || strncmp(variable, "LD_PRELOAD=", 11) == 0;
+    return strncmp(variable, "FTKIT_", 6) == 0 || strncmp(variable, "LD_PRELOAD=", 11) == 0;
 }
 
 /* What a replacement is started with: env, which gives the program the variables this
@@ -123,8 +122,7 @@ static char **start_of(const char **command, char *exe, char **argv)
         nargs++;
     char **all = calloc(nvars + nargs + 2, sizeof *all);
     char *program = *exe ? exe : none;
-    bool plain =
-        nvars == 0 || strchr(program, '=') != NULL; /* env takes that for a variable */
+    bool plain = nvars == 0 || strchr(program, '=') != NULL; /* env takes that for a variable */
     *command = plain ? program : "/usr/bin/env";
     if (!all)
         return NULL;
@@ -174,8 +172,8 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     if (rc == MPI_SUCCESS) /* and so does its core */
         rc = MPI_Info_set(info, "PMIX_BINDTO", "none");
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_spawn(start ? command : "/nonexistent",
-            start ? start : MPI_ARGV_NULL, n, info, 0, s, &inter, MPI_ERRCODES_IGNORE);
+        rc = MPI_Comm_spawn(start ? command : "/nonexistent", start ? start : MPI_ARGV_NULL, n,
+            info, 0, s, &inter, MPI_ERRCODES_IGNORE);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)

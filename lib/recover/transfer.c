@@ -44,13 +44,12 @@ static int list_streams(
 /* Its release waits until nothing of it is under way. */
 static int corrupt(const struct ftkit_ctx *ctx, struct ftk_stream *s)
 {
-    ftk_report(FTKIT_WARNING, "context %s: rank %d: copy of rank %d: %s", ctx->cfg.name,
-        ctx->rank, s->rank, ftk_detail_text());
+    ftk_report(FTKIT_WARNING, "context %s: rank %d: copy of rank %d: %s", ctx->cfg.name, ctx->rank,
+        s->rank, ftk_detail_text());
     return s->error = FTKIT_ERR_CORRUPT;
 }
 
-static int find_segments(
-    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_stream *list, int n)
+static int find_segments(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_stream *list, int n)
 {
     for (int i = 0; i < n; i++) {
         struct ftk_stream *s = &list[i];
@@ -132,8 +131,8 @@ int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
         ctx->rank, 2 * ctx->cfg.attempts);
 }
 
-static int transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
-    struct ftk_stream *list, int n)
+static int transfer(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, struct ftk_stream *list, int n)
 {
     int local = FTKIT_OK;
     int rc = find_segments(ctx, mem, list, n);
@@ -159,8 +158,8 @@ static int transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan 
     return rc;
 }
 
-int ftk_transfer(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch,
-    const struct ftk_plan *p)
+int ftk_transfer(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p)
 {
     struct ftk_stream *list = NULL;
     int n = 0;

@@ -33,9 +33,9 @@ struct writing {
     bool sends;
     struct ftk_changes changes; /* since the last set */
     struct ftk_parity_write parity;
-    int local;                  /* most severe local error so far */
-    int durable;                /* rank 0's word: see ftk_policy_durable() */
-    bool flushing;              /* an earlier set is still being written */
+    int local;     /* most severe local error so far */
+    int durable;   /* rank 0's word: see ftk_policy_durable() */
+    bool flushing; /* an earlier set is still being written */
     bool to_local;
 };
 
@@ -54,14 +54,13 @@ static void make_streams(struct writing *w)
         return;
     w->streams = ctx->streams;
     if (ctx->holder[ctx->rank] >= 0) {
-        ftk_stream_init(&w->streams[n++], true, ctx->holder[ctx->rank], TAG_COPY, w->set,
-            ctx->rank, ctx->nranks);
+        ftk_stream_init(&w->streams[n++], true, ctx->holder[ctx->rank], TAG_COPY, w->set, ctx->rank,
+            ctx->nranks);
         w->sends = true;
     }
     for (int r = 0; r < ctx->nranks; r++)
         if (ctx->holder[r] == ctx->rank)
-            ftk_stream_init(
-                &w->streams[n++], false, r, TAG_COPY, w->set, r, ctx->nranks);
+            ftk_stream_init(&w->streams[n++], false, r, TAG_COPY, w->set, r, ctx->nranks);
     w->nstreams = n;
 }
 
@@ -101,8 +100,8 @@ static int prepare(struct writing *w)
         w->head_bytes = FTK_SEG_ALIGN;
         w->data_bytes = 0;
     }
-    note(w, ftk_mem_take(&ctx->mem, w->set, ctx->rank, ctx->nranks,
-                w->head_bytes + w->data_bytes, &w->own));
+    note(w, ftk_mem_take(
+                &ctx->mem, w->set, ctx->rank, ctx->nranks, w->head_bytes + w->data_bytes, &w->own));
     if (w->sends) {
         w->streams[0].seg = w->own;
         w->streams[0].sizes[0] = w->head_bytes;
@@ -112,8 +111,7 @@ static int prepare(struct writing *w)
     int rc = ftk_stream_sizes(&w->ch, &ctx->mem, w->streams, w->nstreams, &local);
     note(w, local);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_sizes(
-            &w->parity, &w->ch, &ctx->group, w->head_bytes, w->data_bytes);
+        rc = ftk_parity_sizes(&w->parity, &w->ch, &ctx->group, w->head_bytes, w->data_bytes);
     if (rc != FTKIT_OK)
         return rc;
     if (w->own)
@@ -148,8 +146,7 @@ static int pack_and_send(struct writing *w)
     struct ftk_packer p;
     bool idle;
     bool done;
-    int rc = ftk_region_begin(
-        w->ctx, w->set, w->head_bytes, w->data_bytes, w->own->buf, &p);
+    int rc = ftk_region_begin(w->ctx, w->set, w->head_bytes, w->data_bytes, w->own->buf, &p);
     while (rc == FTKIT_OK && p.done < w->data_bytes && w->local == FTKIT_OK) {
         note(w, ftk_region_pack(&p, p.done + FTK_STREAM_PIECE));
         ftk_changes_note(&w->changes, w->own->buf, p.done);
@@ -225,8 +222,10 @@ static int name_mismatch(struct writing *w)
                 (unsigned long long)w->set, ftk_seg_regions_c(seg)[i].name, (long long)rank);
     }
     return rc != FTKIT_OK ? rc
-        : ftk_fail(FTKIT_ERR_MISMATCH, "set %llu was not committed: ranks have registered "
-            "different replicated regions", (unsigned long long)w->set);
+                          : ftk_fail(FTKIT_ERR_MISMATCH,
+                              "set %llu was not committed: ranks have registered "
+                              "different replicated regions",
+                              (unsigned long long)w->set);
 }
 
 /* Everybody has sealed everything, or the set is nobody's. */
@@ -236,8 +235,7 @@ static int commit(struct writing *w)
     struct ftk_vote v;
     ftk_vote_init(&v);
     v.min[0] = w->local;
-    ftk_vote_same(&v, 1,
-        w->local == FTKIT_OK ? ftk_region_replicated_sum(w->own->buf) : 0);
+    ftk_vote_same(&v, 1, w->local == FTKIT_OK ? ftk_region_replicated_sum(w->own->buf) : 0);
     v.min[3] = ftk_policy_next_gap(ctx);
     if (ctx->rank == 0)
         v.min[4] = ftk_local_due(ctx);

@@ -23,7 +23,7 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
 /* The rank that writes for the failure domain of another. */
 int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank);
 
-/* ---- the second level ------------------------------------------------------------------*/
+/* ---- the second level ---------------------------------------------------------------- */
 
 /* Rank 0's word on whether the next set goes to level.local, too. */
 bool ftk_local_due(const struct ftkit_ctx *ctx);
@@ -36,7 +36,7 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due);
 int ftk_local_map(struct ftkit_ctx *ctx);
 void ftk_local_free(struct ftkit_ctx *ctx, bool keep);
 
-/* ---- policy: when is a set due ---------------------------------------------------------*/
+/* ---- policy: when is a set due ------------------------------------------------------- */
 
 /* Whether this call of ftkit_checkpoint() writes a set; agreed, most often without any
  * communication.  FTKIT_ERR_PEER when a rank failed. */

@@ -38,8 +38,7 @@ int ftk_coding_begin(struct ftk_coding *c, int me)
         return ftk_fail(FTKIT_ERR_NOMEM, "work space of a parity group");
     memset(c->work, 0, (size_t)c->code.block);
     for (int i = 0; i < FTK_CODING_OPEN; i++)
-        c->slots[i].work =
-            c->work + (1 + (size_t)i * (size_t)c->code.n) * (size_t)c->code.block;
+        c->slots[i].work = c->work + (1 + (size_t)i * (size_t)c->code.n) * (size_t)c->code.block;
     return FTKIT_OK;
 }
 
@@ -57,7 +56,7 @@ void ftk_coding_end(struct ftk_coding *c, struct ftk_chan *ch)
     c->work = NULL;
 }
 
-/* ---- updates ---------------------------------------------------------------------------*/
+/* ---- updates ------------------------------------------------------------------------- */
 
 void ftk_coding_update(struct ftk_coding *c, const struct ftk_coding_delta *delta)
 {
@@ -89,8 +88,7 @@ static bool stripe_has_changed(const struct ftk_coding *c, uint64_t stripe)
 static struct ftk_element element(const struct ftk_coding *c, uint64_t stripe, int d)
 {
     struct ftk_element e = ftk_code_element(&c->code, stripe, d);
-    if (c->delta
-        && !(e.parity ? stripe_has_changed(c, stripe) : has_changed(c->delta, &e)))
+    if (c->delta && !(e.parity ? stripe_has_changed(c, stripe) : has_changed(c->delta, &e)))
         e.bytes = 0;
     return e;
 }
@@ -102,8 +100,7 @@ static size_t part_of(const struct ftk_element *e, uint64_t len)
 }
 
 /* The difference of an element of this process; lengths may differ, too. */
-static void difference(
-    const struct ftk_coding *c, const struct ftk_element *e, unsigned char *to)
+static void difference(const struct ftk_coding *c, const struct ftk_element *e, unsigned char *to)
 {
     const struct ftk_coding_delta *delta = c->delta;
     size_t now = part_of(e, delta->now[e->member]);
@@ -112,7 +109,7 @@ static void difference(
     ftk_code_add(to, delta->base + e->offset, part_of(e, delta->was[e->member]));
 }
 
-/* ---- what a stripe takes: the same on every process ------------------------------------*/
+/* ---- what a stripe takes: the same on every process ---------------------------------- */
 
 static int place_of(const struct ftk_coding *c, const struct ftk_element *e)
 {
@@ -176,15 +173,13 @@ static bool have_data(const struct ftk_coding *c, uint64_t stripe)
     return true;
 }
 
-/* ---- one stripe ------------------------------------------------------------------------*/
+/* ---- one stripe ---------------------------------------------------------------------- */
 
-static int post(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s,
-    bool send, int peer, int d, const struct ftk_element *e, void *buf)
+static int post(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s, bool send,
+    int peer, int d, const struct ftk_element *e, void *buf)
 {
     MPI_Request *req = &s->req[s->nreq++];
-    int tag = c->tag
-              + (int)((s->stripe * FTK_GROUP_MAX + (uint64_t)d)
-                      % (uint64_t)FTK_CODING_TAGS);
+    int tag = c->tag + (int)((s->stripe * FTK_GROUP_MAX + (uint64_t)d) % (uint64_t)FTK_CODING_TAGS);
     int rc = send ? MPI_Isend(buf, (int)e->bytes, MPI_BYTE, peer, tag, ch->comm, req)
                   : MPI_Irecv(buf, (int)e->bytes, MPI_BYTE, peer, tag, ch->comm, req);
     ch->sent += send ? e->bytes : 0;
@@ -222,8 +217,7 @@ static int fetch(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
 static void place_result(struct ftk_coding *c, struct ftk_coding_slot *s, int o)
 {
     struct ftk_element e = element(c, s->stripe, s->out[o]);
-    bool here = target_of(c, &e) == c->me && !c->delta
-                && (e.parity || e.bytes == s->bytes);
+    bool here = target_of(c, &e) == c->me && !c->delta && (e.parity || e.bytes == s->bytes);
     s->dst[o] = here ? (unsigned char *)memory_of(c, &e)
                      : s->work + (size_t)(s->nin + o) * (size_t)c->code.block;
 }
@@ -236,8 +230,8 @@ static void clear_rest(const struct ftk_coding *c, const struct ftk_element *e)
 }
 
 /* What a process that is not the worker sends. */
-static void *give(const struct ftk_coding *c, const struct ftk_coding_slot *s,
-    const struct ftk_element *e)
+static void *give(
+    const struct ftk_coding *c, const struct ftk_coding_slot *s, const struct ftk_element *e)
 {
     if (!c->delta)
         return memory_of(c, e);
@@ -250,8 +244,7 @@ static int start(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
     int rc = FTKIT_OK;
     s->nreq = 0;
     s->computed = s->worker != c->me;
-    s->bytes = (size_t)(ftk_code_stripe_bytes(&c->code, s->stripe) + ALIGN - 1) / ALIGN
-               * ALIGN;
+    s->bytes = (size_t)(ftk_code_stripe_bytes(&c->code, s->stripe) + ALIGN - 1) / ALIGN * ALIGN;
     for (int i = 0; rc == FTKIT_OK && i < s->nin; i++) {
         struct ftk_element e = element(c, s->stripe, s->in[i]);
         if (s->worker == c->me)
@@ -282,8 +275,7 @@ static int solve(struct ftk_coding *c, const struct ftk_coding_slot *s)
     if (pattern == c->solved)
         return FTKIT_OK;
     c->solved = pattern;
-    return ftk_code_solve(
-        c->solver, c->code.n, c->code.m, s->in, s->out, s->nout);
+    return ftk_code_solve(c->solver, c->code.n, c->code.m, s->in, s->out, s->nout);
 }
 
 static int compute(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s)
@@ -309,7 +301,7 @@ static int compute(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_
     return rc;
 }
 
-/* ---- all stripes -----------------------------------------------------------------------*/
+/* ---- all stripes --------------------------------------------------------------------- */
 
 static bool takes_part(const struct ftk_coding *c, const struct ftk_coding_slot *s)
 {
@@ -387,8 +379,8 @@ static void take_in(const struct ftk_coding *c, const struct ftk_coding_slot *s)
     }
 }
 
-static int advance(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s,
-    bool *moved)
+static int advance(
+    struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s, bool *moved)
 {
     bool all = false;
     int rc = s->open ? FTKIT_OK : open_next(c, ch, s);
@@ -409,8 +401,7 @@ static int advance(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_
     return rc;
 }
 
-int ftk_coding_progress(
-    struct ftk_coding *c, struct ftk_chan *ch, bool *idle, bool *done)
+int ftk_coding_progress(struct ftk_coding *c, struct ftk_chan *ch, bool *idle, bool *done)
 {
     bool moved = false;
     int rc = FTKIT_OK;

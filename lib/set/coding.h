@@ -39,8 +39,8 @@ struct ftk_coding_delta {
 struct ftk_coding {
     struct ftk_code code;
     struct ftk_coding_member member[FTK_GROUP_MAX];
-    int tag;      /* the first of FTK_CODING_TAGS */
-    size_t ready; /* bytes of the data here that may be read yet */
+    int tag;                              /* the first of FTK_CODING_TAGS */
+    size_t ready;                         /* bytes of the data here that may be read yet */
     const struct ftk_coding_delta *delta; /* NULL: whole objects */
     /* progress */
     int me;
@@ -56,8 +56,7 @@ struct ftk_coding {
 int ftk_coding_begin(struct ftk_coding *c, int me);
 
 /* Do what can be done.  *done: every stripe is; FTKIT_ERR_PEER: the channel broke. */
-int ftk_coding_progress(
-    struct ftk_coding *c, struct ftk_chan *ch, bool *idle, bool *done);
+int ftk_coding_progress(struct ftk_coding *c, struct ftk_chan *ch, bool *idle, bool *done);
 int ftk_coding_run(struct ftk_coding *c, struct ftk_chan *ch); /* to the end */
 
 /* After ftk_coding_begin() for whole objects: update instead, from parities that are in

@@ -38,7 +38,7 @@ static struct {
     int nsegs;
 } line;
 
-/* ---- the line ---------------------------------------------------------------------------*/
+/* ---- the line ------------------------------------------------------------------------ */
 
 /* The executable comes first; the others are not looked at. */
 static int on_object(struct dl_phdr_info *info, size_t bytes, void *arg)
@@ -83,7 +83,7 @@ void ftk_debug_line(const struct ftkit_ctx *ctx)
     line.set = ctx->committed;
 }
 
-/* ---- what ftkit itself has written since -------------------------------------------------*/
+/* ---- what ftkit itself has written since --------------------------------------------- */
 
 struct span {
     const char *at;
@@ -121,8 +121,8 @@ static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
     }
     for (int i = 0; i < ctx->nbound; i++)
         s[(*n)++] = ctx->bound[i].c
-            ? (struct span){ (const char *)ctx->bound[i].c, sizeof(MPI_Comm) }
-            : (struct span){ (const char *)ctx->bound[i].fortran, sizeof(MPI_Fint) };
+                        ? (struct span){ (const char *)ctx->bound[i].c, sizeof(MPI_Comm) }
+                        : (struct span){ (const char *)ctx->bound[i].fortran, sizeof(MPI_Fint) };
     return s;
 }
 
@@ -135,7 +135,7 @@ static size_t known_at(const struct span *s, size_t n, const char *at)
     return 0;
 }
 
-/* ---- comparing --------------------------------------------------------------------------*/
+/* ---- comparing ----------------------------------------------------------------------- */
 
 /* Bytes of [at, at + bytes) that differ and are not known. */
 static size_t count_changed(const struct span *s, size_t n, const char *at, size_t bytes)
@@ -184,7 +184,7 @@ static bool is_copied(const char *name, size_t bytes)
 }
 
 /* The symbol table of a mapped file; false: it has none that can be used. */
-static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) **sym, size_t *n,
+static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) * *sym, size_t *n,
     const char **names, size_t *names_bytes)
 {
     const ElfW(Ehdr) *eh = (const void *)file;
@@ -213,7 +213,7 @@ static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) **sym, 
 /* Tell of each variable that has changed; false: there are no names. */
 static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
 {
-    const ElfW(Sym) *sym;
+    const ElfW(Sym) * sym;
     const char *names, *file = "";
     size_t nsyms, names_bytes, nknown = 0;
     int told = 0;
@@ -230,8 +230,7 @@ static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
             continue;
         const char *at = (const char *)(line.base + sym[i].st_value);
         size_t changed = count_changed(known, nknown, at, sym[i].st_size);
-        if (changed == 0 || (!local && is_copied(name, sym[i].st_size))
-            || told++ >= NAMES_MAX)
+        if (changed == 0 || (!local && is_copied(name, sym[i].st_size)) || told++ >= NAMES_MAX)
             continue;
         ftk_report(FTKIT_WARNING,
             "context %s: rank %d: debug.check: %s%s%s has %zu of %zu bytes that are not those of "

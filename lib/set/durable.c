@@ -22,7 +22,7 @@
 
 #define TAG_COLLECT 4
 
-/* ---- owning ---------------------------------------------------------------------------
+/* ---- owning -----------------------------------------------------------------------------
  * Two jobs that wrote the same sets would destroy them for both. */
 
 int ftk_durable_own(struct ftkit_ctx *ctx, bool make)
@@ -36,16 +36,16 @@ int ftk_durable_own(struct ftkit_ctx *ctx, bool make)
     return rc;
 }
 
-/* ---- writing -------------------------------------------------------------------------*/
+/* ---- writing ------------------------------------------------------------------------- */
 
 struct collecting {
     struct ftkit_ctx *ctx;
     struct ftk_chan *ch;
     const struct ftk_mem_seg *own;
-    struct ftk_mem mem;         /* the buffer the segments of others go through */
+    struct ftk_mem mem; /* the buffer the segments of others go through */
     struct ftk_mem_seg *passing;
-    int next;                   /* rank to look at */
-    int peer_error;             /* a rank failed on the way */
+    int next;       /* rank to look at */
+    int peer_error; /* a rank failed on the way */
 };
 
 int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
@@ -127,8 +127,8 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *o
 {
     struct ftkit_ctx *ctx = c->ctx;
     int rc = ftk_h5_write_part_from(ctx->cfg.h5_dir, ctx->cfg.name, c->own->set, part,
-        ranks_of(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
-        next_segment, c, out);
+        ranks_of(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE, next_segment, c,
+        out);
     if (rc != FTKIT_OK) {
         int drained = drain(c);
         if (drained != FTKIT_OK)
@@ -154,8 +154,8 @@ static int send_segment(struct collecting *c, int writer)
 }
 
 /* The manifest from what each writer reports. */
-static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts,
-    const struct ftk_mem_seg *own)
+static int write_manifest(
+    struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts, const struct ftk_mem_seg *own)
 {
     struct ftk_h5_manifest m = { .set = set, .nranks = (uint32_t)ctx->nranks };
     const struct ftk_seg_header *h = (const void *)own->buf;
@@ -181,15 +181,15 @@ static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_par
 }
 
 /* Every rank's report on its part to all: small, and only rank 0 needs it. */
-static int gather_parts(struct ftk_chan *ch, const struct ftk_h5_part *mine,
-    struct ftk_h5_part *all)
+static int gather_parts(
+    struct ftk_chan *ch, const struct ftk_h5_part *mine, struct ftk_h5_part *all)
 {
     const struct ftk_sure s = { ch->comm, ch, "gathering the parts" };
     return ftk_sure_allgather(&s, mine, sizeof *mine, all);
 }
 
-static int write_set(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own,
-    struct ftk_h5_part *parts)
+static int write_set(
+    struct ftkit_ctx *ctx, const struct ftk_mem_seg *own, struct ftk_h5_part *parts)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
     struct collecting c = { .ctx = ctx, .ch = &ch, .own = own };
@@ -240,9 +240,8 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
     if (ctx->rank != 0)
         return FTKIT_OK;
     ftk_run_state("set %llu", (unsigned long long)set);
-    if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep)
-        != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", ctx->cfg.name,
-            ftk_detail_text());
+    if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep) != FTKIT_OK)
+        ftk_report(
+            FTKIT_WARNING, "context %s: old sets stay: %s", ctx->cfg.name, ftk_detail_text());
     return FTKIT_OK;
 }

@@ -26,13 +26,13 @@ enum { WORD_ERROR = 6, WORD_BUSY = 7, WORD_DURABLE = 8 };
 /* Of the second, from the least. */
 enum { BUSY_NO = 0, BUSY_FIRST = -1, BUSY_OTHER = -2, BUSY_NEVER = -3 };
 
-#define PATIENCE 10.0     /* times recover.timeout, as the watchdog's */
-#define GRACE_S 60.0      /* until another node's files show here */
+#define PATIENCE 10.0 /* times recover.timeout, as the watchdog's */
+#define GRACE_S 60.0  /* until another node's files show here */
 #define GRACE_FAILED_S 1.0
 #define PAUSE_MIN_S 0.0005
 #define PAUSE_MAX_S 0.01
 
-/* ---- what the thread has done --------------------------------------------------------*/
+/* ---- what the thread has done -------------------------------------------------------- */
 
 void ftk_flush_poll(struct ftkit_ctx *ctx)
 {
@@ -60,8 +60,7 @@ uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
     struct ftk_h5_manifest m;
     ftk_flush_poll(ctx);
     if (ctx->flush.last <= ctx->durable
-        || ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, ctx->flush.last, false, &m)
-               != FTKIT_OK)
+        || ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, ctx->flush.last, false, &m) != FTKIT_OK)
         return ctx->durable;
     ftk_h5_manifest_free(&m);
     return ctx->durable = ctx->flush.last;
@@ -78,7 +77,7 @@ static bool is_able(struct ftkit_ctx *ctx)
     return ftk_h5_threadsafe() && ftk_flusher_start(&fl->thread) == FTKIT_OK;
 }
 
-/* ---- votes ---------------------------------------------------------------------------*/
+/* ---- votes --------------------------------------------------------------------------- */
 
 void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v)
 {
@@ -96,8 +95,7 @@ void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v)
 
 static void say_off(struct ftkit_ctx *ctx)
 {
-    bool wanted = ctx->cfg.h5_enabled && ctx->cfg.h5_async
-        && ctx->cfg.scheme != FTK_SCHEME_NONE;
+    bool wanted = ctx->cfg.h5_enabled && ctx->cfg.h5_async && ctx->cfg.scheme != FTK_SCHEME_NONE;
     if (!ctx->flush.off && wanted && ctx->rank == 0)
         ftk_report(FTKIT_WARNING,
             "context %s: a rank has no helper thread, or an HDF5 that is not thread-safe: "
@@ -116,8 +114,10 @@ bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v)
         say_off(ctx);
     if (error < 0) {
         if (fl->error == 0 && fl->told == 0)
-            snprintf(fl->why, sizeof fl->why, "a set was not written to the file system by "
-                                              "another rank: %s", ftkit_strerror(error));
+            snprintf(fl->why, sizeof fl->why,
+                "a set was not written to the file system by "
+                "another rank: %s",
+                ftkit_strerror(error));
         fl->told = error;
         fl->error = 0;
         if (fl->set) /* it cannot become complete */
@@ -147,8 +147,8 @@ static void ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct f
     /* the first call after a rollback or a start is still to come (see loop.c) */
     bool counts = call != FTK_DRAIN_INSIDE && call != FTK_DRAIN_CLOSE_ANYWAY;
     uint64_t calls = counts ? ctx->calls + ctx->first_call : 0;
-    int64_t with_rank = (int64_t)(calls << RANK_BITS) * FTK_DRAINS
-        + ((int64_t)call << RANK_BITS) + ctx->rank;
+    int64_t with_rank =
+        (int64_t)(calls << RANK_BITS) * FTK_DRAINS + ((int64_t)call << RANK_BITS) + ctx->rank;
     ftk_vote_same(v, FTK_VOTE_CALLS, (uint64_t)call << CALL_BITS | calls);
     v->min[WORD_FIRST] = with_rank;
     v->min[WORD_LAST] = -with_rank;
@@ -162,8 +162,8 @@ static enum ftk_drain call_of(int64_t with_rank)
 /* "rank 2 is in ftkit_close after 20 calls of ftkit_checkpoint" */
 static bool say_where(int64_t with_rank, int nranks, char *text, size_t bytes)
 {
-    static const char *const names[FTK_DRAINS]
-        = { "ftkit_checkpoint", "ftkit_wait", "ftkit_finish", "ftkit_close", "ftkit_close" };
+    static const char *const names[FTK_DRAINS] = { "ftkit_checkpoint", "ftkit_wait", "ftkit_finish",
+        "ftkit_close", "ftkit_close" };
     int rank = (int)(with_rank & ((1 << RANK_BITS) - 1));
     int64_t calls = (with_rank >> RANK_BITS) / FTK_DRAINS;
     if (with_rank < 0 || with_rank == INT64_MAX || rank >= nranks)
@@ -181,8 +181,7 @@ static int mismatch(const struct ftkit_ctx *ctx, const struct ftk_vote *v)
         snprintf(first, sizeof first, "some ranks are at the end");
         snprintf(last, sizeof last, "others in ftkit_checkpoint");
     }
-    int rc = ftk_fail(FTKIT_ERR_MISMATCH,
-        "%s, %s. Rule: " FTK_RULE_LEAVE, first, last);
+    int rc = ftk_fail(FTKIT_ERR_MISMATCH, "%s, %s. Rule: " FTK_RULE_LEAVE, first, last);
     bool again = call_of(v->min[WORD_FIRST]) == FTK_DRAIN_CLOSE_ANYWAY; /* it has no calls */
     if (ctx->rank == 0 && !again) { /* a program that looks at no code must not end well */
         ftk_run_state("exit 1");
@@ -211,7 +210,7 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
     }
 }
 
-/* ---- who writes for whom -------------------------------------------------------------*/
+/* ---- who writes for whom ------------------------------------------------------------- */
 
 /* Place of a rank among those of its domain; the first one is the writer. */
 static int member_of(const struct ftkit_ctx *ctx, int rank)
@@ -230,8 +229,7 @@ static int size_of_domain(const struct ftkit_ctx *ctx, int rank)
     return n;
 }
 
-static int gather(
-    struct ftk_chan *ch, const void *mine, void *all, size_t bytes, const char *what)
+static int gather(struct ftk_chan *ch, const void *mine, void *all, size_t bytes, const char *what)
 {
     const struct ftk_sure s = { ch->comm, ch, what };
     return ftk_sure_allgather(&s, mine, bytes, all);
@@ -278,7 +276,7 @@ void ftk_flush_new_epoch(struct ftkit_ctx *ctx)
     ctx->flush.ring_known = false;
 }
 
-/* ---- beginning -----------------------------------------------------------------------*/
+/* ---- beginning ----------------------------------------------------------------------- */
 
 /* What the ranks tell each other. */
 struct fact {
@@ -307,8 +305,8 @@ static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
 }
 
 /* Everybody's facts into the tables; the most severe code of all. */
-static int tell_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, int local,
-    const struct ftk_mem_seg *own)
+static int tell_all(
+    struct ftkit_ctx *ctx, struct ftk_chan *ch, int local, const struct ftk_mem_seg *own)
 {
     struct ftk_flush *fl = &ctx->flush;
     struct fact mine = { local, fl->writer_of_own, 0 };
@@ -328,8 +326,8 @@ static int tell_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, int local,
     }
     free(all);
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && local == FTKIT_OK)
-        return ftk_fail(rc, "making the directory of the set failed on another rank: %s",
-            ftkit_strerror(rc));
+        return ftk_fail(
+            rc, "making the directory of the set failed on another rank: %s", ftkit_strerror(rc));
     return rc;
 }
 
@@ -409,7 +407,8 @@ int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
     if (due == 1 && busy) {
         if (ctx->rank == 0)
             ftk_event("context %s: set %llu is not written to the file system: an earlier "
-                      "one still is", ctx->cfg.name, (unsigned long long)set);
+                      "one still is",
+                ctx->cfg.name, (unsigned long long)set);
     } else if (due) {
         double t0 = ftk_now_s();
         rc = ctx->flush.off ? ftk_durable_write(ctx, set) : begin(ctx, set, busy);

@@ -21,20 +21,20 @@ struct ftk_flush {
     struct ftk_ring *ring;      /* of the epoch ring_epoch, NULL: none */
     bool ring_known;            /* for this epoch it is settled who shares with whom */
     int ring_epoch;
-    int writer_of_own;          /* rank that writes our segment, in that epoch */
-    struct ftk_mem_seg *held;   /* what the thread reads */
-    uint64_t set;               /* given to the thread and not yet taken back, 0: none */
-    uint64_t last;              /* newest set given to it */
-    int epoch;                  /* when that was */
-    int *writer;                /* [nranks] tables of the job */
+    int writer_of_own;        /* rank that writes our segment, in that epoch */
+    struct ftk_mem_seg *held; /* what the thread reads */
+    uint64_t set;             /* given to the thread and not yet taken back, 0: none */
+    uint64_t last;            /* newest set given to it */
+    int epoch;                /* when that was */
+    int *writer;              /* [nranks] tables of the job */
     int *member;
     uint64_t *heads;
-    int error;                  /* of our thread, not told to the others yet */
-    int told;                   /* agreed, not returned to the program yet */
-    int last_error;             /* of the newest flush that has ended here */
-    double last_s;              /* its duration */
-    bool off;                   /* some rank cannot: write synchronously */
-    char why[FTK_DETAIL_MAX];   /* of error and told */
+    int error;                /* of our thread, not told to the others yet */
+    int told;                 /* agreed, not returned to the program yet */
+    int last_error;           /* of the newest flush that has ended here */
+    double last_s;            /* its duration */
+    bool off;                 /* some rank cannot: write synchronously */
+    char why[FTK_DETAIL_MAX]; /* of error and told */
 };
 
 /* This rank's words in a vote, and what all of them say.  True while anybody writes; the
@@ -48,7 +48,8 @@ bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v);
  * return what was told before, 1 due, 2 asked for.  Collective; the code is agreed. */
 int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy);
 
-/* The call in which a rank drains.  INSIDE: another collective call of ftkit; CLOSE_ANYWAY: in ftkit_close(), after a mismatch. */
+/* The call in which a rank drains.  INSIDE: another collective call of ftkit; CLOSE_ANYWAY: in
+ * ftkit_close(), after a mismatch. */
 enum ftk_drain {
     FTK_DRAIN_INSIDE,
     FTK_DRAIN_WAIT,

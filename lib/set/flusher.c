@@ -27,15 +27,15 @@ struct ftk_flusher {
     atomic_bool cancel;
     _Atomic double alone_s; /* when to stop looking for parts; 0: others are writing */
     /* of the thread alone: */
-    int next;               /* rank to look at */
-    void *passing;          /* segment of another rank */
+    int next;      /* rank to look at */
+    void *passing; /* segment of another rank */
     size_t passing_cap;
     double begun_s;
-    double paced;           /* bytes since */
+    double paced; /* bytes since */
     struct ftk_flusher *list;
 };
 
-/* ---- HDF5 and the rest of the process ------------------------------------------------
+/* ---- HDF5 and the rest of the process ---------------------------------------------------
  * A fork() while the thread is inside HDF5 would leave HDF5 locked in the child, and the
  * child waiting in its exit().  So fork() waits until the thread is between two calls; it
  * does not wait for a disk. */
@@ -86,7 +86,7 @@ static void on_exit_of_process(void)
 static void prepare_process(void)
 {
     (void)pthread_atfork(enter_h5, leave_h5, in_child); /* without memory for it: */
-    (void)atexit(on_exit_of_process);                          /* as if we were not here */
+    (void)atexit(on_exit_of_process);                   /* as if we were not here */
 }
 
 void ftk_flusher_prepare(void)
@@ -95,7 +95,7 @@ void ftk_flusher_prepare(void)
     (void)pthread_once(&once, prepare_process);
 }
 
-/* ---- one part ------------------------------------------------------------------------*/
+/* ---- one part ------------------------------------------------------------------------ */
 
 static void rest(double seconds)
 {
@@ -114,8 +114,7 @@ static int pace(void *arg, size_t bytes)
     struct ftk_flusher *f = arg;
     leave_h5();
     int err = FTK_FAULT("flush.block");
-    int rc = err ? ftk_fail_errno(err, "set %llu: writing a part",
-                 (unsigned long long)f->job.set)
+    int rc = err ? ftk_fail_errno(err, "set %llu: writing a part", (unsigned long long)f->job.set)
                  : called_off(f);
     f->paced += (double)bytes;
     double due_s = f->job.bytes_per_s > 0 ? f->begun_s + f->paced / f->job.bytes_per_s : 0;
@@ -190,7 +189,7 @@ static int give_segment(struct ftk_flusher *f)
     return ftk_ring_give(j->ring, j->set, j->seg, j->bytes, &wait);
 }
 
-/* ---- the whole set: rank 0 -----------------------------------------------------------*/
+/* ---- the whole set: rank 0 ----------------------------------------------------------- */
 
 /* Wait until a part has its name.  A writer that makes progress is waited for. */
 static int await_part(struct ftk_flusher *f, int part)
@@ -216,8 +215,8 @@ static int await_part(struct ftk_flusher *f, int part)
         if (rc == FTKIT_OK && alone_s > 0 && now > alone_s)
             rc = ftk_fail(FTKIT_ERR_PEER, "part %d was not finished", part);
         if (rc == FTKIT_OK && now - since_s > j->patience_s)
-            rc = ftk_fail(FTKIT_ERR_PEER, "part %d makes no progress since %.1f s", part,
-                now - since_s);
+            rc = ftk_fail(
+                FTKIT_ERR_PEER, "part %d makes no progress since %.1f s", part, now - since_s);
         if (rc != FTKIT_OK)
             return rc;
         rest(pause_s);
@@ -281,19 +280,18 @@ static int complete(struct ftk_flusher *f)
     rc = ftk_h5_prune(j->dir, j->context, j->run, j->keep);
     leave_h5();
     if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", j->context,
-            ftk_detail_text());
+        ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", j->context, ftk_detail_text());
     return FTKIT_OK;
 }
 
-/* ---- the thread ----------------------------------------------------------------------*/
+/* ---- the thread ---------------------------------------------------------------------- */
 
 static void tell(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
 {
     unsigned long long set = j->set;
     if (r->rc == FTKIT_OK && r->complete)
-        ftk_event("context %s: set %llu: complete on the file system after %.3f s", j->context,
-            set, r->seconds);
+        ftk_event("context %s: set %llu: complete on the file system after %.3f s", j->context, set,
+            r->seconds);
     else if (r->rc == FTKIT_ERR_PEER)
         ftk_report(FTKIT_INFO, "context %s: set %llu: rank %d has given up writing it: %s",
             j->context, set, j->rank, r->why);

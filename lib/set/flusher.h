@@ -47,7 +47,7 @@ struct ftk_flush_job {
 struct ftk_flush_result {
     uint64_t set;
     int rc;
-    bool complete;  /* rank 0 only: the whole set is */
+    bool complete; /* rank 0 only: the whole set is */
     double seconds;
     char why[FTK_DETAIL_MAX];
 };

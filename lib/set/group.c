@@ -15,8 +15,8 @@ bool ftk_scheme_has_parity(int scheme)
     return scheme == FTK_SCHEME_XOR || scheme == FTK_SCHEME_RS;
 }
 
-int ftk_group_map(const struct ftkit_ctx *ctx, int scheme, int size, int m,
-    struct ftk_group *g, int *alone)
+int ftk_group_map(
+    const struct ftkit_ctx *ctx, int scheme, int size, int m, struct ftk_group *g, int *alone)
 {
     memset(g, 0, sizeof *g);
     *alone = 0;
@@ -40,10 +40,10 @@ int ftk_group_map(const struct ftkit_ctx *ctx, int scheme, int size, int m,
     return rc < 0 ? rc : FTKIT_OK;
 }
 
-/* ---- writing a set ---------------------------------------------------------------------*/
+/* ---- writing a set ------------------------------------------------------------------- */
 
-int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag,
-    void *const *part, const size_t *bytes, const char *what)
+int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag, void *const *part,
+    const size_t *bytes, const char *what)
 {
     MPI_Request req[2 * FTK_GROUP_MAX];
     int n = 0, mrc = MPI_SUCCESS;
@@ -54,8 +54,8 @@ int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag,
         mrc = MPI_Irecv(part[i], (int)bytes[i], MPI_BYTE, peer, tag, ch->comm, &req[n]);
         n += mrc == MPI_SUCCESS;
         if (mrc == MPI_SUCCESS)
-            mrc = MPI_Isend(part[g->index], (int)bytes[g->index], MPI_BYTE, peer, tag,
-                ch->comm, &req[n]);
+            mrc = MPI_Isend(
+                part[g->index], (int)bytes[g->index], MPI_BYTE, peer, tag, ch->comm, &req[n]);
         n += mrc == MPI_SUCCESS;
     }
     int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, what);
@@ -66,12 +66,11 @@ int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag,
 /* Set that the changes are to; 0: there are none. */
 static uint64_t base_of(const struct ftk_parity_update *u)
 {
-    return u->changes ? ((const struct ftk_seg_header *)(const void *)u->changes->base)->set
-                      : 0;
+    return u->changes ? ((const struct ftk_seg_header *)(const void *)u->changes->base)->set : 0;
 }
 
-int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch,
-    const struct ftk_group *group, size_t head_bytes, size_t data_bytes)
+int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const struct ftk_group *group,
+    size_t head_bytes, size_t data_bytes)
 {
     struct ftk_group *g = &w->group;
     uint64_t all[FTK_GROUP_MAX][FTK_CODED + 1];
@@ -106,10 +105,9 @@ static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_se
     c->code = ftk_group_code(g, object);
     c->tag = FTK_CODING_TAGS;
     for (uint32_t i = 0; i < g->n; i++)
-        c->member[i] = (struct ftk_coding_member){ .data_at = (int)g->rank[i],
-            .parity_at = -1,
-            .data_to = -1,
-            .parity_to = (int)g->rank[i] };
+        c->member[i] = (struct ftk_coding_member){
+            .data_at = (int)g->rank[i], .parity_at = -1, .data_to = -1, .parity_to = (int)g->rank[i]
+        };
     struct ftk_coding_member *me = &c->member[g->index];
     me->data = object == FTK_CODED_HEAD ? own->buf : own->buf + g->len[FTK_CODED_HEAD][g->index];
     me->parity = ftk_parity_object(w->seg->buf, object);
@@ -141,8 +139,7 @@ int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t 
     return ftk_coding_progress(&w->coding, ch, &idle, &done);
 }
 
-int ftk_parity_finish(
-    struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own)
+int ftk_parity_finish(struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own)
 {
     if (!w->seg)
         return FTKIT_OK;
@@ -184,13 +181,12 @@ int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, ctx->line, ctx->rank);
     struct ftk_mem_seg *old = ftk_mem_find_parity(&ctx->mem, ctx->line, ctx->rank);
     if (!own)
-        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory",
-            (unsigned long long)ctx->line);
+        return ftk_fail(
+            FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)ctx->line);
     if (old)
         ftk_mem_release(old);
     const struct ftk_seg_header *h = (const void *)own->buf;
-    int rc = ftk_parity_sizes(
-        &w, ch, &ctx->group, (size_t)h->head_bytes, (size_t)h->data_bytes);
+    int rc = ftk_parity_sizes(&w, ch, &ctx->group, (size_t)h->head_bytes, (size_t)h->data_bytes);
     if (rc != FTKIT_OK)
         return rc;
     rc = ftk_parity_take(&w, &ctx->mem, h, own);

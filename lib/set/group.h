@@ -19,9 +19,9 @@ struct ftk_parity_update {
 /* Parity of one set in the making. */
 struct ftk_parity_write {
     struct ftk_group group;
-    struct ftk_mem_seg *seg;  /* of the parity, NULL: there is none */
-    struct ftk_coding coding; /* of the object it is at */
-    int error;                /* why it could not be sealed */
+    struct ftk_mem_seg *seg;         /* of the parity, NULL: there is none */
+    struct ftk_coding coding;        /* of the object it is at */
+    int error;                       /* why it could not be sealed */
     struct ftk_parity_update update; /* changes are the caller's to set first */
 };
 
@@ -29,27 +29,26 @@ bool ftk_scheme_has_parity(int scheme);
 
 /* The group of this rank, from where the ranks are, for groups of at most size members of
  * which m may be lost; *alone: how many ranks are alone in theirs.  FTKIT_ERR_NOMEM. */
-int ftk_group_map(const struct ftkit_ctx *ctx, int scheme, int size, int m,
-    struct ftk_group *g, int *alone);
+int ftk_group_map(
+    const struct ftkit_ctx *ctx, int scheme, int size, int m, struct ftk_group *g, int *alone);
 
 /* Exchange the sizes in the group; then take the memory.  The first fails only when a rank
  * has failed; the second with an error of this rank's own, for all to agree about. */
-int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch,
-    const struct ftk_group *g, size_t head_bytes, size_t data_bytes);
+int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const struct ftk_group *g,
+    size_t head_bytes, size_t data_bytes);
 int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
     const struct ftk_seg_header *like, struct ftk_mem_seg *own);
 
 /* Go on with what of the data is ready; then, with the segment sealed, to the end. */
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready);
-int ftk_parity_finish(
-    struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own);
+int ftk_parity_finish(struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own);
 /* Parity of the line, which all have in memory. */
 int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
 
 /* Give one's part to all other members and get theirs: part[i], of bytes[i], is member i's. */
-int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag,
-    void *const *part, const size_t *bytes, const char *what);
+int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag, void *const *part,
+    const size_t *bytes, const char *what);
 
 /* Take what an update needs; with the data packed, make the parity of the data from that of
  * the set before, or leave it to c->coding as a whole when something does not hold. */

@@ -49,18 +49,18 @@ void ftk_parity_update_end(struct ftk_parity_write *w)
     w->update.words = NULL;
 }
 
-/* ---- our part of the set before --------------------------------------------------------*/
+/* ---- our part of the set before ------------------------------------------------------ */
 
 /* Whether the last parity is of the same members and blocks. */
 static int compare_groups(const struct ftk_parity_write *w, const struct ftk_group *old)
 {
     const struct ftk_seg_header *own = (const void *)w->update.changes->base;
     const struct ftk_group *g = &w->group;
-    bool same = old->n == g->n && old->m == g->m && old->index == g->index
-                && memcmp(old->rank, g->rank, sizeof g->rank) == 0
-                && old->len[FTK_CODED_DATA][g->index] == own->data_bytes
-                && ftk_group_code(old, FTK_CODED_DATA).block
-                       == ftk_group_code(g, FTK_CODED_DATA).block;
+    bool same =
+        old->n == g->n && old->m == g->m && old->index == g->index
+        && memcmp(old->rank, g->rank, sizeof g->rank) == 0
+        && old->len[FTK_CODED_DATA][g->index] == own->data_bytes
+        && ftk_group_code(old, FTK_CODED_DATA).block == ftk_group_code(g, FTK_CODED_DATA).block;
     return same ? FTKIT_OK : ftk_fail(FTKIT_ERR_SIZE, "last parity: of other blocks");
 }
 
@@ -101,15 +101,13 @@ static int use_last(struct ftk_parity_write *w)
     char *to = ftk_parity_object(w->seg->buf, FTK_CODED_DATA);
     memset(to + bytes, 0, has - bytes);
     memcpy(w->update.delta.was, old->len[FTK_CODED_DATA], sizeof w->update.delta.was);
-    return copy_blocks(
-        was->buf, ftk_parity_object(was->buf, FTK_CODED_DATA), to, bytes);
+    return copy_blocks(was->buf, ftk_parity_object(was->buf, FTK_CODED_DATA), to, bytes);
 }
 
 /* Whether our part of the set before can be used, and is worth it. */
 static bool is_usable(struct ftk_parity_write *w)
 {
-    ftk_changes_close(
-        w->update.changes, (size_t)w->group.len[FTK_CODED_DATA][w->group.index]);
+    ftk_changes_close(w->update.changes, (size_t)w->group.len[FTK_CODED_DATA][w->group.index]);
     if (w->update.changes->most)
         return false;
     int rc = w->update.changes->sound ? use_last(w) : FTKIT_ERR_CORRUPT;
@@ -119,7 +117,7 @@ static bool is_usable(struct ftk_parity_write *w)
     return rc == FTKIT_OK;
 }
 
-/* ---- with the others -------------------------------------------------------------------*/
+/* ---- with the others ----------------------------------------------------------------- */
 
 static int exchange(struct ftk_parity_write *w, struct ftk_chan *ch)
 {

@@ -33,8 +33,7 @@ static bool is_wanted(const struct ftkit_ctx *ctx)
     return ctx->cfg.incremental == FTK_INCREMENTAL_ON;
 }
 
-bool ftk_increment_begin(
-    const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c)
+bool ftk_increment_begin(const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c)
 {
     const struct ftk_mem_seg *base = ftk_mem_find(&ctx->mem, ctx->committed, ctx->rank);
     if (!base || ctx->cfg.incremental == FTK_INCREMENTAL_OFF)

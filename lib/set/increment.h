@@ -17,7 +17,7 @@ struct ftk_changes;
 
 /* What a context knows of the sets before. */
 struct ftk_increment {
-    uint64_t epoch_id;      /* epoch of the set that share is of, 0: of none */
+    uint64_t epoch_id;   /* epoch of the set that share is of, 0: of none */
     double share;        /* of its blocks that had changed */
     uint64_t sent;       /* bytes it took, of this process */
     uint64_t sent_total; /* ... and all sets */
@@ -27,8 +27,7 @@ struct ftk_increment {
  * that those who keep copies or parity of it are still the same.  True: only what changes
  * is to be sent.  (level.memory.incremental; auto goes by the share of the set before, and
  * by where the others are.) */
-bool ftk_increment_begin(
-    const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c);
+bool ftk_increment_begin(const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c);
 
 /* The set is committed and took so many bytes. */
 void ftk_increment_end(struct ftkit_ctx *ctx, const struct ftk_changes *c, uint64_t sent);

@@ -53,8 +53,8 @@ int ftk_local_map(struct ftkit_ctx *ctx)
     const struct ftk_config *cfg = &ctx->cfg;
     free(l->holder);
     l->holder = NULL;
-    int rc = ftk_group_map(ctx, cfg->local_scheme, cfg->local_group, cfg->local_parity,
-        &l->group, &l->alone);
+    int rc = ftk_group_map(
+        ctx, cfg->local_scheme, cfg->local_group, cfg->local_parity, &l->group, &l->alone);
     if (rc != FTKIT_OK || cfg->local_scheme != FTK_SCHEME_BUDDY)
         return rc;
     l->holder = malloc((size_t)ctx->nranks * sizeof *l->holder);
@@ -71,7 +71,7 @@ void ftk_local_free(struct ftkit_ctx *ctx, bool keep)
     ctx->local.holder = NULL;
 }
 
-/* ---- writing ---------------------------------------------------------------------------*/
+/* ---- writing ------------------------------------------------------------------------- */
 
 static void note(struct bringing *b, int rc)
 {
@@ -89,14 +89,13 @@ static void make_streams(struct bringing *b)
     if (!holder)
         return;
     if (holder[ctx->rank] >= 0) {
-        ftk_stream_init(&b->streams[n++], true, holder[ctx->rank], TAG_LOCAL, own->set,
-            ctx->rank, ctx->nranks);
+        ftk_stream_init(
+            &b->streams[n++], true, holder[ctx->rank], TAG_LOCAL, own->set, ctx->rank, ctx->nranks);
         b->sends = true;
     }
     for (int r = 0; r < ctx->nranks; r++)
         if (holder[r] == ctx->rank)
-            ftk_stream_init(
-                &b->streams[n++], false, r, TAG_LOCAL, own->set, r, ctx->nranks);
+            ftk_stream_init(&b->streams[n++], false, r, TAG_LOCAL, own->set, r, ctx->nranks);
     b->nstreams = n;
 }
 
@@ -105,8 +104,8 @@ static int prepare(struct bringing *b)
     struct ftkit_ctx *ctx = b->ctx;
     const struct ftk_seg_header *h = (const void *)b->from->buf;
     int local = FTKIT_OK;
-    note(b, ftk_mem_take(&ctx->local.mem, b->from->set, ctx->rank, ctx->nranks,
-                b->from->bytes, &b->to));
+    note(b, ftk_mem_take(
+                &ctx->local.mem, b->from->set, ctx->rank, ctx->nranks, b->from->bytes, &b->to));
     if (b->sends) {
         b->streams[0].seg = b->to;
         b->streams[0].sizes[0] = h->head_bytes;
@@ -115,8 +114,8 @@ static int prepare(struct bringing *b)
     int rc = ftk_stream_sizes(b->ch, &ctx->local.mem, b->streams, b->nstreams, &local);
     note(b, local);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_sizes(&b->parity, b->ch, &ctx->local.group, (size_t)h->head_bytes,
-            (size_t)h->data_bytes);
+        rc = ftk_parity_sizes(
+            &b->parity, b->ch, &ctx->local.group, (size_t)h->head_bytes, (size_t)h->data_bytes);
     if (rc != FTKIT_OK)
         return rc;
     if (b->to)
@@ -136,8 +135,7 @@ static int copy_and_send(struct bringing *b)
         if (b->local == FTKIT_OK)
             note(b, ftk_seg_check_upto(b->from->buf, &sure, done + FTK_STREAM_PIECE, "own"));
         size_t upto = b->local == FTKIT_OK ? sure : bytes;
-        memcpy(b->to->buf + h->head_bytes + done, ftk_seg_data_c(b->from->buf) + done,
-            upto - done);
+        memcpy(b->to->buf + h->head_bytes + done, ftk_seg_data_c(b->from->buf) + done, upto - done);
         done = upto;
         if (b->sends)
             b->streams[0].ready = done;

@@ -131,7 +131,9 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
     ctx->requested = 0;
     ctx->last_set_s = ftk_now_s();
     ctx->next_event = ctx->calls
-        + (count ? (uint64_t)ctx->cfg.period.value : gap > 0 ? (uint64_t)gap : 1);
+                      + (count      ? (uint64_t)ctx->cfg.period.value
+                          : gap > 0 ? (uint64_t)gap
+                                    : 1);
 }
 
 void ftk_policy_reset(struct ftkit_ctx *ctx)

@@ -16,7 +16,7 @@
 #include "region.h"
 #include "store/attribute.h"
 
-/* ---- registration --------------------------------------------------------------------*/
+/* ---- registration -------------------------------------------------------------------- */
 
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name)
 {
@@ -142,13 +142,13 @@ static int check_extent(const struct ftk_type *t, size_t count, const char *name
 {
     size_t total;
     if (__builtin_mul_overflow(count, t->item_bytes, &total) || total > SIZE_MAX / 4)
-        return ftk_fail(FTKIT_ERR_SIZE, "region '%s': %zu items of %zu bytes", name, count,
-            t->item_bytes);
+        return ftk_fail(
+            FTKIT_ERR_SIZE, "region '%s': %zu items of %zu bytes", name, count, t->item_bytes);
     return FTKIT_OK;
 }
 
-static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
-    const char *name, void *data, size_t count, MPI_Datatype type)
+static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind, const char *name,
+    void *data, size_t count, MPI_Datatype type)
 {
     struct ftk_region *r = NULL;
     int rc = check_new(ctx, call, name);
@@ -169,8 +169,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
     return ftk_done(ctx, rc);
 }
 
-int ftkit_register(
-    ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type)
+int ftkit_register(ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type)
 {
     return register_flat(ctx, "ftkit_register", FTK_KIND_FLAT, name, data, count, type);
 }
@@ -183,12 +182,12 @@ int ftkit_register_replicated(
 }
 
 /* Check a block against its array and compute the items it has in memory. */
-static int check_block(const char *name, int ndims, const size_t *global,
-    const size_t *local, const size_t *offset, const size_t *halo, size_t *items)
+static int check_block(const char *name, int ndims, const size_t *global, const size_t *local,
+    const size_t *offset, const size_t *halo, size_t *items)
 {
     if (ndims < 1 || ndims > FTKIT_DIMS_MAX)
-        return ftk_fail(FTKIT_ERR_ARG, "array '%s': %d dimensions, 1 to %d are possible",
-            name, ndims, FTKIT_DIMS_MAX);
+        return ftk_fail(FTKIT_ERR_ARG, "array '%s': %d dimensions, 1 to %d are possible", name,
+            ndims, FTKIT_DIMS_MAX);
     if (!global || !local || !offset)
         return ftk_fail(FTKIT_ERR_ARG, "array '%s': a shape is NULL", name);
     size_t n = 1;
@@ -212,17 +211,16 @@ static bool same_type(const struct ftk_region *r, const struct ftk_type *t)
     return r->type.basic == t->basic && r->type.item_bytes == t->item_bytes;
 }
 
-static int same_array(const struct ftk_region *r, const struct ftk_type *t, int ndims,
-    const size_t *global)
+static int same_array(
+    const struct ftk_region *r, const struct ftk_type *t, int ndims, const size_t *global)
 {
     if (r->kind != FTK_KIND_ARRAY)
         return ftk_fail(FTKIT_ERR_EXISTS, "region '%s' exists and is no array", r->name);
     if (r->ndims != ndims || memcmp(r->global, global, (size_t)ndims * sizeof *global) != 0)
-        return ftk_fail(FTKIT_ERR_SIZE,
-            "array '%s' is registered with another global shape", r->name);
-    if (!same_type(r, t))
         return ftk_fail(
-            FTKIT_ERR_TYPE, "array '%s' is registered with another type", r->name);
+            FTKIT_ERR_SIZE, "array '%s' is registered with another global shape", r->name);
+    if (!same_type(r, t))
+        return ftk_fail(FTKIT_ERR_TYPE, "array '%s' is registered with another type", r->name);
     return FTKIT_OK;
 }
 
@@ -243,8 +241,7 @@ static void set_block(struct ftk_region *r, void *data, size_t items, int ndims,
 }
 
 static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datatype elem,
-    int ndims, const size_t *global, const size_t *local, const size_t *offset,
-    const size_t *halo)
+    int ndims, const size_t *global, const size_t *local, const size_t *offset, const size_t *halo)
 {
     size_t items = 0;
     struct ftk_region *r;
@@ -278,12 +275,10 @@ static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Data
     return rc;
 }
 
-int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datatype elem,
-    int ndims, const size_t *global, const size_t *local, const size_t *offset,
-    const size_t *halo)
+int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datatype elem, int ndims,
+    const size_t *global, const size_t *local, const size_t *offset, const size_t *halo)
 {
-    return ftk_done(
-        ctx, register_array(ctx, name, data, elem, ndims, global, local, offset, halo));
+    return ftk_done(ctx, register_array(ctx, name, data, elem, ndims, global, local, offset, halo));
 }
 
 static int default_resize(void **data, size_t bytes, void *arg)
@@ -310,7 +305,8 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
         ctx->nregions--;
         rc = ftk_fail(FTKIT_ERR_TYPE,
             "region '%s': the type has bytes in front of its address, for which realloc() "
-            "makes no room", name);
+            "makes no room",
+            name);
     }
     if (rc == FTKIT_OK) {
         r->data_ref = data;
@@ -327,10 +323,8 @@ int ftkit_register_serializer(
     struct ftk_region *r = NULL;
     int rc = check_new(ctx, "ftkit_register_serializer", name);
     if (rc == FTKIT_OK
-        && (!ops || ops->size < sizeof *ops || !ops->measure || !ops->pack
-            || !ops->unpack))
-        rc = ftk_fail(
-            FTKIT_ERR_ARG, "region '%s': callbacks missing, or size not set", name);
+        && (!ops || ops->size < sizeof *ops || !ops->measure || !ops->pack || !ops->unpack))
+        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': callbacks missing, or size not set", name);
     if (rc == FTKIT_OK)
         rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK) {
@@ -340,7 +334,7 @@ int ftkit_register_serializer(
     return ftk_done(ctx, rc);
 }
 
-/* ---- communicators: the number of their context, or -1 ------------------------------------*/
+/* ---- communicators: the number of their context, or -1 ------------------------------- */
 
 static int measure_comm(void *arg, size_t *bytes)
 {
@@ -397,8 +391,7 @@ static int unpack_comm_f(void *arg, const void *buf, size_t bytes)
     return rc;
 }
 
-static int register_comm(
-    ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *comm)
+static int register_comm(ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *comm)
 {
     struct ftk_region *r = NULL;
     int rc = check_new(ctx, "ftkit_register_comm", name);
@@ -421,8 +414,7 @@ int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
 
 int ftkit_binding_register_comm(ftkit_ctx *ctx, const char *name, MPI_Fint *comm)
 {
-    static const ftkit_serializer ops
-        = { sizeof ops, measure_comm, pack_comm_f, unpack_comm_f };
+    static const ftkit_serializer ops = { sizeof ops, measure_comm, pack_comm_f, unpack_comm_f };
     return register_comm(ctx, name, &ops, comm);
 }
 
@@ -442,11 +434,9 @@ static int resize(
     if (!r)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name);
     if (r->kind != FTK_KIND_FLAT && r->kind != FTK_KIND_REPLICATED)
-        return ftk_fail(
-            FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
+        return ftk_fail(FTKIT_ERR_STATE, "region '%s' was not made by ftkit_register()", name);
     if (type && !same_type(r, type))
-        return ftk_fail(
-            FTKIT_ERR_TYPE, "region '%s' is registered with another type", name);
+        return ftk_fail(FTKIT_ERR_TYPE, "region '%s' is registered with another type", name);
     if (!data && count > 0)
         return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
     if (count != r->count && is_fixed(ctx))
@@ -497,18 +487,16 @@ int ftkit_unregister(ftkit_ctx *ctx, const char *name)
         return ftk_done(ctx, rc);
     struct ftk_region *r = ftk_region_find(ctx, name);
     if (!r)
-        return ftk_done(
-            ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name));
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name));
     region_free(r);
     ctx->nregions--;
     memmove(r, r + 1, (size_t)(&ctx->regions[ctx->nregions] - r) * sizeof *r);
     return FTKIT_OK;
 }
 
-/* ---- attributes ----------------------------------------------------------------------*/
+/* ---- attributes ---------------------------------------------------------------------- */
 
-static int check_attribute(
-    const struct ftkit_ctx *ctx, const char *name, const char *value)
+static int check_attribute(const struct ftkit_ctx *ctx, const char *name, const char *value)
 {
     int rc = check_name("ftkit_attribute", name);
     if (rc != FTKIT_OK)
@@ -517,16 +505,15 @@ static int check_attribute(
         return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': the value is NULL", name);
     size_t n = strnlen(value, FTK_ATTR_VALUE_MAX + 1);
     if (n > FTK_ATTR_VALUE_MAX)
-        return ftk_fail(FTKIT_ERR_SIZE, "attribute '%s': more than %d bytes", name,
-            FTK_ATTR_VALUE_MAX);
+        return ftk_fail(
+            FTKIT_ERR_SIZE, "attribute '%s': more than %d bytes", name, FTK_ATTR_VALUE_MAX);
     if (ftk_config_bad_byte(value, n) < n)
         return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': byte 0x%02x is not UTF-8 text", name,
             (unsigned)(unsigned char)value[ftk_config_bad_byte(value, n)]);
     if (strncmp(name, "ftkit.", 6) == 0)
         return ftk_fail(FTKIT_ERR_NAME, "attribute '%s': such names are ftkit's", name);
     if (is_fixed(ctx))
-        return ftk_fail(
-            FTKIT_ERR_STATE, "attribute '%s' comes after ftkit_recover()", name);
+        return ftk_fail(FTKIT_ERR_STATE, "attribute '%s' comes after ftkit_recover()", name);
     return FTKIT_OK;
 }
 
@@ -535,8 +522,8 @@ static int check_first(const struct ftk_region *notes, const struct ftk_attr *a)
     struct ftk_attr have;
     for (size_t at = 0; notes && ftk_attr_next(notes->data, notes->count, &at, &have);)
         if (strcmp(have.region, a->region) == 0 && strcmp(have.name, a->name) == 0)
-            return ftk_fail(FTKIT_ERR_EXISTS, "region '%s' has an attribute '%s' already",
-                a->region, a->name);
+            return ftk_fail(
+                FTKIT_ERR_EXISTS, "region '%s' has an attribute '%s' already", a->region, a->name);
     return FTKIT_OK;
 }
 
@@ -561,8 +548,7 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
     return rc;
 }
 
-int ftkit_attribute(
-    ftkit_ctx *ctx, const char *region, const char *name, const char *value)
+int ftkit_attribute(ftkit_ctx *ctx, const char *region, const char *name, const char *value)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_attribute");
     if (rc == FTKIT_OK)
@@ -585,7 +571,7 @@ void ftk_region_free_all(struct ftkit_ctx *ctx)
     ctx->nregions = ctx->regions_cap = 0;
 }
 
-/* ---- packing -------------------------------------------------------------------------*/
+/* ---- packing ------------------------------------------------------------------------- */
 
 size_t ftk_region_count(const struct ftk_region *r)
 {
@@ -626,8 +612,7 @@ int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_b
     return FTKIT_OK;
 }
 
-static void write_record(const struct ftk_region *r, uint64_t offset,
-    struct ftk_seg_region *rec)
+static void write_record(const struct ftk_region *r, uint64_t offset, struct ftk_seg_region *rec)
 {
     memcpy(rec->name, r->name, sizeof rec->name);
     rec->kind = r->kind;
@@ -645,8 +630,8 @@ static void write_record(const struct ftk_region *r, uint64_t offset,
     }
 }
 
-int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes,
-    size_t data_bytes, char *seg, struct ftk_packer *p)
+int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
+    char *seg, struct ftk_packer *p)
 {
     struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)seg;
     memset(seg, 0, head_bytes);
@@ -779,8 +764,7 @@ uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
         void *packed = r->type.contiguous ? NULL : malloc(bytes + 1);
         const void *from = r->data;
         if (!r->type.contiguous) {
-            if (!packed
-                || ftk_type_pack(&r->type, r->data, r->count, packed) != FTKIT_OK) {
+            if (!packed || ftk_type_pack(&r->type, r->data, r->count, packed) != FTKIT_OK) {
                 free(packed);
                 return 0;
             }
@@ -795,15 +779,15 @@ uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
 bool ftk_region_progressed(const struct ftkit_ctx *ctx)
 {
     return ctx->where == FTK_IN_LOOP && ctx->committed == 0
-        && (ctx->called || ftk_region_state_sum(ctx) != ctx->state_sum);
+           && (ctx->called || ftk_region_state_sum(ctx) != ctx->state_sum);
 }
 
-/* ---- restoring -----------------------------------------------------------------------*/
+/* ---- restoring ----------------------------------------------------------------------- */
 
 static const char *kind_name(uint32_t kind)
 {
-    static const char *const names[]
-        = { "?", "per-rank", "replicated", "global array", "growing", "serialized" };
+    static const char *const names[] = { "?", "per-rank", "replicated", "global array", "growing",
+        "serialized" };
     return kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
@@ -820,8 +804,8 @@ static int compare_block(const struct ftk_region *r, const struct ftk_seg_region
             "array '%s': the set has another block or shape: in dimension %d %" PRIu64
             " items from %" PRIu64 " of %" PRIu64 ", halo %" PRIu64 "; registered are %zu from "
             "%zu of %zu, halo %zu (another block needs another number of ranks)",
-            r->name, d, rec->local[d], rec->start[d], rec->global[d], rec->halo[d],
-            r->local[d], r->start[d], r->global[d], r->halo[d]);
+            r->name, d, rec->local[d], rec->start[d], rec->global[d], rec->halo[d], r->local[d],
+            r->start[d], r->global[d], r->halo[d]);
     }
     return FTKIT_OK;
 }
@@ -836,21 +820,20 @@ static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
     if (rec->kind != r->kind)
-        return ftk_fail(FTKIT_ERR_TYPE, "region '%s' was saved as %s and is %s now",
-            r->name, kind_name(rec->kind), kind_name(r->kind));
+        return ftk_fail(FTKIT_ERR_TYPE, "region '%s' was saved as %s and is %s now", r->name,
+            kind_name(rec->kind), kind_name(r->kind));
     if (rec->basic != r->type.basic || rec->elem_bytes != r->type.item_bytes)
         return ftk_fail(FTKIT_ERR_TYPE,
-            "region '%s' was saved as items of %llu bytes (%s) and has %zu bytes (%s) now",
-            r->name, (unsigned long long)rec->elem_bytes, ftk_basic_name(rec->basic),
-            r->type.item_bytes, ftk_basic_name(r->type.basic));
+            "region '%s' was saved as items of %llu bytes (%s) and has %zu bytes (%s) now", r->name,
+            (unsigned long long)rec->elem_bytes, ftk_basic_name(rec->basic), r->type.item_bytes,
+            ftk_basic_name(r->type.basic));
     if (r->kind == FTK_KIND_ARRAY)
         return compare_block(r, rec);
     if (r->kind == FTK_KIND_GROWING || r->kind == FTK_KIND_SERIALIZED)
         return FTKIT_OK;
     if (rec->count != r->count)
-        return ftk_fail(FTKIT_ERR_SIZE,
-            "region '%s' was saved with %llu items and has %zu now", r->name,
-            (unsigned long long)rec->count, r->count);
+        return ftk_fail(FTKIT_ERR_SIZE, "region '%s' was saved with %llu items and has %zu now",
+            r->name, (unsigned long long)rec->count, r->count);
     return FTKIT_OK;
 }
 
@@ -858,12 +841,10 @@ static int resize_growing(const struct ftk_region *r, size_t count)
 {
     if (*r->count_ref == count && (count == 0 || *r->data_ref))
         return FTKIT_OK;
-    int bad = r->resize
-        ? r->resize(r->data_ref, count, r->arg)
-        : default_resize(r->data_ref, ftk_type_room(&r->type, count), NULL);
+    int bad = r->resize ? r->resize(r->data_ref, count, r->arg)
+                        : default_resize(r->data_ref, ftk_type_room(&r->type, count), NULL);
     if (bad)
-        return ftk_fail(
-            FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
+        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
     *r->count_ref = count;
     return FTKIT_OK;
 }
@@ -897,8 +878,7 @@ static void populate(void *to, size_t bytes)
 }
 
 /* A block at a time: it is in the cache when it is copied. */
-static int restore_flat(
-    void *to, const struct ftk_seg_region *rec, struct source *src)
+static int restore_flat(void *to, const struct ftk_seg_region *rec, struct source *src)
 {
     const char *from = ftk_seg_data_c(src->seg) + rec->offset;
     for (size_t at = 0; at < rec->bytes;) {
@@ -939,8 +919,9 @@ static int restore_one(
 
 int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
 {
-    struct source src = { .seg = seg, .sure = verified ? SIZE_MAX : 0,
-        .fresh = ctx->where < FTK_IN_LOOP };
+    struct source src = {
+        .seg = seg, .sure = verified ? SIZE_MAX : 0, .fresh = ctx->where < FTK_IN_LOOP
+    };
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++)
         rc = compare(&ctx->regions[i], ftk_seg_find(seg, ctx->regions[i].name));

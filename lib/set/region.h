@@ -9,10 +9,10 @@
 /* The head of a segment in the making and how far its data have come. */
 struct ftk_packer {
     struct ftkit_ctx *ctx;
-    char *seg;       /* the segment: head in place but for checksums */
-    int region;      /* next region to pack */
+    char *seg;        /* the segment: head in place but for checksums */
+    int region;       /* next region to pack */
     size_t in_region; /* bytes of it that are packed */
-    size_t done;     /* bytes of the data area that are packed and checksummed */
+    size_t done;      /* bytes of the data area that are packed and checksummed */
 };
 
 /* A region of ftkit's own: sets without it restore all the same. */
@@ -22,8 +22,8 @@ int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_seri
 int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
 
 /* Write the head (all but checksums) into seg, which has room for what was measured. */
-int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes,
-    size_t data_bytes, char *seg, struct ftk_packer *p);
+int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
+    char *seg, struct ftk_packer *p);
 
 /* Pack and checksum the next blocks, at least upto bytes of the data area in all. */
 int ftk_region_pack(struct ftk_packer *p, size_t upto);

@@ -7,15 +7,12 @@
 #include "core/hash.h"
 #include "stream.h"
 
-void ftk_stream_init(struct ftk_stream *s, bool send, int peer, int tag, uint64_t set,
-    int rank, int nranks)
+void ftk_stream_init(
+    struct ftk_stream *s, bool send, int peer, int tag, uint64_t set, int rank, int nranks)
 {
-    *s = (struct ftk_stream){ .send = send,
-        .peer = peer,
-        .tag = tag,
-        .rank = rank,
-        .set = set,
-        .nranks = nranks };
+    *s = (struct ftk_stream){
+        .send = send, .peer = peer, .tag = tag, .rank = rank, .set = set, .nranks = nranks
+    };
     for (int i = 0; i < FTK_STREAM_WINDOW; i++)
         s->req[i] = MPI_REQUEST_NULL;
 }
@@ -36,9 +33,8 @@ static int post(struct ftk_chan *ch, struct ftk_stream *s, void *buf, size_t byt
     bool back = s->phase == FTK_STREAM_WANTED;
     bool send = s->send != back;
     int tag = back ? s->tag + FTK_STREAM_BACK : s->tag;
-    int rc = send
-        ? MPI_Isend(buf, (int)bytes, MPI_BYTE, s->peer, tag, ch->comm, &s->req[slot])
-        : MPI_Irecv(buf, (int)bytes, MPI_BYTE, s->peer, tag, ch->comm, &s->req[slot]);
+    int rc = send ? MPI_Isend(buf, (int)bytes, MPI_BYTE, s->peer, tag, ch->comm, &s->req[slot])
+                  : MPI_Irecv(buf, (int)bytes, MPI_BYTE, s->peer, tag, ch->comm, &s->req[slot]);
     s->is_mask[slot] = false;
     if (rc != MPI_SUCCESS) {
         s->req[slot] = MPI_REQUEST_NULL;
@@ -49,7 +45,7 @@ static int post(struct ftk_chan *ch, struct ftk_stream *s, void *buf, size_t byt
     return FTKIT_OK;
 }
 
-/* ---- partial streams -----------------------------------------------------------------*/
+/* ---- partial streams ----------------------------------------------------------------- */
 
 static bool is_partial(const struct ftk_stream *s)
 {
@@ -133,8 +129,8 @@ static bool name_chunk(struct ftk_chan *ch, struct ftk_stream *s, int *rc)
 }
 
 /* Post the blocks in masks, each chunk after its name, or all of them unnamed. */
-static int post_blocks(struct ftk_chan *ch, struct ftk_stream *s, const uint16_t *masks,
-    bool named, bool *moved)
+static int post_blocks(
+    struct ftk_chan *ch, struct ftk_stream *s, const uint16_t *masks, bool named, bool *moved)
 {
     struct ftk_partial *p = &s->part;
     int rc = FTKIT_OK;
@@ -215,7 +211,7 @@ void ftk_stream_end(struct ftk_stream *s, int n)
     }
 }
 
-/* ---- all streams ---------------------------------------------------------------------*/
+/* ---- all streams --------------------------------------------------------------------- */
 
 /* Post the pieces of the data area that may go and fit the window. */
 static int post_data(struct ftk_chan *ch, struct ftk_stream *s, bool *moved)
@@ -356,8 +352,8 @@ static int advance(struct ftk_chan *ch, struct ftk_stream *s, int upto, bool *mo
     return rc;
 }
 
-static int round_upto(struct ftk_chan *ch, struct ftk_stream *s, int n, int upto,
-    bool *idle, bool *done)
+static int round_upto(
+    struct ftk_chan *ch, struct ftk_stream *s, int n, int upto, bool *idle, bool *done)
 {
     bool moved = false;
     int rc = FTKIT_OK;
@@ -371,8 +367,7 @@ static int round_upto(struct ftk_chan *ch, struct ftk_stream *s, int n, int upto
     return rc;
 }
 
-int ftk_stream_progress(
-    struct ftk_chan *ch, struct ftk_stream *s, int n, bool *idle, bool *done)
+int ftk_stream_progress(struct ftk_chan *ch, struct ftk_stream *s, int n, bool *idle, bool *done)
 {
     return round_upto(ch, s, n, FTK_STREAM_DONE, idle, done);
 }

@@ -26,8 +26,8 @@ int ftk_attr_add(char **table, size_t *bytes, const struct ftk_attr *a)
     size_t old = *bytes > 0 ? *bytes : SUM_BYTES;
     size_t all = old + strlen(a->region) + strlen(a->name) + strlen(a->value) + 3;
     if (all > FTK_ATTR_TABLE_MAX)
-        return ftk_fail(FTKIT_ERR_SIZE, "attributes: more than %zu bytes in all",
-            FTK_ATTR_TABLE_MAX);
+        return ftk_fail(
+            FTKIT_ERR_SIZE, "attributes: more than %zu bytes in all", FTK_ATTR_TABLE_MAX);
     char *t = realloc(*table, all);
     if (!t)
         return ftk_fail(FTKIT_ERR_NOMEM, "attributes: %zu bytes", all);

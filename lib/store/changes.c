@@ -7,8 +7,7 @@
 #include "changes.h"
 #include "core/hash.h"
 
-int ftk_changes_begin(
-    struct ftk_changes *c, const char *base, size_t base_bytes, size_t data_bytes)
+int ftk_changes_begin(struct ftk_changes *c, const char *base, size_t base_bytes, size_t data_bytes)
 {
     *c = (struct ftk_changes){ .sound = true };
     int rc = ftk_seg_check_head(base, base_bytes, "the set before");

@@ -16,14 +16,14 @@ enum { FTK_CHUNK_BLOCKS = 16 };
 #define FTK_CHUNK_BYTES ((size_t)FTK_CHUNK_BLOCKS * FTK_SEG_BLOCK)
 
 struct ftk_changes {
-    const char *base;  /* the sealed segment, NULL: there is none */
-    bool exact;        /* compare bytes, too; else the masks are an estimate */
-    bool vouch;        /* look also whether what has changed held in the base ... */
-    bool sound;        /* ... and it did, so far */
-    bool most;         /* more than half has changed: then no more is compared for vouch */
-    uint16_t *masks;   /* [ftk_chunks(data_bytes)] */
-    uint64_t next;     /* block that is looked at next */
-    uint64_t changed;  /* of those before it */
+    const char *base; /* the sealed segment, NULL: there is none */
+    bool exact;       /* compare bytes, too; else the masks are an estimate */
+    bool vouch;       /* look also whether what has changed held in the base ... */
+    bool sound;       /* ... and it did, so far */
+    bool most;        /* more than half has changed: then no more is compared for vouch */
+    uint16_t *masks;  /* [ftk_chunks(data_bytes)] */
+    uint64_t next;    /* block that is looked at next */
+    uint64_t changed; /* of those before it */
 };
 
 static inline size_t ftk_blocks(uint64_t data_bytes)

@@ -53,8 +53,7 @@ static int reserve(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes)
     unmap(s, false);
     /* a little room, so that growing regions do not map anew at every set */
     bytes += bytes / 64;
-    return m->place.kind == FTK_PLACE_MEMORY ? map(s, bytes)
-                                             : ftk_place_map(&m->place, s, bytes);
+    return m->place.kind == FTK_PLACE_MEMORY ? map(s, bytes) : ftk_place_map(&m->place, s, bytes);
 }
 
 int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s)
@@ -84,8 +83,8 @@ static struct ftk_mem_seg *best_free(const struct ftk_mem *m, size_t bytes)
     return best;
 }
 
-int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes,
-    struct ftk_mem_seg **out)
+int ftk_mem_take(
+    struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes, struct ftk_mem_seg **out)
 {
     struct ftk_mem_seg *s = best_free(m, bytes);
     if (!s) {
@@ -107,13 +106,11 @@ int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t b
     return FTKIT_OK;
 }
 
-static struct ftk_mem_seg *find(
-    const struct ftk_mem *m, uint64_t set, int rank, bool parity)
+static struct ftk_mem_seg *find(const struct ftk_mem *m, uint64_t set, int rank, bool parity)
 {
     for (int i = 0; i < m->nsegs; i++) {
         struct ftk_mem_seg *s = m->segs[i];
-        if (s->set == set && set != 0 && s->rank == rank && s->sealed
-            && s->parity == parity)
+        if (s->set == set && set != 0 && s->rank == rank && s->sealed && s->parity == parity)
             return s;
     }
     return NULL;
@@ -218,9 +215,7 @@ size_t ftk_mem_used(const struct ftk_mem *m)
 {
     size_t sum = 0;
     for (int i = 0; i < m->nsegs; i++)
-        sum += m->segs[i]->set    ? m->segs[i]->bytes
-               : m->segs[i]->held ? m->segs[i]->held_bytes
-                                  : 0;
+        sum += m->segs[i]->set ? m->segs[i]->bytes : m->segs[i]->held ? m->segs[i]->held_bytes : 0;
     return sum;
 }
 

@@ -16,34 +16,34 @@
  * them back whenever it needs memory (MADV_FREE), so they do not count as used. */
 struct ftk_mem_seg {
     char *buf;
-    size_t cap;     /* mapped bytes */
+    size_t cap;              /* mapped bytes */
     struct ftk_place *place; /* whose slot it is, NULL: anonymous memory */
     char name[FTK_SLOT_NAME];
-    int fd;         /* of the slot, for its lock */
-    bool direct;    /* persistent memory that needs no msync */
-    uint64_t set;   /* 0: the buffer is free */
-    int rank;       /* whose segment */
-    int nranks;     /* of the set */
-    size_t bytes;   /* of the segment, once known */
-    bool parity;    /* not the segment of rank but its parity of its group */
-    bool sealed;    /* whole and checksummed */
-    bool verified;  /* its checksums were compared since it was written or doubted */
-    bool held;      /* somebody reads it: see ftk_mem_hold() */
+    int fd;        /* of the slot, for its lock */
+    bool direct;   /* persistent memory that needs no msync */
+    uint64_t set;  /* 0: the buffer is free */
+    int rank;      /* whose segment */
+    int nranks;    /* of the set */
+    size_t bytes;  /* of the segment, once known */
+    bool parity;   /* not the segment of rank but its parity of its group */
+    bool sealed;   /* whole and checksummed */
+    bool verified; /* its checksums were compared since it was written or doubted */
+    bool held;     /* somebody reads it: see ftk_mem_hold() */
     size_t held_bytes;
-    bool found;     /* an earlier process's, and not yet known to be of use */
-    bool spoilt;    /* its slot could not be wiped: it goes when the hold ends */
+    bool found;  /* an earlier process's, and not yet known to be of use */
+    bool spoilt; /* its slot could not be wiped: it goes when the hold ends */
 };
 
 struct ftk_mem {
     struct ftk_mem_seg **segs; /* pointers, so that a segment's address is stable */
     int nsegs;
     struct ftk_place place;
-    int nunexp_max;             /* most buffers that were ever held at once */
+    int nunexp_max; /* most buffers that were ever held at once */
 };
 
 /* A buffer for bytes bytes of (set, rank); FTKIT_ERR_NOMEM.  Reuses a free one. */
-int ftk_mem_take(struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes,
-    struct ftk_mem_seg **out);
+int ftk_mem_take(
+    struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes, struct ftk_mem_seg **out);
 
 /* Its contents are whole and checksummed: it may be found from now on, in places that
  * outlive the process also by others.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
@@ -56,9 +56,9 @@ int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s);
 struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank);
 struct ftk_mem_seg *ftk_mem_find_parity(const struct ftk_mem *m, uint64_t set, int rank);
 
-/* Check the head of a sealed segment, or all of it, unless that has been done since it was
- * written or doubted.  FTKIT_ERR_CORRUPT, whatever it looks like: it was good when it was sealed.  It
- * is the caller's to release then. */
+/* Check the head of a sealed segment, or all of it, unless that has been done since it was written
+ * or doubted.  FTKIT_ERR_CORRUPT, whatever it looks like: it was good when it was sealed.  It is
+ * the caller's to release then. */
 int ftk_mem_verify_head(const struct ftk_mem_seg *s, const char *what);
 int ftk_mem_verify(struct ftk_mem_seg *s, const char *what);
 

@@ -44,7 +44,7 @@ struct ftk_owner {
     bool stop;
 };
 
-/* ---- records ------------------------------------------------------------------------*/
+/* ---- records ------------------------------------------------------------------------- */
 
 static void read_line(const char *path, char *buf, size_t bytes)
 {
@@ -62,8 +62,7 @@ static void this_machine(char buf[64])
     struct stat st;
     char boot[40];
     read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    unsigned long space =
-        stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long)st.st_ino : 0;
+    unsigned long space = stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long)st.st_ino : 0;
     snprintf(buf, 64, "%.36s-%lu", boot, space);
 }
 
@@ -89,9 +88,8 @@ static int64_t start_of(int64_t pid)
 
 static void job_name(char buf[64])
 {
-    static const char *const names[][2] = { { "SLURM_JOB_ID", "slurm" },
-        { "PBS_JOBID", "pbs" }, { "LSB_JOBID", "lsf" }, { "FLUX_JOB_ID", "flux" },
-        { "JOB_ID", "grid engine" } };
+    static const char *const names[][2] = { { "SLURM_JOB_ID", "slurm" }, { "PBS_JOBID", "pbs" },
+        { "LSB_JOBID", "lsf" }, { "FLUX_JOB_ID", "flux" }, { "JOB_ID", "grid engine" } };
     snprintf(buf, 64, "-");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *id = getenv(names[i][0]);
@@ -126,13 +124,12 @@ static void own_record(struct ftk_owner_record *r, uint64_t job)
 static size_t format(const struct ftk_owner_record *r, char text[TEXT_MAX])
 {
     int n = snprintf(text, TEXT_MAX,
-        "ftkit.owner = 1\njob = %016" PRIx64
-        "\nname = %s\nhost = %s\nmachine = %s\npid = %" PRId64 "\nstart = %" PRIu64 "\n",
+        "ftkit.owner = 1\njob = %016" PRIx64 "\nname = %s\nhost = %s\nmachine = %s\npid = %" PRId64
+        "\nstart = %" PRIu64 "\n",
         r->job, r->name, r->host, r->machine, r->pid, r->start);
     uint64_t sum = ftk_xxh3(text, (size_t)n);
     return (size_t)n
-           + (size_t)snprintf(
-               text + n, TEXT_MAX - (size_t)n, "checksum = %016" PRIx64 "\n", sum);
+           + (size_t)snprintf(text + n, TEXT_MAX - (size_t)n, "checksum = %016" PRIx64 "\n", sum);
 }
 
 /* One spelling only: what is not printed as it was read is no record. */
@@ -155,11 +152,11 @@ void ftk_owner_text(const struct ftk_owner_record *r, char *buf, size_t bytes)
         snprintf(buf, bytes, "a job whose record cannot be read");
     else
         snprintf(buf, bytes, "job %s%s%016" PRIx64 " on %s (process %" PRId64 ")",
-            strcmp(r->name, "-") == 0 ? "" : r->name,
-            strcmp(r->name, "-") == 0 ? "" : ", ", r->job, r->host, r->pid);
+            strcmp(r->name, "-") == 0 ? "" : r->name, strcmp(r->name, "-") == 0 ? "" : ", ", r->job,
+            r->host, r->pid);
 }
 
-/* ---- what is there ------------------------------------------------------------------*/
+/* ---- what is there ------------------------------------------------------------------- */
 
 /* A record as it was found. */
 struct found {
@@ -253,7 +250,7 @@ static int open_sets(const char *dir, const char *context, bool make, int *ctxfd
     return *ctxfd < 0 ? errno : 0;
 }
 
-/* ---- holding ------------------------------------------------------------------------*/
+/* ---- holding ------------------------------------------------------------------------- */
 
 /* To touch it later: a file that is open for writing keeps a file system from being made
  * read-only. */
@@ -263,8 +260,7 @@ static int reopen(int ctxfd, int fd, int *out)
     int ro = openat(ctxfd, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (ro < 0)
         return errno;
-    if (fstat(fd, &a) == 0 && fstat(ro, &b) == 0 && a.st_ino == b.st_ino
-        && a.st_dev == b.st_dev) {
+    if (fstat(fd, &a) == 0 && fstat(ro, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev) {
         *out = ro;
         return 0;
     }
@@ -276,8 +272,7 @@ static int write_record(int ctxfd, const struct ftk_owner_record *r, int *out)
 {
     char text[TEXT_MAX];
     size_t bytes = format(r, text);
-    int fd = openat(
-        ctxfd, FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = openat(ctxfd, FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
         return errno;
     ssize_t n = write(fd, text, bytes);
@@ -301,8 +296,8 @@ static int remove_record(int ctxfd, const struct found *f, uint64_t job)
     if (renameat(ctxfd, FILE_NAME, ctxfd, away) != 0)
         return errno == ENOENT ? 0 : errno;
     int err = look(ctxfd, away, &now);
-    if (err == 0 && strcmp(now.text, f->text) != 0
-        && linkat(ctxfd, away, ctxfd, FILE_NAME, 0) != 0 && errno != EEXIST)
+    if (err == 0 && strcmp(now.text, f->text) != 0 && linkat(ctxfd, away, ctxfd, FILE_NAME, 0) != 0
+        && errno != EEXIST)
         err = errno; /* a living owner finds none, and makes it again */
     (void)unlinkat(ctxfd, away, 0);
     return err;
@@ -439,8 +434,7 @@ void ftk_owner_release(struct ftk_owner **po)
     (void)pthread_join(o->thread, NULL);
     (void)pthread_cond_destroy(&o->wake);
     (void)pthread_mutex_destroy(&o->lock);
-    if (look(o->ctxfd, FILE_NAME, &f) == 0 && f.r.job == o->record.job
-        && f.r.pid == o->record.pid)
+    if (look(o->ctxfd, FILE_NAME, &f) == 0 && f.r.job == o->record.job && f.r.pid == o->record.pid)
         (void)unlinkat(o->ctxfd, FILE_NAME, 0);
     close(o->fd);
     close(o->ctxfd);
@@ -448,8 +442,7 @@ void ftk_owner_release(struct ftk_owner **po)
     *po = NULL;
 }
 
-int ftk_owner_alive(
-    const char *dir, const char *context, bool *alive, struct ftk_owner_record *r)
+int ftk_owner_alive(const char *dir, const char *context, bool *alive, struct ftk_owner_record *r)
 {
     int ctxfd = -1;
     struct found f;

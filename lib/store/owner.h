@@ -53,8 +53,7 @@ int ftk_owner_check(struct ftk_owner *o);
 void ftk_owner_release(struct ftk_owner **o); /* NULL inside is fine */
 
 /* Whether a living job owns the sets; its record goes to *r. */
-int ftk_owner_alive(
-    const char *dir, const char *context, bool *alive, struct ftk_owner_record *r);
+int ftk_owner_alive(const char *dir, const char *context, bool *alive, struct ftk_owner_record *r);
 /* "job slurm 4711 on node17 (process 12345)" */
 void ftk_owner_text(const struct ftk_owner_record *r, char *buf, size_t bytes);
 

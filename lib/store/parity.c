@@ -76,11 +76,10 @@ struct ftk_element ftk_code_element(const struct ftk_code *c, uint64_t stripe, i
         .bytes = ftk_code_stripe_bytes(c, stripe) };
 }
 
-/* ---- arithmetic ----------------------------------------------------------------------*/
+/* ---- arithmetic ---------------------------------------------------------------------- */
 
 /* Row of the generator for element d: the unit rows are the data elements. */
-static void generator_row(const unsigned char *cauchy, int m, int k, int d,
-    unsigned char *row)
+static void generator_row(const unsigned char *cauchy, int m, int k, int d, unsigned char *row)
 {
     if (d < m) {
         memcpy(row, cauchy + (size_t)(k + d) * (size_t)k, (size_t)k);
@@ -90,8 +89,7 @@ static void generator_row(const unsigned char *cauchy, int m, int k, int d,
     row[d - m] = 1;
 }
 
-int ftk_code_solve(struct ftk_solver *s, int n, int m, const int *in, const int *out,
-    int nout)
+int ftk_code_solve(struct ftk_solver *s, int n, int m, const int *in, const int *out, int nout)
 {
     unsigned char all[FTK_GROUP_MAX * FTK_GROUP_MAX];
     unsigned char a[FTK_GROUP_MAX * FTK_GROUP_MAX], inverse[FTK_GROUP_MAX * FTK_GROUP_MAX];
@@ -167,7 +165,7 @@ bool ftk_code_survives(int n, int m, uint32_t data, uint32_t parity)
     return true;
 }
 
-/* ---- segment -------------------------------------------------------------------------*/
+/* ---- segment ------------------------------------------------------------------------- */
 
 #define GROUP_BYTES ((sizeof(struct ftk_group) + FTK_SEG_ALIGN - 1) / FTK_SEG_ALIGN * FTK_SEG_ALIGN)
 
@@ -206,8 +204,7 @@ static void name_region(struct ftk_seg_region *r, const char *name, size_t offse
     r->offset = offset;
 }
 
-void ftk_parity_begin(
-    void *buf, const struct ftk_group *g, const struct ftk_seg_header *like)
+void ftk_parity_begin(void *buf, const struct ftk_group *g, const struct ftk_seg_header *like)
 {
     struct ftk_seg_header *h = buf;
     size_t data = (size_t)data_bytes(g);

@@ -24,9 +24,9 @@ enum { FTK_GROUP_MAX = 32 };
 
 /* One coded object of a group. */
 struct ftk_code {
-    int n;                       /* members, 2 to FTK_GROUP_MAX */
-    int m;                       /* parities of a stripe, 1 to n - 1 */
-    uint64_t block;              /* bytes, a power of two that divides FTK_SEG_BLOCK */
+    int n;          /* members, 2 to FTK_GROUP_MAX */
+    int m;          /* parities of a stripe, 1 to n - 1 */
+    uint64_t block; /* bytes, a power of two that divides FTK_SEG_BLOCK */
     uint64_t rows;
     uint64_t len[FTK_GROUP_MAX]; /* bytes of each member's object */
 };
@@ -58,11 +58,10 @@ uint64_t ftk_code_stripe_bytes(const struct ftk_code *c, uint64_t stripe);
 /* How to make elements out[nout] of a stripe from elements in[n - m]. */
 struct ftk_solver {
     int k, nout;
-    bool xor; /* all coefficients are one */
+    bool xor ; /* all coefficients are one */
     unsigned char tables[32 * FTK_GROUP_MAX * FTK_GROUP_MAX];
 };
-int ftk_code_solve(struct ftk_solver *s, int n, int m, const int *in, const int *out,
-    int nout);
+int ftk_code_solve(struct ftk_solver *s, int n, int m, const int *in, const int *out, int nout);
 
 /* dst[nout] from src[k], bytes a multiple of 64, addresses too. */
 void ftk_code_apply(
@@ -76,7 +75,7 @@ void ftk_code_add(void *to, const void *what, size_t bytes);
  * stands for the object or the parity of member i. */
 bool ftk_code_survives(int n, int m, uint32_t data, uint32_t parity);
 
-/* ---- the segment that holds a member's parity -----------------------------------------
+/* ---- the segment that holds a member's parity -------------------------------------------
  * An ordinary segment with FTK_SEG_PARITY among its flags and two regions: the group, and
  * the parities of its two objects, the data areas and the heads of the members'
  * segments. */
@@ -84,7 +83,7 @@ enum { FTK_CODED_DATA, FTK_CODED_HEAD, FTK_CODED };
 
 struct ftk_group {
     uint32_t n, m;
-    uint32_t index;                         /* of the member whose parity this is */
+    uint32_t index; /* of the member whose parity this is */
     uint32_t reserved;
     uint32_t rank[FTK_GROUP_MAX];           /* [n] */
     uint64_t len[FTK_CODED][FTK_GROUP_MAX]; /* of the members' objects */
@@ -96,8 +95,7 @@ size_t ftk_parity_seg_bytes(const struct ftk_group *g);
 
 /* Lay out the parity segment of member g->index in buf; like gives set, run, context and
  * number of ranks. */
-void ftk_parity_begin(
-    void *buf, const struct ftk_group *g, const struct ftk_seg_header *like);
+void ftk_parity_begin(void *buf, const struct ftk_group *g, const struct ftk_seg_header *like);
 void ftk_parity_seal(void *buf); /* checksums, once the parities are there */
 
 /* Group and parity of a segment whose head is good; NULL, with a detail, when it is no

@@ -30,7 +30,7 @@ struct ops {
     int (*persist)(const void *at, size_t bytes, bool direct);
 };
 
-/* ---- shared memory: there as soon as it is written --------------------------------------*/
+/* ---- shared memory: there as soon as it is written ----------------------------------- */
 
 static char *map_shared(int fd, const char *path, size_t bytes, bool *direct)
 {
@@ -52,7 +52,7 @@ static int nothing(const void *at, size_t bytes, bool direct)
     return 0;
 }
 
-/* ---- a file of the node ------------------------------------------------------------------*/
+/* ---- a file of the node -------------------------------------------------------------- */
 
 static int sync_file(const void *at, size_t bytes, bool direct)
 {
@@ -62,7 +62,7 @@ static int sync_file(const void *at, size_t bytes, bool direct)
     return msync((void *)from, n, MS_SYNC) == 0 ? 0 : errno;
 }
 
-/* ---- persistent memory -------------------------------------------------------------------*/
+/* ---- persistent memory --------------------------------------------------------------- */
 
 static char *map_pmem(int fd, const char *path, size_t bytes, bool *direct)
 {
@@ -83,7 +83,7 @@ static const struct ops places[] = {
     [FTK_PLACE_PMEM] = { map_pmem, flush_pmem, ftk_pmem_persist },
 };
 
-/* ---- slots -------------------------------------------------------------------------------*/
+/* ---- slots --------------------------------------------------------------------------- */
 
 /* PID.NUMBER */
 static bool is_number(const char *text)
@@ -146,8 +146,8 @@ int ftk_place_is_built(int kind, const char *key)
 
 static void name_slots(const struct ftk_place *p, uint64_t key, char prefix[128])
 {
-    snprintf(prefix, 128, FTK_SLOT_PREFIX "%d-%s-%llx.", p->level, p->context,
-        (unsigned long long)key);
+    snprintf(
+        prefix, 128, FTK_SLOT_PREFIX "%d-%s-%llx.", p->level, p->context, (unsigned long long)key);
 }
 
 void ftk_place_identify(struct ftk_place *p, const struct ftk_identity *id)
@@ -159,8 +159,8 @@ void ftk_place_identify(struct ftk_place *p, const struct ftk_identity *id)
     name_slots(p, 1, p->older);
 }
 
-int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *context,
-    int level, uint64_t key)
+int ftk_place_open(
+    struct ftk_place *p, int kind, const char *dir, const char *context, int level, uint64_t key)
 {
     struct stat st;
     memset(p, 0, sizeof *p);
@@ -189,8 +189,8 @@ static int create(struct ftk_place *p, struct ftk_mem_seg *s, char path[SLOT_PAT
 {
     do {
         next_name(p, s);
-        snprintf(path, SLOT_PATH, "%s/%s%s", p->dir, FTK_SLOT_NEW,
-            s->name + strlen(FTK_SLOT_PREFIX));
+        snprintf(
+            path, SLOT_PATH, "%s/%s%s", p->dir, FTK_SLOT_NEW, s->name + strlen(FTK_SLOT_PREFIX));
         s->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     } while (s->fd < 0 && errno == EEXIST);
     return s->fd >= 0 ? 0 : errno;
@@ -261,7 +261,7 @@ static int map_file(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
     return FTKIT_OK;
 }
 
-/* ---- removing --------------------------------------------------------------------------*/
+/* ---- removing ------------------------------------------------------------------------ */
 
 /* A new file has no lock at first. */
 static bool is_fresh(const struct stat *st)
@@ -279,8 +279,7 @@ static bool is_foreign(const struct ftk_place *p, int fd, const struct stat *st)
         return false;
     int rc = ftk_slot_check(&slot, (uint64_t)st->st_size - FTK_SLOT_BYTES);
     return rc == FTKIT_ERR_FORMAT
-           || (rc == FTKIT_OK
-               && !ftk_identity_fits(&p->identity, slot.program, slot.home));
+           || (rc == FTKIT_OK && !ftk_identity_fits(&p->identity, slot.program, slot.home));
 }
 
 static void sweep_slot(const struct ftk_place *p, const char *name, bool is_new)
@@ -320,7 +319,7 @@ void ftk_place_sweep(struct ftk_place *p, uint64_t when)
     sweep(p);
 }
 
-/* ---- in use ----------------------------------------------------------------------------*/
+/* ---- in use -------------------------------------------------------------------------- */
 
 int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
@@ -419,7 +418,7 @@ int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s)
     return persist(p, s, s->buf - FTK_SLOT_BYTES, sizeof(struct ftk_slot));
 }
 
-/* ---- what is left of earlier processes ---------------------------------------------------*/
+/* ---- what is left of earlier processes ----------------------------------------------- */
 
 int ftk_slot_check(struct ftk_slot *slot, uint64_t room)
 {
@@ -450,8 +449,8 @@ int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg)
         rc = ftk_seg_check_data(seg, "slot");
     if (rc != FTKIT_OK)
         return rc;
-    bool same = ftk_seg_bytes(seg) == slot->bytes && h->set == slot->set
-                && h->run == slot->run && h->epoch_id == slot->epoch_id && h->rank == slot->rank
+    bool same = ftk_seg_bytes(seg) == slot->bytes && h->set == slot->set && h->run == slot->run
+                && h->epoch_id == slot->epoch_id && h->rank == slot->rank
                 && h->nranks == slot->nranks
                 && ((h->flags & FTK_SEG_PARITY) != 0) == (slot->parity != 0)
                 && memcmp(h->context, slot->context, sizeof h->context) == 0
@@ -460,8 +459,7 @@ int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg)
                 : ftk_fail(FTKIT_ERR_CORRUPT, "slot: its header is not that of its segment");
 }
 
-static const struct ftk_mem_seg *find_same(
-    const struct ftk_mem *m, const struct ftk_slot *slot)
+static const struct ftk_mem_seg *find_same(const struct ftk_mem *m, const struct ftk_slot *slot)
 {
     for (int i = 0; i < m->nsegs; i++) {
         const struct ftk_mem_seg *s = m->segs[i];
@@ -477,8 +475,8 @@ static const struct ftk_mem_seg *find_same(
 /* What a slot says of itself; also without its lock, to see whose it is.  FTKIT_ERR_STATE:
  * it is not ours; FTKIT_ERR_BUSY: nor of this job; other codes as those of
  * ftk_slot_check(), or those of the system. */
-static int read_header(const struct ftk_place *p, const struct ftk_mem_seg *s,
-    struct ftk_slot *slot, off_t *size)
+static int read_header(
+    const struct ftk_place *p, const struct ftk_mem_seg *s, struct ftk_slot *slot, off_t *size)
 {
     struct stat st;
     if (fstat(s->fd, &st) != 0)
@@ -546,8 +544,7 @@ static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *
 }
 
 /* Somebody has the slot: one of this job, for good, or one who dies or looks at it. */
-static int note_busy(
-    struct ftk_place *p, const struct ftk_mem *m, const struct ftk_slot *slot)
+static int note_busy(struct ftk_place *p, const struct ftk_mem *m, const struct ftk_slot *slot)
 {
     if (find_same(m, slot))
         return FTKIT_OK;
@@ -579,8 +576,7 @@ static void look_at_other(struct ftk_place *p, const char *name)
     bool read = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
                 && st.st_size >= (off_t)FTK_SLOT_BYTES
                 && pread(fd, &slot, sizeof slot, 0) == (ssize_t)sizeof slot;
-    int rc = read ? ftk_slot_check(&slot, (uint64_t)st.st_size - FTK_SLOT_BYTES)
-                  : FTKIT_ERR_FORMAT;
+    int rc = read ? ftk_slot_check(&slot, (uint64_t)st.st_size - FTK_SLOT_BYTES) : FTKIT_ERR_FORMAT;
     if (fd >= 0)
         (void)close(fd);
     if (rc != FTKIT_OK)
@@ -618,8 +614,7 @@ static int take_slot(
     return nothing_for_us || is_worthless(rc) ? FTKIT_OK : rc;
 }
 
-static int adopt_slot(
-    struct ftk_place *p, struct ftk_mem *m, const char *name, int rank, bool all)
+static int adopt_slot(struct ftk_place *p, struct ftk_mem *m, const char *name, int rank, bool all)
 {
     char path[SLOT_PATH];
     struct ftk_mem_seg *s = calloc(1, sizeof *s);
@@ -656,8 +651,8 @@ int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)
     if (p->found_again && !d)
         return ftk_fail_errno(errno, "%s", p->dir);
     while (d && (e = readdir(d))) {
-        bool ours = is_own(p, FTK_SLOT_PREFIX, e->d_name)
-                    || is_like(p->older, FTK_SLOT_PREFIX, e->d_name);
+        bool ours =
+            is_own(p, FTK_SLOT_PREFIX, e->d_name) || is_like(p->older, FTK_SLOT_PREFIX, e->d_name);
         if (!ours && all && *p->older && is_other(p, e->d_name))
             look_at_other(p, e->d_name);
         if (!ours)

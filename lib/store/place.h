@@ -65,13 +65,13 @@ struct ftk_place {
     char prefix[128]; /* of the names of this job's slots */
     char older[128];  /* of names that older versions gave, "": there are none */
     struct ftk_identity identity;
-    int others;             /* slots of other jobs that the last look has seen ... */
-    struct ftk_slot other;  /* ... and one of them; set 0: it cannot be read */
-    bool found_again; /* by later processes */
-    int made;         /* slots, for their names */
-    uint64_t swept;   /* see ftk_place_sweep() */
-    bool foreign;     /* a slot of another format was there, and that has been told */
-    bool kept;        /* slots that were of no use are there: they go for want of space */
+    int others;            /* slots of other jobs that the last look has seen ... */
+    struct ftk_slot other; /* ... and one of them; set 0: it cannot be read */
+    bool found_again;      /* by later processes */
+    int made;              /* slots, for their names */
+    uint64_t swept;        /* see ftk_place_sweep() */
+    bool foreign;          /* a slot of another format was there, and that has been told */
+    bool kept;             /* slots that were of no use are there: they go for want of space */
     struct ftk_slot *busy; /* [nbusy] see ftk_place_adopt() */
     int nbusy;
 };
@@ -90,8 +90,8 @@ int ftk_place_is_built(int kind, const char *key);
 /* Use the place for the slots of a level of a context.  dir NULL or empty: the place's own
  * (/dev/shm).  key tells jobs on one node apart where the directory does not; slots of key 0
  * are not found again. */
-int ftk_place_open(struct ftk_place *p, int kind, const char *dir, const char *context,
-    int level, uint64_t key);
+int ftk_place_open(
+    struct ftk_place *p, int kind, const char *dir, const char *context, int level, uint64_t key);
 
 /* Whose slots those of the place are from now on, and which are taken.  Slots in a directory
  * get names of their own for each home. */

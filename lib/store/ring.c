@@ -29,23 +29,23 @@
 #define LOOK_EVERY_S 0.02 /* whether a process is there */
 
 struct member {
-    _Atomic int pid;           /* 0: has not joined */
+    _Atomic int pid; /* 0: has not joined */
     _Atomic int left;
-    _Atomic uint64_t offered;  /* newest set it takes part in */
-    _Atomic uint64_t bytes;    /* of its segment of that set */
-    _Atomic uint64_t refused;  /* newest set it has failed to give */
+    _Atomic uint64_t offered; /* newest set it takes part in */
+    _Atomic uint64_t bytes;   /* of its segment of that set */
+    _Atomic uint64_t refused; /* newest set it has failed to give */
 };
 
 struct head {
     uint32_t magic;
     uint32_t nmembers;
     uint64_t token;
-    uint64_t data;               /* where the blocks begin */
+    uint64_t data; /* where the blocks begin */
     _Atomic uint64_t asked_set;
-    _Atomic int asked;           /* member that is to give, -1: none */
+    _Atomic int asked; /* member that is to give, -1: none */
     _Atomic uint64_t put, got;
-    _Atomic uint64_t abandoned;  /* newest set that was */
-    struct member members[];     /* [nmembers] */
+    _Atomic uint64_t abandoned; /* newest set that was */
+    struct member members[];    /* [nmembers] */
 };
 
 struct ftk_ring {
@@ -55,7 +55,7 @@ struct ftk_ring {
     int fd;       /* member 0, until all have joined; else -1 */
 };
 
-/* ---- waiting -------------------------------------------------------------------------*/
+/* ---- waiting ------------------------------------------------------------------------- */
 
 struct pause {
     const struct ftk_ring_wait *wait;
@@ -101,8 +101,8 @@ static int turn(struct pause *p, const struct ftk_ring *ring, int m, uint64_t se
     if (now - p->looked_s > LOOK_EVERY_S) {
         p->looked_s = now;
         if (is_gone(other, set))
-            return ftk_fail(FTKIT_ERR_PEER, "process %d of the node is gone from it",
-                atomic_load(&other->pid));
+            return ftk_fail(
+                FTKIT_ERR_PEER, "process %d of the node is gone from it", atomic_load(&other->pid));
     }
     if (p->wait->patience_s > 0 && now - p->progress_s > p->wait->patience_s)
         return ftk_fail(FTKIT_ERR_PEER, "nothing from process %d for %.1f s",
@@ -112,7 +112,7 @@ static int turn(struct pause *p, const struct ftk_ring *ring, int m, uint64_t se
     return FTKIT_OK;
 }
 
-/* ---- making and joining --------------------------------------------------------------*/
+/* ---- making and joining -------------------------------------------------------------- */
 
 static size_t head_bytes(int nmembers)
 {
@@ -179,8 +179,7 @@ void ftk_ring_made(struct ftk_ring *ring)
     ring->fd = -1;
 }
 
-static bool is_meant(
-    const struct ftk_ring *ring, const struct ftk_ring_address *at, int member)
+static bool is_meant(const struct ftk_ring *ring, const struct ftk_ring_address *at, int member)
 {
     const struct head *h = ring->head;
     return h->magic == MAGIC && h->token == at->token && member > 0
@@ -247,7 +246,7 @@ void ftk_ring_close(struct ftk_ring *ring)
     unmap_ring(ring);
 }
 
-/* ---- handing over --------------------------------------------------------------------*/
+/* ---- handing over -------------------------------------------------------------------- */
 
 static char *blocks(const struct ftk_ring *ring)
 {

@@ -33,8 +33,8 @@ struct ftk_ring_address {
 
 /* How long to wait. */
 struct ftk_ring_wait {
-    atomic_bool *stop;  /* ends it */
-    double patience_s;  /* so long without a byte from a member that lives */
+    atomic_bool *stop; /* ends it */
+    double patience_s; /* so long without a byte from a member that lives */
 };
 
 /* Member 0: a ring for so many, itself included.  FTKIT_ERR_IO, ERR_NOSPACE, ERR_NOMEM

@@ -47,7 +47,7 @@ const char *ftk_basic_name(uint32_t basic)
     return basic < NBASICS ? basics[basic].name : "unknown";
 }
 
-/* ---- Sizes and checksums ------------------------------------------------------------*/
+/* ---- Sizes and checksums ------------------------------------------------------------- */
 
 static uint64_t blocks_of(uint64_t data_bytes, uint64_t block)
 {
@@ -68,8 +68,8 @@ void ftk_seg_seal_data(void *seg)
     const char *data = ftk_seg_data_c(seg);
     for (uint64_t i = 0; i < h->nblocks; i++) {
         uint64_t left = h->data_bytes - i * h->block_bytes;
-        sums[i] = ftk_xxh3(data + i * h->block_bytes,
-            (size_t)(left < h->block_bytes ? left : h->block_bytes));
+        sums[i] = ftk_xxh3(
+            data + i * h->block_bytes, (size_t)(left < h->block_bytes ? left : h->block_bytes));
     }
 }
 
@@ -93,15 +93,14 @@ static int head_sum(const struct ftk_seg_header *h, uint64_t *sum)
     bool ok =
         XXH3_64bits_reset(x) == XXH_OK && ftk_xxh3_update(x, h, at) == XXH_OK
         && ftk_xxh3_update(x, &zero, sizeof zero) == XXH_OK
-        && ftk_xxh3_update(x, (const char *)h + after, (size_t)h->head_bytes - after)
-               == XXH_OK;
+        && ftk_xxh3_update(x, (const char *)h + after, (size_t)h->head_bytes - after) == XXH_OK;
     if (ok)
         *sum = XXH3_64bits_digest(x);
     XXH3_freeState(x);
     return ok ? FTKIT_OK : ftk_fail(FTKIT_ERR_INTERNAL, "XXH3 refused its input");
 }
 
-/* ---- The head -----------------------------------------------------------------------
+/* ---- The head ---------------------------------------------------------------------------
  * Three steps, each relying only on the ones before.  What fails ahead of the checksum is
  * foreign or damaged; what fails behind it is as its writer left it, hence ERR_FORMAT. */
 
@@ -114,29 +113,27 @@ static int check_origin(const struct ftk_seg_header *h, size_t bytes, const char
     if (bytes < sizeof *h)
         return ftk_fail(FTKIT_ERR_CORRUPT, "%s: truncated after %zu bytes", what, bytes);
     if (h->byte_order == __builtin_bswap32(FTK_SEG_BYTE_ORDER))
-        return ftk_fail(
-            FTKIT_ERR_FORMAT, "%s: written on a machine of other byte order", what);
+        return ftk_fail(FTKIT_ERR_FORMAT, "%s: written on a machine of other byte order", what);
     if (h->version > FTK_SEG_VERSION)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: format version %" PRIu32 " is newer than %u, the newest known here",
-            what, h->version, FTK_SEG_VERSION);
+            "%s: format version %" PRIu32 " is newer than %u, the newest known here", what,
+            h->version, FTK_SEG_VERSION);
     if (h->version == 0)
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: format version 0 does not exist", what);
     if (h->byte_order != FTK_SEG_BYTE_ORDER)
-        return ftk_fail(FTKIT_ERR_CORRUPT, "%s: byte order mark is 0x%08" PRIx32, what,
-            h->byte_order);
+        return ftk_fail(
+            FTKIT_ERR_CORRUPT, "%s: byte order mark is 0x%08" PRIx32, what, h->byte_order);
     return FTKIT_OK;
 }
 
 static int check_sum(const struct ftk_seg_header *h, size_t bytes, const char *what)
 {
     if (h->head_bytes < FTK_SEG_ALIGN || h->head_bytes % FTK_SEG_ALIGN != 0)
-        return ftk_fail(FTKIT_ERR_CORRUPT, "%s: impossible head of %" PRIu64 " bytes",
-            what, h->head_bytes);
+        return ftk_fail(
+            FTKIT_ERR_CORRUPT, "%s: impossible head of %" PRIu64 " bytes", what, h->head_bytes);
     if (h->head_bytes > bytes)
-        return ftk_fail(FTKIT_ERR_CORRUPT,
-            "%s: truncated: a head of %" PRIu64 " bytes in %zu", what, h->head_bytes,
-            bytes);
+        return ftk_fail(FTKIT_ERR_CORRUPT, "%s: truncated: a head of %" PRIu64 " bytes in %zu",
+            what, h->head_bytes, bytes);
     uint64_t sum = 0;
     int rc = head_sum(h, &sum);
     if (rc == FTKIT_OK && sum != h->head_xxh)
@@ -157,28 +154,22 @@ static bool name_valid(const char name[FTKIT_NAME_MAX + 1])
 static int check_header(const struct ftk_seg_header *h, const char *what)
 {
     if (h->data_bytes > PTRDIFF_MAX - h->head_bytes)
-        return ftk_fail(
-            FTKIT_ERR_FORMAT, "%s: %" PRIu64 " bytes of data", what, h->data_bytes);
+        return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " bytes of data", what, h->data_bytes);
     /* a block no smaller than a region's alignment, and a power of two like it */
-    if (h->block_bytes < FTK_SEG_REGION_ALIGN
-        || (h->block_bytes & (h->block_bytes - 1)) != 0)
-        return ftk_fail(
-            FTKIT_ERR_FORMAT, "%s: blocks of %" PRIu32 " bytes", what, h->block_bytes);
+    if (h->block_bytes < FTK_SEG_REGION_ALIGN || (h->block_bytes & (h->block_bytes - 1)) != 0)
+        return ftk_fail(FTKIT_ERR_FORMAT, "%s: blocks of %" PRIu32 " bytes", what, h->block_bytes);
     if (h->nblocks != blocks_of(h->data_bytes, h->block_bytes))
-        return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: %" PRIu64 " blocks for %" PRIu64 " bytes of data", what, h->nblocks,
-            h->data_bytes);
+        return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " blocks for %" PRIu64 " bytes of data",
+            what, h->nblocks, h->data_bytes);
     /* nregions has 32 bits: this product cannot overflow, that of nblocks could */
     uint64_t records = sizeof *h + (uint64_t)h->nregions * sizeof(struct ftk_seg_region);
-    if (records > h->head_bytes
-        || h->nblocks > (h->head_bytes - records) / sizeof(uint64_t))
+    if (records > h->head_bytes || h->nblocks > (h->head_bytes - records) / sizeof(uint64_t))
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: %" PRIu32 " regions and %" PRIu64 " blocks do not fit a head of %" PRIu64
-            " bytes",
+            "%s: %" PRIu32 " regions and %" PRIu64 " blocks do not fit a head of %" PRIu64 " bytes",
             what, h->nregions, h->nblocks, h->head_bytes);
     if (h->rank >= h->nranks)
-        return ftk_fail(FTKIT_ERR_FORMAT, "%s: rank %" PRIu32 " of %" PRIu32, what,
-            h->rank, h->nranks);
+        return ftk_fail(
+            FTKIT_ERR_FORMAT, "%s: rank %" PRIu32 " of %" PRIu32, what, h->rank, h->nranks);
     if (!memchr(h->context, '\0', sizeof h->context))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: name of the context has no end", what);
     if (h->program[0] && !name_valid(h->program))
@@ -186,12 +177,12 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
     /* what we would not understand we must not restore by halves */
     if ((h->flags & ~FTK_SEG_PARITY) != 0 || h->log_bytes != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: unknown content (flags 0x%" PRIx32 ", %" PRIu64 " bytes of log)", what,
-            h->flags, h->log_bytes);
+            "%s: unknown content (flags 0x%" PRIx32 ", %" PRIu64 " bytes of log)", what, h->flags,
+            h->log_bytes);
     return FTKIT_OK;
 }
 
-/* ---- The records --------------------------------------------------------------------*/
+/* ---- The records --------------------------------------------------------------------- */
 
 /* Quadratic in all, but the names of a program's regions are few. */
 static int check_name(const void *seg, uint32_t i, const char *what)
@@ -201,8 +192,7 @@ static int check_name(const void *seg, uint32_t i, const char *what)
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: invalid name of region %" PRIu32, what, i);
     for (uint32_t k = 0; k < i; k++)
         if (strcmp(r[k].name, r[i].name) == 0)
-            return ftk_fail(
-                FTKIT_ERR_FORMAT, "%s: two regions are named '%s'", what, r[i].name);
+            return ftk_fail(FTKIT_ERR_FORMAT, "%s: two regions are named '%s'", what, r[i].name);
     return FTKIT_OK;
 }
 
@@ -210,12 +200,12 @@ static int check_type(const struct ftk_seg_region *r, const char *what)
 {
     if (r->kind < FTK_KIND_FLAT || r->kind > KIND_MAX || r->flags != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: region '%s' is of unknown kind %" PRIu32 " (flags 0x%" PRIx32 ")", what,
-            r->name, r->kind, r->flags);
+            "%s: region '%s' is of unknown kind %" PRIu32 " (flags 0x%" PRIx32 ")", what, r->name,
+            r->kind, r->flags);
     size_t size = ftk_basic_bytes(r->basic);
     if (size == 0)
-        return ftk_fail(FTKIT_ERR_FORMAT, "%s: region '%s' has unknown type %" PRIu32,
-            what, r->name, r->basic);
+        return ftk_fail(
+            FTKIT_ERR_FORMAT, "%s: region '%s' has unknown type %" PRIu32, what, r->name, r->basic);
     if (r->elem_bytes == 0 || r->elem_bytes % size != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
             "%s: region '%s' has items of %" PRIu64 " bytes of type %s", what, r->name,
@@ -223,9 +213,8 @@ static int check_type(const struct ftk_seg_region *r, const char *what)
     uint64_t bytes;
     if (__builtin_mul_overflow(r->count, r->elem_bytes, &bytes) || bytes != r->bytes)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: region '%s' has %" PRIu64 " items of %" PRIu64 " bytes in %" PRIu64
-            " bytes",
-            what, r->name, r->count, r->elem_bytes, r->bytes);
+            "%s: region '%s' has %" PRIu64 " items of %" PRIu64 " bytes in %" PRIu64 " bytes", what,
+            r->name, r->count, r->elem_bytes, r->bytes);
     return FTKIT_OK;
 }
 
@@ -235,12 +224,11 @@ static int check_place(
 {
     if (r->offset % FTK_SEG_REGION_ALIGN != 0 || r->offset < end)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: region '%s' at offset %" PRIu64 " is not aligned or overlaps", what,
-            r->name, r->offset);
+            "%s: region '%s' at offset %" PRIu64 " is not aligned or overlaps", what, r->name,
+            r->offset);
     if (r->offset > data_bytes || r->bytes > data_bytes - r->offset)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: region '%s' of %" PRIu64 " bytes at %" PRIu64
-            " goes beyond the data of %" PRIu64,
+            "%s: region '%s' of %" PRIu64 " bytes at %" PRIu64 " goes beyond the data of %" PRIu64,
             what, r->name, r->bytes, r->offset, data_bytes);
     return FTKIT_OK;
 }
@@ -252,8 +240,7 @@ static bool dimension_valid(const struct ftk_seg_region *r, uint32_t d, uint64_t
     uint64_t end;
     return !__builtin_mul_overflow(r->halo[d], (uint64_t)2, items)
            && !__builtin_add_overflow(*items, r->local[d], items)
-           && !__builtin_add_overflow(r->start[d], r->local[d], &end)
-           && end <= r->global[d];
+           && !__builtin_add_overflow(r->start[d], r->local[d], &end) && end <= r->global[d];
 }
 
 static int check_shape(const struct ftk_seg_region *r, const char *what)
@@ -261,22 +248,21 @@ static int check_shape(const struct ftk_seg_region *r, const char *what)
     bool array = r->kind == FTK_KIND_ARRAY;
     if (array ? r->ndims < 1 || r->ndims > FTKIT_DIMS_MAX : r->ndims != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: region '%s' of kind %" PRIu32 " has %" PRIu32 " dimensions", what,
-            r->name, r->kind, r->ndims);
+            "%s: region '%s' of kind %" PRIu32 " has %" PRIu32 " dimensions", what, r->name,
+            r->kind, r->ndims);
     if (!array)
         return FTKIT_OK;
     uint64_t bytes = r->elem_bytes;
     for (uint32_t d = 0; d < r->ndims; d++) {
         uint64_t items;
-        if (!dimension_valid(r, d, &items)
-            || __builtin_mul_overflow(bytes, items, &bytes))
-            return ftk_fail(FTKIT_ERR_FORMAT,
-                "%s: array '%s' is impossible in dimension %" PRIu32, what, r->name, d);
+        if (!dimension_valid(r, d, &items) || __builtin_mul_overflow(bytes, items, &bytes))
+            return ftk_fail(FTKIT_ERR_FORMAT, "%s: array '%s' is impossible in dimension %" PRIu32,
+                what, r->name, d);
     }
     if (bytes != r->bytes)
         return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: the shape of array '%s' has %" PRIu64 " bytes, its data %" PRIu64, what,
-            r->name, bytes, r->bytes);
+            "%s: the shape of array '%s' has %" PRIu64 " bytes, its data %" PRIu64, what, r->name,
+            bytes, r->bytes);
     return FTKIT_OK;
 }
 
@@ -307,11 +293,10 @@ int ftk_seg_check_head(const void *seg, size_t bytes, const char *what)
     return FTKIT_OK;
 }
 
-/* ---- The data -----------------------------------------------------------------------*/
+/* ---- The data ------------------------------------------------------------------------ */
 
 /* Say which regions lie in bytes lo..hi-1 of the data area. */
-static void name_regions(
-    const void *seg, uint64_t lo, uint64_t hi, char *text, size_t text_bytes)
+static void name_regions(const void *seg, uint64_t lo, uint64_t hi, char *text, size_t text_bytes)
 {
     const struct ftk_seg_header *h = seg;
     const struct ftk_seg_region *r = ftk_seg_regions_c(seg);

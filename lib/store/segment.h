@@ -47,12 +47,12 @@ enum ftk_basic {
     FTK_T_U64 = 8,
     FTK_T_F32 = 9,
     FTK_T_F64 = 10,
-    FTK_T_LONGDOUBLE = 11,   /* x87 or IEEE quad: 16 bytes */
-    FTK_T_C32 = 12,          /* complex of two F32 */
-    FTK_T_C64 = 13,          /* complex of two F64 */
-    FTK_T_CLONGDOUBLE = 14,  /* complex of two LONGDOUBLE */
-    FTK_T_CHAR = 15,         /* text */
-    FTK_T_BOOL = 16          /* C bool, one byte */
+    FTK_T_LONGDOUBLE = 11,  /* x87 or IEEE quad: 16 bytes */
+    FTK_T_C32 = 12,         /* complex of two F32 */
+    FTK_T_C64 = 13,         /* complex of two F64 */
+    FTK_T_CLONGDOUBLE = 14, /* complex of two LONGDOUBLE */
+    FTK_T_CHAR = 15,        /* text */
+    FTK_T_BOOL = 16         /* C bool, one byte */
 };
 
 struct ftk_seg_header {
@@ -63,33 +63,33 @@ struct ftk_seg_header {
     uint64_t head_bytes;
     uint64_t data_bytes;
     uint64_t set;
-    uint64_t run;         /* random number of the run that began the sequence of sets */
-    uint64_t wall_ns;     /* when it was written, for humans */
+    uint64_t run;     /* random number of the run that began the sequence of sets */
+    uint64_t wall_ns; /* when it was written, for humans */
     uint32_t rank;
     uint32_t nranks;
     uint32_t incarnation;
     uint32_t nregions;
     uint32_t block_bytes;
-    uint32_t flags;       /* 0, or FTK_SEG_PARITY: no rank's data but parity of a group */
+    uint32_t flags; /* 0, or FTK_SEG_PARITY: no rank's data but parity of a group */
     uint64_t nblocks;
-    uint64_t log_bytes;   /* 0: place of the message log's state */
-    char context[64];     /* name of the context, NUL-padded */
-    uint64_t epoch_id;       /* of the epoch that wrote it: tells sets of one number apart */
-    char program[64];     /* that wrote it, NUL-padded; "": written by an older ftkit */
+    uint64_t log_bytes; /* 0: place of the message log's state */
+    char context[64];   /* name of the context, NUL-padded */
+    uint64_t epoch_id;  /* of the epoch that wrote it: tells sets of one number apart */
+    char program[64];   /* that wrote it, NUL-padded; "": written by an older ftkit */
     uint8_t reserved[16];
 };
 _Static_assert(sizeof(struct ftk_seg_header) == 256, "on-disk header");
 
 struct ftk_seg_region {
-    char name[64];        /* NUL-padded */
-    uint32_t kind;        /* enum ftk_region_kind */
-    uint32_t basic;       /* enum ftk_basic */
-    uint64_t elem_bytes;  /* packed size of one item */
-    uint64_t count;       /* items */
-    uint64_t bytes;       /* count * elem_bytes */
-    uint64_t offset;      /* in the data area */
-    uint32_t ndims;       /* of a global array, else 0 */
-    uint32_t flags;       /* 0 */
+    char name[64];       /* NUL-padded */
+    uint32_t kind;       /* enum ftk_region_kind */
+    uint32_t basic;      /* enum ftk_basic */
+    uint64_t elem_bytes; /* packed size of one item */
+    uint64_t count;      /* items */
+    uint64_t bytes;      /* count * elem_bytes */
+    uint64_t offset;     /* in the data area */
+    uint32_t ndims;      /* of a global array, else 0 */
+    uint32_t flags;      /* 0 */
     uint64_t global[FTKIT_DIMS_MAX];
     uint64_t local[FTKIT_DIMS_MAX];
     uint64_t start[FTKIT_DIMS_MAX]; /* of the block in the global array */
@@ -111,8 +111,7 @@ static inline struct ftk_seg_region *ftk_seg_regions(void *seg)
 }
 static inline const struct ftk_seg_region *ftk_seg_regions_c(const void *seg)
 {
-    return (const struct ftk_seg_region *)((const char *)seg
-                                           + sizeof(struct ftk_seg_header));
+    return (const struct ftk_seg_region *)((const char *)seg + sizeof(struct ftk_seg_header));
 }
 static inline uint64_t *ftk_seg_sums(void *seg) /* [nblocks] */
 {

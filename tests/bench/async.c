@@ -54,8 +54,7 @@ int main(int argc, char **argv)
         bench_touch(&b);
         double memory = bench_time(&b, bench_checkpoint);
         measure(&b, &blocked, &during, &rest);
-        bench_row(&b,
-            "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f during_s=%.6f written_s=%.6f",
+        bench_row(&b, "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f during_s=%.6f written_s=%.6f",
             b.nranks, b.bytes, blocked, memory, during, during + rest);
     }
     return bench_close(&b);

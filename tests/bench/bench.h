@@ -35,7 +35,7 @@ struct bench {
     int rank, nranks;
     size_t bytes; /* per rank */
     int reps;
-    char *data; /* the region [bytes] */
+    char *data;            /* the region [bytes] */
     const char *directory; /* for files, where there are any */
 };
 
@@ -149,8 +149,8 @@ static inline void bench_options(struct bench *b, int argc, char **argv, const c
         else
             bad = opt == '?' || !more || more(opt, optarg) != 0;
         if (bad) {
-            fprintf(stderr, "usage: %s [-b BYTES[k|M|G]] [-r REPETITIONS] (%s)\n",
-                b->program, options);
+            fprintf(
+                stderr, "usage: %s [-b BYTES[k|M|G]] [-r REPETITIONS] (%s)\n", b->program, options);
             exit(2);
         }
     }

@@ -88,8 +88,7 @@ int main(int argc, char **argv)
         double durable = bench_time(&b, run_durable);
         if (i < 0)
             continue; /* the first raw file replaced none */
-        bench_row(&b,
-            "ranks=%d bytes=%zu writers=%d ftkit_s=%.6f bound_s=%.6f memory_s=%.6f",
+        bench_row(&b, "ranks=%d bytes=%zu writers=%d ftkit_s=%.6f bound_s=%.6f memory_s=%.6f",
             b.nranks, b.bytes, writers, durable - memory, raw, memory);
     }
     (void)unlink(older); /* only writers have one */

@@ -63,7 +63,8 @@ int main(int argc, char **argv)
         touch_some(&b, 2 * i + 1);
         double set = bench_time(&b, bench_checkpoint);
         bench_row(&b,
-            "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f surprised_s=%.6f moved=%.3f whole_moved=%.3f",
+            "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f surprised_s=%.6f moved=%.3f "
+            "whole_moved=%.3f",
             b.nranks, b.bytes, set, whole, surprised, bench_moved(&b), whole_moved);
     }
     return bench_close(&b);

@@ -65,17 +65,17 @@ static int twin_bcast(void *buf, int n, MPI_Datatype type, int root, MPI_Comm co
     return polled(PMPI_Ibcast(buf, n, type, root, comm, &req), &req);
 }
 
-static int twin_alltoall(const void *from, int n, MPI_Datatype type, void *to, int nto,
-    MPI_Datatype into, MPI_Comm comm)
+static int twin_alltoall(
+    const void *from, int n, MPI_Datatype type, void *to, int nto, MPI_Datatype into, MPI_Comm comm)
 {
     MPI_Request req;
     return polled(PMPI_Ialltoall(from, n, type, to, nto, into, comm, &req), &req);
 }
 
-static const struct calls plain = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv,
-    PMPI_Waitall, PMPI_Allreduce, PMPI_Barrier, PMPI_Bcast, PMPI_Alltoall };
-static const struct calls twin = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv,
-    PMPI_Waitall, twin_allreduce, twin_barrier, twin_bcast, twin_alltoall };
+static const struct calls plain = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv, PMPI_Waitall,
+    PMPI_Allreduce, PMPI_Barrier, PMPI_Bcast, PMPI_Alltoall };
+static const struct calls twin = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv, PMPI_Waitall,
+    twin_allreduce, twin_barrier, twin_bcast, twin_alltoall };
 static const struct calls ours = { MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall,
     MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Alltoall };
 
@@ -92,7 +92,7 @@ struct kind {
     void (*run)(struct bench *b, const struct side *s, int ops);
     bool collective;
     bool in_turns; /* one rank waits for another, or for the master */
-    int sends; /* how often its bytes are sent in an operation, by each rank at work; or ... */
+    int sends;     /* how often its bytes are sent in an operation, by each rank at work; or ... */
 };
 
 static const char *kind_name = "pingpong", *mode = NULL;
@@ -123,8 +123,7 @@ static void pingpong(struct bench *b, const struct side *s, int ops)
         if (i % 2 == b->rank)
             rc |= s->mpi->send(from, n, MPI_BYTE, 1 - b->rank, 1, s->comm);
         else
-            rc |=
-                s->mpi->recv(to, n, MPI_BYTE, 1 - b->rank, 1, s->comm, MPI_STATUS_IGNORE);
+            rc |= s->mpi->recv(to, n, MPI_BYTE, 1 - b->rank, 1, s->comm, MPI_STATUS_IGNORE);
     }
     bench_mpi(b, rc, "ping-pong");
 }
@@ -153,16 +152,14 @@ static void halo(struct bench *b, const struct side *s, int ops)
     int n = (int)b->bytes, rc = MPI_SUCCESS;
     int nc = columns(b->nranks), nr = b->nranks / nc;
     int x = b->rank % nc, y = b->rank / nc;
-    int to_rank[4] = { y * nc + (x + 1) % nc, y * nc + (x + nc - 1) % nc,
-        (y + 1) % nr * nc + x, (y + nr - 1) % nr * nc + x };
+    int to_rank[4] = { y * nc + (x + 1) % nc, y * nc + (x + nc - 1) % nc, (y + 1) % nr * nc + x,
+        (y + nr - 1) % nr * nc + x };
     for (int i = 0; i < ops; i++) {
         MPI_Request req[8];
         for (int d = 0; d < 4; d++) /* from the other side */
-            rc |= s->mpi->irecv(
-                to + d * n, n, MPI_BYTE, to_rank[d ^ 1], d, s->comm, &req[d]);
+            rc |= s->mpi->irecv(to + d * n, n, MPI_BYTE, to_rank[d ^ 1], d, s->comm, &req[d]);
         for (int d = 0; d < 4; d++)
-            rc |= s->mpi->isend(
-                from + d * n, n, MPI_BYTE, to_rank[d], d, s->comm, &req[4 + d]);
+            rc |= s->mpi->isend(from + d * n, n, MPI_BYTE, to_rank[d], d, s->comm, &req[4 + d]);
         rc |= s->mpi->waitall(8, req, MPI_STATUSES_IGNORE);
     }
     bench_mpi(b, rc, "halo");
@@ -227,8 +224,7 @@ static void pipeline(struct bench *b, const struct side *s, int ops)
     int x = b->rank % nc, y = b->rank / nc;
     for (int i = 0; i < ops; i++) {
         if (x > 0)
-            rc |= s->mpi->recv(
-                to, n, MPI_BYTE, MPI_ANY_SOURCE, EAST, s->comm, MPI_STATUS_IGNORE);
+            rc |= s->mpi->recv(to, n, MPI_BYTE, MPI_ANY_SOURCE, EAST, s->comm, MPI_STATUS_IGNORE);
         if (y > 0)
             rc |= s->mpi->recv(
                 to + n, n, MPI_BYTE, MPI_ANY_SOURCE, SOUTH, s->comm, MPI_STATUS_IGNORE);
@@ -256,8 +252,7 @@ static const struct kind kinds[] = {
  * --------------------------------------------------------------------------*/
 
 /* Seconds of an operation in a block: of the rank that took longest. */
-static double block_s(
-    struct bench *b, const struct kind *k, const struct side *s, int ops)
+static double block_s(struct bench *b, const struct kind *k, const struct side *s, int ops)
 {
     double took, all;
     /* who waits in a call of ftkit's keeps what others have seen decided meanwhile */
@@ -303,34 +298,31 @@ struct fastest {
     double ftkit, bound, blocking, copy;
 };
 
-static void show(struct bench *b, const struct kind *k, const struct fastest *f,
-    double ops, const uint64_t count[COUNTS])
+static void show(struct bench *b, const struct kind *k, const struct fastest *f, double ops,
+    const uint64_t count[COUNTS])
 {
     /* one rank at a time is at work, or all are */
     int busy = k->in_turns ? 1 : b->nranks;
     double kept = (double)count[0] / ops / busy;
     int nc = columns(b->nranks), n = b->nranks;
     double sends = k->sends == TO_ALL_OTHERS ? n - 1
-        : k->sends == TO_THE_NEXT            ? (2.0 * n - nc - n / nc) / n
+                   : k->sends == TO_THE_NEXT ? (2.0 * n - nc - n / nc) / n
                                              : k->sends;
     double sent = (double)b->bytes * sends;
     double copied = b->bytes > 0 ? f->copy * kept / (double)b->bytes : 0;
     char more[128] = "";
-    int at = k->collective
-        ? snprintf(more, sizeof more, " blocking_s=%.4e", f->blocking) : 0;
+    int at = k->collective ? snprintf(more, sizeof more, " blocking_s=%.4e", f->blocking) : 0;
     if (team_size > 0)
-        snprintf(more + at, sizeof more - (size_t)at, " logged_share=%.4f determinant_each=%.2f told_each=%.2f",
-            kept / sent, (double)count[2] * DET_BYTES / ops,
-            (double)count[3] / ops);
-    bench_row(b,
-        "ranks=%d bytes=%zu ftkit_s=%.4e bound_s=%.4e mpi_s=%.4e memcpy_s=%.4e%s",
+        snprintf(more + at, sizeof more - (size_t)at,
+            " logged_share=%.4f determinant_each=%.2f told_each=%.2f", kept / sent,
+            (double)count[2] * DET_BYTES / ops, (double)count[3] / ops);
+    bench_row(b, "ranks=%d bytes=%zu ftkit_s=%.4e bound_s=%.4e mpi_s=%.4e memcpy_s=%.4e%s",
         b->nranks, b->bytes, f->ftkit, f->bound + copied, f->bound, copied, more);
 }
 
 static void repetition(struct bench *b, const struct kind *k, int ops)
 {
-    struct side bound = { &twin, world }, blocking = { &plain, world },
-                log = { &ours, b->comm };
+    struct side bound = { &twin, world }, blocking = { &plain, world }, log = { &ours, b->comm };
     struct fastest f = { 1e9, 1e9, 1e9, 1e9 };
     uint64_t before[COUNTS], after[COUNTS];
     bench_checkpoint(b); /* what was kept goes */

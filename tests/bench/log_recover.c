@@ -108,8 +108,7 @@ static int exchange(struct job *j)
     if (rc == MPI_SUCCESS)
         rc = MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, b->comm);
     if (rc == MPI_SUCCESS
-        && (j->in[0][0] != j->step || j->in[1][0] != j->step
-            || sum != j->step * b->nranks))
+        && (j->in[0][0] != j->step || j->in[1][0] != j->step || sum != j->step * b->nranks))
         bench_die(b, "iteration %d got what is not of it", j->step);
     return rc;
 }
@@ -188,8 +187,8 @@ static void report(struct bench *b, int k)
     bench_row(b,
         "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f repair_s=%.6f iteration_s=%.6f "
         "twice_each=%.2f others_each=%.0f victim=%d",
-        b->nranks, b->bytes, back - page->killed_s[k], again, repair, work_s, twice,
-        others, victim(b, k));
+        b->nranks, b->bytes, back - page->killed_s[k], again, repair, work_s, twice, others,
+        victim(b, k));
 }
 
 int main(int argc, char **argv)
@@ -212,10 +211,10 @@ int main(int argc, char **argv)
     j.data = (double *)(void *)j.b.data;
     for (size_t i = 0; i < j.b.bytes / sizeof(double); i++)
         j.data[i] = (double)(i % 1000);
-    bench_ft(&j.b, ftkit_register(j.b.ft, "data", j.b.data, j.b.bytes, MPI_BYTE),
-        FTKIT_OK, "register");
-    bench_ft(&j.b, ftkit_register_replicated(j.b.ft, "step", &j.step, 1, MPI_INT),
-        FTKIT_OK, "step");
+    bench_ft(
+        &j.b, ftkit_register(j.b.ft, "data", j.b.data, j.b.bytes, MPI_BYTE), FTKIT_OK, "register");
+    bench_ft(
+        &j.b, ftkit_register_replicated(j.b.ft, "step", &j.step, 1, MPI_INT), FTKIT_OK, "step");
     int rc = ftkit_recover(j.b.ft, NULL);
     if (rc != FTKIT_NO_SET)
         bench_ft(&j.b, rc, FTKIT_OK, "recover");

@@ -131,8 +131,8 @@ int main(int argc, char **argv)
             "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f memcpy_s=%.6f read_s=%.6f "
             "exchange_s=%.6f write_s=%.6f multiply_s=%.6f set_s=%.6f set_bound_s=%.6f "
             "held=%.3f moved=%.3f",
-            b.nranks, b.bytes, coded, bound, copied, read, exchanged, written, multiplied,
-            set, copied + bound, held, bench_moved(&b));
+            b.nranks, b.bytes, coded, bound, copied, read, exchanged, written, multiplied, set,
+            copied + bound, held, bench_moved(&b));
     }
     munmap(own, b.bytes);
     munmap(parity, (size_t)ftk_code_parity_bytes(&code));

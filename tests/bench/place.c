@@ -63,8 +63,7 @@ int main(int argc, char **argv)
         double raw = bench_time(&b, run_raw);
         bench_touch(&b);
         double set = bench_time(&b, bench_checkpoint);
-        bench_row(&b, "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f", b.nranks, b.bytes, set,
-            raw);
+        bench_row(&b, "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f", b.nranks, b.bytes, set, raw);
     }
     munmap(mapped, b.bytes);
     return bench_close(&b);

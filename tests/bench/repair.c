@@ -71,7 +71,7 @@ static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
     return 0;
 }
 
-/* ---- the bound -----------------------------------------------------------------------*/
+/* ---- the bound ----------------------------------------------------------------------- */
 
 /* A barrier in which nobody takes a core from those who work. */
 static void sleep_barrier(struct bench *b)
@@ -91,8 +91,8 @@ static void send_message(struct bench *b, int bytes)
     if (b->rank == 0)
         bench_mpi(b, MPI_Send(b->data, bytes, MPI_BYTE, 1, 0, b->comm), "send");
     else if (b->rank == 1)
-        bench_mpi(b,
-            MPI_Recv(message, bytes, MPI_BYTE, 0, 0, b->comm, MPI_STATUS_IGNORE), "receive");
+        bench_mpi(
+            b, MPI_Recv(message, bytes, MPI_BYTE, 0, 0, b->comm, MPI_STATUS_IGNORE), "receive");
 }
 
 static double copy_s(struct bench *b)
@@ -112,7 +112,7 @@ static double copy_s(struct bench *b)
     return bench_max(b, b->rank < 2 ? took : 0);
 }
 
-/* ---- the program ---------------------------------------------------------------------*/
+/* ---- the program --------------------------------------------------------------------- */
 
 static char byte_of(const struct bench *b, size_t i, int step)
 {
@@ -172,9 +172,9 @@ static void report(struct bench *b, const struct moments *m, double copy)
     bench_row(b,
         "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f notice_s=%.6f copy_s=%.6f "
         "meet_s=%.6f supply_s=%.6f rebuild_s=%.6f copies_s=%.6f regions_s=%.6f victim=%d",
-        b->nranks, b->bytes, back - page->killed_s, notice + copy, notice, copy,
-        met - entered, first->supply_s, first->rebuild_s, first->copies_s,
-        back - repaired, victim(b, page->kills - 1));
+        b->nranks, b->bytes, back - page->killed_s, notice + copy, notice, copy, met - entered,
+        first->supply_s, first->rebuild_s, first->copies_s, back - repaired,
+        victim(b, page->kills - 1));
 }
 
 /* All ranks are back: put the moments together. */
@@ -184,8 +184,7 @@ static void after_repair(struct bench *b, double back_s, int replaced)
     struct moments *all = malloc((size_t)b->nranks * sizeof *all);
     if (!all)
         bench_die(b, "no memory");
-    bench_mpi(b,
-        MPI_Gather(&mine, NMOMENTS, MPI_DOUBLE, all, NMOMENTS, MPI_DOUBLE, 0, b->comm),
+    bench_mpi(b, MPI_Gather(&mine, NMOMENTS, MPI_DOUBLE, all, NMOMENTS, MPI_DOUBLE, 0, b->comm),
         "gathering the times");
     double copy = copy_s(b);
     if (b->rank == 0)

@@ -50,8 +50,8 @@ static void run_bound(struct bench *b)
     read_file(b, own);
     memcpy(b->data, own, b->bytes);
     bench_mpi(b,
-        MPI_Sendrecv(own, (int)b->bytes, MPI_BYTE, buddy, 0, copy, (int)b->bytes, MPI_BYTE,
-            buddy, 0, b->comm, MPI_STATUS_IGNORE),
+        MPI_Sendrecv(own, (int)b->bytes, MPI_BYTE, buddy, 0, copy, (int)b->bytes, MPI_BYTE, buddy,
+            0, b->comm, MPI_STATUS_IGNORE),
         "exchange");
     munmap(own, b->bytes);
     munmap(copy, b->bytes);
@@ -66,8 +66,7 @@ static void begin(struct bench *b)
 {
     if (!b->ft && ftkit_open(MPI_COMM_WORLD, NULL, &b->ft) != FTKIT_OK)
         bench_die(b, "open: %s", ftkit_detail(NULL));
-    bench_ft(b, ftkit_register(b->ft, "data", b->data, b->bytes, MPI_BYTE), FTKIT_OK,
-        "register");
+    bench_ft(b, ftkit_register(b->ft, "data", b->data, b->bytes, MPI_BYTE), FTKIT_OK, "register");
 }
 
 static void end(struct bench *b)
@@ -97,8 +96,8 @@ int main(int argc, char **argv)
         double bound = bench_time(&b, run_bound);
         begin(&b);
         double took = bench_time(&b, run_recover);
-        bench_row(&b, "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f", b.nranks, b.bytes, took,
-            bound);
+        bench_row(
+            &b, "ranks=%d bytes=%zu ftkit_s=%.6f bound_s=%.6f", b.nranks, b.bytes, took, bound);
     }
     return bench_close(&b);
 }

@@ -113,14 +113,13 @@ static void graphs(void)
     EQUAL(0, count);
     OK(MPI_Neighbor_allgather(&me, 1, MPI_INT, none, 1, MPI_INT, graph));
     OK(MPI_Comm_free(&graph));
-    OK(MPI_Dist_graph_create(
-        MPI_COMM_WORLD, 0, none, none, none, none, MPI_INFO_NULL, 0, &graph));
+    OK(MPI_Dist_graph_create(MPI_COMM_WORLD, 0, none, none, none, none, MPI_INFO_NULL, 0, &graph));
     OK(MPI_Dist_graph_neighbors_count(graph, &nin, &nout, &weighted));
     EQUAL(0, nin);
     EQUAL(0, nout);
     OK(MPI_Comm_free(&graph));
-    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, none, empty, 0, none,
-        empty, MPI_INFO_NULL, 0, &graph));
+    OK(MPI_Dist_graph_create_adjacent(
+        MPI_COMM_WORLD, 0, none, empty, 0, none, empty, MPI_INFO_NULL, 0, &graph));
     OK(MPI_Dist_graph_neighbors_count(graph, &nin, &nout, &weighted));
     EQUAL(0, nin + nout);
     has(graph, n);

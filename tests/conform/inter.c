@@ -47,8 +47,7 @@ static void carries(MPI_Comm inter, const int *theirs, int ntheirs, int tag)
     }
 }
 
-static void has_members(
-    MPI_Comm inter, const int *mine, int nmine, const int *theirs, int ntheirs)
+static void has_members(MPI_Comm inter, const int *mine, int nmine, const int *theirs, int ntheirs)
 {
     int flag = 0, size = -1, rank = -1;
     MPI_Group group;
@@ -328,8 +327,7 @@ static void split(struct groups *g)
         has_members(part, mine, nmine, theirs, ntheirs);
         OK(MPI_Comm_free(&part));
     }
-    OK(MPI_Comm_split(
-        g->inter, g->side[me], 0, &part)); /* each color is in one group only */
+    OK(MPI_Comm_split(g->inter, g->side[me], 0, &part)); /* each color is in one group only */
     TRUE(part == MPI_COMM_NULL);
     OK(MPI_Comm_split(g->inter, g->rank == 0 ? 3 : MPI_UNDEFINED, 0, &part));
     if (g->rank == 0) {
@@ -345,8 +343,7 @@ static void create(struct groups *g)
     int down = over_log(), count = g->nmine > 1 ? 2 : 1;
     int ends[2] = { down ? g->nmine - 1 : 0, down ? 0 : g->nmine - 1 };
     int mine[2] = { g->mine[ends[0]], g->mine[ends[1]] };
-    int theirs[2] = { g->theirs[down ? g->ntheirs - 1 : 0],
-        g->theirs[down ? 0 : g->ntheirs - 1] };
+    int theirs[2] = { g->theirs[down ? g->ntheirs - 1 : 0], g->theirs[down ? 0 : g->ntheirs - 1] };
     MPI_Group whole, part, none;
     MPI_Comm made;
     OK(MPI_Comm_group(g->inter, &whole));

@@ -19,22 +19,22 @@ static int forms(void)
 }
 
 /* Call it in one of the forms, all the way. */
-#define DO(form, Name, name, ...)                                                        \
-    do {                                                                                 \
-        MPI_Request q_ = MPI_REQUEST_NULL;                                               \
-        if ((form) == 0) {                                                               \
-            OK(MPI_##Name(__VA_ARGS__));                                                 \
-            break;                                                                       \
-        }                                                                                \
-        if ((form) == 1) {                                                               \
-            OK(MPI_I##name(__VA_ARGS__, &q_));                                           \
-        } else {                                                                         \
-            OK(MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &q_));                      \
-            OK(MPI_Start(&q_));                                                          \
-        }                                                                                \
-        OK(MPI_Wait(&q_, MPI_STATUS_IGNORE));                                            \
-        if ((form) == 2)                                                                 \
-            OK(MPI_Request_free(&q_));                                                   \
+#define DO(form, Name, name, ...)                                                                  \
+    do {                                                                                           \
+        MPI_Request q_ = MPI_REQUEST_NULL;                                                         \
+        if ((form) == 0) {                                                                         \
+            OK(MPI_##Name(__VA_ARGS__));                                                           \
+            break;                                                                                 \
+        }                                                                                          \
+        if ((form) == 1) {                                                                         \
+            OK(MPI_I##name(__VA_ARGS__, &q_));                                                     \
+        } else {                                                                                   \
+            OK(MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &q_));                                \
+            OK(MPI_Start(&q_));                                                                    \
+        }                                                                                          \
+        OK(MPI_Wait(&q_, MPI_STATUS_IGNORE));                                                      \
+        if ((form) == 2)                                                                           \
+            OK(MPI_Request_free(&q_));                                                             \
     } while (0)
 
 static int out[ROOM], in[ROOM];
@@ -75,10 +75,10 @@ static int size_of(const struct groups *g, int side)
 }
 
 /* Every rank of both groups is the root once. */
-#define EACH_ROOT(g, form, side, r)                                                      \
-    for (int form = 0; form < forms(); form++)                                           \
-        for (int side = 0; side < 2; side++)                                             \
-            for (int r = 0, root = root_of(g, side, 0); r < size_of(g, side);            \
+#define EACH_ROOT(g, form, side, r)                                                                \
+    for (int form = 0; form < forms(); form++)                                                     \
+        for (int side = 0; side < 2; side++)                                                       \
+            for (int r = 0, root = root_of(g, side, 0); r < size_of(g, side);                      \
                  root = root_of(g, side, ++r))
 
 /* ---- with a root
@@ -132,8 +132,8 @@ static void gather(struct groups *g)
         for (int i = 0; i < g->ntheirs && root == MPI_ROOT; i++)
             is_from(g->theirs[i], 3 * i, 3, 0);
         fill(20);
-        DO(form, Gatherv, gatherv, out, g->rank + 1, MPI_INT, in, counts, displs, MPI_INT,
-            root, g->inter);
+        DO(form, Gatherv, gatherv, out, g->rank + 1, MPI_INT, in, counts, displs, MPI_INT, root,
+            g->inter);
         for (int i = 0; i < g->ntheirs && root == MPI_ROOT; i++)
             is_from(g->theirs[i], displs[i], counts[i], 0);
     }
@@ -153,8 +153,8 @@ static void scatter(struct groups *g)
         if (root >= 0)
             is_from(g->theirs[r], 0, 3, 3 * g->rank);
         fill(200);
-        DO(form, Scatterv, scatterv, out, counts, displs, MPI_INT, in, g->rank + 1,
-            MPI_INT, root, g->inter);
+        DO(form, Scatterv, scatterv, out, counts, displs, MPI_INT, in, g->rank + 1, MPI_INT, root,
+            g->inter);
         if (root >= 0)
             is_from(g->theirs[r], 0, g->rank + 1, 10 * (g->nmine - 1 - g->rank));
     }
@@ -179,8 +179,8 @@ static void allgather(struct groups *g)
         for (int i = 0; i < g->ntheirs; i++)
             is_from(g->theirs[i], take * i, take, 0);
         fill(20);
-        DO(form, Allgatherv, allgatherv, out, g->rank + give, MPI_INT, in, counts, displs,
-            MPI_INT, g->inter);
+        DO(form, Allgatherv, allgatherv, out, g->rank + give, MPI_INT, in, counts, displs, MPI_INT,
+            g->inter);
         for (int i = 0; i < g->ntheirs; i++)
             is_from(g->theirs[i], displs[i], counts[i], 0);
         fill(2000);
@@ -225,13 +225,13 @@ static void alltoall(struct groups *g)
         for (int i = 0; i < g->ntheirs; i++)
             is_from(g->theirs[i], 2 * i, 2, 2 * g->rank);
         fill(200);
-        DO(form, Alltoallv, alltoallv, out, counts, displs, MPI_INT, in, counts, displs,
-            MPI_INT, g->inter);
+        DO(form, Alltoallv, alltoallv, out, counts, displs, MPI_INT, in, counts, displs, MPI_INT,
+            g->inter);
         for (int i = 0; i < g->ntheirs; i++)
             is_from(g->theirs[i], displs[i], counts[i], 10 * g->rank);
         fill(200);
-        DO(form, Alltoallw, alltoallw, out, counts, bytes, types, in, counts, bytes,
-            types, g->inter);
+        DO(form, Alltoallw, alltoallw, out, counts, bytes, types, in, counts, bytes, types,
+            g->inter);
         for (int i = 0; i < g->ntheirs; i++)
             is_from(g->theirs[i], displs[i], counts[i], 10 * g->rank);
     }
@@ -327,12 +327,11 @@ static void reduce_scatter(struct groups *g)
         from += counts[i];
     for (int form = 0; form < forms(); form++) {
         fill(share * g->nmine);
-        DO(form, Reduce_scatter_block, reduce_scatter_block, out, in, share, MPI_INT,
-            MPI_SUM, g->inter);
+        DO(form, Reduce_scatter_block, reduce_scatter_block, out, in, share, MPI_INT, MPI_SUM,
+            g->inter);
         is_sum(g->theirs, g->ntheirs, share, share * g->rank);
         fill(share * g->nmine);
-        DO(form, Reduce_scatter, reduce_scatter, out, in, counts, MPI_INT, MPI_SUM,
-            g->inter);
+        DO(form, Reduce_scatter, reduce_scatter, out, in, counts, MPI_INT, MPI_SUM, g->inter);
         is_sum(g->theirs, g->ntheirs, counts[g->rank], from);
     }
 }
@@ -384,8 +383,7 @@ static void several(struct groups *g)
     fill(10);
     OK(MPI_Iallreduce(&out[1], &all, 1, MPI_INT, MPI_SUM, g->inter, &q[0]));
     OK(MPI_Iallgather(&out[2], 1, MPI_INT, got, 1, MPI_INT, g->inter, &q[1]));
-    OK(MPI_Ibcast(
-        g->side[me] ? &out[3] : &first, 1, MPI_INT, root_of(g, 1, 0), g->inter, &q[2]));
+    OK(MPI_Ibcast(g->side[me] ? &out[3] : &first, 1, MPI_INT, root_of(g, 1, 0), g->inter, &q[2]));
     OK(MPI_Iallreduce(out, in, 10, MPI_INT, MPI_SUM, g->inter, &q[3]));
     for (int i = 3; i >= 0; i--)
         OK(MPI_Wait(&q[i], MPI_STATUS_IGNORE));

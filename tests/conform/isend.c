@@ -25,7 +25,7 @@ static char out[RANKS * MUCH], in[MUCH], back[MUCH];
 static MPI_Request requests[2 * MOST];
 static int pipe_of[RANKS]; /* [n] by rank */
 
-/* ---- outside of MPI --------------------------------------------------------------------*/
+/* ---- outside of MPI ------------------------------------------------------------------ */
 
 static void make_pipes(void)
 {
@@ -66,7 +66,7 @@ static void apart(void)
         wait_outside();
 }
 
-/* ---- messages of rank 0 to the last one -----------------------------------------------*/
+/* ---- messages of rank 0 to the last one ---------------------------------------------- */
 
 /* Takes so many messages, and looks at the first and the last byte of each. */
 static void take_all(int messages, int bytes, char mark)
@@ -177,7 +177,7 @@ static void freed(int messages, int bytes)
     OK(MPI_Barrier(MPI_COMM_WORLD)); /* from here on out may be changed */
 }
 
-/* ---- collectives -----------------------------------------------------------------------*/
+/* ---- collectives --------------------------------------------------------------------- */
 
 enum kind { BCAST, GATHER, REDUCE, ALLREDUCE, ALLTOALL, BARRIER, KINDS };
 static const char *const kinds[KINDS] = { "MPI_Ibcast", "MPI_Igather", "MPI_Ireduce",
@@ -295,7 +295,7 @@ static void body(void)
     const bool over_log = on && strcmp(on, "true") == 0;
     now = text;
     make_pipes();
-#define CASE(what, call)                                                                   \
+#define CASE(what, call)                                                                           \
     (snprintf(text, sizeof text, "%s, %d times %d bytes", what, many, bytes), call)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {

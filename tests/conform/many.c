@@ -91,8 +91,8 @@ static void posted_first(int tag)
     static MPI_Request r[MANY];
     static MPI_Status s[MANY];
     for (int i = 0; i < MANY; i++)
-        OK(MPI_Irecv(&in[i], 1, MPI_INT, i % 3 ? from(comm[i]) : MPI_ANY_SOURCE, tag, comm[i],
-            &r[i]));
+        OK(MPI_Irecv(
+            &in[i], 1, MPI_INT, i % 3 ? from(comm[i]) : MPI_ANY_SOURCE, tag, comm[i], &r[i]));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     for (int i = MANY - 1; i >= 0; i--) {
         int out = value(i, me);
@@ -215,7 +215,8 @@ static void again_and_again(void)
     for (int i = 0; i < rounds; i++) {
         MPI_Comm c;
         int in = -1;
-        OK(i % 2 ? MPI_Comm_dup(comm[i % MANY], &c) : MPI_Comm_split(MPI_COMM_WORLD, me % 2, 0, &c));
+        OK(i % 2 ? MPI_Comm_dup(comm[i % MANY], &c)
+                 : MPI_Comm_split(MPI_COMM_WORLD, me % 2, 0, &c));
         if (i % 10 == 0)
             OK(MPI_Sendrecv(&i, 1, MPI_INT, to(c), 1, &in, 1, MPI_INT, from(c), MPI_ANY_TAG, c,
                 MPI_STATUS_IGNORE));

@@ -13,24 +13,37 @@
 
 #include "conform.h"
 
-enum { RANKS = 8, LONG = 700 /* items, of 4 bytes: above and below limits of algorithms */,
-    LIMIT_S = 30 };
+enum {
+    RANKS = 8,
+    LONG = 700 /* items, of 4 bytes: above and below limits of algorithms */,
+    LIMIT_S = 30
+};
 
 enum form { BLOCKING, NON_BLOCKING, PERSISTENT, FORMS };
-enum kind { BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL,
-    NEIGHBOR, KINDS };
+enum kind {
+    BCAST,
+    GATHER,
+    GATHERV,
+    SCATTER,
+    SCATTERV,
+    ALLGATHER,
+    ALLGATHERV,
+    ALLTOALL,
+    NEIGHBOR,
+    KINDS
+};
 
 static int out[RANKS * LONG], in[RANKS * LONG], give[RANKS], room[RANKS], at[RANKS];
 static MPI_Comm ring;
 
 /* Calls of one form: f is NAME, INAME and NAME_init with the same arguments. */
-#define FORM(Name, Iname, ...)                                                             \
-    do {                                                                                   \
-        if (form == BLOCKING)                                                              \
-            return MPI_##Name(__VA_ARGS__);                                                \
-        rc = form == NON_BLOCKING ? MPI_##Iname(__VA_ARGS__, &r)                           \
-                                  : MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &r);     \
-        return rc == MPI_SUCCESS ? end(form, &r) : rc;                                     \
+#define FORM(Name, Iname, ...)                                                                     \
+    do {                                                                                           \
+        if (form == BLOCKING)                                                                      \
+            return MPI_##Name(__VA_ARGS__);                                                        \
+        rc = form == NON_BLOCKING ? MPI_##Iname(__VA_ARGS__, &r)                                   \
+                                  : MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &r);             \
+        return rc == MPI_SUCCESS ? end(form, &r) : rc;                                             \
     } while (0)
 
 static int end(enum form form, MPI_Request *r)
@@ -94,10 +107,12 @@ static void check_result(enum kind kind, int root, int s, int base)
 {
     const bool has = (kind != GATHER && kind != GATHERV) || me == root;
     const int blocks = kind <= SCATTERV && kind != GATHER && kind != GATHERV ? 1
-        : kind == NEIGHBOR ? 2 : n;
+                       : kind == NEIGHBOR                                    ? 2
+                                                                             : n;
     for (int b = 0; has && b < blocks; b++) {
         int from = kind == BCAST || kind == SCATTER || kind == SCATTERV ? root
-            : kind == NEIGHBOR ? (me + (b == 0 ? n - 1 : 1)) % n : b;
+                   : kind == NEIGHBOR ? (me + (b == 0 ? n - 1 : 1)) % n
+                                      : b;
         int first = kind == SCATTER || kind == SCATTERV || kind == ALLTOALL ? me * s : 0;
         EQUAL(base + from * 10000 + first, in[b * s]);
         EQUAL(base + from * 10000 + first + s - 1, in[b * s + s - 1]);

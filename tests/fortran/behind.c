@@ -4,8 +4,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <mpi.h>
 
-#define ARGS void *buf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *dest, MPI_Fint *tag,      \
-    MPI_Fint *comm, MPI_Fint *ierr
+#define ARGS                                                                                       \
+    void *buf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *dest, MPI_Fint *tag, MPI_Fint *comm,     \
+        MPI_Fint *ierr
 
 #ifdef MPIFH
 #define SEND mpi_send_

@@ -17,15 +17,15 @@
 #define FILE_T type(MPI_File)
 #define SESSION_T type(MPI_Session)
 #define ERRHANDLER_T type(MPI_Errhandler)
-#define STATUS_T(s) type(MPI_Status) :: s
-#define STATUSES_T(s, n) type(MPI_Status) :: s(n)
+#define STATUS_T(s) type(MPI_Status)::s
+#define STATUSES_T(s, n) type(MPI_Status)::s(n)
 #define STATUS_AT(s, i) s(i)
-#define SOURCE_OF(s) s%MPI_SOURCE
-#define TAG_OF(s) s%MPI_TAG
-#define ERROR_OF(s) s%MPI_ERROR
-#define SOURCE_AT(s, i) s(i)%MPI_SOURCE
-#define TAG_AT(s, i) s(i)%MPI_TAG
-#define ERROR_AT(s, i) s(i)%MPI_ERROR
+#define SOURCE_OF(s) s % MPI_SOURCE
+#define TAG_OF(s) s % MPI_TAG
+#define ERROR_OF(s) s % MPI_ERROR
+#define SOURCE_AT(s, i) s(i) % MPI_SOURCE
+#define TAG_AT(s, i) s(i) % MPI_TAG
+#define ERROR_AT(s, i) s(i) % MPI_ERROR
 #else
 #define NO_E , unused
 #define COMM_T integer
@@ -39,9 +39,9 @@
 #define FILE_T integer
 #define SESSION_T integer
 #define ERRHANDLER_T integer
-#define STATUS_T(s) integer :: s(MPI_STATUS_SIZE)
-#define STATUSES_T(s, n) integer :: s(MPI_STATUS_SIZE, n)
-#define STATUS_AT(s, i) s(:, i)
+#define STATUS_T(s) integer ::s(MPI_STATUS_SIZE)
+#define STATUSES_T(s, n) integer ::s(MPI_STATUS_SIZE, n)
+#define STATUS_AT(s, i) s( :, i)
 #define SOURCE_OF(s) s(MPI_SOURCE)
 #define TAG_OF(s) s(MPI_TAG)
 #define ERROR_OF(s) s(MPI_ERROR)

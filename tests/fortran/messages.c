@@ -7,7 +7,7 @@
 #include "core/ftk.h"
 #include "mpi_calls.h"
 
-/* ---- messages: token, state of the sender, step, and what follows from them --------------- */
+/* ---- messages: token, state of the sender, step, and what follows from them ---------- */
 
 int64_t test_hash(const void *p, int64_t bytes, int64_t seed);
 int64_t test_hash(const void *p, int64_t bytes, int64_t seed)

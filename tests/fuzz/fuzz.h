@@ -17,12 +17,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* What must hold, also where assert() is off. */
-#define MUST(x)                                                                          \
-    do {                                                                                 \
-        if (!(x)) {                                                                      \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                      \
-            abort();                                                                     \
-        }                                                                                \
+#define MUST(x)                                                                                    \
+    do {                                                                                           \
+        if (!(x)) {                                                                                \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                                \
+            abort();                                                                               \
+        }                                                                                          \
     } while (0)
 
 /* A directory of this process, removed at its end as far as it is one file per name. */

@@ -30,8 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes > sizeof text - 64)
         return 0;
     memcpy(text, data, bytes);
-    int n = snprintf(text + bytes, 64, "checksum = %016llx\n",
-        (unsigned long long)XXH3_64bits(data, bytes));
+    int n = snprintf(
+        text + bytes, 64, "checksum = %016llx\n", (unsigned long long)XXH3_64bits(data, bytes));
     fuzz_write(path, text, bytes + (size_t)n);
     for (int raw = 0; raw < 2; raw++) {
         struct ftk_h5_manifest m;

@@ -11,8 +11,7 @@
 
 static void run(const uint8_t *data, size_t bytes)
 {
-    uint8_t *own =
-        malloc(bytes ? bytes : 1); /* of its size, so that its end is watched */
+    uint8_t *own = malloc(bytes ? bytes : 1); /* of its size, so that its end is watched */
     MUST(own);
     memcpy(own, data, bytes);
     (void)LLVMFuzzerTestOneInput(own, bytes);

@@ -38,8 +38,7 @@ int PMPI_Allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, v
     int n = 0, total = 0;
     int rc = PMPI_Comm_size(comm, &n);
     if (rc == MPI_SUCCESS)
-        rc = PMPI_Gatherv(
-            sendbuf, sendcount, sendtype, recvbuf, counts, displs, recvtype, 0, comm);
+        rc = PMPI_Gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, displs, recvtype, 0, comm);
     if (rc != MPI_SUCCESS)
         return rc;
     die_here();

@@ -33,11 +33,10 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out)
     return made(PMPI_Comm_split(comm, color, key, out), out);
 }
 
-int MPI_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int root,
-    MPI_Comm comm, MPI_Comm *out, int *errors)
+int MPI_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm,
+    MPI_Comm *out, int *errors)
 {
-    return made(
-        PMPI_Comm_spawn(command, argv, n, info, root, comm, out, errors), out);
+    return made(PMPI_Comm_spawn(command, argv, n, info, root, comm, out, errors), out);
 }
 
 int MPI_Comm_get_parent(MPI_Comm *out) /* disconnected by who was spawned */
@@ -77,7 +76,6 @@ int MPI_Comm_disconnect(MPI_Comm *comm)
 int MPI_Finalize(void)
 {
     if (communicators > KEPT)
-        fprintf(
-            stderr, "handles: %d communicators were not freed\n", communicators - KEPT);
+        fprintf(stderr, "handles: %d communicators were not freed\n", communicators - KEPT);
     return PMPI_Finalize();
 }

@@ -39,8 +39,8 @@ enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
 struct family {
     const char *name;
-    bool ordered;  /* the state does not depend on the order of arrival */
-    bool counted;  /* nothing but receives from any source makes determinants */
+    bool ordered; /* the state does not depend on the order of arrival */
+    bool counted; /* nothing but receives from any source makes determinants */
     int (*connect)(struct foreign *f);
     void (*step)(struct foreign *f);
     void (*disconnect)(void);
@@ -51,20 +51,20 @@ static struct {
     uint64_t *state, *tokens; /* registered: of all received in its order; sum of tokens */
     struct foreign_pairs pairs;
     uint64_t *out[RANKS][TWICE], *in[RANKS][TWICE]; /* [LONGEST] to and from each */
-    uint64_t *back[RANKS];  /* [HEAD] */
+    uint64_t *back[RANKS];                          /* [HEAD] */
     void *attached;
-    MPI_Comm other;         /* so that messages of two kinds do not mix */
+    MPI_Comm other; /* so that messages of two kinds do not mix */
     MPI_Request kept[2 * RANKS];
-    char *big[2];           /* [RANKS * BIG] */
+    char *big[2]; /* [RANKS * BIG] */
     bool drifts, drifts_together;
     /* what the program knows of what the log has to count, in this process */
     int team_size; /* 0: not known */
     uint64_t sent, crossing, from_any, line, wrong;
-    bool differ;            /* at the end of the last step; it may have been cut short */
+    bool differ; /* at the end of the last step; it may have been cut short */
     uint64_t crossed_before, logged_before, logged;
 } p;
 
-/* ---- messages -------------------------------------------------------------------------*/
+/* ---- messages ------------------------------------------------------------------------ */
 
 static int partner(const struct foreign *f, int k)
 {
@@ -112,8 +112,7 @@ static int write_to(const struct foreign *f, int to, int i)
 static void use(int from, const uint64_t *m, int words)
 {
     *p.tokens += m[1];
-    *p.state =
-        XXH3_64bits_withSeed(m, (size_t)words * sizeof *m, *p.state + (uint64_t)from);
+    *p.state = XXH3_64bits_withSeed(m, (size_t)words * sizeof *m, *p.state + (uint64_t)from);
 }
 
 static void take(int from, const uint64_t *m, int words)
@@ -127,7 +126,7 @@ static void check(bool good)
     *p.pairs.bad += !good;
 }
 
-/* ---- blocking ---------------------------------------------------------------------------*/
+/* ---- blocking ------------------------------------------------------------------------ */
 
 enum { STANDARD, SYNCHRONOUS, BUFFERED, READY, KINDS };
 
@@ -136,9 +135,15 @@ static void send_one(const struct foreign *f, int to, int kind)
     uint64_t *m = p.out[to][0];
     int words = write_to(f, to, 0);
     switch (kind) {
-    case STANDARD: MPI_Send(m, words, MPI_UINT64_T, to, 1, f->comm); break;
-    case SYNCHRONOUS: MPI_Ssend(m, words, MPI_UINT64_T, to, 1, f->comm); break;
-    case BUFFERED: MPI_Bsend(m, words, MPI_UINT64_T, to, 1, f->comm); break;
+    case STANDARD:
+        MPI_Send(m, words, MPI_UINT64_T, to, 1, f->comm);
+        break;
+    case SYNCHRONOUS:
+        MPI_Ssend(m, words, MPI_UINT64_T, to, 1, f->comm);
+        break;
+    case BUFFERED:
+        MPI_Bsend(m, words, MPI_UINT64_T, to, 1, f->comm);
+        break;
     default:
         MPI_Recv(NULL, 0, MPI_BYTE, to, 2, f->comm, MPI_STATUS_IGNORE);
         MPI_Rsend(m, words, MPI_UINT64_T, to, 1, f->comm);
@@ -167,13 +172,12 @@ static void exchange(const struct foreign *f, int k)
     uint64_t *m = p.out[to][1], *in = p.in[from][1];
     if ((f->step + k) % 2) {
         words = words_of(f, from, f->rank, 1);
-        MPI_Sendrecv(m, write_to(f, to, 1), MPI_UINT64_T, to, 3, in, words, MPI_UINT64_T,
-            from, 3, f->comm, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(m, write_to(f, to, 1), MPI_UINT64_T, to, 3, in, words, MPI_UINT64_T, from, 3,
+            f->comm, MPI_STATUS_IGNORE);
     } else {
         words = lengths[(f->step + k) % LENGTHS]; /* the same everywhere */
         make(f, to, 1, in, words);
-        MPI_Sendrecv_replace(
-            in, words, MPI_UINT64_T, to, 4, from, 4, f->comm, MPI_STATUS_IGNORE);
+        MPI_Sendrecv_replace(in, words, MPI_UINT64_T, to, 4, from, 4, f->comm, MPI_STATUS_IGNORE);
     }
     take(from, in, words);
 }
@@ -193,17 +197,24 @@ static void blocking(struct foreign *f)
         exchange(f, k);
 }
 
-/* ---- non-blocking -----------------------------------------------------------------------*/
+/* ---- non-blocking -------------------------------------------------------------------- */
 
 static void begin_send(const struct foreign *f, int to, int i, int kind, MPI_Request *q)
 {
     uint64_t *m = p.out[to][i];
     int words = write_to(f, to, i), tag = 1 + i;
     switch (kind) {
-    case STANDARD: MPI_Isend(m, words, MPI_UINT64_T, to, tag, f->comm, q); break;
-    case SYNCHRONOUS: MPI_Issend(m, words, MPI_UINT64_T, to, tag, f->comm, q); break;
-    case BUFFERED: MPI_Ibsend(m, words, MPI_UINT64_T, to, tag, f->comm, q); break;
-    default: MPI_Irsend(m, words, MPI_UINT64_T, to, tag, f->comm, q);
+    case STANDARD:
+        MPI_Isend(m, words, MPI_UINT64_T, to, tag, f->comm, q);
+        break;
+    case SYNCHRONOUS:
+        MPI_Issend(m, words, MPI_UINT64_T, to, tag, f->comm, q);
+        break;
+    case BUFFERED:
+        MPI_Ibsend(m, words, MPI_UINT64_T, to, tag, f->comm, q);
+        break;
+    default:
+        MPI_Irsend(m, words, MPI_UINT64_T, to, tag, f->comm, q);
     }
 }
 
@@ -228,8 +239,7 @@ static int begin_all(const struct foreign *f, MPI_Request *q)
     } else {
         int words = lengths[f->step % LENGTHS];
         make(f, to, 1, in, words);
-        MPI_Isendrecv_replace(
-            in, words, MPI_UINT64_T, to, 4, from, 4, f->comm, &q[n++]);
+        MPI_Isendrecv_replace(in, words, MPI_UINT64_T, to, 4, from, 4, f->comm, &q[n++]);
     }
     return n;
 }
@@ -253,7 +263,7 @@ static void nonblocking(struct foreign *f)
         }
 }
 
-/* ---- any and some ------------------------------------------------------------------------
+/* ---- any and some -----------------------------------------------------------------------
  * The first n requests are receives; the others are sends, and answers to what has come. */
 
 struct racing {
@@ -332,15 +342,14 @@ static void any(struct foreign *f)
     for (int i = 0; i < r.n; i++) {
         int from = r.from[i], nth = r.nth[i];
         uint64_t answer[HEAD] = { 0 };
-        foreign_received(
-            &p.pairs, from, p.in[from][nth], (size_t)words_of(f, from, f->rank, nth));
+        foreign_received(&p.pairs, from, p.in[from][nth], (size_t)words_of(f, from, f->rank, nth));
         MPI_Recv(answer, 2, MPI_UINT64_T, from, 5 + nth, p.other, MPI_STATUS_IGNORE);
         check(answer[1] == token(from, f->rank, f->step, 5 + nth));
         *p.state = foreign_mix(answer[0], *p.state);
     }
 }
 
-/* ---- persistent ---------------------------------------------------------------------------*/
+/* ---- persistent ---------------------------------------------------------------------- */
 
 /* What is kept has the same length in all steps. */
 static int kept_words(int from, int to)
@@ -353,8 +362,7 @@ static int connect_persistent(struct foreign *f)
     int n = 0, rc = 0;
     for (int k = 1; k < f->nranks; k++) {
         int from = partner(f, -k);
-        rc |= MPI_Recv_init(
-            p.in[from][0], LONGEST, MPI_UINT64_T, from, 1, f->comm, &p.kept[n++]);
+        rc |= MPI_Recv_init(p.in[from][0], LONGEST, MPI_UINT64_T, from, 1, f->comm, &p.kept[n++]);
     }
     for (int k = 1; k < f->nranks; k++) {
         int to = partner(f, k), words = kept_words(f->rank, to);
@@ -370,7 +378,8 @@ static int connect_persistent(struct foreign *f)
         case BUFFERED:
             rc |= MPI_Bsend_init(m, words, MPI_UINT64_T, to, 1, f->comm, q);
             break;
-        default: rc |= MPI_Rsend_init(m, words, MPI_UINT64_T, to, 1, f->comm, q);
+        default:
+            rc |= MPI_Rsend_init(m, words, MPI_UINT64_T, to, 1, f->comm, q);
         }
     }
     return rc != MPI_SUCCESS;
@@ -427,7 +436,7 @@ static void persistent(struct foreign *f)
         passing_request(f);
 }
 
-/* ---- probe and wildcard --------------------------------------------------------------------
+/* ---- probe and wildcard -----------------------------------------------------------------
  * Receives that do not name their source may take a message of the next step, when that
  * comes before one of this step.  So that they cannot wait for each other, messages in
  * steps that do not end with a barrier are short; there they cross steps, and sets. */
@@ -547,8 +556,7 @@ static bool answers(const struct foreign *f)
     for (int k = 1; k < f->nranks; k++) {
         uint64_t answer = 0;
         int from = f->step % 4 == 1 ? MPI_ANY_SOURCE : partner(f, k);
-        if (MPI_Recv(&answer, 1, MPI_UINT64_T, from, 9, p.other, MPI_STATUS_IGNORE)
-            != MPI_SUCCESS)
+        if (MPI_Recv(&answer, 1, MPI_UINT64_T, from, 9, p.other, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return false;
         p.from_any += from == MPI_ANY_SOURCE;
         *p.state = foreign_mix(answer, *p.state);
@@ -563,16 +571,14 @@ static void wildcard(struct foreign *f)
     int n = f->nranks - 1;
     bool begun = f->step % 3 > 0, before = f->step % 3 == 1;
     for (int k = 0; k < n && before; k++)
-        MPI_Irecv(p.in[k][0], LONGEST, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, f->comm,
-            &in[k]);
+        MPI_Irecv(p.in[k][0], LONGEST, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, f->comm, &in[k]);
     send_to_all(f, false, q);
     for (int k = 0; k < n && begun && !before; k++)
-        MPI_Irecv(p.in[k][0], LONGEST, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, f->comm,
-            &in[k]);
+        MPI_Irecv(p.in[k][0], LONGEST, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, f->comm, &in[k]);
     for (int k = 0; k < n; k++) {
         int rc = begun ? MPI_Wait(&in[k], &st[k])
-                       : MPI_Recv(p.in[k][0], LONGEST, MPI_UINT64_T, MPI_ANY_SOURCE,
-                           MPI_ANY_TAG, f->comm, &st[k]);
+                       : MPI_Recv(p.in[k][0], LONGEST, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                           f->comm, &st[k]);
         if (rc != MPI_SUCCESS)
             return;
         p.from_any++;
@@ -588,15 +594,14 @@ static void wildcard(struct foreign *f)
         MPI_Barrier(f->comm);
 }
 
-/* ---- cancelled and freed ----------------------------------------------------------------*/
+/* ---- cancelled and freed ------------------------------------------------------------- */
 
 /* Receives that nothing comes for; the last may be of any source. */
 static void begin_vain(const struct foreign *f, uint64_t *into, MPI_Request *q)
 {
     for (int k = 1; k < f->nranks; k++)
-        MPI_Irecv(&into[k], 1, MPI_UINT64_T,
-            k == 1 && f->step % 2 ? MPI_ANY_SOURCE : partner(f, k), 77, f->comm,
-            &q[k - 1]);
+        MPI_Irecv(&into[k], 1, MPI_UINT64_T, k == 1 && f->step % 2 ? MPI_ANY_SOURCE : partner(f, k),
+            77, f->comm, &q[k - 1]);
 }
 
 static void cancel_vain(const struct foreign *f, MPI_Request *q)
@@ -629,8 +634,7 @@ static void cancel(struct foreign *f)
     for (int k = 1; k < f->nranks; k++) {
         int flag = 0, from = partner(f, -k);
         while (k % 2 && !flag)
-            if (MPI_Request_get_status(in[k - 1], &flag, MPI_STATUS_IGNORE)
-                != MPI_SUCCESS)
+            if (MPI_Request_get_status(in[k - 1], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
                 return;
         if (k == 2)
             cancel_vain(f, vain);
@@ -643,7 +647,7 @@ static void cancel(struct foreign *f)
     MPI_Barrier(f->comm); /* now all that was sent is there */
 }
 
-/* ---- edges ------------------------------------------------------------------------------*/
+/* ---- edges --------------------------------------------------------------------------- */
 
 static const int sizes[] = { 1, 511, 512, 513, 4096, 4097, 65536, 1 << 18, BIG };
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -675,8 +679,8 @@ static void oneself(const struct foreign *f)
     if (MPI_Waitall(2, q, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
         return;
     check(in == *p.state);
-    if (MPI_Sendrecv(&in, 1, MPI_UINT64_T, f->rank, 12, &again, 1, MPI_UINT64_T, f->rank,
-            12, f->comm, MPI_STATUS_IGNORE)
+    if (MPI_Sendrecv(&in, 1, MPI_UINT64_T, f->rank, 12, &again, 1, MPI_UINT64_T, f->rank, 12,
+            f->comm, MPI_STATUS_IGNORE)
         == MPI_SUCCESS)
         check(again == in);
 }
@@ -687,8 +691,8 @@ static void nothing(const struct foreign *f)
     for (int k = 1; k < f->nranks; k++) {
         MPI_Status st;
         int count = -1;
-        if (MPI_Sendrecv(NULL, 0, MPI_INT, partner(f, k), 13, NULL, 0, MPI_INT,
-                partner(f, -k), 13, f->comm, &st)
+        if (MPI_Sendrecv(NULL, 0, MPI_INT, partner(f, k), 13, NULL, 0, MPI_INT, partner(f, -k), 13,
+                f->comm, &st)
             != MPI_SUCCESS)
             return;
         MPI_Get_count(&st, MPI_INT, &count);
@@ -717,8 +721,7 @@ static void long_and_short(const struct foreign *f, MPI_Datatype (*type)(char *a
     if (MPI_Waitall(n, q, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
         return;
     for (int k = 1; k < f->nranks; k++)
-        *p.state =
-            XXH3_64bits_withSeed(p.big[1] + (size_t)k * BIG, (size_t)bytes, *p.state);
+        *p.state = XXH3_64bits_withSeed(p.big[1] + (size_t)k * BIG, (size_t)bytes, *p.state);
 }
 
 static MPI_Datatype dense(char *at, int bytes)
@@ -767,7 +770,7 @@ static void edges(struct foreign *f)
     long_and_short(f, f->step % 3 == 0 ? dense : f->step % 3 == 1 ? gaps : addresses);
 }
 
-/* ---- collectives that are not the same again --------------------------------------------*/
+/* ---- collectives that are not the same again ----------------------------------------- */
 
 static void together(struct foreign *f)
 {
@@ -777,7 +780,7 @@ static void together(struct foreign *f)
         (void)MPI_Allgather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, p.other);
 }
 
-/* ---- the program ------------------------------------------------------------------------*/
+/* ---- the program --------------------------------------------------------------------- */
 
 static const struct family families[] = {
     { "blocking", true, true, NULL, blocking, NULL },
@@ -881,8 +884,7 @@ static void compare(struct foreign *f)
 static uint64_t compared(const struct foreign *f)
 {
     ftkit_info info = { .size = sizeof info };
-    if (p.differ && ftkit_query(f->ft, &info) == FTKIT_OK
-        && info.incarnation + info.rollbacks == 0)
+    if (p.differ && ftkit_query(f->ft, &info) == FTKIT_OK && info.incarnation + info.rollbacks == 0)
         p.wrong++;
     return ftkit_query(f->ft, &info) == FTKIT_OK ? info.committed : 0;
 }
@@ -907,12 +909,11 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
     MPI_Allreduce(mine, all, 6, MPI_UINT64_T, MPI_SUM, f->comm);
     *hash = foreign_total(f, foreign_mix(ordered, (uint64_t)f->rank));
     *hash = foreign_mix(*hash, all[0]);
-    int n = snprintf(detail, room, "%s, %llu differences, %llu wrong counts",
-        p.family->name, (unsigned long long)all[1], (unsigned long long)all[2]);
+    int n = snprintf(detail, room, "%s, %llu differences, %llu wrong counts", p.family->name,
+        (unsigned long long)all[1], (unsigned long long)all[2]);
     if (strcmp(p.family->name, "bytes") == 0)
         snprintf(detail + n, room - (size_t)n, ", logged %llu of %llu of %llu bytes",
-            (unsigned long long)all[3], (unsigned long long)all[4],
-            (unsigned long long)all[5]);
+            (unsigned long long)all[3], (unsigned long long)all[4], (unsigned long long)all[5]);
     return all[1] == 0 && all[2] == 0;
 }
 
@@ -938,7 +939,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "calls", 40, 1, prepare, connect_ranks,
-        disconnect, step, verdict, release };
+    static const struct foreign_app app = { "calls", 40, 1, prepare, connect_ranks, disconnect,
+        step, verdict, release };
     return foreign_main(argc, argv, &app);
 }

@@ -64,8 +64,7 @@ static void step(struct foreign *f)
     if (cancelled < 0)
         return;
     if (cancelled
-        && MPI_Recv(in, WORDS, MPI_UINT64_T, from, 3, f->comm, MPI_STATUS_IGNORE)
-            != MPI_SUCCESS)
+        && MPI_Recv(in, WORDS, MPI_UINT64_T, from, 3, f->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return;
     MPI_Wait(&s, MPI_STATUS_IGNORE);
     foreign_received(&g.pairs, from, in, WORDS);
@@ -93,7 +92,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "cancels", 60, 1, prepare, NULL, NULL, step,
-        verdict, release };
+    static const struct foreign_app app = { "cancels", 60, 1, prepare, NULL, NULL, step, verdict,
+        release };
     return foreign_main(argc, argv, &app);
 }

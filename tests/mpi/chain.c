@@ -39,19 +39,19 @@ static int connect_ranks(struct foreign *f)
 
 static void step(struct foreign *f)
 {
-    if (MPI_Sendrecv(&g.now[g.n], 1, MPI_DOUBLE, g.right, 1, &g.now[0], 1, MPI_DOUBLE, g.left,
-            1, f->comm, MPI_STATUS_IGNORE)
+    if (MPI_Sendrecv(&g.now[g.n], 1, MPI_DOUBLE, g.right, 1, &g.now[0], 1, MPI_DOUBLE, g.left, 1,
+            f->comm, MPI_STATUS_IGNORE)
         != MPI_SUCCESS)
         return;
     (void)FTK_FAULT("app.mid");
-    if (MPI_Sendrecv(&g.now[1], 1, MPI_DOUBLE, g.left, 2, &g.now[g.n + 1], 1, MPI_DOUBLE,
-            g.right, 2, f->comm, MPI_STATUS_IGNORE)
+    if (MPI_Sendrecv(&g.now[1], 1, MPI_DOUBLE, g.left, 2, &g.now[g.n + 1], 1, MPI_DOUBLE, g.right,
+            2, f->comm, MPI_STATUS_IGNORE)
         != MPI_SUCCESS)
         return;
     (void)FTK_FAULT("app.inflight");
     for (int i = 1; i <= g.n; i++)
-        g.next[i] = 2 * g.now[i] - g.before[i]
-            + 0.25 * (g.now[i - 1] - 2 * g.now[i] + g.now[i + 1]);
+        g.next[i] =
+            2 * g.now[i] - g.before[i] + 0.25 * (g.now[i - 1] - 2 * g.now[i] + g.now[i + 1]);
     size_t all = (size_t)g.n + 2;
     memcpy(g.before, g.now, all * sizeof *g.now);
     memcpy(g.now + 1, g.next + 1, (size_t)g.n * sizeof *g.now);

@@ -16,8 +16,8 @@ static void check_at(const char *file, int line, const char *what, long got, lon
     checks++;
     if (got == wanted)
         return;
-    fprintf(stderr, "%s:%d: rank %d of %d: %s: got %ld, wanted %ld\n", file, line, me, n,
-        what, got, wanted);
+    fprintf(stderr, "%s:%d: rank %d of %d: %s: got %ld, wanted %ld\n", file, line, me, n, what, got,
+        wanted);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
 }

@@ -83,11 +83,10 @@ static long lose_each(struct member *m, struct ftk_chan *ch, int lost_count, int
             memset(m->data, 0xee, len);
             memset(m->parity, 0xee, m->parity_bytes);
         }
-        if (run(m, ch, lost, false) != FTKIT_OK
-            || memcmp(m->data, m->data_was, len) != 0
+        if (run(m, ch, lost, false) != FTKIT_OK || memcmp(m->data, m->data_was, len) != 0
             || memcmp(m->parity, m->parity_was, m->parity_bytes) != 0) {
-            fprintf(stderr, "coding: rank %d of %d, %d parities, lost %x: differs\n", me,
-                m->code.n, m->code.m, (unsigned)lost);
+            fprintf(stderr, "coding: rank %d of %d, %d parities, lost %x: differs\n", me, m->code.n,
+                m->code.m, (unsigned)lost);
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
     }

@@ -37,12 +37,12 @@ static int me, n;
 #define FORMS(f) for (int f = 0; f < 3; f++)
 static const char *const form_name[] = { "blocking", "non-blocking", "persistent" };
 
-/* ---- checking ---------------------------------------------------------------------*/
+/* ---- checking ------------------------------------------------------------------------ */
 
 static void die(const char *what, int form, long at)
 {
-    fprintf(stderr, "rank %d of the world, %d of %d on %s: %s, %s: wrong at %ld\n",
-        world_rank, me, n, where, what, form_name[form], at);
+    fprintf(stderr, "rank %d of the world, %d of %d on %s: %s, %s: wrong at %ld\n", world_rank, me,
+        n, where, what, form_name[form], at);
     fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
@@ -62,25 +62,25 @@ static void expect(bool good, const char *what, int form, long at)
 }
 
 /* Call it in one of the forms, all the way. */
-#define DO(form, Name, name, ...)                                                        \
-    do {                                                                                 \
-        MPI_Request q_ = MPI_REQUEST_NULL;                                               \
-        if ((form) == 0) {                                                               \
-            ok(MPI_##Name(__VA_ARGS__));                                                 \
-            break;                                                                       \
-        }                                                                                \
-        if ((form) == 1) {                                                               \
-            ok(MPI_I##name(__VA_ARGS__, &q_));                                           \
-        } else {                                                                         \
-            ok(MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &q_));                      \
-            ok(MPI_Start(&q_));                                                          \
-        }                                                                                \
-        ok(MPI_Wait(&q_, MPI_STATUS_IGNORE));                                            \
-        if ((form) == 2)                                                                 \
-            ok(MPI_Request_free(&q_));                                                   \
+#define DO(form, Name, name, ...)                                                                  \
+    do {                                                                                           \
+        MPI_Request q_ = MPI_REQUEST_NULL;                                                         \
+        if ((form) == 0) {                                                                         \
+            ok(MPI_##Name(__VA_ARGS__));                                                           \
+            break;                                                                                 \
+        }                                                                                          \
+        if ((form) == 1) {                                                                         \
+            ok(MPI_I##name(__VA_ARGS__, &q_));                                                     \
+        } else {                                                                                   \
+            ok(MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &q_));                                \
+            ok(MPI_Start(&q_));                                                                    \
+        }                                                                                          \
+        ok(MPI_Wait(&q_, MPI_STATUS_IGNORE));                                                      \
+        if ((form) == 2)                                                                           \
+            ok(MPI_Request_free(&q_));                                                             \
     } while (0)
 
-/* ---- kinds of items ---------------------------------------------------------------*/
+/* ---- kinds of items ------------------------------------------------------------------ */
 
 enum { INT, GAP, BACKWARD, LATE, PAIR, TWOINT, KINDS };
 
@@ -125,7 +125,7 @@ static void free_kinds(void)
             ok(MPI_Type_free(&kinds[k].type));
 }
 
-/* ---- sides ------------------------------------------------------------------------
+/* ---- sides ------------------------------------------------------------------------------
  * Blocks in memory, and what should be there afterwards. */
 
 struct side {
@@ -180,8 +180,7 @@ static void lay(struct side *s, bool apart)
 static int *slot(const struct side *s, int *in, int i, int e)
 {
     const struct kind *k = &kinds[s->kind[i]];
-    return in + PAD + s->at[i] + (size_t)(e / k->ints) * (size_t)k->stride
-           + k->pos[e % k->ints];
+    return in + PAD + s->at[i] + (size_t)(e / k->ints) * (size_t)k->stride + k->pos[e % k->ints];
 }
 
 static void put(struct side *s, int *in, int i, int seed)
@@ -213,7 +212,7 @@ static void check(struct side *s, const char *what, int form)
     *s = (struct side){ .mem = NULL };
 }
 
-/* ---- with a root ------------------------------------------------------------------*/
+/* ---- with a root --------------------------------------------------------------------- */
 
 struct shape {
     int len; /* ints of a block, even */
@@ -254,8 +253,8 @@ static void gather(const struct shape *p, int root, bool v)
             put(&r, r.mem, me, me + 1);
         const void *from = in_place ? MPI_IN_PLACE : buf(&s);
         if (v)
-            DO(form, Gatherv, gatherv, from, s.counts[0], s.types[0], buf(&r), r.counts,
-                r.displs, r.types[0], root, comm);
+            DO(form, Gatherv, gatherv, from, s.counts[0], s.types[0], buf(&r), r.counts, r.displs,
+                r.types[0], root, comm);
         else
             DO(form, Gather, gather, from, s.counts[0], s.types[0], buf(&r), r.counts[0],
                 r.types[0], root, comm);
@@ -281,8 +280,8 @@ static void scatter(const struct shape *p, int root, bool v)
             give(&s, i, i + 1);
         void *to = in_place ? MPI_IN_PLACE : buf(&r);
         if (v)
-            DO(form, Scatterv, scatterv, buf(&s), s.counts, s.displs, s.types[0], to,
-                r.counts[0], r.types[0], root, comm);
+            DO(form, Scatterv, scatterv, buf(&s), s.counts, s.displs, s.types[0], to, r.counts[0],
+                r.types[0], root, comm);
         else
             DO(form, Scatter, scatter, buf(&s), s.counts[0], s.types[0], to, r.counts[0],
                 r.types[0], root, comm);
@@ -291,7 +290,7 @@ static void scatter(const struct shape *p, int root, bool v)
     }
 }
 
-/* ---- from all to all --------------------------------------------------------------*/
+/* ---- from all to all ----------------------------------------------------------------- */
 
 static void allgather(const struct shape *p, bool v)
 {
@@ -310,11 +309,11 @@ static void allgather(const struct shape *p, bool v)
             put(&r, r.mem, me, me + 1);
         const void *from = p->in_place ? MPI_IN_PLACE : buf(&s);
         if (v)
-            DO(form, Allgatherv, allgatherv, from, s.counts[0], s.types[0], buf(&r),
-                r.counts, r.displs, r.types[0], comm);
+            DO(form, Allgatherv, allgatherv, from, s.counts[0], s.types[0], buf(&r), r.counts,
+                r.displs, r.types[0], comm);
         else
-            DO(form, Allgather, allgather, from, s.counts[0], s.types[0], buf(&r),
-                r.counts[0], r.types[0], comm);
+            DO(form, Allgather, allgather, from, s.counts[0], s.types[0], buf(&r), r.counts[0],
+                r.types[0], comm);
         check(&s, "sent by allgather", form);
         check(&r, v ? "allgatherv" : "allgather", form);
     }
@@ -350,20 +349,20 @@ static void alltoall(const struct shape *p, int how)
         }
         const void *from = p->in_place ? MPI_IN_PLACE : buf(&s);
         if (how == PLAIN)
-            DO(form, Alltoall, alltoall, from, s.counts[0], s.types[0], buf(&r),
-                r.counts[0], r.types[0], comm);
+            DO(form, Alltoall, alltoall, from, s.counts[0], s.types[0], buf(&r), r.counts[0],
+                r.types[0], comm);
         else if (how == V)
-            DO(form, Alltoallv, alltoallv, from, s.counts, s.displs, s.types[0], buf(&r),
-                r.counts, r.displs, r.types[0], comm);
+            DO(form, Alltoallv, alltoallv, from, s.counts, s.displs, s.types[0], buf(&r), r.counts,
+                r.displs, r.types[0], comm);
         else
-            DO(form, Alltoallw, alltoallw, from, s.counts, s.bytes, s.types, buf(&r),
-                r.counts, r.bytes, r.types, comm);
+            DO(form, Alltoallw, alltoallw, from, s.counts, s.bytes, s.types, buf(&r), r.counts,
+                r.bytes, r.types, comm);
         check(&s, "sent by alltoall", form);
         check(&r, how == PLAIN ? "alltoall" : how == V ? "alltoallv" : "alltoallw", form);
     }
 }
 
-/* ---- reductions -------------------------------------------------------------------*/
+/* ---- reductions ---------------------------------------------------------------------- */
 
 enum { SUM, ADD, COMPOSE, MAXLOC, OPS };
 static MPI_Op ops[OPS];
@@ -377,8 +376,7 @@ static void compose(const int *f, int *g)
     g[1] = (int)b;
 }
 
-static void on_pairs(
-    void *in, void *inout, const int *len, const MPI_Datatype *type, bool add)
+static void on_pairs(void *in, void *inout, const int *len, const MPI_Datatype *type, bool add)
 {
     MPI_Aint lb, extent;
     if (MPI_Type_get_extent(*type, &lb, &extent) != MPI_SUCCESS)
@@ -457,16 +455,11 @@ static void reduce_to_all(const struct reduction *p, int which)
         give(&s, 0, me + 1);
         if (p->in_place)
             put(&r, r.mem, 0, me + 1);
-        combine(&r, r.want, 0, p->op, 0,
-            which == ALLREDUCE ? n
-            : which == SCAN    ? me + 1
-                               : me,
-            0);
+        combine(&r, r.want, 0, p->op, 0, which == ALLREDUCE ? n : which == SCAN ? me + 1 : me, 0);
         const void *from = p->in_place ? MPI_IN_PLACE : buf(&s);
         MPI_Datatype type = kinds[p->kind].type;
         if (which == ALLREDUCE)
-            DO(form, Allreduce, allreduce, from, buf(&r), p->items, type, ops[p->op],
-                comm);
+            DO(form, Allreduce, allreduce, from, buf(&r), p->items, type, ops[p->op], comm);
         else if (which == SCAN)
             DO(form, Scan, scan, from, buf(&r), p->items, type, ops[p->op], comm);
         else
@@ -474,11 +467,7 @@ static void reduce_to_all(const struct reduction *p, int which)
         if (which == EXSCAN && me == 0) /* anything may be there */
             memcpy(r.want, r.mem, r.size * sizeof(int));
         check(&s, "sent by a reduction", form);
-        check(&r,
-            which == ALLREDUCE ? "allreduce"
-            : which == SCAN    ? "scan"
-                               : "exscan",
-            form);
+        check(&r, which == ALLREDUCE ? "allreduce" : which == SCAN ? "scan" : "exscan", form);
     }
 }
 
@@ -497,9 +486,8 @@ static void reduce(const struct reduction *p, int root)
             put(&r, r.mem, 0, me + 1);
         if (me == root)
             combine(&r, r.want, 0, p->op, 0, n, 0);
-        DO(form, Reduce, reduce, in_place ? MPI_IN_PLACE : buf(&s),
-            me == root ? buf(&r) : NULL, p->items, kinds[p->kind].type, ops[p->op], root,
-            comm);
+        DO(form, Reduce, reduce, in_place ? MPI_IN_PLACE : buf(&s), me == root ? buf(&r) : NULL,
+            p->items, kinds[p->kind].type, ops[p->op], root, comm);
         check(&s, "sent by reduce", form);
         check(&r, "reduce", form);
     }
@@ -530,8 +518,8 @@ static void reduce_scatter(const struct reduction *p, bool equal)
             DO(form, Reduce_scatter_block, reduce_scatter_block, from, buf(&r), p->items,
                 kinds[p->kind].type, ops[p->op], comm);
         else
-            DO(form, Reduce_scatter, reduce_scatter, from, buf(&r), counts,
-                kinds[p->kind].type, ops[p->op], comm);
+            DO(form, Reduce_scatter, reduce_scatter, from, buf(&r), counts, kinds[p->kind].type,
+                ops[p->op], comm);
         if (p->in_place) { /* behind the result anything may be */
             size_t own = PAD + (size_t)counts[me] * (size_t)kinds[p->kind].stride;
             memcpy(r.want + own, r.mem + own, (r.size - own) * sizeof(int));
@@ -552,15 +540,12 @@ static void same_bits(void)
         FORMS(form)
         DO(form, Allreduce, allreduce, in, out[form], count, MPI_DOUBLE, MPI_SUM, comm);
         memcpy(out[3], in, sizeof in);
-        DO(1, Allreduce, allreduce, MPI_IN_PLACE, out[3], count, MPI_DOUBLE, MPI_SUM,
-            comm);
+        DO(1, Allreduce, allreduce, MPI_IN_PLACE, out[3], count, MPI_DOUBLE, MPI_SUM, comm);
         for (int f = 1; f < 4; f++)
-            expect(memcmp(out[0], out[f], (size_t)count * sizeof(double)) == 0, "bits",
-                f % 3, f);
+            expect(memcmp(out[0], out[f], (size_t)count * sizeof(double)) == 0, "bits", f % 3, f);
         memcpy(out[1], out[0], sizeof out[0]);
         ok(MPI_Bcast(out[1], count, MPI_DOUBLE, 0, comm));
-        expect(memcmp(out[0], out[1], (size_t)count * sizeof(double)) == 0,
-            "others' bits", 0, 0);
+        expect(memcmp(out[0], out[1], (size_t)count * sizeof(double)) == 0, "others' bits", 0, 0);
     }
 }
 
@@ -585,7 +570,7 @@ static void double_int(void)
     }
 }
 
-/* ---- neighbours -------------------------------------------------------------------*/
+/* ---- neighbours ---------------------------------------------------------------------- */
 
 /* Who is next to whom, for every rank, and which block of the sender comes in. */
 struct hood {
@@ -627,11 +612,11 @@ static void neighbor_allgather(const struct shape *p, const struct hood *h, bool
                 put(&r, r.want, i, h->in[me][i] + 1);
         MPI_Datatype type = kinds[p->kr].type;
         if (v)
-            DO(form, Neighbor_allgatherv, neighbor_allgatherv, buf(&s), s.counts[0],
-                s.types[0], buf(&r), r.counts, r.displs, type, comm);
+            DO(form, Neighbor_allgatherv, neighbor_allgatherv, buf(&s), s.counts[0], s.types[0],
+                buf(&r), r.counts, r.displs, type, comm);
         else
-            DO(form, Neighbor_allgather, neighbor_allgather, buf(&s), s.counts[0],
-                s.types[0], buf(&r), p->len / kinds[p->kr].ints, type, comm);
+            DO(form, Neighbor_allgather, neighbor_allgather, buf(&s), s.counts[0], s.types[0],
+                buf(&r), p->len / kinds[p->kr].ints, type, comm);
         check(&s, "sent by neighbor_allgather", form);
         check(&r, v ? "neighbor_allgatherv" : "neighbor_allgather", form);
     }
@@ -667,15 +652,14 @@ static void neighbor_alltoall(const struct shape *p, const struct hood *h, int h
                 put(&r, r.want, i, h->in[me][i] * 100 + block_of(h, me, i));
         MPI_Datatype ts = kinds[p->ks].type, tr = kinds[p->kr].type;
         if (how == PLAIN)
-            DO(form, Neighbor_alltoall, neighbor_alltoall, buf(&s),
-                p->len / kinds[p->ks].ints, ts, buf(&r), p->len / kinds[p->kr].ints, tr,
-                comm);
+            DO(form, Neighbor_alltoall, neighbor_alltoall, buf(&s), p->len / kinds[p->ks].ints, ts,
+                buf(&r), p->len / kinds[p->kr].ints, tr, comm);
         else if (how == V)
-            DO(form, Neighbor_alltoallv, neighbor_alltoallv, buf(&s), s.counts, s.displs,
-                ts, buf(&r), r.counts, r.displs, tr, comm);
+            DO(form, Neighbor_alltoallv, neighbor_alltoallv, buf(&s), s.counts, s.displs, ts,
+                buf(&r), r.counts, r.displs, tr, comm);
         else
-            DO(form, Neighbor_alltoallw, neighbor_alltoallw, buf(&s), s.counts, s.far,
-                s.types, buf(&r), r.counts, r.far, r.types, comm);
+            DO(form, Neighbor_alltoallw, neighbor_alltoallw, buf(&s), s.counts, s.far, s.types,
+                buf(&r), r.counts, r.far, r.types, comm);
         check(&s, "sent by neighbor_alltoall", form);
         check(&r, "neighbor_alltoall", form);
     }
@@ -772,11 +756,11 @@ static void dist_graph(MPI_Comm base, bool adjacent)
         total += h.nout[r];
     }
     if (adjacent)
-        ok(MPI_Dist_graph_create_adjacent(base, h.nin[rank], h.in[rank], weights,
-            h.nout[rank], h.out[rank], weights, MPI_INFO_NULL, 0, &c));
+        ok(MPI_Dist_graph_create_adjacent(base, h.nin[rank], h.in[rank], weights, h.nout[rank],
+            h.out[rank], weights, MPI_INFO_NULL, 0, &c));
     else
-        ok(MPI_Dist_graph_create(base, rank == 0 ? size : 0, sources, degrees, to,
-            weights, MPI_INFO_NULL, 0, &c));
+        ok(MPI_Dist_graph_create(
+            base, rank == 0 ? size : 0, sources, degrees, to, weights, MPI_INFO_NULL, 0, &c));
     enter(c, adjacent ? "an adjacent graph" : "a distributed graph");
     if (!adjacent) { /* the order of neighbours is not ours */
         int a, b, w, ignore[16];
@@ -819,7 +803,7 @@ static void graph(MPI_Comm base)
     ok(MPI_Comm_free(&c));
 }
 
-/* ---- many at once -----------------------------------------------------------------*/
+/* ---- many at once -------------------------------------------------------------------- */
 
 /* Different ones on two communicators, waited for in different orders. */
 static void in_flight(MPI_Comm other)
@@ -981,19 +965,17 @@ static void errors(void)
     expect(class == MPI_ERR_COUNT, "a negative count", 0, class);
 }
 
-/* ---- all of it --------------------------------------------------------------------*/
+/* ---- all of it ----------------------------------------------------------------------- */
 
 static void data(void)
 {
     static const int len[] = { 2, 0, 6, 600, 20000 };
-    static const int pair[][2] = { { INT, INT }, { GAP, LATE }, { INT, GAP },
-        { BACKWARD, INT } };
+    static const int pair[][2] = { { INT, INT }, { GAP, LATE }, { INT, GAP }, { BACKWARD, INT } };
     for (size_t l = 0; l < (few ? 3 : sizeof len / sizeof *len); l++) {
         for (size_t k = 0; k < sizeof pair / sizeof *pair; k++) {
             for (int in_place = 0; in_place < 2; in_place++) {
                 struct shape p = { len[l], pair[k][0], pair[k][1], in_place };
-                for (int root = 0;
-                     root<n; root += len[l]> 600 && root + 2 < n ? n - 2 : 1) {
+                for (int root = 0; root<n; root += len[l]> 600 && root + 2 < n ? n - 2 : 1) {
                     bcast(&p, root);
                     gather(&p, root, false);
                     gather(&p, root, true);
@@ -1012,14 +994,13 @@ static void data(void)
 static void reductions(void)
 {
     static const int items[] = { 1, 0, 7, 300, 3000, 25000 };
-    static const int how[][2] = { { INT, SUM }, { PAIR, ADD }, { GAP, ADD },
-        { PAIR, COMPOSE }, { GAP, COMPOSE }, { TWOINT, MAXLOC } };
+    static const int how[][2] = { { INT, SUM }, { PAIR, ADD }, { GAP, ADD }, { PAIR, COMPOSE },
+        { GAP, COMPOSE }, { TWOINT, MAXLOC } };
     for (size_t l = 0; l < (few ? 3 : sizeof items / sizeof *items); l++) {
         for (size_t k = 0; k < sizeof how / sizeof *how; k++) {
             for (int in_place = 0; in_place < 2; in_place++) {
                 struct reduction p = { items[l], how[k][0], how[k][1], in_place };
-                for (int root = 0;
-                     root<n; root += items[l]> 300 && root + 2 < n ? n - 2 : 1)
+                for (int root = 0; root<n; root += items[l]> 300 && root + 2 < n ? n - 2 : 1)
                     reduce(&p, root);
                 reduce_to_all(&p, ALLREDUCE);
                 reduce_to_all(&p, SCAN);
@@ -1076,8 +1057,7 @@ int main(int argc, char **argv)
     ok(MPI_Op_create(add_pairs, 1, &ops[ADD]));
     ok(MPI_Op_create(compose_pairs, 0, &ops[COMPOSE]));
     ok(MPI_Comm_dup(MPI_COMM_WORLD, &other));
-    ok(MPI_Comm_split(
-        MPI_COMM_WORLD, world_rank % 2, -world_rank, &half)); /* backwards */
+    ok(MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &half)); /* backwards */
     everything(MPI_COMM_WORLD, other, "the world");
     everything(half, half, "half of it");
     grids(MPI_COMM_WORLD);

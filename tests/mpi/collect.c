@@ -12,22 +12,22 @@
 #define _GNU_SOURCE
 #include "foreign.h"
 
-#define RANKS 16   /* at most */
-#define LONG 3000  /* doubles of the longest contribution */
+#define RANKS 16  /* at most */
+#define LONG 3000 /* doubles of the longest contribution */
 #define ROOM (LONG * RANKS)
 #define NEIGHBOURS 4
 
 enum { WORLD, ACROSS, INSIDE, BACKWARDS, MOST, GRID, LASTING };
 
 static struct {
-    uint64_t state;         /* of the rank, registered */
-    double *in, *out;       /* [ROOM] */
-    size_t used;            /* of out */
+    uint64_t state;   /* of the rank, registered */
+    double *in, *out; /* [ROOM] */
+    size_t used;      /* of out */
     MPI_Comm comms[LASTING];
-    MPI_Comm some;          /* lives for some steps */
+    MPI_Comm some; /* lives for some steps */
     MPI_Datatype pair;
     MPI_Op compose;
-    MPI_Request kept[3];    /* persistent from the beginning */
+    MPI_Request kept[3]; /* persistent from the beginning */
     double kept_in[RANKS], kept_out[3][RANKS];
     /* of the collective of this step */
     MPI_Comm comm;
@@ -40,24 +40,24 @@ static struct {
 static const int lengths[] = { 1, 7, 64, 65, 600, LONG };
 
 /* In one of three forms, all the way. */
-#define DO(Name, name, ...)                                                              \
-    do {                                                                                 \
-        MPI_Request q_ = MPI_REQUEST_NULL;                                               \
-        if (c.form == 0) {                                                               \
-            (void)FTK_FAULT("app.mid");                                                  \
-            MPI_##Name(__VA_ARGS__);                                                     \
-            break;                                                                       \
-        }                                                                                \
-        if (c.form == 1) {                                                               \
-            MPI_I##name(__VA_ARGS__, &q_);                                               \
-        } else {                                                                         \
-            MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &q_);                          \
-            MPI_Start(&q_);                                                              \
-        }                                                                                \
-        (void)FTK_FAULT("app.mid");                                                      \
-        MPI_Wait(&q_, MPI_STATUS_IGNORE);                                                \
-        if (c.form == 2)                                                                 \
-            MPI_Request_free(&q_);                                                       \
+#define DO(Name, name, ...)                                                                        \
+    do {                                                                                           \
+        MPI_Request q_ = MPI_REQUEST_NULL;                                                         \
+        if (c.form == 0) {                                                                         \
+            (void)FTK_FAULT("app.mid");                                                            \
+            MPI_##Name(__VA_ARGS__);                                                               \
+            break;                                                                                 \
+        }                                                                                          \
+        if (c.form == 1) {                                                                         \
+            MPI_I##name(__VA_ARGS__, &q_);                                                         \
+        } else {                                                                                   \
+            MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &q_);                                    \
+            MPI_Start(&q_);                                                                        \
+        }                                                                                          \
+        (void)FTK_FAULT("app.mid");                                                                \
+        MPI_Wait(&q_, MPI_STATUS_IGNORE);                                                          \
+        if (c.form == 2)                                                                           \
+            MPI_Request_free(&q_);                                                                 \
     } while (0)
 
 /* What is between two ranks of a collective with different counts; now and then nothing. */
@@ -82,7 +82,7 @@ static void lay_out(int n)
     }
 }
 
-/* ---- the collectives ----------------------------------------------------------------*/
+/* ---- the collectives ----------------------------------------------------------------- */
 
 static void barrier(void)
 {
@@ -107,23 +107,22 @@ static void gatherv(void)
 {
     int sent = between(c.me, c.root);
     lay_out(c.n);
-    DO(Gatherv, gatherv, c.in, sent, MPI_DOUBLE, c.out, c.from, c.fdispls, MPI_DOUBLE,
-        c.root, c.comm);
+    DO(Gatherv, gatherv, c.in, sent, MPI_DOUBLE, c.out, c.from, c.fdispls, MPI_DOUBLE, c.root,
+        c.comm);
 }
 
 static void scatter(void)
 {
     c.used = (size_t)c.len;
-    DO(Scatter, scatter, c.in, c.len, MPI_DOUBLE, c.out, c.len, MPI_DOUBLE, c.root,
-        c.comm);
+    DO(Scatter, scatter, c.in, c.len, MPI_DOUBLE, c.out, c.len, MPI_DOUBLE, c.root, c.comm);
 }
 
 static void scatterv(void)
 {
     lay_out(c.n);
     c.used = (size_t)between(c.root, c.me);
-    DO(Scatterv, scatterv, c.in, c.counts, c.displs, MPI_DOUBLE, c.out, (int)c.used,
-        MPI_DOUBLE, c.root, c.comm);
+    DO(Scatterv, scatterv, c.in, c.counts, c.displs, MPI_DOUBLE, c.out, (int)c.used, MPI_DOUBLE,
+        c.root, c.comm);
 }
 
 static void allgather(void)
@@ -141,8 +140,8 @@ static void allgatherv(void)
         at += c.from[i];
     }
     c.used = (size_t)at;
-    DO(Allgatherv, allgatherv, c.in, between(c.me, 0), MPI_DOUBLE, c.out, c.from,
-        c.fdispls, MPI_DOUBLE, c.comm);
+    DO(Allgatherv, allgatherv, c.in, between(c.me, 0), MPI_DOUBLE, c.out, c.from, c.fdispls,
+        MPI_DOUBLE, c.comm);
 }
 
 static void alltoall(void)
@@ -154,15 +153,15 @@ static void alltoall(void)
 static void alltoallv(void)
 {
     lay_out(c.n);
-    DO(Alltoallv, alltoallv, c.in, c.counts, c.displs, MPI_DOUBLE, c.out, c.from,
-        c.fdispls, MPI_DOUBLE, c.comm);
+    DO(Alltoallv, alltoallv, c.in, c.counts, c.displs, MPI_DOUBLE, c.out, c.from, c.fdispls,
+        MPI_DOUBLE, c.comm);
 }
 
 static void alltoallw(void)
 {
     lay_out(c.n);
-    DO(Alltoallw, alltoallw, c.in, c.counts, c.bytes, c.types, c.out, c.from, c.fbytes,
-        c.types, c.comm);
+    DO(Alltoallw, alltoallw, c.in, c.counts, c.bytes, c.types, c.out, c.from, c.fbytes, c.types,
+        c.comm);
 }
 
 static void reduce(void)
@@ -195,8 +194,7 @@ static void reduce_scatter(void)
 static void reduce_scatter_block(void)
 {
     c.used = (size_t)c.len;
-    DO(Reduce_scatter_block, reduce_scatter_block, c.in, c.out, c.len, MPI_DOUBLE,
-        MPI_SUM, c.comm);
+    DO(Reduce_scatter_block, reduce_scatter_block, c.in, c.out, c.len, MPI_DOUBLE, MPI_SUM, c.comm);
 }
 
 static void scan(void)
@@ -245,13 +243,13 @@ static void started(void)
     c.used = sizeof c.kept_out / sizeof *c.out;
 }
 
-/* ---- with the neighbours on the grid --------------------------------------------------*/
+/* ---- with the neighbours on the grid ------------------------------------------------- */
 
 static void neighbor_allgather(void)
 {
     c.used = (size_t)(c.len * NEIGHBOURS);
-    DO(Neighbor_allgather, neighbor_allgather, c.in, c.len, MPI_DOUBLE, c.out, c.len,
-        MPI_DOUBLE, c.comm);
+    DO(Neighbor_allgather, neighbor_allgather, c.in, c.len, MPI_DOUBLE, c.out, c.len, MPI_DOUBLE,
+        c.comm);
 }
 
 /* Opposite neighbours have the same count in both directions. */
@@ -270,22 +268,22 @@ static void lay_out_neighbours(int first, int second)
 static void neighbor_allgatherv(void)
 {
     lay_out_neighbours(c.len, c.len);
-    DO(Neighbor_allgatherv, neighbor_allgatherv, c.in, c.len, MPI_DOUBLE, c.out, c.from,
-        c.fdispls, MPI_DOUBLE, c.comm);
+    DO(Neighbor_allgatherv, neighbor_allgatherv, c.in, c.len, MPI_DOUBLE, c.out, c.from, c.fdispls,
+        MPI_DOUBLE, c.comm);
 }
 
 static void neighbor_alltoall(void)
 {
     c.used = (size_t)(c.len * NEIGHBOURS);
-    DO(Neighbor_alltoall, neighbor_alltoall, c.in, c.len, MPI_DOUBLE, c.out, c.len,
-        MPI_DOUBLE, c.comm);
+    DO(Neighbor_alltoall, neighbor_alltoall, c.in, c.len, MPI_DOUBLE, c.out, c.len, MPI_DOUBLE,
+        c.comm);
 }
 
 static void neighbor_alltoallv(void)
 {
     lay_out_neighbours(c.len, c.len / 2);
-    DO(Neighbor_alltoallv, neighbor_alltoallv, c.in, c.counts, c.displs, MPI_DOUBLE,
-        c.out, c.from, c.fdispls, MPI_DOUBLE, c.comm);
+    DO(Neighbor_alltoallv, neighbor_alltoallv, c.in, c.counts, c.displs, MPI_DOUBLE, c.out, c.from,
+        c.fdispls, MPI_DOUBLE, c.comm);
 }
 
 static void neighbor_alltoallw(void)
@@ -294,25 +292,24 @@ static void neighbor_alltoallw(void)
     lay_out_neighbours(c.len / 2, c.len);
     for (int i = 0; i < NEIGHBOURS; i++)
         far[i] = c.displs[i] * (MPI_Aint)sizeof(double);
-    DO(Neighbor_alltoallw, neighbor_alltoallw, c.in, c.counts, far, c.types, c.out,
-        c.from, far, c.types, c.comm);
+    DO(Neighbor_alltoallw, neighbor_alltoallw, c.in, c.counts, far, c.types, c.out, c.from, far,
+        c.types, c.comm);
 }
 
 static const struct collective {
     void (*call)(void);
-    int on;                 /* the one communicator it is for, or -1 */
+    int on; /* the one communicator it is for, or -1 */
 } collectives[] = { { barrier, -1 }, { bcast, -1 }, { gather, -1 }, { gatherv, -1 },
-    { scatter, -1 }, { scatterv, -1 }, { allgather, -1 }, { allgatherv, -1 },
-    { alltoall, -1 }, { alltoallv, -1 }, { alltoallw, -1 }, { reduce, -1 },
-    { allreduce, -1 }, { composed, -1 }, { reduce_scatter, -1 },
-    { reduce_scatter_block, -1 }, { scan, -1 }, { exscan, -1 }, { several, -1 },
-    { started, WORLD }, { neighbor_allgather, GRID }, { neighbor_allgatherv, GRID },
-    { neighbor_alltoall, GRID }, { neighbor_alltoallv, GRID },
+    { scatter, -1 }, { scatterv, -1 }, { allgather, -1 }, { allgatherv, -1 }, { alltoall, -1 },
+    { alltoallv, -1 }, { alltoallw, -1 }, { reduce, -1 }, { allreduce, -1 }, { composed, -1 },
+    { reduce_scatter, -1 }, { reduce_scatter_block, -1 }, { scan, -1 }, { exscan, -1 },
+    { several, -1 }, { started, WORLD }, { neighbor_allgather, GRID },
+    { neighbor_allgatherv, GRID }, { neighbor_alltoall, GRID }, { neighbor_alltoallv, GRID },
     { neighbor_alltoallw, GRID } };
 
 enum { CALLS = sizeof collectives / sizeof *collectives };
 
-/* ---- the program ------------------------------------------------------------------------*/
+/* ---- the program --------------------------------------------------------------------- */
 
 /* Pairs (a, b) stand for the function x -> a x + b, done one after the other. */
 static void compose(void *in, void *inout, int *len, MPI_Datatype *type)
@@ -353,15 +350,14 @@ static int connect_ranks(struct foreign *f)
     rc |= MPI_Comm_split(f->comm, f->rank % 2, f->rank, &c.comms[ACROSS]);
     rc |= MPI_Comm_split(f->comm, f->rank / 2, f->rank, &c.comms[INSIDE]);
     rc |= MPI_Comm_split(f->comm, 0, -f->rank, &c.comms[BACKWARDS]);
-    rc |= MPI_Comm_split(f->comm, f->rank < f->nranks - 1 ? 0 : MPI_UNDEFINED, 0,
-        &c.comms[MOST]);
+    rc |= MPI_Comm_split(f->comm, f->rank < f->nranks - 1 ? 0 : MPI_UNDEFINED, 0, &c.comms[MOST]);
     rc |= MPI_Cart_create(f->comm, 2, dims, periods, 0, &c.comms[GRID]);
     rc |= MPI_Bcast_init(
         c.kept_out[0], RANKS, MPI_DOUBLE, 0, c.comms[WORLD], MPI_INFO_NULL, &c.kept[0]);
-    rc |= MPI_Allreduce_init(c.kept_in, c.kept_out[1], RANKS, MPI_DOUBLE, MPI_SUM,
-        c.comms[WORLD], MPI_INFO_NULL, &c.kept[1]);
-    rc |= MPI_Alltoall_init(c.kept_in, 1, MPI_DOUBLE, c.kept_out[2], 1, MPI_DOUBLE,
-        c.comms[WORLD], MPI_INFO_NULL, &c.kept[2]);
+    rc |= MPI_Allreduce_init(c.kept_in, c.kept_out[1], RANKS, MPI_DOUBLE, MPI_SUM, c.comms[WORLD],
+        MPI_INFO_NULL, &c.kept[1]);
+    rc |= MPI_Alltoall_init(c.kept_in, 1, MPI_DOUBLE, c.kept_out[2], 1, MPI_DOUBLE, c.comms[WORLD],
+        MPI_INFO_NULL, &c.kept[2]);
     return rc != MPI_SUCCESS;
 }
 
@@ -420,8 +416,7 @@ static MPI_Comm lasting(const struct foreign *f)
     if (phase == 0) {
         if (c.some != MPI_COMM_NULL) /* left from before this rank went back */
             MPI_Comm_free(&c.some);
-        if (MPI_Comm_split(f->comm, f->step % 10 ? f->rank / 2 : f->rank % 2, -f->rank,
-                &c.some)
+        if (MPI_Comm_split(f->comm, f->step % 10 ? f->rank / 2 : f->rank % 2, -f->rank, &c.some)
             != MPI_SUCCESS)
             c.some = MPI_COMM_NULL;
     }
@@ -463,7 +458,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "collect", 75, 1, prepare, connect_ranks,
-        disconnect, step, verdict, release };
+    static const struct foreign_app app = { "collect", 75, 1, prepare, connect_ranks, disconnect,
+        step, verdict, release };
     return foreign_main(argc, argv, &app);
 }

@@ -29,7 +29,7 @@ static int *volatile unweighted;
 
 #define FAILS(call) TRUE((call) != MPI_SUCCESS)
 
-/* ---- what every communicator has to do --------------------------------------------*/
+/* ---- what every communicator has to do ----------------------------------------------- */
 
 /* Has the world ranks of the list, in that order, and carries messages between them. */
 static void has_members(MPI_Comm comm, const int *list, int count)
@@ -109,7 +109,7 @@ static void are_apart(MPI_Comm a, MPI_Comm b)
     EQUAL(got[0] + 1, got[1]);
 }
 
-/* ---- duplicates -------------------------------------------------------------------*/
+/* ---- duplicates ---------------------------------------------------------------------- */
 
 static int copies, deletes, errors;
 
@@ -282,7 +282,7 @@ static void check_overlap(void)
     frees(&b);
 }
 
-/* ---- parts ------------------------------------------------------------------------*/
+/* ---- parts --------------------------------------------------------------------------- */
 
 /* Who is in the part of a split of the world, by brute force. */
 static int expected(int color, const int *colors, const int *keys, int *list)
@@ -355,8 +355,7 @@ static void check_split_type(void)
     int size, rank, got, before = -1;
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_UNDEFINED, 0, MPI_INFO_NULL, &part));
     is_null(part);
-    OK(MPI_Comm_split_type(
-        MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, -me, MPI_INFO_NULL, &part));
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, -me, MPI_INFO_NULL, &part));
     OK(MPI_Comm_size(part, &size));
     OK(MPI_Comm_rank(part, &rank));
     TRUE(rank < size && size <= n);
@@ -377,7 +376,7 @@ static void check_split_type(void)
     frees(&part);
 }
 
-/* ---- groups -----------------------------------------------------------------------*/
+/* ---- groups -------------------------------------------------------------------------- */
 
 static int in_list(const int *list, int count)
 {
@@ -465,7 +464,7 @@ static void check_many(void)
     }
 }
 
-/* ---- Cartesian --------------------------------------------------------------------*/
+/* ---- Cartesian ----------------------------------------------------------------------- */
 
 static int wrap(int c, int dim)
 {
@@ -488,8 +487,7 @@ static void coords_at(int ndims, const int *dims, int rank, int *coords)
     }
 }
 
-static void check_shifts(
-    MPI_Comm cart, int ndims, const int *dims, const int *periods, int rank)
+static void check_shifts(MPI_Comm cart, int ndims, const int *dims, const int *periods, int rank)
 {
     for (int d = 0; d < ndims; d++)
         for (int disp = -4; disp <= 4; disp++) {
@@ -506,8 +504,8 @@ static void check_shifts(
             OK(MPI_Cart_shift(cart, d, disp, &source, &dest));
             EQUAL(wanted[0], source);
             EQUAL(wanted[1], dest);
-            OK(MPI_Sendrecv(&rank, 1, MPI_INT, dest, 9, &got, 1, MPI_INT, source, 9, cart,
-                MPI_STATUS_IGNORE));
+            OK(MPI_Sendrecv(
+                &rank, 1, MPI_INT, dest, 9, &got, 1, MPI_INT, source, 9, cart, MPI_STATUS_IGNORE));
             EQUAL(source == MPI_PROC_NULL ? -1 : source, got);
         }
 }
@@ -579,14 +577,12 @@ static void check_sub(MPI_Comm cart, int ndims, const int *dims, const int *peri
 
 static void check_cart(void)
 {
-    static const int shapes[][4] = {
-        /* dimensions, then what is asked of MPI_Dims_create */
+    static const int shapes[][4] = { /* dimensions, then what is asked of MPI_Dims_create */
         { 0, 0, 0, 0 }, { 1, 0, 0, 0 }, { 2, 0, 0, 0 }, { 3, 0, 0, 0 }, { 2, 1, 0, 0 },
         { 3, 1, 2, 1 }, { 2, 2, 0, 0 }
     };
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-        int ndims = shapes[s][0], dims[4] = { 0 }, periods[4], size = 1, open = 0,
-            newrank;
+        int ndims = shapes[s][0], dims[4] = { 0 }, periods[4], size = 1, open = 0, newrank;
         MPI_Comm cart, dup;
         for (int d = 0; d < ndims; d++) {
             dims[d] = shapes[s][d + 1];
@@ -624,7 +620,7 @@ static void check_cart(void)
     FAILS(MPI_Cart_create(MPI_COMM_WORLD, 1, most, no, 0, &cart));
 }
 
-/* ---- graphs -----------------------------------------------------------------------*/
+/* ---- graphs -------------------------------------------------------------------------- */
 
 /* A star around 0 with all nodes in a ring, but for the last rank of many. */
 static int star(int nodes, int *index, int *edges)
@@ -687,7 +683,7 @@ static void check_graph(void)
     frees(&dup);
 }
 
-/* ---- distributed graphs -----------------------------------------------------------*/
+/* ---- distributed graphs -------------------------------------------------------------- */
 
 /* How often there is an edge from a to b, and what it weighs. */
 static int edge(int a, int b)
@@ -725,8 +721,8 @@ static void check_dist_of(MPI_Comm graph, int weighted)
     EQUAL(MPI_DIST_GRAPH, got);
     OK(MPI_Dist_graph_neighbors_count(graph, &nin, &nout, &w));
     EQUAL(weighted, w != 0);
-    OK(MPI_Dist_graph_neighbors(graph, nin, in, weighted ? inw : unweighted, nout, out,
-        weighted ? outw : unweighted));
+    OK(MPI_Dist_graph_neighbors(
+        graph, nin, in, weighted ? inw : unweighted, nout, out, weighted ? outw : unweighted));
     check_side(nin, in, weighted ? inw : NULL, 1);
     check_side(nout, out, weighted ? outw : NULL, 0);
 }
@@ -747,9 +743,8 @@ static void check_adjacent(int weighted)
         }
     }
     const int *empty = weighted ? MPI_WEIGHTS_EMPTY : MPI_UNWEIGHTED;
-    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, nin, in,
-        weighted && nin > 0 ? inw : empty, nout, out, weighted && nout > 0 ? outw : empty,
-        MPI_INFO_NULL, 0, &graph));
+    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, nin, in, weighted && nin > 0 ? inw : empty,
+        nout, out, weighted && nout > 0 ? outw : empty, MPI_INFO_NULL, 0, &graph));
     has_members(graph, in_order(), n);
     check_dist_of(graph, weighted);
     OK(MPI_Comm_dup(graph, &dup));
@@ -792,8 +787,7 @@ static void check_dist(int weighted)
 /* More edges of one rank than of others, and more than go in one message. */
 static void check_heavy(void)
 {
-    int sources[MOST], degrees[MOST], to[70 * MOST], w[70 * MOST],
-        count = me == 0 ? n : 0;
+    int sources[MOST], degrees[MOST], to[70 * MOST], w[70 * MOST], count = me == 0 ? n : 0;
     int in[70 * MOST], inw[70 * MOST], nin, nout, weighted, sum = 0;
     MPI_Comm graph;
     for (int i = 0; i < n; i++) {
@@ -818,7 +812,7 @@ static void check_heavy(void)
     frees(&graph);
 }
 
-/* ---- errors ------------------------------------------------------------------------*/
+/* ---- errors -------------------------------------------------------------------------- */
 
 static int told; /* calls of the error handler */
 

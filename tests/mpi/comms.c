@@ -58,7 +58,7 @@ static void use(MPI_Comm comm, int weight)
         || MPI_Allreduce(&s.value, &sum, 1, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS
         || MPI_Sendrecv(&s.value, 1, MPI_INT64_T, (rank + 1) % size, 3, &got, 1, MPI_INT64_T,
                (rank + size - 1) % size, 3, comm, MPI_STATUS_IGNORE)
-            != MPI_SUCCESS)
+               != MPI_SUCCESS)
         return;
     s.value = (int64_t)foreign_mix((uint64_t)(sum + got * weight), (uint64_t)rank);
 }
@@ -102,7 +102,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "comms", 60, 4, prepare, NULL, NULL, step,
-        verdict, release };
+    static const struct foreign_app app = { "comms", 60, 4, prepare, NULL, NULL, step, verdict,
+        release };
     return foreign_main(argc, argv, &app);
 }

@@ -149,8 +149,8 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "crowd", 30, 1, prepare, make_all, NULL, step,
-        verdict, release };
+    static const struct foreign_app app = { "crowd", 30, 1, prepare, make_all, NULL, step, verdict,
+        release };
     for (int i = 0; i < COMMS; i++)
         g.comm[i] = MPI_COMM_NULL;
     return foreign_main(argc, argv, &app);

@@ -62,7 +62,7 @@ static size_t length(uint64_t item)
     return item % 41 == 0 ? ROOM : HEAD + (size_t)(item % 7);
 }
 
-/* ---- master --------------------------------------------------------------------*/
+/* ---- master -------------------------------------------------------------------------- */
 
 static void answer(struct foreign *f, int worker, int tag, uint64_t what)
 {
@@ -91,8 +91,7 @@ static void master(struct foreign *f)
     while (nidle < f->nranks - 1) {
         MPI_Status st;
         int words = 0;
-        if (MPI_Recv(s.message, ROOM, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG,
-                f->comm, &st)
+        if (MPI_Recv(s.message, ROOM, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, f->comm, &st)
                 != MPI_SUCCESS
             || MPI_Get_count(&st, MPI_UINT64_T, &words) != MPI_SUCCESS || words < 2)
             return;
@@ -106,20 +105,18 @@ static void master(struct foreign *f)
         if (next < f->size)
             answer(f, st.MPI_SOURCE, WORK, (uint64_t)(f->step * f->size + next++));
         else
-            s.idle[nidle++] =
-                st.MPI_SOURCE; /* nobody begins the next round before all */
+            s.idle[nidle++] = st.MPI_SOURCE; /* nobody begins the next round before all */
     }
     for (int i = 0; i < nidle; i++)
         answer(f, s.idle[i], OVER, (uint64_t)f->step);
 }
 
-/* ---- worker --------------------------------------------------------------------*/
+/* ---- worker -------------------------------------------------------------------------- */
 
 static bool tell(struct foreign *f, int tag, size_t words)
 {
     foreign_sent(&s.pairs, 0, s.message, words);
-    return MPI_Ssend(s.message, (int)words, MPI_UINT64_T, 0, tag, f->comm)
-           == MPI_SUCCESS;
+    return MPI_Ssend(s.message, (int)words, MPI_UINT64_T, 0, tag, f->comm) == MPI_SUCCESS;
 }
 
 /* Look for the answer until it is there: its tag, or 0 when there can be none. */
@@ -132,8 +129,7 @@ static int poll_answer(struct foreign *f, uint64_t *what)
         if (MPI_Iprobe(0, MPI_ANY_TAG, f->comm, &there, &st) != MPI_SUCCESS)
             return 0;
     if (MPI_Get_count(&st, MPI_UINT64_T, &words) != MPI_SUCCESS || words != 2
-        || MPI_Recv(m, 2, MPI_UINT64_T, 0, st.MPI_TAG, f->comm, MPI_STATUS_IGNORE)
-               != MPI_SUCCESS)
+        || MPI_Recv(m, 2, MPI_UINT64_T, 0, st.MPI_TAG, f->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return 0;
     foreign_received(&s.pairs, 0, m, 2);
     *what = m[1];
@@ -174,16 +170,14 @@ static void step(struct foreign *f)
 
 static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room)
 {
-    uint64_t mine[3] = { s.done, foreign_pairs_compare(f, &s.pairs), 0 },
-             all[3] = { 0 };
+    uint64_t mine[3] = { s.done, foreign_pairs_compare(f, &s.pairs), 0 }, all[3] = { 0 };
     for (size_t i = 0; f->rank == 0 && i < items(f); i++)
         mine[2] += s.results[i] == UNDONE;
     MPI_Allreduce(mine, all, 3, MPI_UINT64_T, MPI_SUM, f->comm);
     if (f->rank == 0)
         *hash = XXH3_64bits(s.results, items(f) * sizeof *s.results);
     snprintf(detail, room, "%llu items done, %llu missing, %llu differences",
-        (unsigned long long)all[0], (unsigned long long)all[2],
-        (unsigned long long)all[1]);
+        (unsigned long long)all[0], (unsigned long long)all[2], (unsigned long long)all[1]);
     return all[0] == items(f) && all[1] == 0 && all[2] == 0;
 }
 
@@ -196,7 +190,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "farm", 40, 30, prepare, NULL, NULL, step,
-        verdict, release };
+    static const struct foreign_app app = { "farm", 40, 30, prepare, NULL, NULL, step, verdict,
+        release };
     return foreign_main(argc, argv, &app);
 }

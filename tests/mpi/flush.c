@@ -23,13 +23,13 @@ static int items = 100000;
 static int round_; /* counts what was saved */
 static double *x;
 
-#define CHECK(what)                                                                      \
-    do {                                                                                 \
-        if (!(what)) {                                                                   \
-            fprintf(stderr, "flush: rank %d, line %d: %s: %s\n", rank, __LINE__, #what,  \
-                ft ? ftkit_detail(ft) : "");                                             \
-            exit(1);                                                                     \
-        }                                                                                \
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            fprintf(stderr, "flush: rank %d, line %d: %s: %s\n", rank, __LINE__, #what,            \
+                ft ? ftkit_detail(ft) : "");                                                       \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static double value(int i)
@@ -82,7 +82,7 @@ static void touch(const char *name)
     CHECK(f && fclose(f) == 0);
 }
 
-/* ---- modes -------------------------------------------------------------------------*/
+/* ---- modes --------------------------------------------------------------------------- */
 
 /* A set is begun, then nobody calls ftkit any more. */
 static void run_idle(void)
@@ -121,8 +121,8 @@ static void run_time(void)
         CHECK(complete((uint64_t)round_) && query().durable == (uint64_t)round_);
     }
     if (rank == 0)
-        printf("called %.6f waited %.6f bytes %.0f\n", called, waited,
-            3.0 * items * sizeof *x * size);
+        printf(
+            "called %.6f waited %.6f bytes %.0f\n", called, waited, 3.0 * items * sizeof *x * size);
 }
 
 /* More sets are due than can be written: the first one is, the others wait. */
@@ -273,8 +273,8 @@ static void run_busy(void)
         hsize_t n = 1000;
         hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
         hid_t space = H5Screate_simple(1, &n, NULL);
-        hid_t set = H5Dcreate2(
-            file, "x", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        hid_t set =
+            H5Dcreate2(file, "x", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
         CHECK(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
         CHECK(H5Dclose(set) >= 0 && H5Sclose(space) >= 0 && H5Fclose(file) >= 0);
     }

@@ -9,9 +9,10 @@
  * -o: rank 0 writes a line "OK step S hash H detail", or BAD for OK and exit code 1.
  * -w: every rank adds a line "rank step" to FILE.<rank> when a step begins, so that one
  * can see who went back.  -i: every rank adds "line MESSAGES BYTES" of its log to FILE.<rank>
- * behind its first set, and "end MESSAGES BYTES" behind ftkit_finish().  -r: what depends on the communicator is made in the callback
- * of ftkit_on_repair(), and tracked: failures are survived by a rollback of all ranks,
- * which these programs are otherwise not written for.
+ * behind its first set, and "end MESSAGES BYTES" behind ftkit_finish().
+ * -r: what depends on the communicator is made in the callback of ftkit_on_repair(), and
+ * tracked: failures are survived by a rollback of all ranks, which these programs are otherwise
+ * not written for.
  *
  * Fault points: app.step at the top of a step, app.mid in the middle of its
  * communication, app.inflight while something is under way or an exchange is half done;
@@ -103,8 +104,8 @@ static inline uint64_t foreign_total(const struct foreign *f, uint64_t part)
 }
 
 /* The verdict of a program whose ranks have a hash each and count what is wrong. */
-static inline bool foreign_counted(const struct foreign *f, uint64_t part, uint64_t bad,
-    uint64_t *hash, char *detail, size_t room)
+static inline bool foreign_counted(
+    const struct foreign *f, uint64_t part, uint64_t bad, uint64_t *hash, char *detail, size_t room)
 {
     uint64_t all = 0;
     MPI_Allreduce(&bad, &all, 1, MPI_UINT64_T, MPI_SUM, f->comm);
@@ -119,7 +120,7 @@ static inline int64_t foreign_fixed(double x)
     return (int64_t)(x * 0x1p30);
 }
 
-/* ---- pairs of ranks --------------------------------------------------------------
+/* ---- pairs of ranks ---------------------------------------------------------------------
  * Each rank keeps with its state a running hash of all it has sent to each other rank,
  * and of all it has received from it.  In the end those of both sides must agree.  A
  * message lost, delivered twice or altered shows; and so does an orphan: a message that
@@ -128,7 +129,7 @@ static inline int64_t foreign_fixed(double x)
 struct foreign_pairs {
     uint64_t *sent, *received;   /* [nranks] hashes */
     uint64_t *nsent, *nreceived; /* [nranks] messages */
-    uint64_t *bad; /* messages out of order, or of a wrong length or content */
+    uint64_t *bad;               /* messages out of order, or of a wrong length or content */
 };
 
 static inline int foreign_pairs_open(struct foreign *f, struct foreign_pairs *p)
@@ -145,12 +146,10 @@ static inline int foreign_pairs_open(struct foreign *f, struct foreign_pairs *p)
 }
 
 /* The first word of a message becomes its number among those to dest. */
-static inline void foreign_sent(
-    struct foreign_pairs *p, int dest, uint64_t *message, size_t words)
+static inline void foreign_sent(struct foreign_pairs *p, int dest, uint64_t *message, size_t words)
 {
     message[0] = ++p->nsent[dest];
-    p->sent[dest] =
-        XXH3_64bits_withSeed(message, words * sizeof *message, p->sent[dest]);
+    p->sent[dest] = XXH3_64bits_withSeed(message, words * sizeof *message, p->sent[dest]);
 }
 
 static inline void foreign_received(
@@ -162,8 +161,7 @@ static inline void foreign_received(
 }
 
 /* Partners of this rank with another history than its own, and bad messages. */
-static inline uint64_t foreign_pairs_compare(
-    const struct foreign *f, const struct foreign_pairs *p)
+static inline uint64_t foreign_pairs_compare(const struct foreign *f, const struct foreign_pairs *p)
 {
     uint64_t bad = *p->bad;
     /* a receive of any tag may still wait for a message of the loop */
@@ -172,14 +170,14 @@ static inline uint64_t foreign_pairs_compare(
         int to = (f->rank + k) % f->nranks;
         int from = (f->rank - k + f->nranks) % f->nranks;
         uint64_t mine[2] = { p->sent[to], p->nsent[to] }, theirs[2] = { 0, UINT64_MAX };
-        MPI_Sendrecv(mine, 2, MPI_UINT64_T, to, 99, theirs, 2, MPI_UINT64_T, from, 99,
-            f->comm, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(mine, 2, MPI_UINT64_T, to, 99, theirs, 2, MPI_UINT64_T, from, 99, f->comm,
+            MPI_STATUS_IGNORE);
         bad += theirs[0] != p->received[from] || theirs[1] != p->nreceived[from];
     }
     return bad;
 }
 
-/* ---- the program ---------------------------------------------------------------*/
+/* ---- the program --------------------------------------------------------------------- */
 
 static inline int foreign_options(struct foreign *f, int argc, char **argv)
 {
@@ -188,15 +186,32 @@ static inline int foreign_options(struct foreign *f, int argc, char **argv)
     f->size = f->app->size;
     while ((opt = getopt(argc, argv, "n:s:o:w:m:c:i:r")) != -1) {
         switch (opt) {
-        case 'n': f->steps = atoi(optarg); break;
-        case 's': f->size = atoi(optarg); break;
-        case 'o': f->out = optarg; break;
-        case 'w': f->watch = optarg; break;
-        case 'm': f->variant = optarg; break;
-        case 'c': f->config = optarg; break;
-        case 'i': f->info = optarg; break;
-        case 'r': f->remake = 1; break;
-        default: return 1;
+        case 'n':
+            f->steps = atoi(optarg);
+            break;
+        case 's':
+            f->size = atoi(optarg);
+            break;
+        case 'o':
+            f->out = optarg;
+            break;
+        case 'w':
+            f->watch = optarg;
+            break;
+        case 'm':
+            f->variant = optarg;
+            break;
+        case 'c':
+            f->config = optarg;
+            break;
+        case 'i':
+            f->info = optarg;
+            break;
+        case 'r':
+            f->remake = 1;
+            break;
+        default:
+            return 1;
         }
     }
     return optind != argc || f->steps < 0 || f->size < 1;
@@ -204,8 +219,8 @@ static inline int foreign_options(struct foreign *f, int argc, char **argv)
 
 static inline int foreign_complain(const struct foreign *f, const char *what, int rc)
 {
-    fprintf(stderr, "%s: rank %d: %s: %s: %s\n", f->app->name, f->rank, what,
-        ftkit_strerror(rc), ftkit_detail(f->ft));
+    fprintf(stderr, "%s: rank %d: %s: %s: %s\n", f->app->name, f->rank, what, ftkit_strerror(rc),
+        ftkit_detail(f->ft));
     return 1;
 }
 
@@ -277,8 +292,7 @@ static inline void foreign_watch(struct foreign *f)
         snprintf(path, sizeof path, "%s.%d", f->watch, f->rank);
         f->log = fopen(path, "a");
     }
-    if (!f->log || fprintf(f->log, "%d %d\n", f->rank, f->step) < 0
-        || fflush(f->log) != 0)
+    if (!f->log || fprintf(f->log, "%d %d\n", f->rank, f->step) < 0 || fflush(f->log) != 0)
         fprintf(stderr, "%s: cannot write %s.%d\n", f->app->name, f->watch, f->rank);
 }
 
@@ -291,9 +305,9 @@ static inline void foreign_info(const struct foreign *f, const char *when)
     snprintf(path, sizeof path, "%s.%d", f->info, f->rank);
     FILE *out = fopen(path, "a");
     bool written = out && ftkit_query(f->ft, &info) == FTKIT_OK
-                   && fprintf(out, "%s %llu %llu\n", when,
-                          (unsigned long long)info.log_messages,
-                          (unsigned long long)info.log_bytes) > 0;
+                   && fprintf(out, "%s %llu %llu\n", when, (unsigned long long)info.log_messages,
+                          (unsigned long long)info.log_bytes)
+                          > 0;
     if ((out && fclose(out) != 0) || !written)
         fprintf(stderr, "%s: cannot write %s\n", f->app->name, path);
 }
@@ -305,9 +319,8 @@ static inline void foreign_judge(struct foreign *f)
     int all = 0, mine = f->app->verdict(f, &hash, detail, sizeof detail);
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LAND, f->comm);
     f->good = all;
-    snprintf(f->line, sizeof f->line, "%s step %d hash %016llx%s%s\n",
-        all ? "OK" : "BAD", f->step, (unsigned long long)hash, *detail ? " " : "",
-        detail);
+    snprintf(f->line, sizeof f->line, "%s step %d hash %016llx%s%s\n", all ? "OK" : "BAD", f->step,
+        (unsigned long long)hash, *detail ? " " : "", detail);
 }
 
 static inline int foreign_loop(struct foreign *f)

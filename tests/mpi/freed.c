@@ -38,7 +38,7 @@ static bool again(const struct foreign *f)
 {
     ftkit_info info = { .size = sizeof info };
     return ftkit_query(f->ft, &info) == FTKIT_OK && info.incarnation + info.rollbacks == 1
-        && f->step >= 12 && f->step <= 14;
+           && f->step >= 12 && f->step <= 14;
 }
 
 static void say_over(const struct foreign *f)
@@ -64,7 +64,9 @@ static void begin(const struct foreign *f, int mate)
     for (int w = 0; w < WORDS; w++)
         g.out[w] = word(f->rank, f->step, w);
     switch (f->step % 3) {
-    case 0: MPI_Isend(g.out, WORDS, MPI_UINT64_T, mate, 1, f->comm, &q); break;
+    case 0:
+        MPI_Isend(g.out, WORDS, MPI_UINT64_T, mate, 1, f->comm, &q);
+        break;
     case 1:
         MPI_Send_init(g.out, WORDS, MPI_UINT64_T, mate, 1, f->comm, &q);
         MPI_Start(&q);
@@ -83,8 +85,7 @@ static void step(struct foreign *f)
     begin(f, mate);
     if (f->rank == 1 && again(f))
         await_over(f);
-    if (MPI_Recv(g.in, WORDS, MPI_UINT64_T, mate, 1, f->comm, MPI_STATUS_IGNORE)
-        != MPI_SUCCESS)
+    if (MPI_Recv(g.in, WORDS, MPI_UINT64_T, mate, 1, f->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return;
     for (int w = 0; w < WORDS; w++) {
         *g.bad += g.in[w] != word(mate, f->step, w);
@@ -116,7 +117,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "freed", 30, 1, prepare, NULL, NULL, step,
-        verdict, release };
+    static const struct foreign_app app = { "freed", 30, 1, prepare, NULL, NULL, step, verdict,
+        release };
     return foreign_main(argc, argv, &app);
 }

@@ -56,17 +56,17 @@ static uint64_t gather(struct foreign *f)
     for (int r = 0; ok && r < f->nranks; r++)
         if (r != f->rank)
             ok = MPI_Irecv(&in[n], 1, MPI_UINT64_T, MPI_ANY_SOURCE, 5, first, &q[n]) == MPI_SUCCESS
-                && ++n;
+                 && ++n;
     int receives = n;
     for (int r = 0; ok && r < f->nranks; r++)
         if (r != f->rank)
             ok = MPI_Issend(&out[0], 1, MPI_UINT64_T, r, 5, first, &q[n]) == MPI_SUCCESS && ++n;
-    ok = ok && MPI_Comm_free(&first) == MPI_SUCCESS
-        && MPI_Comm_dup(f->comm, &second) == MPI_SUCCESS
-        && MPI_Sendrecv(&out[1], 1, MPI_UINT64_T, next, 5, &last, 1, MPI_UINT64_T, prev, 5, second,
-               MPI_STATUS_IGNORE) == MPI_SUCCESS
-        && MPI_Waitall(n, q, MPI_STATUSES_IGNORE) == MPI_SUCCESS
-        && MPI_Comm_free(&second) == MPI_SUCCESS;
+    ok = ok && MPI_Comm_free(&first) == MPI_SUCCESS && MPI_Comm_dup(f->comm, &second) == MPI_SUCCESS
+         && MPI_Sendrecv(&out[1], 1, MPI_UINT64_T, next, 5, &last, 1, MPI_UINT64_T, prev, 5, second,
+                MPI_STATUS_IGNORE)
+                == MPI_SUCCESS
+         && MPI_Waitall(n, q, MPI_STATUSES_IGNORE) == MPI_SUCCESS
+         && MPI_Comm_free(&second) == MPI_SUCCESS;
     for (int i = 0; ok && i < receives; i++) {
         bad += in[i] >= (uint64_t)f->nranks;
         seen += in[i];
@@ -109,7 +109,12 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { .name = "gone", .steps = 40, .size = 1,
-        .prepare = prepare, .step = step, .verdict = verdict, .release = release };
+    static const struct foreign_app app = { .name = "gone",
+        .steps = 40,
+        .size = 1,
+        .prepare = prepare,
+        .step = step,
+        .verdict = verdict,
+        .release = release };
     return foreign_main(argc, argv, &app);
 }

@@ -24,7 +24,7 @@
 struct mesh {
     const char *how, *out;
     int steps, step, bug, only, rank, size;
-    long checks;         /* that have fired, and were a failure's doing */
+    long checks; /* that have fired, and were a failure's doing */
     double v[CELLS];
     MPI_Comm comm;
 };
@@ -34,8 +34,9 @@ static void fired(ftkit_ctx *ft, struct mesh *m, const char *what)
 {
     if (m->only >= 0 && m->only != m->rank)
         return;
-    if (strcmp(m->how, "failed") == 0 ? ftkit_failed(ft)
-            : strcmp(m->how, "confirm") == 0 ? ftkit_confirm(ft) : 0) {
+    if (strcmp(m->how, "failed") == 0    ? ftkit_failed(ft)
+        : strcmp(m->how, "confirm") == 0 ? ftkit_confirm(ft)
+                                         : 0) {
         m->checks++;
         return;
     }
@@ -120,12 +121,23 @@ int main(int argc, char **argv)
     int opt;
     while ((opt = getopt(argc, argv, "s:o:m:b:c:")) != -1) {
         switch (opt) {
-        case 's': m.steps = atoi(optarg); break;
-        case 'o': m.out = optarg; break;
-        case 'm': m.how = optarg; break;
-        case 'b': m.bug = atoi(optarg); break;
-        case 'c': m.only = atoi(optarg); break;
-        default: return 2;
+        case 's':
+            m.steps = atoi(optarg);
+            break;
+        case 'o':
+            m.out = optarg;
+            break;
+        case 'm':
+            m.how = optarg;
+            break;
+        case 'b':
+            m.bug = atoi(optarg);
+            break;
+        case 'c':
+            m.only = atoi(optarg);
+            break;
+        default:
+            return 2;
         }
     }
     MPI_Init(&argc, &argv);

@@ -78,10 +78,8 @@ static int prepare(struct foreign *f)
                 h.v[index_of(i, j, k)] = (double)(where * 53 % 103) / 103;
             }
     h.factor = 1;
-    int rc = ftkit_register_array(
-        f->ft, "u", h.u, MPI_DOUBLE, 3, global, local, offset, halo);
-    rc |= ftkit_register_array(
-        f->ft, "v", h.v, MPI_DOUBLE, 3, global, local, offset, halo);
+    int rc = ftkit_register_array(f->ft, "u", h.u, MPI_DOUBLE, 3, global, local, offset, halo);
+    rc |= ftkit_register_array(f->ft, "v", h.v, MPI_DOUBLE, 3, global, local, offset, halo);
     rc |= ftkit_register_replicated(f->ft, "factor", &h.factor, 1, MPI_DOUBLE);
     return rc != FTKIT_OK;
 }
@@ -135,8 +133,8 @@ static int connect_ranks(struct foreign *f)
         h.cart = MPI_COMM_NULL;
         return 1;
     }
-    if (MPI_Cart_coords(h.cart, f->rank, 3, at) != MPI_SUCCESS
-        || memcmp(at, h.at, sizeof at) != 0 || foreign_track(f, h.cart) != 0)
+    if (MPI_Cart_coords(h.cart, f->rank, 3, at) != MPI_SUCCESS || memcmp(at, h.at, sizeof at) != 0
+        || foreign_track(f, h.cart) != 0)
         return 1;
     for (int d = 0; d < 3; d++) {
         MPI_Cart_shift(h.cart, d, 1, &h.near[2 * d], &h.near[2 * d + 1]);
@@ -144,10 +142,9 @@ static int connect_ranks(struct foreign *f)
             int r = 2 * d + side; /* what goes up carries an odd tag */
             MPI_Datatype ghost = layer(d, side == 0 ? 0 : h.n[d] + 1);
             MPI_Datatype rim = layer(d, side == 0 ? 1 : h.n[d]);
-            int rc = MPI_Recv_init(
-                h.u, 1, ghost, h.near[r], 2 * d + 1 - side, h.cart, &h.exchange[r]);
-            rc |= MPI_Send_init(
-                h.u, 1, rim, h.near[r], 2 * d + side, h.cart, &h.exchange[6 + r]);
+            int rc =
+                MPI_Recv_init(h.u, 1, ghost, h.near[r], 2 * d + 1 - side, h.cart, &h.exchange[r]);
+            rc |= MPI_Send_init(h.u, 1, rim, h.near[r], 2 * d + side, h.cart, &h.exchange[6 + r]);
             MPI_Type_free(&ghost);
             MPI_Type_free(&rim);
             if (rc != MPI_SUCCESS)
@@ -169,8 +166,7 @@ static void disconnect(void)
 static double around(const double *x, size_t c)
 {
     return (x[c - h.along[0]] + x[c + h.along[0]])
-           + ((x[c - h.along[1]] + x[c + h.along[1]]) + (x[c - 1] + x[c + 1]))
-           - 6 * x[c];
+           + ((x[c - h.along[1]] + x[c + h.along[1]]) + (x[c - 1] + x[c + 1])) - 6 * x[c];
 }
 
 /* Some cells of u; inside: those that need no halo, else the others. */
@@ -201,8 +197,8 @@ static int64_t first_phase(void)
     change += relax(false);
     for (int i = 1; i <= h.n[0]; i++) /* the requests know u: it stays where it is */
         for (int j = 1; j <= h.n[1]; j++)
-            memcpy(h.u + index_of(i, j, 1), h.next + index_of(i, j, 1),
-                (size_t)h.n[2] * sizeof *h.u);
+            memcpy(
+                h.u + index_of(i, j, 1), h.next + index_of(i, j, 1), (size_t)h.n[2] * sizeof *h.u);
     return change;
 }
 
@@ -217,13 +213,13 @@ static void exchange_v(void)
     MPI_Request req[12];
     for (int r = 0; r < 6; r++) {
         int d = r / 2, up = r % 2;
-        MPI_Irecv(h.packed[r], h.bytes[d], MPI_PACKED, h.near[r], 20 + 2 * d + 1 - up,
-            h.cart, &req[r]);
+        MPI_Irecv(
+            h.packed[r], h.bytes[d], MPI_PACKED, h.near[r], 20 + 2 * d + 1 - up, h.cart, &req[r]);
     }
     for (int r = 0; r < 6; r++) {
         int d = r / 2, up = r % 2;
-        MPI_Isend(corner(d, up ? h.n[d] : 1), 1, h.face[d], h.near[r], 20 + 2 * d + up,
-            h.cart, &req[6 + r]);
+        MPI_Isend(corner(d, up ? h.n[d] : 1), 1, h.face[d], h.near[r], 20 + 2 * d + up, h.cart,
+            &req[6 + r]);
     }
     (void)FTK_FAULT("app.inflight");
     for (;;) {
@@ -237,8 +233,8 @@ static void exchange_v(void)
             return;
         if (which < 6 && status[0].MPI_SOURCE != MPI_PROC_NULL) {
             int d = which / 2;
-            MPI_Unpack(h.packed[which], h.bytes[d], &at,
-                corner(d, which % 2 ? h.n[d] + 1 : 0), 1, h.face[d], h.cart);
+            MPI_Unpack(h.packed[which], h.bytes[d], &at, corner(d, which % 2 ? h.n[d] + 1 : 0), 1,
+                h.face[d], h.cart);
         }
     }
 }
@@ -261,8 +257,8 @@ static void second_phase(int64_t change)
     }
     for (int i = 1; i <= h.n[0]; i++)
         for (int j = 1; j <= h.n[1]; j++)
-            memcpy(h.v + index_of(i, j, 1), h.next + index_of(i, j, 1),
-                (size_t)h.n[2] * sizeof *h.v);
+            memcpy(
+                h.v + index_of(i, j, 1), h.next + index_of(i, j, 1), (size_t)h.n[2] * sizeof *h.v);
     if (!done)
         MPI_Wait(&sum, MPI_STATUS_IGNORE);
     h.factor = 0.5 + 0.5 / (1 + (double)all * 0x1p-40);
@@ -304,7 +300,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "halo3d", 50, 20, prepare, connect_ranks,
-        disconnect, step, verdict, release };
+    static const struct foreign_app app = { "halo3d", 50, 20, prepare, connect_ranks, disconnect,
+        step, verdict, release };
     return foreign_main(argc, argv, &app);
 }

@@ -39,9 +39,9 @@ static int connect_ranks(struct foreign *f)
 {
     int mine = (int)getpid(), next = (f->rank + 1) % f->nranks;
     return MPI_Comm_dup(f->comm, &g.aside) != MPI_SUCCESS
-        || MPI_Sendrecv(&mine, 1, MPI_INT, next, 1, &g.pid, 1, MPI_INT,
-               (f->rank + f->nranks - 1) % f->nranks, 1, f->comm, MPI_STATUS_IGNORE)
-        != MPI_SUCCESS;
+           || MPI_Sendrecv(&mine, 1, MPI_INT, next, 1, &g.pid, 1, MPI_INT,
+                  (f->rank + f->nranks - 1) % f->nranks, 1, f->comm, MPI_STATUS_IGNORE)
+                  != MPI_SUCCESS;
 }
 
 static void disconnect(void)
@@ -73,7 +73,7 @@ static void send_long(const struct foreign *f)
     double begun = MPI_Wtime();
     MPI_Request q;
     while (f->step == f->size && g.steps != f->step /* again: others go on meanwhile, and fail */
-        && MPI_Wtime() < begun + 0.3)
+           && MPI_Wtime() < begun + 0.3)
         MPI_Iprobe(3, 99, f->comm, &flag, MPI_STATUS_IGNORE);
     g.out[LONG - 1] = foreign_mix(*g.state, (uint64_t)f->step);
     MPI_Recv(&token, 1, MPI_INT, 2, 3, f->comm, MPI_STATUS_IGNORE);
@@ -117,7 +117,8 @@ static void two_senders(struct foreign *f)
         if (MPI_Wait(&q[0], &s[0]) != MPI_SUCCESS)
             return;
         for (int i = 0; i < 2; i++)
-            sum += foreign_mix((uint64_t)s[i].MPI_SOURCE, in[i][s[i].MPI_SOURCE == VICTIM ? LONG - 1 : 0]);
+            sum += foreign_mix(
+                (uint64_t)s[i].MPI_SOURCE, in[i][s[i].MPI_SOURCE == VICTIM ? LONG - 1 : 0]);
         *g.state = foreign_mix(*g.state, sum);
     }
     if (MPI_Allreduce(g.state, &sum, 1, MPI_UINT64_T, MPI_SUM, f->comm) == MPI_SUCCESS)
@@ -178,8 +179,14 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { .name = "hole", .steps = 20, .size = 9,
-        .prepare = prepare, .connect = connect_ranks, .disconnect = disconnect, .step = step, .verdict = verdict,
+    static const struct foreign_app app = { .name = "hole",
+        .steps = 20,
+        .size = 9,
+        .prepare = prepare,
+        .connect = connect_ranks,
+        .disconnect = disconnect,
+        .step = step,
+        .verdict = verdict,
         .release = release };
     return foreign_main(argc, argv, &app);
 }

@@ -14,7 +14,7 @@
 
 enum { BRIDGE, MERGED, PART, TWIN, COMMS };
 static const char *const names[COMMS] = { "bridge", "merged", "part", "twin" };
-static const int every[COMMS] = { 7, 5, 11, 9 }; /* steps for which one is kept */
+static const int every[COMMS] = { 7, 5, 11, 9 };            /* steps for which one is kept */
 static const int made_of[COMMS] = { -1, BRIDGE, -1, PART }; /* goes with another one */
 
 static struct {
@@ -76,9 +76,7 @@ static int make(const struct foreign *f, int i)
     if (i == TWIN)
         return MPI_Comm_dup(s.comm[PART], &s.comm[TWIN]);
     int rc = MPI_Comm_rank(s.fixed, &rank);
-    return rc != MPI_SUCCESS
-               ? rc
-               : MPI_Comm_split(s.fixed, rank * since % 2, -rank, &s.comm[PART]);
+    return rc != MPI_SUCCESS ? rc : MPI_Comm_split(s.fixed, rank * since % 2, -rank, &s.comm[PART]);
 }
 
 /* The sum of the other group, what the rank of the same number there has, and what the
@@ -92,11 +90,10 @@ static void use(MPI_Comm comm, int weight)
         return;
     int peer = rank < size ? rank : MPI_PROC_NULL;
     if (MPI_Allreduce(&s.value, &sum, 1, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS
-        || MPI_Sendrecv(&s.value, 1, MPI_INT64_T, peer, 3, &got, 1, MPI_INT64_T, peer, 3,
-               comm, MPI_STATUS_IGNORE)
+        || MPI_Sendrecv(&s.value, 1, MPI_INT64_T, peer, 3, &got, 1, MPI_INT64_T, peer, 3, comm,
+               MPI_STATUS_IGNORE)
                != MPI_SUCCESS
-        || MPI_Allgather(&s.value, 1, MPI_INT64_T, all, 1, MPI_INT64_T, comm)
-               != MPI_SUCCESS)
+        || MPI_Allgather(&s.value, 1, MPI_INT64_T, all, 1, MPI_INT64_T, comm) != MPI_SUCCESS)
         return;
     for (int i = 0; i < size; i++)
         sum += all[i] * (i + 3);
@@ -149,7 +146,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "inters", 60, 4, prepare, connect, disconnect,
-        step, verdict, release };
+    static const struct foreign_app app = { "inters", 60, 4, prepare, connect, disconnect, step,
+        verdict, release };
     return foreign_main(argc, argv, &app);
 }

@@ -57,8 +57,8 @@ static int prepare(struct foreign *f)
         g.p[2 * i + 1] = foreign_mix(g.p[2 * i], 1);
     }
     g.state = foreign_mix((uint64_t)f->rank, 2);
-    int rc = ftkit_register_growing(
-        f->ft, "particles", (void **)&g.p, &g.np, MPI_UINT64_T, NULL, NULL);
+    int rc =
+        ftkit_register_growing(f->ft, "particles", (void **)&g.p, &g.np, MPI_UINT64_T, NULL, NULL);
     rc |= ftkit_register(f->ft, "state", &g.state, 1, MPI_UINT64_T);
     return rc != FTKIT_OK;
 }
@@ -136,8 +136,7 @@ static int expected(const struct foreign *f)
 {
     int n = 0;
     if (f->step % 2 == 0)
-        return MPI_Reduce_scatter_block(g.count, &n, 1, MPI_INT, MPI_SUM, f->comm)
-                       == MPI_SUCCESS
+        return MPI_Reduce_scatter_block(g.count, &n, 1, MPI_INT, MPI_SUM, f->comm) == MPI_SUCCESS
                    ? n
                    : -1;
     if (MPI_Alltoall(g.count, 1, MPI_INT, g.counts, 1, MPI_INT, f->comm) != MPI_SUCCESS)
@@ -159,11 +158,9 @@ static bool receive(const struct foreign *f)
     }
     uint64_t *m = g.in + g.nin * ROOM;
     if (MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, f->comm, &st) != MPI_SUCCESS
-        || MPI_Get_count(&st, MPI_UINT64_T, &words) != MPI_SUCCESS || words < HEAD
-        || words > ROOM)
+        || MPI_Get_count(&st, MPI_UINT64_T, &words) != MPI_SUCCESS || words < HEAD || words > ROOM)
         return false;
-    if (MPI_Recv(m, words, MPI_UINT64_T, st.MPI_SOURCE, st.MPI_TAG, f->comm,
-            MPI_STATUS_IGNORE)
+    if (MPI_Recv(m, words, MPI_UINT64_T, st.MPI_SOURCE, st.MPI_TAG, f->comm, MPI_STATUS_IGNORE)
         != MPI_SUCCESS)
         return false;
     g.arrived[g.nin] = (struct arrived){ st.MPI_SOURCE, (int)g.nin, words };
@@ -187,8 +184,7 @@ static void deliver(const struct foreign *f)
         const uint64_t *m = g.in + (size_t)a->order * ROOM;
         size_t words = (size_t)a->words, n = (size_t)m[3];
         foreign_received(&g.pairs, a->source, m, words);
-        g.state =
-            XXH3_64bits_withSeed(m, words * sizeof *m, g.state + (uint64_t)a->source);
+        g.state = XXH3_64bits_withSeed(m, words * sizeof *m, g.state + (uint64_t)a->source);
         if (m[1] != (uint64_t)f->step || n > MOST
             || (words != HEAD + 2 * n && words != HEAD + 2 * n + FILLER)) {
             ++*g.pairs.bad;
@@ -211,8 +207,8 @@ static void step(struct foreign *f)
     for (size_t i = 0; i < g.nout; i++) {
         uint64_t *m = g.out + i * ROOM;
         foreign_sent(&g.pairs, g.dest[i], m, (size_t)g.length[i]);
-        MPI_Isend(m, g.length[i], MPI_UINT64_T, g.dest[i], 10 + (int)(m[HEAD] % 3),
-            f->comm, &g.req[i]);
+        MPI_Isend(
+            m, g.length[i], MPI_UINT64_T, g.dest[i], 10 + (int)(m[HEAD] % 3), f->comm, &g.req[i]);
     }
     (void)FTK_FAULT("app.inflight");
     g.nin = 0;
@@ -246,8 +242,7 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
     }
     *hash = g.arrival ? XXH3_64bits(all, 3 * sizeof *all) : all[4];
     snprintf(detail, room, "%s, %llu particles, %llu differences",
-        g.arrival ? "arrival" : "ordered", (unsigned long long)all[0],
-        (unsigned long long)all[3]);
+        g.arrival ? "arrival" : "ordered", (unsigned long long)all[0], (unsigned long long)all[3]);
     return memcmp(all, want, sizeof want) == 0 && all[3] == 0;
 }
 
@@ -267,7 +262,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "irregular", 50, 60, prepare, NULL, NULL,
-        step, verdict, release };
+    static const struct foreign_app app = { "irregular", 50, 60, prepare, NULL, NULL, step, verdict,
+        release };
     return foreign_main(argc, argv, &app);
 }

@@ -49,7 +49,7 @@ static void hang(void)
         pause();
 }
 
-/* ---- modes: each is told its argument and returns the exit code of the rank -------*/
+/* ---- modes: each is told its argument and returns the exit code of the rank ---------- */
 
 static int run_normal(const char *arg)
 {
@@ -230,8 +230,8 @@ static int run_survive(const char *arg)
         raise(SIGKILL);
     for (int i = 0; peer < last && i < 200; i++) {
         int got = -1;
-        if (MPI_Sendrecv(&i, 1, MPI_INT, peer, 0, &got, 1, MPI_INT, peer, 0,
-                MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+        if (MPI_Sendrecv(&i, 1, MPI_INT, peer, 0, &got, 1, MPI_INT, peer, 0, MPI_COMM_WORLD,
+                MPI_STATUS_IGNORE)
                 != MPI_SUCCESS
             || got != i)
             return 5;
@@ -253,8 +253,7 @@ static int run_hosts(const char *arg)
     gethostname(host, sizeof host - 1);
     MPI_Get_processor_name(name, &len);
     printf("rank %d of %d on %s = %s, node %s\n", rank, size, host, name,
-        getenv("FTKIT_TOPOLOGY_RANKS_PER_NODE") ? getenv("FTKIT_TOPOLOGY_RANKS_PER_NODE")
-                                                : "-");
+        getenv("FTKIT_TOPOLOGY_RANKS_PER_NODE") ? getenv("FTKIT_TOPOLOGY_RANKS_PER_NODE") : "-");
     return 0;
 }
 

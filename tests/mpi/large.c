@@ -83,7 +83,7 @@ static void pass_on(const struct foreign *f)
     if (f->rank == 2)
         MPI_Send(&x, 1, MPI_UINT64_T, 1, 6, f->comm);
     else if (f->rank == 1
-        && MPI_Recv(&x, 1, MPI_UINT64_T, 2, 6, f->comm, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+             && MPI_Recv(&x, 1, MPI_UINT64_T, 2, 6, f->comm, MPI_STATUS_IGNORE) == MPI_SUCCESS)
         *g.state = foreign_mix(*g.state, x);
 }
 

@@ -102,8 +102,8 @@ static int graph_create(const struct foreign *f, MPI_Comm *made)
 static int adjacent(const struct foreign *f, MPI_Comm *made)
 {
     int to = (f->rank + 1) % f->nranks, from = (f->rank + f->nranks - 1) % f->nranks;
-    return MPI_Dist_graph_create_adjacent(f->comm, 1, &from, unweighted, 1, &to, unweighted,
-        MPI_INFO_NULL, 0, made);
+    return MPI_Dist_graph_create_adjacent(
+        f->comm, 1, &from, unweighted, 1, &to, unweighted, MPI_INFO_NULL, 0, made);
 }
 
 static int dist_graph(const struct foreign *f, MPI_Comm *made)
@@ -117,11 +117,11 @@ static const struct {
     const char *name;
     make_fn *make;
 } calls[] = { { "MPI_Comm_dup", duplicate }, { "MPI_Comm_dup_with_info", dup_with_info },
-    { "MPI_Comm_idup", idup }, { "MPI_Comm_split", split },
-    { "MPI_Comm_split_type", split_type }, { "MPI_Comm_create", create },
-    { "MPI_Comm_create_group", create_group }, { "MPI_Cart_create", cart_create },
-    { "MPI_Cart_sub", cart_sub }, { "MPI_Graph_create", graph_create },
-    { "MPI_Dist_graph_create_adjacent", adjacent }, { "MPI_Dist_graph_create", dist_graph } };
+    { "MPI_Comm_idup", idup }, { "MPI_Comm_split", split }, { "MPI_Comm_split_type", split_type },
+    { "MPI_Comm_create", create }, { "MPI_Comm_create_group", create_group },
+    { "MPI_Cart_create", cart_create }, { "MPI_Cart_sub", cart_sub },
+    { "MPI_Graph_create", graph_create }, { "MPI_Dist_graph_create_adjacent", adjacent },
+    { "MPI_Dist_graph_create", dist_graph } };
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static void step(struct foreign *f)

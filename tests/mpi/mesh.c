@@ -13,9 +13,9 @@
 enum { UP, DOWN, LEFT, RIGHT, SIDES };
 
 static struct {
-    double *cells;       /* [SIDES][size]: the edges; corners count twice */
-    double *in;          /* [SIDES][size] from the neighbours */
-    int near[SIDES];     /* ranks, MPI_PROC_NULL at the rim */
+    double *cells;   /* [SIDES][size]: the edges; corners count twice */
+    double *in;      /* [SIDES][size] from the neighbours */
+    int near[SIDES]; /* ranks, MPI_PROC_NULL at the rim */
 } m;
 
 static int columns_of(const struct foreign *f)
@@ -41,8 +41,7 @@ static int prepare(struct foreign *f)
         return 1;
     for (int i = 0; i < size * SIDES; i++)
         m.cells[i] = (double)((f->rank * 31 + i * 7) % 101) / 101;
-    return ftkit_register(f->ft, "cells", m.cells, (size_t)size * SIDES, MPI_DOUBLE)
-        != FTKIT_OK;
+    return ftkit_register(f->ft, "cells", m.cells, (size_t)size * SIDES, MPI_DOUBLE) != FTKIT_OK;
 }
 
 static void step(struct foreign *f)
@@ -50,8 +49,7 @@ static void step(struct foreign *f)
     MPI_Request req[2 * SIDES];
     size_t size = (size_t)f->size;
     for (int s = 0; s < SIDES; s++)
-        MPI_Isend(m.cells + size * (size_t)s, f->size, MPI_DOUBLE, m.near[s], s, f->comm,
-            &req[s]);
+        MPI_Isend(m.cells + size * (size_t)s, f->size, MPI_DOUBLE, m.near[s], s, f->comm, &req[s]);
     (void)FTK_FAULT("app.mid");
     for (int s = 0; s < SIDES; s++) /* the other's opposite side: 0 and 1, 2 and 3 */
         MPI_Irecv(m.in + size * (size_t)s, f->size, MPI_DOUBLE, m.near[s], s ^ 1, f->comm,
@@ -83,7 +81,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "mesh", 30, 100, prepare, NULL, NULL, step,
-        verdict, release };
+    static const struct foreign_app app = { "mesh", 30, 100, prepare, NULL, NULL, step, verdict,
+        release };
     return foreign_main(argc, argv, &app);
 }

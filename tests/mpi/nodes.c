@@ -16,7 +16,7 @@ static int prepare(struct foreign *f)
     g.node = MPI_COMM_NULL;
     g.state = calloc(2, sizeof *g.state);
     return !g.state || ftkit_register(f->ft, "state", g.state, 2, MPI_UINT64_T) != FTKIT_OK
-        || ftkit_register_comm(f->ft, "node", &g.node) != FTKIT_OK;
+           || ftkit_register_comm(f->ft, "node", &g.node) != FTKIT_OK;
 }
 
 static void step(struct foreign *f)
@@ -24,7 +24,7 @@ static void step(struct foreign *f)
     int mine = f->rank, first = -1, size = 0, root[2] = { -1, 0 };
     if (f->step % 5 == 0
         && MPI_Comm_split_type(f->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &g.node)
-            != MPI_SUCCESS)
+               != MPI_SUCCESS)
         return;
     if (MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, g.node) == MPI_SUCCESS
         && MPI_Comm_size(g.node, &size) == MPI_SUCCESS) {

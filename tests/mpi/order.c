@@ -29,8 +29,14 @@
 
 #include "foreign.h"
 
-enum { LONG = 100000, TO_ANY = 7, OTHER = 6, GO = 8, READY = 9,
-    LOST = 5 /* the step in which ranks are lost with -m memory */ };
+enum {
+    LONG = 100000,
+    TO_ANY = 7,
+    OTHER = 6,
+    GO = 8,
+    READY = 9,
+    LOST = 5 /* the step in which ranks are lost with -m memory */
+};
 
 static struct {
     uint64_t *state; /* [2] registered: of the loop; what was wrong */
@@ -188,7 +194,8 @@ static void probe(struct foreign *f)
         return;
     expect(f, "what the probe finds", (uint64_t)words, 2);
     if ((take ? MPI_Mrecv(two, 2, MPI_UINT64_T, &m, &st)
-              : MPI_Recv(two, 2, MPI_UINT64_T, 1, TO_ANY, f->comm, &st)) != MPI_SUCCESS
+              : MPI_Recv(two, 2, MPI_UINT64_T, 1, TO_ANY, f->comm, &st))
+            != MPI_SUCCESS
         || put(f, 1, GO, 2) != MPI_SUCCESS || wait_for(&any) != MPI_SUCCESS
         || wait_for(&late) != MPI_SUCCESS)
         return;
@@ -200,8 +207,7 @@ static void late(struct foreign *f)
 {
     uint64_t v = word(f, 1, 2), a = 0, b = 0;
     MPI_Request first, second;
-    if (f->rank == 1
-        && MPI_Ssend(&v, 1, MPI_UINT64_T, 0, OTHER, f->comm) == MPI_SUCCESS)
+    if (f->rank == 1 && MPI_Ssend(&v, 1, MPI_UINT64_T, 0, OTHER, f->comm) == MPI_SUCCESS)
         put(f, 0, TO_ANY, 1);
     if (f->rank != 0)
         return;
@@ -249,8 +255,8 @@ static void claimed(struct foreign *f)
     uint64_t a = 0;
     int flag = 0;
     MPI_Request first;
-    if (f->rank == 1 && get(f, 0, GO) == MPI_SUCCESS
-        && put(f, 0, TO_ANY, 1) == MPI_SUCCESS && put(f, 0, TO_ANY, 2) == MPI_SUCCESS)
+    if (f->rank == 1 && get(f, 0, GO) == MPI_SUCCESS && put(f, 0, TO_ANY, 1) == MPI_SUCCESS
+        && put(f, 0, TO_ANY, 2) == MPI_SUCCESS)
         put(f, 2, GO, 1);
     if (f->rank == 2 && get(f, 1, GO) == MPI_SUCCESS) {
         (void)FTK_FAULT("app.inflight");
@@ -327,8 +333,7 @@ static void block(struct foreign *f)
     uint64_t c = 0;
     MPI_Request any, other;
     g.out[LONG - 1] = word(f, f->rank, 2);
-    if (f->rank == 1
-        && MPI_Send(g.out, LONG, MPI_UINT64_T, 0, TO_ANY, f->comm) == MPI_SUCCESS)
+    if (f->rank == 1 && MPI_Send(g.out, LONG, MPI_UINT64_T, 0, TO_ANY, f->comm) == MPI_SUCCESS)
         put(f, 0, OTHER, 1);
     if (f->rank != 0)
         return;
@@ -479,10 +484,11 @@ static void step(struct foreign *f)
     static const struct {
         const char *name;
         void (*run)(struct foreign *f);
-    } variants[] = { { "any", two }, { "named", two }, { "overtake", overtake },
-        { "after", after }, { "probe", probe }, { "mprobe", probe },
-        { "late", late }, { "matched", matched }, { "claimed", claimed }, { "vain", vain }, { "stale", stale }, { "block", block }, { "cancel", cancel }, { "poll", poll_for }, { "memory", memory },
-        { "buffered", buffered }, { "abort", give_up } };
+    } variants[] = { { "any", two }, { "named", two }, { "overtake", overtake }, { "after", after },
+        { "probe", probe }, { "mprobe", probe }, { "late", late }, { "matched", matched },
+        { "claimed", claimed }, { "vain", vain }, { "stale", stale }, { "block", block },
+        { "cancel", cancel }, { "poll", poll_for }, { "memory", memory }, { "buffered", buffered },
+        { "abort", give_up } };
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         if (strcmp(f->variant, variants[i].name) == 0)
@@ -504,7 +510,12 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { .name = "order", .steps = 12, .size = 1,
-        .prepare = prepare, .step = step, .verdict = verdict, .release = release };
+    static const struct foreign_app app = { .name = "order",
+        .steps = 12,
+        .size = 1,
+        .prepare = prepare,
+        .step = step,
+        .verdict = verdict,
+        .release = release };
     return foreign_main(argc, argv, &app);
 }

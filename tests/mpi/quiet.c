@@ -121,8 +121,8 @@ static void receive_given_up(int count)
     WRITTEN();
 }
 
-typedef int send_fn(const void *buf, int count, MPI_Datatype type, int dest, int tag,
-    MPI_Comm on, MPI_Request *q);
+typedef int send_fn(
+    const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm on, MPI_Request *q);
 
 /* Complete or not, the program has not been told. */
 static void send_not_waited_for(send_fn *isend, int count)

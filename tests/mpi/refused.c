@@ -25,22 +25,20 @@ static int class_of(int rc)
         return -1;
     return class;
 }
-#define REFUSED(call) \
+#define REFUSED(call)                                                                              \
     check_at(__FILE__, __LINE__, #call, class_of(call), MPI_ERR_UNSUPPORTED_OPERATION)
 
-/* ---- on communicators of ftkit ---------------------------------------------------------*/
+/* ---- on communicators of ftkit ------------------------------------------------------- */
 
 static void one_sided(MPI_Comm comm)
 {
     static int memory[4];
     void *base = NULL;
     MPI_Win win = MPI_WIN_NULL;
-    REFUSED(MPI_Win_create(
-        memory, sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &win));
-    REFUSED(MPI_Win_allocate(
-        sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &base, &win));
-    REFUSED(MPI_Win_allocate_shared(
-        sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &base, &win));
+    REFUSED(MPI_Win_create(memory, sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &win));
+    REFUSED(MPI_Win_allocate(sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &base, &win));
+    REFUSED(
+        MPI_Win_allocate_shared(sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &base, &win));
     REFUSED(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &win));
     TRUE(win == MPI_WIN_NULL && base == NULL);
 }
@@ -51,8 +49,8 @@ static void processes(MPI_Comm comm)
     int one[] = { 1 };
     MPI_Info infos[] = { MPI_INFO_NULL };
     MPI_Comm made = MPI_COMM_NULL;
-    REFUSED(MPI_Comm_spawn("none", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, comm, &made,
-        MPI_ERRCODES_IGNORE));
+    REFUSED(MPI_Comm_spawn(
+        "none", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, comm, &made, MPI_ERRCODES_IGNORE));
     REFUSED(MPI_Comm_spawn_multiple(
         1, commands, MPI_ARGVS_NULL, one, infos, 0, comm, &made, MPI_ERRCODES_IGNORE));
     REFUSED(MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, &made));
@@ -68,8 +66,7 @@ static void sessions(MPI_Comm comm)
     MPI_Comm made = MPI_COMM_NULL;
     OK(MPI_Comm_group(comm, &group));
     REFUSED(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
-    REFUSED(MPI_Comm_create_from_group(
-        group, "here", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made));
+    REFUSED(MPI_Comm_create_from_group(group, "here", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made));
     REFUSED(MPI_Intercomm_create_from_groups(
         group, 0, group, 0, "here", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made));
     TRUE(made == MPI_COMM_NULL && session == MPI_SESSION_NULL);
@@ -105,8 +102,7 @@ static void files(MPI_Comm comm)
     OK(MPI_Comm_size(comm, &size));
     if (size == 1)
         return; /* it is a file of one process */
-    REFUSED(MPI_File_open(
-        comm, "none", MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
+    REFUSED(MPI_File_open(comm, "none", MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
     TRUE(file == MPI_FILE_NULL);
 }
 
@@ -145,7 +141,7 @@ static void handler(void)
     OK(MPI_Comm_free(&dup));
 }
 
-/* ---- on others -------------------------------------------------------------------------*/
+/* ---- on others ----------------------------------------------------------------------- */
 
 static void on_self(const char *path)
 {
@@ -154,8 +150,7 @@ static void on_self(const char *path)
     MPI_Win win;
     MPI_File file;
     MPI_Comm dup;
-    OK(MPI_Win_create(
-        memory, sizeof memory, (int)sizeof(int), MPI_INFO_NULL, MPI_COMM_SELF, &win));
+    OK(MPI_Win_create(memory, sizeof memory, (int)sizeof(int), MPI_INFO_NULL, MPI_COMM_SELF, &win));
     OK(MPI_Win_fence(0, win));
     OK(MPI_Put(&five, 1, MPI_INT, 0, 2, 1, MPI_INT, win));
     OK(MPI_Win_fence(0, win));

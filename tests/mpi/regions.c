@@ -58,7 +58,7 @@ struct app {
 };
 #define NMOVED 4321
 
-/* ---- What the regions hold --------------------------------------------------------*/
+/* ---- What the regions hold ----------------------------------------------------------- */
 
 static uint64_t seed_of(int region, int rank, int step)
 {
@@ -144,7 +144,7 @@ static int contents(struct app *a, int check)
     return bad;
 }
 
-/* ---- Callbacks --------------------------------------------------------------------*/
+/* ---- Callbacks ----------------------------------------------------------------------- */
 
 static int queue_resize(void **data, size_t count, void *arg)
 {
@@ -183,7 +183,7 @@ static int unpack(void *arg, const void *buf, size_t bytes)
     return 0;
 }
 
-/* ---- Setting up -------------------------------------------------------------------*/
+/* ---- Setting up ---------------------------------------------------------------------- */
 
 static void setup(struct app *a)
 {
@@ -201,8 +201,7 @@ static void setup(struct app *a)
 
 static int register_all(ftkit_ctx *ft, struct app *a)
 {
-    size_t rows =
-        (size_t)(a->size - 1) * ROWS + (size_t)((a->size - 1) * (a->size - 2) / 2);
+    size_t rows = (size_t)(a->size - 1) * ROWS + (size_t)((a->size - 1) * (a->size - 2) / 2);
     size_t global[2] = { rows, COLS };
     size_t local[2] = { a->rows, COLS };
     size_t start[2] = { a->first, 0 };
@@ -220,12 +219,9 @@ static int register_all(ftkit_ctx *ft, struct app *a)
     rc |= ftkit_register(ft, "nothing", NULL, 0, MPI_DOUBLE);
     rc |= ftkit_register_replicated(ft, "replicated", a->replicated, 500, MPI_DOUBLE);
     rc |= ftkit_register(ft, "strided", a->strided, PAIRS, half);
-    rc |= ftkit_register_array(
-        ft, "array", a->array, MPI_DOUBLE, 2, global, local, start, halo);
-    rc |= ftkit_register_growing(
-        ft, "list", (void **)&a->list, &a->nlist, MPI_SHORT, NULL, NULL);
-    rc |= ftkit_register_growing(
-        ft, "queue", &a->queue, &a->nqueue, MPI_CHAR, queue_resize, a);
+    rc |= ftkit_register_array(ft, "array", a->array, MPI_DOUBLE, 2, global, local, start, halo);
+    rc |= ftkit_register_growing(ft, "list", (void **)&a->list, &a->nlist, MPI_SHORT, NULL, NULL);
+    rc |= ftkit_register_growing(ft, "queue", &a->queue, &a->nqueue, MPI_CHAR, queue_resize, a);
     rc |= ftkit_register_serializer(ft, "object", &ops, a);
     rc |= ftkit_register(ft, "moved", a->moved, NMOVED, MPI_INT);
     rc |= MPI_Type_free(&half);
@@ -243,7 +239,7 @@ static void release(struct app *a)
     free(a->moved);
 }
 
-/* ---- Memory -----------------------------------------------------------------------*/
+/* ---- Memory -------------------------------------------------------------------------- */
 
 /* KiB of this process that the kernel cannot take back. */
 static long memory_kib(void)
@@ -301,7 +297,7 @@ static long end_looking(void)
     return sampler.peak;
 }
 
-/* ---- Modes ------------------------------------------------------------------------*/
+/* ---- Modes --------------------------------------------------------------------------- */
 
 static int complain(const ftkit_ctx *ft, const struct app *a, const char *call, int rc)
 {
@@ -319,8 +315,7 @@ static int checkpoint(ftkit_ctx *ft, struct app *a)
         return complain(ft, a, "checkpoint", rc);
     int bad = contents(a, 1);
     if (bad)
-        fprintf(stderr, "regions: rank %d, step %d: %d regions are wrong\n", a->rank,
-            a->step, bad);
+        fprintf(stderr, "regions: rank %d, step %d: %d regions are wrong\n", a->rank, a->step, bad);
     a->bad += bad;
     return 0;
 }
@@ -379,8 +374,8 @@ static int kinds(ftkit_ctx *ft, struct app *a, FILE *out)
     }
     (void)ftkit_query(ft, &info);
     if (out)
-        fprintf(out, "%s step %d repairs %d restored %llu\n", all == 0 ? "OK" : "BAD",
-            a->step, info.repairs, (unsigned long long)info.restored);
+        fprintf(out, "%s step %d repairs %d restored %llu\n", all == 0 ? "OK" : "BAD", a->step,
+            info.repairs, (unsigned long long)info.restored);
     return all != 0;
 }
 
@@ -395,10 +390,10 @@ static int memory(ftkit_ctx *ft, struct app *a, FILE *out)
     int left = (a->rank + a->size - 1) % a->size;
     for (int i = 0; buf && i < 20; i++) {
         memset(buf, i, 4 << 20);
-        MPI_Sendrecv(buf, 2 << 20, MPI_BYTE, right, 1, buf + (2 << 20), 2 << 20, MPI_BYTE,
-            left, 1, a->comm, MPI_STATUS_IGNORE);
-        MPI_Sendrecv(buf, 2 << 20, MPI_BYTE, left, 1, buf + (2 << 20), 2 << 20, MPI_BYTE,
-            right, 1, a->comm, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(buf, 2 << 20, MPI_BYTE, right, 1, buf + (2 << 20), 2 << 20, MPI_BYTE, left, 1,
+            a->comm, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(buf, 2 << 20, MPI_BYTE, left, 1, buf + (2 << 20), 2 << 20, MPI_BYTE, right, 1,
+            a->comm, MPI_STATUS_IGNORE);
     }
     free(buf);
     malloc_trim(0);
@@ -424,8 +419,7 @@ static int memory(ftkit_ctx *ft, struct app *a, FILE *out)
     mine[3] = -peak;
     MPI_Reduce(mine, all, 4, MPI_DOUBLE, MPI_MIN, 0, a->comm);
     if (out)
-        fprintf(
-            out, "steady %.3f %.3f\npeak %.3f %.3f\n", all[0], -all[1], all[2], -all[3]);
+        fprintf(out, "steady %.3f %.3f\npeak %.3f %.3f\n", all[0], -all[1], all[2], -all[3]);
     return a->bad != 0;
 }
 
@@ -441,10 +435,9 @@ static int growth(ftkit_ctx *ft, struct app *a, FILE *out)
         bool round = n == 10 || n == 100 || (n > 0 && n % 200 == 0) || n == a->steps - 1;
         if (out && (round || info.repairs != repairs)) {
             malloc_trim(0);
-            size_t lists =
-                a->nlist * sizeof *a->list + a->nqueue; /* not the same always */
-            fprintf(out, "step %d repairs %d rss %ld heap %zu\n", n, info.repairs,
-                memory_kib(), mallinfo2().uordblks - lists);
+            size_t lists = a->nlist * sizeof *a->list + a->nqueue; /* not the same always */
+            fprintf(out, "step %d repairs %d rss %ld heap %zu\n", n, info.repairs, memory_kib(),
+                mallinfo2().uordblks - lists);
             fflush(out);
         }
         repairs = info.repairs;
@@ -511,8 +504,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
     if (rc != FTKIT_OK) {
-        fprintf(
-            stderr, "regions: open: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
+        fprintf(stderr, "regions: open: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
         MPI_Finalize();
         return 1;
     }
@@ -520,8 +512,7 @@ int main(int argc, char **argv)
     int bad = rc != FTKIT_OK || run(ft, &a) != 0;
     rc = ftkit_close(&ft);
     if (rc != FTKIT_OK)
-        fprintf(
-            stderr, "regions: close: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
+        fprintf(stderr, "regions: close: %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
     release(&a);
     MPI_Finalize();
     return bad || rc != FTKIT_OK;

@@ -16,8 +16,8 @@
 #define _GNU_SOURCE
 #include "foreign.h"
 
-#define RANKS 8 /* at most */
-#define HEAD 3  /* number, step, token */
+#define RANKS 8      /* at most */
+#define HEAD 3       /* number, step, token */
 #define LONGEST 3000 /* words */
 
 enum { PART = 1, HAVE };
@@ -26,8 +26,8 @@ static struct {
     uint64_t *state; /* registered: of the sums of all steps */
     struct foreign_pairs pairs;
     uint64_t *out[RANKS], *in[RANKS]; /* [LONGEST] */
-    int nth;         /* part of the step that is awaited */
-    uint64_t sum;    /* of the step */
+    int nth;                          /* part of the step that is awaited */
+    uint64_t sum;                     /* of the step */
     bool (*take)(const struct foreign *f);
 } p;
 
@@ -41,8 +41,7 @@ static int words_of(const struct foreign *f, int to)
 static bool use(const struct foreign *f, const uint64_t *m, const MPI_Status *st)
 {
     int words = 0;
-    if (MPI_Get_count(st, MPI_UINT64_T, &words) != MPI_SUCCESS || words < HEAD
-        || words > LONGEST)
+    if (MPI_Get_count(st, MPI_UINT64_T, &words) != MPI_SUCCESS || words < HEAD || words > LONGEST)
         return false;
     foreign_received(&p.pairs, st->MPI_SOURCE, m, (size_t)words);
     *p.pairs.bad += m[1] != (uint64_t)f->step;
@@ -115,8 +114,7 @@ static bool take_probed(const struct foreign *f)
         if (rc == MPI_SUCCESS && how == 2)
             rc = MPI_Mrecv(p.in[0], LONGEST, MPI_UINT64_T, &m, &st);
         else if (rc == MPI_SUCCESS)
-            rc = MPI_Recv(p.in[0], LONGEST, MPI_UINT64_T, st.MPI_SOURCE, st.MPI_TAG, f->comm,
-                &st);
+            rc = MPI_Recv(p.in[0], LONGEST, MPI_UINT64_T, st.MPI_SOURCE, st.MPI_TAG, f->comm, &st);
         if (rc != MPI_SUCCESS || !use(f, p.in[0], &st))
             return false;
     }
@@ -190,8 +188,8 @@ static void step(struct foreign *f)
     uint64_t theirs = 0;
     for (int k = 1; k <= n; k++) {
         uint64_t one = 0;
-        if (MPI_Recv(&one, 1, MPI_UINT64_T, (f->rank + k) % f->nranks, HAVE, aside,
-                MPI_STATUS_IGNORE)
+        if (MPI_Recv(
+                &one, 1, MPI_UINT64_T, (f->rank + k) % f->nranks, HAVE, aside, MPI_STATUS_IGNORE)
             != MPI_SUCCESS)
             return;
         theirs += one;
@@ -221,7 +219,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app
-        = { "relay", 40, 1, prepare, connect_ranks, disconnect, step, verdict, release };
+    static const struct foreign_app app = { "relay", 40, 1, prepare, connect_ranks, disconnect,
+        step, verdict, release };
     return foreign_main(argc, argv, &app);
 }

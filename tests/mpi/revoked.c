@@ -37,14 +37,15 @@ int main(int argc, char **argv)
     int next = (rank + 1) % n;
     MPIX_Comm_revoke(comm);
     /* Open MPI 5.0.7 lets it send, and that may end in either way: what counts is that it ends */
-    int rc = MPI_Sendrecv(out, BIG, MPI_INT, next, 1, in, BIG, MPI_INT, MPI_PROC_NULL, 1, comm,
-        MPI_STATUS_IGNORE);
+    int rc = MPI_Sendrecv(
+        out, BIG, MPI_INT, next, 1, in, BIG, MPI_INT, MPI_PROC_NULL, 1, comm, MPI_STATUS_IGNORE);
     if (rc != MPI_SUCCESS)
         expect("MPI_Sendrecv without a source", rc);
-    expect("MPI_Sendrecv without a destination", MPI_Sendrecv(out, BIG, MPI_INT, MPI_PROC_NULL, 1,
-        in, BIG, MPI_INT, next, 1, comm, MPI_STATUS_IGNORE));
+    expect(
+        "MPI_Sendrecv without a destination", MPI_Sendrecv(out, BIG, MPI_INT, MPI_PROC_NULL, 1, in,
+                                                  BIG, MPI_INT, next, 1, comm, MPI_STATUS_IGNORE));
     expect("MPI_Sendrecv", MPI_Sendrecv(out, BIG, MPI_INT, next, 1, in, BIG, MPI_INT, next, 1, comm,
-        MPI_STATUS_IGNORE));
+                               MPI_STATUS_IGNORE));
     expect("MPI_Send", MPI_Send(out, BIG, MPI_INT, next, 1, comm));
     expect("MPI_Recv", MPI_Recv(in, BIG, MPI_INT, next, 1, comm, MPI_STATUS_IGNORE));
     expect("MPI_Barrier", MPI_Barrier(comm));

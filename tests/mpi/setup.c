@@ -11,7 +11,7 @@
 
 #define LONG 100000 /* words: these take longer than what is sent after them */
 #define SHORT 3
-#define RANKS 8     /* at most */
+#define RANKS 8 /* at most */
 
 static struct {
     /* [3] registered: of the loop; order in which set-up was told of others; in which
@@ -46,7 +46,7 @@ static int exchange(const struct foreign *f, int with)
     MPI_Request in[3], q[3];
     MPI_Datatype pair; /* of which the last comes only in part */
     int bad = MPI_Type_contiguous(2, MPI_UINT64_T, &pair) != MPI_SUCCESS
-        || MPI_Type_commit(&pair) != MPI_SUCCESS;
+              || MPI_Type_commit(&pair) != MPI_SUCCESS;
     MPI_Irecv(g.big[with], LONG, MPI_UINT64_T, with, 7, f->comm, &in[0]);
     MPI_Irecv(g.small[0][with], SHORT, MPI_UINT64_T, with, 7, f->comm, &in[1]);
     MPI_Irecv(g.small[1][with], 2, pair, with, 7, f->comm, &in[2]);

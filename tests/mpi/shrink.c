@@ -20,8 +20,8 @@
 #include "core/ftk.h"
 #include "ftkit.h"
 
-#define GHOST (-1e300)   /* what a ghost cell holds until it is exchanged */
-#define HOLE (-7.0)      /* what is between the items of a strided region */
+#define GHOST (-1e300) /* what a ghost cell holds until it is exchanged */
+#define HOLE (-7.0)    /* what is between the items of a strided region */
 enum { TAG_N0 = 7, TAG_N1 = 9, TAG_N2 = 11, FEW = 3, STRIDED = 8 };
 
 /* A block of a global array, and its memory. */
@@ -36,25 +36,25 @@ struct state {
     size_t rows, cols, nbig;
     const char *out, *wrong;
     MPI_Comm comm;
-    char process[16];            /* "app.w3": a fault point of the first rank 3 only */
+    char process[16]; /* "app.w3": a fault point of the first rank 3 only */
     int rank, size;
     ftkit_ctx *ft;
     int step;
     double strided[2 * STRIDED]; /* every other one is saved */
     int *big;
     struct block u, tag, few;
-    double *u_data;              /* stencil, with halo */
-    short *tag_data;             /* a function of place and step, with halo */
-    double *few_data;            /* the same; the last ranks have no cells */
-    double *all;                 /* [rows * cols] */
-    int divided;                 /* the blocks are new: ghost cells hold GHOST */
+    double *u_data;   /* stencil, with halo */
+    short *tag_data;  /* a function of place and step, with halo */
+    double *few_data; /* the same; the last ranks have no cells */
+    double *all;      /* [rows * cols] */
+    int divided;      /* the blocks are new: ghost cells hold GHOST */
     int errors;
-    double own[4];               /* what should not be there, for WRONG */
+    double own[4]; /* what should not be there, for WRONG */
     double *grow;
     size_t ngrow;
 };
 
-/* ---- blocks --------------------------------------------------------------------------*/
+/* ---- blocks -------------------------------------------------------------------------- */
 
 static size_t extent(const struct block *b, int d)
 {
@@ -126,14 +126,13 @@ static void place_blocks(struct state *s)
     int down = s->size % 2 == 0 && s->size > 2 ? s->size / 2 : s->size == 3 ? 1 : s->size;
     int across = s->size / down;
     size_t wide = (size_t)(s->size % 2);
-    s->u = (struct block){ 2, { s->rows, s->cols }, { s->rows, s->cols }, { 0 },
-        { 1 + wide, 1 } };
+    s->u = (struct block){ 2, { s->rows, s->cols }, { s->rows, s->cols }, { 0 }, { 1 + wide, 1 } };
     if (!same(s, "overlap") || s->size == 5) {
         divide(&s->u, 0, s->rank / across, down);
         divide(&s->u, 1, s->rank % across, across);
     }
-    s->tag = (struct block){ 3, { TAG_N0, TAG_N1, TAG_N2 }, { TAG_N0, TAG_N1, TAG_N2 },
-        { 0 }, { 0, 1, 2 * wide } };
+    s->tag = (struct block){ 3, { TAG_N0, TAG_N1, TAG_N2 }, { TAG_N0, TAG_N1, TAG_N2 }, { 0 },
+        { 0, 1, 2 * wide } };
     bisect(&s->tag, s->seed + (unsigned)s->size, s->rank, s->size);
     s->few = (struct block){ 1, { FEW }, { s->rank < FEW }, { 0 }, { 0 } };
     s->few.start[0] = (size_t)(s->rank < FEW ? s->rank : FEW);
@@ -162,17 +161,16 @@ static void fill_blocks(struct state *s)
     s->tag_data = malloc((items(&s->tag) + 1) * sizeof *s->tag_data);
     s->few_data = malloc((items(&s->few) + 1) * sizeof *s->few_data);
     for (size_t i = 0; i < items(&s->u); i++)
-        s->u_data[i] = locate(&s->u, i, at)
-            ? 1 + (double)(at[0] * 31 + at[1] * 17 % 101) / 7
-            : GHOST;
+        s->u_data[i] =
+            locate(&s->u, i, at) ? 1 + (double)(at[0] * 31 + at[1] * 17 % 101) / 7 : GHOST;
     for (size_t i = 0; i < items(&s->tag); i++)
         s->tag_data[i] = (short)(locate(&s->tag, i, at) ? tag_of(s, at) : -1);
     for (size_t i = 0; i < items(&s->few); i++)
         s->few_data[i] = locate(&s->few, i, at) ? few_of(s, at) : GHOST;
 }
 
-static int register_block(struct state *s, const char *name, void *data,
-    MPI_Datatype type, const struct block *b)
+static int register_block(
+    struct state *s, const char *name, void *data, MPI_Datatype type, const struct block *b)
 {
     return ftkit_register_array(
         s->ft, name, data, type, b->ndims, b->global, b->local, b->start, b->halo);
@@ -207,7 +205,8 @@ static void hurt_files(void)
     for (size_t i = 0; i < all.gl_pathc; i++) {
         FILE *f = fopen(all.gl_pathv[i], "r+");
         int byte = f && fseek(f, 0, SEEK_END) == 0 && fseek(f, ftell(f) * 2 / 3, SEEK_SET) == 0
-            ? fgetc(f) : EOF;
+                       ? fgetc(f)
+                       : EOF;
         if (byte == EOF || fseek(f, -1, SEEK_CUR) != 0 || fputc(byte ^ 1, f) == EOF
             || fclose(f) != 0)
             fprintf(stderr, "shrink: cannot damage %s\n", all.gl_pathv[i]);
@@ -233,13 +232,13 @@ static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
     return divide_all(s) == FTKIT_OK ? 0 : 1;
 }
 
-/* ---- checks --------------------------------------------------------------------------*/
+/* ---- checks -------------------------------------------------------------------------- */
 
 static void wrong_value(struct state *s, const char *what, size_t i)
 {
     if (s->errors++ < 5)
-        fprintf(stderr, "shrink: rank %d of %d, step %d: wrong value %zu of %s\n",
-            s->rank, s->size, s->step, i, what);
+        fprintf(stderr, "shrink: rank %d of %d, step %d: wrong value %zu of %s\n", s->rank, s->size,
+            s->step, i, what);
 }
 
 /* What can be told from the step alone; at a step that was restored or computed. */
@@ -278,7 +277,7 @@ static void set_values(struct state *s)
         s->big[i] = (int)i * 5 + s->step;
 }
 
-/* ---- the program ---------------------------------------------------------------------*/
+/* ---- the program --------------------------------------------------------------------- */
 
 /* The whole array on every rank: each cell is in one block, and x + 0 is x. */
 static void gather(struct state *s)
@@ -288,8 +287,7 @@ static void gather(struct state *s)
     for (size_t i = 0; i < items(&s->u); i++)
         if (locate(&s->u, i, at))
             s->all[(size_t)at[0] * s->cols + (size_t)at[1]] = s->u_data[i];
-    MPI_Allreduce(MPI_IN_PLACE, s->all, (int)(s->rows * s->cols), MPI_DOUBLE, MPI_SUM,
-        s->comm);
+    MPI_Allreduce(MPI_IN_PLACE, s->all, (int)(s->rows * s->cols), MPI_DOUBLE, MPI_SUM, s->comm);
 }
 
 static double whole(const struct state *s, long row, long col)
@@ -410,14 +408,29 @@ int main(int argc, char **argv)
     int opt;
     while ((opt = getopt(argc, argv, "s:r:c:b:z:o:x:")) != -1) {
         switch (opt) {
-        case 's': s.steps = atoi(optarg); break;
-        case 'r': s.rows = (size_t)atol(optarg); break;
-        case 'c': s.cols = (size_t)atol(optarg); break;
-        case 'b': s.nbig = (size_t)atol(optarg); break;
-        case 'z': s.seed = (unsigned)atoi(optarg); break;
-        case 'o': s.out = optarg; break;
-        case 'x': s.wrong = optarg; break;
-        default: return 2;
+        case 's':
+            s.steps = atoi(optarg);
+            break;
+        case 'r':
+            s.rows = (size_t)atol(optarg);
+            break;
+        case 'c':
+            s.cols = (size_t)atol(optarg);
+            break;
+        case 'b':
+            s.nbig = (size_t)atol(optarg);
+            break;
+        case 'z':
+            s.seed = (unsigned)atoi(optarg);
+            break;
+        case 'o':
+            s.out = optarg;
+            break;
+        case 'x':
+            s.wrong = optarg;
+            break;
+        default:
+            return 2;
         }
     }
     MPI_Init(&argc, &argv);

@@ -11,8 +11,8 @@
  * last line.  -B: ftkit_checkpoint() at the bottom of the loop.  -b: one more region, of so
  * many blocks of the checkpoints, PERCENT of which (10) change in each step, the first region
  * or (-l) the last.  -g: the growing region has so many blocks more on one rank of four, the
- * next one before in each step.  -m: tell the bytes that checkpoints have sent.  -u: one more set at the
- * end, in which nothing has changed (for runs without failures).
+ * next one before in each step.  -m: tell the bytes that checkpoints have sent.
+ * -u: one more set at the end, in which nothing has changed (for runs without failures).
  * -e: after a set that could not be written not the next call at once, but the next step.
  * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  -x: exit code of all is well.
  * -a: rank 1 calls MPI_Abort in that step.
@@ -36,17 +36,17 @@
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
     int blocks, percent, last, grow_by, tell, unchanged, onward, code, abort_at;
-    double *big;        /* [blocks * BLOCK_ITEMS], few of them change */
+    double *big; /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
     int step;
-    double *x;          /* [items] per rank */
-    double *g;          /* block of a global array, halo 1 */
+    double *x; /* [items] per rank */
+    double *g; /* block of a global array, halo 1 */
     size_t rows;
-    double scalars[3];  /* replicated */
-    char *grow;         /* grows and shrinks */
+    double scalars[3]; /* replicated */
+    char *grow;        /* grows and shrinks */
     size_t ngrow;
     unsigned char object[8]; /* serialized in two bytes per byte */
-    double strided[16]; /* every other one is saved */
+    double strided[16];      /* every other one is saved */
     MPI_Comm comm, derived;
     int rank, size;
 };
@@ -138,8 +138,7 @@ static int register_all(ftkit_ctx *ft, struct state *s)
     rc |= ftkit_register_replicated(ft, "scalars", s->scalars, 3, MPI_DOUBLE);
     rc |= ftkit_register(ft, "x", s->x, (size_t)s->items, MPI_DOUBLE);
     rc |= ftkit_register_array(ft, "g", s->g, MPI_DOUBLE, 2, global, local, start, halo);
-    rc |= ftkit_register_growing(
-        ft, "grow", (void **)&s->grow, &s->ngrow, MPI_CHAR, NULL, NULL);
+    rc |= ftkit_register_growing(ft, "grow", (void **)&s->grow, &s->ngrow, MPI_CHAR, NULL, NULL);
     rc |= ftkit_register_serializer(ft, "object", &ops, s);
     rc |= ftkit_register(ft, "strided", s->strided, 1, every_other);
     if (s->last)
@@ -174,8 +173,8 @@ static void step(struct state *s)
     double in[4] = { 0 }, sum = 0;
     (void)FTK_FAULT("app.step");
     if (has(s, "p2p")) {
-        MPI_Sendrecv(s->x, 2, MPI_DOUBLE, right, 1, in, 2, MPI_DOUBLE, left, 1, s->comm,
-            MPI_STATUS_IGNORE);
+        MPI_Sendrecv(
+            s->x, 2, MPI_DOUBLE, right, 1, in, 2, MPI_DOUBLE, left, 1, s->comm, MPI_STATUS_IGNORE);
         if (s->rank % 2 == 0) {
             MPI_Send(s->x, s->items, MPI_DOUBLE, right, 2, s->comm);
         } else {
@@ -274,8 +273,8 @@ static int run(ftkit_ctx *ft, struct state *s)
     for (int first = 1;; first = 0) {
         int rc = s->bottom && first ? FTKIT_OK : ftkit_checkpoint(ft);
         if (rc < 0) {
-            fprintf(stderr, "solver: rank %d: %s: %s\n", s->rank, ftkit_strerror(rc),
-                ftkit_detail(ft));
+            fprintf(
+                stderr, "solver: rank %d: %s: %s\n", s->rank, ftkit_strerror(rc), ftkit_detail(ft));
             if (rc <= FTKIT_ERR_IO - 20 || rc > FTKIT_ERR_IO)
                 return 1;
             if (!s->onward)
@@ -329,28 +328,71 @@ int main(int argc, char **argv)
     s.derived = MPI_COMM_NULL;
     while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:")) != -1) {
         switch (opt) {
-        case 's': s.steps = atoi(optarg); break;
-        case 'n': s.items = atoi(optarg); break;
-        case 'o': s.out = optarg; break;
-        case 'c': s.config = optarg; break;
-        case 'H': s.halves = 1; break;
-        case 'B': s.bottom = 1; break;
-        case 'S': s.scrub = atoi(optarg); break;
-        case 'W': s.wait = atoi(optarg); break;
-        case 'b': s.blocks = atoi(optarg); break;
-        case 'w': s.percent = atoi(optarg); break;
-        case 'l': s.last = 1; break;
-        case 'g': s.grow_by = atoi(optarg); break;
-        case 'm': s.tell = 1; break;
-        case 'u': s.unchanged = 1; break;
-        case 'e': s.onward = 1; break;
-        case 'f': s.no_finish = 1; break;
-        case 'd': s.delay_ms = atoi(optarg); break;
-        case 'x': s.code = atoi(optarg); break;
-        case 'a': s.abort_at = atoi(optarg); break;
-        case 'p': s.pids = optarg; break;
-        case 'k': s.style = optarg; break;
-        default: return 2;
+        case 's':
+            s.steps = atoi(optarg);
+            break;
+        case 'n':
+            s.items = atoi(optarg);
+            break;
+        case 'o':
+            s.out = optarg;
+            break;
+        case 'c':
+            s.config = optarg;
+            break;
+        case 'H':
+            s.halves = 1;
+            break;
+        case 'B':
+            s.bottom = 1;
+            break;
+        case 'S':
+            s.scrub = atoi(optarg);
+            break;
+        case 'W':
+            s.wait = atoi(optarg);
+            break;
+        case 'b':
+            s.blocks = atoi(optarg);
+            break;
+        case 'w':
+            s.percent = atoi(optarg);
+            break;
+        case 'l':
+            s.last = 1;
+            break;
+        case 'g':
+            s.grow_by = atoi(optarg);
+            break;
+        case 'm':
+            s.tell = 1;
+            break;
+        case 'u':
+            s.unchanged = 1;
+            break;
+        case 'e':
+            s.onward = 1;
+            break;
+        case 'f':
+            s.no_finish = 1;
+            break;
+        case 'd':
+            s.delay_ms = atoi(optarg);
+            break;
+        case 'x':
+            s.code = atoi(optarg);
+            break;
+        case 'a':
+            s.abort_at = atoi(optarg);
+            break;
+        case 'p':
+            s.pids = optarg;
+            break;
+        case 'k':
+            s.style = optarg;
+            break;
+        default:
+            return 2;
         }
     }
     MPI_Init(&argc, &argv);

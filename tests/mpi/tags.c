@@ -72,9 +72,8 @@ static void look(const struct foreign *f)
     if (ftkit_query(f->ft, &info) != FTKIT_OK)
         ++*g.pairs.bad;
     if (info.committed != g.set && info.log_held != 0) {
-        fprintf(stderr, "tags: rank %d, step %d: %llu bytes are kept after set %llu\n",
-            f->rank, f->step, (unsigned long long)info.log_held,
-            (unsigned long long)info.committed);
+        fprintf(stderr, "tags: rank %d, step %d: %llu bytes are kept after set %llu\n", f->rank,
+            f->step, (unsigned long long)info.log_held, (unsigned long long)info.committed);
         ++*g.pairs.bad;
     }
     g.set = info.committed;
@@ -86,8 +85,7 @@ static void look(const struct foreign *f)
 /* Tag and length of message k of a step between two ranks. */
 static int tag_of(const struct foreign *f, int from, int to, int k)
 {
-    return (int)(foreign_mix((uint64_t)f->step, (uint64_t)(64 * from + to) + 1) % TAGS) * TWICE
-        + k;
+    return (int)(foreign_mix((uint64_t)f->step, (uint64_t)(64 * from + to) + 1) % TAGS) * TWICE + k;
 }
 
 static int words_of(const struct foreign *f, int from, int to, int k)
@@ -116,8 +114,7 @@ static int send_all(const struct foreign *f)
             m[2] = *g.state;
             m[3] = (uint64_t)k;
             foreign_sent(&g.pairs, r, m, (size_t)words);
-            MPI_Isend(m, words, MPI_UINT64_T, r, tag_of(f, f->rank, r, k), f->comm,
-                &g.req[n++]);
+            MPI_Isend(m, words, MPI_UINT64_T, r, tag_of(f, f->rank, r, k), f->comm, &g.req[n++]);
         }
     return n;
 }
@@ -144,8 +141,8 @@ static void step(struct foreign *f)
     (void)FTK_FAULT("app.mid");
     for (int r = f->nranks - 1; r >= 0; r--)
         for (int k = TWICE - 1; r != f->rank && k >= 0; k--)
-            MPI_Irecv(g.in + place(f, r, k), f->size, MPI_UINT64_T, r,
-                tag_of(f, r, f->rank, k), f->comm, &g.req[n++]);
+            MPI_Irecv(g.in + place(f, r, k), f->size, MPI_UINT64_T, r, tag_of(f, r, f->rank, k),
+                f->comm, &g.req[n++]);
     if (MPI_Waitall(n, g.req, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
         return;
     for (int r = 0; r < f->nranks; r++)
@@ -193,7 +190,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "tags", 50, 64, prepare, NULL, NULL, step,
-        verdict, release };
+    static const struct foreign_app app = { "tags", 50, 64, prepare, NULL, NULL, step, verdict,
+        release };
     return foreign_main(argc, argv, &app);
 }

@@ -65,8 +65,7 @@ static int prepare(struct foreign *f)
     size_t global[3] = { (size_t)t.X, (size_t)t.Y, (size_t)t.Z };
     size_t local[3] = { (size_t)t.x, (size_t)t.y, (size_t)t.Z };
     size_t offset[3] = { (size_t)t.x0, (size_t)t.y0, 0 };
-    int rc = ftkit_register_array(
-        f->ft, "u", t.u, MPI_DOUBLE, 3, global, local, offset, NULL);
+    int rc = ftkit_register_array(f->ft, "u", t.u, MPI_DOUBLE, 3, global, local, offset, NULL);
     rc |= ftkit_register_replicated(f->ft, "scale", &t.scale, 1, MPI_DOUBLE);
     return rc != FTKIT_OK;
 }
@@ -95,8 +94,7 @@ static void disconnect(void)
 
 /* Blocks padded to the same size, packed by hand.  N and M are distributed over the
  * side. */
-static void even(
-    const struct side *s, int A, int N, int M, const double *in, double *out)
+static void even(const struct side *s, int A, int N, int M, const double *in, double *out)
 {
     int m = foreign_block(M, s->size, s->at, NULL), m0, n0;
     int n = foreign_block(N, s->size, s->at, NULL);
@@ -105,8 +103,7 @@ static void even(
     for (int p = 0; p < s->size; p++) {
         int np = foreign_block(N, s->size, p, &n0), used = A * m * np;
         for (int i = 0; i < A * m; i++)
-            memcpy(
-                t.send + p * block + i * np, in + i * N + n0, (size_t)np * sizeof *in);
+            memcpy(t.send + p * block + i * np, in + i * N + n0, (size_t)np * sizeof *in);
         memset(t.send + p * block + used, 0, (size_t)(block - used) * sizeof *in); /* log.check */
     }
     MPI_Alltoall(t.send, block, MPI_DOUBLE, t.recv, block, MPI_DOUBLE, s->comm);
@@ -121,8 +118,7 @@ static void even(
 }
 
 /* Blocks as they are, packed by a datatype: one item is a place in all own lines. */
-static void uneven(
-    const struct side *s, int A, int N, int M, const double *in, double *out)
+static void uneven(const struct side *s, int A, int N, int M, const double *in, double *out)
 {
     enum { MOST = 64 };
     int m = foreign_block(M, s->size, s->at, NULL), m0;
@@ -153,8 +149,8 @@ static void uneven(
 }
 
 /* [A][own part of M][N] becomes [A][own part of N][M] */
-static void transpose(const struct foreign *f, const struct side *s, int A, int N,
-    int M, const double *in, double *out)
+static void transpose(const struct foreign *f, const struct side *s, int A, int N, int M,
+    const double *in, double *out)
 {
     if (f->step % 2 == 0)
         even(s, A, N, M, in, out);
@@ -241,7 +237,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "transpose", 50, 24, prepare, connect_ranks,
-        disconnect, step, verdict, release };
+    static const struct foreign_app app = { "transpose", 50, 24, prepare, connect_ranks, disconnect,
+        step, verdict, release };
     return foreign_main(argc, argv, &app);
 }

@@ -15,14 +15,14 @@
 
 #define N 300
 
-double forgotten[N];          /* global, in no region */
-static int hidden[N];         /* of this file */
-static int late = 7;          /* with an initial value, in .data */
-static double constant[N];    /* written before the loop only */
-static double state[N + 2];   /* a region with a halo */
-static double grown[N];       /* a region */
-static int step;              /* a region */
-MPI_Comm bound;               /* set by a repair */
+double forgotten[N];        /* global, in no region */
+static int hidden[N];       /* of this file */
+static int late = 7;        /* with an initial value, in .data */
+static double constant[N];  /* written before the loop only */
+static double state[N + 2]; /* a region with a halo */
+static double grown[N];     /* a region */
+static int step;            /* a region */
+MPI_Comm bound;             /* set by a repair */
 
 static void compute(void)
 {

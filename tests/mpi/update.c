@@ -87,8 +87,7 @@ static void make(const struct ftk_code *was, const struct ftk_code *now, const u
     for (uint64_t b = was->len[me]; b < now->len[me]; b++)
         new_data[b] = (unsigned char)(b * 40503u >> 5);
     for (uint64_t b = 0; b < ftk_blocks(now->len[me]); b++)
-        for (uint64_t i = 0; ftk_mask_has(mask, b) && i < ftk_block_bytes(now->len[me], b);
-             i += 61)
+        for (uint64_t i = 0; ftk_mask_has(mask, b) && i < ftk_block_bytes(now->len[me], b); i += 61)
             new_data[b * BLOCK + i] ^= (unsigned char)(i + 1);
 }
 

@@ -52,8 +52,7 @@ static int prepare(struct foreign *f)
             return 1;
     }
     w.damping = 1;
-    int rc = ftkit_register_array(
-        f->ft, "u", w.u, MPI_DOUBLE, 3, global, local, offset, NULL);
+    int rc = ftkit_register_array(f->ft, "u", w.u, MPI_DOUBLE, 3, global, local, offset, NULL);
     rc |= ftkit_register_replicated(f->ft, "damping", &w.damping, 1, MPI_DOUBLE);
     rc |= ftkit_register(f->ft, "change", &w.change, 1, MPI_INT64_T);
     return rc != FTKIT_OK;
@@ -118,11 +117,10 @@ static void sweep(const struct foreign *f, int corner)
         to[d] = up[d] ? w.high[d] : w.low[d];
     }
     for (int k = 0; k < PLANES; k++) {
-        for (int d = 0; d < 2;
-             d++) { /* at the rim of the whole there is nobody: zeros */
+        for (int d = 0; d < 2; d++) { /* at the rim of the whole there is nobody: zeros */
             memset(w.rim[d], 0, (size_t)w.n[1 - d] * sizeof *w.rim[d]);
-            MPI_Recv(w.rim[d], w.n[1 - d], MPI_DOUBLE, from[d], 4 * k + d, w.cart,
-                MPI_STATUS_IGNORE);
+            MPI_Recv(
+                w.rim[d], w.n[1 - d], MPI_DOUBLE, from[d], 4 * k + d, w.cart, MPI_STATUS_IGNORE);
         }
         plane(f, up, k);
         MPI_Send(w.own[0], w.n[1], MPI_DOUBLE, to[0], 4 * k, w.cart);
@@ -154,8 +152,7 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
     for (int i = 0; i < w.n[0]; i++)
         for (int j = 0; j < w.n[1]; j++)
             for (int k = 0; k < PLANES; k++) {
-                size_t here =
-                    ((size_t)i * (size_t)w.n[1] + (size_t)j) * PLANES + (size_t)k;
+                size_t here = ((size_t)i * (size_t)w.n[1] + (size_t)j) * PLANES + (size_t)k;
                 size_t where = (size_t)((w.start[0] + i) * f->size + w.start[1] + j);
                 mine += foreign_cell(where * PLANES + (size_t)k, w.u[here]);
             }
@@ -175,7 +172,7 @@ static void release(void)
 
 int main(int argc, char **argv)
 {
-    static const struct foreign_app app = { "wavefront", 50, 48, prepare, connect_ranks,
-        disconnect, step, verdict, release };
+    static const struct foreign_app app = { "wavefront", 50, 48, prepare, connect_ranks, disconnect,
+        step, verdict, release };
     return foreign_main(argc, argv, &app);
 }

@@ -21,9 +21,10 @@ static int prepare(struct foreign *f)
     g.state = calloc(2, sizeof *g.state);
     g.data = calloc(1, BYTES);
     return !g.state || !g.data
-        || MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
-               &g.file) != MPI_SUCCESS
-        || ftkit_register(f->ft, "state", g.state, 2, MPI_UINT64_T) != FTKIT_OK;
+           || MPI_File_open(
+                  MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &g.file)
+                  != MPI_SUCCESS
+           || ftkit_register(f->ft, "state", g.state, 2, MPI_UINT64_T) != FTKIT_OK;
 }
 
 static void wait_for_both(MPI_Request q[2])

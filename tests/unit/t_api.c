@@ -9,7 +9,7 @@
 #define NAME63 "63 bytes, the longest name that a region can have, no byte less"
 #define ITEMS 100
 
-/* ---- A program that must come to no harm --------------------------------------------
+/* ---- A program that must come to no harm ------------------------------------------------
  * Its state is registered in each test.  saved() writes a set and remembers the state;
  * kept() restarts and compares. */
 
@@ -76,7 +76,7 @@ static void kept(void)
     close_context(&p.ft);
 }
 
-/* ---- No context -------------------------------------------------------------------*/
+/* ---- No context ---------------------------------------------------------------------- */
 
 static int nothing(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 {
@@ -109,8 +109,8 @@ static int unpack_nothing(void *arg, const void *buf, size_t bytes)
     return 0;
 }
 
-static const ftkit_serializer empty_object = { sizeof empty_object, measure_nothing,
-    pack_nothing, unpack_nothing };
+static const ftkit_serializer empty_object = { sizeof empty_object, measure_nothing, pack_nothing,
+    unpack_nothing };
 
 /* Every call that takes a context, without one: before opening and after closing. */
 static void check_no_context(ftkit_ctx *ft)
@@ -125,7 +125,7 @@ static void check_no_context(ftkit_ctx *ft)
     MPI_Comm comm = MPI_COMM_WORLD;
     ftkit_info info = { .size = sizeof info, .rank = 5 };
     assert_null(ft);
-#define REFUSED(name, ...)                                                               \
+#define REFUSED(name, ...)                                                                         \
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, #name "|context is NULL", name(ft, __VA_ARGS__))
     REFUSED(ftkit_register, "x", &x, 1, MPI_DOUBLE);
     REFUSED(ftkit_register_replicated, "x", &x, 1, MPI_DOUBLE);
@@ -168,7 +168,7 @@ static void no_context(void **state)
     check_no_context(p.ft);
 }
 
-/* ---- Names ------------------------------------------------------------------------*/
+/* ---- Names --------------------------------------------------------------------------- */
 
 static int register_as(ftkit_ctx *ft, int call, const char *name)
 {
@@ -200,9 +200,9 @@ static int register_as(ftkit_ctx *ft, int call, const char *name)
 #define REGISTERING 6 /* of the calls above */
 #define NAMING 8
 
-static const char *const call_names[NAMING] = { "ftkit_register",
-    "ftkit_register_replicated", "ftkit_register_array", "ftkit_register_growing",
-    "ftkit_register_serializer", "ftkit_register_comm", "ftkit_resize", "ftkit_unregister" };
+static const char *const call_names[NAMING] = { "ftkit_register", "ftkit_register_replicated",
+    "ftkit_register_array", "ftkit_register_growing", "ftkit_register_serializer",
+    "ftkit_register_comm", "ftkit_resize", "ftkit_unregister" };
 
 static void bad_names(void **state)
 {
@@ -211,8 +211,8 @@ static void bad_names(void **state)
         const char *name, *words;
     } bad[] = { { "", "0" }, { NAME63 "4", "63" },
         { NAME63 NAME63 NAME63 NAME63 NAME63 NAME63 NAME63 NAME63 NAME63, "63" },
-        { "a/b", "a/b|'/'" }, { "/", "'/'" }, { "new\nline", "0x0a" },
-        { "tab\there", "0x09" }, { "\x1b[31mred", "0x1b|red" }, { "del\x7f", "0x7f" },
+        { "a/b", "a/b|'/'" }, { "/", "'/'" }, { "new\nline", "0x0a" }, { "tab\there", "0x09" },
+        { "\x1b[31mred", "0x1b|red" }, { "del\x7f", "0x7f" },
         { "gr\xc3\xb6\xc3\x9f"
           "e",
             "0xc3" } };
@@ -222,13 +222,11 @@ static void bad_names(void **state)
         CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "name is NULL", register_as(p.ft, call, NULL));
         assert_non_null(strstr(ftkit_detail(p.ft), call_names[call]));
         for (size_t i = 0; i < COUNT(bad); i++) {
-            CHECK_ERROR(
-                FTKIT_ERR_NAME, p.ft, bad[i].words, register_as(p.ft, call, bad[i].name));
+            CHECK_ERROR(FTKIT_ERR_NAME, p.ft, bad[i].words, register_as(p.ft, call, bad[i].name));
             assert_non_null(strstr(ftkit_detail(p.ft), call_names[call]));
         }
         if (call >= REGISTERING) {
-            CHECK_ERROR(
-                FTKIT_ERR_NOT_FOUND, p.ft, "nobody", register_as(p.ft, call, "nobody"));
+            CHECK_ERROR(FTKIT_ERR_NOT_FOUND, p.ft, "nobody", register_as(p.ft, call, "nobody"));
         } else {
             static const char *const good[] = { NAME63, " ", ".", "..", "%s%n", "a b~!" };
             for (size_t i = 0; i < COUNT(good); i++) {
@@ -251,21 +249,18 @@ static void twice(void **state)
                 CHECK(FTKIT_OK, p.ft, register_as(p.ft, second, "the same"));
                 continue;
             }
-            CHECK_ERROR(FTKIT_ERR_EXISTS, p.ft, "the same",
-                register_as(p.ft, second, "the same"));
+            CHECK_ERROR(FTKIT_ERR_EXISTS, p.ft, "the same", register_as(p.ft, second, "the same"));
         }
         CHECK(FTKIT_OK, p.ft, ftkit_unregister(p.ft, "the same"));
-        CHECK_ERROR(
-            FTKIT_ERR_NOT_FOUND, p.ft, "the same", ftkit_unregister(p.ft, "the same"));
+        CHECK_ERROR(FTKIT_ERR_NOT_FOUND, p.ft, "the same", ftkit_unregister(p.ft, "the same"));
     }
     /* the one that was there first is the one that counts */
     double other[ITEMS] = { 0 };
-    CHECK_ERROR(FTKIT_ERR_EXISTS, p.ft, "'x'",
-        ftkit_register(p.ft, "x", other, ITEMS, MPI_DOUBLE));
+    CHECK_ERROR(FTKIT_ERR_EXISTS, p.ft, "'x'", ftkit_register(p.ft, "x", other, ITEMS, MPI_DOUBLE));
     kept();
 }
 
-/* ---- Arguments --------------------------------------------------------------------*/
+/* ---- Arguments ----------------------------------------------------------------------- */
 
 static void bad_data(void **state)
 {
@@ -277,16 +272,13 @@ static void bad_data(void **state)
     MPI_Datatype empty;
     MPI_Type_contiguous(0, MPI_DOUBLE, &empty);
     start();
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'r'|data", ftkit_register(p.ft, "r", NULL, 4, MPI_DOUBLE));
     CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'r'|data", ftkit_register(p.ft, "r", NULL, 4, MPI_DOUBLE));
-    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'r'|data",
-        ftkit_register_replicated(p.ft, "r", NULL, 4, MPI_DOUBLE));
-    CHECK_ERROR(
-        FTKIT_ERR_SIZE, p.ft, "'r'|8", ftkit_register(p.ft, "r", x, huge, MPI_DOUBLE));
+        FTKIT_ERR_ARG, p.ft, "'r'|data", ftkit_register_replicated(p.ft, "r", NULL, 4, MPI_DOUBLE));
+    CHECK_ERROR(FTKIT_ERR_SIZE, p.ft, "'r'|8", ftkit_register(p.ft, "r", x, huge, MPI_DOUBLE));
     CHECK_ERROR(FTKIT_ERR_TYPE, p.ft, "'r'|MPI_DATATYPE_NULL",
         ftkit_register(p.ft, "r", x, 4, MPI_DATATYPE_NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_TYPE, p.ft, "'r'|empty", ftkit_register(p.ft, "r", x, 4, empty));
+    CHECK_ERROR(FTKIT_ERR_TYPE, p.ft, "'r'|empty", ftkit_register(p.ft, "r", x, 4, empty));
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'r'|NULL",
         ftkit_register_growing(p.ft, "r", NULL, &count, MPI_CHAR, NULL, NULL));
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'r'|NULL",
@@ -312,8 +304,7 @@ static void bad_data(void **state)
     MPI_Type_free(&empty);
     CHECK_ERROR(FTKIT_ERR_NOT_FOUND, p.ft, "'r'", ftkit_unregister(p.ft, "r"));
     /* found only when a set is written: no set, the last one holds */
-    CHECK(FTKIT_OK, p.ft,
-        ftkit_register_growing(p.ft, "r", &data, &count, MPI_CHAR, NULL, NULL));
+    CHECK(FTKIT_OK, p.ft, ftkit_register_growing(p.ft, "r", &data, &count, MPI_CHAR, NULL, NULL));
     count = 3;
     CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 1));
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'r'|NULL", ftkit_checkpoint(p.ft));
@@ -336,28 +327,20 @@ static void bad_arrays(void **state)
     for (size_t d = 0; d < COUNT(g); d++)
         g[d] = 1;
     start();
-#define ARRAY(data, type, n, global, local, start, halo)                                 \
+#define ARRAY(data, type, n, global, local, start, halo)                                           \
     ftkit_register_array(p.ft, "arr", data, type, n, global, local, start, halo)
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'arr'|0", ARRAY(a, MPI_DOUBLE, 0, g, g, zero, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'arr'|-1", ARRAY(a, MPI_DOUBLE, -1, g, g, zero, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'arr'|16", ARRAY(a, MPI_DOUBLE, 16, g, g, zero, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'arr'|NULL", ARRAY(a, MPI_DOUBLE, 2, NULL, g, zero, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'arr'|NULL", ARRAY(a, MPI_DOUBLE, 2, g, NULL, zero, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'arr'|NULL", ARRAY(a, MPI_DOUBLE, 2, g, g, NULL, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "'arr'|data", ARRAY(NULL, MPI_DOUBLE, 2, g, g, zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|0", ARRAY(a, MPI_DOUBLE, 0, g, g, zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|-1", ARRAY(a, MPI_DOUBLE, -1, g, g, zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|16", ARRAY(a, MPI_DOUBLE, 16, g, g, zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|NULL", ARRAY(a, MPI_DOUBLE, 2, NULL, g, zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|NULL", ARRAY(a, MPI_DOUBLE, 2, g, NULL, zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|NULL", ARRAY(a, MPI_DOUBLE, 2, g, g, NULL, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|data", ARRAY(NULL, MPI_DOUBLE, 2, g, g, zero, NULL));
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|dimension 1",
-        ARRAY(a, MPI_DOUBLE, 2, ((size_t[]){ 4, 4 }), ((size_t[]){ 4, 3 }),
-            ((size_t[]){ 0, 2 }), NULL));
-    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|dimension 0",
-        ARRAY(a, MPI_DOUBLE, 1, ((size_t[]){ 4 }), ((size_t[]){ 1 }), ((size_t[]){ max }),
+        ARRAY(a, MPI_DOUBLE, 2, ((size_t[]){ 4, 4 }), ((size_t[]){ 4, 3 }), ((size_t[]){ 0, 2 }),
             NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "'arr'|dimension 0",
+        ARRAY(a, MPI_DOUBLE, 1, ((size_t[]){ 4 }), ((size_t[]){ 1 }), ((size_t[]){ max }), NULL));
     /* sizes that overflow when they are added or multiplied must not become small ones */
     CHECK_ERROR(FTKIT_ERR_SIZE, p.ft, "'arr'",
         ARRAY(a, MPI_DOUBLE, 1, &max, &max, zero, ((size_t[]){ 1 })));
@@ -366,16 +349,12 @@ static void bad_arrays(void **state)
             ((size_t[]){ 1 })));
     CHECK_ERROR(FTKIT_ERR_SIZE, p.ft, "'arr'", ARRAY(a, MPI_DOUBLE, 1, g, g, zero, &max));
     CHECK_ERROR(FTKIT_ERR_SIZE, p.ft, "'arr'",
-        ARRAY(a, MPI_DOUBLE, 2, ((size_t[]){ max, max }), ((size_t[]){ max, max }), zero,
-            NULL));
+        ARRAY(a, MPI_DOUBLE, 2, ((size_t[]){ max, max }), ((size_t[]){ max, max }), zero, NULL));
     CHECK_ERROR(FTKIT_ERR_SIZE, p.ft, "'arr'",
-        ARRAY(a, MPI_DOUBLE, 1, ((size_t[]){ max / 8 }), ((size_t[]){ max / 8 }), zero,
-            NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_TYPE, p.ft, "'arr'", ARRAY(a, MPI_DATATYPE_NULL, 1, g, g, zero, NULL));
+        ARRAY(a, MPI_DOUBLE, 1, ((size_t[]){ max / 8 }), ((size_t[]){ max / 8 }), zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_TYPE, p.ft, "'arr'", ARRAY(a, MPI_DATATYPE_NULL, 1, g, g, zero, NULL));
     MPI_Type_contiguous(2, MPI_DOUBLE, &pair);
-    CHECK_ERROR(
-        FTKIT_ERR_TYPE, p.ft, "'arr'|predefined", ARRAY(a, pair, 1, g, g, zero, NULL));
+    CHECK_ERROR(FTKIT_ERR_TYPE, p.ft, "'arr'|predefined", ARRAY(a, pair, 1, g, g, zero, NULL));
     MPI_Type_free(&pair);
     CHECK_ERROR(FTKIT_ERR_NOT_FOUND, p.ft, "'arr'", ftkit_unregister(p.ft, "arr"));
     /* and when it is there already */
@@ -406,10 +385,8 @@ static void bad_arguments(void **state)
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_test|0", ftkit_test(p.ft, 0, &done));
     assert_int_equal(done, 5);
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_bind_comm", ftkit_bind_comm(p.ft, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_ARG, p.ft, "ftkit_track_comm", ftkit_track_comm(p.ft, MPI_COMM_NULL));
-    CHECK_ERROR(FTKIT_ERR_NOT_FOUND, p.ft, "not tracked",
-        ftkit_untrack_comm(p.ft, MPI_COMM_WORLD));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_track_comm", ftkit_track_comm(p.ft, MPI_COMM_NULL));
+    CHECK_ERROR(FTKIT_ERR_NOT_FOUND, p.ft, "not tracked", ftkit_untrack_comm(p.ft, MPI_COMM_WORLD));
     for (n = 0; n < COUNT(bound); n++) {
         int rc = ftkit_bind_comm(p.ft, &bound[n]);
         if (rc != FTKIT_OK) {
@@ -430,8 +407,7 @@ static void bad_arguments(void **state)
     }
     assert_in_range(n, 8, COUNT(many) - 1);
     CHECK(FTKIT_OK, p.ft, ftkit_untrack_comm(p.ft, many[0]));
-    CHECK_ERROR(
-        FTKIT_ERR_NOT_FOUND, p.ft, "not tracked", ftkit_untrack_comm(p.ft, many[0]));
+    CHECK_ERROR(FTKIT_ERR_NOT_FOUND, p.ft, "not tracked", ftkit_untrack_comm(p.ft, many[0]));
     CHECK(FTKIT_OK, p.ft, ftkit_track_comm(p.ft, many[0]));
     for (size_t i = 0; i < n; i++)
         MPI_Comm_free(&many[i]); /* and forget it */
@@ -441,16 +417,15 @@ static void bad_arguments(void **state)
     MPI_Comm_free(&many[0]);
 }
 
-/* ---- Order of calls ---------------------------------------------------------------*/
+/* ---- Order of calls ------------------------------------------------------------------ */
 
 static void out_of_order(void **state)
 {
     (void)state;
     begin();
-    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "ftkit_checkpoint|before ftkit_recover",
-        ftkit_checkpoint(p.ft));
     CHECK_ERROR(
-        FTKIT_ERR_STATE, p.ft, "ftkit_finish|before ftkit_recover", ftkit_finish(p.ft));
+        FTKIT_ERR_STATE, p.ft, "ftkit_checkpoint|before ftkit_recover", ftkit_checkpoint(p.ft));
+    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "ftkit_finish|before ftkit_recover", ftkit_finish(p.ft));
     CHECK(FTKIT_OK, p.ft, ftkit_on_repair(p.ft, nothing, NULL));
     CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 1)); /* allowed: counts later */
     CHECK(FTKIT_NO_SET, p.ft, ftkit_recover(p.ft, NULL));
@@ -517,7 +492,7 @@ static void fewer_regions(void **state)
     kept();
 }
 
-/* ---- Opening ----------------------------------------------------------------------*/
+/* ---- Opening ------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -533,8 +508,7 @@ static void bad_configurations(void **state)
     static const struct {
         const char *text, *words;
     } bad[] = { { "[spares]\ncuont = 2\n", "bad.ini|2|cuont|count" },
-        { "[context]\nname = a\n\n[recover]\ntimeout = soon\n",
-            "bad.ini|5|timeout|soon" },
+        { "[context]\nname = a\n\n[recover]\ntimeout = soon\n", "bad.ini|5|timeout|soon" },
         { "[level.hdf5]\ndirectory = nowhere\n", "bad.ini|nowhere" },
         { "[spares]\ncount = 1\n", "spares.count|1" } };
     ftkit_ctx *ft = (ftkit_ctx *)work; /* a value that must stay */
@@ -542,20 +516,19 @@ static void bad_configurations(void **state)
     start();
     for (size_t i = 0; i < COUNT(bad); i++) {
         write_file("bad.ini", bad[i].text);
-        CHECK_ERROR(FTKIT_ERR_CONFIG, NULL, bad[i].words,
-            ftkit_open(MPI_COMM_SELF, "bad.ini", &ft));
+        CHECK_ERROR(
+            FTKIT_ERR_CONFIG, NULL, bad[i].words, ftkit_open(MPI_COMM_SELF, "bad.ini", &ft));
         assert_ptr_equal(ft, work);
     }
-    CHECK_ERROR(FTKIT_ERR_CONFIG, NULL, "missing.ini",
-        ftkit_open(MPI_COMM_SELF, "missing.ini", &ft));
+    CHECK_ERROR(
+        FTKIT_ERR_CONFIG, NULL, "missing.ini", ftkit_open(MPI_COMM_SELF, "missing.ini", &ft));
     setenv("FTKIT_CHECKPOINT_PERIOD", "often", 1);
     CHECK_ERROR(FTKIT_ERR_CONFIG, NULL, "FTKIT_CHECKPOINT_PERIOD|often",
         ftkit_open(MPI_COMM_SELF, NULL, &ft));
     unsetenv("FTKIT_CHECKPOINT_PERIOD");
+    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_open|ctx", ftkit_open(MPI_COMM_SELF, NULL, NULL));
     CHECK_ERROR(
-        FTKIT_ERR_ARG, NULL, "ftkit_open|ctx", ftkit_open(MPI_COMM_SELF, NULL, NULL));
-    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_open|MPI_COMM_NULL",
-        ftkit_open(MPI_COMM_NULL, NULL, &ft));
+        FTKIT_ERR_ARG, NULL, "ftkit_open|MPI_COMM_NULL", ftkit_open(MPI_COMM_NULL, NULL, &ft));
     assert_ptr_equal(ft, work);
     /* a good one after it, and both are independent */
     write_file("good.ini", "[context]\nname = other\n[checkpoint]\nperiod = 3 calls\n");
@@ -571,7 +544,7 @@ static void bad_configurations(void **state)
     kept();
 }
 
-/* ---- Information ------------------------------------------------------------------*/
+/* ---- Information --------------------------------------------------------------------- */
 
 static void texts(void **state)
 {
@@ -591,13 +564,12 @@ static void texts(void **state)
             assert_string_not_equal(all[i].text, all[j].text);
         }
     }
-    static const int unknown[] = { 5, 1000, -11, -19, -26, -98, -100, INT32_MIN,
-        INT32_MAX };
+    static const int unknown[] = { 5, 1000, -11, -19, -26, -98, -100, INT32_MIN, INT32_MAX };
     for (size_t i = 0; i < COUNT(unknown); i++)
         assert_string_equal(ftkit_strerror(unknown[i]), "unknown status");
     char version[40];
-    snprintf(version, sizeof version, "%d.%d.%d", FTKIT_VERSION_MAJOR,
-        FTKIT_VERSION_MINOR, FTKIT_VERSION_PATCH);
+    snprintf(version, sizeof version, "%d.%d.%d", FTKIT_VERSION_MAJOR, FTKIT_VERSION_MINOR,
+        FTKIT_VERSION_PATCH);
     assert_string_equal(ftkit_version(), version);
 }
 
@@ -691,7 +663,7 @@ static void reports(void **state)
     assert_int_equal(h.lines, lines);
 }
 
-/* ---- Storage ----------------------------------------------------------------------*/
+/* ---- Storage ------------------------------------------------------------------------- */
 
 static void no_files(void **state)
 {
@@ -700,8 +672,7 @@ static void no_files(void **state)
     setenv("FTKIT_LEVEL_HDF5_ENABLED", "false", 1);
     begin();
     CHECK(FTKIT_NO_SET, p.ft, ftkit_recover(p.ft, NULL));
-    CHECK_ERROR(
-        FTKIT_ERR_UNSUPPORTED, p.ft, "level.hdf5.enabled", ftkit_request(p.ft, 1));
+    CHECK_ERROR(FTKIT_ERR_UNSUPPORTED, p.ft, "level.hdf5.enabled", ftkit_request(p.ft, 1));
     CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 0));
     CHECK(FTKIT_OK, p.ft, ftkit_checkpoint(p.ft));
     assert_int_equal(query(p.ft).committed, 1);
@@ -775,7 +746,7 @@ static void damaged_sets(void **state)
     assert_int_equal(ftkit_close(&p.ft), FTKIT_ERR_CORRUPT);
 }
 
-/* ---- Before and after MPI ---------------------------------------------------------*/
+/* ---- Before and after MPI ------------------------------------------------------------ */
 
 static int outside_mpi(const char *when)
 {

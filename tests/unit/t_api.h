@@ -23,14 +23,13 @@
 
 static char work[256]; /* we are in it; removed at the end, with all below it */
 
-/* ---- Checks -----------------------------------------------------------------------*/
+/* ---- Checks -------------------------------------------------------------------------- */
 
-static inline void check_rc(
-    int line, const char *call, int want, int rc, const ftkit_ctx *ft)
+static inline void check_rc(int line, const char *call, int want, int rc, const ftkit_ctx *ft)
 {
     if (rc != want)
-        fail_msg("line %d: %s: %d (%s), not %d (%s): %s", line, call, rc,
-            ftkit_strerror(rc), want, ftkit_strerror(want), ftkit_detail(ft));
+        fail_msg("line %d: %s: %d (%s), not %d (%s): %s", line, call, rc, ftkit_strerror(rc), want,
+            ftkit_strerror(want), ftkit_detail(ft));
 }
 #define CHECK(want, ft, call) check_rc(__LINE__, #call, (want), (call), (ft))
 
@@ -45,19 +44,18 @@ static inline void check_error(
     snprintf(copy, sizeof copy, "%s", words);
     for (char *w = strtok_r(copy, "|", &save); w; w = strtok_r(NULL, "|", &save))
         if (!strstr(detail, w))
-            fail_msg(
-                "line %d: %s: '%s' is not in the detail '%s'", line, call, w, detail);
+            fail_msg("line %d: %s: '%s' is not in the detail '%s'", line, call, w, detail);
     for (const char *p = detail; *p; p++)
         if (*p < ' ' || *p > '~')
-            fail_msg("line %d: %s: byte 0x%02x in the detail", line, call,
-                (unsigned)(unsigned char)*p);
+            fail_msg(
+                "line %d: %s: byte 0x%02x in the detail", line, call, (unsigned)(unsigned char)*p);
     if (strlen(detail) < 15)
         fail_msg("line %d: %s: '%s' is no help", line, call, detail);
 }
-#define CHECK_ERROR(want, ft, words, call)                                               \
+#define CHECK_ERROR(want, ft, words, call)                                                         \
     check_error(__LINE__, #call, (want), (call), (ft), (words))
 
-/* ---- Contexts ---------------------------------------------------------------------*/
+/* ---- Contexts ------------------------------------------------------------------------ */
 
 static inline ftkit_ctx *open_context(void)
 {
@@ -93,7 +91,7 @@ static inline void save(ftkit_ctx *ft)
     assert_int_equal(info.durable, info.committed);
 }
 
-/* ---- Bytes ------------------------------------------------------------------------*/
+/* ---- Bytes --------------------------------------------------------------------------- */
 
 static inline void fill(void *data, size_t bytes, uint64_t seed)
 {
@@ -121,11 +119,11 @@ static inline void check_bytes(
     const unsigned char *y = b;
     for (size_t i = from; i < to; i++)
         if (x[i] != y[i])
-            fail_msg("%s: byte %zu of %zu is 0x%02x, not 0x%02x", what, i, to,
-                (unsigned)x[i], (unsigned)y[i]);
+            fail_msg("%s: byte %zu of %zu is 0x%02x, not 0x%02x", what, i, to, (unsigned)x[i],
+                (unsigned)y[i]);
 }
 
-/* ---- Directories ------------------------------------------------------------------*/
+/* ---- Directories --------------------------------------------------------------------- */
 
 /* Each test has an empty directory of its own as the working directory, which is where
  * sets go by default. */
@@ -143,9 +141,9 @@ static inline int leave(void **state)
     (void)state;
     return chdir(work) != 0;
 }
-#define TEST(f)                                                                          \
-    {                                                                                    \
-#f, f, enter, leave, NULL                                                        \
+#define TEST(f)                                                                                    \
+    {                                                                                              \
+#f, f, enter, leave, NULL                                                                  \
     }
 
 static inline int remove_work(void)

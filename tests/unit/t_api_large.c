@@ -14,8 +14,8 @@
  * around every multiple of 1 GiB. */
 static unsigned char *sparse(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(
+        NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(p, MAP_FAILED);
     return p;
 }
@@ -68,8 +68,8 @@ static void check_marks(unsigned char *p, size_t bytes, size_t keep, size_t stri
     assert_int_equal(sum, 0);
 }
 
-static void there_and_back(size_t bytes, size_t count, MPI_Datatype type, size_t keep,
-    size_t stride, const size_t *shape)
+static void there_and_back(
+    size_t bytes, size_t count, MPI_Datatype type, size_t keep, size_t stride, const size_t *shape)
 {
     static const size_t zero[2] = { 0, 0 };
     static const size_t halo[2] = { 1, 1 };
@@ -139,9 +139,9 @@ static int clean(void **state)
     (void)state;
     return chdir(work) != 0 || system("rm -rf test-*") != 0;
 }
-#define LARGE(f)                                                                         \
-    {                                                                                    \
-#f, f, enter, clean, NULL                                                        \
+#define LARGE(f)                                                                                   \
+    {                                                                                              \
+#f, f, enter, clean, NULL                                                                  \
     }
 
 int main(int argc, char **argv)

@@ -39,10 +39,9 @@ static int put_good(ftkit_ctx *ft)
 {
     return ftkit_register_replicated(ft, "step", &v.step, 1, MPI_INT)
            | ftkit_register(ft, "x", v.x, ITEMS, MPI_DOUBLE)
-           | ftkit_register_array(ft, "grid", v.grid, MPI_FLOAT, 2, grid_shape,
-               grid_shape, grid_zero, grid_halo)
-           | ftkit_register_growing(
-               ft, "list", &v.list, &v.nlist, MPI_INT16_T, NULL, NULL);
+           | ftkit_register_array(
+               ft, "grid", v.grid, MPI_FLOAT, 2, grid_shape, grid_shape, grid_zero, grid_halo)
+           | ftkit_register_growing(ft, "list", &v.list, &v.nlist, MPI_INT16_T, NULL, NULL);
 }
 
 /* Everything as it was, but for one region. */
@@ -74,8 +73,7 @@ static int put_width(ftkit_ctx *ft)
 }
 static int put_kind(ftkit_ctx *ft)
 {
-    return put_but(ft, "x")
-           | ftkit_register_replicated(ft, "x", v.other, ITEMS, MPI_DOUBLE);
+    return put_but(ft, "x") | ftkit_register_replicated(ft, "x", v.other, ITEMS, MPI_DOUBLE);
 }
 static int put_extra(ftkit_ctx *ft)
 {
@@ -85,27 +83,25 @@ static int put_shape(ftkit_ctx *ft)
 {
     static const size_t shape[2] = { 6, 7 };
     return put_but(ft, "grid")
-           | ftkit_register_array(ft, "grid", v.other, MPI_FLOAT, 2, shape, grid_shape,
-               grid_zero, grid_halo);
+           | ftkit_register_array(
+               ft, "grid", v.other, MPI_FLOAT, 2, shape, grid_shape, grid_zero, grid_halo);
 }
 static int put_transposed(ftkit_ctx *ft)
 {
     static const size_t shape[1] = { 36 };
     return put_but(ft, "grid")
-           | ftkit_register_array(
-               ft, "grid", v.other, MPI_FLOAT, 1, shape, shape, grid_zero, NULL);
+           | ftkit_register_array(ft, "grid", v.other, MPI_FLOAT, 1, shape, shape, grid_zero, NULL);
 }
 static int put_element(ftkit_ctx *ft)
 {
     return put_but(ft, "grid")
-           | ftkit_register_array(ft, "grid", v.other, MPI_INT32_T, 2, grid_shape,
-               grid_shape, grid_zero, grid_halo);
+           | ftkit_register_array(
+               ft, "grid", v.other, MPI_INT32_T, 2, grid_shape, grid_shape, grid_zero, grid_halo);
 }
 static int put_list_type(ftkit_ctx *ft)
 {
     return put_but(ft, "list")
-           | ftkit_register_growing(
-               ft, "list", &v.list, &v.nlist, MPI_UINT16_T, NULL, NULL);
+           | ftkit_register_growing(ft, "list", &v.list, &v.nlist, MPI_UINT16_T, NULL, NULL);
 }
 static int put_no_memory(ftkit_ctx *ft)
 {

@@ -9,7 +9,7 @@
 
 #include "t_api.h"
 
-/* ---- Flat regions -------------------------------------------------------------------
+/* ---- Flat regions -----------------------------------------------------------------------
  * A list of them, each in memory of its own, in which a copy says what is to be saved. */
 
 #define MAX_FLAT 80
@@ -27,8 +27,7 @@ struct flat {
 static struct flat flats[MAX_FLAT];
 static size_t nflats;
 
-static struct flat *add_flat(
-    const char *name, MPI_Datatype type, size_t count, size_t bytes)
+static struct flat *add_flat(const char *name, MPI_Datatype type, size_t count, size_t bytes)
 {
     assert_true(nflats < MAX_FLAT);
     struct flat *f = &flats[nflats++];
@@ -55,8 +54,8 @@ static void add_holed(const char *name, MPI_Datatype type, size_t count)
     MPI_Type_get_extent(type, &lb, &extent);
     MPI_Type_get_true_extent(type, &true_lb, &true_extent);
     assert_true(true_lb >= 0);
-    size_t bytes = (size_t)(true_lb + true_extent)
-                   + (count - 1) * (size_t)(extent > 0 ? extent : -extent) + 8;
+    size_t bytes =
+        (size_t)(true_lb + true_extent) + (count - 1) * (size_t)(extent > 0 ? extent : -extent) + 8;
     struct flat *f = add_flat(name, type, count, bytes);
     MPI_Pack_size((int)count, type, MPI_COMM_SELF, &packed);
     unsigned char *ones = malloc((size_t)packed);
@@ -81,9 +80,8 @@ static void register_flats(ftkit_ctx *ft)
 {
     for (size_t i = 0; i < nflats; i++) {
         struct flat *f = &flats[i];
-        int rc = i % 2
-                     ? ftkit_register_replicated(ft, f->name, f->data, f->count, f->type)
-                     : ftkit_register(ft, f->name, f->data, f->count, f->type);
+        int rc = i % 2 ? ftkit_register_replicated(ft, f->name, f->data, f->count, f->type)
+                       : ftkit_register(ft, f->name, f->data, f->count, f->type);
         if (rc != FTKIT_OK)
             fail_msg("%s: %s", f->name, ftkit_detail(ft));
     }
@@ -150,8 +148,8 @@ static void basic_types(void **state)
     for (size_t i = 0; i < COUNT(types); i++) {
         int size = 0;
         /* languages and widths this MPI was built without */
-        if (types[i].type == MPI_DATATYPE_NULL
-            || MPI_Type_size(types[i].type, &size) != MPI_SUCCESS || size == 0)
+        if (types[i].type == MPI_DATATYPE_NULL || MPI_Type_size(types[i].type, &size) != MPI_SUCCESS
+            || size == 0)
             continue;
         add_holed(types[i].name, types[i].type, 37);
         there++;
@@ -184,10 +182,10 @@ static void derived_types(void **state)
     MPI_Type_create_hvector(4, 1, 13, MPI_INT, &t[n++]); /* unaligned */
     MPI_Type_indexed(3, (int[]){ 2, 1, 4 }, (int[]){ 9, 0, 3 }, MPI_FLOAT, &t[n++]);
     MPI_Type_create_indexed_block(3, 2, (int[]){ 1, 5, 20 }, MPI_INT, &t[n++]);
-    MPI_Type_create_subarray(2, (int[]){ 9, 11 }, (int[]){ 4, 5 }, (int[]){ 3, 2 },
-        MPI_ORDER_C, MPI_DOUBLE, &t[n++]);
-    MPI_Type_create_subarray(3, (int[]){ 4, 5, 6 }, (int[]){ 2, 3, 2 },
-        (int[]){ 1, 1, 3 }, MPI_ORDER_FORTRAN, MPI_INT, &t[n++]);
+    MPI_Type_create_subarray(
+        2, (int[]){ 9, 11 }, (int[]){ 4, 5 }, (int[]){ 3, 2 }, MPI_ORDER_C, MPI_DOUBLE, &t[n++]);
+    MPI_Type_create_subarray(3, (int[]){ 4, 5, 6 }, (int[]){ 2, 3, 2 }, (int[]){ 1, 1, 3 },
+        MPI_ORDER_FORTRAN, MPI_INT, &t[n++]);
     MPI_Type_create_struct(4, (int[]){ 1, 1, 3, 1 },
         (MPI_Aint[]){ offsetof(struct mixed, c), offsetof(struct mixed, d),
             offsetof(struct mixed, s), offsetof(struct mixed, i) },
@@ -235,8 +233,8 @@ static void sizes(void **state)
 static void single_sizes(void **state)
 {
     (void)state;
-    static const size_t bytes[] = { 1, 2, 63, 64, 65, 4095, 4096, 4097, 262143, 262144,
-        262145, 1048577 };
+    static const size_t bytes[] = { 1, 2, 63, 64, 65, 4095, 4096, 4097, 262143, 262144, 262145,
+        1048577 };
     for (size_t i = 0; i < COUNT(bytes); i++) {
         char name[32];
         snprintf(name, sizeof name, "size-%zu", bytes[i]);
@@ -253,7 +251,7 @@ static void nothing_at_all(void **state)
     there_and_back(); /* 0 regions */
 }
 
-/* ---- Resizing ---------------------------------------------------------------------*/
+/* ---- Resizing ------------------------------------------------------------------------ */
 
 /* Ten sets with regions that change their size and address; each can be restored. */
 static void resized(void **state)
@@ -268,8 +266,7 @@ static void resized(void **state)
         double *x = filled(counts[i] * sizeof *x, i);
         ftkit_ctx *ft = open_context();
         CHECK(FTKIT_OK, ft, ftkit_register(ft, "before", before, 5, MPI_CHAR));
-        CHECK(
-            FTKIT_OK, ft, ftkit_register(ft, "x", x, i ? counts[i - 1] : 0, MPI_DOUBLE));
+        CHECK(FTKIT_OK, ft, ftkit_register(ft, "x", x, i ? counts[i - 1] : 0, MPI_DOUBLE));
         CHECK(FTKIT_OK, ft, ftkit_register(ft, "after", after, 100, MPI_CHAR));
         if (i == 0) {
             CHECK(FTKIT_NO_SET, ft, ftkit_recover(ft, NULL));
@@ -308,8 +305,7 @@ static void moving(void **state)
     assert_non_null(after);
     for (int run = 0; run < 4; run++) {
         ftkit_ctx *ft = open_context();
-        CHECK(FTKIT_OK, ft,
-            ftkit_register_growing(ft, "list", &list, &n, MPI_CHAR, NULL, NULL));
+        CHECK(FTKIT_OK, ft, ftkit_register_growing(ft, "list", &list, &n, MPI_CHAR, NULL, NULL));
         CHECK(FTKIT_OK, ft, ftkit_register(ft, "after", after, AFTER, MPI_CHAR));
         if (run > 0) {
             size_t bytes = n;
@@ -379,13 +375,11 @@ static void growing(void **state)
     MPI_Type_create_resized(MPI_DOUBLE, 0, 16, &strided);
     for (int run = 0; run < 4; run++) {
         ftkit_ctx *ft = open_context();
-        CHECK(FTKIT_OK, ft,
-            ftkit_register_growing(ft, "list", &list, &n, MPI_FLOAT, resize, &r));
+        CHECK(FTKIT_OK, ft, ftkit_register_growing(ft, "list", &list, &n, MPI_FLOAT, resize, &r));
         CHECK(FTKIT_OK, ft,
             ftkit_register_growing(ft, "empty", &empty, &nempty, MPI_INT, NULL, NULL));
         CHECK(FTKIT_OK, ft,
-            ftkit_register_growing(
-                ft, "pairs", (void **)&pairs, &npairs, strided, NULL, NULL));
+            ftkit_register_growing(ft, "pairs", (void **)&pairs, &npairs, strided, NULL, NULL));
         if (run == 0) {
             CHECK(FTKIT_NO_SET, ft, ftkit_recover(ft, &set));
             save(ft);
@@ -466,7 +460,7 @@ static void columns(void **state)
     MPI_Type_free(&before);
 }
 
-/* ---- Serializers ------------------------------------------------------------------*/
+/* ---- Serializers --------------------------------------------------------------------- */
 
 struct object {
     unsigned char bytes[500];
@@ -664,7 +658,7 @@ static void callbacks(void **state)
     close_context(&ft);
 }
 
-/* ---- Global arrays ----------------------------------------------------------------*/
+/* ---- Global arrays ------------------------------------------------------------------- */
 
 struct array {
     const char *name;
@@ -695,18 +689,14 @@ static void arrays(void **state)
         { "1 ghosts only", MPI_INT, 4, 1, { 777 }, { 0 }, { 9 }, { 2 }, 0 },
         { "2", MPI_INT64_T, 8, 2, { 31, 17 }, { 31, 17 }, { 0, 0 }, { 0, 0 }, 1 },
         { "2 halo", MPI_DOUBLE, 8, 2, { 200, 300 }, { 200, 300 }, { 0, 0 }, { 1, 1 }, 0 },
-        { "2 mixed", MPI_C_DOUBLE_COMPLEX, 16, 2, { 9, 8 }, { 9, 8 }, { 0, 0 }, { 2, 0 },
-            0 },
+        { "2 mixed", MPI_C_DOUBLE_COMPLEX, 16, 2, { 9, 8 }, { 9, 8 }, { 0, 0 }, { 2, 0 }, 0 },
         { "2 part", MPI_SHORT, 2, 2, { 9, 8 }, { 4, 3 }, { 5, 2 }, { 1, 2 }, 0 },
         { "3", MPI_CHAR, 1, 3, { 11, 7, 5 }, { 11, 7, 5 }, { 0, 0, 0 }, { 0, 0, 0 }, 1 },
-        { "3 halo", MPI_DOUBLE, 8, 3, { 40, 30, 20 }, { 40, 30, 20 }, { 0, 0, 0 },
-            { 1, 1, 1 }, 0 },
-        { "3 mixed", MPI_LONG_DOUBLE, 16, 3, { 4, 3, 2 }, { 4, 3, 2 }, { 0, 0, 0 },
-            { 0, 2, 1 }, 0 },
-        { "3 part", MPI_UINT16_T, 2, 3, { 9, 9, 9 }, { 3, 4, 5 }, { 1, 5, 2 },
-            { 1, 1, 1 }, 0 },
-        { "3 flat", MPI_DOUBLE, 8, 3, { 5, 1, 1 }, { 5, 1, 1 }, { 0, 0, 0 }, { 1, 1, 1 },
+        { "3 halo", MPI_DOUBLE, 8, 3, { 40, 30, 20 }, { 40, 30, 20 }, { 0, 0, 0 }, { 1, 1, 1 }, 0 },
+        { "3 mixed", MPI_LONG_DOUBLE, 16, 3, { 4, 3, 2 }, { 4, 3, 2 }, { 0, 0, 0 }, { 0, 2, 1 },
             0 },
+        { "3 part", MPI_UINT16_T, 2, 3, { 9, 9, 9 }, { 3, 4, 5 }, { 1, 5, 2 }, { 1, 1, 1 }, 0 },
+        { "3 flat", MPI_DOUBLE, 8, 3, { 5, 1, 1 }, { 5, 1, 1 }, { 0, 0, 0 }, { 1, 1, 1 }, 0 },
         { "15", MPI_DOUBLE, 8, 15, { 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2 },
             { 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2 }, { 0 }, { 0 }, 1 },
     };
@@ -719,8 +709,8 @@ static void arrays(void **state)
             size_t bytes = cells(a) * a->bytes;
             data[i] = filled(bytes, run ? 1000 : i);
             CHECK(FTKIT_OK, ft,
-                ftkit_register_array(ft, a->name, data[i], a->elem, a->ndims, a->global,
-                    a->local, a->start, a->no_halo ? NULL : a->halo));
+                ftkit_register_array(ft, a->name, data[i], a->elem, a->ndims, a->global, a->local,
+                    a->start, a->no_halo ? NULL : a->halo));
         }
         if (run == 0) {
             CHECK(FTKIT_NO_SET, ft, ftkit_recover(ft, &set));
@@ -739,7 +729,7 @@ static void arrays(void **state)
     }
 }
 
-/* ---- Contexts side by side --------------------------------------------------------*/
+/* ---- Contexts side by side ----------------------------------------------------------- */
 
 static void two_contexts(void **state)
 {
@@ -767,11 +757,10 @@ static void two_contexts(void **state)
     unsetenv("FTKIT_CONTEXT_NAME");
 }
 
-/* ---- Attributes -------------------------------------------------------------------*/
+/* ---- Attributes ---------------------------------------------------------------------- */
 
 /* A text of a dataset in a file of the set, "" when it is not there. */
-static const char *attribute(
-    uint64_t set, const char *file, const char *dataset, const char *name)
+static const char *attribute(uint64_t set, const char *file, const char *dataset, const char *name)
 {
     static char text[FTKIT_NAME_MAX + 256];
     char path[128];
@@ -807,8 +796,8 @@ static void refused(ftkit_ctx *ft)
     CHECK_ERROR(FTKIT_ERR_ARG, ft, "name|NULL", ftkit_attribute(ft, NULL, "a", "b"));
     CHECK_ERROR(FTKIT_ERR_NAME, ft, "1 to 63", ftkit_attribute(ft, "u", "", "b"));
     CHECK_ERROR(FTKIT_ERR_NAME, ft, "ftkit.x", ftkit_attribute(ft, "u", "ftkit.x", "b"));
-    CHECK_ERROR(FTKIT_ERR_NAME, ft, "ftkit.attributes|taken",
-        ftkit_unregister(ft, "ftkit.attributes"));
+    CHECK_ERROR(
+        FTKIT_ERR_NAME, ft, "ftkit.attributes|taken", ftkit_unregister(ft, "ftkit.attributes"));
     longer[200] = '\0';
     int rc = FTKIT_OK;
     int n = 0;
@@ -826,7 +815,10 @@ static void refused(ftkit_ctx *ft)
 static void attributes(void **state)
 {
     (void)state;
-    static const char *const units[] = { NULL, "m/s", "\xc2\xb0" "C", NULL };
+    static const char *const units[] = { NULL, "m/s",
+        "\xc2\xb0"
+        "C",
+        NULL };
     const size_t n = 5;
     const size_t zero = 0;
     for (int run = 0; run < 4; run++) {
@@ -834,8 +826,7 @@ static void attributes(void **state)
         int step = 0;
         int rest = 0;
         ftkit_ctx *ft = open_context();
-        CHECK(FTKIT_OK, ft,
-            ftkit_register_array(ft, "u", u, MPI_DOUBLE, 1, &n, &n, &zero, NULL));
+        CHECK(FTKIT_OK, ft, ftkit_register_array(ft, "u", u, MPI_DOUBLE, 1, &n, &n, &zero, NULL));
         CHECK(FTKIT_OK, ft, ftkit_register_replicated(ft, "step", &step, 1, MPI_INT));
         CHECK(FTKIT_OK, ft, ftkit_register(ft, "rest", &rest, 1, MPI_INT));
         if (units[run]) {
@@ -857,8 +848,7 @@ static void attributes(void **state)
         const char *want = units[run] ? units[run] : "";
         assert_string_equal(attribute(set, "master.h5", "u", "units"), want);
         assert_string_equal(attribute(set, "part-00000.h5", "rank_00000/u", "units"), want);
-        assert_string_equal(
-            attribute(set, "master.h5", "step", "units"), units[run] ? "1" : "");
+        assert_string_equal(attribute(set, "master.h5", "step", "units"), units[run] ? "1" : "");
         close_context(&ft);
     }
 }

@@ -39,8 +39,7 @@ static char *make(size_t data_bytes)
 
 static void begin(struct ftk_changes *c, const char *base, size_t data_bytes)
 {
-    assert_int_equal(
-        ftk_changes_begin(c, base, ftk_seg_bytes(base), data_bytes), FTKIT_OK);
+    assert_int_equal(ftk_changes_begin(c, base, ftk_seg_bytes(base), data_bytes), FTKIT_OK);
     c->exact = true;
 }
 

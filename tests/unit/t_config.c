@@ -23,10 +23,10 @@ static char work[] = "/tmp/t_config.XXXXXX"; /* we are in it: paths below are re
 /* ---- Every key: a value that is not the default, and where it must arrive
  * ------------*/
 
-#define STORES(member, wanted)                                                           \
-    static void put_##member(struct ftk_config *c)                                       \
-    {                                                                                    \
-        c->member = (wanted);                                                            \
+#define STORES(member, wanted)                                                                     \
+    static void put_##member(struct ftk_config *c)                                                 \
+    {                                                                                              \
+        c->member = (wanted);                                                                      \
     }
 STORES(period, ((struct ftk_period){ FTK_PERIOD_COUNT, 10 }))
 STORES(mtbf_s, 5400)
@@ -152,19 +152,16 @@ static const struct sample {
     { "level.memory", "scheme", "own", "FTKIT_LEVEL_MEMORY_SCHEME", put_scheme },
     { "level.memory", "map", "ring", "FTKIT_LEVEL_MEMORY_MAP", put_map },
     { "level.memory", "place", "shared", "FTKIT_LEVEL_MEMORY_PLACE", put_place },
-    { "level.memory", "directory", "/pmem0", "FTKIT_LEVEL_MEMORY_DIRECTORY",
-        put_place_dir },
+    { "level.memory", "directory", "/pmem0", "FTKIT_LEVEL_MEMORY_DIRECTORY", put_place_dir },
     { "level.memory", "group", "5", "FTKIT_LEVEL_MEMORY_GROUP", put_group },
     { "level.memory", "parity", "3", "FTKIT_LEVEL_MEMORY_PARITY", put_parity },
     { "level.local", "scheme", "xor", "FTKIT_LEVEL_LOCAL_SCHEME", put_local_scheme },
     { "level.local", "place", "pmem", "FTKIT_LEVEL_LOCAL_PLACE", put_local_place },
-    { "level.local", "directory", "/local/me", "FTKIT_LEVEL_LOCAL_DIRECTORY",
-        put_local_dir },
+    { "level.local", "directory", "/local/me", "FTKIT_LEVEL_LOCAL_DIRECTORY", put_local_dir },
     { "level.local", "group", "4", "FTKIT_LEVEL_LOCAL_GROUP", put_local_group },
     { "level.local", "parity", "1", "FTKIT_LEVEL_LOCAL_PARITY", put_local_parity },
     { "level.local", "every", "3 sets", "FTKIT_LEVEL_LOCAL_EVERY", put_local_every },
-    { "level.memory", "incremental", "off", "FTKIT_LEVEL_MEMORY_INCREMENTAL",
-        put_incremental },
+    { "level.memory", "incremental", "off", "FTKIT_LEVEL_MEMORY_INCREMENTAL", put_incremental },
     { "level.hdf5", "enabled", "off", "FTKIT_LEVEL_HDF5_ENABLED", put_h5_enabled },
     { "level.hdf5", "every", "30s", "FTKIT_LEVEL_HDF5_EVERY", put_h5_every },
     { "level.hdf5", "directory", "sets here", "FTKIT_LEVEL_HDF5_DIRECTORY", put_h5_dir },
@@ -183,8 +180,7 @@ static const struct sample {
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
     { "log", "directory", "/tmp", "FTKIT_LOG_DIRECTORY", put_log_dir },
-    { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE",
-        put_ranks_per_node },
+    { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE", put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
     { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },
     { "recover", "supply", "spawn ,spare", "FTKIT_RECOVER_SUPPLY", put_supply },
@@ -193,8 +189,7 @@ static const struct sample {
     { "recover", "stall", "5min", "FTKIT_RECOVER_STALL", put_stall_s },
     { "recover", "stall_say", "1.5min", "FTKIT_RECOVER_STALL_SAY", put_say_s },
     { "recover", "attempts", "4", "FTKIT_RECOVER_ATTEMPTS", put_attempts },
-    { "recover", "exit_is_failure", "0", "FTKIT_RECOVER_EXIT_IS_FAILURE",
-        put_exit_is_failure },
+    { "recover", "exit_is_failure", "0", "FTKIT_RECOVER_EXIT_IS_FAILURE", put_exit_is_failure },
     { "report", "stderr", "debug", "FTKIT_REPORT_STDERR", put_stderr_level },
     { "report", "events", "/tmp/\xc3\xa4rger;#.log", "FTKIT_REPORT_EVENTS", put_events },
     { "debug", "check", "regions", "FTKIT_DEBUG_CHECK", put_debug },
@@ -416,8 +411,8 @@ static void t_every_key_from_file(void **state)
         snprintf(text, sizeof text, "[%s]\n%s = %s\n", s->section, s->key, s->value);
         loads(text, &cfg);
         assert_same(&cfg, &want);
-        snprintf(text, sizeof text, "\xef\xbb\xbf ; c\r\n\t[ %s ] # c\r\n  %s:%s \t; c",
-            s->section, s->key, s->value);
+        snprintf(text, sizeof text, "\xef\xbb\xbf ; c\r\n\t[ %s ] # c\r\n  %s:%s \t; c", s->section,
+            s->key, s->value);
         loads(text, &cfg);
         assert_same(&cfg, &want);
     }
@@ -474,8 +469,7 @@ static void t_times(void **state)
         const char *text;
         double s;
     } good[] = { { "1ms", 0.001 }, { "90s", 90 }, { "2 min", 120 }, { "1.5h", 5400 },
-        { "1d", 86400 }, { "0", 0 }, { "0s", 0 }, { ".5s", 0.5 },
-        { "100000d", 8640000000.0 } };
+        { "1d", 86400 }, { "0", 0 }, { "0s", 0 }, { ".5s", 0.5 }, { "100000d", 8640000000.0 } };
     struct ftk_config cfg;
     char text[128];
     (void)state;
@@ -506,8 +500,7 @@ static void t_periods(void **state)
         struct ftk_period period;
     } good[] = { { "auto", { FTK_PERIOD_AUTO, 0 } }, { "10", { FTK_PERIOD_COUNT, 10 } },
         { "1 call", { FTK_PERIOD_COUNT, 1 } }, { "3calls", { FTK_PERIOD_COUNT, 3 } },
-        { "30s", { FTK_PERIOD_SECONDS, 30 } },
-        { "0.5 h", { FTK_PERIOD_SECONDS, 1800 } } };
+        { "30s", { FTK_PERIOD_SECONDS, 30 } }, { "0.5 h", { FTK_PERIOD_SECONDS, 1800 } } };
     struct ftk_config cfg;
     char text[128];
     (void)state;
@@ -597,8 +590,7 @@ static void t_long_keys_and_values(void **state)
     (void)state;
     memset(path, 'p', sizeof path);
     for (int bytes = 150; bytes < 260; bytes++) {
-        snprintf(
-            text, sizeof text, "[report]\nevents =%*s\nstderr = info\n", bytes, "x/y");
+        snprintf(text, sizeof text, "[report]\nevents =%*s\nstderr = info\n", bytes, "x/y");
         loads(text, &cfg);
         assert_string_equal(cfg.events, "x/y");
         assert_int_equal(cfg.stderr_level, FTKIT_INFO);
@@ -752,15 +744,15 @@ static void t_nonsense(void **state)
     static const char *const files[] = { "every = 1", "keep = 3", "asynchronous = false",
         "bandwidth = 1GB", "compress = deflate" };
     static const char *const log[] = { "teams = rank", "team_size = 2", "team_list = 0-3",
-        "team_file = t", "matrix = m", "determinants = causal", "check = false",
-        "contexts = 8", "memory = 1GB", "directory = /tmp" };
+        "team_file = t", "matrix = m", "determinants = causal", "check = false", "contexts = 8",
+        "memory = 1GB", "directory = /tmp" };
     char text[160], want[96];
     (void)state;
     fails("[level.memory]\nscheme = none\n[level.hdf5]\nenabled = no\n", 2,
         "no set survives anything; choose a scheme, or level.hdf5.enabled = true");
     for (int parity = 3; parity <= 9; parity++) {
-        snprintf(text, sizeof text, "[level.memory]\nscheme = rs\ngroup = 4\nparity = %d\n",
-            parity);
+        snprintf(
+            text, sizeof text, "[level.memory]\nscheme = rs\ngroup = 4\nparity = %d\n", parity);
         if (parity >= 4)
             fails(text, 4, "leave no room for data: choose parity from 1 to 3");
         else
@@ -835,13 +827,11 @@ static void t_directory(void **state)
     (void)state;
     fails("[level.hdf5]\nkeep = 1\ndirectory = not/there\n[spares]\ncount = 1\n", 3,
         "missing path 'not/there': No such file");
-    fails(
-        "[level.hdf5]\ndirectory = t.ini\n", 2, "missing path 't.ini': Not a directory");
+    fails("[level.hdf5]\ndirectory = t.ini\n", 2, "missing path 't.ini': Not a directory");
     loads("[level.hdf5]\ndirectory = not/there\nenabled = no\n", &cfg);
     assert_string_equal(cfg.h5_dir, "not/there");
     fails_env("FTKIT_LEVEL_HDF5_DIRECTORY", "not/there", "missing path 'not/there'");
-    setenv(
-        "FTKIT_LEVEL_HDF5_DIRECTORY", "sets here", 1); /* what counts is the last word */
+    setenv("FTKIT_LEVEL_HDF5_DIRECTORY", "sets here", 1); /* what counts is the last word */
     loads("[level.hdf5]\ndirectory = not/there\n", &cfg);
     assert_string_equal(cfg.h5_dir, "sets here");
     assert_int_equal(rmdir("sets here"), 0); /* the default need not exist yet */
@@ -914,8 +904,8 @@ static void t_size(void **state)
 static void t_bytes(void **state)
 {
     static const char *const bad[] = { "\x80", "\xc3", "\xc3(", "\xc0\x80", "\xc1\xbf",
-        "\xe0\x80\x80", "\xe2\x82", "\xed\xa0\x80", "\xf0\x80\x80\x80",
-        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xfe" };
+        "\xe0\x80\x80", "\xe2\x82", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80", "\xff", "\xfe" };
     struct ftk_config cfg;
     (void)state;
     fails_bytes("[spares]\n; \0\n", 13, 2, "NUL");
@@ -1002,8 +992,8 @@ static void t_sizes(void **state)
     static const struct {
         const char *text;
         double bytes;
-    } good[] = { { "0", 0 }, { "1B", 1 }, { "500MB", 5e8 }, { "64 KiB", 65536 },
-        { "1.5kB", 1500 }, { "2GiB", 2147483648.0 }, { "0.5TB", 5e11 } };
+    } good[] = { { "0", 0 }, { "1B", 1 }, { "500MB", 5e8 }, { "64 KiB", 65536 }, { "1.5kB", 1500 },
+        { "2GiB", 2147483648.0 }, { "0.5TB", 5e11 } };
     struct ftk_config cfg;
     char text[96];
     (void)state;
@@ -1030,8 +1020,8 @@ static void t_round_trip_times(void **state)
     for (int i = 0; i < 300; i++) {
         char text[128];
         static const char *const unit[] = { "ms", "s", "min", "h", "d" };
-        snprintf(text, sizeof text, "[recover]\nstall = %u.%u%s\n",
-            1 + next_random(&seed) % 99999, next_random(&seed), unit[i % 5]);
+        snprintf(text, sizeof text, "[recover]\nstall = %u.%u%s\n", 1 + next_random(&seed) % 99999,
+            next_random(&seed), unit[i % 5]);
         loads(text, &cfg);
         cfg.mtbf_s = cfg.stall_s / 3 + 1;
         cfg.period = (struct ftk_period){ FTK_PERIOD_SECONDS, cfg.stall_s / 7 + 0.001 };
@@ -1086,8 +1076,7 @@ static void t_document(void **state)
         assert_int_equal(lines_with(text, part), 1);
     }
     /* no key is missing above: rows are keys and two lines for the head of each table */
-    assert_int_equal(
-        lines_with(text, "\n| "), COUNT(samples) + 2 * lines_with(text, "## ["));
+    assert_int_equal(lines_with(text, "\n| "), COUNT(samples) + 2 * lines_with(text, "## ["));
     free(text);
 }
 

@@ -16,7 +16,7 @@ static atomic_bool stop;
 static const struct ftk_ring_wait soon = { &stop, 0.3 };
 static const struct ftk_ring_wait patient = { &stop, 60 };
 
-/* ---- the ring -----------------------------------------------------------------------*/
+/* ---- the ring ------------------------------------------------------------------------ */
 
 #define MEMBERS 4
 
@@ -30,7 +30,7 @@ static void fill(char *buf, size_t bytes, uint64_t seed)
 static size_t bytes_of(uint64_t set, int member)
 {
     static const size_t sizes[] = { 1, FTK_RING_BLOCK - 1, FTK_RING_BLOCK,
-        FTK_RING_BLOCK *FTK_RING_BLOCKS, 3 * FTK_RING_BLOCK * FTK_RING_BLOCKS + 77 };
+        FTK_RING_BLOCK * FTK_RING_BLOCKS, 3 * FTK_RING_BLOCK * FTK_RING_BLOCKS + 77 };
     return sizes[(set + (uint64_t)member) % COUNT(sizes)];
 }
 
@@ -207,7 +207,7 @@ static void strangers_do_not_join(void **state)
     assert_int_equal(handles(), before);
 }
 
-/* ---- the threads: four ranks, two on each of two nodes ------------------------------ */
+/* ---- the threads: four ranks, two on each of two nodes ------------------------------- */
 
 struct job {
     struct ftk_flusher *f[NRANKS];
@@ -407,7 +407,7 @@ static void ended_in_the_middle(void **state)
     assert_int_equal(handles(), before);
 }
 
-/* ---- memory -------------------------------------------------------------------------*/
+/* ---- memory -------------------------------------------------------------------------- */
 
 static void held_memory_stays(void **state)
 {

@@ -8,7 +8,7 @@
 #include "store/h5/h5_offline.h"
 #include "t_h5.h"
 
-/* ---- Round trip ---------------------------------------------------------------------*/
+/* ---- Round trip ---------------------------------------------------------------------- */
 
 static void round_trip(void **state)
 {
@@ -116,8 +116,8 @@ static void strange_storage(void **state)
         hsize_t chunk = strange == 2 ? 1 << 20 : n;
         int64_t v[4] = { 0 };
         CHECK_RC(FTKIT_OK, write_set(1 + (uint64_t)strange));
-        hid_t file = H5Fopen(
-            path_of(1 + (uint64_t)strange, "part-00000.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+        hid_t file =
+            H5Fopen(path_of(1 + (uint64_t)strange, "part-00000.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
         hid_t group = H5Gopen2(file, "rank_00000", H5P_DEFAULT);
         hid_t old = H5Dopen2(group, "i64", H5P_DEFAULT);
         hid_t space = H5Screate_simple(1, &n, &most);
@@ -127,16 +127,14 @@ static void strange_storage(void **state)
         assert_true(strange != 1 || H5Pset_fletcher32(dcpl) >= 0);
         H5Dclose(old);
         H5Ldelete(group, "i64", H5P_DEFAULT);
-        hid_t ds = H5Dcreate2(
-            group, "i64", H5T_STD_I64LE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+        hid_t ds = H5Dcreate2(group, "i64", H5T_STD_I64LE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
         assert_true(H5Dwrite(ds, H5T_STD_I64LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
         H5Dclose(ds);
         H5Pclose(dcpl);
         H5Sclose(space);
         H5Gclose(group);
         H5Fclose(file);
-        CHECK_RC(strange ? FTKIT_ERR_FORMAT : FTKIT_OK,
-            read_changed(1 + (uint64_t)strange, 0));
+        CHECK_RC(strange ? FTKIT_ERR_FORMAT : FTKIT_OK, read_changed(1 + (uint64_t)strange, 0));
     }
 }
 
@@ -159,8 +157,7 @@ static void arguments(void **state)
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_set_dir(longer, CONTEXT, 1, path));
     CHECK_RC(FTKIT_ERR_NAME, ftk_h5_set_dir(dir, longer, 1, path));
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 0, &p));
-    CHECK_RC(
-        FTKIT_ERR_ARG, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 2, &p)); /* twice */
+    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 2, &p)); /* twice */
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, CONTEXT, 2, 0, segs, 1, &p));
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, "heat", 1, 0, segs, 1, &p));
     ((char *)seg[0])[300] ^= 1; /* not sealed */
@@ -290,7 +287,7 @@ static void error_handlers_survive(void **state)
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
-/* ---- The master file, with HDF5 alone -----------------------------------------------*/
+/* ---- The master file, with HDF5 alone ------------------------------------------------ */
 
 /* Whether a cell of a global array is held by some rank. */
 static bool is_held(const struct region *g, uint64_t index)
@@ -342,8 +339,7 @@ static void check_master(const char *path)
     for (size_t i = 0; i < COUNT(regions); i++)
         if (regions[i].kind == FTK_KIND_ARRAY) {
             bool taken = strcmp(regions[i].name, "ranks") == 0;
-            check_global(
-                file, &regions[i], taken ? "/ftkit.region.ranks" : regions[i].name);
+            check_global(file, &regions[i], taken ? "/ftkit.region.ranks" : regions[i].name);
         }
     int32_t v[3];
     uint64_t set = 0;
@@ -352,24 +348,21 @@ static void check_master(const char *path)
     assert_true(H5Aread(a, H5T_NATIVE_UINT64, &set) >= 0 && H5Aclose(a) >= 0);
     a = H5Aopen(file, "ftkit.context", H5P_DEFAULT);
     hid_t type = H5Aget_type(a);
-    assert_true(
-        H5Aread(a, type, context) >= 0 && H5Tclose(type) >= 0 && H5Aclose(a) >= 0);
+    assert_true(H5Aread(a, type, context) >= 0 && H5Tclose(type) >= 0 && H5Aclose(a) >= 0);
     assert_int_equal(set, 3);
     assert_string_equal(context, CONTEXT);
     hid_t ds = H5Dopen2(file, "/ranks/00003/ftkit.region.ftkit.head", H5P_DEFAULT);
     assert_true(ds >= 0);
     assert_true(H5Dread(ds, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
     void *seg = make_segment(3, 3);
-    assert_memory_equal(
-        v, ftk_seg_data(seg) + ftk_seg_find(seg, "ftkit.head")->offset, sizeof v);
+    assert_memory_equal(v, ftk_seg_data(seg) + ftk_seg_find(seg, "ftkit.head")->offset, sizeof v);
     free(seg);
     H5Dclose(ds);
     ds = H5Dopen2(file, "/step", H5P_DEFAULT); /* replicated: that of rank 0 */
     assert_true(ds >= 0);
     assert_true(H5Dread(ds, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
     seg = make_segment(3, 0);
-    assert_memory_equal(
-        v, ftk_seg_data(seg) + ftk_seg_find(seg, "step")->offset, sizeof v[0]);
+    assert_memory_equal(v, ftk_seg_data(seg) + ftk_seg_find(seg, "step")->offset, sizeof v[0]);
     free(seg);
     H5Dclose(ds);
     H5Fclose(file);
@@ -406,8 +399,7 @@ static void master_by_h5dump(void **state)
             continue;
         }
         char *save = NULL;
-        for (char *t = strtok_r(line, " ,\n", &save); t;
-             t = strtok_r(NULL, " ,\n", &save), cells++)
+        for (char *t = strtok_r(line, " ,\n", &save); t; t = strtok_r(NULL, " ,\n", &save), cells++)
             if (strtod(t, NULL) != cell_value(3, cells))
                 fail_msg("cell %d is '%s'", (int)cells, t);
     }
@@ -440,7 +432,7 @@ static void packed_through_h5repack(void **state)
     }
 }
 
-/* ---- The XDMF file ------------------------------------------------------------------*/
+/* ---- The XDMF file ------------------------------------------------------------------- */
 
 /* The next tag of well-formed XML without comments, its text up to the end of the tag, and
  * the text behind it up to the next one. */
@@ -520,8 +512,7 @@ static void check_item(const struct xml *x, hid_t file, const char *name)
     char shape[64] = "";
     hsize_t dims[3];
     assert_true(strncmp(x->text, "master.h5:/", 11) == 0);
-    assert_true(strcmp(x->text + 11, name) == 0
-                || strcmp(x->text + 11, "ftkit.region.ranks") == 0);
+    assert_true(strcmp(x->text + 11, name) == 0 || strcmp(x->text + 11, "ftkit.region.ranks") == 0);
     hid_t ds = H5Dopen2(file, x->text + 10, H5P_DEFAULT);
     assert_true(ds >= 0);
     hid_t space = H5Dget_space(ds), type = H5Dget_type(ds);
@@ -533,8 +524,8 @@ static void check_item(const struct xml *x, hid_t file, const char *name)
             (int)dims[d]);
     assert_string_equal(xml_value(x, "Dimensions"), shape);
     assert_int_equal(atoi(xml_value(x, "Precision")), H5Tget_size(type));
-    assert_string_equal(xml_value(x, "NumberType"),
-        H5Tget_class(type) == H5T_FLOAT ? "Float" : "Int");
+    assert_string_equal(
+        xml_value(x, "NumberType"), H5Tget_class(type) == H5T_FLOAT ? "Float" : "Int");
     H5Tclose(type);
     H5Sclose(space);
     H5Dclose(ds);
@@ -544,8 +535,8 @@ static void check_item(const struct xml *x, hid_t file, const char *name)
 static void xdmf_describes_master(void **state)
 {
     (void)state;
-    static const char *const want[] = { "u1", "u1h", "u2", "u2n", "u3", "u3n", "50%b",
-        "ranks", "holes", "two of four", "a<b> & \"c\"'" };
+    static const char *const want[] = { "u1", "u1h", "u2", "u2n", "u3", "u3n", "50%b", "ranks",
+        "holes", "two of four", "a<b> & \"c\"'" };
     static const char first[] = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n";
     char text[16384], name[128] = "", shape[64] = "";
     int grids = 0, items = 0;
@@ -607,7 +598,7 @@ static void master_needs_agreement(void **state)
     ftk_h5_manifest_free(&m);
 }
 
-/* ---- Files that are missing, odd, or of others --------------------------------------*/
+/* ---- Files that are missing, odd, or of others --------------------------------------- */
 
 /* A manifest, or a part, of another set or context. */
 static void strangers(void **state)
@@ -676,7 +667,7 @@ static void missing_and_odd_parts(void **state)
     ftk_h5_manifest_free(&m);
 }
 
-/* ---- Directories --------------------------------------------------------------------*/
+/* ---- Directories --------------------------------------------------------------------- */
 
 static void foreign_entries(void **state)
 {
@@ -693,9 +684,9 @@ static void foreign_entries(void **state)
     /* set 8 is a link to a directory with files of our names */
     snprintf(target, sizeof target, "%s/target", dir);
     assert_int_equal(mkdir(target, 0777), 0);
-    assert_int_equal(symlink(target, (snprintf(path, sizeof path,
-                                          "%s/" CONTEXT ".ftkit/set-0000000008", dir),
-                                         path)),
+    assert_int_equal(
+        symlink(target,
+            (snprintf(path, sizeof path, "%s/" CONTEXT ".ftkit/set-0000000008", dir), path)),
         0);
     snprintf(target, sizeof target, "%s/target/manifest", dir);
     write_file(target, "x", 1);
@@ -787,8 +778,8 @@ static void program_of_a_set(void **state)
     (void)state;
     struct ftk_h5_manifest m;
     static const char one[] = "ftkit.manifest = 1\ncontext = " CONTEXT "\nset = 1\n";
-    static const char two[] = "ftkit.manifest = 2\ncontext = " CONTEXT
-                              "\nprogram = heat 2\nset = 2\n";
+    static const char two[] =
+        "ftkit.manifest = 2\ncontext = " CONTEXT "\nprogram = heat 2\nset = 2\n";
     size_t bytes;
     CHECK_RC(FTKIT_OK, write_set(1));
     program = "heat 2";
@@ -827,8 +818,7 @@ static void bad_directories(void **state)
     CHECK_RC(FTKIT_ERR_IO, write_part(2, 0, &p));
     CHECK_RC(FTKIT_ERR_IO, ftk_h5_commit(dir, &m));
     write_file(
-        (snprintf(path, sizeof path, "%s/" CONTEXT ".ftkit/set-0000000002", dir), path),
-        "x", 1);
+        (snprintf(path, sizeof path, "%s/" CONTEXT ".ftkit/set-0000000002", dir), path), "x", 1);
     CHECK_RC(FTKIT_ERR_IO, write_set(2));
     CHECK_RC(FTKIT_ERR_IO, write_part(2, 0, &p));
     assert_string_equal(listed(), "1");

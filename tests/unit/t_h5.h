@@ -29,20 +29,20 @@
 #define BLOCK 4096u
 
 static char work[] = "/tmp/t_h5.XXXXXX"; /* removed at the end, with all below it */
-static const char *program = "";          /* that writes the sets */
+static const char *program = "";         /* that writes the sets */
 static char dir[64];                     /* of the test that runs, below work */
 static size_t extra_bytes;               /* of the region "extra" of every rank */
 static int extra_value;                  /* in all of it; 0: noise */
 static bool deflate;                     /* compress the parts */
 
-#define CHECK_RC(want, call)                                                             \
-    do {                                                                                 \
-        int rc_ = (call);                                                                \
-        if (rc_ != (want))                                                               \
-            fail_msg("%s: %d, not %d: %s", #call, rc_, (want), ftk_detail_text());       \
+#define CHECK_RC(want, call)                                                                       \
+    do {                                                                                           \
+        int rc_ = (call);                                                                          \
+        if (rc_ != (want))                                                                         \
+            fail_msg("%s: %d, not %d: %s", #call, rc_, (want), ftk_detail_text());                 \
     } while (0)
 
-/* ---- Segments -----------------------------------------------------------------------*/
+/* ---- Segments ------------------------------------------------------------------------ */
 
 struct region {
     const char *name;
@@ -53,9 +53,9 @@ struct region {
     uint64_t hole; /* cells at the end of each block that nobody has */
 };
 
-#define FLAT(n, t, e, c)                                                                 \
-    {                                                                                    \
-        .name = n, .kind = FTK_KIND_FLAT, .basic = t, .elem = e, .count = c              \
+#define FLAT(n, t, e, c)                                                                           \
+    {                                                                                              \
+        .name = n, .kind = FTK_KIND_FLAT, .basic = t, .elem = e, .count = c                        \
     }
 
 static const struct region regions[] = {
@@ -81,27 +81,18 @@ static const struct region regions[] = {
     FLAT(".", FTK_T_I32, 4, 2),
     FLAT("ftkit.head", FTK_T_I32, 4, 3),
     FLAT("u2.halo", FTK_T_I32, 4, 5),
-    FLAT("63 bytes, the longest name that a region can have, 80% of it...", FTK_T_I8, 1,
-        2),
-    { .name = "step",
-        .kind = FTK_KIND_REPLICATED,
-        .basic = FTK_T_I32,
-        .elem = 4,
-        .count = 1 },
-    { .name = "list",
-        .kind = FTK_KIND_GROWING,
-        .basic = FTK_T_F64,
-        .elem = 8,
-        .count = 700 },
+    FLAT("63 bytes, the longest name that a region can have, 80% of it...", FTK_T_I8, 1, 2),
+    { .name = "step", .kind = FTK_KIND_REPLICATED, .basic = FTK_T_I32, .elem = 4, .count = 1 },
+    { .name = "list", .kind = FTK_KIND_GROWING, .basic = FTK_T_F64, .elem = 8, .count = 700 },
     { .name = "object",
         .kind = FTK_KIND_SERIALIZED,
         .basic = FTK_T_OPAQUE,
         .elem = 1,
         .count = 101 },
-#define ARRAY(n, t, e, nd, s, ...)                                                       \
-    {                                                                                    \
-        .name = n, .kind = FTK_KIND_ARRAY, .basic = t, .elem = e, .ndims = nd,           \
-        .split = s, __VA_ARGS__                                                          \
+#define ARRAY(n, t, e, nd, s, ...)                                                                 \
+    {                                                                                              \
+        .name = n, .kind = FTK_KIND_ARRAY, .basic = t, .elem = e, .ndims = nd, .split = s,         \
+        __VA_ARGS__                                                                                \
     }
     ARRAY("u1", FTK_T_F64, 8, 1, 0, .global = { 41 }),
     ARRAY("u1h", FTK_T_F64, 8, 1, 0, .global = { 30 }, .halo = { 2 }),
@@ -228,8 +219,7 @@ static void *make_segment(uint64_t set, uint32_t rank)
     struct region extra = FLAT("extra", FTK_T_U8, 1, extra_bytes);
     uint64_t end = 0;
     for (size_t i = 0; i < NREGIONS; i++) {
-        describe(
-            i < COUNT(regions) ? &regions[i] : &extra, rank, (end + 63) & ~63u, &r[i]);
+        describe(i < COUNT(regions) ? &regions[i] : &extra, rank, (end + 63) & ~63u, &r[i]);
         end = r[i].offset + r[i].bytes;
     }
     uint64_t data_bytes = (end + 63) & ~63u;
@@ -265,7 +255,7 @@ static void *make_segment(uint64_t set, uint32_t rank)
     return h;
 }
 
-/* ---- Sets ---------------------------------------------------------------------------*/
+/* ---- Sets ---------------------------------------------------------------------------- */
 
 static const uint32_t part_of[NRANKS] = { 0, 1, 0, 2 };
 static const uint32_t part_number[NPARTS] = { 0, 1, 7 };
@@ -311,10 +301,10 @@ static int write_packed(uint64_t set, uint32_t part, struct ftk_h5_part *out)
     int n = 0;
     for (uint32_t r = 0; r < NRANKS; r++)
         n += part_of[r] == part;
-    int rc = set % 2 ? ftk_h5_write_part_from(dir, CONTEXT, set, part_number[part], n, true,
-                           next_segment, &f, out)
-                     : ftk_h5_write_part_slowly(dir, CONTEXT, set, part_number[part], n,
-                           true, next_segment, no_pace, &f, out);
+    int rc = set % 2 ? ftk_h5_write_part_from(
+                 dir, CONTEXT, set, part_number[part], n, true, next_segment, &f, out)
+                     : ftk_h5_write_part_slowly(dir, CONTEXT, set, part_number[part], n, true,
+                         next_segment, no_pace, &f, out);
     free(f.seg);
     return rc;
 }
@@ -357,10 +347,8 @@ static inline int verify_set(uint64_t set)
         void *seg = NULL, *want = make_segment(set, (uint32_t)r);
         size_t bytes = 0;
         rc = ftk_h5_read(dir, &m, r, &seg, &bytes);
-        if (rc == FTKIT_OK
-            && (bytes != ftk_seg_bytes(want) || memcmp(seg, want, bytes) != 0))
-            rc =
-                ftk_fail(FTKIT_ERR_INTERNAL, "set %d, rank %d: other bytes", (int)set, r);
+        if (rc == FTKIT_OK && (bytes != ftk_seg_bytes(want) || memcmp(seg, want, bytes) != 0))
+            rc = ftk_fail(FTKIT_ERR_INTERNAL, "set %d, rank %d: other bytes", (int)set, r);
         free(want);
         free(seg);
     }
@@ -476,9 +464,9 @@ static int remove_work(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup(f, new_dir)
-#define TEST_PACKED(f)                                                                   \
-    {                                                                                    \
-        #f " (compressed)", f, new_dir_packed, NULL, NULL                                \
+#define TEST_PACKED(f)                                                                             \
+    {                                                                                              \
+#f " (compressed)", f, new_dir_packed, NULL, NULL                                          \
     }
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "t_h5.h"
 
-/* ---- Faults -------------------------------------------------------------------------*/
+/* ---- Faults -------------------------------------------------------------------------- */
 
 static const struct fault {
     const char *point;
@@ -158,7 +158,7 @@ static void prune_faults_are_clean(void **state)
     }
 }
 
-/* ---- Damage -------------------------------------------------------------------------*/
+/* ---- Damage -------------------------------------------------------------------------- */
 
 /* HDF5 1.10 loses memory of its own when it finds an object header damaged, and says at
  * exit that it could not close ("infinite loop"): no news about us. */
@@ -170,14 +170,13 @@ const char *__lsan_default_suppressions(void)
 
 static void check_code(int rc, const char *what, size_t at)
 {
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT
-        && rc != FTKIT_ERR_IO)
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT && rc != FTKIT_ERR_IO)
         fail_msg("%s at %zu: %d: %s", what, at, rc, ftk_detail_text());
 }
 
 /* Read the ranks of part 0 with file as its content: identical, or an error. */
-static int read_damaged(const struct ftk_h5_manifest *m, void *const want[NRANKS],
-    const char *what, size_t at)
+static int read_damaged(
+    const struct ftk_h5_manifest *m, void *const want[NRANKS], const char *what, size_t at)
 {
     int errors = 0;
     for (int r = 0; r < NRANKS; r++) {
@@ -319,8 +318,7 @@ static void forged_manifests(void **state)
     CHECK_RC(FTKIT_OK, write_set(1));
     for (size_t i = 0; i < COUNT(forged); i++) {
         const char *rest = strncmp(forged[i], "%s", 2) == 0 ? forged[i] + 2 : forged[i];
-        const char *head =
-            rest == forged[i] ? "" : "ftkit.manifest = 1\ncontext = " CONTEXT "\n";
+        const char *head = rest == forged[i] ? "" : "ftkit.manifest = 1\ncontext = " CONTEXT "\n";
         int n = snprintf(text, sizeof text, "%s%s", head, rest);
         n += snprintf(text + n, sizeof text - (size_t)n, "checksum = %016" PRIx64 "\n",
             XXH3_64bits(text, (size_t)n));
@@ -334,7 +332,7 @@ static void forged_manifests(void **state)
     CHECK_RC(FTKIT_ERR_FORMAT, ftk_h5_open_set(dir, CONTEXT, 1, false, &m));
 }
 
-/* ---- A full file system -------------------------------------------------------------*/
+/* ---- A full file system -------------------------------------------------------------- */
 
 static int unmount(void **state)
 {

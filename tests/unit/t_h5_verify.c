@@ -10,7 +10,7 @@
 #include "t_h5.h"
 #include "store/h5/h5_offline.h"
 
-/* ---- What was told ------------------------------------------------------------------*/
+/* ---- What was told ------------------------------------------------------------------- */
 
 /* HDF5 may crash on a damaged file (1.10 does, on the tables of virtual datasets), so a
  * child verifies; what it tells is in memory that is shared. */
@@ -98,7 +98,7 @@ static off_t place_of(uint64_t set, const char *part, int rank, const char *regi
     return (off_t)at;
 }
 
-/* ---- Damage -------------------------------------------------------------------------*/
+/* ---- Damage -------------------------------------------------------------------------- */
 
 static void good_sets(void **state)
 {
@@ -201,8 +201,7 @@ static void wrong_master(void **state)
         hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
         assert_true(file >= 0);
         assert_true(H5Ldelete(file, names[i], H5P_DEFAULT) >= 0);
-        assert_true(
-            H5Lcreate_soft("/nothing", file, names[i], H5P_DEFAULT, H5P_DEFAULT) >= 0);
+        assert_true(H5Lcreate_soft("/nothing", file, names[i], H5P_DEFAULT, H5P_DEFAULT) >= 0);
         H5Fclose(file);
         assert_true(verify(1) > 0);
         assert_string_equal(told[0].file, "master.h5");
@@ -213,7 +212,7 @@ static void wrong_master(void **state)
     assert_int_equal(verify(1), 0);
 }
 
-/* ---- What is there ------------------------------------------------------------------*/
+/* ---- What is there ------------------------------------------------------------------- */
 
 static void survey(void **state)
 {
@@ -240,8 +239,8 @@ static void survey(void **state)
     snprintf(path, sizeof path, "%s/%s.ftkit/set-0000000009", dir, CONTEXT);
     assert_int_equal(symlink("set-0000000001", path), 0);
     CHECK_RC(FTKIT_OK, ftk_h5_survey(dir, CONTEXT, &e, &n));
-    static const int want[] = { FTK_H5_DAMAGED, FTK_H5_DAMAGED, FTK_H5_COMPLETE,
-        FTK_H5_DAMAGED, FTK_H5_COMPLETE };
+    static const int want[] = { FTK_H5_DAMAGED, FTK_H5_DAMAGED, FTK_H5_COMPLETE, FTK_H5_DAMAGED,
+        FTK_H5_COMPLETE };
     assert_int_equal(n, 5);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(e[i].set, 5 - i);
@@ -300,8 +299,7 @@ int main(void)
         TEST(survey),
         TEST(regions_alone),
     };
-    shared = mmap(
-        NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return 1;
     return cmocka_run_group_tests(tests, make_work, remove_work);

@@ -25,7 +25,7 @@ static void map_singles(int map, int n)
     assert_int_equal(ftk_map_buddies(map, n, domain, holder), 0);
 }
 
-/* ---- Pairs of failures --------------------------------------------------------------*/
+/* ---- Pairs of failures --------------------------------------------------------------- */
 
 /* Of all pairs of failed ranks, those that take a segment and its copy. */
 static int lost_pairs(int n)
@@ -60,7 +60,7 @@ static void two_failures_ring(void **state)
     }
 }
 
-/* ---- Given maps ---------------------------------------------------------------------*/
+/* ---- Given maps ---------------------------------------------------------------------- */
 
 static void check_map(int map, int n, const int *domains, int own, const int *want)
 {
@@ -68,13 +68,13 @@ static void check_map(int map, int n, const int *domains, int own, const int *wa
     assert_int_equal(ftk_map_buddies(map, n, domains, holder), own);
     for (int r = 0; r < n; r++)
         if (holder[r] != want[r])
-            fail_msg("map %d, %d ranks: rank %d is kept by %d, not %d", map, n, r,
-                holder[r], want[r]);
+            fail_msg(
+                "map %d, %d ranks: rank %d is kept by %d, not %d", map, n, r, holder[r], want[r]);
     assert_int_equal(holder[n], 0x7f7f7f7f);
 }
 
-#define CHECK_MAP(map, own, domains, ...)                                                \
-    check_map((map), (int)(sizeof(domains) / sizeof((domains)[0])), (domains), (own),    \
+#define CHECK_MAP(map, own, domains, ...)                                                          \
+    check_map((map), (int)(sizeof(domains) / sizeof((domains)[0])), (domains), (own),              \
         (const int[]){ __VA_ARGS__ })
 
 static void small_maps(void **state)
@@ -127,15 +127,14 @@ static void four_by_four(void **state)
             int next = map == FTK_MAP_RING ? (domain[r] + 1) % 4 : domain[r] ^ 1;
             assert_int_equal(domain[holder[r]], next);
             /* the j-th goes to the j-th */
-            assert_int_equal(
-                cyclic ? holder[r] / 4 : holder[r] % 4, cyclic ? r / 4 : r % 4);
+            assert_int_equal(cyclic ? holder[r] / 4 : holder[r] % 4, cyclic ? r / 4 : r % 4);
         }
         for (int r = 0; r < 16; r++)
             assert_int_equal(load[r], 1);
     }
 }
 
-/* ---- Any domains --------------------------------------------------------------------*/
+/* ---- Any domains --------------------------------------------------------------------- */
 
 static uint64_t seed;
 

@@ -60,8 +60,7 @@ static void empty(struct sim *s)
 
 /* Compute elements out[nout] of a stripe from elements in[k], as a worker does. */
 static void work(
-    const struct sim *s, struct sim *to, uint64_t stripe, const int *in, const int *out,
-    int nout)
+    const struct sim *s, struct sim *to, uint64_t stripe, const int *in, const int *out, int nout)
 {
     static unsigned char buf[2 * FTK_GROUP_MAX][FTK_SEG_BLOCK] __attribute__((aligned(64)));
     unsigned char *src[FTK_GROUP_MAX], *dst[FTK_GROUP_MAX];
@@ -218,7 +217,8 @@ static void plain_instructions_agree(void **state)
     enum { BYTES = 1024 };
     static unsigned char in[6][BYTES], fast[2][BYTES], plain[2][BYTES];
     unsigned char *src[6], *dst[2] = { fast[0], fast[1] }, *same[2] = { plain[0], plain[1] };
-    const int lost[2] = { 1, 4 }, left[6] = { 0, 2, 3, 5, 6, 7 }, first[1] = { 1 }, others[6] = { 0, 2, 3, 4, 5, 6 };
+    const int lost[2] = { 1, 4 }, left[6] = { 0, 2, 3, 5, 6, 7 }, first[1] = { 1 },
+              others[6] = { 0, 2, 3, 4, 5, 6 };
     struct ftk_solver s;
     (void)state;
     for (int k = 0; k < 6; k++) {
@@ -266,7 +266,7 @@ static void geometry(void **state)
             }
 }
 
-/* ---- the segment ---------------------------------------------------------------------*/
+/* ---- the segment --------------------------------------------------------------------- */
 
 static struct ftk_group some_group(void)
 {

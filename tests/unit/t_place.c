@@ -40,7 +40,7 @@ static unsigned rnd(void)
     return seed >> 8;
 }
 
-/* ---- the disk below one slot -----------------------------------------------------------*/
+/* ---- the disk below one slot --------------------------------------------------------- */
 
 static char *mapped; /* of the slot under test */
 static char disk[ROOM];
@@ -60,7 +60,7 @@ int msync(void *at, size_t bytes, int flags)
     return 0;
 }
 
-/* ---- segments --------------------------------------------------------------------------*/
+/* ---- segments ------------------------------------------------------------------------ */
 
 static unsigned char content(uint64_t set, size_t i)
 {
@@ -156,9 +156,9 @@ static void crash_here(void)
         memcpy(image, disk, room);
         size_t prefix = rnd() % (n + 1);
         for (size_t k = 0; k < n; k++) {
-            bool there = round < 20   ? k < prefix       /* in the order they were written */
-                         : round < 40 ? k >= prefix      /* from the end */
-                                      : rnd() % 2 == 0;  /* as it happens */
+            bool there = round < 20   ? k < prefix      /* in the order they were written */
+                         : round < 40 ? k >= prefix     /* from the end */
+                                      : rnd() % 2 == 0; /* as it happens */
             if (there)
                 memcpy(image + dirty[k], mapped + dirty[k], LINE);
         }
@@ -202,7 +202,7 @@ static void power_goes_at_any_time(void **state)
     ftk_mem_close(&m, false);
 }
 
-/* ---- what else may lie there -----------------------------------------------------------*/
+/* ---- what else may lie there --------------------------------------------------------- */
 
 static int entries(const char *path)
 {
@@ -241,7 +241,7 @@ static void slot_in_use_is_left_alone(void **state)
     assert_int_equal(entries(dir), 0);
 }
 
-/* ---- whose it is -------------------------------------------------------------------------*/
+/* ---- whose it is --------------------------------------------------------------------- */
 
 static void leave_slot(const struct ftk_identity *id, uint64_t set, int version)
 {
@@ -393,7 +393,7 @@ static void names_that_begin_alike(void **state)
     ftk_mem_close(&c, false);
 }
 
-/* ---- errors ----------------------------------------------------------------------------*/
+/* ---- errors -------------------------------------------------------------------------- */
 
 /* The faults of main() are for a rank that this process is while it says so. */
 static void open_as(int rank, struct ftk_mem *m)
@@ -544,8 +544,7 @@ static void no_use_and_no_room(void **state)
     (void)take(&m, 6); /* no space, the first time */
     assert_int_equal(entries(dir), 2);
     struct ftk_mem_seg *s;
-    assert_int_equal(
-        ftk_mem_take(&m, 7, 0, 1, segment_bytes(), &s), FTKIT_ERR_NOSPACE);
+    assert_int_equal(ftk_mem_take(&m, 7, 0, 1, segment_bytes(), &s), FTKIT_ERR_NOSPACE);
     ftk_mem_close(&m, false);
     assert_int_equal(entries(dir), 0);
 }

@@ -36,10 +36,9 @@ static struct ftk_census newcomers(int n, int per_node, int wanted)
     struct ftk_census c = { .n = n };
     c.entries = calloc((size_t)n, sizeof *c.entries);
     for (int i = 0; i < n; i++)
-        c.entries[i] = (struct ftk_census_entry){ .rank = -1,
-            .nranks = wanted,
-            .node = 1000 + i / per_node,
-            .where = FTK_IN_OPEN };
+        c.entries[i] = (struct ftk_census_entry){
+            .rank = -1, .nranks = wanted, .node = 1000 + i / per_node, .where = FTK_IN_OPEN
+        };
     return c;
 }
 
@@ -67,8 +66,7 @@ static struct ftk_census running(int nranks, int nspares, uint64_t committed)
 static void lose(struct ftk_census *c, int proc)
 {
     c->n--;
-    memmove(&c->entries[proc], &c->entries[proc + 1],
-        (size_t)(c->n - proc) * sizeof *c->entries);
+    memmove(&c->entries[proc], &c->entries[proc + 1], (size_t)(c->n - proc) * sizeof *c->entries);
 }
 
 static struct ftk_plan plan(struct ftk_census *c, struct ftk_plan_rules r)
@@ -296,8 +294,8 @@ static void other_tries_are_released(void **state)
     for (int i = 0; i < 4; i++) {
         struct ftk_mem_seg *s = NULL;
         assert_int_equal(ftk_mem_take(&mem, all[i].set, i, 4, 4096, &s), FTKIT_OK);
-        *(struct ftk_seg_header *)(void *)s->buf
-            = (struct ftk_seg_header){ .run = all[i].run, .epoch_id = all[i].epoch_id };
+        *(struct ftk_seg_header *)(void *)s->buf =
+            (struct ftk_seg_header){ .run = all[i].run, .epoch_id = all[i].epoch_id };
         assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
     }
     ftk_plan_clear(&p, &mem);
@@ -556,15 +554,12 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(opening_spreads_spares),
         cmocka_unit_test(opening_with_losses), cmocka_unit_test(one_lost),
         cmocka_unit_test(buddies_lost), cmocka_unit_test(given_up),
-        cmocka_unit_test(spare_with_segments),
-        cmocka_unit_test(newest_commit_wins), cmocka_unit_test(another_try),
-        cmocka_unit_test(other_tries_are_released),
+        cmocka_unit_test(spare_with_segments), cmocka_unit_test(newest_commit_wins),
+        cmocka_unit_test(another_try), cmocka_unit_test(other_tries_are_released),
         cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
-        cmocka_unit_test(what_parity_makes_up_for),
-        cmocka_unit_test(lost_parity_is_made_again),
+        cmocka_unit_test(what_parity_makes_up_for), cmocka_unit_test(lost_parity_is_made_again),
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
-        cmocka_unit_test(hash_tells_plans_apart),
-        cmocka_unit_test(large) };
+        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

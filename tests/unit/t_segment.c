@@ -22,11 +22,7 @@
 
 /* One region of every kind, one without items, a name of full length. */
 static const struct ftk_seg_region sample[NREGIONS] = {
-    { .name = "u",
-        .kind = FTK_KIND_FLAT,
-        .basic = FTK_T_F64,
-        .elem_bytes = 24,
-        .count = 21 },
+    { .name = "u", .kind = FTK_KIND_FLAT, .basic = FTK_T_F64, .elem_bytes = 24, .count = 21 },
     { .name = "step counter",
         .kind = FTK_KIND_REPLICATED,
         .basic = FTK_T_I32,
@@ -74,8 +70,8 @@ static void seal(char *seg)
     struct ftk_seg_header *h = (void *)seg;
     for (uint64_t i = 0; i < h->nblocks; i++) {
         uint64_t lo = i * h->block_bytes, left = h->data_bytes - lo;
-        ftk_seg_sums(seg)[i] = XXH3_64bits(
-            ftk_seg_data(seg) + lo, left < h->block_bytes ? left : h->block_bytes);
+        ftk_seg_sums(seg)[i] =
+            XXH3_64bits(ftk_seg_data(seg) + lo, left < h->block_bytes ? left : h->block_bytes);
     }
     ftk_seg_seal_head(seg);
 }
@@ -124,7 +120,7 @@ static void check_detail(const char *part)
         fail_msg("'%s' does not contain '%s'", ftk_detail_text(), part);
 }
 
-/* ---- Sound segments -----------------------------------------------------------------*/
+/* ---- Sound segments ------------------------------------------------------------------ */
 
 static void check_region(const char *seg, uint32_t k)
 {
@@ -144,8 +140,7 @@ static void check_region(const char *seg, uint32_t k)
     assert_memory_equal(r->start, sample[k].start, sizeof r->start);
     assert_memory_equal(r->halo, sample[k].halo, sizeof r->halo);
     for (uint64_t i = 0; i < r->bytes; i++)
-        assert_int_equal(
-            (unsigned char)ftk_seg_data_c(seg)[r->offset + i], data_byte(k, i));
+        assert_int_equal((unsigned char)ftk_seg_data_c(seg)[r->offset + i], data_byte(k, i));
 }
 
 /* Every field of the sample, from memory or from the golden file. */
@@ -213,8 +208,7 @@ static void sizes(void **state)
     assert_int_equal(ftk_seg_head_bytes(6, 0, FTK_SEG_BLOCK), kib4);
     assert_int_equal(ftk_seg_head_bytes(6, 1, FTK_SEG_BLOCK), 2 * kib4);
     /* 256 + 480 * 8 = 4096 */
-    assert_int_equal(
-        ftk_seg_head_bytes(0, 480 * (size_t)FTK_SEG_BLOCK, FTK_SEG_BLOCK), kib4);
+    assert_int_equal(ftk_seg_head_bytes(0, 480 * (size_t)FTK_SEG_BLOCK, FTK_SEG_BLOCK), kib4);
     assert_int_equal(
         ftk_seg_head_bytes(0, 480 * (size_t)FTK_SEG_BLOCK + 1, FTK_SEG_BLOCK), 2 * kib4);
     size_t sum = 0;
@@ -230,7 +224,7 @@ static void sizes(void **state)
     assert_string_equal(ftk_basic_name(UINT32_MAX), "unknown");
 }
 
-/* ---- The golden file ----------------------------------------------------------------*/
+/* ---- The golden file ----------------------------------------------------------------- */
 
 static int write_golden(const char *path)
 {
@@ -280,7 +274,7 @@ static void golden_file(void **state)
     free(seg);
 }
 
-/* ---- Damage -------------------------------------------------------------------------*/
+/* ---- Damage -------------------------------------------------------------------------- */
 
 static void flipped_head(void **state)
 {
@@ -361,14 +355,13 @@ static void truncated(void **state)
     free(seg);
 }
 
-/* ---- Forgery: wrong fields under a right checksum -----------------------------------*/
+/* ---- Forgery: wrong fields under a right checksum ------------------------------------ */
 
-#define H(field)                                                                         \
+#define H(field)                                                                                   \
     0, offsetof(struct ftk_seg_header, field), sizeof(((struct ftk_seg_header *)0)->field)
-#define R(k, field)                                                                      \
-    sizeof(struct ftk_seg_header) + (k) * sizeof(struct ftk_seg_region),                 \
-        offsetof(struct ftk_seg_region, field),                                          \
-        sizeof(((struct ftk_seg_region *)0)->field)
+#define R(k, field)                                                                                \
+    sizeof(struct ftk_seg_header) + (k) * sizeof(struct ftk_seg_region),                           \
+        offsetof(struct ftk_seg_region, field), sizeof(((struct ftk_seg_region *)0)->field)
 #define HUGE_COUNT (UINT64_C(1) << 62) /* times 24 or 4 it wraps around */
 
 static const struct forgery {
@@ -398,8 +391,7 @@ static const struct forgery {
     { H(data_bytes), 3 * BLOCK, FTKIT_ERR_FORMAT, "6 blocks for 1536 bytes" },
     { H(data_bytes), UINT64_MAX, FTKIT_ERR_FORMAT, "18446744073709551615 bytes of data" },
     { H(data_bytes), DATA_BYTES - 1, FTKIT_ERR_FORMAT, "goes beyond" },
-    { H(head_bytes), FTK_SEG_ALIGN, FTKIT_ERR_FORMAT,
-        "6 regions and 6 blocks do not fit" },
+    { H(head_bytes), FTK_SEG_ALIGN, FTKIT_ERR_FORMAT, "6 regions and 6 blocks do not fit" },
     { H(nregions), 13, FTKIT_ERR_FORMAT, "13 regions and 6 blocks do not fit" },
     { H(nregions), UINT32_MAX, FTKIT_ERR_FORMAT, "regions and 6 blocks do not fit" },
     { H(rank), 12, FTKIT_ERR_FORMAT, "rank 12 of 12" },
@@ -455,8 +447,7 @@ static void forged_fields(void **state)
         char *field = seg + f->base + f->at;
         memset(field, 0, f->size);
         memcpy(field, &f->value, f->size < 8 ? f->size : 8);
-        if (header(seg)->head_bytes <= HEAD_BYTES
-            && header(seg)->head_bytes >= FTK_SEG_ALIGN)
+        if (header(seg)->head_bytes <= HEAD_BYTES && header(seg)->head_bytes >= FTK_SEG_ALIGN)
             ftk_seg_seal_head(seg);
         int rc = ftk_seg_check_head(seg, SEG_BYTES, WHAT);
         if (rc != f->rc)
@@ -493,7 +484,7 @@ static void forged_nblocks(void **state)
     free(seg);
 }
 
-/* ---- Garbage ------------------------------------------------------------------------*/
+/* ---- Garbage ------------------------------------------------------------------------- */
 
 static uint64_t seed;
 

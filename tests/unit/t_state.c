@@ -92,8 +92,8 @@ static void late_word(void **state)
     comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("1,3"), "none");
     comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("1,3") DIED("1,2"), "1,2");
     comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("1,2") DIED("1,3"), "1,2");
-    comes_to("open a\nlost 1 3\nlost 1 2\nrepaired 2 a\nclosed a\n" DIED("1,2") DIED("1,3"),
-        "none");
+    comes_to(
+        "open a\nlost 1 3\nlost 1 2\nrepaired 2 a\nclosed a\n" DIED("1,2") DIED("1,3"), "none");
     comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("2,3"), "2,3");
     comes_to("open a\nlost 2 0\nrepaired 1 a\nclosed a\n" DIED("2,0"), "none");
     comes_to("open a\nclosed a\n" DIED("1,3") "lost 1 3\n", "none"); /* told last */

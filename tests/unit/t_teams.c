@@ -20,8 +20,8 @@ enum { RANKS_MAX = 64 };
 static char work[] = "/tmp/t_teams.XXXXXX"; /* we are in it: paths below are relative */
 
 /* From memory that ends with the text, so that reading on is noticed. */
-static bool parse_bytes(const char *text, size_t bytes, bool file, int n, int *team,
-    struct ftk_teams_flaw *flaw)
+static bool parse_bytes(
+    const char *text, size_t bytes, bool file, int n, int *team, struct ftk_teams_flaw *flaw)
 {
     char *copy = malloc(bytes ? bytes : 1);
     assert_non_null(copy);
@@ -54,8 +54,8 @@ static void refuses(const char *text, bool file, int n, int line, const char *wh
     if (parse_bytes(text, strlen(text), file, n, team, &flaw))
         fail_msg("\"%s\" is taken", text);
     if (!strstr(flaw.why, why) || flaw.line != line)
-        fail_msg("\"%s\": line %d: \"%s\", not line %d: \"%s\"", text, flaw.line, flaw.why,
-            line, why);
+        fail_msg(
+            "\"%s\": line %d: \"%s\", not line %d: \"%s\"", text, flaw.line, flaw.why, line, why);
 }
 
 static void t_lists(void **state)
@@ -154,11 +154,15 @@ static void t_bytes(void **state)
     int team[4];
     struct ftk_teams_flaw flaw;
     (void)state;
-    assert_false(parse_bytes("0-1\0" "2-3", 7, true, 4, team, &flaw));
+    assert_false(parse_bytes("0-1\0"
+                             "2-3",
+        7, true, 4, team, &flaw));
     assert_string_equal(flaw.why, "byte 0x00 behind a rank");
     assert_false(parse_bytes("0-1\n\0", 5, true, 4, team, &flaw));
     assert_int_equal(flaw.line, 2);
-    assert_false(parse_bytes("\xef\xbb\xbf" "0-3", 6, true, 4, team, &flaw));
+    assert_false(parse_bytes("\xef\xbb\xbf"
+                             "0-3",
+        6, true, 4, team, &flaw));
 }
 
 /* Only the form: what a list says without the ranks of a job. */

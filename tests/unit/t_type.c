@@ -65,8 +65,8 @@ static void check_runs(const struct ftk_type *t, const struct run *runs, size_t 
 }
 
 /* Describe a derived type, free it, and use the description. */
-static void check_derived(MPI_Datatype *t, uint32_t basic, bool contiguous,
-    ptrdiff_t extent, const struct run *runs, size_t nruns)
+static void check_derived(MPI_Datatype *t, uint32_t basic, bool contiguous, ptrdiff_t extent,
+    const struct run *runs, size_t nruns)
 {
     struct ftk_type made;
     check_made(*t, &made);
@@ -92,11 +92,10 @@ static void check_derived(MPI_Datatype *t, uint32_t basic, bool contiguous,
     ftk_type_free(&made); /* harmless */
 }
 
-#define RUN(...)                                                                         \
-    (const struct run[]){ __VA_ARGS__ },                                                 \
-        sizeof((struct run[]){ __VA_ARGS__ }) / sizeof(struct run)
+#define RUN(...)                                                                                   \
+    (const struct run[]){ __VA_ARGS__ }, sizeof((struct run[]){ __VA_ARGS__ }) / sizeof(struct run)
 
-/* ---- Predefined types ---------------------------------------------------------------*/
+/* ---- Predefined types ---------------------------------------------------------------- */
 
 /* bytes 0: a type of Fortran, which this MPI may lack or hold in another size */
 struct named {
@@ -105,24 +104,22 @@ struct named {
     uint32_t basic;
     size_t bytes;
 };
-#define NAMED(type, basic, bytes)                                                        \
-    {                                                                                    \
-        .name = #type, (type), (basic), (bytes)                                          \
+#define NAMED(type, basic, bytes)                                                                  \
+    {                                                                                              \
+        .name = #type, (type), (basic), (bytes)                                                    \
     }
 
 static void check_named(const struct named *n)
 {
     int size = 0;
-    if (n->type == MPI_DATATYPE_NULL || MPI_Type_size(n->type, &size) != MPI_SUCCESS
-        || size == 0) {
+    if (n->type == MPI_DATATYPE_NULL || MPI_Type_size(n->type, &size) != MPI_SUCCESS || size == 0) {
         assert_int_equal(n->bytes, 0); /* only what is optional may be missing */
         return;
     }
     struct ftk_type made;
     check_made(n->type, &made);
     if (made.basic != n->basic)
-        fail_msg("%s is %s, not %s", n->name, ftk_basic_name(made.basic),
-            ftk_basic_name(n->basic));
+        fail_msg("%s is %s, not %s", n->name, ftk_basic_name(made.basic), ftk_basic_name(n->basic));
     size_t bytes = n->bytes ? n->bytes : ftk_basic_bytes(n->basic);
     assert_int_equal(made.item_bytes, bytes);
     assert_int_equal(made.extent, bytes);
@@ -241,8 +238,7 @@ static void pairs(void **state)
         assert_int_equal(made.extent, types[i].extent);
         assert_int_equal(made.contiguous, made.item_bytes == (size_t)made.extent);
         assert_false(made.owned);
-        check_runs(
-            &made, RUN({ 0, types[i].value_bytes }, { (ptrdiff_t)types[i].second, 4 }));
+        check_runs(&made, RUN({ 0, types[i].value_bytes }, { (ptrdiff_t)types[i].second, 4 }));
         ftk_type_free(&made);
     }
 }
@@ -272,7 +268,7 @@ static void f90_types(void **state)
     }
 }
 
-/* ---- Derived types ------------------------------------------------------------------*/
+/* ---- Derived types ------------------------------------------------------------------- */
 
 static void contiguous(void **state)
 {
@@ -336,11 +332,11 @@ static void subarray(void **state)
 {
     (void)state;
     MPI_Datatype t;
-    MPI_Type_create_subarray(2, (int[]){ 4, 5 }, (int[]){ 2, 3 }, (int[]){ 1, 2 },
-        MPI_ORDER_C, MPI_DOUBLE, &t);
+    MPI_Type_create_subarray(
+        2, (int[]){ 4, 5 }, (int[]){ 2, 3 }, (int[]){ 1, 2 }, MPI_ORDER_C, MPI_DOUBLE, &t);
     check_derived(&t, FTK_T_F64, false, 160, RUN({ 56, 24 }, { 96, 24 }));
-    MPI_Type_create_subarray(2, (int[]){ 4, 5 }, (int[]){ 4, 5 }, (int[]){ 0, 0 },
-        MPI_ORDER_FORTRAN, MPI_DOUBLE, &t);
+    MPI_Type_create_subarray(
+        2, (int[]){ 4, 5 }, (int[]){ 4, 5 }, (int[]){ 0, 0 }, MPI_ORDER_FORTRAN, MPI_DOUBLE, &t);
     check_derived(&t, FTK_T_F64, true, 160, RUN({ 0, 160 }));
 }
 
@@ -370,8 +366,8 @@ static void structs(void **state)
     check_derived(&t, FTK_T_OPAQUE, false, sizeof(struct mixed),
         RUN({ 0, 1 }, { 8, 8 }, { 16, 8 }, { 24, 2 }));
     /* members of one type keep it */
-    MPI_Type_create_struct(2, (int[]){ 1, 2 }, (MPI_Aint[]){ 0, 24 },
-        (MPI_Datatype[]){ MPI_DOUBLE, MPI_DOUBLE }, &t);
+    MPI_Type_create_struct(
+        2, (int[]){ 1, 2 }, (MPI_Aint[]){ 0, 24 }, (MPI_Datatype[]){ MPI_DOUBLE, MPI_DOUBLE }, &t);
     check_derived(&t, FTK_T_F64, false, 40, RUN({ 0, 8 }, { 24, 16 }));
     /* signed and unsigned are two, also when a third agrees with either */
     MPI_Type_create_struct(3, (int[]){ 1, 1, 1 }, (MPI_Aint[]){ 0, 4, 8 },
@@ -435,8 +431,7 @@ static void nested(void **state)
     MPI_Datatype d;
     MPI_Type_dup(MPI_INT64_T, &d);
     MPI_Type_vector(2, 1, 2, MPI_LONG_LONG, &v);
-    MPI_Type_create_struct(
-        2, (int[]){ 1, 1 }, (MPI_Aint[]){ 0, 16 }, (MPI_Datatype[]){ d, v }, &t);
+    MPI_Type_create_struct(2, (int[]){ 1, 1 }, (MPI_Aint[]){ 0, 16 }, (MPI_Datatype[]){ d, v }, &t);
     MPI_Type_free(&d);
     MPI_Type_free(&v);
     check_derived(&t, FTK_T_I64, false, 40, RUN({ 0, 8 }, { 16, 8 }, { 32, 8 }));
@@ -450,7 +445,7 @@ static void nested(void **state)
     check_derived(&t, FTK_T_U8, true, 1, RUN({ 0, 1 }));
 }
 
-/* ---- Errors and limits --------------------------------------------------------------*/
+/* ---- Errors and limits --------------------------------------------------------------- */
 
 static void check_refused(MPI_Datatype t)
 {
@@ -514,7 +509,7 @@ static void large_item(void **state)
     ftk_type_free(&made);
 }
 
-/* ---- More than an int can count -----------------------------------------------------
+/* ---- More than an int can count ---------------------------------------------------------
  * Gigabytes of address space that repeat one window of memory over and over.  After a
  * copy the windows hold its last lap; their lengths are prime numbers of pages, so that
  * a piece in the wrong place does not look like the right one. */
@@ -528,13 +523,12 @@ static unsigned char *map_window(size_t bytes, size_t window, size_t *mapped)
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, (off_t)window), 0);
     *mapped = (bytes + window - 1) / window * window;
-    unsigned char *p = mmap(
-        NULL, *mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *p =
+        mmap(NULL, *mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(p, MAP_FAILED);
     for (size_t at = 0; at < *mapped; at += window)
         assert_ptr_equal(
-            mmap(p + at, window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0),
-            p + at);
+            mmap(p + at, window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), p + at);
     close(fd);
     return p;
 }
@@ -562,8 +556,7 @@ static void check_many(MPI_Datatype t, size_t extent, size_t count)
     memset(data, HOLE, DATA_WINDOW);
     assert_int_equal(ftk_type_unpack(&made, packed, count, data), FTKIT_OK);
     for (size_t at = count * extent - DATA_WINDOW; at < count * extent; at++)
-        wrong +=
-            data[at] != (at % extent ? HOLE : pattern(at / extent % PACKED_WINDOW * 3));
+        wrong += data[at] != (at % extent ? HOLE : pattern(at / extent % PACKED_WINDOW * 3));
     assert_int_equal(wrong, 0);
 
     ftk_type_free(&made);

@@ -38,8 +38,8 @@ static int in_use(void)
 
 static void use_them(void)
 {
-    __asm__ volatile("vpcmpeqd %%xmm0, %%xmm0, %%xmm0\n\tvinsertf128 $1, %%xmm0, %%ymm0, %%ymm0"
-                     ::: "xmm0");
+    __asm__ volatile("vpcmpeqd %%xmm0, %%xmm0, %%xmm0\n\tvinsertf128 $1, %%xmm0, %%ymm0, %%ymm0" ::
+                         : "xmm0");
 }
 static void clear_them(void)
 {

@@ -13,10 +13,10 @@
 
 static struct outgoing {
     MPI_Request real;
-    uint64_t *words;        /* a copy: the caller may change its buffer */
-} *out;                     /* [nout] under way */
+    uint64_t *words; /* a copy: the caller may change its buffer */
+} * out;             /* [nout] under way */
 static size_t nout, out_room, look_at = LOOK;
-static uint64_t *spare;     /* [SHORT] or NULL */
+static uint64_t *spare; /* [SHORT] or NULL */
 
 size_t ftk_control_sending(void)
 {
@@ -84,8 +84,8 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
     *o = (struct outgoing){ MPI_REQUEST_NULL, copy_of(w, words) };
     if (!o->words)
         return MPI_ERR_NO_MEM;
-    rc = PMPI_Isend(o->words, (int)(2 * words), MPI_INT32_T, dest, tag, ftk_log_real(context),
-        &o->real);
+    rc = PMPI_Isend(
+        o->words, (int)(2 * words), MPI_INT32_T, dest, tag, ftk_log_real(context), &o->real);
     if (rc != MPI_SUCCESS || ftk_p2p_over_at_once(&o->real))
         copy_done(o->words, words);
     else
@@ -96,8 +96,7 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
     return rc;
 }
 
-int ftk_control_recv(
-    int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words)
+int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words)
 {
     int ints = 0;
     *w = NULL;
@@ -107,8 +106,8 @@ int ftk_control_recv(
     if (rc == MPI_SUCCESS)
         rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
     *words = (size_t)ints / 2;
-    (context == FTK_LOG_DET_COMM ? ftk_log.relay_received : ftk_log.received)[s->MPI_SOURCE]
-        += rc == MPI_SUCCESS;
+    (context == FTK_LOG_DET_COMM ? ftk_log.relay_received : ftk_log.received)[s->MPI_SOURCE] +=
+        rc == MPI_SUCCESS;
     return rc;
 }
 

@@ -6,7 +6,7 @@
 
 #include "log/p2p.h"
 
-/* ---- datatypes ------------------------------------------------------------------------------
+/* ---- datatypes --------------------------------------------------------------------------
  * For the types used last: the size of an item, and whether the item is one piece without gaps. */
 
 #define TYPES 64
@@ -22,7 +22,7 @@ static bool is_named(MPI_Datatype type)
 {
     int ints, addresses, others, combiner;
     return PMPI_Type_get_envelope(type, &ints, &addresses, &others, &combiner) == MPI_SUCCESS
-        && combiner == MPI_COMBINER_NAMED;
+           && combiner == MPI_COMBINER_NAMED;
 }
 
 int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out)
@@ -40,8 +40,7 @@ int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out)
     if (rc != MPI_SUCCESS)
         return rc;
     f->bytes = (MPI_Aint)size;
-    f->dense = lb == 0 && true_lb == 0 && size == extent && size == true_extent
-        && is_named(type);
+    f->dense = lb == 0 && true_lb == 0 && size == extent && size == true_extent && is_named(type);
     f->type = type;
     return MPI_SUCCESS;
 }
@@ -61,7 +60,7 @@ int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes)
     return rc;
 }
 
-/* ---- more bytes than an int counts -----------------------------------------------------------*/
+/* ---- more bytes than an int counts --------------------------------------------------- */
 
 #define PIECE (1 << 30)
 
@@ -96,13 +95,15 @@ void ftk_p2p_bytes_type_free(MPI_Datatype *type)
     *type = MPI_BYTE;
 }
 
-/* ---- packing ---------------------------------------------------------------------------------*/
+/* ---- packing ------------------------------------------------------------------------- */
 
 static MPI_Comm self = MPI_COMM_NULL;
 
-/* Copy from one type into another by a message to this process itself, which allows incomplete items
- * and any length.  The program may be using MPI_COMM_SELF, so this is another communicator. */
-static int convert(const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
+/* Copy from one type into another by a message to this process itself, which allows incomplete
+ * items and any length.  The program may be using MPI_COMM_SELF, so this is another
+ * communicator. */
+static int convert(
+    const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
 {
     int rc = MPI_SUCCESS;
     if (self == MPI_COMM_NULL) {
@@ -112,8 +113,7 @@ static int convert(const void *from, int nfrom, MPI_Datatype as, void *to, int n
     }
     if (rc != MPI_SUCCESS)
         return rc;
-    return PMPI_Sendrecv(
-        from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
+    return PMPI_Sendrecv(from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
 }
 
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)

@@ -10,7 +10,7 @@
 
 struct ftk_log ftk_log;
 
-/* ---- failures --------------------------------------------------------------------------------*/
+/* ---- failures ------------------------------------------------------------------------ */
 
 int ftk_log_error(void)
 {
@@ -22,7 +22,7 @@ void ftk_note_failure(void)
     ftk_detect_raise(ftk_log.ctx);
 }
 
-/* ---- statuses ----------------------------------------------------------------------*/
+/* ---- statuses ------------------------------------------------------------------------ */
 
 void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
 {
@@ -44,10 +44,10 @@ void ftk_p2p_no_status(MPI_Status *s)
     ftk_p2p_put_status(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 }
 
-/* ---- requests of the MPI -----------------------------------------------------------*/
+/* ---- requests of the MPI ------------------------------------------------------------- */
 
-/* The MPI gives every send that is complete at once the same handle, which a send to MPI_PROC_NULL has,
- * too.  This send is never completed, so every request under way has another handle. */
+/* The MPI gives every send that is complete at once the same handle, which a send to MPI_PROC_NULL
+ * has, too.  This send is never completed, so every request under way has another handle. */
 MPI_Request ftk_p2p_over = MPI_REQUEST_NULL;
 
 void ftk_p2p_over_make(void)
@@ -72,7 +72,7 @@ bool ftk_p2p_is_failure(int rc)
     return ftk_mpi_is_failure(rc) || ftk_log.ctx->failed || ftk_detect_poll(ftk_log.ctx);
 }
 
-/* ---- hashes ------------------------------------------------------------------------*/
+/* ---- hashes -------------------------------------------------------------------------- */
 
 uint64_t ftk_log_hash(const void *data, size_t bytes)
 {
@@ -80,7 +80,7 @@ uint64_t ftk_log_hash(const void *data, size_t bytes)
     return h ? h : 1; /* 0: not known */
 }
 
-/* ---- refusing ----------------------------------------------------------------------*/
+/* ---- refusing ------------------------------------------------------------------------ */
 
 bool ftk_log_refuses(const char *call)
 {

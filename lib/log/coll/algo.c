@@ -22,18 +22,18 @@
 void ftk_build_barrier(struct ftk_coll *c)
 {
     int n = c->vc->size, rank = c->vc->rank;
-    for (int far = 1; far < n; far = far > n / 2 ? n : 2 * far) {
+    for (int far = 1; far<n; far = far> n / 2 ? n : 2 * far) {
         ftk_step_signal(c, (rank + far) % n);
         ftk_step_await(c, (rank - far + n) % n);
         ftk_step_fence(c);
     }
 }
 
-/* ---- broadcast --------------------------------------------------------------------*/
+/* ---- broadcast ----------------------------------------------------------------------- */
 
 /* Items into bytes, or back. */
-static void pack_all(struct ftk_coll *c, void *buf, int count, MPI_Datatype type,
-    char *packed, bool unpack)
+static void pack_all(
+    struct ftk_coll *c, void *buf, int count, MPI_Datatype type, char *packed, bool unpack)
 {
     struct ftk_shape s = ftk_coll_shape(c, type);
     int step = s.size > 0 && s.size < GROUP ? (int)(GROUP / s.size) : 1;
@@ -50,8 +50,7 @@ static void pack_all(struct ftk_coll *c, void *buf, int count, MPI_Datatype type
 }
 
 /* The next segment comes in while the one before it goes out. */
-static void pipeline(
-    struct ftk_coll *c, char *data, size_t bytes, const struct ftk_tree *t)
+static void pipeline(struct ftk_coll *c, char *data, size_t bytes, const struct ftk_tree *t)
 {
     size_t seg = bytes / SEGMENTS > SEGMENT ? bytes / SEGMENTS : SEGMENT;
     size_t n = (bytes + seg - 1) / seg;
@@ -96,8 +95,7 @@ static void bcast_large(
         pack_all(c, buf, count, s->type, data, true);
 }
 
-void ftk_build_bcast(
-    struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int root)
+void ftk_build_bcast(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int root)
 {
     if (count < 0)
         ftk_coll_fail(c, MPI_ERR_COUNT);
@@ -125,7 +123,7 @@ void ftk_build_broadcast(struct ftk_coll *c)
     ftk_build_bcast(c, ftk_coll_at(r->buf, 0), r->count, r->type, c->call.root);
 }
 
-/* ---- gather -----------------------------------------------------------------------*/
+/* ---- gather -------------------------------------------------------------------------- */
 
 /* too_long: bytes that come from each rank when there is less room for them, else 0. */
 static void gather_linear(struct ftk_coll *c, size_t too_long)
@@ -164,13 +162,12 @@ static void gather_tree(struct ftk_coll *c, size_t bytes)
         ftk_step_send(c, s->buf, s->count, s->type, t.parent);
         return;
     }
-    char *base =
-        direct ? ftk_coll_at(r->buf, 0) : ftk_coll_temp(c, (size_t)t.below * bytes);
+    char *base = direct ? ftk_coll_at(r->buf, 0) : ftk_coll_temp(c, (size_t)t.below * bytes);
     if (c->error)
         return;
     for (int i = 0; i < t.nkids; i++)
-        ftk_step_recv(c, base + (bytes << i), (int)((size_t)t.size[i] * bytes),
-            MPI_PACKED, t.kid[i]);
+        ftk_step_recv(
+            c, base + (bytes << i), (int)((size_t)t.size[i] * bytes), MPI_PACKED, t.kid[i]);
     if (!is_root)
         ftk_step_copy(c, s->buf, s->count, s->type, base, (int)bytes, MPI_PACKED);
     ftk_step_fence(c);
@@ -181,13 +178,13 @@ static void gather_tree(struct ftk_coll *c, size_t bytes)
         if (j == 0 && !ftk_in_place(s))
             ftk_step_copy(c, s->buf, s->count, s->type, b.at, b.count, b.type);
         else if (j > 0 && !direct)
-            ftk_step_copy(c, base + (size_t)j * bytes, (int)bytes, MPI_PACKED, b.at,
-                b.count, b.type);
+            ftk_step_copy(
+                c, base + (size_t)j * bytes, (int)bytes, MPI_PACKED, b.at, b.count, b.type);
     }
 }
 
-/* A root whose own block is longer than its buffer assumes that all blocks are, and receives what the
- * other ranks send. */
+/* A root whose own block is longer than its buffer assumes that all blocks are, and receives what
+ * the other ranks send. */
 void ftk_build_gather(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;
@@ -208,7 +205,7 @@ void ftk_build_gatherv(struct ftk_coll *c)
     gather_linear(c, 0);
 }
 
-/* ---- scatter ----------------------------------------------------------------------*/
+/* ---- scatter ------------------------------------------------------------------------- */
 
 static void scatter_linear(struct ftk_coll *c)
 {
@@ -223,8 +220,7 @@ static void scatter_linear(struct ftk_coll *c)
         if (i != me)
             ftk_step_send(c, b.at, b.count, b.type, i);
         else if (!ftk_in_place(r))
-            ftk_step_copy(
-                c, b.at, b.count, b.type, ftk_coll_at(r->buf, 0), r->count, r->type);
+            ftk_step_copy(c, b.at, b.count, b.type, ftk_coll_at(r->buf, 0), r->count, r->type);
         if (i % WINDOW == WINDOW - 1)
             ftk_step_fence(c);
     }
@@ -245,8 +241,7 @@ static char *scatter_take(struct ftk_coll *c, const struct ftk_tree *t, size_t b
         ftk_step_recv(c, base, (int)((size_t)t->below * bytes), MPI_PACKED, t->parent);
     for (int j = 1; is_root && j < n; j++) {
         struct ftk_block b = ftk_coll_block(c, s, (j + root) % n);
-        ftk_step_copy(
-            c, b.at, b.count, b.type, base + (size_t)j * bytes, (int)bytes, MPI_PACKED);
+        ftk_step_copy(c, b.at, b.count, b.type, base + (size_t)j * bytes, (int)bytes, MPI_PACKED);
     }
     ftk_step_fence(c);
     return base;
@@ -266,8 +261,8 @@ static void scatter_tree(struct ftk_coll *c, size_t bytes)
     if (c->error)
         return;
     for (int i = t.nkids - 1; i >= 0; i--)
-        ftk_step_send(c, base + (bytes << i), (int)((size_t)t.size[i] * bytes),
-            MPI_PACKED, t.kid[i]);
+        ftk_step_send(
+            c, base + (bytes << i), (int)((size_t)t.size[i] * bytes), MPI_PACKED, t.kid[i]);
     if (t.parent >= 0) {
         ftk_step_copy(c, base, (int)bytes, MPI_PACKED, mine, r->count, r->type);
     } else if (!ftk_in_place(r)) {

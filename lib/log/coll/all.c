@@ -9,7 +9,7 @@
 #define SHARE 1024       /* with at least these many per rank on the average */
 #define WINDOW 32        /* pairs of ranks that exchange at once */
 
-/* ---- allgather --------------------------------------------------------------------*/
+/* ---- allgather ----------------------------------------------------------------------- */
 
 size_t *ftk_coll_offsets(struct ftk_coll *c, int nblocks)
 {
@@ -73,16 +73,14 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
         ftk_step_copy(c, b.at, b.count, b.type, all + off[me], (int)b.bytes, MPI_PACKED);
     ftk_step_fence(c);
     if (t.parent >= 0)
-        ftk_step_send(
-            c, all + off[me], (int)(off[me + t.below] - off[me]), MPI_PACKED, t.parent);
+        ftk_step_send(c, all + off[me], (int)(off[me + t.below] - off[me]), MPI_PACKED, t.parent);
     ftk_step_fence(c); /* what is sent is received, too */
     ftk_build_bcast(c, all, (int)off[n], MPI_PACKED, 0);
     ftk_step_fence(c);
     for (int i = 0; i < n && !direct && !c->error; i++) {
         b = ftk_coll_block(c, &c->call.r, i);
         if (i != me)
-            ftk_step_copy(
-                c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
+            ftk_step_copy(c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
     }
 }
 
@@ -100,7 +98,7 @@ void ftk_build_allgather(struct ftk_coll *c)
         allgather_tree(c, off);
 }
 
-/* ---- alltoall ---------------------------------------------------------------------*/
+/* ---- alltoall ------------------------------------------------------------------------ */
 
 /* Bytes that go to each rank, and so are taken to come from each, when they are of one
  * number and there is less room for them; else 0. */

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Where one message can serve a group, rank 0 of the group sends it: the combined operands of a group go
- * from its rank 0 to rank 0 of the other group, and from there by the schedules of
+ * Where one message can serve a group, rank 0 of the group sends it: the combined operands of a
+ * group go from its rank 0 to rank 0 of the other group, and from there by the schedules of
  * intracommunicators.  While such a schedule is built, c->vc is the local group, and the program's
  * arguments are replaced. */
 #include <limits.h>
@@ -25,12 +25,12 @@ static void *place(const struct ftk_side *s)
     return ftk_coll_at(s->buf, 0);
 }
 
-/* ---- arguments --------------------------------------------------------------------*/
+/* ---- arguments ----------------------------------------------------------------------- */
 
 static bool has_root(enum ftk_coll_kind kind)
 {
-    return kind == FTK_BCAST || kind == FTK_GATHER || kind == FTK_GATHERV
-           || kind == FTK_SCATTER || kind == FTK_SCATTERV || kind == FTK_REDUCE;
+    return kind == FTK_BCAST || kind == FTK_GATHER || kind == FTK_GATHERV || kind == FTK_SCATTER
+           || kind == FTK_SCATTERV || kind == FTK_REDUCE;
 }
 
 static bool is_root(const struct ftk_coll *c)
@@ -50,8 +50,7 @@ static bool sends(const struct ftk_call *a)
 
 static bool receives(const struct ftk_call *a)
 {
-    bool to_root =
-        a->kind == FTK_GATHER || a->kind == FTK_GATHERV || a->kind == FTK_REDUCE;
+    bool to_root = a->kind == FTK_GATHER || a->kind == FTK_GATHERV || a->kind == FTK_REDUCE;
     if (a->kind == FTK_BARRIER)
         return false;
     return a->kind == FTK_BCAST || !has_root(a->kind) || (a->root == MPI_ROOT) == to_root;
@@ -80,15 +79,14 @@ static void check(struct ftk_coll *c)
         ftk_coll_fail(c, MPI_ERR_TYPE);
 }
 
-/* ---- both groups as one -----------------------------------------------------------*/
+/* ---- both groups as one -------------------------------------------------------------- */
 
 /* A schedule of an intracommunicator that has the ranks of both groups, in the order of
  * ftk_vcomm_nth(). */
 static void together(struct ftk_coll *c, void (*build)(struct ftk_coll *))
 {
     struct ftk_vcomm *vc = c->vc;
-    struct ftk_vcomm both = { .size = ftk_vcomm_members(vc),
-        .rank = ftk_vcomm_place(vc) };
+    struct ftk_vcomm both = { .size = ftk_vcomm_members(vc), .rank = ftk_vcomm_place(vc) };
     int before = vc->remote->first ? vc->remote->size : 0;
     c->vc = &both;
     build(c);
@@ -101,7 +99,7 @@ static void together(struct ftk_coll *c, void (*build)(struct ftk_coll *))
     }
 }
 
-/* ---- with a root ------------------------------------------------------------------*/
+/* ---- with a root --------------------------------------------------------------------- */
 
 static void broadcast(struct ftk_coll *c)
 {
@@ -146,7 +144,7 @@ static void scatter(struct ftk_coll *c)
     }
 }
 
-/* ---- reductions -------------------------------------------------------------------*/
+/* ---- reductions ---------------------------------------------------------------------- */
 
 /* Combine the operands of the local group; the result on rank 0, NULL on other ranks. */
 static void *combined(struct ftk_coll *c, int count)
@@ -215,8 +213,7 @@ static void reduce_scatter(struct ftk_coll *c)
     swap(c, ours, theirs, (int)sum);
     for (int i = 0; me == 0 && i < n; i++) {
         int count = r->counts ? r->counts[i] : r->count;
-        const void *from =
-            ftk_coll_at(theirs, (ptrdiff_t)at * ftk_coll_shape(c, type).extent);
+        const void *from = ftk_coll_at(theirs, (ptrdiff_t)at * ftk_coll_shape(c, type).extent);
         if (i == 0)
             ftk_step_copy(c, from, count, type, place(r), count, type);
         else
@@ -227,7 +224,7 @@ static void reduce_scatter(struct ftk_coll *c)
         ftk_step_recv(c, place(r), r->counts ? r->counts[me] : r->count, type, 0);
 }
 
-/* ---- from all ranks to all ranks of the other group -----------------------------------*/
+/* ---- from all ranks to all ranks of the other group ---------------------------------- */
 
 /* All ranks of the local group get the blocks that rank 0 has, packed if they fit into
  * one message. */
@@ -244,15 +241,12 @@ static void spread(struct ftk_coll *c, const size_t *off, int nblocks)
     }
     char *all = direct ? place(r) : ftk_coll_temp(c, off[nblocks]);
     for (int pass = 0; pass < 2 && !c->error; pass++) {
-        for (int i = 0; i < nblocks && !direct && leads == (pass == 0) && !c->error;
-             i++) {
+        for (int i = 0; i < nblocks && !direct && leads == (pass == 0) && !c->error; i++) {
             struct ftk_block b = ftk_coll_block(c, r, i);
             if (leads)
-                ftk_step_copy(
-                    c, b.at, b.count, b.type, all + off[i], (int)b.bytes, MPI_PACKED);
+                ftk_step_copy(c, b.at, b.count, b.type, all + off[i], (int)b.bytes, MPI_PACKED);
             else
-                ftk_step_copy(
-                    c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
+                ftk_step_copy(c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
         }
         if (pass == 0)
             ftk_build_bcast(c, all, (int)off[nblocks], MPI_PACKED, 0);
@@ -297,7 +291,7 @@ static void alltoall(struct ftk_coll *c)
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------*/
+/* ---- all of them --------------------------------------------------------------------- */
 
 void ftk_build_inter(struct ftk_coll *c)
 {

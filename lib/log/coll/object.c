@@ -18,9 +18,9 @@ struct held {
     bool freed;
 };
 
-/* ---- what the program may free while a collective needs it -------------------------
- * Operations, because MPI cannot duplicate them, and the type that an operation of the program gets as
- * an argument. */
+/* ---- what the program may free while a collective needs it ------------------------------
+ * Operations, because MPI cannot duplicate them, and the type that an operation of the program
+ * gets as an argument. */
 
 static struct holds {
     struct held *at;
@@ -76,9 +76,8 @@ static bool free_later(const struct holds *all, uintptr_t handle)
 
 static bool predefined(MPI_Op op)
 {
-    const MPI_Op all[] = { MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_MAXLOC, MPI_MINLOC,
-        MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_REPLACE,
-        MPI_NO_OP };
+    const MPI_Op all[] = { MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_MAXLOC, MPI_MINLOC, MPI_LAND,
+        MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_REPLACE, MPI_NO_OP };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] == op)
             return true;
@@ -133,9 +132,9 @@ bool ftk_coll_type_free(MPI_Datatype *type)
     return true;
 }
 
-/* ---- types of messages ------------------------------------------------------------
- * The program may free its types while a collective is under way, and the collective begins messages
- * with them later: so the collective has duplicates. */
+/* ---- types of messages ------------------------------------------------------------------
+ * The program may free its types while a collective is under way, and the collective begins
+ * messages with them later: so the collective has duplicates. */
 
 static MPI_Datatype own_type(struct ftk_coll *c, MPI_Datatype *seen, MPI_Datatype type)
 {
@@ -157,8 +156,8 @@ static MPI_Datatype own_type(struct ftk_coll *c, MPI_Datatype *seen, MPI_Datatyp
 
 static bool has_types(const struct ftk_step *s)
 {
-    return s->kind == FTK_STEP_SEND || s->kind == FTK_STEP_RECV
-           || s->kind == FTK_STEP_REDUCE || s->kind == FTK_STEP_COPY;
+    return s->kind == FTK_STEP_SEND || s->kind == FTK_STEP_RECV || s->kind == FTK_STEP_REDUCE
+           || s->kind == FTK_STEP_COPY;
 }
 
 static bool all_named(struct ftk_coll *c)
@@ -202,7 +201,7 @@ static void free_types(struct ftk_coll *c)
     c->ntypes = 0;
 }
 
-/* ---- objects ----------------------------------------------------------------------*/
+/* ---- objects ------------------------------------------------------------------------- */
 
 static struct ftk_coll *new_coll(struct ftk_vcomm *vc, const struct ftk_call *call)
 {

@@ -37,7 +37,7 @@ static bool ring_is_better(struct ftk_coll *c, size_t count)
     return n > 1 && bytes >= LARGE && bytes / n >= SHARE && count >= n && commutes(c);
 }
 
-/* ---- the tree ---------------------------------------------------------------------*/
+/* ---- the tree ------------------------------------------------------------------------ */
 
 /* Combine the operands below this rank and send the result up; the last result goes into dest, if
  * that is given, and must not be where the operand is.  Where the result of this rank is.
@@ -52,8 +52,7 @@ static const void *up(struct ftk_coll *c, const struct ftk_tree *t, int count, v
         if (dest && i == t->nkids - 1)
             from[i] = dest;
         else
-            from[i] =
-                serial && i >= 2 ? from[i - 2] : ftk_coll_room(c, type, (size_t)count);
+            from[i] = serial && i >= 2 ? from[i - 2] : ftk_coll_room(c, type, (size_t)count);
         ftk_step_recv(c, from[i], count, type, t->kid[i]);
         if (!serial)
             continue;
@@ -77,7 +76,7 @@ static void copy_same(struct ftk_coll *c, const void *from, void *into, int coun
         ftk_step_copy(c, from, count, c->call.r.type, into, count, c->call.r.type);
 }
 
-/* ---- the ring ---------------------------------------------------------------------*/
+/* ---- the ring ------------------------------------------------------------------------ */
 
 /* Items of rank i: off[i] .. off[i + 1] - 1. */
 static size_t *equal_shares(struct ftk_coll *c, size_t count)
@@ -103,8 +102,7 @@ static void *ring(struct ftk_coll *c, const size_t *off, void *dest)
     size_t most = 0;
     for (int i = 0; i < n; i++)
         most = off[i + 1] - off[i] > most ? off[i + 1] - off[i] : most;
-    void *temp[2] = { ftk_coll_room(c, type, most), ftk_coll_room(c, type, most) },
-         *to = NULL;
+    void *temp[2] = { ftk_coll_room(c, type, most), ftk_coll_room(c, type, most) }, *to = NULL;
     for (int s = 0; s < n - 1 && !c->error; s++) {
         int give = (me + 2 * n - 1 - s) % n, take = (me + 2 * n - 2 - s) % n;
         size_t ngive = off[give + 1] - off[give], ntake = off[take + 1] - off[take];
@@ -124,15 +122,15 @@ static void ring_spread(struct ftk_coll *c, const size_t *off, void *buf)
     int n = c->vc->size, me = c->vc->rank, left = (me + n - 1) % n, right = (me + 1) % n;
     for (int s = 0; s < n - 1; s++) {
         int give = (me + n - s) % n, take = (me + 2 * n - 1 - s) % n;
-        ftk_step_recv(c, item(c, buf, off[take]), (int)(off[take + 1] - off[take]),
-            c->call.r.type, left);
-        ftk_step_send(c, item(c, buf, off[give]), (int)(off[give + 1] - off[give]),
-            c->call.r.type, right);
+        ftk_step_recv(
+            c, item(c, buf, off[take]), (int)(off[take + 1] - off[take]), c->call.r.type, left);
+        ftk_step_send(
+            c, item(c, buf, off[give]), (int)(off[give + 1] - off[give]), c->call.r.type, right);
         ftk_step_fence(c);
     }
 }
 
-/* ---- reduce -----------------------------------------------------------------------*/
+/* ---- reduce -------------------------------------------------------------------------- */
 
 static void reduce_ring(struct ftk_coll *c, int count)
 {
@@ -151,8 +149,7 @@ static void reduce_ring(struct ftk_coll *c, int count)
     copy_same(c, got, place, (int)mine);
     for (int i = 0; i < c->vc->size; i++)
         if (i != me)
-            ftk_step_recv(
-                c, item(c, a->r.buf, off[i]), (int)(off[i + 1] - off[i]), a->r.type, i);
+            ftk_step_recv(c, item(c, a->r.buf, off[i]), (int)(off[i + 1] - off[i]), a->r.type, i);
 }
 
 void ftk_build_reduce(struct ftk_coll *c)
@@ -208,7 +205,7 @@ void ftk_build_allreduce(struct ftk_coll *c)
     ftk_build_bcast(c, place, count, a->r.type, 0);
 }
 
-/* ---- reduce-scatter ---------------------------------------------------------------*/
+/* ---- reduce-scatter ------------------------------------------------------------------ */
 
 static size_t *given_shares(struct ftk_coll *c)
 {
@@ -261,7 +258,7 @@ void ftk_build_reduce_scatter(struct ftk_coll *c)
     copy_same(c, got, place, mine);
 }
 
-/* ---- scans ------------------------------------------------------------------------
+/* ---- scans ------------------------------------------------------------------------------
  * Hillis and Steele, Data Parallel Algorithms, 1986: after round k a rank has combined
  * the 2^k operands up to its own; what comes in is of lower ranks. */
 

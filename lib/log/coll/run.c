@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Collective number k of a communicator uses slot k % FTK_COLL_SLOTS, and the tag of that slot.  Its
- * messages begin when the previous collective of the slot is complete on this rank; the call returns at
- * once.  No collective waits for ever: among all incomplete ones, the one with the lowest number waits
- * for no other.
+ * Collective number k of a communicator uses slot k % FTK_COLL_SLOTS, and the tag of that slot.
+ * Its messages begin when the previous collective of the slot is complete on this rank; the call
+ * returns at once.  No collective waits for ever: among all incomplete ones, the one with the
+ * lowest number waits for no other.
  *
  * Persistent collectives are matched by the order of their initialisation, not of their starts
  * (MPI-4.0, 6.13), so each has its own tag.
@@ -15,19 +15,19 @@
 
 #include "log/coll.h"
 
-/* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where those of
- * comm.h begin; the tags of shared contexts are from 2^28 and 2^30 on. */
+/* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where
+ * those of comm.h begin; the tags of shared contexts are from 2^28 and 2^30 on. */
 #define PERSISTENT (1 << 20)
 #define EXTRA_SLOTS (1 << 28)
 #define EXTRA_FIRST (1 << 30)
 #define EXTRA_PERSISTENT (1 << 19)
-_Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT
-        < INT32_MAX - EXTRA_PERSISTENT, "the last tag is that of letters");
+_Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT < INT32_MAX - EXTRA_PERSISTENT,
+    "the last tag is that of letters");
 
 static struct ftk_coll *first_coll, *last_coll; /* under way */
-static MPI_Comm self = MPI_COMM_NULL; /* of this process alone; errors are returned */
+static MPI_Comm self = MPI_COMM_NULL;           /* of this process alone; errors are returned */
 
-/* ---- tags -------------------------------------------------------------------------*/
+/* ---- tags ---------------------------------------------------------------------------- */
 
 /* The tag of the collective with that number, for a rank that receives in context. */
 static int tag_of(const struct ftk_coll *c, int context)
@@ -35,13 +35,13 @@ static int tag_of(const struct ftk_coll *c, int context)
     int extra = context - FTK_LOG_EXTRA;
     if (c->persistent)
         return ftk_context_shares(context)
-            ? EXTRA_FIRST + extra * EXTRA_PERSISTENT + c->index % EXTRA_PERSISTENT
-            : FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + context * PERSISTENT + c->index;
+                   ? EXTRA_FIRST + extra * EXTRA_PERSISTENT + c->index % EXTRA_PERSISTENT
+                   : FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + context * PERSISTENT + c->index;
     return ftk_context_shares(context) ? EXTRA_SLOTS + extra * FTK_COLL_SLOTS + c->index
                                        : context * FTK_COLL_SLOTS + c->index;
 }
 
-/* ---- running ----------------------------------------------------------------------*/
+/* ---- running ------------------------------------------------------------------------- */
 
 static void link_up(struct ftk_coll *c)
 {
@@ -171,10 +171,9 @@ static int copy(const struct ftk_step *s)
     if (s->into_type == MPI_PACKED)
         return PMPI_Pack(s->from, s->count, s->type, s->into, s->into_count, &at, self);
     if (s->type == MPI_PACKED)
-        return PMPI_Unpack(
-            s->from, s->count, &at, s->into, s->into_count, s->into_type, self);
-    return PMPI_Sendrecv(s->from, s->count, s->type, 0, 0, s->into, s->into_count,
-        s->into_type, 0, 0, self, MPI_STATUS_IGNORE);
+        return PMPI_Unpack(s->from, s->count, &at, s->into, s->into_count, s->into_type, self);
+    return PMPI_Sendrecv(s->from, s->count, s->type, 0, 0, s->into, s->into_count, s->into_type, 0,
+        0, self, MPI_STATUS_IGNORE);
 }
 
 static void local(struct ftk_coll *c, const struct ftk_step *s)
@@ -190,8 +189,8 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
         ftk_coll_fail(c, rc);
 }
 
-/* Run the schedule as far as possible.  After a local error this rank has no result, but still sends and
- * receives the messages: other ranks wait for them. */
+/* Run the schedule as far as possible.  After a local error this rank has no result, but still
+ * sends and receives the messages: other ranks wait for them. */
 static void run(struct ftk_coll *c)
 {
     if (c->slot_prev && !ftk_log.rolling_back)
@@ -229,7 +228,7 @@ int ftk_coll_progress(struct ftk_req *r)
     return r->done ? r->error : MPI_SUCCESS;
 }
 
-/* ---- beginning and ending ---------------------------------------------------------*/
+/* ---- beginning and ending ------------------------------------------------------------ */
 
 /* Give a collective that is not persistent its number, slot and tag. */
 static void take_number(struct ftk_coll *c)
@@ -305,7 +304,7 @@ void ftk_coll_close(void)
     self = MPI_COMM_NULL;
 }
 
-/* ---- the three forms --------------------------------------------------------------*/
+/* ---- the three forms ----------------------------------------------------------------- */
 
 static void prepare(struct ftk_req *r, struct ftk_vcomm *vc)
 {
@@ -314,8 +313,7 @@ static void prepare(struct ftk_req *r, struct ftk_vcomm *vc)
     r->real = MPI_REQUEST_NULL;
 }
 
-static int start(
-    struct ftk_req *r, struct ftk_vcomm *vc, const struct ftk_call *call, bool owned)
+static int start(struct ftk_req *r, struct ftk_vcomm *vc, const struct ftk_call *call, bool owned)
 {
     prepare(r, vc);
     int rc = ftk_coll_make(vc, call, owned, &r->coll);
@@ -338,8 +336,7 @@ int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
 
-int ftk_coll_later(
-    struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
+int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_new();
     *request = MPI_REQUEST_NULL; /* a program may wait for it after an error */
@@ -380,7 +377,7 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
     return MPI_SUCCESS;
 }
 
-/* ---- for the construction of communicators ----------------------------------------*/
+/* ---- for the construction of communicators ------------------------------------------- */
 
 static struct ftk_call exchange(const void *mine, void *all, size_t bytes)
 {
@@ -398,9 +395,9 @@ int ftk_coll_allgather(struct ftk_vcomm *vc, const void *mine, void *all, size_t
 
 int ftk_coll_tell(struct ftk_vcomm *vc, int root, void *buf, size_t bytes)
 {
-    struct ftk_call call = { .kind = FTK_BCAST,
-        .root = root,
-        .r = { .buf = buf, .count = (int)bytes, .type = MPI_BYTE } };
+    struct ftk_call call = {
+        .kind = FTK_BCAST, .root = root, .r = { .buf = buf, .count = (int)bytes, .type = MPI_BYTE }
+    };
     return bytes > INT32_MAX ? MPI_ERR_COUNT : wait_for(vc, &call);
 }
 

@@ -18,7 +18,7 @@ void ftk_coll_fail(struct ftk_coll *c, int error)
         c->error = error;
 }
 
-/* ---- types ------------------------------------------------------------------------*/
+/* ---- types --------------------------------------------------------------------------- */
 
 static int look_at(MPI_Datatype type, struct ftk_shape *s)
 {
@@ -41,8 +41,7 @@ static int look_at(MPI_Datatype type, struct ftk_shape *s)
         .true_lb = true_lb,
         .true_extent = true_extent,
         .named = combiner == MPI_COMBINER_NAMED };
-    s->plain =
-        s->named && size == extent && size == true_extent && lb == 0 && true_lb == 0;
+    s->plain = s->named && size == extent && size == true_extent && lb == 0 && true_lb == 0;
     return MPI_SUCCESS;
 }
 
@@ -116,13 +115,12 @@ struct ftk_block ftk_coll_block(struct ftk_coll *c, const struct ftk_side *s, in
     return b;
 }
 
-/* ---- steps ------------------------------------------------------------------------*/
+/* ---- steps --------------------------------------------------------------------------- */
 
 static void more_steps(struct ftk_coll *c)
 {
     size_t room = 2 * c->room;
-    struct ftk_step *all =
-        realloc(c->steps == c->steps0 ? NULL : c->steps, room * sizeof *all);
+    struct ftk_step *all = realloc(c->steps == c->steps0 ? NULL : c->steps, room * sizeof *all);
     if (!all) {
         ftk_coll_fail(c, MPI_ERR_NO_MEM);
         return;
@@ -156,8 +154,7 @@ static bool something(struct ftk_coll *c, int count, MPI_Datatype type)
     return count > 0 && !c->error && ftk_coll_shape(c, type).size > 0;
 }
 
-void ftk_step_send(
-    struct ftk_coll *c, const void *buf, int count, MPI_Datatype type, int to)
+void ftk_step_send(struct ftk_coll *c, const void *buf, int count, MPI_Datatype type, int to)
 {
     struct ftk_step s = {
         .kind = FTK_STEP_SEND, .peer = to, .count = count, .from = buf, .type = type
@@ -177,17 +174,13 @@ void ftk_step_recv(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, 
 
 void ftk_step_signal(struct ftk_coll *c, int to)
 {
-    struct ftk_step s = {
-        .kind = FTK_STEP_SEND, .peer = to, .from = c, .type = MPI_BYTE
-    };
+    struct ftk_step s = { .kind = FTK_STEP_SEND, .peer = to, .from = c, .type = MPI_BYTE };
     add(c, &s);
 }
 
 void ftk_step_await(struct ftk_coll *c, int from)
 {
-    struct ftk_step s = {
-        .kind = FTK_STEP_RECV, .peer = from, .into = c, .type = MPI_BYTE
-    };
+    struct ftk_step s = { .kind = FTK_STEP_RECV, .peer = from, .into = c, .type = MPI_BYTE };
     add(c, &s);
 }
 
@@ -211,8 +204,8 @@ void ftk_step_reduce(struct ftk_coll *c, const void *in, void *inout, size_t cou
         add(c, &s);
 }
 
-void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype type,
-    void *into, int into_count, MPI_Datatype into_type)
+void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype type, void *into,
+    int into_count, MPI_Datatype into_type)
 {
     struct ftk_step s = { .kind = FTK_STEP_COPY,
         .count = count,
@@ -224,8 +217,7 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
     if (!something(c, count, type) || c->error)
         return;
     struct ftk_shape a = ftk_coll_shape(c, type);
-    struct ftk_shape b =
-        into_count > 0 ? ftk_coll_shape(c, into_type) : (struct ftk_shape){ 0 };
+    struct ftk_shape b = into_count > 0 ? ftk_coll_shape(c, into_type) : (struct ftk_shape){ 0 };
     s.bytes = (size_t)count * a.size;
     if (into_count < 0) {
         ftk_coll_fail(c, MPI_ERR_COUNT);
@@ -247,7 +239,7 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
         add(c, &s);
 }
 
-/* ---- trees ------------------------------------------------------------------------*/
+/* ---- trees --------------------------------------------------------------------------- */
 
 void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t)
 {
@@ -267,7 +259,7 @@ void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t)
     t->parent = v == 0 ? -1 : (int)((v - mask + root) % n);
 }
 
-/* ---- memory ------------------------------------------------------------------------*/
+/* ---- memory -------------------------------------------------------------------------- */
 
 void *ftk_coll_temp(struct ftk_coll *c, size_t bytes)
 {

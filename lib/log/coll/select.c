@@ -7,8 +7,7 @@
 static void check(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;
-    bool neighbours =
-        a->kind == FTK_NEIGHBOR_ALLGATHER || a->kind == FTK_NEIGHBOR_ALLTOALL;
+    bool neighbours = a->kind == FTK_NEIGHBOR_ALLGATHER || a->kind == FTK_NEIGHBOR_ALLTOALL;
     if (a->root < 0 || a->root >= c->vc->size)
         ftk_coll_fail(c, MPI_ERR_ROOT);
     if (ftk_coll_reduces(c) && a->op == MPI_OP_NULL)

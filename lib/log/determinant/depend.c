@@ -14,20 +14,24 @@
 struct deps_head {
     uint64_t lines, tag, calls, n;
 };
-enum { HEAD_WORDS = sizeof(struct deps_head) / 8, COUNTS = FTK_DEPS_COUNTS, WORDS = FTK_DEPS_WORDS };
+enum {
+    HEAD_WORDS = sizeof(struct deps_head) / 8,
+    COUNTS = FTK_DEPS_COUNTS,
+    WORDS = FTK_DEPS_WORDS
+};
 
 static struct {
-    int n;                  /* ranks; 0: not open */
+    int n; /* ranks; 0: not open */
     /* by the parity of the line: other ranks may have passed the next line already */
     uint64_t *known[2];     /* [n * COUNTS] counts of each rank, as far as this rank knows */
     uint64_t calls[2];      /* collective calls of ftkit, the same */
     uint64_t count[COUNTS]; /* counts of this rank since the line */
     bool replaying;         /* this rank has rolled back since the line */
     struct ftk_deps **first, **last; /* [n] of each source, in order */
-    unsigned *skipped;      /* [n] the last search that passed over this source */
-    unsigned search;        /* number of the search under way */
-    uint64_t *words;        /* the vector that is being written */
-    uint64_t delayed;       /* messages delayed since the line */
+    unsigned *skipped;               /* [n] the last search that passed over this source */
+    unsigned search;                 /* number of the search under way */
+    uint64_t *words;                 /* the vector that is being written */
+    uint64_t delayed;                /* messages delayed since the line */
 } depend;
 
 int ftk_depend_open(int n)
@@ -69,7 +73,7 @@ void ftk_depend_close(void)
     memset(&depend, 0, sizeof depend);
 }
 
-/* ---- counts and vectors ----------------------------------------------------------------*/
+/* ---- counts and vectors -------------------------------------------------------------- */
 
 static int parity(void)
 {
@@ -100,7 +104,9 @@ static void merge(const struct ftk_deps *l)
 static size_t write_deps(int tag)
 {
     const uint64_t *known = depend.known[parity()];
-    struct deps_head h = { .lines = ftk_log.lines, .tag = (uint64_t)tag, .calls = ftk_log.call_seq };
+    struct deps_head h = {
+        .lines = ftk_log.lines, .tag = (uint64_t)tag, .calls = ftk_log.call_seq
+    };
     uint64_t *w = depend.words + HEAD_WORDS;
     if (depend.calls[parity()] > h.calls)
         h.calls = depend.calls[parity()];
@@ -138,7 +144,7 @@ int ftk_depend_send(int dest, int context, int tag, const struct ftk_entry *e)
     return ftk_control_send(e ? e->deps : depend.words, words, dest, FTK_CONTROL_TAG, context);
 }
 
-/* ---- vectors that come -----------------------------------------------------------------*/
+/* ---- vectors that come --------------------------------------------------------------- */
 
 /* Check everything that could make this rank write outside of its tables. */
 static struct ftk_deps *read_deps(const uint64_t *w, size_t words, int context, int source)
@@ -157,8 +163,12 @@ static struct ftk_deps *read_deps(const uint64_t *w, size_t words, int context, 
     if (!l)
         return NULL;
     context = ftk_context_of(ftk_context_comm(context), (int)h.tag);
-    *l = (struct ftk_deps){ .context = context, .source = source, .tag = (int)h.tag,
-        .lines = h.lines, .calls = h.calls, .n = (size_t)h.n };
+    *l = (struct ftk_deps){ .context = context,
+        .source = source,
+        .tag = (int)h.tag,
+        .lines = h.lines,
+        .calls = h.calls,
+        .n = (size_t)h.n };
     memcpy(l->v, w + HEAD_WORDS, bytes);
     return l;
 }
@@ -181,7 +191,8 @@ int ftk_depend_recv(int context, MPI_Message *m, const MPI_Status *s)
         free(l);
         return rc;
     }
-    struct ftk_deps **at = depend.last[l->source] ? &depend.last[l->source]->next : &depend.first[l->source];
+    struct ftk_deps **at =
+        depend.last[l->source] ? &depend.last[l->source]->next : &depend.first[l->source];
     *at = depend.last[l->source] = l;
     return rc;
 }
@@ -203,8 +214,8 @@ int ftk_depend_learn(int context, int source)
     return rc;
 }
 
-/* The vector of a message.  Vectors are in the order of their messages, so the first one of a channel
- * belongs to the first message of the channel that has not been drained. */
+/* The vector of a message.  Vectors are in the order of their messages, so the first one of a
+ * channel belongs to the first message of the channel that has not been drained. */
 static struct ftk_deps *match_deps(const struct ftk_unexp *h)
 {
     struct ftk_deps *before = NULL;
@@ -235,10 +246,11 @@ int ftk_depend_drained(struct ftk_unexp *h)
         if (!h->deps)
             rc = take_next(h->context, h->source, &found);
     }
-    return rc != MPI_SUCCESS || h->deps ? rc : MPI_ERR_INTERN; /* the vector has to be there first */
+    return rc != MPI_SUCCESS || h->deps ? rc
+                                        : MPI_ERR_INTERN; /* the vector has to be there first */
 }
 
-/* ---- the delivery condition ------------------------------------------------------------*/
+/* ---- the delivery condition ---------------------------------------------------------- */
 
 bool ftk_depend_active(void)
 {
@@ -254,7 +266,7 @@ struct asks {
 static bool fits(const struct ftk_unexp *h, const struct asks *a)
 {
     return h->context == a->context && (a->source == MPI_ANY_SOURCE || h->source == a->source)
-        && (a->tag == MPI_ANY_TAG || h->tag == a->tag);
+           && (a->tag == MPI_ANY_TAG || h->tag == a->tag);
 }
 
 static struct asks asks_of(const struct ftk_req *r)
@@ -275,10 +287,12 @@ static bool is_deliverable(struct ftk_unexp *h)
         && depend.count[FTK_DEPS_COLLS] >= far[FTK_DEPS_COLLS] && ftk_log.call_seq >= l->calls)
         return true;
     if (!h->delayed && depend.delayed++ == 0)
-        ftk_event("context %s: rank %d: a message of rank %d with tag %d waits until %llu sends and "
-                  "%llu of collectives have been made: %llu, %llu", ftk_log.ctx->cfg.name, ftk_log.me,
-            h->source, h->tag, (unsigned long long)far[0], (unsigned long long)far[1],
-            (unsigned long long)depend.count[0], (unsigned long long)depend.count[1]);
+        ftk_event(
+            "context %s: rank %d: a message of rank %d with tag %d waits until %llu sends and "
+            "%llu of collectives have been made: %llu, %llu",
+            ftk_log.ctx->cfg.name, ftk_log.me, h->source, h->tag, (unsigned long long)far[0],
+            (unsigned long long)far[1], (unsigned long long)depend.count[0],
+            (unsigned long long)depend.count[1]);
     h->delayed = true;
     return false;
 }
@@ -294,8 +308,8 @@ static bool is_promised(const struct ftk_unexp *h, const struct asks *a)
     return false;
 }
 
-/* The first unexpected message that matches and is deliverable.  The search passes over sources with
- * an earlier message that matches and is not. */
+/* The first unexpected message that matches and is deliverable.  The search passes over sources
+ * with an earlier message that matches and is not. */
 static struct ftk_unexp *pick(const struct asks *a)
 {
     depend.search++; /* no source is passed over yet */
@@ -432,7 +446,7 @@ int ftk_depend_probe(int context, int source, int tag, bool out, struct ftk_unex
     return rc;
 }
 
-/* ---- lines and failures ----------------------------------------------------------------*/
+/* ---- lines and failures -------------------------------------------------------------- */
 
 static void begin_again(void)
 {

@@ -23,18 +23,18 @@
 /* The file: this head, then the determinants in the order of the events. */
 struct head {
     uint64_t magic;
-    uint64_t lines;         /* committed before the determinants */
+    uint64_t lines;            /* committed before the determinants */
     _Atomic uint64_t epoch_id; /* epoch to which the determinants belong */
-    uint64_t next;          /* epoch to which they will belong, if the ranks agree */
-    _Atomic uint64_t n;     /* complete determinants */
-    _Atomic uint64_t stable; /* how many are stable, below 16 bits of the epoch id */
+    uint64_t next;             /* epoch to which they will belong, if the ranks agree */
+    _Atomic uint64_t n;        /* complete determinants */
+    _Atomic uint64_t stable;   /* how many are stable, below 16 bits of the epoch id */
     uint64_t pad[2];
 };
 
-/* One file for each of the last two intervals between lines: a process that alone knows that a line is
- * committed may die, and then all ranks roll back to the line before. */
+/* One file for each of the last two intervals between lines: a process that alone knows that a line
+ * is committed may die, and then all ranks roll back to the line before. */
 struct file {
-    struct head *head;      /* NULL: not open */
+    struct head *head; /* NULL: not open */
     size_t bytes;
     int fd;
     char name[112];
@@ -43,16 +43,16 @@ struct file {
 static struct {
     struct file file[2], *now; /* by the parity of the line; now: NULL when not open */
     /* in a replay */
-    size_t at;              /* next probe or test */
-    uint32_t wildcards;     /* wildcard receives begun */
-    uint32_t nothings;      /* probes and tests in a row that found nothing */
-    size_t plan;            /* determinants that the replay has to repeat */
-    uint32_t *receive;      /* [nreceive] index + 1 of the determinant of wildcard receive i + 1 */
+    size_t at;          /* next probe or test */
+    uint32_t wildcards; /* wildcard receives begun */
+    uint32_t nothings;  /* probes and tests in a row that found nothing */
+    size_t plan;        /* determinants that the replay has to repeat */
+    uint32_t *receive;  /* [nreceive] index + 1 of the determinant of wildcard receive i + 1 */
     size_t nreceive;
-    uint32_t receives;      /* begun */
-    size_t ncancel;         /* determinants CANCEL, by the numbers of their receives */
+    uint32_t receives; /* begun */
+    size_t ncancel;    /* determinants CANCEL, by the numbers of their receives */
     struct ftk_det *cancel;
-    size_t at_cancel;       /* the first one whose receive has not begun again */
+    size_t at_cancel; /* the first one whose receive has not begun again */
     bool hold;
 } d;
 
@@ -84,7 +84,7 @@ static void name_of(int rank, long pid, uint64_t line, char *out, size_t bytes)
     snprintf(out, bytes, "/%s%d-%ld-%d", job, rank, pid, (int)(line & 1));
 }
 
-/* ---- the file -------------------------------------------------------------------------------*/
+/* ---- the file ------------------------------------------------------------------------ */
 
 static int map(struct file *f, size_t bytes)
 {
@@ -112,8 +112,8 @@ static int reserve(struct file *f, size_t n)
     return map(f, bytes);
 }
 
-static int open_file(struct file *f, uint64_t line, const struct ftk_det *before, size_t n,
-    uint64_t epoch_id)
+static int open_file(
+    struct file *f, uint64_t line, const struct ftk_det *before, size_t n, uint64_t epoch_id)
 {
     name_of(ftk_log.me, (long)getpid(), line, f->name, sizeof f->name);
     (void)shm_unlink(f->name); /* of an earlier process with the same number */
@@ -132,8 +132,8 @@ static int open_file(struct file *f, uint64_t line, const struct ftk_det *before
     return FTKIT_OK;
 }
 
-/* Count the determinants of one call at once.  A process that dies before that has reported no outcome
- * of the call. */
+/* Count the determinants of one call at once.  A process that dies before that has reported no
+ * outcome of the call. */
 static size_t whole(const struct ftk_det *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -231,16 +231,17 @@ static void append(struct ftk_det det)
     if (!d.now || d.hold)
         return;
     if (reserve(d.now, count() + 1) != FTKIT_OK) {
-        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s: after a failure now the program may "
-            "not take the same course again", ftk_log.ctx->cfg.name, ftk_log.me,
-            ftk_detail_text());
+        ftk_report(FTKIT_ERROR,
+            "context %s: rank %d: %s: after a failure now the program may "
+            "not take the same course again",
+            ftk_log.ctx->cfg.name, ftk_log.me, ftk_detail_text());
         return;
     }
     list()[count()] = det;
     atomic_store_explicit(&d.now->head->n, count() + 1, memory_order_release);
 }
 
-/* ---- replay ---------------------------------------------------------------------------*/
+/* ---- replay -------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -357,7 +358,8 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
     if ((*det)->kind != kind) {
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d does not take the same course as before the failure: it "
-            "probes or tests what it did not", ftk_log.ctx->cfg.name, ftk_log.me);
+            "probes or tests what it did not",
+            ftk_log.ctx->cfg.name, ftk_log.me);
         ftk_log.differs++;
         d.plan = d.at;
         return FTK_DET_FREE;
@@ -395,7 +397,7 @@ void ftk_det_before_send(void)
     d.nothings = 0;
 }
 
-/* ---- determinants of this node's ranks ------------------------------------------------*/
+/* ---- determinants of this node's ranks ----------------------------------------------- */
 
 #define STABLE_BITS 48
 
@@ -403,10 +405,10 @@ static struct peer {
     int rank;
     long id;
     struct {
-        struct head *head;  /* NULL: not mapped */
+        struct head *head; /* NULL: not mapped */
         size_t bytes;
     } file[2];
-} *peers;
+} * peers;
 static int npeers;
 
 static void forget_peers(void)
@@ -460,7 +462,9 @@ static struct head *head_of(int peer)
     struct head *h = map_peer(&peers[peer], (int)(ftk_log.lines & 1));
     /* a peer that has not begun this epoch may still have to drop its determinants */
     return h && atomic_load_explicit(&h->epoch_id, memory_order_acquire) == epoch
-            && h->lines == ftk_log.lines ? h : NULL;
+                   && h->lines == ftk_log.lines
+               ? h
+               : NULL;
 }
 
 const struct ftk_det *ftk_det_of(int peer, size_t *n)
@@ -475,7 +479,8 @@ const struct ftk_det *ftk_det_of(int peer, size_t *n)
         void *at = mremap(h, had, bytes, MREMAP_MAYMOVE);
         if (at == MAP_FAILED) {
             *n = (had - sizeof *h) / sizeof(struct ftk_det);
-            ftk_report(FTKIT_ERROR, "context %s: rank %d: determinants of rank %d cannot be mapped: "
+            ftk_report(FTKIT_ERROR,
+                "context %s: rank %d: determinants of rank %d cannot be mapped: "
                 "the loss of this node cannot be repaired by its team alone",
                 ftk_log.ctx->cfg.name, ftk_log.me, peers[peer].rank);
             at = h;
@@ -497,8 +502,7 @@ size_t ftk_det_stable(int peer)
 {
     struct head *h = head_of(peer);
     uint64_t word = h ? atomic_load_explicit(&h->stable, memory_order_acquire) : 0;
-    return (word ^ stable_epoch()) >> STABLE_BITS ? 0
-                                                  : word & (((uint64_t)1 << STABLE_BITS) - 1);
+    return (word ^ stable_epoch()) >> STABLE_BITS ? 0 : word & (((uint64_t)1 << STABLE_BITS) - 1);
 }
 
 void ftk_det_set_stable(int peer, size_t n)
@@ -516,13 +520,13 @@ const struct ftk_det *ftk_det_own(uint64_t line, size_t *n)
     return mine ? (const struct ftk_det *)(const void *)(f->head + 1) : NULL;
 }
 
-/* ---- determinants of lost ranks -------------------------------------------------------*/
+/* ---- determinants of lost ranks ------------------------------------------------------ */
 
 static struct adopted {
     struct ftk_det *v[2];
     uint64_t n[2], lines[2];
     bool found;
-} *adopted; /* [adopted_n] by rank */
+} * adopted; /* [adopted_n] by rank */
 static int adopted_n;
 
 static void free_one(struct adopted *in)
@@ -563,13 +567,15 @@ void ftk_det_adopt(int r, uint64_t line, struct ftk_det *v, size_t n)
 {
     struct adopted *in = &adopted[r];
     free_one(in);
-    *in = (struct adopted){ .v = { v, NULL }, .n = { n, 0 }, .lines = { line, line + 1 },
-        .found = true };
+    *in = (struct adopted){
+        .v = { v, NULL }, .n = { n, 0 }, .lines = { line, line + 1 }, .found = true
+    };
 }
 
 static bool is_of_now(const struct head *h)
 {
-    return h->magic == MAGIC && (h->epoch_id == ftk_log.epoch_id_now || h->next == ftk_log.epoch_id_now);
+    return h->magic == MAGIC
+           && (h->epoch_id == ftk_log.epoch_id_now || h->next == ftk_log.epoch_id_now);
 }
 
 /* Read one file; its process is dead, so the file does not change. */

@@ -15,31 +15,34 @@
 
 /* A message of determinants, in words of 64 bits: this head, then one part for each owner. */
 struct message_head {
-    uint64_t lines;         /* committed before the determinants */
-    uint64_t round;         /* the replica acknowledges this round; 0: no acknowledgement */
+    uint64_t lines; /* committed before the determinants */
+    uint64_t round; /* the replica acknowledges this round; 0: no acknowledgement */
     uint64_t parts;
 };
 struct part {
-    uint64_t owner;         /* rank */
-    uint64_t from, n;       /* number of the first determinant, from 0; how many follow */
+    uint64_t owner;   /* rank */
+    uint64_t from, n; /* number of the first determinant, from 0; how many follow */
 };
-enum { HEAD_WORDS = sizeof(struct message_head) / 8, PART_WORDS = sizeof(struct part) / 8,
-    DET_WORDS = sizeof(struct ftk_det) / 8 };
+enum {
+    HEAD_WORDS = sizeof(struct message_head) / 8,
+    PART_WORDS = sizeof(struct part) / 8,
+    DET_WORDS = sizeof(struct ftk_det) / 8
+};
 _Static_assert(sizeof(struct ftk_det) == 16, "two words");
 
 /* The determinants of a rank of another node, for one of the last two intervals between lines. */
 struct copy {
     uint64_t lines;
     size_t n, room;
-    struct ftk_det *v;      /* [n] */
+    struct ftk_det *v; /* [n] */
 };
 
 /* How many determinants a rank of another node has got on a context, in this interval.  The MPI
  * keeps the order of determinants and messages within one context only. */
 struct reach {
     uint64_t lines;
-    size_t total;           /* sum of upto */
-    size_t upto[];          /* [npeers] determinants of each rank of this node */
+    size_t total;  /* sum of upto */
+    size_t upto[]; /* [npeers] determinants of each rank of this node */
 };
 
 static struct {
@@ -52,9 +55,9 @@ static struct {
     uint64_t *words;        /* [room] the message that is being written */
     size_t room;
     /* rounds of determinants to replicas */
-    uint64_t round, done;   /* the last one begun, and the last one acknowledged */
-    int pending;            /* messages of this round without acknowledgement */
-    size_t holding;         /* sends that are held back */
+    uint64_t round, done; /* the last one begun, and the last one acknowledged */
+    int pending;          /* messages of this round without acknowledgement */
+    size_t holding;       /* sends that are held back */
     /* what the repair under way has brought for this rank as a replica */
     uint64_t *arrived;
     size_t arrived_words;
@@ -75,15 +78,15 @@ bool ftk_relay_replicates(void)
     return ftk_log.ctx && mode() == FTK_DETS_PESSIMISTIC;
 }
 
-/* Whether a message to dest needs determinants before it.  Before the first line a failure rolls all
- * ranks back anyway. */
+/* Whether a message to dest needs determinants before it.  Before the first line a failure rolls
+ * all ranks back anyway. */
 static bool leaves(int dest)
 {
     const struct ftk_log *l = &ftk_log;
     return !l->no_line_yet && l->node[dest] != l->node[l->me];
 }
 
-/* ---- messages of determinants ---------------------------------------------------------*/
+/* ---- messages of determinants -------------------------------------------------------- */
 
 static uint64_t *room_for(size_t at, size_t words)
 {
@@ -129,7 +132,7 @@ static int send_message(size_t words, int dest, int tag, int context)
     return ftk_control_send(relay.words, words, dest, tag, context);
 }
 
-/* ---- copies of other nodes' determinants ----------------------------------------------*/
+/* ---- copies of other nodes' determinants --------------------------------------------- */
 
 static int store_copy(uint64_t lines, const struct part *part, const uint64_t *w)
 {
@@ -180,7 +183,7 @@ static int read_message(const uint64_t *w, size_t words, struct message_head *h)
     return MPI_SUCCESS;
 }
 
-/* ---- rounds ---------------------------------------------------------------------------*/
+/* ---- rounds -------------------------------------------------------------------------- */
 
 enum { TAG_REPLICATE = 1, TAG_ACK };
 
@@ -206,7 +209,8 @@ static int begin_round(void)
             continue;
         at = begin_message(ftk_log.lines, relay.round);
         at = at ? write_part(at, relay.peer[i], v, from, n) : 0;
-        int rc = at ? send_message(at, relay.replica[i], TAG_REPLICATE, FTK_LOG_DET_COMM) : MPI_ERR_NO_MEM;
+        int rc = at ? send_message(at, relay.replica[i], TAG_REPLICATE, FTK_LOG_DET_COMM)
+                    : MPI_ERR_NO_MEM;
         if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc))
             ftk_detect_raise(ftk_log.ctx); /* the repair ends this round */
         else if (rc != MPI_SUCCESS)
@@ -307,8 +311,8 @@ void ftk_relay_poll(void)
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
-        int rc = PMPI_Improbe(
-            MPI_ANY_SOURCE, MPI_ANY_TAG, l->real[FTK_LOG_DET_COMM], &flag, &m, &s);
+        int rc =
+            PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, l->real[FTK_LOG_DET_COMM], &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
             rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
         if (rc != MPI_SUCCESS)
@@ -327,7 +331,7 @@ void ftk_relay_poll(void)
         fail_sends(rc);
 }
 
-/* ---- causal: before messages ----------------------------------------------------------*/
+/* ---- causal: before messages --------------------------------------------------------- */
 
 /* Contexts that share a communicator share the order of messages. */
 static size_t at_of(int dest, int context)
@@ -409,7 +413,7 @@ int ftk_relay_recv(int context, MPI_Message *m, const MPI_Status *s)
     return rc;
 }
 
-/* ---- in a repair ----------------------------------------------------------------------*/
+/* ---- in a repair --------------------------------------------------------------------- */
 
 static const struct copy *copy_of(int rank, uint64_t lines)
 {
@@ -443,8 +447,8 @@ static int collect_one(const struct ftk_log_repair *r, int k, uint64_t lines)
     if (root == r->me && n > 0)
         memcpy(v, copy_of(k, lines)->v, n * sizeof *v);
     if (root == r->me)
-        ftk_event("context %s: rank %d knows %zu determinants of rank %d",
-            ftk_log.ctx->cfg.name, r->me, n, k);
+        ftk_event("context %s: rank %d knows %zu determinants of rank %d", ftk_log.ctx->cfg.name,
+            r->me, n, k);
     const struct ftk_sure s = { r->act, NULL, "collecting determinants" };
     int rc = ftk_sure_bcast(&s, root, v, n * sizeof *v);
     if (rc == FTKIT_OK)
@@ -484,7 +488,8 @@ static int replica_of(const int *node, int n, int rank)
     return -1;
 }
 
-/* Collective over act: each member sends its message of so many words to one member, its replica. */
+/* Collective over act: each member sends its message of so many words to one member, its
+ * replica. */
 static int exchange(const struct ftk_log_repair *r, int to, size_t words)
 {
     const struct ftk_sure s = { r->act, NULL, "sending determinants" };

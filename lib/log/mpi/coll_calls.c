@@ -8,46 +8,44 @@
 #include "mpi_calls.h"
 
 #define OPEN(...) __VA_ARGS__
-#define CALL(name_, ...)                                                                 \
-    (struct ftk_call)                                                                    \
-    {                                                                                    \
-        .name = "MPI_" name_, __VA_ARGS__                                                \
+#define CALL(name_, ...)                                                                           \
+    (struct ftk_call)                                                                              \
+    {                                                                                              \
+        .name = "MPI_" name_, __VA_ARGS__                                                          \
     }
-#define FORMS(name, iname, params, args, ...)                                            \
-    int ftk_mpi_##name(OPEN params, MPI_Comm comm)                                       \
-    {                                                                                    \
-        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                     \
-        return vc ? ftk_coll_now(vc, &CALL(#name, __VA_ARGS__)) : PMPI_##name(OPEN args, comm); \
-    }                                                                                    \
-    int ftk_mpi_##iname(OPEN params, MPI_Comm comm, MPI_Request *request)                \
-    {                                                                                    \
-        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                     \
-        return vc ? ftk_coll_later(vc, &CALL(#iname, __VA_ARGS__), request)              \
-                  : PMPI_##iname(OPEN args, comm, request);                              \
-    }                                                                                    \
-    int ftk_mpi_##name##_init(                                                           \
-        OPEN params, MPI_Comm comm, MPI_Info info, MPI_Request *request)                 \
-    {                                                                                    \
-        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                     \
-        return vc ? ftk_coll_init(vc, &CALL(#name "_init", __VA_ARGS__), request)        \
-                  : PMPI_##name##_init(OPEN args, comm, info, request);                  \
+#define FORMS(name, iname, params, args, ...)                                                      \
+    int ftk_mpi_##name(OPEN params, MPI_Comm comm)                                                 \
+    {                                                                                              \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
+        return vc ? ftk_coll_now(vc, &CALL(#name, __VA_ARGS__)) : PMPI_##name(OPEN args, comm);    \
+    }                                                                                              \
+    int ftk_mpi_##iname(OPEN params, MPI_Comm comm, MPI_Request *request)                          \
+    {                                                                                              \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
+        return vc ? ftk_coll_later(vc, &CALL(#iname, __VA_ARGS__), request)                        \
+                  : PMPI_##iname(OPEN args, comm, request);                                        \
+    }                                                                                              \
+    int ftk_mpi_##name##_init(OPEN params, MPI_Comm comm, MPI_Info info, MPI_Request *request)     \
+    {                                                                                              \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
+        return vc ? ftk_coll_init(vc, &CALL(#name "_init", __VA_ARGS__), request)                  \
+                  : PMPI_##name##_init(OPEN args, comm, info, request);                            \
     }
 
 /* A side with blocks of one size; with counts; and with types, whose displacements are in
  * bytes. */
-#define SAME(side_, buf_, count_, type_)                                                 \
+#define SAME(side_, buf_, count_, type_)                                                           \
     .side_.buf = (buf_), .side_.count = (count_), .side_.type = (type_)
-#define EACH(side_, buf_, counts_, displs_, type_)                                       \
-    .side_.buf = (buf_), .side_.counts = (counts_), .side_.displs = (displs_),           \
-    .side_.type = (type_)
-#define TYPED(side_, buf_, counts_, displs_, types_)                                     \
-    .side_.buf = (buf_), .side_.counts = (counts_), .side_.displs = (displs_),           \
+#define EACH(side_, buf_, counts_, displs_, type_)                                                 \
+    .side_.buf = (buf_), .side_.counts = (counts_), .side_.displs = (displs_), .side_.type = (type_)
+#define TYPED(side_, buf_, counts_, displs_, types_)                                               \
+    .side_.buf = (buf_), .side_.counts = (counts_), .side_.displs = (displs_),                     \
     .side_.types = (types_)
-#define TYPED_FAR(side_, buf_, counts_, displs_, types_)                                 \
-    .side_.buf = (buf_), .side_.counts = (counts_), .side_.adispls = (displs_),          \
+#define TYPED_FAR(side_, buf_, counts_, displs_, types_)                                           \
+    .side_.buf = (buf_), .side_.counts = (counts_), .side_.adispls = (displs_),                    \
     .side_.types = (types_)
 
-/* ---- barrier: no arguments --------------------------------------------------------*/
+/* ---- barrier: no arguments ----------------------------------------------------------- */
 
 int ftk_mpi_Barrier(MPI_Comm comm)
 {
@@ -69,18 +67,17 @@ int ftk_mpi_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request)
               : PMPI_Barrier_init(comm, info, request);
 }
 
-/* ---- with a root ------------------------------------------------------------------*/
+/* ---- with a root --------------------------------------------------------------------- */
 
 FORMS(Bcast, Ibcast, (void *buffer, int count, MPI_Datatype datatype, int root),
     (buffer, count, datatype, root), .kind = FTK_BCAST, .root = root,
     SAME(r, buffer, count, datatype))
 
 FORMS(Gather, Igather,
-    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
-        int recvcount, MPI_Datatype recvtype, int root),
-    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root),
-    .kind = FTK_GATHER, .root = root, SAME(s, sendbuf, sendcount, sendtype),
-    SAME(r, recvbuf, recvcount, recvtype))
+    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+        MPI_Datatype recvtype, int root),
+    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root), .kind = FTK_GATHER,
+    .root = root, SAME(s, sendbuf, sendcount, sendtype), SAME(r, recvbuf, recvcount, recvtype))
 
 FORMS(Gatherv, Igatherv,
     (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -90,59 +87,54 @@ FORMS(Gatherv, Igatherv,
     EACH(r, recvbuf, recvcounts, displs, recvtype))
 
 FORMS(Scatter, Iscatter,
-    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
-        int recvcount, MPI_Datatype recvtype, int root),
-    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root),
-    .kind = FTK_SCATTER, .root = root, SAME(s, sendbuf, sendcount, sendtype),
-    SAME(r, recvbuf, recvcount, recvtype))
+    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+        MPI_Datatype recvtype, int root),
+    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root), .kind = FTK_SCATTER,
+    .root = root, SAME(s, sendbuf, sendcount, sendtype), SAME(r, recvbuf, recvcount, recvtype))
 
 FORMS(Scatterv, Iscatterv,
-    (const void *sendbuf, const int sendcounts[], const int displs[],
-        MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
-        int root),
+    (const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype,
+        void *recvbuf, int recvcount, MPI_Datatype recvtype, int root),
     (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root),
     .kind = FTK_SCATTERV, .root = root, EACH(s, sendbuf, sendcounts, displs, sendtype),
     SAME(r, recvbuf, recvcount, recvtype))
 
 FORMS(Reduce, Ireduce,
-    (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
-        int root),
-    (sendbuf, recvbuf, count, datatype, op, root), .kind = FTK_REDUCE, .op = op,
-    .root = root, SAME(s, sendbuf, count, datatype), SAME(r, recvbuf, count, datatype))
+    (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root),
+    (sendbuf, recvbuf, count, datatype, op, root), .kind = FTK_REDUCE, .op = op, .root = root,
+    SAME(s, sendbuf, count, datatype), SAME(r, recvbuf, count, datatype))
 
-/* ---- all the same -----------------------------------------------------------------*/
+/* ---- all the same -------------------------------------------------------------------- */
 
 FORMS(Allgather, Iallgather,
-    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
-        int recvcount, MPI_Datatype recvtype),
+    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+        MPI_Datatype recvtype),
     (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype), .kind = FTK_ALLGATHER,
     SAME(s, sendbuf, sendcount, sendtype), SAME(r, recvbuf, recvcount, recvtype))
 
 FORMS(Allgatherv, Iallgatherv,
     (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
         const int recvcounts[], const int displs[], MPI_Datatype recvtype),
-    (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype),
-    .kind = FTK_ALLGATHER, SAME(s, sendbuf, sendcount, sendtype),
-    EACH(r, recvbuf, recvcounts, displs, recvtype))
+    (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype), .kind = FTK_ALLGATHER,
+    SAME(s, sendbuf, sendcount, sendtype), EACH(r, recvbuf, recvcounts, displs, recvtype))
 
 FORMS(Alltoall, Ialltoall,
-    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
-        int recvcount, MPI_Datatype recvtype),
+    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+        MPI_Datatype recvtype),
     (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype), .kind = FTK_ALLTOALL,
     SAME(s, sendbuf, sendcount, sendtype), SAME(r, recvbuf, recvcount, recvtype))
 
 FORMS(Alltoallv, Ialltoallv,
-    (const void *sendbuf, const int sendcounts[], const int sdispls[],
-        MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[],
-        MPI_Datatype recvtype),
+    (const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
+        void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype),
     (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype),
     .kind = FTK_ALLTOALL, EACH(s, sendbuf, sendcounts, sdispls, sendtype),
     EACH(r, recvbuf, recvcounts, rdispls, recvtype))
 
 FORMS(Alltoallw, Ialltoallw,
     (const void *sendbuf, const int sendcounts[], const int sdispls[],
-        const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[],
-        const int rdispls[], const MPI_Datatype recvtypes[]),
+        const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[],
+        const MPI_Datatype recvtypes[]),
     (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes),
     .kind = FTK_ALLTOALL, TYPED(s, sendbuf, sendcounts, sdispls, sendtypes),
     TYPED(r, recvbuf, recvcounts, rdispls, recvtypes))
@@ -153,8 +145,7 @@ FORMS(Allreduce, Iallreduce,
     SAME(s, sendbuf, count, datatype), SAME(r, recvbuf, count, datatype))
 
 FORMS(Reduce_scatter, Ireduce_scatter,
-    (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype,
-        MPI_Op op),
+    (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op),
     (sendbuf, recvbuf, recvcounts, datatype, op), .kind = FTK_REDUCE_SCATTER, .op = op,
     .s.buf = sendbuf, EACH(r, recvbuf, recvcounts, NULL, datatype))
 
@@ -173,14 +164,13 @@ FORMS(Exscan, Iexscan,
     (sendbuf, recvbuf, count, datatype, op), .kind = FTK_EXSCAN, .op = op,
     SAME(s, sendbuf, count, datatype), SAME(r, recvbuf, count, datatype))
 
-/* ---- neighbours -------------------------------------------------------------------*/
+/* ---- neighbours ---------------------------------------------------------------------- */
 
 FORMS(Neighbor_allgather, Ineighbor_allgather,
-    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
-        int recvcount, MPI_Datatype recvtype),
-    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype),
-    .kind = FTK_NEIGHBOR_ALLGATHER, SAME(s, sendbuf, sendcount, sendtype),
-    SAME(r, recvbuf, recvcount, recvtype))
+    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+        MPI_Datatype recvtype),
+    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype), .kind = FTK_NEIGHBOR_ALLGATHER,
+    SAME(s, sendbuf, sendcount, sendtype), SAME(r, recvbuf, recvcount, recvtype))
 
 FORMS(Neighbor_allgatherv, Ineighbor_allgatherv,
     (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -190,16 +180,14 @@ FORMS(Neighbor_allgatherv, Ineighbor_allgatherv,
     EACH(r, recvbuf, recvcounts, displs, recvtype))
 
 FORMS(Neighbor_alltoall, Ineighbor_alltoall,
-    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
-        int recvcount, MPI_Datatype recvtype),
-    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype),
-    .kind = FTK_NEIGHBOR_ALLTOALL, SAME(s, sendbuf, sendcount, sendtype),
-    SAME(r, recvbuf, recvcount, recvtype))
+    (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+        MPI_Datatype recvtype),
+    (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype), .kind = FTK_NEIGHBOR_ALLTOALL,
+    SAME(s, sendbuf, sendcount, sendtype), SAME(r, recvbuf, recvcount, recvtype))
 
 FORMS(Neighbor_alltoallv, Ineighbor_alltoallv,
-    (const void *sendbuf, const int sendcounts[], const int sdispls[],
-        MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[],
-        MPI_Datatype recvtype),
+    (const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
+        void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype),
     (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype),
     .kind = FTK_NEIGHBOR_ALLTOALL, EACH(s, sendbuf, sendcounts, sdispls, sendtype),
     EACH(r, recvbuf, recvcounts, rdispls, recvtype))

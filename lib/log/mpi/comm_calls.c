@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Calls on other communicators go to the MPI unchanged.  Arguments are checked as the MPI checks them:
- * errors go to the error handler of the communicator. */
+ * Calls on other communicators go to the MPI unchanged.  Arguments are checked as the MPI checks
+ * them: errors go to the error handler of the communicator. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,14 +28,14 @@ int ftk_mpi_refuse(const char *call, MPI_Comm comm)
     return ftk_vcomm_error(vc, MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
-/* ---- questions --------------------------------------------------------------------*/
+/* ---- questions ----------------------------------------------------------------------- */
 
 /* What the MPI says of itself it says on a duplicate of MPI_COMM_WORLD, too; the communicator
  * that stands for one of ours is none. */
 int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
 {
-    const int own[] = { MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE,
-        MPI_APPNUM, MPI_LASTUSEDCODE };
+    const int own[] = { MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE, MPI_APPNUM,
+        MPI_LASTUSEDCODE };
     static int most = FTK_TAG_MAX;
     bool ours = ftk_vcomm_find(comm) != NULL;
     if (ours && keyval == MPI_TAG_UB) { /* some contexts have more */
@@ -94,8 +94,7 @@ static int compare(const struct ftk_vcomm *a, const struct ftk_vcomm *b)
     bool ordered = true;
     if (a == b)
         return MPI_IDENT;
-    if (a->size != b->size || ftk_vcomm_peers(a) != ftk_vcomm_peers(b)
-        || !a->remote != !b->remote)
+    if (a->size != b->size || ftk_vcomm_peers(a) != ftk_vcomm_peers(b) || !a->remote != !b->remote)
         return MPI_UNEQUAL;
     for (int i = 0; a->remote && i < a->remote->size; i++) {
         int there = ftk_vcomm_peer_rank(b, a->remote->member[i]);
@@ -150,18 +149,16 @@ int ftk_mpi_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result)
     if (!a || !b) {
         const struct ftk_vcomm *ours = a ? a : b;
         MPI_Comm other = a ? comm2 : comm1;
-        int rc =
-            other == MPI_COMM_NULL ? MPI_ERR_COMM : compare_mixed(ours, other, result);
+        int rc = other == MPI_COMM_NULL ? MPI_ERR_COMM : compare_mixed(ours, other, result);
         return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(ours, rc);
     }
     *result = compare(a, b);
     return MPI_SUCCESS;
 }
 
-/* ---- duplicates -------------------------------------------------------------------*/
+/* ---- duplicates ---------------------------------------------------------------------- */
 
-static int dup_comm(
-    struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info, MPI_Comm *newcomm)
+static int dup_comm(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info, MPI_Comm *newcomm)
 {
     struct ftk_construct m;
     if (!newcomm)
@@ -174,8 +171,7 @@ static int dup_comm(
 int ftk_mpi_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm)
 {
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
-    return vc ? dup_comm(vc, FTK_MAKE_DUP, MPI_INFO_NULL, newcomm)
-              : PMPI_Comm_dup(comm, newcomm);
+    return vc ? dup_comm(vc, FTK_MAKE_DUP, MPI_INFO_NULL, newcomm) : PMPI_Comm_dup(comm, newcomm);
 }
 
 int ftk_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
@@ -186,16 +182,16 @@ int ftk_mpi_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm)
 }
 
 /* An MPI_Comm_idup under way.  Its proposal offers only a part of the free plain contexts, and one
- * shared context, which no other communicator gets meanwhile.  So any number may be under way, begun
- * and complete in any order.  These contexts stay promised until the program sees the completion: which
- * contexts are free must depend on the program's steps and not on time, because a replay repeats the
- * steps. */
+ * shared context, which no other communicator gets meanwhile.  So any number may be under way,
+ * begun and complete in any order.  These contexts stay promised until the program sees the
+ * completion: which contexts are free must depend on the program's steps and not on time, because a
+ * replay repeats the steps. */
 struct idup {
     struct ftk_construct m; /* m.vc: NULL after the construction */
-    MPI_Comm *newcomm;   /* the program's */
+    MPI_Comm *newcomm;      /* the program's */
     uint64_t promised;
     struct ftk_req *req;
-    struct idup *next;     /* list of all */
+    struct idup *next;         /* list of all */
     struct ftk_proposal all[]; /* [m.n] */
 };
 
@@ -268,15 +264,14 @@ static int idup_then(struct ftk_req *r)
     return ftk_make_end(&d->m, d->newcomm);
 }
 
-static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info,
-    MPI_Comm *newcomm, MPI_Request *request)
+static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info, MPI_Comm *newcomm,
+    MPI_Request *request)
 {
     if (!newcomm || !request)
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
     *request = MPI_REQUEST_NULL;
     struct ftk_req *r = ftk_req_new();
-    struct idup *d =
-        malloc(sizeof *d + (size_t)ftk_vcomm_members(vc) * sizeof d->all[0]);
+    struct idup *d = malloc(sizeof *d + (size_t)ftk_vcomm_members(vc) * sizeof d->all[0]);
     if (!r || !d) {
         if (r)
             ftk_req_delete(r);
@@ -317,7 +312,7 @@ int ftk_mpi_Comm_idup_with_info(
               : PMPI_Comm_idup_with_info(comm, info, newcomm, request);
 }
 
-/* ---- parts ------------------------------------------------------------------------*/
+/* ---- parts --------------------------------------------------------------------------- */
 
 int ftk_mpi_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)
 {
@@ -353,8 +348,8 @@ static int color_of_type(const struct ftk_vcomm *vc, int type, int *color)
         return MPI_SUCCESS;
 #endif
     default:
-        ftk_report(FTKIT_ERROR,
-            "MPI_Comm_split_type with log.enabled: nodes and larger units only");
+        ftk_report(
+            FTKIT_ERROR, "MPI_Comm_split_type with log.enabled: nodes and larger units only");
         return MPI_ERR_UNSUPPORTED_OPERATION;
     }
 }
@@ -376,7 +371,7 @@ int ftk_mpi_Comm_split_type(
     return ftk_make_split(&m, color, key, newcomm);
 }
 
-/* ---- groups -----------------------------------------------------------------------*/
+/* ---- groups -------------------------------------------------------------------------- */
 
 /* World ranks of a group; each has to be a member of vc. */
 static int members_of(const struct ftk_vcomm *vc, MPI_Group group, struct ftk_vcomm *to)
@@ -395,8 +390,7 @@ static int members_of(const struct ftk_vcomm *vc, MPI_Group group, struct ftk_vc
     rc = PMPI_Group_translate_ranks(group, n, pos, ftk_log.group, to->member);
     free(pos);
     for (int i = 0; rc == MPI_SUCCESS && i < n; i++)
-        if (to->member[i] < 0
-            || ftk_vcomm_rank(vc, to->member[i]) < 0) /* MPI_UNDEFINED */
+        if (to->member[i] < 0 || ftk_vcomm_rank(vc, to->member[i]) < 0) /* MPI_UNDEFINED */
             rc = MPI_ERR_GROUP;
     if (rc == MPI_SUCCESS)
         to->size = n;
@@ -452,8 +446,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* The parent's other members take no part.  The exchange goes along a tree of the group: up with the
- * proposals of the members below, down with all proposals. */
+/* The parent's other members take no part.  The exchange goes along a tree of the group: up with
+ * the proposals of the members below, down with all proposals. */
 static int agree_in_group(struct ftk_construct *m, int me, int tag)
 {
     struct ftk_proposal *w = ftk_make_room();
@@ -461,8 +455,7 @@ static int agree_in_group(struct ftk_construct *m, int me, int tag)
     w[me] = m->mine;
     for (bit = 1; bit < n && !(me & bit) && rc == MPI_SUCCESS; bit <<= 1)
         if (me + bit < n)
-            rc = pass_words(
-                m, FTK_REQ_RECV, me + bit, tag, &w[me + bit], least(bit, n - me - bit));
+            rc = pass_words(m, FTK_REQ_RECV, me + bit, tag, &w[me + bit], least(bit, n - me - bit));
     if (me > 0 && rc == MPI_SUCCESS)
         rc = pass_words(m, FTK_REQ_SEND, me - bit, tag, &w[me], least(bit, n - me));
     if (me > 0 && rc == MPI_SUCCESS)
@@ -507,7 +500,7 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
 
-/* ---- the end ----------------------------------------------------------------------*/
+/* ---- the end ------------------------------------------------------------------------- */
 
 /* Free a virtual communicator; disconnect: wait for its requests first. */
 static int end_comm(struct ftk_vcomm *vc, MPI_Comm *comm, bool disconnect)

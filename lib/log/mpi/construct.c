@@ -8,7 +8,7 @@
 #include "log/comm.h"
 #include "log/inter.h"
 
-/* ---- making: before the exchange --------------------------------------------------*/
+/* ---- making: before the exchange ----------------------------------------------------- */
 
 uint64_t ftk_vcomm_free_contexts(int *own)
 {
@@ -25,9 +25,8 @@ uint64_t ftk_vcomm_free_contexts(int *own)
         ++*own;
     if (*own == FTK_LOG_ALL)
         *own = -1;
-    uint64_t all = ftk_log.ncontexts >= FTK_LOG_CONTEXTS
-                       ? UINT64_MAX
-                       : (UINT64_C(1) << ftk_log.ncontexts) - 1;
+    uint64_t all =
+        ftk_log.ncontexts >= FTK_LOG_CONTEXTS ? UINT64_MAX : (UINT64_C(1) << ftk_log.ncontexts) - 1;
     return ~taken.word[0] & all;
 }
 
@@ -69,7 +68,7 @@ void ftk_make_first(struct ftk_construct *m, int count)
     m->in_order = true;
 }
 
-/* ---- making: the exchange ---------------------------------------------------------*/
+/* ---- making: the exchange ------------------------------------------------------------ */
 
 int ftk_make_proposals(
     struct ftk_vcomm *parent, const struct ftk_proposal *mine, const struct ftk_proposal **all)
@@ -117,9 +116,10 @@ int ftk_make_swap(const struct ftk_swap *s)
     return rc == MPI_SUCCESS ? sent : rc;
 }
 
-/* Self-echo: each member receives its own proposal from the member before it.  A replacement may make
- * another proposal than the lost process did, for example because it runs on another node.  But in a
- * replay it receives the proposal of the lost process, and so constructs the same communicator. */
+/* Self-echo: each member receives its own proposal from the member before it.  A replacement may
+ * make another proposal than the lost process did, for example because it runs on another node.
+ * But in a replay it receives the proposal of the lost process, and so constructs the same
+ * communicator. */
 static int self_echo(struct ftk_vcomm *vc)
 {
     struct ftk_proposal *words = ftk_make_room();
@@ -179,7 +179,7 @@ void ftk_make_agree(struct ftk_construct *m, const struct ftk_proposal **all)
         m->error = rc;
 }
 
-/* ---- making: after the exchange ---------------------------------------------------*/
+/* ---- making: after the exchange ------------------------------------------------------ */
 
 /* Rank, and the way back from world ranks. */
 static void seal(struct ftk_vcomm *vc)
@@ -210,7 +210,8 @@ int ftk_make_end(struct ftk_construct *m, MPI_Comm *newcomm)
         if (m->tells)
             ftk_report(FTKIT_ERROR,
                 "a member of a new communicator has %d already, more than log.contexts gives: "
-                "free some", FTK_LOG_EXTRAS);
+                "free some",
+                FTK_LOG_EXTRAS);
         m->error = MPI_ERR_OTHER;
     }
     if (m->error != MPI_SUCCESS) {

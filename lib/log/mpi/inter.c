@@ -12,11 +12,12 @@
 #include "log/comm.h"
 #include "log/inter.h"
 
-/* Tags of two leaders that construct an intercommunicator: behind the tags of all other constructions. */
+/* Tags of two leaders that construct an intercommunicator: behind the tags of all other
+ * constructions. */
 #define LEADER_TAG_COUNT 1024
 #define LEADER_TAGS (FTK_COMM_TAGS + (1 << 20))
 
-/* ---- questions --------------------------------------------------------------------*/
+/* ---- questions ----------------------------------------------------------------------- */
 
 int ftk_mpi_Comm_test_inter(MPI_Comm comm, int *flag)
 {
@@ -59,14 +60,14 @@ struct creating {
     int tag;
 };
 
-/* ---- making one -------------------------------------------------------------------
+/* ---- making one -------------------------------------------------------------------------
  * The local group agrees first (ftk_make_agree), so that its leader can speak for it.  The
  * leaders tell each other what their groups could use and who is in them, and then their
  * groups.  From there on every rank of both groups knows the same. */
 
 /* Exchange a message with the other leader. */
-static int swap(const struct creating *c, const void *out, size_t out_bytes, void *in,
-    size_t in_bytes)
+static int swap(
+    const struct creating *c, const void *out, size_t out_bytes, void *in, size_t in_bytes)
 {
     const int tag = LEADER_TAGS + c->tag % LEADER_TAG_COUNT;
     const struct ftk_swap s = { .vc = c->peer,
@@ -207,8 +208,8 @@ static int create(struct creating *c, struct ftk_vcomm *vc, int leader, MPI_Comm
 static bool is_single(MPI_Comm comm)
 {
     int size = 0, inter = 1;
-    return comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS
-           && !inter && PMPI_Comm_size(comm, &size) == MPI_SUCCESS && size == 1;
+    return comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter
+           && PMPI_Comm_size(comm, &size) == MPI_SUCCESS && size == 1;
 }
 
 int ftk_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm,
@@ -235,7 +236,7 @@ int ftk_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm pee
                : create(&c, vc, local_leader, peer_comm, remote_leader, newintercomm);
 }
 
-/* ---- making an intracommunicator of one -------------------------------------------*/
+/* ---- making an intracommunicator of one ---------------------------------------------- */
 
 /* All ranks of a group say the same of high: the first rank's word holds.  When both groups say
  * the same, the order is that of ftk_vcomm_nth(). */

@@ -16,10 +16,10 @@
 
 enum { CAN_BE_ANY = 1 };
 
-/* ---- arguments ------------------------------------------------------------------------------------*/
+/* ---- arguments ----------------------------------------------------------------------- */
 
-static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag,
-    int flags)
+static int check(
+    const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag, int flags)
 {
     if (count < 0)
         return MPI_ERR_COUNT;
@@ -37,8 +37,8 @@ static int check(const struct ftk_vcomm *vc, int count, MPI_Datatype type, int p
     return MPI_SUCCESS;
 }
 
-static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype type,
-    int dest, int tag, struct ftk_vcomm *vc)
+static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype type, int dest,
+    int tag, struct ftk_vcomm *vc)
 {
     int rc = check(vc, count, type, dest, tag, 0);
     r->kind = FTK_REQ_SEND;
@@ -74,15 +74,14 @@ static int end(const struct ftk_vcomm *vc, int rc)
     return __builtin_expect(rc == MPI_SUCCESS, 1) ? rc : ftk_vcomm_error(vc, rc);
 }
 
-/* ---- blocking ---------------------------------------------------------------------------------------*/
+/* ---- blocking ------------------------------------------------------------------------ */
 
 static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int tag,
     struct ftk_vcomm *vc, bool sync)
 {
     int rc = MPI_SUCCESS;
     if (!sync && check(vc, count, type, dest, tag, 0) == MPI_SUCCESS && dest >= 0
-        && ftk_p2p_send_small(
-            buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
+        && ftk_p2p_send_small(buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
         return end(vc, rc);
     struct ftk_req r = { .sync = sync };
     rc = fill_send(&r, buf, count, type, dest, tag, vc);
@@ -93,20 +92,20 @@ static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int
     return end(vc, rc);
 }
 
-#define SEND(Name, sync)                                                                   \
-    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
-        int tag, MPI_Comm comm)                                                            \
-    {                                                                                      \
-        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
-        return vc ? send_now(buf, count, datatype, dest, tag, vc, sync)                    \
-                  : PMPI_##Name(buf, count, datatype, dest, tag, comm);                    \
+#define SEND(Name, sync)                                                                           \
+    int ftk_mpi_##Name(                                                                            \
+        const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)       \
+    {                                                                                              \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
+        return vc ? send_now(buf, count, datatype, dest, tag, vc, sync)                            \
+                  : PMPI_##Name(buf, count, datatype, dest, tag, comm);                            \
     }
 SEND(Send, false)
 SEND(Ssend, true)
 SEND(Rsend, false)
 
-int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag,
-    MPI_Comm comm, MPI_Status *status)
+int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+    MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     struct ftk_req r = { 0 };
@@ -142,8 +141,8 @@ int ftk_mpi_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     return end(vc, rs != MPI_SUCCESS ? rs : rc);
 }
 
-int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest,
-    int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag,
+    int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     MPI_Datatype type = MPI_BYTE;
@@ -157,18 +156,19 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_bytes_type(bytes, &n, &type);
     rc = rc != MPI_SUCCESS ? end(vc, rc)
-                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : n, type, dest, sendtag,
-                                 buf, count, datatype, source, recvtag, comm, status);
+                           : ftk_mpi_Sendrecv(copy, count < 0 ? count : n, type, dest, sendtag, buf,
+                               count, datatype, source, recvtag, comm, status);
     ftk_p2p_bytes_type_free(&type);
     free(copy);
     return rc;
 }
 
-/* ---- buffered -----------------------------------------------------------------------------------------
+/* ---- buffered ---------------------------------------------------------------------------
  * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
  * copy is ours. */
 
-/* Send the bytes as they are now, by a request that is filled and that the program does not hold. */
+/* Send the bytes as they are now, by a request that is filled and that the program does not
+ * hold. */
 static int send_copy(struct ftk_req *r)
 {
     MPI_Datatype type = MPI_BYTE;
@@ -191,8 +191,8 @@ static int send_copy(struct ftk_req *r)
     return rc;
 }
 
-int ftk_mpi_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
-    MPI_Comm comm)
+int ftk_mpi_Bsend(
+    const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
@@ -219,7 +219,7 @@ int ftk_mpi_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, 
     return rc;
 }
 
-/* ---- non-blocking ----------------------------------------------------------------------------------------*/
+/* ---- non-blocking -------------------------------------------------------------------- */
 
 static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
 {
@@ -245,27 +245,28 @@ static int isend(const void *buf, int count, MPI_Datatype type, int dest, int ta
     return hand_out(vc, r, rc, request);
 }
 
-/* A receive may get a message at once that is too long for its buffer: the wait returns the error. */
+/* A receive may get a message at once that is too long for its buffer: the wait returns the
+ * error. */
 static int begin(struct ftk_req *r)
 {
     int rc = ftk_req_begin(r);
     return r->kind == FTK_REQ_RECV && rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
 }
 
-#define ISEND(Name, sync)                                                                  \
-    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
-        int tag, MPI_Comm comm, MPI_Request *request)                                      \
-    {                                                                                      \
-        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
-        return vc ? isend(buf, count, datatype, dest, tag, vc, sync, request)              \
-                  : PMPI_##Name(buf, count, datatype, dest, tag, comm, request);           \
+#define ISEND(Name, sync)                                                                          \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,       \
+        MPI_Comm comm, MPI_Request *request)                                                       \
+    {                                                                                              \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
+        return vc ? isend(buf, count, datatype, dest, tag, vc, sync, request)                      \
+                  : PMPI_##Name(buf, count, datatype, dest, tag, comm, request);                   \
     }
 ISEND(Isend, false)
 ISEND(Issend, true)
 ISEND(Irsend, false)
 
-int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag,
-    MPI_Comm comm, MPI_Request *request)
+int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+    MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
@@ -321,8 +322,8 @@ int ftk_mpi_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
     return hand_out(vc, r, rc, request);
 }
 
-int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest,
-    int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
+int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag,
+    int source, int recvtag, MPI_Comm comm, MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     MPI_Datatype type = MPI_BYTE;
@@ -350,7 +351,7 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     return hand_out(vc, r, rc, request);
 }
 
-/* ---- persistent --------------------------------------------------------------------------------------------*/
+/* ---- persistent ---------------------------------------------------------------------- */
 
 static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
 {
@@ -366,20 +367,20 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
     return rc;
 }
 
-#define SEND_INIT(Name, is_sync, is_buffered)                                              \
-    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest,        \
-        int tag, MPI_Comm comm, MPI_Request *request)                                      \
-    {                                                                                      \
-        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                       \
-        if (!vc)                                                                           \
-            return PMPI_##Name(buf, count, datatype, dest, tag, comm, request);            \
-        struct ftk_req *r = ftk_req_new();                                                 \
-        if (!r)                                                                            \
-            return end(vc, MPI_ERR_NO_MEM);                                                \
-        r->sync = is_sync;                                                                 \
-        r->buffered = is_buffered;                                                         \
-        int rc = fill_send(r, buf, count, datatype, dest, tag, vc);                        \
-        return persistent(vc, r, rc, request);                                             \
+#define SEND_INIT(Name, is_sync, is_buffered)                                                      \
+    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,       \
+        MPI_Comm comm, MPI_Request *request)                                                       \
+    {                                                                                              \
+        struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
+        if (!vc)                                                                                   \
+            return PMPI_##Name(buf, count, datatype, dest, tag, comm, request);                    \
+        struct ftk_req *r = ftk_req_new();                                                         \
+        if (!r)                                                                                    \
+            return end(vc, MPI_ERR_NO_MEM);                                                        \
+        r->sync = is_sync;                                                                         \
+        r->buffered = is_buffered;                                                                 \
+        int rc = fill_send(r, buf, count, datatype, dest, tag, vc);                                \
+        return persistent(vc, r, rc, request);                                                     \
     }
 SEND_INIT(Send_init, false, false)
 SEND_INIT(Ssend_init, true, false)
@@ -454,12 +455,12 @@ int ftk_mpi_Startall(int count, MPI_Request array_of_requests[])
 /* What a probe looks for: the program's arguments, or the message of its determinant. */
 struct probing {
     const struct ftk_vcomm *vc;
-    int source, tag;        /* of the world */
-    bool decides;           /* its outcome is a determinant */
-    int next;               /* enum ftk_det_next */
+    int source, tag; /* of the world */
+    bool decides;    /* its outcome is a determinant */
+    int next;        /* enum ftk_det_next */
 };
 
-/* ---- probing --------------------------------------------------------------------------------------------------*/
+/* ---- probing ------------------------------------------------------------------------- */
 
 /* PMPI_Iprobe(), but news are taken in, and what is for a receive that is not posted, or of
  * another context, goes there; what is found has been told of.  *s has the tag of the
@@ -490,7 +491,8 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
             return rc;
         }
         s->MPI_TAG = found ? ftk_context_tag(context, s->MPI_TAG) : s->MPI_TAG;
-        if (found && (ftk_log.replaying_setup || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
+        if (found
+            && (ftk_log.replaying_setup || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
             *flag = ftk_p2p_in_turn(context, s->MPI_SOURCE, s->MPI_TAG);
             return rc;
         }
@@ -505,16 +507,15 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 }
 
 /* PMPI_Improbe(), the same; *s is for ftk_p2p_take_matched(). */
-static int pick_up(
-    int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
+static int pick_up(int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
     if (!ftk_relay_in_band() && ftk_log.nwildcards == 0 && !ftk_context_shares(context))
         return PMPI_Improbe(source, tag, ftk_log_real(context), flag, m, s);
     int rc = look_up(context, source, tag, flag, s);
     if (rc != MPI_SUCCESS || !*flag)
         return rc;
-    return PMPI_Improbe(s->MPI_SOURCE, ftk_context_wire(context, s->MPI_TAG),
-        ftk_log_real(context), flag, m, s);
+    return PMPI_Improbe(
+        s->MPI_SOURCE, ftk_context_wire(context, s->MPI_TAG), ftk_log_real(context), flag, m, s);
 }
 
 /* The unexpected message that a probe gets; *wait: there is one, but receives come first. */
@@ -611,9 +612,10 @@ static int probe_begin(
 {
     const struct ftk_det *d;
     int rc = ftk_log.rolling_back ? ftk_log_error() /* messages here are from after the line */
-                             : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
+                                  : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
     *p = (struct probing){ .vc = vc,
-        .source = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : MPI_PROC_NULL, .tag = tag,
+        .source = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : MPI_PROC_NULL,
+        .tag = tag,
         .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.replaying_setup,
         .next = FTK_DET_FREE };
     if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
@@ -685,8 +687,8 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     return end(vc, rc);
 }
 
-/* A program that polls without a look at errors must not poll for ever: report success with an empty
- * status. */
+/* A program that polls without a look at errors must not poll for ever: report success with an
+ * empty status. */
 static void found_in_rollback(int rc, int *flag, MPI_Status *status)
 {
     if (rc == MPI_SUCCESS || !ftk_log.rolling_back)
@@ -712,8 +714,8 @@ int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *st
     return end(vc, rc);
 }
 
-static void give_message(struct ftk_unexp *h, const struct ftk_vcomm *vc, MPI_Message *message,
-    MPI_Status *status)
+static void give_message(
+    struct ftk_unexp *h, const struct ftk_vcomm *vc, MPI_Message *message, MPI_Status *status)
 {
     h->rank = ftk_vcomm_peer_rank(vc, h->source);
     ftk_matched_add(h);
@@ -744,8 +746,7 @@ static int match(struct probing *p, bool blocks, struct ftk_unexp **h)
     return rc;
 }
 
-int ftk_mpi_Mprobe(
-    int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+int ftk_mpi_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     struct probing p;
@@ -765,8 +766,8 @@ int ftk_mpi_Mprobe(
     return end(vc, rc);
 }
 
-int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-    MPI_Status *status)
+int ftk_mpi_Improbe(
+    int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     struct probing p;
@@ -789,8 +790,8 @@ int ftk_mpi_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *
 }
 
 /* Receive a matched message by a request, on the communicator with its context. */
-static int receive_matched(struct ftk_req *r, struct ftk_unexp *h, void *buf, int count,
-    MPI_Datatype type)
+static int receive_matched(
+    struct ftk_req *r, struct ftk_unexp *h, void *buf, int count, MPI_Datatype type)
 {
     struct ftk_vcomm *vc = ftk_log.comms;
     while (vc && (vc->freed || vc->context != h->context))
@@ -806,8 +807,7 @@ static int receive_matched(struct ftk_req *r, struct ftk_unexp *h, void *buf, in
     return rc;
 }
 
-int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
-    MPI_Status *status)
+int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status)
 {
     struct ftk_unexp *h = ftk_matched_take(*message);
     struct ftk_req r = { 0 };
@@ -819,8 +819,8 @@ int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
     return end(r.vc, rc);
 }
 
-int ftk_mpi_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
-    MPI_Request *request)
+int ftk_mpi_Imrecv(
+    void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request)
 {
     struct ftk_req *r = NULL;
     struct ftk_unexp *h = ftk_matched_take(*message);
@@ -837,7 +837,7 @@ int ftk_mpi_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message
     return MPI_SUCCESS;
 }
 
-/* ---- datatypes ----------------------------------------------------------------------------*/
+/* ---- datatypes ----------------------------------------------------------------------- */
 
 int ftk_mpi_Type_free(MPI_Datatype *datatype)
 {
@@ -847,7 +847,7 @@ int ftk_mpi_Type_free(MPI_Datatype *datatype)
     return rc == MPI_ERR_NO_MEM ? end(ftk_log.world, rc) : rc;
 }
 
-/* ---- MPI_Abort ------------------------------------------------------------------------*/
+/* ---- MPI_Abort ----------------------------------------------------------------------- */
 
 int ftk_mpi_Abort(MPI_Comm comm, int errorcode)
 {
@@ -861,7 +861,7 @@ int ftk_mpi_Op_free(MPI_Op *op)
     return ftk_coll_op_free(op);
 }
 
-/* ---- handles in Fortran ------------------------------------------------------------------------------------*/
+/* ---- handles in Fortran -------------------------------------------------------------- */
 
 MPI_Fint ftk_mpi_Request_c2f(MPI_Request request)
 {

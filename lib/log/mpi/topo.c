@@ -20,7 +20,7 @@ struct go {
     int edge[EDGES][3]; /* from, to, weight */
 };
 
-/* ---- the structure ----------------------------------------------------------------*/
+/* ---- the structure ------------------------------------------------------------------- */
 
 /* A topology of that kind, and places for the answer?  Else an error has been told. */
 static int check_kind(const struct ftk_vcomm *vc, enum ftk_topology kind, bool places)
@@ -42,7 +42,7 @@ static void copy_upto(int *to, const int *from, int n, int room)
         memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-/* ---- Cartesian --------------------------------------------------------------------*/
+/* ---- Cartesian ----------------------------------------------------------------------- */
 
 /* Ranks of the grid; -1: it is none, or has more than most. */
 static int grid_size(int ndims, const int *dims, int most)
@@ -89,8 +89,7 @@ static int shifted(const struct ftk_topo *t, int rank, int dim, long long disp)
 }
 
 /* A grid as rank me of it sees it. */
-static int cart_make(
-    struct ftk_topo *t, int ndims, const int *dims, const int *periods, int me)
+static int cart_make(struct ftk_topo *t, int ndims, const int *dims, const int *periods, int me)
 {
     memset(t, 0, sizeof *t);
     t->kind = FTK_TOPO_CART;
@@ -125,8 +124,8 @@ static int check_grid(
     return *size < 0 ? MPI_ERR_DIMS : MPI_SUCCESS;
 }
 
-int ftk_mpi_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[],
-    int reorder, MPI_Comm *newcomm)
+int ftk_mpi_Cart_create(
+    MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *newcomm)
 {
     struct ftk_construct m;
     int size;
@@ -145,8 +144,8 @@ int ftk_mpi_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int pe
 
 /* The part of a grid that remains: which one (color), and our rank in it (key).  remain may be
  * NULL when the grid has no dimensions. */
-static int cart_part(const struct ftk_topo *t, int rank, const int *remain,
-    struct ftk_topo *part, int *color, int *key)
+static int cart_part(const struct ftk_topo *t, int rank, const int *remain, struct ftk_topo *part,
+    int *color, int *key)
 {
     int n = 0;
     int *dims = malloc(((size_t)t->ndims + 1) * sizeof *dims);
@@ -175,8 +174,7 @@ int ftk_mpi_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm)
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
         return PMPI_Cart_sub(comm, remain_dims, newcomm);
-    int rc = check_kind(
-        vc, FTK_TOPO_CART, newcomm && (remain_dims || vc->topo.ndims == 0));
+    int rc = check_kind(vc, FTK_TOPO_CART, newcomm && (remain_dims || vc->topo.ndims == 0));
     if (rc != MPI_SUCCESS)
         return rc;
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
@@ -256,8 +254,7 @@ int ftk_mpi_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[])
     return MPI_SUCCESS;
 }
 
-int ftk_mpi_Cart_shift(
-    MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest)
+int ftk_mpi_Cart_shift(MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest)
 {
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
@@ -272,8 +269,7 @@ int ftk_mpi_Cart_shift(
     return MPI_SUCCESS;
 }
 
-int ftk_mpi_Cart_map(
-    MPI_Comm comm, int ndims, const int dims[], const int periods[], int *newrank)
+int ftk_mpi_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int periods[], int *newrank)
 {
     int size;
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
@@ -286,7 +282,7 @@ int ftk_mpi_Cart_map(
     return MPI_SUCCESS;
 }
 
-/* ---- graphs -----------------------------------------------------------------------*/
+/* ---- graphs -------------------------------------------------------------------------- */
 
 /* Where the neighbours of a node are in the edges; how many. */
 static int graph_part(const struct ftk_topo *t, int node, const int **part)
@@ -296,8 +292,7 @@ static int graph_part(const struct ftk_topo *t, int node, const int **part)
     return t->index[node] - from;
 }
 
-static int graph_make(
-    struct ftk_topo *t, int nnodes, const int *index, const int *edges, int me)
+static int graph_make(struct ftk_topo *t, int nnodes, const int *index, const int *edges, int me)
 {
     const int *near;
     memset(t, 0, sizeof *t);
@@ -317,8 +312,7 @@ static int graph_make(
     return MPI_ERR_NO_MEM;
 }
 
-static int check_graph(
-    const struct ftk_vcomm *vc, int nnodes, const int *index, const int *edges)
+static int check_graph(const struct ftk_vcomm *vc, int nnodes, const int *index, const int *edges)
 {
     if (vc->remote)
         return MPI_ERR_COMM;
@@ -338,8 +332,8 @@ static int check_graph(
     return MPI_SUCCESS;
 }
 
-int ftk_mpi_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[],
-    int reorder, MPI_Comm *newcomm)
+int ftk_mpi_Graph_create(
+    MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *newcomm)
 {
     struct ftk_construct m;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
@@ -378,8 +372,7 @@ int ftk_mpi_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int index[], in
     int rc = check_kind(vc, FTK_TOPO_GRAPH, true);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (maxindex < 0 || maxedges < 0 || (maxindex > 0 && !index)
-        || (maxedges > 0 && !edges))
+    if (maxindex < 0 || maxedges < 0 || (maxindex > 0 && !index) || (maxedges > 0 && !edges))
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
     copy_upto(index, vc->topo.index, vc->topo.nnodes, maxindex);
     copy_upto(edges, vc->topo.edges, vc->topo.nedges, maxedges);
@@ -420,8 +413,7 @@ int ftk_mpi_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neigh
     return MPI_SUCCESS;
 }
 
-int ftk_mpi_Graph_map(
-    MPI_Comm comm, int nnodes, const int index[], const int edges[], int *newrank)
+int ftk_mpi_Graph_map(MPI_Comm comm, int nnodes, const int index[], const int edges[], int *newrank)
 {
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
@@ -433,7 +425,7 @@ int ftk_mpi_Graph_map(
     return MPI_SUCCESS;
 }
 
-/* ---- distributed graphs -----------------------------------------------------------*/
+/* ---- distributed graphs -------------------------------------------------------------- */
 
 /* MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY are addresses to compare with, not to read. */
 static bool weighted_by(const int *weights)
@@ -454,8 +446,8 @@ static bool weights_fit(int n, const int *ranks, const int *weights)
     return n == 0 || (n > 0 && ranks && weights && weights != MPI_WEIGHTS_EMPTY);
 }
 
-static int check_adjacent(const struct ftk_vcomm *vc, int nin, const int *in,
-    const int *inw, int nout, const int *out, const int *outw)
+static int check_adjacent(const struct ftk_vcomm *vc, int nin, const int *in, const int *inw,
+    int nout, const int *out, const int *outw)
 {
     if (vc->remote)
         return MPI_ERR_COMM;
@@ -467,8 +459,8 @@ static int check_adjacent(const struct ftk_vcomm *vc, int nin, const int *in,
     return all_ranks(vc, in, nin) && all_ranks(vc, out, nout) ? MPI_SUCCESS : MPI_ERR_ARG;
 }
 
-static int adjacent_make(struct ftk_topo *t, int nin, const int *in, const int *inw,
-    int nout, const int *out, const int *outw)
+static int adjacent_make(struct ftk_topo *t, int nin, const int *in, const int *inw, int nout,
+    const int *out, const int *outw)
 {
     bool weighted = weighted_by(nin > 0 || nout == 0 ? inw : outw);
     memset(t, 0, sizeof *t);
@@ -486,23 +478,23 @@ static int adjacent_make(struct ftk_topo *t, int nin, const int *in, const int *
 }
 
 int ftk_mpi_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int sources[],
-    const int sourceweights[], int outdegree, const int destinations[],
-    const int destweights[], MPI_Info info, int reorder, MPI_Comm *newcomm)
+    const int sourceweights[], int outdegree, const int destinations[], const int destweights[],
+    MPI_Info info, int reorder, MPI_Comm *newcomm)
 {
     struct ftk_construct m;
     struct ftk_vcomm *vc = ftk_make_parent(comm, newcomm);
     if (!vc)
-        return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights,
-            outdegree, destinations, destweights, info, reorder, newcomm);
-    int rc = newcomm ? check_adjacent(vc, indegree, sources, sourceweights, outdegree,
-                 destinations, destweights)
+        return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree,
+            destinations, destweights, info, reorder, newcomm);
+    int rc = newcomm ? check_adjacent(
+                 vc, indegree, sources, sourceweights, outdegree, destinations, destweights)
                      : MPI_ERR_ARG;
     if (rc != MPI_SUCCESS)
         return ftk_vcomm_error(vc, rc);
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
     if (m.error == MPI_SUCCESS)
-        m.error = adjacent_make(&m.vc->topo, indegree, sources, sourceweights, outdegree,
-            destinations, destweights);
+        m.error = adjacent_make(
+            &m.vc->topo, indegree, sources, sourceweights, outdegree, destinations, destweights);
     ftk_make_first(&m, vc->size);
     return ftk_make_known(&m, newcomm);
 }
@@ -514,7 +506,7 @@ struct given {
     int source, of_source, at; /* where the next edge is */
 };
 
-/* ---- distributed graphs whose edges anybody may give --------------------------------
+/* ---- distributed graphs whose edges anybody may give ------------------------------------
  * All edges go past all members, so many of each at a time, and each keeps what begins or
  * ends at it: in the order of the members that gave them, and of each as it gave them. */
 
@@ -641,14 +633,12 @@ static int check_given(const struct ftk_vcomm *vc, const struct given *g, int *c
     if (total > INT_MAX - EDGES || !weights_fit((int)total, g->destinations, g->weights))
         return MPI_ERR_ARG;
     *count = (int)total;
-    return all_ranks(vc, g->sources, g->n) && all_ranks(vc, g->destinations, *count)
-               ? MPI_SUCCESS
-               : MPI_ERR_ARG;
+    return all_ranks(vc, g->sources, g->n) && all_ranks(vc, g->destinations, *count) ? MPI_SUCCESS
+                                                                                     : MPI_ERR_ARG;
 }
 
-int ftk_mpi_Dist_graph_create(MPI_Comm comm, int n, const int sources[],
-    const int degrees[], const int destinations[], const int weights[], MPI_Info info,
-    int reorder, MPI_Comm *newcomm)
+int ftk_mpi_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[],
+    const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm *newcomm)
 {
     struct ftk_construct m;
     struct ftk_proposal mine = { 0 };
@@ -676,10 +666,9 @@ int ftk_mpi_Dist_graph_create(MPI_Comm comm, int n, const int sources[],
     return ftk_make_known(&m, newcomm);
 }
 
-/* ---- questions about distributed graphs -------------------------------------------*/
+/* ---- questions about distributed graphs ---------------------------------------------- */
 
-int ftk_mpi_Dist_graph_neighbors_count(
-    MPI_Comm comm, int *indegree, int *outdegree, int *weighted)
+int ftk_mpi_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted)
 {
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
@@ -695,13 +684,13 @@ int ftk_mpi_Dist_graph_neighbors_count(
     return MPI_SUCCESS;
 }
 
-int ftk_mpi_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[],
-    int sourceweights[], int maxoutdegree, int destinations[], int destweights[])
+int ftk_mpi_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
+    int maxoutdegree, int destinations[], int destweights[])
 {
     const struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
-        return PMPI_Dist_graph_neighbors(comm, maxindegree, sources, sourceweights,
-            maxoutdegree, destinations, destweights);
+        return PMPI_Dist_graph_neighbors(
+            comm, maxindegree, sources, sourceweights, maxoutdegree, destinations, destweights);
     int rc = check_kind(vc, FTK_TOPO_DIST, true);
     if (rc != MPI_SUCCESS)
         return rc;

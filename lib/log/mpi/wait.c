@@ -89,7 +89,7 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
 
-/* ---- tests: their outcomes are determinants -------------------------------------------*/
+/* ---- tests: their outcomes are determinants ------------------------------------------ */
 
 /* A test that fails because a determinant says so. */
 static int nothing_again(void)
@@ -161,7 +161,7 @@ int ftk_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
     return end(rc);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------------*/
+/* ---- all ----------------------------------------------------------------------------- */
 
 /* One look each; whether all requests are complete.  No request is consumed. */
 static int look_at(MPI_Request h, bool *done)
@@ -240,8 +240,8 @@ int ftk_mpi_Testall(
     *flag = 0;
     if (is_refused("MPI_Testall", count, array_of_requests))
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
-    int next = none_active(count, array_of_requests) ? FTK_DET_THIS
-                                                     : ftk_det_next(FTK_DET_TEST, &d);
+    int next =
+        none_active(count, array_of_requests) ? FTK_DET_THIS : ftk_det_next(FTK_DET_TEST, &d);
     if (next == FTK_DET_NOTHING)
         return nothing_again();
     if (next == FTK_DET_THIS)
@@ -259,7 +259,7 @@ int ftk_mpi_Testall(
     return end(take(count, NULL, array_of_requests, array_of_statuses));
 }
 
-/* ---- any ------------------------------------------------------------------------------------------*/
+/* ---- any ----------------------------------------------------------------------------- */
 
 /* The first complete request, looked for from some index on: *index, or MPI_UNDEFINED. */
 static int find_any(int count, MPI_Request requests[], int *index, MPI_Status *status)
@@ -289,8 +289,7 @@ static int find_this(int count, MPI_Request requests[], int which, int *index, M
     return test_one(&requests[which], &done, status);
 }
 
-int ftk_mpi_Waitany(
-    int count, MPI_Request array_of_requests[], int *index, MPI_Status *status)
+int ftk_mpi_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status)
 {
     unsigned turns = 0;
     const struct ftk_det *d;
@@ -340,11 +339,11 @@ int ftk_mpi_Testany(
     return end(rc);
 }
 
-/* ---- some -----------------------------------------------------------------------------------------*/
+/* ---- some ---------------------------------------------------------------------------- */
 
 /* Those that were found before the failure. */
-static int find_these(int count, MPI_Request requests[], const struct ftk_det *d,
-    int *outcount, int indices[], MPI_Status *statuses)
+static int find_these(int count, MPI_Request requests[], const struct ftk_det *d, int *outcount,
+    int indices[], MPI_Status *statuses)
 {
     *outcount = d->a;
     if (d->a > count)
@@ -360,8 +359,8 @@ static int find_these(int count, MPI_Request requests[], const struct ftk_det *d
     return take(n, indices, requests, statuses);
 }
 
-static int find_some(int count, MPI_Request requests[], int *outcount, int indices[],
-    MPI_Status *statuses)
+static int find_some(
+    int count, MPI_Request requests[], int *outcount, int indices[], MPI_Status *statuses)
 {
     int n = 0;
     for (int i = 0; i < count; i++) {
@@ -392,11 +391,11 @@ int ftk_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount
     if (ftk_log_refuses("MPI_Waitsome"))
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
     if (ftk_det_next(FTK_DET_SOME, &d) == FTK_DET_THIS)
-        return end(find_these(incount, array_of_requests, d, outcount, array_of_indices,
-            array_of_statuses));
+        return end(find_these(
+            incount, array_of_requests, d, outcount, array_of_indices, array_of_statuses));
     for (;;) {
-        int rc = find_some(
-            incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+        int rc =
+            find_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
         if (rc == MPI_SUCCESS && *outcount == 0)
             rc = ftk_log_progress(&turns);
         if (rc != MPI_SUCCESS || *outcount != 0)
@@ -415,17 +414,16 @@ int ftk_mpi_Testsome(int incount, MPI_Request array_of_requests[], int *outcount
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
     int next = ftk_det_next(FTK_DET_SOME, &d);
     if (next == FTK_DET_THIS)
-        return end(find_these(incount, array_of_requests, d, outcount, array_of_indices,
-            array_of_statuses));
+        return end(find_these(
+            incount, array_of_requests, d, outcount, array_of_indices, array_of_statuses));
     *outcount = 0;
     if (next == FTK_DET_NOTHING)
         return nothing_again();
-    int rc = find_some(
-        incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+    int rc = find_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
     return *outcount == 0 ? nothing() : end(rc);
 }
 
-/* ---- requests themselves ----------------------------------------------------------------------------------*/
+/* ---- requests themselves ------------------------------------------------------------- */
 
 int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
@@ -453,7 +451,8 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
     ftk_p2p_copy_status(status, &r->status);
-    return ftk_log.rolling_back ? r->error : MPI_SUCCESS; /* otherwise the consuming call returns it */
+    return ftk_log.rolling_back ? r->error
+                                : MPI_SUCCESS; /* otherwise the consuming call returns it */
 }
 
 int ftk_mpi_Request_free(MPI_Request *request)

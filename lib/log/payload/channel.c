@@ -8,7 +8,7 @@
 
 static size_t in_bytes; /* memory of the reception records since the line */
 
-/* ---- tables over (context, rank, tag) ----------------------------------------------------------*/
+/* ---- tables over (context, rank, tag) ------------------------------------------------ */
 
 static size_t where(int context, int rank, int tag, size_t cap)
 {
@@ -66,7 +66,7 @@ static void clear_table(struct ftk_table *t)
     *t = (struct ftk_table){ 0 };
 }
 
-/* ---- reception records ---------------------------------------------------------------*/
+/* ---- reception records --------------------------------------------------------------- */
 
 static void key_in(int i, int *context, int *rank, int *tag)
 {
@@ -150,12 +150,13 @@ void ftk_channel_shift(void)
         struct ftk_channel *s = &ftk_log.channels[i];
         s->count -= s->at_line;
         if (s->receptions && s->count > 0)
-            memmove(s->receptions, s->receptions + s->at_line, (size_t)s->count * sizeof *s->receptions);
+            memmove(s->receptions, s->receptions + s->at_line,
+                (size_t)s->count * sizeof *s->receptions);
         s->at_line = 0;
     }
 }
 
-/* ---- suppression points --------------------------------------------------------------*/
+/* ---- suppression points -------------------------------------------------------------- */
 
 static void key_suppress(int i, int *context, int *rank, int *tag)
 {

@@ -12,14 +12,15 @@
 
 #include "log/log.h"
 
-/* A share of log.memory: a set is due then, and is written before the log is larger than log.memory. */
+/* A share of log.memory: a set is due then, and is written before the log is larger than
+ * log.memory. */
 #define NEARLY 0.75
 
-/* ---- the arena -----------------------------------------------------------------------------
- * Entries are one behind the other in chunks; all are dropped at once when a line is committed.  Some
- * chunks stay for the next interval, because the first touch of memory costs more than the copy.
- * Beyond log.memory chunks are mapped pieces of a file of the node: the kernel writes them out, and
- * takes their memory when needed. */
+/* ---- the arena --------------------------------------------------------------------------
+ * Entries are one behind the other in chunks; all are dropped at once when a line is committed.
+ * Some chunks stay for the next interval, because the first touch of memory costs more than the
+ * copy.  Beyond log.memory chunks are mapped pieces of a file of the node: the kernel writes them
+ * out, and takes their memory when needed. */
 
 #define CHUNK_BYTES (4u << 20)
 #define CHUNK_ROOM (CHUNK_BYTES - sizeof(struct chunk))
@@ -33,9 +34,9 @@ struct chunk {
 };
 
 static struct chunk *chunks, *spare; /* in use, first the one that is being filled; empty ones */
-static size_t chunk_bytes; /* of all chunks */
-static size_t used_bytes;  /* of entries with their heads, since the line */
-static bool warned;        /* that there is no file: once */
+static size_t chunk_bytes;           /* of all chunks */
+static size_t used_bytes;            /* of entries with their heads, since the line */
+static bool warned;                  /* that there is no file: once */
 
 /* A file without a name, so that no file is left however the process ends. */
 static int open_spill(void)
@@ -165,7 +166,8 @@ static void forget_chunks(bool all)
     }
 }
 
-/* The reception records count, too: a program with small messages and many tags fills them first. */
+/* The reception records count, too: a program with small messages and many tags fills them
+ * first. */
 int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 {
     double most = NEARLY * ctx->cfg.log_memory;
@@ -186,8 +188,9 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
     struct ftk_entry *e = take(sizeof *e + bytes);
     if (!e)
         return NULL;
-    *e = (struct ftk_entry){ .real = MPI_REQUEST_NULL, .bytes = bytes, .context = context,
-        .tag = tag };
+    *e = (struct ftk_entry){
+        .real = MPI_REQUEST_NULL, .bytes = bytes, .context = context, .tag = tag
+    };
     if (l->log_last[dest])
         l->log_last[dest]->next = e;
     else

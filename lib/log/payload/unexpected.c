@@ -6,7 +6,7 @@
 
 #include "log/p2p.h"
 
-/* ---- unexpected messages -------------------------------------------------------------*/
+/* ---- unexpected messages ------------------------------------------------------------- */
 
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes)
 {
@@ -104,8 +104,8 @@ void ftk_unexp_clear(void)
     ftk_log.nunexp = 0;
 }
 
-/* A replacement gets the first message that matches.  Receives may complete in another order than they
- * were posted, so the set-up log is in the order of posting. */
+/* A replacement gets the first message that matches.  Receives may complete in another order than
+ * they were posted, so the set-up log is in the order of posting. */
 void ftk_setup_log_add(struct ftk_unexp *h)
 {
     struct ftk_log *l = &ftk_log;
@@ -125,7 +125,7 @@ void ftk_setup_log_clear(void)
     free_list(&ftk_log.setup_log_first, &ftk_log.setup_log_last);
 }
 
-/* ---- messages that the program has matched and not received yet ----------------------*/
+/* ---- messages that the program has matched and not received yet ---------------------- */
 
 static struct ftk_unexp *matched;
 static int matches;
@@ -179,7 +179,7 @@ void ftk_matched_clear(void)
     }
 }
 
-/* ---- the set-up log: a drained message that set-up has received --------------------*/
+/* ---- the set-up log: a drained message that set-up has received ---------------------- */
 
 int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq)
 {

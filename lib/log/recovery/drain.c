@@ -13,7 +13,7 @@ void ftk_drain_poll(void)
         const struct ftk_req *pair = r->pair;
         next = r->next;
         (void)ftk_req_progress(r); /* the request has the error, if there is one */
-        if (pair && next == pair) /* the pair may be deleted with it */
+        if (pair && next == pair)  /* the pair may be deleted with it */
             next = r->prev || ftk_log.first == r ? r->next : ftk_log.first;
     }
 }
@@ -52,12 +52,13 @@ static int drain_one(int source, bool *found)
     return MPI_SUCCESS;
 }
 
-/* Whether a message of source is in flight.  A message that has arrived, but is not reported yet, is
- * not. */
+/* Whether a message of source is in flight.  A message that has arrived, but is not reported yet,
+ * is not. */
 static bool is_behind(int source, const uint64_t *announced)
 {
     uint64_t received = ftk_log.received[source];
-    return received < announced[source] && received + ftk_p2p_unreported(source) < announced[source];
+    return received < announced[source]
+           && received + ftk_p2p_unreported(source) < announced[source];
 }
 
 int ftk_drain_all(

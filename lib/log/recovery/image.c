@@ -14,15 +14,15 @@
 enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 3, HEAD = 7, MESSAGE = 4 };
 enum { STATE_OLDEST = 2 }; /* this version has no remote groups (vcomm_image.c) */
 
-/* ---- the state in the segment ---------------------------------------------------------
+/* ---- the state in the segment -----------------------------------------------------------
  * Words of 64 bits, little-endian: the communicators with their counts of collectives; messages and
- * bytes sent to each rank since the first line; the unexpected messages; the set-up log.  A state of
- * version 2 has no contexts from FTK_LOG_EXTRA on; otherwise it equals version 3. */
+ * bytes sent to each rank since the first line; the unexpected messages; the set-up log.  A state
+ * of version 2 has no contexts from FTK_LOG_EXTRA on; otherwise it equals version 3. */
 
 static bool version_is_known(uint64_t word)
 {
     return (uint32_t)word == STATE_MAGIC && word >> 32 >= STATE_OLDEST
-        && word >> 32 <= STATE_VERSION;
+           && word >> 32 <= STATE_VERSION;
 }
 
 static size_t list_bytes(const struct ftk_unexp *h)
@@ -53,9 +53,8 @@ static int measure_state(void *arg, size_t *bytes)
 {
     (void)arg;
     *bytes = (HEAD + ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
-            * sizeof(uint64_t)
-        + list_bytes(ftk_log.unexp_first)
-        + list_bytes(ftk_log.setup_log_first);
+                 * sizeof(uint64_t)
+             + list_bytes(ftk_log.unexp_first) + list_bytes(ftk_log.setup_log_first);
     return 0;
 }
 
@@ -104,11 +103,11 @@ static int read_message(struct reader *r, struct ftk_unexp **out)
     if (r->end - r->w < MESSAGE)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
     uint64_t bytes = r->w[3];
-    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8 || !(ftk_context_is_one(r->w[0]) || r->w[0] == FTK_LOG_COLLS)
+    if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8
+        || !(ftk_context_is_one(r->w[0]) || r->w[0] == FTK_LOG_COLLS)
         || r->w[1] >= (uint64_t)ftk_log.n || r->w[2] > INT32_MAX)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
-    struct ftk_unexp *h
-        = ftk_unexp_new((int)r->w[0], (int)r->w[1], (int)r->w[2], (size_t)bytes);
+    struct ftk_unexp *h = ftk_unexp_new((int)r->w[0], (int)r->w[1], (int)r->w[2], (size_t)bytes);
     if (!h)
         return ftk_fail(FTKIT_ERR_NOMEM, "messages of the log");
     memcpy(h->data, r->w + MESSAGE, (size_t)bytes);
@@ -138,8 +137,8 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
     r->w = from;
     r->end = r->w + bytes / 8;
     *head = r->w;
-    if (bytes / sizeof(uint64_t) < HEAD || !version_is_known(r->w[0])
-        || r->w[1] > FTK_LOG_ALL || r->w[5] > bytes / 8 / FTK_MATRIX_WORDS)
+    if (bytes / sizeof(uint64_t) < HEAD || !version_is_known(r->w[0]) || r->w[1] > FTK_LOG_ALL
+        || r->w[5] > bytes / 8 / FTK_MATRIX_WORDS)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
     r->w += HEAD;
     return FTKIT_OK;
@@ -190,8 +189,8 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     return rc == FTKIT_OK ? 0 : -1;
 }
 
-const ftkit_serializer ftk_image_ops
-    = { sizeof ftk_image_ops, measure_state, pack_state, unpack_state };
+const ftkit_serializer ftk_image_ops = { sizeof ftk_image_ops, measure_state, pack_state,
+    unpack_state };
 
 /* Read the set-up log from the state in the segment of this rank. */
 static int read_setup_log(const void *seg)
@@ -218,8 +217,7 @@ static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
     size_t bytes;
     int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
     if (rc == FTKIT_OK && m.nranks != (uint32_t)ftk_log.n)
-        rc = ftk_fail(FTKIT_ERR_SIZE, "set %llu is of %u ranks", (unsigned long long)set,
-            m.nranks);
+        rc = ftk_fail(FTKIT_ERR_SIZE, "set %llu is of %u ranks", (unsigned long long)set, m.nranks);
     if (rc == FTKIT_OK)
         rc = ftk_h5_read(ctx->cfg.h5_dir, &m, ctx->rank, &seg, &bytes);
     if (rc == FTKIT_OK)
@@ -229,14 +227,14 @@ static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
     return rc;
 }
 
-/* Read the set-up log from any set of the files: set-up precedes all sets.  Only ftkit_recover() finds
- * which set all ranks can use. */
+/* Read the set-up log from any set of the files: set-up precedes all sets.  Only ftkit_recover()
+ * finds which set all ranks can use. */
 static int read_setup_log_of_files(struct ftkit_ctx *ctx)
 {
     uint64_t *sets = NULL;
     int n = 0;
-    int rc = ctx->cfg.h5_enabled ? ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n)
-                                 : FTKIT_OK;
+    int rc =
+        ctx->cfg.h5_enabled ? ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n) : FTKIT_OK;
     bool read = false;
     for (int i = 0; i < n && !read; i++) {
         read = read_setup_log_of(ctx, sets[i]) == FTKIT_OK;

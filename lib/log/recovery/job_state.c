@@ -69,8 +69,8 @@ static int share_largest(const struct ftk_log_repair *r, int *v)
     return rc;
 }
 
-/* At an opening all ranks make the teams, by the same rules, and anew in each attempt: a rank may be on
- * another node then.  Teams of a file come from the ranks that have read the file. */
+/* At an opening all ranks make the teams, by the same rules, and anew in each attempt: a rank may
+ * be on another node then.  Teams of a file come from the ranks that have read the file. */
 int ftk_job_make_teams(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
@@ -109,7 +109,7 @@ static void make_tables(size_t n)
 static bool has_tables(const struct ftk_log *l)
 {
     return l->sent && l->received && l->announced && l->relay_sent && l->stat_messages
-        && l->stat_bytes && l->log_first && l->log_last && l->node;
+           && l->stat_bytes && l->log_first && l->log_last && l->node;
 }
 
 int ftk_job_enter(const struct ftk_log_repair *r)
@@ -156,7 +156,8 @@ int ftk_job_share(const struct ftk_log_repair *r)
     }
     int root = most_advanced(r, all);
     ftk_job_state = all[root];
-    if (r->line > 0 && ftk_job_state.lines == 0) /* a start: all ranks were about to load the line */
+    if (r->line > 0
+        && ftk_job_state.lines == 0) /* a start: all ranks were about to load the line */
         ftk_job_state = (struct ftk_job_state){ 1, 1, ftk_policy_first_event(l->ctx), 0 };
     free(all);
     struct ftk_logged_call *outs = calloc((size_t)ftk_job_state.nouts + 1, sizeof *outs);

@@ -31,8 +31,8 @@ static bool still_sends(void)
     return ftk_p2p_sending() + ftk_control_sending() > 0;
 }
 
-/* The number of receives under way whose requests the program has freed: a rank that rolls back would
- * not begin them again. */
+/* The number of receives under way whose requests the program has freed: a rank that rolls back
+ * would not begin them again. */
 static size_t freed_receives(void)
 {
     size_t n = 0;
@@ -80,8 +80,8 @@ int ftk_line_drain(struct ftk_chan *ch)
     return rc;
 }
 
-/* Sends that set-up leaves open are complete when all messages are drained.  A receive that set-up leaves
- * open without a message would get a message that the loop received before the line. */
+/* Sends that set-up leaves open are complete when all messages are drained.  A receive that set-up
+ * leaves open without a message would get a message that the loop received before the line. */
 static int drain_set_up(struct ftk_chan *ch)
 {
     size_t left = 0;
@@ -90,8 +90,9 @@ static int drain_set_up(struct ftk_chan *ch)
         left += r->kind == FTK_REQ_RECV;
     return left == 0 ? rc
                      : ftk_fail(FTKIT_ERR_STATE,
-                           "%zu receives that were begun before ftkit_recover have got nothing: with "
-                           "log.enabled a job cannot go on from a set with them", left);
+                         "%zu receives that were begun before ftkit_recover have got nothing: with "
+                         "log.enabled a job cannot go on from a set with them",
+                         left);
 }
 
 void ftk_line_forget(struct ftkit_ctx *ctx)

@@ -16,7 +16,7 @@
 
 #define TAG_MATRIX 5
 
-/* ---- the row of this rank -------------------------------------------------------------------*/
+/* ---- the row of this rank ------------------------------------------------------------ */
 
 /* Until the first line there is none: the line begins it. */
 static bool counted(int rank)
@@ -65,7 +65,7 @@ void ftk_matrix_clear(void)
     memset(ftk_log.stat_bytes, 0, bytes);
 }
 
-/* ---- the file --------*/
+/* ---- the file ------------------------------------------------------------------------ */
 
 static void warn(const struct ftkit_ctx *ctx, const char *why)
 {
@@ -154,9 +154,8 @@ static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
     w->row = malloc((size_t)w->words * sizeof *w->row);
     if (ctx->rank == 0)
         w->f = open_memstream(&w->text, &w->bytes);
-    return w->row && (w->f || ctx->rank != 0)
-        ? FTKIT_OK
-        : ftk_fail(FTKIT_ERR_NOMEM, "communication matrix");
+    return w->row && (w->f || ctx->rank != 0) ? FTKIT_OK
+                                              : ftk_fail(FTKIT_ERR_NOMEM, "communication matrix");
 }
 
 /* What is wrong with the file the others need not know. */

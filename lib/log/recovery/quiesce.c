@@ -13,9 +13,10 @@
 #include "log/relay.h"
 #include "steps.h"
 
-/* A receive that is not complete after draining has no message and can be cancelled, or a message of
- * a dead rank has matched the receive and will never be complete.  The MPI may cancel that receive,
- * too, or leave it pending.  So many looks at the MPI's queues, then the receive is given up. */
+/* A receive that is not complete after draining has no message and can be cancelled, or a message
+ * of a dead rank has matched the receive and will never be complete.  The MPI may cancel that
+ * receive, too, or leave it pending.  So many looks at the MPI's queues, then the receive is given
+ * up. */
 #define LAST_LOOKS 1000
 #define TAG_WATCH 3
 
@@ -55,15 +56,16 @@ int ftk_quiesce_ambiguous(int source)
     struct ftkit_ctx *ctx = ftk_log.ctx;
     if (!ctx->ambiguous)
         ftk_report(FTKIT_INFO,
-            "context %s: rank %d: a message of rank %d that died while it sent may have been matched "
-            "by a receive from any source: all ranks roll back", ctx->cfg.name, ctx->rank, source);
+            "context %s: rank %d: a message of rank %d that died while it sent may have been "
+            "matched by a receive from any source: all ranks roll back",
+            ctx->cfg.name, ctx->rank, source);
     ctx->ambiguous = true;
     return ftk_fail(FTKIT_ERR_PEER, "it is not known which messages of rank %d have come", source);
 }
 
-/* A receive was matched with a message that its dead sender never finished.  The sender is known when
- * only one dead rank is possible; then the receive is bound to the message of that rank, which comes
- * again. */
+/* A receive was matched with a message that its dead sender never finished.  The sender is known
+ * when only one dead rank is possible; then the receive is bound to the message of that rank, which
+ * comes again. */
 bool ftk_quiesce_is_sure(const struct ftk_log_repair *r, const struct ftk_req *q)
 {
     int dead = 0;
@@ -72,8 +74,8 @@ bool ftk_quiesce_is_sure(const struct ftk_log_repair *r, const struct ftk_req *q
     return q->from != MPI_ANY_SOURCE || dead == 1;
 }
 
-/* The match of q implies that earlier receives had matched too.  Record their determinants first, then
- * that of q. */
+/* The match of q implies that earlier receives had matched too.  Record their determinants first,
+ * then that of q. */
 static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *q, bool *complete)
 {
     struct ftk_req *before;

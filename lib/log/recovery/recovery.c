@@ -3,11 +3,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The first half, ftk_recovery_quiesce(), ends all that is under way on the old communicators, so that
- * both sides of each pair of ranks have counted the same messages.  A further failure repeats that half.
- * The second half, ftk_recovery_install(), comes when the ranks have agreed: rolling-back ranks drop
- * their state, and staying ranks send the log entries that those ranks had received since the
- * line. */
+ * The first half, ftk_recovery_quiesce(), ends all that is under way on the old communicators, so
+ * that both sides of each pair of ranks have counted the same messages.  A further failure repeats
+ * that half.  The second half, ftk_recovery_install(), comes when the ranks have agreed:
+ * rolling-back ranks drop their state, and staying ranks send the log entries that those ranks had
+ * received since the line. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,7 +19,7 @@ static const int *teams_of(void)
     return ftk_log.team;
 }
 
-/* ---- opening and closing --------------------------------------------------------------*/
+/* ---- opening and closing ------------------------------------------------------------- */
 
 static MPI_Comm comm_of_program(void)
 {
@@ -95,7 +95,7 @@ static void close_log(struct ftkit_ctx *ctx)
     ctx->log = NULL;
 }
 
-/* ---- rollback -------------------------------------------------------------------------*/
+/* ---- rollback ------------------------------------------------------------------------ */
 
 static bool falls(void)
 {
@@ -156,11 +156,14 @@ static void add_stats(ftkit_info *info)
     info->log_differs = l->differs;
 }
 
-/* ---- the table of the log (log_ops.h) -----------------------------------------------------*/
+/* ---- the table of the log (log_ops.h) ------------------------------------------------ */
 
 static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
-    .release = ftk_p2p_release, .deliver = ftk_p2p_deliver, .drain = ftk_p2p_drain,
-    .uses_comm = ftk_p2p_has, .part = ftk_p2p_part };
+    .release = ftk_p2p_release,
+    .deliver = ftk_p2p_deliver,
+    .drain = ftk_p2p_drain,
+    .uses_comm = ftk_p2p_has,
+    .part = ftk_p2p_part };
 static const struct ftk_coll_hooks coll_hooks = { ftk_coll_poll, ftk_coll_progress };
 
 static const struct ftk_log_ops log_ops = {
@@ -196,8 +199,8 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     if (!ctx->cfg.log_enabled)
         return FTKIT_OK;
     if (ctx->mode != FTKIT_MODE_GLOBAL) {
-        ftk_report(FTKIT_WARNING, "context %s: log.enabled has no effect in this job",
-            ctx->cfg.name);
+        ftk_report(
+            FTKIT_WARNING, "context %s: log.enabled has no effect in this job", ctx->cfg.name);
         return FTKIT_OK;
     }
     if (ftk_log.ctx)
@@ -214,8 +217,8 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
     ftk_log.no_line_yet = true;
-    ftk_log.relays = ctx->cfg.log_dets == FTK_DETS_CAUSAL
-        || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
+    ftk_log.relays =
+        ctx->cfg.log_dets == FTK_DETS_CAUSAL || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
     ftk_log.send_deps = ctx->cfg.log_dets == FTK_DETS_RELAXED;
     ftk_log.ncontexts = ctx->cfg.log_contexts;
     ftk_log.group = MPI_GROUP_NULL;

@@ -9,34 +9,35 @@
 #include "core/log_ops.h"
 #include "log/log.h"
 
-/* ---- contexts.c -------------------------------------------------------------------------*/
+/* ---- contexts.c ---------------------------------------------------------------------- */
 
 /* Collective over r->act: make the communicators of the next epoch, in ftk_log.next. */
 int ftk_contexts_make(const struct ftk_log_repair *r);
-/* Retire comms [FTK_LOG_COMMS], which become MPI_COMM_NULL: late events of the MPI may still refer to
- * them. */
+/* Retire comms [FTK_LOG_COMMS], which become MPI_COMM_NULL: late events of the MPI may still refer
+ * to them. */
 int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms);
 
-/* ---- drain.c ----------------------------------------------------------------------------*/
+/* ---- drain.c ------------------------------------------------------------------------- */
 
 /* One look at each request under way. */
 void ftk_drain_poll(void);
 /* Drain until all messages have come that the other ranks have sent: announced [n], except those of
- * ranks with not_from[rank] (NULL: no exception).  progress(arg) is called between looks; an error of
- * it, such as a failure, ends the draining. */
+ * ranks with not_from[rank] (NULL: no exception).  progress(arg) is called between looks; an error
+ * of it, such as a failure, ends the draining. */
 int ftk_drain_all(
     const uint64_t *announced, const int *not_from, int (*progress)(void *arg), void *arg);
 
-/* ---- quiesce.c --------------------------------------------------------------------------*/
+/* ---- quiesce.c ----------------------------------------------------------------------- */
 
 /* Collective over r->act.  FTKIT_ERR_PEER: a further failure; the step is repeated then. */
 int ftk_quiesce(const struct ftk_log_repair *r);
 /* Whether it is known whose message has matched the receive q. */
 bool ftk_quiesce_is_sure(const struct ftk_log_repair *r, const struct ftk_req *q);
-/* It is not known which messages of source this rank has: all ranks roll back in the next attempt. */
+/* It is not known which messages of source this rank has: all ranks roll back in the next
+ * attempt. */
 int ftk_quiesce_ambiguous(int source);
 
-/* ---- suppress.c -------------------------------------------------------------------------*/
+/* ---- suppress.c ---------------------------------------------------------------------- */
 
 /* Collective over r->act: exchange the suppression points.  lines: committed so far. */
 int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines);
@@ -44,7 +45,7 @@ int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines);
 int ftk_suppress_take(int n);
 void ftk_suppress_forget(void);
 
-/* ---- job_state.c ------------------------------------------------------------------------*/
+/* ---- job_state.c --------------------------------------------------------------------- */
 
 /* The view of the most advanced survivor. */
 extern struct ftk_job_state {
@@ -59,7 +60,7 @@ int ftk_job_share(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */
 void ftk_job_adopt(const struct ftk_log_repair *r);
 
-/* ---- line.c -----------------------------------------------------------------------------*/
+/* ---- line.c -------------------------------------------------------------------------- */
 
 /* A line is committed: messages that were sent before the line are not needed again. */
 void ftk_line_forget(struct ftkit_ctx *ctx);

@@ -35,22 +35,22 @@ static int put(struct words *w, uint64_t value)
     return FTKIT_OK;
 }
 
-/* How many of the receptions of a channel are from before the line of the repair: a rank that has not
- * seen the commit of a set still counts from the line before. */
+/* How many of the receptions of a channel are from before the line of the repair: a rank that has
+ * not seen the commit of a set still counts from the line before. */
 static uint64_t since(const struct ftk_channel *s)
 {
     return job_lines > ftk_log.lines ? s->at_line : 0;
 }
 
-/* How many messages of the channel completed before q, although q was posted earlier.  The message of
- * q had been matched before them, if the MPI had q by then. */
+/* How many messages of the channel completed before q, although q was posted earlier.  The message
+ * of q had been matched before them, if the MPI had q by then. */
 static size_t later(const struct ftk_channel *s, const struct ftk_req *q)
 {
     size_t n = 0;
     for (size_t i = 0; i < ftk_log.nearly; i++) {
         const struct ftk_early *e = &ftk_log.early[i];
         n += e->seq > q->seq && e->context == s->context && e->source == s->source
-            && e->tag == s->tag && e->posted_seq > q->posted_seq;
+             && e->tag == s->tag && e->posted_seq > q->posted_seq;
     }
     return n;
 }
@@ -58,13 +58,12 @@ static size_t later(const struct ftk_channel *s, const struct ftk_req *q)
 static bool may_match(const struct ftk_req *q, const struct ftk_channel *s)
 {
     return q->kind == FTK_REQ_RECV && !q->done && !q->cancelled_before && !q->by_mprobe
-        && q->context == s->context
-        && (q->from == s->source || q->from == MPI_ANY_SOURCE)
-        && (q->with == s->tag || q->with == MPI_ANY_TAG);
+           && q->context == s->context && (q->from == s->source || q->from == MPI_ANY_SOURCE)
+           && (q->with == s->tag || q->with == MPI_ANY_TAG);
 }
 
-static int put_gaps(const struct ftk_log_repair *r, struct words *w,
-    const struct ftk_channel *s, uint64_t *ngaps)
+static int put_gaps(
+    const struct ftk_log_repair *r, struct words *w, const struct ftk_channel *s, uint64_t *ngaps)
 {
     *ngaps = 0;
     for (struct ftk_req *q = ftk_log.first; q; q = q->next) {
@@ -177,8 +176,12 @@ static uint64_t *copy_of(const uint64_t *v, size_t n)
 
 static int add_suppress(int dest, const uint64_t *v, size_t *used)
 {
-    struct ftk_suppress m = { .context = (int)v[0], .dest = dest, .tag = (int)(uint32_t)v[1],
-        .next = 1, .upto = v[2], .ngaps = (int)v[3] };
+    struct ftk_suppress m = { .context = (int)v[0],
+        .dest = dest,
+        .tag = (int)(uint32_t)v[1],
+        .next = 1,
+        .upto = v[2],
+        .ngaps = (int)v[3] };
     m.gap = copy_of(v + SUPPRESS_WORDS, (size_t)v[3]);
     m.hash = v[4] ? copy_of(v + SUPPRESS_WORDS + v[3], (size_t)v[2]) : NULL;
     *used = SUPPRESS_WORDS + (size_t)v[3] + (v[4] ? (size_t)v[2] : 0);

@@ -70,8 +70,8 @@ void ftk_teams_say(const struct ftkit_ctx *ctx)
     if (ctx->rank != 0 || ctx->incarnation > 0 || !team)
         return;
     if (count_teams(team, ctx->nranks, &teams, &least, &most))
-        ftk_report(FTKIT_INFO, "context %s: %d team%s of %d to %d ranks", ctx->cfg.name,
-            teams, FTK_S(teams), least, most);
+        ftk_report(FTKIT_INFO, "context %s: %d team%s of %d to %d ranks", ctx->cfg.name, teams,
+            FTK_S(teams), least, most);
     if (teams == 1 && ctx->nranks > 1 && ctx->cfg.log_teams != FTK_TEAMS_ALL)
         ftk_report(FTKIT_WARNING,
             "context %s: log.enabled with one team of all %d ranks: a failure sends everybody "

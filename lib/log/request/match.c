@@ -11,11 +11,13 @@ static bool is_aside_busy(void);
 static bool in_turn(uint64_t seq, const struct ftk_req *found);
 
 /* The MPI matches a posted receive whatever the program waits for, and a sender may wait for that
- * match.  A matched-probe receive has no such help, so each look at requests looks at these, too. */
+ * match.  A matched-probe receive has no such help, so each look at requests looks at these,
+ * too. */
 void ftk_p2p_progress_mprobed(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->ctx->failed || l->ctx->repairing || l->replaying_setup || (l->nmprobed == 0 && !is_aside_busy()))
+    if (l->ctx->failed || l->ctx->repairing || l->replaying_setup
+        || (l->nmprobed == 0 && !is_aside_busy()))
         return;
     for (struct ftk_req *r = l->first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
@@ -24,19 +26,19 @@ void ftk_p2p_progress_mprobed(void)
     }
 }
 
-/* ---- a message that is taken aside -------------------------------------------------*/
+/* ---- a message that is taken aside --------------------------------------------------- */
 
 /* A receive of any tag on a shared communicator is a matched-probe receive.  The probe may find a
- * message of another context, which stands in front of the message that the receive looks for.  Then
- * the receive `aside` takes that message aside, to the unexpected messages.  `aside` belongs to the
- * channel of the message, and a failure treats it like a receive of the program, because the sender
- * may die before the message is complete.  One message is taken aside at a time.  Until that message
- * is complete nothing else is probed for on its communicator, so that the unexpected messages are in
- * the order of arrival.
+ * message of another context, which stands in front of the message that the receive looks for.
+ * Then the receive `aside` takes that message aside, to the unexpected messages.  `aside` belongs
+ * to the channel of the message, and a failure treats it like a receive of the program, because the
+ * sender may die before the message is complete.  One message is taken aside at a time.  Until that
+ * message is complete nothing else is probed for on its communicator, so that the unexpected
+ * messages are in the order of arrival.
  *
- * MPI_Mprobe and MPI_Improbe use `aside`, too, on any communicator: a long message needs its sender,
- * and MPI_Improbe must not wait for the sender.  Until the message is complete, a probe or a receive
- * that matches it gets no other message. */
+ * MPI_Mprobe and MPI_Improbe use `aside`, too, on any communicator: a long message needs its
+ * sender, and MPI_Improbe must not wait for the sender.  Until the message is complete, a probe or
+ * a receive that matches it gets no other message. */
 static struct ftk_req aside;
 static struct ftk_unexp *aside_to; /* the message with the buffer; NULL: none is taken aside */
 
@@ -50,7 +52,7 @@ static void drop_aside(struct ftk_req *r)
     aside_to = NULL;
 }
 
-/* ---- order among receives ----------------------------------------------------------*/
+/* ---- order among receives ------------------------------------------------------------ */
 
 static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
 {
@@ -85,15 +87,24 @@ static int take_unexp(struct ftk_req *r, struct ftk_unexp *h)
 static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
 {
     return q->context == r->context
-        && (q->from == r->from || q->from == MPI_ANY_SOURCE || r->from == MPI_ANY_SOURCE)
-        && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
+           && (q->from == r->from || q->from == MPI_ANY_SOURCE || r->from == MPI_ANY_SOURCE)
+           && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
 }
 
 /* Kinds of receives under way that other receives have to wait for. */
 typedef bool which_fn(const struct ftk_req *q);
-static bool is_mprobed(const struct ftk_req *q) { return q->by_mprobe; }
-static bool is_open(const struct ftk_req *q) { return q->wildcard_seq && (q->posted || q->withdrawn); }
-static bool is_withdrawn(const struct ftk_req *q) { return q->wildcard_seq && q->withdrawn; }
+static bool is_mprobed(const struct ftk_req *q)
+{
+    return q->by_mprobe;
+}
+static bool is_open(const struct ftk_req *q)
+{
+    return q->wildcard_seq && (q->posted || q->withdrawn);
+}
+static bool is_withdrawn(const struct ftk_req *q)
+{
+    return q->wildcard_seq && q->withdrawn;
+}
 
 /* The first receive of a kind that was posted before seq and overlaps with found: a message, or a
  * receive. */
@@ -111,13 +122,13 @@ bool ftk_p2p_claimed(int context, int source, int tag)
     return ftk_log.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, &found);
 }
 
-/* A receive of any tag would match control messages.  A posted receive would match before an earlier
- * receive that is not posted. */
+/* A receive of any tag would match control messages.  A posted receive would match before an
+ * earlier receive that is not posted. */
 static bool has_to_probe(const struct ftk_req *r)
 {
     return (r->with == MPI_ANY_TAG && (ftk_relay_in_band() || ftk_context_shares(r->context)))
-        || (ftk_log.nmprobed > 0 && earlier(r->seq, is_mprobed, r))
-        || (aside_to && r != &aside && overlap(&aside, r));
+           || (ftk_log.nmprobed > 0 && earlier(r->seq, is_mprobed, r))
+           || (aside_to && r != &aside && overlap(&aside, r));
 }
 
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
@@ -126,7 +137,7 @@ bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
     if (!ftk_context_shares(h->context)) /* drained in a repair or at the line */
         return true;
     return !(ftk_log.nmprobed > 0 && earlier(seq, is_mprobed, &found))
-        && (ftk_log.nwildcards == 0 || in_turn(seq, &found));
+           && (ftk_log.nwildcards == 0 || in_turn(seq, &found));
 }
 
 /* The unexpected message that the receive gets, taken out of the list.  *wait: there is one, but
@@ -173,8 +184,8 @@ int ftk_p2p_post(struct ftk_req *r)
     if (r->posted_seq == 0 || r->from == MPI_ANY_SOURCE)
         r->posted_seq = l->seq;
     const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
-    int rc = PMPI_Irecv(
-        r->rbuf, r->count, r->type, r->from, tag, ftk_log_real(r->context), &r->real);
+    int rc =
+        PMPI_Irecv(r->rbuf, r->count, r->type, r->from, tag, ftk_log_real(r->context), &r->real);
     r->posted = rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         return rc;
@@ -184,7 +195,7 @@ int ftk_p2p_post(struct ftk_req *r)
     return MPI_SUCCESS;
 }
 
-/* ---- completing, in order ----------------------------------------------------------*/
+/* ---- completing, in order ------------------------------------------------------------ */
 
 /* Whether a wildcard receive that was posted before seq could match the message.  That receive has
  * been matched then, and is not known to be complete. */
@@ -193,8 +204,8 @@ static bool others_first(uint64_t seq, const struct ftk_req *found)
     return found->from != MPI_PROC_NULL && earlier(seq, is_open, found);
 }
 
-/* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of its
- * message; found->from is MPI_PROC_NULL for a receive that ended without a message. */
+/* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of
+ * its message; found->from is MPI_PROC_NULL for a receive that ended without a message. */
 static bool is_complete_now(const struct ftk_req *r, struct ftk_req *found)
 {
     MPI_Status s;
@@ -227,8 +238,8 @@ struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool
         return NULL;
     *complete = is_complete_now(r, &got);
     return *complete && got.from != MPI_PROC_NULL && !dead[got.from]
-        ? earlier(r->seq, is_withdrawn, &got)
-        : NULL;
+               ? earlier(r->seq, is_withdrawn, &got)
+               : NULL;
 }
 
 static int finish_posted(struct ftk_req *r)
@@ -249,10 +260,11 @@ static int finish_posted(struct ftk_req *r)
     return r->kind == FTK_REQ_RECV ? ftk_recv_complete(r, &s, rc) : ftk_req_finish(r, rc);
 }
 
-/* A replay needs the matches of the wildcard receives that were matched before this message.  So these
- * receives are completed and recorded first, in their order; false: one of them is not complete.  Then
- * in a replay a receive without a determinant can match no message that another receive has got
- * according to a determinant: no message that it could match was reported before it. */
+/* A replay needs the matches of the wildcard receives that were matched before this message.  So
+ * these receives are completed and recorded first, in their order; false: one of them is not
+ * complete.  Then in a replay a receive without a determinant can match no message that another
+ * receive has got according to a determinant: no message that it could match was reported before
+ * it. */
 static bool in_turn(uint64_t seq, const struct ftk_req *found)
 {
     struct ftk_req *q = ftk_log.first;
@@ -284,15 +296,24 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
 {
     MPI_Count bytes;
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
-    struct ftk_unexp *h
-        = rc == MPI_SUCCESS ? ftk_unexp_new(found->context, found->from, found->with, (size_t)bytes)
-                            : NULL;
+    struct ftk_unexp *h =
+        rc == MPI_SUCCESS ? ftk_unexp_new(found->context, found->from, found->with, (size_t)bytes)
+                          : NULL;
     if (!h)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
     static const struct ftk_req_ops ops = { end_aside, drop_aside };
-    aside = (struct ftk_req){ .ops = &ops, .kind = FTK_REQ_RECV, .internal = true, .vc = ftk_log.world,
-        .context = found->context, .rbuf = h->data, .peer = found->from, .tag = found->with,
-        .from = found->from, .with = found->with, .type = MPI_BYTE, .real = MPI_REQUEST_NULL };
+    aside = (struct ftk_req){ .ops = &ops,
+        .kind = FTK_REQ_RECV,
+        .internal = true,
+        .vc = ftk_log.world,
+        .context = found->context,
+        .rbuf = h->data,
+        .peer = found->from,
+        .tag = found->with,
+        .from = found->from,
+        .with = found->with,
+        .type = MPI_BYTE,
+        .real = MPI_REQUEST_NULL };
     aside_to = h;
     rc = ftk_p2p_bytes_type((size_t)bytes, &aside.count, &aside.type);
     ftk_req_link(&aside);
@@ -309,13 +330,14 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
     return MPI_SUCCESS;
 }
 
-/* Give the message that was found to the oldest receive that matches; for a message of another context
- * than that of r there may be none. */
+/* Give the message that was found to the oldest receive that matches; for a message of another
+ * context than that of r there may be none. */
 static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
 {
     const int context = ftk_context_of(ftk_context_comm(r->context), s->MPI_TAG);
-    const struct ftk_req found = { .context = context, .from = s->MPI_SOURCE,
-        .with = ftk_context_tag(context, s->MPI_TAG) };
+    const struct ftk_req found = {
+        .context = context, .from = s->MPI_SOURCE, .with = ftk_context_tag(context, s->MPI_TAG)
+    };
     const bool other = context != r->context;
     struct ftk_req *first = earlier(other ? UINT64_MAX : r->seq, is_mprobed, &found);
     if (other && !first)
@@ -339,16 +361,17 @@ int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
     MPI_Message m;
     MPI_Status found;
     int flag;
-    const struct ftk_req r = { .context = context, .from = s->MPI_SOURCE,
-        .with = ftk_context_tag(context, s->MPI_TAG) };
+    const struct ftk_req r = {
+        .context = context, .from = s->MPI_SOURCE, .with = ftk_context_tag(context, s->MPI_TAG)
+    };
     *taken = false;
     if (ftk_p2p_claimed(context, r.from, r.with)) {
         ftk_p2p_progress_mprobed();
         return MPI_SUCCESS;
     }
     *taken = true;
-    int rc = PMPI_Improbe(
-        s->MPI_SOURCE, s->MPI_TAG, ftk_log.real[FTK_LOG_SHARED], &flag, &m, &found);
+    int rc =
+        PMPI_Improbe(s->MPI_SOURCE, s->MPI_TAG, ftk_log.real[FTK_LOG_SHARED], &flag, &m, &found);
     return rc == MPI_SUCCESS && flag ? take_aside(&r, &m, &found) : rc;
 }
 
@@ -376,8 +399,9 @@ int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struc
     if (is_aside_busy()) /* with a message of another channel */
         return ftk_p2p_drain(context, m, s, out);
     context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
-    const struct ftk_req found = { .context = context, .from = s->MPI_SOURCE,
-        .with = ftk_context_tag(context, s->MPI_TAG) };
+    const struct ftk_req found = {
+        .context = context, .from = s->MPI_SOURCE, .with = ftk_context_tag(context, s->MPI_TAG)
+    };
     rc = take_aside(&found, m, s);
     if (rc == MPI_SUCCESS && !aside_to)
         *out = ftk_unexp_match(context, found.from, found.with, true);
@@ -394,7 +418,7 @@ static int look_for(struct ftk_req *r, bool *other)
         return ftk_depend_receive(r);
     /* first, because this look may complete an unexpected message */
     const bool arrives = ftk_p2p_arrives(r->context, r->from, r->with)
-        || (ftk_context_shares(r->context) && is_aside_busy());
+                         || (ftk_context_shares(r->context) && is_aside_busy());
     bool wait; /* for an unexpected message */
     struct ftk_unexp *h = unexp_for(r, &wait);
     if (h)

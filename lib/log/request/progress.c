@@ -6,10 +6,10 @@
 #include "log/relay.h"
 #include "log/p2p.h"
 
-#define TURNS 16         /* looks at requests for each look at the watch */
-#define SMALL 512        /* bytes of a message that MPI_Send sends without a request of the log */
+#define TURNS 16  /* looks at requests for each look at the watch */
+#define SMALL 512 /* bytes of a message that MPI_Send sends without a request of the log */
 
-/* ---- waiting -----------------------------------------------------------------------*/
+/* ---- waiting ------------------------------------------------------------------------- */
 
 int ftk_log_repair(void)
 {
@@ -46,7 +46,7 @@ int ftk_log_progress(unsigned *turns)
     return ftk_log_repair();
 }
 
-/* ---- beginning ---------------------------------------------------------------------*/
+/* ---- beginning ----------------------------------------------------------------------- */
 
 /* Wait for a send from the program's memory that the MPI has begun; returns the error. */
 static int wait_until_sent(struct ftk_req *r)
@@ -66,8 +66,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     *error = MPI_SUCCESS;
     if (l->rolling_back || l->replaying_setup || l->send_deps
         || (l->relays && (l->node[world] != l->node[l->me] || ftk_relay_holds(world)))
-        || ftk_p2p_facts(type, &f) != MPI_SUCCESS
-        || (size_t)count * (size_t)f->bytes > SMALL)
+        || ftk_p2p_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     const size_t bytes = (size_t)count * (size_t)f->bytes;
     const bool kept = ftk_log_crosses(world);
@@ -77,16 +76,24 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     (void)FTK_FAULT("log.send");
     int rc = kept ? ftk_send_small_logged(buf, count, type, bytes, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
-                        ftk_log_real(context), &real);
+                      ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)
-        return false; /* not sent: the send with a request finds the reason */
+        return false;        /* not sent: the send with a request finds the reason */
     l->sent[world] += !kept; /* a logged message has been counted */
     l->stat_messages[world]++;
     l->stat_bytes[world] += bytes;
     if (kept || ftk_p2p_over_at_once(&real))
         return true;
-    struct ftk_req r = { .kind = FTK_REQ_SEND, .vc = vc, .context = context, .sbuf = buf,
-        .count = count, .type = type, .peer = world, .tag = tag, .posted = true, .real = real };
+    struct ftk_req r = { .kind = FTK_REQ_SEND,
+        .vc = vc,
+        .context = context,
+        .sbuf = buf,
+        .count = count,
+        .type = type,
+        .peer = world,
+        .tag = tag,
+        .posted = true,
+        .real = real };
     *error = wait_until_sent(&r);
     return true;
 }
@@ -126,7 +133,7 @@ int ftk_req_begin(struct ftk_req *r)
     return ftk_p2p_post(r);
 }
 
-/* ---- progress ----------------------------------------------------------------------*/
+/* ---- progress ------------------------------------------------------------------------ */
 
 static int progress_any(struct ftk_req *r)
 {
@@ -188,10 +195,10 @@ int ftk_req_wait(struct ftk_req *r)
     return r->error;
 }
 
-/* ---- requests that the program has freed -------------------------------------------*/
+/* ---- requests that the program has freed --------------------------------------------- */
 
-/* No call waits for a send that is freed while active.  The log looks at these when there are twice as
- * many as after the last look, and frees their memory. */
+/* No call waits for a send that is freed while active.  The log looks at these when there are twice
+ * as many as after the last look, and frees their memory. */
 static void look_at_freed(void)
 {
     static size_t freed, look = 64;
@@ -230,8 +237,8 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
     unsigned turns = 0;
     struct ftk_req *r;
     for (int i = 0; (r = ftk_req_numbered(i)) != NULL; i++) {
-        while (r->kind != FTK_REQ_NONE && r->vc == vc && !r->done
-            && (!r->persistent || r->active)) {
+        while (
+            r->kind != FTK_REQ_NONE && r->vc == vc && !r->done && (!r->persistent || r->active)) {
             (void)ftk_req_progress(r); /* the request has the error, if there is one */
             int rc = r->kind == FTK_REQ_NONE || r->done ? MPI_SUCCESS : ftk_log_progress(&turns);
             if (rc != MPI_SUCCESS)
@@ -241,7 +248,7 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
     return MPI_SUCCESS;
 }
 
-/* ---- ending all requests -----------------------------------------------------------*/
+/* ---- ending all requests ------------------------------------------------------------- */
 
 void ftk_log_begin_rollback(void)
 {

@@ -8,7 +8,7 @@
 #include "log/relay.h"
 #include "log/p2p.h"
 
-/* ---- draining ----------------------------------------------------------------------*/
+/* ---- draining ------------------------------------------------------------------------ */
 
 int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
@@ -22,8 +22,8 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
     if (rc != MPI_SUCCESS)
         return rc;
     context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
-    struct ftk_unexp *h = ftk_unexp_new(
-        context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG), (size_t)bytes);
+    struct ftk_unexp *h =
+        ftk_unexp_new(context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG), (size_t)bytes);
     if (!h)
         return MPI_ERR_NO_MEM;
     rc = ftk_p2p_bytes_type((size_t)bytes, &n, &type);
@@ -45,11 +45,11 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
     return rc;
 }
 
-/* ---- receiving ---------------------------------------------------------------------*/
+/* ---- receiving ----------------------------------------------------------------------- */
 
-/* A message has been received: count it, and if it comes from another team, record it on its channel. */
-int ftk_p2p_count(
-    int context, int source, int tag, uint64_t seq, const void *data, size_t bytes)
+/* A message has been received: count it, and if it comes from another team, record it on its
+ * channel. */
+int ftk_p2p_count(int context, int source, int tag, uint64_t seq, const void *data, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
     uint64_t hash = 0;
@@ -64,8 +64,8 @@ int ftk_p2p_count(
     return MPI_SUCCESS;
 }
 
-/* The bytes of a received message, copied to the heap; the program's buffer may have been shorter than
- * the message. */
+/* The bytes of a received message, copied to the heap; the program's buffer may have been shorter
+ * than the message. */
 static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **copy)
 {
     if (bytes <= room)
@@ -98,16 +98,19 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     else if (rc == MPI_SUCCESS && (journal || hash))
         rc = copy_out(r, bytes, room, &copy);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(
-            r->context, source, tag, r->seq, hash && copy ? copy : data, bytes);
+        rc = ftk_p2p_count(r->context, source, tag, r->seq, hash && copy ? copy : data, bytes);
     if (rc == MPI_SUCCESS && journal) {
         struct ftk_unexp *h = calloc(1, sizeof *h);
         if (!h) {
             free(copy);
             return MPI_ERR_NO_MEM;
         }
-        *h = (struct ftk_unexp){ .context = r->context, .source = source, .tag = tag,
-            .bytes = bytes, .data = copy, .seq = r->seq };
+        *h = (struct ftk_unexp){ .context = r->context,
+            .source = source,
+            .tag = tag,
+            .bytes = bytes,
+            .data = copy,
+            .seq = r->seq };
         ftk_setup_log_add(h);
         return rc;
     }
@@ -115,8 +118,8 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     return rc;
 }
 
-/* A receive completes before one that was posted earlier.  If the sender of the earlier one dies, this
- * order shows whether the earlier one had been matched (recovery/suppress.c). */
+/* A receive completes before one that was posted earlier.  If the sender of the earlier one dies,
+ * this order shows whether the earlier one had been matched (recovery/suppress.c). */
 int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
@@ -130,8 +133,9 @@ int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
         l->early = all;
         l->early_room = room;
     }
-    l->early[l->nearly++] = (struct ftk_early){ .seq = seq, .context = context,
-        .source = source, .tag = tag, .posted_seq = ++l->seq };
+    l->early[l->nearly++] = (struct ftk_early){
+        .seq = seq, .context = context, .source = source, .tag = tag, .posted_seq = ++l->seq
+    };
     return MPI_SUCCESS;
 }
 

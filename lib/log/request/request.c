@@ -12,7 +12,7 @@
 
 #define POOL_MAX (1u << 22)
 
-/* ---- requests under way -------------------------------------------------------------------------*/
+/* ---- requests under way -------------------------------------------------------------- */
 
 static void unlink_from(struct ftk_req *r)
 {
@@ -62,7 +62,7 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
     return ftk_req_finish(r, error);
 }
 
-/* ---- the request of the MPI --------------------------------------------------------*/
+/* ---- the request of the MPI ---------------------------------------------------------- */
 
 /* Its peer is dead.  A wildcard receive may still be under way; the repair cancels it then. */
 void ftk_req_failed(struct ftk_req *r)
@@ -71,7 +71,7 @@ void ftk_req_failed(struct ftk_req *r)
     r->withdrawn = !r->posted && r->kind == FTK_REQ_RECV;
 }
 
-/* ---- the program's requests ---------------------------------------------------------------------------
+/* ---- the program's requests -------------------------------------------------------------
  * They are in one piece of address space, so that a handle shows whether it is one of the log's. */
 
 static struct ftk_req *pool;
@@ -140,7 +140,8 @@ bool ftk_p2p_has(const struct ftk_vcomm *vc)
 void ftk_p2p_part(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].kind != FTK_REQ_NONE && pool[i].persistent && !pool[i].active && pool[i].vc == vc)
+        if (pool[i].kind != FTK_REQ_NONE && pool[i].persistent && !pool[i].active
+            && pool[i].vc == vc)
             pool[i].vc = NULL;
 }
 
@@ -171,7 +172,7 @@ void ftk_p2p_forget_requests(void)
     }
 }
 
-/* ---- datatypes in use: a receive may have to be posted again, with its type ------------------*/
+/* ---- datatypes in use: a receive may have to be posted again, with its type ---------- */
 
 static MPI_Datatype *late;
 static size_t nlate, late_room;
@@ -211,7 +212,7 @@ void ftk_p2p_idle(void)
 
 void *ftk_p2p_reserve(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(
+        NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }

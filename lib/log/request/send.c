@@ -8,10 +8,10 @@
 #include "log/relay.h"
 #include "log/p2p.h"
 
-#define REAP 64          /* sends under way before a look at them, which may yield the processor */
-#define MUCH 16384       /* bytes of a logged message that is sent before it is copied */
+#define REAP 64    /* sends under way before a look at them, which may yield the processor */
+#define MUCH 16384 /* bytes of a logged message that is sent before it is copied */
 
-/* ---- sending -----------------------------------------------------------------------------------*/
+/* ---- sending ------------------------------------------------------------------------- */
 
 /* Log entries that the MPI is sending. */
 static struct ftk_entry **sending;
@@ -109,7 +109,8 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     return MPI_SUCCESS; /* logged: the receiver's replacement gets it */
 }
 
-/* Suppression: whether the receiver has this message already.  The replay check compares the hash. */
+/* Suppression: whether the receiver has this message already.  The replay check compares the
+ * hash. */
 static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
 {
     struct ftk_log *l = &ftk_log;
@@ -152,8 +153,8 @@ static int post_send(struct ftk_req *r)
     return rc;
 }
 
-/* A long message is sent from the program's memory at once, and is copied into the log meanwhile.  If
- * its receiver dies, the replacement gets the log entry. */
+/* A long message is sent from the program's memory at once, and is copied into the log meanwhile.
+ * If its receiver dies, the replacement gets the log entry. */
 static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
     ftk_empty_status(&r->status);
@@ -180,8 +181,8 @@ static int send_entry(struct ftk_req *r)
     return r->sync ? MPI_SUCCESS : ftk_req_finish(r, MPI_SUCCESS);
 }
 
-/* Between teams: log the message and send the log entry.  The send is complete then: its rank does not
- * wait for the receiver, which makes pipelines faster. */
+/* Between teams: log the message and send the log entry.  The send is complete then: its rank does
+ * not wait for the receiver, which makes pipelines faster. */
 static int send_kept(struct ftk_req *r, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
@@ -215,16 +216,16 @@ static int send_kept(struct ftk_req *r, size_t bytes)
     return e->unsent ? MPI_SUCCESS : send_entry(r);
 }
 
-/* In a replay a rank sends a copy of a message to a team-mate.  A program may free the request of a send,
- * and use the buffer again when it knows, from a barrier perhaps, that the message has been received.  In
- * a replay the barrier proves nothing: its messages from other teams are in logs, and this rank may
- * leave the barrier before the team-mate has come to the receive. */
+/* In a replay a rank sends a copy of a message to a team-mate.  A program may free the request of a
+ * send, and use the buffer again when it knows, from a barrier perhaps, that the message has been
+ * received.  In a replay the barrier proves nothing: its messages from other teams are in logs, and
+ * this rank may leave the barrier before the team-mate has come to the receive. */
 static int own_bytes(struct ftk_req *r, size_t bytes)
 {
     if (!ftk_log.replaying || r->internal || r->owned > 0 || bytes == 0
         || !ftk_req_of(ftk_req_handle(r)))
         return MPI_SUCCESS; /* the program cannot free it, or it is a copy already */
-    free(r->own); /* of an earlier start */
+    free(r->own);           /* of an earlier start */
     return ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
 }
 
@@ -284,11 +285,11 @@ int ftk_send_begin(struct ftk_req *r)
     return ftk_log_crosses(r->peer) ? send_kept(r, bytes) : send_direct(r, bytes);
 }
 
-/* ---- MPI_Send of a small message ---------------------------------------------------*/
+/* ---- MPI_Send of a small message ----------------------------------------------------- */
 
 /* Log the message and send the log entry. */
-int ftk_send_small_logged(const void *buf, int count, MPI_Datatype type, size_t bytes, int world,
-    int tag, int context)
+int ftk_send_small_logged(
+    const void *buf, int count, MPI_Datatype type, size_t bytes, int world, int tag, int context)
 {
     struct ftk_log *l = &ftk_log;
     struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
@@ -304,7 +305,7 @@ int ftk_send_small_logged(const void *buf, int count, MPI_Datatype type, size_t 
     return rc;
 }
 
-/* ---- the replay check --------------------------------------------------------------*/
+/* ---- the replay check ---------------------------------------------------------------- */
 
 /* The name of a communicator, for messages. */
 static void name_comm(const struct ftk_vcomm *vc, char *text, size_t room)

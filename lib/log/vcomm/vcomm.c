@@ -27,9 +27,9 @@ _Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
 #define GONE UINT64_MAX /* in born: freed before the line, but a request still uses it */
 
 static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
-static struct ftk_proposal *words; /* [n] of the exchange that was last */
+static struct ftk_proposal *words;    /* [n] of the exchange that was last */
 
-/* ---- finding ------------------------------------------------------------------------
+/* ---- finding ----------------------------------------------------------------------------
  * Every call of the program comes here.  Not more than FTK_LOG_ALL of them are alive,
  * because each has a context of its own. */
 
@@ -105,11 +105,11 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
     return code;
 }
 
-/* ---- handles ----------------------------------------------------------------------*/
+/* ---- handles ------------------------------------------------------------------------- */
 
 /* A communicator of this process for a child of parent, with its error handler. */
-int ftk_vcomm_handle(const struct ftk_vcomm *parent, enum ftk_make_how how,
-    MPI_Info info, MPI_Comm *handle)
+int ftk_vcomm_handle(
+    const struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info, MPI_Comm *handle)
 {
     bool own = how == FTK_MAKE_NEW || parent == ftk_log.world;
     MPI_Comm from = own ? base : parent->handle, made = MPI_COMM_NULL;
@@ -187,7 +187,7 @@ struct ftk_vcomm *ftk_vcomm_empty(int members)
     return NULL;
 }
 
-/* ---- the list ---------------------------------------------------------------------*/
+/* ---- the list ------------------------------------------------------------------------ */
 
 void ftk_vcomm_publish(struct ftk_vcomm *vc)
 {
@@ -224,8 +224,9 @@ void ftk_vcomm_give_up(struct ftk_vcomm *vc)
 }
 
 /* A communicator that the program made since the line is deleted at once when it is freed, unless a
- * request may use it.  Any other one stays until the next line, for a rollback.  Its context is free for another
- * when the program has completed its requests, which it does at the same place in a replay. */
+ * request may use it.  Any other one stays until the next line, for a rollback.  Its context is
+ * free for another when the program has completed its requests, which it does at the same place in
+ * a replay. */
 int ftk_vcomm_free(struct ftk_vcomm *vc)
 {
     vc->freed = true;
@@ -328,7 +329,7 @@ void ftk_vcomm_detach(struct ftk_vcomm *vc)
     (void)vcomm_delete(vc, false); /* nothing of the MPI is freed */
 }
 
-/* ---- opening and closing ----------------------------------------------------------*/
+/* ---- opening and closing ------------------------------------------------------------- */
 
 static struct ftk_vcomm *open_one(int context)
 {
@@ -350,8 +351,7 @@ static int open_handles(void)
     if (rc == MPI_SUCCESS)
         rc = PMPI_Comm_set_errhandler(base, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
-        rc =
-            ftk_vcomm_handle(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &ftk_log.user->handle);
+        rc = ftk_vcomm_handle(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &ftk_log.user->handle);
     return rc;
 }
 
@@ -424,7 +424,7 @@ void ftk_vcomm_close(void (*forget)(void))
     close_handles();
 }
 
-/* ---- memory for the words of an exchange -------------------------------------------*/
+/* ---- memory for the words of an exchange --------------------------------------------- */
 
 struct ftk_proposal *ftk_make_room(void)
 {

@@ -26,8 +26,8 @@ struct lists {
 
 static struct lists lists_of(struct ftk_topo *t)
 {
-    return (struct lists){ { &t->dims, &t->periods, &t->index, &t->edges, &t->in, &t->out,
-                               &t->inw, &t->outw },
+    return (struct lists){ { &t->dims, &t->periods, &t->index, &t->edges, &t->in, &t->out, &t->inw,
+                               &t->outw },
         { t->ndims, t->ndims, t->nnodes, t->nedges, t->nin, t->nout, t->nin, t->nout } };
 }
 
@@ -94,7 +94,7 @@ uint64_t *ftk_vcomm_images_write(uint64_t *w)
     return w;
 }
 
-/* ---- reading: nothing is trusted, a set may come from a file --------------------------*/
+/* ---- reading: nothing is trusted, a set may come from a file ------------------------- */
 
 struct reader {
     const uint64_t *w, *end;
@@ -215,20 +215,20 @@ static bool same(struct ftk_vcomm *a, struct ftk_vcomm *b)
 {
     struct lists x = lists_of(&a->topo), y = lists_of(&b->topo);
     bool equal = a->size == b->size && a->topo.kind == b->topo.kind
-        && a->topo.nedges == b->topo.nedges && !a->remote == !b->remote
-        && ftk_vcomm_peers(a) == ftk_vcomm_peers(b);
+                 && a->topo.nedges == b->topo.nedges && !a->remote == !b->remote
+                 && ftk_vcomm_peers(a) == ftk_vcomm_peers(b);
     for (int i = 0; equal && i < a->size; i++)
         equal = ftk_vcomm_world(a, i) == ftk_vcomm_world(b, i)
-            && ftk_vcomm_there(a, ftk_vcomm_world(a, i))
-                == ftk_vcomm_there(b, ftk_vcomm_world(b, i));
+                && ftk_vcomm_there(a, ftk_vcomm_world(a, i))
+                       == ftk_vcomm_there(b, ftk_vcomm_world(b, i));
     for (int i = 0; equal && a->remote && i < a->remote->size; i++)
-        equal = a->remote->member[i] == b->remote->member[i]
-            && ftk_vcomm_there(a, a->remote->member[i])
-                == ftk_vcomm_there(b, b->remote->member[i]);
+        equal =
+            a->remote->member[i] == b->remote->member[i]
+            && ftk_vcomm_there(a, a->remote->member[i]) == ftk_vcomm_there(b, b->remote->member[i]);
     for (int i = 0; equal && i < LISTS; i++) {
         const int *v = *x.list[i], *w = *y.list[i];
-        equal = x.n[i] == y.n[i] && !v == !w
-            && (!v || memcmp(v, w, (size_t)x.n[i] * sizeof *v) == 0);
+        equal =
+            x.n[i] == y.n[i] && !v == !w && (!v || memcmp(v, w, (size_t)x.n[i] * sizeof *v) == 0);
     }
     return equal;
 }
@@ -242,8 +242,9 @@ static int apply(struct reader r, int context)
         return rc;
     if (there && (ftk_vcomm_is_permanent(there) || same(there, vc))) {
         ftk_vcomm_discard(vc);
-        return ftk_vcomm_is_permanent(there) ? ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: damaged")
-                                : FTKIT_OK;
+        return ftk_vcomm_is_permanent(there)
+                   ? ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: damaged")
+                   : FTKIT_OK;
     }
     if (there)
         ftk_vcomm_detach(there);
@@ -267,7 +268,8 @@ static void set_colls(int context, uint64_t colls)
         vc->colls = colls;
 }
 
-int ftk_vcomm_images_read(const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls)
+int ftk_vcomm_images_read(
+    const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls)
 {
     struct ftk_contexts seen;
     memset(&seen, 0, sizeof seen);
@@ -277,8 +279,8 @@ int ftk_vcomm_images_read(const uint64_t **at, const uint64_t *end, uint64_t n, 
             return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: cut short");
         struct reader r = { w + HEAD, w + HEAD + w[2], false };
         if (make && !ftk_context_shares((int)w[0]) && w[0] >= (uint64_t)ftk_log.ncontexts)
-            return ftk_fail(FTKIT_ERR_CONFIG,
-                "the set has communicators for which log.contexts is too small");
+            return ftk_fail(
+                FTKIT_ERR_CONFIG, "the set has communicators for which log.contexts is too small");
         int rc = make && w[2] > 0 ? apply(r, (int)w[0]) : FTKIT_OK;
         if (rc != FTKIT_OK)
             return rc;
@@ -292,7 +294,7 @@ int ftk_vcomm_images_read(const uint64_t **at, const uint64_t *end, uint64_t n, 
     return FTKIT_OK;
 }
 
-/* ---- variables of the program -----------------------------------------------------------*/
+/* ---- variables of the program -------------------------------------------------------- */
 
 int ftk_vcomm_image_context(MPI_Comm comm)
 {
@@ -300,7 +302,8 @@ int ftk_vcomm_image_context(MPI_Comm comm)
     return vc ? vc->context : -1;
 }
 
-/* The handle in a variable that is rolled back: if it was made since the line, it is the program's alone. */
+/* The handle in a variable that is rolled back: if it was made since the line, it is the program's
+ * alone. */
 static int let_go(MPI_Comm was)
 {
     return ftk_log.rolling_back && ftk_vcomm_is_detached(was) ? PMPI_Comm_free(&was) : MPI_SUCCESS;

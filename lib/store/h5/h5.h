@@ -31,21 +31,21 @@
 #include "store/segment.h"
 
 struct ftk_h5_part {
-    uint32_t part;        /* number in the file name */
-    uint32_t nranks;      /* ranks in it */
+    uint32_t part;   /* number in the file name */
+    uint32_t nranks; /* ranks in it */
     uint64_t file_bytes;
-    uint64_t heads_xxh;   /* XXH3-64 of the heads of its ranks, one after the other; with
+    uint64_t heads_xxh; /* XXH3-64 of the heads of its ranks, one after the other; with
                              the block checksums in them it covers the data too */
 };
 
 struct ftk_h5_manifest {
     uint64_t set;
     uint64_t run;
-    uint64_t epoch_id;       /* while it is made from heads: theirs; else 0 */
-    uint32_t nranks;      /* of the whole set */
+    uint64_t epoch_id; /* while it is made from heads: theirs; else 0 */
+    uint32_t nranks;   /* of the whole set */
     uint32_t nparts;
     char context[64];
-    char program[64];     /* that wrote it; "": written by an older ftkit */
+    char program[64];          /* that wrote it; "": written by an older ftkit */
     struct ftk_h5_part *parts; /* [nparts], owned; ftk_h5_manifest_free() */
     uint32_t *part_of;         /* [nranks] index into parts, owned */
 };
@@ -74,16 +74,15 @@ int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32
 /* The same from segments that come one after the other, by rising rank: next gives one
  * that stays valid until it is called again. */
 typedef int ftk_h5_source(void *arg, const void **seg);
-int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, void *arg,
-    struct ftk_h5_part *out);
+int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set, uint32_t part,
+    int nsegs, bool deflate, ftk_h5_source *next, void *arg, struct ftk_h5_part *out);
 
 /* The same in pieces of about a MiB: pace is called after each with its bytes and the arg
  * of next, outside HDF5, and may sleep; an error of it ends the writing. */
 typedef int ftk_h5_pace(void *arg, size_t bytes);
-int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace,
-    void *arg, struct ftk_h5_part *out);
+int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set, uint32_t part,
+    int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
+    struct ftk_h5_part *out);
 
 /* Whether this HDF5 can compress. */
 bool ftk_h5_can_deflate(void);
@@ -95,8 +94,7 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m);
 
 /* For parts that others have written.  FTKIT_OK: it has its name, so it is whole;
  * FTKIT_ERR_NOT_FOUND: not yet, and *sign is another as long as its writer gets on. */
-int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part,
-    uint64_t *sign);
+int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part, uint64_t *sign);
 
 /* For a thread that keeps a lock while it is inside this library, and must not while it
  * waits for a disk: both are called around such waits.  NULL: none. */
@@ -118,8 +116,8 @@ bool ftk_h5_threadsafe(void);
 /* Read and check a manifest and evaluate completeness (parts there, sizes and heads
  * agree when deep, else names and sizes only).  FTKIT_ERR_NOT_FOUND: no such complete
  * set; FTKIT_ERR_CORRUPT, FTKIT_ERR_FORMAT say what is wrong. */
-int ftk_h5_open_set(const char *dir, const char *context, uint64_t set, bool deep,
-    struct ftk_h5_manifest *m);
+int ftk_h5_open_set(
+    const char *dir, const char *context, uint64_t set, bool deep, struct ftk_h5_manifest *m);
 
 /* Numbers of the sets that are complete (not deep), newest first, in malloc'd *sets;
  * *nsets may be 0 (also when the directory does not exist). */
@@ -129,12 +127,11 @@ int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nset
 int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n);
 
 /* Read the segment of one rank, checked block by block, into malloc'd *seg. */
-int ftk_h5_read(const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg,
-    size_t *bytes);
+int ftk_h5_read(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes);
 
 /* The checksum of the head of that segment, which is that of the very same segment only. */
-int ftk_h5_read_sum(
-    const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum);
+int ftk_h5_read_sum(const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum);
 
 /* Remove the complete sets of a run beyond its newest keep, and what interrupted writes have
  * left of sets older than its newest complete one.  Sets of other runs stay, and sets that

@@ -43,11 +43,11 @@ static void unreadable(struct compare *c, const char *name)
 
 static void differs(struct compare *c, const char *name, const char *what)
 {
-    found(c, ftk_fail(FTKIT_ERR_MISMATCH, "%s: '%s' is not what the parts say: %s",
-                 c->io->what, name, what));
+    found(c, ftk_fail(FTKIT_ERR_MISMATCH, "%s: '%s' is not what the parts say: %s", c->io->what,
+                 name, what));
 }
 
-/* ---- attributes ---------------------------------------------------------------------*/
+/* ---- attributes ---------------------------------------------------------------------- */
 
 /* The bytes of an attribute that is not larger than those of a set are. */
 static bool attr_bytes(hid_t obj, const char *name, char buf[4096], size_t *bytes)
@@ -56,8 +56,7 @@ static bool attr_bytes(hid_t obj, const char *name, char buf[4096], size_t *byte
     hid_t type = a < 0 ? -1 : H5Aget_type(a);
     hsize_t n = a < 0 ? 0 : H5Aget_storage_size(a);
     bool good = type >= 0 && n > 0 && n <= 4096 && H5Tget_class(type) != H5T_VLEN
-                && H5Tdetect_class(type, H5T_VLEN) == 0
-                && H5Tdetect_class(type, H5T_REFERENCE) == 0
+                && H5Tdetect_class(type, H5T_VLEN) == 0 && H5Tdetect_class(type, H5T_REFERENCE) == 0
                 && H5Tis_variable_str(type) == 0 && H5Aread(a, type, buf) >= 0;
     *bytes = (size_t)n;
     ftk_h5_close(type, H5Tclose);
@@ -74,13 +73,13 @@ static void compare_attrs(struct compare *c, hid_t want, hid_t have, const char 
         size_t na, nb;
         if (H5Aexists(want, names[i]) <= 0)
             continue;
-        if (!attr_bytes(want, names[i], a, &na) || !attr_bytes(have, names[i], b, &nb)
-            || na != nb || memcmp(a, b, na) != 0)
+        if (!attr_bytes(want, names[i], a, &na) || !attr_bytes(have, names[i], b, &nb) || na != nb
+            || memcmp(a, b, na) != 0)
             differs(c, name, names[i]);
     }
 }
 
-/* ---- virtual datasets ---------------------------------------------------------------*/
+/* ---- virtual datasets ---------------------------------------------------------------- */
 
 static bool same_bounds(hid_t a, hid_t b)
 {
@@ -156,12 +155,11 @@ static const char *compare_datasets(hid_t a, hid_t b)
     return what;
 }
 
-/* ---- groups and links ---------------------------------------------------------------*/
+/* ---- groups and links ---------------------------------------------------------------- */
 
 static void compare_groups(struct compare *c, hid_t want, hid_t have, int depth);
 
-static void compare_objects(
-    struct compare *c, hid_t want, hid_t have, const char *name, int depth)
+static void compare_objects(struct compare *c, hid_t want, hid_t have, const char *name, int depth)
 {
     hid_t a = H5Oopen(want, name, H5P_DEFAULT), b = H5Oopen(have, name, H5P_DEFAULT);
     if (a < 0 || b < 0) {
@@ -182,8 +180,7 @@ static void compare_objects(
     ftk_h5_close(a, H5Oclose);
 }
 
-static void compare_link(
-    struct compare *c, hid_t want, hid_t have, const char *name, int depth)
+static void compare_link(struct compare *c, hid_t want, hid_t have, const char *name, int depth)
 {
     H5L_info_t a, b;
     char x[4 * FTK_H5_NAME_MAX], y[4 * FTK_H5_NAME_MAX];
@@ -230,7 +227,7 @@ static void compare_groups(struct compare *c, hid_t want, hid_t have, int depth)
         unreadable(c, "group");
 }
 
-/* ---- files --------------------------------------------------------------------------*/
+/* ---- files --------------------------------------------------------------------------- */
 
 static bool same_bytes(int a, int b)
 {

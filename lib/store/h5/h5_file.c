@@ -35,7 +35,7 @@ static int fault(const char *point)
     return point ? FTK_FAULT(point) : 0;
 }
 
-/* ---- the driver ---------------------------------------------------------------------*/
+/* ---- the driver ---------------------------------------------------------------------- */
 
 struct driver_info {
     struct ftk_h5_io *io;
@@ -79,9 +79,8 @@ static int drv_cmp(const H5FD_t *a, const H5FD_t *b)
 static herr_t drv_query(const H5FD_t *pub, unsigned long *flags)
 {
     (void)pub;
-    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA
-             | H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA
-             | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE
+             | H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
     return 0;
 }
 
@@ -115,8 +114,7 @@ static void start_writeback(struct ftk_h5_io *io, uint64_t at, uint64_t end)
     if (end < io->begun + PIECE_BYTES)
         return;
     uint64_t whole = end / ALIGN_TO * ALIGN_TO;
-    sync_file_range(
-        io->fd, (off_t)io->begun, (off_t)(whole - io->begun), SYNC_FILE_RANGE_WRITE);
+    sync_file_range(io->fd, (off_t)io->begun, (off_t)(whole - io->begun), SYNC_FILE_RANGE_WRITE);
     io->begun = whole;
 #else
     (void)io, (void)at, (void)end;
@@ -128,8 +126,7 @@ static int write_all(struct ftk_h5_io *io, const void *buf, size_t bytes, uint64
 {
     const char *p = buf;
     while (bytes > 0) {
-        ssize_t n =
-            pwrite(io->fd, p, bytes < PIECE_BYTES ? bytes : PIECE_BYTES, (off_t)at);
+        ssize_t n = pwrite(io->fd, p, bytes < PIECE_BYTES ? bytes : PIECE_BYTES, (off_t)at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -275,7 +272,7 @@ hid_t ftk_h5_file_open(struct ftk_h5_io *io)
     return file;
 }
 
-/* ---- errors -------------------------------------------------------------------------*/
+/* ---- errors -------------------------------------------------------------------------- */
 
 void ftk_h5_quiet(struct ftk_h5_quiet *q)
 {
@@ -306,8 +303,8 @@ static herr_t first_entry(unsigned n, const H5E_error2_t *e, void *arg)
     return 1; /* the innermost is enough */
 }
 
-int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int code,
-    const char *fmt, ...)
+int ftk_h5_fail_at(
+    const char *file, int line, const struct ftk_h5_io *io, int code, const char *fmt, ...)
 {
     char text[FTK_DETAIL_MAX - 256];
     char why[160] = "unknown";
@@ -321,7 +318,7 @@ int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int c
     return ftk_fail_at(file, line, code, "%s: %s: HDF5: %s", io->what, text, why);
 }
 
-/* ---- durable files ------------------------------------------------------------------*/
+/* ---- durable files ------------------------------------------------------------------- */
 
 static void label(struct ftk_h5_io *io, uint64_t set, const char *name)
 {
@@ -331,8 +328,8 @@ static void label(struct ftk_h5_io *io, uint64_t set, const char *name)
         snprintf(io->what, sizeof io->what, "%s", name);
 }
 
-int ftk_h5_out_create(struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name,
-    const struct ftk_h5_points *at)
+int ftk_h5_out_create(
+    struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name, const struct ftk_h5_points *at)
 {
     memset(o, 0, sizeof *o);
     o->dirfd = dirfd;
@@ -399,16 +396,15 @@ static int step_fsync(int fd, const char *point)
 static void write_back(struct ftk_h5_out *o)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
-    const unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE
-        | SYNC_FILE_RANGE_WAIT_AFTER;
+    const unsigned all =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     struct stat st;
     if (!o->stays || fstat(o->io.fd, &st) != 0)
         return;
     if (gate)
         gate->leave();
     for (off_t at = 0; at < st.st_size; at += SYNC_BYTES)
-        if (sync_file_range(o->io.fd, at, SYNC_BYTES, all) != 0
-            || futimens(o->io.fd, NULL) != 0)
+        if (sync_file_range(o->io.fd, at, SYNC_BYTES, all) != 0 || futimens(o->io.fd, NULL) != 0)
             break; /* fsync() does it all, and tells what is wrong */
     if (gate)
         gate->enter();
@@ -487,8 +483,8 @@ int ftk_h5_save_text(const char *path, const char *text, size_t bytes)
     const char *name = slash ? slash + 1 : path;
     snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     if (*name == '\0' || strlen(name) >= FTK_H5_NAME_MAX)
-        return ftk_fail(FTKIT_ERR_ARG, "%s: the name of the file is %s", path,
-            *name ? "too long" : "missing");
+        return ftk_fail(
+            FTKIT_ERR_ARG, "%s: the name of the file is %s", path, *name ? "too long" : "missing");
     int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return ftk_fail_errno(errno, "%s", dir);
@@ -497,8 +493,7 @@ int ftk_h5_save_text(const char *path, const char *text, size_t bytes)
     return rc;
 }
 
-int ftk_h5_in_open(
-    int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes)
+int ftk_h5_in_open(int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes)
 {
     struct stat st;
     memset(io, 0, sizeof *io);

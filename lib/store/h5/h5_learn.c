@@ -20,12 +20,11 @@ bool ftk_h5_threadsafe(void)
 {
     hbool_t safe = false;
     /* opened, so that what HDF5 does at exit is registered before what we do */
-    return !FTK_FAULT("h5.threadsafe") && H5open() >= 0
-           && H5is_library_threadsafe(&safe) >= 0 && safe;
+    return !FTK_FAULT("h5.threadsafe") && H5open() >= 0 && H5is_library_threadsafe(&safe) >= 0
+           && safe;
 }
 
-int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part,
-    uint64_t *sign)
+int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part, uint64_t *sign)
 {
     char name[FTK_H5_NAME_MAX], tmp[FTK_H5_NAME_MAX + 8];
     struct stat st;
@@ -36,12 +35,12 @@ int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t par
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
     *sign = 0;
     int rc = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-        ? FTKIT_OK
-        : ftk_fail(errno == ENOENT ? FTKIT_ERR_NOT_FOUND : FTKIT_ERR_IO,
-            "set %" PRIu64 ": no %s", set, name);
+                 ? FTKIT_OK
+                 : ftk_fail(errno == ENOENT ? FTKIT_ERR_NOT_FOUND : FTKIT_ERR_IO,
+                     "set %" PRIu64 ": no %s", set, name);
     if (rc == FTKIT_OK || fstatat(dirfd, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0)
         *sign = (uint64_t)st.st_size * 1000000007u + (uint64_t)st.st_mtim.tv_sec * 1000000000u
-            + (uint64_t)st.st_mtim.tv_nsec;
+                + (uint64_t)st.st_mtim.tv_nsec;
     close(dirfd);
     return rc;
 }
@@ -69,8 +68,7 @@ static int learn_part(int dirfd, const uint64_t *heads, const struct ftk_h5_mani
         return rc;
     ftk_h5_in_close(&io);
     p->file_bytes = bytes;
-    return ftk_h5_part_sum(
-        dirfd, m, p, ranks, compare_head, (void *)heads, &p->heads_xxh);
+    return ftk_h5_part_sum(dirfd, m, p, ranks, compare_head, (void *)heads, &p->heads_xxh);
 }
 
 int ftk_h5_learn(const char *dir, const uint64_t *heads, struct ftk_h5_manifest *m)
@@ -78,8 +76,7 @@ int ftk_h5_learn(const char *dir, const uint64_t *heads, struct ftk_h5_manifest 
     struct ftk_h5_quiet q;
     int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
     if (dirfd < 0)
-        return ftk_fail_errno(
-            errno, "directory of set %" PRIu64 " under %s", m->set, dir);
+        return ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", m->set, dir);
     uint32_t *ranks = ftk_h5_ranks_by_part(m);
     int rc = ranks ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
     const uint32_t *next = ranks;

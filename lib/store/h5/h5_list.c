@@ -19,8 +19,7 @@ struct one {
     bool unfinished; /* see ftk_h5_is_unfinished() */
 };
 
-static int evaluate(
-    const char *dir, const char *context, const struct numbers *all, struct one *v)
+static int evaluate(const char *dir, const char *context, const struct numbers *all, struct one *v)
 {
     for (size_t i = 0; i < all->n; i++) {
         struct ftk_h5_manifest m = { 0 };

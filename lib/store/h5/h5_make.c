@@ -71,8 +71,8 @@ static int check_free(const char *dir, const char *context, uint64_t set, const 
     }
     if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
         return rc;
-    return ftk_fail(FTKIT_ERR_EXISTS,
-        "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
+    return ftk_fail(
+        FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
 }
 
 /* An empty directory with the mark of an unfinished set. */

@@ -55,7 +55,7 @@ static bool is_consistent(const struct ftk_h5_manifest *m)
     return good;
 }
 
-/* ---- writing ------------------------------------------------------------------------*/
+/* ---- writing ------------------------------------------------------------------------- */
 
 static void sum_line(const char *text, size_t bytes, char line[SUM_LINE + 1])
 {
@@ -67,28 +67,24 @@ int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *b
     char line[SUM_LINE + 1];
     if (m->nranks < 1 || m->nranks > FTK_H5_RANKS_MAX || !is_consistent(m))
         return ftk_fail(FTKIT_ERR_ARG,
-            "set %" PRIu64 ": %" PRIu32 " parts do not hold the %" PRIu32 " ranks",
-            m->set, m->nparts, m->nranks);
+            "set %" PRIu64 ": %" PRIu32 " parts do not hold the %" PRIu32 " ranks", m->set,
+            m->nparts, m->nranks);
     FILE *f = open_memstream(text, bytes);
     if (!f)
         return ftk_fail_errno(errno, "manifest of set %" PRIu64, m->set);
     fprintf(f, "ftkit.manifest = %d\ncontext = %s\n", *m->program ? 2 : 1, m->context);
     if (*m->program)
         fprintf(f, "program = %s\n", m->program);
-    fprintf(f,
-        "set = %" PRIu64 "\nrun = %" PRIu64 "\nnranks = %" PRIu32 "\nnparts = %" PRIu32
-        "\n",
+    fprintf(f, "set = %" PRIu64 "\nrun = %" PRIu64 "\nnranks = %" PRIu32 "\nnparts = %" PRIu32 "\n",
         m->set, m->run, m->nranks, m->nparts);
     for (uint32_t i = 0; i < m->nparts; i++)
-        fprintf(f, "part = %" PRIu32 " %" PRIu32 " %" PRIu64 " %016" PRIx64 "\n",
-            m->parts[i].part, m->parts[i].nranks, m->parts[i].file_bytes,
-            m->parts[i].heads_xxh);
+        fprintf(f, "part = %" PRIu32 " %" PRIu32 " %" PRIu64 " %016" PRIx64 "\n", m->parts[i].part,
+            m->parts[i].nranks, m->parts[i].file_bytes, m->parts[i].heads_xxh);
     for (uint32_t first = 0, last; first < m->nranks; first = last + 1) {
         for (last = first; last + 1 < m->nranks; last++)
             if (m->part_of[last + 1] != m->part_of[first])
                 break;
-        fprintf(f, "ranks = %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", first, last,
-            m->part_of[first]);
+        fprintf(f, "ranks = %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", first, last, m->part_of[first]);
     }
     if (fflush(f) == 0) {
         sum_line(*text, *bytes, line);
@@ -103,11 +99,10 @@ int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *b
         return FTKIT_OK;
     free(*text);
     return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-        "manifest of set %" PRIu64 ": %zu bytes, order the ranks by part", m->set,
-        *bytes);
+        "manifest of set %" PRIu64 ": %zu bytes, order the ranks by part", m->set, *bytes);
 }
 
-/* ---- reading ------------------------------------------------------------------------*/
+/* ---- reading ------------------------------------------------------------------------- */
 
 struct cursor {
     const char *p, *end;
@@ -187,10 +182,9 @@ static bool parse_names(struct cursor *c, struct ftk_h5_manifest *m)
 static bool parse_head(struct cursor *c, struct ftk_h5_manifest *m)
 {
     return parse_names(c, m) && literal(c, "\nset = ") && number(c, UINT64_MAX, &m->set)
-           && literal(c, "\nrun = ") && number(c, UINT64_MAX, &m->run)
-           && literal(c, "\nnranks = ") && number32(c, FTK_H5_RANKS_MAX, &m->nranks)
-           && literal(c, "\nnparts = ") && number32(c, m->nranks, &m->nparts)
-           && literal(c, "\n") && m->nranks > 0
+           && literal(c, "\nrun = ") && number(c, UINT64_MAX, &m->run) && literal(c, "\nnranks = ")
+           && number32(c, FTK_H5_RANKS_MAX, &m->nranks) && literal(c, "\nnparts = ")
+           && number32(c, m->nranks, &m->nparts) && literal(c, "\n") && m->nranks > 0
            && (size_t)(c->end - c->p) / PART_LINE_MIN >= m->nparts;
 }
 
@@ -198,19 +192,19 @@ static bool parse_parts(struct cursor *c, struct ftk_h5_manifest *m)
 {
     for (uint32_t i = 0; i < m->nparts; i++) {
         struct ftk_h5_part *p = &m->parts[i];
-        if (!literal(c, "part = ") || !number32(c, UINT32_MAX, &p->part)
-            || !literal(c, " ") || !number32(c, m->nranks, &p->nranks) || !literal(c, " ")
-            || !number(c, INT64_MAX, &p->file_bytes) || !literal(c, " ")
-            || !hex16(c, &p->heads_xxh) || !literal(c, "\n"))
+        if (!literal(c, "part = ") || !number32(c, UINT32_MAX, &p->part) || !literal(c, " ")
+            || !number32(c, m->nranks, &p->nranks) || !literal(c, " ")
+            || !number(c, INT64_MAX, &p->file_bytes) || !literal(c, " ") || !hex16(c, &p->heads_xxh)
+            || !literal(c, "\n"))
             return false;
     }
     uint32_t next = 0;
     while (next < m->nranks) {
         uint32_t first, last, part;
-        if (!literal(c, "ranks = ") || !number32(c, m->nranks - 1, &first)
-            || !literal(c, " ") || !number32(c, m->nranks - 1, &last) || !literal(c, " ")
-            || !number32(c, UINT32_MAX, &part) || !literal(c, "\n") || first != next
-            || last < first || part >= m->nparts)
+        if (!literal(c, "ranks = ") || !number32(c, m->nranks - 1, &first) || !literal(c, " ")
+            || !number32(c, m->nranks - 1, &last) || !literal(c, " ")
+            || !number32(c, UINT32_MAX, &part) || !literal(c, "\n") || first != next || last < first
+            || part >= m->nparts)
             return false;
         for (; next <= last; next++)
             m->part_of[next] = part;
@@ -223,8 +217,8 @@ static int parse(const char *text, size_t bytes, uint64_t set, struct ftk_h5_man
 {
     struct cursor c = { text, text + bytes };
     if (!parse_head(&c, m))
-        return ftk_fail(FTKIT_ERR_FORMAT,
-            "manifest of set %" PRIu64 ": damaged, or of a newer ftkit", set);
+        return ftk_fail(
+            FTKIT_ERR_FORMAT, "manifest of set %" PRIu64 ": damaged, or of a newer ftkit", set);
     m->parts = calloc(m->nparts ? m->nparts : 1, sizeof *m->parts);
     m->part_of = calloc(m->nranks, sizeof *m->part_of);
     if (!m->parts || !m->part_of)
@@ -265,8 +259,7 @@ static int read_text(int dirfd, uint64_t set, char **text, size_t *bytes)
     return rc;
 }
 
-int ftk_h5_read_manifest(
-    int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m)
+int ftk_h5_read_manifest(int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m)
 {
     char *text;
     size_t bytes;
@@ -283,14 +276,14 @@ int ftk_h5_read_manifest(
     free(text);
     if (rc == FTKIT_OK && (m->set != set || strcmp(m->context, context) != 0))
         rc = ftk_fail(FTKIT_ERR_FORMAT,
-            "set %" PRIu64 " of '%s': the manifest is of set %" PRIu64 " of '%s'", set,
-            context, m->set, m->context);
+            "set %" PRIu64 " of '%s': the manifest is of set %" PRIu64 " of '%s'", set, context,
+            m->set, m->context);
     if (rc != FTKIT_OK)
         ftk_h5_manifest_free(m);
     return rc;
 }
 
-/* ---- completeness -------------------------------------------------------------------*/
+/* ---- completeness -------------------------------------------------------------------- */
 
 static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
 {
@@ -304,8 +297,8 @@ static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
             return rc;
         ftk_h5_in_close(&io);
         if (bytes != m->parts[i].file_bytes)
-            return ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64,
-                io.what, bytes, m->parts[i].file_bytes);
+            return ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64, io.what, bytes,
+                m->parts[i].file_bytes);
     }
     return FTKIT_OK;
 }
@@ -344,8 +337,8 @@ int ftk_h5_check_parts(
     return rc;
 }
 
-int ftk_h5_open_set(const char *dir, const char *context, uint64_t set, bool deep,
-    struct ftk_h5_manifest *m)
+int ftk_h5_open_set(
+    const char *dir, const char *context, uint64_t set, bool deep, struct ftk_h5_manifest *m)
 {
     struct ftk_h5_manifest got = { 0 };
     int rc = ftk_h5_check_context(context);
@@ -353,10 +346,10 @@ int ftk_h5_open_set(const char *dir, const char *context, uint64_t set, bool dee
         return rc;
     int dirfd = ftk_h5_open_dir(dir, context, set);
     if (dirfd < 0)
-        return errno == ENOENT ? ftk_fail(FTKIT_ERR_NOT_FOUND,
-                   "no set %" PRIu64 " of '%s' in %s", set, context, dir)
-                               : ftk_fail_errno(errno, "set %" PRIu64 " of '%s' in %s",
-                                   set, context, dir);
+        return errno == ENOENT
+                   ? ftk_fail(
+                       FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " of '%s' in %s", set, context, dir)
+                   : ftk_fail_errno(errno, "set %" PRIu64 " of '%s' in %s", set, context, dir);
     rc = ftk_h5_read_manifest(dirfd, context, set, &got);
     if (rc == FTKIT_OK) {
         struct ftk_h5_quiet q;

@@ -35,7 +35,7 @@ struct master {
     size_t notes_bytes;
 };
 
-/* ---- arrays -------------------------------------------------------------------------*/
+/* ---- arrays -------------------------------------------------------------------------- */
 
 static herr_t set_fill(hid_t dcpl, hid_t type, const struct ftk_seg_region *r)
 {
@@ -80,8 +80,7 @@ static int array_add(struct master *w, const struct ftk_seg_region *r, struct ar
     a->type = ftk_h5_type(r);
     a->space = H5Screate_simple((int)r->ndims, dims, NULL);
     a->dcpl = H5Pcreate(H5P_DATASET_CREATE);
-    if (a->type < 0 || a->space < 0 || a->dcpl < 0
-        || H5Pset_obj_track_times(a->dcpl, false) < 0
+    if (a->type < 0 || a->space < 0 || a->dcpl < 0 || H5Pset_obj_track_times(a->dcpl, false) < 0
         || set_fill(a->dcpl, a->type, r) < 0) {
         int rc = ftk_h5_fail(w->io, FTKIT_ERR_IO, "array '%s'", r->name);
         array_close(a);
@@ -93,8 +92,7 @@ static int array_add(struct master *w, const struct ftk_seg_region *r, struct ar
 }
 
 /* The array of this record; made when it is new, an error when ranks disagree on it. */
-static int array_find(
-    struct master *w, const struct ftk_seg_region *r, struct array **out)
+static int array_find(struct master *w, const struct ftk_seg_region *r, struct array **out)
 {
     for (size_t i = 0; i < w->narrays; i++) {
         const struct ftk_seg_region *f = &w->arrays[i].first;
@@ -103,8 +101,7 @@ static int array_find(
         if (f->basic != r->basic || f->elem_bytes != r->elem_bytes || f->ndims != r->ndims
             || memcmp(f->global, r->global, r->ndims * sizeof r->global[0]) != 0)
             return ftk_fail(FTKIT_ERR_MISMATCH,
-                "%s: ranks disagree on type or global shape of '%s'", w->io->what,
-                r->name);
+                "%s: ranks disagree on type or global shape of '%s'", w->io->what, r->name);
         *out = &w->arrays[i];
         return FTKIT_OK;
     }
@@ -126,8 +123,8 @@ static void source_name(uint32_t rank, const char *region, char *buf, size_t byt
     buf[n] = '\0';
 }
 
-static int array_map(struct master *w, const struct ftk_seg_region *r, uint32_t rank,
-    const struct ftk_h5_part *p)
+static int array_map(
+    struct master *w, const struct ftk_seg_region *r, uint32_t rank, const struct ftk_h5_part *p)
 {
     struct array *a = NULL;
     struct ftk_h5_shape s;
@@ -142,8 +139,7 @@ static int array_map(struct master *w, const struct ftk_seg_region *r, uint32_t 
     for (int d = 0; d < s.ndims; d++)
         start[d] = r->start[d];
     hid_t block = H5Screate_simple(s.ndims, s.dims, NULL);
-    if (block < 0
-        || H5Sselect_hyperslab(a->space, H5S_SELECT_SET, start, NULL, s.dims, NULL) < 0
+    if (block < 0 || H5Sselect_hyperslab(a->space, H5S_SELECT_SET, start, NULL, s.dims, NULL) < 0
         || H5Pset_virtual(a->dcpl, a->space, file, name, block) < 0)
         rc = ftk_h5_fail(w->io, FTKIT_ERR_IO, "block of '%s' on rank %u", r->name, rank);
     ftk_h5_close(block, H5Sclose);
@@ -156,8 +152,7 @@ static int array_write(struct master *w, struct array *a)
     ftk_h5_dataset_name(a->first.name, name);
     hid_t ds = -1;
     if (H5Sselect_all(a->space) < 0
-        || (ds = H5Dcreate2(
-                w->file, name, a->type, a->space, H5P_DEFAULT, a->dcpl, H5P_DEFAULT))
+        || (ds = H5Dcreate2(w->file, name, a->type, a->space, H5P_DEFAULT, a->dcpl, H5P_DEFAULT))
                < 0
         || ftk_h5_attr_text(ds, "ftkit.type", ftk_basic_name(a->first.basic)) < 0
         || ftk_h5_attr_of_region(ds, w->notes, w->notes_bytes, a->first.name) < 0
@@ -166,7 +161,7 @@ static int array_write(struct master *w, struct array *a)
     return w->io->err ? ftk_fail_errno(w->io->err, "%s: write", w->io->what) : FTKIT_OK;
 }
 
-/* ---- the file -----------------------------------------------------------------------*/
+/* ---- the file ------------------------------------------------------------------------ */
 
 static int link_replicated(
     struct master *w, const struct ftk_seg_region *r, uint32_t rank, const char *file)
@@ -255,8 +250,8 @@ static int hand_over(const struct master *w, struct ftk_h5_arrays *out)
     return FTKIT_OK;
 }
 
-int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m,
-    struct ftk_h5_arrays *arrays)
+int ftk_h5_master_build(
+    struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m, struct ftk_h5_arrays *arrays)
 {
     struct ftk_h5_quiet q;
     int rc;

@@ -26,8 +26,7 @@ static int open_set(const char *dir, const char *context, uint64_t set, int *dir
         return rc;
     *dirfd = ftk_h5_open_dir(dir, context, set);
     return *dirfd >= 0 ? FTKIT_OK
-                       : ftk_fail_errno(
-                           errno, "set %" PRIu64 " of '%s' in %s", set, context, dir);
+                       : ftk_fail_errno(errno, "set %" PRIu64 " of '%s' in %s", set, context, dir);
 }
 
 /* Names of ours in a directory, one after the other, to be closed with closedir(). */
@@ -65,7 +64,7 @@ int ftk_h5_leftovers(const char *dir, const char *context, uint64_t set, bool on
     return rc;
 }
 
-/* ---- a manifest from parts ----------------------------------------------------------*/
+/* ---- a manifest from parts ----------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -86,8 +85,7 @@ static int find_parts(int dirfd, struct ftk_h5_manifest *m)
         if (strncmp(e->d_name, "part-", 5) != 0 || !ftk_h5_is_ours(e->d_name)
             || strcmp(e->d_name + n - 3, ".h5") != 0 || m->nparts == FTK_H5_RANKS_MAX)
             continue;
-        struct ftk_h5_part *more =
-            realloc(m->parts, (m->nparts + (size_t)1) * sizeof *more);
+        struct ftk_h5_part *more = realloc(m->parts, (m->nparts + (size_t)1) * sizeof *more);
         if (!more) {
             closedir(d);
             return ftk_fail(FTKIT_ERR_NOMEM, "parts of set %" PRIu64, m->set);
@@ -136,14 +134,12 @@ static int by_rank(const void *a, const void *b)
 
 /* Enter a rank of part number index, whose head was checked.  m->nranks is 0 until the
  * first one has told it; until then the reader takes any run. */
-static int enter(
-    struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg_header *h)
+static int enter(struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg_header *h)
 {
     if (m->nranks == 0) {
-        if (h->nranks > FTK_H5_RANKS_MAX
-            || !(m->part_of = malloc(h->nranks * sizeof *m->part_of)))
-            return ftk_fail(FTKIT_ERR_NOMEM, "set %" PRIu64 " of %" PRIu32 " ranks",
-                m->set, h->nranks);
+        if (h->nranks > FTK_H5_RANKS_MAX || !(m->part_of = malloc(h->nranks * sizeof *m->part_of)))
+            return ftk_fail(
+                FTKIT_ERR_NOMEM, "set %" PRIu64 " of %" PRIu32 " ranks", m->set, h->nranks);
         m->nranks = h->nranks;
         m->run = h->run;
         memcpy(m->program, h->program, sizeof m->program);
@@ -152,15 +148,15 @@ static int enter(
             m->part_of[i] = UINT32_MAX;
     }
     if (m->part_of[h->rank] != UINT32_MAX)
-        return ftk_fail(FTKIT_ERR_FORMAT,
-            "set %" PRIu64 ": rank %" PRIu32 " is in two parts", m->set, h->rank);
+        return ftk_fail(
+            FTKIT_ERR_FORMAT, "set %" PRIu64 ": rank %" PRIu32 " is in two parts", m->set, h->rank);
     m->part_of[h->rank] = index;
     m->parts[index].nranks++;
     return FTKIT_OK;
 }
 
-static int learn_ranks(struct ftk_h5_reader *src, struct ftk_h5_manifest *m,
-    uint32_t index, const struct ranks *ranks, XXH3_state_t *x)
+static int learn_ranks(struct ftk_h5_reader *src, struct ftk_h5_manifest *m, uint32_t index,
+    const struct ranks *ranks, XXH3_state_t *x)
 {
     int rc = FTKIT_OK;
     for (uint32_t i = 0; i < ranks->n && rc == FTKIT_OK; i++) {
@@ -217,8 +213,8 @@ static int all_there(const struct ftk_h5_manifest *m)
         return ftk_fail(FTKIT_ERR_LOST, "set %" PRIu64 ": no part is there", m->set);
     if (missing > 0)
         return ftk_fail(FTKIT_ERR_LOST,
-            "set %" PRIu64 ": %" PRIu32 " of %" PRIu32
-            " ranks are in no part, rank %" PRIu32 " is the first",
+            "set %" PRIu64 ": %" PRIu32 " of %" PRIu32 " ranks are in no part, rank %" PRIu32
+            " is the first",
             m->set, missing, m->nranks, first);
     return FTKIT_OK;
 }
@@ -234,8 +230,8 @@ static int learn_parts(int dirfd, struct ftk_h5_manifest *m)
     return rc == FTKIT_OK ? all_there(m) : rc;
 }
 
-int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tell *tell,
-    void *arg, struct ftk_h5_manifest *out)
+int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tell *tell, void *arg,
+    struct ftk_h5_manifest *out)
 {
     struct ftk_h5_manifest m = { .set = set };
     int dirfd = -1;

@@ -36,7 +36,7 @@
 #define FTK_H5_XDMF "master.xdmf"
 #define FTK_H5_UNFINISHED "unfinished" /* there from the beginning to the manifest */
 
-/* ---- files (h5_file.c) --------------------------------------------------------------*/
+/* ---- files (h5_file.c) --------------------------------------------------------------- */
 
 /* Fault points of one kind of file; NULL: none. */
 struct ftk_h5_points {
@@ -52,8 +52,8 @@ struct ftk_h5_io {
     uint64_t begun, written; /* range whose way to the disk has not been started */
     ftk_h5_pace *pace;       /* or NULL */
     void *pace_arg;
-    bool deflate;            /* compress what is written */
-    char what[72];           /* begins every message: "set 12, part-00000.h5" */
+    bool deflate;  /* compress what is written */
+    char what[72]; /* begins every message: "set 12, part-00000.h5" */
 };
 
 /* A file on its way to its name. */
@@ -80,8 +80,7 @@ int ftk_h5_out_text(int dirfd, uint64_t set, const char *name, const struct ftk_
 
 /* Open a regular file of a set's directory for reading; *bytes is its size.
  * FTKIT_ERR_NOT_FOUND when it is not there. */
-int ftk_h5_in_open(
-    int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes);
+int ftk_h5_in_open(int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes);
 void ftk_h5_in_close(struct ftk_h5_io *io);
 
 /* HDF5 file handles on an io; < 0 on failure, the reason in HDF5's error stack. */
@@ -103,15 +102,14 @@ void ftk_h5_loud(const struct ftk_h5_quiet *q);
  * innermost entry of HDF5's error stack. */
 int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int code,
     const char *fmt, ...) FTK_PRINTF(5, 6);
-#define ftk_h5_fail(io, code, ...)                                                       \
-    ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__)
+#define ftk_h5_fail(io, code, ...) ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__)
 #ifdef __clang_analyzer__ /* as for ftk_fail() */
 #undef ftk_h5_fail
-#define ftk_h5_fail(io, code, ...)                                                       \
+#define ftk_h5_fail(io, code, ...)                                                                 \
     (ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__), (code))
 #endif
 
-/* ---- names, types and shapes (h5_shape.c) -------------------------------------------*/
+/* ---- names, types and shapes (h5_shape.c) -------------------------------------------- */
 
 void ftk_h5_part_name(uint32_t part, char *buf);         /* part-00000.h5 */
 void ftk_h5_rank_name(uint32_t rank, char *buf);         /* rank_00003 */
@@ -152,8 +150,7 @@ hid_t ftk_h5_group(hid_t loc, const char *name);
 /* Attributes of a group or dataset; < 0 on failure.  n 0: one value, a scalar. */
 herr_t ftk_h5_attr_text(hid_t obj, const char *name, const char *text);
 /* All attributes that a table has for a region; table NULL: none. */
-herr_t ftk_h5_attr_of_region(
-    hid_t obj, const char *table, size_t bytes, const char *region);
+herr_t ftk_h5_attr_of_region(hid_t obj, const char *table, size_t bytes, const char *region);
 herr_t ftk_h5_attr_u64(hid_t obj, const char *name, const uint64_t *v, size_t n);
 
 static inline void ftk_h5_close(hid_t id, herr_t (*closer)(hid_t))
@@ -162,15 +159,15 @@ static inline void ftk_h5_close(hid_t id, herr_t (*closer)(hid_t))
         closer(id);
 }
 
-/* ---- parts (h5_read.c) --------------------------------------------------------------*/
+/* ---- parts (h5_read.c) --------------------------------------------------------------- */
 
 /* Called for each rank of a part with its checked head. */
 typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *arg);
 
 /* Read and check the heads of part p, which holds ranks[p->nranks], ascending, and
  * compare them with the manifest's checksum.  fn may be NULL. */
-int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
-    const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
+int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
+    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
 /* The same without comparing; *sum is what would be compared. */
 int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
     const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg, uint64_t *sum);
@@ -184,22 +181,22 @@ struct ftk_h5_reader {
 };
 
 /* Open part p and see that it has the size the manifest says. */
-int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd,
-    const struct ftk_h5_manifest *m, const struct ftk_h5_part *p);
+int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5_manifest *m,
+    const struct ftk_h5_part *p);
 void ftk_h5_reader_close(struct ftk_h5_reader *src);
 /* The checked head of a rank into malloc'd *head, its group into *group. */
-int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
-    uint32_t rank, void **head, hid_t *group);
+int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
+    void **head, hid_t *group);
 /* Memory for a whole segment, its head copied, gaps between the regions zero. */
 int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out);
 /* The attributes of a rank into malloc'd *table; NULL, 0: it has none. */
-int ftk_h5_reader_attributes(const struct ftk_h5_reader *src, const void *head,
-    hid_t group, char **table, size_t *bytes);
+int ftk_h5_reader_attributes(
+    const struct ftk_h5_reader *src, const void *head, hid_t group, char **table, size_t *bytes);
 /* One region to its place in the data of a segment; its checksums are the caller's. */
-int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
-    const struct ftk_seg_region *r, char *data);
+int ftk_h5_reader_region(
+    const struct ftk_h5_reader *src, hid_t group, const struct ftk_seg_region *r, char *data);
 
-/* ---- master (h5_master.c) -----------------------------------------------------------*/
+/* ---- master (h5_master.c) ------------------------------------------------------------ */
 
 /* Records of the global arrays of a set, each as its first rank has it. */
 struct ftk_h5_arrays {
@@ -212,12 +209,11 @@ int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m);
 
 /* Build master.h5 as bytes of an io whose file is open.  arrays, unless NULL, gets the
  * arrays in it, v malloc'd. */
-int ftk_h5_master_build(struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m,
-    struct ftk_h5_arrays *arrays);
+int ftk_h5_master_build(
+    struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m, struct ftk_h5_arrays *arrays);
 
 /* Write master.xdmf, durable; nothing when there is no array that it could show. */
-int ftk_h5_xdmf(
-    int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays);
+int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays);
 
 /* ---- sets (h5_set.c, h5_manifest.c)
  * ----------------------------------------------------------------*/
@@ -227,8 +223,7 @@ int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);
 /* The text of a manifest, malloc'd.  FTKIT_ERR_ARG: parts and ranks do not fit. */
 int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *bytes);
 /* The manifest alone, checked; *m is empty on failure. */
-int ftk_h5_read_manifest(
-    int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m);
+int ftk_h5_read_manifest(int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m);
 /* FTKIT_ERR_NAME unless context can name a directory. */
 int ftk_h5_check_context(const char *context);
 /* Whether a file in a set's directory has a name that the store gives. */

@@ -44,8 +44,7 @@ static bool is_packed(hid_t dcpl, int ndims, const hsize_t *dims)
     for (int i = 0; i < H5Pget_nfilters(dcpl); i++) {
         size_t n = 0;
         unsigned flags, config;
-        H5Z_filter_t f =
-            H5Pget_filter2(dcpl, (unsigned)i, &flags, &n, NULL, 0, NULL, &config);
+        H5Z_filter_t f = H5Pget_filter2(dcpl, (unsigned)i, &flags, &n, NULL, 0, NULL, &config);
         if (f != H5Z_FILTER_SHUFFLE && f != H5Z_FILTER_DEFLATE)
             return false;
     }
@@ -76,10 +75,9 @@ static int get(const struct ftk_h5_reader *src, hid_t group, const char *name, h
         || (*ndims = H5Sget_simple_extent_ndims(space)) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "dataset '%s'", name);
     else if (H5Tequal(have, type) <= 0 || *ndims < 1 || *ndims > FTKIT_DIMS_MAX
-             || H5Sget_simple_extent_dims(space, dims, NULL) < 0
-             || !is_within(ds, *ndims, dims))
-        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: dataset '%s' has another type or layout",
-            src->io.what, name);
+             || H5Sget_simple_extent_dims(space, dims, NULL) < 0 || !is_within(ds, *ndims, dims))
+        rc = ftk_fail(
+            FTKIT_ERR_FORMAT, "%s: dataset '%s' has another type or layout", src->io.what, name);
     ftk_h5_close(space, H5Sclose);
     ftk_h5_close(have, H5Tclose);
     if (rc == FTKIT_OK)
@@ -100,16 +98,16 @@ static int get_all(
     if (rc != FTKIT_OK)
         return rc;
     if (ndims != d->ndims || memcmp(dims, d->dims, (size_t)ndims * sizeof *dims) != 0)
-        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: dataset '%s' has another shape",
-            src->io.what, d->name);
+        rc =
+            ftk_fail(FTKIT_ERR_FORMAT, "%s: dataset '%s' has another shape", src->io.what, d->name);
     else if (buf && H5Dread(ds, d->type, d->mem, H5S_ALL, H5P_DEFAULT, buf) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "read dataset '%s'", d->name);
     ftk_h5_close(ds, H5Dclose);
     return rc;
 }
 
-static int get_halo(const struct ftk_h5_reader *src, hid_t group,
-    const struct ftk_seg_region *r, const struct ftk_h5_shape *s, hid_t type, char *block)
+static int get_halo(const struct ftk_h5_reader *src, hid_t group, const struct ftk_seg_region *r,
+    const struct ftk_h5_shape *s, hid_t type, char *block)
 {
     if (s->halo_items == 0)
         return FTKIT_OK;
@@ -133,8 +131,8 @@ static int get_halo(const struct ftk_h5_reader *src, hid_t group,
     return rc;
 }
 
-int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
-    const struct ftk_seg_region *r, char *data)
+int ftk_h5_reader_region(
+    const struct ftk_h5_reader *src, hid_t group, const struct ftk_seg_region *r, char *data)
 {
     char name[FTK_H5_NAME_MAX];
     struct ftk_h5_shape s;
@@ -158,8 +156,8 @@ int ftk_h5_reader_region(const struct ftk_h5_reader *src, hid_t group,
     return rc;
 }
 
-int ftk_h5_reader_attributes(const struct ftk_h5_reader *src, const void *head,
-    hid_t group, char **table, size_t *bytes)
+int ftk_h5_reader_attributes(
+    const struct ftk_h5_reader *src, const void *head, hid_t group, char **table, size_t *bytes)
 {
     const struct ftk_seg_region *found = ftk_seg_find(head, FTK_ATTRIBUTES);
     *table = NULL;
@@ -188,17 +186,15 @@ static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_mani
 {
     bool same = m->nranks == 0 || (h->run == m->run && h->nranks == m->nranks);
     same = same && (m->epoch_id == 0 || h->epoch_id == m->epoch_id);
-    if (same && h->set == m->set && h->rank == rank
-        && strcmp(h->context, m->context) == 0)
+    if (same && h->set == m->set && h->rank == rank && strcmp(h->context, m->context) == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_FORMAT,
-        "%s: found rank %u of %u of set %" PRIu64 " of '%s', run %016" PRIx64
-        ", epoch %016" PRIx64,
+        "%s: found rank %u of %u of set %" PRIu64 " of '%s', run %016" PRIx64 ", epoch %016" PRIx64,
         src->io.what, h->rank, h->nranks, h->set, h->context, h->run, h->epoch_id);
 }
 
-int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
-    uint32_t rank, void **head, hid_t *group)
+int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
+    void **head, hid_t *group)
 {
     char name[FTK_H5_NAME_MAX];
     int ndims;
@@ -206,15 +202,14 @@ int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *
     hid_t ds = -1, g = -1;
     void *buf = NULL;
     ftk_h5_rank_name(rank, name);
-    snprintf(src->io.what, sizeof src->io.what, "set %" PRIu64 ", part %u, rank %u",
-        m->set, src->part->part, rank);
+    snprintf(src->io.what, sizeof src->io.what, "set %" PRIu64 ", part %u, rank %u", m->set,
+        src->part->part, rank);
     if (!is_hard(src->file, name) || (g = H5Gopen2(src->file, name, H5P_DEFAULT)) < 0)
         return ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "no group");
     int rc = get(src, g, FTK_H5_HEAD, H5T_STD_U8LE, &ndims, dims, &ds);
     if (rc != FTKIT_OK)
         goto fail;
-    if (ndims != 1 || dims[0] < sizeof(struct ftk_seg_header)
-        || dims[0] > src->file_bytes)
+    if (ndims != 1 || dims[0] < sizeof(struct ftk_seg_header) || dims[0] > src->file_bytes)
         rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: head of impossible size", src->io.what);
     else if (!(buf = malloc((size_t)dims[0])))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "%s: head", src->io.what);
@@ -242,8 +237,7 @@ fail:
 /* Whether so many bytes can be in the file, with the padding that is not. */
 static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_header *h)
 {
-    uint64_t most =
-        src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;
+    uint64_t most = src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;
     bool packed = H5Aexists(src->file, FTK_H5_COMPRESS) > 0;
     return h->data_bytes / (packed ? FTK_H5_DEFLATE_MOST : 1) <= most;
 }
@@ -253,9 +247,8 @@ int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
     if (!can_hold(src, h))
-        return ftk_fail(FTKIT_ERR_FORMAT,
-            "%s: %" PRIu64 " bytes of data in a file of %zu", src->io.what, h->data_bytes,
-            src->file_bytes);
+        return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " bytes of data in a file of %zu",
+            src->io.what, h->data_bytes, src->file_bytes);
     size_t bytes = ftk_seg_bytes(head);
     char *seg = aligned_alloc(FTK_SEG_REGION_ALIGN,
         (bytes + FTK_SEG_REGION_ALIGN - 1) & ~(size_t)(FTK_SEG_REGION_ALIGN - 1));
@@ -297,8 +290,8 @@ static int get_rank(
     return rc;
 }
 
-int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd,
-    const struct ftk_h5_manifest *m, const struct ftk_h5_part *p)
+int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5_manifest *m,
+    const struct ftk_h5_part *p)
 {
     char name[FTK_H5_NAME_MAX];
     ftk_h5_part_name(p->part, name);
@@ -307,8 +300,8 @@ int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd,
     if (rc != FTKIT_OK)
         return rc;
     if (m->nranks > 0 && src->file_bytes != p->file_bytes)
-        rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64,
-            src->io.what, src->file_bytes, p->file_bytes);
+        rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64, src->io.what,
+            src->file_bytes, p->file_bytes);
     else if ((src->file = ftk_h5_file_open(&src->io)) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "open");
     if (rc != FTKIT_OK)
@@ -357,8 +350,7 @@ static int read_rank(
     int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
     if (dirfd < 0)
         return errno == ENOENT
-                   ? ftk_fail(
-                       FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " in %s", m->set, dir)
+                   ? ftk_fail(FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " in %s", m->set, dir)
                    : ftk_fail_errno(errno, "set %" PRIu64 " in %s", m->set, dir);
     struct ftk_h5_reader src;
     struct ftk_h5_quiet q;
@@ -385,8 +377,7 @@ int ftk_h5_read(
     return rc;
 }
 
-int ftk_h5_read_sum(
-    const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum)
+int ftk_h5_read_sum(const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum)
 {
     return read_rank(dir, m, rank, get_sum, sum);
 }
@@ -422,13 +413,13 @@ int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk
     return rc;
 }
 
-int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m,
-    const struct ftk_h5_part *p, const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg)
+int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
+    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg)
 {
     uint64_t sum = 0;
     int rc = ftk_h5_part_sum(dirfd, m, p, ranks, fn, arg, &sum);
     if (rc == FTKIT_OK && sum != p->heads_xxh)
-        rc = ftk_fail(FTKIT_ERR_CORRUPT,
-            "set %" PRIu64 ", part %u: not the heads of the manifest", m->set, p->part);
+        rc = ftk_fail(FTKIT_ERR_CORRUPT, "set %" PRIu64 ", part %u: not the heads of the manifest",
+            m->set, p->part);
     return rc;
 }

@@ -20,7 +20,7 @@
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
-/* ---- names --------------------------------------------------------------------------*/
+/* ---- names --------------------------------------------------------------------------- */
 
 int ftk_h5_check_context(const char *context)
 {
@@ -53,8 +53,7 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
     int rc = ftk_h5_context_path(dir, context, path);
     if (rc == FTKIT_OK) {
         ftk_h5_set_name(set, name);
-        snprintf(
-            buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - FTK_H5_SET_NAME_MAX - 2, path, name);
+        snprintf(buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - FTK_H5_SET_NAME_MAX - 2, path, name);
     }
     return rc;
 }
@@ -150,7 +149,7 @@ int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
     return fd;
 }
 
-/* ---- removing -----------------------------------------------------------------------*/
+/* ---- removing ------------------------------------------------------------------------ */
 
 static int remove_file(int fd, const char *name, const char *point)
 {
@@ -209,13 +208,13 @@ int ftk_h5_clear(int ctxfd, uint64_t set, const char *point)
                    : ftk_fail_errno(errno, "remove set %" PRIu64, set);
     int err = remove_files(fd, point);
     close(fd);
-    if (!err && unlinkat(ctxfd, name, AT_REMOVEDIR) != 0 && errno != ENOTEMPTY
-        && errno != EEXIST && errno != ENOENT)
+    if (!err && unlinkat(ctxfd, name, AT_REMOVEDIR) != 0 && errno != ENOTEMPTY && errno != EEXIST
+        && errno != ENOENT)
         err = errno;
     return err ? ftk_fail_errno(err, "remove set %" PRIu64, set) : FTKIT_OK;
 }
 
-/* ---- listing and removing ------------------------------------------------------------*/
+/* ---- listing and removing ------------------------------------------------------------ */
 
 struct numbers {
     uint64_t *v;

@@ -7,7 +7,7 @@
 #include "h5_priv.h"
 #include "store/attribute.h"
 
-/* ---- names --------------------------------------------------------------------------*/
+/* ---- names --------------------------------------------------------------------------- */
 
 void ftk_h5_part_name(uint32_t part, char *buf)
 {
@@ -24,8 +24,7 @@ static bool name_taken(const char *region)
 {
     size_t n = strlen(region);
     return strcmp(region, ".") == 0 || strcmp(region, "ranks") == 0
-           || strncmp(region, "ftkit.", 6) == 0
-           || (n >= 5 && strcmp(region + n - 5, ".halo") == 0);
+           || strncmp(region, "ftkit.", 6) == 0 || (n >= 5 && strcmp(region + n - 5, ".halo") == 0);
 }
 
 void ftk_h5_dataset_name(const char *region, char *buf)
@@ -42,15 +41,14 @@ void ftk_h5_halo_name(const char *region, char *buf)
         snprintf(buf, FTK_H5_NAME_MAX, "%s.halo", region);
 }
 
-/* ---- types --------------------------------------------------------------------------*/
+/* ---- types --------------------------------------------------------------------------- */
 
 /* A complex number as h5py and others read it. */
 static hid_t complex_of(hid_t part)
 {
     size_t bytes = H5Tget_size(part);
     hid_t t = H5Tcreate(H5T_COMPOUND, 2 * bytes);
-    if (t >= 0
-        && (H5Tinsert(t, "r", 0, part) < 0 || H5Tinsert(t, "i", bytes, part) < 0)) {
+    if (t >= 0 && (H5Tinsert(t, "r", 0, part) < 0 || H5Tinsert(t, "i", bytes, part) < 0)) {
         H5Tclose(t);
         t = -1;
     }
@@ -104,7 +102,7 @@ hid_t ftk_h5_type(const struct ftk_seg_region *r)
     return t;
 }
 
-/* ---- shapes -------------------------------------------------------------------------*/
+/* ---- shapes -------------------------------------------------------------------------- */
 
 void ftk_h5_shape(const struct ftk_seg_region *r, struct ftk_h5_shape *s)
 {
@@ -131,8 +129,7 @@ hid_t ftk_h5_interior(const struct ftk_h5_shape *s)
 {
     hid_t space = H5Screate_simple(s->ndims, s->mem, NULL);
     if (space >= 0 && s->items > 0
-        && H5Sselect_hyperslab(space, H5S_SELECT_SET, s->width, NULL, s->dims, NULL)
-               < 0) {
+        && H5Sselect_hyperslab(space, H5S_SELECT_SET, s->width, NULL, s->dims, NULL) < 0) {
         H5Sclose(space);
         space = -1;
     }
@@ -191,7 +188,7 @@ bool ftk_h5_runs_next(struct ftk_h5_runs *it, size_t *begin, size_t *items)
     return true;
 }
 
-/* ---- attributes ---------------------------------------------------------------------*/
+/* ---- attributes ---------------------------------------------------------------------- */
 
 /* Without times, so that the same set makes the same bytes. */
 hid_t ftk_h5_group(hid_t loc, const char *name)
@@ -204,8 +201,7 @@ hid_t ftk_h5_group(hid_t loc, const char *name)
     return group;
 }
 
-static herr_t put_attr(
-    hid_t obj, const char *name, hid_t type, hid_t space, const void *v)
+static herr_t put_attr(hid_t obj, const char *name, hid_t type, hid_t space, const void *v)
 {
     hid_t a = H5Acreate2(obj, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     herr_t rc = a < 0 ? -1 : H5Awrite(a, type, v);
@@ -234,8 +230,7 @@ herr_t ftk_h5_attr_text(hid_t obj, const char *name, const char *text)
     return rc;
 }
 
-herr_t ftk_h5_attr_of_region(
-    hid_t obj, const char *table, size_t bytes, const char *region)
+herr_t ftk_h5_attr_of_region(hid_t obj, const char *table, size_t bytes, const char *region)
 {
     struct ftk_attr a;
     for (size_t at = 0; table && ftk_attr_next(table, bytes, &at, &a);)

@@ -17,7 +17,7 @@
 
 #define SUFFIX ".ftkit"
 
-/* ---- contexts -----------------------------------------------------------------------*/
+/* ---- contexts ------------------------------------------------------------------------ */
 
 static int by_name(const void *a, const void *b)
 {
@@ -75,14 +75,13 @@ int ftk_h5_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t 
     return FTKIT_OK;
 }
 
-/* ---- sets ---------------------------------------------------------------------------*/
+/* ---- sets ---------------------------------------------------------------------------- */
 
 /* Size and time of what is in a set's directory under names of ours. */
 static void measure(int dirfd, struct ftk_h5_entry *e)
 {
     struct stat st;
-    if (fstatat(dirfd, FTK_H5_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) == 0
-        || fstat(dirfd, &st) == 0)
+    if (fstatat(dirfd, FTK_H5_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) == 0 || fstat(dirfd, &st) == 0)
         e->written_s = st.st_mtime;
     int copy = dup(dirfd); /* closedir() takes it */
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
@@ -93,15 +92,13 @@ static void measure(int dirfd, struct ftk_h5_entry *e)
     }
     const struct dirent *f;
     while ((f = readdir(d)))
-        if (ftk_h5_is_ours(f->d_name)
-            && fstatat(dirfd, f->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
+        if (ftk_h5_is_ours(f->d_name) && fstatat(dirfd, f->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
             && S_ISREG(st.st_mode))
             e->bytes += (uint64_t)st.st_size;
     closedir(d);
 }
 
-int ftk_h5_examine(
-    const char *dir, const char *context, uint64_t set, struct ftk_h5_entry *e)
+int ftk_h5_examine(const char *dir, const char *context, uint64_t set, struct ftk_h5_entry *e)
 {
     struct ftk_h5_manifest m;
     int rc = ftk_h5_check_context(context);
@@ -111,8 +108,7 @@ int ftk_h5_examine(
     e->set = set;
     int dirfd = ftk_h5_open_dir(dir, context, set);
     if (dirfd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-        return ftk_fail(
-            FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " of '%s' in %s", set, context, dir);
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " of '%s' in %s", set, context, dir);
     if (dirfd < 0) {
         e->state = FTK_H5_DAMAGED;
         (void)ftk_fail_errno(errno, "directory of set %" PRIu64, set);
@@ -135,8 +131,7 @@ int ftk_h5_examine(
     return FTKIT_OK;
 }
 
-int ftk_h5_survey(
-    const char *dir, const char *context, struct ftk_h5_entry **v, size_t *n)
+int ftk_h5_survey(const char *dir, const char *context, struct ftk_h5_entry **v, size_t *n)
 {
     uint64_t *sets = NULL;
     size_t all = 0, have = 0;

@@ -28,8 +28,7 @@ struct verify {
 };
 
 /* Tell what the thread's detail says. */
-static void found(
-    struct verify *v, int code, int64_t rank, const char *region, int64_t block)
+static void found(struct verify *v, int code, int64_t rank, const char *region, int64_t block)
 {
     struct ftk_h5_finding f = { .code = code, .rank = rank, .block = block };
     snprintf(f.file, sizeof f.file, "%.63s", v->file);
@@ -41,8 +40,7 @@ static void found(
 }
 
 /* The first region of a block that was read, and whether one of it was not. */
-static const char *region_of_block(
-    const void *head, const bool *unread, uint64_t block, bool *skip)
+static const char *region_of_block(const void *head, const bool *unread, uint64_t block, bool *skip)
 {
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
@@ -127,8 +125,8 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
     if (heads && XXH3_64bits_digest(x) != p->heads_xxh)
         found(v,
             ftk_fail(FTKIT_ERR_CORRUPT,
-                "set %" PRIu64 ", part %u: whole, but not what the manifest says",
-                v->m->set, p->part),
+                "set %" PRIu64 ", part %u: whole, but not what the manifest says", v->m->set,
+                p->part),
             -1, "", -1);
     XXH3_freeState(x);
 }
@@ -145,8 +143,8 @@ static int open_set(const char *dir, const struct ftk_h5_manifest *m, int *dirfd
 }
 
 /* The ranks of part number index, to be freed with *all. */
-static int ranks_of(const struct ftk_h5_manifest *m, uint32_t index, uint32_t **all,
-    const uint32_t **ranks)
+static int ranks_of(
+    const struct ftk_h5_manifest *m, uint32_t index, uint32_t **all, const uint32_t **ranks)
 {
     if (index >= m->nparts)
         return ftk_fail(FTKIT_ERR_ARG, "part %u of %u", index, m->nparts);
@@ -159,8 +157,8 @@ static int ranks_of(const struct ftk_h5_manifest *m, uint32_t index, uint32_t **
     return FTKIT_OK;
 }
 
-int ftk_h5_verify_part(const char *dir, const struct ftk_h5_manifest *m, uint32_t index,
-    ftk_h5_tell *tell, void *arg)
+int ftk_h5_verify_part(
+    const char *dir, const struct ftk_h5_manifest *m, uint32_t index, ftk_h5_tell *tell, void *arg)
 {
     struct verify v = { .m = m, .tell = tell, .arg = arg };
     struct ftk_h5_quiet q;
@@ -188,8 +186,8 @@ int ftk_h5_verify_part(const char *dir, const struct ftk_h5_manifest *m, uint32_
     return rc;
 }
 
-int ftk_h5_part_records(const char *dir, const struct ftk_h5_manifest *m, uint32_t index,
-    ftk_h5_rank_fn *fn, void *arg)
+int ftk_h5_part_records(
+    const char *dir, const struct ftk_h5_manifest *m, uint32_t index, ftk_h5_rank_fn *fn, void *arg)
 {
     struct ftk_h5_quiet q;
     uint32_t *all = NULL;
@@ -208,11 +206,11 @@ int ftk_h5_part_records(const char *dir, const struct ftk_h5_manifest *m, uint32
     return rc;
 }
 
-/* ---- one region ---------------------------------------------------------------------*/
+/* ---- one region ---------------------------------------------------------------------- */
 
 /* Read the regions that share blocks with r, then compare these blocks. */
-static int read_around(const struct ftk_h5_reader *src, hid_t group, void *seg,
-    const struct ftk_seg_region *r)
+static int read_around(
+    const struct ftk_h5_reader *src, hid_t group, void *seg, const struct ftk_seg_region *r)
 {
     const struct ftk_seg_header *h = seg;
     const struct ftk_seg_region *all = ftk_seg_regions_c(seg);
@@ -229,8 +227,8 @@ static int read_around(const struct ftk_h5_reader *src, hid_t group, void *seg,
     return rc;
 }
 
-static int get_one(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
-    uint32_t rank, const char *region, void **seg, const struct ftk_seg_region **record)
+static int get_one(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
+    const char *region, void **seg, const struct ftk_seg_region **record)
 {
     void *head = NULL, *s = NULL;
     hid_t group;

@@ -44,8 +44,8 @@ struct dataset {
     int ndims;
     const hsize_t *dims;
     hid_t mem;
-    const void *buf; /* NULL: nothing to write */
-    bool deflate;    /* when it is worth it */
+    const void *buf;   /* NULL: nothing to write */
+    bool deflate;      /* when it is worth it */
     const char *notes; /* attributes of all regions of the rank, or NULL */
     size_t notes_bytes;
 };
@@ -155,8 +155,7 @@ static herr_t set_layout(hid_t dcpl, const struct dataset *d)
 }
 
 /* r NULL: a dataset of ours. */
-static herr_t set_attributes(
-    hid_t ds, const struct dataset *d, const struct ftk_seg_region *r)
+static herr_t set_attributes(hid_t ds, const struct dataset *d, const struct ftk_seg_region *r)
 {
     if (r && describe(ds, r) < 0)
         return -1;
@@ -173,9 +172,7 @@ static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
     if (space < 0 || dcpl < 0 || set_layout(dcpl, d) < 0
         || H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) < 0
         || H5Pset_obj_track_times(dcpl, false) < 0
-        || (ds = H5Dcreate2(
-                group, d->name, d->type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT))
-               < 0
+        || (ds = H5Dcreate2(group, d->name, d->type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) < 0
         || set_attributes(ds, d, r) < 0)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "make dataset '%s'", d->name);
     else
@@ -190,9 +187,8 @@ static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
 }
 
 /* Apart from the array itself, so that the datasets of all ranks fit together. */
-static int put_halo(const struct ftk_h5_io *io, hid_t group,
-    const struct ftk_seg_region *r, const struct ftk_h5_shape *s, hid_t type,
-    const char *block)
+static int put_halo(const struct ftk_h5_io *io, hid_t group, const struct ftk_seg_region *r,
+    const struct ftk_h5_shape *s, hid_t type, const char *block)
 {
     if (s->halo_items == 0)
         return FTKIT_OK;
@@ -200,8 +196,8 @@ static int put_halo(const struct ftk_h5_io *io, hid_t group,
     ftk_h5_halo_name(r->name, name);
     char *frame = malloc(s->halo_items * s->item_bytes);
     if (!frame)
-        return ftk_fail(FTKIT_ERR_NOMEM, "halo of '%s': %zu bytes", r->name,
-            s->halo_items * s->item_bytes);
+        return ftk_fail(
+            FTKIT_ERR_NOMEM, "halo of '%s': %zu bytes", r->name, s->halo_items * s->item_bytes);
     char *to = frame;
     size_t begin, items;
     struct ftk_h5_runs it;
@@ -217,8 +213,8 @@ static int put_halo(const struct ftk_h5_io *io, hid_t group,
     return rc;
 }
 
-static int put_region(const struct ftk_h5_io *io, hid_t group,
-    const struct ftk_seg_region *r, const char *data, const struct ftk_seg_region *notes)
+static int put_region(const struct ftk_h5_io *io, hid_t group, const struct ftk_seg_region *r,
+    const char *data, const struct ftk_seg_region *notes)
 {
     char name[FTK_H5_NAME_MAX];
     struct ftk_h5_shape s;
@@ -231,9 +227,8 @@ static int put_region(const struct ftk_h5_io *io, hid_t group,
     if (type < 0 || mem < 0) {
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "type and space of '%s'", r->name);
     } else {
-        struct dataset d = { name, type, s.ndims, s.dims, mem,
-            s.items > 0 ? block : NULL, io->deflate,
-            notes ? data + notes->offset : NULL, notes ? (size_t)notes->bytes : 0 };
+        struct dataset d = { name, type, s.ndims, s.dims, mem, s.items > 0 ? block : NULL,
+            io->deflate, notes ? data + notes->offset : NULL, notes ? (size_t)notes->bytes : 0 };
         rc = put(io, group, &d, r);
         if (rc == FTKIT_OK)
             rc = put_halo(io, group, r, &s, type, block);
@@ -303,15 +298,15 @@ static int next_segment(struct part_source *src, int i, const void **seg)
         src->run = h->run;
         src->nranks = h->nranks;
     } else if (h->rank <= src->last_rank) {
-        return ftk_fail(FTKIT_ERR_ARG, "rank %u does not come after rank %u", h->rank,
-            src->last_rank);
+        return ftk_fail(
+            FTKIT_ERR_ARG, "rank %u does not come after rank %u", h->rank, src->last_rank);
     }
     src->last_rank = h->rank;
     if (h->set != src->set || strcmp(h->context, src->context) != 0 || h->run != src->run
         || h->nranks != src->nranks)
         return ftk_fail(FTKIT_ERR_ARG,
-            "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", src->set,
-            h->rank, h->set, h->context);
+            "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", src->set, h->rank,
+            h->set, h->context);
     ftk_xxh3_update(src->sum, h, (size_t)h->head_bytes);
     return FTKIT_OK;
 }
@@ -374,9 +369,9 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
     return rc;
 }
 
-int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace,
-    void *arg, struct ftk_h5_part *out)
+int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set, uint32_t part,
+    int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
+    struct ftk_h5_part *out)
 {
     struct part_source src = { .context = context,
         .set = set,
@@ -406,12 +401,10 @@ int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set,
     return rc;
 }
 
-int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set,
-    uint32_t part, int nsegs, bool deflate, ftk_h5_source *next, void *arg,
-    struct ftk_h5_part *out)
+int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set, uint32_t part,
+    int nsegs, bool deflate, ftk_h5_source *next, void *arg, struct ftk_h5_part *out)
 {
-    return ftk_h5_write_part_slowly(
-        dir, context, set, part, nsegs, deflate, next, NULL, arg, out);
+    return ftk_h5_write_part_slowly(dir, context, set, part, nsegs, deflate, next, NULL, arg, out);
 }
 
 bool ftk_h5_can_deflate(void)
@@ -422,7 +415,7 @@ bool ftk_h5_can_deflate(void)
            && (can & H5Z_FILTER_CONFIG_ENCODE_ENABLED) != 0;
 }
 
-/* ---- segments that are all in memory ------------------------------------------------*/
+/* ---- segments that are all in memory ------------------------------------------------- */
 
 struct array {
     const void **segs;
@@ -455,8 +448,7 @@ int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32
         memcpy(a.segs, segs, bytes);
         qsort(a.segs, (size_t)nsegs, sizeof *a.segs, by_rank);
     }
-    int rc = ftk_h5_write_part_from(
-        dir, context, set, part, nsegs, false, next_of_array, &a, out);
+    int rc = ftk_h5_write_part_from(dir, context, set, part, nsegs, false, next_of_array, &a, out);
     free(a.segs);
     return rc;
 }

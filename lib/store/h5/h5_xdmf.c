@@ -60,8 +60,8 @@ static bool name_works(const char *name)
 
 static bool is_shown(const struct ftk_seg_region *r)
 {
-    if (r->ndims > 3 || r->elem_bytes != ftk_basic_bytes(r->basic)
-        || !number_type(r->basic) || !name_works(r->name))
+    if (r->ndims > 3 || r->elem_bytes != ftk_basic_bytes(r->basic) || !number_type(r->basic)
+        || !name_works(r->name))
         return false;
     for (uint32_t d = 0; d < r->ndims; d++)
         if (r->global[d] == 0)
@@ -75,7 +75,7 @@ static bool same_shape(const struct ftk_seg_region *a, const struct ftk_seg_regi
            && memcmp(a->global, b->global, a->ndims * sizeof a->global[0]) == 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------*/
+/* ---- text ---------------------------------------------------------------------------- */
 
 static void put_escaped(FILE *f, const char *text)
 {
@@ -122,19 +122,22 @@ static void put_mesh(FILE *f, const struct ftk_seg_region *r)
     int n = solid ? 3 : 2;
     fprintf(f, "      <Topology TopologyType=\"%dDCoRectMesh\" Dimensions=\"", n);
     put_shape(f, r);
-    fprintf(f, "%s\"/>\n      <Geometry GeometryType=\"%s\">\n",
-        r->ndims == 1 ? " 1" : "", solid ? "ORIGIN_DXDYDZ" : "ORIGIN_DXDY");
+    fprintf(f, "%s\"/>\n      <Geometry GeometryType=\"%s\">\n", r->ndims == 1 ? " 1" : "",
+        solid ? "ORIGIN_DXDYDZ" : "ORIGIN_DXDY");
     for (int k = 0; k < 2; k++) /* the origin, the spacing */
         fprintf(f,
             "        <DataItem Dimensions=\"%d\" NumberType=\"Float\" Precision=\"8\" "
             "Format=\"XML\">%d %d%s</DataItem>\n",
-            n, k, k, !solid ? "" : k ? " 1" : " 0");
+            n, k, k,
+            !solid ? ""
+            : k    ? " 1"
+                   : " 0");
     fputs("      </Geometry>\n", f);
 }
 
 /* The grid of arrays[first] and of those after it that have its shape. */
-static void put_grid(FILE *f, const struct ftk_h5_manifest *m,
-    const struct ftk_h5_arrays *a, size_t first)
+static void put_grid(
+    FILE *f, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a, size_t first)
 {
     const struct ftk_seg_region *r = &a->v[first];
     fputs("    <Grid Name=\"", f);
@@ -159,16 +162,15 @@ static bool is_first(const struct ftk_h5_arrays *a, size_t i)
 }
 
 /* malloc'd *text; *bytes is 0 when there is nothing to show. */
-static int format(const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a,
-    char **text, size_t *bytes)
+static int format(
+    const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a, char **text, size_t *bytes)
 {
     size_t grids = 0;
     *text = NULL;
     FILE *f = open_memstream(text, bytes);
     if (!f)
         return ftk_fail(FTKIT_ERR_NOMEM, "set %" PRIu64 ": %s", m->set, FTK_H5_XDMF);
-    fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Xdmf Version=\"3.0\">\n  <Domain>\n",
-        f);
+    fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Xdmf Version=\"3.0\">\n  <Domain>\n", f);
     for (size_t i = 0; i < a->n; i++) {
         if (!is_shown(&a->v[i]) || !is_first(a, i))
             continue;
@@ -186,10 +188,9 @@ static int format(const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a
     return FTKIT_OK;
 }
 
-/* ---- the file -----------------------------------------------------------------------*/
+/* ---- the file ------------------------------------------------------------------------ */
 
-int ftk_h5_xdmf(
-    int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays)
+int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays)
 {
     char *text;
     size_t bytes;
