@@ -12,7 +12,7 @@
 
 #define POLL_EVERY_S 0.001 /* the watch is tested no more often while nothing is due */
 
-/* For the watchdog's line about who waits for whom. */
+/* The place of this rank, for the watchdog's report. */
 static void at(const ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->calls);
@@ -45,9 +45,10 @@ static void define_state(ftkit_ctx *ctx)
     ctx->state_sum = ftk_region_state_sum(ctx);
 }
 
-/* Survivors come back into the loop at the call that rolled them back, which counts as the
- * first.  A replacement makes its first call before its first step when the call stands at
- * the top of the loop, and after it when it stands at the bottom: then it is the second. */
+/* Survivors return into the loop from the call that rolled them back; that call counts as the
+ * first.  A replacement makes its first call before its first step, if the call is at the top of
+ * the loop.  If the call is at the bottom, the replacement makes it after the step: then it is the
+ * second. */
 static void count_first_call(ftkit_ctx *ctx)
 {
     ctx->first_call = false;
@@ -152,8 +153,8 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* A collective step outside the line, which those that come to it again after a failure do
- * not make with those that have made it.  bad is of the step. */
+/* A collective step that makes no line.  With the log, ranks that repeat it after a failure do not
+ * wait for ranks that have completed it.  bad: result of the step. */
 static int all_together(
     ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {

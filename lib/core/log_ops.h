@@ -40,6 +40,7 @@ struct ftk_log_ops {
     int (*search)(MPI_Comm s, const int *lost, int n, bool *all);
     int (*quiesce)(const struct ftk_log_repair *r);
     int (*discard)(struct ftkit_ctx *ctx);
+    bool (*missed)(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
     bool (*replayed)(struct ftkit_ctx *ctx, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, int code);
@@ -161,6 +162,14 @@ static inline int ftk_log_quiesce(struct ftkit_ctx *ctx, const struct ftk_log_re
 static inline int ftk_log_discard(struct ftkit_ctx *ctx)
 {
     return ctx->log ? ctx->log->discard(ctx) : FTKIT_OK;
+}
+
+/* Between the halves: whether this rank has not seen the commit of the line that another rank has
+ * seen.  *next: the next event of the job (struct ftkit_ctx). */
+static inline bool ftk_log_missed(
+    const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next)
+{
+    return ctx->log && ctx->log->missed(ctx, r, next);
 }
 
 /* The second half, when the ranks have agreed: roll back, suppress, resend. */

@@ -9,8 +9,8 @@
 /* Whether this process has a context open that repairs. */
 bool ftk_detect_active(void);
 
-/* MPI_COMM_WORLD has spares, which never come to a call on it: revoke it, so that such a call
- * of the program fails at once and is named as the mistake that it is. */
+/* MPI_COMM_WORLD has spares, which never call a function on it.  Revoke it, so that a call of the
+ * program on it fails at once and is reported as a mistake. */
 void ftk_detect_forbid_world(void);
 /* A context of the process that is not closed, or NULL. */
 struct ftkit_ctx *ftk_detect_first(void);
@@ -21,63 +21,65 @@ int ftk_detect_spares_in(MPI_Comm comm, char name[FTKIT_NAME_MAX + 1]);
 int ftk_detect_open(struct ftkit_ctx *ctx);
 void ftk_detect_close(struct ftkit_ctx *ctx);
 
-/* Give the communicators of the current epoch their error handlers and post the watch:
- * a receive from any source on ctl that nobody ever sends to.  ULFM completes it with an
- * error as soon as any member of ctl has failed or somebody revoked ctl. */
+/* Give the communicators of the current epoch their error handlers and post the watch: a receive
+ * from any source on ctl, to which no rank ever sends.  ULFM ends the watch with an error as soon
+ * as a member of ctl has failed or a rank has revoked ctl. */
 int ftk_detect_arm(struct ftkit_ctx *ctx);
 int ftk_detect_disarm(struct ftkit_ctx *ctx);
 
-/* Communicators of the program that are revoked with ours; forgotten when it frees them. */
+/* Communicators of the program that are revoked with ctl, act and app, until the program frees
+ * them. */
 int ftk_detect_track(struct ftkit_ctx *ctx, MPI_Comm comm);
 int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm);
 
 /* Test the watch.  True when a failure is known (see ctx->failed). */
 bool ftk_detect_poll(struct ftkit_ctx *ctx);
 
-/* Whether a failure of this context explains an error that the program has met: look, and
- * wait for the notice up to a bound (2 s). */
+/* Whether a failure of this context explains an error in a call of the program.  The function waits
+ * for the notice of a failure, up to 2 s. */
 bool ftk_detect_confirm(struct ftkit_ctx *ctx);
 /* The program breaks a rule, which would hang the job: end it, and do not relaunch it. */
 void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why);
-/* An error of the program that no failure explains ends the job: say which. */
+/* An error of the program that no failure explains ends the job: report it. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code);
 /* Whether any context of the process knows of a failure that is not repaired.  No MPI call. */
 bool ftk_detect_known(void);
 
-/* The program wants to end the job by this call, with this code.  With a known failure this
- * process ends as a lost one, otherwise the job ends.  Returns where no context repairs. */
+/* The program wants to end the job by this call, with this code.  If a failure is known, this
+ * process ends as a lost one; otherwise the job ends.  The function returns if no context
+ * repairs. */
 void ftk_detect_abort(const char *call, int code);
 
-/* A failure is known here: tell everyone by revoking what they may be blocked on. */
+/* A failure is known here: notify the other ranks by revoking the communicators on which they may
+ * be blocked. */
 void ftk_detect_raise(struct ftkit_ctx *ctx);
 
 /* ---- channels ---------------------------------------------------------------------------
- * A communicator that ftkit talks on.  Every blocking step is its non-blocking twin plus
- * a loop that tests it and, now and then, the watch. */
+ * A communicator of ftkit with polled waits.  A blocking step is a non-blocking call, and a loop
+ * that tests its request and, from time to time, the watch. */
 struct ftk_chan {
     struct ftkit_ctx *ctx;
     MPI_Comm comm;
-    bool repairing; /* inside a repair: the watch is down, errors revoke comm and also */
+    bool repairing; /* in a repair: there is no watch, and errors revoke comm and also */
     MPI_Comm also;
-    bool broken;   /* an operation has failed; the rest is only wound up */
-    uint64_t sent; /* bytes of segments and parity that went from here to others */
+    bool broken;   /* an operation has failed; the others are only ended */
+    uint64_t sent; /* bytes of segments and parity sent to other ranks */
 };
 
 struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx); /* act of the current epoch */
 
-/* An operation on the channel failed: make sure nobody waits for us. */
+/* An operation on the channel has failed: make sure that no rank waits for this one. */
 int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what);
 
-/* Wait for all requests; FTKIT_ERR_PEER when a failure came between.  In either case no
- * request is left. */
+/* Wait for all requests; FTKIT_ERR_PEER: a failure.  No request is left in either case. */
 int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what);
 
-/* Pause of a turn that achieved nothing: let the watch speak. */
+/* A look has found nothing complete: test the watch from time to time, and yield. */
 void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns);
 
 /* ---- votes ------------------------------------------------------------------------------
- * One small all-reduce that carries what all ranks must know together.  Success proves
- * that every rank has voted: the result counts the voters. */
+ * One small all-reduce with the words that all ranks decide on together.  Success proves that every
+ * rank has voted, because the result counts the voters. */
 /* CALLS and the word behind it: the number of calls of ftkit_checkpoint(), for ftk_vote_same(). */
 enum { FTK_VOTE_WORDS = 9, FTK_VOTE_CALLS = 4 };
 struct ftk_vote {
@@ -90,9 +92,9 @@ void ftk_vote_same(struct ftk_vote *v, int word, uint64_t value);
 bool ftk_vote_is_same(const struct ftk_vote *v, int word);
 int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v);
 
-/* Everybody's most severe error becomes everybody's, so that nobody is left alone in a step
- * that all have to take.  Who had none gets a detail that begins with what.  Not with
- * FTKIT_ERR_PEER, which all learn of by themselves: it is returned at once. */
+/* All ranks return the most severe code of all ranks, so that no rank is alone in a step that all
+ * have to take.  Ranks without an error of their own get a detail text that starts with what.
+ * FTKIT_ERR_PEER is returned at once, because all ranks learn of a failure anyway. */
 int ftk_agree(struct ftk_chan *ch, int rc, const char *what);
 
 #endif

@@ -2,22 +2,22 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A native collective in which a process dies may return MPI_SUCCESS although it has written
- * nothing, or not all: Open MPI 5.0 drops the error of the second half of some.  So every
- * block travels with a seal (length, sender, receiver, checksum), buffers are wiped before,
- * and reductions count who is in them.  A success without a result is an error here, as a
- * failure of a peer is.
+ * A native collective in which a process dies may return MPI_SUCCESS although it has written no
+ * result, or only a part: Open MPI 5.0 drops the error of the second half of some collectives.  So
+ * every block travels with a seal (length, sender, receiver, checksum), buffers are wiped before,
+ * and reductions count their members.  A success without a result is an error like the failure of a
+ * peer.
  *
- * Blocks lie one behind the other in the order of ranks; sizes are in bytes.  Outputs are
- * written on success only.  All functions are collective over the communicator. */
+ * Blocks are one behind the other in the order of ranks; sizes are in bytes.  Outputs are written
+ * on success only.  All functions are collective over the communicator. */
 #ifndef FTK_SURE_H
 #define FTK_SURE_H
 
 #include "detect.h"
 
-/* Where: with a channel waits are polled and errors break it (detect.h); without one, calls
- * block, and errors are FTKIT_ERR_MPI.  FTKIT_ERR_NOMEM before anything is sent: the caller
- * makes sure that nobody waits. */
+/* The communicator of a call.  With a channel waits are polled, and errors break the channel
+ * (detect.h).  Without a channel calls block, and errors are FTKIT_ERR_MPI.  FTKIT_ERR_NOMEM comes
+ * before any message is sent: the caller makes sure that no rank waits. */
 struct ftk_sure {
     MPI_Comm comm;
     struct ftk_chan *ch; /* NULL: none; else comm is its communicator */
@@ -36,17 +36,17 @@ int ftk_sure_alltoallv(
     const struct ftk_sure *s, const void *out, const size_t *to, void *in, const size_t *from);
 /* v [n]: the smallest of each word, over all */
 int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n);
-/* Success: every member has come to it. */
+/* A barrier.  Success: every member has called it. */
 int ftk_sure_meet(const struct ftk_sure *s);
 
-/* The result of a constructor, which is a collective, too, and its return code: the made
- * communicator has the members [n] of comm in that order (NULL: all of comm), this process is
- * among them, errors return.  n 0: it has to be MPI_COMM_NULL.  What is not so becomes
- * MPI_COMM_NULL: FTKIT_ERR_MPI. */
+/* Check the result of a constructor, which is a collective, too, and its return code mpi_rc: *made
+ * must have the members [n] of comm in that order (NULL: all of comm), with this process among
+ * them; n = 0: *made must be MPI_COMM_NULL.  Otherwise *made becomes MPI_COMM_NULL, and the code is
+ * FTKIT_ERR_MPI.  Errors on *made are returned. */
 int ftk_sure_comm(const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n);
 
-/* Buffers of calls that have failed are kept, because what is left of these may still write:
- * free those from before the last call of this. */
+/* The buffers of failed calls are not freed at once, because the rest of such a call may still
+ * write. Free those from before the last call of this function. */
 void ftk_sure_close(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Census: everyone tells everyone who it is and which segments it has in memory.
+/* Census: each process sends to all its rank, its state, and the list of its segments in memory.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -84,10 +84,9 @@ static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
     return w;
 }
 
-/* Sealed segments and parities of this process, *nwords words to be freed.  Whether they
- * hold shows when they are used: what does not is released then, and a further repair
- * takes another copy.  Only the heads of parities are looked at here, whose groups go to
- * all. */
+/* List the sealed segments and parities of this process: *nwords words, the caller's to free.  Data
+ * are verified when they are used: a damaged segment is released then, and a further repair takes
+ * another copy.  The heads of parities are verified here, because their groups go to all ranks. */
 static int64_t *list_own(const struct ftkit_ctx *ctx, struct ftk_mem *mem, int *nwords)
 {
     const size_t most = SEG_WORDS + FTK_GROUP_MAX;

@@ -47,7 +47,7 @@ static struct ftk_plan_group *group_of(
     return g;
 }
 
-/* All groups that have some parity left; who has it: its own process before others. */
+/* Collect the groups with a remaining parity, and its process: the rank's own one before others. */
 static void collect(const struct ftk_census *c, struct ftk_plan *p, int *group)
 {
     for (int i = 0; i < c->n; i++) {
@@ -63,8 +63,8 @@ static void collect(const struct ftk_census *c, struct ftk_plan *p, int *group)
     }
 }
 
-/* The process that shall have what belongs to a member: the rank's own; when ranks are
- * given up, one of its group stands in until the line has been redistributed. */
+/* The process that gets the segment of a member: the rank's own; if ranks are given up, another
+ * process of the group, until the line has been redistributed. */
 static int home_of(const struct ftk_plan *p, const struct ftk_plan_group *g, int member)
 {
     if (p->line_nranks == p->nranks)
@@ -77,7 +77,7 @@ static int home_of(const struct ftk_plan *p, const struct ftk_plan_group *g, int
     return -1;
 }
 
-/* Who gets what.  False when nothing is lost, or too much. */
+/* Plan the transfers of a group.  False: nothing is lost, or too much. */
 static bool plan_group(struct ftk_plan *p, struct ftk_plan_group *g)
 {
     uint32_t data = 0, parity = 0;

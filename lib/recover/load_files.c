@@ -19,8 +19,8 @@ static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *so
     return FTKIT_OK;
 }
 
-/* Whether a segment in memory is the one in the files.  Its number does not tell: two jobs
- * that went on from the same older set, each on nodes of its own, have both used it. */
+/* Whether a segment in memory is of the set in the files.  The number is not enough: two jobs that
+ * continued from the same older set, on different nodes, have both used that number. */
 static bool is_that_of(
     const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, const struct ftk_mem_seg *s)
 {
@@ -208,7 +208,7 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
     *set = 0;
     *from = 0;
     ch.broken = ctx->failed;
-    /* what is still being written may become the newest, or remove the oldest */
+    /* a set that is still being written may become the newest, or remove the oldest */
     int rc = ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE);
     if (rc != FTKIT_OK)
         return rc;
@@ -219,7 +219,7 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
         if (ctx->next_set <= newest)
             ctx->next_set = newest + 1; /* a number is never used for two sets */
         if (*set == 0)
-            return bad; /* sets that nobody can use are no reason to start afresh */
+            return bad; /* unusable sets are no reason to start afresh */
         rc = try_set(ctx, &ch, *set, from, &good, &bad);
         if (rc != FTKIT_OK)
             return rc;
@@ -227,7 +227,7 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
     return FTKIT_OK;
 }
 
-/* Read what this rank would load, and keep nothing of it. */
+/* Read all that this rank would load, and drop it. */
 static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     int rc = FTKIT_OK;
@@ -253,7 +253,7 @@ static int prove(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool 
     return rc;
 }
 
-/* The run of a set, as rank 0 sees it; *set becomes 0 when it has gone since. */
+/* The run of a set, as rank 0 sees it; *set becomes 0 if the set has been removed. */
 static int run_of(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t *set, uint64_t *run)
 {
     struct ftk_h5_manifest m = { 0 };
@@ -288,7 +288,7 @@ int ftk_durable_newest(
         if (rc == FTKIT_OK && *set > 0 && (*set > than || *run != than_run))
             rc = prove(ctx, &ch, *set, &good);
         else if (rc == FTKIT_OK && *set > 0)
-            good = true; /* what memory has is as good or better */
+            good = true; /* the set in memory is as new or newer */
         if (rc != FTKIT_OK)
             return rc;
     } while (!good);

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A set is loaded as what earlier processes left: load_slots.c. */
+ * The set is loaded from slots, as those of earlier processes are: load_slots.c. */
 #include <string.h>
 
 #include "detect/detect.h"
@@ -45,8 +45,8 @@ static int try_load(struct ftkit_ctx *ctx, uint64_t *set)
     return ftk_agree(&ch, copy_up(ctx, *set), "level.local: loading failed on another rank");
 }
 
-/* What does not hold is released, and the next try takes another copy, or rebuilds it; not
- * for ever, since what is rebuilt may never hold. */
+/* A damaged segment is released, and the next try takes another copy, or rebuilds the segment.  The
+ * tries are limited, because a rebuilt segment may be damaged each time. */
 int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set)
 {
     const uint64_t line = ctx->line, committed = ctx->committed, run = ctx->run;

@@ -1,14 +1,14 @@
-/* What earlier processes of the job left in places that outlive them.
+/* Loading sets from slots: segments that earlier processes of the job left in places.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A relaunched job finds the slots of its predecessor on the nodes that are still there.
- * Which set they make up is the question a repair has to answer, too: the ranks take the
- * slots that nobody has, take a census, and plan for the newest set that is whole, or can
- * be made whole from copies and parity.  In a repair they look for the slots of the lost.
+ * A relaunched job finds the slots of its predecessor on the nodes that still answer.  As in a
+ * repair, the ranks have to find which set the slots make up: they adopt the slots of dead
+ * processes, take a census, and plan for the newest set that is complete, or can be completed from
+ * copies and parity.  In a repair the ranks look for the slots of the lost processes.
  *
- * What is of no use now may be of use to another start, with other nodes or another
- * number of ranks: it stays in its slots until the first commit sweeps them. */
+ * A slot that is of no use now may be of use to another start, with other nodes or another number
+ * of ranks: it stays until the first commit removes it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ struct search {
     int scheme;
     struct ftk_census census;
     int unread;             /* the error of a slot that some rank could not look at */
-    uint64_t epoch_id;      /* of the line in a repair, as survivors have it; 0: nobody has */
-    uint64_t newest;        /* number of the newest set that there is anything of */
+    uint64_t epoch_id;      /* of the line in a repair, as survivors know it; 0: none does */
+    uint64_t newest;        /* number of the newest set of which a segment was found */
     struct candidate which; /* set 0: none can be had whole ... */
     struct ftk_plan p;
     int other; /* ... but one by this number of ranks, which; else 0 */
@@ -83,8 +83,8 @@ static int list_candidates(const struct ftk_census *c, struct candidate **out, i
     return FTKIT_OK;
 }
 
-/* In a repair only what this run has written counts; of the first level only the line,
- * since newer sets were not committed, and who is left has dropped the older. */
+/* Whether a set may be used.  In a repair only sets of this run count; on the first level only the
+ * line, because newer sets were not committed and the survivors have dropped the older ones. */
 static bool may_be(const struct search *f, const struct candidate *c)
 {
     const struct ftkit_ctx *ctx = f->ctx;
@@ -203,7 +203,8 @@ static void keep_only(struct ftk_mem *mem, const struct candidate *which)
 
 /* ---- looking ------------------------------------------------------------------------- */
 
-/* It has been told, and may not matter: others may have all that is needed. */
+/* A slot could not be read.  That has been reported, and may not matter: other slots may
+ * suffice. */
 static void note_unread(struct search *f, int rc)
 {
     if (rc < f->unread)
@@ -218,7 +219,7 @@ static uint64_t own_epoch_id(const struct search *f)
     return h ? h->epoch_id : 0;
 }
 
-/* All have looked for their own before anyone takes what is left. */
+/* All ranks have looked for their own slots before any rank adopts others. */
 static int adopt(struct search *f)
 {
     int rank = f->ctx->rank;
@@ -254,8 +255,8 @@ static bool has(const struct ftk_census *c, const struct ftk_slot *slot)
     return false;
 }
 
-/* A slot that somebody has locked, and whose segment none of us has: he is dying, or looks
- * at it, or is of another job.  NULL: there is none. */
+/* A locked slot whose segment no rank has: the process that holds the lock is dying, or reads the
+ * slot, or is of another job.  NULL: there is none. */
 static const struct ftk_slot *find_busy(struct search *f)
 {
     const struct ftk_place *place = &f->mem->place;
@@ -321,8 +322,8 @@ static int look(struct search *f)
 
 /* ---- using --------------------------------------------------------------------------- */
 
-/* Files of another sequence of sets, or newer ones, come first: they are what the user
- * sees and removes to begin anew.  They are read before anything in memory is given up. */
+/* Files of another run, or newer files, come first, because the user sees files, and removes them
+ * to begin anew.  They are read before segments in memory are dropped. */
 static int compare_files(const struct search *f, bool *older)
 {
     struct ftkit_ctx *ctx = f->ctx;
@@ -346,7 +347,7 @@ static int compare_files(const struct search *f, bool *older)
     return rc;
 }
 
-/* Slots of other jobs in the same place: on each node the first rank tells of them. */
+/* Report slots of other jobs in the same place; the first rank of each node does. */
 static void tell_others(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
@@ -365,7 +366,7 @@ static void tell_others(const struct search *f)
             ctx->cfg.name, p->others, p->dir);
 }
 
-/* Nothing that can be had: what the user has to know, and what is an error. */
+/* No set can be loaded from slots: report the reason; an error if the user has to act. */
 static int tell_why(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
@@ -373,7 +374,7 @@ static int tell_why(const struct search *f)
     if (f->why[0] && ctx->rank == 0)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, f->why);
     if (ctx->pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH)
-        return FTKIT_OK; /* what was asked for */
+        return FTKIT_OK; /* as the user wants */
     if (ctx->pending != FTK_PENDING_LOAD || (f->other == 0 && f->unread == FTKIT_OK))
         return FTKIT_OK;
     int rc = FTKIT_OK;
@@ -419,7 +420,7 @@ static int use(struct search *f)
     int rc = ftk_transfer(ctx, f->mem, &f->ch, &f->p);
     if (rc == FTKIT_OK)
         rc = ftk_rebuild(ctx, f->mem, &f->ch, &f->p);
-    if (rc == FTKIT_ERR_CORRUPT) /* it held a moment ago: the others have been told */
+    if (rc == FTKIT_ERR_CORRUPT) /* damaged since the census: the other ranks know */
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
         return rc;
@@ -459,10 +460,10 @@ int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint6
     f.ch = ftk_chan_of(ctx);
     f.ch.broken = ctx->failed;
     int rc = load(&f, set);
-    /* in a repair what is in memory may be what the files have: it need not be read then */
+    /* in a repair segments in memory may equal those in the files, which need not be read then */
     if (*set == 0)
         ftk_mem_leave(mem, ctx->pending == FTK_PENDING_LOAD || mem != &ctx->mem);
-    mem->place.kept = *set == 0 && f.newest > 0; /* also where a fellow has left it */
+    mem->place.kept = *set == 0 && f.newest > 0; /* on all ranks of the node */
     ftk_census_free(&f.census);
     ftk_plan_free(&f.p);
     return rc;

@@ -1,4 +1,4 @@
-/* Rebuilding segments and parities of a line from what is left of their groups.
+/* Rebuilding segments and parities of a line from the remaining members of their groups.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
@@ -16,7 +16,7 @@ struct rebuilding {
     const struct ftk_plan *p;
     struct ftk_plan_group g; /* with ranks of the channel for processes */
     int me;
-    struct { /* what the members without parity have to be told */
+    struct { /* facts for the members without parity */
         struct ftk_seg_header like;
         struct ftk_group group;
     } facts;
@@ -103,7 +103,7 @@ static void take_facts(struct rebuilding *r)
     }
 }
 
-/* Lengths and the rest of the group to those who have none of its parities. */
+/* Send lengths and the facts of the group to the members that have none of its parities. */
 static int share_facts(struct rebuilding *r)
 {
     const int bytes = (int)sizeof r->facts;

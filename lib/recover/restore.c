@@ -14,8 +14,8 @@
 #include "set/region.h"
 #include "start.h"
 
-/* Let the program build what depends on the communicator: with the log, where that lives on,
- * once in a process. */
+/* Call the repair callback, in which the program builds what depends on the communicator.  With the
+ * log communicators live on, so the callback runs once in a process. */
 static int call_back(struct ftkit_ctx *ctx)
 {
     if (!ctx->repair_fn || (ftk_log_of(ctx) && ctx->called_back))
@@ -28,8 +28,9 @@ static int call_back(struct ftkit_ctx *ctx)
             ;
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     ctx->in_callback = false;
-    /* with the log a failure meanwhile takes nothing from what was made, and what was received
-     * would not come a second time: a replacement has it from the journal */
+    /* with the log a failure meanwhile destroys nothing that the callback has made, and messages
+     * that the callback has received do not come again: a replacement has them from the set-up
+     * log */
     ctx->called_back = bad == 0 && ftk_log_of(ctx);
     if (ctx->failed || ftk_detect_poll(ctx))
         return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
@@ -38,8 +39,8 @@ static int call_back(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* Nobody goes on to where he would wait for another one in vain; who has an error of his own
- * goes by that. */
+/* Agree before continuing, so that no rank waits for one that has failed.  A rank with a local
+ * error returns that. */
 static int agree(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
@@ -240,8 +241,8 @@ static void keep_owning(struct ftkit_ctx *ctx)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }
 
-/* Corrupt segments are released by then: the plan of the next repair does without them.  At
- * a start there is a line to go back to when it is only this that did not hold. */
+/* Whether a further repair can help: it plans without the corrupt segments, which are released.  At
+ * a start there must be a line, so that only the restore has failed. */
 static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
 {
     return rc == FTKIT_ERR_CORRUPT
@@ -249,8 +250,8 @@ static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
                || (ctx->pending == FTK_PENDING_LOAD && ctx->committed > 0));
 }
 
-/* An error of this rank alone must not leave the others waiting: it enters the next
- * census, and the plan of that one ends the job for all. */
+/* A local error must not leave other ranks waiting: it is in the next census, and the plan of that
+ * repair ends the job for all ranks. */
 int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
 {
     for (;;) {
@@ -276,7 +277,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         }
         rc = ftk_repair(ctx, MPI_COMM_NULL);
         if (rc < 0 && why[0])
-            return ftk_fail(rc, "%s", why); /* ours says more than the plan's */
+            return ftk_fail(rc, "%s", why); /* the local text says more than the plan's */
         if (rc != FTKIT_OK)
             return rc;
     }

@@ -1,5 +1,5 @@
-/* Looking through the segments in memory while the job runs, and putting right what does
- * not hold any more, before it is needed.
+/* Scrubbing: verify the segments in memory while the job runs, and replace damaged ones before they
+ * are needed.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What a start may go on from (see start.h).
+/* From which set a start may continue (see start.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -20,9 +20,8 @@
     "see `ftkit verify`, mend it with `ftkit repair`, choose another with --set N, or "            \
     "begin anew with --fresh (recover.start)"
 
-/* Relaunches by one `ftkit run` have one number, so that --fresh holds for the run and
- * not for each of its attempts: what this run has written, the next attempt goes on from.
- */
+/* All attempts of one `ftkit run` have one number, so that --fresh is for the run and not for each
+ * attempt: the next attempt continues from the sets of this run. */
 void ftk_start_begin(struct ftkit_ctx *ctx)
 {
     const char *id = getenv("FTKIT_RUN_ID");
@@ -40,8 +39,7 @@ bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run)
     return start == FTK_START_NEWEST || set == start;
 }
 
-/* ---- picking
- * -------------------------------------------------------------------------*/
+/* ---- picking ------------------------------------------------------------------------- */
 
 /* What is in the way of a set. */
 struct look {
@@ -68,7 +66,7 @@ static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct loo
     snprintf(why, sizeof why, "%s", ftk_detail_text());
     int bad = ftk_h5_examine(ctx->cfg.h5_dir, ctx->cfg.name, set, &e);
     if (bad == FTKIT_ERR_NOT_FOUND)
-        return FTKIT_OK; /* gone meanwhile, or no directory of a set */
+        return FTKIT_OK; /* removed meanwhile, or no directory of a set */
     if (bad != FTKIT_OK)
         return bad;
     if (e.state == FTK_H5_INCOMPLETE) {
@@ -169,8 +167,7 @@ int ftk_start_pick(
     return rc;
 }
 
-/* ---- the end of a search
- * ---------------------------------------------------------------*/
+/* ---- the end of a search ------------------------------------------------------------- */
 
 int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set)
 {
@@ -202,10 +199,9 @@ void ftk_start_failed(const struct ftkit_ctx *ctx, int rc)
     }
 }
 
-/* ---- the directory
- * ---------------------------------------------------------------------*/
+/* ---- the directory ------------------------------------------------------------------- */
 
-/* below: what in the directory is in the way, "": the directory itself. */
+/* below: the entry of the directory that is in the way; "": the directory itself. */
 static int unusable(const struct ftk_config *cfg, const char *below, int err)
 {
     const char *what = err == ENOENT    ? "make the directory"

@@ -23,7 +23,7 @@ extern char **environ;
 
 /* ---- spares -------------------------------------------------------------------------- */
 
-/* Without ULFM nobody will need us: wait for the end. */
+/* Without ULFM no rank needs a spare: wait for the end. */
 static int wait_for_end(struct ftkit_ctx *ctx)
 {
     MPI_Request req;
@@ -146,8 +146,7 @@ static int check_merged(MPI_Comm merged, int n, int me)
     return rc == MPI_SUCCESS && (size != n || rank != me) ? MPI_ERR_OTHER : rc;
 }
 
-/* Collective over s, so every error of the root alone must reach the others: it shows in
- * the spawn itself, which then fails everywhere. */
+/* Collective over s.  A local error of the root makes the spawn fail on all members. */
 int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
 {
     char exe[FTK_PATH_MAX] = "";
@@ -167,7 +166,7 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
         rc = MPI_Info_create(&info);
     if (rc == MPI_SUCCESS)
         rc = MPI_Info_set(info, "PMIX_ENVAR", mark);
-    if (rc == MPI_SUCCESS) /* the slot of the process that is gone counts as taken */
+    if (rc == MPI_SUCCESS) /* the MPI counts the slot of the dead process as taken */
         rc = MPI_Info_set(info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
     if (rc == MPI_SUCCESS) /* and so does its core */
         rc = MPI_Info_set(info, "PMIX_BINDTO", "none");
@@ -190,7 +189,7 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     free(start);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
-    /* without a failure to blame, trying again would come to the same */
+    /* an error that is no failure would come again */
     ctx->spawn_failed = !ftk_mpi_is_failure(rc);
     return ftk_fail_mpi(rc, "spawning replacements");
 }

@@ -20,8 +20,8 @@ static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
     return FTKIT_OK;
 }
 
-/* This rank's part of one kind of transfers.  What has to come to its new process has a
- * source, and that one serves its new holder too. */
+/* List this rank's part of one kind of transfers.  A segment that has to come to its new process
+ * has one source, which serves the new holder, too. */
 static int list_streams(
     const struct ftk_plan *p, int me, int what, struct ftk_stream **list, int *n)
 {
@@ -70,7 +70,7 @@ static int find_segments(struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_
     return FTKIT_OK;
 }
 
-/* Compare the next piece of what is sent with its checksums; it goes out of the cache. */
+/* Verify the checksums of the next piece that is sent, while it is in the cache. */
 static int vet(const struct ftkit_ctx *ctx, struct ftk_stream *s, bool *more)
 {
     if (!s->send || s->ready == s->sizes[1])

@@ -83,7 +83,7 @@ void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v)
 {
     struct ftk_flush *fl = &ctx->flush;
     ftk_flush_poll(ctx);
-    v->min[WORD_ERROR] = fl->error < fl->told ? fl->error : fl->told;
+    v->min[WORD_ERROR] = fl->error < fl->agreed ? fl->error : fl->agreed;
     v->min[WORD_BUSY] = BUSY_NO;
     if (fl->set)
         v->min[WORD_BUSY] = ctx->rank == 0 ? BUSY_FIRST : BUSY_OTHER;
@@ -113,12 +113,12 @@ bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v)
     if (v->min[WORD_BUSY] == BUSY_NEVER)
         say_off(ctx);
     if (error < 0) {
-        if (fl->error == 0 && fl->told == 0)
+        if (fl->error == 0 && fl->agreed == 0)
             snprintf(fl->why, sizeof fl->why,
                 "a set was not written to the file system by "
                 "another rank: %s",
                 ftkit_strerror(error));
-        fl->told = error;
+        fl->agreed = error;
         fl->error = 0;
         if (fl->set) /* it cannot become complete */
             ftk_flusher_cancel(fl->thread);
@@ -133,8 +133,8 @@ bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v)
 int ftk_flush_return(struct ftkit_ctx *ctx)
 {
     struct ftk_flush *fl = &ctx->flush;
-    int rc = fl->told;
-    fl->told = 0;
+    int rc = fl->agreed;
+    fl->agreed = 0;
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", fl->why);
 }
 

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A flush begins in the call that commits its set: the ranks tell each other in one small
- * collective who writes and what the heads of their segments are, hold their segments and
- * give them to their helper threads (flusher.h).  From there on nobody is needed but the
- * threads.  What has become of it travels in the votes that are taken anyway: whether
- * anybody still writes, the most severe error, the newest complete set. */
+ * A flush begins in the call that commits its set.  In one small collective the ranks agree which
+ * rank writes which segment, and exchange the checksums of the heads.  Each rank then holds its
+ * segment and gives it to its helper thread (flusher.h).  From there on the threads need no call of
+ * the ranks.  Later votes, which are taken anyway, carry the outcome: whether a thread still
+ * writes, the most severe error, the newest complete set. */
 #ifndef FTK_FLUSH_H
 #define FTK_FLUSH_H
 
@@ -19,33 +19,33 @@ struct ftk_vote;
 struct ftk_flush {
     struct ftk_flusher *thread; /* NULL until the first flush */
     struct ftk_ring *ring;      /* of the epoch ring_epoch, NULL: none */
-    bool ring_known;            /* for this epoch it is settled who shares with whom */
+    bool ring_known;            /* in this epoch the members of the ring are agreed */
     int ring_epoch;
-    int writer_of_own;        /* rank that writes our segment, in that epoch */
-    struct ftk_mem_seg *held; /* what the thread reads */
+    int writer_of_own;        /* rank that writes this rank's segment, in that epoch */
+    struct ftk_mem_seg *held; /* the segment that the thread reads */
     uint64_t set;             /* given to the thread and not yet taken back, 0: none */
     uint64_t last;            /* newest set given to it */
     int epoch;                /* when that was */
     int *writer;              /* [nranks] tables of the job */
     int *member;
     uint64_t *heads;
-    int error;                /* of our thread, not told to the others yet */
-    int told;                 /* agreed, not returned to the program yet */
+    int error;                /* of this rank's thread; the other ranks do not know it yet */
+    int agreed;               /* error that all ranks know; not returned to the program yet */
     int last_error;           /* of the newest flush that has ended here */
     double last_s;            /* its duration */
     bool off;                 /* some rank cannot: write synchronously */
-    char why[FTK_DETAIL_MAX]; /* of error and told */
+    char why[FTK_DETAIL_MAX]; /* text of error and agreed */
 };
 
-/* This rank's words in a vote, and what all of them say.  True while anybody writes; the
+/* Put this rank's words into a vote; read the result.  True while a thread of any rank writes; the
  * same on every rank. */
 void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v);
 bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v);
 
-/* The set in memory is due on the file system: begin to write it in the background, or
- * write it now where that is not possible, or leave it to a later set when an earlier one
- * is still being written (busy) and the program has not asked for this one.  due: 0 only
- * return what was told before, 1 due, 2 asked for.  Collective; the code is agreed. */
+/* The set in memory is due on the file system.  Begin to write it in the background; or write it
+ * now, if there is no thread; or skip it, if an earlier set is still being written (busy) and the
+ * program has not asked for this one.  due: 0: only return an agreed error, 1: due, 2: the program
+ * has asked for it.  Collective; the code is agreed. */
 int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy);
 
 /* The call in which a rank drains.  INSIDE: another collective call of ftkit; CLOSE_ANYWAY: in
@@ -59,7 +59,7 @@ enum ftk_drain {
     FTK_DRAINS
 };
 
-/* Vote until nobody writes.  Collective.  FTKIT_ERR_PEER, or FTKIT_OK; errors of files wait
+/* Vote until no thread writes.  Collective.  FTKIT_ERR_PEER, or FTKIT_OK; errors of files wait
  * for ftk_flush_return().  FTKIT_ERR_MISMATCH on all ranks, once reported: the program's ranks are
  * in different calls, or have called ftkit_checkpoint() a different number of times. */
 int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain call);
@@ -67,16 +67,16 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
 /* The agreed error of an earlier flush, once; FTKIT_OK when there is none. */
 int ftk_flush_return(struct ftkit_ctx *ctx);
 
-/* Take note of what the thread has finished.  Local. */
+/* Note the result of the thread, if it is done.  Local. */
 void ftk_flush_poll(struct ftkit_ctx *ctx);
 
 /* Newest set that is complete on the file system, as far as this rank can see. */
 uint64_t ftk_flush_durable(struct ftkit_ctx *ctx);
 
-/* A repair has ended the epoch: members of the ring offer nothing more in it. */
+/* A repair has ended the epoch: members of the ring offer no more segments. */
 void ftk_flush_new_epoch(struct ftkit_ctx *ctx);
 
-/* Give up what is being written, end the thread. */
+/* Give up the set that is being written, and end the thread. */
 void ftk_flush_close(struct ftkit_ctx *ctx);
 
 #endif

@@ -2,19 +2,19 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One per context that flushes in the background.  It never calls MPI and knows no context:
- * everything it needs is in the job it is given, so it goes on whatever becomes of the ranks
- * and communicators meanwhile, and needs no further call of its process to finish.
+ * A context that flushes in the background has one.  The thread never calls MPI and knows no
+ * context: the job has all that the thread needs.  So the thread continues whatever happens to
+ * ranks and communicators, and needs no further call of its process.
  *
- * What a rank's thread does with a job:
- *   - its rank does not write: hand the segment to the writer of the node (store/ring.h)
- *   - it writes: its own segment and those of its ranks, in the order of ranks, into one
- *     part, which gets its name when it is whole and durable
- *   - rank 0, besides: wait for the parts of the others, compare them with the checksums
- *     all ranks have told, write master and manifest (the set is complete from here on),
- *     remove old sets.
- * FTKIT_ERR_PEER as the result means that the set was given up because another process is
- * gone or has given it up; any other error is one of this process's files. */
+ * The thread of a rank does this with a job:
+ *   - a rank that does not write: hand the segment to the writer of the node (store/ring.h)
+ *   - a writer: write its own segment and those of its ranks, in the order of ranks, into one
+ *     part, which gets its name when it is complete and durable
+ *   - rank 0, besides: wait for the parts of the other writers, compare them with the checksums
+ *     of all ranks, write master and manifest (from here on the set is complete), remove old
+ *     sets.
+ * The result FTKIT_ERR_PEER means: the set was given up because another process is dead or has
+ * given it up.  Any other error is an error of this process's files. */
 #ifndef FTK_FLUSHER_H
 #define FTK_FLUSHER_H
 
@@ -23,7 +23,7 @@
 
 struct ftk_flusher;
 
-/* What to write.  Tables and the ring are the giver's until the job is done. */
+/* A job.  Tables and the ring are the caller's, and must live until the job is done. */
 struct ftk_flush_job {
     char dir[FTK_PATH_MAX];
     char context[FTKIT_NAME_MAX + 1];
@@ -37,10 +37,10 @@ struct ftk_flush_job {
     const uint64_t *heads; /* [nranks] checksum of the head of each segment */
     const void *seg;       /* own segment, sealed */
     size_t bytes;
-    struct ftk_ring *ring; /* NULL: nobody shares with us */
-    double bytes_per_s;    /* of our part; 0: as fast as possible */
-    bool deflate;          /* compress what is written */
-    double patience_s;     /* how long others may do nothing */
+    struct ftk_ring *ring; /* NULL: this rank writes its segment alone */
+    double bytes_per_s;    /* limit for this rank's part; 0: no limit */
+    bool deflate;          /* compress the part */
+    double patience_s;     /* how long other threads may make no progress */
     int keep;              /* complete sets that stay */
 };
 
@@ -52,8 +52,8 @@ struct ftk_flush_result {
     char why[FTK_DETAIL_MAX];
 };
 
-/* Register what the process does for its threads at fork() and exit(); once is enough, and
- * ftk_flusher_start() does it too. */
+/* Register the handlers of the process for fork() and exit(), once; ftk_flusher_start() does it,
+ * too. */
 void ftk_flusher_prepare(void);
 int ftk_flusher_start(struct ftk_flusher **out);
 /* Begin; the thread must be idle. */
@@ -62,7 +62,7 @@ void ftk_flusher_give(struct ftk_flusher *f, const struct ftk_flush_job *job);
 bool ftk_flusher_done(struct ftk_flusher *f, struct ftk_flush_result *r);
 /* Give the job up as soon as possible. */
 void ftk_flusher_cancel(struct ftk_flusher *f);
-/* Nobody else is writing any more: parts that are not there after grace_s will never be. */
+/* No other thread is writing any more: parts that are missing after grace_s will never come. */
 void ftk_flusher_alone(struct ftk_flusher *f, double grace_s);
 /* Cancel, and wait for the thread; NULL is fine. */
 void ftk_flusher_close(struct ftk_flusher *f);

@@ -1,10 +1,10 @@
-/* Incremental sets: what has not changed since the last set is not sent again.
+/* Incremental sets: blocks that have not changed since the last set are not sent again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The set is whole on every rank all the same, beside the one before: a holder copies the
- * blocks that it is not sent from its copy of the last set, and a parity that is not
- * touched from its last parity.  The differences are those of store/changes.h. */
+ * The set is still complete on every rank, beside the set before: a holder copies the other blocks
+ * from its copy of the last set, and an unchanged parity from the last parity.  store/changes.h
+ * finds the changes. */
 #ifndef FTK_INCREMENT_H
 #define FTK_INCREMENT_H
 
@@ -15,7 +15,7 @@
 struct ftkit_ctx;
 struct ftk_changes;
 
-/* What a context knows of the sets before. */
+/* What a context knows of earlier sets. */
 struct ftk_increment {
     uint64_t epoch_id;   /* epoch of the set that share is of, 0: of none */
     double share;        /* of its blocks that had changed */
@@ -23,10 +23,10 @@ struct ftk_increment {
     uint64_t sent_total; /* ... and all sets */
 };
 
-/* Begin to compare the next set with the last: if that is in memory, and of this epoch, so
- * that those who keep copies or parity of it are still the same.  True: only what changes
- * is to be sent.  (level.memory.incremental; auto goes by the share of the set before, and
- * by where the others are.) */
+/* Begin to compare the next set with the last.  That one must be in memory and of this epoch, so
+ * that the holders of its copies and parities are still the same.  True: only changed blocks are to
+ * be sent (level.memory.incremental; auto depends on the share of changed blocks in the set before,
+ * and on the nodes of the holders). */
 bool ftk_increment_begin(const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c);
 
 /* The set is committed and took so many bytes. */

@@ -1,4 +1,4 @@
-/* Regions: what is saved, and how it gets into a segment and back.
+/* Regions: the program's registered data, packed into a segment and restored from it.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_REGION_H
@@ -6,12 +6,12 @@
 
 #include "core/context.h"
 
-/* The head of a segment in the making and how far its data have come. */
+/* A segment that is being packed. */
 struct ftk_packer {
     struct ftkit_ctx *ctx;
     char *seg;        /* the segment: head in place but for checksums */
     int region;       /* next region to pack */
-    size_t in_region; /* bytes of it that are packed */
+    size_t in_region; /* bytes of this region that are packed */
     size_t done;      /* bytes of the data area that are packed and checksummed */
 };
 
@@ -21,7 +21,7 @@ int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_seri
 /* Size of the segment the regions need now (calls measure() of serializers). */
 int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
 
-/* Write the head (all but checksums) into seg, which has room for what was measured. */
+/* Write the head, without checksums, into seg, which has the measured size. */
 int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
     char *seg, struct ftk_packer *p);
 
@@ -31,9 +31,9 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto);
 /* Seal the head; everything must be packed. */
 void ftk_region_seal(struct ftk_packer *p);
 
-/* Put a segment whose head is good back into the regions.  What does not fit leaves all
- * regions untouched.  Unless its data are verified already, each block is compared with its
- * checksum just before it is used: at FTKIT_ERR_CORRUPT what came before it is in place. */
+/* Restore the regions from a segment with a good head.  A segment that does not fit leaves all
+ * regions untouched.  If its data are not verified yet, each block is compared with its checksum
+ * just before it is used: with FTKIT_ERR_CORRUPT the blocks before the bad one are restored. */
 int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified);
 
 /* XXH3 over the bytes of all replicated regions in a sealed segment. */

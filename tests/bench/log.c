@@ -113,8 +113,7 @@ static int option(int opt, const char *value)
     return team_size < 0;
 }
 
-/* ---- the operations
- * --------------------------------------------------------------------*/
+/* ---- the operations ------------------------------------------------------------------ */
 
 static void pingpong(struct bench *b, const struct side *s, int ops)
 {
@@ -248,8 +247,7 @@ static const struct kind kinds[] = {
     { "pipeline", 200, pipeline, false, false, TO_THE_NEXT },
 };
 
-/* ---- measuring
- * --------------------------------------------------------------------------*/
+/* ---- measuring ----------------------------------------------------------------------- */
 
 /* Seconds of an operation in a block: of the rank that took longest. */
 static double block_s(struct bench *b, const struct kind *k, const struct side *s, int ops)

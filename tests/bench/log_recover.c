@@ -70,8 +70,7 @@ static int victim(const struct bench *b, int k)
     return (2 * k + 1) % b->nranks;
 }
 
-/* ---- an iteration
- * ----------------------------------------------------------------------*/
+/* ---- an iteration -------------------------------------------------------------------- */
 
 static double processor_s(void)
 {
@@ -154,8 +153,7 @@ static void loop(struct job *j, bool due)
     }
 }
 
-/* ---- the outcome
- * -------------------------------------------------------------------------*/
+/* ---- the outcome --------------------------------------------------------------------- */
 
 static double later(double a, double b)
 {

@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/epoch.h"
-#include "core/mpi_shim.h"
 #include "detect/sure.h"
 #include "log/p2p.h"
 #include "log/relay.h"

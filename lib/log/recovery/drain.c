@@ -1,7 +1,6 @@
 /* Draining: take the messages in flight from the MPI before the program asks for them.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "core/mpi_shim.h"
 #include "log/control.h"
 #include "log/p2p.h"
 #include "log/relay.h"

@@ -1,16 +1,13 @@
 /* The message log at the line: a set is written, committed or loaded.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "core/epoch.h"
 #include "detect/sure.h"
 #include "log/control.h"
 #include "log/depend.h"
-#include "log/det.h"
 #include "log/matrix.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
 #include "log/relay.h"
-#include "set/checkpoint.h"
 #include "steps.h"
 
 static int line_progress(void *arg)

@@ -5,10 +5,8 @@
  * After a failure every live rank is somewhere inside ftkit.  The step drains all messages in
  * flight between survivors.  Then the step withdraws the requests: a receive that has no message
  * is cancelled; a send is completed, or its receiver is dead. */
-#include "core/mpi_shim.h"
 #include "detect/sure.h"
 #include "log/control.h"
-#include "log/det.h"
 #include "log/p2p.h"
 #include "log/relay.h"
 #include "steps.h"

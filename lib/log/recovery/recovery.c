@@ -11,14 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/epoch.h"
-#include "core/mpi_shim.h"
 #include "log/depend.h"
-#include "log/det.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
 #include "log/relay.h"
-#include "set/checkpoint.h"
 #include "steps.h"
 
 int ftk_recovery_discard(struct ftkit_ctx *ctx)
@@ -139,13 +135,22 @@ static void repost(void)
     }
 }
 
+/* Whether this rank was writing a set and has not seen the commit. */
+static bool missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    return !r->fresh && !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
+}
+
+bool ftk_recovery_missed(
+    const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next)
+{
+    *next = ftk_job_state.next_event;
+    return missed(ctx, r);
+}
+
 /* The set that this rank was writing is committed: another rank has seen the vote. */
 static void catch_up(struct ftkit_ctx *ctx)
 {
-    ftk_policy_committed(ctx, 0);
-    ctx->next_event = ftk_job_state.next_event;
-    ctx->repeats = ctx->corrupt = 0;
-    ctx->sets_since_durable++;
     ftk_line_forget(ctx);
     ftk_channel_shift(); /* messages drained since the line count */
     ftk_log.lines = ftk_job_state.lines;
@@ -176,8 +181,7 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     memcpy(l->node, r->domain, (size_t)l->n * sizeof *l->node);
     if (r->fresh)
         return ftk_relay_install(r);
-    bool missed = !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
-    if (missed)
+    if (missed(ctx, r))
         catch_up(ctx);
     ftk_job_adopt(r);
     rc = ftk_relay_install(r);

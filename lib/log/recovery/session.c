@@ -180,6 +180,7 @@ static const struct ftk_log_ops log_ops = {
     .search = ftk_recovery_search,
     .quiesce = ftk_recovery_quiesce,
     .discard = ftk_recovery_discard,
+    .missed = ftk_recovery_missed,
     .install = ftk_recovery_install,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,

@@ -215,8 +215,7 @@ int ftk_h5_master_build(
 /* Write master.xdmf, durable; nothing when there is no array that it could show. */
 int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays);
 
-/* ---- sets (h5_set.c, h5_manifest.c)
- * ----------------------------------------------------------------*/
+/* ---- sets (h5_set.c, h5_manifest.c) -------------------------------------------------- */
 
 /* Directory of a set as a file descriptor, -1 with errno. */
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);

@@ -1,0 +1,209 @@
+/* Installing an attempt: the ranks have agreed, and a new epoch begins.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attempt.h"
+#include "core/epoch.h"
+#include "detect/sure.h"
+#include "set/checkpoint.h"
+#include "set/group.h"
+
+/* Order among all: working ranks by number, then the rest as they come. */
+int ftk_attempt_rank(const struct ftk_attempt *a, int *me)
+{
+    int rc = MPI_Comm_rank(a->s, me);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "rank");
+}
+
+/* What the message log has to know of this repair. */
+struct ftk_log_repair ftk_attempt_for_log(const struct ftk_attempt *a)
+{
+    const struct ftk_plan *p = &a->plan;
+    int me = 0;
+    (void)ftk_attempt_rank(a, &me); /* it has worked before */
+    return (struct ftk_log_repair){ .act = a->next.act,
+        .me = p->rank_of[me],
+        .n = p->nranks,
+        .is_new = p->is_new,
+        .domain = p->domain,
+        .back = p->back,
+        .line = p->line,
+        .fresh = p->fresh,
+        .epoch_id = a->epoch_id };
+}
+
+static void install_tables(struct ftk_attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    free(ctx->streams);
+    free(ctx->domain);
+    free(ctx->holder);
+    free(ctx->incarnations);
+    ctx->streams = a->streams;
+    ctx->domain = a->domain;
+    ctx->holder = a->holder;
+    ctx->incarnations = a->incarnations;
+}
+
+/* The pending work of this rank, by where it is. */
+static int pending_of(const struct ftk_attempt *a, int was_rank)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    bool replaced = was_rank < 0;
+    if (ctx->where >= FTK_IN_CLOSE)
+        return FTK_PENDING_NONE;
+    if (!p->back[ctx->rank] && (ctx->where == FTK_IN_LOOP || p->line > 0))
+        return FTK_PENDING_NONE;
+    if (p->rollback)
+        return p->pending;
+    if (ctx->where == FTK_IN_LOOP && !replaced)
+        return FTK_PENDING_NONE; /* a fresh start continues */
+    return p->pending;
+}
+
+static void rebind(struct ftkit_ctx *ctx)
+{
+    for (int i = 0; !ftk_log_of(ctx) && i < ctx->nbound; i++)
+        ftk_bound_set(&ctx->bound[i], ctx->comms.app);
+}
+
+static int spare_number(const struct ftk_attempt *a, int me)
+{
+    int n = 0;
+    for (int i = 0; i < me; i++)
+        n += a->plan.rank_of[i] < 0;
+    return n;
+}
+
+/* The old communicators go. */
+static int retire_epoch(struct ftkit_ctx *ctx, MPI_Comm s)
+{
+    int rc = ftk_detect_disarm(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_retire(ctx, ctx->comms.app);
+    if (rc == FTKIT_OK)
+        rc = ftk_retire(ctx, ctx->comms.act);
+    if (rc == FTKIT_OK)
+        rc = ftk_retire(ctx, ctx->comms.ctl);
+    return rc == FTKIT_OK ? ftk_retire(ctx, s) : rc;
+}
+
+/* What working ranks and spares alike know of the new epoch. */
+static void install_epoch(struct ftk_attempt *a, int me)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    install_tables(a);
+    ctx->comms = a->next;
+    ctx->failed = 0;
+    ctx->ntracked = 0;
+    ctx->local_error = 0;
+    ctx->ambiguous = false;
+    ctx->spawn_failed = false;
+    ctx->rank = a->plan.rank_of[me];
+    ctx->nranks = a->plan.nranks;
+    ctx->nspares = a->plan.nprocs - a->plan.nranks;
+    ctx->epoch++;
+    ftk_flush_new_epoch(ctx);
+}
+
+/* The line of the plan, and where its segments come from. */
+static void install_line(struct ftk_attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    ctx->committed = a->plan.line;
+    ctx->line = a->plan.line;
+    ctx->line_nranks = a->line_nranks;
+    ctx->line_from_file = a->plan.from_file;
+    ctx->line_unusable = a->plan.unusable;
+    free(ctx->line_source);
+    ctx->line_source = a->plan.source;
+    a->plan.source = NULL;
+    /* the plan numbers the members of s; from here on they are ranks */
+    for (int r = 0; ctx->line_source && r < ctx->line_nranks; r++)
+        if (ctx->line_source[r] >= 0)
+            ctx->line_source[r] = a->plan.rank_of[ctx->line_source[r]];
+    bool whole = ctx->pending == FTK_PENDING_LINE && !ctx->line_from_file;
+    if (whole || (ftk_log_of(ctx) && !a->plan.back[ctx->rank]))
+        ftk_mem_drop_others(&ctx->mem, ctx->line);
+}
+
+/* The set that this rank was writing is committed: another rank has seen the vote. */
+static void catch_up(struct ftkit_ctx *ctx, uint64_t next_event)
+{
+    ftk_policy_committed(ctx, 0);
+    ctx->next_event = next_event;
+    ctx->repeats = ctx->corrupt = 0;
+    ctx->sets_since_durable++;
+}
+
+/* The log of a working rank; its error is one of this rank alone. */
+static int install_log(struct ftk_attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_log_repair of = ftk_attempt_for_log(a);
+    uint64_t next_event;
+    if (ftk_log_missed(ctx, &of, &next_event))
+        catch_up(ctx, next_event);
+    return ftk_log_install(ctx, &of);
+}
+
+/* This process is a working rank; was: its rank before, -1: none. */
+static int install_rank(struct ftk_attempt *a, int was)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    ctx->pending = pending_of(a, was);
+    ctx->app_errors = false;
+    ctx->run = a->run;
+    ctx->epoch_id = a->epoch_id;
+    ctx->next_set = a->next_set;
+    ctx->epoch = a->epoch;
+    ctx->repeats = a->repeats;
+    ctx->repeats_of = a->plan.line;
+    install_line(a);
+    if (a->plan.back[ctx->rank])
+        ftk_policy_reset(ctx);
+    int rc = ftk_group_map(
+        ctx, ctx->cfg.scheme, ctx->cfg.group, ctx->cfg.parity, &ctx->group, &ctx->alone);
+    return rc == FTKIT_OK ? ftk_local_map(ctx) : rc;
+}
+
+int ftk_attempt_install(struct ftk_attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    int was = ctx->rank;
+    int me, logged = FTKIT_OK;
+    char why[FTK_DETAIL_MAX] = "";
+    int rc = ftk_attempt_rank(a, &me);
+    if (rc == FTKIT_OK)
+        rc = retire_epoch(ctx, a->s);
+    if (rc != FTKIT_OK)
+        return rc;
+    install_epoch(a, me);
+    if (ctx->rank >= 0) {
+        ctx->incarnation = a->incarnations[ctx->rank];
+        logged = install_log(a);
+        if (logged != FTKIT_OK)
+            snprintf(why, sizeof why, "%s", ftk_detail_text());
+        rc = install_rank(a, was);
+        if (rc != FTKIT_OK)
+            return rc;
+        ftk_fault_rank(ctx->rank, ctx->incarnation);
+    } else {
+        ftk_mem_drop_others(&ctx->mem, 0); /* of an attempt in which this process had a rank */
+        ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
+    }
+    ftk_free_retired(ctx);
+    ftk_sure_close();
+    rebind(ctx);
+    rc = ftk_detect_arm(ctx);
+    if (logged != FTKIT_OK) { /* of this rank alone, after the ranks have agreed */
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
+        ctx->local_error = logged;
+        ftk_detect_raise(ctx);
+    }
+    return rc;
+}

@@ -1,0 +1,126 @@
+/* The lines about a repair (see attempt.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "attempt.h"
+#include "core/mpi_shim.h"
+#include "core/ranks.h"
+#include "core/run_state.h"
+
+#define LOST_TOLD 64 /* of one repair; with more the job is hardly repaired */
+
+static bool rebuilt(const struct ftk_plan *p, int rank)
+{
+    for (int i = 0; i < p->ngroups; i++)
+        for (int k = 0; k < p->groups[i].n; k++)
+            if (p->groups[i].rank[k] == rank && p->groups[i].data_to[k] >= 0)
+                return true;
+    return false;
+}
+
+/* Which ranks got their segment from where. */
+static void tell_sources(const struct ftk_attempt *a)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    char text[256] = "";
+    size_t at = 0;
+    int others = 0;
+    if (p->pending != FTK_PENDING_LINE || p->from_file)
+        return; /* the restore reports the sources */
+    for (int r = 0; r < p->nranks; r++) {
+        bool copied = (p->need_own[r] || p->is_new[r]) && ctx->line_source[r] != r;
+        others += !copied && !rebuilt(p, r);
+        if (at >= sizeof text - 64)
+            continue;
+        if (copied)
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                "%srank %d from the copy at rank %d", at ? ", " : "", r, ctx->line_source[r]);
+        else if (rebuilt(p, r))
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                "%srank %d from the parity of its group", at ? ", " : "", r);
+    }
+    if (at >= sizeof text - 64)
+        at += (size_t)snprintf(text + at, sizeof text - at, ", ...");
+    if (others == p->nranks)
+        snprintf(text, sizeof text, "all ranks from their own memory");
+    else if (others > 0)
+        snprintf(text + at, sizeof text - at, ", all others from their own memory");
+    ftk_report(
+        FTKIT_INFO, "context %s: set %llu: %s", ctx->cfg.name, (unsigned long long)p->line, text);
+}
+
+/* Report the ranks that roll back: "ranks 2 and 3 return to set 7, all others go on". */
+static void tell_back(const struct ftk_attempt *a)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    char ranks[128], to[64];
+    if (!ftk_log_of(ctx) || p->from_file)
+        return; /* the restore reports the set */
+    int n = ftk_ranks_text(p->back, p->nranks, ranks, sizeof ranks);
+    if (p->line)
+        snprintf(to, sizeof to, "set %llu", (unsigned long long)p->line);
+    else
+        snprintf(to, sizeof to, "%s start, before set 1", n == 1 ? "its" : "their");
+    if (n > 0)
+        ftk_report(FTKIT_INFO, "context %s: %s return%s to %s%s", ctx->cfg.name,
+            n == p->nranks ? "all ranks" : ranks, n == 1 && n < p->nranks ? "s" : "", to,
+            n < p->nranks ? ", all others go on" : "");
+}
+
+void ftk_attempt_report(const struct ftk_attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    ctx->detect_s = a->t_shrunk - a->t_start;
+    ctx->supply_s = a->t_planned - a->t_shrunk;
+    ctx->rebuild_s = a->t_built - a->t_planned;
+    if (p->fresh) {
+        if (ctx->rank == 0)
+            ftk_run_state("open %s", ctx->cfg.name);
+        return;
+    }
+    ctx->repairs++;
+    ctx->restore_s = ftk_now_s() - a->t_built;
+    ctx->repair_s = ftk_now_s() - a->t_start;
+    if (ctx->rank != 0)
+        return;
+    int replaced = 0;
+    for (int r = 0; r < p->nranks; r++)
+        replaced += p->is_new[r];
+    ftk_run_state("repaired %d %s", p->lost, ctx->cfg.name);
+    ftk_report(FTKIT_INFO,
+        "context %s: %s in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
+        "restore %.1f): %d rank%s replaced, %d given up, %d spare%s left, %sback to set %llu%s",
+        ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->repair_s,
+        1e3 * ctx->detect_s, 1e3 * ctx->supply_s, 1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s,
+        replaced, FTK_S(replaced), p->lost - replaced, ctx->nspares, FTK_S(ctx->nspares),
+        p->from_file ? "going " : "", (unsigned long long)p->line,
+        p->from_file ? " or older, from files" : "");
+    tell_sources(a);
+    tell_back(a);
+}
+
+/* Report to `ftkit run` the processes that this repair knows to be lost, because mpirun may report
+ * them only after the job has ended.  At the end of a context also the idle spares, which do no
+ * work.  One process of each MPI_COMM_WORLD reports the processes of that world. */
+void ftk_attempt_report_processes(const struct ftk_attempt *a)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const MPI_Comm old = ctx->comms.ctl == MPI_COMM_NULL ? ctx->base : ctx->comms.ctl;
+    int lost[LOST_TOLD], me = 0;
+    if (MPI_Comm_rank(a->s, &me) != MPI_SUCCESS || !ftk_mpi_is_first_in(a->s, me))
+        return;
+    int n = ftk_mpi_failed_in(old, lost, LOST_TOLD);
+    for (int i = 0; i < n; i++)
+        ftk_run_process("lost", lost[i]);
+    bool end = a->plan.outcome == FTK_PLAN_CLOSE && ctx->cfg.spares_exit;
+    for (int i = 0; end && i < a->census.n; i++) {
+        int at = a->census.entries[i].rank < 0 ? ftk_mpi_world_rank(a->s, i) : -1;
+        if (at >= 0)
+            ftk_run_process("idle", at);
+    }
+}
