@@ -27,7 +27,7 @@
 #include "store/h5/h5.h"
 #include "store/owner.h"
 
-#define GATHER_TRIES 8 /* in a row in which nobody has died */
+#define GATHER_TRIES 8 /* in a row without a death */
 
 /* ---- leaving without a word -------------------------------------------------------------
  * MPI does not report a process that calls exit(): the others would wait for ever.  While
@@ -80,7 +80,7 @@ static void guard_exit(const struct ftkit_ctx *ctx, int change)
     if (!ctx->cfg.exit_is_failure || ctx->mode == FTKIT_MODE_RESTART)
         return;
     if (!installed && ctx->cfg.h5_enabled && ctx->cfg.h5_async)
-        ftk_flusher_prepare(); /* what comes first at exit is what was registered last */
+        ftk_flusher_prepare(); /* handlers of exit() run in reverse order */
     guarded = getpid();
     if (!installed)
         installed = on_exit(on_process_exit, NULL) == 0;
@@ -117,7 +117,7 @@ static int make_absolute(char path[FTK_PATH_MAX])
     return FTKIT_OK;
 }
 
-/* One rank tells what makes no sense in the configuration of all. */
+/* One rank reports what makes no sense in the configuration of all. */
 static void say_warnings(const struct ftk_config *cfg)
 {
     for (const char *line = cfg->warnings; *line;) {
@@ -146,7 +146,7 @@ static int read_teams(struct ftkit_ctx *ctx, MPI_Comm comm)
         return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
     int n = size - cfg->spares;
     if (n < 1)
-        return FTKIT_OK; /* begin() says what is wrong */
+        return FTKIT_OK; /* begin() reports the error */
     ctx->teams = calloc((size_t)n, sizeof *ctx->teams);
     if (!ctx->teams)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
@@ -176,7 +176,7 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
     return h;
 }
 
-/* What this process has found wrong; also for programs that do not say why they stop. */
+/* Report the error of this process, also for programs that do not print why they stop. */
 static void say_failure(struct ftkit_ctx *ctx)
 {
     if (ctx->cfg.name[0] == '\0')
@@ -211,7 +211,7 @@ static int compare(
     }
     *job = (uint64_t)all[4];
     ctx->mode = all[3] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART;
-    if (all[5] == rank) /* one of those who fail speaks, even where the program does not */
+    if (all[5] == rank) /* one of the failing ranks reports, even if the program does not */
         say_failure(ctx);
     if (all[2] != FTKIT_OK)
         return local != FTKIT_OK ? local
@@ -233,7 +233,7 @@ static int gather(
     bool outlives = ftk_mpi_outlives();
     for (int tries = 0, was = 0;; tries++) {
         int peers = 0, n = 0;
-        /* by what is the same everywhere, not by what this process finds safe */
+        /* by facts that are the same on all ranks, not by local ones */
         int mrc = outlives ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
         if (mrc != MPI_SUCCESS)
             return ftk_fail_mpi(mrc, "gathering the processes");
@@ -286,7 +286,7 @@ static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
                                      "ftkit run -n RANKS --spares 1 -- PROGRAM)");
 }
 
-/* Ranks whose copy is lost with their own node. */
+/* The number of ranks whose copy is on their own node. */
 static int weak_buddies(const struct ftkit_ctx *ctx)
 {
     int weak = 0;
@@ -325,7 +325,7 @@ static void say_groups(const struct ftkit_ctx *ctx, char *text, size_t bytes)
         g->n, own, 2 * own);
 }
 
-/* What the configuration survives, in one line. */
+/* Report in one line what the configuration survives. */
 static void say_plan(const struct ftkit_ctx *ctx)
 {
     char survives[192] = "no loss of a process without files";
@@ -343,9 +343,9 @@ static void say_plan(const struct ftkit_ctx *ctx)
         ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files", survives);
     if (ctx->alone > 0)
         ftk_report(FTKIT_WARNING,
-            "context %s: %d ranks have nobody on another node to make parity with: what they "
-            "lose comes from files (more nodes, or scheme = buddy)",
-            ctx->cfg.name, ctx->alone);
+            "context %s: %d rank%s without a partner for parity on another node: lost data of "
+            "these ranks come from files (use more nodes, or scheme = buddy)",
+            ctx->cfg.name, ctx->alone, FTK_S(ctx->alone));
 }
 
 static struct ftkit_ctx *new_context(void)
@@ -437,7 +437,7 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
 {
     ctx->spawned = true;
     ctx->mode = FTKIT_MODE_GLOBAL;
-    ctx->local_error = local; /* told to the others in the census */
+    ctx->local_error = local; /* the census carries it to the other ranks */
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)
                                             : node_of(&ctx->cfg, 0);
     report_to(&ctx->cfg);
@@ -491,7 +491,7 @@ static int open_places(struct ftkit_ctx *ctx)
     return rc;
 }
 
-/* What the configuration asks of the libraries that this ftkit was built with. */
+/* Check that this ftkit was built with the libraries that the configuration needs. */
 static int check_build(const struct ftk_config *cfg)
 {
     int rc = ftk_place_is_built(cfg->place, "level.memory.place");
@@ -574,7 +574,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = open_places(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_log_open(ctx, repair_now);
-    if (rc != FTKIT_OK) { /* ours alone: the census tells the others */
+    if (rc != FTKIT_OK) { /* a local error: the census carries it to the other ranks */
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
         ctx->local_error = rc;
     }

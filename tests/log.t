@@ -78,7 +78,7 @@ for my $p ({ name => 'prime', steps => 30 },
         isnt($j->{rc}, 0, 'a job of 24 steps is lost') or diag($j->{log});
         $j = logged($more, env => \%files, run => [], fault => $fault);
         is(verdict($more, $j, any => 1, what => $fault), '', "... one of 40 goes on: $fault");
-        my $again = $j->{log} =~ /its set-up cannot be had again/ ? 1 : 0;
+        my $again = $j->{log} =~ /the message log has no set-up to replay/ ? 1 : 0;
         is($again, $fault =~ /recover|transfer/ ? 1 : 0,
             $again ? '... again from its start' : '... in the job') or diag($j->{log});
     }

@@ -123,7 +123,7 @@ like(slurp(scratch() . '/events'),
 like($j->{log}, qr/memory survives any one process of a group of 4; .* 1\.33 x the/,
     'the opening says what it survives and costs');
 $j = job(n => 4, spares => 0, env => { %xor, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 });
-like($j->{log}, qr/2 ranks have nobody on another node/, '... and who is not protected');
+like($j->{log}, qr/2 ranks without a partner for parity on another node/, '... and who is not protected');
 is($j->{rc}, 0, '... and goes on');
 
 done_testing();

@@ -45,7 +45,7 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     if (ctx->mode == FTKIT_MODE_RESTART)
         return;
     ftk_watchdog_told(ctx->dog);
-    /* the end of a context comes the same way; a spare cannot tell it from a failure yet */
+    /* the end of a context comes the same way; a spare does not know the difference yet */
     if (!ctx->failed && ctx->rank < 0)
         ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
     else if (!ctx->failed && ctx->where != FTK_ALL_CLOSED)
@@ -54,7 +54,7 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     ctx->failed = 1;
     ftk_mpi_revoke(ctx->comms.ctl);
     if (ctx->where == FTK_ALL_CLOSED)
-        return; /* nobody is blocked on anything else but the vote that says so */
+        return; /* ranks can be blocked in the vote about the end only */
     ftk_mpi_revoke(ctx->comms.act);
     ftk_mpi_revoke(ctx->comms.app); /* with the log the program has others */
     for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->ntracked; i++)
@@ -123,7 +123,7 @@ void ftk_detect_abort(const char *call, int code)
     if (!ctx)
         return;
     if (!explained()) {
-        /* where processes are replaced the MPI ends the caller, and nobody is told */
+        /* where processes are replaced the MPI ends the caller only, without a report */
         snprintf(why, sizeof why, "rank %d has called %s with %d: ending the job", ctx->rank, call,
             code);
         if (ftk_run_sees()) /* for mpirun this process is killed */
@@ -256,7 +256,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
     bool mine = false;
     if (failure && world_forbidden && *comm == MPI_COMM_WORLD)
         say_world();
-    if (!contexts) { /* all are closed: nobody will repair it */
+    if (!contexts) { /* all are closed: there will be no repair */
         pass_on(*comm, *code);
         return;
     }
@@ -356,7 +356,7 @@ static int make_objects(void)
 static int guard_world(void)
 {
     int rc = MPI_SUCCESS;
-    if (!world_forbidden) /* else it has our handler for good */
+    if (!world_forbidden) /* otherwise the handler of ftkit stays */
         rc = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_old);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_get_errhandler(MPI_COMM_SELF, &self_old);
@@ -530,7 +530,7 @@ int ftk_detect_disarm(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* A spare that dies while it waits harms nobody: nothing is repaired for it. */
+/* A spare that dies while it waits needs no repair. */
 static bool only_spares(struct ftkit_ctx *ctx)
 {
     int gone = 0;
@@ -591,7 +591,7 @@ void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns)
         ftk_log_keep_going(ch->ctx);
     if (!ch->repairing && !ch->broken && ++*turns % POLL_TURNS == 0
         && ch->ctx->mode != FTKIT_MODE_RESTART && ftk_detect_poll(ch->ctx))
-        ch->broken = true; /* act is revoked: what is pending ends with an error */
+        ch->broken = true; /* act is revoked: pending requests end with an error */
 }
 
 int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what)
@@ -643,7 +643,7 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
         return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
     _Static_assert(sizeof ctx->vote_in == sizeof *v, "a vote and its buffers");
     memcpy(ctx->vote_in, v, sizeof *v);
-    memset(ctx->vote_out, 0, sizeof ctx->vote_out); /* a success that is none: nobody voted */
+    memset(ctx->vote_out, 0, sizeof ctx->vote_out); /* a false success then has no voters */
     int rc = MPI_Iallreduce(ctx->vote_in, ctx->vote_out, 1, vote_type, vote_op, ch->comm, &req);
     if (rc != MPI_SUCCESS)
         return ftk_chan_break(ch, rc, "vote");

@@ -370,7 +370,7 @@ static void reduce(void *in, void *inout, int *len, MPI_Datatype *type)
 {
     int bytes = 0;
     if (MPI_Type_size(*type, &bytes) != MPI_SUCCESS)
-        return; /* the sum will tell */
+        return; /* the sum shows it */
     size_t words = (size_t)bytes / sizeof(int64_t);
     const int64_t *a = in;
     int64_t *b = inout;
@@ -403,7 +403,7 @@ int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n)
         mrc = MPI_Op_create(reduce, 1, &c.op);
     rc = mrc == MPI_SUCCESS ? run(&c) : fail(&c, mrc);
     if (c.op != MPI_OP_NULL)
-        (void)MPI_Op_free(&c.op); /* what is left of the call has references of its own */
+        (void)MPI_Op_free(&c.op); /* the rest of the call has its own references */
     if (c.type != MPI_DATATYPE_NULL)
         (void)MPI_Type_free(&c.type);
     memcpy(&sum, c.in, sizeof sum);

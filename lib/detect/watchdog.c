@@ -58,7 +58,7 @@ struct ftk_watchdog {
     bool stop;
 };
 
-/* ---- what the thread sees ------------------------------------------------------------ */
+/* ---- what the thread reads ----------------------------------------------------------- */
 
 /* End all of the job on this node at once, ourselves last: a job that is known to be broken
  * must not be repaired by those who have not noticed. */
@@ -141,7 +141,7 @@ static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now
             atomic_compare_exchange_strong(&s->pid, &pid, 0);
             return;
         }
-        /* normally MPI tells; but we may be computing, and hear of it later */
+        /* normally the MPI reports it; a process that computes gets the report later */
         limit = patience(dog, dog->own);
         if (silent > limit + TICK_S && !repairing(dog, now, 0)
             && now - from(dog, atomic_load(&dog->own->since_s)) > limit) {
@@ -189,7 +189,7 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
 #define LOWEST_CALLS UINT64_MAX
 enum { TEXT_MAX = 960, RULE_MAX = 320 };
 
-/* What the ranks of this node are at, while nobody comes on. */
+/* The places of this node's ranks, while none makes progress. */
 struct silence {
     int ranks;             /* that work */
     int at[FTK_AT_PLACES]; /* how many of them are at each place */
@@ -447,7 +447,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* ---- what the process tells ---------------------------------------------------------- */
+/* ---- what the process writes --------------------------------------------------------- */
 
 void ftk_watchdog_progress(struct ftk_watchdog *dog)
 {

@@ -50,7 +50,7 @@ void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls);
 /* What this process is doing; also a sign of progress.  NULL is fine. */
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
-/* MPI has told of a death: processes of the node that are gone by now are accounted for. */
+/* The MPI has reported a death: dead processes of the node are known to the MPI. */
 void ftk_watchdog_told(struct ftk_watchdog *dog);
 /* End the job on this node at once; does not return but when there is no watch. */
 void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why);

@@ -427,16 +427,15 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
     if (f->all && p->line == 0 && f->nlive > 0)
         fatal(p, FTKIT_ERR_LOST,
             f->rules->all
-                ? "a rank failed before the first set was written, and what it received from "
-                  "any source is lost with its node: the job has to be relaunched"
-                : "a rank failed before the first set was written, and what it has sent cannot be "
-                  "told from what it was sending: the job has to be relaunched");
+                ? "a rank failed before the first set was written, and its determinants are lost "
+                  "with its node: the job has to be relaunched"
+                : "a rank failed before the first set was written, and it is not known which of "
+                  "its messages were complete: the job has to be relaunched");
     for (int r = 0; team && r < p->nranks; r++)
         if (p->is_new[r] && f->inherited)
             fatal(p, FTKIT_ERR_LOST,
-                "a rank failed before the first set of a job that goes on from an earlier one, and "
-                "with the message log its set-up cannot be had again: the job has to be "
-                "relaunched");
+                "a rank failed before the first set of a job that continues an earlier one, and "
+                "the message log has no set-up to replay: the job has to be relaunched");
         else if (p->back[r] && !p->is_new[r] && f->c->entries[p->proc_of[r]].where >= FTK_IN_CLOSE)
             fatal(p, FTKIT_ERR_PEER,
                 "a rank failed when another one of its team had already left its loop (see "

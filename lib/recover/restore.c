@@ -140,8 +140,8 @@ static int load_line(struct ftkit_ctx *ctx)
             (unsigned long long)wanted);
     if (rc == FTKIT_OK && set != wanted && ftk_log_of(ctx))
         return ftk_fail(FTKIT_ERR_LOST,
-            "set %llu: a rank's segment is lost to memory; set %llu is complete, but with the "
-            "message log the program goes back behind the last set only from its beginning",
+            "set %llu: the segment of a rank is lost in memory; set %llu is complete, but with the "
+            "message log a rollback to a set before the last one needs a new start of the job",
             (unsigned long long)wanted, (unsigned long long)set);
     if (rc == FTKIT_OK)
         ctx->line_from_file = false;

@@ -45,7 +45,8 @@ static void note(struct writing *w, int rc)
         w->local = rc;
 }
 
-/* One stream to the holder of our copy, one from each rank whose copy we keep. */
+/* One stream to the holder of this rank's copy, and one from each rank whose copy this rank
+ * holds. */
 static void make_streams(struct writing *w)
 {
     struct ftkit_ctx *ctx = w->ctx;
@@ -77,7 +78,7 @@ static int take_parity(struct writing *w)
     return ftk_parity_take(&w->parity, &ctx->mem, &like, w->own);
 }
 
-/* Whether only what has changed since the last set is to go to those who had that one. */
+/* Whether only blocks that have changed since the last set go to its holders. */
 static void offer_changes(struct writing *w)
 {
     bool shared = w->sends || w->ctx->group.n > 1;
@@ -158,7 +159,7 @@ static int pack_and_send(struct writing *w)
     }
     if (rc != FTKIT_OK)
         return rc;
-    /* a callback that failed spoils the set, not the protocol: what was promised is sent */
+    /* a callback that failed makes the set fail, not the protocol: the announced bytes are sent */
     ftk_region_seal(&p);
     if (w->local == FTKIT_OK)
         note(w, ftk_mem_seal(w->own));
@@ -228,7 +229,7 @@ static int name_mismatch(struct writing *w)
                               (unsigned long long)w->set);
 }
 
-/* Everybody has sealed everything, or the set is nobody's. */
+/* Commit: either all ranks have sealed their segments, or the set exists on no rank. */
 static int commit(struct writing *w)
 {
     struct ftkit_ctx *ctx = w->ctx;
@@ -266,7 +267,7 @@ static int commit(struct writing *w)
     return FTKIT_OK;
 }
 
-/* Drop what was taken for a set that did not come to be. */
+/* Drop the segments of a set that was not committed. */
 static void withdraw(struct writing *w, int rc)
 {
     struct ftk_mem *mem = &w->ctx->mem;
@@ -300,7 +301,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     ftk_flush_poll(ctx); /* its buffer is free again */
     make_streams(&w);
     int rc = ftk_log_drain(ctx, &w.ch);
-    if (rc != FTKIT_ERR_PEER) { /* anything else is told in the vote */
+    if (rc != FTKIT_ERR_PEER) { /* any other error is in the vote */
         note(&w, rc);
         rc = prepare(&w);
     }
@@ -321,7 +322,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         ctx->sets_since_durable++;
         rc = pass_on(&w);
     }
-    /* others may have seen the set committed, and nobody asks for its files again */
+    /* other ranks may have seen the commit, and will not ask for the files of the set again */
     if (rc == FTKIT_ERR_PEER && w.durable)
         ftk_policy_flush_lost(ctx);
     return rc;

@@ -55,7 +55,7 @@ void ftk_policy_flush_lost(struct ftkit_ctx *ctx);
  * the least of all goes with the vote that commits a set. */
 int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx);
 
-/* A set was committed; gap is what was agreed with it. */
+/* A set is committed; gap: the agreed number of calls until the next look. */
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);
 
 /* After a repair or a restart: count and measure from here, the same on all ranks. */

@@ -84,7 +84,7 @@ static bool stripe_has_changed(const struct ftk_coding *c, uint64_t stripe)
     return false;
 }
 
-/* An element as it travels: what has not changed has no difference to send. */
+/* An element as it travels: unchanged blocks have no difference to send. */
 static struct ftk_element element(const struct ftk_coding *c, uint64_t stripe, int d)
 {
     struct ftk_element e = ftk_code_element(&c->code, stripe, d);

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #define SEGMENTS_MAX 8
-#define NAMES_MAX 20 /* variables that are told of after a rollback */
+#define NAMES_MAX 20 /* variables that are reported after a rollback */
 
-/* A writable segment of the executable, and what it was at the line. */
+/* A writable segment of the executable, and its bytes at the line. */
 struct segment {
     const char *at;
     size_t bytes;
@@ -33,7 +33,7 @@ struct segment {
 static struct {
     const struct ftkit_ctx *ctx; /* NULL: there is no line */
     uint64_t set;
-    uintptr_t base; /* what is added to the addresses of the file */
+    uintptr_t base; /* added to the addresses of the file */
     struct segment seg[SEGMENTS_MAX];
     int nsegs;
 } line;

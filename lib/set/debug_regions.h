@@ -12,7 +12,7 @@
 
 #include "core/context.h"
 
-/* A set has just been committed: what is there now is what a rollback should bring back. */
+/* A set has just been committed: a rollback should restore the present state. */
 void ftk_debug_line(const struct ftkit_ctx *ctx);
 
 /* The regions of this process hold the given set again. */

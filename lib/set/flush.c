@@ -32,7 +32,7 @@ enum { BUSY_NO = 0, BUSY_FIRST = -1, BUSY_OTHER = -2, BUSY_NEVER = -3 };
 #define PAUSE_MIN_S 0.0005
 #define PAUSE_MAX_S 0.01
 
-/* ---- what the thread has done -------------------------------------------------------- */
+/* ---- results of the thread ----------------------------------------------------------- */
 
 void ftk_flush_poll(struct ftkit_ctx *ctx)
 {
@@ -278,7 +278,7 @@ void ftk_flush_new_epoch(struct ftkit_ctx *ctx)
 
 /* ---- beginning ----------------------------------------------------------------------- */
 
-/* What the ranks tell each other. */
+/* What the ranks exchange. */
 struct fact {
     int32_t rc;
     int32_t writer;

@@ -91,7 +91,7 @@ static void prepare_process(void)
 
 void ftk_flusher_prepare(void)
 {
-    (void)ftk_h5_threadsafe(); /* opens HDF5, whose part of exit() must come after ours */
+    (void)ftk_h5_threadsafe(); /* opens HDF5, whose exit() handler must run after this one */
     (void)pthread_once(&once, prepare_process);
 }
 

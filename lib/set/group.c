@@ -96,7 +96,7 @@ int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const stru
     return rc;
 }
 
-/* Everybody's object is coded into everybody's parity. */
+/* The objects of all members are coded into the parities of all members. */
 static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_seg *own)
 {
     struct ftk_coding *c = &w->coding;
@@ -134,7 +134,7 @@ int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t 
 {
     bool idle, done;
     if (!w->seg || w->update.agreed)
-        return FTKIT_OK; /* what has changed is known at the end */
+        return FTKIT_OK; /* the changes are known at the end only */
     w->coding.ready = ready;
     return ftk_coding_progress(&w->coding, ch, &idle, &done);
 }

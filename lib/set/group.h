@@ -1,4 +1,4 @@
-/* Parity groups of a context: what the schemes xor and rs do with them.
+/* Parity groups of a context, for the schemes xor and rs.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_GROUP_H
@@ -6,34 +6,35 @@
 
 #include "coding.h"
 
-/* Making the parity of a set from that of the set before: group_update.c. */
+/* The parity of a set, made from the parity of the set before: group_update.c. */
 struct ftk_parity_update {
-    struct ftk_changes *changes;   /* of our data; NULL: the parity is made as a whole */
-    bool agreed;                   /* all members can, if nothing turns out to be corrupt */
-    const struct ftk_mem_seg *was; /* our parity of the set before, NULL: it is not there */
-    uint16_t *words;               /* of all members: whether all holds there, masks */
-    uint16_t *of[FTK_GROUP_MAX];   /* those of one */
+    struct ftk_changes *changes;   /* of this rank's data; NULL: the whole parity is made */
+    bool agreed;                   /* all members can update, unless data are corrupt */
+    const struct ftk_mem_seg *was; /* this rank's parity of the set before, NULL: none */
+    uint16_t *words;               /* of all members: whether their data match, masks */
+    uint16_t *of[FTK_GROUP_MAX];   /* the words of each member */
     struct ftk_coding_delta delta;
 };
 
-/* Parity of one set in the making. */
+/* The parity of a set that is being written. */
 struct ftk_parity_write {
     struct ftk_group group;
     struct ftk_mem_seg *seg;         /* of the parity, NULL: there is none */
-    struct ftk_coding coding;        /* of the object it is at */
+    struct ftk_coding coding;        /* of the current object */
     int error;                       /* why it could not be sealed */
     struct ftk_parity_update update; /* changes are the caller's to set first */
 };
 
 bool ftk_scheme_has_parity(int scheme);
 
-/* The group of this rank, from where the ranks are, for groups of at most size members of
- * which m may be lost; *alone: how many ranks are alone in theirs.  FTKIT_ERR_NOMEM. */
+/* Make the group of this rank, by the domains of the ranks, for groups of at most size members of
+ * which m may be lost; *alone: the number of ranks that are alone in their group. 
+ * FTKIT_ERR_NOMEM. */
 int ftk_group_map(
     const struct ftkit_ctx *ctx, int scheme, int size, int m, struct ftk_group *g, int *alone);
 
-/* Exchange the sizes in the group; then take the memory.  The first fails only when a rank
- * has failed; the second with an error of this rank's own, for all to agree about. */
+/* Exchange the sizes in the group; then take the memory.  The first function fails only when a rank
+ * has failed; the second fails with a local error, on which the ranks have to agree. */
 int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const struct ftk_group *g,
     size_t head_bytes, size_t data_bytes);
 int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,

@@ -39,7 +39,7 @@ bool ftk_local_due(const struct ftkit_ctx *ctx)
     const struct ftk_period *every = &ctx->cfg.local_every;
     if (!is_on(ctx))
         return false;
-    if (ctx->local.epoch_id != ctx->epoch_id) /* what is there lacks the part of who was lost */
+    if (ctx->local.epoch_id != ctx->epoch_id) /* the segments of lost ranks are missing */
         return true;
     if (every->kind == FTK_PERIOD_SECONDS)
         return ftk_now_s() - ctx->local.last_s >= every->value;
@@ -123,7 +123,7 @@ static int prepare(struct bringing *b)
     return ftk_agree(b->ch, b->local, "level.local: taking room failed on another rank");
 }
 
-/* Copy, checking what was sealed some time ago, and send what has been copied. */
+/* Copy the segment of the first level, verify its blocks, and send the copied blocks. */
 static int copy_and_send(struct bringing *b)
 {
     const struct ftk_seg_header *h = (const void *)b->from->buf;

@@ -40,16 +40,16 @@ static bool durable_is_due(const struct ftkit_ctx *ctx)
 {
     const struct ftk_period *every = &ctx->cfg.h5_every;
     if (ctx->last_durable_s == 0 && ctx->incarnation > 0)
-        return true; /* what the process before had counted, or had begun to write, is not known */
+        return true; /* an earlier process may have begun a set */
     if (every->kind == FTK_PERIOD_COUNT)
         return (double)(ctx->sets_since_durable + 1) >= every->value;
     if (ctx->last_durable_s == 0)
-        return true; /* the first one, which also tells what it costs; or one was lost */
+        return true; /* the first set, which also measures the cost; or a set was lost */
     double since = ftk_now_s() - ctx->last_durable_s;
     if (every->kind == FTK_PERIOD_SECONDS)
         return since >= every->value;
     double cost = ctx->durable_cost_s > 0 ? ctx->durable_cost_s : FIRST_COST_S;
-    /* what is written in the background takes something from the program too */
+    /* writing in the background slows the program, too */
     cost += ctx->flush.off ? 0 : SHARE_FLUSH * ctx->flush.last_s;
     return since >= ftk_daly_s(cost, ctx->cfg.mtbf_s / (1 - SHARE_MEMORY));
 }
@@ -89,7 +89,7 @@ static int64_t clock_gap(struct ftkit_ctx *ctx)
     if (remaining <= per_call / 2)
         return 0;
     double gap = remaining / fmax(per_call, 1e-9);
-    /* the rate is an estimate: look no further ahead than four times what it rests on */
+    /* the rate is an estimate: look ahead by four times its base at most */
     return (int64_t)fmax(1, floor(fmin(gap, 4.0 * (double)calls)));
 }
 

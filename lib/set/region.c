@@ -119,7 +119,7 @@ static int check_addition(const struct ftkit_ctx *ctx, const char *call, const c
     if (!is_fixed(ctx))
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_STATE,
-        "%s: region '%s' comes after ftkit_recover(): the ranks may still go back to a set "
+        "%s: region '%s' comes after ftkit_recover(): the ranks may still roll back to a set "
         "without it",
         call, name);
 }
@@ -441,8 +441,8 @@ static int resize(
         return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
     if (count != r->count && is_fixed(ctx))
         return ftk_fail(FTKIT_ERR_STATE,
-            "region '%s': %zu items would not fit the set of %zu that the ranks may still "
-            "go back to (see ftkit_register_growing())",
+            "region '%s': %zu items do not fit the set with %zu to which the ranks may still roll "
+            "back (see ftkit_register_growing())",
             name, count, r->count);
     int rc = check_extent(&r->type, count, name);
     if (rc == FTKIT_OK) {
@@ -688,7 +688,7 @@ static int fill(struct ftk_packer *p, size_t to)
         bool cut = r->type.contiguous && r->kind != FTK_KIND_SERIALIZED;
         if (cut) {
             size_t n = rec->bytes - p->in_region;
-            if (n > 0 && at + n > to) /* an empty one may lie behind what was not cut */
+            if (n > 0 && at + n > to) /* an empty region may follow the end of the data */
                 n = to - at;
             if (n > 0)
                 memcpy(data + at, (const char *)region_data(r) + p->in_region, n);

@@ -176,7 +176,7 @@ static void carry(struct ftk_stream *s, bool *moved)
     }
 }
 
-/* The head has come: what was copied must be what it says. */
+/* The head has come: compare the copied blocks with its checksums. */
 static void compare_carried(struct ftk_stream *s)
 {
     struct ftk_partial *p = &s->part;
@@ -184,7 +184,7 @@ static void compare_carried(struct ftk_stream *s)
     size_t wanted = 0;
     if (ftk_seg_check_head(s->seg->buf, s->seg->bytes, "a received copy") != FTKIT_OK
         || h->nblocks != ftk_blocks(s->sizes[1]))
-        return; /* ftk_stream_run() tells of it */
+        return; /* ftk_stream_run() reports the error */
     (void)FTK_FAULT("stream.compare");
     const uint64_t *sums = ftk_seg_sums(s->seg->buf);
     for (size_t b = 0; b < h->nblocks; b++) {
@@ -232,7 +232,7 @@ static int post_data(struct ftk_chan *ch, struct ftk_stream *s, bool *moved)
     return FTKIT_OK;
 }
 
-/* The sizes have come: take a buffer, after checking what is asked for. */
+/* The sizes have come: check them and take a buffer. */
 static int accept_sizes(struct ftk_mem *mem, struct ftk_stream *s)
 {
     if (s->sizes[0] > SIZE_MAX / 4 || s->sizes[1] > SIZE_MAX / 4 || s->sizes[0] == 0)
@@ -323,7 +323,7 @@ static bool phase_over(const struct ftk_stream *s)
     return s->posted == all[s->phase];
 }
 
-/* Complete what is complete, in order, and post what the window takes. */
+/* Complete finished requests, in order, and post new ones into the window. */
 static int advance(struct ftk_chan *ch, struct ftk_stream *s, int upto, bool *moved)
 {
     int rc = FTKIT_OK;

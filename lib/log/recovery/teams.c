@@ -74,9 +74,9 @@ void ftk_teams_say(const struct ftkit_ctx *ctx)
             FTK_S(teams), least, most);
     if (teams == 1 && ctx->nranks > 1 && ctx->cfg.log_teams != FTK_TEAMS_ALL)
         ftk_report(FTKIT_WARNING,
-            "context %s: log.enabled with one team of all %d ranks: a failure sends everybody "
-            "back, as without the log; choose log.team_size or log.teams = rank, or all to have "
-            "it so",
+            "context %s: log.enabled with one team of all %d ranks: a failure rolls all ranks "
+            "back, as without the log; choose log.team_size or log.teams = rank, or "
+            "log.teams = all if this is wanted",
             ctx->cfg.name, ctx->nranks);
     int rank = ctx->teams ? splits_domain(ctx, team, &with) : 0;
     if (rank > 0)
