@@ -100,6 +100,13 @@ $target{$_} = 1 for @phony;
 all_known('targets of make', qr/(?:`|^ {4,})make ([a-z-]+)\b/m, sub { $target{ $_[0] } },
     grep { /\.md$/ } keys %text);
 
+# functions and fields of the sources, where a document names one in backquotes
+my %word = map { $_ => 1 } map { slurp($_) =~ /\w+/g } 'Makefile',
+    glob('lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] lib/*/*/*.tab include/* tools/*.[ch] scripts/*');
+all_known('names of the sources', qr/`([a-z]\w*_\w+)(?:\(\))?`/,
+    sub { $word{ $_[0] } || $_[0] =~ /^(?:p?mpi|ompi)_|\bftkit_/ }, 'docs/design.md',
+    'CONTRIBUTING.md');
+
 # paths of the tree, where a document names one in backquotes
 all_known('files', qr/`((?:docs|examples|include|scripts|tests|tools|bindings|lib)\/[\w.\/-]+)`/,
     sub { -e $_[0] || ($_[0] =~ /\.(\w+)$/ && -e "lib/$_[0]") }, grep { /\.md$/ } keys %text);

@@ -183,7 +183,7 @@ static int send_entry(struct ftk_req *r)
 
 /* Between teams: log the message and send the log entry.  The send is complete then: its rank does
  * not wait for the receiver, which makes pipelines faster. */
-static int send_kept(struct ftk_req *r, size_t bytes)
+static int send_logged(struct ftk_req *r, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
     struct ftk_entry *e = ftk_slog_new(r->peer, r->context, r->tag, bytes);
@@ -282,7 +282,7 @@ int ftk_send_begin(struct ftk_req *r)
     (void)FTK_FAULT("log.send");
     l->stat_messages[r->peer]++;
     l->stat_bytes[r->peer] += bytes;
-    return ftk_log_crosses(r->peer) ? send_kept(r, bytes) : send_direct(r, bytes);
+    return ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
 }
 
 /* ---- MPI_Send of a small message ----------------------------------------------------- */
