@@ -15,7 +15,7 @@
 /* The place of this rank, for the watchdog's report. */
 static void at(const ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->calls);
+    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
 }
 
 /* A failure is known: repair, bring the regions to the line. */
@@ -23,7 +23,7 @@ static int roll_back(ftkit_ctx *ctx)
 {
     uint64_t set = 0;
     int rc = FTKIT_OK;
-    if (ctx->failed || !ftk_log_rolling_back(ctx))
+    if (ctx->detect.failed || !ftk_log_rolling_back(ctx))
         rc = ftk_repair(ctx, MPI_COMM_NULL);
     if (rc == FTKIT_OK && (!ftk_log_of(ctx) || ftk_log_rolling_back(ctx)))
         rc = ftk_restore_line(ctx, &set);
@@ -53,7 +53,7 @@ static void count_first_call(ftkit_ctx *ctx)
 {
     ctx->first_call = false;
     if (ctx->restored > 0 && ftk_region_state_sum(ctx) != ctx->state_sum)
-        ctx->calls++;
+        ctx->policy.calls++;
 }
 
 /* ---- checkpoint ---------------------------------------------------------------------- */
@@ -63,9 +63,9 @@ static int roll_back_here(ftkit_ctx *ctx)
 {
     int rc = roll_back(ctx);
     if (!ftk_log_of(ctx))
-        ctx->calls = 1;
+        ctx->policy.calls = 1;
     else if (rc == FTKIT_ROLLED_BACK)
-        ctx->calls++; /* it is the one that wrote the line */
+        ctx->policy.calls++; /* it is the one that wrote the line */
     if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
         ctx->first_call = false;
     return rc;
@@ -112,7 +112,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
 /* Whether a set may be due in this call: then all ranks look together. */
 static bool may_write(const ftkit_ctx *ctx)
 {
-    return ctx->calls >= ctx->next_event || ctx->requested || !ctx->committed;
+    return ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested || !ctx->committed;
 }
 
 /* Something is to do: a repair, or a set that may be due. */
@@ -120,7 +120,7 @@ static int checkpoint_here(ftkit_ctx *ctx)
 {
     int rc = FTKIT_OK;
     at(ctx, FTK_AT_CHECKPOINT);
-    if (ctx->failed || ftk_log_rolling_back(ctx))
+    if (ctx->detect.failed || ftk_log_rolling_back(ctx))
         rc = roll_back_here(ctx);
     if (rc == FTKIT_OK && may_write(ctx)) {
         rc = checkpoint_slow(ctx);
@@ -140,16 +140,16 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     double now = ftk_now_s();
     if (ctx->first_call)
         count_first_call(ctx);
-    ctx->calls++;
+    ctx->policy.calls++;
     ftk_progress_call(ctx);
-    if (!ctx->failed && now - ctx->polled_s >= POLL_EVERY_S) {
-        ctx->polled_s = now;
+    if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {
+        ctx->detect.polled_s = now;
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
     }
-    if (ctx->failed || ftk_log_rolling_back(ctx) || may_write(ctx))
+    if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx))
         return checkpoint_here(ctx);
-    ftk_watchdog_calls(ctx->dog, ctx->calls);
+    ftk_watchdog_calls(ctx->dog, ctx->policy.calls);
     return FTKIT_OK;
 }
 
@@ -163,7 +163,7 @@ static int all_together(
         if (!ftk_log_rolling_back(ctx) && ftk_log_replayed(ctx, &rc))
             return rc;
         struct ftk_chan ch = ftk_chan_of(ctx);
-        ch.broken = ctx->failed;
+        ch.broken = ctx->detect.failed;
         rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
             return ftk_log_outcome(ctx, rc);
@@ -254,7 +254,7 @@ static int recover(ftkit_ctx *ctx, uint64_t *set)
     int rc = FTKIT_OK;
     *set = 0;
     (void)FTK_FAULT("recover.begin");
-    if (ctx->failed || ftk_detect_poll(ctx))
+    if (ctx->detect.failed || ftk_detect_poll(ctx))
         rc = ftk_repair(ctx, MPI_COMM_NULL);
     if (rc == FTKIT_OK)
         rc = ftk_restore_line(ctx, set);
@@ -278,7 +278,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     ctx->where = FTK_IN_LOOP;
-    ctx->app_errors = false;
+    ctx->detect.app_errors = false;
     define_state(ctx);
     ftk_watchdog_progress(ctx->dog);
     if (set)

@@ -355,7 +355,7 @@ static struct ftkit_ctx *new_context(void)
         return NULL;
     ctx->base = MPI_COMM_NULL;
     ctx->comms = (struct ftk_comms){ MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL };
-    ctx->watch = MPI_REQUEST_NULL;
+    ctx->detect.watch = MPI_REQUEST_NULL;
     ctx->rank = -1;
     ctx->where = FTK_IN_OPEN;
     ctx->next_set = 1;
@@ -381,21 +381,21 @@ static void free_context(struct ftkit_ctx *ctx)
     free_comm(&ctx->comms.app);
     free_comm(&ctx->comms.act);
     free_comm(&ctx->comms.ctl);
-    for (int i = 0; i < ctx->nold; i++)
-        free_comm(&ctx->old[i]);
+    for (int i = 0; i < ctx->retired.n; i++)
+        free_comm(&ctx->retired.comm[i]);
     ftk_detect_close(ctx);
     free_comm(&ctx->base);
     ftk_region_free_all(ctx);
     /* a clean end leaves no sets in memory; what a relaunch may want stays */
     ftk_mem_close(&ctx->mem, ctx->dead || ctx->mem.place.kind > FTK_PLACE_SHARED);
     ftk_local_free(ctx, ctx->dead || ctx->local.mem.place.kind > FTK_PLACE_SHARED);
-    free(ctx->old);
+    free(ctx->retired.comm);
     free(ctx->streams);
     free(ctx->domain);
     free(ctx->teams);
     free(ctx->holder);
     free(ctx->incarnations);
-    free(ctx->line_source);
+    free(ctx->repair.line_source);
     free(ctx);
 }
 
@@ -435,9 +435,9 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
 /* Join a job that has spawned this process for a repair. */
 static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
 {
-    ctx->spawned = true;
+    ctx->repair.spawned = true;
     ctx->mode = FTKIT_MODE_GLOBAL;
-    ctx->local_error = local; /* the census carries it to the other ranks */
+    ctx->repair.local_error = local; /* the census carries it to the other ranks */
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)
                                             : node_of(&ctx->cfg, 0);
     report_to(&ctx->cfg);
@@ -576,7 +576,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = ftk_log_open(ctx, repair_now);
     if (rc != FTKIT_OK) { /* a local error: the census carries it to the other ranks */
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
-        ctx->local_error = rc;
+        ctx->repair.local_error = rc;
     }
     rc = ftk_repair(ctx, start);
     (void)FTK_FAULT("open.built");
@@ -597,7 +597,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
 static bool was_spare(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     int me = 0;
-    return ctx->rank < 0 && !ctx->spawned && MPI_Comm_rank(comm, &me) == MPI_SUCCESS
+    return ctx->rank < 0 && !ctx->repair.spawned && MPI_Comm_rank(comm, &me) == MPI_SUCCESS
            && me >= ctx->nranks;
 }
 
@@ -676,7 +676,7 @@ static int part(struct ftkit_ctx *ctx, int *mismatch)
     struct ftk_chan ch;
     for (;;) {
         ch = ftk_chan_of(ctx);
-        ch.broken = ctx->failed;
+        ch.broken = ctx->detect.failed;
         (void)FTK_FAULT("close.begin");
         int rc = drain_to_close(ctx, &ch, mismatch);
         (void)FTK_FAULT("close.voted");
@@ -711,9 +711,10 @@ static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
 static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK;
-    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->calls);
+    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
-        ctx->local_error = ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
+        ctx->repair.local_error =
+            ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
     if (rc != FTKIT_OK) {
         rc = ftk_fail(rc, "%s", ctx->detail);
     } else {

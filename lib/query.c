@@ -47,7 +47,7 @@ int ftkit_binding_fail(ftkit_ctx *ctx, const char *file, int line, int code, con
 
 int ftkit_failed(const ftkit_ctx *ctx)
 {
-    return ctx && (ctx->failed || ftk_log_rolling_back(ctx));
+    return ctx && (ctx->detect.failed || ftk_log_rolling_back(ctx));
 }
 
 int ftkit_confirm(ftkit_ctx *ctx)
@@ -67,7 +67,7 @@ int ftkit_request(ftkit_ctx *ctx, int durable)
     if (rc == FTKIT_OK && durable && !ctx->cfg.h5_enabled)
         rc = ftk_fail(FTKIT_ERR_UNSUPPORTED, "level.hdf5.enabled is false");
     if (rc == FTKIT_OK)
-        ctx->requested = durable ? 2 : 1;
+        ctx->policy.requested = durable ? 2 : 1;
     return ftk_done(ctx, rc);
 }
 
@@ -80,8 +80,8 @@ int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg)
         return ftk_done(
             ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_on_repair after ftkit_recover: a replacement "
                                            "would not know the callback"));
-    ctx->repair_fn = fn;
-    ctx->repair_arg = arg;
+    ctx->callback.fn = fn;
+    ctx->callback.arg = arg;
     return FTKIT_OK;
 }
 
@@ -118,20 +118,20 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .nranks = ctx->nranks,
         .nspares = ctx->nspares,
         .incarnation = ctx->incarnation,
-        .repairs = ctx->repairs,
-        .rollbacks = ctx->rollbacks,
+        .repairs = ctx->stats.repairs,
+        .rollbacks = ctx->stats.rollbacks,
         .flush_error = ctx->flush.last_error,
         .committed = ctx->committed,
         .durable = durable,
         .restored = ctx->restored,
-        .region_bytes = ctx->region_bytes,
+        .region_bytes = ctx->stats.region_bytes,
         .memory_bytes = ftk_mem_used(&ctx->mem),
-        .checkpoint_s = ctx->checkpoint_s,
-        .repair_s = ctx->repair_s,
-        .repair_detect_s = ctx->detect_s,
-        .repair_supply_s = ctx->supply_s,
-        .repair_rebuild_s = ctx->rebuild_s,
-        .repair_restore_s = ctx->restore_s,
+        .checkpoint_s = ctx->stats.checkpoint_s,
+        .repair_s = ctx->stats.repair_s,
+        .repair_detect_s = ctx->stats.detect_s,
+        .repair_supply_s = ctx->stats.supply_s,
+        .repair_rebuild_s = ctx->stats.rebuild_s,
+        .repair_restore_s = ctx->stats.restore_s,
         .flushing = ctx->flush.set,
         .flush_s = ctx->flush.last_s,
         .sent_bytes = ctx->increment.sent,

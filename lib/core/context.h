@@ -83,97 +83,49 @@ struct ftk_bound {
     MPI_Fint *fortran;
 };
 
-struct ftkit_ctx {
-    struct ftk_config cfg;
-    struct ftk_identity identity; /* the same on all ranks: that of the first one */
-    int mode;                     /* enum ftkit_mode in force */
-    char detail[FTK_DETAIL_MAX];
-    const struct ftk_log_ops *log; /* NULL: no message log */
-    struct ftkit_ctx *next;        /* list of open contexts, see detect.c */
+/* Communicators of earlier epochs, freed one repair later (core/epoch.c): late events of the MPI
+ * may still refer to them. */
+struct ftk_retired {
+    MPI_Comm *comm; /* [n] */
+    int n;
+    int older; /* the first ones are older than the last repair */
+    int cap;
+};
 
-    /* who we are */
-    int rank; /* logical rank, -1 for a spare */
-    int nranks;
-    int nspares;
-    int incarnation;
-    int node;                   /* failure domain of this process */
-    int *domain;                /* [nranks] failure domain of each rank's process */
-    int *holder;                /* [nranks] who keeps the copy of each rank's segment */
-    struct ftk_group group;     /* parity group of this rank, without lengths; n 0: none */
-    int alone;                  /* ranks that are alone in theirs */
-    struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
-    int *teams;                 /* [nranks] of log.team_list or log.team_file; NULL: by another
-                              rule, or not known to a spawned process */
-    int *incarnations;          /* [nranks] processes that carried each rank before */
-    uint64_t run;               /* number of the run that began the sequence of sets */
-    uint64_t epoch_id;          /* random number of this epoch */
-    MPI_Comm base;              /* duplicate of the caller's communicator: its error handler */
-    struct ftk_comms comms;
-    MPI_Comm *old; /* [nold] of earlier epochs, freed one repair later */
-    int nold;
-    int nolder; /* the first of them are older than the last repair */
-    int old_cap;
-    int epoch;           /* repairs so far */
-    int repeats;         /* repairs in a row that went back to the same set, see weight_of() ... */
-    uint64_t repeats_of; /* ... this one */
-    int corrupt;         /* own segments that did not hold since the last set */
-    uint64_t unusable;   /* a set that does not hold however it comes into memory */
-
-    /* detection */
+/* Detection of failures (lib/detect). */
+struct ftk_detection {
     MPI_Request watch; /* pending any-source receive on ctl */
     int watch_buf;
-    double watch_s;      /* when it spoke, 0: it has not */
+    double watch_s;      /* when the watch ended with an error, 0: it has not */
     volatile int failed; /* a failure is known and not repaired */
     double polled_s;     /* when the watch was last tested */
     bool app_errors;     /* a call of the program failed since its state was defined */
-    bool called_back;    /* with the log: that of ftkit_on_repair() has succeeded here */
-    bool in_callback;
-    bool repairing; /* inside ftk_repair(): errors of MPI are expected */
+    bool repairing;      /* inside ftk_repair(): errors of MPI are expected */
     /* buffers of votes: static, because the remains of an all-reduce that ended with an
      * error may still write into them */
     int64_t vote_in[FTK_VOTE_INTS];
     int64_t vote_out[FTK_VOTE_INTS];
-    MPI_Comm tracked[FTK_TRACKED_MAX];
+    MPI_Comm tracked[FTK_TRACKED_MAX]; /* [ntracked] of the program, revoked at a failure */
     int ntracked;
-    struct ftk_bound bound[FTK_BOUND_MAX];
-    int nbound;
+};
 
-    /* regions */
-    struct ftk_region *regions;
-    int nregions;
-    int regions_cap;
-    ftkit_repair_fn *repair_fn;
-    void *repair_arg;
+/* The registered regions (lib/set/region.c). */
+struct ftk_regions {
+    struct ftk_region *list; /* [n] */
+    int n;
+    int cap;
+};
 
-    /* state of the protocol */
-    int where;          /* enum ftk_where */
-    int pending;        /* enum ftk_pending */
-    uint64_t committed; /* newest set known to be committed on every rank */
-    uint64_t next_set;
-    uint64_t durable;
-    uint64_t restored;
-    int dead;            /* 0, or the error after which only ftkit_close() is left */
-    uint64_t line;       /* set to restore while pending says so */
-    int line_nranks;     /* ranks it was written by */
-    bool line_from_file; /* some of it is nowhere in memory: load it from files */
-    bool line_unusable;  /* ... and slots are no help */
-    int *line_source;    /* [line_nranks] who has each segment, when PENDING_SHRUNK */
-    int local_error;     /* error of our own in the last attempt to repair */
-    bool ambiguous;      /* in it, of what was received: everybody has to go back */
-    bool spawned;        /* this process was started by a repair */
-    bool spawn_failed;   /* spawning does not work here */
-    uint64_t job;        /* names the watchdog's page */
-    bool first_call;     /* the next ftkit_checkpoint() is the first of this state */
-    bool called;         /* one has returned since the fresh start */
-    uint64_t state_sum;  /* of the replicated regions when the state was defined */
-    struct ftk_mem mem;
-    struct ftk_local local;
-    struct ftk_flush flush;
-    struct ftk_increment increment;
-    struct ftk_watchdog *dog;
-    struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
+/* The callback of ftkit_on_repair() (lib/recover/restore.c). */
+struct ftk_callback {
+    ftkit_repair_fn *fn;
+    void *arg;
+    bool done;    /* with the log: it has succeeded in this process */
+    bool running; /* this process is inside the callback */
+};
 
-    /* policy: when is a set due */
+/* When a set is due (lib/set/policy.c). */
+struct ftk_policy {
     uint64_t calls;      /* of ftkit_checkpoint() */
     uint64_t next_event; /* the call at which to write a set or look at the clock */
     double last_set_s;
@@ -184,17 +136,97 @@ struct ftkit_ctx {
     double set_cost_s;
     double durable_cost_s;
     int requested; /* 1: a set, 2: a durable set, at the next call */
+};
 
-    /* what ftkit_query() tells */
+/* The line to restore, and the history of repairs (lib/recover). */
+struct ftk_repair_state {
+    int pending;         /* enum ftk_pending */
+    uint64_t line;       /* set to restore while pending says so */
+    int line_nranks;     /* number of ranks that wrote it */
+    bool line_from_file; /* some segment is nowhere in memory: load the line from files */
+    bool line_unusable;  /* ... and slots do not help */
+    int *line_source;    /* [line_nranks] rank that has each segment, for FTK_PENDING_SHRUNK */
+    int local_error;     /* of this rank in the last attempt to repair */
+    bool ambiguous;      /* in that attempt an ambiguous match: all ranks have to roll back */
+    bool spawned;        /* this process was started by a repair */
+    bool spawn_failed;   /* spawning does not work here */
+    int repeats;         /* repairs in a row to the set repeats_of, see weight_of() */
+    uint64_t repeats_of;
+    int corrupt;       /* own damaged segments since the last set */
+    uint64_t unusable; /* a set that is damaged however it comes into memory */
+};
+
+/* Figures for ftkit_query(). */
+struct ftk_stats {
     int repairs;
     int rollbacks;
     size_t region_bytes;
     double checkpoint_s;
-    double repair_s;
+    double repair_s; /* of the last repair, and its parts */
     double detect_s;
     double supply_s;
     double rebuild_s;
     double restore_s;
+};
+
+/* A context.  Each part is changed by the module that owns it; open.c, loop.c and the repair read
+ * all. */
+struct ftkit_ctx {
+    struct ftk_config cfg;
+    struct ftk_identity identity; /* the same on all ranks: that of the first one */
+    int mode;                     /* enum ftkit_mode in force */
+    char detail[FTK_DETAIL_MAX];
+    const struct ftk_log_ops *log; /* NULL: no message log */
+    struct ftkit_ctx *next;        /* list of open contexts, see detect.c */
+
+    /* this process and the others */
+    int rank; /* logical rank, -1 for a spare */
+    int nranks;
+    int nspares;
+    int incarnation;
+    int node;                   /* failure domain of this process */
+    int *domain;                /* [nranks] failure domain of each rank's process */
+    int *holder;                /* [nranks] holder of the copy of each rank's segment */
+    struct ftk_group group;     /* parity group of this rank, without lengths; n 0: none */
+    int alone;                  /* number of ranks that are alone in their group */
+    struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
+    int *teams;                 /* [nranks] of log.team_list or log.team_file; NULL: by another
+                              rule, or not known to a spawned process */
+    int *incarnations;          /* [nranks] processes that carried each rank before */
+    uint64_t run;               /* number of the run that began the sequence of sets */
+    uint64_t job;               /* names the watchdog's page */
+    uint64_t epoch_id;          /* random number of this epoch */
+    int epoch;                  /* repairs so far */
+    MPI_Comm base;              /* duplicate of the caller's communicator: its error handler */
+    struct ftk_comms comms;
+    struct ftk_retired retired;
+    struct ftk_bound bound[FTK_BOUND_MAX]; /* [nbound] */
+    int nbound;
+
+    /* state of the protocol */
+    int where;          /* enum ftk_where */
+    int dead;           /* 0, or the error after which only ftkit_close() is left */
+    uint64_t committed; /* newest set known to be committed on every rank */
+    uint64_t next_set;
+    uint64_t durable;
+    uint64_t restored;
+    bool first_call;    /* the next ftkit_checkpoint() is the first of this state */
+    bool called;        /* one has returned since the fresh start */
+    uint64_t state_sum; /* of the replicated regions when the state was defined */
+
+    /* parts that one module each owns */
+    struct ftk_detection detect;
+    struct ftk_regions regions;
+    struct ftk_callback callback;
+    struct ftk_policy policy;
+    struct ftk_repair_state repair;
+    struct ftk_stats stats;
+    struct ftk_mem mem;
+    struct ftk_local local;
+    struct ftk_flush flush;
+    struct ftk_increment increment;
+    struct ftk_watchdog *dog;
+    struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
 };
 
 /* Take the thread's detail into the context when rc is an error; returns rc.  The detail with

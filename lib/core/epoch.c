@@ -10,23 +10,24 @@ int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     if (comm == MPI_COMM_NULL)
         return FTKIT_OK;
-    if (ctx->nold == ctx->old_cap) {
-        int cap = ctx->old_cap ? 2 * ctx->old_cap : 16;
-        MPI_Comm *old = realloc(ctx->old, (size_t)cap * sizeof(MPI_Comm));
+    if (ctx->retired.n == ctx->retired.cap) {
+        int cap = ctx->retired.cap ? 2 * ctx->retired.cap : 16;
+        MPI_Comm *old = realloc(ctx->retired.comm, (size_t)cap * sizeof(MPI_Comm));
         if (!old)
             return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
-        ctx->old = old;
-        ctx->old_cap = cap;
+        ctx->retired.comm = old;
+        ctx->retired.cap = cap;
     }
-    ctx->old[ctx->nold++] = comm;
+    ctx->retired.comm[ctx->retired.n++] = comm;
     return FTKIT_OK;
 }
 
 void ftk_free_retired(struct ftkit_ctx *ctx)
 {
-    for (int i = 0; i < ctx->nolder; i++)
-        (void)MPI_Comm_free(&ctx->old[i]); /* nothing refers to it; an error frees less */
-    ctx->nold -= ctx->nolder;
-    memmove(ctx->old, ctx->old + ctx->nolder, (size_t)ctx->nold * sizeof *ctx->old);
-    ctx->nolder = ctx->nold;
+    for (int i = 0; i < ctx->retired.older; i++)
+        (void)MPI_Comm_free(&ctx->retired.comm[i]); /* nothing refers to it; an error frees less */
+    ctx->retired.n -= ctx->retired.older;
+    memmove(ctx->retired.comm, ctx->retired.comm + ctx->retired.older,
+        (size_t)ctx->retired.n * sizeof *ctx->retired.comm);
+    ctx->retired.older = ctx->retired.n;
 }

@@ -17,7 +17,7 @@ static struct {
     struct ftk_progress *page; /* NULL: not mapped */
     bool tried;
     const struct ftkit_ctx *of; /* the context that counts here, NULL: none */
-    int64_t base;               /* position of a call = base + ctx->calls */
+    int64_t base;               /* position of a call = base + ctx->policy.calls */
 } p;
 
 static void map(void)
@@ -60,14 +60,14 @@ void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set)
     map();
     p.of = p.page && counts(ctx) ? ctx : NULL;
     if (p.of) /* the next call is the one that committed it */
-        p.base = (int64_t)position_of(set) - (int64_t)ctx->calls - (set > 0);
+        p.base = (int64_t)position_of(set) - (int64_t)ctx->policy.calls - (set > 0);
 }
 
 void ftk_progress_call(const struct ftkit_ctx *ctx)
 {
     if (p.of != ctx || ctx->rank != 0)
         return;
-    uint64_t now = (uint64_t)(p.base + (int64_t)ctx->calls);
+    uint64_t now = (uint64_t)(p.base + (int64_t)ctx->policy.calls);
     atomic_store_explicit(&p.page->now, now, memory_order_relaxed);
     if (now > atomic_load_explicit(&p.page->furthest, memory_order_relaxed))
         atomic_store_explicit(&p.page->furthest, now, memory_order_relaxed);
@@ -78,6 +78,6 @@ void ftk_progress_set(const struct ftkit_ctx *ctx, uint64_t set)
     if (p.of != ctx || ctx->rank != 0)
         return;
     size_t i = set % FTK_PROGRESS_SETS;
-    atomic_store(&p.page->sets[i].at, (uint64_t)(p.base + (int64_t)ctx->calls));
+    atomic_store(&p.page->sets[i].at, (uint64_t)(p.base + (int64_t)ctx->policy.calls));
     atomic_store(&p.page->sets[i].set, set);
 }

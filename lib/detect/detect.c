@@ -46,27 +46,27 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
         return;
     ftk_watchdog_told(ctx->dog);
     /* the end of a context comes the same way; a spare does not know the difference yet */
-    if (!ctx->failed && ctx->rank < 0)
+    if (!ctx->detect.failed && ctx->rank < 0)
         ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
-    else if (!ctx->failed && ctx->where != FTK_ALL_CLOSED)
+    else if (!ctx->detect.failed && ctx->where != FTK_ALL_CLOSED)
         ftk_report(
             FTKIT_DEBUG, "context %s: rank %d has learned of a failure", ctx->cfg.name, ctx->rank);
-    ctx->failed = 1;
+    ctx->detect.failed = 1;
     ftk_mpi_revoke(ctx->comms.ctl);
     if (ctx->where == FTK_ALL_CLOSED)
         return; /* ranks can be blocked in the vote about the end only */
     ftk_mpi_revoke(ctx->comms.act);
     ftk_mpi_revoke(ctx->comms.app); /* with the log the program has others */
-    for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->ntracked; i++)
-        ftk_mpi_revoke(ctx->tracked[i]);
+    for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->detect.ntracked; i++)
+        ftk_mpi_revoke(ctx->detect.tracked[i]);
 }
 
 static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     if (comm == ctx->comms.app)
         return true;
-    for (int i = 0; i < ctx->ntracked; i++)
-        if (comm == ctx->tracked[i])
+    for (int i = 0; i < ctx->detect.ntracked; i++)
+        if (comm == ctx->detect.tracked[i])
             return true;
     return false;
 }
@@ -74,7 +74,8 @@ static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
 /* Without a look at MPI: is a failure known that is not repaired? */
 static bool knows(const struct ftkit_ctx *c)
 {
-    return c->mode != FTKIT_MODE_RESTART && (c->failed || c->repairing || ftk_log_rolling_back(c));
+    return c->mode != FTKIT_MODE_RESTART
+           && (c->detect.failed || c->detect.repairing || ftk_log_rolling_back(c));
 }
 
 /* Does one of these contexts, or only this one, know of a failure by now?  The code of an
@@ -220,8 +221,8 @@ static void pass_on(MPI_Comm comm, int code)
 static void mark_doubt(void)
 {
     for (struct ftkit_ctx *c = contexts; c; c = c->next)
-        if (c->failed && !c->in_callback && !c->repairing)
-            c->app_errors = true;
+        if (c->detect.failed && !c->callback.running && !c->detect.repairing)
+            c->detect.app_errors = true;
 }
 
 /* The program uses MPI_COMM_WORLD.  Its spares never come to a call on it. */
@@ -290,27 +291,27 @@ static int on_free(MPI_Comm comm, int key, void *value, void *extra)
     (void)value;
     (void)extra;
     for (struct ftkit_ctx *c = contexts; c; c = c->next)
-        for (int i = 0; i < c->ntracked; i++)
-            if (c->tracked[i] == comm)
-                c->tracked[i--] = c->tracked[--c->ntracked];
+        for (int i = 0; i < c->detect.ntracked; i++)
+            if (c->detect.tracked[i] == comm)
+                c->detect.tracked[i--] = c->detect.tracked[--c->detect.ntracked];
     return MPI_SUCCESS;
 }
 
 int ftk_detect_track(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
-    if (ctx->ntracked == FTK_TRACKED_MAX)
+    if (ctx->detect.ntracked == FTK_TRACKED_MAX)
         return ftk_fail(FTKIT_ERR_STATE, "at most %d tracked communicators", FTK_TRACKED_MAX);
     int rc = MPI_Comm_set_attr(comm, keyval, ctx);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "tracking a communicator");
-    ctx->tracked[ctx->ntracked++] = comm;
+    ctx->detect.tracked[ctx->detect.ntracked++] = comm;
     return FTKIT_OK;
 }
 
 int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
-    for (int i = 0; i < ctx->ntracked; i++) {
-        if (ctx->tracked[i] != comm)
+    for (int i = 0; i < ctx->detect.ntracked; i++) {
+        if (ctx->detect.tracked[i] != comm)
             continue;
         int rc = MPI_Comm_delete_attr(comm, keyval); /* runs on_free() */
         return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "forgetting a communicator");
@@ -463,8 +464,8 @@ static void unguard_world(void)
 
 void ftk_detect_close(struct ftkit_ctx *ctx)
 {
-    while (ctx->ntracked > 0)
-        if (ftk_detect_untrack(ctx, ctx->tracked[0]) != FTKIT_OK)
+    while (ctx->detect.ntracked > 0)
+        if (ftk_detect_untrack(ctx, ctx->detect.tracked[0]) != FTKIT_OK)
             break;
     pthread_mutex_lock(&lock);
     for (struct ftkit_ctx **p = &contexts; *p; p = &(*p)->next) {
@@ -507,7 +508,8 @@ int ftk_detect_arm(struct ftkit_ctx *ctx)
     if (ctx->comms.app != MPI_COMM_NULL)
         rc = MPI_Comm_set_errhandler(ctx->comms.app, handler);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Irecv(&ctx->watch_buf, 1, MPI_INT, MPI_ANY_SOURCE, 0, ctx->comms.ctl, &ctx->watch);
+        rc = MPI_Irecv(&ctx->detect.watch_buf, 1, MPI_INT, MPI_ANY_SOURCE, 0, ctx->comms.ctl,
+            &ctx->detect.watch);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     if (!ftk_mpi_is_failure(rc))
@@ -518,13 +520,13 @@ int ftk_detect_arm(struct ftkit_ctx *ctx)
 
 int ftk_detect_disarm(struct ftkit_ctx *ctx)
 {
-    ctx->watch_s = 0;
-    if (ctx->watch == MPI_REQUEST_NULL)
+    ctx->detect.watch_s = 0;
+    if (ctx->detect.watch == MPI_REQUEST_NULL)
         return FTKIT_OK;
-    int rc = MPI_Cancel(&ctx->watch);
+    int rc = MPI_Cancel(&ctx->detect.watch);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Wait(&ctx->watch, MPI_STATUS_IGNORE);
-    ctx->watch = MPI_REQUEST_NULL;
+        rc = MPI_Wait(&ctx->detect.watch, MPI_STATUS_IGNORE);
+    ctx->detect.watch = MPI_REQUEST_NULL;
     if (rc != MPI_SUCCESS && !ftk_mpi_is_failure(rc))
         return ftk_fail_mpi(rc, "taking down the watch");
     return FTKIT_OK;
@@ -549,18 +551,19 @@ static bool only_spares(struct ftkit_ctx *ctx)
 bool ftk_detect_poll(struct ftkit_ctx *ctx)
 {
     int done = 0;
-    if (ctx->failed)
+    if (ctx->detect.failed)
         return true;
-    if (ctx->watch_s == 0 && ctx->watch != MPI_REQUEST_NULL
-        && MPI_Test(&ctx->watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS && !only_spares(ctx))
-        ctx->watch_s = ftk_now_s(); /* it may still be active: disarm cancels it */
-    if (ctx->watch_s == 0)
+    if (ctx->detect.watch_s == 0 && ctx->detect.watch != MPI_REQUEST_NULL
+        && MPI_Test(&ctx->detect.watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS
+        && !only_spares(ctx))
+        ctx->detect.watch_s = ftk_now_s(); /* it may still be active: disarm cancels it */
+    if (ctx->detect.watch_s == 0)
         return false;
     /* While everyone closes, the first through the vote ends the epoch.  The others' vote
      * then comes to its end too, unless a rank died in it: give it that time. */
-    if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->watch_s > CLOSING_GRACE_S)
+    if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->detect.watch_s > CLOSING_GRACE_S)
         ftk_detect_raise(ctx);
-    return ctx->failed;
+    return ctx->detect.failed;
 }
 
 /* ---- channels ------------------------------------------------------------------------ */
@@ -641,16 +644,18 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
     MPI_Request req = MPI_REQUEST_NULL;
     if (ch->broken)
         return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
-    _Static_assert(sizeof ctx->vote_in == sizeof *v, "a vote and its buffers");
-    memcpy(ctx->vote_in, v, sizeof *v);
-    memset(ctx->vote_out, 0, sizeof ctx->vote_out); /* a false success then has no voters */
-    int rc = MPI_Iallreduce(ctx->vote_in, ctx->vote_out, 1, vote_type, vote_op, ch->comm, &req);
+    _Static_assert(sizeof ctx->detect.vote_in == sizeof *v, "a vote and its buffers");
+    memcpy(ctx->detect.vote_in, v, sizeof *v);
+    memset(ctx->detect.vote_out, 0,
+        sizeof ctx->detect.vote_out); /* a false success then has no voters */
+    int rc = MPI_Iallreduce(
+        ctx->detect.vote_in, ctx->detect.vote_out, 1, vote_type, vote_op, ch->comm, &req);
     if (rc != MPI_SUCCESS)
         return ftk_chan_break(ch, rc, "vote");
     rc = ftk_chan_wait(ch, &req, 1, "vote");
     if (FTK_FAULT("sure.none")) /* injected: success, and nothing has been written */
-        memset(ctx->vote_out, 0, sizeof ctx->vote_out);
-    memcpy(v, ctx->vote_out, sizeof *v);
+        memset(ctx->detect.vote_out, 0, sizeof ctx->detect.vote_out);
+    memcpy(v, ctx->detect.vote_out, sizeof *v);
     if (rc == FTKIT_OK && v->voters != nranks) /* must be impossible: see ^han */
         rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");
     return rc;

@@ -32,7 +32,7 @@ int ftk_detect_disarm(struct ftkit_ctx *ctx);
 int ftk_detect_track(struct ftkit_ctx *ctx, MPI_Comm comm);
 int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm);
 
-/* Test the watch.  True when a failure is known (see ctx->failed). */
+/* Test the watch.  True when a failure is known (see ctx->detect.failed). */
 bool ftk_detect_poll(struct ftkit_ctx *ctx);
 
 /* Whether a failure of this context explains an error in a call of the program.  The function waits

@@ -21,21 +21,21 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->nranks;
     w[i++] = ctx->node;
     w[i++] = ctx->where;
-    w[i++] = ctx->app_errors;
-    w[i++] = ctx->repair_fn != NULL;
-    w[i++] = ctx->local_error;
-    w[i++] = ctx->ambiguous;
+    w[i++] = ctx->detect.app_errors;
+    w[i++] = ctx->callback.fn != NULL;
+    w[i++] = ctx->repair.local_error;
+    w[i++] = ctx->repair.ambiguous;
     w[i++] = ftk_log_of_earlier_job(ctx);
-    w[i++] = ctx->pending;
+    w[i++] = ctx->repair.pending;
     w[i++] = (int64_t)ctx->committed;
-    w[i++] = (int64_t)ctx->line;
+    w[i++] = (int64_t)ctx->repair.line;
     w[i++] = (int64_t)ctx->next_set;
     w[i++] = (int64_t)ctx->run;
     w[i++] = ctx->epoch;
-    w[i++] = ctx->repeats;
+    w[i++] = ctx->repair.repeats;
     w[i++] = ftk_region_progressed(ctx);
-    w[i++] = ctx->spawn_failed;
-    w[i++] = (int64_t)ctx->unusable;
+    w[i++] = ctx->repair.spawn_failed;
+    w[i++] = (int64_t)ctx->repair.unusable;
     w[i++] = nwords;
 }
 

@@ -98,11 +98,11 @@ static void install_epoch(struct ftk_attempt *a, int me)
     struct ftkit_ctx *ctx = a->ctx;
     install_tables(a);
     ctx->comms = a->next;
-    ctx->failed = 0;
-    ctx->ntracked = 0;
-    ctx->local_error = 0;
-    ctx->ambiguous = false;
-    ctx->spawn_failed = false;
+    ctx->detect.failed = 0;
+    ctx->detect.ntracked = 0;
+    ctx->repair.local_error = 0;
+    ctx->repair.ambiguous = false;
+    ctx->repair.spawn_failed = false;
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;
     ctx->nspares = a->plan.nprocs - a->plan.nranks;
@@ -115,29 +115,29 @@ static void install_line(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     ctx->committed = a->plan.line;
-    ctx->line = a->plan.line;
-    ctx->line_nranks = a->line_nranks;
-    ctx->line_from_file = a->plan.from_file;
-    ctx->line_unusable = a->plan.unusable;
-    free(ctx->line_source);
-    ctx->line_source = a->plan.source;
+    ctx->repair.line = a->plan.line;
+    ctx->repair.line_nranks = a->line_nranks;
+    ctx->repair.line_from_file = a->plan.from_file;
+    ctx->repair.line_unusable = a->plan.unusable;
+    free(ctx->repair.line_source);
+    ctx->repair.line_source = a->plan.source;
     a->plan.source = NULL;
     /* the plan numbers the members of s; from here on they are ranks */
-    for (int r = 0; ctx->line_source && r < ctx->line_nranks; r++)
-        if (ctx->line_source[r] >= 0)
-            ctx->line_source[r] = a->plan.rank_of[ctx->line_source[r]];
-    bool whole = ctx->pending == FTK_PENDING_LINE && !ctx->line_from_file;
+    for (int r = 0; ctx->repair.line_source && r < ctx->repair.line_nranks; r++)
+        if (ctx->repair.line_source[r] >= 0)
+            ctx->repair.line_source[r] = a->plan.rank_of[ctx->repair.line_source[r]];
+    bool whole = ctx->repair.pending == FTK_PENDING_LINE && !ctx->repair.line_from_file;
     if (whole || (ftk_log_of(ctx) && !a->plan.back[ctx->rank]))
-        ftk_mem_drop_others(&ctx->mem, ctx->line);
+        ftk_mem_drop_others(&ctx->mem, ctx->repair.line);
 }
 
 /* The set that this rank was writing is committed: another rank has seen the vote. */
 static void catch_up(struct ftkit_ctx *ctx, uint64_t next_event)
 {
     ftk_policy_committed(ctx, 0);
-    ctx->next_event = next_event;
-    ctx->repeats = ctx->corrupt = 0;
-    ctx->sets_since_durable++;
+    ctx->policy.next_event = next_event;
+    ctx->repair.repeats = ctx->repair.corrupt = 0;
+    ctx->policy.sets_since_durable++;
 }
 
 /* The log of a working rank; its error is one of this rank alone. */
@@ -155,14 +155,14 @@ static int install_log(struct ftk_attempt *a)
 static int install_rank(struct ftk_attempt *a, int was)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    ctx->pending = pending_of(a, was);
-    ctx->app_errors = false;
+    ctx->repair.pending = pending_of(a, was);
+    ctx->detect.app_errors = false;
     ctx->run = a->run;
     ctx->epoch_id = a->epoch_id;
     ctx->next_set = a->next_set;
     ctx->epoch = a->epoch;
-    ctx->repeats = a->repeats;
-    ctx->repeats_of = a->plan.line;
+    ctx->repair.repeats = a->repeats;
+    ctx->repair.repeats_of = a->plan.line;
     install_line(a);
     if (a->plan.back[ctx->rank])
         ftk_policy_reset(ctx);
@@ -202,7 +202,7 @@ int ftk_attempt_install(struct ftk_attempt *a)
     rc = ftk_detect_arm(ctx);
     if (logged != FTKIT_OK) { /* of this rank alone, after the ranks have agreed */
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
-        ctx->local_error = logged;
+        ctx->repair.local_error = logged;
         ftk_detect_raise(ctx);
     }
     return rc;

@@ -14,7 +14,7 @@ int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set);
  * this rank's segment into memory unless it is there already and holds.
  * Collective; agreed.  *set is 0 when there is none.  *from is the number of ranks of the
  * set; when it is another than now, each rank gets a share of the segments, as
- * ctx->line_source says, for ftk_redistribute(). */
+ * ctx->repair.line_source says, for ftk_redistribute(). */
 int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from);
 
 /* Number and run of the newest set on the file system that is newer than set `than`, or of

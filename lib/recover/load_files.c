@@ -89,8 +89,8 @@ static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
     for (int q = 0; rc == FTKIT_OK && q < n; q++)
         if (source[q] == ctx->rank && !find_in_memory(ctx, m, q))
             rc = read_segment(ctx, m, q);
-    free(ctx->line_source);
-    ctx->line_source = source;
+    free(ctx->repair.line_source);
+    ctx->repair.line_source = source;
     return rc;
 }
 
@@ -207,7 +207,7 @@ int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
     int bad = FTKIT_OK;
     *set = 0;
     *from = 0;
-    ch.broken = ctx->failed;
+    ch.broken = ctx->detect.failed;
     /* a set that is still being written may become the newest, or remove the oldest */
     int rc = ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE);
     if (rc != FTKIT_OK)
@@ -277,7 +277,7 @@ int ftk_durable_newest(
     struct ftk_chan ch = ftk_chan_of(ctx);
     uint64_t below = 0, newest = 0;
     bool good = false;
-    ch.broken = ctx->failed;
+    ch.broken = ctx->detect.failed;
     do {
         *run = 0;
         int rc = newest_below(ctx, &ch, below, false, set, &newest);

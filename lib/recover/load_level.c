@@ -49,7 +49,7 @@ static int try_load(struct ftkit_ctx *ctx, uint64_t *set)
  * tries are limited, because a rebuilt segment may be damaged each time. */
 int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set)
 {
-    const uint64_t line = ctx->line, committed = ctx->committed, run = ctx->run;
+    const uint64_t line = ctx->repair.line, committed = ctx->committed, run = ctx->run;
     *set = 0;
     if (ctx->cfg.local_scheme == FTK_SCHEME_NONE)
         return FTKIT_OK;
@@ -57,12 +57,12 @@ int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set)
         int rc = try_load(ctx, set);
         if (rc == FTKIT_OK && *set > 0) {
             ctx->local.committed = *set;
-            ctx->line_nranks = ctx->nranks;
+            ctx->repair.line_nranks = ctx->nranks;
             ctx->local.sets_since = 0;
         }
         if (rc != FTKIT_ERR_CORRUPT)
             return rc;
-        ctx->line = line;
+        ctx->repair.line = line;
         ctx->committed = committed;
         ctx->run = run;
     }

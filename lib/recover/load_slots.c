@@ -89,9 +89,9 @@ static bool may_be(const struct search *f, const struct candidate *c)
 {
     const struct ftkit_ctx *ctx = f->ctx;
     bool may = ftk_start_may_use(ctx, c->set, c->run);
-    if (ctx->pending == FTK_PENDING_LOAD)
+    if (ctx->repair.pending == FTK_PENDING_LOAD)
         return may;
-    bool line = c->set == ctx->line && (f->epoch_id == 0 || c->epoch_id == f->epoch_id);
+    bool line = c->set == ctx->repair.line && (f->epoch_id == 0 || c->epoch_id == f->epoch_id);
     return may && (line || f->mem != &ctx->mem);
 }
 
@@ -214,7 +214,7 @@ static void note_unread(struct search *f, int rc)
 /* The stamp of the line as this rank has had it all the time. */
 static uint64_t own_epoch_id(const struct search *f)
 {
-    const struct ftk_mem_seg *s = ftk_mem_find(f->mem, f->ctx->line, f->ctx->rank);
+    const struct ftk_mem_seg *s = ftk_mem_find(f->mem, f->ctx->repair.line, f->ctx->rank);
     const struct ftk_seg_header *h = s && !s->found ? (const void *)s->buf : NULL;
     return h ? h->epoch_id : 0;
 }
@@ -330,7 +330,7 @@ static int compare_files(const struct search *f, bool *older)
     const struct candidate *which = &f->which;
     uint64_t set = 0, run = 0;
     *older = false;
-    if (ctx->pending != FTK_PENDING_LOAD && f->mem == &ctx->mem)
+    if (ctx->repair.pending != FTK_PENDING_LOAD && f->mem == &ctx->mem)
         return FTKIT_OK; /* nothing comes before the line */
     int rc = ctx->cfg.h5_enabled ? ftk_durable_newest(ctx, which->set, which->run, &set, &run)
                                  : FTKIT_OK;
@@ -352,7 +352,7 @@ static void tell_others(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
     const struct ftk_place *p = &f->mem->place;
-    if (p->others == 0 || ctx->pending != FTK_PENDING_LOAD
+    if (p->others == 0 || ctx->repair.pending != FTK_PENDING_LOAD
         || ftk_durable_writer(ctx, ctx->rank) != ctx->rank)
         return;
     if (p->other.set > 0)
@@ -373,9 +373,9 @@ static int tell_why(const struct search *f)
     uint64_t set = 0, run = 0;
     if (f->why[0] && ctx->rank == 0)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, f->why);
-    if (ctx->pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH)
+    if (ctx->repair.pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH)
         return FTKIT_OK; /* as the user wants */
-    if (ctx->pending != FTK_PENDING_LOAD || (f->other == 0 && f->unread == FTKIT_OK))
+    if (ctx->repair.pending != FTK_PENDING_LOAD || (f->other == 0 && f->unread == FTKIT_OK))
         return FTKIT_OK;
     int rc = FTKIT_OK;
     if (ctx->cfg.h5_enabled)
@@ -397,7 +397,7 @@ static void tell(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
     const struct ftk_plan *p = &f->p;
-    bool start = ctx->pending == FTK_PENDING_LOAD;
+    bool start = ctx->repair.pending == FTK_PENDING_LOAD;
     const char *source = "the memory of earlier processes";
     for (int i = 0; i < p->ngroups; i++)
         for (int k = 0; k < p->groups[i].n; k++)
@@ -424,8 +424,8 @@ static int use(struct search *f)
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
         return rc;
-    ctx->line = ctx->committed = f->which.set;
-    ctx->line_nranks = ctx->nranks;
+    ctx->repair.line = ctx->committed = f->which.set;
+    ctx->repair.line_nranks = ctx->nranks;
     ctx->run = f->which.run;
     tell(f);
     return FTKIT_OK;
@@ -458,11 +458,11 @@ int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint6
     struct search f = { .ctx = ctx, .mem = mem, .scheme = scheme };
     *set = 0;
     f.ch = ftk_chan_of(ctx);
-    f.ch.broken = ctx->failed;
+    f.ch.broken = ctx->detect.failed;
     int rc = load(&f, set);
     /* in a repair segments in memory may equal those in the files, which need not be read then */
     if (*set == 0)
-        ftk_mem_leave(mem, ctx->pending == FTK_PENDING_LOAD || mem != &ctx->mem);
+        ftk_mem_leave(mem, ctx->repair.pending == FTK_PENDING_LOAD || mem != &ctx->mem);
     mem->place.kept = *set == 0 && f.newest > 0; /* on all ranks of the node */
     ftk_census_free(&f.census);
     ftk_plan_free(&f.p);

@@ -161,7 +161,7 @@ int ftk_plan_lost_text(const struct ftk_plan *p, char *text, size_t bytes);
 /* ---- repair -------------------------------------------------------------------------- */
 
 /* Run the machine until it succeeds or cannot.  FTKIT_OK: the context is whole again and
- * ctx->pending says what remains for this rank; FTK_PARTED: all part (close); an error:
+ * ctx->repair.pending says what remains for this rank; FTK_PARTED: all part (close); an error:
  * the context is dead.  start: MPI_COMM_NULL to shrink ctl, or a communicator of all
  * processes to begin with (open). */
 enum { FTK_PARTED = 100 };
@@ -205,7 +205,7 @@ int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
  * can be.  *bad: how many of this rank did not hold. */
 int ftk_scrub(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad);
 
-/* Collective over act: distribute the line of ctx->line_nranks ranks over the regions of
+/* Collective over act: distribute the line of ctx->repair.line_nranks ranks over the regions of
  * the ranks there are now. */
 int ftk_redistribute(struct ftkit_ctx *ctx);
 

@@ -168,7 +168,8 @@ static int agree(struct redist *d, int local, struct ftk_vote *v)
         return rc;
     if (v->min[0] != FTKIT_OK && local == FTKIT_OK)
         return ftk_fail((int)v->min[0], "set %llu cannot be distributed: rank %d: %s",
-            (unsigned long long)d->ctx->line, (int)v->min[6], ftkit_strerror((int)v->min[0]));
+            (unsigned long long)d->ctx->repair.line, (int)v->min[6],
+            ftkit_strerror((int)v->min[0]));
     return (int)v->min[0];
 }
 
@@ -205,31 +206,31 @@ static bool is_root(const struct redist *d)
 
 static const struct ftk_mem_seg *segment(const struct redist *d, int q)
 {
-    return ftk_mem_find(&d->ctx->mem, d->ctx->line, q);
+    return ftk_mem_find(&d->ctx->mem, d->ctx->repair.line, q);
 }
 
 /* The same on every rank. */
 static int check_complete(const struct ftkit_ctx *ctx)
 {
-    for (int q = 0; q < ctx->line_nranks; q++)
-        if (ctx->line_source[q] < 0)
+    for (int q = 0; q < ctx->repair.line_nranks; q++)
+        if (ctx->repair.line_source[q] < 0)
             return ftk_fail(FTKIT_ERR_LOST,
                 "set %llu: the segment of rank %d (of %d) and its copy are both lost",
-                (unsigned long long)ctx->line, q, ctx->line_nranks);
-    if (ctx->line_nranks == 0)
-        return ftk_fail(
-            FTKIT_ERR_LOST, "set %llu: no rank has a segment of it", (unsigned long long)ctx->line);
+                (unsigned long long)ctx->repair.line, q, ctx->repair.line_nranks);
+    if (ctx->repair.line_nranks == 0)
+        return ftk_fail(FTKIT_ERR_LOST, "set %llu: no rank has a segment of it",
+            (unsigned long long)ctx->repair.line);
     return FTKIT_OK;
 }
 
 static int check_segment(struct ftkit_ctx *ctx, int q)
 {
     char what[64];
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->line, q);
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->repair.line, q);
     snprintf(what, sizeof what, "segment of rank %d", q);
     if (!s)
         return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu: %s is not in memory",
-            (unsigned long long)ctx->line, what);
+            (unsigned long long)ctx->repair.line, what);
     if (FTK_FAULT("redistribute.corrupt")) {
         s->buf[s->bytes - 1] ^= 1;
         s->verified = false;
@@ -308,13 +309,13 @@ static int compare_all(const struct redist *d)
 {
     const struct ftkit_ctx *ctx = d->ctx;
     int rc = FTKIT_OK;
-    for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
-        if (strcmp(ctx->regions[i].name, FTK_ATTRIBUTES) == 0)
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
+        if (strcmp(ctx->regions.list[i].name, FTK_ATTRIBUTES) == 0)
             continue; /* of the files, not of the state */
-        rc = compare(d, &ctx->regions[i]);
+        rc = compare(d, &ctx->regions.list[i]);
         for (int q = 0; rc == FTKIT_OK && q < d->nold; q++)
             if (d->source[q] == ctx->rank)
-                rc = compare_source(d, &ctx->regions[i], q);
+                rc = compare_source(d, &ctx->regions.list[i], q);
     }
     return rc;
 }
@@ -849,15 +850,16 @@ static int run(struct redist *d)
  * come to next; call 2 is the same for all. */
 static void make_set_due(struct ftkit_ctx *ctx)
 {
-    ctx->next_event = 2;
-    ctx->last_set_s = -HUGE_VAL; /* for any period in time the last set is too old */
+    ctx->policy.next_event = 2;
+    ctx->policy.last_set_s = -HUGE_VAL; /* for any period in time the last set is too old */
 }
 
 int ftk_redistribute(struct ftkit_ctx *ctx)
 {
-    struct redist d = {
-        .ctx = ctx, .ch = ftk_chan_of(ctx), .source = ctx->line_source, .nold = ctx->line_nranks
-    };
+    struct redist d = { .ctx = ctx,
+        .ch = ftk_chan_of(ctx),
+        .source = ctx->repair.line_source,
+        .nold = ctx->repair.line_nranks };
     (void)FTK_FAULT("redistribute.begin");
     int rc = check_complete(ctx);
     if (rc != FTKIT_OK)
@@ -875,7 +877,7 @@ int ftk_redistribute(struct ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return rc;
     free_abandoned(ctx);
-    ctx->restored = ctx->line;
+    ctx->restored = ctx->repair.line;
     make_set_due(ctx);
     return FTKIT_OK;
 }

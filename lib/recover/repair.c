@@ -18,7 +18,7 @@ static int hard(struct ftk_attempt *a, int rc)
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_MPI && rc != FTKIT_ERR_CORRUPT) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", a->ctx->cfg.name, a->ctx->rank,
             ftk_detail_text());
-        a->ctx->local_error = rc;
+        a->ctx->repair.local_error = rc;
     }
     return rc;
 }
@@ -204,7 +204,8 @@ static int share_state(struct ftk_attempt *a)
     if (p->is_new[root])
         root = 0; /* all ranks are new */
     int64_t head[5] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
-        (ctx->repeats_of == p->line ? ctx->repeats : 0) + weight_of(p), (int64_t)ftk_random() };
+        (ctx->repair.repeats_of == p->line ? ctx->repair.repeats : 0) + weight_of(p),
+        (int64_t)ftk_random() };
     const struct ftk_sure act = { a->next.act, NULL, "sharing the state" };
     int rc = ftk_sure_bcast(&act, root, head, sizeof head);
     bool mine = !p->is_new[root] && ctx->incarnations && ctx->nranks == p->nranks;
@@ -409,7 +410,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     if (shrink)
         ftk_detect_raise(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
-    ctx->repairing = true;
+    ctx->detect.repairing = true;
     ftk_mem_unverify(&ctx->mem);
     ftk_mem_unverify(&ctx->local.mem);
     for (;;) {
@@ -448,7 +449,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         shrink = true;
     }
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
-    ctx->repairing = false;
+    ctx->detect.repairing = false;
     if (result < 0 && !ctx->dead)
         ctx->dead = result;
     return result;

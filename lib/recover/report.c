@@ -31,13 +31,14 @@ static void tell_sources(const struct ftk_attempt *a)
     if (p->pending != FTK_PENDING_LINE || p->from_file)
         return; /* the restore reports the sources */
     for (int r = 0; r < p->nranks; r++) {
-        bool copied = (p->need_own[r] || p->is_new[r]) && ctx->line_source[r] != r;
+        bool copied = (p->need_own[r] || p->is_new[r]) && ctx->repair.line_source[r] != r;
         others += !copied && !rebuilt(p, r);
         if (at >= sizeof text - 64)
             continue;
         if (copied)
-            at += (size_t)snprintf(text + at, sizeof text - at,
-                "%srank %d from the copy at rank %d", at ? ", " : "", r, ctx->line_source[r]);
+            at +=
+                (size_t)snprintf(text + at, sizeof text - at, "%srank %d from the copy at rank %d",
+                    at ? ", " : "", r, ctx->repair.line_source[r]);
         else if (rebuilt(p, r))
             at += (size_t)snprintf(text + at, sizeof text - at,
                 "%srank %d from the parity of its group", at ? ", " : "", r);
@@ -75,17 +76,17 @@ void ftk_attempt_report(const struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
-    ctx->detect_s = a->t_shrunk - a->t_start;
-    ctx->supply_s = a->t_planned - a->t_shrunk;
-    ctx->rebuild_s = a->t_built - a->t_planned;
+    ctx->stats.detect_s = a->t_shrunk - a->t_start;
+    ctx->stats.supply_s = a->t_planned - a->t_shrunk;
+    ctx->stats.rebuild_s = a->t_built - a->t_planned;
     if (p->fresh) {
         if (ctx->rank == 0)
             ftk_run_state("open %s", ctx->cfg.name);
         return;
     }
-    ctx->repairs++;
-    ctx->restore_s = ftk_now_s() - a->t_built;
-    ctx->repair_s = ftk_now_s() - a->t_start;
+    ctx->stats.repairs++;
+    ctx->stats.restore_s = ftk_now_s() - a->t_built;
+    ctx->stats.repair_s = ftk_now_s() - a->t_start;
     if (ctx->rank != 0)
         return;
     int replaced = 0;
@@ -95,10 +96,10 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     ftk_report(FTKIT_INFO,
         "context %s: %s in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
         "restore %.1f): %d rank%s replaced, %d given up, %d spare%s left, %sback to set %llu%s",
-        ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->repair_s,
-        1e3 * ctx->detect_s, 1e3 * ctx->supply_s, 1e3 * ctx->rebuild_s, 1e3 * ctx->restore_s,
-        replaced, FTK_S(replaced), p->lost - replaced, ctx->nspares, FTK_S(ctx->nspares),
-        p->from_file ? "going " : "", (unsigned long long)p->line,
+        ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->stats.repair_s,
+        1e3 * ctx->stats.detect_s, 1e3 * ctx->stats.supply_s, 1e3 * ctx->stats.rebuild_s,
+        1e3 * ctx->stats.restore_s, replaced, FTK_S(replaced), p->lost - replaced, ctx->nspares,
+        FTK_S(ctx->nspares), p->from_file ? "going " : "", (unsigned long long)p->line,
         p->from_file ? " or older, from files" : "");
     tell_sources(a);
     tell_back(a);

@@ -18,21 +18,21 @@
  * log communicators live on, so the callback runs once in a process. */
 static int call_back(struct ftkit_ctx *ctx)
 {
-    if (!ctx->repair_fn || (ftk_log_of(ctx) && ctx->called_back))
+    if (!ctx->callback.fn || (ftk_log_of(ctx) && ctx->callback.done))
         return FTKIT_OK;
-    ctx->in_callback = true;
+    ctx->callback.running = true;
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    int bad = ctx->repair_fn(ctx, ftk_program_comm(ctx), ctx->repair_arg);
+    int bad = ctx->callback.fn(ctx, ftk_program_comm(ctx), ctx->callback.arg);
     if (FTK_FAULT("settle.called")) /* injected: a callback that lasts until somebody dies */
         while (!ftk_detect_poll(ctx))
             ;
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
-    ctx->in_callback = false;
+    ctx->callback.running = false;
     /* with the log a failure meanwhile destroys nothing that the callback has made, and messages
      * that the callback has received do not come again: a replacement has them from the set-up
      * log */
-    ctx->called_back = bad == 0 && ftk_log_of(ctx);
-    if (ctx->failed || ftk_detect_poll(ctx))
+    ctx->callback.done = bad == 0 && ftk_log_of(ctx);
+    if (ctx->detect.failed || ftk_detect_poll(ctx))
         return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
     if (bad)
         return ftk_fail(FTKIT_ERR_CALLBACK, "the repair callback returned %d", bad);
@@ -80,7 +80,7 @@ static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
 {
     int from = 0;
     int rc = ftk_durable_load(ctx, set, &from);
-    if (rc == FTKIT_ERR_CORRUPT && ctx->pending != FTK_PENDING_LOAD)
+    if (rc == FTKIT_ERR_CORRUPT && ctx->repair.pending != FTK_PENDING_LOAD)
         rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
     if (rc != FTKIT_OK || *set == 0)
         return rc;
@@ -88,9 +88,9 @@ static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
         ftk_report(FTKIT_INFO, "context %s: restored set %llu from files in %s%s%s", ctx->cfg.name,
             (unsigned long long)*set, ctx->cfg.h5_dir,
             from != ctx->nranks ? ", of another number of ranks" : "",
-            ctx->pending == FTK_PENDING_LOAD ? " (ftkit run --fresh begins anew)" : "");
-    ctx->line = ctx->committed = ctx->durable = *set;
-    ctx->line_nranks = from;
+            ctx->repair.pending == FTK_PENDING_LOAD ? " (ftkit run --fresh begins anew)" : "");
+    ctx->repair.line = ctx->committed = ctx->durable = *set;
+    ctx->repair.line_nranks = from;
     if (from != ctx->nranks) {
         ftk_mem_drop_others(&ctx->mem, *set);
         return FTKIT_OK;
@@ -118,15 +118,15 @@ static int load_local(struct ftkit_ctx *ctx, uint64_t *set)
 static int load_slots(struct ftkit_ctx *ctx, uint64_t *set)
 {
     *set = 0;
-    if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->pending != FTK_PENDING_LINE
-        || ctx->line_unusable)
+    if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->repair.pending != FTK_PENDING_LINE
+        || ctx->repair.line_unusable)
         return FTKIT_OK;
     return ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
 }
 
 static int load_line(struct ftkit_ctx *ctx)
 {
-    uint64_t wanted = ctx->line;
+    uint64_t wanted = ctx->repair.line;
     uint64_t set;
     int rc = load_slots(ctx, &set);
     if (rc == FTKIT_OK && set == 0)
@@ -144,16 +144,16 @@ static int load_line(struct ftkit_ctx *ctx)
             "message log a rollback to a set before the last one needs a new start of the job",
             (unsigned long long)wanted, (unsigned long long)set);
     if (rc == FTKIT_OK)
-        ctx->line_from_file = false;
+        ctx->repair.line_from_file = false;
     return rc;
 }
 
 static int restore_line(struct ftkit_ctx *ctx)
 {
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->line, ctx->rank);
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->repair.line, ctx->rank);
     if (!s)
         return ftk_fail(
-            FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)ctx->line);
+            FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)ctx->repair.line);
     if (FTK_FAULT("restore.corrupt")) {
         s->buf[s->bytes - 1] ^= 1;
         s->verified = false;
@@ -164,14 +164,14 @@ static int restore_line(struct ftkit_ctx *ctx)
     if (rc == FTKIT_ERR_CORRUPT)
         rc = ftk_drop_own(ctx, s);
     if (rc == FTKIT_OK)
-        ctx->restored = ctx->line;
+        ctx->restored = ctx->repair.line;
     return rc;
 }
 
 /* The line, which is in memory, into the regions. */
 static int restore(struct ftkit_ctx *ctx)
 {
-    return ctx->line_nranks == ctx->nranks ? restore_line(ctx) : ftk_redistribute(ctx);
+    return ctx->repair.line_nranks == ctx->nranks ? restore_line(ctx) : ftk_redistribute(ctx);
 }
 
 /* A start of the whole job.  Nobody runs ahead into its loop while another may still fail
@@ -191,7 +191,7 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
         rc = restore(ctx);
     if (*set > 0)
         rc = ftk_log_loaded(ctx, rc);
-    if (ctx->pending == FTK_PENDING_LOAD)
+    if (ctx->repair.pending == FTK_PENDING_LOAD)
         ftk_run_hopeless(rc);
     return agree(ctx, rc);
 }
@@ -202,21 +202,21 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
     int rc = call_back(ctx);
     if (rc != FTKIT_OK)
         return rc;
-    switch (ctx->pending) {
+    switch (ctx->repair.pending) {
     case FTK_PENDING_LOAD:
         return load_or_begin(ctx, set);
     case FTK_PENDING_SHRUNK:
         /* sealed parts of a set that was not committed: its number is used again, by
          * another number of ranks */
-        if (!ctx->line_from_file)
-            ftk_mem_drop_others(&ctx->mem, ctx->line);
+        if (!ctx->repair.line_from_file)
+            ftk_mem_drop_others(&ctx->mem, ctx->repair.line);
         else
             rc = load_line(ctx);
         if (rc == FTKIT_OK)
             rc = restore(ctx);
         break;
     case FTK_PENDING_LINE:
-        if (ctx->line_from_file)
+        if (ctx->repair.line_from_file)
             rc = load_line(ctx);
         if (rc == FTKIT_OK)
             rc = restore(ctx);
@@ -229,7 +229,7 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
     if (rc != FTKIT_OK)
         return rc;
     *set = ctx->restored;
-    ctx->rollbacks += ctx->where == FTK_IN_LOOP;
+    ctx->stats.rollbacks += ctx->where == FTK_IN_LOOP;
     return FTKIT_OK;
 }
 
@@ -246,8 +246,8 @@ static void keep_owning(struct ftkit_ctx *ctx)
 static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
 {
     return rc == FTKIT_ERR_CORRUPT
-           && (ctx->pending == FTK_PENDING_SHRUNK || ctx->pending == FTK_PENDING_LINE
-               || (ctx->pending == FTK_PENDING_LOAD && ctx->committed > 0));
+           && (ctx->repair.pending == FTK_PENDING_SHRUNK || ctx->repair.pending == FTK_PENDING_LINE
+               || (ctx->repair.pending == FTK_PENDING_LOAD && ctx->committed > 0));
 }
 
 /* A local error must not leave other ranks waiting: it is in the next census, and the plan of that
@@ -258,8 +258,8 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         char why[FTK_DETAIL_MAX] = "";
         int rc = restore_once(ctx, set);
         if (rc == FTKIT_OK) {
-            ctx->pending = FTK_PENDING_NONE;
-            ctx->unusable = 0;
+            ctx->repair.pending = FTK_PENDING_NONE;
+            ctx->repair.unusable = 0;
             keep_owning(ctx);
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);
@@ -269,11 +269,11 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
             ftk_start_failed(ctx, rc);
             return ctx->dead = rc;
         }
-        if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->failed) {
+        if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->detect.failed) {
             snprintf(why, sizeof why, "%s", ftk_detail_text());
             ftk_start_failed(ctx, rc);
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
-            ctx->local_error = rc;
+            ctx->repair.local_error = rc;
         }
         rc = ftk_repair(ctx, MPI_COMM_NULL);
         if (rc < 0 && why[0])

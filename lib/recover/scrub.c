@@ -49,7 +49,7 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     if (can && rc == FTKIT_OK)
         rc = ftk_rebuild(ctx, &ctx->mem, ch, &p);
     if (rc == FTKIT_OK && !can)
-        ctx->requested = 1;
+        ctx->policy.requested = 1;
     if (rc == FTKIT_OK && ctx->rank == 0)
         ftk_report(FTKIT_INFO, "context %s: set %llu in memory: %s", ctx->cfg.name,
             (unsigned long long)ctx->committed,

@@ -34,7 +34,7 @@ void ftk_start_begin(struct ftkit_ctx *ctx)
 bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run)
 {
     uint64_t start = ctx->cfg.start;
-    if (ctx->pending != FTK_PENDING_LOAD || start == FTK_START_FRESH)
+    if (ctx->repair.pending != FTK_PENDING_LOAD || start == FTK_START_FRESH)
         return run == ctx->run;
     return start == FTK_START_NEWEST || set == start;
 }
@@ -92,7 +92,7 @@ static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *u
 {
     struct ftk_h5_manifest m = { 0 };
     *use = false;
-    if (ctx->pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH
+    if (ctx->repair.pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH
         && !getenv("FTKIT_RUN_ID")) {
         l->earlier++;
         return FTKIT_OK;
@@ -117,7 +117,7 @@ static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *u
 /* No set can be used. */
 static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
 {
-    bool start = ctx->pending == FTK_PENDING_LOAD;
+    bool start = ctx->repair.pending == FTK_PENDING_LOAD;
     if (start && l->set > 0 && ctx->cfg.start != FTK_START_FRESH)
         return ftk_fail(l->rc, "set %" PRIu64 " cannot be used%s: %s; " ADVICE "; sets in %s",
             l->set, ctx->cfg.start == FTK_START_NEWEST ? " and no other is complete" : "", l->why,
@@ -139,8 +139,8 @@ static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
 static bool is_asked_for(const struct ftkit_ctx *ctx, uint64_t set)
 {
     uint64_t start = ctx->cfg.start;
-    return ctx->pending != FTK_PENDING_LOAD || start == FTK_START_NEWEST || start == FTK_START_FRESH
-           || set == start;
+    return ctx->repair.pending != FTK_PENDING_LOAD || start == FTK_START_NEWEST
+           || start == FTK_START_FRESH || set == start;
 }
 
 int ftk_start_pick(
@@ -182,7 +182,7 @@ int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set)
 
 void ftk_start_failed(const struct ftkit_ctx *ctx, int rc)
 {
-    if (ctx->rank != 0 || ctx->pending != FTK_PENDING_LOAD)
+    if (ctx->rank != 0 || ctx->repair.pending != FTK_PENDING_LOAD)
         return;
     switch (rc) {
     case FTKIT_ERR_NOT_FOUND: /* of a region or a set */

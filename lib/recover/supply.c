@@ -190,7 +190,7 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     /* an error that is no failure would come again */
-    ctx->spawn_failed = !ftk_mpi_is_failure(rc);
+    ctx->repair.spawn_failed = !ftk_mpi_is_failure(rc);
     return ftk_fail_mpi(rc, "spawning replacements");
 }
 

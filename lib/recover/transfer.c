@@ -121,10 +121,10 @@ int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
     ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy", ctx->cfg.name,
         ctx->rank, ftk_detail_text());
     ftk_mem_release(s);
-    ctx->corrupt++;
-    if (ctx->corrupt > ctx->cfg.attempts)
-        ctx->unusable = set;
-    if (ctx->corrupt <= 2 * ctx->cfg.attempts)
+    ctx->repair.corrupt++;
+    if (ctx->repair.corrupt > ctx->cfg.attempts)
+        ctx->repair.unusable = set;
+    if (ctx->repair.corrupt <= 2 * ctx->cfg.attempts)
         return FTKIT_ERR_CORRUPT;
     return ftk_fail(FTKIT_ERR_LOST,
         "what rank %d has in memory does not hold, after %d other copies: its memory is bad",

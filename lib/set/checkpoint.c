@@ -122,7 +122,7 @@ static int prepare(struct writing *w)
     ftk_vote_same(&v, 1, w->set);
     if (ctx->rank == 0)
         v.min[3] = ftk_policy_durable(ctx);
-    ftk_vote_same(&v, FTK_VOTE_CALLS, ctx->calls);
+    ftk_vote_same(&v, FTK_VOTE_CALLS, ctx->policy.calls);
     ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&w->ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
@@ -133,7 +133,7 @@ static int prepare(struct writing *w)
     if (!ftk_vote_is_same(&v, FTK_VOTE_CALLS))
         return ftk_fail(FTKIT_ERR_MISMATCH,
             "ranks are at different calls of ftkit_checkpoint (this one at its %lluth)",
-            (unsigned long long)ctx->calls);
+            (unsigned long long)ctx->policy.calls);
     w->durable = (int)v.min[3];
     if (v.min[0] != FTKIT_OK && w->local == FTKIT_OK)
         return ftk_fail((int)v.min[0], "set %llu was not written: another rank has: %s",
@@ -256,9 +256,9 @@ static int commit(struct writing *w)
     w->to_local = v.min[4] == 1;
     ctx->committed = w->set;
     ftk_progress_set(ctx, w->set);
-    ctx->repeats = ctx->corrupt = 0;
+    ctx->repair.repeats = ctx->repair.corrupt = 0;
     ctx->next_set = w->set + 1;
-    ctx->region_bytes = w->data_bytes;
+    ctx->stats.region_bytes = w->data_bytes;
     ftk_mem_drop_others(&ctx->mem, w->set);
     ftk_place_sweep(&ctx->mem.place, ctx->epoch_id);
     ftk_policy_committed(ctx, v.min[3]);
@@ -318,8 +318,8 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     ftk_stream_end(w.streams, w.nstreams);
     ftk_changes_end(&w.changes);
     if (rc == FTKIT_OK) {
-        ctx->checkpoint_s = ctx->set_cost_s = ftk_now_s() - t0;
-        ctx->sets_since_durable++;
+        ctx->stats.checkpoint_s = ctx->policy.set_cost_s = ftk_now_s() - t0;
+        ctx->policy.sets_since_durable++;
         rc = pass_on(&w);
     }
     /* other ranks may have seen the commit, and will not ask for the files of the set again */

@@ -104,12 +104,12 @@ static struct span span_of(const struct ftk_region *r)
 /* The memory of the regions, and the variables that a repair sets; the caller frees it. */
 static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
 {
-    struct span *s = calloc(2 * (size_t)ctx->nregions + (size_t)ctx->nbound + 1, sizeof *s);
+    struct span *s = calloc(2 * (size_t)ctx->regions.n + (size_t)ctx->nbound + 1, sizeof *s);
     *n = 0;
     if (!s)
         return NULL;
-    for (int i = 0; i < ctx->nregions; i++) {
-        const struct ftk_region *r = &ctx->regions[i];
+    for (int i = 0; i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
         if (r->data_ref) {
             s[(*n)++] = (struct span){ (const char *)r->data_ref, sizeof *r->data_ref };
             s[(*n)++] = (struct span){ (const char *)r->count_ref, sizeof *r->count_ref };

@@ -146,7 +146,7 @@ static void ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct f
 {
     /* the first call after a rollback or a start is still to come (see loop.c) */
     bool counts = call != FTK_DRAIN_INSIDE && call != FTK_DRAIN_CLOSE_ANYWAY;
-    uint64_t calls = counts ? ctx->calls + ctx->first_call : 0;
+    uint64_t calls = counts ? ctx->policy.calls + ctx->first_call : 0;
     int64_t with_rank =
         (int64_t)(calls << RANK_BITS) * FTK_DRAINS + ((int64_t)call << RANK_BITS) + ctx->rank;
     ftk_vote_same(v, FTK_VOTE_CALLS, (uint64_t)call << CALL_BITS | calls);

@@ -32,23 +32,23 @@ static double period_s(const struct ftkit_ctx *ctx)
 {
     if (ctx->cfg.period.kind == FTK_PERIOD_SECONDS)
         return ctx->cfg.period.value;
-    double cost = ctx->set_cost_s > 0 ? ctx->set_cost_s : FIRST_COST_S;
+    double cost = ctx->policy.set_cost_s > 0 ? ctx->policy.set_cost_s : FIRST_COST_S;
     return ftk_daly_s(cost, ctx->cfg.mtbf_s / SHARE_MEMORY);
 }
 
 static bool durable_is_due(const struct ftkit_ctx *ctx)
 {
     const struct ftk_period *every = &ctx->cfg.h5_every;
-    if (ctx->last_durable_s == 0 && ctx->incarnation > 0)
+    if (ctx->policy.last_durable_s == 0 && ctx->incarnation > 0)
         return true; /* an earlier process may have begun a set */
     if (every->kind == FTK_PERIOD_COUNT)
-        return (double)(ctx->sets_since_durable + 1) >= every->value;
-    if (ctx->last_durable_s == 0)
+        return (double)(ctx->policy.sets_since_durable + 1) >= every->value;
+    if (ctx->policy.last_durable_s == 0)
         return true; /* the first set, which also measures the cost; or a set was lost */
-    double since = ftk_now_s() - ctx->last_durable_s;
+    double since = ftk_now_s() - ctx->policy.last_durable_s;
     if (every->kind == FTK_PERIOD_SECONDS)
         return since >= every->value;
-    double cost = ctx->durable_cost_s > 0 ? ctx->durable_cost_s : FIRST_COST_S;
+    double cost = ctx->policy.durable_cost_s > 0 ? ctx->policy.durable_cost_s : FIRST_COST_S;
     /* writing in the background slows the program, too */
     cost += ctx->flush.off ? 0 : SHARE_FLUSH * ctx->flush.last_s;
     return since >= ftk_daly_s(cost, ctx->cfg.mtbf_s / (1 - SHARE_MEMORY));
@@ -58,34 +58,34 @@ int ftk_policy_durable(const struct ftkit_ctx *ctx)
 {
     if (!ctx->cfg.h5_enabled)
         return 0;
-    return ctx->requested == 2 ? 2 : durable_is_due(ctx);
+    return ctx->policy.requested == 2 ? 2 : durable_is_due(ctx);
 }
 
 void ftk_policy_flushed(struct ftkit_ctx *ctx, double blocked_s)
 {
-    ctx->last_durable_s = ftk_now_s(); /* also after an error: do not try at every set */
-    ctx->durable_cost_s = blocked_s;
-    ctx->sets_since_durable = 0;
-    ctx->checkpoint_s += blocked_s;
+    ctx->policy.last_durable_s = ftk_now_s(); /* also after an error: do not try at every set */
+    ctx->policy.durable_cost_s = blocked_s;
+    ctx->policy.sets_since_durable = 0;
+    ctx->stats.checkpoint_s += blocked_s;
 }
 
 void ftk_policy_flush_lost(struct ftkit_ctx *ctx)
 {
-    ctx->last_durable_s = 0; /* the next set is due, whatever the period is */
-    ctx->sets_since_durable = UINT32_MAX;
+    ctx->policy.last_durable_s = 0; /* the next set is due, whatever the period is */
+    ctx->policy.sets_since_durable = UINT32_MAX;
 }
 
 /* Rank 0's estimate after how many calls to look at the clock again; 0: a set is due. */
 static int64_t clock_gap(struct ftkit_ctx *ctx)
 {
     double now = ftk_now_s();
-    double remaining = period_s(ctx) - (now - ctx->last_set_s);
-    if (ctx->calls <= ctx->last_look_call)
+    double remaining = period_s(ctx) - (now - ctx->policy.last_set_s);
+    if (ctx->policy.calls <= ctx->policy.last_look_call)
         return 1;
-    uint64_t calls = ctx->calls - ctx->last_look_call;
-    double per_call = (now - ctx->last_look_s) / (double)calls;
-    ctx->last_look_call = ctx->calls;
-    ctx->last_look_s = now;
+    uint64_t calls = ctx->policy.calls - ctx->policy.last_look_call;
+    double per_call = (now - ctx->policy.last_look_s) / (double)calls;
+    ctx->policy.last_look_call = ctx->policy.calls;
+    ctx->policy.last_look_s = now;
     if (remaining <= per_call / 2)
         return 0;
     double gap = remaining / fmax(per_call, 1e-9);
@@ -105,9 +105,9 @@ int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx)
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
 {
     *write = true;
-    if (ctx->requested || ctx->committed == 0)
+    if (ctx->policy.requested || ctx->committed == 0)
         return FTKIT_OK;
-    *write = ctx->calls >= ctx->next_event;
+    *write = ctx->policy.calls >= ctx->policy.next_event;
     if (!*write || ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         return FTKIT_OK;
     struct ftk_vote v;
@@ -121,30 +121,30 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
         return rc;
     int64_t gap = v.min[0] < v.min[1] ? v.min[0] : v.min[1];
     *write = gap == 0;
-    ctx->next_event = ctx->calls + (uint64_t)gap;
+    ctx->policy.next_event = ctx->policy.calls + (uint64_t)gap;
     return FTKIT_OK;
 }
 
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     bool count = ctx->cfg.period.kind == FTK_PERIOD_COUNT;
-    ctx->requested = 0;
-    ctx->last_set_s = ftk_now_s();
-    ctx->next_event = ctx->calls
-                      + (count      ? (uint64_t)ctx->cfg.period.value
-                          : gap > 0 ? (uint64_t)gap
-                                    : 1);
+    ctx->policy.requested = 0;
+    ctx->policy.last_set_s = ftk_now_s();
+    ctx->policy.next_event = ctx->policy.calls
+                             + (count      ? (uint64_t)ctx->cfg.period.value
+                                 : gap > 0 ? (uint64_t)gap
+                                           : 1);
 }
 
 void ftk_policy_reset(struct ftkit_ctx *ctx)
 {
-    ctx->calls = 0;
-    ctx->requested = 0;
-    ctx->last_set_s = ctx->last_look_s = ftk_now_s();
-    ctx->last_look_call = 0;
+    ctx->policy.calls = 0;
+    ctx->policy.requested = 0;
+    ctx->policy.last_set_s = ctx->policy.last_look_s = ftk_now_s();
+    ctx->policy.last_look_call = 0;
     /* Call 1 is the one at which the line was written: the call a survivor rolls back in,
      * the first one of a replacement. */
-    ctx->next_event = ftk_policy_first_event(ctx);
+    ctx->policy.next_event = ftk_policy_first_event(ctx);
 }
 
 uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx)

@@ -20,9 +20,9 @@
 
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name)
 {
-    for (int i = 0; i < ctx->nregions; i++)
-        if (strcmp(ctx->regions[i].name, name) == 0)
-            return &ctx->regions[i];
+    for (int i = 0; i < ctx->regions.n; i++)
+        if (strcmp(ctx->regions.list[i].name, name) == 0)
+            return &ctx->regions.list[i];
     return NULL;
 }
 
@@ -87,22 +87,22 @@ static void region_free(struct ftk_region *r)
 static int add(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datatype type,
     struct ftk_region **out)
 {
-    if (ctx->nregions == ctx->regions_cap) {
-        int cap = ctx->regions_cap ? 2 * ctx->regions_cap : 16;
-        struct ftk_region *all = realloc(ctx->regions, (size_t)cap * sizeof *all);
+    if (ctx->regions.n == ctx->regions.cap) {
+        int cap = ctx->regions.cap ? 2 * ctx->regions.cap : 16;
+        struct ftk_region *all = realloc(ctx->regions.list, (size_t)cap * sizeof *all);
         if (!all)
             return ftk_fail(FTKIT_ERR_NOMEM, "list of regions");
-        ctx->regions = all;
-        ctx->regions_cap = cap;
+        ctx->regions.list = all;
+        ctx->regions.cap = cap;
     }
-    struct ftk_region *r = &ctx->regions[ctx->nregions];
+    struct ftk_region *r = &ctx->regions.list[ctx->regions.n];
     memset(r, 0, sizeof *r);
     int rc = make_type(name, type, &r->type);
     if (rc != FTKIT_OK)
         return rc;
     memcpy(r->name, name, strlen(name) + 1);
     r->kind = kind;
-    ctx->nregions++;
+    ctx->regions.n++;
     *out = r;
     return FTKIT_OK;
 }
@@ -160,7 +160,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
         rc = check_extent(&r->type, count, name);
         if (rc != FTKIT_OK) {
             region_free(r);
-            ctx->nregions--;
+            ctx->regions.n--;
         } else {
             r->data = data;
             r->count = count;
@@ -302,7 +302,7 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
         rc = add(ctx, name, FTK_KIND_GROWING, type, &r);
     if (rc == FTKIT_OK && !resize && (r->type.extent < 0 || r->type.span_lb < 0)) {
         region_free(r);
-        ctx->nregions--;
+        ctx->regions.n--;
         rc = ftk_fail(FTKIT_ERR_TYPE,
             "region '%s': the type has bytes in front of its address, for which realloc() "
             "makes no room",
@@ -489,8 +489,8 @@ int ftkit_unregister(ftkit_ctx *ctx, const char *name)
     if (!r)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name));
     region_free(r);
-    ctx->nregions--;
-    memmove(r, r + 1, (size_t)(&ctx->regions[ctx->nregions] - r) * sizeof *r);
+    ctx->regions.n--;
+    memmove(r, r + 1, (size_t)(&ctx->regions.list[ctx->regions.n] - r) * sizeof *r);
     return FTKIT_OK;
 }
 
@@ -540,7 +540,7 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
     rc = ftk_attr_add(&table, &bytes, a);
     if (bytes == 0) { /* not even the first */
         region_free(notes);
-        ctx->nregions--;
+        ctx->regions.n--;
         return rc;
     }
     notes->data = table;
@@ -564,11 +564,11 @@ int ftkit_attribute(ftkit_ctx *ctx, const char *region, const char *name, const 
 
 void ftk_region_free_all(struct ftkit_ctx *ctx)
 {
-    for (int i = 0; i < ctx->nregions; i++)
-        region_free(&ctx->regions[i]);
-    free(ctx->regions);
-    ctx->regions = NULL;
-    ctx->nregions = ctx->regions_cap = 0;
+    for (int i = 0; i < ctx->regions.n; i++)
+        region_free(&ctx->regions.list[i]);
+    free(ctx->regions.list);
+    ctx->regions.list = NULL;
+    ctx->regions.n = ctx->regions.cap = 0;
 }
 
 /* ---- packing ------------------------------------------------------------------------- */
@@ -591,8 +591,8 @@ static size_t align_up(size_t n)
 int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes)
 {
     size_t total = 0;
-    for (int i = 0; i < ctx->nregions; i++) {
-        struct ftk_region *r = &ctx->regions[i];
+    for (int i = 0; i < ctx->regions.n; i++) {
+        struct ftk_region *r = &ctx->regions.list[i];
         size_t bytes;
         if (r->kind == FTK_KIND_SERIALIZED) {
             if (r->ops.measure(r->arg, &r->count) != 0)
@@ -608,7 +608,7 @@ int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_b
             return ftk_fail(FTKIT_ERR_SIZE, "the regions exceed the address space");
     }
     *data_bytes = total;
-    *head_bytes = ftk_seg_head_bytes((size_t)ctx->nregions, total, FTK_SEG_BLOCK);
+    *head_bytes = ftk_seg_head_bytes((size_t)ctx->regions.n, total, FTK_SEG_BLOCK);
     return FTKIT_OK;
 }
 
@@ -647,16 +647,16 @@ int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, siz
     h->rank = (uint32_t)ctx->rank;
     h->nranks = (uint32_t)ctx->nranks;
     h->incarnation = (uint32_t)ctx->incarnation;
-    h->nregions = (uint32_t)ctx->nregions;
+    h->nregions = (uint32_t)ctx->regions.n;
     h->block_bytes = FTK_SEG_BLOCK;
     h->nblocks = (data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
     memcpy(h->context, ctx->cfg.name, strlen(ctx->cfg.name));
     memcpy(h->program, ctx->identity.program, sizeof h->program);
     struct ftk_seg_region *rec = ftk_seg_regions(seg);
     size_t offset = 0;
-    for (int i = 0; i < ctx->nregions; i++) {
+    for (int i = 0; i < ctx->regions.n; i++) {
         offset = align_up(offset);
-        write_record(&ctx->regions[i], offset, &rec[i]);
+        write_record(&ctx->regions.list[i], offset, &rec[i]);
         offset += rec[i].bytes;
     }
     *p = (struct ftk_packer){ .ctx = ctx, .seg = seg };
@@ -679,8 +679,8 @@ static int fill(struct ftk_packer *p, size_t to)
 {
     char *data = ftk_seg_data(p->seg);
     const struct ftk_seg_region *recs = ftk_seg_regions(p->seg);
-    while (p->region < p->ctx->nregions) {
-        const struct ftk_region *r = &p->ctx->regions[p->region];
+    while (p->region < p->ctx->regions.n) {
+        const struct ftk_region *r = &p->ctx->regions.list[p->region];
         const struct ftk_seg_region *rec = &recs[p->region];
         size_t at = rec->offset + p->in_region;
         if (at >= to && rec->bytes > 0)
@@ -704,7 +704,7 @@ static int fill(struct ftk_packer *p, size_t to)
         p->in_region = 0;
         /* the gap behind it, now: it may end the block that is checksummed next, and the
          * buffer may have been used before */
-        if (p->region < p->ctx->nregions)
+        if (p->region < p->ctx->regions.n)
             memset(data + rec->offset + rec->bytes, 0,
                 recs[p->region].offset - rec->offset - rec->bytes);
     }
@@ -756,8 +756,8 @@ uint64_t ftk_region_sum_of(const char *seg, uint32_t i)
 uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < ctx->nregions; i++) {
-        const struct ftk_region *r = &ctx->regions[i];
+    for (int i = 0; i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
         size_t bytes = r->count * r->type.item_bytes;
         if (r->kind != FTK_KIND_REPLICATED)
             continue;
@@ -923,15 +923,15 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
         .seg = seg, .sure = verified ? SIZE_MAX : 0, .fresh = ctx->where < FTK_IN_LOOP
     };
     int rc = FTKIT_OK;
-    for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++)
-        rc = compare(&ctx->regions[i], ftk_seg_find(seg, ctx->regions[i].name));
-    for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
-        const struct ftk_region *r = &ctx->regions[i];
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++)
+        rc = compare(&ctx->regions.list[i], ftk_seg_find(seg, ctx->regions.list[i].name));
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
         if (r->kind == FTK_KIND_GROWING)
             rc = resize_growing(r, ftk_seg_find(seg, r->name)->count);
     }
-    for (int i = 0; rc == FTKIT_OK && i < ctx->nregions; i++) {
-        const struct ftk_region *r = &ctx->regions[i];
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
         if (!is_note(r) && !(is_own(r) && !ftk_seg_find(seg, r->name)))
             rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
     }

@@ -69,7 +69,7 @@ bool ftk_p2p_is_failure(int rc)
     if (PMPI_Error_class(rc, &class) == MPI_SUCCESS && class == MPI_ERR_TRUNCATE)
         return false;
     /* the codes of calls on communicators with dead members are not reliable */
-    return ftk_mpi_is_failure(rc) || ftk_log.ctx->failed || ftk_detect_poll(ftk_log.ctx);
+    return ftk_mpi_is_failure(rc) || ftk_log.ctx->detect.failed || ftk_detect_poll(ftk_log.ctx);
 }
 
 /* ---- hashes -------------------------------------------------------------------------- */

@@ -407,7 +407,7 @@ static int drain_from(const struct asks *a, int source, struct ftk_unexp **h)
 static bool can_drain(void)
 {
     const struct ftk_log *l = &ftk_log;
-    return !l->rolling_back && !l->ctx->failed && !l->ctx->repairing;
+    return !l->rolling_back && !l->ctx->detect.failed && !l->ctx->detect.repairing;
 }
 
 static int seek(const struct asks *a, struct ftk_unexp **h)

@@ -307,7 +307,7 @@ void ftk_relay_poll(void)
 {
     struct ftk_log *l = &ftk_log;
     bool more = ftk_relay_replicates() && l->real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
-    while (more && !l->ctx->failed && !l->ctx->repairing && !l->rolling_back) {
+    while (more && !l->ctx->detect.failed && !l->ctx->detect.repairing && !l->rolling_back) {
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
@@ -319,7 +319,7 @@ void ftk_relay_poll(void)
             ftk_detect_raise(l->ctx);
         more = rc == MPI_SUCCESS && flag;
     }
-    if (l->ctx->failed || l->ctx->repairing || relay.holding == 0)
+    if (l->ctx->detect.failed || l->ctx->detect.repairing || relay.holding == 0)
         return;
     release_sends();
     if (relay.holding == 0 || relay.pending > 0)
@@ -407,7 +407,7 @@ int ftk_relay_recv(int context, MPI_Message *m, const MPI_Status *s)
     else if (rc == MPI_SUCCESS)
         rc = read_message(w, words, &h);
     if (rc == MPI_SUCCESS && context == FTK_LOG_DET_COMM && tag == TAG_REPLICATE
-        && !ftk_log.ctx->repairing)
+        && !ftk_log.ctx->detect.repairing)
         rc = acknowledge(w, source);
     free(w);
     return rc;

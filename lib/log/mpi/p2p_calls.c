@@ -499,7 +499,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         if (found)
             ftk_p2p_progress_mprobed();
         /* this look may have found nothing new: a repair or other receives come first */
-        if (found && (ftk_log.ctx->failed || ftk_context_shares(context))) {
+        if (found && (ftk_log.ctx->detect.failed || ftk_context_shares(context))) {
             *flag = 0;
             return rc;
         }

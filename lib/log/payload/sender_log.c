@@ -176,7 +176,8 @@ int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
     double kept = (double)(used_bytes + ftk_channel_bytes()), left = emptied ? most : most - kept;
     if (left <= 0)
         return 0;
-    uint64_t calls = ctx->calls > ftk_log.line_calls ? ctx->calls - ftk_log.line_calls : 1;
+    uint64_t calls =
+        ctx->policy.calls > ftk_log.line_calls ? ctx->policy.calls - ftk_log.line_calls : 1;
     /* the rate is an estimate: look again after half of the calls */
     left *= (double)calls / fmax(kept, 1) / 2;
     return (int64_t)fmin(fmax(left, 1), 1e15);

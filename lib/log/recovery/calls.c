@@ -12,7 +12,7 @@ bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
     if (l->call_seq >= l->nouts)
         return false;
     *code = (int)l->outs[l->call_seq].code;
-    ctx->next_event = l->outs[l->call_seq].next_event;
+    ctx->policy.next_event = l->outs[l->call_seq].next_event;
     l->call_seq++;
     if (*code < 0)
         (void)ftk_fail(*code, "as before the failure: %s", ftkit_strerror(*code));
@@ -28,7 +28,7 @@ int ftk_calls_outcome(struct ftkit_ctx *ctx, int code)
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "calls since the line");
     l->outs = all;
-    all[l->nouts++] = (struct ftk_logged_call){ ctx->next_event, code };
+    all[l->nouts++] = (struct ftk_logged_call){ ctx->policy.next_event, code };
     l->call_seq = l->nouts;
     return code;
 }

@@ -83,7 +83,7 @@ static int pack_state(void *arg, void *to, size_t bytes)
     *w++ = live_comms();
     *w++ = list_length(l->unexp_first);
     *w++ = list_length(l->setup_log_first);
-    *w++ = l->ctx->calls;
+    *w++ = l->ctx->policy.calls;
     *w++ = ftk_matrix_length();
     *w++ = (uint64_t)l->n;
     w = ftk_vcomm_images_write(w);

@@ -100,8 +100,8 @@ void ftk_line_forget(struct ftkit_ctx *ctx)
     l->no_line_yet = l->replaying = l->of_earlier_job = false;
     l->lines++;
     l->nouts = l->call_seq = 0;
-    l->line_calls = ctx->calls;
-    l->line_next_event = ctx->next_event;
+    l->line_calls = ctx->policy.calls;
+    l->line_next_event = ctx->policy.next_event;
     ftk_slog_clear();
     ftk_suppress_clear();
     ftk_vcomm_line();
@@ -123,7 +123,7 @@ int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
         ftk_line_committed(ctx);
         ftk_log.line_calls = 1; /* see ftk_policy_reset() */
         ftk_log.of_earlier_job = true;
-        ctx->requested = 1; /* a set with the set-up of this job */
+        ctx->policy.requested = 1; /* a set with the set-up of this job */
     }
     return rc;
 }

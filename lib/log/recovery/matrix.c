@@ -99,7 +99,7 @@ static void print_head(FILE *f, const struct ftkit_ctx *ctx)
         "# a line for each pair of ranks, by sender, then by receiver; pairs without messages "
         "are left out\n"
         "from,to,messages,bytes\n",
-        ctx->cfg.name, ctx->nranks, ctx->calls);
+        ctx->cfg.name, ctx->nranks, ctx->policy.calls);
 }
 
 static void print_row(FILE *f, int from, const uint64_t *row)

@@ -52,12 +52,12 @@ static void watch_end(struct quiescing *s)
 int ftk_quiesce_ambiguous(int source)
 {
     struct ftkit_ctx *ctx = ftk_log.ctx;
-    if (!ctx->ambiguous)
+    if (!ctx->repair.ambiguous)
         ftk_report(FTKIT_INFO,
             "context %s: rank %d: a message of rank %d that died while it sent may have been "
             "matched by a receive from any source: all ranks roll back",
             ctx->cfg.name, ctx->rank, source);
-    ctx->ambiguous = true;
+    ctx->repair.ambiguous = true;
     return ftk_fail(FTKIT_ERR_PEER, "it is not known which messages of rank %d have come", source);
 }
 

@@ -125,8 +125,8 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     if (set == 0)
         return;
     if (l->rolling_back || l->replaying_setup) {
-        ctx->calls = l->line_calls - 1; /* the next call is that of the line (see loop.c) */
-        ctx->next_event = l->line_next_event;
+        ctx->policy.calls = l->line_calls - 1; /* the next call is that of the line (see loop.c) */
+        ctx->policy.next_event = l->line_next_event;
     }
     if (l->rolling_back)
         ftk_event("context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,

@@ -16,7 +16,7 @@ static bool in_turn(uint64_t seq, const struct ftk_req *found);
 void ftk_p2p_progress_mprobed(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->ctx->failed || l->ctx->repairing || l->replaying_setup
+    if (l->ctx->detect.failed || l->ctx->detect.repairing || l->replaying_setup
         || (l->nmprobed == 0 && !is_aside_busy()))
         return;
     for (struct ftk_req *r = l->first, *next; r; r = next) {

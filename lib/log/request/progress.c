@@ -41,7 +41,7 @@ int ftk_log_progress(unsigned *turns)
     ftk_log.colls->poll();
     ftk_p2p_progress_mprobed();
     ftk_relay_progress();
-    if (!l->ctx->failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
+    if (!l->ctx->detect.failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
     return ftk_log_repair();
 }
@@ -147,7 +147,7 @@ static int progress_any(struct ftk_req *r)
         return ftk_match_mprobed(r);
     if (ftk_log.replaying_setup && r->kind == FTK_REQ_RECV)
         return ftk_p2p_fail(r, ftk_log_strange(r));
-    if (r->entry && ftk_send_is_over(r->entry) && !ftk_log.ctx->failed)
+    if (r->entry && ftk_send_is_over(r->entry) && !ftk_log.ctx->detect.failed)
         return ftk_req_finish(r, MPI_SUCCESS);
     return MPI_SUCCESS;
 }
@@ -202,7 +202,8 @@ int ftk_req_wait(struct ftk_req *r)
 static void look_at_freed(void)
 {
     static size_t freed, look = 64;
-    if (++freed < look || ftk_log.rolling_back || ftk_log.ctx->failed || ftk_log.ctx->repairing)
+    if (++freed < look || ftk_log.rolling_back || ftk_log.ctx->detect.failed
+        || ftk_log.ctx->detect.repairing)
         return;
     freed = 0;
     for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
