@@ -17,7 +17,7 @@ struct ftk_attempt {
     struct ftk_census census;
     struct ftk_plan plan;
     bool planned;
-    int error; /* our own, 0 while all is well */
+    int error; /* local error of this attempt; 0: none */
     struct ftk_stream *streams;
     int *domain;
     int *holder;
@@ -37,7 +37,7 @@ int ftk_attempt_rank(const struct ftk_attempt *a, int *me);
 struct ftk_log_repair ftk_attempt_for_log(const struct ftk_attempt *a);
 
 /* install.c: the ranks have agreed, the attempt becomes the state of the context.  Local.  An error
- * of the log or of memory enters the next census. */
+ * of the log is not the result: the error becomes the local error of the next census. */
 int ftk_attempt_install(struct ftk_attempt *a);
 
 /* report.c: the lines about a repair, and the marks for `ftkit run`. */

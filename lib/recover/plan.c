@@ -22,12 +22,12 @@ struct facts {
     int furthest; /* largest where of a live rank */
     int nearest;
     int in_close;
-    int epoch; /* largest: 0 when nobody has ever had a rank */
+    int epoch; /* the largest; 0: no process has ever had a rank */
     bool app_errors;
     bool progressed;
     bool spawn_failed;
     bool callbacks; /* every live rank has one */
-    bool all;       /* everybody has to return: by the rules, or for one cannot tell */
+    bool all;       /* all ranks roll back: by the rules, or after an ambiguous match */
     bool inherited;
     uint64_t committed;
     uint64_t unusable;
@@ -363,7 +363,7 @@ static void lost_for_good(struct ftk_plan *p)
     snprintf(p->why, sizeof p->why,
         "set %llu: there are no files, and no copy or parity is left that makes up for the "
         "segment%s of %s",
-        (unsigned long long)p->line, n == 1 ? "" : "s", ranks);
+        (unsigned long long)p->line, FTK_S(n), ranks);
 }
 
 /* Which state everybody gets. */

@@ -47,7 +47,7 @@ struct ftk_census_entry {
     int app_errors;
     int has_callback;
     int local_error; /* hard error of the last attempt */
-    bool ambiguous;  /* in it, of what to tell those who go back: everybody has to */
+    bool ambiguous;  /* in it an ambiguous match: all ranks have to roll back */
     bool inherited;  /* the line has no set-up of this job, which a replacement needs */
     int pending;     /* enum ftk_pending */
     uint64_t committed;
@@ -110,7 +110,7 @@ struct ftk_plan {
     int *domain;   /* [nranks] */
     int *holder;   /* [nranks] */
     int lost;      /* ranks that had lost their process */
-    uint64_t line; /* set everybody returns to, 0: none */
+    uint64_t line; /* set to which all ranks return; 0: none */
     uint64_t run;  /* it is of, as a process says that has it */
     int line_nranks;
     struct ftk_written written;
@@ -126,11 +126,11 @@ struct ftk_plan {
     bool unusable;  /* ... because it never holds, wherever in memory it comes from */
     int pending;    /* enum ftk_pending of ranks that are not in their loop */
     bool rollback;  /* ranks in their loop restore the line */
-    bool fresh;     /* an opening: nobody had a rank before */
+    bool fresh;     /* an opening: no process had a rank before */
 };
 
 struct ftk_plan_rules {
-    int nranks; /* working ranks wanted when nobody has a rank yet */
+    int nranks; /* number of working ranks, while no process has a rank yet */
     int map;
     int scheme;
     bool files;        /* the HDF5 level is on */
@@ -141,7 +141,7 @@ struct ftk_plan_rules {
     int nsupply;
     const int *team; /* [nranks] < nranks: only teams that have lost a rank roll back;
                           NULL: all do */
-    bool all;        /* everybody has to return, whatever the teams */
+    bool all;        /* all ranks roll back, whatever the teams */
 };
 
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */

@@ -178,30 +178,27 @@ static int pack_and_send(struct writing *w)
     return rc;
 }
 
-/* The checksum of replicated region i differs between ranks (0: it does not).  The first rank whose
- * checksum is not that of rank 0 is *rank. */
+/* *rank: the first rank whose checksum of a region is not that of rank 0; INT64_MAX: there is
+ * none. */
 static int find_rank(struct writing *w, uint64_t sum, int64_t *rank)
 {
-    enum { HALF = 32, LOW = 0, HIGH = 1, FIRST = 2 };
     struct ftk_vote v;
     ftk_vote_init(&v);
-    if (w->ctx->rank == 0) {
-        v.min[LOW] = (uint32_t)sum;
-        v.min[HIGH] = (int64_t)(sum >> HALF);
-    }
+    if (w->ctx->rank == 0)
+        v.min[0] = (int64_t)sum; /* the smallest, because the other ranks have INT64_MAX */
     int rc = ftk_vote(&w->ch, w->ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    bool same = v.min[LOW] == (uint32_t)sum && v.min[HIGH] == (int64_t)(sum >> HALF);
+    bool same = v.min[0] == (int64_t)sum;
     ftk_vote_init(&v);
     if (!same)
-        v.min[FIRST] = w->ctx->rank;
+        v.min[0] = w->ctx->rank;
     rc = ftk_vote(&w->ch, w->ctx->nranks, &v);
-    *rank = v.min[FIRST];
+    *rank = v.min[0];
     return rc;
 }
 
-/* Replicated regions differ between ranks: the error names the first of them. */
+/* Replicated regions differ between ranks: the error names the first such region. */
 static int name_mismatch(struct writing *w)
 {
     const struct ftkit_ctx *ctx = w->ctx;

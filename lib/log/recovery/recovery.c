@@ -148,8 +148,8 @@ bool ftk_recovery_missed(
     return missed(ctx, r);
 }
 
-/* The set that this rank was writing is committed: another rank has seen the vote. */
-static void catch_up(struct ftkit_ctx *ctx)
+/* The log passes the line whose commit this rank has not seen. */
+static void pass_missed_line(struct ftkit_ctx *ctx)
 {
     ftk_line_forget(ctx);
     ftk_channel_shift(); /* messages drained since the line count */
@@ -182,7 +182,7 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (r->fresh)
         return ftk_relay_install(r);
     if (missed(ctx, r))
-        catch_up(ctx);
+        pass_missed_line(ctx);
     ftk_job_adopt(r);
     rc = ftk_relay_install(r);
     if (rc != FTKIT_OK)
