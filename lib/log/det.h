@@ -51,10 +51,9 @@ size_t ftk_det_count(void); /* since the line */
 /* The next wildcard receive: its number; 0: a determinant gives the match in *source and *tag. */
 uint32_t ftk_det_receive(int *source, int *tag);
 void ftk_det_received(uint32_t number, int source, int tag);
-/* The number of the next receive of the program, 0: before the line.  *cancelled_before: before the
- * failure it was cancelled, and must get no message now.  *uncancelled: the cancel came too
- * late. */
-uint32_t ftk_det_begun(bool *cancelled_before, bool *uncancelled);
+/* The number of the next receive of the program, 0: before the line.  *cancel: the outcome of its
+ * cancel in the first execution. */
+uint32_t ftk_det_begun(enum ftk_cancel_known *cancel);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
 
 /* The outcome that a probe or a test has to have: FTK_DET_FREE: any; FTK_DET_NOTHING: it fails;

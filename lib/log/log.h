@@ -80,6 +80,23 @@ static inline void ftk_contexts_drop(struct ftk_contexts *s, int context)
     s->word[context / 64] &= ~(UINT64_C(1) << context % 64);
 }
 
+/* ---- envelopes --------------------------------------------------------------------------
+ * The envelope of a message, or of what a receive or a probe asks for: then source and tag may be
+ * wildcards.  Source: rank of the world.  [MPI 3.2.3] */
+
+struct ftk_envelope {
+    int context, source, tag;
+};
+
+/* Whether both can be the envelope of one message.  The only place that knows the rules of
+ * matching. */
+static inline bool ftk_envelope_matches(const struct ftk_envelope *a, const struct ftk_envelope *b)
+{
+    return a->context == b->context
+           && (a->source == b->source || a->source == MPI_ANY_SOURCE || b->source == MPI_ANY_SOURCE)
+           && (a->tag == b->tag || a->tag == MPI_ANY_TAG || b->tag == MPI_ANY_TAG);
+}
+
 /* ---- virtual communicators ----------------------------------------------------------- */
 
 enum ftk_topology { FTK_TOPO_NONE, FTK_TOPO_CART, FTK_TOPO_GRAPH, FTK_TOPO_DIST };
@@ -159,62 +176,116 @@ static inline int ftk_vcomm_there(const struct ftk_vcomm *vc, int world)
 }
 
 /* ---- requests ---------------------------------------------------------------------------
- * The objects behind the program's MPI_Request handles. */
+ * The objects behind the program's MPI_Request handles.  A request is its arguments, a state, and
+ * the data of its kind:
+ *
+ *     FREE -> (new) -> COMPLETE --- report ---> FREE, or INACTIVE if persistent
+ *                        ^
+ *                        |  all states below end here
+ *     begin -> WAITING --+
+ *       |        ^ |
+ *       |        | +-> send:    HELD -> POSTED, LOGGED
+ *       |        |     receive: POSTED <-> PROBING
+ *       |        +---- repair:  POSTED -> WITHDRAWN -> POSTED, PROBING
+ *       +-> collective: RUNNING
+ *       +-> HALF: of a combined send and receive only the receive is complete
+ *
+ * ftk_req_is_done() is true in the first three states; the others are under way. */
 
-enum ftk_req_kind { FTK_REQ_NONE, FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL, FTK_REQ_DONE };
+enum ftk_req_kind { FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL };
+
+enum ftk_req_state {
+    FTK_REQ_FREE,      /* unused, in the pool */
+    FTK_REQ_INACTIVE,  /* persistent, and not started since its completion was reported */
+    FTK_REQ_COMPLETE,  /* status and error hold */
+    FTK_REQ_WAITING,   /* begun, and with nobody: a receive in a replay that gets no message yet, or
+                          an operation with a failed rank, until the repair */
+    FTK_REQ_HELD,      /* a send that is held for stability (relay.h) */
+    FTK_REQ_POSTED,    /* the MPI has it: real */
+    FTK_REQ_LOGGED,    /* a send that is complete when its log entry is sent */
+    FTK_REQ_PROBING,   /* a receive that is matched by MPI_Improbe instead of being posted */
+    FTK_REQ_WITHDRAWN, /* a receive that the MPI has given back, matched or not */
+    FTK_REQ_RUNNING,   /* a collective: its schedule runs */
+    FTK_REQ_HALF       /* the receive of a combined send and receive, whose send is not complete */
+};
 
 struct ftk_coll; /* coll/: a schedule under way */
 
+/* What a send has besides its arguments. */
+struct ftk_req_send {
+    const void *buf;
+    bool sync;               /* a synchronous send */
+    bool buffered;           /* a persistent buffered send: complete as soon as it is started */
+    size_t owned;            /* the send reads so many bytes of own; 0: it reads buf */
+    struct ftk_entry *entry; /* its log entry; NULL: not logged */
+    uint64_t hold_round;     /* HELD: until this round of determinants is acknowledged */
+};
+
+/* What a receive has besides its arguments. */
+struct ftk_req_recv {
+    void *buf;
+    struct ftk_envelope want; /* what the receive is posted for: its arguments, or the source and
+                                 tag of the match if that is known */
+    uint32_t wildcard_seq;    /* number among the wildcard receives; 0: no wildcard receive, or the
+                              match is known */
+    uint32_t number;          /* among the receives of the program; 0: of the log */
+    uint64_t posted_seq; /* the latest sequence number when this receive was posted to the MPI */
+    bool cancelled;      /* the program has asked for a cancel */
+};
+
+/* What determinants say of the first execution of a receive. */
+enum ftk_cancel_known {
+    FTK_CANCEL_UNKNOWN,  /* no cancel, or none is recorded */
+    FTK_CANCEL_DONE,     /* the receive was cancelled: it gets no message */
+    FTK_CANCEL_TOO_LATE, /* the receive got a message in spite of a cancel */
+};
+struct ftk_req_replay {
+    bool match_known; /* which message the receive got */
+    enum ftk_cancel_known cancel;
+};
+
 struct ftk_req {
-    int kind;      /* enum ftk_req_kind */
-    bool done;     /* complete: status and error hold */
-    bool internal; /* of a collective or of the log, not of the program */
-    bool persistent, active;
-    bool sync;     /* a synchronous send */
-    bool buffered; /* a persistent buffered send: complete as soon as it is started */
-    bool cancelled;
+    enum ftk_req_kind kind;
+    enum ftk_req_state state;
+    bool internal;     /* of a collective or of the log, not of the program */
+    bool persistent;   /* made by an MPI_..._init() */
     bool freed_active; /* MPI_Request_free while under way */
-    bool posted;       /* real is a request of the MPI */
+    bool stale;        /* persistent, and created by the program before this rank rolled back; a
+                          replacement process has no such requests */
     struct ftk_vcomm *vc;
-    int context;      /* in which the message travels: the receiver's */
-    const void *sbuf; /* buffer of a send */
-    void *rbuf;       /* buffer of a receive */
+    int context; /* in which the message travels: the receiver's */
     int count;
     MPI_Datatype type;
     int peer; /* rank of the world, MPI_ANY_SOURCE */
     int tag;
-    int from, with;        /* source and tag that a receive is posted for: peer and tag, or the
-                               source and tag of the match if that is known */
-    uint32_t wildcard_seq; /* number among the wildcard receives; 0: no wildcard receive, or the
-                               match is known */
-    bool match_known;      /* a determinant says which message this receive got */
-    uint32_t number;       /* among the receives of the program; 0: of the log */
-    bool cancelled_before; /* before the failure this receive was cancelled */
-    bool uncancelled;      /* before the failure a cancel of this receive came too late */
-    bool by_mprobe;        /* a receive that is matched by MPI_Improbe instead of being posted */
-    uint64_t hold_round;   /* a send that is held back until this round of determinants is
-                               acknowledged (relay.h); 0: not held back */
+    struct ftk_req_send send;
+    struct ftk_req_recv recv;
+    struct ftk_req_replay replay;
+    struct ftk_coll *coll; /* COLL: the collective; internal: the collective that the message
+                              belongs to */
     MPI_Request real;
-    MPI_Status status;   /* MPI_SOURCE is a rank of vc */
-    int error;           /* MPI code it has completed with */
-    uint64_t seq;        /* sequence number: the order of posting */
-    uint64_t posted_seq; /* the latest sequence number when this receive was posted to the MPI */
-    bool withdrawn;      /* a receive that the MPI has given back, matched or not */
-    bool stale;          /* created by the program before this rank rolled back; a replacement
-                               process has no such requests */
-    uint64_t born;       /* lines committed when the program made it */
-    struct ftk_req *next, *prev; /* in the list of requests under way, in the order of seq */
-    struct ftk_entry *entry;     /* the log entry of a send; NULL: not logged */
-    struct ftk_coll *coll;       /* COLL: the collective; internal: the collective that the message
-                               belongs to */
-    const struct ftk_req_ops *ops;  /* of a receive of the log itself; NULL: any other request */
-    int (*then)(struct ftk_req *r); /* called once, when the request becomes done; may be NULL */
-    void *arg;                      /* of then */
-    char *own;                      /* memory that is freed with the request */
-    size_t owned;                   /* a send reads so many bytes of own; 0: it reads sbuf */
-    struct ftk_req *pair;           /* the send of a combined send and receive ... */
-    bool recv_done;                 /* ... whose receive is complete */
+    MPI_Status status;             /* MPI_SOURCE is a rank of vc */
+    int error;                     /* MPI code it has completed with */
+    uint64_t seq;                  /* sequence number: the order of posting */
+    uint64_t born;                 /* lines committed when the program made it */
+    struct ftk_req *next, *prev;   /* in the list of requests under way, in the order of seq */
+    struct ftk_req *pair;          /* the send of a combined send and receive */
+    const struct ftk_req_ops *ops; /* of a receive of the log itself; NULL: any other request */
+    int (*then)(
+        struct ftk_req *r); /* called once, when the request becomes complete; may be NULL */
+    void *arg;              /* of then */
+    char *own;              /* memory that is freed with the request */
 };
+
+static inline bool ftk_req_is_done(const struct ftk_req *r)
+{
+    return r->state <= FTK_REQ_COMPLETE;
+}
+/* A receive for which the MPI may have matched a message. */
+static inline bool ftk_req_is_open(const struct ftk_req *r)
+{
+    return r->state == FTK_REQ_POSTED || r->state == FTK_REQ_WITHDRAWN;
+}
 
 /* How a receive of the log itself ends. */
 struct ftk_req_ops {
@@ -271,6 +342,12 @@ struct ftk_unexp {
     int number;            /* of a matched message: its handle in Fortran */
     int rank;              /* of a matched message: its source in its communicator */
 };
+
+static inline bool ftk_unexp_is_for(const struct ftk_unexp *h, const struct ftk_envelope *want)
+{
+    const struct ftk_envelope of = { h->context, h->source, h->tag };
+    return ftk_envelope_matches(want, &of);
+}
 
 /* The messages delivered since the line on a channel (context, source, tag) from another team.
  * Receives match the messages of a channel in the order of posting, but may complete in another
@@ -479,7 +556,7 @@ int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied); /* log_o
 void ftk_unexp_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes);
 /* The first message that matches; taken out of the list if take is true. */
-struct ftk_unexp *ftk_unexp_match(int context, int source, int tag, bool take);
+struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool take);
 void ftk_unexp_take(struct ftk_unexp *h); /* out of the list */
 void ftk_unexp_free(struct ftk_unexp *h);
 void ftk_unexp_clear(void);

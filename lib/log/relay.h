@@ -64,7 +64,7 @@ bool ftk_relay_holds(int dest);
 void ftk_relay_let_go(struct ftk_req *r);
 static inline void ftk_relay_unhold(struct ftk_req *r)
 {
-    if (r->hold_round)
+    if (r->state == FTK_REQ_HELD)
         ftk_relay_let_go(r);
 }
 /* Receive what replicas and their clients have sent, release sends, begin a round. */

@@ -99,7 +99,7 @@ static void finish(struct ftk_coll *c, int error)
     r->status.MPI_SOURCE = MPI_ANY_SOURCE;
     r->status.MPI_TAG = MPI_ANY_TAG;
     r->status.MPI_ERROR = MPI_SUCCESS;
-    r->done = true;
+    r->state = FTK_REQ_COMPLETE;
     r->error = error;
     r->then = NULL;
     if (then && error == MPI_SUCCESS)
@@ -121,8 +121,8 @@ static void post(struct ftk_coll *c, const struct ftk_step *s)
         .coll = c,
         .vc = c->vc,
         .context = FTK_LOG_COLLS,
-        .sbuf = s->from,
-        .rbuf = s->into,
+        .send.buf = s->from,
+        .recv.buf = s->into,
         .count = s->count,
         .type = s->type,
         .peer = peer,
@@ -140,8 +140,8 @@ static bool drained(struct ftk_coll *c)
     bool all = true;
     for (size_t i = c->first; i < c->open; i++) {
         struct ftk_req *q = &c->reqs[i];
-        int rc = q->done ? q->error : ftk_req_progress(q);
-        if (!q->done)
+        int rc = ftk_req_is_done(q) ? q->error : ftk_req_progress(q);
+        if (!ftk_req_is_done(q))
             all = false;
         else if (all)
             c->first = i + 1;
@@ -223,9 +223,9 @@ void ftk_coll_poll(void)
 
 int ftk_coll_progress(struct ftk_req *r)
 {
-    if (!r->done)
+    if (!ftk_req_is_done(r))
         run(r->coll);
-    return r->done ? r->error : MPI_SUCCESS;
+    return ftk_req_is_done(r) ? r->error : MPI_SUCCESS;
 }
 
 /* ---- beginning and ending ------------------------------------------------------------ */
@@ -250,7 +250,7 @@ static void take_number(struct ftk_coll *c)
 int ftk_coll_begin(struct ftk_req *r)
 {
     struct ftk_coll *c = r->coll;
-    r->done = false;
+    r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
     c->owner = r;
     c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
@@ -263,7 +263,7 @@ int ftk_coll_begin(struct ftk_req *r)
     }
     link_up(c);
     run(c);
-    return r->done ? r->error : MPI_SUCCESS;
+    return ftk_req_is_done(r) ? r->error : MPI_SUCCESS;
 }
 
 void ftk_coll_drop(struct ftk_req *r)
@@ -272,7 +272,7 @@ void ftk_coll_drop(struct ftk_req *r)
     if (!c)
         return;
     unlink_from(c);
-    r->done = true;
+    r->state = FTK_REQ_COMPLETE;
     r->error = ftk_log_error();
     if (c->persistent)
         return;
@@ -322,9 +322,9 @@ static int start(struct ftk_req *r, struct ftk_vcomm *vc, const struct ftk_call 
 
 static int wait_for(struct ftk_vcomm *vc, const struct ftk_call *call)
 {
-    struct ftk_req r = { .kind = FTK_REQ_NONE };
+    struct ftk_req r = { .kind = FTK_REQ_COLL };
     int rc = start(&r, vc, call, false);
-    if (rc == MPI_SUCCESS && !r.done)
+    if (rc == MPI_SUCCESS && !ftk_req_is_done(&r))
         rc = ftk_req_wait(&r);
     ftk_coll_drop(&r); /* after a wait that ended with an error: r goes out of scope */
     return rc;
@@ -371,8 +371,8 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
     r->coll->index = (int)number;
     r->coll->tag = tag_of(r->coll, vc->context);
     r->persistent = true;
-    r->done = true;
-    ftk_log.nactive--; /* it is inactive */
+    r->state = FTK_REQ_INACTIVE;
+    ftk_log.nactive--;
     *request = ftk_req_handle(r);
     return MPI_SUCCESS;
 }

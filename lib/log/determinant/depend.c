@@ -257,23 +257,6 @@ bool ftk_depend_active(void)
     return depend.replaying && !ftk_log.replaying_setup;
 }
 
-/* What a receive or a probe matches; seq: receives with a smaller one come first. */
-struct asks {
-    int context, source, tag;
-    uint64_t seq;
-};
-
-static bool fits(const struct ftk_unexp *h, const struct asks *a)
-{
-    return h->context == a->context && (a->source == MPI_ANY_SOURCE || h->source == a->source)
-           && (a->tag == MPI_ANY_TAG || h->tag == a->tag);
-}
-
-static struct asks asks_of(const struct ftk_req *r)
-{
-    return (struct asks){ r->context, r->from, r->with, r->seq };
-}
-
 static bool is_deliverable(struct ftk_unexp *h)
 {
     const struct ftk_deps *l = h->deps;
@@ -297,14 +280,23 @@ static bool is_deliverable(struct ftk_unexp *h)
     return false;
 }
 
+/* What a receive or a probe asks for; receives with a smaller sequence number come first. */
+struct asks {
+    struct ftk_envelope want;
+    uint64_t seq;
+};
+
+static struct asks asks_of(const struct ftk_req *r)
+{
+    return (struct asks){ r->recv.want, r->seq };
+}
+
 /* Whether a receive that was posted earlier matches the message, too. */
 static bool is_promised(const struct ftk_unexp *h, const struct asks *a)
 {
-    for (const struct ftk_req *q = ftk_log.first; q && q->seq < a->seq; q = q->next) {
-        struct asks other = asks_of(q);
-        if (q->by_mprobe && fits(h, &other))
+    for (const struct ftk_req *q = ftk_log.first; q && q->seq < a->seq; q = q->next)
+        if (q->state == FTK_REQ_PROBING && ftk_unexp_is_for(h, &q->recv.want))
             return true;
-    }
     return false;
 }
 
@@ -314,7 +306,7 @@ static struct ftk_unexp *pick(const struct asks *a)
 {
     depend.search++; /* no source is passed over yet */
     for (struct ftk_unexp *h = ftk_log.unexp_first; h; h = h->next) {
-        if (!fits(h, a) || depend.skipped[h->source] == depend.search)
+        if (!ftk_unexp_is_for(h, &a->want) || depend.skipped[h->source] == depend.search)
             continue;
         if (!is_promised(h, a) && is_deliverable(h))
             return h;
@@ -350,7 +342,7 @@ static void deliver_earlier(uint64_t seq)
         next = q->next;
         if (ftk_log.nunexp == 0)
             return;
-        if (!q->by_mprobe)
+        if (q->state != FTK_REQ_PROBING)
             continue;
         struct asks a = asks_of(q);
         struct ftk_unexp *h = pick(&a);
@@ -368,18 +360,19 @@ static int draw(const struct asks *a, int source, bool *found)
         MPI_Status s;
         struct ftk_unexp *h = NULL;
         int flag = 0;
-        int tag = a->tag == MPI_ANY_TAG ? a->tag : ftk_context_wire(a->context, a->tag);
-        int rc = PMPI_Improbe(source, tag, ftk_log_real(a->context), &flag, &m, &s);
+        int tag = a->want.tag == MPI_ANY_TAG ? a->want.tag
+                                             : ftk_context_wire(a->want.context, a->want.tag);
+        int rc = PMPI_Improbe(source, tag, ftk_log_real(a->want.context), &flag, &m, &s);
         *found = false;
         if (rc != MPI_SUCCESS || !flag)
             return rc;
         if (s.MPI_TAG == FTK_CONTROL_TAG) {
-            rc = ftk_depend_recv(a->context, &m, &s);
+            rc = ftk_depend_recv(a->want.context, &m, &s);
             if (rc != MPI_SUCCESS)
                 return rc;
             continue;
         }
-        rc = ftk_log.requests->drain(a->context, &m, &s, &h);
+        rc = ftk_log.requests->drain(a->want.context, &m, &s, &h);
         if (rc == MPI_SUCCESS)
             ftk_unexp_add(h);
         *found = rc == MPI_SUCCESS;
@@ -416,7 +409,7 @@ static int seek(const struct asks *a, struct ftk_unexp **h)
     deliver_earlier(a->seq);
     *h = pick(a);
     for (int s = 0; rc == MPI_SUCCESS && !*h && s < depend.n; s++)
-        if ((a->source == MPI_ANY_SOURCE || a->source == s) && can_drain())
+        if ((a->want.source == MPI_ANY_SOURCE || a->want.source == s) && can_drain())
             rc = drain_from(a, s, h);
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
@@ -436,7 +429,7 @@ int ftk_depend_receive(struct ftk_req *r)
 
 int ftk_depend_probe(int context, int source, int tag, bool out, struct ftk_unexp **h)
 {
-    struct asks a = { context, source, tag, UINT64_MAX };
+    struct asks a = { { context, source, tag }, UINT64_MAX };
     int rc = seek(&a, h);
     if (rc != MPI_SUCCESS || !*h)
         return rc;

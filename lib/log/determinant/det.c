@@ -305,18 +305,16 @@ void ftk_det_received(uint32_t number, int source, int tag)
     append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
 }
 
-uint32_t ftk_det_begun(bool *cancelled_before, bool *uncancelled)
+uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
 {
-    *cancelled_before = *uncancelled = false;
+    *cancel = FTK_CANCEL_UNKNOWN;
     if (!counts())
         return 0;
     uint32_t number = ++d.receives;
     while (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n < number)
         d.at_cancel++;
-    if (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n == number) {
-        *cancelled_before = d.cancel[d.at_cancel].a != 0;
-        *uncancelled = !*cancelled_before;
-    }
+    if (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n == number)
+        *cancel = d.cancel[d.at_cancel].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
     return number;
 }
 

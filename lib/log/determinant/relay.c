@@ -230,7 +230,7 @@ bool ftk_relay_holds_any(void)
 bool ftk_relay_holds(int dest)
 {
     for (const struct ftk_req *r = relay.holding > 0 ? ftk_log.first : NULL; r; r = r->next)
-        if (r->hold_round && r->peer == dest)
+        if (r->state == FTK_REQ_HELD && r->peer == dest)
             return true;
     return false;
 }
@@ -242,7 +242,8 @@ bool ftk_relay_must_hold(struct ftk_req *r)
     if (relay.holding == 0 && all_stable())
         return false;
     bool running = relay.pending > 0;
-    r->hold_round = relay.round + 1; /* a round under way does not have all determinants */
+    r->state = FTK_REQ_HELD;
+    r->send.hold_round = relay.round + 1; /* a round under way does not have all determinants */
     relay.holding++;
     if (!running)
         ftk_relay_progress();
@@ -252,7 +253,7 @@ bool ftk_relay_must_hold(struct ftk_req *r)
 void ftk_relay_let_go(struct ftk_req *r)
 {
     relay.holding--;
-    r->hold_round = 0;
+    r->state = FTK_REQ_WAITING;
 }
 
 /* A replica has acknowledged a part. */
@@ -288,7 +289,7 @@ static void release_sends(void)
 {
     for (struct ftk_req *r = ftk_log.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
-        if (r->hold_round && r->hold_round <= relay.done)
+        if (r->state == FTK_REQ_HELD && r->send.hold_round <= relay.done)
             ftk_log.requests->release(r); /* the request has the error, if there is one */
     }
 }
@@ -298,7 +299,7 @@ static void fail_sends(int error)
 {
     for (struct ftk_req *r = ftk_log.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
-        if (r->hold_round)
+        if (r->state == FTK_REQ_HELD)
             (void)ftk_log.requests->fail(r, error);
     }
 }
@@ -606,8 +607,8 @@ int ftk_relay_install(const struct ftk_log_repair *r)
     relay.pending = 0;
     relay.done = relay.round;
     for (struct ftk_req *q = ftk_log.first; q; q = q->next)
-        if (q->hold_round)
-            q->hold_round = relay.round + 1;
+        if (q->state == FTK_REQ_HELD)
+            q->send.hold_round = relay.round + 1;
     return rc;
 }
 

@@ -200,7 +200,7 @@ static struct idup *idups;
 /* Whether the program still has the request; memory of requests is never given back. */
 static bool pending(const struct idup *d)
 {
-    return d->req->kind != FTK_REQ_NONE && d->req->arg == d;
+    return d->req->state != FTK_REQ_FREE && d->req->arg == d;
 }
 
 /* Give up a duplication that is not complete. */
@@ -430,8 +430,8 @@ static int pass_words(
         .internal = true,
         .vc = m->parent,
         .context = FTK_LOG_COLLS,
-        .sbuf = kind == FTK_REQ_SEND ? w : NULL,
-        .rbuf = kind == FTK_REQ_SEND ? NULL : w,
+        .send.buf = kind == FTK_REQ_SEND ? w : NULL,
+        .recv.buf = kind == FTK_REQ_SEND ? NULL : w,
         .count = count * (int)sizeof *w,
         .type = MPI_BYTE,
         .peer = m->vc->member[to],

@@ -92,7 +92,7 @@ int ftk_make_swap(const struct ftk_swap *s)
         .internal = true,
         .vc = s->vc,
         .context = FTK_LOG_COLLS,
-        .sbuf = s->out,
+        .send.buf = s->out,
         .count = (int)s->out_bytes,
         .type = MPI_BYTE,
         .peer = s->to,
@@ -100,8 +100,8 @@ int ftk_make_swap(const struct ftk_swap *s)
         .real = MPI_REQUEST_NULL };
     struct ftk_req recv = send;
     recv.kind = FTK_REQ_RECV;
-    recv.sbuf = NULL;
-    recv.rbuf = s->in;
+    recv.send.buf = NULL;
+    recv.recv.buf = s->in;
     recv.count = (int)s->in_bytes;
     recv.peer = s->from;
     recv.tag = s->from_tag;

@@ -43,7 +43,7 @@ static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype
     int rc = check(vc, count, type, dest, tag, 0);
     r->kind = FTK_REQ_SEND;
     r->vc = vc;
-    r->sbuf = buf;
+    r->send.buf = buf;
     r->count = count;
     r->type = type;
     r->peer = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, dest) : dest;
@@ -59,7 +59,7 @@ static int fill_recv(struct ftk_req *r, void *buf, int count, MPI_Datatype type,
     r->kind = FTK_REQ_RECV;
     r->vc = vc;
     r->context = vc->context;
-    r->rbuf = buf;
+    r->recv.buf = buf;
     r->count = count;
     r->type = type;
     r->peer = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : source;
@@ -83,11 +83,11 @@ static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int
     if (!sync && check(vc, count, type, dest, tag, 0) == MPI_SUCCESS && dest >= 0
         && ftk_p2p_send_small(buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
         return end(vc, rc);
-    struct ftk_req r = { .sync = sync };
+    struct ftk_req r = { .send.sync = sync };
     rc = fill_send(&r, buf, count, type, dest, tag, vc);
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(&r);
-    if (rc == MPI_SUCCESS && !r.done)
+    if (rc == MPI_SUCCESS && !ftk_req_is_done(&r))
         rc = ftk_req_wait(&r);
     return end(vc, rc);
 }
@@ -114,7 +114,7 @@ int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int ta
     int rc = fill_recv(&r, buf, count, datatype, source, tag, vc);
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(&r);
-    if (rc == MPI_SUCCESS && !r.done)
+    if (rc == MPI_SUCCESS && !ftk_req_is_done(&r))
         rc = ftk_req_wait(&r);
     ftk_p2p_copy_status(status, &r.status);
     return end(vc, rc);
@@ -174,17 +174,17 @@ static int send_copy(struct ftk_req *r)
     MPI_Datatype type = MPI_BYTE;
     int rc = MPI_SUCCESS;
     if (r->peer != MPI_PROC_NULL) {
-        rc = ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
+        rc = ftk_p2p_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
         if (rc == MPI_SUCCESS)
-            rc = ftk_p2p_bytes_type(r->owned, &r->count, &type);
-        r->sbuf = r->own;
+            rc = ftk_p2p_bytes_type(r->send.owned, &r->count, &type);
+        r->send.buf = r->own;
         r->type = type;
     }
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
     r->type = MPI_BYTE; /* it has been begun: the type is not needed again */
     ftk_p2p_bytes_type_free(&type);
-    if (rc != MPI_SUCCESS || r->done)
+    if (rc != MPI_SUCCESS || ftk_req_is_done(r))
         ftk_req_delete(r);
     else
         ftk_req_abandon(r);
@@ -238,7 +238,7 @@ static int isend(const void *buf, int count, MPI_Datatype type, int dest, int ta
     struct ftk_req *r = ftk_req_new();
     if (!r)
         return end(vc, MPI_ERR_NO_MEM);
-    r->sync = sync;
+    r->send.sync = sync;
     int rc = fill_send(r, buf, count, type, dest, tag, vc);
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
@@ -291,7 +291,7 @@ static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         return MPI_ERR_NO_MEM;
     }
     s->own = copy;
-    s->owned = bytes;
+    s->send.owned = bytes;
     int rc = fill_send(s, sendbuf, sendcount, sendtype, dest, sendtag, vc);
     if (rc != MPI_SUCCESS) {
         ftk_req_delete(s);
@@ -300,8 +300,8 @@ static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     r->pair = s;
     (void)ftk_req_begin(r); /* the wait returns the error */
     (void)ftk_req_begin(s);
-    r->recv_done = r->done;
-    r->done = false;
+    if (ftk_req_is_done(r))
+        r->state = FTK_REQ_HALF;
     return rc;
 }
 
@@ -361,8 +361,8 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
         return end(vc, rc);
     }
     r->persistent = true;
-    r->done = true;
-    ftk_log.nactive--; /* at rest */
+    r->state = FTK_REQ_INACTIVE;
+    ftk_log.nactive--;
     *request = ftk_req_handle(r);
     return rc;
 }
@@ -377,8 +377,8 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
         struct ftk_req *r = ftk_req_new();                                                         \
         if (!r)                                                                                    \
             return end(vc, MPI_ERR_NO_MEM);                                                        \
-        r->sync = is_sync;                                                                         \
-        r->buffered = is_buffered;                                                                 \
+        r->send.sync = is_sync;                                                                    \
+        r->send.buffered = is_buffered;                                                            \
         int rc = fill_send(r, buf, count, datatype, dest, tag, vc);                                \
         return persistent(vc, r, rc, request);                                                     \
     }
@@ -404,7 +404,7 @@ int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, i
 static int start_buffered(struct ftk_req *r)
 {
     struct ftk_req *s = ftk_req_new();
-    r->done = true;
+    r->state = FTK_REQ_COMPLETE;
     ftk_p2p_status(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
     r->error = MPI_ERR_NO_MEM;
     if (!s)
@@ -412,7 +412,7 @@ static int start_buffered(struct ftk_req *r)
     s->kind = r->kind;
     s->vc = r->vc;
     s->context = r->context;
-    s->sbuf = r->sbuf;
+    s->send.buf = r->send.buf;
     s->count = r->count;
     s->type = r->type;
     s->peer = r->peer;
@@ -425,7 +425,7 @@ static int start(struct ftk_req *r)
 {
     if (r->kind == FTK_REQ_COLL)
         return ftk_coll_begin(r);
-    return r->buffered ? start_buffered(r) : begin(r);
+    return r->send.buffered ? start_buffered(r) : begin(r);
 }
 
 int ftk_mpi_Start(MPI_Request *request)
@@ -435,9 +435,8 @@ int ftk_mpi_Start(MPI_Request *request)
         return ftk_log_error();
     if (!r)
         return PMPI_Start(request);
-    if (!r->persistent || r->active || !r->vc)
+    if (r->state != FTK_REQ_INACTIVE || !r->vc)
         return end(r->vc ? r->vc : ftk_log.world, MPI_ERR_REQUEST);
-    r->active = true;
     ftk_log.nactive++;
     return end(r->vc, start(r));
 }
@@ -522,7 +521,8 @@ static int pick_up(int context, int source, int tag, int *flag, MPI_Message *m, 
 static struct ftk_unexp *unexp_for(
     const struct ftk_vcomm *vc, int source, int tag, bool take, bool *wait)
 {
-    struct ftk_unexp *h = ftk_unexp_match(vc->context, source, tag, false);
+    const struct ftk_envelope want = { vc->context, source, tag };
+    struct ftk_unexp *h = ftk_unexp_match(&want, false);
     *wait = h && !ftk_log.replaying_setup && !ftk_p2p_may_take(UINT64_MAX, h);
     if (*wait)
         return NULL;
@@ -798,7 +798,7 @@ static int receive_matched(
         vc = vc->next;
     r->kind = FTK_REQ_RECV;
     r->vc = vc ? vc : ftk_log.world;
-    r->rbuf = buf;
+    r->recv.buf = buf;
     r->count = count;
     r->type = type;
     int rank = h->rank; /* the communicator may have been freed */

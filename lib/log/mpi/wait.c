@@ -19,14 +19,14 @@ static bool is_active(MPI_Request h)
     if (h == MPI_REQUEST_NULL)
         return false;
     r = ftk_req_of(h);
-    return !r || (r->kind != FTK_REQ_NONE && (!r->persistent || r->active));
+    return !r || r->state > FTK_REQ_INACTIVE;
 }
 
 /* The completion has been reported: delete the request, or a persistent one becomes inactive. */
 static void consume(MPI_Request *h, struct ftk_req *r)
 {
     if (r->persistent) {
-        r->active = false;
+        r->state = FTK_REQ_INACTIVE;
         ftk_log.nactive--;
         return;
     }
@@ -53,8 +53,8 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
         return rc;
     }
     (void)ftk_req_progress(r);
-    *done = r->done;
-    if (!r->done)
+    *done = ftk_req_is_done(r);
+    if (!*done)
         return MPI_SUCCESS;
     int rc = r->error;
     s = r->status;
@@ -171,7 +171,7 @@ static int look_at(MPI_Request h, bool *done)
     int rc = MPI_SUCCESS;
     if (is_active(h) && r) {
         (void)ftk_req_progress(r);
-        flag = r->done;
+        flag = ftk_req_is_done(r);
     } else if (is_active(h)) {
         rc = PMPI_Request_get_status(h, &flag, MPI_STATUS_IGNORE);
         flag = flag || rc != MPI_SUCCESS;
@@ -445,7 +445,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     if (next == FTK_DET_THIS)
         await(request);
     (void)ftk_req_progress(r);
-    if (!r->done)
+    if (!ftk_req_is_done(r))
         return nothing();
     *flag = 1;
     if (next == FTK_DET_FREE)
@@ -463,12 +463,13 @@ int ftk_mpi_Request_free(MPI_Request *request)
     if (!r)
         return PMPI_Request_free(request);
     *request = MPI_REQUEST_NULL;
-    if (r->persistent && !r->active && r->kind == FTK_REQ_COLL)
-        ftk_coll_free(r);
-    if ((r->persistent && !r->active) || r->done)
-        ftk_req_delete(r);
-    else
+    if (!ftk_req_is_done(r)) {
         ftk_req_abandon(r);
+        return MPI_SUCCESS;
+    }
+    if (r->kind == FTK_REQ_COLL)
+        ftk_coll_free(r);
+    ftk_req_delete(r);
     return MPI_SUCCESS;
 }
 
@@ -477,16 +478,16 @@ int ftk_mpi_Cancel(MPI_Request *request)
     struct ftk_req *r = ftk_req_of(*request);
     if (!r)
         return PMPI_Cancel(request);
-    if (r->kind != FTK_REQ_RECV || r->uncancelled)
+    if (r->kind != FTK_REQ_RECV || r->replay.cancel == FTK_CANCEL_TOO_LATE)
         return MPI_SUCCESS; /* sends take their course, and what got its message before a failure */
     if (ftk_log_refuses("MPI_Cancel"))
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
-    if (r->done && !r->cancelled)
-        ftk_det_cancelled(r->number, false); /* too late */
-    if (r->done)
+    if (ftk_req_is_done(r) && !r->recv.cancelled)
+        ftk_det_cancelled(r->recv.number, false); /* too late */
+    if (ftk_req_is_done(r))
         return MPI_SUCCESS;
-    if (r->posted) {
-        r->cancelled = true; /* unless a message has matched it */
+    if (r->state == FTK_REQ_POSTED) {
+        r->recv.cancelled = true; /* unless a message has matched it */
         return end(PMPI_Cancel(&r->real));
     }
     return end(ftk_p2p_cancelled(r));

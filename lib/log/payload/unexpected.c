@@ -84,12 +84,11 @@ void ftk_unexp_take(struct ftk_unexp *h)
         take_out(h, before);
 }
 
-struct ftk_unexp *ftk_unexp_match(int context, int source, int tag, bool out)
+struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool out)
 {
     struct ftk_unexp *before = NULL;
     for (struct ftk_unexp *h = ftk_log.unexp_first; h; before = h, h = h->next) {
-        if (h->context != context || (source != MPI_ANY_SOURCE && h->source != source)
-            || (tag != MPI_ANY_TAG && h->tag != tag))
+        if (!ftk_unexp_is_for(h, want))
             continue;
         if (out)
             take_out(h, before);

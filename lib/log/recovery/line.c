@@ -34,7 +34,7 @@ static size_t freed_receives(void)
 {
     size_t n = 0;
     for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
-        n += r->kind == FTK_REQ_RECV && r->freed_active && !r->internal && !r->done;
+        n += r->kind == FTK_REQ_RECV && r->freed_active && !r->internal;
     return n;
 }
 

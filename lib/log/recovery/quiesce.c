@@ -69,7 +69,7 @@ bool ftk_quiesce_is_sure(const struct ftk_log_repair *r, const struct ftk_req *q
     int dead = 0;
     for (int k = 0; k < r->n; k++)
         dead += r->is_new[k] != 0;
-    return q->from != MPI_ANY_SOURCE || dead == 1;
+    return q->recv.want.source != MPI_ANY_SOURCE || dead == 1;
 }
 
 /* The match of q implies that earlier receives had matched too.  Record their determinants first,
@@ -91,23 +91,20 @@ static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *
 static int withdraw_receive(struct quiescing *s, struct ftk_req *r)
 {
     bool complete;
-    if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
-        r->posted = false;
-    for (int i = 0; r->posted && !r->done && i < LAST_LOOKS; i++) {
+    const int last = PMPI_Cancel(&r->real) == MPI_SUCCESS ? LAST_LOOKS : 0;
+    for (int i = 0; r->state == FTK_REQ_POSTED && i < last; i++) {
         int rc = bind_overtaken(s->r, r, &complete);
         if (rc == FTKIT_OK && complete)
             rc = ftk_p2p_withdraw(r);
-        if (rc == FTKIT_OK && r->posted && !r->done)
+        if (rc == FTKIT_OK && r->state == FTK_REQ_POSTED)
             rc = watch_progress(s);
         if (rc != FTKIT_OK)
             return rc;
     }
-    if (r->done)
-        return FTKIT_OK;
-    if (r->posted && r->real != MPI_REQUEST_NULL)
+    if (r->state == FTK_REQ_POSTED && last > 0 && r->real != MPI_REQUEST_NULL)
         (void)PMPI_Request_free(&r->real); /* its sender is dead */
-    r->posted = false;
-    r->withdrawn = true;
+    if (!ftk_req_is_done(r))
+        r->state = FTK_REQ_WITHDRAWN;
     return FTKIT_OK;
 }
 
@@ -115,16 +112,16 @@ static int withdraw_all(struct quiescing *s)
 {
     for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
         next = r->next;
-        if (!r->posted)
+        if (r->state != FTK_REQ_POSTED)
             continue;
         if (r->kind == FTK_REQ_RECV) {
             int rc = withdraw_receive(s, r);
             if (rc != FTKIT_OK)
                 return rc;
         }
-        while (r->posted && !r->done) {
+        while (r->state == FTK_REQ_POSTED) {
             int rc = ftk_p2p_withdraw(r);
-            if (rc == FTKIT_OK && r->posted && !r->done)
+            if (rc == FTKIT_OK && r->state == FTK_REQ_POSTED)
                 rc = watch_progress(s);
             if (rc != FTKIT_OK)
                 return rc;

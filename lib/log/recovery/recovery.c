@@ -130,7 +130,7 @@ static void repost(void)
 {
     for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
         next = q->next;
-        if (q->kind == FTK_REQ_RECV && !q->done && !q->posted)
+        if (q->kind == FTK_REQ_RECV && q->state != FTK_REQ_POSTED)
             (void)ftk_p2p_post(q); /* the request has the error, if there is one */
     }
 }

@@ -109,7 +109,7 @@ static void give_up_receives(void)
     struct ftk_log *l = &ftk_log;
     for (struct ftk_req *r = l->first, *next; r; r = next) {
         next = r->next;
-        if (r->kind != FTK_REQ_RECV || r->done)
+        if (r->kind != FTK_REQ_RECV)
             continue;
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d: a receive that set-up has begun was not complete at "

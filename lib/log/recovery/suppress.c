@@ -50,16 +50,16 @@ static size_t later(const struct ftk_channel *s, const struct ftk_req *q)
     for (size_t i = 0; i < ftk_log.nearly; i++) {
         const struct ftk_early *e = &ftk_log.early[i];
         n += e->seq > q->seq && e->context == s->context && e->source == s->source
-             && e->tag == s->tag && e->posted_seq > q->posted_seq;
+             && e->tag == s->tag && e->posted_seq > q->recv.posted_seq;
     }
     return n;
 }
 
 static bool may_match(const struct ftk_req *q, const struct ftk_channel *s)
 {
-    return q->kind == FTK_REQ_RECV && !q->done && !q->cancelled_before && !q->by_mprobe
-           && q->context == s->context && (q->from == s->source || q->from == MPI_ANY_SOURCE)
-           && (q->with == s->tag || q->with == MPI_ANY_TAG);
+    const struct ftk_envelope of = { s->context, s->source, s->tag };
+    return q->kind == FTK_REQ_RECV && q->replay.cancel != FTK_CANCEL_DONE
+           && q->state != FTK_REQ_PROBING && ftk_envelope_matches(&q->recv.want, &of);
 }
 
 static int put_gaps(
@@ -72,7 +72,8 @@ static int put_gaps(
         size_t after = later(s, q);
         if (after == 0)
             continue;
-        if (!ftk_quiesce_is_sure(r, q) || q->with == MPI_ANY_TAG) /* the channel is not known */
+        if (!ftk_quiesce_is_sure(r, q)
+            || q->recv.want.tag == MPI_ANY_TAG) /* the channel is not known */
             return ftk_quiesce_ambiguous(s->source);
         ftk_p2p_bind(q, s->source);
         int rc = put(w, s->count - since(s) - after + ++*ngaps);

@@ -8,7 +8,7 @@
 #include "log/control.h"
 
 static bool is_aside_busy(void);
-static bool in_turn(uint64_t seq, const struct ftk_req *found);
+static bool in_turn(uint64_t seq, const struct ftk_envelope *found);
 
 /* The MPI matches a posted receive whatever the program waits for, and a sender may wait for that
  * match.  A matched-probe receive has no such help, so each look at requests looks at these,
@@ -21,7 +21,7 @@ void ftk_p2p_progress_mprobed(void)
         return;
     for (struct ftk_req *r = l->first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
-        if (r->by_mprobe)
+        if (r->state == FTK_REQ_PROBING)
             (void)ftk_match_mprobed(r); /* the request has the error, if there is one */
     }
 }
@@ -84,41 +84,34 @@ static int take_unexp(struct ftk_req *r, struct ftk_unexp *h)
     return ftk_p2p_fail(r, rc);
 }
 
-static bool overlap(const struct ftk_req *q, const struct ftk_req *r)
-{
-    return q->context == r->context
-           && (q->from == r->from || q->from == MPI_ANY_SOURCE || r->from == MPI_ANY_SOURCE)
-           && (q->with == r->with || q->with == MPI_ANY_TAG || r->with == MPI_ANY_TAG);
-}
-
 /* Kinds of receives under way that other receives have to wait for. */
 typedef bool which_fn(const struct ftk_req *q);
 static bool is_mprobed(const struct ftk_req *q)
 {
-    return q->by_mprobe;
+    return q->state == FTK_REQ_PROBING;
 }
 static bool is_open(const struct ftk_req *q)
 {
-    return q->wildcard_seq && (q->posted || q->withdrawn);
+    return q->recv.wildcard_seq && ftk_req_is_open(q);
 }
 static bool is_withdrawn(const struct ftk_req *q)
 {
-    return q->wildcard_seq && q->withdrawn;
+    return q->recv.wildcard_seq && q->state == FTK_REQ_WITHDRAWN;
 }
 
-/* The first receive of a kind that was posted before seq and overlaps with found: a message, or a
- * receive. */
-static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_req *found)
+/* The first receive of a kind that was posted before seq and matches found, which is the envelope
+ * of a message or of a receive. */
+static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_envelope *found)
 {
     for (struct ftk_req *q = ftk_log.first; q && q->seq < seq; q = q->next)
-        if (which(q) && overlap(q, found))
+        if (which(q) && ftk_envelope_matches(&q->recv.want, found))
             return q;
     return NULL;
 }
 
 bool ftk_p2p_claimed(int context, int source, int tag)
 {
-    const struct ftk_req found = { .context = context, .from = source, .with = tag };
+    const struct ftk_envelope found = { context, source, tag };
     return ftk_log.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, &found);
 }
 
@@ -126,14 +119,15 @@ bool ftk_p2p_claimed(int context, int source, int tag)
  * earlier receive that is not posted. */
 static bool has_to_probe(const struct ftk_req *r)
 {
-    return (r->with == MPI_ANY_TAG && (ftk_relay_in_band() || ftk_context_shares(r->context)))
-           || (ftk_log.nmprobed > 0 && earlier(r->seq, is_mprobed, r))
-           || (aside_to && r != &aside && overlap(&aside, r));
+    return (r->recv.want.tag == MPI_ANY_TAG
+               && (ftk_relay_in_band() || ftk_context_shares(r->context)))
+           || (ftk_log.nmprobed > 0 && earlier(r->seq, is_mprobed, &r->recv.want))
+           || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
 
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
 {
-    const struct ftk_req found = { .context = h->context, .from = h->source, .with = h->tag };
+    const struct ftk_envelope found = { h->context, h->source, h->tag };
     if (!ftk_context_shares(h->context)) /* drained in a repair or at the line */
         return true;
     return !(ftk_log.nmprobed > 0 && earlier(seq, is_mprobed, &found))
@@ -147,7 +141,7 @@ static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
     *wait = false;
     if (ftk_log.nunexp == 0 || r == &aside)
         return NULL;
-    struct ftk_unexp *h = ftk_unexp_match(r->context, r->from, r->with, false);
+    struct ftk_unexp *h = ftk_unexp_match(&r->recv.want, false);
     *wait = h && !ftk_log.replaying_setup && !ftk_p2p_may_take(r->seq, h);
     if (h && !*wait)
         ftk_unexp_take(h);
@@ -156,16 +150,17 @@ static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
 
 static int probe_later(struct ftk_req *r)
 {
-    ftk_log.nmprobed += !r->by_mprobe;
-    r->by_mprobe = true;
+    ftk_log.nmprobed += r->state != FTK_REQ_PROBING;
+    r->state = FTK_REQ_PROBING;
     return MPI_SUCCESS;
 }
 
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
-    r->withdrawn = false;
-    if (r->cancelled_before)
+    if (r->state == FTK_REQ_WITHDRAWN)
+        r->state = FTK_REQ_WAITING;
+    if (r->replay.cancel == FTK_CANCEL_DONE)
         return MPI_SUCCESS; /* messages that come are for other receives */
     if (ftk_depend_active()) {
         (void)probe_later(r);
@@ -179,16 +174,19 @@ int ftk_p2p_post(struct ftk_req *r)
         return MPI_SUCCESS; /* its message is in the set-up log, or never comes */
     if (wait || has_to_probe(r))
         return probe_later(r);
-    l->nmprobed -= r->by_mprobe;
-    r->by_mprobe = false;
-    if (r->posted_seq == 0 || r->from == MPI_ANY_SOURCE)
-        r->posted_seq = l->seq;
-    const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
-    int rc =
-        PMPI_Irecv(r->rbuf, r->count, r->type, r->from, tag, ftk_log_real(r->context), &r->real);
-    r->posted = rc == MPI_SUCCESS;
-    if (rc == MPI_SUCCESS)
+    l->nmprobed -= r->state == FTK_REQ_PROBING;
+    r->state = FTK_REQ_WAITING;
+    if (r->recv.posted_seq == 0 || r->recv.want.source == MPI_ANY_SOURCE)
+        r->recv.posted_seq = l->seq;
+    const int tag = r->recv.want.tag == MPI_ANY_TAG
+                        ? r->recv.want.tag
+                        : ftk_context_wire(r->context, r->recv.want.tag);
+    int rc = PMPI_Irecv(r->recv.buf, r->count, r->type, r->recv.want.source, tag,
+        ftk_log_real(r->context), &r->real);
+    if (rc == MPI_SUCCESS) {
+        r->state = FTK_REQ_POSTED;
         return rc;
+    }
     if (!ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     ftk_note_failure(); /* posted again after the repair */
@@ -199,24 +197,24 @@ int ftk_p2p_post(struct ftk_req *r)
 
 /* Whether a wildcard receive that was posted before seq could match the message.  That receive has
  * been matched then, and is not known to be complete. */
-static bool others_first(uint64_t seq, const struct ftk_req *found)
+static bool others_first(uint64_t seq, const struct ftk_envelope *found)
 {
-    return found->from != MPI_PROC_NULL && earlier(seq, is_open, found);
+    return found->source != MPI_PROC_NULL && earlier(seq, is_open, found);
 }
 
 /* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of
- * its message; found->from is MPI_PROC_NULL for a receive that ended without a message. */
-static bool is_complete_now(const struct ftk_req *r, struct ftk_req *found)
+ * its message; found->source is MPI_PROC_NULL for a receive that ended without a message. */
+static bool is_complete_now(const struct ftk_req *r, struct ftk_envelope *found)
 {
     MPI_Status s;
     int done = 0, cancelled = 0;
     int rc = PMPI_Request_get_status(r->real, &done, &s);
-    *found = (struct ftk_req){ .context = r->context, .from = MPI_PROC_NULL };
+    *found = (struct ftk_envelope){ .context = r->context, .source = MPI_PROC_NULL };
     if (rc != MPI_SUCCESS || !done)
         return rc != MPI_SUCCESS;
     if (PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && !cancelled && s.MPI_SOURCE >= 0) {
-        found->from = s.MPI_SOURCE;
-        found->with = ftk_context_tag(r->context, s.MPI_TAG);
+        found->source = s.MPI_SOURCE;
+        found->tag = ftk_context_tag(r->context, s.MPI_TAG);
     }
     return true;
 }
@@ -224,20 +222,21 @@ static bool is_complete_now(const struct ftk_req *r, struct ftk_req *found)
 size_t ftk_p2p_unreported(int source)
 {
     size_t n = 0;
-    struct ftk_req got;
+    struct ftk_envelope got;
     for (const struct ftk_req *r = ftk_log.nwildcards > 0 ? ftk_log.first : NULL; r; r = r->next)
-        n += r->kind == FTK_REQ_RECV && r->posted && is_complete_now(r, &got) && got.from == source;
+        n += r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED && is_complete_now(r, &got)
+             && got.source == source;
     return n;
 }
 
 struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *complete)
 {
-    struct ftk_req got = { .context = r->context, .from = MPI_ANY_SOURCE, .with = MPI_ANY_TAG };
+    struct ftk_envelope got = { r->context, MPI_ANY_SOURCE, MPI_ANY_TAG };
     *complete = true;
     if (!earlier(r->seq, is_withdrawn, &got))
         return NULL;
     *complete = is_complete_now(r, &got);
-    return *complete && got.from != MPI_PROC_NULL && !dead[got.from]
+    return *complete && got.source != MPI_PROC_NULL && !dead[got.source]
                ? earlier(r->seq, is_withdrawn, &got)
                : NULL;
 }
@@ -265,13 +264,13 @@ static int finish_posted(struct ftk_req *r)
  * complete.  Then in a replay a receive without a determinant can match no message that another
  * receive has got according to a determinant: no message that it could match was reported before
  * it. */
-static bool in_turn(uint64_t seq, const struct ftk_req *found)
+static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
 {
-    struct ftk_req *q = ftk_log.first;
-    for (struct ftk_req *next, got; q && q->seq < seq; q = next) {
+    struct ftk_envelope got;
+    for (struct ftk_req *q = ftk_log.first, *next; q && q->seq < seq; q = next) {
         next = q->next;
-        if (is_open(q) && q->posted && q->context == found->context && is_complete_now(q, &got)
-            && !others_first(q->seq, &got))
+        if (q->recv.wildcard_seq && q->state == FTK_REQ_POSTED && q->context == found->context
+            && is_complete_now(q, &got) && !others_first(q->seq, &got))
             (void)finish_posted(q); /* the request has the error, if there is one */
     }
     return !others_first(seq, found);
@@ -279,25 +278,25 @@ static bool in_turn(uint64_t seq, const struct ftk_req *found)
 
 bool ftk_p2p_in_turn(int context, int source, int tag)
 {
-    const struct ftk_req found = { .context = context, .from = source, .with = tag };
+    const struct ftk_envelope found = { context, source, tag };
     return ftk_log.nwildcards == 0 || ftk_log.replaying_setup || in_turn(UINT64_MAX, &found);
 }
 
 int ftk_match_posted(struct ftk_req *r)
 {
-    struct ftk_req got;
-    if (ftk_log.nwildcards == 0 || r->kind != FTK_REQ_RECV || r->internal || r->match_known)
+    struct ftk_envelope got;
+    if (ftk_log.nwildcards == 0 || r->kind != FTK_REQ_RECV || r->internal || r->replay.match_known)
         return finish_posted(r);
     /* finish_posted() looks again: only after a look that has found the receive complete */
     return is_complete_now(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
 }
 
-static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Status *s)
+static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MPI_Status *s)
 {
     MPI_Count bytes;
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     struct ftk_unexp *h =
-        rc == MPI_SUCCESS ? ftk_unexp_new(found->context, found->from, found->with, (size_t)bytes)
+        rc == MPI_SUCCESS ? ftk_unexp_new(found->context, found->source, found->tag, (size_t)bytes)
                           : NULL;
     if (!h)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
@@ -307,22 +306,22 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
         .internal = true,
         .vc = ftk_log.world,
         .context = found->context,
-        .rbuf = h->data,
-        .peer = found->from,
-        .tag = found->with,
-        .from = found->from,
-        .with = found->with,
+        .state = FTK_REQ_WAITING,
+        .peer = found->source,
+        .tag = found->tag,
+        .recv = { .buf = h->data, .want = *found },
         .type = MPI_BYTE,
         .real = MPI_REQUEST_NULL };
     aside_to = h;
     rc = ftk_p2p_bytes_type((size_t)bytes, &aside.count, &aside.type);
     ftk_req_link(&aside);
-    aside.posted_seq = ftk_log.seq;
+    aside.recv.posted_seq = ftk_log.seq;
     if (rc == MPI_SUCCESS)
-        rc = PMPI_Imrecv(aside.rbuf, aside.count, aside.type, m, &aside.real);
-    aside.posted = rc == MPI_SUCCESS;
-    if (rc == MPI_SUCCESS)
+        rc = PMPI_Imrecv(aside.recv.buf, aside.count, aside.type, m, &aside.real);
+    if (rc == MPI_SUCCESS) {
+        aside.state = FTK_REQ_POSTED;
         return finish_posted(&aside);
+    }
     (void)ftk_p2p_fail(&aside, rc);
     if (!ftk_p2p_is_failure(rc))
         return rc;
@@ -335,20 +334,21 @@ static int take_aside(const struct ftk_req *found, MPI_Message *m, const MPI_Sta
 static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
 {
     const int context = ftk_context_of(ftk_context_comm(r->context), s->MPI_TAG);
-    const struct ftk_req found = {
-        .context = context, .from = s->MPI_SOURCE, .with = ftk_context_tag(context, s->MPI_TAG)
-    };
+    const struct ftk_envelope found = { context, s->MPI_SOURCE,
+        ftk_context_tag(context, s->MPI_TAG) };
     const bool other = context != r->context;
     struct ftk_req *first = earlier(other ? UINT64_MAX : r->seq, is_mprobed, &found);
     if (other && !first)
         return take_aside(&found, m, s);
     r = first ? first : r;
     ftk_log.nmprobed--;
-    r->by_mprobe = false;
-    r->posted_seq = ftk_log.seq;
-    int rc = PMPI_Imrecv(r->rbuf, r->count, r->type, m, &r->real);
-    r->posted = rc == MPI_SUCCESS;
-    return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
+    r->state = FTK_REQ_WAITING;
+    r->recv.posted_seq = ftk_log.seq;
+    int rc = PMPI_Imrecv(r->recv.buf, r->count, r->type, m, &r->real);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    r->state = FTK_REQ_POSTED;
+    return rc;
 }
 
 bool ftk_p2p_can_probe(int context)
@@ -361,24 +361,22 @@ int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
     MPI_Message m;
     MPI_Status found;
     int flag;
-    const struct ftk_req r = {
-        .context = context, .from = s->MPI_SOURCE, .with = ftk_context_tag(context, s->MPI_TAG)
-    };
+    const struct ftk_envelope of = { context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG) };
     *taken = false;
-    if (ftk_p2p_claimed(context, r.from, r.with)) {
+    if (ftk_p2p_claimed(of.context, of.source, of.tag)) {
         ftk_p2p_progress_mprobed();
         return MPI_SUCCESS;
     }
     *taken = true;
     int rc =
         PMPI_Improbe(s->MPI_SOURCE, s->MPI_TAG, ftk_log.real[FTK_LOG_SHARED], &flag, &m, &found);
-    return rc == MPI_SUCCESS && flag ? take_aside(&r, &m, &found) : rc;
+    return rc == MPI_SUCCESS && flag ? take_aside(&of, &m, &found) : rc;
 }
 
 /* One look; whether a message is still being taken aside. */
 static bool is_aside_busy(void)
 {
-    int rc = aside_to && aside.posted ? finish_posted(&aside) : MPI_SUCCESS;
+    int rc = aside_to && aside.state == FTK_REQ_POSTED ? finish_posted(&aside) : MPI_SUCCESS;
     if (rc != MPI_SUCCESS)
         ftk_report(FTKIT_ERROR, "MPI error %d: a message is lost", rc);
     return aside_to != NULL;
@@ -386,8 +384,8 @@ static bool is_aside_busy(void)
 
 bool ftk_p2p_arrives(int context, int source, int tag)
 {
-    const struct ftk_req probe = { .context = context, .from = source, .with = tag };
-    return aside_to && is_aside_busy() && overlap(&aside, &probe);
+    const struct ftk_envelope probe = { context, source, tag };
+    return aside_to && is_aside_busy() && ftk_envelope_matches(&aside.recv.want, &probe);
 }
 
 int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
@@ -399,12 +397,11 @@ int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struc
     if (is_aside_busy()) /* with a message of another channel */
         return ftk_p2p_drain(context, m, s, out);
     context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
-    const struct ftk_req found = {
-        .context = context, .from = s->MPI_SOURCE, .with = ftk_context_tag(context, s->MPI_TAG)
-    };
+    const struct ftk_envelope found = { context, s->MPI_SOURCE,
+        ftk_context_tag(context, s->MPI_TAG) };
     rc = take_aside(&found, m, s);
     if (rc == MPI_SUCCESS && !aside_to)
-        *out = ftk_unexp_match(context, found.from, found.with, true);
+        *out = ftk_unexp_match(&found, true);
     return rc;
 }
 
@@ -417,7 +414,7 @@ static int look_for(struct ftk_req *r, bool *other)
     if (ftk_depend_active())
         return ftk_depend_receive(r);
     /* first, because this look may complete an unexpected message */
-    const bool arrives = ftk_p2p_arrives(r->context, r->from, r->with)
+    const bool arrives = ftk_p2p_arrives(r->context, r->recv.want.source, r->recv.want.tag)
                          || (ftk_context_shares(r->context) && is_aside_busy());
     bool wait; /* for an unexpected message */
     struct ftk_unexp *h = unexp_for(r, &wait);
@@ -425,8 +422,10 @@ static int look_for(struct ftk_req *r, bool *other)
         return take_unexp(r, h);
     if (wait || arrives)
         return MPI_SUCCESS;
-    const int tag = r->with == MPI_ANY_TAG ? r->with : ftk_context_wire(r->context, r->with);
-    int rc = PMPI_Improbe(r->from, tag, ftk_log_real(r->context), &flag, &m, &s);
+    const int tag = r->recv.want.tag == MPI_ANY_TAG
+                        ? r->recv.want.tag
+                        : ftk_context_wire(r->context, r->recv.want.tag);
+    int rc = PMPI_Improbe(r->recv.want.source, tag, ftk_log_real(r->context), &flag, &m, &s);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     if (rc != MPI_SUCCESS)
@@ -441,14 +440,14 @@ static int look_for(struct ftk_req *r, bool *other)
     rc = match(r, &m, &s);
     if (*other)
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
-    return r->posted ? ftk_match_posted(r) : rc;
+    return r->state == FTK_REQ_POSTED ? ftk_match_posted(r) : rc;
 }
 
 int ftk_match_mprobed(struct ftk_req *r)
 {
     bool other = true;
     int rc = MPI_SUCCESS;
-    while (rc == MPI_SUCCESS && other && !r->done) {
+    while (rc == MPI_SUCCESS && other && !ftk_req_is_done(r)) {
         other = false;
         rc = look_for(r, &other);
     }

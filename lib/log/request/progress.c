@@ -87,12 +87,12 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     struct ftk_req r = { .kind = FTK_REQ_SEND,
         .vc = vc,
         .context = context,
-        .sbuf = buf,
+        .send.buf = buf,
         .count = count,
         .type = type,
         .peer = world,
         .tag = tag,
-        .posted = true,
+        .state = FTK_REQ_POSTED,
         .real = real };
     *error = wait_until_sent(&r);
     return true;
@@ -100,15 +100,15 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
 
 int ftk_req_begin(struct ftk_req *r)
 {
-    r->done = false;
-    r->cancelled = false;
-    r->posted = false;
-    r->entry = NULL;
+    r->state = FTK_REQ_WAITING;
+    r->send.entry = NULL;
     r->real = MPI_REQUEST_NULL;
     r->error = MPI_SUCCESS;
-    r->wildcard_seq = r->number = 0;
-    r->posted_seq = 0;
-    r->owned = r->persistent ? 0 : r->owned;
+    r->send.owned = r->persistent ? 0 : r->send.owned;
+    r->recv.wildcard_seq = r->recv.number = 0;
+    r->recv.posted_seq = 0;
+    r->recv.cancelled = false;
+    r->replay = (struct ftk_req_replay){ false, FTK_CANCEL_UNKNOWN };
     if (ftk_log.rolling_back)
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {
@@ -119,15 +119,12 @@ int ftk_req_begin(struct ftk_req *r)
         return ftk_send_begin(r);
     if (r->peer == MPI_ANY_SOURCE && ftk_log_refuses("a receive from MPI_ANY_SOURCE"))
         return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
-    r->from = r->peer;
-    r->with = r->tag;
-    r->wildcard_seq = 0;
-    r->match_known = r->cancelled_before = r->uncancelled = r->withdrawn = false;
-    r->number = r->internal ? 0 : ftk_det_begun(&r->cancelled_before, &r->uncancelled);
+    r->recv.want = (struct ftk_envelope){ r->context, r->peer, r->tag };
+    r->recv.number = r->internal ? 0 : ftk_det_begun(&r->replay.cancel);
     if (r->peer == MPI_ANY_SOURCE && !ftk_log.replaying_setup) {
-        r->wildcard_seq = ftk_det_receive(&r->from, &r->with);
-        r->match_known = r->wildcard_seq == 0;
-        ftk_log.nwildcards += r->wildcard_seq != 0;
+        r->recv.wildcard_seq = ftk_det_receive(&r->recv.want.source, &r->recv.want.tag);
+        r->replay.match_known = r->recv.wildcard_seq == 0;
+        ftk_log.nwildcards += r->recv.wildcard_seq != 0;
     }
     ftk_req_link(r);
     return ftk_p2p_post(r);
@@ -139,17 +136,23 @@ static int progress_any(struct ftk_req *r)
 {
     if (ftk_log.rolling_back)
         return ftk_p2p_fail(r, ftk_log_error());
-    if (r->posted)
+    switch (r->state) {
+    case FTK_REQ_POSTED:
         return ftk_match_posted(r);
-    if (r->hold_round)
-        return MPI_SUCCESS; /* see ftk_relay_progress() */
-    if (r->by_mprobe)
+    case FTK_REQ_PROBING:
         return ftk_match_mprobed(r);
-    if (ftk_log.replaying_setup && r->kind == FTK_REQ_RECV)
-        return ftk_p2p_fail(r, ftk_log_strange(r));
-    if (r->entry && ftk_send_is_over(r->entry) && !ftk_log.ctx->detect.failed)
-        return ftk_req_finish(r, MPI_SUCCESS);
-    return MPI_SUCCESS;
+    case FTK_REQ_LOGGED:
+        return ftk_send_is_over(r->send.entry) && !ftk_log.ctx->detect.failed
+                   ? ftk_req_finish(r, MPI_SUCCESS)
+                   : MPI_SUCCESS;
+    case FTK_REQ_WAITING:
+    case FTK_REQ_WITHDRAWN:
+        return ftk_log.replaying_setup && r->kind == FTK_REQ_RECV
+                   ? ftk_p2p_fail(r, ftk_log_strange(r))
+                   : MPI_SUCCESS;
+    default:
+        return MPI_SUCCESS; /* HELD: see ftk_relay_progress() */
+    }
 }
 
 /* Of a combined send and receive the receive is complete; its send may not be. */
@@ -157,9 +160,8 @@ static void progress_pair(struct ftk_req *r)
 {
     struct ftk_req *s = r->pair;
     int rc = ftk_req_progress(s);
-    r->recv_done = true;
-    r->done = s->done;
-    if (!s->done)
+    r->state = ftk_req_is_done(s) ? FTK_REQ_COMPLETE : FTK_REQ_HALF;
+    if (r->state == FTK_REQ_HALF)
         return;
     r->error = r->error == MPI_SUCCESS ? rc : r->error;
     r->pair = NULL;
@@ -168,28 +170,28 @@ static void progress_pair(struct ftk_req *r)
 
 int ftk_req_progress(struct ftk_req *r)
 {
-    if (!r->done && !r->recv_done)
+    if (!ftk_req_is_done(r) && r->state != FTK_REQ_HALF)
         (void)(r->kind == FTK_REQ_COLL ? ftk_log.colls->progress(r) : progress_any(r));
-    if (r->pair && (r->done || r->recv_done))
+    if (r->pair && (ftk_req_is_done(r) || r->state == FTK_REQ_HALF))
         progress_pair(r);
-    if (r->done && r->then) {
+    if (ftk_req_is_done(r) && r->then) {
         int (*then)(struct ftk_req *) = r->then;
         r->then = NULL;
         r->error = r->error == MPI_SUCCESS ? then(r) : r->error;
     }
-    return r->done ? r->error : MPI_SUCCESS;
+    return ftk_req_is_done(r) ? r->error : MPI_SUCCESS;
 }
 
 int ftk_req_wait(struct ftk_req *r)
 {
     unsigned turns = 0;
-    if (r->cancelled_before && !r->done) { /* the program does not cancel it this time */
-        r->cancelled_before = false;
-        (void)ftk_p2p_post(r); /* the request has the error, if there is one */
+    if (r->replay.cancel == FTK_CANCEL_DONE && !ftk_req_is_done(r)) {
+        r->replay.cancel = FTK_CANCEL_UNKNOWN; /* the program does not cancel it this time */
+        (void)ftk_p2p_post(r);                 /* the request has the error, if there is one */
     }
-    while (!r->done || r->pair) {
+    while (!ftk_req_is_done(r) || r->pair) {
         (void)ftk_req_progress(r);
-        if (!r->done)
+        if (!ftk_req_is_done(r))
             (void)ftk_log_progress(&turns); /* an error ends all requests under way */
     }
     return r->error;
@@ -211,7 +213,7 @@ static void look_at_freed(void)
         if (!r->freed_active || r->kind != FTK_REQ_SEND)
             continue;
         (void)ftk_req_progress(r); /* there is no call to return an error */
-        freed += r->kind == FTK_REQ_SEND;
+        freed += r->state != FTK_REQ_FREE;
     }
     look = 64 + 2 * freed;
 }
@@ -221,11 +223,9 @@ void ftk_req_abandon(struct ftk_req *r)
     if (r->pair)
         ftk_req_abandon(r->pair);
     r->pair = NULL;
-    r->done = r->done || r->recv_done;
     r->freed_active = true;
-    if (r->persistent) /* it is active: an inactive one is deleted at once */
-        r->persistent = false;
-    if (r->done) {
+    r->persistent = false; /* an inactive request is deleted at once */
+    if (ftk_req_is_done(r) || r->state == FTK_REQ_HALF) {
         ftk_req_delete(r);
         return;
     }
@@ -238,10 +238,9 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
     unsigned turns = 0;
     struct ftk_req *r;
     for (int i = 0; (r = ftk_req_numbered(i)) != NULL; i++) {
-        while (
-            r->kind != FTK_REQ_NONE && r->vc == vc && !r->done && (!r->persistent || r->active)) {
+        while (r->vc == vc && !ftk_req_is_done(r)) {
             (void)ftk_req_progress(r); /* the request has the error, if there is one */
-            int rc = r->kind == FTK_REQ_NONE || r->done ? MPI_SUCCESS : ftk_log_progress(&turns);
+            int rc = ftk_req_is_done(r) ? MPI_SUCCESS : ftk_log_progress(&turns);
             if (rc != MPI_SUCCESS)
                 return rc;
         }

@@ -69,8 +69,8 @@ int ftk_p2p_count(int context, int source, int tag, uint64_t seq, const void *da
 static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **copy)
 {
     if (bytes <= room)
-        return ftk_p2p_packed_part(r->rbuf, bytes, r->type, copy);
-    int rc = ftk_p2p_packed_part(r->rbuf, room, r->type, copy);
+        return ftk_p2p_packed_part(r->recv.buf, bytes, r->type, copy);
+    int rc = ftk_p2p_packed_part(r->recv.buf, room, r->type, copy);
     char *all = rc == MPI_SUCCESS ? realloc(*copy, bytes) : NULL;
     if (!all)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
@@ -94,7 +94,7 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
         room = (size_t)r->count * (size_t)f->bytes;
     hash = hash && bytes <= room; /* the hash of a truncated message is not known */
     if (rc == MPI_SUCCESS && hash && f->dense && !journal)
-        data = r->rbuf;
+        data = r->recv.buf;
     else if (rc == MPI_SUCCESS && (journal || hash))
         rc = copy_out(r, bytes, room, &copy);
     if (rc == MPI_SUCCESS)
@@ -142,17 +142,17 @@ int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
 /* Record a determinant, if MPI could have given this receive another message. */
 static void decided(const struct ftk_req *r, int source, int tag)
 {
-    if (r->wildcard_seq)
-        ftk_det_received(r->wildcard_seq, source, tag);
+    if (r->recv.wildcard_seq)
+        ftk_det_received(r->recv.wildcard_seq, source, tag);
 }
 
 void ftk_p2p_bind(struct ftk_req *r, int source)
 {
-    r->from = source;
-    if (r->wildcard_seq == 0)
+    r->recv.want.source = source;
+    if (r->recv.wildcard_seq == 0)
         return;
-    decided(r, source, r->with);
-    r->wildcard_seq = 0;
+    decided(r, source, r->recv.want.tag);
+    r->recv.wildcard_seq = 0;
     ftk_log.nwildcards--;
 }
 
@@ -162,14 +162,14 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     int cancelled = 0;
     MPI_Count bytes = 0;
     const int tag = ftk_context_tag(r->context, s->MPI_TAG);
-    if (r->cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
-        ftk_det_cancelled(r->number, true);
+    if (r->recv.cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
+        ftk_det_cancelled(r->recv.number, true);
         r->status = *s;
         return ftk_req_finish(r, MPI_SUCCESS);
     }
-    if (r->cancelled && !r->uncancelled)
-        ftk_det_cancelled(r->number, false);
-    r->cancelled = false; /* the cancel came too late */
+    if (r->recv.cancelled && r->replay.cancel != FTK_CANCEL_TOO_LATE)
+        ftk_det_cancelled(r->recv.number, false);
+    r->recv.cancelled = false; /* the cancel came too late */
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
         error = ftk_relay_absorb(r->context, s->MPI_SOURCE);
@@ -177,7 +177,7 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
         return r->ops->complete(r, s, error);
     if (error == MPI_SUCCESS)
         error = ftk_depend_absorb(r->context, s->MPI_SOURCE);
-    if (error == MPI_SUCCESS && !r->wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
+    if (error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
         && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing to record */
         ftk_log.received[s->MPI_SOURCE]++;
         r->status = *s;
@@ -201,9 +201,9 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
 int ftk_p2p_cancelled(struct ftk_req *r)
 {
     ftk_empty_status(&r->status);
-    r->cancelled = true;
-    if (!r->cancelled_before)
-        ftk_det_cancelled(r->number, true);
+    r->recv.cancelled = true;
+    if (r->replay.cancel != FTK_CANCEL_DONE)
+        ftk_det_cancelled(r->recv.number, true);
     (void)ftk_req_finish(r, MPI_SUCCESS);
     return PMPI_Status_set_cancelled(&r->status, 1);
 }
@@ -219,9 +219,9 @@ int ftk_p2p_withdraw(struct ftk_req *r)
     }
     if (rc == MPI_SUCCESS && !done)
         return FTKIT_OK;
-    if (r->kind == FTK_REQ_RECV && !r->cancelled && rc == MPI_SUCCESS
+    if (r->kind == FTK_REQ_RECV && !r->recv.cancelled && rc == MPI_SUCCESS
         && PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && cancelled)
-        r->posted = false; /* cancelled by the log, not by the program: it is posted again */
+        r->state = FTK_REQ_WITHDRAWN; /* cancelled by the log, not by the program */
     else if (r->kind == FTK_REQ_RECV)
         (void)ftk_recv_complete(r, &s, rc); /* the request has the error, if there is one */
     else
@@ -238,7 +238,7 @@ int ftk_p2p_deliver(struct ftk_req *r, struct ftk_unexp *h)
         bytes = room;
         rc = MPI_ERR_TRUNCATE;
     }
-    int unpacked = ftk_p2p_unpack(h->data, bytes, r->rbuf, r->count, r->type);
+    int unpacked = ftk_p2p_unpack(h->data, bytes, r->recv.buf, r->count, r->type);
     ftk_p2p_status(&r->status, ftk_vcomm_peer_rank(r->vc, h->source), h->tag, bytes);
     decided(r, h->source, h->tag);
     ftk_unexp_free(h);

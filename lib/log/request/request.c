@@ -35,19 +35,17 @@ static void unlink_from(struct ftk_req *r)
 int ftk_req_finish(struct ftk_req *r, int error)
 {
     unlink_from(r);
-    if (r->wildcard_seq)
+    if (r->recv.wildcard_seq)
         ftk_log.nwildcards--;
-    r->wildcard_seq = 0;
-    ftk_log.nmprobed -= r->by_mprobe;
-    r->by_mprobe = false;
+    r->recv.wildcard_seq = 0;
+    ftk_log.nmprobed -= r->state == FTK_REQ_PROBING;
     ftk_relay_unhold(r);
-    r->posted = false;
     if (r->ops)
         r->ops->drop(r);
     if (r->real != MPI_REQUEST_NULL)
         r->own = NULL; /* not freed: the MPI may still read it */
     r->real = MPI_REQUEST_NULL;
-    r->done = true;
+    r->state = FTK_REQ_COMPLETE;
     r->error = error;
     if (r->freed_active) {
         ftk_log.nactive++; /* its deletion subtracts one */
@@ -67,8 +65,12 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
 /* Its peer is dead.  A wildcard receive may still be under way; the repair cancels it then. */
 void ftk_req_failed(struct ftk_req *r)
 {
-    r->posted = r->real != MPI_REQUEST_NULL;
-    r->withdrawn = !r->posted && r->kind == FTK_REQ_RECV;
+    if (r->real != MPI_REQUEST_NULL)
+        return;
+    if (r->kind == FTK_REQ_RECV)
+        r->state = FTK_REQ_WITHDRAWN;
+    else
+        r->state = r->send.entry ? FTK_REQ_LOGGED : FTK_REQ_WAITING;
 }
 
 /* ---- the program's requests -------------------------------------------------------------
@@ -92,7 +94,7 @@ struct ftk_req *ftk_req_new(void)
     else
         return NULL;
     memset(r, 0, sizeof *r);
-    r->kind = FTK_REQ_DONE;
+    r->state = FTK_REQ_COMPLETE;
     r->real = MPI_REQUEST_NULL;
     r->born = ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.lines; /* set-up precedes all lines */
     ftk_log.nactive++;
@@ -103,9 +105,8 @@ void ftk_req_delete(struct ftk_req *r)
 {
     free(r->own);
     r->own = NULL;
-    if (!r->persistent || r->active)
-        ftk_log.nactive--;
-    r->kind = FTK_REQ_NONE;
+    ftk_log.nactive -= r->state != FTK_REQ_INACTIVE;
+    r->state = FTK_REQ_FREE;
     r->next = pool_free;
     pool_free = r;
 }
@@ -131,8 +132,8 @@ struct ftk_req *ftk_req_numbered(int number)
 bool ftk_p2p_has(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].kind != FTK_REQ_NONE && !pool[i].freed_active && pool[i].vc == vc
-            && (!pool[i].stale || pool[i].active))
+        if (pool[i].state != FTK_REQ_FREE && !pool[i].freed_active && pool[i].vc == vc
+            && !(pool[i].stale && pool[i].state == FTK_REQ_INACTIVE))
             return true;
     return false;
 }
@@ -140,8 +141,7 @@ bool ftk_p2p_has(const struct ftk_vcomm *vc)
 void ftk_p2p_part(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].kind != FTK_REQ_NONE && pool[i].persistent && !pool[i].active
-            && pool[i].vc == vc)
+        if (pool[i].state == FTK_REQ_INACTIVE && pool[i].vc == vc)
             pool[i].vc = NULL;
 }
 
@@ -151,7 +151,7 @@ bool ftk_p2p_uses(MPI_Datatype type)
         if (r->type == type)
             return true;
     for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].persistent && pool[i].kind != FTK_REQ_NONE && pool[i].type == type)
+        if (pool[i].persistent && pool[i].state != FTK_REQ_FREE && pool[i].type == type)
             return true;
     return false;
 }
@@ -160,14 +160,14 @@ void ftk_p2p_forget_requests(void)
 {
     for (size_t i = 0; i < pool_used; i++) {
         struct ftk_req *r = &pool[i];
-        if (r->kind == FTK_REQ_NONE)
+        if (r->state == FTK_REQ_FREE)
             continue;
         if (!r->persistent) {
             ftk_req_delete(r);
             continue;
         }
-        ftk_log.nactive -= r->active;
-        r->active = false;
+        ftk_log.nactive -= r->state != FTK_REQ_INACTIVE;
+        r->state = FTK_REQ_INACTIVE;
         r->stale = r->stale || (ftk_log.lines > 0 && r->born == ftk_log.lines);
     }
 }

@@ -134,21 +134,22 @@ static int post_send(struct ftk_req *r)
 {
     MPI_Comm comm = ftk_log_real(r->context);
     const int tag = ftk_context_wire(r->context, r->tag);
-    const void *buf = r->owned > 0 ? r->own : r->sbuf;
+    const void *buf = r->send.owned > 0 ? r->own : r->send.buf;
     MPI_Datatype bytes = MPI_BYTE, type = r->type;
     int count = r->count;
     int rc = ftk_relay_before(r->peer, r->context);
     if (rc == MPI_SUCCESS)
-        rc = ftk_depend_before(r->peer, r->context, r->tag, r->entry);
-    if (rc == MPI_SUCCESS && r->owned > 0) {
-        rc = ftk_p2p_bytes_type(r->owned, &count, &bytes);
+        rc = ftk_depend_before(r->peer, r->context, r->tag, r->send.entry);
+    if (rc == MPI_SUCCESS && r->send.owned > 0) {
+        rc = ftk_p2p_bytes_type(r->send.owned, &count, &bytes);
         type = bytes;
     }
     if (rc == MPI_SUCCESS)
-        rc = r->sync ? PMPI_Issend(buf, count, type, r->peer, tag, comm, &r->real)
-                     : PMPI_Isend(buf, count, type, r->peer, tag, comm, &r->real);
+        rc = r->send.sync ? PMPI_Issend(buf, count, type, r->peer, tag, comm, &r->real)
+                          : PMPI_Isend(buf, count, type, r->peer, tag, comm, &r->real);
     ftk_p2p_bytes_type_free(&bytes);
-    r->posted = rc == MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        r->state = FTK_REQ_POSTED;
     ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
     return rc;
 }
@@ -158,27 +159,32 @@ static int post_send(struct ftk_req *r)
 static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
     ftk_empty_status(&r->status);
-    r->entry = e;
+    r->send.entry = e;
     int rc = post_send(r);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc)) {
         ftk_slog_drop_last(r->peer);
-        r->entry = NULL;
+        r->send.entry = NULL;
         return ftk_p2p_fail(r, rc);
     }
-    if (rc != MPI_SUCCESS)
+    if (rc != MPI_SUCCESS) {
+        r->state = FTK_REQ_LOGGED;
         ftk_note_failure();
+    }
     ftk_req_link(r);
-    rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), e->bytes);
+    rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), e->bytes);
     return rc; /* MPI_SUCCESS: the MPI has just accepted the type */
 }
 
 /* A send with a log entry. */
 static int send_entry(struct ftk_req *r)
 {
-    int rc = ftk_p2p_transmit(r->entry, r->peer);
+    int rc = ftk_p2p_transmit(r->send.entry, r->peer);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
-    return r->sync ? MPI_SUCCESS : ftk_req_finish(r, MPI_SUCCESS);
+    if (!r->send.sync)
+        return ftk_req_finish(r, MPI_SUCCESS);
+    r->state = FTK_REQ_LOGGED;
+    return MPI_SUCCESS;
 }
 
 /* Between teams: log the message and send the log entry.  The send is complete then: its rank does
@@ -194,12 +200,12 @@ static int send_logged(struct ftk_req *r, size_t bytes)
         ftk_slog_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
     }
-    e->sync = r->sync;
+    e->sync = r->send.sync;
     l->logged_messages++;
     l->logged_bytes += bytes;
     if (bytes > MUCH && !ftk_log_replays() && !l->replaying && !ftk_relay_hold(r))
         return send_and_keep(r, e);
-    rc = ftk_p2p_pack(r->sbuf, r->count, r->type, ftk_entry_data(e), bytes);
+    rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
         ftk_slog_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
@@ -209,9 +215,9 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     ftk_empty_status(&r->status);
     if (ftk_log_replays() && suppressed(r, e))
         return ftk_req_finish(r, MPI_SUCCESS);
-    r->entry = e;
-    e->unsent = r->hold_round || ftk_relay_hold(r);
-    if (e->unsent || r->sync)
+    r->send.entry = e;
+    e->unsent = r->state == FTK_REQ_HELD || ftk_relay_hold(r);
+    if (e->unsent || r->send.sync)
         ftk_req_link(r);
     return e->unsent ? MPI_SUCCESS : send_entry(r);
 }
@@ -222,11 +228,11 @@ static int send_logged(struct ftk_req *r, size_t bytes)
  * this rank may leave the barrier before the team-mate has come to the receive. */
 static int own_bytes(struct ftk_req *r, size_t bytes)
 {
-    if (!ftk_log.replaying || r->internal || r->owned > 0 || bytes == 0
+    if (!ftk_log.replaying || r->internal || r->send.owned > 0 || bytes == 0
         || !ftk_req_of(ftk_req_handle(r)))
         return MPI_SUCCESS; /* the program cannot free it, or it is a copy already */
     free(r->own);           /* of an earlier start */
-    return ftk_p2p_packed(r->sbuf, r->count, r->type, &r->own, &r->owned);
+    return ftk_p2p_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
 }
 
 /* Inside the team: send from the program's memory. */
@@ -254,8 +260,8 @@ static int send_direct(struct ftk_req *r, size_t bytes)
 void ftk_p2p_release(struct ftk_req *r)
 {
     ftk_relay_unhold(r);
-    if (r->entry) {
-        r->entry->unsent = false;
+    if (r->send.entry) {
+        r->send.entry->unsent = false;
         (void)send_entry(r);
         return;
     }
