@@ -107,13 +107,13 @@ int ftk_vcomm_free(struct ftk_vcomm *vc);
  * program may loop over it before its next ftkit_checkpoint().  n may be NULL. */
 static inline void ftk_vcomm_no_count(int *n)
 {
-    if (n && ftk_log.rolling_back)
+    if (n && ftk_log_is_rolling_back())
         *n = 0;
 }
 
 static inline bool ftk_vcomm_is_permanent(const struct ftk_vcomm *vc)
 {
-    return vc == ftk_log.world || vc == ftk_log.user;
+    return vc == ftk_log.vcomms.world || vc == ftk_log.vcomms.user;
 }
 /* Delete vc: its context is free again. */
 void ftk_vcomm_give_up(struct ftk_vcomm *vc);

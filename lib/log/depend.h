@@ -93,7 +93,7 @@ int ftk_depend_receive(struct ftk_req *r);
 /* The same for a probe: *h stays in the list unless out is true; NULL: no message. */
 int ftk_depend_probe(int context, int source, int tag, bool out, struct ftk_unexp **h);
 
-void ftk_depend_line(void);            /* a line is committed (counted by ftk_log.lines) */
+void ftk_depend_line(void);            /* a line is committed (counted by ftk_log.line.count) */
 void ftk_depend_rollback(bool active); /* this rank rolls back; active: other ranks do not */
 void ftk_depend_installed(void);       /* messages in the old communicators are gone */
 

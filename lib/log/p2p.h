@@ -43,14 +43,14 @@ void ftk_p2p_no_status(MPI_Status *s); /* the program's, of no message */
 static inline void ftk_req_link(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
-    r->seq = ++l->seq;
+    r->seq = ++l->queue.seq;
     r->next = NULL;
-    r->prev = l->last;
-    if (l->last)
-        l->last->next = r;
+    r->prev = l->queue.last;
+    if (l->queue.last)
+        l->queue.last->next = r;
     else
-        l->first = r;
-    l->last = r;
+        l->queue.first = r;
+    l->queue.last = r;
 }
 
 /* One look at the request of the MPI.  A wildcard receive that was once pending because of a

@@ -4,7 +4,7 @@
 #ifndef FTK_LOG_RECOVERY_H
 #define FTK_LOG_RECOVERY_H
 
-#include "core/log_ops.h"
+#include "log/log.h"
 
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
 int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all);
@@ -13,6 +13,9 @@ int ftk_recovery_discard(struct ftkit_ctx *ctx);
 bool ftk_recovery_missed(
     const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
+
+/* The phase of a rank that has rolled back and has the line again. */
+enum ftk_phase ftk_recovery_phase(void);
 
 int ftk_line_drain(struct ftk_chan *ch);
 void ftk_line_committed(struct ftkit_ctx *ctx);

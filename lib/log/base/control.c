@@ -90,9 +90,10 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
         copy_done(o->words, words);
     else
         nout++;
-    (context == FTK_LOG_DET_COMM ? ftk_log.relay_sent : ftk_log.sent)[dest] += rc == MPI_SUCCESS;
+    (context == FTK_LOG_DET_COMM ? ftk_log.counts.relay_sent : ftk_log.counts.sent)[dest] +=
+        rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
-        ftk_log.relay_bytes += words * sizeof *w;
+        ftk_log.stats.relay_bytes += words * sizeof *w;
     return rc;
 }
 
@@ -106,8 +107,8 @@ int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t 
     if (rc == MPI_SUCCESS)
         rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
     *words = (size_t)ints / 2;
-    (context == FTK_LOG_DET_COMM ? ftk_log.relay_received : ftk_log.received)[s->MPI_SOURCE] +=
-        rc == MPI_SUCCESS;
+    (context == FTK_LOG_DET_COMM ? ftk_log.counts.relay_received
+                                 : ftk_log.counts.received)[s->MPI_SOURCE] += rc == MPI_SUCCESS;
     return rc;
 }
 

@@ -105,7 +105,7 @@ static void finish(struct ftk_coll *c, int error)
     if (then && error == MPI_SUCCESS)
         r->error = then(r);
     if (r->freed_active) {
-        ftk_log.nactive++; /* its deletion subtracts one */
+        ftk_log.queue.nactive++; /* its deletion subtracts one */
         ftk_req_delete(r);
     }
 }
@@ -193,9 +193,9 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
  * sends and receives the messages: other ranks wait for them. */
 static void run(struct ftk_coll *c)
 {
-    if (c->slot_prev && !ftk_log.rolling_back)
+    if (c->slot_prev && !ftk_log_is_rolling_back())
         return;
-    for (; c->at < c->nsteps && !(c->error && ftk_log.rolling_back); c->at++) {
+    for (; c->at < c->nsteps && !(c->error && ftk_log_is_rolling_back()); c->at++) {
         const struct ftk_step *s = &c->steps[c->at];
         if (s->kind == FTK_STEP_SEND || s->kind == FTK_STEP_RECV)
             post(c, s);
@@ -255,9 +255,9 @@ int ftk_coll_begin(struct ftk_req *r)
     c->owner = r;
     c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     c->at = c->open = c->first = 0;
-    if (!c->persistent && !ftk_log.rolling_back)
+    if (!c->persistent && !ftk_log_is_rolling_back())
         take_number(c);
-    if (ftk_log.rolling_back) {
+    if (ftk_log_is_rolling_back()) {
         finish(c, ftk_log_error());
         return r->error;
     }
@@ -353,10 +353,10 @@ int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Reques
 
 int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
-    struct ftk_req *r = ftk_log.rolling_back ? NULL : ftk_req_new();
+    struct ftk_req *r = ftk_log_is_rolling_back() ? NULL : ftk_req_new();
     *request = MPI_REQUEST_NULL;
     if (!r)
-        return ftk_vcomm_error(vc, ftk_log.rolling_back ? ftk_log_error() : MPI_ERR_NO_MEM);
+        return ftk_vcomm_error(vc, ftk_log_is_rolling_back() ? ftk_log_error() : MPI_ERR_NO_MEM);
     prepare(r, vc);
     int rc = ftk_coll_make(vc, call, true, &r->coll);
     if (rc != MPI_SUCCESS) {
@@ -372,7 +372,7 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
     r->coll->tag = tag_of(r->coll, vc->context);
     r->persistent = true;
     r->state = FTK_REQ_INACTIVE;
-    ftk_log.nactive--;
+    ftk_log.queue.nactive--;
     *request = ftk_req_handle(r);
     return MPI_SUCCESS;
 }

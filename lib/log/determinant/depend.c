@@ -77,7 +77,7 @@ void ftk_depend_close(void)
 
 static int parity(void)
 {
-    return (int)(ftk_log.lines & 1);
+    return (int)(ftk_log.line.count & 1);
 }
 
 void ftk_depend_count_send(bool internal)
@@ -88,7 +88,7 @@ void ftk_depend_count_send(bool internal)
 static void merge(const struct ftk_deps *l)
 {
     int i = (int)(l->lines & 1);
-    if (l->lines != ftk_log.lines && l->lines != ftk_log.lines + 1)
+    if (l->lines != ftk_log.line.count && l->lines != ftk_log.line.count + 1)
         return; /* from before the line: its counts are over */
     for (size_t k = 0; k < l->n; k++) {
         const uint64_t *v = l->v + k * WORDS;
@@ -105,7 +105,7 @@ static size_t write_deps(int tag)
 {
     const uint64_t *known = depend.known[parity()];
     struct deps_head h = {
-        .lines = ftk_log.lines, .tag = (uint64_t)tag, .calls = ftk_log.call_seq
+        .lines = ftk_log.line.count, .tag = (uint64_t)tag, .calls = ftk_log.calls.seq
     };
     uint64_t *w = depend.words + HEAD_WORDS;
     if (depend.calls[parity()] > h.calls)
@@ -254,7 +254,7 @@ int ftk_depend_drained(struct ftk_unexp *h)
 
 bool ftk_depend_active(void)
 {
-    return depend.replaying && !ftk_log.replaying_setup;
+    return depend.replaying && !ftk_log_replays_setup();
 }
 
 static bool is_deliverable(struct ftk_unexp *h)
@@ -262,12 +262,12 @@ static bool is_deliverable(struct ftk_unexp *h)
     const struct ftk_deps *l = h->deps;
     static const uint64_t nothing[COUNTS];
     const uint64_t *far = nothing;
-    if (!l || l->lines != ftk_log.lines || FTK_FAULT("log.gate"))
+    if (!l || l->lines != ftk_log.line.count || FTK_FAULT("log.gate"))
         return true;
     for (size_t i = 0; i < l->n; i++)
         far = l->v[i * WORDS] == (uint64_t)ftk_log.me ? l->v + i * WORDS + 1 : far;
     if (depend.count[FTK_DEPS_SENDS] >= far[FTK_DEPS_SENDS]
-        && depend.count[FTK_DEPS_COLLS] >= far[FTK_DEPS_COLLS] && ftk_log.call_seq >= l->calls)
+        && depend.count[FTK_DEPS_COLLS] >= far[FTK_DEPS_COLLS] && ftk_log.calls.seq >= l->calls)
         return true;
     if (!h->delayed && depend.delayed++ == 0)
         ftk_event(
@@ -294,7 +294,7 @@ static struct asks asks_of(const struct ftk_req *r)
 /* Whether a receive that was posted earlier matches the message, too. */
 static bool is_promised(const struct ftk_unexp *h, const struct asks *a)
 {
-    for (const struct ftk_req *q = ftk_log.first; q && q->seq < a->seq; q = q->next)
+    for (const struct ftk_req *q = ftk_log.queue.first; q && q->seq < a->seq; q = q->next)
         if (q->state == FTK_REQ_PROBING && ftk_unexp_is_for(h, &q->recv.want))
             return true;
     return false;
@@ -305,7 +305,7 @@ static bool is_promised(const struct ftk_unexp *h, const struct asks *a)
 static struct ftk_unexp *pick(const struct asks *a)
 {
     depend.search++; /* no source is passed over yet */
-    for (struct ftk_unexp *h = ftk_log.unexp_first; h; h = h->next) {
+    for (struct ftk_unexp *h = ftk_log.unexp.first; h; h = h->next) {
         if (!ftk_unexp_is_for(h, &a->want) || depend.skipped[h->source] == depend.search)
             continue;
         if (!is_promised(h, a) && is_deliverable(h))
@@ -338,9 +338,9 @@ static int deliver_to(struct ftk_req *r, struct ftk_unexp *h)
 /* Deliver to the receives that were posted earlier. */
 static void deliver_earlier(uint64_t seq)
 {
-    for (struct ftk_req *q = ftk_log.first, *next; q && q->seq < seq; q = next) {
+    for (struct ftk_req *q = ftk_log.queue.first, *next; q && q->seq < seq; q = next) {
         next = q->next;
-        if (ftk_log.nunexp == 0)
+        if (ftk_log.unexp.n == 0)
             return;
         if (q->state != FTK_REQ_PROBING)
             continue;
@@ -400,7 +400,7 @@ static int drain_from(const struct asks *a, int source, struct ftk_unexp **h)
 static bool can_drain(void)
 {
     const struct ftk_log *l = &ftk_log;
-    return !l->rolling_back && !l->ctx->detect.failed && !l->ctx->detect.repairing;
+    return !ftk_log_is_rolling_back() && !l->ctx->detect.failed && !l->ctx->detect.repairing;
 }
 
 static int seek(const struct asks *a, struct ftk_unexp **h)
@@ -459,7 +459,7 @@ void ftk_depend_line(void)
     depend.calls[old] = 0;
     begin_again();
     depend.replaying = false;
-    for (struct ftk_unexp *h = ftk_log.unexp_first; h; h = h->next)
+    for (struct ftk_unexp *h = ftk_log.unexp.first; h; h = h->next)
         learn_from(h); /* sent before the line, or after it by a rank that was faster */
     drop_deps();
 }

@@ -202,11 +202,11 @@ void ftk_det_line(void)
     begin_again();
     if (!d.now)
         return;
-    d.now = &d.file[ftk_log.lines & 1];
+    d.now = &d.file[ftk_log.line.count & 1];
     /* in this order: a reader in between finds a line that no rank asks for */
     atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
     atomic_store_explicit(&d.now->head->stable, 0, memory_order_release);
-    d.now->head->lines = ftk_log.lines;
+    d.now->head->lines = ftk_log.line.count;
 }
 
 void ftk_det_drop(void)
@@ -283,7 +283,7 @@ int ftk_det_back(void)
 /* A process that is before the line repeats and records nothing. */
 static bool counts(void)
 {
-    return !ftk_log.rolling_back && !ftk_log.replaying_setup && !ftk_log.send_deps;
+    return !ftk_log_is_rolling_back() && !ftk_log_replays_setup() && !ftk_log.send_deps;
 }
 
 uint32_t ftk_det_receive(int *source, int *tag)
@@ -358,7 +358,7 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
             "context %s: rank %d does not take the same course as before the failure: it "
             "probes or tests what it did not",
             ftk_log.ctx->cfg.name, ftk_log.me);
-        ftk_log.differs++;
+        ftk_log.stats.differs++;
         d.plan = d.at;
         return FTK_DET_FREE;
     }
@@ -457,17 +457,17 @@ static struct head *map_peer(struct peer *p, int i)
 /* The peer's file of this process's interval between lines. */
 static struct head *head_of(int peer)
 {
-    struct head *h = map_peer(&peers[peer], (int)(ftk_log.lines & 1));
+    struct head *h = map_peer(&peers[peer], (int)(ftk_log.line.count & 1));
     /* a peer that has not begun this epoch may still have to drop its determinants */
     return h && atomic_load_explicit(&h->epoch_id, memory_order_acquire) == epoch
-                   && h->lines == ftk_log.lines
+                   && h->lines == ftk_log.line.count
                ? h
                : NULL;
 }
 
 const struct ftk_det *ftk_det_of(int peer, size_t *n)
 {
-    int i = (int)(ftk_log.lines & 1);
+    int i = (int)(ftk_log.line.count & 1);
     struct head *h = head_of(peer);
     *n = h ? (size_t)atomic_load_explicit(&h->n, memory_order_acquire) : 0;
     size_t had = peers[peer].file[i].bytes, bytes = had;
@@ -573,7 +573,7 @@ void ftk_det_adopt(int r, uint64_t line, struct ftk_det *v, size_t n)
 static bool is_of_now(const struct head *h)
 {
     return h->magic == MAGIC
-           && (h->epoch_id == ftk_log.epoch_id_now || h->next == ftk_log.epoch_id_now);
+           && (h->epoch_id == ftk_log.epoch.id_now || h->next == ftk_log.epoch.id_now);
 }
 
 /* Read one file; its process is dead, so the file does not change. */
@@ -588,7 +588,7 @@ static bool read_file(const char *name, int i, struct adopted *in)
     if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
         && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
         /* all ranks rolled back, and the process died before it dropped its determinants */
-        bool dropped = ftk_log.all_rolled_back_now && h.epoch_id != ftk_log.epoch_id_now;
+        bool dropped = ftk_log.epoch.all_rolled_back_now && h.epoch_id != ftk_log.epoch.id_now;
         in->n[i] = dropped ? 0 : h.n;
         size_t bytes = (size_t)in->n[i] * sizeof(struct ftk_det);
         in->lines[i] = h.lines;

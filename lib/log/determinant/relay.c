@@ -83,7 +83,7 @@ bool ftk_relay_replicates(void)
 static bool leaves(int dest)
 {
     const struct ftk_log *l = &ftk_log;
-    return !l->no_line_yet && l->node[dest] != l->node[l->me];
+    return !l->line.none_yet && l->node[dest] != l->node[l->me];
 }
 
 /* ---- messages of determinants -------------------------------------------------------- */
@@ -207,7 +207,7 @@ static int begin_round(void)
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (from >= n)
             continue;
-        at = begin_message(ftk_log.lines, relay.round);
+        at = begin_message(ftk_log.line.count, relay.round);
         at = at ? write_part(at, relay.peer[i], v, from, n) : 0;
         int rc = at ? send_message(at, relay.replica[i], TAG_REPLICATE, FTK_LOG_DET_COMM)
                     : MPI_ERR_NO_MEM;
@@ -229,7 +229,7 @@ bool ftk_relay_holds_any(void)
 
 bool ftk_relay_holds(int dest)
 {
-    for (const struct ftk_req *r = relay.holding > 0 ? ftk_log.first : NULL; r; r = r->next)
+    for (const struct ftk_req *r = relay.holding > 0 ? ftk_log.queue.first : NULL; r; r = r->next)
         if (r->state == FTK_REQ_HELD && r->peer == dest)
             return true;
     return false;
@@ -268,7 +268,7 @@ static void acknowledged(const uint64_t *w, size_t words)
     if (h.round != relay.round || relay.pending == 0)
         return;
     for (int i = 0; i < relay.npeers; i++)
-        if (relay.peer[i] == (int)part.owner && h.lines == ftk_log.lines)
+        if (relay.peer[i] == (int)part.owner && h.lines == ftk_log.line.count)
             ftk_det_set_stable(i, (size_t)(part.from + part.n));
     if (--relay.pending == 0)
         relay.done = relay.round;
@@ -287,7 +287,7 @@ static int acknowledge(const uint64_t *w, int dest)
 /* Release the sends whose round is acknowledged, in the order of posting. */
 static void release_sends(void)
 {
-    for (struct ftk_req *r = ftk_log.first, *next; relay.holding > 0 && r; r = next) {
+    for (struct ftk_req *r = ftk_log.queue.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_HELD && r->send.hold_round <= relay.done)
             ftk_log.requests->release(r); /* the request has the error, if there is one */
@@ -297,7 +297,7 @@ static void release_sends(void)
 /* The sends that are held back cannot be sent: they end with an error. */
 static void fail_sends(int error)
 {
-    for (struct ftk_req *r = ftk_log.first, *next; relay.holding > 0 && r; r = next) {
+    for (struct ftk_req *r = ftk_log.queue.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_HELD)
             (void)ftk_log.requests->fail(r, error);
@@ -307,13 +307,14 @@ static void fail_sends(int error)
 void ftk_relay_poll(void)
 {
     struct ftk_log *l = &ftk_log;
-    bool more = ftk_relay_replicates() && l->real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
-    while (more && !l->ctx->detect.failed && !l->ctx->detect.repairing && !l->rolling_back) {
+    bool more = ftk_relay_replicates() && l->epoch.real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
+    while (
+        more && !l->ctx->detect.failed && !l->ctx->detect.repairing && !ftk_log_is_rolling_back()) {
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
-        int rc =
-            PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, l->real[FTK_LOG_DET_COMM], &flag, &m, &s);
+        int rc = PMPI_Improbe(
+            MPI_ANY_SOURCE, MPI_ANY_TAG, l->epoch.real[FTK_LOG_DET_COMM], &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
             rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
         if (rc != MPI_SUCCESS)
@@ -345,10 +346,10 @@ static struct reach *reach_of(int dest, int context)
     struct reach **at = &relay.reach[at_of(dest, context)], *r = *at;
     if (!r)
         r = *at = calloc(1, sizeof *r + (size_t)relay.npeers * sizeof r->upto[0]);
-    if (r && r->lines != ftk_log.lines) {
+    if (r && r->lines != ftk_log.line.count) {
         memset(r->upto, 0, (size_t)relay.npeers * sizeof r->upto[0]);
         r->total = 0;
-        r->lines = ftk_log.lines;
+        r->lines = ftk_log.line.count;
     }
     return r;
 }
@@ -367,7 +368,7 @@ int ftk_relay_send(int dest, int context)
         return MPI_ERR_NO_MEM;
     if (total == r->total)
         return MPI_SUCCESS;
-    size_t at = begin_message(ftk_log.lines, 0);
+    size_t at = begin_message(ftk_log.line.count, 0);
     for (int i = 0; at && i < relay.npeers; i++) {
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (n <= r->upto[i])
@@ -606,7 +607,7 @@ int ftk_relay_install(const struct ftk_log_repair *r)
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "news of determinants are damaged");
     relay.pending = 0;
     relay.done = relay.round;
-    for (struct ftk_req *q = ftk_log.first; q; q = q->next)
+    for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next)
         if (q->state == FTK_REQ_HELD)
             q->send.hold_round = relay.round + 1;
     return rc;

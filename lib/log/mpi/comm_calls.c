@@ -15,11 +15,11 @@
 
 int ftk_mpi_refuse(const char *call, MPI_Comm comm)
 {
-    const struct ftk_vcomm *vc = ftk_log.world;
+    const struct ftk_vcomm *vc = ftk_log.vcomms.world;
     if (comm != MPI_COMM_NULL)
         vc = ftk_vcomm_find(comm);
     if (!vc
-        || (vc->size == 1 && !vc->remote && vc != ftk_log.world
+        || (vc->size == 1 && !vc->remote && vc != ftk_log.vcomms.world
             && strcmp(call, "MPI_File_open") == 0))
         return MPI_SUCCESS; /* the handle is valid in this process only */
     ftk_mpi_call = call;
@@ -74,8 +74,8 @@ int ftk_mpi_Comm_rank(MPI_Comm comm, int *rank)
 static int group_of(const struct ftk_vcomm *vc, MPI_Group *group)
 {
     if (!vc->member) /* all ranks of the world */
-        return PMPI_Group_excl(ftk_log.group, 0, NULL, group);
-    return PMPI_Group_incl(ftk_log.group, vc->size, vc->member, group);
+        return PMPI_Group_excl(ftk_log.vcomms.group, 0, NULL, group);
+    return PMPI_Group_incl(ftk_log.vcomms.group, vc->size, vc->member, group);
 }
 
 int ftk_mpi_Comm_group(MPI_Comm comm, MPI_Group *group)
@@ -387,7 +387,7 @@ static int members_of(const struct ftk_vcomm *vc, MPI_Group group, struct ftk_vc
         return MPI_ERR_NO_MEM;
     for (int i = 0; i < n; i++)
         pos[i] = i;
-    rc = PMPI_Group_translate_ranks(group, n, pos, ftk_log.group, to->member);
+    rc = PMPI_Group_translate_ranks(group, n, pos, ftk_log.vcomms.group, to->member);
     free(pos);
     for (int i = 0; rc == MPI_SUCCESS && i < n; i++)
         if (to->member[i] < 0 || ftk_vcomm_rank(vc, to->member[i]) < 0) /* MPI_UNDEFINED */
@@ -507,7 +507,8 @@ static int end_comm(struct ftk_vcomm *vc, MPI_Comm *comm, bool disconnect)
 {
     if (*comm == MPI_COMM_NULL) /* its construction has failed */
         return ftk_log_error();
-    if (vc == ftk_log.world || vc == ftk_log.user) /* the program may not free these */
+    if (vc == ftk_log.vcomms.world
+        || vc == ftk_log.vcomms.user) /* the program may not free these */
         return ftk_vcomm_error(vc, MPI_ERR_COMM);
     int rc = disconnect ? ftk_p2p_finish(vc) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)

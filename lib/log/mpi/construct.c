@@ -12,21 +12,22 @@
 
 uint64_t ftk_vcomm_free_contexts(int *own)
 {
-    for (struct ftk_vcomm *vc = ftk_log.comms; vc; vc = vc->next)
+    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next)
         if (vc->holds && !ftk_log.requests->uses_comm(vc))
             ftk_vcomm_give_up(vc);
     struct ftk_contexts taken;
     memset(&taken, 0, sizeof taken);
     ftk_idup_promised(&taken); /* first: the call may free contexts */
     for (size_t i = 0; i < sizeof taken.word / sizeof *taken.word; i++)
-        taken.word[i] |= ftk_log.used.word[i];
+        taken.word[i] |= ftk_log.vcomms.used.word[i];
     *own = FTK_LOG_EXTRA;
     while (*own < FTK_LOG_ALL && ftk_contexts_has(&taken, *own))
         ++*own;
     if (*own == FTK_LOG_ALL)
         *own = -1;
-    uint64_t all =
-        ftk_log.ncontexts >= FTK_LOG_CONTEXTS ? UINT64_MAX : (UINT64_C(1) << ftk_log.ncontexts) - 1;
+    uint64_t all = ftk_log.vcomms.ncontexts >= FTK_LOG_CONTEXTS
+                       ? UINT64_MAX
+                       : (UINT64_C(1) << ftk_log.vcomms.ncontexts) - 1;
     return ~taken.word[0] & all;
 }
 

@@ -49,7 +49,7 @@ int ftk_mpi_Comm_remote_group(MPI_Comm comm, MPI_Group *group)
         return PMPI_Comm_remote_group(comm, group);
     if (!vc->remote || !group)
         return ftk_vcomm_error(vc, vc->remote ? MPI_ERR_ARG : MPI_ERR_COMM);
-    int rc = PMPI_Group_incl(ftk_log.group, vc->remote->size, vc->remote->member, group);
+    int rc = PMPI_Group_incl(ftk_log.vcomms.group, vc->remote->size, vc->remote->member, group);
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
 

@@ -223,7 +223,7 @@ int ftk_mpi_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, 
 
 static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request *request)
 {
-    if (rc != MPI_SUCCESS && !ftk_log.rolling_back) {
+    if (rc != MPI_SUCCESS && !ftk_log_is_rolling_back()) {
         ftk_req_delete(r);
         *request = MPI_REQUEST_NULL;
         return end(vc, rc);
@@ -362,7 +362,7 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
     }
     r->persistent = true;
     r->state = FTK_REQ_INACTIVE;
-    ftk_log.nactive--;
+    ftk_log.queue.nactive--;
     *request = ftk_req_handle(r);
     return rc;
 }
@@ -431,13 +431,13 @@ static int start(struct ftk_req *r)
 int ftk_mpi_Start(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
-    if (!r && ftk_log.rolling_back) /* its making has failed */
+    if (!r && ftk_log_is_rolling_back()) /* its making has failed */
         return ftk_log_error();
     if (!r)
         return PMPI_Start(request);
     if (r->state != FTK_REQ_INACTIVE || !r->vc)
-        return end(r->vc ? r->vc : ftk_log.world, MPI_ERR_REQUEST);
-    ftk_log.nactive++;
+        return end(r->vc ? r->vc : ftk_log.vcomms.world, MPI_ERR_REQUEST);
+    ftk_log.queue.nactive++;
     return end(r->vc, start(r));
 }
 
@@ -491,7 +491,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         }
         s->MPI_TAG = found ? ftk_context_tag(context, s->MPI_TAG) : s->MPI_TAG;
         if (found
-            && (ftk_log.replaying_setup || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
+            && (ftk_log_replays_setup() || !ftk_p2p_claimed(context, s->MPI_SOURCE, s->MPI_TAG))) {
             *flag = ftk_p2p_in_turn(context, s->MPI_SOURCE, s->MPI_TAG);
             return rc;
         }
@@ -508,7 +508,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 /* PMPI_Improbe(), the same; *s is for ftk_p2p_take_matched(). */
 static int pick_up(int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
-    if (!ftk_relay_in_band() && ftk_log.nwildcards == 0 && !ftk_context_shares(context))
+    if (!ftk_relay_in_band() && ftk_log.queue.nwildcards == 0 && !ftk_context_shares(context))
         return PMPI_Improbe(source, tag, ftk_log_real(context), flag, m, s);
     int rc = look_up(context, source, tag, flag, s);
     if (rc != MPI_SUCCESS || !*flag)
@@ -523,7 +523,7 @@ static struct ftk_unexp *unexp_for(
 {
     const struct ftk_envelope want = { vc->context, source, tag };
     struct ftk_unexp *h = ftk_unexp_match(&want, false);
-    *wait = h && !ftk_log.replaying_setup && !ftk_p2p_may_take(UINT64_MAX, h);
+    *wait = h && !ftk_log_replays_setup() && !ftk_p2p_may_take(UINT64_MAX, h);
     if (*wait)
         return NULL;
     if (h && take)
@@ -548,7 +548,7 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     *flag = h != NULL;
     if (h)
         ftk_p2p_status(&s, h->source, h->tag, h->bytes);
-    else if (!wait && !arrives && !l->replaying_setup && !ftk_depend_active())
+    else if (!wait && !arrives && !ftk_log_replays_setup() && !ftk_depend_active())
         rc = look_up(vc->context, source, tag, flag, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
@@ -577,14 +577,14 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_unex
     else
         *out = unexp_for(vc, source, tag, true, &wait);
     if (*out)
-        return ftk_p2p_log_setup(*out, ++l->seq);
-    if (wait || arrives || l->replaying_setup || ftk_depend_active())
+        return ftk_p2p_log_setup(*out, ++l->queue.seq);
+    if (wait || arrives || ftk_log_replays_setup() || ftk_depend_active())
         return rc;
     rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_p2p_take_matched(vc->context, &m, &s, out);
     if (rc == MPI_SUCCESS && *out)
-        rc = ftk_p2p_log_setup(*out, ++l->seq);
+        rc = ftk_p2p_log_setup(*out, ++l->queue.seq);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
         return MPI_SUCCESS;
@@ -601,7 +601,7 @@ static int no_proc(MPI_Status *status)
 /* One step of waiting for a message. */
 static int turn(unsigned *turns)
 {
-    if (ftk_log.replaying_setup)
+    if (ftk_log_replays_setup())
         return MPI_ERR_PENDING; /* the message will never come */
     return ftk_log_progress(turns);
 }
@@ -611,12 +611,12 @@ static int probe_begin(
     struct probing *p, const struct ftk_vcomm *vc, int source, int tag, bool blocks)
 {
     const struct ftk_det *d;
-    int rc = ftk_log.rolling_back ? ftk_log_error() /* messages here are from after the line */
-                                  : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
+    int rc = ftk_log_is_rolling_back() ? ftk_log_error() /* messages here are from after the line */
+                                       : check(vc, 0, MPI_BYTE, source, tag, CAN_BE_ANY);
     *p = (struct probing){ .vc = vc,
         .source = rc == MPI_SUCCESS ? ftk_vcomm_peer_world(vc, source) : MPI_PROC_NULL,
         .tag = tag,
-        .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log.replaying_setup,
+        .decides = (!blocks || source == MPI_ANY_SOURCE) && !ftk_log_replays_setup(),
         .next = FTK_DET_FREE };
     if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
         rc = MPI_ERR_UNSUPPORTED_OPERATION;
@@ -691,7 +691,7 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
  * empty status. */
 static void found_in_rollback(int rc, int *flag, MPI_Status *status)
 {
-    if (rc == MPI_SUCCESS || !ftk_log.rolling_back)
+    if (rc == MPI_SUCCESS || !ftk_log_is_rolling_back())
         return;
     *flag = 1;
     ftk_p2p_no_status(status);
@@ -793,11 +793,11 @@ int ftk_mpi_Improbe(
 static int receive_matched(
     struct ftk_req *r, struct ftk_unexp *h, void *buf, int count, MPI_Datatype type)
 {
-    struct ftk_vcomm *vc = ftk_log.comms;
+    struct ftk_vcomm *vc = ftk_log.vcomms.list;
     while (vc && (vc->freed || vc->context != h->context))
         vc = vc->next;
     r->kind = FTK_REQ_RECV;
-    r->vc = vc ? vc : ftk_log.world;
+    r->vc = vc ? vc : ftk_log.vcomms.world;
     r->recv.buf = buf;
     r->count = count;
     r->type = type;
@@ -829,7 +829,7 @@ int ftk_mpi_Imrecv(
     r = ftk_req_new();
     if (!r) {
         ftk_unexp_free(h);
-        return end(ftk_log.world, MPI_ERR_NO_MEM);
+        return end(ftk_log.vcomms.world, MPI_ERR_NO_MEM);
     }
     (void)receive_matched(r, h, buf, count, type); /* the error comes with the wait */
     *message = MPI_MESSAGE_NULL;
@@ -844,7 +844,7 @@ int ftk_mpi_Type_free(MPI_Datatype *datatype)
     if (ftk_coll_type_free(datatype))
         return MPI_SUCCESS;
     int rc = ftk_p2p_type_free(datatype);
-    return rc == MPI_ERR_NO_MEM ? end(ftk_log.world, rc) : rc;
+    return rc == MPI_ERR_NO_MEM ? end(ftk_log.vcomms.world, rc) : rc;
 }
 
 /* ---- MPI_Abort ----------------------------------------------------------------------- */

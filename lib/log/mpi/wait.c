@@ -27,7 +27,7 @@ static void consume(MPI_Request *h, struct ftk_req *r)
 {
     if (r->persistent) {
         r->state = FTK_REQ_INACTIVE;
-        ftk_log.nactive--;
+        ftk_log.queue.nactive--;
         return;
     }
     ftk_req_delete(r);
@@ -67,7 +67,7 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
 
 static int end(int rc)
 {
-    const struct ftk_vcomm *vc = failed_on ? failed_on : ftk_log.world;
+    const struct ftk_vcomm *vc = failed_on ? failed_on : ftk_log.vcomms.world;
     failed_on = NULL;
     return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
 }
@@ -451,14 +451,14 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
     ftk_p2p_copy_status(status, &r->status);
-    return ftk_log.rolling_back ? r->error
-                                : MPI_SUCCESS; /* otherwise the consuming call returns it */
+    return ftk_log_is_rolling_back() ? r->error
+                                     : MPI_SUCCESS; /* otherwise the consuming call returns it */
 }
 
 int ftk_mpi_Request_free(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
-    if (!r && ftk_log.rolling_back) /* its creation has failed */
+    if (!r && ftk_log_is_rolling_back()) /* its creation has failed */
         return ftk_log_error();
     if (!r)
         return PMPI_Request_free(request);

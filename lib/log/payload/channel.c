@@ -70,7 +70,7 @@ static void clear_table(struct ftk_table *t)
 
 static void key_in(int i, int *context, int *rank, int *tag)
 {
-    const struct ftk_channel *s = &ftk_log.channels[i];
+    const struct ftk_channel *s = &ftk_log.channels.v[i];
     *context = s->context;
     *rank = s->source;
     *tag = s->tag;
@@ -87,19 +87,19 @@ static void *more(void *array, size_t n, size_t bytes)
 struct ftk_channel *ftk_channel_find(int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
-    int i = look_up(&l->channel_table, key_in, context, source, tag);
+    int i = look_up(&l->channels.table, key_in, context, source, tag);
     if (i >= 0)
-        return &l->channels[i];
-    if (!grow(&l->channel_table, key_in))
+        return &l->channels.v[i];
+    if (!grow(&l->channels.table, key_in))
         return NULL;
-    struct ftk_channel *in = more(l->channels, l->channel_table.n, sizeof *in);
+    struct ftk_channel *in = more(l->channels.v, l->channels.table.n, sizeof *in);
     if (!in)
         return NULL;
-    l->channels = in;
+    l->channels.v = in;
     in_bytes += sizeof *in;
-    in += l->channel_table.n;
+    in += l->channels.table.n;
     *in = (struct ftk_channel){ .context = context, .source = source, .tag = tag };
-    insert(&l->channel_table, key_in, (int)l->channel_table.n++);
+    insert(&l->channels.table, key_in, (int)l->channels.table.n++);
     return in;
 }
 
@@ -129,25 +129,25 @@ size_t ftk_channel_bytes(void)
 void ftk_channel_clear(void)
 {
     struct ftk_log *l = &ftk_log;
-    for (size_t i = 0; i < l->channel_table.n; i++)
-        free(l->channels[i].receptions);
-    free(l->channels);
-    l->channels = NULL;
-    clear_table(&l->channel_table);
+    for (size_t i = 0; i < l->channels.table.n; i++)
+        free(l->channels.v[i].receptions);
+    free(l->channels.v);
+    l->channels.v = NULL;
+    clear_table(&l->channels.table);
     in_bytes = 0;
-    l->nearly = 0;
+    l->early.n = 0;
 }
 
 void ftk_channel_line(void)
 {
-    for (size_t i = 0; i < ftk_log.channel_table.n; i++)
-        ftk_log.channels[i].at_line = ftk_log.channels[i].count;
+    for (size_t i = 0; i < ftk_log.channels.table.n; i++)
+        ftk_log.channels.v[i].at_line = ftk_log.channels.v[i].count;
 }
 
 void ftk_channel_shift(void)
 {
-    for (size_t i = 0; i < ftk_log.channel_table.n; i++) {
-        struct ftk_channel *s = &ftk_log.channels[i];
+    for (size_t i = 0; i < ftk_log.channels.table.n; i++) {
+        struct ftk_channel *s = &ftk_log.channels.v[i];
         s->count -= s->at_line;
         if (s->receptions && s->count > 0)
             memmove(s->receptions, s->receptions + s->at_line,
@@ -160,7 +160,7 @@ void ftk_channel_shift(void)
 
 static void key_suppress(int i, int *context, int *rank, int *tag)
 {
-    const struct ftk_suppress *m = &ftk_log.suppress[i];
+    const struct ftk_suppress *m = &ftk_log.suppress.v[i];
     *context = m->context;
     *rank = m->dest;
     *tag = m->tag;
@@ -168,21 +168,21 @@ static void key_suppress(int i, int *context, int *rank, int *tag)
 
 struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag)
 {
-    int i = look_up(&ftk_log.suppress_table, key_suppress, context, dest, tag);
-    return i < 0 ? NULL : &ftk_log.suppress[i];
+    int i = look_up(&ftk_log.suppress.table, key_suppress, context, dest, tag);
+    return i < 0 ? NULL : &ftk_log.suppress.v[i];
 }
 
 int ftk_suppress_add(const struct ftk_suppress *m)
 {
     struct ftk_log *l = &ftk_log;
-    if (!grow(&l->suppress_table, key_suppress))
+    if (!grow(&l->suppress.table, key_suppress))
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    struct ftk_suppress *all = more(l->suppress, l->suppress_table.n, sizeof *all);
+    struct ftk_suppress *all = more(l->suppress.v, l->suppress.table.n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    l->suppress = all;
-    all[l->suppress_table.n] = *m;
-    insert(&l->suppress_table, key_suppress, (int)l->suppress_table.n++);
+    l->suppress.v = all;
+    all[l->suppress.table.n] = *m;
+    insert(&l->suppress.table, key_suppress, (int)l->suppress.table.n++);
     return FTKIT_OK;
 }
 
@@ -195,26 +195,26 @@ static void free_suppress(struct ftk_suppress *m)
 void ftk_suppress_clear(void)
 {
     struct ftk_log *l = &ftk_log;
-    for (size_t i = 0; i < l->suppress_table.n; i++)
-        free_suppress(&l->suppress[i]);
-    free(l->suppress);
-    l->suppress = NULL;
-    clear_table(&l->suppress_table);
+    for (size_t i = 0; i < l->suppress.table.n; i++)
+        free_suppress(&l->suppress.v[i]);
+    free(l->suppress.v);
+    l->suppress.v = NULL;
+    clear_table(&l->suppress.table);
 }
 
 void ftk_suppress_drop(const bool *back)
 {
     struct ftk_log *l = &ftk_log;
     size_t n = 0;
-    for (size_t i = 0; i < l->suppress_table.n; i++) {
-        if (back[l->suppress[i].dest])
-            free_suppress(&l->suppress[i]);
+    for (size_t i = 0; i < l->suppress.table.n; i++) {
+        if (back[l->suppress.v[i].dest])
+            free_suppress(&l->suppress.v[i]);
         else
-            l->suppress[n++] = l->suppress[i];
+            l->suppress.v[n++] = l->suppress.v[i];
     }
-    l->suppress_table.n = n;
-    if (l->suppress_table.slot)
-        memset(l->suppress_table.slot, 0, l->suppress_table.cap * sizeof *l->suppress_table.slot);
+    l->suppress.table.n = n;
+    if (l->suppress.table.slot)
+        memset(l->suppress.table.slot, 0, l->suppress.table.cap * sizeof *l->suppress.table.slot);
     for (size_t i = 0; i < n; i++)
-        insert(&l->suppress_table, key_suppress, (int)i);
+        insert(&l->suppress.table, key_suppress, (int)i);
 }

@@ -112,7 +112,7 @@ static struct chunk *new_chunk(size_t room)
         c = map_chunk(bytes);
     bool mapped = c != NULL;
     if (mapped)
-        ftk_log.spilled += room;
+        ftk_log.slog.spilled += room;
     else
         c = on_heap(bytes);
     if (!c)
@@ -177,7 +177,7 @@ int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
     if (left <= 0)
         return 0;
     uint64_t calls =
-        ctx->policy.calls > ftk_log.line_calls ? ctx->policy.calls - ftk_log.line_calls : 1;
+        ctx->policy.calls > ftk_log.line.calls ? ctx->policy.calls - ftk_log.line.calls : 1;
     /* the rate is an estimate: look again after half of the calls */
     left *= (double)calls / fmax(kept, 1) / 2;
     return (int64_t)fmin(fmax(left, 1), 1e15);
@@ -192,12 +192,12 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
     *e = (struct ftk_entry){
         .real = MPI_REQUEST_NULL, .bytes = bytes, .context = context, .tag = tag
     };
-    if (l->log_last[dest])
-        l->log_last[dest]->next = e;
+    if (l->slog.last[dest])
+        l->slog.last[dest]->next = e;
     else
-        l->log_first[dest] = e;
-    l->log_last[dest] = e;
-    l->log_bytes += bytes;
+        l->slog.first[dest] = e;
+    l->slog.last[dest] = e;
+    l->slog.bytes += bytes;
     return e;
 }
 
@@ -205,14 +205,14 @@ uint64_t *ftk_slog_words(size_t n)
 {
     uint64_t *w = take(n * sizeof *w);
     if (w)
-        ftk_log.log_bytes += n * sizeof *w;
+        ftk_log.slog.bytes += n * sizeof *w;
     return w;
 }
 
 void ftk_slog_drop_last(int dest)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_entry *before = NULL, *last = l->log_first[dest];
+    struct ftk_entry *before = NULL, *last = l->slog.first[dest];
     while (last && last->next) {
         before = last;
         last = last->next;
@@ -222,17 +222,17 @@ void ftk_slog_drop_last(int dest)
     if (before)
         before->next = NULL;
     else
-        l->log_first[dest] = NULL;
-    l->log_last[dest] = before;
-    l->log_bytes -= last->bytes + last->deps_words * sizeof *last->deps;
+        l->slog.first[dest] = NULL;
+    l->slog.last[dest] = before;
+    l->slog.bytes -= last->bytes + last->deps_words * sizeof *last->deps;
 }
 
 void ftk_slog_clear(void)
 {
     struct ftk_log *l = &ftk_log;
     for (int r = 0; r < l->n; r++)
-        l->log_first[r] = l->log_last[r] = NULL;
-    l->log_bytes = 0;
+        l->slog.first[r] = l->slog.last[r] = NULL;
+    l->slog.bytes = 0;
     used_bytes = 0;
     forget_chunks(!l->on);
 }

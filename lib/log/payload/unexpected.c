@@ -56,8 +56,8 @@ static void free_list(struct ftk_unexp **first, struct ftk_unexp **last)
 
 void ftk_unexp_add(struct ftk_unexp *h)
 {
-    append(&ftk_log.unexp_first, &ftk_log.unexp_last, h);
-    ftk_log.nunexp++;
+    append(&ftk_log.unexp.first, &ftk_log.unexp.last, h);
+    ftk_log.unexp.n++;
 }
 
 static void take_out(struct ftk_unexp *h, struct ftk_unexp *before)
@@ -66,16 +66,16 @@ static void take_out(struct ftk_unexp *h, struct ftk_unexp *before)
     if (before)
         before->next = h->next;
     else
-        l->unexp_first = h->next;
-    if (l->unexp_last == h)
-        l->unexp_last = before;
-    l->nunexp--;
+        l->unexp.first = h->next;
+    if (l->unexp.last == h)
+        l->unexp.last = before;
+    l->unexp.n--;
     h->next = NULL;
 }
 
 void ftk_unexp_take(struct ftk_unexp *h)
 {
-    struct ftk_unexp *before = NULL, *at = ftk_log.unexp_first;
+    struct ftk_unexp *before = NULL, *at = ftk_log.unexp.first;
     while (at && at != h) {
         before = at;
         at = at->next;
@@ -87,7 +87,7 @@ void ftk_unexp_take(struct ftk_unexp *h)
 struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool out)
 {
     struct ftk_unexp *before = NULL;
-    for (struct ftk_unexp *h = ftk_log.unexp_first; h; before = h, h = h->next) {
+    for (struct ftk_unexp *h = ftk_log.unexp.first; h; before = h, h = h->next) {
         if (!ftk_unexp_is_for(h, want))
             continue;
         if (out)
@@ -99,8 +99,8 @@ struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool out)
 
 void ftk_unexp_clear(void)
 {
-    free_list(&ftk_log.unexp_first, &ftk_log.unexp_last);
-    ftk_log.nunexp = 0;
+    free_list(&ftk_log.unexp.first, &ftk_log.unexp.last);
+    ftk_log.unexp.n = 0;
 }
 
 /* A replacement gets the first message that matches.  Receives may complete in another order than
@@ -108,9 +108,9 @@ void ftk_unexp_clear(void)
 void ftk_setup_log_add(struct ftk_unexp *h)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_unexp **at = &l->setup_log_first;
-    if (!l->setup_log_last || l->setup_log_last->seq <= h->seq) {
-        append(&l->setup_log_first, &l->setup_log_last, h);
+    struct ftk_unexp **at = &l->setup_log.first;
+    if (!l->setup_log.last || l->setup_log.last->seq <= h->seq) {
+        append(&l->setup_log.first, &l->setup_log.last, h);
         return;
     }
     while ((*at)->seq <= h->seq)
@@ -121,7 +121,7 @@ void ftk_setup_log_add(struct ftk_unexp *h)
 
 void ftk_setup_log_clear(void)
 {
-    free_list(&ftk_log.setup_log_first, &ftk_log.setup_log_last);
+    free_list(&ftk_log.setup_log.first, &ftk_log.setup_log.last);
 }
 
 /* ---- messages that the program has matched and not received yet ---------------------- */
@@ -183,7 +183,7 @@ void ftk_matched_clear(void)
 int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->ctx->where >= FTK_IN_LOOP || l->replaying_setup)
+    if (l->ctx->where >= FTK_IN_LOOP || ftk_log_replays_setup())
         return MPI_SUCCESS;
     struct ftk_unexp *copy = ftk_unexp_new(h->context, h->source, h->tag, h->bytes);
     if (!copy)

@@ -9,11 +9,11 @@
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->call_seq >= l->nouts)
+    if (l->calls.seq >= l->calls.n)
         return false;
-    *code = (int)l->outs[l->call_seq].code;
-    ctx->policy.next_event = l->outs[l->call_seq].next_event;
-    l->call_seq++;
+    *code = (int)l->calls.outs[l->calls.seq].code;
+    ctx->policy.next_event = l->calls.outs[l->calls.seq].next_event;
+    l->calls.seq++;
     if (*code < 0)
         (void)ftk_fail(*code, "as before the failure: %s", ftkit_strerror(*code));
     return true;
@@ -22,13 +22,13 @@ bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
 int ftk_calls_outcome(struct ftkit_ctx *ctx, int code)
 {
     struct ftk_log *l = &ftk_log;
-    if (code == FTKIT_ERR_PEER || l->call_seq < l->nouts)
+    if (code == FTKIT_ERR_PEER || l->calls.seq < l->calls.n)
         return code;
-    struct ftk_logged_call *all = realloc(l->outs, (l->nouts + 1) * sizeof *all);
+    struct ftk_logged_call *all = realloc(l->calls.outs, (l->calls.n + 1) * sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "calls since the line");
-    l->outs = all;
-    all[l->nouts++] = (struct ftk_logged_call){ ctx->policy.next_event, code };
-    l->call_seq = l->nouts;
+    l->calls.outs = all;
+    all[l->calls.n++] = (struct ftk_logged_call){ ctx->policy.next_event, code };
+    l->calls.seq = l->calls.n;
     return code;
 }

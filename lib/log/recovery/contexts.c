@@ -11,7 +11,7 @@
 static bool is_used(int c)
 {
     const bool plain = c < FTK_LOG_COLLS;
-    return plain ? c < ftk_log.ncontexts : c != FTK_LOG_DET_COMM || ftk_relay_replicates();
+    return plain ? c < ftk_log.vcomms.ncontexts : c != FTK_LOG_DET_COMM || ftk_relay_replicates();
 }
 
 int ftk_contexts_make(const struct ftk_log_repair *r)
@@ -21,8 +21,8 @@ int ftk_contexts_make(const struct ftk_log_repair *r)
     for (int c = 0; c < FTK_LOG_COMMS; c++) {
         if (!is_used(c))
             continue;
-        int mrc = PMPI_Comm_dup(r->act, &l->next[c]);
-        int rc = ftk_sure_comm(&s, mrc, &l->next[c], NULL, 0);
+        int mrc = PMPI_Comm_dup(r->act, &l->epoch.next[c]);
+        int rc = ftk_sure_comm(&s, mrc, &l->epoch.next[c], NULL, 0);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -41,9 +41,9 @@ int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms)
 
 void ftk_log_free_comms(struct ftkit_ctx *ctx)
 {
-    int rc = ftk_contexts_retire(ctx, ftk_log.real);
+    int rc = ftk_contexts_retire(ctx, ftk_log.epoch.real);
     if (rc == FTKIT_OK)
-        rc = ftk_contexts_retire(ctx, ftk_log.next);
+        rc = ftk_contexts_retire(ctx, ftk_log.epoch.next);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }

@@ -8,12 +8,12 @@
 
 void ftk_drain_poll(void)
 {
-    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+    for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         const struct ftk_req *pair = r->pair;
         next = r->next;
         (void)ftk_req_progress(r); /* the request has the error, if there is one */
         if (pair && next == pair)  /* the pair may be deleted with it */
-            next = r->prev || ftk_log.first == r ? r->next : ftk_log.first;
+            next = r->prev || ftk_log.queue.first == r ? r->next : ftk_log.queue.first;
     }
 }
 
@@ -27,9 +27,9 @@ static int drain_one(int source, bool *found)
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
-        if (l->real[c] == MPI_COMM_NULL || c == FTK_LOG_DET_COMM)
+        if (l->epoch.real[c] == MPI_COMM_NULL || c == FTK_LOG_DET_COMM)
             continue;
-        int rc = PMPI_Improbe(source, MPI_ANY_TAG, l->real[c], &flag, &m, &s);
+        int rc = PMPI_Improbe(source, MPI_ANY_TAG, l->epoch.real[c], &flag, &m, &s);
         if (rc != MPI_SUCCESS)
             return rc;
         if (!flag)
@@ -41,11 +41,11 @@ static int drain_one(int source, bool *found)
         rc = ftk_p2p_drain(c, &m, &s, &h);
         if (rc != MPI_SUCCESS)
             return rc;
-        if (l->replaying_setup)
+        if (ftk_log_replays_setup())
             ftk_unexp_free(h);
         else
             ftk_unexp_add(h);
-        l->drained++;
+        l->stats.drained++;
         return rc;
     }
     return MPI_SUCCESS;
@@ -55,7 +55,7 @@ static int drain_one(int source, bool *found)
  * is not. */
 static bool is_behind(int source, const uint64_t *announced)
 {
-    uint64_t received = ftk_log.received[source];
+    uint64_t received = ftk_log.counts.received[source];
     return received < announced[source]
            && received + ftk_p2p_unreported(source) < announced[source];
 }

@@ -44,7 +44,7 @@ static size_t list_length(const struct ftk_unexp *h)
 static size_t live_comms(void)
 {
     size_t n = 0;
-    for (const struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+    for (const struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next)
         n += !v->freed;
     return n;
 }
@@ -54,7 +54,7 @@ static int measure_state(void *arg, size_t *bytes)
     (void)arg;
     *bytes = (HEAD + ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
                  * sizeof(uint64_t)
-             + list_bytes(ftk_log.unexp_first) + list_bytes(ftk_log.setup_log_first);
+             + list_bytes(ftk_log.unexp.first) + list_bytes(ftk_log.setup_log.first);
     return 0;
 }
 
@@ -81,15 +81,15 @@ static int pack_state(void *arg, void *to, size_t bytes)
     (void)arg;
     *w++ = STATE_MAGIC | (uint64_t)STATE_VERSION << 32;
     *w++ = live_comms();
-    *w++ = list_length(l->unexp_first);
-    *w++ = list_length(l->setup_log_first);
+    *w++ = list_length(l->unexp.first);
+    *w++ = list_length(l->setup_log.first);
     *w++ = l->ctx->policy.calls;
     *w++ = ftk_matrix_length();
     *w++ = (uint64_t)l->n;
     w = ftk_vcomm_images_write(w);
     w = ftk_matrix_write(w);
-    w = write_list(w, l->unexp_first);
-    w = write_list(w, l->setup_log_first);
+    w = write_list(w, l->unexp.first);
+    w = write_list(w, l->setup_log.first);
     return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
 }
 
@@ -163,17 +163,17 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     if (rc != FTKIT_OK)
         return -1;
     bool first = l->ctx->where < FTK_IN_LOOP; /* this process has not been at a line */
-    if (l->rolling_back) {
+    if (ftk_log_is_rolling_back()) {
         ftk_coll_forget();
         ftk_p2p_forget_requests();
         ftk_matched_clear();
         if (!first)
             ftk_vcomm_back(ftk_idup_clear);
     }
-    bool make = (first || !l->rolling_back) && head[6] == (uint64_t)l->n;
+    bool make = (first || !ftk_log_is_rolling_back()) && head[6] == (uint64_t)l->n;
     if (read_comms(&r, head, make, true) != FTKIT_OK)
         return -1;
-    if ((l->rolling_back || l->replaying_setup) && !ftk_matrix_read(r.w, head[5]))
+    if ((ftk_log_is_rolling_back() || ftk_log_replays_setup()) && !ftk_matrix_read(r.w, head[5]))
         return -1;
     r.w += FTK_MATRIX_WORDS * head[5];
     if (ftk_det_back() != FTKIT_OK)
@@ -182,7 +182,7 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
         ftk_vcomm_line(); /* the communicators of set-up are older than the line */
     ftk_unexp_clear();
     rc = read_list(&r, head[2], ftk_unexp_add);
-    if (rc == FTKIT_OK && l->replaying_setup) {
+    if (rc == FTKIT_OK && ftk_log_replays_setup()) {
         ftk_setup_log_clear();
         rc = read_list(&r, head[3], ftk_setup_log_add);
     }
@@ -242,7 +242,7 @@ static int read_setup_log_of_files(struct ftkit_ctx *ctx)
             ftk_unexp_clear(); /* messages of a damaged state */
     }
     free(sets);
-    ftk_log.unread = !read;
+    ftk_log.line.setup_unread = !read;
     return rc;
 }
 

@@ -22,7 +22,7 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
     if (!word)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    word[0] = l->all_rolled_back;
+    word[0] = l->epoch.all_rolled_back;
     memcpy(word + 1, &ctx->epoch_id, sizeof ctx->epoch_id);
     size_t bytes = (size_t)n * sizeof *word;
     if (l->team && l->node && l->home) {
@@ -32,8 +32,8 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     }
     int rc = ftk_sure_bcast(&all, root, word, (3 * (size_t)n + FIRST) * sizeof *word);
     if (rc == FTKIT_OK) {
-        l->all_rolled_back_now = word[0] != 0;
-        memcpy(&l->epoch_id_now, word + 1, sizeof l->epoch_id_now);
+        l->epoch.all_rolled_back_now = word[0] != 0;
+        memcpy(&l->epoch.id_now, word + 1, sizeof l->epoch.id_now);
     }
     if (!l->team)
         l->team = malloc(bytes);
@@ -92,30 +92,30 @@ int ftk_job_make_teams(const struct ftk_log_repair *r)
 static void make_tables(size_t n)
 {
     struct ftk_log *l = &ftk_log;
-    l->sent = calloc(n, sizeof *l->sent);
-    l->received = calloc(n, sizeof *l->received);
-    l->announced = calloc(n, sizeof *l->announced);
-    l->relay_sent = calloc(3 * n, sizeof *l->relay_sent);
-    l->relay_received = l->relay_sent ? l->relay_sent + n : NULL;
-    l->relay_announced = l->relay_sent ? l->relay_sent + 2 * n : NULL;
-    l->stat_messages = calloc(n, sizeof *l->stat_messages);
-    l->stat_bytes = calloc(n, sizeof *l->stat_bytes);
-    l->log_first = calloc(n, sizeof(struct ftk_entry *));
-    l->log_last = calloc(n, sizeof(struct ftk_entry *));
+    l->counts.sent = calloc(n, sizeof *l->counts.sent);
+    l->counts.received = calloc(n, sizeof *l->counts.received);
+    l->counts.announced = calloc(n, sizeof *l->counts.announced);
+    l->counts.relay_sent = calloc(3 * n, sizeof *l->counts.relay_sent);
+    l->counts.relay_received = l->counts.relay_sent ? l->counts.relay_sent + n : NULL;
+    l->counts.relay_announced = l->counts.relay_sent ? l->counts.relay_sent + 2 * n : NULL;
+    l->traffic.messages = calloc(n, sizeof *l->traffic.messages);
+    l->traffic.bytes = calloc(n, sizeof *l->traffic.bytes);
+    l->slog.first = calloc(n, sizeof(struct ftk_entry *));
+    l->slog.last = calloc(n, sizeof(struct ftk_entry *));
     if (!l->node)
         l->node = calloc(n, sizeof *l->node);
 }
 
 static bool has_tables(const struct ftk_log *l)
 {
-    return l->sent && l->received && l->announced && l->relay_sent && l->stat_messages
-           && l->stat_bytes && l->log_first && l->log_last && l->node;
+    return l->counts.sent && l->counts.received && l->counts.announced && l->counts.relay_sent
+           && l->traffic.messages && l->traffic.bytes && l->slog.first && l->slog.last && l->node;
 }
 
 int ftk_job_enter(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    if (!l->sent) {
+    if (!l->counts.sent) {
         l->n = r->n;
         l->me = r->me;
         make_tables((size_t)r->n);
@@ -145,7 +145,7 @@ int ftk_job_share(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
-    struct ftk_job_state mine = { l->lines, l->line_calls, l->line_next_event, l->nouts };
+    struct ftk_job_state mine = { l->line.count, l->line.calls, l->line.next_event, l->calls.n };
     struct ftk_job_state *all = calloc((size_t)r->n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
@@ -163,8 +163,8 @@ int ftk_job_share(const struct ftk_log_repair *r)
     struct ftk_logged_call *outs = calloc((size_t)ftk_job_state.nouts + 1, sizeof *outs);
     if (!outs)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
-    if (l->nouts == ftk_job_state.nouts && l->nouts > 0)
-        memcpy(outs, l->outs, l->nouts * sizeof *outs);
+    if (l->calls.n == ftk_job_state.nouts && l->calls.n > 0)
+        memcpy(outs, l->calls.outs, l->calls.n * sizeof *outs);
     rc = ftk_sure_bcast(&s, root, outs, (size_t)ftk_job_state.nouts * sizeof *outs);
     if (rc != FTKIT_OK) {
         free(outs);
@@ -178,15 +178,15 @@ int ftk_job_share(const struct ftk_log_repair *r)
 void ftk_job_adopt(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    free(l->outs);
-    l->outs = known_calls;
-    l->nouts = (size_t)ftk_job_state.nouts;
+    free(l->calls.outs);
+    l->calls.outs = known_calls;
+    l->calls.n = (size_t)ftk_job_state.nouts;
     known_calls = NULL;
     if (r->back[r->me]) {
-        l->lines = ftk_job_state.lines;
-        l->line_calls = ftk_job_state.calls;
-        l->line_next_event = ftk_job_state.next_event;
-        l->call_seq = 0;
+        l->line.count = ftk_job_state.lines;
+        l->line.calls = ftk_job_state.calls;
+        l->line.next_event = ftk_job_state.next_event;
+        l->calls.seq = 0;
     }
-    l->no_line_yet = r->line == 0;
+    l->line.none_yet = r->line == 0;
 }

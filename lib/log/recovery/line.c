@@ -22,7 +22,7 @@ static int line_progress(void *arg)
 /* Whether a send is under way, or the MPI still reads log entries. */
 static bool still_sends(void)
 {
-    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->kind == FTK_REQ_SEND)
             return true;
     return ftk_p2p_sending() + ftk_control_sending() > 0;
@@ -33,7 +33,7 @@ static bool still_sends(void)
 static size_t freed_receives(void)
 {
     size_t n = 0;
-    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         n += r->kind == FTK_REQ_RECV && r->freed_active && !r->internal;
     return n;
 }
@@ -47,9 +47,9 @@ static int drain(struct ftk_chan *ch)
         rc = line_progress(ch);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_sure_alltoall(&s, l->sent, sizeof *l->sent, l->announced);
+    rc = ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
     if (rc == FTKIT_OK)
-        rc = ftk_drain_all(l->announced, NULL, line_progress, ch);
+        rc = ftk_drain_all(l->counts.announced, NULL, line_progress, ch);
     while (rc == FTKIT_OK && still_sends()) { /* the receivers have drained all messages */
         ftk_drain_poll();
         ftk_p2p_reap(SIZE_MAX);
@@ -68,7 +68,7 @@ int ftk_line_drain(struct ftk_chan *ch)
         return ftk_fail(FTKIT_ERR_STATE,
             "a message that was matched by a probe has not been received: with log.enabled that "
             "comes before ftkit_checkpoint");
-    size_t left = ftk_log.nactive + freed_receives();
+    size_t left = ftk_log.queue.nactive + freed_receives();
     if (rc == FTKIT_OK && left > 0)
         return ftk_fail(FTKIT_ERR_STATE,
             "%zu requests of the program are not complete: with log.enabled ftkit_checkpoint "
@@ -83,7 +83,7 @@ static int drain_set_up(struct ftk_chan *ch)
 {
     size_t left = 0;
     int rc = drain(ch);
-    for (const struct ftk_req *r = ftk_log.first; rc == FTKIT_OK && r; r = r->next)
+    for (const struct ftk_req *r = ftk_log.queue.first; rc == FTKIT_OK && r; r = r->next)
         left += r->kind == FTK_REQ_RECV;
     return left == 0 ? rc
                      : ftk_fail(FTKIT_ERR_STATE,
@@ -95,13 +95,15 @@ static int drain_set_up(struct ftk_chan *ch)
 void ftk_line_forget(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->no_line_yet)
+    if (l->line.none_yet)
         ftk_matrix_clear(); /* messages before the first line are not of teams */
-    l->no_line_yet = l->replaying = l->of_earlier_job = false;
-    l->lines++;
-    l->nouts = l->call_seq = 0;
-    l->line_calls = ctx->policy.calls;
-    l->line_next_event = ctx->policy.next_event;
+    l->line.none_yet = l->line.of_earlier_job = false;
+    if (l->phase == FTK_PHASE_REPLAY)
+        l->phase = FTK_PHASE_NORMAL;
+    l->line.count++;
+    l->calls.n = l->calls.seq = 0;
+    l->line.calls = ctx->policy.calls;
+    l->line.next_event = ctx->policy.next_event;
     ftk_slog_clear();
     ftk_suppress_clear();
     ftk_vcomm_line();
@@ -111,9 +113,9 @@ void ftk_line_forget(struct ftkit_ctx *ctx)
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    struct ftk_unexp *last = ftk_log.unexp_last;
+    struct ftk_unexp *last = ftk_log.unexp.last;
     int drained = drain_set_up(&ch);
-    for (struct ftk_unexp *h; (h = last ? last->next : ftk_log.unexp_first) != NULL;) {
+    for (struct ftk_unexp *h; (h = last ? last->next : ftk_log.unexp.first) != NULL;) {
         ftk_unexp_take(h);
         ftk_unexp_free(h);
     }
@@ -121,8 +123,8 @@ int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
         rc = drained;
     if (rc == FTKIT_OK) {
         ftk_line_committed(ctx);
-        ftk_log.line_calls = 1; /* see ftk_policy_reset() */
-        ftk_log.of_earlier_job = true;
+        ftk_log.line.calls = 1; /* see ftk_policy_reset() */
+        ftk_log.line.of_earlier_job = true;
         ctx->policy.requested = 1; /* a set with the set-up of this job */
     }
     return rc;
@@ -130,7 +132,7 @@ int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
 
 bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx)
 {
-    return ftk_log.of_earlier_job || (ctx->committed > 0 && ftk_log.lines == 0);
+    return ftk_log.line.of_earlier_job || (ctx->committed > 0 && ftk_log.line.count == 0);
 }
 
 void ftk_line_committed(struct ftkit_ctx *ctx)

@@ -21,7 +21,7 @@
 /* Until the first line there is none: the line begins it. */
 static bool counted(int rank)
 {
-    return !ftk_log.no_line_yet && ftk_log.stat_messages[rank] > 0;
+    return !ftk_log.line.none_yet && ftk_log.traffic.messages[rank] > 0;
 }
 
 size_t ftk_matrix_length(void)
@@ -38,8 +38,8 @@ uint64_t *ftk_matrix_write(uint64_t *w)
         if (!counted(r))
             continue;
         *w++ = (uint64_t)r;
-        *w++ = ftk_log.stat_messages[r];
-        *w++ = ftk_log.stat_bytes[r];
+        *w++ = ftk_log.traffic.messages[r];
+        *w++ = ftk_log.traffic.bytes[r];
     }
     return w;
 }
@@ -52,8 +52,8 @@ bool ftk_matrix_read(const uint64_t *w, uint64_t n)
             (void)ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: no such rank");
             return false;
         }
-        ftk_log.stat_messages[w[0]] = w[1];
-        ftk_log.stat_bytes[w[0]] = w[2];
+        ftk_log.traffic.messages[w[0]] = w[1];
+        ftk_log.traffic.bytes[w[0]] = w[2];
     }
     return true;
 }
@@ -61,8 +61,8 @@ bool ftk_matrix_read(const uint64_t *w, uint64_t n)
 void ftk_matrix_clear(void)
 {
     size_t bytes = (size_t)ftk_log.n * sizeof(uint64_t);
-    memset(ftk_log.stat_messages, 0, bytes);
-    memset(ftk_log.stat_bytes, 0, bytes);
+    memset(ftk_log.traffic.messages, 0, bytes);
+    memset(ftk_log.traffic.bytes, 0, bytes);
 }
 
 /* ---- the file ------------------------------------------------------------------------ */

@@ -110,7 +110,7 @@ static int withdraw_receive(struct quiescing *s, struct ftk_req *r)
 
 static int withdraw_all(struct quiescing *s)
 {
-    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+    for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
         if (r->state != FTK_REQ_POSTED)
             continue;
@@ -142,11 +142,11 @@ static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
 {
     struct ftk_log *l = &ftk_log;
     for (int k = 0; k < r->n; k++)
-        while (!r->is_new[k] && l->relay_received[k] < l->relay_announced[k]) {
+        while (!r->is_new[k] && l->counts.relay_received[k] < l->counts.relay_announced[k]) {
             MPI_Message m;
             MPI_Status s;
             int flag = 0;
-            int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->real[FTK_LOG_DET_COMM], &flag, &m, &s);
+            int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->epoch.real[FTK_LOG_DET_COMM], &flag, &m, &s);
             if (rc == MPI_SUCCESS && flag)
                 rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
             if (rc != MPI_SUCCESS)
@@ -165,13 +165,14 @@ int ftk_quiesce(const struct ftk_log_repair *r)
     struct quiescing s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
     ftk_det_hold(r->back[r->me]);
-    int rc = ftk_sure_alltoall(&act, l->sent, sizeof *l->sent, l->announced);
+    int rc = ftk_sure_alltoall(&act, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
     if (rc == FTKIT_OK && ftk_relay_replicates())
-        rc = ftk_sure_alltoall(&act, l->relay_sent, sizeof *l->relay_sent, l->relay_announced);
+        rc = ftk_sure_alltoall(
+            &act, l->counts.relay_sent, sizeof *l->counts.relay_sent, l->counts.relay_announced);
     if (rc == FTKIT_OK)
         rc = watch_begin(&s);
     if (rc == FTKIT_OK && !r->is_new[r->me])
-        rc = ftk_drain_all(l->announced, r->is_new, watch_progress, &s);
+        rc = ftk_drain_all(l->counts.announced, r->is_new, watch_progress, &s);
     if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_relay_replicates())
         rc = drain_relay(r, &s);
     if (rc == FTKIT_OK)

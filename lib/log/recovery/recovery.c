@@ -20,10 +20,10 @@
 int ftk_recovery_discard(struct ftkit_ctx *ctx)
 {
     for (int c = 0; c < FTK_LOG_COMMS; c++)
-        ftk_mpi_revoke(ftk_log.next[c]);
+        ftk_mpi_revoke(ftk_log.epoch.next[c]);
     if (ctx->rank < 0)
         ftk_det_close(); /* the files of a rank that this process does not carry */
-    return ftk_contexts_retire(ctx, ftk_log.next);
+    return ftk_contexts_retire(ctx, ftk_log.epoch.next);
 }
 
 int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all)
@@ -79,23 +79,29 @@ int ftk_recovery_quiesce(const struct ftk_log_repair *r)
     return rc;
 }
 
+enum ftk_phase ftk_recovery_phase(void)
+{
+    return ftk_log.epoch.all_rolled_back ? FTK_PHASE_NORMAL : FTK_PHASE_REPLAY;
+}
+
 /* This rank drops all that it has done since the line. */
 static int roll_back(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    bool in_set_up = l->replaying_setup; /* continues with the rest of its set-up log */
-    if (r->line > 0 && !r->is_new[r->me] && !in_set_up)
+    bool in_set_up = ftk_log_replays_setup(); /* continues with the rest of its set-up log */
+    if (r->line == 0)
+        l->phase = ftk_recovery_phase();
+    else if (!r->is_new[r->me] && !in_set_up)
         ftk_log_begin_rollback();
     ftk_slog_clear();
     ftk_channel_clear();
     ftk_suppress_clear();
     if (!in_set_up)
         ftk_unexp_clear();
-    ftk_depend_rollback(l->send_deps && !l->all_rolled_back);
-    l->replaying = !l->all_rolled_back;
+    ftk_depend_rollback(l->send_deps && !l->epoch.all_rolled_back);
     int rc = ftk_det_back();
     if (rc == FTKIT_OK && r->is_new[r->me] && r->line > 0) {
-        l->replaying_setup = true;
+        l->phase = FTK_PHASE_SETUP_REPLAY;
         rc = ftk_log_read_setup(l->ctx, r->line);
     }
     return rc == FTKIT_OK ? ftk_suppress_take(r->n) : rc;
@@ -113,13 +119,13 @@ static int resend(const struct ftk_log_repair *r)
     ftk_suppress_drop(back);
     free(back);
     for (int d = 0; d < r->n; d++) {
-        for (struct ftk_entry *e = r->back[d] ? l->log_first[d] : NULL; e; e = e->next) {
+        for (struct ftk_entry *e = r->back[d] ? l->slog.first[d] : NULL; e; e = e->next) {
             if (e->unsent)
                 continue; /* and so are all entries after it */
             int rc = ftk_p2p_transmit(e, d);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "resending");
-            l->resent++;
+            l->stats.resent++;
         }
     }
     return FTKIT_OK;
@@ -128,7 +134,7 @@ static int resend(const struct ftk_log_repair *r)
 /* Post the receives on the communicators of this epoch, in the order of their sequence numbers. */
 static void repost(void)
 {
-    for (struct ftk_req *q = ftk_log.first, *next; q; q = next) {
+    for (struct ftk_req *q = ftk_log.queue.first, *next; q; q = next) {
         next = q->next;
         if (q->kind == FTK_REQ_RECV && q->state != FTK_REQ_POSTED)
             (void)ftk_p2p_post(q); /* the request has the error, if there is one */
@@ -153,7 +159,7 @@ static void pass_missed_line(struct ftkit_ctx *ctx)
 {
     ftk_line_forget(ctx);
     ftk_channel_shift(); /* messages drained since the line count */
-    ftk_log.lines = ftk_job_state.lines;
+    ftk_log.line.count = ftk_job_state.lines;
     ftk_det_line();
     ftk_depend_line();
 }
@@ -161,21 +167,21 @@ static void pass_missed_line(struct ftkit_ctx *ctx)
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    int rc = ftk_contexts_retire(ctx, l->real);
+    int rc = ftk_contexts_retire(ctx, l->epoch.real);
     if (FTK_FAULT("log.install"))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
     if (rc != FTKIT_OK)
         return rc;
-    memcpy(l->real, l->next, sizeof l->real);
+    memcpy(l->epoch.real, l->epoch.next, sizeof l->epoch.real);
     for (int c = 0; c < FTK_LOG_COMMS; c++)
-        l->next[c] = MPI_COMM_NULL;
-    memset(l->sent, 0, (size_t)l->n * sizeof *l->sent);
-    memset(l->received, 0, (size_t)l->n * sizeof *l->received);
-    memset(l->relay_sent, 0, (size_t)l->n * sizeof *l->relay_sent);
-    memset(l->relay_received, 0, (size_t)l->n * sizeof *l->relay_received);
+        l->epoch.next[c] = MPI_COMM_NULL;
+    memset(l->counts.sent, 0, (size_t)l->n * sizeof *l->counts.sent);
+    memset(l->counts.received, 0, (size_t)l->n * sizeof *l->counts.received);
+    memset(l->counts.relay_sent, 0, (size_t)l->n * sizeof *l->counts.relay_sent);
+    memset(l->counts.relay_received, 0, (size_t)l->n * sizeof *l->counts.relay_received);
     ftk_depend_installed();
-    l->all_rolled_back = !r->fresh && all_back(r);
-    if (l->all_rolled_back)
+    l->epoch.all_rolled_back = !r->fresh && all_back(r);
+    if (l->epoch.all_rolled_back)
         ftk_det_drop(); /* before its epoch has begun */
     ftk_det_installed(r->epoch_id);
     memcpy(l->node, r->domain, (size_t)l->n * sizeof *l->node);
@@ -192,11 +198,11 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     ftk_suppress_forget();
     if (r->back[r->me])
         return rc;
-    uint64_t before = l->resent;
+    uint64_t before = l->stats.resent;
     rc = resend(r);
     if (rc == FTKIT_OK)
         ftk_event("context %s: rank %d has sent %llu messages again", ctx->cfg.name, l->me,
-            (unsigned long long)(l->resent - before));
+            (unsigned long long)(l->stats.resent - before));
     if (rc == FTKIT_OK)
         repost();
     return rc;

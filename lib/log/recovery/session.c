@@ -23,7 +23,7 @@ static const int *teams_of(void)
 
 static MPI_Comm comm_of_program(void)
 {
-    return ftk_log.user ? ftk_log.user->handle : MPI_COMM_NULL;
+    return ftk_log.vcomms.user ? ftk_log.vcomms.user->handle : MPI_COMM_NULL;
 }
 
 /* The interposition layer, which sends the program's calls to the log, answers to MPI_Pcontrol. */
@@ -75,19 +75,19 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_setup_log_clear();
     ftk_channel_clear();
     ftk_suppress_clear();
-    if (l->log_first)
+    if (l->slog.first)
         ftk_slog_clear();
     ftk_log_free_comms(ctx);
-    free(l->early);
-    free(l->outs);
-    free(l->sent);
-    free(l->received);
-    free(l->announced);
-    free(l->relay_sent);
-    free(l->stat_messages);
-    free(l->stat_bytes);
-    free(l->log_first);
-    free(l->log_last);
+    free(l->early.v);
+    free(l->calls.outs);
+    free(l->counts.sent);
+    free(l->counts.received);
+    free(l->counts.announced);
+    free(l->counts.relay_sent);
+    free(l->traffic.messages);
+    free(l->traffic.bytes);
+    free(l->slog.first);
+    free(l->slog.last);
     free(l->team);
     free(l->node);
     free(l->home);
@@ -99,7 +99,7 @@ static void close_log(struct ftkit_ctx *ctx)
 
 static bool falls(void)
 {
-    return ftk_log.rolling_back;
+    return ftk_log_is_rolling_back();
 }
 
 /* End the receives of set-up that are still incomplete: the lost process completed them before the
@@ -107,7 +107,7 @@ static bool falls(void)
 static void give_up_receives(void)
 {
     struct ftk_log *l = &ftk_log;
-    for (struct ftk_req *r = l->first, *next; r; r = next) {
+    for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next;
         if (r->kind != FTK_REQ_RECV)
             continue;
@@ -124,16 +124,17 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     struct ftk_log *l = &ftk_log;
     if (set == 0)
         return;
-    if (l->rolling_back || l->replaying_setup) {
-        ctx->policy.calls = l->line_calls - 1; /* the next call is that of the line (see loop.c) */
-        ctx->policy.next_event = l->line_next_event;
+    if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
+        ctx->policy.calls = l->line.calls - 1; /* the next call is that of the line (see loop.c) */
+        ctx->policy.next_event = l->line.next_event;
     }
-    if (l->rolling_back)
+    if (ftk_log_is_rolling_back())
         ftk_event("context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
             (unsigned long long)set);
-    if (l->replaying_setup)
+    if (ftk_log_replays_setup())
         give_up_receives();
-    l->rolling_back = l->replaying_setup = false;
+    if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
+        l->phase = ftk_recovery_phase();
 }
 
 static const char *current_call(void)
@@ -144,16 +145,16 @@ static const char *current_call(void)
 static void add_stats(ftkit_info *info)
 {
     const struct ftk_log *l = &ftk_log;
-    info->log_messages = l->logged_messages;
-    info->log_bytes = l->logged_bytes;
-    info->log_held = l->log_bytes;
+    info->log_messages = l->stats.logged_messages;
+    info->log_bytes = l->stats.logged_bytes;
+    info->log_held = l->slog.bytes;
     info->log_determinants = ftk_det_count();
-    info->log_determinant_bytes = l->relay_bytes;
-    info->log_resent = l->resent;
-    info->log_suppressed = l->suppressed;
-    info->log_drained = l->drained;
-    info->log_spilled = l->spilled;
-    info->log_differs = l->differs;
+    info->log_determinant_bytes = l->stats.relay_bytes;
+    info->log_resent = l->stats.resent;
+    info->log_suppressed = l->stats.suppressed;
+    info->log_drained = l->stats.drained;
+    info->log_spilled = l->slog.spilled;
+    info->log_differs = l->stats.differs;
 }
 
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
@@ -217,14 +218,14 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     layer_off();
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
-    ftk_log.no_line_yet = true;
+    ftk_log.line.none_yet = true;
     ftk_log.relays =
         ctx->cfg.log_dets == FTK_DETS_CAUSAL || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
     ftk_log.send_deps = ctx->cfg.log_dets == FTK_DETS_RELAXED;
-    ftk_log.ncontexts = ctx->cfg.log_contexts;
-    ftk_log.group = MPI_GROUP_NULL;
+    ftk_log.vcomms.ncontexts = ctx->cfg.log_contexts;
+    ftk_log.vcomms.group = MPI_GROUP_NULL;
     for (int c = 0; c < FTK_LOG_COMMS; c++)
-        ftk_log.real[c] = ftk_log.next[c] = MPI_COMM_NULL;
+        ftk_log.epoch.real[c] = ftk_log.epoch.next[c] = MPI_COMM_NULL;
     ftk_log.repair = repair;
     ftk_log.requests = &request_hooks;
     ftk_log.colls = &coll_hooks;

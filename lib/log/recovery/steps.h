@@ -11,7 +11,7 @@
 
 /* ---- contexts.c ---------------------------------------------------------------------- */
 
-/* Collective over r->act: make the communicators of the next epoch, in ftk_log.next. */
+/* Collective over r->act: make the communicators of the next epoch, in ftk_log.epoch.next. */
 int ftk_contexts_make(const struct ftk_log_repair *r);
 /* Retire comms [FTK_LOG_COMMS], which become MPI_COMM_NULL: late events of the MPI may still refer
  * to them. */

@@ -39,7 +39,7 @@ static int put(struct words *w, uint64_t value)
  * not seen the commit of a set still counts from the line before. */
 static uint64_t since(const struct ftk_channel *s)
 {
-    return job_lines > ftk_log.lines ? s->at_line : 0;
+    return job_lines > ftk_log.line.count ? s->at_line : 0;
 }
 
 /* How many messages of the channel completed before q, although q was posted earlier.  The message
@@ -47,8 +47,8 @@ static uint64_t since(const struct ftk_channel *s)
 static size_t later(const struct ftk_channel *s, const struct ftk_req *q)
 {
     size_t n = 0;
-    for (size_t i = 0; i < ftk_log.nearly; i++) {
-        const struct ftk_early *e = &ftk_log.early[i];
+    for (size_t i = 0; i < ftk_log.early.n; i++) {
+        const struct ftk_early *e = &ftk_log.early.v[i];
         n += e->seq > q->seq && e->context == s->context && e->source == s->source
              && e->tag == s->tag && e->posted_seq > q->recv.posted_seq;
     }
@@ -66,7 +66,7 @@ static int put_gaps(
     const struct ftk_log_repair *r, struct words *w, const struct ftk_channel *s, uint64_t *ngaps)
 {
     *ngaps = 0;
-    for (struct ftk_req *q = ftk_log.first; q; q = q->next) {
+    for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next) {
         if (!may_match(q, s))
             continue;
         size_t after = later(s, q);
@@ -111,8 +111,9 @@ static int write_suppress(const struct ftk_log_repair *r, struct words *w, size_
     struct ftk_log *l = &ftk_log;
     for (int dest = 0; dest < r->n; dest++) {
         size_t before = w->n;
-        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->channel_table.n; i++) {
-            int rc = l->channels[i].source == dest ? put_suppress(r, w, &l->channels[i]) : FTKIT_OK;
+        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->channels.table.n; i++) {
+            int rc =
+                l->channels.v[i].source == dest ? put_suppress(r, w, &l->channels.v[i]) : FTKIT_OK;
             if (rc != FTKIT_OK)
                 return rc;
         }

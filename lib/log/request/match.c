@@ -16,10 +16,10 @@ static bool in_turn(uint64_t seq, const struct ftk_envelope *found);
 void ftk_p2p_progress_mprobed(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->ctx->detect.failed || l->ctx->detect.repairing || l->replaying_setup
-        || (l->nmprobed == 0 && !is_aside_busy()))
+    if (l->ctx->detect.failed || l->ctx->detect.repairing || ftk_log_replays_setup()
+        || (l->queue.nmprobed == 0 && !is_aside_busy()))
         return;
-    for (struct ftk_req *r = l->first, *next; r; r = next) {
+    for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
         if (r->state == FTK_REQ_PROBING)
             (void)ftk_match_mprobed(r); /* the request has the error, if there is one */
@@ -103,7 +103,7 @@ static bool is_withdrawn(const struct ftk_req *q)
  * of a message or of a receive. */
 static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_envelope *found)
 {
-    for (struct ftk_req *q = ftk_log.first; q && q->seq < seq; q = q->next)
+    for (struct ftk_req *q = ftk_log.queue.first; q && q->seq < seq; q = q->next)
         if (which(q) && ftk_envelope_matches(&q->recv.want, found))
             return q;
     return NULL;
@@ -112,7 +112,7 @@ static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_e
 bool ftk_p2p_claimed(int context, int source, int tag)
 {
     const struct ftk_envelope found = { context, source, tag };
-    return ftk_log.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, &found);
+    return ftk_log.queue.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, &found);
 }
 
 /* A receive of any tag would match control messages.  A posted receive would match before an
@@ -121,7 +121,7 @@ static bool has_to_probe(const struct ftk_req *r)
 {
     return (r->recv.want.tag == MPI_ANY_TAG
                && (ftk_relay_in_band() || ftk_context_shares(r->context)))
-           || (ftk_log.nmprobed > 0 && earlier(r->seq, is_mprobed, &r->recv.want))
+           || (ftk_log.queue.nmprobed > 0 && earlier(r->seq, is_mprobed, &r->recv.want))
            || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
 
@@ -130,8 +130,8 @@ bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
     const struct ftk_envelope found = { h->context, h->source, h->tag };
     if (!ftk_context_shares(h->context)) /* drained in a repair or at the line */
         return true;
-    return !(ftk_log.nmprobed > 0 && earlier(seq, is_mprobed, &found))
-           && (ftk_log.nwildcards == 0 || in_turn(seq, &found));
+    return !(ftk_log.queue.nmprobed > 0 && earlier(seq, is_mprobed, &found))
+           && (ftk_log.queue.nwildcards == 0 || in_turn(seq, &found));
 }
 
 /* The unexpected message that the receive gets, taken out of the list.  *wait: there is one, but
@@ -139,10 +139,10 @@ bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
 static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
 {
     *wait = false;
-    if (ftk_log.nunexp == 0 || r == &aside)
+    if (ftk_log.unexp.n == 0 || r == &aside)
         return NULL;
     struct ftk_unexp *h = ftk_unexp_match(&r->recv.want, false);
-    *wait = h && !ftk_log.replaying_setup && !ftk_p2p_may_take(r->seq, h);
+    *wait = h && !ftk_log_replays_setup() && !ftk_p2p_may_take(r->seq, h);
     if (h && !*wait)
         ftk_unexp_take(h);
     return *wait ? NULL : h;
@@ -150,7 +150,7 @@ static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
 
 static int probe_later(struct ftk_req *r)
 {
-    ftk_log.nmprobed += r->state != FTK_REQ_PROBING;
+    ftk_log.queue.nmprobed += r->state != FTK_REQ_PROBING;
     r->state = FTK_REQ_PROBING;
     return MPI_SUCCESS;
 }
@@ -170,14 +170,14 @@ int ftk_p2p_post(struct ftk_req *r)
     struct ftk_unexp *h = unexp_for(r, &wait);
     if (h)
         return take_unexp(r, h);
-    if (l->replaying_setup)
+    if (ftk_log_replays_setup())
         return MPI_SUCCESS; /* its message is in the set-up log, or never comes */
     if (wait || has_to_probe(r))
         return probe_later(r);
-    l->nmprobed -= r->state == FTK_REQ_PROBING;
+    l->queue.nmprobed -= r->state == FTK_REQ_PROBING;
     r->state = FTK_REQ_WAITING;
     if (r->recv.posted_seq == 0 || r->recv.want.source == MPI_ANY_SOURCE)
-        r->recv.posted_seq = l->seq;
+        r->recv.posted_seq = l->queue.seq;
     const int tag = r->recv.want.tag == MPI_ANY_TAG
                         ? r->recv.want.tag
                         : ftk_context_wire(r->context, r->recv.want.tag);
@@ -223,7 +223,8 @@ size_t ftk_p2p_unreported(int source)
 {
     size_t n = 0;
     struct ftk_envelope got;
-    for (const struct ftk_req *r = ftk_log.nwildcards > 0 ? ftk_log.first : NULL; r; r = r->next)
+    for (const struct ftk_req *r = ftk_log.queue.nwildcards > 0 ? ftk_log.queue.first : NULL; r;
+         r = r->next)
         n += r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED && is_complete_now(r, &got)
              && got.source == source;
     return n;
@@ -267,7 +268,7 @@ static int finish_posted(struct ftk_req *r)
 static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
 {
     struct ftk_envelope got;
-    for (struct ftk_req *q = ftk_log.first, *next; q && q->seq < seq; q = next) {
+    for (struct ftk_req *q = ftk_log.queue.first, *next; q && q->seq < seq; q = next) {
         next = q->next;
         if (q->recv.wildcard_seq && q->state == FTK_REQ_POSTED && q->context == found->context
             && is_complete_now(q, &got) && !others_first(q->seq, &got))
@@ -279,13 +280,14 @@ static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
 bool ftk_p2p_in_turn(int context, int source, int tag)
 {
     const struct ftk_envelope found = { context, source, tag };
-    return ftk_log.nwildcards == 0 || ftk_log.replaying_setup || in_turn(UINT64_MAX, &found);
+    return ftk_log.queue.nwildcards == 0 || ftk_log_replays_setup() || in_turn(UINT64_MAX, &found);
 }
 
 int ftk_match_posted(struct ftk_req *r)
 {
     struct ftk_envelope got;
-    if (ftk_log.nwildcards == 0 || r->kind != FTK_REQ_RECV || r->internal || r->replay.match_known)
+    if (ftk_log.queue.nwildcards == 0 || r->kind != FTK_REQ_RECV || r->internal
+        || r->replay.match_known)
         return finish_posted(r);
     /* finish_posted() looks again: only after a look that has found the receive complete */
     return is_complete_now(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
@@ -304,7 +306,7 @@ static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MP
     aside = (struct ftk_req){ .ops = &ops,
         .kind = FTK_REQ_RECV,
         .internal = true,
-        .vc = ftk_log.world,
+        .vc = ftk_log.vcomms.world,
         .context = found->context,
         .state = FTK_REQ_WAITING,
         .peer = found->source,
@@ -315,7 +317,7 @@ static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MP
     aside_to = h;
     rc = ftk_p2p_bytes_type((size_t)bytes, &aside.count, &aside.type);
     ftk_req_link(&aside);
-    aside.recv.posted_seq = ftk_log.seq;
+    aside.recv.posted_seq = ftk_log.queue.seq;
     if (rc == MPI_SUCCESS)
         rc = PMPI_Imrecv(aside.recv.buf, aside.count, aside.type, m, &aside.real);
     if (rc == MPI_SUCCESS) {
@@ -341,9 +343,9 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
     if (other && !first)
         return take_aside(&found, m, s);
     r = first ? first : r;
-    ftk_log.nmprobed--;
+    ftk_log.queue.nmprobed--;
     r->state = FTK_REQ_WAITING;
-    r->recv.posted_seq = ftk_log.seq;
+    r->recv.posted_seq = ftk_log.queue.seq;
     int rc = PMPI_Imrecv(r->recv.buf, r->count, r->type, m, &r->real);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
@@ -368,8 +370,8 @@ int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
         return MPI_SUCCESS;
     }
     *taken = true;
-    int rc =
-        PMPI_Improbe(s->MPI_SOURCE, s->MPI_TAG, ftk_log.real[FTK_LOG_SHARED], &flag, &m, &found);
+    int rc = PMPI_Improbe(
+        s->MPI_SOURCE, s->MPI_TAG, ftk_log.epoch.real[FTK_LOG_SHARED], &flag, &m, &found);
     return rc == MPI_SUCCESS && flag ? take_aside(&of, &m, &found) : rc;
 }
 

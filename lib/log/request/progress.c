@@ -14,19 +14,19 @@
 int ftk_log_repair(void)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->rolling_back)
+    if (ftk_log_is_rolling_back())
         return ftk_log_error();
     int rc = l->repair(l->ctx);
     if (rc != FTKIT_OK) {
         (void)ftk_done(l->ctx, rc < 0 ? rc : FTKIT_ERR_INTERNAL);
         ftk_log_begin_rollback();
     }
-    return l->rolling_back ? ftk_log_error() : MPI_SUCCESS;
+    return ftk_log_is_rolling_back() ? ftk_log_error() : MPI_SUCCESS;
 }
 
 void ftk_p2p_keep_going(void)
 {
-    if (!ftk_log.on || ftk_log.rolling_back)
+    if (!ftk_log.on || ftk_log_is_rolling_back())
         return;
     ftk_log.colls->poll();
     ftk_p2p_progress_mprobed();
@@ -36,7 +36,7 @@ void ftk_p2p_keep_going(void)
 int ftk_log_progress(unsigned *turns)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->rolling_back)
+    if (ftk_log_is_rolling_back())
         return ftk_log_error();
     ftk_log.colls->poll();
     ftk_p2p_progress_mprobed();
@@ -64,7 +64,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     const int context = ftk_vcomm_there(vc, world);
     MPI_Request real = MPI_REQUEST_NULL;
     *error = MPI_SUCCESS;
-    if (l->rolling_back || l->replaying_setup || l->send_deps
+    if (ftk_log_is_rolling_back() || ftk_log_replays_setup() || l->send_deps
         || (l->relays && (l->node[world] != l->node[l->me] || ftk_relay_holds(world)))
         || ftk_p2p_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
@@ -78,10 +78,10 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                       ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)
-        return false;        /* not sent: the send with a request finds the reason */
-    l->sent[world] += !kept; /* a logged message has been counted */
-    l->stat_messages[world]++;
-    l->stat_bytes[world] += bytes;
+        return false;               /* not sent: the send with a request finds the reason */
+    l->counts.sent[world] += !kept; /* a logged message has been counted */
+    l->traffic.messages[world]++;
+    l->traffic.bytes[world] += bytes;
     if (kept || ftk_p2p_over_at_once(&real))
         return true;
     struct ftk_req r = { .kind = FTK_REQ_SEND,
@@ -109,7 +109,7 @@ int ftk_req_begin(struct ftk_req *r)
     r->recv.posted_seq = 0;
     r->recv.cancelled = false;
     r->replay = (struct ftk_req_replay){ false, FTK_CANCEL_UNKNOWN };
-    if (ftk_log.rolling_back)
+    if (ftk_log_is_rolling_back())
         return ftk_p2p_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {
         ftk_p2p_status(&r->status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
@@ -121,10 +121,10 @@ int ftk_req_begin(struct ftk_req *r)
         return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
     r->recv.want = (struct ftk_envelope){ r->context, r->peer, r->tag };
     r->recv.number = r->internal ? 0 : ftk_det_begun(&r->replay.cancel);
-    if (r->peer == MPI_ANY_SOURCE && !ftk_log.replaying_setup) {
+    if (r->peer == MPI_ANY_SOURCE && !ftk_log_replays_setup()) {
         r->recv.wildcard_seq = ftk_det_receive(&r->recv.want.source, &r->recv.want.tag);
         r->replay.match_known = r->recv.wildcard_seq == 0;
-        ftk_log.nwildcards += r->recv.wildcard_seq != 0;
+        ftk_log.queue.nwildcards += r->recv.wildcard_seq != 0;
     }
     ftk_req_link(r);
     return ftk_p2p_post(r);
@@ -134,7 +134,7 @@ int ftk_req_begin(struct ftk_req *r)
 
 static int progress_any(struct ftk_req *r)
 {
-    if (ftk_log.rolling_back)
+    if (ftk_log_is_rolling_back())
         return ftk_p2p_fail(r, ftk_log_error());
     switch (r->state) {
     case FTK_REQ_POSTED:
@@ -147,7 +147,7 @@ static int progress_any(struct ftk_req *r)
                    : MPI_SUCCESS;
     case FTK_REQ_WAITING:
     case FTK_REQ_WITHDRAWN:
-        return ftk_log.replaying_setup && r->kind == FTK_REQ_RECV
+        return ftk_log_replays_setup() && r->kind == FTK_REQ_RECV
                    ? ftk_p2p_fail(r, ftk_log_strange(r))
                    : MPI_SUCCESS;
     default:
@@ -204,11 +204,11 @@ int ftk_req_wait(struct ftk_req *r)
 static void look_at_freed(void)
 {
     static size_t freed, look = 64;
-    if (++freed < look || ftk_log.rolling_back || ftk_log.ctx->detect.failed
+    if (++freed < look || ftk_log_is_rolling_back() || ftk_log.ctx->detect.failed
         || ftk_log.ctx->detect.repairing)
         return;
     freed = 0;
-    for (struct ftk_req *r = ftk_log.first, *next; r; r = next) {
+    for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
         if (!r->freed_active || r->kind != FTK_REQ_SEND)
             continue;
@@ -229,7 +229,7 @@ void ftk_req_abandon(struct ftk_req *r)
         ftk_req_delete(r);
         return;
     }
-    ftk_log.nactive--; /* only the log completes it */
+    ftk_log.queue.nactive--; /* only the log completes it */
     look_at_freed();
 }
 
@@ -253,9 +253,9 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc)
 void ftk_log_begin_rollback(void)
 {
     struct ftk_log *l = &ftk_log;
-    l->rolling_back = true;
-    while (l->first)
-        (void)ftk_p2p_fail(l->first, ftk_log_error());
+    l->phase = FTK_PHASE_ROLLING_BACK;
+    while (l->queue.first)
+        (void)ftk_p2p_fail(l->queue.first, ftk_log_error());
 }
 
 int ftk_log_strange(const struct ftk_req *r)
@@ -264,8 +264,9 @@ int ftk_log_strange(const struct ftk_req *r)
         "context %s: rank %d: between ftkit_open() and ftkit_recover() the replacement "
         "receives from rank %d with tag %d what the lost process did not%s",
         ftk_log.ctx->cfg.name, ftk_log.me, r->peer, r->tag,
-        ftk_log.unread ? ", as far as can be known, for no set in files tells and none is in "
-                         "memory: the job has to start again"
-                       : ": the set-up has to be the same");
+        ftk_log.line.setup_unread
+            ? ", as far as can be known, for no set in files tells and none is in "
+              "memory: the job has to start again"
+            : ": the set-up has to be the same");
     return MPI_ERR_PENDING;
 }

@@ -32,7 +32,7 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
     ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
         rc = ftk_depend_drained(h);
-    const uint64_t seq = ++ftk_log.seq;
+    const uint64_t seq = ++ftk_log.queue.seq;
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_note_early(seq, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
@@ -53,7 +53,7 @@ int ftk_p2p_count(int context, int source, int tag, uint64_t seq, const void *da
 {
     struct ftk_log *l = &ftk_log;
     uint64_t hash = 0;
-    l->received[source]++;
+    l->counts.received[source]++;
     if (!ftk_log_crosses(source))
         return MPI_SUCCESS;
     struct ftk_channel *s = ftk_channel_find(context, source, tag);
@@ -83,7 +83,7 @@ static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **c
 static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
-    bool journal = l->ctx->where < FTK_IN_LOOP && !l->replaying_setup;
+    bool journal = l->ctx->where < FTK_IN_LOOP && !ftk_log_replays_setup();
     bool hash = l->ctx->cfg.log_check && ftk_log_crosses(source);
     const struct ftk_type_facts *f;
     char *copy = NULL;
@@ -123,18 +123,18 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
-    if (!l->first || l->first->seq >= seq || !ftk_log_crosses(source))
+    if (!l->queue.first || l->queue.first->seq >= seq || !ftk_log_crosses(source))
         return MPI_SUCCESS;
-    if (l->nearly == l->early_room) {
-        size_t room = l->early_room ? 2 * l->early_room : 64;
-        struct ftk_early *all = realloc(l->early, room * sizeof *all);
+    if (l->early.n == l->early.room) {
+        size_t room = l->early.room ? 2 * l->early.room : 64;
+        struct ftk_early *all = realloc(l->early.v, room * sizeof *all);
         if (!all)
             return MPI_ERR_NO_MEM;
-        l->early = all;
-        l->early_room = room;
+        l->early.v = all;
+        l->early.room = room;
     }
-    l->early[l->nearly++] = (struct ftk_early){
-        .seq = seq, .context = context, .source = source, .tag = tag, .posted_seq = ++l->seq
+    l->early.v[l->early.n++] = (struct ftk_early){
+        .seq = seq, .context = context, .source = source, .tag = tag, .posted_seq = ++l->queue.seq
     };
     return MPI_SUCCESS;
 }
@@ -153,7 +153,7 @@ void ftk_p2p_bind(struct ftk_req *r, int source)
         return;
     decided(r, source, r->recv.want.tag);
     r->recv.wildcard_seq = 0;
-    ftk_log.nwildcards--;
+    ftk_log.queue.nwildcards--;
 }
 
 /* The MPI has completed a receive. */
@@ -179,7 +179,7 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
         error = ftk_depend_absorb(r->context, s->MPI_SOURCE);
     if (error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
         && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing to record */
-        ftk_log.received[s->MPI_SOURCE]++;
+        ftk_log.counts.received[s->MPI_SOURCE]++;
         r->status = *s;
         r->status.MPI_SOURCE = ftk_vcomm_peer_rank(r->vc, s->MPI_SOURCE);
         r->status.MPI_TAG = tag;

@@ -19,16 +19,16 @@ static void unlink_from(struct ftk_req *r)
     struct ftk_log *l = &ftk_log;
     if (r->prev)
         r->prev->next = r->next;
-    else if (l->first == r)
-        l->first = r->next;
+    else if (l->queue.first == r)
+        l->queue.first = r->next;
     else
         return; /* not in the list */
     if (r->next)
         r->next->prev = r->prev;
     else
-        l->last = r->prev;
+        l->queue.last = r->prev;
     r->next = r->prev = NULL;
-    if (!l->first)
+    if (!l->queue.first)
         ftk_p2p_idle();
 }
 
@@ -36,9 +36,9 @@ int ftk_req_finish(struct ftk_req *r, int error)
 {
     unlink_from(r);
     if (r->recv.wildcard_seq)
-        ftk_log.nwildcards--;
+        ftk_log.queue.nwildcards--;
     r->recv.wildcard_seq = 0;
-    ftk_log.nmprobed -= r->state == FTK_REQ_PROBING;
+    ftk_log.queue.nmprobed -= r->state == FTK_REQ_PROBING;
     ftk_relay_unhold(r);
     if (r->ops)
         r->ops->drop(r);
@@ -48,7 +48,7 @@ int ftk_req_finish(struct ftk_req *r, int error)
     r->state = FTK_REQ_COMPLETE;
     r->error = error;
     if (r->freed_active) {
-        ftk_log.nactive++; /* its deletion subtracts one */
+        ftk_log.queue.nactive++; /* its deletion subtracts one */
         ftk_req_delete(r);
     }
     return error;
@@ -96,8 +96,9 @@ struct ftk_req *ftk_req_new(void)
     memset(r, 0, sizeof *r);
     r->state = FTK_REQ_COMPLETE;
     r->real = MPI_REQUEST_NULL;
-    r->born = ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.lines; /* set-up precedes all lines */
-    ftk_log.nactive++;
+    r->born =
+        ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.line.count; /* set-up precedes all lines */
+    ftk_log.queue.nactive++;
     return r;
 }
 
@@ -105,7 +106,7 @@ void ftk_req_delete(struct ftk_req *r)
 {
     free(r->own);
     r->own = NULL;
-    ftk_log.nactive -= r->state != FTK_REQ_INACTIVE;
+    ftk_log.queue.nactive -= r->state != FTK_REQ_INACTIVE;
     r->state = FTK_REQ_FREE;
     r->next = pool_free;
     pool_free = r;
@@ -147,7 +148,7 @@ void ftk_p2p_part(const struct ftk_vcomm *vc)
 
 bool ftk_p2p_uses(MPI_Datatype type)
 {
-    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->type == type)
             return true;
     for (size_t i = 0; i < pool_used; i++)
@@ -166,9 +167,9 @@ void ftk_p2p_forget_requests(void)
             ftk_req_delete(r);
             continue;
         }
-        ftk_log.nactive -= r->state != FTK_REQ_INACTIVE;
+        ftk_log.queue.nactive -= r->state != FTK_REQ_INACTIVE;
         r->state = FTK_REQ_INACTIVE;
-        r->stale = r->stale || (ftk_log.lines > 0 && r->born == ftk_log.lines);
+        r->stale = r->stale || (ftk_log.line.count > 0 && r->born == ftk_log.line.count);
     }
 }
 
@@ -197,7 +198,7 @@ int ftk_p2p_type_free(MPI_Datatype *datatype)
 
 void ftk_p2p_idle(void)
 {
-    ftk_log.nearly = 0;
+    ftk_log.early.n = 0;
     size_t kept = 0;
     for (size_t i = 0; i < nlate; i++) {
         if (ftk_p2p_uses(late[i])) {

@@ -101,7 +101,7 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
         rc = ftk_depend_before(dest, e->context, e->tag, e);
     if (rc == MPI_SUCCESS)
         rc = isend_entry(e, dest, comm, tag);
-    ftk_log.sent[dest] += rc == MPI_SUCCESS;
+    ftk_log.counts.sent[dest] += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     e->real = MPI_REQUEST_NULL;
@@ -123,7 +123,7 @@ static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
     for (int i = 0; i < m->ngaps; i++)
         if (m->gap[i] == n)
             return false;
-    l->suppressed++;
+    l->stats.suppressed++;
     if (m->hash && e->hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != e->hash)
         ftk_log_differs(r, n);
     return true;
@@ -150,7 +150,7 @@ static int post_send(struct ftk_req *r)
     ftk_p2p_bytes_type_free(&bytes);
     if (rc == MPI_SUCCESS)
         r->state = FTK_REQ_POSTED;
-    ftk_log.sent[r->peer] += rc == MPI_SUCCESS;
+    ftk_log.counts.sent[r->peer] += rc == MPI_SUCCESS;
     return rc;
 }
 
@@ -201,9 +201,9 @@ static int send_logged(struct ftk_req *r, size_t bytes)
         return ftk_p2p_fail(r, rc);
     }
     e->sync = r->send.sync;
-    l->logged_messages++;
-    l->logged_bytes += bytes;
-    if (bytes > MUCH && !ftk_log_replays() && !l->replaying && !ftk_relay_hold(r))
+    l->stats.logged_messages++;
+    l->stats.logged_bytes += bytes;
+    if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY && !ftk_relay_hold(r))
         return send_and_keep(r, e);
     rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
@@ -228,7 +228,7 @@ static int send_logged(struct ftk_req *r, size_t bytes)
  * this rank may leave the barrier before the team-mate has come to the receive. */
 static int own_bytes(struct ftk_req *r, size_t bytes)
 {
-    if (!ftk_log.replaying || r->internal || r->send.owned > 0 || bytes == 0
+    if (ftk_log.phase != FTK_PHASE_REPLAY || r->internal || r->send.owned > 0 || bytes == 0
         || !ftk_req_of(ftk_req_handle(r)))
         return MPI_SUCCESS; /* the program cannot free it, or it is a copy already */
     free(r->own);           /* of an earlier start */
@@ -279,15 +279,15 @@ int ftk_send_begin(struct ftk_req *r)
     int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
-    if (l->replaying_setup) { /* the receivers have all messages from before the line */
+    if (ftk_log_replays_setup()) { /* the receivers have all messages from before the line */
         ftk_empty_status(&r->status);
         return ftk_req_finish(r, MPI_SUCCESS);
     }
     ftk_det_before_send();
     ftk_depend_count_send(r->internal);
     (void)FTK_FAULT("log.send");
-    l->stat_messages[r->peer]++;
-    l->stat_bytes[r->peer] += bytes;
+    l->traffic.messages[r->peer]++;
+    l->traffic.bytes[r->peer] += bytes;
     return ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
 }
 
@@ -306,8 +306,8 @@ int ftk_send_small_logged(
         ftk_slog_drop_last(world);
     if (rc != MPI_SUCCESS)
         return rc;
-    l->logged_messages++;
-    l->logged_bytes += bytes;
+    l->stats.logged_messages++;
+    l->stats.logged_bytes += bytes;
     return rc;
 }
 
@@ -343,5 +343,5 @@ void ftk_log_differs(const struct ftk_req *r, uint64_t n)
         "context %s: rank %d: %s on %s is not what it was before the failure: the program does "
         "not send the same again",
         ftk_log.ctx->cfg.name, ftk_log.me, what, comm);
-    ftk_log.differs++;
+    ftk_log.stats.differs++;
 }

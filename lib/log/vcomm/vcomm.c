@@ -51,7 +51,7 @@ static void find_anew(void)
 {
     memset(slots, 0, sizeof slots);
     memset(&last, 0, sizeof last);
-    for (struct ftk_vcomm *vc = ftk_log.comms; vc; vc = vc->next) {
+    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
         size_t s = slot_of(vc->handle);
         if (vc->freed)
             continue;
@@ -77,13 +77,13 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
         return dying;
     /* the program goes on with what it could not make while it falls back: for the MPI an
      * invalid argument, by default the end of the process; for us a call that fails */
-    return comm == MPI_COMM_NULL && ftk_log.rolling_back ? ftk_log.world : NULL;
+    return comm == MPI_COMM_NULL && ftk_log_is_rolling_back() ? ftk_log.vcomms.world : NULL;
 }
 
 bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
 {
     MPI_Errhandler h;
-    if (ftk_log.rolling_back || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
+    if (ftk_log_is_rolling_back() || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
         return false;
     bool fatal = h == MPI_ERRORS_ARE_FATAL;
     if (!fatal && h != MPI_ERRORS_RETURN)
@@ -95,7 +95,7 @@ bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
  * program learns of it from ftkit_checkpoint(). */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 {
-    if (ftk_log.rolling_back)
+    if (ftk_log_is_rolling_back())
         return code;
     if (ftk_vcomm_is_fatal(vc))
         ftk_detect_fatal(ftk_log.ctx, code);
@@ -111,7 +111,7 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 int ftk_vcomm_handle(
     const struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info, MPI_Comm *handle)
 {
-    bool own = how == FTK_MAKE_NEW || parent == ftk_log.world;
+    bool own = how == FTK_MAKE_NEW || parent == ftk_log.vcomms.world;
     MPI_Comm from = own ? base : parent->handle, made = MPI_COMM_NULL;
     MPI_Errhandler handler;
     int back = MPI_SUCCESS;
@@ -128,7 +128,7 @@ int ftk_vcomm_handle(
     if (rc != MPI_SUCCESS)
         made = MPI_COMM_NULL;
     rc = rc == MPI_SUCCESS ? back : rc;
-    if (rc == MPI_SUCCESS && how != FTK_MAKE_NEW && parent == ftk_log.world)
+    if (rc == MPI_SUCCESS && how != FTK_MAKE_NEW && parent == ftk_log.vcomms.world)
         rc = ftk_attr_copy(parent->handle, made);
     if (rc == MPI_SUCCESS)
         rc = PMPI_Comm_set_errhandler(made, handler);
@@ -191,17 +191,17 @@ struct ftk_vcomm *ftk_vcomm_empty(int members)
 
 void ftk_vcomm_publish(struct ftk_vcomm *vc)
 {
-    vc->born = ftk_log.lines;
-    vc->next = ftk_log.comms;
-    ftk_log.comms = vc;
-    ftk_contexts_add(&ftk_log.used, vc->context);
+    vc->born = ftk_log.line.count;
+    vc->next = ftk_log.vcomms.list;
+    ftk_log.vcomms.list = vc;
+    ftk_contexts_add(&ftk_log.vcomms.used, vc->context);
     find_anew();
 }
 
 /* Whether a message or a collective on it is under way, or the program has a request on it. */
 static bool busy(const struct ftk_vcomm *vc)
 {
-    for (const struct ftk_req *r = ftk_log.first; r; r = r->next)
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->vc == vc)
             return true;
     return ftk_log.requests->uses_comm(vc);
@@ -209,7 +209,7 @@ static bool busy(const struct ftk_vcomm *vc)
 
 static void unlink_from_list(struct ftk_vcomm *vc)
 {
-    for (struct ftk_vcomm **p = &ftk_log.comms; *p; p = &(*p)->next) {
+    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p; p = &(*p)->next) {
         if (*p == vc) {
             *p = vc->next;
             return;
@@ -219,7 +219,7 @@ static void unlink_from_list(struct ftk_vcomm *vc)
 
 void ftk_vcomm_give_up(struct ftk_vcomm *vc)
 {
-    ftk_contexts_drop(&ftk_log.used, vc->context);
+    ftk_contexts_drop(&ftk_log.vcomms.used, vc->context);
     vc->holds = false;
 }
 
@@ -234,7 +234,7 @@ int ftk_vcomm_free(struct ftk_vcomm *vc)
     if (!vc->holds)
         ftk_vcomm_give_up(vc);
     find_anew();
-    if (vc->born < ftk_log.lines || busy(vc))
+    if (vc->born < ftk_log.line.count || busy(vc))
         return MPI_SUCCESS;
     unlink_from_list(vc);
     return vcomm_delete(vc, true);
@@ -243,7 +243,7 @@ int ftk_vcomm_free(struct ftk_vcomm *vc)
 void ftk_vcomm_line(void)
 {
     struct ftk_vcomm *go = NULL;
-    for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
+    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
         struct ftk_vcomm *vc = *p;
         if (vc->freed && !busy(vc)) {
             if (vc->holds)
@@ -257,7 +257,7 @@ void ftk_vcomm_line(void)
         vc->born = vc->freed ? GONE : 0; /* whatever number the line has */
         p = &vc->next;
     }
-    ftk_log.line_used = ftk_log.used;
+    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
     while (go) { /* not within the list: delete callbacks may change it */
         struct ftk_vcomm *next = go->next;
         ftk_vcomm_discard(go);
@@ -285,9 +285,9 @@ void ftk_vcomm_back(void (*forget)(void))
 {
     struct ftk_vcomm *go = NULL;
     ndetached = 0;
-    for (struct ftk_vcomm **p = &ftk_log.comms; *p;) {
+    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
         struct ftk_vcomm *vc = *p;
-        if (vc->born == ftk_log.lines && !ftk_vcomm_is_permanent(vc)) {
+        if (vc->born == ftk_log.line.count && !ftk_vcomm_is_permanent(vc)) {
             *p = vc->next;
             vc->next = go;
             go = vc;
@@ -297,7 +297,7 @@ void ftk_vcomm_back(void (*forget)(void))
         vc->freed = vc->holds = vc->born == GONE;
         p = &vc->next;
     }
-    ftk_log.used = ftk_log.line_used;
+    ftk_log.vcomms.used = ftk_log.vcomms.line_used;
     find_anew();
     forget();
     while (go) {
@@ -313,7 +313,7 @@ void ftk_vcomm_back(void (*forget)(void))
 
 int ftk_vcomm_attach(struct ftk_vcomm *vc)
 {
-    int rc = ftk_vcomm_handle(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &vc->handle);
+    int rc = ftk_vcomm_handle(ftk_log.vcomms.world, FTK_MAKE_NEW, MPI_INFO_NULL, &vc->handle);
     if (rc == MPI_SUCCESS)
         ftk_vcomm_publish(vc);
     else
@@ -323,7 +323,7 @@ int ftk_vcomm_attach(struct ftk_vcomm *vc)
 
 void ftk_vcomm_detach(struct ftk_vcomm *vc)
 {
-    ftk_contexts_drop(&ftk_log.used, vc->context);
+    ftk_contexts_drop(&ftk_log.vcomms.used, vc->context);
     unlink_from_list(vc);
     find_anew();
     (void)vcomm_delete(vc, false); /* nothing of the MPI is freed */
@@ -345,53 +345,54 @@ static struct ftk_vcomm *open_one(int context)
 
 static int open_handles(void)
 {
-    int rc = PMPI_Comm_group(ftk_log.real[0], &ftk_log.group);
+    int rc = PMPI_Comm_group(ftk_log.epoch.real[0], &ftk_log.vcomms.group);
     if (rc == MPI_SUCCESS) /* unlike a duplicate it has no attributes of the program */
         rc = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &base);
     if (rc == MPI_SUCCESS)
         rc = PMPI_Comm_set_errhandler(base, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
-        rc = ftk_vcomm_handle(ftk_log.world, FTK_MAKE_NEW, MPI_INFO_NULL, &ftk_log.user->handle);
+        rc = ftk_vcomm_handle(
+            ftk_log.vcomms.world, FTK_MAKE_NEW, MPI_INFO_NULL, &ftk_log.vcomms.user->handle);
     return rc;
 }
 
 static void close_handles(void)
 {
     int rc = MPI_SUCCESS, last_rc = MPI_SUCCESS;
-    if (ftk_log.group != MPI_GROUP_NULL)
-        rc = PMPI_Group_free(&ftk_log.group);
+    if (ftk_log.vcomms.group != MPI_GROUP_NULL)
+        rc = PMPI_Group_free(&ftk_log.vcomms.group);
     if (base != MPI_COMM_NULL)
         last_rc = PMPI_Comm_free(&base);
     rc = rc == MPI_SUCCESS ? last_rc : rc;
     if (rc != MPI_SUCCESS)
         ftk_report(FTKIT_WARNING, "MPI error %d while closing the message log", rc);
-    ftk_log.group = MPI_GROUP_NULL;
+    ftk_log.vcomms.group = MPI_GROUP_NULL;
     base = MPI_COMM_NULL;
 }
 
 int ftk_vcomm_open(void)
 {
     int rc = MPI_SUCCESS;
-    ftk_log.group = MPI_GROUP_NULL;
-    ftk_log.comms = NULL;
-    memset(&ftk_log.used, 0, sizeof ftk_log.used);
-    ftk_log.line_used = ftk_log.used;
-    ftk_log.world = open_one(0);
-    ftk_log.user = open_one(1);
+    ftk_log.vcomms.group = MPI_GROUP_NULL;
+    ftk_log.vcomms.list = NULL;
+    memset(&ftk_log.vcomms.used, 0, sizeof ftk_log.vcomms.used);
+    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
+    ftk_log.vcomms.world = open_one(0);
+    ftk_log.vcomms.user = open_one(1);
     words = calloc((size_t)ftk_log.n, sizeof *words);
-    if (!ftk_log.world || !ftk_log.user || !words)
+    if (!ftk_log.vcomms.world || !ftk_log.vcomms.user || !words)
         rc = MPI_ERR_NO_MEM;
-    if (ftk_log.user)
-        ftk_log.user->handle = MPI_COMM_NULL;
+    if (ftk_log.vcomms.user)
+        ftk_log.vcomms.user->handle = MPI_COMM_NULL;
     if (rc == MPI_SUCCESS)
         rc = open_handles();
     if (rc != MPI_SUCCESS) {
         ftk_vcomm_close(NULL);
         return rc;
     }
-    ftk_vcomm_publish(ftk_log.world);
-    ftk_vcomm_publish(ftk_log.user);
-    ftk_log.line_used = ftk_log.used;
+    ftk_vcomm_publish(ftk_log.vcomms.world);
+    ftk_vcomm_publish(ftk_log.vcomms.user);
+    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
     return MPI_SUCCESS;
 }
 
@@ -399,12 +400,12 @@ int ftk_vcomm_open(void)
  * own from now on: communicators of one process. */
 void ftk_vcomm_close(void (*forget)(void))
 {
-    struct ftk_vcomm *go = ftk_log.comms;
+    struct ftk_vcomm *go = ftk_log.vcomms.list;
     bool listed = go != NULL;
-    struct ftk_vcomm *user = ftk_log.user, *world = ftk_log.world;
-    ftk_log.comms = ftk_log.user = ftk_log.world = NULL;
-    memset(&ftk_log.used, 0, sizeof ftk_log.used);
-    ftk_log.line_used = ftk_log.used;
+    struct ftk_vcomm *user = ftk_log.vcomms.user, *world = ftk_log.vcomms.world;
+    ftk_log.vcomms.list = ftk_log.vcomms.user = ftk_log.vcomms.world = NULL;
+    memset(&ftk_log.vcomms.used, 0, sizeof ftk_log.vcomms.used);
+    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
     find_anew();
     if (forget)
         forget();

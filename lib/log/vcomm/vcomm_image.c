@@ -45,7 +45,7 @@ static size_t image_words(struct ftk_vcomm *vc)
 size_t ftk_vcomm_images_words(void)
 {
     size_t words = 0;
-    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+    for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next)
         words += v->freed ? 0 : HEAD + image_words(v);
     return words;
 }
@@ -83,7 +83,7 @@ static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
 
 uint64_t *ftk_vcomm_images_write(uint64_t *w)
 {
-    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next) {
+    for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next) {
         if (v->freed)
             continue;
         *w++ = (uint64_t)v->context;
@@ -205,7 +205,7 @@ static int read_one(struct reader *r, int context, struct ftk_vcomm **out)
 
 static struct ftk_vcomm *in_context(int context)
 {
-    for (struct ftk_vcomm *v = ftk_log.comms; v; v = v->next)
+    for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next)
         if (!v->freed && v->context == context)
             return v;
     return NULL;
@@ -254,7 +254,7 @@ static int apply(struct reader r, int context)
 
 static void let_others_go(const struct ftk_contexts *seen)
 {
-    for (struct ftk_vcomm *v = ftk_log.comms, *next; v; v = next) {
+    for (struct ftk_vcomm *v = ftk_log.vcomms.list, *next; v; v = next) {
         next = v->next;
         if (!ftk_vcomm_is_permanent(v) && !v->freed && !ftk_contexts_has(seen, v->context))
             ftk_vcomm_detach(v);
@@ -278,7 +278,7 @@ int ftk_vcomm_images_read(
         if (end - w < HEAD || !ftk_context_is_one(w[0]) || w[2] > (uint64_t)(end - w - HEAD))
             return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: cut short");
         struct reader r = { w + HEAD, w + HEAD + w[2], false };
-        if (make && !ftk_context_shares((int)w[0]) && w[0] >= (uint64_t)ftk_log.ncontexts)
+        if (make && !ftk_context_shares((int)w[0]) && w[0] >= (uint64_t)ftk_log.vcomms.ncontexts)
             return ftk_fail(
                 FTKIT_ERR_CONFIG, "the set has communicators for which log.contexts is too small");
         int rc = make && w[2] > 0 ? apply(r, (int)w[0]) : FTKIT_OK;
@@ -306,7 +306,8 @@ int ftk_vcomm_image_context(MPI_Comm comm)
  * alone. */
 static int let_go(MPI_Comm was)
 {
-    return ftk_log.rolling_back && ftk_vcomm_is_detached(was) ? PMPI_Comm_free(&was) : MPI_SUCCESS;
+    return ftk_log_is_rolling_back() && ftk_vcomm_is_detached(was) ? PMPI_Comm_free(&was)
+                                                                   : MPI_SUCCESS;
 }
 
 int ftk_vcomm_of_context(int context, MPI_Comm *comm)

@@ -1,0 +1,167 @@
+/* Requests of the program and of the log.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_LOG_REQUEST_H
+#define FTK_LOG_REQUEST_H
+
+#include <mpi.h>
+
+#include "vcomm.h"
+
+/* ---- requests ---------------------------------------------------------------------------
+ * The objects behind the program's MPI_Request handles.  A request is its arguments, a state, and
+ * the data of its kind:
+ *
+ *     FREE -> (new) -> COMPLETE --- report ---> FREE, or INACTIVE if persistent
+ *                        ^
+ *                        |  all states below end here
+ *     begin -> WAITING --+
+ *       |        ^ |
+ *       |        | +-> send:    HELD -> POSTED, LOGGED
+ *       |        |     receive: POSTED <-> PROBING
+ *       |        +---- repair:  POSTED -> WITHDRAWN -> POSTED, PROBING
+ *       +-> collective: RUNNING
+ *       +-> HALF: of a combined send and receive only the receive is complete
+ *
+ * ftk_req_is_done() is true in the first three states; the others are under way. */
+
+enum ftk_req_kind { FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL };
+
+enum ftk_req_state {
+    FTK_REQ_FREE,      /* unused, in the pool */
+    FTK_REQ_INACTIVE,  /* persistent, and not started since its completion was reported */
+    FTK_REQ_COMPLETE,  /* status and error hold */
+    FTK_REQ_WAITING,   /* begun, and with nobody: a receive in a replay that gets no message yet, or
+                          an operation with a failed rank, until the repair */
+    FTK_REQ_HELD,      /* a send that is held for stability (relay.h) */
+    FTK_REQ_POSTED,    /* the MPI has it: real */
+    FTK_REQ_LOGGED,    /* a send that is complete when its log entry is sent */
+    FTK_REQ_PROBING,   /* a receive that is matched by MPI_Improbe instead of being posted */
+    FTK_REQ_WITHDRAWN, /* a receive that the MPI has given back, matched or not */
+    FTK_REQ_RUNNING,   /* a collective: its schedule runs */
+    FTK_REQ_HALF       /* the receive of a combined send and receive, whose send is not complete */
+};
+
+struct ftk_coll; /* coll/: a schedule under way */
+
+/* What a send has besides its arguments. */
+struct ftk_req_send {
+    const void *buf;
+    bool sync;               /* a synchronous send */
+    bool buffered;           /* a persistent buffered send: complete as soon as it is started */
+    size_t owned;            /* the send reads so many bytes of own; 0: it reads buf */
+    struct ftk_entry *entry; /* its log entry; NULL: not logged */
+    uint64_t hold_round;     /* HELD: until this round of determinants is acknowledged */
+};
+
+/* What a receive has besides its arguments. */
+struct ftk_req_recv {
+    void *buf;
+    struct ftk_envelope want; /* what the receive is posted for: its arguments, or the source and
+                                 tag of the match if that is known */
+    uint32_t wildcard_seq;    /* number among the wildcard receives; 0: no wildcard receive, or the
+                              match is known */
+    uint32_t number;          /* among the receives of the program; 0: of the log */
+    uint64_t posted_seq; /* the latest sequence number when this receive was posted to the MPI */
+    bool cancelled;      /* the program has asked for a cancel */
+};
+
+/* What determinants say of the first execution of a receive. */
+enum ftk_cancel_known {
+    FTK_CANCEL_UNKNOWN,  /* no cancel, or none is recorded */
+    FTK_CANCEL_DONE,     /* the receive was cancelled: it gets no message */
+    FTK_CANCEL_TOO_LATE, /* the receive got a message in spite of a cancel */
+};
+struct ftk_req_replay {
+    bool match_known; /* which message the receive got */
+    enum ftk_cancel_known cancel;
+};
+
+struct ftk_req {
+    enum ftk_req_kind kind;
+    enum ftk_req_state state;
+    bool internal;     /* of a collective or of the log, not of the program */
+    bool persistent;   /* made by an MPI_..._init() */
+    bool freed_active; /* MPI_Request_free while under way */
+    bool stale;        /* persistent, and created by the program before this rank rolled back; a
+                          replacement process has no such requests */
+    struct ftk_vcomm *vc;
+    int context; /* in which the message travels: the receiver's */
+    int count;
+    MPI_Datatype type;
+    int peer; /* rank of the world, MPI_ANY_SOURCE */
+    int tag;
+    struct ftk_req_send send;
+    struct ftk_req_recv recv;
+    struct ftk_req_replay replay;
+    struct ftk_coll *coll; /* COLL: the collective; internal: the collective that the message
+                              belongs to */
+    MPI_Request real;
+    MPI_Status status;             /* MPI_SOURCE is a rank of vc */
+    int error;                     /* MPI code it has completed with */
+    uint64_t seq;                  /* sequence number: the order of posting */
+    uint64_t born;                 /* lines committed when the program made it */
+    struct ftk_req *next, *prev;   /* in the list of requests under way, in the order of seq */
+    struct ftk_req *pair;          /* the send of a combined send and receive */
+    const struct ftk_req_ops *ops; /* of a receive of the log itself; NULL: any other request */
+    int (*then)(
+        struct ftk_req *r); /* called once, when the request becomes complete; may be NULL */
+    void *arg;              /* of then */
+    char *own;              /* memory that is freed with the request */
+};
+
+static inline bool ftk_req_is_done(const struct ftk_req *r)
+{
+    return r->state <= FTK_REQ_COMPLETE;
+}
+/* A receive for which the MPI may have matched a message. */
+static inline bool ftk_req_is_open(const struct ftk_req *r)
+{
+    return r->state == FTK_REQ_POSTED || r->state == FTK_REQ_WITHDRAWN;
+}
+
+/* How a receive of the log itself ends. */
+struct ftk_req_ops {
+    int (*complete)(struct ftk_req *r, const MPI_Status *s, int error); /* MPI code */
+    void (*drop)(struct ftk_req *r); /* it is given up, or complete */
+};
+
+/* The requests under way, and numbers of requests. */
+struct ftk_req_queue {
+    struct ftk_req *first, *last; /* by seq */
+    uint64_t seq;                 /* the latest sequence number */
+    size_t nactive;               /* requests in the hands of the program */
+    size_t nwildcards;            /* wildcard receives under way */
+    size_t nmprobed;              /* receives under way in the state PROBING */
+};
+
+/* ---- messages ---------------------------------------------------------------------------
+ * Fill vc, context, sbuf or rbuf, count, type, peer (of the world), tag, sync, internal and
+ * kind of a request that is otherwise zero; then begin it.  A request to or from MPI_PROC_NULL is
+ * complete at once.  Return MPI codes; while this rank rolls back: an error, and the request is
+ * done. */
+int ftk_req_begin(struct ftk_req *r);
+/* One look: r->done when the request is complete.  MPI codes. */
+int ftk_req_progress(struct ftk_req *r);
+/* Wait until the request is complete; failures are repaired meanwhile.  The error of the
+ * request. */
+int ftk_req_wait(struct ftk_req *r);
+/* Call this when a look has found nothing complete: the function looks for failures now and then,
+ * and repairs them.  MPI_SUCCESS, or the error with which calls fail while this rank rolls back. */
+int ftk_log_progress(unsigned *turns);
+/* The error with which calls fail while this rank rolls back. */
+int ftk_log_error(void);
+/* Requests of the program. */
+struct ftk_req *ftk_req_new(void); /* NULL: no memory */
+void ftk_req_delete(struct ftk_req *r);
+void ftk_req_abandon(struct ftk_req *r);   /* deletes it when it is complete */
+struct ftk_req *ftk_req_of(MPI_Request h); /* NULL: a handle of the MPI */
+/* The number of a request, from 0; the request of a number, NULL: none. */
+int ftk_req_number(const struct ftk_req *r);
+struct ftk_req *ftk_req_numbered(int number);
+static inline MPI_Request ftk_req_handle(struct ftk_req *r)
+{
+    return (MPI_Request)(void *)r;
+}
+
+#endif

@@ -1,0 +1,114 @@
+/* Virtual communicators: ordered lists of ranks with a context.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_LOG_VCOMM_H
+#define FTK_LOG_VCOMM_H
+
+#include <mpi.h>
+
+#include "envelope.h"
+
+/* ---- virtual communicators ----------------------------------------------------------- */
+
+enum ftk_topology { FTK_TOPO_NONE, FTK_TOPO_CART, FTK_TOPO_GRAPH, FTK_TOPO_DIST };
+
+struct ftk_topo {
+    int kind;            /* enum ftk_topology */
+    int ndims;           /* CART */
+    int *dims, *periods; /* [ndims] */
+    int nnodes, nedges;  /* GRAPH */
+    int *index, *edges;  /* [nnodes], [nedges] */
+    /* DIST; for the other kinds the neighbours of this rank in the order of neighbourhood
+     * collectives, MPI_PROC_NULL where there is no neighbour */
+    int nin, nout;
+    int *in, *out;   /* [nin], [nout] ranks of the communicator */
+    int *inw, *outw; /* weights, NULL: unweighted */
+};
+
+/* The remote group of an intercommunicator: its ranks are the ranks in calls of communication. */
+struct ftk_remote {
+    int size;
+    int *member; /* [size] world ranks */
+    int *index;  /* [world size] rank in it, -1: none */
+    bool first;  /* its members come first in what both groups do together */
+};
+
+struct ftk_vcomm {
+    MPI_Comm handle;           /* the program's handle: a duplicate of MPI_COMM_SELF, which has
+                               the attributes, the name and the error handler */
+    int context;               /* in which this process receives messages on it */
+    int *there;                /* [world size] the context in which each member of both groups
+                               receives, by rank of the world; NULL: the same for all */
+    int size, rank;            /* rank of this process in it */
+    int *member;               /* [size] world ranks, NULL: all of them in order */
+    int *index;                /* [world size] rank in it, -1: none; NULL with member */
+    struct ftk_remote *remote; /* NULL: an intracommunicator; else size, rank, member and index
+                               are those of the local group */
+    uint64_t colls;      /* collectives begun, plus FTK_COLL_INIT for each persistent one made */
+    uint64_t line_colls; /* the same at the line */
+    uint64_t born;       /* lines committed when it was made */
+    bool freed;          /* by the program; the log keeps it until the next line */
+    bool holds;          /* freed, and the program has requests on it: its context is in use */
+    struct ftk_coll *slot[FTK_COLL_SLOTS]; /* the last collective under way of each number */
+    struct ftk_topo topo;
+    struct ftk_vcomm *next; /* list of all */
+};
+
+/* The rank of the world of rank r of vc; r may be MPI_PROC_NULL or MPI_ANY_SOURCE. */
+static inline int ftk_vcomm_world(const struct ftk_vcomm *vc, int r)
+{
+    return r < 0 || !vc->member ? r : vc->member[r];
+}
+/* The rank in vc of a rank of the world, -1: no member. */
+static inline int ftk_vcomm_rank(const struct ftk_vcomm *vc, int world)
+{
+    return world < 0 || !vc->index ? world : vc->index[world];
+}
+
+/* The same for the ranks that messages on vc go to and come from: those of the remote group, if
+ * there is one. */
+static inline int ftk_vcomm_peers(const struct ftk_vcomm *vc)
+{
+    return vc->remote ? vc->remote->size : vc->size;
+}
+static inline int ftk_vcomm_peer_world(const struct ftk_vcomm *vc, int r)
+{
+    return r < 0 || !vc->remote ? ftk_vcomm_world(vc, r) : vc->remote->member[r];
+}
+static inline int ftk_vcomm_peer_rank(const struct ftk_vcomm *vc, int world)
+{
+    return world < 0 || !vc->remote ? ftk_vcomm_rank(vc, world) : vc->remote->index[world];
+}
+
+/* The context in which a rank of the world receives on vc: a send to that rank uses it. */
+static inline int ftk_vcomm_there(const struct ftk_vcomm *vc, int world)
+{
+    return __builtin_expect(vc->there != NULL, 0) && world >= 0 ? vc->there[world] : vc->context;
+}
+
+/* The virtual communicators of this process. */
+struct ftk_vcomms {
+    struct ftk_vcomm *list;
+    struct ftk_vcomm *world, *user; /* MPI_COMM_WORLD, ftkit_comm() */
+    MPI_Group group;                /* stands for the ranks in all groups of the program */
+    int ncontexts;                  /* plain ones */
+    struct ftk_contexts used;       /* by live virtual communicators */
+    struct ftk_contexts line_used;
+};
+
+struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: a communicator of the MPI */
+/* Give the world and ftkit_comm() their virtual communicators. */
+int ftk_vcomm_open(void);
+/* forget(): deletes other references to the communicators that are freed; or NULL. */
+void ftk_vcomm_close(void (*forget)(void));
+/* A line is committed: delete the communicators that the program has freed; a rollback restores the
+ * others. */
+void ftk_vcomm_line(void);
+/* Roll back to the line; forget() as above, not NULL. */
+void ftk_vcomm_back(void (*forget)(void));
+/* An MPI error of a call on comm goes to the error handler the program has given it. */
+int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
+/* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
+bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc);
+
+#endif
