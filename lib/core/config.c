@@ -61,9 +61,8 @@ static const struct word filters[] = { { "none", FTK_COMPRESS_NONE },
     { "deflate", FTK_COMPRESS_DEFLATE }, { NULL, 0 } };
 static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", FTK_TEAMS_RANK },
     { "all", FTK_TEAMS_ALL }, { NULL, 0 } };
-static const struct word determinants[] = { { "node", FTK_DETS_NODE },
-    { "causal", FTK_DETS_CAUSAL }, { "pessimistic", FTK_DETS_PESSIMISTIC },
-    { "relaxed", FTK_DETS_RELAXED }, { "refuse", FTK_DETS_REFUSE }, { NULL, 0 } };
+#define DET_WORD(name, word) { #word, FTK_DETS_##name },
+static const struct word determinants[] = { FTK_DET_MODES(DET_WORD){ NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK }, { "end", FTK_SUPPLY_END },
     { NULL, 0 } };

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "det_modes.h"
 #include "ftk.h"
 #include "store/place.h"
 
@@ -30,13 +31,6 @@ enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
-enum ftk_determinants {
-    FTK_DETS_NODE,
-    FTK_DETS_CAUSAL,
-    FTK_DETS_PESSIMISTIC,
-    FTK_DETS_RELAXED,
-    FTK_DETS_REFUSE
-};
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };

@@ -10,7 +10,7 @@
  * other process can depend on it.  The MPI can repair the loss of processes.  When a node is lost,
  * the job is relaunched and all ranks return to the line, so no determinant is needed.  When no
  * process of a lost rank's node is left to read its determinants, all ranks return to the line as
- * well, unless other nodes have the determinants (relay.h). */
+ * well, unless other nodes have the determinants (determinant/relay.c). */
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
@@ -68,7 +68,7 @@ void ftk_det_found_nothing(void);
  * number. */
 void ftk_det_before_send(void);
 
-/* ---- determinants of this node's ranks, for relay.h: peer is an index among these ranks --- */
+/* ---- determinants of this node's ranks, for relay.c: peer is an index among these ranks --- */
 
 /* The ranks of this node in this epoch: rank [n]; id [ranks of the world]: their process ids. */
 int ftk_det_peers(const int *rank, const long *id, int n);

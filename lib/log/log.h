@@ -92,7 +92,7 @@ struct ftk_log_counts {
     uint64_t *sent;      /* [n] handed to the MPI */
     uint64_t *received;  /* [n] completed or drained here */
     uint64_t *announced; /* [n] what the others say they have sent */
-    /* the same for messages to replicas and for their answers (relay.h), which go on at a line */
+    /* the same for messages to replicas and for their answers (determinant/relay.c), which go on at a line */
     uint64_t *relay_sent, *relay_received, *relay_announced; /* [n] */
 };
 
@@ -123,6 +123,8 @@ struct ftk_log_stats {
     uint64_t logged_messages, logged_bytes, resent, suppressed, drained;
 };
 
+struct ftk_det_mode;
+
 struct ftk_log {
     struct ftkit_ctx *ctx;
     ftk_log_repair_fn *repair; /* repairs a failure in a call of the program */
@@ -130,13 +132,11 @@ struct ftk_log {
     const struct ftk_coll_hooks *colls;
     bool on; /* the log handles the program's calls */
     enum ftk_phase phase;
-    bool relays;    /* determinants are sent to other nodes (relay.h) */
-    bool send_deps; /* log.determinants = relaxed: dependency vectors are sent instead of
-                       determinants (depend.h) */
-    int me, n;      /* rank, ranks */
-    int *team;      /* [n] */
-    int *node;      /* [n] failure domain of each rank's process */
-    int *home;      /* [n] the same at the opening: the nodes that a program sees */
+    const struct ftk_det_mode *mode; /* log.determinants (mode.h) */
+    int me, n;                       /* rank, ranks */
+    int *team;                       /* [n] */
+    int *node;                       /* [n] failure domain of each rank's process */
+    int *home; /* [n] the same at the opening: the nodes that a program sees */
     struct ftk_log_epoch epoch;
     struct ftk_log_line line;
     struct ftk_vcomms vcomms;

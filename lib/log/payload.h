@@ -20,8 +20,9 @@ struct ftk_entry {
     size_t bytes;
     int context, tag;
     bool sync;
-    bool unsent;    /* its request is held back */
-    uint64_t *deps; /* [deps_words] dependency vector, sent before it (depend.h), or NULL */
+    bool unsent; /* its request is held back */
+    uint64_t
+        *deps; /* [deps_words] dependency vector, sent before it (determinant/depend.c), or NULL */
     size_t deps_words;
 };
 static inline char *ftk_entry_data(struct ftk_entry *e)
@@ -34,12 +35,13 @@ struct ftk_unexp {
     struct ftk_unexp *next;   /* in the order of arrival */
     int context, source, tag; /* source: rank of the world */
     size_t bytes;
-    char *data;            /* [bytes], owned */
-    uint64_t seq;          /* in the set-up log: sequence number of its receive */
-    struct ftk_deps *deps; /* dependency vector that came before it (depend.h), owned; or NULL */
-    bool delayed;          /* once it was not deliverable */
-    int number;            /* of a matched message: its handle in Fortran */
-    int rank;              /* of a matched message: its source in its communicator */
+    char *data;   /* [bytes], owned */
+    uint64_t seq; /* in the set-up log: sequence number of its receive */
+    struct ftk_deps
+        *deps;    /* dependency vector that came before it (determinant/depend.c), owned; or NULL */
+    bool delayed; /* once it was not deliverable */
+    int number;   /* of a matched message: its handle in Fortran */
+    int rank;     /* of a matched message: its source in its communicator */
 };
 
 static inline bool ftk_unexp_is_for(const struct ftk_unexp *h, const struct ftk_envelope *want)

@@ -6,6 +6,7 @@
 #include "core/hash.h"
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 
 struct ftk_log ftk_log;
@@ -85,7 +86,7 @@ uint64_t ftk_log_hash(const void *data, size_t bytes)
 bool ftk_log_refuses(const char *call)
 {
     const struct ftkit_ctx *ctx = ftk_log.ctx;
-    if (ctx->cfg.log_dets != FTK_DETS_REFUSE)
+    if (!ftk_log.mode->refuses)
         return false;
     ftk_report(FTKIT_ERROR,
         "context %s: rank %d: %s: what it comes to is open, and log.determinants = refuse",

@@ -1,14 +1,66 @@
-/* Dependency vectors (see depend.h).
+/* Dependency vectors: which order a replay has to keep when nothing is recorded.
  *
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * With log.determinants = relaxed the log records no determinants.  The program may receive from
+ * any source, probe and test, but what it sends, and in which order, does not depend on the
+ * outcome (send-determinism: Cappello, Guermouche & Snir, ICCCN 2010; HydEE of Guermouche et al.,
+ * IPDPS 2012, needs no determinants either).  One fault is left to prevent.  A rank that has
+ * rolled back gets all messages of the log at once.  A wildcard receive of step 3 could then take
+ * a message of step 9, although without the failure that message was sent only after the receiver
+ * had passed step 3.
+ *
+ * So before every message its sender sends, on the same communicator, its dependency vector: for
+ * each rank the number of sends which that rank had begun since the line, as far as the sender
+ * knows, directly or through other ranks (as in lightweight causal logging after Yang).  Sends of
+ * collectives are counted apart, because collectives make progress in the background.
+ *
+ * A rank that has rolled back delivers a message when the rank itself has begun as many sends as
+ * the vector says (the delivery condition).  Until then the message is delayed, and so is every
+ * later message of the same source that the same receive could match.  This lasts until the
+ * next line.  Other ranks delay no message; they only merge the vectors.
+ *
+ * The vector counts sends and not wildcard receives.  Other ranks know of a receive only by
+ * messages that were sent after it, and by send-determinism the number of a send says where in
+ * the program its sender is, in whatever order messages came.  A count of receives would say
+ * little: receives that are pending together may complete in any order.  And the condition does
+ * not depend on how a receive or a probe was called.
+ *
+ * No rank waits for ever.  Proof: order all events since the line by their first execution, and
+ * take the earliest one that has not been executed again.  A send waits for no delivery
+ * condition, and all that its sender had received before it is here again; so the earliest event
+ * is the delivery of a message m to R, and m has been sent again.  Assume that m is not
+ * deliverable.  Then the vector of m counts a send of R that R began after R had delivered m.  The
+ * sender S of m can know of that send only from a message that depends on m.  S delivered that
+ * message under a delivery condition, and so did every rank that passed the knowledge on; that
+ * condition does not hold before S has sent m.  So S did not know of the send when S sent m: a
+ * contradiction.  The proof needs a delivery condition for every receive of a rank that has rolled
+ * back, also for receives that name their source and for those of collectives
+ * (docs/model/depend.pml).
+ *
+ * Two limits.  The completion of a synchronous send tells its sender something that no vector
+ * contains.  Messages of several collectives under way at once are counted as one sequence. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
-#include "log/depend.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 #include "log/control.h"
+
+/* What is counted for each rank: sends of the program, and sends of collectives. */
+enum { FTK_DEPS_SENDS, FTK_DEPS_COLLS, FTK_DEPS_COUNTS, FTK_DEPS_WORDS = 1 + FTK_DEPS_COUNTS };
+
+/* A dependency vector that has come. */
+struct ftk_deps {
+    struct ftk_deps *next;    /* of the same source; their messages have not been drained yet */
+    int context, source, tag; /* of the message; tag: as it travels */
+    uint64_t lines;           /* committed before the message */
+    uint64_t calls;           /* collective calls of ftkit since then */
+    size_t n;
+    uint64_t v[]; /* [n * FTK_DEPS_WORDS] a rank and its counts, n times */
+};
 
 /* A vector on the wire, in words of 64 bits: this head, then a rank and its counts, n times. */
 struct deps_head {
@@ -34,10 +86,10 @@ static struct {
     uint64_t delayed;                /* messages delayed since the line */
 } depend;
 
-int ftk_depend_open(int n)
+static int open_tables(int n)
 {
     size_t k = (size_t)n;
-    if (!ftk_log.send_deps || depend.n > 0)
+    if (depend.n > 0)
         return FTKIT_OK;
     depend.known[0] = calloc(2 * k, COUNTS * sizeof *depend.known[0]);
     depend.known[1] = depend.known[0] ? depend.known[0] + k * COUNTS : NULL;
@@ -63,7 +115,7 @@ static void drop_deps(void)
     }
 }
 
-void ftk_depend_close(void)
+static void close_tables(void)
 {
     drop_deps();
     free(depend.known[0]);
@@ -80,7 +132,7 @@ static int parity(void)
     return (int)(ftk_log.line.count & 1);
 }
 
-void ftk_depend_count_send(bool internal)
+static void count_send(bool internal)
 {
     depend.count[internal ? FTK_DEPS_COLLS : FTK_DEPS_SENDS]++;
 }
@@ -123,10 +175,8 @@ static size_t write_deps(int tag)
     return (size_t)(w - depend.words);
 }
 
-int ftk_depend_log(struct ftk_entry *e)
+static int log_deps(struct ftk_entry *e)
 {
-    if (!ftk_log.send_deps)
-        return MPI_SUCCESS;
     size_t words = write_deps(ftk_context_wire(e->context, e->tag));
     e->deps = ftk_slog_words(words);
     if (!e->deps)
@@ -136,7 +186,7 @@ int ftk_depend_log(struct ftk_entry *e)
     return MPI_SUCCESS;
 }
 
-int ftk_depend_send(int dest, int context, int tag, const struct ftk_entry *e)
+static int send_deps(int dest, int context, int tag, const struct ftk_entry *e)
 {
     if (dest == ftk_log.me)
         return MPI_SUCCESS;
@@ -173,7 +223,7 @@ static struct ftk_deps *read_deps(const uint64_t *w, size_t words, int context, 
     return l;
 }
 
-int ftk_depend_recv(int context, MPI_Message *m, const MPI_Status *s)
+static int recv_deps(int context, MPI_Message *m, const MPI_Status *s)
 {
     uint64_t *w;
     size_t words;
@@ -203,10 +253,10 @@ static int take_next(int context, int source, int *found)
     MPI_Message m;
     MPI_Status s;
     int rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), found, &m, &s);
-    return rc == MPI_SUCCESS && *found ? ftk_depend_recv(context, &m, &s) : rc;
+    return rc == MPI_SUCCESS && *found ? recv_deps(context, &m, &s) : rc;
 }
 
-int ftk_depend_learn(int context, int source)
+static int recv_all(int context, int source)
 {
     int found = source != ftk_log.me, rc = MPI_SUCCESS;
     while (rc == MPI_SUCCESS && found)
@@ -234,13 +284,13 @@ static struct ftk_deps *match_deps(const struct ftk_unexp *h)
     return NULL;
 }
 
-int ftk_depend_drained(struct ftk_unexp *h)
+static int drained(struct ftk_unexp *h)
 {
     int found = 1, rc = MPI_SUCCESS;
-    if (!ftk_log.send_deps || h->source == ftk_log.me)
+    if (h->source == ftk_log.me)
         return MPI_SUCCESS;
     if (!depend.replaying)
-        return ftk_depend_learn(h->context, h->source);
+        return recv_all(h->context, h->source);
     while (rc == MPI_SUCCESS && found && !h->deps) {
         h->deps = match_deps(h);
         if (!h->deps)
@@ -252,7 +302,7 @@ int ftk_depend_drained(struct ftk_unexp *h)
 
 /* ---- the delivery condition ---------------------------------------------------------- */
 
-bool ftk_depend_active(void)
+static bool delivers(void)
 {
     return depend.replaying && !ftk_log_replays_setup();
 }
@@ -367,7 +417,7 @@ static int draw(const struct asks *a, int source, bool *found)
         if (rc != MPI_SUCCESS || !flag)
             return rc;
         if (s.MPI_TAG == FTK_CONTROL_TAG) {
-            rc = ftk_depend_recv(a->want.context, &m, &s);
+            rc = recv_deps(a->want.context, &m, &s);
             if (rc != MPI_SUCCESS)
                 return rc;
             continue;
@@ -417,7 +467,7 @@ static int seek(const struct asks *a, struct ftk_unexp **h)
     return MPI_SUCCESS;
 }
 
-int ftk_depend_receive(struct ftk_req *r)
+static int receive(struct ftk_req *r)
 {
     struct asks a = asks_of(r);
     struct ftk_unexp *h;
@@ -427,9 +477,9 @@ int ftk_depend_receive(struct ftk_req *r)
     return h ? deliver_to(r, h) : MPI_SUCCESS;
 }
 
-int ftk_depend_probe(int context, int source, int tag, bool out, struct ftk_unexp **h)
+static int probe(const struct ftk_envelope *want, bool out, struct ftk_unexp **h)
 {
-    struct asks a = { { context, source, tag }, UINT64_MAX };
+    struct asks a = { *want, UINT64_MAX };
     int rc = seek(&a, h);
     if (rc != MPI_SUCCESS || !*h)
         return rc;
@@ -447,7 +497,7 @@ static void begin_again(void)
     depend.delayed = 0;
 }
 
-void ftk_depend_line(void)
+static void pass_line(void)
 {
     int old = !parity();
     if (depend.n == 0)
@@ -464,17 +514,44 @@ void ftk_depend_line(void)
     drop_deps();
 }
 
-void ftk_depend_rollback(bool gates)
+static void roll_back(bool others_stay)
 {
     if (depend.n == 0)
         return;
     memset(depend.known[0], 0, 2 * (size_t)depend.n * COUNTS * sizeof *depend.known[0]);
     depend.calls[0] = depend.calls[1] = 0;
     begin_again();
-    depend.replaying = gates;
+    depend.replaying = others_stay;
 }
 
-void ftk_depend_installed(void)
+static int install(const struct ftk_log_repair *r)
 {
+    (void)r;
     drop_deps(); /* their messages never came: the senders are dead */
+    return FTKIT_OK;
 }
+
+/* ---- the mode ------------------------------------------------------------------------ */
+
+static bool needs_request(int world)
+{
+    (void)world;
+    return true;
+}
+
+const struct ftk_det_mode ftk_mode_relaxed = { .in_band = true,
+    .open = open_tables,
+    .close = close_tables,
+    .begin_send = count_send,
+    .needs_request = needs_request,
+    .log_entry = log_deps,
+    .before = send_deps,
+    .absorb = recv_all,
+    .control = recv_deps,
+    .drained = drained,
+    .delivers = delivers,
+    .receive = receive,
+    .probe = probe,
+    .line = pass_line,
+    .install = install,
+    .roll_back = roll_back };

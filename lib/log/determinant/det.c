@@ -16,6 +16,7 @@
 
 #include "detect/sure.h"
 #include "log/det.h"
+#include "log/mode.h"
 
 #define MAGIC 0x746564666b746631u
 #define FIRST_BYTES (64u << 10)
@@ -283,7 +284,7 @@ int ftk_det_back(void)
 /* A process that is before the line repeats and records nothing. */
 static bool counts(void)
 {
-    return !ftk_log_is_rolling_back() && !ftk_log_replays_setup() && !ftk_log.send_deps;
+    return !ftk_log_is_rolling_back() && !ftk_log_replays_setup() && ftk_log.mode->records;
 }
 
 uint32_t ftk_det_receive(int *source, int *tag)
@@ -692,8 +693,8 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     int me = 0;
     bool missing = false;
     ftk_det_forget_search();
-    if (ftk_log.send_deps)
-        return FTKIT_OK; /* determinants are not recorded */
+    if (!ftk_log.mode->records)
+        return FTKIT_OK;
     adopted = calloc((size_t)n, sizeof *adopted);
     if (!adopted)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
@@ -703,6 +704,6 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     for (int r = 0; rc == FTKIT_OK && r < n; r++)
         if (lost[r])
             rc = spread(s, me, r, &missing);
-    *all = missing && !(ftk_log.relays && on_one_node(lost, n));
+    *all = missing && !(ftk_log.mode->off_node && on_one_node(lost, n));
     return rc;
 }

@@ -1,6 +1,25 @@
-/* Relay of determinants to other nodes (see relay.h).
+/* Relay of determinants to other nodes.
  *
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Determinants are in shared memory of the node (det.h), which is enough while the node
+ * lives.  With log.determinants = causal or pessimistic they also survive the loss of a node,
+ * one node at a time: every process of another node that has a message which depends on a
+ * determinant has the determinant, too, or a replica on another node has it.
+ *
+ * causal: before a message leaves the node, the sender sends to the receiver, on the same
+ * communicator, all determinants of this node that the receiver has not got yet.  The MPI keeps
+ * the order of the two, so the receiver of the message has the determinants.  No message waits.
+ * (Elnozahy & Zwaenepoel, IEEE Trans. Comput. 41(5), 1992; Meneses, Ni & Kalé, FTXS 2012, for
+ * the shared memory of a node.)
+ *
+ * pessimistic: a message that leaves the node is held back until the replica, a rank of
+ * another node, has acknowledged all determinants of this node.  Determinants are sent in
+ * rounds, so that several messages wait for one round.
+ * (Bouteiller et al., IJHPCA 20(3), 2006.)
+ *
+ * A repair sends all determinants since the line again, to the replicas of the new epoch, before
+ * the ranks agree on that epoch. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,8 +27,8 @@
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
-#include "log/depend.h"
-#include "log/relay.h"
+#include "log/det.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 #include "log/control.h"
 
@@ -62,21 +81,6 @@ static struct {
     uint64_t *arrived;
     size_t arrived_words;
 } relay;
-
-static int mode(void)
-{
-    return ftk_log.ctx->cfg.log_dets;
-}
-
-bool ftk_relay_in_band(void)
-{
-    return ftk_log.ctx && (mode() == FTK_DETS_CAUSAL || ftk_log.send_deps);
-}
-
-bool ftk_relay_replicates(void)
-{
-    return ftk_log.ctx && mode() == FTK_DETS_PESSIMISTIC;
-}
 
 /* Whether a message to dest needs determinants before it.  Before the first line a failure rolls
  * all ranks back anyway. */
@@ -183,6 +187,9 @@ static int read_message(const uint64_t *w, size_t words, struct message_head *h)
     return MPI_SUCCESS;
 }
 
+static void poll_replicas(void);
+static int recv_control(int context, MPI_Message *m, const MPI_Status *s);
+
 /* ---- rounds -------------------------------------------------------------------------- */
 
 enum { TAG_REPLICATE = 1, TAG_ACK };
@@ -222,12 +229,12 @@ static int begin_round(void)
     return MPI_SUCCESS;
 }
 
-bool ftk_relay_holds_any(void)
+static bool holds_any(void)
 {
     return relay.holding > 0;
 }
 
-bool ftk_relay_holds(int dest)
+static bool holds(int dest)
 {
     for (const struct ftk_req *r = relay.holding > 0 ? ftk_log.queue.first : NULL; r; r = r->next)
         if (r->state == FTK_REQ_HELD && r->peer == dest)
@@ -235,9 +242,9 @@ bool ftk_relay_holds(int dest)
     return false;
 }
 
-bool ftk_relay_must_hold(struct ftk_req *r)
+static bool hold(struct ftk_req *r)
 {
-    if (!ftk_relay_replicates() || !(ftk_relay_holds(r->peer) || leaves(r->peer)))
+    if (!holds(r->peer) && !leaves(r->peer))
         return false; /* a held send is not overtaken, even by one that stays on this node */
     if (relay.holding == 0 && all_stable())
         return false;
@@ -246,11 +253,11 @@ bool ftk_relay_must_hold(struct ftk_req *r)
     r->send.hold_round = relay.round + 1; /* a round under way does not have all determinants */
     relay.holding++;
     if (!running)
-        ftk_relay_progress();
+        poll_replicas();
     return true;
 }
 
-void ftk_relay_let_go(struct ftk_req *r)
+static void unhold(struct ftk_req *r)
 {
     relay.holding--;
     r->state = FTK_REQ_WAITING;
@@ -304,10 +311,10 @@ static void fail_sends(int error)
     }
 }
 
-void ftk_relay_poll(void)
+static void poll_replicas(void)
 {
     struct ftk_log *l = &ftk_log;
-    bool more = ftk_relay_replicates() && l->epoch.real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
+    bool more = l->epoch.real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
     while (
         more && !l->ctx->detect.failed && !l->ctx->detect.repairing && !ftk_log_is_rolling_back()) {
         MPI_Message m;
@@ -316,7 +323,7 @@ void ftk_relay_poll(void)
         int rc = PMPI_Improbe(
             MPI_ANY_SOURCE, MPI_ANY_TAG, l->epoch.real[FTK_LOG_DET_COMM], &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
-            rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
+            rc = recv_control(FTK_LOG_DET_COMM, &m, &s);
         if (rc != MPI_SUCCESS)
             ftk_detect_raise(l->ctx);
         more = rc == MPI_SUCCESS && flag;
@@ -354,10 +361,12 @@ static struct reach *reach_of(int dest, int context)
     return r;
 }
 
-int ftk_relay_send(int dest, int context)
+static int send_before(int dest, int context, int tag, const struct ftk_entry *e)
 {
     size_t total = 0, n;
-    if (!ftk_relay_in_band() || !leaves(dest))
+    (void)tag;
+    (void)e;
+    if (!leaves(dest))
         return MPI_SUCCESS;
     for (int i = 0; i < relay.npeers; i++) {
         (void)ftk_det_of(i, &n);
@@ -380,29 +389,27 @@ int ftk_relay_send(int dest, int context)
     return at ? send_message(at, dest, FTK_CONTROL_TAG, context) : MPI_ERR_NO_MEM;
 }
 
-int ftk_relay_recv_all(int context, int source)
+static int recv_all(int context, int source)
 {
     int flag = 1, rc = MPI_SUCCESS;
-    if (!ftk_relay_in_band() || ftk_log.node[source] == ftk_log.node[ftk_log.me])
+    if (ftk_log.node[source] == ftk_log.node[ftk_log.me])
         return MPI_SUCCESS;
     while (rc == MPI_SUCCESS && flag) {
         MPI_Message m;
         MPI_Status s;
         rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), &flag, &m, &s);
         if (rc == MPI_SUCCESS && flag)
-            rc = ftk_relay_recv(context, &m, &s);
+            rc = recv_control(context, &m, &s);
     }
     return rc;
 }
 
-int ftk_relay_recv(int context, MPI_Message *m, const MPI_Status *s)
+static int recv_control(int context, MPI_Message *m, const MPI_Status *s)
 {
     struct message_head h;
     uint64_t *w;
     size_t words;
     int source = s->MPI_SOURCE, tag = s->MPI_TAG;
-    if (ftk_log.send_deps)
-        return ftk_depend_recv(context, m, s);
     int rc = ftk_control_recv(context, m, s, &w, &words);
     if (rc == MPI_SUCCESS && context == FTK_LOG_DET_COMM && tag == TAG_ACK)
         acknowledged(w, words);
@@ -460,10 +467,10 @@ static int collect_one(const struct ftk_log_repair *r, int k, uint64_t lines)
     return rc;
 }
 
-int ftk_relay_collect(const struct ftk_log_repair *r, uint64_t lines)
+static int collect(const struct ftk_log_repair *r, uint64_t lines)
 {
     int rc = FTKIT_OK;
-    for (int k = 0; rc == FTKIT_OK && ftk_log.relays && k < r->n; k++)
+    for (int k = 0; rc == FTKIT_OK && k < r->n; k++)
         if (r->is_new[k] && !ftk_det_is_adopted(k))
             rc = collect_one(r, k, lines);
     return rc;
@@ -518,11 +525,9 @@ static int exchange(const struct ftk_log_repair *r, int to, size_t words)
     return rc;
 }
 
-int ftk_relay_replicate(const struct ftk_log_repair *r, uint64_t lines, bool nothing)
+static int replicate(const struct ftk_log_repair *r, uint64_t lines, bool nothing)
 {
     size_t n = 0;
-    if (!ftk_log.relays)
-        return FTKIT_OK;
     long pid = (long)getpid();
     free(relay.pid);
     relay.pid = calloc((size_t)r->n, sizeof *relay.pid);
@@ -597,10 +602,8 @@ static int make_tables(const struct ftk_log_repair *r)
     return ftk_det_peers(relay.peer, relay.pid, relay.npeers);
 }
 
-int ftk_relay_install(const struct ftk_log_repair *r)
+static int install(const struct ftk_log_repair *r)
 {
-    if (!ftk_log.relays)
-        return FTKIT_OK;
     forget_copies();
     int rc = make_tables(r);
     if (rc == FTKIT_OK && store_arrived() != MPI_SUCCESS)
@@ -613,7 +616,7 @@ int ftk_relay_install(const struct ftk_log_repair *r)
     return rc;
 }
 
-void ftk_relay_close(void)
+static void close_relay(void)
 {
     forget_copies();
     free(relay.copy);
@@ -625,3 +628,39 @@ void ftk_relay_close(void)
     (void)ftk_det_peers(NULL, NULL, 0);
     memset(&relay, 0, sizeof relay);
 }
+
+/* ---- the modes ----------------------------------------------------------------------- */
+
+/* A small message to another node carries determinants; a message to a rank with a held send must
+ * not overtake that send. */
+static bool needs_request(int world)
+{
+    const struct ftk_log *l = &ftk_log;
+    return l->node[world] != l->node[l->me] || holds(world);
+}
+
+const struct ftk_det_mode ftk_mode_causal = { .records = true,
+    .in_band = true,
+    .off_node = true,
+    .close = close_relay,
+    .needs_request = needs_request,
+    .before = send_before,
+    .absorb = recv_all,
+    .control = recv_control,
+    .collect = collect,
+    .replicate = replicate,
+    .install = install };
+
+const struct ftk_det_mode ftk_mode_pessimistic = { .records = true,
+    .own_comm = true,
+    .off_node = true,
+    .close = close_relay,
+    .needs_request = needs_request,
+    .hold = hold,
+    .unhold = unhold,
+    .holds_any = holds_any,
+    .control = recv_control,
+    .progress = poll_replicas,
+    .collect = collect,
+    .replicate = replicate,
+    .install = install };

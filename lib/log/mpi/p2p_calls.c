@@ -5,8 +5,8 @@
 
 #include "detect/detect.h"
 #include "log/coll.h"
-#include "log/depend.h"
-#include "log/relay.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
 #include "log/control.h"
 #include "mpi_calls.h"
@@ -30,7 +30,7 @@ static int check(
         return MPI_ERR_RANK;
     if (tag < 0 && !(flags & CAN_BE_ANY && tag == MPI_ANY_TAG))
         return MPI_ERR_TAG;
-    if (tag == FTK_CONTROL_TAG && ftk_relay_in_band())
+    if (tag == FTK_CONTROL_TAG && ftk_log.mode->in_band)
         return MPI_ERR_TAG;
     if (tag > FTK_TAG_MAX && ftk_context_shares(vc->context))
         return MPI_ERR_TAG;
@@ -474,10 +474,8 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         int rc = PMPI_Iprobe(source, wire, ftk_log_real(context), flag, s);
         if (rc != MPI_SUCCESS || !*flag)
             return rc;
-        bool found = !ftk_relay_in_band() || s->MPI_TAG != FTK_CONTROL_TAG;
-        rc = ftk_relay_absorb(context, s->MPI_SOURCE);
-        if (rc == MPI_SUCCESS)
-            rc = ftk_depend_absorb(context, s->MPI_SOURCE);
+        bool found = !ftk_log.mode->in_band || s->MPI_TAG != FTK_CONTROL_TAG;
+        rc = ftk_mode_absorb(context, s->MPI_SOURCE);
         if (rc != MPI_SUCCESS)
             return rc;
         int of = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
@@ -508,7 +506,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 /* PMPI_Improbe(), the same; *s is for ftk_p2p_take_matched(). */
 static int pick_up(int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
-    if (!ftk_relay_in_band() && ftk_log.queue.nwildcards == 0 && !ftk_context_shares(context))
+    if (!ftk_log.mode->in_band && ftk_log.queue.nwildcards == 0 && !ftk_context_shares(context))
         return PMPI_Improbe(source, tag, ftk_log_real(context), flag, m, s);
     int rc = look_up(context, source, tag, flag, s);
     if (rc != MPI_SUCCESS || !*flag)
@@ -518,11 +516,9 @@ static int pick_up(int context, int source, int tag, int *flag, MPI_Message *m, 
 }
 
 /* The unexpected message that a probe gets; *wait: there is one, but receives come first. */
-static struct ftk_unexp *unexp_for(
-    const struct ftk_vcomm *vc, int source, int tag, bool take, bool *wait)
+static struct ftk_unexp *unexp_for(const struct ftk_envelope *want, bool take, bool *wait)
 {
-    const struct ftk_envelope want = { vc->context, source, tag };
-    struct ftk_unexp *h = ftk_unexp_match(&want, false);
+    struct ftk_unexp *h = ftk_unexp_match(want, false);
     *wait = h && !ftk_log_replays_setup() && !ftk_p2p_may_take(UINT64_MAX, h);
     if (*wait)
         return NULL;
@@ -537,18 +533,19 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     struct ftk_log *l = &ftk_log;
     struct ftk_unexp *h = NULL;
     MPI_Status s;
+    const struct ftk_envelope want = { vc->context, source, tag };
     const bool arrives = ftk_p2p_arrives(vc->context, source, tag);
     bool wait = false;
     int rc = MPI_SUCCESS;
     *flag = 0;
-    if (ftk_depend_active())
-        rc = ftk_depend_probe(vc->context, source, tag, false, &h);
+    if (ftk_mode_delivers())
+        rc = l->mode->probe(&want, false, &h);
     else
-        h = unexp_for(vc, source, tag, false, &wait);
+        h = unexp_for(&want, false, &wait);
     *flag = h != NULL;
     if (h)
         ftk_p2p_status(&s, h->source, h->tag, h->bytes);
-    else if (!wait && !arrives && !ftk_log_replays_setup() && !ftk_depend_active())
+    else if (!wait && !arrives && !ftk_log_replays_setup() && !ftk_mode_delivers())
         rc = look_up(vc->context, source, tag, flag, &s);
     if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
         ftk_detect_raise(l->ctx);
@@ -568,17 +565,18 @@ static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_unex
     struct ftk_log *l = &ftk_log;
     MPI_Message m;
     MPI_Status s;
+    const struct ftk_envelope want = { vc->context, source, tag };
     const bool arrives = ftk_p2p_arrives(vc->context, source, tag);
     bool wait = false;
     int flag = 0, rc = MPI_SUCCESS;
     *out = NULL;
-    if (ftk_depend_active())
-        rc = ftk_depend_probe(vc->context, source, tag, true, out);
+    if (ftk_mode_delivers())
+        rc = l->mode->probe(&want, true, out);
     else
-        *out = unexp_for(vc, source, tag, true, &wait);
+        *out = unexp_for(&want, true, &wait);
     if (*out)
         return ftk_p2p_log_setup(*out, ++l->queue.seq);
-    if (wait || arrives || ftk_log_replays_setup() || ftk_depend_active())
+    if (wait || arrives || ftk_log_replays_setup() || ftk_mode_delivers())
         return rc;
     rc = pick_up(vc->context, source, tag, &flag, &m, &s);
     if (rc == MPI_SUCCESS && flag)

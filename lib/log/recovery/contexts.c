@@ -3,15 +3,15 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/epoch.h"
 #include "detect/sure.h"
+#include "log/mode.h"
 #include "log/p2p.h"
-#include "log/relay.h"
 #include "steps.h"
 
 /* Only log.determinants = pessimistic needs the communicator of determinants. */
 static bool is_used(int c)
 {
     const bool plain = c < FTK_LOG_COLLS;
-    return plain ? c < ftk_log.vcomms.ncontexts : c != FTK_LOG_DET_COMM || ftk_relay_replicates();
+    return plain ? c < ftk_log.vcomms.ncontexts : c != FTK_LOG_DET_COMM || ftk_log.mode->own_comm;
 }
 
 int ftk_contexts_make(const struct ftk_log_repair *r)

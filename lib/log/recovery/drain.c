@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/control.h"
+#include "log/mode.h"
 #include "log/p2p.h"
-#include "log/relay.h"
 #include "steps.h"
 
 void ftk_drain_poll(void)
@@ -35,8 +35,8 @@ static int drain_one(int source, bool *found)
         if (!flag)
             continue;
         *found = true;
-        if (ftk_relay_in_band() && s.MPI_TAG == FTK_CONTROL_TAG)
-            return ftk_relay_recv(c, &m, &s);
+        if (l->mode->in_band && s.MPI_TAG == FTK_CONTROL_TAG)
+            return l->mode->control(c, &m, &s);
         struct ftk_unexp *h;
         rc = ftk_p2p_drain(c, &m, &s, &h);
         if (rc != MPI_SUCCESS)

@@ -7,7 +7,7 @@
 #include "log/coll.h"
 #include "log/comm.h"
 #include "log/matrix.h"
-#include "log/relay.h"
+#include "log/det.h"
 #include "log/p2p.h"
 #include "store/h5/h5.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "detect/sure.h"
-#include "log/depend.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
 #include "set/checkpoint.h"
@@ -126,7 +126,7 @@ int ftk_job_enter(const struct ftk_log_repair *r)
         l->me = r->me; /* in an earlier attempt this process may have had another rank */
     if (l->me != r->me || l->n != r->n)
         return ftk_fail(FTKIT_ERR_INTERNAL, "the message log does not know other ranks");
-    return ftk_depend_open(r->n);
+    return l->mode->open ? l->mode->open(r->n) : FTKIT_OK;
 }
 
 /* A survivor whose view is the most advanced. */

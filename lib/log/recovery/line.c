@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/sure.h"
 #include "log/control.h"
-#include "log/depend.h"
 #include "log/matrix.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
-#include "log/relay.h"
 #include "steps.h"
 
 static int line_progress(void *arg)
@@ -15,7 +15,7 @@ static int line_progress(void *arg)
     struct ftk_chan *ch = arg;
     if (ftk_detect_poll(ch->ctx))
         return ftk_fail(FTKIT_ERR_PEER, "draining: a rank has failed");
-    ftk_relay_progress();
+    ftk_mode_progress();
     return FTKIT_OK;
 }
 
@@ -43,7 +43,8 @@ static int drain(struct ftk_chan *ch)
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { ch->comm, ch, "draining" };
     int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && ftk_relay_holds_any()) /* a send is counted when it is sent */
+    while (rc == FTKIT_OK && l->mode->holds_any
+           && l->mode->holds_any()) /* a send is counted when it is sent */
         rc = line_progress(ch);
     if (rc != FTKIT_OK)
         return rc;
@@ -140,5 +141,6 @@ void ftk_line_committed(struct ftkit_ctx *ctx)
     ftk_line_forget(ctx);
     ftk_channel_clear();
     ftk_det_line();
-    ftk_depend_line();
+    if (ftk_log.mode->line)
+        ftk_log.mode->line();
 }

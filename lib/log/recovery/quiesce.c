@@ -7,8 +7,9 @@
  * is cancelled; a send is completed, or its receiver is dead. */
 #include "detect/sure.h"
 #include "log/control.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
-#include "log/relay.h"
 #include "steps.h"
 
 /* A receive that is not complete after draining has no message and can be cancelled, or a message
@@ -148,7 +149,7 @@ static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
             int flag = 0;
             int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->epoch.real[FTK_LOG_DET_COMM], &flag, &m, &s);
             if (rc == MPI_SUCCESS && flag)
-                rc = ftk_relay_recv(FTK_LOG_DET_COMM, &m, &s);
+                rc = l->mode->control(FTK_LOG_DET_COMM, &m, &s);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "draining determinants");
             rc = flag ? FTKIT_OK : watch_progress(st);
@@ -166,14 +167,14 @@ int ftk_quiesce(const struct ftk_log_repair *r)
     (void)FTK_FAULT("log.settle");
     ftk_det_hold(r->back[r->me]);
     int rc = ftk_sure_alltoall(&act, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
-    if (rc == FTKIT_OK && ftk_relay_replicates())
+    if (rc == FTKIT_OK && l->mode->own_comm)
         rc = ftk_sure_alltoall(
             &act, l->counts.relay_sent, sizeof *l->counts.relay_sent, l->counts.relay_announced);
     if (rc == FTKIT_OK)
         rc = watch_begin(&s);
     if (rc == FTKIT_OK && !r->is_new[r->me])
         rc = ftk_drain_all(l->counts.announced, r->is_new, watch_progress, &s);
-    if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_relay_replicates())
+    if (rc == FTKIT_OK && !r->is_new[r->me] && l->mode->own_comm)
         rc = drain_relay(r, &s);
     if (rc == FTKIT_OK)
         rc = watch_progress(&s); /* the next step depends on which ranks are dead */

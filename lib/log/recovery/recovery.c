@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/depend.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
-#include "log/relay.h"
 #include "steps.h"
 
 int ftk_recovery_discard(struct ftkit_ctx *ctx)
@@ -58,6 +58,7 @@ static int prepare_determinants(const struct ftk_log_repair *r)
 
 int ftk_recovery_quiesce(const struct ftk_log_repair *r)
 {
+    const struct ftk_det_mode *mode = ftk_log.mode;
     int rc = ftk_job_enter(r);
     if (rc == FTKIT_OK && (r->fresh || !ftk_log.team))
         rc = r->fresh ? ftk_job_make_teams(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
@@ -69,12 +70,12 @@ int ftk_recovery_quiesce(const struct ftk_log_repair *r)
         rc = ftk_quiesce(r);
     if (rc == FTKIT_OK && !r->fresh)
         rc = ftk_suppress_exchange(r, ftk_job_state.lines);
-    if (rc == FTKIT_OK && !r->fresh)
-        rc = ftk_relay_collect(r, ftk_job_state.lines);
+    if (rc == FTKIT_OK && !r->fresh && mode->collect)
+        rc = mode->collect(r, ftk_job_state.lines);
     if (rc == FTKIT_OK)
         rc = prepare_determinants(r);
-    if (rc == FTKIT_OK)
-        rc = ftk_relay_replicate(r, ftk_job_state.lines, r->fresh || all_back(r));
+    if (rc == FTKIT_OK && mode->replicate)
+        rc = mode->replicate(r, ftk_job_state.lines, r->fresh || all_back(r));
     (void)FTK_FAULT("log.marks");
     return rc;
 }
@@ -98,7 +99,8 @@ static int roll_back(const struct ftk_log_repair *r)
     ftk_suppress_clear();
     if (!in_set_up)
         ftk_unexp_clear();
-    ftk_depend_rollback(l->send_deps && !l->epoch.all_rolled_back);
+    if (l->mode->roll_back)
+        l->mode->roll_back(!l->epoch.all_rolled_back);
     int rc = ftk_det_back();
     if (rc == FTKIT_OK && r->is_new[r->me] && r->line > 0) {
         l->phase = FTK_PHASE_SETUP_REPLAY;
@@ -161,10 +163,12 @@ static void pass_missed_line(struct ftkit_ctx *ctx)
     ftk_channel_shift(); /* messages drained since the line count */
     ftk_log.line.count = ftk_job_state.lines;
     ftk_det_line();
-    ftk_depend_line();
+    if (ftk_log.mode->line)
+        ftk_log.mode->line();
 }
 
-int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+/* The epoch begins: its communicators, with nothing sent yet. */
+static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     int rc = ftk_contexts_retire(ctx, l->epoch.real);
@@ -179,19 +183,26 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     memset(l->counts.received, 0, (size_t)l->n * sizeof *l->counts.received);
     memset(l->counts.relay_sent, 0, (size_t)l->n * sizeof *l->counts.relay_sent);
     memset(l->counts.relay_received, 0, (size_t)l->n * sizeof *l->counts.relay_received);
-    ftk_depend_installed();
     l->epoch.all_rolled_back = !r->fresh && all_back(r);
     if (l->epoch.all_rolled_back)
         ftk_det_drop(); /* before its epoch has begun */
     ftk_det_installed(r->epoch_id);
     memcpy(l->node, r->domain, (size_t)l->n * sizeof *l->node);
-    if (r->fresh)
-        return ftk_relay_install(r);
-    if (missed(ctx, r))
-        pass_missed_line(ctx);
-    ftk_job_adopt(r);
-    rc = ftk_relay_install(r);
+    return rc;
+}
+
+int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    struct ftk_log *l = &ftk_log;
+    int rc = begin_epoch(ctx, r);
     if (rc != FTKIT_OK)
+        return rc;
+    if (!r->fresh && missed(ctx, r))
+        pass_missed_line(ctx);
+    if (!r->fresh)
+        ftk_job_adopt(r);
+    rc = l->mode->install ? l->mode->install(r) : FTKIT_OK;
+    if (rc != FTKIT_OK || r->fresh)
         return rc;
     if (r->back[r->me])
         rc = roll_back(r);

@@ -6,9 +6,9 @@
 
 #include "log/coll.h"
 #include "log/comm.h"
-#include "log/depend.h"
 #include "log/matrix.h"
-#include "log/relay.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
 #include "log/control.h"
 #include "log/recovery.h"
@@ -65,9 +65,9 @@ static void close_log(struct ftkit_ctx *ctx)
         ftk_vcomm_close(ftk_idup_clear);
     }
     ftk_p2p_close();
-    ftk_relay_close();
+    if (l->mode->close)
+        l->mode->close();
     ftk_control_close();
-    ftk_depend_close();
     ftk_det_close();
     ftk_det_clean(ctx->job);
     ftk_det_forget_search();
@@ -219,9 +219,7 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
     ftk_log.line.none_yet = true;
-    ftk_log.relays =
-        ctx->cfg.log_dets == FTK_DETS_CAUSAL || ctx->cfg.log_dets == FTK_DETS_PESSIMISTIC;
-    ftk_log.send_deps = ctx->cfg.log_dets == FTK_DETS_RELAXED;
+    ftk_log.mode = ftk_mode_of(ctx->cfg.log_dets);
     ftk_log.vcomms.ncontexts = ctx->cfg.log_contexts;
     ftk_log.vcomms.group = MPI_GROUP_NULL;
     for (int c = 0; c < FTK_LOG_COMMS; c++)

@@ -2,8 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
-#include "log/depend.h"
-#include "log/relay.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 #include "log/control.h"
 
@@ -63,7 +62,7 @@ static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
         error = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     h->bytes = (size_t)bytes;
     if (error == MPI_SUCCESS)
-        error = ftk_depend_drained(h);
+        error = ftk_mode_drained(h);
     if (error == MPI_SUCCESS)
         error = ftk_p2p_note_early(r->seq, h->context, h->source, h->tag);
     if (error == MPI_SUCCESS)
@@ -120,7 +119,7 @@ bool ftk_p2p_claimed(int context, int source, int tag)
 static bool has_to_probe(const struct ftk_req *r)
 {
     return (r->recv.want.tag == MPI_ANY_TAG
-               && (ftk_relay_in_band() || ftk_context_shares(r->context)))
+               && (ftk_log.mode->in_band || ftk_context_shares(r->context)))
            || (ftk_log.queue.nmprobed > 0 && earlier(r->seq, is_mprobed, &r->recv.want))
            || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
@@ -162,9 +161,9 @@ int ftk_p2p_post(struct ftk_req *r)
         r->state = FTK_REQ_WAITING;
     if (r->replay.cancel == FTK_CANCEL_DONE)
         return MPI_SUCCESS; /* messages that come are for other receives */
-    if (ftk_depend_active()) {
+    if (ftk_mode_delivers()) {
         (void)probe_later(r);
-        return ftk_depend_receive(r);
+        return ftk_log.mode->receive(r);
     }
     bool wait;
     struct ftk_unexp *h = unexp_for(r, &wait);
@@ -393,7 +392,7 @@ bool ftk_p2p_arrives(int context, int source, int tag)
 int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
     *out = NULL;
-    int rc = ftk_relay_absorb(context, s->MPI_SOURCE);
+    int rc = ftk_mode_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
         return rc;
     if (is_aside_busy()) /* with a message of another channel */
@@ -413,8 +412,8 @@ static int look_for(struct ftk_req *r, bool *other)
     MPI_Message m;
     MPI_Status s;
     int flag = 0;
-    if (ftk_depend_active())
-        return ftk_depend_receive(r);
+    if (ftk_mode_delivers())
+        return ftk_log.mode->receive(r);
     /* first, because this look may complete an unexpected message */
     const bool arrives = ftk_p2p_arrives(r->context, r->recv.want.source, r->recv.want.tag)
                          || (ftk_context_shares(r->context) && is_aside_busy());
@@ -435,7 +434,7 @@ static int look_for(struct ftk_req *r, bool *other)
     if (rc != MPI_SUCCESS || !flag)
         return MPI_SUCCESS;
     if (s.MPI_TAG == FTK_CONTROL_TAG) {
-        rc = ftk_relay_recv(r->context, &m, &s);
+        rc = ftk_log.mode->control(r->context, &m, &s);
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     }
     *other = ftk_context_of(ftk_context_comm(r->context), s.MPI_TAG) != r->context;

@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 
 #include "detect/detect.h"
-#include "log/relay.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
 
 #define TURNS 16  /* looks at requests for each look at the watch */
@@ -30,7 +31,7 @@ void ftk_p2p_keep_going(void)
         return;
     ftk_log.colls->poll();
     ftk_p2p_progress_mprobed();
-    ftk_relay_progress();
+    ftk_mode_progress();
 }
 
 int ftk_log_progress(unsigned *turns)
@@ -40,7 +41,7 @@ int ftk_log_progress(unsigned *turns)
         return ftk_log_error();
     ftk_log.colls->poll();
     ftk_p2p_progress_mprobed();
-    ftk_relay_progress();
+    ftk_mode_progress();
     if (!l->ctx->detect.failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
     return ftk_log_repair();
@@ -64,8 +65,8 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     const int context = ftk_vcomm_there(vc, world);
     MPI_Request real = MPI_REQUEST_NULL;
     *error = MPI_SUCCESS;
-    if (ftk_log_is_rolling_back() || ftk_log_replays_setup() || l->send_deps
-        || (l->relays && (l->node[world] != l->node[l->me] || ftk_relay_holds(world)))
+    if (ftk_log_is_rolling_back() || ftk_log_replays_setup()
+        || (l->mode->needs_request && l->mode->needs_request(world))
         || ftk_p2p_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     const size_t bytes = (size_t)count * (size_t)f->bytes;
@@ -151,7 +152,7 @@ static int progress_any(struct ftk_req *r)
                    ? ftk_p2p_fail(r, ftk_log_strange(r))
                    : MPI_SUCCESS;
     default:
-        return MPI_SUCCESS; /* HELD: see ftk_relay_progress() */
+        return MPI_SUCCESS; /* HELD: see ftk_mode_progress() */
     }
 }
 

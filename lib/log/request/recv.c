@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/depend.h"
-#include "log/relay.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
 
 /* ---- draining ------------------------------------------------------------------------ */
@@ -18,7 +18,7 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
         return rc;
     MPI_Datatype type;
     int n;
-    rc = ftk_relay_absorb(context, s->MPI_SOURCE);
+    rc = ftk_mode_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
         return rc;
     context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
@@ -31,7 +31,7 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
         rc = PMPI_Mrecv(h->data, n, type, m, MPI_STATUS_IGNORE);
     ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
-        rc = ftk_depend_drained(h);
+        rc = ftk_mode_drained(h);
     const uint64_t seq = ++ftk_log.queue.seq;
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_note_early(seq, context, h->source, h->tag);
@@ -172,11 +172,9 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     r->recv.cancelled = false; /* the cancel came too late */
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
-        error = ftk_relay_absorb(r->context, s->MPI_SOURCE);
+        error = ftk_mode_absorb(r->context, s->MPI_SOURCE);
     if (r->ops)
         return r->ops->complete(r, s, error);
-    if (error == MPI_SUCCESS)
-        error = ftk_depend_absorb(r->context, s->MPI_SOURCE);
     if (error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
         && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing to record */
         ftk_log.counts.received[s->MPI_SOURCE]++;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "core/mpi_shim.h"
-#include "log/relay.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 
 #define POOL_MAX (1u << 22)
@@ -39,7 +39,7 @@ int ftk_req_finish(struct ftk_req *r, int error)
         ftk_log.queue.nwildcards--;
     r->recv.wildcard_seq = 0;
     ftk_log.queue.nmprobed -= r->state == FTK_REQ_PROBING;
-    ftk_relay_unhold(r);
+    ftk_mode_unhold(r);
     if (r->ops)
         r->ops->drop(r);
     if (r->real != MPI_REQUEST_NULL)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "log/coll.h"
-#include "log/depend.h"
-#include "log/relay.h"
+#include "log/mode.h"
+#include "log/det.h"
 #include "log/p2p.h"
 
 #define REAP 64    /* sends under way before a look at them, which may yield the processor */
@@ -96,9 +96,7 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
 {
     MPI_Comm comm = ftk_log_real(e->context);
     const int tag = ftk_context_wire(e->context, e->tag);
-    int rc = ftk_relay_before(dest, e->context);
-    if (rc == MPI_SUCCESS)
-        rc = ftk_depend_before(dest, e->context, e->tag, e);
+    int rc = ftk_mode_before(dest, e->context, e->tag, e);
     if (rc == MPI_SUCCESS)
         rc = isend_entry(e, dest, comm, tag);
     ftk_log.counts.sent[dest] += rc == MPI_SUCCESS;
@@ -137,9 +135,7 @@ static int post_send(struct ftk_req *r)
     const void *buf = r->send.owned > 0 ? r->own : r->send.buf;
     MPI_Datatype bytes = MPI_BYTE, type = r->type;
     int count = r->count;
-    int rc = ftk_relay_before(r->peer, r->context);
-    if (rc == MPI_SUCCESS)
-        rc = ftk_depend_before(r->peer, r->context, r->tag, r->send.entry);
+    int rc = ftk_mode_before(r->peer, r->context, r->tag, r->send.entry);
     if (rc == MPI_SUCCESS && r->send.owned > 0) {
         rc = ftk_p2p_bytes_type(r->send.owned, &count, &bytes);
         type = bytes;
@@ -195,7 +191,7 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     struct ftk_entry *e = ftk_slog_new(r->peer, r->context, r->tag, bytes);
     if (!e)
         return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
-    int rc = ftk_depend_log(e);
+    int rc = l->mode->log_entry ? l->mode->log_entry(e) : MPI_SUCCESS;
     if (rc != MPI_SUCCESS) {
         ftk_slog_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
@@ -203,7 +199,7 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     e->sync = r->send.sync;
     l->stats.logged_messages++;
     l->stats.logged_bytes += bytes;
-    if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY && !ftk_relay_hold(r))
+    if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY && !ftk_mode_hold(r))
         return send_and_keep(r, e);
     rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
@@ -216,7 +212,7 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     if (ftk_log_replays() && suppressed(r, e))
         return ftk_req_finish(r, MPI_SUCCESS);
     r->send.entry = e;
-    e->unsent = r->state == FTK_REQ_HELD || ftk_relay_hold(r);
+    e->unsent = r->state == FTK_REQ_HELD || ftk_mode_hold(r);
     if (e->unsent || r->send.sync)
         ftk_req_link(r);
     return e->unsent ? MPI_SUCCESS : send_entry(r);
@@ -242,7 +238,7 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     ftk_empty_status(&r->status);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
-    if (ftk_relay_hold(r)) {
+    if (ftk_mode_hold(r)) {
         ftk_req_link(r);
         return MPI_SUCCESS;
     }
@@ -259,7 +255,7 @@ static int send_direct(struct ftk_req *r, size_t bytes)
 
 void ftk_p2p_release(struct ftk_req *r)
 {
-    ftk_relay_unhold(r);
+    ftk_mode_unhold(r);
     if (r->send.entry) {
         r->send.entry->unsent = false;
         (void)send_entry(r);
@@ -284,7 +280,8 @@ int ftk_send_begin(struct ftk_req *r)
         return ftk_req_finish(r, MPI_SUCCESS);
     }
     ftk_det_before_send();
-    ftk_depend_count_send(r->internal);
+    if (l->mode->begin_send)
+        l->mode->begin_send(r->internal);
     (void)FTK_FAULT("log.send");
     l->traffic.messages[r->peer]++;
     l->traffic.bytes[r->peer] += bytes;
