@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Register data regions, call ftkit_checkpoint() in the solver loop, and the program
- * survives the loss of processes: lost ranks are replaced in the running job, every
- * rank goes back to the last committed checkpoint set, and a job that is lost as a
- * whole restarts from HDF5.
+ * survives the loss of processes: lost ranks are replaced in the running job, the ranks
+ * (with the message log, only some of them) roll back to the last committed checkpoint
+ * set, and a job that is lost as a whole restarts from HDF5.
  *
  * Conventions of this header
  *   - Every function returns a status code (see FTKIT_STATUS_LIST) unless it says
@@ -15,10 +15,11 @@
  *   - "Collective" means: every working rank of the context calls it, in the same
  *     order.  Every other call is local.
  *   - The library prints warnings and errors only, to stderr (report.stderr).
- *   - The library never aborts or exits.  Exceptions say so: idle spares leave through
- *     exit() (spares.exit); a rank that leaves its program while its context is open kills
- *     itself (recover.exit_is_failure), because MPI would not report it to the others; and
- *     a proven mistake that would hang the job ends it with a line that says the rule.
+ *   - The library never aborts or exits, with four exceptions: idle spares end by exit()
+ *     (spares.exit).  A rank that leaves its program while its context is open kills itself
+ *     (recover.exit_is_failure), because MPI would not report its exit to the others.  A
+ *     proven mistake that would hang the job ends the job with a line that names the rule.
+ *     The watchdog ends processes and jobs that hang (recover.timeout, recover.stall).
  *   - Threads: one thread at a time per context.  Two contexts are independent.
  */
 #ifndef FTKIT_H
@@ -49,7 +50,7 @@ extern "C" {
 
 /* ---- Status codes -----------------------------------------------------------------------
  * One table makes the enum, the texts of ftkit_strerror() and the Fortran constants.
- * Released values never change; one without a use is kept and its text says so.
+ * Released values never change.  A value that has no use is kept, and its text says so.
  *    > 0          success, with news
  *   -1 .. -19     the call was wrong: fix it; nothing happened
  *  -20 .. -39     this operation failed; the last committed set holds; go on
@@ -57,11 +58,11 @@ extern "C" {
  *  -60 .. -79     a rank has failed and the context cannot go on in this job
  *  -80 .. -99     only ftkit_close() is left
  *
- * The call in which a context ends returns why: it cannot be repaired (FTKIT_ERR_LOST,
- * FTKIT_ERR_PEER ...); in the loop FTKIT_ERR_ENDED itself for a cause above -40.  Every
- * later call on the context returns FTKIT_ERR_ENDED and does nothing; ftkit_detail() keeps
- * the first cause.  Only ftkit_query(), ftkit_test(), ftkit_failed(), ftkit_comm() and
- * ftkit_detail() still answer; ftkit_close() returns the first cause. */
+ * A context that cannot be repaired ends.  The call in which the context ends returns the
+ * cause (FTKIT_ERR_LOST, FTKIT_ERR_PEER ...); in the loop a cause above -40 is returned as
+ * FTKIT_ERR_ENDED.  Every later call on the context returns FTKIT_ERR_ENDED and does nothing;
+ * ftkit_detail() keeps the first cause.  Only ftkit_query(), ftkit_test(), ftkit_failed(),
+ * ftkit_comm() and ftkit_detail() still answer; ftkit_close() returns the first cause. */
 #define FTKIT_STATUS_LIST(X)                                                                       \
     X(OK, 0, "success")                                                                            \
     X(ROLLED_BACK, 1, "a failure was repaired; the regions hold the last committed set")           \
@@ -106,9 +107,10 @@ FTKIT_API const char *ftkit_strerror(int code);
 FTKIT_API const char *ftkit_version(void);
 
 /* ---- Contexts ---------------------------------------------------------------------------
- * A context protects the data of the ranks of one communicator.  Several may be open, on any
- * communicators.  Those of one process: the first repairs failures in the job, further ones
- * are for restarts only (FTKIT_MODE_RESTART), and a repair is a reason to open them anew. */
+ * A context protects the data of the ranks of one communicator.  Several contexts may be
+ * open, on any communicators.  Of the contexts of one process, only the first repairs
+ * failures in the job.  The others are for restarts only (FTKIT_MODE_RESTART); after a
+ * repair the program closes and opens them again. */
 
 typedef struct ftkit_ctx ftkit_ctx;
 
@@ -121,22 +123,22 @@ typedef struct ftkit_ctx ftkit_ctx;
  *                     and HDF5 sets under the working directory, automatic period
  * @param[out] ctx     the context; close it with ftkit_close()
  *
- * Collective over comm.  Where the configuration asks for spares (spares.count), these
- * processes wait inside this call until they are needed; they then return from it as
- * the rank they replace.  A spare that is never needed ends its process here through
- * MPI_Finalize and exit(0) when the job closes (spares.exit = true, the default), or
- * returns FTKIT_SPARE_DONE without a context.
+ * Collective over comm.  When the configuration asks for spares (spares.count), the spares
+ * wait inside this call until they are needed.  A spare then returns from this call as the
+ * rank that it replaces.  When the job closes, a spare that was never needed calls
+ * MPI_Finalize and exit(0) here (spares.exit = true, the default), or returns
+ * FTKIT_SPARE_DONE without a context.
  *
  * Blocking: a few collectives; for spares, until needed or the end of the job.
- * World:    where comm is MPI_COMM_WORLD and has spares, use ftkit_comm() from here on, and
- *           after ftkit_close() too: the spares never come to a call on MPI_COMM_WORLD.
- *           Without the message log (and with spares.exit) this call revokes MPI_COMM_WORLD,
- *           so that a call on it ends the job with a line instead of a hang.
+ * World:    when comm is MPI_COMM_WORLD and has spares, use ftkit_comm() from here on, and
+ *           after ftkit_close() too: the spares never join a call on MPI_COMM_WORLD.
+ *           Without the message log (and with spares.exit) this call revokes MPI_COMM_WORLD.
+ *           A call on MPI_COMM_WORLD then does not hang: it ends the job with a line.
  * Errors:   FTKIT_ERR_STATE: members of comm are spares of a context of this process, and
- *           wait in its ftkit_open(); open a second context on ftkit_comm() of the first, where
- *           spares.count does not count.
- *           FTKIT_ERR_CONFIG (file, line and the nearest key in the detail; also of a
- *           log.team_file, which every process reads here),
+ *           wait in its ftkit_open(); open a second context on ftkit_comm() of the first
+ *           (spares.count has no effect there).
+ *           FTKIT_ERR_CONFIG: the detail has file, line and the nearest key; the file may
+ *           also be log.team_file, which every process reads here.
  *           FTKIT_ERR_MISMATCH, FTKIT_ERR_NOMEM, FTKIT_ERR_MPI, FTKIT_ERR_IO.
  *           ftkit_detail(NULL) has the text.
  */
@@ -145,40 +147,42 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
 /**
  * Close the context, wait for its background work and free it; *ctx becomes NULL.
  *
- * Collective.  Call it before MPI_Finalize(); otherwise MPI_Finalize() closes the context,
- * reports that, and the exit code is 1.  The function waits for a set that is being written to
- * the file system.  Regions stay the caller's.  The context is closed whatever the function
- * returns.
+ * Collective.  Call this function before MPI_Finalize(); otherwise MPI_Finalize() closes the
+ * context and reports the mistake, and the exit code is 1.  The function waits for a set that
+ * is being written to the file system.  Regions stay the caller's.  The context is closed
+ * whatever the function returns.
  *
- * @return FTKIT_OK; FTKIT_ERR_MISMATCH as ftkit_finish() returns it; FTKIT_ERR_IO,
- *         FTKIT_ERR_NOSPACE ... a set could not be written, and no earlier call has returned
- *         that error; FTKIT_ERR_PEER a rank failed and was not repaired: its results are
- *         missing (a program calls ftkit_finish() before, to be sure of its results).
+ * @return FTKIT_OK; FTKIT_ERR_MISMATCH as ftkit_finish() returns it;
+ *         FTKIT_ERR_IO, FTKIT_ERR_NOSPACE ...: a set could not be written, and no earlier
+ *         call has returned that error;
+ *         FTKIT_ERR_PEER: a rank failed and was not replaced, so its results are missing
+ *         (call ftkit_finish() first to be sure of the results).
  */
 FTKIT_API int ftkit_close(ftkit_ctx **ctx);
 
 /**
- * The resilient communicator: the working ranks, numbered from 0; never the spares.
+ * The resilient communicator: the working ranks, numbered from 0, without the spares.
  * A repair replaces it, so ask again after FTKIT_ROLLED_BACK or use ftkit_bind_comm().
- * Its errors return (MPI_ERRORS_RETURN for failures of peers; other errors go to the
- * error handler the communicator given to ftkit_open() had).  It belongs to ftkit: do
- * not free it.  MPI_COMM_NULL for a NULL context.  Cost: nanoseconds.
+ * A failed peer makes its calls return errors, as with MPI_ERRORS_RETURN.  Other errors go
+ * to the error handler of the communicator that was given to ftkit_open().  The resilient
+ * communicator belongs to ftkit: do not free it.  MPI_COMM_NULL for a NULL context.
+ * Cost: nanoseconds.
  */
 FTKIT_API MPI_Comm ftkit_comm(const ftkit_ctx *ctx);
 
 /**
- * Store the resilient communicator in *comm now and after every repair, so that a
- * program that uses its variable needs no further thought.  The variable must live
- * until ftkit_close().
+ * Store the resilient communicator in *comm now and after every repair, so that the
+ * variable is always current.  The variable must live until ftkit_close().
  */
 FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
 
 /* ---- Regions ----------------------------------------------------------------------------
- * What is saved.  Register after ftkit_open() and before ftkit_recover() (later a new name
- * is FTKIT_ERR_STATE where ranks are repaired in the job); the same names on every rank
- * and in every run.  Names are the key on disk: 1..63 bytes of printable
- * ASCII without '/'.  The memory stays the caller's and is read inside
- * ftkit_checkpoint() and written inside ftkit_checkpoint() and ftkit_recover() only. */
+ * A region is a piece of data that every set contains.  Register regions after ftkit_open()
+ * and before ftkit_recover(), with the same names on every rank and in every run.  After
+ * ftkit_recover() a new name is FTKIT_ERR_STATE in a context that repairs in the job.  Names
+ * are the keys in files: 1..63 bytes of printable ASCII without '/'.  The memory stays the
+ * caller's.  ftkit reads it in ftkit_checkpoint() only, and writes it only in ftkit_recover()
+ * and in calls that return FTKIT_ROLLED_BACK or fail. */
 
 /**
  * Register count items of an MPI datatype at data, different on every rank.
@@ -192,9 +196,9 @@ FTKIT_API int ftkit_register(
     ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type);
 
 /**
- * Register data of which every rank holds the same value (a step counter, parameters).
- * It is checked to be the same when a set is written, and can be restored on any number
- * of ranks; otherwise as ftkit_register().
+ * Register data that have the same value on every rank (a step counter, parameters).
+ * Writing a set checks that the values are the same.  The region can be restored on any
+ * number of ranks.  Otherwise as ftkit_register().
  */
 FTKIT_API int ftkit_register_replicated(
     ftkit_ctx *ctx, const char *name, void *data, size_t count, MPI_Datatype type);
@@ -212,31 +216,32 @@ FTKIT_API int ftkit_register_replicated(
  * @param halo    width of the ghost layer on each side, or NULL for none [ndims]
  *
  * The blocks of all ranks must not overlap.  The whole array is one dataset in HDF5 and
- * can be restored on any number of ranks: on as many as wrote it with the same blocks and
- * halos, on others with any.  Ghost cells are saved and restored with the block as long as
- * the number of ranks is the same; else they are untouched: exchange the halo.
- * Calling it again with the same name replaces block and memory (re-decomposition, in
+ * can be restored on any number of ranks.  On as many ranks as wrote it, blocks and halos
+ * must be the same, and ghost cells are restored with the block.  On another number of
+ * ranks, blocks and halos may differ, and ghost cells are untouched: exchange the halo.
+ * A second call with the same name replaces block and memory (for a new decomposition, in
  * the callback of ftkit_on_repair()); global must stay the same.
  */
 FTKIT_API int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datatype elem,
     int ndims, const size_t *global, const size_t *local, const size_t *offset, const size_t *halo);
 
 /**
- * Called when a restore needs memory for count items: makes *data that large (as
- * realloc() would) and returns 0, anything else fails the restore.
+ * Called when a restore needs memory for count items.  Makes *data that large, as realloc()
+ * would, and returns 0.  Any other value fails the restore.
  */
 typedef int ftkit_resize_fn(void **data, size_t count, void *arg);
 
 /**
- * Register data that grows and shrinks between checkpoints: *data and *count are read
- * at every checkpoint.  A restore calls resize (NULL: realloc(), so *data must come
- * from malloc(), and the type has nothing in front of its address) when *count differs
- * from what was saved, then sets *count.
+ * Register data that grow and shrink between checkpoints: *data and *count are read at every
+ * checkpoint.  When *count differs from the saved count, a restore calls resize, then sets
+ * *count.  With resize = NULL the restore calls realloc(): then *data must come from malloc(),
+ * and the type must have no bytes in front of its address.
  */
 FTKIT_API int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t *count,
     MPI_Datatype type, ftkit_resize_fn *resize, void *arg);
 
-/** Callbacks for what is not flat.  Each returns 0, or anything else to fail the call. */
+/** Callbacks for data that are not one flat array.  Each returns 0; any other value fails
+ * the call. */
 typedef struct ftkit_serializer {
     size_t size;                                             /**< sizeof(ftkit_serializer) */
     int (*measure)(void *arg, size_t *bytes);                /**< bytes pack() will write */
@@ -251,43 +256,44 @@ FTKIT_API int ftkit_register_serializer(
 /**
  * Register a variable that holds a communicator made inside the loop.
  *
- * @param comm  the variable; read at every checkpoint, set by a restore; it stays the
- *              caller's, and so does the communicator
+ * @param comm  the variable; read at every checkpoint, set by a restore.  The variable and
+ *              the communicator stay the caller's.
  *
- * With the message log a restore sets it to the communicator it was at that set, members and
- * topology the same, in a replacement too, where nobody else has to call anything
- * (attributes, names and error handlers are not restored).  Otherwise communicators do not
- * live through a restore: it is set to MPI_COMM_NULL on all ranks, and the program makes it
- * again.  Communicators that set-up makes, before ftkit_recover(), need not be registered.
+ * With the message log a restore sets the variable to the communicator that it held at the
+ * set, with the same members and topology.  This holds in a replacement, too, and the other
+ * ranks need not call anything.  Attributes, names and error handlers are not restored.
+ * Without the message log communicators do not survive a restore: the variable becomes
+ * MPI_COMM_NULL on all ranks, and the program makes the communicator again.  Communicators
+ * that the program makes before ftkit_recover() need not be registered.
  * Errors: as ftkit_register().
  */
 FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm);
 
-/** Change address and count of a region of ftkit_register(), e.g. after realloc().  Where
- * ranks are repaired in the job the count can only be changed before ftkit_recover():
- * FTKIT_ERR_STATE.  Use ftkit_register_growing() for what changes its size in the loop. */
+/** Change address and count of a region of ftkit_register(), e.g. after realloc().  In a
+ * context that repairs in the job, a new count after ftkit_recover() is FTKIT_ERR_STATE: use
+ * ftkit_register_growing() for data whose size changes in the loop. */
 FTKIT_API int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t count);
 
-/** Forget a region.  Sets that contain it stay; it is ignored when they are restored.  Not
- * for inside the loop: a replacement registers the region again, and does not find it in
- * sets written since. */
+/** Forget a region.  Sets that contain the region stay; a restore ignores the region.  Do not
+ * call this function in the loop: a replacement registers the region again, and does not find
+ * it in sets that were written since. */
 FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
 
 /**
- * Attach a text to a region, such as "units" = "m/s", for those who read the files: it is
+ * Attach a text to a region, such as "units" = "m/s", for readers of the files.  The text is
  * an HDF5 attribute of the region's dataset in master.h5 and in the parts.
  *
  * @param region  a registered region
  * @param name    1..63 bytes of printable ASCII without '/', not beginning with "ftkit."
  * @param value   up to 255 bytes of UTF-8 text
  *
- * Local; before ftkit_recover(), the same on every rank: that of rank 0 is in master.h5.
- * Both texts are copied.  It says nothing about the state: a set restores what it holds,
- * whatever attributes it has, and sets written from now on have those of this run.
+ * Local; before ftkit_recover(), the same on every rank: master.h5 has the text of rank 0.
+ * Both texts are copied.  Attributes are no state: a restore ignores those in the set, and
+ * sets written from now on have the attributes of this run.
  * Errors: FTKIT_ERR_NOT_FOUND (no such region), FTKIT_ERR_ARG, FTKIT_ERR_NAME,
- *         FTKIT_ERR_EXISTS (the region has it already), FTKIT_ERR_SIZE (the value, or all
- *         attributes together, more than 1 MiB), FTKIT_ERR_STATE (after ftkit_recover()
- *         where ranks are repaired in the job), FTKIT_ERR_NOMEM.
+ *         FTKIT_ERR_EXISTS (the region has the attribute already), FTKIT_ERR_SIZE (the value
+ *         is too long, or all attributes together have more than 1 MiB), FTKIT_ERR_STATE
+ *         (after ftkit_recover() in a context that repairs in the job), FTKIT_ERR_NOMEM.
  */
 FTKIT_API int ftkit_attribute(
     ftkit_ctx *ctx, const char *region, const char *name, const char *value);
@@ -300,177 +306,180 @@ FTKIT_API int ftkit_attribute(
  * The one call in the loop: writes a set when one is due, repairs and rolls back when a
  * rank has failed, and otherwise returns at once.
  *
- * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced and
- * every region holds the last committed set; just go on with the loop.  After an error down
- * to -39 the program may go on, too; say ftkit_detail(), and leave the loop below -39 only.
+ * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced, and every
+ * region holds the last committed set; continue with the loop.  After an error from -1 to
+ * -39 the program may continue, too: print ftkit_detail(), and leave the loop only below -39.
  *
- * Place:      best at the top of the loop, so that the first call follows ftkit_recover()
- *             without communication in between, and before the exit test.  At the bottom
- *             it works too when a step counter is registered as replicated.
+ * Place:      best at the top of the loop and before the exit test, so that no communication
+ *             stands between ftkit_recover() and the first call.  At the bottom the call
+ *             works, too, when a step counter is registered as replicated.
  * Data:       between a failure and this call the program computes on receive buffers that
- *             nobody filled.  Register, or set again after FTKIT_ROLLED_BACK, everything the
- *             loop writes to, also work arrays with constants that are set once.  Checks of
- *             the program that fire in between ask ftkit_confirm().
- * Collective: the n-th call of one rank belongs to the n-th call of every other.
- * Blocking:   when nothing is due, about 100 ns and no communication.  When a set is
- *             due, until it is committed: it survives the loss of any one process.  A set
- *             that is due on the file system too is written there by a helper thread
- *             (level.hdf5.asynchronous), one at a time: what becomes due meanwhile waits
- *             for a later set.  It needs no further call to become complete.
- * Memory:     per rank, 2 x the registered bytes in steady state, 4 x while a set is
- *             being committed; 1 x more while one is written to the file system, and on
- *             the rank that writes for its node the bytes of one rank besides.
- * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set (or its level)
- *             was not written, the last one holds, the program may go on.  Of the helper
- *             threads the next call tells that writes a set, with the same code on all
- *             ranks; that set itself is committed.
+ *             nobody filled.  Register, or set again after FTKIT_ROLLED_BACK, everything that
+ *             the loop writes to, also work arrays with constants that are set once.  A check
+ *             of the program that fails in between asks ftkit_confirm().
+ * Collective: the n-th call of one rank belongs to the n-th call of every other rank.
+ * Blocking:   when nothing is due, about 100 ns and no communication.  When a set is due,
+ *             until the set is committed and survives the loss of any one process.  A set
+ *             that is also due on the file system is written there by a helper thread
+ *             (level.hdf5.asynchronous) and becomes complete without a further call.  The
+ *             thread writes one set at a time; a set that becomes due there meanwhile stays in
+ *             memory, and a later set is written there instead.
+ * Memory:     with buddies, per rank: 2 x the registered bytes in steady state, 4 x while a
+ *             set is committed.  While a set is written to the file system, 1 x more, and on
+ *             the rank that writes for its node also the bytes of one rank.
+ * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set was not written (at
+ *             all, or to one level), the last one holds, the program may continue.  Errors of
+ *             the helper threads are returned by the next call that writes a set, with the
+ *             same code on all ranks; that set itself is committed.
  *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
  *             different calls; no new set.
  *             FTKIT_ERR_STATE: with log.enabled a rank has a request under way, or has
- *             matched a message that it has not received; no new set, nothing is lost, and
- *             the next call that comes when these are complete writes it.
- *             FTKIT_ERR_BUSY: another job has taken the sets on the file system, as this
- *             one was silent for long; FTKIT_ERR_EXISTS: a set of this number is there
- *             that is not this job's.  The set is committed in memory, and not there.
- *             FTKIT_ERR_LOST, FTKIT_ERR_PEER: the job must end; its files are what they
- *             were.
+ *             matched a message that it has not received.  No new set; nothing is lost.  The
+ *             first call after these operations are complete writes the set.
+ *             FTKIT_ERR_BUSY: another job has taken the sets on the file system, because
+ *             this job was silent for too long.  FTKIT_ERR_EXISTS: the file system has a set
+ *             of this number that is not of this job.  In both cases the set is committed in
+ *             memory only.
+ *             FTKIT_ERR_LOST, FTKIT_ERR_PEER: the job must end; its files are unchanged.
  * Source:     two slots and commit by agreement; buddy copies as in Zheng et al.,
  *             Cluster 2004; sets as in Moody et al., SC 2010.
  */
 FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
 
 /**
- * Load the newest set there is into the regions: on a replacement the set the others
- * roll back to, on a restarted job the newest complete one on the file system.
+ * Load the newest set into the regions: in a replacement the set to which the others roll
+ * back, in a restarted job the newest complete set (on the file system, or left in slots of
+ * level.memory.place).
  *
  * @param[out] set  its number, 0 with FTKIT_NO_SET; or NULL
  * @return FTKIT_OK, FTKIT_NO_SET (a fresh start; the regions are untouched), or an error
  *
- * Call it once on every rank, after the regions are registered and before the loop.
- * Between ftkit_open() and this call do not communicate: a replacement runs this part
- * alone.  What needs communication (communicators, decompositions) belongs into the
+ * Call this function once on every rank, after the regions are registered and before the
+ * loop.  Do not communicate between ftkit_open() and this call: a replacement runs this part
+ * alone.  Steps that need communication (communicators, decompositions) belong in the
  * callback of ftkit_on_repair(), which this call runs first.
- * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE name a region that does not
- *         fit what was saved; FTKIT_ERR_NOT_FOUND also the set of recover.start when it is
- *         not there; FTKIT_ERR_FORMAT a set of another program (context.program);
- *         FTKIT_ERR_BUSY another job that is alive uses the sets on the file system;
- *         FTKIT_ERR_CORRUPT none of the sets can be used (the detail names the newest).
+ * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE: a region, named in the detail,
+ *         does not fit the saved data; FTKIT_ERR_NOT_FOUND also: the set of recover.start does
+ *         not exist; FTKIT_ERR_FORMAT: a set of another program (context.program);
+ *         FTKIT_ERR_BUSY: another job that is alive uses the sets on the file system;
+ *         FTKIT_ERR_CORRUPT: none of the sets can be used (the detail names the newest).
  */
 FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
 
 /**
- * Make sure that every rank has come to the end of its loop, so that nobody leaves
- * while another may still have to roll back:
+ * Wait until every rank has come to the end of its loop, so that no rank leaves the loop
+ * while another rank may still have to roll back:
  *
  *     if (step >= nsteps) {
  *         if (ftkit_finish(ft) == FTKIT_ROLLED_BACK) continue;
  *         break;
  *     }
  *
- * Collective.  Returns as ftkit_checkpoint() does.  It waits for a set that is being written
- * to the file system, because a failure meanwhile can be repaired here and not in
- * ftkit_close(); an error of that set is told by ftkit_wait() or ftkit_close().  A program
- * that does without it survives too, but a failure in its very last step may cost a
+ * Collective.  Returns as ftkit_checkpoint() does.  This call also waits for a set that is
+ * being written to the file system: a failure during that time can be repaired here, but not
+ * in ftkit_close().  ftkit_wait() or ftkit_close() returns an error of that set.  A program
+ * without this call survives failures, too, but a failure in its very last step may cost a
  * relaunch.
  *
  * With log.matrix rank 0 writes the communication matrix here: messages and bytes for each
- * pair of ranks since the job's first set.  A failure meanwhile is repaired, and the matrix
- * written then; when it cannot be written, that is a warning and no error.  Every message
- * counts once, however often a failure has made a rank send it again.
+ * pair of ranks since the job's first set.  A failure during that time is repaired, and the
+ * matrix is written afterwards.  If the matrix cannot be written, the result is a warning, not
+ * an error.  Every message counts once, however often a rank has sent it again after failures.
  *
- * Errors: those of ftkit_checkpoint(), and FTKIT_ERR_MISMATCH on all ranks: a rank is in another
- *         call, or has called ftkit_checkpoint() another number of times.  A line names two
- *         ranks, and `ftkit run` ends with 1.
+ * Errors: those of ftkit_checkpoint(), and FTKIT_ERR_MISMATCH on all ranks: a rank is in
+ *         another call, or has called ftkit_checkpoint() another number of times.  A line
+ *         names two ranks, and `ftkit run` ends with 1.
  */
 FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
 
 /**
- * Compare everything that is kept in memory for this job with its checksums, and put right
- * what does not hold: from copies, from parity, or by writing a new set at the next
- * ftkit_checkpoint().  It costs one read of the memory in use; a failure finds whole copies
- * then.
+ * Compare all checkpoint data in memory with their checksums, and repair what is damaged:
+ * from copies, from parity, or by a new set at the next ftkit_checkpoint().  A later failure
+ * then finds undamaged copies.  Cost: one read of the memory in use.
  *
- * @param[out] corrupt  segments of this rank (its own, copies it keeps, parities) that did
- *                      not hold, or NULL
- * @return FTKIT_OK; FTKIT_ROLLED_BACK when a rank failed meanwhile: go on with the loop
+ * @param[out] corrupt  number of damaged segments of this rank (its own, the copies that it
+ *                      keeps, parities), or NULL
+ * @return FTKIT_OK; FTKIT_ROLLED_BACK when a rank failed meanwhile: continue with the loop
  *         then, as after ftkit_finish(); or an error as of ftkit_checkpoint()
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
- * ftkit_checkpoint().  Files are looked through by `ftkit verify`.
+ * ftkit_checkpoint().  `ftkit verify` checks the files.
  */
 FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
 
-/** 1 from the first failed MPI call of this rank, or notice of a failure, until
- * ftkit_checkpoint() (or another call that repairs) has brought this rank back; else 0.
- * Local, nanoseconds: for programs that leave a long computation early, and for the
- * program's own checks (see ftkit_confirm()). */
+/** 1 from the moment at which this rank notices a failure (by a failed MPI call, for
+ * instance) until ftkit_checkpoint() or another call has repaired it; else 0.  Local,
+ * nanoseconds: for programs that leave a long computation early, and for the program's own
+ * checks (see ftkit_confirm()). */
 FTKIT_API int ftkit_failed(const ftkit_ctx *ctx);
 
 /**
  * Ask whether a failure explains a result that the program's own check rejects.
  *
- * After a failure MPI calls return errors and leave receive buffers as they were.  What the
- * rank computes until the next ftkit_checkpoint() is worthless, and checks of the program may
- * fire on it (a negative volume, NaN, a residual).  Such a check must not end the process:
+ * After a failure MPI calls return errors and leave receive buffers as they were.  The values
+ * that the rank computes until the next ftkit_checkpoint() are worthless, and checks of the
+ * program may reject them (a negative volume, NaN, a residual).  Such a check must not end
+ * the process:
  *
  *     if (!(volume > 0) && !ftkit_confirm(ft)) MPI_Abort(comm, 1);
  *     assert(volume > 0 || ftkit_confirm(ft));
  *
- * @return 1: a failure is known; go on to ftkit_checkpoint(), which repairs.  0: no failure
- *         is known, the error is the program's own.  Also 0 for a NULL context and with
- *         FTKIT_MODE_RESTART.
+ * @return 1: a failure is known; continue to ftkit_checkpoint(), which repairs.  0: no
+ *         failure is known, the error is the program's own.  Also 0 for a NULL context and
+ *         with FTKIT_MODE_RESTART.
  *
  * Local.
- * Blocking: nanoseconds when the failure is known; otherwise this call looks for it, and
- *           waits up to 2 s for the notice, because garbage may come before the notice.
+ * Blocking: nanoseconds when a failure is known; otherwise this call looks for a failure and
+ *           waits up to 2 s for the notice, because wrong values may come before the notice.
  */
 FTKIT_API int ftkit_confirm(ftkit_ctx *ctx);
 
 /**
- * MPI_Abort() for programs that repair: a rank with a known failure is given up alone.
+ * MPI_Abort() for programs that repair: while a failure is known, only this rank ends.
  *
- * When a failure is known, or becomes known as in ftkit_confirm(), this process ends as a
- * lost one, says so, and is replaced by the repair.  Otherwise the job ends, as with
+ * When a failure is known, or becomes known as in ftkit_confirm(), this process reports that
+ * and ends as a lost process; the repair replaces it.  Otherwise the job ends, as with
  * MPI_Abort(), but at once on all ranks.  For code that cannot ask ftkit_confirm():
  *
  *     #define MPI_Abort(comm, code) ftkit_abort(comm, code)
  *
- * With the message log MPI_Abort() does the same by itself.  Prefer ftkit_confirm(): it keeps
- * the process, and needs no spare.  This call does not return when a context is open that
- * repairs; without one it is MPI_Abort().
+ * With the message log MPI_Abort() itself does the same.  Prefer ftkit_confirm(): the process
+ * stays, and no spare is needed.  This call does not return when a context is open that
+ * repairs; without such a context it is MPI_Abort().
  */
 FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
 
-/** Write a set at the next ftkit_checkpoint(), whatever the period says; with durable
- * != 0 also to the file system: that call then waits for an earlier set that is still being
- * written there, and ftkit_wait() for this one.  Collective in effect: call it on every
- * rank. */
+/** Write a set at the next ftkit_checkpoint(), whatever the period is.  With durable != 0 the
+ * set also goes to the file system: ftkit_checkpoint() then waits for an earlier set that is
+ * still being written there, and ftkit_wait() waits for the requested set.  Call this function
+ * on every rank before the same ftkit_checkpoint(); the call itself does not communicate. */
 FTKIT_API int ftkit_request(ftkit_ctx *ctx, int durable);
 
 /* ---- Communicators ------------------------------------------------------------------- */
 
-/** What ftkit_on_repair() calls; 0 for success. */
+/** The callback of ftkit_on_repair().  Returns 0 for success. */
 typedef int ftkit_repair_fn(ftkit_ctx *ctx, MPI_Comm comm, void *arg);
 
 /**
- * Set the callback that builds what depends on the communicator: derived communicators,
- * topologies, a decomposition after a shrink.  It runs on every rank, collectively, once
- * in ftkit_recover() and after each repair before the regions are restored.  It may use
- * MPI on comm and register arrays again.  When an MPI call in it fails because of
- * another failure it should return; it is called again after the next repair.
- * With the message log communicators live through failures: it runs in ftkit_recover()
- * only, where a replacement is given what the lost process received in it.
+ * Set the callback that builds everything that depends on the communicator: derived
+ * communicators, topologies, a decomposition after a shrink.  The callback runs on every rank,
+ * collectively, once in ftkit_recover() and after each repair before the regions are restored.
+ * The callback may use MPI on comm and register arrays again.  When an MPI call in the
+ * callback fails because of another failure, the callback should return; ftkit calls it again
+ * after the next repair.
+ * With the message log communicators survive failures: the callback runs in ftkit_recover()
+ * only, where a replacement receives the messages that the lost process received there.
  */
 FTKIT_API int ftkit_on_repair(ftkit_ctx *ctx, ftkit_repair_fn *fn, void *arg);
 
 /**
- * Have a communicator of the program revoked when a rank fails, so that nobody stays
- * blocked in a call on it.  After the repair it is useless and forgotten here: free it
- * and make it anew in the callback of ftkit_on_repair().
+ * Let ftkit revoke a communicator of the program when a rank fails, so that no rank stays
+ * blocked in a call on it.  A repair ends the tracking, and the communicator stays revoked:
+ * free it and make a new one in the callback of ftkit_on_repair().
  */
 FTKIT_API int ftkit_track_comm(ftkit_ctx *ctx, MPI_Comm comm);
 
-/** Forget a tracked communicator.  MPI_Comm_free() on it does so too. */
+/** End the tracking of a communicator.  MPI_Comm_free() on it ends the tracking, too. */
 FTKIT_API int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm);
 
 /* ---- Information --------------------------------------------------------------------- */
@@ -491,62 +500,63 @@ typedef struct ftkit_info {
     int incarnation;         /**< processes that carried this rank before: 0, 1, ... */
     int repairs;             /**< repairs this process took part in */
     int rollbacks;           /**< times the regions of this process were rolled back */
-    int flush_error;         /**< how the last set this process wrote in the background ended:
-                                  FTKIT_OK, or an error that the next set tells all ranks */
+    int flush_error;         /**< result of the last set that this process wrote in the
+                                  background: FTKIT_OK, or an error, which the call that
+                                  writes the next set returns on all ranks */
     uint64_t committed;      /**< newest committed set, 0: none */
     uint64_t durable;        /**< newest complete set on the file system that this rank
-                                  knows of (0: none): of those written in this run the
-                                  newest there is */
+                                  knows of, 0: none; never older than the newest complete
+                                  set of this run */
     uint64_t restored;       /**< set last restored, 0: none */
     size_t region_bytes;     /**< bytes of all regions at the last set */
     size_t memory_bytes;     /**< bytes of checkpoint memory held by this process */
     double checkpoint_s;     /**< duration of the last set, seconds */
     double repair_s;         /**< duration of the last repair, seconds */
-    double repair_detect_s;  /**< ... of it: entering (revoke) until the survivors met */
+    double repair_detect_s;  /**< ... of it: from the revoke until the survivors have met */
     double repair_supply_s;  /**< ... census, plan and supply of replacements */
     double repair_rebuild_s; /**< ... communicators */
     double repair_restore_s; /**< ... moving and restoring data, new copies */
     uint64_t flushing;       /**< set this process is writing in the background, 0: none */
-    double flush_s;          /**< duration of that, seconds; the caller did not wait */
+    double flush_s;          /**< duration of the last such write, seconds; nobody waits */
     uint64_t sent_bytes;     /**< bytes of the last set in memory that this process sent to
                                   others, as copies or for parity */
-    uint64_t sent_total;     /**< the same of all sets so far */
+    uint64_t sent_total;     /**< the same for all sets so far */
     /* the message log of this process since it opened the context; 0 without log.enabled */
     uint64_t log_messages;          /**< messages to other teams, kept until the next set */
     uint64_t log_bytes;             /**< their bytes */
     uint64_t log_held;              /**< bytes that are kept now */
-    uint64_t log_determinants;      /**< decisions since the last set that MPI leaves open */
-    uint64_t log_determinant_bytes; /**< bytes told to other ranks, see log.determinants */
-    uint64_t log_resent;            /**< messages sent again to ranks that had gone back */
+    uint64_t log_determinants;      /**< choices that MPI leaves open, since the last set */
+    uint64_t log_determinant_bytes; /**< bytes sent to other ranks for them (log.determinants) */
+    uint64_t log_resent;            /**< messages sent again to ranks that rolled back */
     uint64_t log_suppressed;        /**< messages not sent again because their receiver had them */
-    uint64_t log_drained; /**< messages drawn in a repair or a set before they were received */
-    uint64_t log_spilled; /**< bytes taken from files for it, see log.memory */
-    uint64_t log_differs; /**< messages that were not the same again, see log.check */
+    uint64_t log_drained; /**< messages that a repair or a set received before the program did */
+    uint64_t log_spilled; /**< bytes of files that the log took as memory, see log.memory */
+    uint64_t log_differs; /**< messages that differed when they were sent again, see log.check */
 } ftkit_info;
 
 /** Fill *info (its size member first).  Local; may look at a set's files. */
 FTKIT_API int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info);
 
-/** Whether set is complete on the file system: *done 1 or 0.  Local, looks at files. */
+/** Set *done to 1 if the set is complete on the file system, else to 0.  Local, reads files. */
 FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
 
 /**
- * Wait until every set begun is as durable as its levels promise.
+ * Wait until every set that was begun has reached all its levels.
  *
  * @return FTKIT_OK, the error of a set that could not be written to the file system, or
- *         FTKIT_ROLLED_BACK when a rank failed meanwhile: go on with the loop then, as
- *         after ftkit_finish().  A set that was given up because of the failure is not
- *         waited for; the next one is due on the file system again.
+ *         FTKIT_ROLLED_BACK when a rank failed meanwhile: continue with the loop then, as
+ *         after ftkit_finish().  This call does not wait for a set that was given up because
+ *         of the failure; the next set then goes to the file system.
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
  *             ftkit_checkpoint(); the same code on every rank.
- * Blocking:   as long as the file system takes, or level.hdf5.bandwidth makes it.  To look
+ * Blocking:   as long as writing takes, which level.hdf5.bandwidth may slow down.  To look
  *             without waiting: ftkit_test(), or flushing and durable of ftkit_query().
  */
 FTKIT_API int ftkit_wait(ftkit_ctx *ctx);
 
-/** What went wrong in the last failed call on this context, where and on which rank; ""
- * when nothing did.  With NULL: in this thread's last failed call without a context.
+/** Text about the last failed call on this context: what failed, where, on which rank; ""
+ * if no call has failed.  With NULL: about this thread's last failed call without a context.
  * Valid until the next call. */
 FTKIT_API const char *ftkit_detail(const ftkit_ctx *ctx);
 
@@ -555,9 +565,8 @@ enum ftkit_level { FTKIT_ERROR = 0, FTKIT_WARNING = 1, FTKIT_INFO = 2, FTKIT_DEB
 
 typedef void ftkit_report_fn(int level, const char *line, void *arg);
 
-/** Give the library a voice: fn gets every line, for all contexts of the process.
- * Process-wide; set it before ftkit_open().  fn may be called from a helper thread and
- * must not call ftkit. */
+/** Set the report callback of the process: fn gets every line of every context.  Call this
+ * function before ftkit_open().  A helper thread may call fn; fn must not call ftkit. */
 FTKIT_API int ftkit_set_report(ftkit_report_fn *fn, void *arg);
 
 #ifdef __cplusplus
