@@ -118,35 +118,35 @@ struct key {
 static const struct key keys[] = {
     { "context", "name", AT(name), NAME(1), "default",
         "1 to 63 printable ASCII characters without '/'",
-        "Tells the checkpoint sets of this context from those of others." },
+        "The checkpoint sets of this context are stored under this name." },
     { "context", "program", AT(program), NAME(0), "",
         "up to 63 printable ASCII characters without '/', or empty for the executable's name",
-        "Whose sets they are: sets that another program has written are refused." },
+        "The program that owns the sets; sets that another program has written are refused." },
     { "checkpoint", "period", AT(period), PERIOD("call"), "auto", PERIOD_TEXT("call"),
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
     { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", "none, own, buddy, xor or rs",
-        "How sets survive in memory: not at all, in an own copy, also in a buddy's, by the "
-        "parity of a group of nodes, by Reed-Solomon parities of a group." },
+        "How sets survive in memory: not at all, in a rank's own copy, also in a buddy's copy, by "
+        "the parity of a group, by Reed-Solomon parities of a group." },
     { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
-        "Who keeps whose copy: two nodes each other's, or each node the one before." },
+        "Which node keeps copies: two nodes for each other, or each node for the node before." },
     { "level.memory", "place", AT(place), WORD(places), "memory", "memory, shared, file or pmem",
-        "Where they are kept: in the process; in shared memory, in files of the node, in "
-        "persistent memory (a build with libpmem), which outlive it." },
+        "Where the sets are kept: in the process; in shared memory, in files of the node, or in "
+        "persistent memory (a build with libpmem), which outlive the process." },
     { "level.memory", "directory", AT(place_dir), PATH(0), "",
         "a directory of each node, or empty for /dev/shm",
         "Where the places other than memory have their files." },
     { "level.memory", "group", AT(group), INT(2, 32), "8", "2 to 32",
-        "Ranks of a parity group, each on another node; fewer where there are fewer." },
+        "Ranks of a parity group, each on another node; fewer when there are fewer nodes." },
     { "level.memory", "parity", AT(parity), INT(1, 31), "2", "1 to 31",
-        "Members of a group that may be lost together with rs; xor stands one." },
+        "With rs, members of a group that may be lost together; with xor it is one." },
     { "level.memory", "incremental", AT(incremental), WORD(incrementals), "auto", "auto, on or off",
-        "Whether only what has changed since the last set is sent to others; auto: to other "
-        "nodes, while less than half of it does." },
+        "Whether only blocks that have changed since the last set are sent to others; auto: to "
+        "other nodes, while less than half of the set changes." },
     { "level.local", "scheme", AT(local_scheme), WORD(schemes), "none",
         "none, own, buddy, xor or rs",
-        "A second level between memory and files, for losses that the first does not stand." },
+        "A second level between memory and files, for losses that the first does not survive." },
     { "level.local", "place", AT(local_place), WORD(places), "shared",
         "memory, shared, file or pmem", "Where its sets are kept, as for level.memory." },
     { "level.local", "directory", AT(local_dir), PATH(0), "",
@@ -172,15 +172,15 @@ static const struct key keys[] = {
     { "level.hdf5", "bandwidth", AT(h5_bandwidth), BYTES, "0", BYTES_TEXT,
         "Most bytes per second that the helper threads of a node write; 0 for no limit." },
     { "level.hdf5", "compress", AT(h5_compress), WORD(filters), "none", "none or deflate",
-        "The filter of the datasets: less to write, more to compute; bandwidth counts what "
-        "goes into it." },
+        "The filter of the datasets: less to write, more to compute; bandwidth counts the bytes "
+        "before compression." },
     { "log", "enabled", AT(log_enabled), BOOL, "false", BOOL_TEXT,
         "Whether messages between teams are logged, so that only the team that has lost a "
         "rank rolls back; needs libftkit_mpi between the program and MPI." },
     { "log", "teams", AT(log_teams), WORD(teams), "domain", "domain, rank or all",
-        "Ranks that roll back together: those of a failure domain, each alone, all." },
+        "Ranks that roll back together: the ranks of a failure domain, each rank alone, all." },
     { "log", "team_size", AT(log_team_size), INT(0, 1e6), "0", "0 to 1000000",
-        "Ranks of a team, in order, instead of log.teams; 0 goes by log.teams." },
+        "Ranks of a team, in order, instead of log.teams; 0: as log.teams says." },
     { "log", "team_list", AT(log_team_list), PATH(0), "",
         "teams of every rank such as '0-3 4-7 8,10,12 9,11', or empty",
         "The ranks of each team, instead of log.teams and log.team_size." },
@@ -191,12 +191,12 @@ static const struct key keys[] = {
         "ftkit teams." },
     { "log", "determinants", AT(log_dets), WORD(determinants), "node",
         "node, causal, pessimistic, relaxed or refuse",
-        "Where what MPI leaves open is kept (which message a receive from any source got): in "
-        "shared memory of the node; also in that of other nodes, sent along with messages or "
-        "ahead of them; nowhere, because what the program sends does not depend on it; or "
-        "calls that leave something open are errors." },
+        "Where choices that MPI leaves open are kept (which message a receive from any source "
+        "got): in shared memory of the node; also in that of other nodes, sent along with "
+        "messages or ahead of them; nowhere, because the messages of the program do not depend on "
+        "the choices; or calls that leave a choice open are errors." },
     { "log", "check", AT(log_check), BOOL, "true", BOOL_TEXT,
-        "Whether a rank that sends again after a failure is compared with what it sent." },
+        "Whether messages that a rank sends again after a failure are compared with the first." },
     { "log", "contexts", AT(log_contexts), INT(2, 64), "16", "2 to 64",
         "Number of communicators of the MPI that the opening and each repair make: two for ftkit, "
         "one for each communicator of the program as long as they last. Up to 2047 more "
@@ -209,14 +209,14 @@ static const struct key keys[] = {
     { "log", "directory", AT(log_dir), PATH(0), "", "a directory, or empty for TMPDIR or /tmp",
         "The directory of the file of log.memory, on a disk of the node." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
-        "Ranks that are lost together with a node; 0 goes by host names." },
+        "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",
         "Processes of the communicator that wait to replace lost ranks." },
     { "spares", "exit", AT(spares_exit), BOOL, "true", BOOL_TEXT,
         "Whether a spare that was never needed ends its process in ftkit_open()." },
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
-        "How lost ranks are made up for, in order of preference; no shrink with log.enabled." },
+        "How lost ranks are replaced, in order of preference; no shrink with log.enabled." },
     { "recover", "start", AT(start), START, "newest", "newest, fresh or the number of a set",
         "What a job starts from: its newest usable set; the beginning, and sets of earlier runs "
         "stay as they are; exactly this set." },
@@ -227,9 +227,9 @@ static const struct key keys[] = {
     { "recover", "stall", AT(stall_s), TIME(0), "0", "0 for off, or " TIME_TEXT,
         "When no process of a node has called ftkit for this long, the job is ended." },
     { "recover", "stall_say", AT(say_s), TIME(0), "60s", "0 for off, or " TIME_TEXT,
-        "When no rank of a node has come on for this long (or three times its longest stretch), "
-        "and some wait in ftkit for others, a line says where each is and which rule that may "
-        "break; the job is ended when a rank has left its loop alone." },
+        "When no rank of a node has made progress for this long (or three times its longest "
+        "stretch), and some wait in ftkit for others, a line says where each rank is and which "
+        "rule may be broken. The job is ended when a rank has left its loop alone." },
     { "recover", "attempts", AT(attempts), INT(1, 1e6), "10", "1 to 1000000",
         "Repairs in a row that may go back to the same set before the job is ended." },
     { "recover", "exit_is_failure", AT(exit_is_failure), BOOL, "true", BOOL_TEXT,
