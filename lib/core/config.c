@@ -1,14 +1,13 @@
-/* Configuration: one table of keys; parser, checks, printing and documentation follow it.
+/* Configuration: parser, checks, printing and documentation use one table of keys.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The file is read whole and checked byte by byte, then goes line by line through inih,
- * which separates key, value and comment.  inih alone is not enough: it splits lines
- * beyond ini_max_line silently into two, takes an indented line for more of the last
- * value, skips a line without '=', and never reports a section.  Hence next_line() hands
- * it only trimmed lines that fit, keeps the sections itself, and notices when a line did
- * not come back as a key.  ini_max_line and its like belong to the whole process and are
- * left alone. */
+ * The file is read whole and checked byte by byte.  Then inih reads the lines and separates
+ * key, value and comment.  inih alone is not enough: it splits lines beyond ini_max_line
+ * silently into two, takes an indented line as a continuation of the last value, skips a line
+ * without '=', and never reports a section.  So next_line() gives inih only trimmed lines that
+ * fit, reads the sections itself, and notices when inih does not report a line as a key.
+ * ini_max_line and similar variables belong to the whole process and are not changed. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -72,14 +71,14 @@ static const struct word checks[] = { { "none", FTK_DEBUG_NONE }, { "regions", F
 static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
     { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG }, { NULL, 0 } };
 
-/* ascending: what format_time() tries */
+/* ascending, as format_time() needs them */
 static const struct {
     const char *text;
     double s;
 } units[] = { { "ms", 1e-3 }, { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 } };
 #define NUNITS (sizeof units / sizeof units[0])
 
-/* decimal and binary, ascending: what format_bytes() tries */
+/* decimal and binary, ascending, as format_bytes() needs them */
 static const struct {
     const char *text;
     double bytes;
@@ -91,7 +90,7 @@ struct key {
     const char *section, *name;
     size_t offset; /* in struct ftk_config */
     enum type type;
-    double min, max;          /* T_INT; T_TIME: 0 allowed if min is; T_PATH, T_NAME: least bytes */
+    double min, max;          /* T_INT; T_TIME: 0 is valid if min is 0; T_PATH, T_NAME: min bytes */
     const struct word *words; /* T_BOOL, T_WORD, T_SUPPLY, T_START */
     const char *count;        /* T_PERIOD: what it counts */
     const char *def, *values, *doc;
@@ -308,8 +307,8 @@ size_t ftk_config_bad_byte(const char *text, size_t bytes)
     return i;
 }
 
-/* Why a value could not stand in a file as it is, or NULL.  What comes from the
- * environment obeys the same rules, so that it can be printed as a file. */
+/* The reason why a value cannot stand in a file, or NULL.  Values from the environment obey the
+ * same rules, so that they can be printed as a file. */
 static const char *value_flaw(const char *text)
 {
     size_t bytes = strlen(text);
@@ -360,8 +359,8 @@ static size_t edit_distance(const char *a, const char *b)
     return row[nb];
 }
 
-/* The key that was most likely meant: one of the same name in another section, else the
- * nearest section.key, else (outside any section) the nearest name. */
+/* The most likely key: a key of the same name in another section, else the nearest section.key,
+ * else (outside any section) the nearest name. */
 static const struct key *nearest_key(const char *section, const char *name)
 {
     char full[FTK_PATH_MAX], candidate[128];
@@ -391,8 +390,8 @@ static const char *nearest_section(const char *section)
 }
 
 /* ---- Values -----------------------------------------------------------------------------
- * Each parse_...() writes to its place in the configuration and returns NULL, or says
- * what is wrong. */
+ * Each parse_...() writes the value into the configuration and returns NULL, or returns a text
+ * that says what is wrong. */
 
 static const struct word *find_word(const struct word *words, const char *text)
 {
@@ -411,7 +410,7 @@ static const char *parse_word(const struct key *k, const char *text, int *value)
     return NULL;
 }
 
-/* A decimal number without sign or exponent; *rest is what follows it and blanks. */
+/* A decimal number without sign or exponent; *rest points behind the number and blanks. */
 static bool parse_number(const char *text, double *value, const char **rest)
 {
     char digits[64], *end;
@@ -553,7 +552,7 @@ static const char *parse_supply(const struct key *k, const char *text, struct ft
                 return "has a word twice";
         if (n > 0 && cfg->supply[n - 1] == FTK_SUPPLY_END)
             return "has words after end";
-        cfg->supply[n++] = w->value; /* no word comes twice, so there is room */
+        cfg->supply[n++] = w->value; /* there is room, because no word appears twice */
         cfg->nsupply = n;
         if (!text[all])
             return NULL;
@@ -613,7 +612,7 @@ static const char *parse_value(const struct key *k, const char *text, struct ftk
     return "has no type";
 }
 
-/* Replace out by the number of units that gives exactly v again, when that is shorter. */
+/* Replace out by a shorter text with another unit, if the text parses to exactly v. */
 static void format_unit(double v, const char *name, double unit, char *out, size_t bytes)
 {
     char text[64];
@@ -627,7 +626,7 @@ static void format_unit(double v, const char *name, double unit, char *out, size
     }
 }
 
-/* The shortest text that gives exactly these seconds again. */
+/* The shortest text that parses to exactly these seconds. */
 static void format_time(double s, char *out, size_t bytes)
 {
     snprintf(out, bytes, s > 0 ? "%.17gs" : "0", s);
@@ -720,16 +719,16 @@ struct loader {
     int section_on[NKEYS]; /* line of each section, at its first key; 0: none */
     const char *path;      /* NULL for none */
     const char *env;       /* variable being read, for messages; NULL: the file */
-    const char *pos, *end; /* what is still to be read */
+    const char *pos, *end; /* the unread rest */
     int line;              /* line being read, from 1 */
     int section;           /* first key of the section, -1 before any */
-    bool pending;          /* inih has a line that must come back as a key */
-    bool has_value;        /* the line was too long for inih: value is its value */
+    bool pending;          /* inih has a line and must report it as a key */
+    bool has_value;        /* the line was too long for inih: value has its value */
     char value[LINE_BYTES_MAX + 1];
     int rc; /* the first failure: nothing is read after it */
 };
 
-/* The end of a long path says more than its beginning. */
+/* Of a long path show the end, which says more than the beginning. */
 static const char *path_tail(const char *path)
 {
     size_t n = strlen(path);
@@ -772,7 +771,7 @@ static int set_key(struct loader *p, int k, const char *text)
         p->set_on[k] = p->env ? FROM_ENV : p->line;
         return FTKIT_OK;
     }
-    if (value_flaw(text)) /* the value itself may not be fit to be shown */
+    if (value_flaw(text)) /* do not show a value with such bytes */
         return fail_here(p, "the value of %s.%s %s", keys[k].section, keys[k].name, why);
     return fail_here(p, "%s.%s = '%s' %s; allowed: %s", keys[k].section, keys[k].name,
         shown(text, value), why, keys[k].values);
@@ -833,7 +832,7 @@ static int give_line(struct loader *p, const char *text, size_t bytes, char *buf
     return FTKIT_OK;
 }
 
-/* The reader of inih: the next line, trimmed; a blank one for what is not a key. */
+/* The reader of inih: the next line, trimmed; a blank line in place of lines without a key. */
 static char *next_line(char *buf, int room, void *stream)
 {
     struct loader *p = stream;
@@ -860,14 +859,14 @@ static char *next_line(char *buf, int room, void *stream)
     return p->rc == FTKIT_OK ? buf : NULL;
 }
 
-/* The handler of inih: one key.  The section it knows is not ours, see next_line(). */
+/* The handler of inih: one key.  inih knows no section, see next_line(). */
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
     struct loader *p = user;
     char part[64];
     (void)section;
     if (!name || !value)
-        return 0; /* still pending, so next_line() says it */
+        return 0; /* the line is still pending, so next_line() reports it */
     p->pending = false;
     if (p->section < 0) {
         const struct key *near = nearest_key("", name);
@@ -897,7 +896,7 @@ static int fail_file(const char *path, const char *why)
         FTKIT_ERR_CONFIG, "configuration file %s%s: %s", tail == path ? "" : "...", tail, why);
 }
 
-/* As everything wrong with a file, ERR_CONFIG: nothing has happened yet. */
+/* ERR_CONFIG, as for every mistake in a file: nothing has happened yet. */
 static int fail_file_errno(const char *path, int err)
 {
     char why[64];
@@ -907,7 +906,7 @@ static int fail_file_errno(const char *path, int err)
 static int fail_size(const char *path, uint64_t bytes)
 {
     char why[96];
-    uint64_t mib = FILE_MAX, kib = 1024; /* in KiB where MiB would say too little */
+    uint64_t mib = FILE_MAX, kib = 1024; /* KiB where MiB would be too coarse */
     if (bytes >= 10 * mib)
         snprintf(why, sizeof why, "is %llu MiB, more than a configuration can be",
             (unsigned long long)(bytes / mib));
@@ -930,7 +929,7 @@ static int read_all(const char *path, int fd, char *text, size_t *bytes)
             return fail_file_errno(path, errno);
         got += (size_t)n;
     }
-    if (got > FILE_MAX) /* it grew after we asked for its size */
+    if (got > FILE_MAX) /* the file grew after fstat() */
         return fail_size(path, got);
     *bytes = got;
     return FTKIT_OK;
@@ -1018,8 +1017,8 @@ static bool is_variable(const char *name)
     return false;
 }
 
-/* The key that a variable was most likely meant for: it begins as those of a section do, or
- * is nearly the name of one; NULL: it is none of our business. */
+/* The key for which a variable was most likely meant: the variable begins as those of a section,
+ * or is nearly the variable of a key.  NULL: the variable is not one of ftkit. */
 static const struct key *meant_by(const char *variable)
 {
     const struct key *best = NULL;
@@ -1073,7 +1072,7 @@ static int load_environment(struct loader *p)
         if (!value)
             continue;
         size_t bytes = strlen(value);
-        trim(&value, &bytes); /* as in a file */
+        trim(&value, &bytes); /* as for a value in a file */
         p->env = name;
         if (bytes >= sizeof text)
             return fail_here(p, "the value is too long (%zu bytes)", bytes);
@@ -1095,7 +1094,7 @@ static int key_at(size_t offset)
     return k;
 }
 
-/* Fail where the value of a key comes from. */
+/* Fail with the place at which a key is set. */
 static int fail_key(struct loader *p, int k, const char *why)
 {
     char name[ENV_NAME_MAX];
@@ -1109,7 +1108,7 @@ static int fail_key(struct loader *p, int k, const char *why)
     return rc;
 }
 
-/* A directory that somebody named must be there; the default is made when it is used. */
+/* A directory that the configuration names must exist; the default is made when it is used. */
 static int check_directory(struct loader *p)
 {
     char text[64], why[320];
@@ -1126,8 +1125,8 @@ static int check_directory(struct loader *p)
     return fail_key(p, k, why);
 }
 
-/* Teams are told in one way, and a list has the form of one.  Whether they are those of the
- * job shows when its ranks are known. */
+/* Only one key may give the teams, and a list must have the form of a list.  Whether the teams fit
+ * the job is checked when its ranks are known. */
 static int check_teams(struct loader *p)
 {
     const struct ftk_config *c = &p->cfg;
@@ -1144,7 +1143,7 @@ static int check_teams(struct loader *p)
     return FTKIT_OK;
 }
 
-/* Teams, and what they have sent each other, are those of a fixed number of ranks. */
+/* Teams and their messages belong to a fixed number of ranks. */
 static int check_supply(struct loader *p)
 {
     bool shrinks = false;
@@ -1157,7 +1156,7 @@ static int check_supply(struct loader *p)
         "needs all ranks to be replaced");
 }
 
-/* A line more in the warnings; without effect when they are full. */
+/* Add a line to the warnings; without effect when there is no more room. */
 static void warn_key(struct loader *p, int k, const char *why)
 {
     char name[ENV_NAME_MAX], place[256] = "";
@@ -1175,7 +1174,7 @@ static void warn_key(struct loader *p, int k, const char *why)
         out[used] = '\0';
 }
 
-/* What ftk_config_sense() finds: the first that is refused ends the loading. */
+/* Called for each finding of ftk_config_sense(): the first refused value ends the loading. */
 static void on_sense(void *arg, enum ftk_sense kind, size_t offset, const char *why)
 {
     struct loader *p = arg;
@@ -1215,8 +1214,8 @@ static int load(struct ftk_config *cfg, const char *path)
     return rc;
 }
 
-/* Numbers are read and written with a point whatever the program's locale is.  Only this
- * thread changes its locale, and only for the call. */
+/* Numbers are read and written with a point in every locale of the program.  Only this thread
+ * changes its locale, and only during the call. */
 static int enter_c_locale(locale_t *c, locale_t *before)
 {
     *c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -40,7 +40,7 @@ enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 #define FTK_START_FRESH UINT64_MAX
 
 struct ftk_config {
-    char source[FTK_PATH_MAX];        /* file it came from, "" for none */
+    char source[FTK_PATH_MAX];        /* the configuration file, "" for none */
     char name[FTKIT_NAME_MAX + 1];    /* context.name = default */
     char program[FTKIT_NAME_MAX + 1]; /* context.program, "": the executable's name */
     struct ftk_period period;         /* checkpoint.period = auto | N calls | time */
@@ -84,19 +84,19 @@ struct ftk_config {
     uint64_t start;            /* recover.start = newest */
     double timeout_s;          /* recover.timeout = 60s */
     double stall_s;            /* recover.stall = 0: off */
-    double say_s;              /* recover.stall_say = 0: off */
+    double say_s;              /* recover.stall_say = 60s, 0: off */
     int attempts;              /* recover.attempts = 10 */
     bool exit_is_failure;      /* recover.exit_is_failure = true */
     int stderr_level;          /* report.stderr = none | error | ... | debug */
     char events[FTK_PATH_MAX]; /* report.events = file, "" for none */
     int debug_check;           /* debug.check = none */
-    char warnings[2048];       /* lines about what makes no sense, "" for none */
+    char warnings[2048];       /* lines about values that make no sense, "" for none */
 };
 
 /* Defaults, then the file at path (may be NULL), then FTKIT_<SECTION>_<KEY> of the
  * environment.  FTKIT_ERR_CONFIG with file, line and the nearest key in the detail;
- * *cfg is written only on success.  Its warnings have the file and line, or the variable,
- * too; whoever has a voice tells them. */
+ * *cfg is written only on success.  cfg->warnings name the file and line, or the variable,
+ * too; the caller reports them. */
 int ftk_config_load(struct ftk_config *cfg, const char *path);
 
 /* Offset of the first byte that is not printable UTF-8 text in lines, or bytes. */

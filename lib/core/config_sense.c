@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define AT(member) offsetof(struct ftk_config, member)
-#define SLOW 1e6 /* bytes per second: less is hardly meant */
+#define SLOW 1e6 /* bytes per second: a lower bandwidth is probably a mistake */
 
 struct sense {
     const struct ftk_config *cfg;
@@ -28,7 +28,7 @@ static bool has_parity(int scheme)
 
 /* ---- levels -------------------------------------------------------------------------- */
 
-/* What a level's scheme makes of its group and parity. */
+/* Whether a level's scheme uses its group and parity. */
 static void look_at_group(
     const struct sense *s, int scheme, int group, int parity, size_t at_group, size_t at_parity)
 {
@@ -100,7 +100,7 @@ static void look_at_files(const struct sense *s)
             "less than 1 MB per second: a GB takes more than 16 minutes; 0 is for no limit");
 }
 
-/* Whether there is a set left when a process, or the job, is lost. */
+/* Whether any set survives the loss of a process. */
 static void look_at_all_levels(const struct sense *s)
 {
     const struct ftk_config *c = s->cfg;

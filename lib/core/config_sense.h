@@ -1,4 +1,4 @@
-/* Values that are right one by one and make no sense together.
+/* Values that are valid one by one and make no sense together.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_CONFIG_SENSE_H
@@ -7,13 +7,13 @@
 #include "config.h"
 
 enum ftk_sense {
-    FTK_SENSE_IDLE, /* the key has no effect: worth a word if somebody has set it */
-    FTK_SENSE_ODD,  /* worth a word whoever has set it */
+    FTK_SENSE_IDLE, /* the key has no effect: a warning if it is set by file or variable */
+    FTK_SENSE_ODD,  /* a warning in any case */
     FTK_SENSE_WRONG /* refused */
 };
 
-/* Told of each finding: the key's offset in struct ftk_config, and what is wrong with what to
- * do about it. */
+/* Called for each finding: the key's offset in struct ftk_config; a text that says what is wrong
+ * and what to do. */
 typedef void ftk_sense_fn(void *arg, enum ftk_sense kind, size_t key, const char *why);
 
 /* Look at a configuration whose values are all in their ranges. */

@@ -1,4 +1,4 @@
-/* Contexts: what all public calls begin and end with (see context.h).
+/* Contexts: the first and the last step of every public call (see context.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #define ENDED "the context has ended: "
 
-/* Once the context has ended its detail is the first cause, for good. */
+/* The detail of a context that has ended stays the first cause. */
 int ftk_done(struct ftkit_ctx *ctx, int rc)
 {
     if (!ctx || rc >= 0 || (ctx->dead && strncmp(ctx->detail, ENDED, strlen(ENDED)) == 0))

@@ -24,7 +24,7 @@ struct rule {
     long incarnation; /* -1: any */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static struct rule rules[MAX_RULES];
 static int nrules = -1;
 static volatile int own_rank = -1;
@@ -68,7 +68,7 @@ static void parse(void)
     free(copy);
 }
 
-/* Tell the test that the fault it asked for has come to pass. */
+/* Tell the test that its fault has happened. */
 static void log_hit(const struct rule *r)
 {
     char line[160];
@@ -94,7 +94,7 @@ static int act(const struct rule *r)
         kill(getpid(), SIGSTOP);
         return 0;
     }
-    if (strcmp(r->action, "slow") == 0) { /* as a disk may be */
+    if (strcmp(r->action, "slow") == 0) { /* like a slow disk */
         const struct timespec t = { 2, 0 };
         (void)nanosleep(&t, NULL);
         return 0;

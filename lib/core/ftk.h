@@ -1,4 +1,4 @@
-/* What every module of ftkit uses: failing with a detail, reporting, fault points.
+/* Functions that every module of ftkit uses: failing with a detail, reporting, fault points.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_H
@@ -31,7 +31,7 @@ int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what);
 #define ftk_fail_errno(err, ...) ftk_fail_errno_at(__FILE__, __LINE__, (err), __VA_ARGS__)
 #define ftk_fail_mpi(rc, what) ftk_fail_mpi_at(__FILE__, __LINE__, (rc), (what))
 
-#ifdef __clang_analyzer__ /* does not see into another file that none of them is FTKIT_OK */
+#ifdef __clang_analyzer__ /* cannot see in another file that none of them returns FTKIT_OK */
 #undef ftk_fail
 #undef ftk_fail_errno
 #undef ftk_fail_mpi
@@ -46,15 +46,15 @@ const char *ftk_detail_text(void);
 void ftk_detail_clear(void);
 
 /* ---- Reporting --------------------------------------------------------------------------
- * The library's only voice: the callback of ftkit_set_report(), the stderr of
- * report.stderr, the event log of report.events. */
-/* The s of "2 ranks", none in "1 rank". */
+ * The library reports in three ways only: by the callback of ftkit_set_report(), on stderr
+ * (report.stderr), in the event log (report.events). */
+/* The plural s of "2 ranks"; nothing for "1 rank". */
 #define FTK_S(n) ((n) == 1 ? "" : "s")
 
 void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
-/* An error that ends the process: on stderr whatever report.stderr says. */
+/* An error that ends the process: printed on stderr whatever report.stderr is. */
 void ftk_report_last(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* For the event log, and otherwise as FTKIT_DEBUG: what every rank tells of itself. */
+/* An event of one rank: a line in the event log, and elsewhere a line of level FTKIT_DEBUG. */
 void ftk_event(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* Configure stderr output (highest level printed, -1: none) and the event log ("": none),
  * a file that every process appends whole lines to. */
@@ -68,16 +68,16 @@ uint64_t ftk_wall_ns(void); /* since 1970, for humans: never compared */
 uint64_t ftk_random(void);
 
 /* ---- Fault points -----------------------------------------------------------------------
- * Named places where tests let things fail.  FTKIT_FAULT holds a comma-separated list of
- * point:rank:nth:action[@incarnation], rank, nth and incarnation (0 when not given) may be
- * *, action is kill, stop, exit, abort, mpiabort, loop, or an errno name (EIO, ENOSPC ...)
- * that the point's caller then treats as its own failure.  Each fault that comes to pass is
- * a line in the file FTKIT_FAULT_LOG.
+ * Named points at which tests inject failures.  FTKIT_FAULT has a comma-separated list of
+ * point:rank:nth:action[@incarnation].  rank, nth and incarnation (0 when not given) may be
+ * *.  action is kill, stop, slow, exit, abort, mpiabort, loop, or the name of an errno (EIO,
+ * ENOSPC ...), which the caller of the point then treats as its own failure.  Each fault that
+ * happens is a line in the file FTKIT_FAULT_LOG.
  * Outside test builds the macro is the constant 0. */
 #ifdef FTK_FAULTS
 int ftk_fault_hit(const char *point); /* 0, or the errno to fail with */
-/* Who we are, as soon as it is known: the rank in the world, then the logical one (of a
- * spare: the number of working ranks plus its own); and how many processes carried it. */
+/* The rank of this process for FTKIT_FAULT: first the rank in the world, then the logical rank
+ * (for a spare, the number of working ranks plus its own number); and its incarnation. */
 void ftk_fault_rank(int rank, int incarnation);
 #define FTK_FAULT(point) ftk_fault_hit(point)
 #else

@@ -1,4 +1,4 @@
-/* Whose sets and slots these are (see identity.h).
+/* The owner of sets and slots (see identity.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 #include "hash.h"
 #include "identity.h"
 
-/* The name that an executable was started by; "" when the system does not tell. */
+/* The file name of the executable; "" when the system does not tell. */
 static void executable(char name[FTKIT_NAME_MAX + 1])
 {
     static const char deleted[] = " (deleted)"; /* it was compiled again meanwhile */
@@ -31,7 +31,7 @@ static void executable(char name[FTKIT_NAME_MAX + 1])
 void ftk_identity_find(struct ftk_identity *id, const char *program, const char *directory)
 {
     char *real = realpath(directory, NULL);
-    const char *path = real ? real : directory; /* without it: by its name */
+    const char *path = real ? real : directory; /* no real path: the name as given */
     size_t n = strlen(path);
     memset(id, 0, sizeof *id);
     if (*program)

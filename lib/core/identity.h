@@ -1,11 +1,11 @@
-/* Whose sets and slots these are: a program, and the directory of its job.
+/* The owner of sets and slots: a program, and the directory of its job.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Sets on the file system name their program.  Slots outlive a job in a directory that
  * many jobs share, so they also name the directory of their job: the real path of
- * level.hdf5.directory.  A job takes only what has its own identity.  An empty program
- * and a home of 0 are those of an older version: they tell nothing and stop nobody. */
+ * level.hdf5.directory.  A job takes only sets and slots of its own identity.  Older versions
+ * wrote no program and a home of 0: these fit every identity. */
 #ifndef FTK_IDENTITY_H
 #define FTK_IDENTITY_H
 
@@ -19,11 +19,11 @@ struct ftk_identity {
     char directory[FTK_HOME_TEXT];    /* its end, for messages */
 };
 
-/* What this process takes for its identity: program may be "", directory need not be
- * there. */
+/* The identity of this process.  program may be "": the name of the executable.  directory
+ * need not exist. */
 void ftk_identity_find(struct ftk_identity *id, const char *program, const char *directory);
 
-/* Whether what names this program and home may be taken by id. */
+/* Whether a job with identity id may take a set or slot that names this program and home. */
 bool ftk_identity_fits(const struct ftk_identity *id, const char *program, uint64_t home);
 
 #endif

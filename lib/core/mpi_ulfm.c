@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <mpi.h>
-/* after mpi.h, on which it builds */
+/* needs mpi.h before it */
 #include <mpi-ext.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,10 +13,10 @@
 #include "mpi_shim.h"
 
 /* ---- the environment test ---------------------------------------------------------------
- * Each of these settings, when wrong, makes a failure a hang or a silent wrong answer:
- * collectives of coll/han return success with a dead member; without the cutoff a process
- * nobody has talked to counts as alive and shrink waits for it; with a synchronous
- * finalize one run in ten hangs at its end after a failure. */
+ * Each of these settings, when wrong, turns a failure into a hang or a wrong result without a
+ * message.  Collectives of coll/han return success with a dead member.  Without the cutoff a
+ * process with which no other has communicated counts as alive, and shrink waits for it.  With
+ * a synchronous finalize one run in ten hangs at its end after a failure. */
 
 /* Value of a control variable as text; false when MPI has no such variable. */
 static bool cvar(const char *name, char *out, size_t bytes)
@@ -110,7 +110,7 @@ bool ftk_mpi_can_repair(char *why, size_t bytes)
         return false;
     }
     int level, provided;
-    /* Open MPI 5.0 takes what is asked for here for the level of the whole process */
+    /* Open MPI 5.0 makes the level that is given here the level of the whole process */
     if (MPI_Query_thread(&level) != MPI_SUCCESS
         || MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
         snprintf(why, bytes, "the MPI tool interface does not answer");
@@ -148,8 +148,8 @@ void ftk_mpi_revoke(MPI_Comm comm)
     int revoked = 0;
     if (comm == MPI_COMM_NULL)
         return;
-    /* revoking twice is legal but sends again; an error leaves nothing to do, because
-     * the shrink that follows is collective over the live ones either way */
+    /* revoking twice is legal but sends again; an error is ignored, because the shrink that
+     * follows is collective over the live members in any case */
     if (MPIX_Comm_is_revoked(comm, &revoked) == MPI_SUCCESS && !revoked)
         (void)MPIX_Comm_revoke(comm);
 }
@@ -170,14 +170,14 @@ int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
         *all = flag & 1;
         return rc;
     }
-    if (ftk_mpi_is_failure(rc)) { /* uniform: a death that not everybody acknowledged */
+    if (ftk_mpi_is_failure(rc)) { /* on all members: a death that not all have acknowledged */
         *all = 0;
         return MPI_SUCCESS;
     }
     return rc;
 }
 
-/* Smallest rank in comm of a group's members; nranks of comm when it is empty. */
+/* Smallest rank in comm of the n members of a group; INT_MAX if n is 0, 0 after an error. */
 static int smallest_rank(MPI_Comm comm, MPI_Group group, int n)
 {
     MPI_Group all;
@@ -205,7 +205,7 @@ bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone)
         return false;
     bool ours = MPI_Group_size(failed, &n) == MPI_SUCCESS && n > 0
                 && smallest_rank(comm, failed, n) >= first;
-    /* exactly those: one more may have failed since */
+    /* acknowledge exactly these n: another process may have failed since */
     if (ours)
         ours = MPIX_Comm_ack_failed(comm, n, &acked) == MPI_SUCCESS && acked == n;
     (void)MPI_Group_free(&failed);
@@ -224,7 +224,7 @@ bool ftk_mpi_knows_failed(void)
     return some;
 }
 
-/* The rank in MPI_COMM_WORLD of a member of a group; MPI_UNDEFINED: it is of another world. */
+/* The rank in MPI_COMM_WORLD of a member of a group; MPI_UNDEFINED: of another MPI_COMM_WORLD. */
 static int world_rank(MPI_Group world, MPI_Group group, int rank)
 {
     int at = MPI_UNDEFINED;

@@ -35,11 +35,11 @@ static void map(void)
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)sizeof *p.page)
         at = mmap(NULL, sizeof *p.page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
-        (void)close(fd); /* the map keeps it */
+        (void)close(fd); /* the mapping stays */
     p.page = at == MAP_FAILED ? NULL : at;
 }
 
-/* Of several contexts the first one of the run counts. */
+/* Only the first context of the run counts. */
 static bool counts(const struct ftkit_ctx *ctx)
 {
     uint64_t name = ftk_xxh3(ctx->cfg.name, strlen(ctx->cfg.name)) | 1, none = 0;
@@ -59,7 +59,7 @@ void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set)
         return;
     map();
     p.of = p.page && counts(ctx) ? ctx : NULL;
-    if (p.of) /* the next call is the one that committed it */
+    if (p.of) /* the next call has the position of the call that committed the set */
         p.base = (int64_t)position_of(set) - (int64_t)ctx->policy.calls - (set > 0);
 }
 

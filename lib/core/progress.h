@@ -4,13 +4,13 @@
  *
  * The measure is the position: how many calls of ftkit_checkpoint lie between the start
  * of the first attempt of a run and a state of the program.  The position of a set is
- * that of the call that committed it; a job that restores the set goes on from there.  So
- * a relaunch that comes no further than the attempts before it shows, however many sets
+ * that of the call that committed it; a job that restores the set continues from there.  So
+ * `ftkit run` sees when a relaunch comes no further than earlier attempts, however many sets
  * it writes.
  *
- * Rank 0 keeps the position in a file of the run (FTKIT_RUN_STATE names its directory),
- * which is mapped: a call costs two stores, and the file outlives the process.  On a node
- * that does not see the directory nothing is kept, and `ftkit run` goes by durable sets.
+ * Rank 0 keeps the position in a mapped file of the run (FTKIT_RUN_STATE names its
+ * directory): a call costs two stores, and the file outlives the process.  On a node that
+ * does not see the directory no position is kept, and `ftkit run` counts durable sets.
  */
 #ifndef FTK_PROGRESS_H
 #define FTK_PROGRESS_H
@@ -23,19 +23,20 @@
 #define FTK_PROGRESS_SETS 256
 
 struct ftk_progress {
-    _Atomic uint64_t context;  /* hash of the name of the one that counts, 0: none yet */
+    _Atomic uint64_t context;  /* hash of the name of the context that counts, 0: none yet */
     _Atomic uint64_t now;      /* position of the last call */
     _Atomic uint64_t furthest; /* of all calls of the run */
     struct {
         _Atomic uint64_t set, at;
-    } sets[FTK_PROGRESS_SETS]; /* by number: the newest of those that share a place */
+    } sets[FTK_PROGRESS_SETS]; /* index: number modulo the length; a newer set replaces */
 };
 
 struct ftkit_ctx;
 /* The regions of rank 0 hold this set, 0: the start of the program. */
 void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set);
-/* Rank 0 is in a call of ftkit_checkpoint; it has committed the set in it. */
+/* Rank 0 is in a call of ftkit_checkpoint. */
 void ftk_progress_call(const struct ftkit_ctx *ctx);
+/* Rank 0 has committed the set in this call. */
 void ftk_progress_set(const struct ftkit_ctx *ctx, uint64_t set);
 
 #endif

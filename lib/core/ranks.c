@@ -7,7 +7,7 @@
 
 #define REST_BYTES 40 /* " and 2147483647 more" and one item fit into these */
 
-/* The item at r: one rank, or from three in a row on a range.  Returns its ranks. */
+/* Write the item at r: one rank, or a range of at least three.  Returns its number of ranks. */
 static int item_at(const int *in, int n, int r, char *text, size_t bytes)
 {
     int end = r + 1;

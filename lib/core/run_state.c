@@ -1,4 +1,4 @@
-/* What this process tells `ftkit run` (see run_state.h).
+/* Messages of this process to `ftkit run` (see run_state.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -48,8 +48,7 @@ bool ftk_run_sees(void)
 
 void ftk_run_hopeless(int rc)
 {
-    /* what fixes the call or the data; an I/O error, or a job that still ends, may pass
-     */
+    /* errors in the call or the data; an I/O error, or a job that still ends, may go away */
     bool same = (rc <= FTKIT_ERR_ARG && rc >= FTKIT_ERR_MISMATCH) || rc == FTKIT_ERR_CORRUPT
                 || rc == FTKIT_ERR_FORMAT;
     if (same && ftk_run_sees())

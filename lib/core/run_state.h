@@ -1,5 +1,5 @@
-/* What this process tells `ftkit run`: lines in the file of FTKIT_RUN_STATE (tools/state.c has
- * their meaning).
+/* Messages of this process to `ftkit run`: lines in the file of FTKIT_RUN_STATE (tools/state.c
+ * has their meaning).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_RUN_STATE_H
@@ -7,15 +7,15 @@
 
 #include "ftk.h"
 
-/* One line into the file; nothing without `ftkit run`. */
+/* Append one line to the file; does nothing without `ftkit run`. */
 void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* ... about the process with this rank in MPI_COMM_WORLD: "lost", as a repair knows, or "idle": a
- * spare of a context that is closed. */
+/* Append a line about the process with this rank in MPI_COMM_WORLD: "lost", as a repair knows, or
+ * "idle": a spare of a context that is closed. */
 void ftk_run_process(const char *what, int world_rank);
 /* Whether this node sees the file. */
 bool ftk_run_sees(void);
-/* A start has failed with rc: tell if that is an error that a relaunch would meet again, with
- * the thread's detail. */
+/* A start has failed with rc.  If a relaunch would meet the same error, append a line with the
+ * thread's detail. */
 void ftk_run_hopeless(int rc);
 
 #endif

@@ -17,7 +17,7 @@
 
 static _Thread_local char detail[FTK_DETAIL_MAX];
 
-static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER; /* protects variables below */
 static ftkit_report_fn *report_fn;
 static void *report_arg;
 static int report_stderr = -1;
@@ -45,8 +45,8 @@ const char *ftkit_version(void)
 
 /* ---- details ------------------------------------------------------------------------- */
 
-/* Places in our files are for those who work on ftkit: report.stderr = debug.  Before the
- * configuration is read the environment says so. */
+/* Errors name places in the sources of ftkit only with report.stderr = debug.  Before the
+ * configuration is read, the environment variable decides. */
 static bool wants_places(void)
 {
     const char *level = getenv("FTKIT_REPORT_STDERR");
@@ -96,7 +96,7 @@ int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what)
     for (char *p = why; *p; p++)
         if (*p == '\n')
             *p = ' '; /* some MPIs add a stack of calls; a detail is one line */
-    /* the class and its text; the rest is decoration */
+    /* 160 bytes have room for the class and its text */
     return ftk_fail_at(file, line, FTKIT_ERR_MPI, "%s: %.160s", what, why);
 }
 
@@ -147,12 +147,12 @@ static void log_event(const char *level, const char *line)
     int fd = open(report_events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     ssize_t done = fd >= 0 ? write(fd, text, (size_t)n) : -1;
     if (fd >= 0)
-        (void)close(fd); /* a lost event has no other place to be told */
+        (void)close(fd); /* an error has no other place to be reported */
     if (done != n)
-        report_events[0] = '\0'; /* it cannot be written: do not try at every line */
+        report_events[0] = '\0'; /* the file cannot be written: do not try at every line */
 }
 
-/* event: into the event log, too; always: on stderr whatever report.stderr says. */
+/* event: also into the event log; always: on stderr whatever report.stderr is. */
 FTK_PRINTF(4, 0) static void report(int level, bool event, bool always, const char *fmt, va_list ap)
 {
     static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
@@ -212,7 +212,7 @@ uint64_t ftk_random(void)
 {
     uint64_t seed[3] = { ftk_wall_ns(), (uint64_t)getpid(), 0 };
     char host[256] = "";
-    (void)gethostname(host, sizeof host - 1); /* only to be different */
+    (void)gethostname(host, sizeof host - 1); /* the result may be empty: only part of the seed */
     seed[2] = ftk_xxh3(host, sizeof host);
     uint64_t x = ftk_xxh3(seed, sizeof seed);
     return x ? x : 1;

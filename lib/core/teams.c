@@ -1,4 +1,4 @@
-/* Teams that somebody has written down.
+/* Teams of the message log as text (see teams.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -165,14 +165,14 @@ bool ftk_teams_parse(
         return false;
     for (int r = 0; team && r < n; r++)
         in += team[r] >= 0;
-    p.line = 0; /* what is missing is on no line */
+    p.line = 0; /* a missing rank is on no line */
     for (int r = 0; team && r < n; r++)
         if (team[r] < 0)
             return wrong(&p, "rank %d is in no team (%d of %d ranks are)", r, in, n);
     return p.nteams > 0 || wrong(&p, "there is no team in it");
 }
 
-/* ---- where it comes from ------------------------------------------------------------- */
+/* ---- sources ------------------------------------------------------------------------- */
 
 int ftk_teams_of_list(const char *list, int n, int *team)
 {
@@ -182,7 +182,7 @@ int ftk_teams_of_list(const char *list, int n, int *team)
     return ftk_fail(FTKIT_ERR_CONFIG, "log.team_list: %s", flaw.why);
 }
 
-/* As with everything wrong in a configuration: nothing has happened yet. */
+/* FTKIT_ERR_CONFIG, as for every mistake in a configuration: nothing has happened yet. */
 static int fail_file(const char *path, int err, const char *why)
 {
     char text[64];
@@ -207,7 +207,7 @@ static int read_all(const char *path, int fd, char *text, size_t room, size_t *b
     return FTKIT_OK;
 }
 
-/* *text is for free().  Only regular files: a pipe would block, or be empty on all processes
+/* The caller frees *text.  Only regular files: a pipe would block, or be empty on all processes
  * but one. */
 static int read_file(const char *path, char **text, size_t *bytes)
 {

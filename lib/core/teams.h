@@ -1,13 +1,13 @@
-/* Teams of the message log that somebody has written down: log.team_list, log.team_file, and
- * what `ftkit teams` proposes.
+/* Teams of the message log as text: log.team_list, log.team_file, and the proposal of
+ * `ftkit teams`.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *     0-3,8 4-7 9
  *
- * A team is ranks, and ranges of them, with commas and without blanks.  In a list a blank
- * ends a team.  In a file a team is a line, blank lines are skipped, and '#' begins a
- * comment.  Every rank is in one team. */
+ * A team consists of ranks and ranges of ranks, separated by commas, without blanks.  In a list
+ * a blank ends a team.  In a file a team is a line, blank lines are skipped, and '#' begins a
+ * comment.  Every rank is in exactly one team. */
 #ifndef FTK_TEAMS_H
 #define FTK_TEAMS_H
 
@@ -16,17 +16,17 @@
 #define FTK_TEAM_RANK_MAX 999999999
 
 struct ftk_teams_flaw {
-    int line; /* of a file, from 1; 0: none in particular */
+    int line; /* of a file, from 1; 0: no particular line */
     char why[160];
 };
 
-/* The team of each of n ranks, a number below n, from a text; false: *flaw says why not, and
- * team is not to be used.  With team NULL only the form is looked at. */
+/* The team of each of n ranks, a number below n, from a text.  If false, *flaw has the reason,
+ * and team must not be used.  With team = NULL only the form is checked. */
 bool ftk_teams_parse(
     const char *text, size_t bytes, bool file, int n, int *team, struct ftk_teams_flaw *flaw);
 
-/* The same from log.team_list or a file.  FTKIT_ERR_CONFIG, with file and line and what is
- * wrong in the detail; team [n]. */
+/* The same from log.team_list or a file.  FTKIT_ERR_CONFIG: the detail has file, line and the
+ * mistake.  team [n]. */
 int ftk_teams_of_list(const char *list, int n, int *team);
 int ftk_teams_of_file(const char *path, int n, int *team);
 

@@ -1,4 +1,4 @@
-/* MPI datatypes: their one basic type, packing of any count (see type.h).
+/* MPI datatypes: their common basic type, packing of any count (see type.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <limits.h>
@@ -7,13 +7,13 @@
 
 #include "type.h"
 
-/* MPI_Pack() counts bytes in an int: this many go into one call. */
+/* MPI_Pack() counts bytes in an int: at most this many bytes go into one call. */
 #define PIECE ((size_t)1 << 30)
 
 /* ---- Predefined types ---------------------------------------------------------------- */
 
-/* What a predefined type holds; with its size this makes the basic type, so that an
- * MPI_LONG of 4 bytes or an MPI_REAL of 8 is what it is. */
+/* The class of a predefined type.  Class and size give the basic type, so that an MPI_LONG of 4
+ * bytes or an MPI_REAL of 8 bytes gets the right one. */
 enum content { OPAQUE, SIGNED, UNSIGNED, REAL, COMPLEX, LONG_REAL, LONG_COMPLEX, TEXT, BOOLEAN };
 
 static uint32_t basic_of(enum content c, size_t bytes)
@@ -36,10 +36,10 @@ static uint32_t basic_of(enum content c, size_t bytes)
     return FTK_T_OPAQUE;
 }
 
-/* Handles are neither constants nor of one C type in every MPI: no switch, no static
- * table.  What is not listed (MPI_BYTE, MPI_PACKED, the pairs of MPI_MINLOC, 16-byte
- * reals that are not C's long double) is opaque; what an MPI lacks is MPI_DATATYPE_NULL
- * in it. */
+/* Handles are not constants in every MPI, and not of the same C type: so neither a switch nor a
+ * static table is possible.  Types that are not listed (MPI_BYTE, MPI_PACKED, the pairs of
+ * MPI_MINLOC, 16-byte reals that are not C's long double) are opaque.  A type that an MPI lacks
+ * is MPI_DATATYPE_NULL there. */
 static uint32_t named_basic(MPI_Datatype t, size_t bytes)
 {
     const struct {
@@ -87,8 +87,8 @@ static int open_envelope(MPI_Datatype t, struct envelope *e)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "MPI_Type_get_envelope");
 }
 
-/* Whether MPI owns the type: predefined, or of MPI_Type_create_f90_xxx(), whose types are
- * called unnamed predefined ones and may not be freed either. */
+/* Whether MPI owns the type: predefined, or made by MPI_Type_create_f90_xxx(); the standard calls
+ * the latter unnamed predefined types, and they may not be freed either. */
 static bool permanent(const struct envelope *e)
 {
     return e->combiner == MPI_COMBINER_NAMED || e->combiner == MPI_COMBINER_F90_INTEGER
@@ -125,8 +125,8 @@ static int release(MPI_Datatype *t)
 
 static int find_basic(MPI_Datatype t, uint32_t *basic);
 
-/* The basic type that n types have in common, else FTK_T_OPAQUE.  Releases all of them,
- * whatever happens; reports the first failure. */
+/* The basic type that n types have in common, else FTK_T_OPAQUE.  Releases all n types in any
+ * case; returns the first error. */
 static int common_basic(MPI_Datatype *types, int n, uint32_t *basic)
 {
     int rc = FTKIT_OK;
@@ -145,7 +145,7 @@ static int common_basic(MPI_Datatype *types, int n, uint32_t *basic)
     return rc;
 }
 
-/* Recursion ends where the user's nesting of constructors does. */
+/* The recursion is as deep as the user's nesting of constructors. */
 static int find_basic(MPI_Datatype t, uint32_t *basic)
 {
     struct envelope e;
@@ -174,9 +174,9 @@ static int find_basic(MPI_Datatype t, uint32_t *basic)
 /* ---- Descriptions -------------------------------------------------------------------- */
 
 /* Sizes and extents.  A type without holes may still list its elements in another order
- * than memory has them: packing by memcpy() keeps that of memory and unpacking restores
- * it, which is all we promise.  (It might also list one element twice and leave a hole;
- * MPI forbids to receive into such a type, and so do we.) */
+ * than that of memory: packing by memcpy() keeps the order of memory, and unpacking restores
+ * it; no more is promised.  (A type might also list one element twice and leave a hole; MPI
+ * forbids receiving into such a type, and so does ftkit.) */
 static int measure(struct ftk_type *t)
 {
     MPI_Count size, lb, extent, true_lb, true_extent;
@@ -217,7 +217,7 @@ int ftk_type_make(MPI_Datatype t, struct ftk_type *out)
         if (rc != MPI_SUCCESS)
             return ftk_fail_mpi(rc, "MPI_Type_dup");
         made.owned = true;
-        rc = MPI_Type_commit(&made.mpi); /* the user's may not be */
+        rc = MPI_Type_commit(&made.mpi); /* the user's type may not be committed */
         if (rc != MPI_SUCCESS) {
             rc = ftk_fail_mpi(rc, "MPI_Type_commit");
             ftk_type_free(&made);
@@ -231,14 +231,14 @@ int ftk_type_make(MPI_Datatype t, struct ftk_type *out)
 void ftk_type_free(struct ftk_type *t)
 {
     if (t->owned)
-        (void)MPI_Type_free(&t->mpi); /* no use for a failure: the handle is gone */
+        (void)MPI_Type_free(&t->mpi); /* an error changes nothing: the handle is gone */
     t->mpi = MPI_DATATYPE_NULL;
     t->owned = false;
 }
 
 size_t ftk_type_room(const struct ftk_type *t, size_t count)
 {
-    /* whole extents: an array of structures ends with the padding of its last one */
+    /* whole extents: an array of structures ends with the padding of its last structure */
     ptrdiff_t last = t->span_end > t->extent ? t->span_end : t->extent;
     size_t bytes;
     if (count == 0)
@@ -250,9 +250,9 @@ size_t ftk_type_room(const struct ftk_type *t, size_t count)
 }
 
 /* ---- Packing ----------------------------------------------------------------------------
- * On MPI_COMM_SELF, which nobody can revoke.  Packed data is in the representation of
- * this machine, size for size: both MPIs add nothing on a homogeneous communicator, and
- * a piece of any other length is refused. */
+ * On MPI_COMM_SELF, which no other process can revoke.  Packed data have the representation of
+ * this machine and the size of the items: Open MPI and MPICH add nothing on a homogeneous
+ * communicator, and a piece of any other length is refused. */
 
 /* Items of the next piece of those left. */
 static int piece_items(const struct ftk_type *t, size_t left, int *n)

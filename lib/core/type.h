@@ -10,21 +10,21 @@
 struct ftk_type {
     MPI_Datatype mpi;   /* own duplicate of a derived type, else the predefined one */
     bool owned;         /* mpi must be freed */
-    bool contiguous;    /* items follow each other without holes: memcpy does */
+    bool contiguous;    /* items follow each other without holes: memcpy() packs them */
     size_t item_bytes;  /* packed size of one item */
     ptrdiff_t extent;   /* distance of items in memory */
     ptrdiff_t span_lb;  /* first byte touched by item 0, relative to its address */
-    ptrdiff_t span_end; /* end of the last one, which may lie beyond the extent */
+    ptrdiff_t span_end; /* end of the last byte touched; may lie beyond the extent */
     uint32_t basic;     /* enum ftk_basic; FTK_T_OPAQUE when items mix basic types */
 };
 
-/* Describe t.  FTKIT_ERR_TYPE for MPI_DATATYPE_NULL, empty types, and pair types of
- * MPI_MINLOC are fine as opaque. */
+/* Describe t.  FTKIT_ERR_TYPE for MPI_DATATYPE_NULL and empty types.  The pair types of
+ * MPI_MINLOC are opaque. */
 int ftk_type_make(MPI_Datatype t, struct ftk_type *out);
 void ftk_type_free(struct ftk_type *t);
 
-/* Bytes of memory, from the address of the first, that hold count items; SIZE_MAX when
- * there is no such memory.  Of types that touch nothing in front of their address. */
+/* Bytes of memory, from the address of the first item, that hold count items; SIZE_MAX when no
+ * memory is so large.  For types that touch no byte in front of their address. */
 size_t ftk_type_room(const struct ftk_type *t, size_t count);
 
 /* Copy count items at data into out [count * item_bytes], or back.  Any size_t count:

@@ -1,11 +1,11 @@
-/* What is owed to the program's own arithmetic after the use of wide vectors.
+/* Clears the upper halves of vector registers, so that the program's arithmetic stays fast.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * libxxhash's and ISA-L's code for AVX leaves the upper halves of the registers in use.  Scalar
- * code that was compiled for SSE, as most programs are, then pays for merging them with every
- * instruction, for as long as nobody clears them: a solver was seen to run at less than half its
- * speed after a set, or a message, had been hashed. */
+ * code that was compiled for SSE, as most programs are, then pays for merging these halves in every
+ * instruction until they are cleared: a solver ran at less than half its speed after a set, or a
+ * message, had been hashed. */
 #ifndef FTK_STORE_VECTOR_H
 #define FTK_STORE_VECTOR_H
 
