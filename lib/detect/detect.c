@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Without interposition a rank learns of a failure in three ways: an MPI call of the
- * program on one of its communicators fails and the error handler runs; the watch says so
- * inside an ftkit call; or somebody else revoked what it is blocked on.  Whoever learns
- * first revokes, so the program's calls fail at once everywhere until each rank comes to
- * its next ftkit call. */
+ * Without interposition a rank learns of a failure in three ways: an MPI call of the program
+ * fails and the error handler runs; the watch ends inside an ftkit call; or another rank has
+ * revoked the communicator on which this rank is blocked.  The first rank that learns of the
+ * failure revokes, so the program's calls fail at once on all ranks until each rank comes to its
+ * next ftkit call. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@
 
 #define POLL_TURNS 16 /* tests of our own requests per test of the watch */
 #define CLOSING_GRACE_S 0.2
-#define UNCLEAR_WAIT_S 2.0 /* how long a vague error may precede its explanation */
+#define UNCLEAR_WAIT_S 2.0 /* an error may come so long before the notice of its failure */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
 static struct ftkit_ctx *contexts;
@@ -45,7 +45,7 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     if (ctx->mode == FTKIT_MODE_RESTART)
         return;
     ftk_watchdog_told(ctx->dog);
-    /* the end of a context comes the same way; a spare does not know the difference yet */
+    /* the end of a context is a revoke, too; a spare cannot tell it from a failure yet */
     if (!ctx->detect.failed && ctx->rank < 0)
         ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
     else if (!ctx->detect.failed && ctx->where != FTK_ALL_CLOSED)
@@ -54,9 +54,9 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     ctx->detect.failed = 1;
     ftk_mpi_revoke(ctx->comms.ctl);
     if (ctx->where == FTK_ALL_CLOSED)
-        return; /* ranks can be blocked in the vote about the end only */
+        return; /* other ranks are at most in the last vote, on act, which must complete */
     ftk_mpi_revoke(ctx->comms.act);
-    ftk_mpi_revoke(ctx->comms.app); /* with the log the program has others */
+    ftk_mpi_revoke(ctx->comms.app); /* with the log the program does not use app */
     for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->detect.ntracked; i++)
         ftk_mpi_revoke(ctx->detect.tracked[i]);
 }
@@ -71,17 +71,17 @@ static bool uses(const struct ftkit_ctx *ctx, MPI_Comm comm)
     return false;
 }
 
-/* Without a look at MPI: is a failure known that is not repaired? */
+/* Whether a failure is known that is not repaired.  No MPI call. */
 static bool knows(const struct ftkit_ctx *c)
 {
     return c->mode != FTKIT_MODE_RESTART
            && (c->detect.failed || c->detect.repairing || ftk_log_rolling_back(c));
 }
 
-/* Does one of these contexts, or only this one, know of a failure by now?  The code of an
- * error says little: a broken socket, a collective or a constructor on a communicator with a
- * dead member may give any, and some milliseconds before the notice.  An error of the program
- * can wait that long. */
+/* Whether one of these contexts (only: this context) knows of a failure, or learns of one within
+ * UNCLEAR_WAIT_S.  The code of an error says little: a broken socket, or a collective or a
+ * constructor on a communicator with a dead member, may return any code, some milliseconds before
+ * the notice of the failure.  An error of the program itself can wait that long. */
 static bool await_notice(struct ftkit_ctx *first, bool only)
 {
     double end = ftk_now_s() + UNCLEAR_WAIT_S;
@@ -124,10 +124,10 @@ void ftk_detect_abort(const char *call, int code)
     if (!ctx)
         return;
     if (!explained()) {
-        /* where processes are replaced the MPI ends the caller only, without a report */
+        /* with fault tolerance on, MPI_Abort() ends only the caller, without a report */
         snprintf(why, sizeof why, "rank %d has called %s with %d: ending the job", ctx->rank, call,
             code);
-        if (ftk_run_sees()) /* for mpirun this process is killed */
+        if (ftk_run_sees()) /* mpirun only sees that this process is killed */
             ftk_run_state("abort %d %d", ctx->rank, code);
         ftk_watchdog_end(ctx->dog, why);
         return;
@@ -144,7 +144,7 @@ void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why)
     ftk_run_state("mistake %s", why);
     ftk_watchdog_end(ctx->dog, why);
     ftk_report_last("%s", why);
-    (void)MPI_Abort(MPI_COMM_WORLD, 1); /* it returns only when it could not */
+    (void)MPI_Abort(MPI_COMM_WORLD, 1); /* for the case that there is no watchdog */
 }
 
 bool ftk_detect_known(void)
@@ -155,8 +155,8 @@ bool ftk_detect_known(void)
     return false;
 }
 
-/* An error that no failure explains, with MPI_ERRORS_ARE_FATAL.  The MPI would end this process
- * alone, and name its function that calls error handlers. */
+/* An error that no failure explains, with MPI_ERRORS_ARE_FATAL.  The MPI would end only this
+ * process, and its message would name the function that calls error handlers. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
 {
     char text[MPI_MAX_ERROR_STRING], why[sizeof text + 160];
@@ -180,7 +180,8 @@ void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
     ftk_report_last("%s", why);
 }
 
-/* The handler that the program had chosen; to: the communicator that stands for it. */
+/* Whether the handler that the program had chosen is MPI_ERRORS_ARE_FATAL.  The handler is that of
+ * the communicator to; for MPI_COMM_WORLD and MPI_COMM_SELF it is old. */
 static bool is_fatal(MPI_Comm to, MPI_Errhandler old)
 {
     MPI_Errhandler h = old;
@@ -193,7 +194,7 @@ static bool is_fatal(MPI_Comm to, MPI_Errhandler old)
     return fatal;
 }
 
-/* Hand an error of the program to the handler it had chosen. */
+/* Give an error of the program to the handler that the program had chosen. */
 static void pass_on(MPI_Comm comm, int code)
 {
     MPI_Comm to = comm;
@@ -217,7 +218,7 @@ static void pass_on(MPI_Comm comm, int code)
     }
 }
 
-/* The state of the program is in doubt from here on: calls of it have failed. */
+/* Calls of the program have failed, so its state may be wrong from here on. */
 static void mark_doubt(void)
 {
     for (struct ftkit_ctx *c = contexts; c; c = c->next)
@@ -225,13 +226,13 @@ static void mark_doubt(void)
             c->detect.app_errors = true;
 }
 
-/* The program uses MPI_COMM_WORLD.  Its spares never come to a call on it. */
+/* The program uses MPI_COMM_WORLD.  The spares never join a call on MPI_COMM_WORLD. */
 static void say_world(void)
 {
     char why[320];
     int rank = -1;
     struct ftkit_ctx *ctx = repairing_context();
-    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only to be named */
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only for the text */
     snprintf(why, sizeof why,
         "process %d (rank %d of the job) communicates on MPI_COMM_WORLD after ftkit_open. Its "
         "spares are members of it and never come. Rule: after ftkit_open use ftkit_comm() or "
@@ -257,7 +258,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
     bool mine = false;
     if (failure && world_forbidden && *comm == MPI_COMM_WORLD)
         say_world();
-    if (!contexts) { /* all are closed: there will be no repair */
+    if (!contexts) { /* all contexts are closed: no repair will come */
         pass_on(*comm, *code);
         return;
     }
@@ -268,7 +269,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
         }
     }
     if (failure && !mine && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF)
-        ftk_mpi_revoke(*comm); /* derived from ours: its other members must come out too */
+        ftk_mpi_revoke(*comm); /* derived from app: interrupt its other members, too */
     if (!mine && !explained()) {
         if (!failure) {
             pass_on(*comm, *code);
@@ -281,7 +282,8 @@ static void on_error(MPI_Comm *comm, int *code, ...)
 }
 
 /* ---- tracked communicators --------------------------------------------------------------
- * An attribute tells when the program frees one, so that it is never revoked after. */
+ * The delete callback of an attribute runs when the program frees such a communicator, so that
+ * ftkit never revokes it afterwards. */
 
 static int keyval = MPI_KEYVAL_INVALID;
 
@@ -340,7 +342,7 @@ static int make_objects(void)
     if (handler == MPI_ERRHANDLER_NULL)
         rc = MPI_Comm_create_errhandler(on_error, &handler);
     if (rc == MPI_SUCCESS && vote_type == MPI_DATATYPE_NULL) {
-        /* one item, so that no algorithm can cut a vote in two */
+        /* one item, so that no algorithm can split a vote */
         rc = MPI_Type_contiguous(1 + FTK_VOTE_WORDS, MPI_INT64_T, &vote_type);
         if (rc == MPI_SUCCESS)
             rc = MPI_Type_commit(&vote_type);
@@ -352,8 +354,9 @@ static int make_objects(void)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "making MPI objects");
 }
 
-/* Calls on MPI_COMM_NULL, which follow when a communicator could not be made because of a
- * failure, are raised on MPI_COMM_WORLD or MPI_COMM_SELF: they must not end the job. */
+/* When a communicator could not be made because of a failure, the program calls MPI functions on
+ * MPI_COMM_NULL.  MPI raises these errors on MPI_COMM_WORLD or MPI_COMM_SELF, and they must not
+ * end the job. */
 static int guard_world(void)
 {
     int rc = MPI_SUCCESS;
@@ -405,7 +408,7 @@ struct ftkit_ctx *ftk_detect_first(void)
     return contexts;
 }
 
-/* Members of comm that are no working ranks of the context. */
+/* The number of members of comm that are spares of the context. */
 static int spares_in(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     MPI_Group all, theirs;
@@ -444,11 +447,11 @@ bool ftk_detect_active(void)
 
 static void free_objects(void)
 {
-    /* nothing can be done about an error here, and nothing depends on it */
+    /* errors are ignored: nothing depends on these objects any more */
     (void)MPI_Errhandler_free(&handler);
     (void)MPI_Type_free(&vote_type);
     (void)MPI_Op_free(&vote_op);
-    (void)MPI_Comm_free_keyval(&keyval); /* lives on in communicators that have it */
+    (void)MPI_Comm_free_keyval(&keyval); /* stays valid in communicators that have it */
 }
 
 static void unguard_world(void)
@@ -484,7 +487,7 @@ void ftk_detect_close(struct ftkit_ctx *ctx)
 
 /* ---- the watch ----------------------------------------------------------------------- */
 
-/* Without repair the program's errors are none of our business: its own handler. */
+/* Without repair, errors on app go to the handler of the program. */
 static int use_own_handler(struct ftkit_ctx *ctx)
 {
     MPI_Errhandler h;
@@ -514,7 +517,7 @@ int ftk_detect_arm(struct ftkit_ctx *ctx)
         return FTKIT_OK;
     if (!ftk_mpi_is_failure(rc))
         return ftk_fail_mpi(rc, "posting the watch");
-    ftk_detect_raise(ctx); /* somebody died already: the next call repairs */
+    ftk_detect_raise(ctx); /* a process has died already: the next call repairs */
     return FTKIT_OK;
 }
 
@@ -556,11 +559,11 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
     if (ctx->detect.watch_s == 0 && ctx->detect.watch != MPI_REQUEST_NULL
         && MPI_Test(&ctx->detect.watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS
         && !only_spares(ctx))
-        ctx->detect.watch_s = ftk_now_s(); /* it may still be active: disarm cancels it */
+        ctx->detect.watch_s = ftk_now_s(); /* the watch may still be active: disarm cancels it */
     if (ctx->detect.watch_s == 0)
         return false;
-    /* While everyone closes, the first through the vote ends the epoch.  The others' vote
-     * then comes to its end too, unless a rank died in it: give it that time. */
+    /* While all ranks close, the first rank that completes the vote ends the epoch by a revoke.
+     * The vote of the others then completes, too, unless a rank has died in it.  So wait. */
     if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->detect.watch_s > CLOSING_GRACE_S)
         ftk_detect_raise(ctx);
     return ctx->detect.failed;
@@ -656,7 +659,7 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
     if (FTK_FAULT("sure.none")) /* injected: success, and nothing has been written */
         memset(ctx->detect.vote_out, 0, sizeof ctx->detect.vote_out);
     memcpy(v, ctx->detect.vote_out, sizeof *v);
-    if (rc == FTKIT_OK && v->voters != nranks) /* must be impossible: see ^han */
+    if (rc == FTKIT_OK && v->voters != nranks) /* impossible without coll/han (mpi_ulfm.c) */
         rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");
     return rc;
 }

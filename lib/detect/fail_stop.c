@@ -2,11 +2,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * With fault tolerance switched on, Open MPI 5.0 has no way to end such a job: MPI_Abort
- * (and so MPI_ERRORS_ARE_FATAL) ends the calling process only, in a way that is not reported,
- * and who waits for it waits for ever; and MPI_Finalize may wait for the dead.  What is
- * reported to all is a death by a signal.  So a process that meets the failure in a call, or
- * knows of one when it comes to MPI_Finalize, dies of one, and whoever waits for it follows. */
+ * With fault tolerance switched on, Open MPI 5.0 has no way to end such a job.  MPI_Abort (and
+ * so MPI_ERRORS_ARE_FATAL) ends only the calling process and does not report that, so processes
+ * that wait for this process wait for ever.  MPI_Finalize may wait for dead processes.  Only a
+ * death by a signal is reported to all.  So a process that meets the failure in a call, or knows
+ * of a failure when it comes to MPI_Finalize, kills itself; the processes that wait for it then
+ * meet that failure and do the same. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>

@@ -6,9 +6,9 @@
 
 #include "core/ftk.h"
 
-/* For an MPI that lets the others live when a process dies, in an environment in which that
- * cannot be made use of: see to it that every process of the job ends.  comm has the
- * handler of the program; MPI_ERRORS_ARE_FATAL becomes one that does end it. */
+/* For an MPI that keeps the other processes alive when one dies, in a job without repair: make
+ * sure that every process of the job ends.  of_program is the program's handler of comm;
+ * MPI_ERRORS_ARE_FATAL is replaced by a handler that ends the process by a signal. */
 int ftk_fail_stop_guard(MPI_Comm comm, MPI_Errhandler of_program);
 
 /* Flush stdio and die of SIGKILL: the only end of a process that MPI reports to all others. */

@@ -10,11 +10,11 @@
 
 #define WIPE 0xa5
 
-/* Behind each block. */
+/* The proof that follows each block. */
 struct seal {
     uint64_t bytes;
     int32_t from, to; /* ranks; to -1: for all */
-    uint64_t sum;     /* of the data and of the above, seeded with the kind of call */
+    uint64_t sum;     /* of the data and the members above, seeded with the kind of call */
 };
 
 enum kind { BCAST, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, REDUCE };
@@ -43,7 +43,7 @@ static void keep(struct call *c)
 {
     struct kept *k = malloc(sizeof *k);
     if (!k)
-        return; /* they stay for ever */
+        return; /* the buffers are never freed */
     *k = (struct kept){ .next = kept, .v = { c->out, c->in, c->to } };
     kept = k;
 }
@@ -122,7 +122,7 @@ static int no_room(struct call *c)
         FTKIT_ERR_NOMEM, "%s: buffers of %zu and %zu bytes", c->s->what, c->out_bytes, c->in_bytes);
 }
 
-/* Buffers of both sides; the one that is written is wiped. */
+/* Allocate the buffers of both sides, and wipe the buffer that MPI writes. */
 static int allocate(struct call *c, size_t out, size_t in, bool lists)
 {
     c->out_bytes = out;
@@ -189,7 +189,7 @@ static int start_polled(struct call *c, MPI_Request *req)
     }
 }
 
-/* Make the call.  The output is not looked at yet. */
+/* Make the call.  The output is not checked yet. */
 static int run(struct call *c)
 {
     MPI_Request req = MPI_REQUEST_NULL;
@@ -210,7 +210,7 @@ static int run(struct call *c)
     return rc;
 }
 
-/* The result holds, or not; buffers go. */
+/* End the call; good: the proofs of the result are right.  The buffers are freed or kept. */
 static int end(struct call *c, int rc, bool good)
 {
     if (rc == FTKIT_OK && !good) {
@@ -247,7 +247,7 @@ int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes)
     return end(&c, rc, good);
 }
 
-/* Every block holds: take the data out of their seals. */
+/* If the seals of all blocks are right, copy the data to in.  False: a seal is wrong. */
 static bool take(const struct call *c, const size_t *from, size_t each, int to, void *in)
 {
     const char *at = c->in;
@@ -350,7 +350,7 @@ int ftk_sure_alltoallv(
 }
 
 /* ---- reductions -------------------------------------------------------------------------
- * The first word proves who is in the result: a sum of one number for each rank. */
+ * The first word proves which ranks are in the result: the sum of one number for each rank. */
 
 static uint64_t number_of(int rank)
 {
@@ -370,7 +370,7 @@ static void reduce(void *in, void *inout, int *len, MPI_Datatype *type)
 {
     int bytes = 0;
     if (MPI_Type_size(*type, &bytes) != MPI_SUCCESS)
-        return; /* the sum shows it */
+        return; /* the sum of the result is wrong then */
     size_t words = (size_t)bytes / sizeof(int64_t);
     const int64_t *a = in;
     int64_t *b = inout;
@@ -403,7 +403,7 @@ int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n)
         mrc = MPI_Op_create(reduce, 1, &c.op);
     rc = mrc == MPI_SUCCESS ? run(&c) : fail(&c, mrc);
     if (c.op != MPI_OP_NULL)
-        (void)MPI_Op_free(&c.op); /* the rest of the call has its own references */
+        (void)MPI_Op_free(&c.op); /* a call that still runs has its own references */
     if (c.type != MPI_DATATYPE_NULL)
         (void)MPI_Type_free(&c.type);
     memcpy(&sum, c.in, sizeof sum);
@@ -448,7 +448,7 @@ int ftk_sure_comm(const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const in
 {
     bool same = false;
     if (FTK_FAULT("sure.comm") && mpi_rc == MPI_SUCCESS && *made != MPI_COMM_NULL) {
-        (void)MPI_Comm_free(made); /* injected: success, and it was never made */
+        (void)MPI_Comm_free(made); /* injected: success, and no communicator was made */
         *made = MPI_COMM_NULL;
     }
     if (mpi_rc == MPI_SUCCESS && *made != MPI_COMM_NULL)

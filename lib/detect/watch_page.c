@@ -19,7 +19,7 @@
 #define DIRECTORY "/dev/shm"
 #define NAME_BYTES 280
 
-/* ---- using one ----------------------------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------------------- */
 
 static void path_of(const char *name, char path[NAME_BYTES])
 {
@@ -69,12 +69,12 @@ void ftk_dog_page_close(const char *name, struct ftk_dog_page *page, int lock, b
     char path[NAME_BYTES];
     path_of(name, path);
     (void)munmap(page, sizeof *page);
-    if (remove && is_current(lock, path)) /* a later joiner makes a new one */
+    if (remove && is_current(lock, path)) /* a process that joins later makes a new page */
         (void)unlink(path);
     (void)close(lock);
 }
 
-/* ---- who lives ----------------------------------------------------------------------- */
+/* ---- leftovers ----------------------------------------------------------------------- */
 
 static struct ftk_dog_page *map(int fd)
 {
@@ -85,9 +85,9 @@ static struct ftk_dog_page *map(int fd)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* A process of an ftkit that did not lock its pages yet is known by its number only.  A page
- * of another size is of an ftkit with another layout: nothing in it can be believed, and it
- * counts as alive. */
+/* Whether a page names a living process.  Older versions of ftkit did not lock their pages, so only
+ * the process ids show that such a job lives.  A page of another size is of a version with another
+ * layout: it cannot be read, and counts as the page of a living job. */
 static bool names_living(int fd)
 {
     struct stat st;
@@ -113,12 +113,12 @@ static int open_own(int dir, const char *name)
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
         return fd;
     if (fd >= 0)
-        (void)close(fd); /* only looked at */
+        (void)close(fd); /* nothing was written */
     return -1;
 }
 
-/* Remove a page that nobody alive uses.  It is removed under the lock, so that who opens
- * it at the same time notices. */
+/* Remove a page that no living process uses.  The page is removed under the lock, so that a process
+ * that opens it at the same time notices the removal. */
 static int sweep_page(int dir, const char *name, bool dry)
 {
     int fd = open_own(dir, name), n = 0;
@@ -129,7 +129,7 @@ static int sweep_page(int dir, const char *name, bool dry)
     return n;
 }
 
-/* Whether a job has a page with somebody alive. */
+/* Whether a job has a page with a living process. */
 static bool job_lives(int dir, const char *job, size_t len)
 {
     char begin[NAME_BYTES];
@@ -186,7 +186,7 @@ int ftk_dog_sweep(bool dry)
     return n + sweep_all(FTK_DOG_PREFIX, sweep_page, dry);
 }
 
-/* ---- asking -------------------------------------------------------------------------- */
+/* ---- the state of a process ---------------------------------------------------------- */
 
 static bool ask_page(const struct ftk_dog_page *p, pid_t pid, struct ftk_dog_word *word)
 {

@@ -1,11 +1,11 @@
-/* The page of the watchdog: what the processes of a job on one node tell each other, and
- * whether that job lives.  No MPI in here: the ftkit program looks at it, too.
+/* The page of the watchdog: the state of the processes of a job on one node, in shared memory.
+ * The page also shows whether the job lives.  No MPI in this file: the ftkit program uses it, too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A page is a file of /dev/shm.  Every process that uses it has it locked (flock,
- * shared): the lock ends with the process, also with one that is killed.  A page that can
- * be locked alone belongs to nobody alive, and so do the determinants (log/det.h) of its
+ * A page is a file of /dev/shm.  Every process that uses the page holds a shared lock on it
+ * (flock); the lock ends with the process, also when the process is killed.  If an exclusive
+ * lock can be taken, no living process uses the page or the determinants (log/det.h) of its
  * job. */
 #ifndef FTK_WATCH_PAGE_H
 #define FTK_WATCH_PAGE_H
@@ -20,7 +20,7 @@
 #define FTK_DOG_SLOTS 1024
 
 struct ftk_dog_slot {
-    _Alignas(64) _Atomic int pid; /* 0: free.  Each has cache lines of its own */
+    _Alignas(64) _Atomic int pid; /* 0: free.  Each slot has cache lines of its own */
     _Atomic int state;            /* enum ftk_dog_state */
     int world_rank;
     _Atomic double beat_s;  /* CLOCK_MONOTONIC is one clock for the node */
@@ -31,7 +31,7 @@ struct ftk_dog_slot {
     _Atomic int place;      /* enum ftk_dog_place */
     _Atomic int rank;       /* of the context; -1: a spare */
     _Atomic uint64_t calls; /* of ftkit_checkpoint() */
-    _Atomic double at_s;    /* when it came to the place */
+    _Atomic double at_s;    /* when the process came to the place */
 };
 
 struct ftk_dog_page {
@@ -40,17 +40,17 @@ struct ftk_dog_page {
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];
 };
 
-/* Open or make the page of that name in /dev/shm, and lock it.  *lock is a descriptor
- * that keeps it locked.  0 or an errno. */
+/* Open or make the page of that name in /dev/shm, and lock it.  The descriptor *lock keeps the
+ * page locked.  Returns 0 or an errno. */
 int ftk_dog_page_open(const char *name, struct ftk_dog_page **page, int *lock);
-/* Unmap it, let the lock go; remove: and the file. */
+/* Unmap the page and release the lock; remove: also remove the file. */
 void ftk_dog_page_close(const char *name, struct ftk_dog_page *page, int lock, bool remove);
 
-/* Remove what jobs of this user without a living process on this node have left in
- * /dev/shm: pages and determinants.  Returns how many files; dry: would be removed. */
+/* Remove pages and determinants that jobs of this user have left in /dev/shm, if no process of
+ * the job lives on this node.  Returns the number of files; dry: of files that would be removed. */
 int ftk_dog_sweep(bool dry);
 
-/* What a process says of itself; false: it is in no page. */
+/* The state of a process from its page; false: the process is in no page. */
 struct ftk_dog_word {
     int state;       /* enum ftk_dog_state */
     double since_s;  /* in this state */

@@ -2,24 +2,25 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * MPI reports a process that dies, not one that stands still (SIGSTOP, an endless loop) or
- * leaves in a way the runtime does not pass on (exit, MPI_Abort).  The processes of a node
- * share a page with one slot each; a thread in every process, which never calls MPI,
- * renews its own slot and looks at the others:
- *   - a heartbeat older than the timeout: the process is stopped; it is killed
- *   - a process repairs for longer than the timeout (or three times the longest stretch
- *     that the other has ever computed between two ftkit calls, if that is more) and
- *     another has not come: the other is stuck; it is killed
- *   - a process has vanished, and after that time nobody is repairing: its death was not
- *     reported; the job cannot know and is ended
- *   - a repair lasts for twice that time although nobody is missing: the job is ended
- *   - nobody has made progress for stall_s: the job hangs; it is ended
- *   - nobody has made progress for say_s (or three times the longest stretch), and the ranks
- *     are at different places: one process says where each is and which rule that may break;
- *     again after twice, four times ... that time.  Two mistakes are proven, and the job is
- *     ended: a rank has left its loop (ftkit_finish, ftkit_close) while another has made more
- *     calls of ftkit_checkpoint(), and can never join it; or a rank is in MPI_Finalize with
- *     its context open, and others do not follow */
+ * MPI reports a process that dies.  MPI does not report a process that stands still (SIGSTOP, an
+ * endless loop) or ends in a way that the runtime does not report (exit, MPI_Abort).  The
+ * processes of a node share a page with one slot each.  A thread in every process, which never
+ * calls MPI, renews its own slot and looks at the others:
+ *   - a heartbeat is older than the timeout: the process is stopped; it is killed
+ *   - a process repairs for longer than a limit, and another process has not come to the repair:
+ *     the other process is stuck; it is killed.  The limit is the timeout, or three times the
+ *     longest stretch that the other process has ever computed between two ftkit calls, if that
+ *     is more
+ *   - a process has vanished, and after that limit no process repairs: the death was not
+ *     reported, the job cannot know of it and is ended
+ *   - a repair lasts for twice that limit although all processes have come: the job is ended
+ *   - no rank has made progress for stall_s: the job hangs; it is ended
+ *   - no rank has made progress for say_s (or three times the longest stretch), and the ranks
+ *     are at different places: one process writes a line that says where each rank is and which
+ *     rule the program may break; again after twice, four times ... that time.  The job is ended
+ *     if the page proves one of two mistakes: a rank has left its loop (ftkit_finish,
+ *     ftkit_close) while another has made more calls of ftkit_checkpoint(), and can never join
+ *     it; or a rank is in MPI_Finalize with its context open, and other ranks do not follow */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -39,8 +40,8 @@
 #include "watchdog.h"
 
 #define TICK_S 0.25
-#define STANDSTILL_S 1.0 /* later than that a tick is not late by chance */
-#define PATIENCE 10.0    /* times the timeout, for what may take long and is not known */
+#define STANDSTILL_S 1.0 /* a tick that is later shows a standstill */
+#define PATIENCE 10.0    /* times the timeout, while the longest stretch is unknown */
 
 struct ftk_watchdog {
     char name[96];
@@ -50,8 +51,8 @@ struct ftk_watchdog {
     double timeout_s;
     double stall_s;
     double say_s;
-    double looked_s;  /* of the thread: when it last did, */
-    double resumed_s; /* and when it did again after the machine, or the job, stood still */
+    double looked_s;  /* last turn of the thread */
+    double resumed_s; /* first turn after the machine, or the job, had stood still */
     pthread_t thread;
     pthread_mutex_t lock; /* protects stop */
     pthread_cond_t wake;
@@ -60,8 +61,8 @@ struct ftk_watchdog {
 
 /* ---- what the thread reads ----------------------------------------------------------- */
 
-/* End all of the job on this node at once, ourselves last: a job that is known to be broken
- * must not be repaired by those who have not noticed. */
+/* End all processes of the job on this node at once, this process last: processes that have not
+ * noticed must not repair a job that is known to be broken. */
 static void end_job(struct ftk_watchdog *dog, const char *why)
 {
     ftk_run_state("fatal %s", why);
@@ -74,12 +75,12 @@ static void end_job(struct ftk_watchdog *dog, const char *why)
     kill(getpid(), SIGKILL);
 }
 
-/* Kill a process that only looks alive. */
+/* Kill a process that is stuck. */
 static void put_down(struct ftk_dog_slot *s, const char *why, double seconds)
 {
     int pid = atomic_load(&s->pid);
     if (pid <= 0 || !atomic_compare_exchange_strong(&s->pid, &pid, 0))
-        return; /* somebody else was faster */
+        return; /* another process was faster */
     ftk_report(FTKIT_WARNING, "process %d (rank %d of the job) %s for %.1f s: killed", pid,
         s->world_rank, why, seconds);
     kill(pid, SIGKILL);
@@ -91,8 +92,8 @@ static bool vanished(const struct ftk_dog_slot *s)
     return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* What was before a standstill counts from its end: a job that a batch system suspends must
- * not fall upon its own processes when they wake up one after the other. */
+/* Times before a standstill count from its end.  Otherwise the processes of a suspended job would
+ * kill each other when they wake up one after the other. */
 static double from(const struct ftk_watchdog *dog, double then)
 {
     return then > dog->resumed_s ? then : dog->resumed_s;
@@ -118,8 +119,9 @@ static bool repairing(const struct ftk_watchdog *dog, double now, double limit)
     return false;
 }
 
-/* How long a process may stay away: three times the longest stretch it is known to have
- * computed between two calls; much longer when that is not known yet, or it is busy in us. */
+/* How long a process may compute without a call of ftkit: three times its longest stretch between
+ * two calls so far; much longer when no stretch is known yet, or while the process is in a call of
+ * ftkit that may take long. */
 static double patience(const struct ftk_watchdog *dog, const struct ftk_dog_slot *s)
 {
     double longest = 3 * atomic_load(&s->longest_s);
@@ -141,7 +143,7 @@ static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now
             atomic_compare_exchange_strong(&s->pid, &pid, 0);
             return;
         }
-        /* normally the MPI reports it; a process that computes gets the report later */
+        /* normally the MPI reports the death; a process that computes gets the report later */
         limit = patience(dog, dog->own);
         if (silent > limit + TICK_S && !repairing(dog, now, 0)
             && now - from(dog, atomic_load(&dog->own->since_s)) > limit) {
@@ -162,8 +164,8 @@ static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now
         put_down(s, "has not come to the repair", limit);
 }
 
-/* A repair that does not end although nobody is missing: MPI itself has lost its way (on
- * Open MPI 5.0 a death during a spawn does that). */
+/* A repair that does not end although all processes have come: MPI itself hangs (Open MPI 5.0
+ * after a death during a spawn, for example). */
 static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
 {
     char why[160];
@@ -184,20 +186,20 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
     end_job(dog, why);
 }
 
-/* ---- saying who waits for whom ------------------------------------------------------- */
+/* ---- the line with the places of the ranks -------------------------------------------- */
 
 #define LOWEST_CALLS UINT64_MAX
 enum { TEXT_MAX = 960, RULE_MAX = 320 };
 
 /* The places of this node's ranks, while none makes progress. */
 struct silence {
-    int ranks;             /* that work */
+    int ranks;             /* number of working ranks */
     int at[FTK_AT_PLACES]; /* how many of them are at each place */
     uint64_t most, least;  /* calls of ftkit_checkpoint() */
-    uint64_t left;         /* the fewest calls of one that has left its loop */
-    double newest_s;       /* when the last one came to where it is */
-    double longest_s;      /* stretch that is known between two calls */
-    bool repairs;
+    uint64_t left;         /* the fewest calls of a rank that has left its loop */
+    double newest_s;       /* time of the last progress of any rank */
+    double longest_s;      /* longest stretch of any rank between two calls */
+    bool repairs;          /* a process is in a repair */
 };
 
 static bool has_left(int place)
@@ -205,7 +207,7 @@ static bool has_left(int place)
     return place >= FTK_AT_FINISH;
 }
 
-/* Whether a slot is of a rank that works; a spare, a process that is going, is none. */
+/* Whether a slot is of a working rank: not of a spare, nor of a process that ends. */
 static bool works(const struct ftk_dog_slot *s)
 {
     return atomic_load(&s->pid) > 0 && atomic_load(&s->state) != FTK_DOG_LEFT
@@ -283,7 +285,7 @@ static bool is_together(const struct ftk_dog_slot *a, const struct ftk_dog_slot 
            && atomic_load(&a->calls) == atomic_load(&b->calls);
 }
 
-/* "ranks 0 and 2": all that are where slot a is. */
+/* "ranks 0 and 2": all ranks at the place of slot a. */
 static void name_together(
     const struct ftk_watchdog *dog, const struct ftk_dog_slot *a, char *text, size_t bytes)
 {
@@ -297,7 +299,7 @@ static void name_together(
     for (int i = 0; in && i < FTK_DOG_SLOTS; i++)
         if (is_together(a, &dog->page->slots[i])) {
             int rank = atomic_load(&dog->page->slots[i].rank);
-            if (rank >= 0 && rank <= most) /* it may change meanwhile */
+            if (rank >= 0 && rank <= most) /* the slot may have changed */
                 in[rank] = 1;
         }
     if (in)
@@ -327,13 +329,13 @@ static size_t put_group(
         ranks, names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
 }
 
-/* One process of the node says it: who sets the time of the next line. */
+/* Only one process of the node writes the line: the process that sets the time of the next. */
 static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, double newest)
 {
     uint64_t said = atomic_load(&dog->page->said), next;
     double due = 0;
     memcpy(&due, &said, sizeof due);
-    if (due < newest) /* somebody has come on since */
+    if (due < newest) /* a rank has made progress since the last line */
         due = 0;
     if (silent < bound || newest + silent < due)
         return false;
@@ -342,7 +344,7 @@ static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, do
     return atomic_compare_exchange_strong(&dog->page->said, &said, next);
 }
 
-/* The places of all ranks; room for a rule is left. */
+/* Write the places of all ranks, and leave room for a rule. */
 static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t bytes, size_t at)
 {
     for (int i = 0; i < FTK_DOG_SLOTS; i++)
@@ -353,8 +355,8 @@ static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t byte
     return at;
 }
 
-/* The text is complete with the rule that the program breaks.  A relaunch would meet a rank that
- * has left its loop alone again. */
+/* Append the rule that the program breaks to the text, and end the job.  alone: a rank has left its
+ * loop alone, which a relaunch would only repeat. */
 static void end_by_rule(
     struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
 {
@@ -520,7 +522,7 @@ static int start(struct ftk_watchdog *dog)
     pthread_cond_init(&dog->wake, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&dog->lock, NULL);
-    sigfillset(&all); /* signals are the program's */
+    sigfillset(&all); /* the threads of the program handle the signals */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int err = pthread_create(&dog->thread, NULL, watch, dog);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -537,7 +539,7 @@ int ftk_watchdog_open(
     dog->timeout_s = cfg->timeout_s;
     dog->stall_s = cfg->stall_s;
     dog->say_s = cfg->say_s;
-    (void)ftk_dog_sweep(false); /* of jobs that were killed as a whole */
+    (void)ftk_dog_sweep(false); /* leftovers of jobs that were killed as a whole */
     int failed = ftk_dog_page_open(dog->name, &dog->page, &dog->page_lock);
     dog->own = failed ? NULL : take_slot(dog->page);
     if (!dog->own) {
@@ -559,7 +561,7 @@ int ftk_watchdog_open(
     atomic_store(&dog->own->calls, 0);
     atomic_store(&dog->own->at_s, now);
     atomic_store(&dog->own->state, FTK_DOG_RUN);
-    atomic_store(&dog->own->pid, (int)getpid()); /* complete: others may look now */
+    atomic_store(&dog->own->pid, (int)getpid()); /* last: the slot is complete now */
     int err = start(dog);
     if (err != 0) {
         atomic_store(&dog->own->pid, 0);

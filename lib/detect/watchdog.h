@@ -1,5 +1,5 @@
-/* The watchdog: a thread per process that turns stuck processes of its node into killed
- * ones, because only those are reported by MPI.
+/* The watchdog: a thread per process that kills stuck processes of its node, because MPI reports
+ * only processes that have died.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_WATCHDOG_H
@@ -14,7 +14,7 @@ enum ftk_dog_state {
     FTK_DOG_LEFT
 };
 
-/* Where a rank is, for the line that says who waits for whom. */
+/* Where a rank is, for the line that names the places of all ranks. */
 enum ftk_dog_place {
     FTK_AT_OPEN,
     FTK_AT_SPARE, /* waits in ftkit_open() */
@@ -38,21 +38,23 @@ enum ftk_dog_place {
 
 struct ftk_watchdog;
 
-/* Join the watch of this node, named by job.  Local.  *dog is NULL when it is off. */
+/* Join the watchdogs of this node, in the page that job names.  Local. */
 struct ftk_config;
 int ftk_watchdog_open(
     const char *job, const struct ftk_config *cfg, int world_rank, struct ftk_watchdog **dog);
-/* This process is rank and comes to a place, after so many calls of ftkit_checkpoint() (with
- * the one it is in).  NULL is fine. */
+/* This process, with this rank, comes to a place after so many calls of ftkit_checkpoint(),
+ * including a call that has not returned.  With dog = NULL this and the next functions do
+ * nothing. */
 void ftk_watchdog_at(struct ftk_watchdog *dog, enum ftk_dog_place place, int rank, uint64_t calls);
-/* FTK_AT_LOOP again, one call later: a few nanoseconds. */
+/* FTK_AT_LOOP again, after one more call: a few nanoseconds. */
 void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls);
-/* What this process is doing; also a sign of progress.  NULL is fine. */
+/* The state of this process. */
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
+/* This process has called ftkit: a sign of progress. */
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
-/* The MPI has reported a death: dead processes of the node are known to the MPI. */
+/* The MPI has reported a death, so it knows the processes of the node that are dead by now. */
 void ftk_watchdog_told(struct ftk_watchdog *dog);
-/* End the job on this node at once; does not return but when there is no watch. */
+/* End the job on this node at once.  Returns only when dog is NULL. */
 void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why);
 void ftk_watchdog_close(struct ftk_watchdog *dog);
 
