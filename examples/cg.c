@@ -4,13 +4,13 @@
  *
  * Solves A x = b for a sparse symmetric positive definite A: a Matrix Market file, or the
  * 7-point Laplacian on a cube.  b is the row sums of A, so the solution is all ones.
- * Every rank owns a range of rows.  The state of the iteration is its number, two scalars
- * that every rank holds, and the vectors x, r and p, which are blocks of global arrays:
- * a run may go on with another number of ranks.
+ * Every rank owns a range of rows.  The state of the iteration is its number, three scalars
+ * that are the same on every rank, and the vectors x, r and p, which are blocks of global
+ * arrays: so a run may continue on another number of ranks.
  *
- * The result of no MPI call is looked at.  After a failure the numbers are worthless, and
- * a NaN may even end the iteration; ftkit_checkpoint() and ftkit_finish() take all ranks
- * back to the last committed set before anybody can leave the loop.
+ * The program checks no MPI call.  After a failure the numbers are worthless, and a NaN may
+ * even end the iteration; ftkit_checkpoint() and ftkit_finish() take all ranks back to the
+ * last committed set before any rank can leave the loop.
  *
  * Dot products are added in chunks of CHUNK rows, and the sums of the chunks in their
  * order, so the result is the same to the last bit on every number of ranks.
@@ -28,10 +28,10 @@
 /* ---- The solver ---------------------------------------------------------------------- */
 
 struct solver {
-    int size, rank;          /* the layout was made for, size 0: none yet */
+    int size, rank;          /* for which the layout was made; size 0: none yet */
     int *rows, *first_row;   /* [size]: rows of each rank ... */
     int *parts, *first_part; /* [size]: ... and their chunks */
-    struct matrix a;         /* our rows */
+    struct matrix a;         /* the rows of this rank */
     double *x, *r, *p;       /* [a.count]: solution, residual, direction */
     double *z, *q;           /* [a.count]: preconditioned residual, A p */
     double *all;             /* [a.n]: a vector of all ranks */
@@ -62,8 +62,8 @@ static double right_side(const struct matrix *a, int i)
     return b;
 }
 
-/* Rows for the ranks of comm, our part of the matrix, and the vectors as they are in the
- * beginning.  Local: nobody else need be there.  Returns 0, or -1 with a.error. */
+/* Distribute the rows over the ranks of comm, make this rank's part of the matrix and the
+ * initial vectors.  Local: no other rank has to call it.  Returns 0, or -1 with a.error. */
 static int layout(struct solver *s, const char *path, int side, int n, MPI_Comm comm)
 {
     int size, rank, chunks = n / CHUNK + (n % CHUNK != 0);
@@ -177,9 +177,9 @@ struct app {
     double tolerance;
 };
 
-/* Runs in the beginning and after every repair, before ftkit fills the arrays.  Lost
- * ranks are normally replaced and nothing changes; when they could not be, there are
- * fewer ranks and each gets other rows. */
+/* Runs at the start and after every repair, before ftkit fills the arrays.  Normally lost
+ * ranks are replaced, and nothing changes.  Otherwise there are fewer ranks, and each gets
+ * other rows. */
 static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 {
     struct app *a = arg;
@@ -203,7 +203,7 @@ static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
     return rc;
 }
 
-/* The residual itself, not the one of the recurrence; leaves the whole of x in s->all. */
+/* The true residual, not that of the recurrence.  Puts the whole of x into s->all. */
 static double true_residual(struct solver *s, MPI_Comm comm)
 {
     multiply(s, comm, s->x);
@@ -239,8 +239,8 @@ static int run(ftkit_ctx *ft, struct app *a)
     MPI_Comm comm;
     int rc;
 
-    /* No communication from here to ftkit_recover(): a replacement comes through here
-     * alone, in the middle of the run of the others. */
+    /* No communication from here to ftkit_recover(): a replacement runs this part alone, while
+     * the other ranks are in their loop. */
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
     if (divide(ft, comm, a) != 0
         || ftkit_register_replicated(ft, "iteration", &s->iteration, 1, MPI_INT) < 0
@@ -248,7 +248,7 @@ static int run(ftkit_ctx *ft, struct app *a)
         || ftkit_on_repair(ft, divide, a) < 0)
         give_up(ftkit_detail(ft));
     rc = ftkit_recover(ft, NULL);
-    if (rc == FTKIT_OK) /* not so when there is no set: a fresh start */
+    if (rc == FTKIT_OK) /* FTKIT_NO_SET is a fresh start */
         tell(ft, "continues", s->iteration);
     if (rc < 0) {
         hopeless(ft, rc, s->iteration);
@@ -260,10 +260,10 @@ static int run(ftkit_ctx *ft, struct app *a)
         if (hopeless(ft, rc, s->iteration))
             return EXIT_FAILURE;
         note_pid(a->pidfile, s->rank, s->iteration);
-        /* "not greater": also when it is a NaN */
+        /* "not greater" also holds for a NaN */
         if (s->iteration >= a->limit || (s->iteration > 0 && !(RR(s) > goal * BB(s)))) {
-            /* Our last messages come before ftkit_finish(), so that a failure in them is
-             * repaired as well.  What they brought is the result when it returns. */
+            /* The last messages come before ftkit_finish(), so that a failure during them is
+             * repaired, too.  When ftkit_finish() returns, s->all has the result. */
             residual = true_residual(s, comm);
             rc = ftkit_finish(ft);
             hopeless(ft, rc, s->iteration);
@@ -295,10 +295,10 @@ int main(int argc, char **argv)
     ftkit_ctx *ft;
 
     MPI_Init(&argc, &argv);
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* said is said, whoever dies then */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a death loses no complete line */
     int rc = options_parse(table, argc, argv, err, sizeof err);
     app.n = app.side * app.side * app.side;
-    if (rc == 0 && app.matrix != NULL) { /* is it sound?  And how large? */
+    if (rc == 0 && app.matrix != NULL) { /* check the file and learn its size */
         rc = matrix_read(&app.s.a, app.matrix, 0, 0);
         app.n = app.s.a.n;
         memcpy(err, app.s.a.error, sizeof err);

@@ -1,6 +1,5 @@
-/* What the examples share and what is not about fault tolerance: options, one message
- * for all ranks, raw output, process ids for scripts.  And two helpers that print what
- * ftkit reports.
+/* Functions that the examples share, without fault tolerance: options, one message for all
+ * ranks, raw output, process ids for scripts.  And two helpers that print results of ftkit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -28,14 +27,14 @@ enum { EXIT_USAGE = 2 };
 
 struct opt {
     const char *name;  /* "-n" */
-    const char *value; /* what usage calls its value */
+    const char *value; /* name of its value in the usage text */
     const char *help;
     char kind; /* target is: 't' const char *, 'i' int, 'f' double, 'g' int[2] */
     void *target;
     double low, high; /* range of a number */
 };
 
-/* Returns 0, or -1 when s is no value for the option. */
+/* Returns 0, or -1 when s is not a valid value of the option. */
 static inline int option_set(const struct opt *o, const char *s)
 {
     char *end;
@@ -59,7 +58,7 @@ static inline int option_set(const struct opt *o, const char *s)
     }
 }
 
-/* Returns 0, 1 when help was asked for, or -1 after writing what is wrong to err. */
+/* Returns 0, 1 when help was asked for, or -1 with the mistake in err. */
 static inline int options_parse(
     const struct opt *table, int argc, char **argv, char *err, size_t bytes)
 {
@@ -93,9 +92,9 @@ static inline void options_print(const struct opt *table)
 
 /* ---- Messages and files -------------------------------------------------------------- */
 
-/* The end of what comes before ftkit_open().  rc is 0 to go on, 1 when help was asked
- * for, -1 with the reason in err.  The first rank with a reason prints it.  Returns -1 to
- * go on, otherwise the exit code.  Collective over MPI_COMM_WORLD. */
+/* The last step before ftkit_open().  rc is 0 to continue, 1 when help was asked for, -1 with
+ * the reason in err.  The first rank with a reason prints it.  Returns -1 to continue,
+ * otherwise the exit code.  Collective over MPI_COMM_WORLD. */
 static inline int ready(int rc, const struct opt *table, const char *out, char *err, size_t bytes)
 {
     int rank, size, first;
@@ -117,7 +116,7 @@ static inline int ready(int rc, const struct opt *table, const char *out, char *
     return first < size ? EXIT_USAGE : rc > 0 ? EXIT_SUCCESS : -1;
 }
 
-/* count values as they are in memory, nothing else. */
+/* Write count values as they are in memory, and nothing else. */
 static inline int write_raw(const char *path, const double *value, size_t count)
 {
     FILE *f = fopen(path, "wb");
@@ -129,7 +128,7 @@ static inline int write_raw(const char *path, const double *value, size_t count)
     return ok ? 0 : -1;
 }
 
-/* For scripts that look for a victim: process id and step in the file prefix.rank.  One
+/* For scripts that kill a rank: process id and step in the file prefix.rank.  One
  * write of fixed length, so that a reader sees the old line or the new one. */
 static inline void note_pid(const char *prefix, int rank, int step)
 {
@@ -153,7 +152,7 @@ static inline void pause_ms(int ms)
         nanosleep(&t, NULL);
 }
 
-/* ---- What ftkit reports -------------------------------------------------------------- */
+/* ---- Results of ftkit ---------------------------------------------------------------- */
 
 /* Rank 0 says what was restored, and how long a repair took. */
 static inline void tell(const ftkit_ctx *ft, const char *what, int step)
@@ -170,9 +169,8 @@ static inline void tell(const ftkit_ctx *ft, const char *what, int step)
     printf("\n");
 }
 
-/* Say what came of a call, if it is worth a line; 1 when the run cannot go on after it.
- * A set that could not be written is no reason to stop computing: the one before it
- * holds. */
+/* Print the result of a call if it is an error or news; 1 when the run cannot continue.  A set
+ * that could not be written is no reason to stop computing: the set before it holds. */
 static inline int hopeless(const ftkit_ctx *ft, int rc, int step)
 {
     ftkit_info now = { .size = sizeof now };
@@ -180,7 +178,7 @@ static inline int hopeless(const ftkit_ctx *ft, int rc, int step)
         tell(ft, "rolled back, goes on", step);
     if (rc < 0 && (*ftkit_detail(ft) || (ftkit_query(ft, &now) >= 0 && now.rank == 0)))
         fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(ft));
-    return rc < -39; /* down to -39 the last set holds, and the program may go on */
+    return rc < -39; /* down to -39 the last set holds, and the program may continue */
 }
 
 /* For an error that keeps this rank from joining the others. */
@@ -190,14 +188,14 @@ static inline void give_up(const char *why)
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/* The exit code of the program: rc is of ftkit_open() or ftkit_close(), code of run(). */
+/* The exit code of the program.  rc: from ftkit_open() or ftkit_close(); code: from run(). */
 static inline int exit_code(int rc, int code)
 {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rc >= 0)
         return rc == FTKIT_SPARE_DONE ? EXIT_SUCCESS : code;
-    /* what run() failed of has been said; a wrong configuration is the same everywhere */
+    /* run() has printed its error; a wrong configuration is the same on all ranks */
     if (code != EXIT_FAILURE && (rank == 0 || rc != FTKIT_ERR_CONFIG))
         fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(NULL));
     return rc == FTKIT_ERR_CONFIG ? EXIT_USAGE : EXIT_FAILURE;

@@ -3,13 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * An explicit 5-point scheme on a global array of NX x NY doubles, cut into blocks with a
- * ghost layer of one cell.  It is an ordinary MPI program: the result of no MPI call is
- * looked at.  After a failure these calls return errors and what is computed from then on
- * is worthless, until ftkit_checkpoint() puts the last committed values back.  Two rules
- * follow.  Whatever the loop writes to is registered, or is written anew before it is read
- * (grid.next).  And a check that ends the program asks ftkit_confirm() first (see run()).
+ * ghost layer of one cell.  It is an ordinary MPI program that checks no MPI call.  After a
+ * failure these calls return errors, and the program computes worthless values until
+ * ftkit_checkpoint() restores the last committed values.  Two rules follow.  All data that the
+ * loop writes are registered, or written again before they are read (grid.next).  And a check
+ * that ends the program asks ftkit_confirm() first (see run()).
  *
- * What makes it survive is in run(), in this order:
+ * The calls that make the program survive are in run(), in this order:
  *   register the state of the loop, recover,
  *   loop { checkpoint; are we done?; exchange; compute; step++ }.
  *
@@ -61,7 +61,7 @@ static void factorize(struct grid *g, int size)
         }
 }
 
-/* The block of any rank, known to everybody without a message. */
+/* The block of any rank, computed without a message. */
 static void block(const struct grid *g, int rank, int local[2], int offset[2])
 {
     int part[2] = { rank / g->p[1], rank % g->p[1] };
@@ -108,8 +108,8 @@ static void layout_free(struct grid *g)
     g->size = 0;
 }
 
-/* Decompose the grid over the ranks of comm and fill this rank's block with the values of
- * the beginning.  Local: nobody else need be there.  Returns 0, or -1 without memory. */
+/* Decompose the grid over the ranks of comm and fill this rank's block with the initial
+ * values.  Local: no other rank has to call it.  Returns 0, or -1 without memory. */
 static int layout(struct grid *g, MPI_Comm comm)
 {
     int size, rank;
@@ -173,7 +173,7 @@ static void advance(struct grid *g, MPI_Comm comm)
         memcpy(g->u + (size_t)i * w + 1, g->next + (size_t)i * w + 1, (size_t)cols * sizeof *g->u);
 }
 
-/* A check as programs have them.  It may fire on what a failure leaves in ghost cells. */
+/* A check of the program.  It may fail on values that a failure leaves in ghost cells. */
 static int is_sound(const struct grid *g)
 {
     size_t w = (size_t)g->local[1] + 2;
@@ -211,15 +211,15 @@ static void gather(const struct grid *g, MPI_Comm comm, double *whole)
 struct app {
     struct grid grid;
     int step;      /* steps done: the state of the loop, beside grid.u */
-    int rank;      /* ours; after a shrink it may be another one */
+    int rank;      /* this rank; a shrink may change it */
     double *whole; /* the whole array, on rank 0 */
     int steps, every, delay_ms;
     const char *out, *config, *pictures, *pidfile;
 };
 
-/* Runs in the beginning and after every repair, before ftkit fills the arrays.  Lost
- * ranks are normally replaced and nothing changes; when they could not be, there are
- * fewer ranks and each gets another block. */
+/* Runs at the start and after every repair, before ftkit fills the arrays.  Normally lost
+ * ranks are replaced, and nothing changes.  Otherwise there are fewer ranks, and each gets
+ * another block. */
 static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 {
     struct app *a = arg;
@@ -248,7 +248,7 @@ static void picture(struct app *a, MPI_Comm comm)
     char path[4096];
     snprintf(path, sizeof path, "%s.%d.bin", a->pictures, a->step);
     gather(&a->grid, comm, a->whole);
-    if (a->rank == 0) /* wrong after a failure, but then it is soon written again */
+    if (a->rank == 0) /* wrong after a failure, but then it is written again after the rollback */
         write_raw(path, a->whole, (size_t)a->grid.n[0] * (size_t)a->grid.n[1]);
 }
 
@@ -270,15 +270,15 @@ static int run(ftkit_ctx *ft, struct app *a)
     MPI_Comm comm;
     int rc;
 
-    /* No communication from here to ftkit_recover(): a replacement comes through here
-     * alone, in the middle of the run of the others. */
+    /* No communication from here to ftkit_recover(): a replacement runs this part alone, while
+     * the other ranks are in their loop. */
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
     if (divide(ft, comm, a) != 0 || ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT) < 0
         || ftkit_attribute(ft, "u", "units", "K") < 0 /* for readers of the files */
         || ftkit_on_repair(ft, divide, a) < 0)
         give_up(*ftkit_detail(ft) ? ftkit_detail(ft) : "out of memory");
     rc = ftkit_recover(ft, NULL);
-    if (rc == FTKIT_OK) /* not so when there is no set: a fresh start */
+    if (rc == FTKIT_OK) /* FTKIT_NO_SET is a fresh start */
         tell(ft, "continues", a->step);
     if (rc < 0) {
         hopeless(ft, rc, a->step);
@@ -293,8 +293,8 @@ static int run(ftkit_ctx *ft, struct app *a)
         if (a->pictures != NULL && a->step % a->every == 0)
             picture(a, comm);
         if (a->step >= a->steps) {
-            /* Our last messages come before ftkit_finish(), so that a failure in them is
-             * repaired as well.  What is in whole when it returns is the result. */
+            /* The last messages come before ftkit_finish(), so that a failure during them is
+             * repaired, too.  When ftkit_finish() returns, whole has the result. */
             gather(&a->grid, comm, a->whole);
             rc = ftkit_finish(ft);
             hopeless(ft, rc, a->step);
@@ -303,7 +303,7 @@ static int run(ftkit_ctx *ft, struct app *a)
             return rc < 0 ? EXIT_FAILURE : result(a);
         }
         advance(&a->grid, comm);
-        if (!is_sound(&a->grid) && !ftkit_confirm(ft)) /* no failure: an error of our own */
+        if (!is_sound(&a->grid) && !ftkit_confirm(ft)) /* no failure: an error of the program */
             give_up("a temperature is not finite");
         pause_ms(a->delay_ms);
         a->step++;
@@ -329,7 +329,7 @@ int main(int argc, char **argv)
     ftkit_ctx *ft;
 
     MPI_Init(&argc, &argv);
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* said is said, whoever dies then */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a death loses no complete line */
     int rc = options_parse(table, argc, argv, err, sizeof err);
     int code = ready(rc, table, app.out, err, sizeof err);
     if (code < 0) {

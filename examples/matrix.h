@@ -93,8 +93,8 @@ static inline int matrix_at_end(const char *s)
     return s[strspn(s, " \t\r\n")] == '\0';
 }
 
-/* The first line and the sizes.  Nothing is believed that the length of the file
- * contradicts, since memory is taken by these numbers. */
+/* Read the first line and the sizes.  Sizes that contradict the length of the file are errors,
+ * because memory is allocated by these numbers. */
 static inline int matrix_read_header(struct reader *in, int *n, long long *entries, int *symmetric)
 {
     char word[5][64];
@@ -137,7 +137,7 @@ static inline int matrix_read_header(struct reader *in, int *n, long long *entri
     return 0;
 }
 
-/* Keep an entry if it is in one of our rows. */
+/* Keep an entry if it is in one of this rank's rows. */
 static inline int matrix_keep(struct matrix *a, struct entry **list, size_t *used, size_t *space,
     long long row, long long col, double value)
 {
@@ -155,7 +155,7 @@ static inline int matrix_keep(struct matrix *a, struct entry **list, size_t *use
     return 0;
 }
 
-/* The list as compressed rows, entries of a row in the order of the list. */
+/* Convert the list to compressed rows; entries of a row keep the order of the list. */
 static inline int matrix_compress(struct matrix *a, const struct entry *list, size_t used)
 {
     a->start = calloc((size_t)a->count + 2, sizeof *a->start);

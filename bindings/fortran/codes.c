@@ -1,5 +1,5 @@
-/* Writes the constants of ftkit.h as Fortran parameters: run when the module is built, so
- * that there is one table of codes.
+/* Writes the constants of ftkit.h as Fortran parameters.  Run when the module is built, so that
+ * there is only one table of codes.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

@@ -3,8 +3,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
 ! Every C function has a procedure of the same name here, with the arguments in the same
-! order and a last argument ierr.  docs/fortran.md has the rules, ftkit.h what each call
-! does.  In short:
+! order and a last argument ierr.  docs/fortran.md has the rules; ftkit.h describes each call.
+! In short:
 !
 !   - Without ierr an error (a code below 0) ends the program with its text.  ierr is not
 !     optional where news (a code above 0) must not be missed: ftkit_finish, ftkit_scrub,
@@ -30,13 +30,13 @@ module ftkit
 
     ! ---- Types --------------------------------------------------------------------------
 
-    !> A context: what ftkit_open() makes.
+    !> A context; ftkit_open() makes one.
     type, bind(c), public :: ftkit_ctx
         private
         type(c_ptr) :: handle = c_null_ptr
     end type
 
-    !> What ftkit_query() tells; the members are those of ftkit.h.
+    !> The result of ftkit_query(); the members are those of ftkit.h.
     type, bind(c), public :: ftkit_info
         integer(c_size_t) :: size = 0
         integer(c_int) :: mode = 0
@@ -80,8 +80,8 @@ module ftkit
     public :: ftkit_resize_fn, ftkit_measure_fn, ftkit_pack_fn, ftkit_unpack_fn
 
     abstract interface
-        !> For ftkit_on_repair(): builds what depends on the communicator; 0 for success.
-        !! arg is that of ftkit_on_repair(), or c_null_ptr.
+        !> For ftkit_on_repair(): builds everything that depends on the communicator; 0 for
+        !! success.  arg is the arg of ftkit_on_repair(), or c_null_ptr.
         integer function ftkit_repair_fn(ctx, comm, arg)
             import :: ftkit_ctx, MPI_Comm, c_ptr
             type(ftkit_ctx), intent(in) :: ctx
@@ -120,7 +120,7 @@ module ftkit
             integer(c_int) :: status
         end function
 
-        !> ... write just so many bytes to buf
+        !> ... write exactly so many bytes to buf
         function ftkit_pack_fn(arg, buf, bytes) result(status) bind(c)
             import :: c_ptr, c_size_t, c_int
             type(c_ptr), value :: arg, buf
@@ -226,7 +226,7 @@ module ftkit
     end interface
     public :: ftkit_register
 
-    !> The same for data of which every rank holds the same value.
+    !> The same for data that have the same value on every rank.
     interface ftkit_register_replicated
         subroutine replicated_data(ctx, name, data, ierr) &
             bind(c, name="ftkit_f_register_replicated")
@@ -248,15 +248,15 @@ module ftkit
     end interface
     public :: ftkit_register_bytes
 
-    !> ... of which every rank holds the same.
+    !> ... that are the same on every rank.
     interface ftkit_register_replicated_bytes
         procedure :: replicated_bytes_n32, replicated_bytes_n64
     end interface
     public :: ftkit_register_replicated_bytes
 
-    !> Register this rank's block of a global array.  Shapes are in the order of Fortran,
-    !! one number for each dimension of data, which is local + 2 x halo in each.  offset
-    !! counts from 0: what lies before the block.  HDF5 shows dimensions in reverse order.
+    !> Register this rank's block of a global array.  Shapes are in the order of Fortran, one
+    !! number for each dimension of data.  The extents of data are local + 2 x halo.  offset is
+    !! the number of elements before the block.  HDF5 shows dimensions in reverse order.
     interface ftkit_register_array
         subroutine array_int32(ctx, name, data, global, local, offset, halo, ierr) &
             bind(c, name="ftkit_f_register_array")
@@ -282,7 +282,7 @@ module ftkit
     end interface
     public :: ftkit_register_array
 
-    !> Register data that grows and shrinks: data and count are variables that are read at
+    !> Register data that grow and shrink: data and count are variables that are read at
     !! each checkpoint.  Without resize the memory must come from malloc() of C.
     interface ftkit_register_growing
         subroutine growing_integer(ctx, name, data, count, datatype, resize, arg, ierr) &
@@ -354,7 +354,7 @@ module ftkit
     end interface
     public :: ftkit_register_comm
 
-    !> Another array for a region, as after deallocate and allocate.
+    !> Give a region another array, for instance after deallocate and allocate.
     interface
         subroutine ftkit_resize(ctx, name, data, ierr) bind(c, name="ftkit_f_resize")
             import :: ftkit_ctx, c_int, c_char
@@ -383,7 +383,7 @@ module ftkit
     end interface
     public :: ftkit_unregister
 
-    !> Attach a text to a region, for those who read the files.
+    !> Attach a text to a region, for readers of the files.
     interface
         subroutine ftkit_attribute(ctx, region, name, value, ierr) &
             bind(c, name="ftkit_f_attribute")
@@ -418,7 +418,8 @@ module ftkit
     end interface
     public :: ftkit_recover
 
-    !> Every rank has come to its end; FTKIT_ROLLED_BACK: go on with the loop.
+    !> Wait until every rank has come to the end of its loop; FTKIT_ROLLED_BACK: continue with
+    !! the loop.
     interface
         subroutine ftkit_finish(ctx, ierr) bind(c, name="ftkit_f_finish")
             import :: ftkit_ctx, c_int
@@ -428,7 +429,7 @@ module ftkit
     end interface
     public :: ftkit_finish
 
-    !> Compare what is kept in memory with its checksums.
+    !> Compare all checkpoint data in memory with their checksums, and repair them.
     interface
         subroutine ftkit_scrub(ctx, corrupt, ierr) bind(c, name="ftkit_f_scrub")
             import :: ftkit_ctx, c_int
@@ -439,7 +440,7 @@ module ftkit
     end interface
     public :: ftkit_scrub
 
-    !> Wait until every set begun is as durable as its levels promise.
+    !> Wait until every set that was begun has reached all its levels.
     interface
         subroutine ftkit_wait(ctx, ierr) bind(c, name="ftkit_f_wait")
             import :: ftkit_ctx, c_int
@@ -460,7 +461,7 @@ module ftkit
     end interface
     public :: ftkit_query
 
-    !> Have a communicator of the program revoked when a rank fails.
+    !> Let ftkit revoke a communicator of the program when a rank fails.
     interface ftkit_track_comm
         subroutine track_comm_integer(ctx, comm, ierr) bind(c, name="ftkit_f_track_comm")
             import :: ftkit_ctx, c_int
@@ -478,7 +479,7 @@ module ftkit
     end interface
     public :: ftkit_track_comm
 
-    !> Forget a tracked communicator.
+    !> End the tracking of a communicator.
     interface ftkit_untrack_comm
         subroutine untrack_comm_integer(ctx, comm, ierr) &
             bind(c, name="ftkit_f_untrack_comm")
@@ -517,7 +518,7 @@ module ftkit
     public :: ftkit_request, ftkit_test, ftkit_failed, ftkit_confirm
     public :: ftkit_strerror, ftkit_version, ftkit_detail
 
-    ! ---- What the procedures below are made of ------------------------------------------
+    ! ---- C functions that the procedures below use --------------------------------------
 
     interface
         subroutine register_items(ctx, name, data, count, datatype, ierr) &
@@ -648,8 +649,8 @@ contains
         text = text_of(c_version())
     end function
 
-    !> What went wrong in the last failed call on the context, without one: in the last
-    !! call that had none.
+    !> Text about the last failed call on the context; without ctx, about the last failed call
+    !! without a context.
     function ftkit_detail(ctx) result(text)
         type(ftkit_ctx), intent(in), optional :: ctx
         character(len=:), allocatable :: text
@@ -667,8 +668,8 @@ contains
         ftkit_failed = c_failed(ctx%handle) /= 0
     end function
 
-    !> .true. when a failure explains a result that the program's own check rejects; looks for
-    !> it, up to 2 s.
+    !> .true. when a failure explains a result that the program's own check rejects.  Looks for
+    !> a failure for up to 2 s.
     logical function ftkit_confirm(ctx)
         type(ftkit_ctx), intent(in) :: ctx
         ftkit_confirm = c_confirm(ctx%handle) /= 0
@@ -833,10 +834,10 @@ contains
     end subroutine
 
     ! ---- Callbacks ----------------------------------------------------------------------
-    ! C keeps the address of the procedure and calls these, which know its interface.
+    ! C keeps the address of the procedure and calls the functions below, which know its interface.
 
-    !> Set the procedure that builds what depends on the communicator.  It must be one of a
-    !! module, or external: an internal one is gone when its host returns.
+    !> Set the procedure that builds everything that depends on the communicator.  It must be a
+    !! module procedure or external: an internal procedure is gone when its host returns.
     subroutine ftkit_on_repair(ctx, fn, arg, ierr)
         type(ftkit_ctx), intent(in) :: ctx
         procedure(ftkit_repair_fn) :: fn
@@ -878,8 +879,8 @@ contains
         status = p(ftkit_ctx(handle), comm, arg)
     end function
 
-    !> Give the library a voice: fn gets every line; without fn it has none.  fn may be
-    !! called from a helper thread and must not call ftkit.
+    !> Set the report callback: fn gets every line; without fn there is no callback.  A helper
+    !! thread may call fn; fn must not call ftkit.
     subroutine ftkit_set_report(fn, ierr)
         procedure(ftkit_report_fn), optional :: fn
         integer, intent(out), optional :: ierr
@@ -899,7 +900,7 @@ contains
         call p(level, text_of(line))
     end subroutine
 
-    !> An error that the program did not ask for.
+    !> End the program: an error of a call without ierr.
     subroutine stop_with(text) bind(c, name="ftkit_f_stop")
         type(c_ptr), value :: text
         error stop text_of(text)

@@ -1,9 +1,8 @@
-/* The C side of the Fortran module `ftkit`: what its interfaces are bound to.
+/* The C side of the Fortran module `ftkit`: the functions to which its interfaces are bound.
  *
  * Arguments come as Fortran passes them: by reference, texts and arrays as descriptors of
- * ISO_Fortran_binding.h, communicators and datatypes as Fortran handles, optional ones as
- * NULL when they are not there.  Here they become what ftkit.h wants; what is to be done
- * with them is the library's business.
+ * ISO_Fortran_binding.h, communicators and datatypes as Fortran handles, missing optional
+ * arguments as NULL.  This file only converts arguments for the calls of ftkit.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <ISO_Fortran_binding.h>
@@ -21,8 +20,8 @@
 /* All functions are called from ftkit.f90, whose interfaces are their declarations. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* A handle of mpi_f08 is a structure of one INTEGER: what is written for integer handles
- * serves both.  An entry of its own, since the two are different interfaces in Fortran. */
+/* A handle of mpi_f08 is a structure of one INTEGER, so one function serves both kinds of handles.
+ * The second name is needed because the two are different interfaces in Fortran. */
 #define SAME_FOR_F08(name) extern __typeof__(name) name##_f08 __attribute__((alias(#name)))
 
 /* In ftkit.f90. */
@@ -34,7 +33,7 @@ void ftkit_f_call_report(void (*fn)(void), int level, const char *line);
 
 /* ---- Results ------------------------------------------------------------------------- */
 
-/* Hand out the code, or end the program: an error that nobody asks for is not dropped. */
+/* Store the code in ierr.  Without ierr an error is not ignored: it ends the program. */
 static void done(int *ierr, const ftkit_ctx *ctx, const char *call, int rc)
 {
     char text[1024];
@@ -61,8 +60,8 @@ __attribute__((format(printf, 4, 5))) static int fail_at(
 
 /* ---- Texts --------------------------------------------------------------------------- */
 
-/* A text as C has it, without the blanks at its end.  The caller frees it, also when it is
- * NULL: after an error, and for a text that is not there.  code is that of a NUL in it. */
+/* A text as a C string, without the blanks at its end.  The caller frees *out, which is NULL after
+ * an error and for a text that is not given.  code is the error for a text that contains a NUL. */
 static int text_of(ftkit_ctx *ctx, const char *call, const CFI_cdesc_t *s, int code, char **out)
 {
     *out = NULL;
@@ -89,15 +88,15 @@ static int name_of(ftkit_ctx *ctx, const char *call, const CFI_cdesc_t *s, char 
 
 /* ---- Data ---------------------------------------------------------------------------- */
 
-/* What an argument of any type and rank is for the library. */
+/* An argument of any type and rank, as the library needs it. */
 struct data {
     void *addr;
     size_t count; /* items of the type */
     MPI_Datatype type;
-    int made; /* the type is ours to free */
+    int made; /* the type was made here and must be freed */
 };
 
-/* What saves a Fortran type of this code.  MPI_DATATYPE_NULL: bytes, as many as it has. */
+/* The MPI datatype that saves a Fortran type of this code.  MPI_DATATYPE_NULL: save its bytes. */
 static int type_of(CFI_type_t code, MPI_Datatype *type, size_t *bytes)
 {
     const struct {
@@ -153,7 +152,7 @@ static size_t elements(const CFI_cdesc_t *d)
     return n;
 }
 
-/* Whether all of it is there, one element after the other. */
+/* Check that the data exist and lie in memory without gaps. */
 static int check_memory(ftkit_ctx *ctx, const char *call, const char *name, const CFI_cdesc_t *d)
 {
     if (!d->base_addr)
@@ -161,7 +160,7 @@ static int check_memory(ftkit_ctx *ctx, const char *call, const char *name, cons
     if (d->rank > 0 && d->dim[d->rank - 1].extent < 0)
         return FAIL(ctx, FTKIT_ERR_SIZE,
             "%s: '%s' is an array of assumed size (*): give its bounds, as in x(1:n)", call, name);
-    /* of texts without letters the strides say nothing */
+    /* for texts of length 0 the strides mean nothing */
     if (elements(d) > 1 && d->elem_len > 0 && !CFI_is_contiguous(d))
         return FAIL(ctx, FTKIT_ERR_ARG,
             "%s: '%s' is a section with gaps: register the whole array, or its address with "
@@ -193,13 +192,13 @@ static int describe(
 static void forget(struct data *d)
 {
     if (d->made)
-        (void)MPI_Type_free(&d->type); /* the library has its own by now */
+        (void)MPI_Type_free(&d->type); /* the library has its own duplicate */
 }
 
 /* ---- Handles ------------------------------------------------------------------------- */
 
-/* An MPI that checks integers (Open MPI) makes 0 of what is no handle; neither MPI has a
- * handle that is 0. */
+/* Check a handle: Open MPI gives 0 for an integer that is no handle, and neither Open MPI nor MPICH
+ * has a handle that is 0. */
 static int comm_of(ftkit_ctx *ctx, const char *call, MPI_Fint handle, MPI_Comm *comm)
 {
     *comm = MPI_Comm_f2c(handle);
@@ -269,7 +268,7 @@ SAME_FOR_F08(ftkit_f_untrack_comm);
 
 void ftkit_f_abort(const MPI_Fint *comm, const int *code)
 {
-    (void)ftkit_abort(MPI_Comm_f2c(*comm), *code); /* it returns only when it could not */
+    (void)ftkit_abort(MPI_Comm_f2c(*comm), *code); /* returns only when MPI_Abort() failed */
 }
 SAME_FOR_F08(ftkit_f_abort);
 
@@ -305,7 +304,7 @@ void ftkit_f_register_replicated(
     register_data(ftkit_register_replicated, "ftkit_register_replicated", *ctx, name, data, ierr);
 }
 
-/* An address with a count of items of an MPI datatype; of bytes when there is none. */
+/* Register an address with a count of items of an MPI datatype, or of bytes if type is NULL. */
 static void register_items(register_fn *fn, const char *call, ftkit_ctx *ctx,
     const CFI_cdesc_t *name, void *data, int64_t count, const MPI_Fint *type, int *ierr)
 {
@@ -371,8 +370,9 @@ static int shape_of(ftkit_ctx *ctx, const char *what, const CFI_cdesc_t *s, int 
     return FTKIT_OK;
 }
 
-/* The array has room for block and halo, no more and no less, and the block lies in the
- * whole.  The library would find the latter, but count dimensions from the other end. */
+/* Check that the array has exactly the size of block and halo, and that the block lies in the whole
+ * array.  The library would check the latter, but its messages count dimensions from the other
+ * end. */
 static int check_block(
     ftkit_ctx *ctx, const char *name, const CFI_cdesc_t *data, const struct block *b)
 {
@@ -393,7 +393,7 @@ static int check_block(
     return FTKIT_OK;
 }
 
-/* In C the last dimension varies fastest. */
+/* Reverse the dimensions: in C the last one varies fastest. */
 static int register_array(
     ftkit_ctx *ctx, const char *name, const struct data *data, const struct block *b)
 {
@@ -606,7 +606,7 @@ void ftkit_f_query(ftkit_ctx *const *ctx, ftkit_info *info, int *ierr)
 
 /* ---- Callbacks ----------------------------------------------------------------------- */
 
-/* A Fortran procedure for ftkit_on_repair() and what it is called with. */
+/* A Fortran procedure for ftkit_on_repair(), and its arguments. */
 struct repair_hook {
     struct repair_hook *next;
     ftkit_ctx *ctx;
@@ -618,7 +618,7 @@ struct repair_hook {
 static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the below */
 static struct repair_hook *hooks; /* one for each open context at most */
 
-/* Forget the procedure of a context, and have another one, or none. */
+/* Replace the procedure of a context by another one, or by none. */
 static void replace_hook(const ftkit_ctx *ctx, struct repair_hook *hook)
 {
     struct repair_hook *old;
@@ -670,7 +670,7 @@ void ftkit_f_on_repair_f08(ftkit_ctx *const *ctx, void (*fn)(void), void *const 
     done(ierr, *ctx, "ftkit_on_repair", on_repair(*ctx, &h));
 }
 
-/* The context is gone afterwards, and so is its hook. */
+/* Close the context and free its hook. */
 void ftkit_f_close(ftkit_ctx **ctx, int *ierr)
 {
     const ftkit_ctx *was = *ctx;

@@ -1,9 +1,10 @@
-/* Whether the calls of a Fortran program come to the message log.
+/* Whether the MPI calls of a Fortran program reach the message log.
  *
- * ftkit_open() of the library sees whether C's do.  Those of Fortran have entry points of
- * their own, which go past a layer in C: where libftkit_mpi does not come before the Fortran
- * libraries of the MPI, messages would be missing in the log, and nobody would know before a
- * failure.  So one is sent each way, to nobody, and libftkit_mpi asked how many it has seen.
+ * ftkit_open() of the library checks the calls of C.  Calls of Fortran have entry points of their
+ * own, which bypass a layer in C.  If libftkit_mpi is not linked before the Fortran libraries of
+ * the MPI, messages are missing in the log, and only a failure would show that.  So this file
+ * sends one message by mpif.h and one by mpi_f08, to MPI_PROC_NULL, and asks libftkit_mpi how many
+ * messages it has seen.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "paths.h"
@@ -41,7 +42,7 @@ int ftkit_f_paths(ftkit_ctx **ctx)
         ways[i].send();
         if (seen() == before + 1)
             continue;
-        (void)ftkit_close(ctx); /* what counts is why it is closed */
+        (void)ftkit_close(ctx); /* the reason for closing is returned, not this code */
         snprintf(text, sizeof text,
             "ftkit_open: log.enabled: MPI calls of %s do not come to the log: libftkit_mpi has to "
             "come before the Fortran libraries of the MPI, or start with `ftkit run --log`",

@@ -6,8 +6,8 @@
 
 #include "ftkit.h"
 
-/* For a context that has just been opened: FTKIT_OK, or FTKIT_ERR_UNSUPPORTED when messages
- * are logged and not all calls of Fortran come to the log; the context is closed then. */
+/* For a context that has just been opened: FTKIT_OK.  FTKIT_ERR_UNSUPPORTED: messages are logged,
+ * and not all calls of Fortran reach the log; the context is then closed. */
 int ftkit_f_paths(ftkit_ctx **ctx);
 
 #endif

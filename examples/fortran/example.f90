@@ -1,5 +1,5 @@
-! What the Fortran examples share and what is not about fault tolerance: options, process
-! ids for scripts, a hash.
+! Procedures that the Fortran examples share, without fault tolerance: options, process ids
+! for scripts, a hash.
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 module example
@@ -20,7 +20,7 @@ module example
     logical :: used(MOST) = .false.
     character(2*WORD) :: wrong = ' '
 
-    ! call option(name, value): the value keeps what it has when the option is not given
+    ! call option(name, value): the value does not change when the option is not given
     interface option
         module procedure option_text, option_number, option_pair, option_flag
     end interface option
@@ -109,7 +109,7 @@ contains
         end if
     end subroutine read_number
 
-    ! Where an option is, and 0 when it is nowhere.
+    ! The position of an option; 0 when it is not given.
     integer function find(name) result(at)
         character(*), intent(in) :: name
         character(WORD) :: argument
@@ -121,8 +121,8 @@ contains
         end do
     end function find
 
-    ! To be called when all options have been asked for: whether something was wrong, which
-    ! the one who is to tell it then has said.  All ranks find the same.
+    ! Call this function after all options: whether an option was wrong.  The rank with tells
+    ! prints the mistake.  All ranks get the same result.
     logical function options_wrong(program, tells)
         character(*), intent(in) :: program
         logical, intent(in) :: tells
@@ -172,8 +172,8 @@ contains
         if (ms > 0) rc = usleep(1000*int(ms, c_int))
     end subroutine pause_ms
 
-    ! ---- A hash of an array, whoever has its parts ---------------------------------------
-    ! Each value adds its own to both numbers; the sums of all are the hash.  Arithmetic
+    ! ---- A hash of an array, for any distribution of its parts ---------------------------
+    ! Each value adds its own hash to both numbers; the sums of all are the hash.  Arithmetic
     ! modulo the prime 2^31 - 1, because integers must not overflow.
 
     pure function hash_cell(where, value) result(hash)

@@ -1,4 +1,4 @@
-! What the Fortran examples say about what ftkit reports.
+! Procedures of the Fortran examples that print results of ftkit.
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 module example_report
@@ -27,7 +27,7 @@ contains
             ms(now%repair_detect_s), ', supply ', ms(now%repair_supply_s), ', rebuild ', &
             ms(now%repair_rebuild_s), ', restore ', ms(now%repair_restore_s), ')'
         write (*, '(a)') ''
-        flush (output_unit) ! said is said, whoever dies then
+        flush (output_unit) ! so that a death loses no complete line
     end subroutine tell
 
     function ms(seconds) result(text)
@@ -38,15 +38,14 @@ contains
         text = trim(adjustl(wide))
     end function ms
 
-    ! Say what came of a call, if it is worth a line; whether the run cannot go on after it.
-    ! A set that could not be written is no reason to stop computing: the one before it
-    ! holds.
+    ! Print the result of a call if it is an error or news; true when the run cannot continue.
+    ! A set that could not be written is no reason to stop computing: the set before it holds.
     logical function hopeless(program, ctx, code, step)
         character(*), intent(in) :: program
         type(ftkit_ctx), intent(in) :: ctx
         integer, intent(in) :: code, step
         if (code == FTKIT_ROLLED_BACK) call tell(program, ctx, 'rolled back, goes on', step)
-        if (code < 0) then ! every rank has the code, who found something has a text
+        if (code < 0) then ! every rank has the code, ranks with an error of their own a text
             if (ftkit_detail(ctx) /= '') call complain(program, &
                 ftkit_strerror(code)//': '//ftkit_detail(ctx))
         end if
@@ -54,8 +53,8 @@ contains
             .and. code /= FTKIT_ERR_NOMEM
     end function hopeless
 
-    ! The exit code of the program: ierr is of ftkit_open() or ftkit_close(), code of run().
-    ! A wrong configuration is the same everywhere: one rank tells of it.
+    ! The exit code of the program.  ierr: from ftkit_open() or ftkit_close(); code: from run().
+    ! A wrong configuration is the same on all ranks: one rank prints it.
     integer function exit_code(program, ierr, code, tells)
         character(*), intent(in) :: program
         logical, intent(in) :: tells

@@ -4,19 +4,19 @@
 !
 ! The twin of heat2d.c, with the module mpi_f08: an explicit 5-point scheme on a global
 ! array of NX rows of NY cells, cut into blocks with a ghost layer of one cell.  It is an
-! ordinary MPI program: the result of no MPI call is looked at.  After a failure these calls
-! return errors and what is computed from then on is worthless, until ftkit_checkpoint()
-! puts the last committed values back.
+! ordinary MPI program that checks no MPI call.  After a failure these calls return errors,
+! and the program computes worthless values until ftkit_checkpoint() restores the last
+! committed values.
 !
-! What makes it survive is in run(), in this order:
+! The calls that make the program survive are in run(), in this order:
 !   register the state of the loop, recover,
 !   loop { checkpoint; are we done?; exchange; compute; step = step + 1 }.
 !
-! The first index of a Fortran array varies fastest, the last one does in C and in HDF5:
-! u(j, i) here is u[i][j] there, the same bytes.  The shapes given to ftkit are those of
-! Fortran; in the files the dimensions are in the other order.  So a set that heat2d.c has
-! written can be continued here and the other way round, with the same result to the last
-! bit.
+! In Fortran the first index of an array varies fastest, in C and in HDF5 the last one:
+! u(j, i) in this program has the same bytes as u[i][j] in C.  ftkit gets the shapes of
+! Fortran; in the files the dimensions are in reverse order.  So this program can continue
+! from a set of heat2d.c, and heat2d.c from a set of this program, with the same result to
+! the last bit.
 
 ! ---- The grid --------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ contains
         end do
     end subroutine factorize
 
-    ! The block of any rank, known to everybody without a message.
+    ! The block of any rank, computed without a message.
     subroutine block(rank, local, first)
         integer, intent(in) :: rank
         integer, intent(out) :: local(2), first(2)
@@ -101,7 +101,7 @@ contains
     end subroutine beginning
 
     ! Decompose the grid over the ranks of comm and fill this rank's block with the values
-    ! of the beginning.  Local: nobody else need be there.
+    ! of the beginning.  Local: no other rank has to call it.
     subroutine layout(comm)
         type(MPI_Comm), intent(in) :: comm
         integer :: rank, i, j
@@ -154,7 +154,7 @@ contains
         u(1:local(2), 1:local(1)) = next ! u stays where it is: it is registered
     end subroutine advance
 
-    ! Elements are handed over, not sections: of those MPI could be given a copy.
+    ! Arguments are elements, not sections: the compiler could pass a copy of a section.
     subroutine exchange(comm, u)
         type(MPI_Comm), intent(in) :: comm
         real(dp), intent(inout), asynchronous :: u(0:, 0:)
@@ -164,7 +164,7 @@ contains
         rows = local(1)
         cols = local(2)
         real8 = MPI_DOUBLE_PRECISION
-        r = MPI_REQUEST_NULL ! in Fortran a call that fails leaves its request alone
+        r = MPI_REQUEST_NULL ! a call that fails may leave its request unchanged
         call MPI_Irecv(u(1, 0), cols, real8, near(1), 1, comm, r(1))
         call MPI_Irecv(u(1, rows + 1), cols, real8, near(2), 0, comm, r(2))
         call MPI_Irecv(u(0, 1), 1, column, near(3), 3, comm, r(3))
@@ -231,12 +231,12 @@ module heat_app
     ! target: the addresses of these are kept by ftkit until ftkit_close()
     type(MPI_Comm), target :: comm       ! the working ranks, now and after every repair
     integer, target :: step = 0          ! steps done: the state of the loop, beside u
-    integer :: rank                      ! ours; after a shrink it may be another one
+    integer :: rank                      ! this rank; a shrink may change it
     real(dp), allocatable :: whole(:, :) ! the whole array on rank 0
 
 contains
 
-    ! false: wrong, or only help was wanted; then code is that of the program
+    ! false: an option is wrong, or only help was wanted; code is then the exit code
     logical function options(rank, code)
         integer, intent(in) :: rank
         integer, intent(out) :: code
@@ -262,9 +262,9 @@ contains
             '  --pidfile PREFIX    write pid and step of rank R to PREFIX.R'
     end function options
 
-    ! Runs in the beginning and after every repair, before ftkit fills the arrays.  Lost
-    ! ranks are normally replaced and nothing changes; when they could not be, there are
-    ! fewer ranks and each gets another block.
+    ! Runs at the start and after every repair, before ftkit fills the arrays.  Normally lost
+    ! ranks are replaced, and nothing changes.  Otherwise there are fewer ranks, and each gets
+    ! another block.
     integer function divide(ctx, comm, unused) result(failed)
         type(ftkit_ctx), intent(in) :: ctx
         type(MPI_Comm), intent(in) :: comm
@@ -289,9 +289,9 @@ contains
         type(ftkit_ctx), intent(in) :: ctx
         integer :: ierr
         code = 1
-        ! No communication from here to ftkit_recover(): a replacement comes through here
-        ! alone, in the middle of the run of the others.  Where no error is asked for, one
-        ! ends the program.
+        ! No communication from here to ftkit_recover(): a replacement runs this part alone,
+        ! while the other ranks are in their loop.  In a call without ierr an error ends the
+        ! program.
         call ftkit_bind_comm(ctx, comm)
         if (divide(ctx, comm, c_null_ptr) /= 0) return
         call ftkit_register_replicated(ctx, 'step', step)
@@ -306,12 +306,12 @@ contains
             if (hopeless(NAME, ctx, ierr, step)) return
             call note_pid(pidfile, rank, step)
             if (step >= steps) then
-                ! Our last messages come before ftkit_finish(), so that a failure in them is
-                ! repaired as well.  What is in whole when it returns is the result.
+                ! The last messages come before ftkit_finish(), so that a failure during them
+                ! is repaired, too.  When ftkit_finish() returns, whole has the result.
                 call gather(comm, whole)
                 call ftkit_finish(ctx, ierr)
                 if (hopeless(NAME, ctx, ierr, step)) return
-                if (ierr == FTKIT_ROLLED_BACK) cycle ! to the very last step, perhaps
+                if (ierr == FTKIT_ROLLED_BACK) cycle ! the set may be of the last step
                 exit
             end if
             call advance(comm)

@@ -20,8 +20,8 @@
 ! that u is the same to the last bit on any number of ranks, with and without failures; only
 ! in the norms the order of adding depends on the ranks.
 !
-! What a restart needs is u, the number of iterations done and what is told of the first
-! one: that is registered in run().  f and r are computed again, and so are not.
+! A restart needs u, the number of iterations done and the early residuals: these are
+! registered in run().  f and r are computed again, and so are not registered.
 
 ! ---- The equations ---------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ contains
             *sin(A(:, 3)*x(3) + P(:, 3))
     end function exact
 
-    ! The right-hand side that exact() solves the equations with
+    ! The right-hand side for which exact() solves the equations
     pure function forcing(x) result(f)
         real(dp), intent(in) :: x(3)
         real(dp) :: f(5), s(5, 3), c(5, 3), wave(5)
@@ -176,7 +176,7 @@ contains
         x = (first + [i, j, k])*h
     end function place
 
-    ! Exact on the boundary, and inside what it is without the waves: a poor guess.
+    ! Initial values: exact on the boundary; inside the mean, which is a poor guess.
     subroutine fill()
         integer :: i, j, k
         allocate (u(5, 0:count(1) + 1, 0:count(2) + 1, 0:count(3) + 1), &
@@ -204,9 +204,9 @@ contains
 end module ssor_grid
 
 ! ---- Messages --------------------------------------------------------------------------
-! With the older module mpi, as most codes of this kind.  A failure makes these calls
-! return errors, which nobody looks at: what is computed from then on is worthless until
-! ftkit_checkpoint() has put the last set back.
+! With the older module mpi, as most codes of this kind.  After a failure these calls return
+! errors, which the program does not check: it computes worthless values until
+! ftkit_checkpoint() has restored the last set.
 
 module ssor_messages
     use mpi
@@ -234,7 +234,7 @@ contains
             u(:, 1:c(1), 0, 1:c(3)), u(:, 1:c(1), c(2) + 1, 1:c(3)))
     end subroutine exchange_faces
 
-    ! The faces of both sides, low and high, go out; those of the neighbours come in.
+    ! Send the faces of both sides, low and high, and receive those of the neighbours.
     subroutine swap(comm, low, high, low_face, high_face, low_ghost, high_ghost)
         integer, intent(in) :: comm, low, high
         real(dp), intent(in) :: low_face(:, :, :), high_face(:, :, :)
@@ -257,7 +257,7 @@ contains
             out = low_face
             call MPI_Send(out, size(out), REAL8, low, TAG_FACE + 1, comm, ierr)
             call MPI_Wait(request(1), status, ierr)
-            call MPI_F_sync_reg(from_low) ! which MPI_Wait has not got as an argument
+            call MPI_F_sync_reg(from_low) ! because from_low is no argument of MPI_Wait
             low_ghost = from_low
         end if
         if (high >= 0) then
@@ -402,7 +402,7 @@ contains
 
 end module ssor_solver
 
-! ---- What is told of a solution --------------------------------------------------------
+! ---- Norms of residual and error -------------------------------------------------------
 
 module ssor_norms
     use mpi_f08
@@ -450,7 +450,7 @@ contains
         real(dp), intent(in) :: mine(5)
         real(dp) :: norm(5)
         call MPI_Allreduce(mine, norm, 5, MPI_DOUBLE_PRECISION, MPI_SUM, comm)
-        norm = sqrt(norm*h**3) ! that of L2; errors are 0 on the boundary
+        norm = sqrt(norm*h**3) ! the L2 norm; errors are 0 on the boundary
     end function root_mean
 
     function solution_hash(comm) result(hash)
@@ -491,9 +491,9 @@ module ssor_app
     character(*), parameter, public :: NAME = 'ssor3d'
     integer, parameter :: EARLY = 10 ! iterations, after which residuals are compared
 
-    ! What came out on one rank: residuals after EARLY iterations, errors at the end.  They
-    ! are the errors of the differences, not of the iteration, which has come to 1e-10 or
-    ! further: with h they fall by (12/32)^2 and (32/64)^2, to 1 percent.
+    ! Results of a run on one rank: residuals after EARLY iterations, errors at the end.  These
+    ! are discretization errors; the iteration has converged to 1e-10 or better.  With h they
+    ! fall by (12/32)^2 and (32/64)^2, to 1 percent.
     type class
         character(8) :: name
         integer :: n, iterations
@@ -529,12 +529,12 @@ module ssor_app
     ! target: the addresses of these are kept by ftkit until ftkit_close()
     type(MPI_Comm), target :: comm          ! the working ranks, now and after every repair
     integer, target :: step = 0             ! iterations done: the state, beside u
-    real(dp), target :: early_residual(5) = 0 ! and what is not there to be computed again
+    real(dp), target :: early_residual(5) = 0 ! state, too: cannot be computed again later
     integer :: rank
 
 contains
 
-    ! false: wrong, or only help was wanted; then code is that of the program
+    ! false: an option is wrong, or only help was wanted; code is then the exit code
     logical function options(rank, code)
         integer, intent(in) :: rank
         integer, intent(out) :: code
@@ -565,7 +565,7 @@ contains
             '  --pidfile PREFIX    write pid and iteration of rank R to PREFIX.R'
     end function options
 
-    ! Grid and number of iterations; chosen becomes the class that they are those of.
+    ! Grid and number of iterations; chosen becomes the class to which they belong.
     subroutine choose(rank, code)
         integer, intent(in) :: rank
         integer, intent(inout) :: code
@@ -587,8 +587,8 @@ contains
         real(dp) :: began
         integer :: ierr, done
         code = EXIT_USAGE
-        ! No communication from here to ftkit_recover(): a replacement comes through here
-        ! alone.  Where no error is asked for, one ends the program.
+        ! No communication from here to ftkit_recover(): a replacement runs this part alone.
+        ! In a call without ierr an error ends the program.
         call ftkit_bind_comm(ctx, comm)
         if (.not. set_up()) return
         call ftkit_register_array(ctx, 'u', u, global=[5, n - 1, n - 1, n - 1], &
@@ -607,7 +607,7 @@ contains
             if (hopeless(NAME, ctx, ierr, step)) return
             call note_pid(pidfile, rank, step)
             if (step >= iterations) then
-                found = look() ! our last messages, so before ftkit_finish()
+                found = look() ! sends the last messages, so it comes before ftkit_finish()
                 call ftkit_finish(ctx, ierr)
                 if (hopeless(NAME, ctx, ierr, step)) return
                 if (ierr == FTKIT_ROLLED_BACK) cycle
@@ -637,7 +637,7 @@ contains
         if (.not. possible .and. rank == 0) call complain(NAME, 'too many ranks')
     end function set_up
 
-    ! What there is to be told in the end
+    ! Print the result
     type(outcome) function look()
         call residual(comm%MPI_VAL)
         look%residual = residual_norm(comm)
@@ -645,7 +645,7 @@ contains
         look%hash = solution_hash(comm)
     end function look
 
-    ! Whether it is what came out on one rank, where that is known
+    ! Whether the result is that of a run on one rank, if that is known
     logical function good(found)
         type(outcome), intent(in) :: found
         good = .true.

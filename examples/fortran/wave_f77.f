@@ -5,10 +5,10 @@ C
 C     The wave equation on the unit square with a fixed rim, by the
 C     leapfrog scheme; the membrane is cut into strips of columns.  It
 C     is written as such codes are: fixed form, COMMON, implicit typing,
-C     arrays of fixed size, the file mpif.h.  What is new is marked by
+C     arrays of fixed size, the file mpif.h.  New lines are marked by
 C     FTKIT: one USE, the declaration of the context, and the calls in
 C     the main program.  The members of COMMON that the loop changes are
-C     registered one by one, whole arrays with what is not used of them.
+C     registered one by one, as whole arrays with their unused parts.
 C
 C     WAVE [STEPS [MILLISECONDS [PREFIX]]]
 C
@@ -58,7 +58,7 @@ C     not be written, the one before it holds.
 
    20 CALL ENERGI
       CALL CHECKS(SUMS)
-C     FTKIT: nobody leaves while somebody may have to go back
+C     FTKIT: no rank leaves while another may have to roll back
       CALL FTKIT_FINISH(CTX, IERR)
       IF (IERR .EQ. FTKIT_ROLLED_BACK) GOTO 10
       IF (IERR .LT. 0) GOTO 80
@@ -91,7 +91,7 @@ C
       END
 C
 C     This rank's strip, and a membrane that is plucked off its middle.
-C     No messages: a replacement comes here alone.
+C     No messages: a replacement runs this part alone.
 C
       SUBROUTINE SETUP
       INCLUDE 'mpif.h'
