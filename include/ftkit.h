@@ -15,11 +15,13 @@
  *   - "Collective" means: every working rank of the context calls it, in the same
  *     order.  Every other call is local.
  *   - The library prints warnings and errors only, to stderr (report.stderr).
- *   - The library never aborts or exits, with four exceptions: idle spares end by exit()
- *     (spares.exit).  A rank that leaves its program while its context is open kills itself
- *     (recover.exit_is_failure), because MPI would not report its exit to the others.  A
- *     proven mistake that would hang the job ends the job with a line that names the rule.
- *     The watchdog ends processes and jobs that hang (recover.timeout, recover.stall).
+ *   - An error of the library never aborts or exits.  ftkit ends a process or the job in these
+ *     cases: idle spares end by exit() (spares.exit).  A rank that leaves its program while its
+ *     context is open kills itself (recover.exit_is_failure), because MPI would not report its
+ *     exit to the others.  A proven mistake that would hang the job ends the job with a line
+ *     that names the rule.  The watchdog kills processes that are stuck, and ends jobs that hang
+ *     (recover.timeout, recover.stall).  And where the program leaves MPI_ERRORS_ARE_FATAL in
+ *     force, errors that no repair explains end the job, as without ftkit.
  *   - Threads: one thread at a time per context.  Two contexts are independent.
  */
 #ifndef FTKIT_H
@@ -109,8 +111,8 @@ FTKIT_API const char *ftkit_version(void);
 /* ---- Contexts ---------------------------------------------------------------------------
  * A context protects the data of the ranks of one communicator.  Several contexts may be
  * open, on any communicators.  Of the contexts of one process, only the first repairs
- * failures in the job.  The others are for restarts only (FTKIT_MODE_RESTART); after a
- * repair the program closes and opens them again. */
+ * failures in the job.  The others are for restarts only (FTKIT_MODE_RESTART): close and open
+ * them again after a repair. */
 
 typedef struct ftkit_ctx ftkit_ctx;
 
@@ -155,7 +157,7 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
  * @return FTKIT_OK; FTKIT_ERR_MISMATCH as ftkit_finish() returns it;
  *         FTKIT_ERR_IO, FTKIT_ERR_NOSPACE ...: a set could not be written, and no earlier
  *         call has returned that error;
- *         FTKIT_ERR_PEER: a rank failed and was not replaced, so its results are missing
+ *         FTKIT_ERR_PEER: a rank failed and was not repaired, so its results are missing
  *         (call ftkit_finish() first to be sure of the results).
  */
 FTKIT_API int ftkit_close(ftkit_ctx **ctx);
@@ -181,8 +183,8 @@ FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
  * and before ftkit_recover(), with the same names on every rank and in every run.  After
  * ftkit_recover() a new name is FTKIT_ERR_STATE in a context that repairs in the job.  Names
  * are the keys in files: 1..63 bytes of printable ASCII without '/'.  The memory stays the
- * caller's.  ftkit reads it in ftkit_checkpoint() only, and writes it only in ftkit_recover()
- * and in calls that return FTKIT_ROLLED_BACK or fail. */
+ * caller's.  ftkit_checkpoint() reads it to write a set; a restore writes it, in
+ * ftkit_recover() or in a call that repairs.  No other thread of ftkit touches it. */
 
 /**
  * Register count items of an MPI datatype at data, different on every rank.
@@ -348,8 +350,8 @@ FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
 
 /**
  * Load the newest set into the regions: in a replacement the set to which the others roll
- * back, in a restarted job the newest complete set (on the file system, or left in slots of
- * level.memory.place).
+ * back, in a restarted job the newest complete set (on the file system, or in a place that
+ * outlives the processes, see level.memory.place).
  *
  * @param[out] set  its number, 0 with FTKIT_NO_SET; or NULL
  * @return FTKIT_OK, FTKIT_NO_SET (a fresh start; the regions are untouched), or an error
@@ -517,7 +519,7 @@ typedef struct ftkit_info {
     double repair_rebuild_s; /**< ... communicators */
     double repair_restore_s; /**< ... moving and restoring data, new copies */
     uint64_t flushing;       /**< set this process is writing in the background, 0: none */
-    double flush_s;          /**< duration of the last such write, seconds; nobody waits */
+    double flush_s;          /**< duration of the last such write, seconds */
     uint64_t sent_bytes;     /**< bytes of the last set in memory that this process sent to
                                   others, as copies or for parity */
     uint64_t sent_total;     /**< the same for all sets so far */
