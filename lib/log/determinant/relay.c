@@ -30,6 +30,7 @@
 #include "log/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/words.h"
 #include "log/control.h"
 
 /* A message of determinants, in words of 64 bits: this head, then one part for each owner. */
@@ -65,21 +66,19 @@ struct reach {
 };
 
 static struct {
-    int n;                  /* ranks; 0: not open */
-    struct copy (*copy)[2]; /* [n] by rank and parity of the line */
-    struct reach **reach;   /* [n * FTK_LOG_COMMS], NULL: none sent yet */
-    int npeers;             /* ranks of this node ... */
-    int *peer, *replica;    /* [npeers] the ranks; the replica of each, -1: none */
-    long *pid;              /* [n] of the next epoch */
-    uint64_t *words;        /* [room] the message that is being written */
-    size_t room;
+    int n;                    /* ranks; 0: not open */
+    struct copy (*copy)[2];   /* [n] by rank and parity of the line */
+    struct reach **reach;     /* [n * FTK_LOG_COMMS], NULL: none sent yet */
+    int npeers;               /* ranks of this node ... */
+    int *peer, *replica;      /* [npeers] the ranks; the replica of each, -1: none */
+    long *pid;                /* [n] of the next epoch */
+    struct ftk_words message; /* that is being written */
     /* rounds of determinants to replicas */
     uint64_t round, done; /* the last one begun, and the last one acknowledged */
     int pending;          /* messages of this round without acknowledgement */
     size_t holding;       /* sends that are held back */
     /* what the repair under way has brought for this rank as a replica */
-    uint64_t *arrived;
-    size_t arrived_words;
+    struct ftk_words arrived;
 } relay;
 
 /* Whether a message to dest needs determinants before it.  Before the first line a failure rolls
@@ -92,48 +91,36 @@ static bool leaves(int dest)
 
 /* ---- messages of determinants -------------------------------------------------------- */
 
-static uint64_t *room_for(size_t at, size_t words)
+/* Begin a message.  False: no memory. */
+static bool begin_message(uint64_t lines, uint64_t round)
 {
-    if (at + words > relay.room) {
-        size_t room = 2 * (at + words);
-        uint64_t *w = realloc(relay.words, room * sizeof *w);
-        if (!w)
-            return NULL;
-        relay.words = w;
-        relay.room = room;
-    }
-    return relay.words + at;
+    struct message_head h = { lines, round, 0 };
+    relay.message.n = 0;
+    uint64_t *w = ftk_words_extend(&relay.message, HEAD_WORDS);
+    if (w)
+        memcpy(w, &h, sizeof h);
+    return w != NULL;
 }
 
-/* Add the determinants of a rank from a number on to the message; the words of the message, 0: no
- * memory. */
-static size_t write_part(size_t at, int owner, const struct ftk_det *v, size_t from, size_t n)
+/* Add the determinants of a rank from a number on to the message.  False: no memory. */
+static bool write_part(int owner, const struct ftk_det *v, size_t from, size_t n)
 {
     struct part part = { (uint64_t)owner, from, n - from };
-    uint64_t *w = room_for(at, PART_WORDS + (n - from) * DET_WORDS);
+    uint64_t *w = ftk_words_extend(&relay.message, PART_WORDS + (n - from) * DET_WORDS);
     if (!w)
-        return 0;
+        return false;
     memcpy(w, &part, sizeof part);
     memcpy(w + PART_WORDS, v + from, (n - from) * sizeof *v);
     struct message_head h;
-    memcpy(&h, relay.words, sizeof h);
+    memcpy(&h, relay.message.v, sizeof h);
     h.parts++;
-    memcpy(relay.words, &h, sizeof h);
-    return at + PART_WORDS + (n - from) * DET_WORDS;
+    memcpy(relay.message.v, &h, sizeof h);
+    return true;
 }
 
-static size_t begin_message(uint64_t lines, uint64_t round)
+static int send_message(int dest, int tag, int context)
 {
-    struct message_head h = { lines, round, 0 };
-    uint64_t *w = room_for(0, HEAD_WORDS);
-    if (w)
-        memcpy(w, &h, sizeof h);
-    return w ? HEAD_WORDS : 0;
-}
-
-static int send_message(size_t words, int dest, int tag, int context)
-{
-    return ftk_control_send(relay.words, words, dest, tag, context);
+    return ftk_control_send(relay.message.v, relay.message.n, dest, tag, context);
 }
 
 /* ---- copies of other nodes' determinants --------------------------------------------- */
@@ -210,14 +197,14 @@ static int begin_round(void)
 {
     relay.round++;
     for (int i = 0; i < relay.npeers; i++) {
-        size_t n, at, from = ftk_det_stable(i);
+        size_t n, from = ftk_det_stable(i);
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (from >= n)
             continue;
-        at = begin_message(ftk_log.line.count, relay.round);
-        at = at ? write_part(at, relay.peer[i], v, from, n) : 0;
-        int rc = at ? send_message(at, relay.replica[i], TAG_REPLICATE, FTK_LOG_DET_COMM)
-                    : MPI_ERR_NO_MEM;
+        int rc =
+            begin_message(ftk_log.line.count, relay.round) && write_part(relay.peer[i], v, from, n)
+                ? send_message(relay.replica[i], TAG_REPLICATE, FTK_LOG_DET_COMM)
+                : MPI_ERR_NO_MEM;
         if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc))
             ftk_detect_raise(ftk_log.ctx); /* the repair ends this round */
         else if (rc != MPI_SUCCESS)
@@ -377,16 +364,16 @@ static int send_before(int dest, int context, int tag, const struct ftk_entry *e
         return MPI_ERR_NO_MEM;
     if (total == r->total)
         return MPI_SUCCESS;
-    size_t at = begin_message(ftk_log.line.count, 0);
-    for (int i = 0; at && i < relay.npeers; i++) {
+    bool room = begin_message(ftk_log.line.count, 0);
+    for (int i = 0; room && i < relay.npeers; i++) {
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (n <= r->upto[i])
             continue;
-        at = write_part(at, relay.peer[i], v, r->upto[i], n);
+        room = write_part(relay.peer[i], v, r->upto[i], n);
         r->total += n - r->upto[i];
         r->upto[i] = n;
     }
-    return at ? send_message(at, dest, FTK_CONTROL_TAG, context) : MPI_ERR_NO_MEM;
+    return room ? send_message(dest, FTK_CONTROL_TAG, context) : MPI_ERR_NO_MEM;
 }
 
 static int recv_all(int context, int source)
@@ -497,31 +484,18 @@ static int replica_of(const int *node, int n, int rank)
     return -1;
 }
 
-/* Collective over act: each member sends its message of so many words to one member, its
- * replica. */
-static int exchange(const struct ftk_log_repair *r, int to, size_t words)
+/* Collective over act: each member sends its message to one member, its replica, or to none (-1). */
+static int exchange(const struct ftk_log_repair *r, int replica)
 {
-    const struct ftk_sure s = { r->act, NULL, "sending determinants" };
-    size_t n = (size_t)r->n, bytes = 0;
-    size_t *out = calloc(2 * n, sizeof *out);
-    if (!out)
-        return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
-    size_t *in = out + n;
-    if (to >= 0)
-        out[to] = words * sizeof *relay.words;
-    int rc = ftk_sure_alltoall(&s, out, sizeof *out, in);
-    for (size_t i = 0; rc == FTKIT_OK && i < n; i++)
-        bytes += in[i];
-    free(relay.arrived);
-    relay.arrived = malloc(bytes + sizeof *relay.arrived);
-    relay.arrived_words = 0;
-    if (rc == FTKIT_OK && !relay.arrived)
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
-    if (rc == FTKIT_OK)
-        rc = ftk_sure_alltoallv(&s, relay.words, out, relay.arrived, in);
-    if (rc == FTKIT_OK)
-        relay.arrived_words = bytes / sizeof *relay.arrived;
-    free(out);
+    size_t n = (size_t)r->n;
+    size_t *to = calloc(2 * n, sizeof *to);
+    if (!to)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sending determinants");
+    if (replica >= 0)
+        to[replica] = relay.message.n;
+    int rc =
+        ftk_words_exchange(r, &relay.message, to, &relay.arrived, to + n, "sending determinants");
+    free(to);
     return rc;
 }
 
@@ -532,18 +506,17 @@ static int replicate(const struct ftk_log_repair *r, uint64_t lines, bool nothin
     free(relay.pid);
     relay.pid = calloc((size_t)r->n, sizeof *relay.pid);
     if (!relay.pid)
-        return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
-    const struct ftk_sure s = { r->act, NULL, "telling determinants" };
+        return ftk_fail(FTKIT_ERR_NOMEM, "sending determinants");
+    const struct ftk_sure s = { r->act, NULL, "sending determinants" };
     int rc = ftk_sure_allgather(&s, &pid, sizeof pid, relay.pid);
     if (rc != FTKIT_OK)
         return rc;
     const struct ftk_det *v = ftk_det_own(lines, &n);
     int replica = n > 0 && !nothing ? replica_of(r->domain, r->n, r->me) : -1;
-    size_t words = begin_message(lines, 0);
-    words = words && replica >= 0 ? write_part(words, r->me, v, 0, n) : words;
-    if (!words || words > INT32_MAX)
-        return ftk_fail(FTKIT_ERR_NOMEM, "telling determinants");
-    return exchange(r, replica, replica >= 0 ? words : 0);
+    bool room = begin_message(lines, 0) && (replica < 0 || write_part(r->me, v, 0, n));
+    if (!room || relay.message.n > INT32_MAX)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sending determinants");
+    return exchange(r, replica);
 }
 
 static void forget_copies(void)
@@ -566,17 +539,15 @@ static int store_arrived(void)
 {
     size_t at = 0;
     int rc = MPI_SUCCESS;
-    while (rc == MPI_SUCCESS && at < relay.arrived_words) {
+    while (rc == MPI_SUCCESS && at < relay.arrived.n) {
         struct message_head h;
         struct part part;
-        memcpy(&part, relay.arrived + at + HEAD_WORDS, sizeof part);
+        memcpy(&part, relay.arrived.v + at + HEAD_WORDS, sizeof part);
         size_t words = HEAD_WORDS + PART_WORDS + (size_t)part.n * DET_WORDS;
-        rc = read_message(relay.arrived + at, words, &h);
+        rc = read_message(relay.arrived.v + at, words, &h);
         at += words;
     }
-    free(relay.arrived);
-    relay.arrived = NULL;
-    relay.arrived_words = 0;
+    ftk_words_free(&relay.arrived);
     return rc;
 }
 
@@ -623,8 +594,8 @@ static void close_relay(void)
     free(relay.reach);
     free(relay.peer);
     free(relay.pid);
-    free(relay.words);
-    free(relay.arrived);
+    ftk_words_free(&relay.message);
+    ftk_words_free(&relay.arrived);
     (void)ftk_det_peers(NULL, NULL, 0);
     memset(&relay, 0, sizeof relay);
 }

@@ -8,32 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "detect/sure.h"
 #include "log/p2p.h"
+#include "log/words.h"
 #include "steps.h"
 
 #define SUPPRESS_WORDS 5
 
-struct words {
-    uint64_t *v;
-    size_t n, room;
-};
-
 static uint64_t job_lines; /* committed, as the most advanced survivor knows */
-
-static int put(struct words *w, uint64_t value)
-{
-    if (w->n == w->room) {
-        size_t room = w->room ? 2 * w->room : 256;
-        uint64_t *v = realloc(w->v, room * sizeof *v);
-        if (!v)
-            return ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
-        w->v = v;
-        w->room = room;
-    }
-    w->v[w->n++] = value;
-    return FTKIT_OK;
-}
 
 /* How many of the receptions of a channel are from before the line of the repair: a rank that has
  * not seen the commit of a set still counts from the line before. */
@@ -62,8 +43,8 @@ static bool may_match(const struct ftk_req *q, const struct ftk_channel *s)
            && q->state != FTK_REQ_PROBING && ftk_envelope_matches(&q->recv.want, &of);
 }
 
-static int put_gaps(
-    const struct ftk_log_repair *r, struct words *w, const struct ftk_channel *s, uint64_t *ngaps)
+static int put_gaps(const struct ftk_log_repair *r, struct ftk_words *w,
+    const struct ftk_channel *s, uint64_t *ngaps)
 {
     *ngaps = 0;
     for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next) {
@@ -76,7 +57,7 @@ static int put_gaps(
             || q->recv.want.tag == MPI_ANY_TAG) /* the channel is not known */
             return ftk_quiesce_ambiguous(s->source);
         ftk_p2p_bind(q, s->source);
-        int rc = put(w, s->count - since(s) - after + ++*ngaps);
+        int rc = ftk_words_add(w, s->count - since(s) - after + ++*ngaps);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -84,16 +65,16 @@ static int put_gaps(
 }
 
 static int put_suppress(
-    const struct ftk_log_repair *r, struct words *w, const struct ftk_channel *s)
+    const struct ftk_log_repair *r, struct ftk_words *w, const struct ftk_channel *s)
 {
     uint64_t ngaps = 0;
     size_t at = w->n;
     bool hashes = ftk_log.ctx->cfg.log_check;
-    int rc = put(w, (uint64_t)s->context);
-    rc = rc == FTKIT_OK ? put(w, (uint64_t)(uint32_t)s->tag) : rc;
-    rc = rc == FTKIT_OK ? put(w, s->count - since(s)) : rc;
-    rc = rc == FTKIT_OK ? put(w, 0) : rc;
-    rc = rc == FTKIT_OK ? put(w, 0) : rc;
+    int rc = ftk_words_add(w, (uint64_t)s->context);
+    rc = rc == FTKIT_OK ? ftk_words_add(w, (uint64_t)(uint32_t)s->tag) : rc;
+    rc = rc == FTKIT_OK ? ftk_words_add(w, s->count - since(s)) : rc;
+    rc = rc == FTKIT_OK ? ftk_words_add(w, 0) : rc;
+    rc = rc == FTKIT_OK ? ftk_words_add(w, 0) : rc;
     if (rc == FTKIT_OK && r->is_new[s->source]) /* messages of a live rank are drained */
         rc = put_gaps(r, w, s, &ngaps);
     if (rc != FTKIT_OK)
@@ -102,11 +83,11 @@ static int put_suppress(
     w->v[at + 3] = ngaps;
     w->v[at + 4] = hashes && ngaps == 0; /* gaps would move them */
     for (uint64_t i = since(s); rc == FTKIT_OK && w->v[at + 4] && i < s->count; i++)
-        rc = put(w, s->receptions[i].hash);
+        rc = ftk_words_add(w, s->receptions[i].hash);
     return rc;
 }
 
-static int write_suppress(const struct ftk_log_repair *r, struct words *w, size_t *bytes)
+static int write_suppress(const struct ftk_log_repair *r, struct ftk_words *w, size_t *words)
 {
     struct ftk_log *l = &ftk_log;
     for (int dest = 0; dest < r->n; dest++) {
@@ -117,53 +98,36 @@ static int write_suppress(const struct ftk_log_repair *r, struct words *w, size_
             if (rc != FTKIT_OK)
                 return rc;
         }
-        bytes[dest] = (w->n - before) * sizeof *w->v;
+        words[dest] = w->n - before;
     }
     return FTKIT_OK;
 }
 
 /* The points that have come, until the ranks have agreed. */
-static struct words arrived;
-static size_t *arrived_bytes; /* [n] */
+static struct ftk_words arrived;
+static size_t *arrived_from; /* [n] words of each rank */
 
 void ftk_suppress_forget(void)
 {
-    free(arrived.v);
-    free(arrived_bytes);
-    arrived = (struct words){ 0 };
-    arrived_bytes = NULL;
-}
-
-/* The lengths first, then the points. */
-static int exchange(
-    const struct ftk_log_repair *r, const struct words *out, const size_t *to, size_t *from)
-{
-    const struct ftk_sure s = { r->act, NULL, "suppression points" };
-    size_t bytes = 0;
-    int rc = ftk_sure_alltoall(&s, to, sizeof *to, from);
-    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
-        bytes += from[i];
-    arrived.n = bytes / sizeof *arrived.v;
-    arrived.v = rc == FTKIT_OK ? malloc(bytes + sizeof *arrived.v) : NULL;
-    if (rc == FTKIT_OK && !arrived.v)
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
-    return rc == FTKIT_OK ? ftk_sure_alltoallv(&s, out->v, to, arrived.v, from) : rc;
+    ftk_words_free(&arrived);
+    free(arrived_from);
+    arrived_from = NULL;
 }
 
 int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines)
 {
-    struct words out = { 0 };
+    struct ftk_words out = { 0 };
     size_t *to = calloc((size_t)r->n, sizeof *to);
     job_lines = lines;
     ftk_suppress_forget(); /* those of an earlier attempt */
-    arrived_bytes = calloc((size_t)r->n, sizeof *arrived_bytes);
-    int rc = to && arrived_bytes ? write_suppress(r, &out, to)
-                                 : ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
+    arrived_from = calloc((size_t)r->n, sizeof *arrived_from);
+    int rc = to && arrived_from ? write_suppress(r, &out, to)
+                                : ftk_fail(FTKIT_ERR_NOMEM, "suppression points");
     if (rc == FTKIT_OK)
-        rc = exchange(r, &out, to, arrived_bytes);
+        rc = ftk_words_exchange(r, &out, to, &arrived, arrived_from, "suppression points");
     if (rc != FTKIT_OK)
         ftk_suppress_forget();
-    free(out.v);
+    ftk_words_free(&out);
     free(to);
     return rc;
 }
@@ -199,7 +163,7 @@ int ftk_suppress_take(int n)
 {
     size_t at = 0;
     for (int s = 0; s < n; s++)
-        for (size_t end = at + arrived_bytes[s] / sizeof *arrived.v; at < end;) {
+        for (size_t end = at + arrived_from[s]; at < end;) {
             size_t used = 0;
             int rc = add_suppress(s, arrived.v + at, &used);
             if (rc != FTKIT_OK)
