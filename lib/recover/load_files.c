@@ -81,17 +81,23 @@ static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     int rc = FTKIT_OK;
     int n = (int)m->nranks;
-    int *source = malloc((size_t)n * sizeof *source);
-    if (!source)
-        return ftk_fail(FTKIT_ERR_NOMEM, "sources of %d segments", n);
-    for (int q = 0; q < n; q++)
-        source[q] = share_of(ctx, q, n);
     for (int q = 0; rc == FTKIT_OK && q < n; q++)
-        if (source[q] == ctx->rank && !find_in_memory(ctx, m, q))
+        if (share_of(ctx, q, n) == ctx->rank && !find_in_memory(ctx, m, q))
             rc = read_segment(ctx, m, q);
-    free(ctx->repair.line_source);
-    ctx->repair.line_source = source;
     return rc;
+}
+
+/* The rank that has each segment of such a set. */
+static int list_shares(const struct ftkit_ctx *ctx, struct ftk_loaded *l)
+{
+    if (l->nranks == ctx->nranks)
+        return FTKIT_OK;
+    l->source = malloc((size_t)l->nranks * sizeof *l->source);
+    if (!l->source)
+        return ftk_fail(FTKIT_ERR_NOMEM, "sources of %d segments", l->nranks);
+    for (int q = 0; q < l->nranks; q++)
+        l->source[q] = share_of(ctx, q, l->nranks);
+    return FTKIT_OK;
 }
 
 /* What this rank needs of the set into memory. */
@@ -177,15 +183,19 @@ static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
 }
 
 /* Try one set on all ranks; *good is false when any of them cannot use it. */
-static int try_set(
-    struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, int *from, bool *good, int *bad)
+static int try_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, struct ftk_loaded *l,
+    bool *good, int *bad)
 {
     struct trial t;
     int voted = try_on_all(ctx, ch, set, load_segment, &t);
     *good = t.good;
-    *from = (int)t.m.nranks;
     if (t.good)
-        ctx->run = t.m.run;
+        *l = (struct ftk_loaded){ .set = set,
+            .run = t.m.run,
+            .nranks = (int)t.m.nranks,
+            .bare = (int)t.m.nranks == ctx->nranks,
+            .newest = l->newest,
+            .durable = set };
     else if (voted == FTKIT_OK)
         *bad =
             t.worst != FTKIT_OK
@@ -199,32 +209,45 @@ static int try_set(
     return voted;
 }
 
-int ftk_durable_load(struct ftkit_ctx *ctx, uint64_t *set, int *from)
+/* The newest set that all ranks can use; l->set stays 0 when there is none. */
+static int find_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_loaded *l)
 {
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    uint64_t newest = 0;
+    uint64_t set = 0, newest = 0;
     bool good = false;
     int bad = FTKIT_OK;
-    *set = 0;
-    *from = 0;
-    ch.broken = ctx->detect.failed;
-    /* a set that is still being written may become the newest, or remove the oldest */
-    int rc = ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE);
-    if (rc != FTKIT_OK)
-        return rc;
     do {
-        rc = newest_below(ctx, &ch, *set, true, set, &newest);
+        int rc = newest_below(ctx, ch, set, true, &set, &newest);
         if (rc != FTKIT_OK)
             return rc;
-        if (ctx->next_set <= newest)
-            ctx->next_set = newest + 1; /* a number is never used for two sets */
-        if (*set == 0)
+        l->newest = newest > l->newest ? newest : l->newest;
+        if (set == 0)
             return bad; /* unusable sets are no reason to start afresh */
-        rc = try_set(ctx, &ch, *set, from, &good, &bad);
+        rc = try_set(ctx, ch, set, l, &good, &bad);
         if (rc != FTKIT_OK)
             return rc;
     } while (!good);
-    return FTKIT_OK;
+    return list_shares(ctx, l);
+}
+
+int ftk_load_files(struct ftkit_ctx *ctx, struct ftk_loaded *l)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    bool start = ctx->repair.pending == FTK_PENDING_LOAD;
+    ch.broken = ctx->detect.failed;
+    /* a set that is still being written may become the newest, or remove the oldest */
+    int rc = ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE);
+    if (rc == FTKIT_OK)
+        rc = find_set(ctx, &ch, l);
+    if (rc == FTKIT_ERR_CORRUPT && !start)
+        rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
+    if (rc != FTKIT_OK || l->set == 0)
+        return rc;
+    if (ctx->rank == 0)
+        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files in %s%s%s", ctx->cfg.name,
+            (unsigned long long)l->set, ctx->cfg.h5_dir,
+            l->nranks != ctx->nranks ? ", of another number of ranks" : "",
+            start ? " (ftkit run --fresh begins anew)" : "");
+    return rc;
 }
 
 /* Read all that this rank would load, and drop it. */

@@ -36,42 +36,36 @@ static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
 }
 
 /* The newest set of the level into the memory of all ranks, or an error of all of them. */
-static int try_load(struct ftkit_ctx *ctx, uint64_t *set)
+static int try_load(struct ftkit_ctx *ctx, struct ftk_loaded *l)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    int rc = ftk_found_load(ctx, &ctx->local.mem, ctx->cfg.local_scheme, set);
-    if (rc != FTKIT_OK || *set == 0)
+    int rc = ftk_load_slots(ctx, &ctx->local.mem, ctx->cfg.local_scheme, l);
+    if (rc != FTKIT_OK || l->set == 0)
         return rc;
-    return ftk_agree(&ch, copy_up(ctx, *set), "level.local: loading failed on another rank");
+    return ftk_agree(&ch, copy_up(ctx, l->set), "level.local: loading failed on another rank");
 }
 
 /* A damaged segment is released, and the next try takes another copy, or rebuilds the segment.  The
  * tries are limited, because a rebuilt segment may be damaged each time. */
-int ftk_local_load(struct ftkit_ctx *ctx, uint64_t *set)
+int ftk_load_level(struct ftkit_ctx *ctx, struct ftk_loaded *l)
 {
-    const uint64_t line = ctx->repair.line, committed = ctx->committed, run = ctx->run;
-    *set = 0;
     if (ctx->cfg.local_scheme == FTK_SCHEME_NONE)
         return FTKIT_OK;
     for (int tries = 0; tries <= ctx->cfg.attempts; tries++) {
-        int rc = try_load(ctx, set);
-        if (rc == FTKIT_OK && *set > 0) {
-            ctx->local.committed = *set;
-            ctx->repair.line_nranks = ctx->nranks;
+        int rc = try_load(ctx, l);
+        if (rc == FTKIT_OK && l->set > 0) {
+            l->bare = true;
             ctx->local.sets_since = 0;
         }
         if (rc != FTKIT_ERR_CORRUPT)
             return rc;
-        ctx->repair.line = line;
-        ctx->committed = committed;
-        ctx->run = run;
     }
     if (ctx->rank == 0)
         ftk_report(FTKIT_WARNING,
             "context %s: set %llu in level.local does not hold: it is "
             "given up",
-            ctx->cfg.name, (unsigned long long)*set);
+            ctx->cfg.name, (unsigned long long)l->set);
     ftk_mem_drop_others(&ctx->local.mem, 0);
-    *set = 0;
+    l->set = 0;
     return FTKIT_OK;
 }

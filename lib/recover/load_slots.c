@@ -116,9 +116,7 @@ static int plan_for(const struct search *f, const struct candidate *which, struc
         entries[i].nsegs = (int)(at - entries[i].segs);
     }
     c.entries = entries;
-    struct ftk_plan_rules rules = {
-        .nranks = f->ctx->nranks, .map = f->ctx->cfg.map, .scheme = f->scheme, .files = true
-    };
+    const struct ftk_plan_rules rules = ftk_plan_rules_of(f->ctx, f->scheme);
     if (rc == FTKIT_OK)
         rc = ftk_plan_make(&c, &rules, p);
     free(entries);
@@ -324,7 +322,7 @@ static int look(struct search *f)
 
 /* Files of another run, or newer files, come first, because the user sees files, and removes them
  * to begin anew.  They are read before segments in memory are dropped. */
-static int compare_files(const struct search *f, bool *older)
+static int compare_files(const struct search *f, struct ftk_loaded *l, bool *older)
 {
     struct ftkit_ctx *ctx = f->ctx;
     const struct candidate *which = &f->which;
@@ -338,7 +336,7 @@ static int compare_files(const struct search *f, bool *older)
         return rc;
     *older = set > which->set || run != which->run;
     if (!*older)
-        ctx->durable = set;
+        l->durable = set;
     else if (ctx->rank == 0)
         ftk_report(FTKIT_WARNING,
             "context %s: set %llu in memory is passed over for set %llu on the file system%s",
@@ -417,23 +415,17 @@ static int use(struct search *f)
     struct ftkit_ctx *ctx = f->ctx;
     keep_only(f->mem, &f->which);
     (void)FTK_FAULT("found.use");
-    int rc = ftk_transfer(ctx, f->mem, &f->ch, &f->p);
-    if (rc == FTKIT_OK)
-        rc = ftk_rebuild(ctx, f->mem, &f->ch, &f->p);
+    int rc = ftk_complete(ctx, f->mem, &f->ch, &f->p);
     if (rc == FTKIT_ERR_CORRUPT) /* damaged since the census: the other ranks know */
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
         return rc;
-    ctx->repair.line = ctx->committed = f->which.set;
-    ctx->repair.line_nranks = ctx->nranks;
-    ctx->run = f->which.run;
     tell(f);
     return FTKIT_OK;
 }
 
-static int load(struct search *f, uint64_t *set)
+static int load(struct search *f, struct ftk_loaded *l)
 {
-    struct ftkit_ctx *ctx = f->ctx;
     bool older = false;
     int rc = look(f);
     if (rc == FTKIT_OK) {
@@ -442,28 +434,29 @@ static int load(struct search *f, uint64_t *set)
     }
     if (rc != FTKIT_OK)
         return rc;
-    if (ctx->next_set <= f->newest)
-        ctx->next_set = f->newest + 1; /* a number is never used for two sets */
+    l->newest = f->newest > l->newest ? f->newest : l->newest;
     if (f->which.set == 0)
         return tell_why(f);
-    rc = compare_files(f, &older);
+    rc = compare_files(f, l, &older);
     if (rc != FTKIT_OK || older)
         return rc;
-    *set = f->which.set;
+    l->set = f->which.set; /* also when the segments turn out to be damaged */
+    l->run = f->which.run;
+    l->nranks = f->ctx->nranks;
     return use(f);
 }
 
-int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint64_t *set)
+int ftk_load_slots(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, struct ftk_loaded *l)
 {
     struct search f = { .ctx = ctx, .mem = mem, .scheme = scheme };
-    *set = 0;
+    l->set = 0;
     f.ch = ftk_chan_of(ctx);
     f.ch.broken = ctx->detect.failed;
-    int rc = load(&f, set);
+    int rc = load(&f, l);
     /* in a repair segments in memory may equal those in the files, which need not be read then */
-    if (*set == 0)
+    if (l->set == 0)
         ftk_mem_leave(mem, ctx->repair.pending == FTK_PENDING_LOAD || mem != &ctx->mem);
-    mem->place.kept = *set == 0 && f.newest > 0; /* on all ranks of the node */
+    mem->place.kept = l->set == 0 && f.newest > 0; /* on all ranks of the node */
     ftk_census_free(&f.census);
     ftk_plan_free(&f.p);
     return rc;

@@ -144,6 +144,9 @@ struct ftk_plan_rules {
     bool all;        /* all ranks roll back, whatever the teams */
 };
 
+/* The rules for a set in memory that is to be completed, outside of a repair. */
+struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, int scheme);
+
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
 int ftk_plan_make(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
@@ -182,14 +185,16 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
 bool ftk_supply_is_spawned(void);
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 
+/* Collective over act: a census of level.memory and a plan by it, which is the caller's to free.  An
+ * error with a channel that is not broken is one of this rank alone. */
+int ftk_plan_again(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_plan *p);
+/* Make the set of the plan whole in mem: transfer, then rebuild. */
+int ftk_complete(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p);
+
 /* Move segments so that every rank has its own of the line, and make missing copies. */
 int ftk_transfer(
     struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p);
-
-/* Collective over act: make the newest set of mem whole that can be, with what earlier
- * processes of the job left in places that outlive them; it becomes the line.  *set 0:
- * there is none. */
-int ftk_found_load(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, uint64_t *set);
 
 /* Rebuild what is lost of the line from the parity of its groups. */
 int ftk_rebuild(

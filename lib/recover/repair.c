@@ -77,15 +77,13 @@ static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
 static int make_plan(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    struct ftk_plan_rules rules = { .nranks = ctx->nranks,
-        .map = ctx->cfg.map,
-        .scheme = ctx->cfg.scheme,
-        .files = ctx->cfg.h5_enabled,
-        .local = ctx->cfg.local_scheme != FTK_SCHEME_NONE,
-        .repair = true,
-        .attempts = ctx->cfg.attempts,
-        .supply = ctx->cfg.supply,
-        .nsupply = ctx->cfg.nsupply };
+    struct ftk_plan_rules rules = ftk_plan_rules_of(ctx, ctx->cfg.scheme);
+    rules.files = ctx->cfg.h5_enabled;
+    rules.local = ctx->cfg.local_scheme != FTK_SCHEME_NONE;
+    rules.repair = true;
+    rules.attempts = ctx->cfg.attempts;
+    rules.supply = ctx->cfg.supply;
+    rules.nsupply = ctx->cfg.nsupply;
     for (;;) {
         (void)FTK_FAULT("repair.census");
         int rc = ftk_census_take(ctx, &ctx->mem, a->s, &a->census);
@@ -281,12 +279,7 @@ static int restore_copies(struct ftk_attempt *a)
         return FTKIT_OK;
     if (p->from_file)
         return FTKIT_OK; /* after the repair, when the ranks are whole */
-    int rc = FTKIT_OK;
-    ftk_plan_clear(p, &ctx->mem);
-    if (p->pending != FTK_PENDING_SHRUNK)
-        rc = ftk_transfer(ctx, &ctx->mem, &ch, p);
-    if (rc == FTKIT_OK)
-        rc = ftk_rebuild(ctx, &ctx->mem, &ch, p);
+    int rc = ftk_complete(ctx, &ctx->mem, &ch, p); /* ranks that are given up need no copies */
     if (rc == FTKIT_OK && p->pending != FTK_PENDING_SHRUNK)
         rc = verify_own(a);
     (void)FTK_FAULT("repair.restored");

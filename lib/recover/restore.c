@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/log_ops.h"
 #include "core/progress.h"
@@ -52,15 +53,10 @@ static int agree(struct ftkit_ctx *ctx, int rc)
 static int make_copies(struct ftkit_ctx *ctx)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    struct ftk_census census;
-    struct ftk_plan p = { 0 };
-    struct ftk_plan_rules rules = {
-        .nranks = ctx->nranks, .map = ctx->cfg.map, .scheme = ctx->cfg.scheme, .files = true
-    };
-    int rc = ftk_census_take(ctx, &ctx->mem, ctx->comms.act, &census);
-    if (rc != FTKIT_OK)
-        return ftk_chan_break(&ch, MPI_ERR_OTHER, "census of copies");
-    rc = ftk_plan_make(&census, &rules, &p);
+    struct ftk_plan p;
+    int rc = ftk_plan_again(ctx, &ch, &p);
+    if (ch.broken)
+        return rc;
     if (FTK_FAULT("settle.plan"))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
     rc = agree(ctx, rc);
@@ -69,70 +65,70 @@ static int make_copies(struct ftkit_ctx *ctx)
     if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
         rc = ftk_transfer(ctx, &ctx->mem, &ch, &p);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_make(ctx, &ch);
-    ftk_census_free(&census);
+        rc = ftk_parity_make(ctx, &ch, ctx->repair.line);
     ftk_plan_free(&p);
     return rc;
 }
 
-/* The newest set of the file system into memory, with its copies; *set 0: there is none. */
-static int load_files(struct ftkit_ctx *ctx, uint64_t *set)
+/* Whether what earlier processes have left in slots of level.memory may be of use.  A set of the
+ * slots serves as many ranks as have written it. */
+static bool may_use_slots(const struct ftkit_ctx *ctx)
 {
-    int from = 0;
-    int rc = ftk_durable_load(ctx, set, &from);
-    if (rc == FTKIT_ERR_CORRUPT && ctx->repair.pending != FTK_PENDING_LOAD)
-        rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
-    if (rc != FTKIT_OK || *set == 0)
-        return rc;
-    if (ctx->rank == 0)
-        ftk_report(FTKIT_INFO, "context %s: restored set %llu from files in %s%s%s", ctx->cfg.name,
-            (unsigned long long)*set, ctx->cfg.h5_dir,
-            from != ctx->nranks ? ", of another number of ranks" : "",
-            ctx->repair.pending == FTK_PENDING_LOAD ? " (ftkit run --fresh begins anew)" : "");
-    ctx->repair.line = ctx->committed = ctx->durable = *set;
-    ctx->repair.line_nranks = from;
-    if (from != ctx->nranks) {
-        ftk_mem_drop_others(&ctx->mem, *set);
-        return FTKIT_OK;
+    const struct ftk_repair_state *r = &ctx->repair;
+    return ctx->mem.place.kind != FTK_PLACE_MEMORY
+           && (r->pending == FTK_PENDING_LOAD
+               || (r->pending == FTK_PENDING_LINE && !r->line_unusable));
+}
+
+/* The set that was loaded becomes the line of the context.  Its number, and numbers that were found
+ * on the way, are not used again. */
+static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
+{
+    if (ctx->next_set <= l->newest)
+        ctx->next_set = l->newest + 1;
+    if (l->durable > 0)
+        ctx->durable = l->durable;
+    if (rc != FTKIT_OK || l->set == 0) {
+        free(l->source);
+        return;
     }
-    rc = make_copies(ctx);
-    if (rc == FTKIT_OK)
-        ftk_mem_drop_others(&ctx->mem, *set);
-    return rc;
+    ctx->repair.line = ctx->committed = l->set;
+    ctx->repair.line_nranks = l->nranks;
+    ctx->run = l->run;
+    if (!l->source)
+        return;
+    free(ctx->repair.line_source);
+    ctx->repair.line_source = l->source;
 }
 
-/* The same from the second level. */
-static int load_local(struct ftkit_ctx *ctx, uint64_t *set)
+/* The newest set from the first source that has any, into memory with its copies.  *set 0: there is
+ * none. */
+static int load(struct ftkit_ctx *ctx, uint64_t *set)
 {
-    int rc = ftk_local_load(ctx, set);
-    if (rc != FTKIT_OK || *set == 0)
-        return rc;
-    rc = make_copies(ctx);
-    if (rc == FTKIT_OK)
-        ftk_mem_drop_others(&ctx->mem, *set);
+    struct ftk_loaded l = { .set = 0 };
+    int rc = FTKIT_OK;
+    bool slots = may_use_slots(ctx);
+    if (slots)
+        rc = ftk_load_slots(ctx, &ctx->mem, ctx->cfg.scheme, &l);
+    slots = l.set > 0;
+    if (rc == FTKIT_OK && l.set == 0)
+        rc = ftk_load_level(ctx, &l);
+    if (rc == FTKIT_OK && l.set == 0 && ctx->cfg.h5_enabled)
+        rc = ftk_load_files(ctx, &l);
+    *set = l.set;
+    install(ctx, &l, rc);
+    if (rc == FTKIT_OK && l.bare)
+        rc = make_copies(ctx);
+    if (rc == FTKIT_OK && l.set > 0 && !slots) /* slots: only the set itself is there */
+        ftk_mem_drop_others(&ctx->mem, l.set);
     return rc;
-}
-
-/* What the lost had in slots is still there.  It serves as many ranks as wrote it, as the
- * second level does. */
-static int load_slots(struct ftkit_ctx *ctx, uint64_t *set)
-{
-    *set = 0;
-    if (ctx->mem.place.kind == FTK_PLACE_MEMORY || ctx->repair.pending != FTK_PENDING_LINE
-        || ctx->repair.line_unusable)
-        return FTKIT_OK;
-    return ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
 }
 
 static int load_line(struct ftkit_ctx *ctx)
 {
     uint64_t wanted = ctx->repair.line;
     uint64_t set;
-    int rc = load_slots(ctx, &set);
-    if (rc == FTKIT_OK && set == 0)
-        rc = load_local(ctx, &set);
-    if (rc == FTKIT_OK && set == 0 && ctx->cfg.h5_enabled)
-        rc = load_files(ctx, &set);
+    int rc = load(ctx, &set);
     if (rc == FTKIT_OK && set == 0)
         return ftk_fail(FTKIT_ERR_LOST,
             "set %llu: a rank's segment is lost to memory, and there is no complete set "
@@ -178,13 +174,7 @@ static int restore(struct ftkit_ctx *ctx)
  * to load: the vote at the end. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
 {
-    int rc = FTKIT_OK;
-    if (ctx->mem.place.kind != FTK_PLACE_MEMORY)
-        rc = ftk_found_load(ctx, &ctx->mem, ctx->cfg.scheme, set);
-    if (rc == FTKIT_OK && *set == 0)
-        rc = load_local(ctx, set);
-    if (rc == FTKIT_OK && *set == 0 && ctx->cfg.h5_enabled)
-        rc = load_files(ctx, set);
+    int rc = load(ctx, set);
     if (rc == FTKIT_OK)
         rc = ftk_start_check(ctx, *set);
     if (rc == FTKIT_OK && *set > 0)

@@ -32,22 +32,15 @@ static int look_through(struct ftkit_ctx *ctx, struct ftk_mem *mem, const char *
 /* All ranks: from copies and parity, else by a new set at the next call. */
 static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
-    struct ftk_census census;
-    struct ftk_plan p = { 0 };
-    struct ftk_plan_rules rules = {
-        .nranks = ctx->nranks, .map = ctx->cfg.map, .scheme = ctx->cfg.scheme, .files = true
-    };
-    int rc = ftk_census_take(ctx, &ctx->mem, ctx->comms.act, &census);
-    if (rc != FTKIT_OK)
-        return ftk_chan_break(ch, MPI_ERR_OTHER, "census of a scrub");
-    rc = ftk_plan_make(&census, &rules, &p);
+    struct ftk_plan p;
+    int rc = ftk_plan_again(ctx, ch, &p);
+    if (ch->broken)
+        return rc;
     bool can =
         rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file && p.line_nranks == ctx->nranks;
     (void)FTK_FAULT("scrub.planned");
     if (can)
-        rc = ftk_transfer(ctx, &ctx->mem, ch, &p);
-    if (can && rc == FTKIT_OK)
-        rc = ftk_rebuild(ctx, &ctx->mem, ch, &p);
+        rc = ftk_complete(ctx, &ctx->mem, ch, &p);
     if (rc == FTKIT_OK && !can)
         ctx->policy.requested = 1;
     if (rc == FTKIT_OK && ctx->rank == 0)
@@ -55,7 +48,6 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
             (unsigned long long)ctx->committed,
             can ? "put right from copies or parity"
                 : "cannot be put right; the next call writes another");
-    ftk_census_free(&census);
     ftk_plan_free(&p);
     return rc;
 }

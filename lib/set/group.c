@@ -173,16 +173,16 @@ void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch)
     w->seg = NULL;
 }
 
-int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set)
 {
     struct ftk_parity_write w = { .seg = NULL };
     if (ctx->group.n < 2)
         return FTKIT_OK;
-    struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, ctx->repair.line, ctx->rank);
-    struct ftk_mem_seg *old = ftk_mem_find_parity(&ctx->mem, ctx->repair.line, ctx->rank);
+    struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    struct ftk_mem_seg *old = ftk_mem_find_parity(&ctx->mem, set, ctx->rank);
     if (!own)
         return ftk_fail(
-            FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)ctx->repair.line);
+            FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)set);
     if (old)
         ftk_mem_release(old);
     const struct ftk_seg_header *h = (const void *)own->buf;

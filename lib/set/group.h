@@ -43,8 +43,8 @@ int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
 /* Go on with what of the data is ready; then, with the segment sealed, to the end. */
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready);
 int ftk_parity_finish(struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own);
-/* Parity of the line, which all have in memory. */
-int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+/* Parity of a set that all ranks have in memory. */
+int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set);
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
 
 /* Give one's part to all other members and get theirs: part[i], of bytes[i], is member i's. */

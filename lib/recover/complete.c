@@ -1,0 +1,32 @@
+/* Completing a set in memory: the steps that follow a census, wherever it was taken.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "recover.h"
+
+struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, int scheme)
+{
+    return (struct ftk_plan_rules){
+        .nranks = ctx->nranks, .map = ctx->cfg.map, .scheme = scheme, .files = true
+    };
+}
+
+int ftk_plan_again(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_plan *p)
+{
+    const struct ftk_plan_rules rules = ftk_plan_rules_of(ctx, ctx->cfg.scheme);
+    struct ftk_census census;
+    *p = (struct ftk_plan){ .outcome = FTK_PLAN_FATAL };
+    int rc = ftk_census_take(ctx, &ctx->mem, ch->comm, &census);
+    if (rc != FTKIT_OK)
+        return ftk_chan_break(ch, MPI_ERR_OTHER, "census of a set in memory");
+    rc = ftk_plan_make(&census, &rules, p);
+    ftk_census_free(&census);
+    return rc;
+}
+
+int ftk_complete(
+    struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p)
+{
+    ftk_plan_clear(p, mem);
+    int rc = ftk_transfer(ctx, mem, ch, p);
+    return rc == FTKIT_OK ? ftk_rebuild(ctx, mem, ch, p) : rc;
+}
