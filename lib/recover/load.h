@@ -8,13 +8,13 @@
 
 /* The result of a search for a set, before it becomes the state of the context. */
 struct ftk_loaded {
-    uint64_t set;     /* its segments are in memory; 0: no set was found */
-    uint64_t run;     /* that wrote the set */
-    int nranks;       /* that wrote the set */
-    int *source;      /* [nranks] rank that has each segment, when nranks is another number than now;
+    uint64_t set;    /* its segments are in memory; 0: no set was found */
+    uint64_t run;    /* that wrote the set */
+    int nranks;      /* that wrote the set */
+    int *source;     /* [nranks] rank that has each segment, when nranks is another number than now;
                          else NULL */
-    bool bare;        /* memory has the own segment of each rank, but no copies or parity */
-    uint64_t newest;  /* highest number of a set of which anything was found; 0: none */
+    bool bare;       /* memory has the own segment of each rank, but no copies or parity */
+    uint64_t newest; /* highest number of a set of which anything was found; 0: none */
     uint64_t durable; /* newest set that is known to be complete in the files; 0: none */
 };
 

@@ -278,7 +278,7 @@ static int restore_copies(struct ftk_attempt *a)
     if (p->line == 0)
         return FTKIT_OK;
     if (p->from_file)
-        return FTKIT_OK; /* after the repair, when the ranks are whole */
+        return FTKIT_OK;                           /* after the repair, when the ranks are whole */
     int rc = ftk_complete(ctx, &ctx->mem, &ch, p); /* ranks that are given up need no copies */
     if (rc == FTKIT_OK && p->pending != FTK_PENDING_SHRUNK)
         rc = verify_own(a);

@@ -181,8 +181,7 @@ int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set)
     struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
     struct ftk_mem_seg *old = ftk_mem_find_parity(&ctx->mem, set, ctx->rank);
     if (!own)
-        return ftk_fail(
-            FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)set);
+        return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)set);
     if (old)
         ftk_mem_release(old);
     const struct ftk_seg_header *h = (const void *)own->buf;
