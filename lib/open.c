@@ -22,7 +22,6 @@
 #include "set/checkpoint.h"
 #include "set/debug_regions.h"
 #include "set/flusher.h"
-#include "set/group.h"
 #include "set/region.h"
 #include "store/h5/h5.h"
 #include "store/owner.h"
@@ -286,27 +285,39 @@ static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
                                      "ftkit run -n RANKS --spares 1 -- PROGRAM)");
 }
 
-/* The number of ranks whose copy is on their own node. */
-static int weak_buddies(const struct ftkit_ctx *ctx)
+/* Whether the copies of each segment are on as many nodes, none of which is its rank's. */
+static bool is_apart(const struct ftkit_ctx *ctx, const struct ftk_level *l)
 {
-    int weak = 0;
-    for (int r = 0; r < ctx->nranks; r++)
-        weak += ctx->holder[r] < 0 || ctx->domain[ctx->holder[r]] == ctx->domain[r];
-    return weak;
+    const int *holder = l->layout.holder, n = ctx->nranks;
+    for (int i = 0; i < l->scheme->copies * n; i++) {
+        if (holder[i] < 0 || ctx->domain[holder[i]] == ctx->domain[i % n])
+            return false;
+        for (int k = i % n; k < i; k += n)
+            if (ctx->domain[holder[k]] == ctx->domain[holder[i]])
+                return false;
+    }
+    return true;
 }
 
-static void say_buddies(const struct ftkit_ctx *ctx, char *text, size_t bytes)
+static void say_copies(
+    const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
 {
+    int copies = l->scheme->copies;
+    char nodes[80] = "one process (the buddies share a node)";
+    if (is_apart(ctx, l) && copies == 1)
+        snprintf(nodes, sizeof nodes, "one node, and any nodes of which no two are buddies");
+    else if (is_apart(ctx, l))
+        snprintf(nodes, sizeof nodes, "%d nodes", copies);
     snprintf(text, bytes,
-        "%s; memory per rank: 2 x the registered bytes, 4 x while a set is committed",
-        weak_buddies(ctx) == 0 ? "any one node, and any nodes of which no two are buddies"
-                               : "any one process (the buddies share a node)");
+        "any %s; memory per rank: %d x the registered bytes, %d x while a set is committed", nodes,
+        1 + copies, 2 + 2 * copies);
 }
 
 /* Rank 0's group stands for all: sizes differ by one at most. */
-static void say_groups(const struct ftkit_ctx *ctx, char *text, size_t bytes)
+static void say_groups(
+    const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
 {
-    const struct ftk_group *g = &ctx->group;
+    const struct ftk_group *g = &l->layout.group;
     bool apart = true;
     for (uint32_t i = 0; i < g->n; i++)
         for (uint32_t k = 0; k < i; k++)
@@ -328,24 +339,26 @@ static void say_groups(const struct ftkit_ctx *ctx, char *text, size_t bytes)
 /* Report in one line what the configuration survives. */
 static void say_plan(const struct ftkit_ctx *ctx)
 {
+    const struct ftk_level *l = &ctx->level[FTK_LEVEL_MEMORY];
+    int alone = l->layout.alone;
     char survives[192] = "no loss of a process without files";
     if (ctx->rank != 0)
         return;
-    if (ctx->cfg.scheme == FTK_SCHEME_BUDDY && ctx->nranks > 1)
-        say_buddies(ctx, survives, sizeof survives);
-    else if (ctx->group.n > 1)
-        say_groups(ctx, survives, sizeof survives);
+    if (l->scheme->copies > 0 && ctx->nranks > 1)
+        say_copies(ctx, l, survives, sizeof survives);
+    else if (l->layout.group.n > 1)
+        say_groups(ctx, l, survives, sizeof survives);
     ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s, %s; %s; memory survives %s",
         ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares),
         ctx->mode == FTKIT_MODE_RESTART ? "restart only"
         : ctx->mode == FTKIT_MODE_TEAM  ? "repair in the job by teams"
                                         : "repair in the job",
         ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files", survives);
-    if (ctx->alone > 0)
+    if (alone > 0)
         ftk_report(FTKIT_WARNING,
             "context %s: %d rank%s without a partner for parity on another node: lost data of "
             "these ranks come from files (use more nodes, or scheme = buddy)",
-            ctx->cfg.name, ctx->alone, FTK_S(ctx->alone));
+            ctx->cfg.name, alone, FTK_S(alone));
 }
 
 static struct ftkit_ctx *new_context(void)
@@ -387,13 +400,12 @@ static void free_context(struct ftkit_ctx *ctx)
     free_comm(&ctx->base);
     ftk_region_free_all(ctx);
     /* a clean end leaves no sets in memory; what a relaunch may want stays */
-    ftk_mem_close(&ctx->mem, ctx->dead || ctx->mem.place.kind > FTK_PLACE_SHARED);
-    ftk_local_free(ctx, ctx->dead || ctx->local.mem.place.kind > FTK_PLACE_SHARED);
+    for (int i = 0; i < FTK_LEVELS; i++)
+        ftk_level_close(
+            &ctx->level[i], ctx->dead || ctx->level[i].mem.place.kind > FTK_PLACE_SHARED);
     free(ctx->retired.comm);
-    free(ctx->streams);
     free(ctx->domain);
     free(ctx->teams);
-    free(ctx->holder);
     free(ctx->incarnations);
     free(ctx->repair.line_source);
     free(ctx);
@@ -482,12 +494,13 @@ static int settle_paths(struct ftk_config *cfg)
 
 static int open_places(struct ftkit_ctx *ctx)
 {
-    const struct ftk_config *cfg = &ctx->cfg;
-    int rc = ftk_place_open(
-        &ctx->mem.place, cfg->place, cfg->place_dir, cfg->name, 1, key_of(cfg->place));
-    if (rc == FTKIT_OK && cfg->local_scheme != FTK_SCHEME_NONE)
-        rc = ftk_place_open(&ctx->local.mem.place, cfg->local_place, cfg->local_dir, cfg->name, 2,
-            key_of(cfg->local_place));
+    int rc = FTKIT_OK;
+    for (int i = 0; rc == FTKIT_OK && i < FTK_LEVELS; i++) {
+        struct ftk_level *l = &ctx->level[i];
+        if (l->on || i == FTK_LEVEL_MEMORY) /* every set goes there, to be written to files */
+            rc = ftk_place_open(
+                &l->mem.place, l->place, l->dir, ctx->cfg.name, l->number, key_of(l->place));
+    }
     return rc;
 }
 
@@ -495,7 +508,7 @@ static int open_places(struct ftkit_ctx *ctx)
 static int check_build(const struct ftk_config *cfg)
 {
     int rc = ftk_place_is_built(cfg->place, "level.memory.place");
-    if (rc == FTKIT_OK && cfg->local_scheme != FTK_SCHEME_NONE)
+    if (rc == FTKIT_OK && ftk_scheme_keeps(cfg->local_scheme))
         rc = ftk_place_is_built(cfg->local_place, "level.local.place");
     if (rc == FTKIT_OK && cfg->h5_enabled && cfg->h5_compress == FTK_COMPRESS_DEFLATE
         && !ftk_h5_can_deflate())
@@ -547,6 +560,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_fault_rank(world_rank, getenv("FTKIT_SPAWNED") != NULL);
     (void)FTK_FAULT("open.begin");
     int local = ftk_config_load(&ctx->cfg, config);
+    ftk_level_configure(ctx); /* after an error by an empty configuration */
     if (local == FTKIT_OK)
         local = check_build(&ctx->cfg);
     if (ftk_detect_active())

@@ -125,7 +125,7 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .durable = durable,
         .restored = ctx->restored,
         .region_bytes = ctx->stats.region_bytes,
-        .memory_bytes = ftk_mem_used(&ctx->mem),
+        .memory_bytes = ftk_mem_used(&ctx->level[FTK_LEVEL_MEMORY].mem),
         .checkpoint_s = ctx->stats.checkpoint_s,
         .repair_s = ctx->stats.repair_s,
         .repair_detect_s = ctx->stats.detect_s,

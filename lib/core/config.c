@@ -29,6 +29,7 @@
 #define LINE_BYTES_MAX 2048        /* bytes of a line: any path fits */
 #define VALUE_MAX (FTK_PATH_MAX + 64)
 #define ENV_NAME_MAX 64
+#define WORDS_MAX 256
 #define TIME_MIN_S 1e-3
 #define TIME_MAX_S (100000.0 * 86400.0)
 #define COUNT_MAX 1e9
@@ -49,9 +50,9 @@ static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 }
 static const struct word places[] = { { "memory", FTK_PLACE_MEMORY },
     { "shared", FTK_PLACE_SHARED }, { "file", FTK_PLACE_FILE }, { "pmem", FTK_PLACE_PMEM },
     { NULL, 0 } };
-static const struct word schemes[] = { { "none", FTK_SCHEME_NONE }, { "own", FTK_SCHEME_OWN },
-    { "buddy", FTK_SCHEME_BUDDY }, { "xor", FTK_SCHEME_XOR }, { "rs", FTK_SCHEME_RS },
-    { NULL, 0 } };
+#define WORD_OF(NAME, word, copies, parities, doc) { #word, FTK_SCHEME_##NAME },
+#define DOC_OF(NAME, word, copies, parities, doc) doc
+static const struct word schemes[] = { FTK_SCHEME_LIST(WORD_OF){ NULL, 0 } };
 static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_RING },
     { NULL, 0 } };
 static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
@@ -93,7 +94,9 @@ struct key {
     double min, max;          /* T_INT; T_TIME: 0 is valid if min is 0; T_PATH, T_NAME: min bytes */
     const struct word *words; /* T_BOOL, T_WORD, T_SUPPLY, T_START */
     const char *count;        /* T_PERIOD: what it counts */
-    const char *def, *values, *doc;
+    const char *def;
+    const char *values; /* NULL: the words */
+    const char *doc;
 };
 
 #define AT(member) offsetof(struct ftk_config, member)
@@ -125,9 +128,8 @@ static const struct key keys[] = {
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
-    { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", "none, own, buddy, xor or rs",
-        "How sets survive in memory: not at all, in a rank's own copy, also in a buddy's copy, by "
-        "the parity of a group, by Reed-Solomon parities of a group." },
+    { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", NULL,
+        "How sets survive in memory: " FTK_SCHEME_LIST(DOC_OF) "." },
     { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
         "Which node keeps copies: two nodes for each other, or each node for the node before." },
     { "level.memory", "place", AT(place), WORD(places), "memory", "memory, shared, file or pmem",
@@ -143,8 +145,7 @@ static const struct key keys[] = {
     { "level.memory", "incremental", AT(incremental), WORD(incrementals), "auto", "auto, on or off",
         "Whether only blocks that have changed since the last set are sent to others; auto: to "
         "other nodes, while less than half of the set changes." },
-    { "level.local", "scheme", AT(local_scheme), WORD(schemes), "none",
-        "none, own, buddy, xor or rs",
+    { "level.local", "scheme", AT(local_scheme), WORD(schemes), "none", NULL,
         "A second level between memory and files, for losses that the first does not survive." },
     { "level.local", "place", AT(local_place), WORD(places), "shared",
         "memory, shared, file or pmem", "Where its sets are kept, as for level.memory." },
@@ -357,6 +358,21 @@ static size_t edit_distance(const char *a, const char *b)
         }
     }
     return row[nb];
+}
+
+/* The values of a key as a text: "none, own or buddy". */
+static const char *values_of(const struct key *k, char text[WORDS_MAX])
+{
+    size_t at = 0;
+    if (k->values)
+        return k->values;
+    for (const struct word *w = k->words; w->text && at < WORDS_MAX; w++)
+        at += (size_t)snprintf(text + at, WORDS_MAX - at, "%s%s",
+            w == k->words   ? ""
+            : (w + 1)->text ? ", "
+                            : " or ",
+            w->text);
+    return text;
 }
 
 /* The most likely key: a key of the same name in another section, else the nearest section.key,
@@ -765,7 +781,7 @@ FTK_PRINTF(2, 3) static int fail_here(struct loader *p, const char *fmt, ...)
 
 static int set_key(struct loader *p, int k, const char *text)
 {
-    char value[64];
+    char value[64], values[WORDS_MAX];
     const char *why = parse_value(&keys[k], text, &p->cfg);
     if (!why) {
         p->set_on[k] = p->env ? FROM_ENV : p->line;
@@ -774,7 +790,7 @@ static int set_key(struct loader *p, int k, const char *text)
     if (value_flaw(text)) /* do not show a value with such bytes */
         return fail_here(p, "the value of %s.%s %s", keys[k].section, keys[k].name, why);
     return fail_here(p, "%s.%s = '%s' %s; allowed: %s", keys[k].section, keys[k].name,
-        shown(text, value), why, keys[k].values);
+        shown(text, value), why, values_of(&keys[k], values));
 }
 
 static int open_section(struct loader *p, const char *text, size_t bytes)
@@ -1254,7 +1270,7 @@ static int check_written(FILE *out)
 static int print(FILE *out, const struct ftk_config *cfg)
 {
     struct ftk_config again;
-    char value[VALUE_MAX] = "", env[ENV_NAME_MAX];
+    char value[VALUE_MAX] = "", env[ENV_NAME_MAX], values[WORDS_MAX];
     bool name_it = *cfg->source && !value_flaw(cfg->source);
     fprintf(out, "# ftkit configuration in force%s%s\n", name_it ? ", from " : "",
         name_it ? cfg->source : "");
@@ -1268,7 +1284,7 @@ static int print(FILE *out, const struct ftk_config *cfg)
             fprintf(out, "\n[%s]\n", key->section);
         env_name(key, env);
         fprintf(out, "# %s\n# Values: %s.\n# Default: '%s'.  Environment: %s.\n%s =%s%s\n",
-            key->doc, key->values, key->def, env, key->name, *value ? " " : "", value);
+            key->doc, values_of(key, values), key->def, env, key->name, *value ? " " : "", value);
     }
     return check_written(out);
 }
@@ -1286,7 +1302,7 @@ int ftk_config_print(FILE *out, const struct ftk_config *cfg)
 
 int ftk_config_document(FILE *out)
 {
-    char env[ENV_NAME_MAX];
+    char env[ENV_NAME_MAX], values[WORDS_MAX];
     for (int k = 0; k < NKEYS; k++) {
         const struct key *key = &keys[k];
         if (first_of_section(k))
@@ -1297,8 +1313,8 @@ int ftk_config_document(FILE *out)
                 k ? "\n" : "", key->section);
         env_name(key, env);
         const char *tick = *key->def ? "`" : "";
-        fprintf(out, "| `%s` | %s | %s%s%s | `%s` | %s |\n", key->name, key->values, tick,
-            *key->def ? key->def : "empty", tick, env, key->doc);
+        fprintf(out, "| `%s` | %s | %s%s%s | `%s` | %s |\n", key->name, values_of(key, values),
+            tick, *key->def ? key->def : "empty", tick, env, key->doc);
     }
     return check_written(out);
 }

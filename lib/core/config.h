@@ -11,6 +11,7 @@
 
 #include "det_modes.h"
 #include "ftk.h"
+#include "schemes.h"
 #include "store/place.h"
 
 /* A period: automatic, a number of units (calls or sets), or seconds. */
@@ -20,13 +21,6 @@ struct ftk_period {
     double value;
 };
 
-enum ftk_scheme {
-    FTK_SCHEME_NONE,
-    FTK_SCHEME_OWN,
-    FTK_SCHEME_BUDDY,
-    FTK_SCHEME_XOR,
-    FTK_SCHEME_RS
-};
 enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };

@@ -21,9 +21,37 @@ static void idle(const struct sense *s, const char *why, size_t key)
     s->say(s->arg, FTK_SENSE_IDLE, key, why);
 }
 
-static bool has_parity(int scheme)
+static bool has_groups(const struct ftk_scheme_facts *f)
 {
-    return scheme == FTK_SCHEME_XOR || scheme == FTK_SCHEME_RS;
+    return f->parities != 0;
+}
+
+static bool asks_parities(const struct ftk_scheme_facts *f)
+{
+    return f->parities == FTK_PARITIES_ASKED;
+}
+
+static bool has_map(const struct ftk_scheme_facts *f)
+{
+    return f->copies > 0;
+}
+
+/* A key has an effect only with some schemes: one "has", several "have". */
+static void only_with(const struct sense *s, int scheme,
+    bool (*has)(const struct ftk_scheme_facts *f), const char *one, const char *several, size_t key)
+{
+    char why[160];
+    int n = 0;
+    if (has(ftk_scheme_facts(scheme)))
+        return;
+    int at = snprintf(why, sizeof why, "without effect: only scheme = ");
+    for (int i = 0; i < FTK_SCHEMES && at < (int)sizeof why; i++)
+        if (has(ftk_scheme_facts(i)))
+            at += snprintf(why + at, sizeof why - (size_t)at, "%s%s", n++ > 0 ? " and " : "",
+                ftk_scheme_facts(i)->word);
+    if (at < (int)sizeof why)
+        snprintf(why + at, sizeof why - (size_t)at, " %s", n == 1 ? one : several);
+    idle(s, why, key);
 }
 
 /* ---- levels -------------------------------------------------------------------------- */
@@ -33,11 +61,10 @@ static void look_at_group(
     const struct sense *s, int scheme, int group, int parity, size_t at_group, size_t at_parity)
 {
     char why[160];
-    if (!has_parity(scheme))
-        idle(s, "without effect: only scheme = xor and rs make groups", at_group);
-    if (scheme != FTK_SCHEME_RS)
-        idle(s, "without effect: only scheme = rs asks for a number of parities", at_parity);
-    if (scheme != FTK_SCHEME_RS || parity < group)
+    only_with(s, scheme, has_groups, "makes groups", "make groups", at_group);
+    only_with(s, scheme, asks_parities, "asks for a number of parities",
+        "ask for a number of parities", at_parity);
+    if (!asks_parities(ftk_scheme_facts(scheme)) || parity < group)
         return;
     snprintf(why, sizeof why,
         "%d parities in a group of %d ranks leave no room for data: choose parity from 1 to %d, "
@@ -50,13 +77,12 @@ static void look_at_memory(const struct sense *s)
 {
     const struct ftk_config *c = s->cfg;
     look_at_group(s, c->scheme, c->group, c->parity, AT(group), AT(parity));
-    if (c->scheme != FTK_SCHEME_BUDDY)
-        idle(s, "without effect: only scheme = buddy has a map", AT(map));
-    if (c->scheme == FTK_SCHEME_NONE || c->scheme == FTK_SCHEME_OWN)
+    only_with(s, c->scheme, has_map, "has a map", "have a map", AT(map));
+    if (!ftk_scheme_shares(c->scheme))
         idle(s, "without effect: this scheme sends nothing to others", AT(incremental));
     if (c->place == FTK_PLACE_MEMORY)
         idle(s, "without effect: place = memory has no files", AT(place_dir));
-    if (c->scheme == FTK_SCHEME_NONE)
+    if (!ftk_scheme_keeps(c->scheme))
         idle(s, "without effect: scheme = none keeps nothing", AT(place));
 }
 
@@ -64,7 +90,7 @@ static void look_at_local(const struct sense *s)
 {
     static const char none[] = "without effect: level.local.scheme is none; choose a scheme";
     const struct ftk_config *c = s->cfg;
-    if (c->local_scheme == FTK_SCHEME_NONE) {
+    if (!ftk_scheme_keeps(c->local_scheme)) {
         const size_t keys[] = { AT(local_place), AT(local_dir), AT(local_group), AT(local_parity),
             AT(local_every) };
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -76,7 +102,7 @@ static void look_at_local(const struct sense *s)
     if (c->local_place == FTK_PLACE_MEMORY)
         idle(s, "without effect: place = memory has no files", AT(local_dir));
     if (c->local_scheme == c->scheme && c->local_place == c->place
-        && strcmp(c->local_dir, c->place_dir) == 0 && !has_parity(c->scheme))
+        && strcmp(c->local_dir, c->place_dir) == 0 && !has_groups(ftk_scheme_facts(c->scheme)))
         s->say(s->arg, FTK_SENSE_ODD, AT(local_scheme),
             "scheme and place are those of level.memory: this level stands no more than that; "
             "choose another");
@@ -104,15 +130,15 @@ static void look_at_files(const struct sense *s)
 static void look_at_all_levels(const struct sense *s)
 {
     const struct ftk_config *c = s->cfg;
-    if (c->h5_enabled || c->local_scheme > FTK_SCHEME_OWN)
+    if (c->h5_enabled || ftk_scheme_shares(c->local_scheme))
         return;
-    if (c->scheme == FTK_SCHEME_NONE && c->local_scheme == FTK_SCHEME_NONE)
+    if (!ftk_scheme_keeps(c->scheme) && !ftk_scheme_keeps(c->local_scheme))
         s->say(s->arg, FTK_SENSE_WRONG, AT(scheme),
             "none, and there is no other level: no set survives anything; choose a scheme, or "
             "level.hdf5.enabled = true");
-    else if ((c->scheme == FTK_SCHEME_NONE
-                 || (c->scheme == FTK_SCHEME_OWN && c->place == FTK_PLACE_MEMORY))
-             && (c->local_scheme == FTK_SCHEME_NONE || c->local_place == FTK_PLACE_MEMORY))
+    else if ((!ftk_scheme_keeps(c->scheme)
+                 || (!ftk_scheme_shares(c->scheme) && c->place == FTK_PLACE_MEMORY))
+             && (!ftk_scheme_keeps(c->local_scheme) || c->local_place == FTK_PLACE_MEMORY))
         s->say(s->arg, FTK_SENSE_ODD, AT(scheme),
             "each set has one copy, in the process it is of, and there are no files: the loss "
             "of a process ends the job; choose buddy, or place = shared");

@@ -8,8 +8,7 @@
 #include "identity.h"
 #include "set/flush.h"
 #include "set/increment.h"
-#include "store/memory.h"
-#include "store/parity.h"
+#include "set/level.h"
 #include "type.h"
 
 /* A region of the program. */
@@ -51,18 +50,6 @@ enum ftk_pending {
     FTK_PENDING_FRESH, /* the others are running from a fresh start: nothing to load */
     FTK_PENDING_LINE,  /* restore the line from memory */
     FTK_PENDING_SHRUNK /* collective: distribute the line over fewer ranks */
-};
-
-/* The second level: sets on their way between memory and files. */
-struct ftk_local {
-    struct ftk_mem mem;
-    struct ftk_group group; /* as of the context for the first level */
-    int alone;
-    int *holder;        /* [nranks] */
-    uint64_t committed; /* newest set that is whole there, 0: not known */
-    uint64_t sets_since;
-    uint64_t epoch_id; /* epoch of the last one written there */
-    double last_s;
 };
 
 /* The communicators of one epoch.  A repair makes the next ones; the old are kept until
@@ -184,20 +171,16 @@ struct ftkit_ctx {
     int nranks;
     int nspares;
     int incarnation;
-    int node;                   /* failure domain of this process */
-    int *domain;                /* [nranks] failure domain of each rank's process */
-    int *holder;                /* [nranks] holder of the copy of each rank's segment */
-    struct ftk_group group;     /* parity group of this rank, without lengths; n 0: none */
-    int alone;                  /* number of ranks that are alone in their group */
-    struct ftk_stream *streams; /* [nranks + 1], working space of ftk_set_write() */
-    int *teams;                 /* [nranks] of log.team_list or log.team_file; NULL: by another
+    int node;          /* failure domain of this process */
+    int *domain;       /* [nranks] failure domain of each rank's process */
+    int *teams;        /* [nranks] of log.team_list or log.team_file; NULL: by another
                               rule, or not known to a spawned process */
-    int *incarnations;          /* [nranks] processes that carried each rank before */
-    uint64_t run;               /* number of the run that began the sequence of sets */
-    uint64_t job;               /* names the watchdog's page */
-    uint64_t epoch_id;          /* random number of this epoch */
-    int epoch;                  /* repairs so far */
-    MPI_Comm base;              /* duplicate of the caller's communicator: its error handler */
+    int *incarnations; /* [nranks] processes that carried each rank before */
+    uint64_t run;      /* number of the run that began the sequence of sets */
+    uint64_t job;      /* names the watchdog's page */
+    uint64_t epoch_id; /* random number of this epoch */
+    int epoch;         /* repairs so far */
+    MPI_Comm base;     /* duplicate of the caller's communicator: its error handler */
     struct ftk_comms comms;
     struct ftk_retired retired;
     struct ftk_bound bound[FTK_BOUND_MAX]; /* [nbound] */
@@ -221,8 +204,7 @@ struct ftkit_ctx {
     struct ftk_policy policy;
     struct ftk_repair_state repair;
     struct ftk_stats stats;
-    struct ftk_mem mem;
-    struct ftk_local local;
+    struct ftk_level level[FTK_LEVELS];
     struct ftk_flush flush;
     struct ftk_increment increment;
     struct ftk_watchdog *dog;

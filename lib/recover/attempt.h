@@ -6,7 +6,6 @@
 
 #include "core/log_ops.h"
 #include "recover.h"
-#include "set/stream.h"
 
 /* What an attempt has made so far.  The attempt is installed when the ranks have agreed, or thrown
  * away. */
@@ -18,9 +17,8 @@ struct ftk_attempt {
     struct ftk_plan plan;
     bool planned;
     int error; /* local error of this attempt; 0: none */
-    struct ftk_stream *streams;
+    struct ftk_layout layout[FTK_LEVELS];
     int *domain;
-    int *holder;
     int *incarnations;
     uint64_t run, epoch_id;
     uint64_t next_set;

@@ -3,19 +3,19 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "recover.h"
 
-struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, int scheme)
+struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, const struct ftk_level *l)
 {
     return (struct ftk_plan_rules){
-        .nranks = ctx->nranks, .map = ctx->cfg.map, .scheme = scheme, .files = true
+        .nranks = ctx->nranks, .map = l->map, .scheme = l->scheme, .files = true
     };
 }
 
 int ftk_plan_again(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_plan *p)
 {
-    const struct ftk_plan_rules rules = ftk_plan_rules_of(ctx, ctx->cfg.scheme);
+    const struct ftk_plan_rules rules = ftk_plan_rules_of(ctx, &ctx->level[FTK_LEVEL_MEMORY]);
     struct ftk_census census;
     *p = (struct ftk_plan){ .outcome = FTK_PLAN_FATAL };
-    int rc = ftk_census_take(ctx, &ctx->mem, ch->comm, &census);
+    int rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, ch->comm, &census);
     if (rc != FTKIT_OK)
         return ftk_chan_break(ch, MPI_ERR_OTHER, "census of a set in memory");
     rc = ftk_plan_make(&census, &rules, p);

@@ -9,7 +9,6 @@
 #include "core/epoch.h"
 #include "detect/sure.h"
 #include "set/checkpoint.h"
-#include "set/group.h"
 
 /* Order among all: working ranks by number, then the rest as they come. */
 int ftk_attempt_rank(const struct ftk_attempt *a, int *me)
@@ -38,13 +37,13 @@ struct ftk_log_repair ftk_attempt_for_log(const struct ftk_attempt *a)
 static void install_tables(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    free(ctx->streams);
+    for (int i = 0; i < FTK_LEVELS; i++) {
+        ftk_layout_free(&ctx->level[i].layout);
+        ctx->level[i].layout = a->layout[i];
+    }
     free(ctx->domain);
-    free(ctx->holder);
     free(ctx->incarnations);
-    ctx->streams = a->streams;
     ctx->domain = a->domain;
-    ctx->holder = a->holder;
     ctx->incarnations = a->incarnations;
 }
 
@@ -128,7 +127,7 @@ static void install_line(struct ftk_attempt *a)
             ctx->repair.line_source[r] = a->plan.rank_of[ctx->repair.line_source[r]];
     bool whole = ctx->repair.pending == FTK_PENDING_LINE && !ctx->repair.line_from_file;
     if (whole || (ftk_log_of(ctx) && !a->plan.back[ctx->rank]))
-        ftk_mem_drop_others(&ctx->mem, ctx->repair.line);
+        ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line);
 }
 
 /* The set that this rank was writing is committed: another rank has seen the vote. */
@@ -152,7 +151,7 @@ static int install_log(struct ftk_attempt *a)
 }
 
 /* This process is a working rank; was: its rank before, -1: none. */
-static int install_rank(struct ftk_attempt *a, int was)
+static void install_rank(struct ftk_attempt *a, int was)
 {
     struct ftkit_ctx *ctx = a->ctx;
     ctx->repair.pending = pending_of(a, was);
@@ -166,9 +165,6 @@ static int install_rank(struct ftk_attempt *a, int was)
     install_line(a);
     if (a->plan.back[ctx->rank])
         ftk_policy_reset(ctx);
-    int rc = ftk_group_map(
-        ctx, ctx->cfg.scheme, ctx->cfg.group, ctx->cfg.parity, &ctx->group, &ctx->alone);
-    return rc == FTKIT_OK ? ftk_local_map(ctx) : rc;
 }
 
 int ftk_attempt_install(struct ftk_attempt *a)
@@ -188,12 +184,11 @@ int ftk_attempt_install(struct ftk_attempt *a)
         logged = install_log(a);
         if (logged != FTKIT_OK)
             snprintf(why, sizeof why, "%s", ftk_detail_text());
-        rc = install_rank(a, was);
-        if (rc != FTKIT_OK)
-            return rc;
+        install_rank(a, was);
         ftk_fault_rank(ctx->rank, ctx->incarnation);
     } else {
-        ftk_mem_drop_others(&ctx->mem, 0); /* of an attempt in which this process had a rank */
+        ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem,
+            0); /* of an attempt in which this process had a rank */
         ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
     }
     ftk_free_retired(ctx);

@@ -20,7 +20,7 @@ struct ftk_loaded {
 
 /* Make the newest set of the level whole that can be, from segments that earlier processes of the
  * job left in places that outlive them.  Collective over act. */
-int ftk_load_slots(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, struct ftk_loaded *l);
+int ftk_load_slots(struct ftkit_ctx *ctx, struct ftk_level *level, struct ftk_loaded *l);
 
 /* Bring the newest whole set of level.local into memory, if there is a set that is not older than
  * the files.  Collective. */

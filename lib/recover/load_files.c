@@ -35,7 +35,7 @@ static bool is_that_of(
 static struct ftk_mem_seg *find_in_memory(
     struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
 {
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, m->set, rank);
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, m->set, rank);
     if (!s)
         return NULL;
     if (FTK_FAULT("durable.corrupt")) {
@@ -58,7 +58,8 @@ static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, 
     struct ftk_mem_seg *seg = NULL;
     int rc = ftk_h5_read(ctx->cfg.h5_dir, m, rank, &buf, &bytes);
     if (rc == FTKIT_OK)
-        rc = ftk_mem_take(&ctx->mem, m->set, rank, (int)m->nranks, bytes, &seg);
+        rc = ftk_mem_take(
+            &ctx->level[FTK_LEVEL_MEMORY].mem, m->set, rank, (int)m->nranks, bytes, &seg);
     if (rc == FTKIT_OK) {
         memcpy(seg->buf, buf, bytes);
         seg->verified = true;
@@ -113,9 +114,9 @@ static int load_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 
 static void release_set(struct ftkit_ctx *ctx, uint64_t set)
 {
-    for (int i = 0; i < ctx->mem.nsegs; i++)
-        if (ctx->mem.segs[i]->set == set)
-            ftk_mem_release(ctx->mem.segs[i]);
+    for (int i = 0; i < ctx->level[FTK_LEVEL_MEMORY].mem.nsegs; i++)
+        if (ctx->level[FTK_LEVEL_MEMORY].mem.segs[i]->set == set)
+            ftk_mem_release(ctx->level[FTK_LEVEL_MEMORY].mem.segs[i]);
 }
 
 /* Number of the newest set that rank 0 sees below `below`, and the newest of all; must: see

@@ -13,8 +13,8 @@
 static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_mem_seg *to = NULL;
-    struct ftk_mem_seg *from = ftk_mem_find(&ctx->local.mem, set, ctx->rank);
-    struct ftk_mem_seg *old = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    struct ftk_mem_seg *from = ftk_mem_find(&ctx->level[FTK_LEVEL_LOCAL].mem, set, ctx->rank);
+    struct ftk_mem_seg *old = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     if (!from)
         return ftk_fail(
             FTKIT_ERR_INTERNAL, "set %llu is not in level.local", (unsigned long long)set);
@@ -27,7 +27,8 @@ static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
     }
     if (old)
         ftk_mem_release(old);
-    rc = ftk_mem_take(&ctx->mem, set, ctx->rank, ctx->nranks, from->bytes, &to);
+    rc = ftk_mem_take(
+        &ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank, ctx->nranks, from->bytes, &to);
     if (rc != FTKIT_OK)
         return rc;
     memcpy(to->buf, from->buf, from->bytes);
@@ -39,7 +40,7 @@ static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
 static int try_load(struct ftkit_ctx *ctx, struct ftk_loaded *l)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    int rc = ftk_load_slots(ctx, &ctx->local.mem, ctx->cfg.local_scheme, l);
+    int rc = ftk_load_slots(ctx, &ctx->level[FTK_LEVEL_LOCAL], l);
     if (rc != FTKIT_OK || l->set == 0)
         return rc;
     return ftk_agree(&ch, copy_up(ctx, l->set), "level.local: loading failed on another rank");
@@ -49,13 +50,13 @@ static int try_load(struct ftkit_ctx *ctx, struct ftk_loaded *l)
  * tries are limited, because a rebuilt segment may be damaged each time. */
 int ftk_load_level(struct ftkit_ctx *ctx, struct ftk_loaded *l)
 {
-    if (ctx->cfg.local_scheme == FTK_SCHEME_NONE)
+    if (!ctx->level[FTK_LEVEL_LOCAL].on)
         return FTKIT_OK;
     for (int tries = 0; tries <= ctx->cfg.attempts; tries++) {
         int rc = try_load(ctx, l);
         if (rc == FTKIT_OK && l->set > 0) {
             l->bare = true;
-            ctx->local.sets_since = 0;
+            ctx->level[FTK_LEVEL_LOCAL].sets_since = 0;
         }
         if (rc != FTKIT_ERR_CORRUPT)
             return rc;
@@ -65,7 +66,7 @@ int ftk_load_level(struct ftkit_ctx *ctx, struct ftk_loaded *l)
             "context %s: set %llu in level.local does not hold: it is "
             "given up",
             ctx->cfg.name, (unsigned long long)l->set);
-    ftk_mem_drop_others(&ctx->local.mem, 0);
+    ftk_mem_drop_others(&ctx->level[FTK_LEVEL_LOCAL].mem, 0);
     l->set = 0;
     return FTKIT_OK;
 }

@@ -30,9 +30,9 @@ struct candidate {
 /* One search, of all ranks together. */
 struct search {
     struct ftkit_ctx *ctx;
-    struct ftk_mem *mem;
+    const struct ftk_level *level;
+    struct ftk_mem *mem; /* of the level */
     struct ftk_chan ch;
-    int scheme;
     struct ftk_census census;
     int unread;             /* the error of a slot that some rank could not look at */
     uint64_t epoch_id;      /* of the line in a repair, as survivors know it; 0: none does */
@@ -42,6 +42,12 @@ struct search {
     int other; /* ... but one by this number of ranks, which; else 0 */
     char why[256];
 };
+
+/* Whether the search is in level.memory, which has the line. */
+static bool is_first(const struct search *f)
+{
+    return f->level == &f->ctx->level[FTK_LEVEL_MEMORY];
+}
 
 static bool is_of(const struct ftk_census_seg *s, const struct candidate *c)
 {
@@ -92,7 +98,7 @@ static bool may_be(const struct search *f, const struct candidate *c)
     if (ctx->repair.pending == FTK_PENDING_LOAD)
         return may;
     bool line = c->set == ctx->repair.line && (f->epoch_id == 0 || c->epoch_id == f->epoch_id);
-    return may && (line || f->mem != &ctx->mem);
+    return may && (line || !is_first(f));
 }
 
 /* The census as if this were the only set, and committed. */
@@ -116,7 +122,7 @@ static int plan_for(const struct search *f, const struct candidate *which, struc
         entries[i].nsegs = (int)(at - entries[i].segs);
     }
     c.entries = entries;
-    const struct ftk_plan_rules rules = ftk_plan_rules_of(f->ctx, f->scheme);
+    const struct ftk_plan_rules rules = ftk_plan_rules_of(f->ctx, f->level);
     if (rc == FTKIT_OK)
         rc = ftk_plan_make(&c, &rules, p);
     free(entries);
@@ -328,7 +334,7 @@ static int compare_files(const struct search *f, struct ftk_loaded *l, bool *old
     const struct candidate *which = &f->which;
     uint64_t set = 0, run = 0;
     *older = false;
-    if (ctx->repair.pending != FTK_PENDING_LOAD && f->mem == &ctx->mem)
+    if (ctx->repair.pending != FTK_PENDING_LOAD && is_first(f))
         return FTKIT_OK; /* nothing comes before the line */
     int rc = ctx->cfg.h5_enabled ? ftk_durable_newest(ctx, which->set, which->run, &set, &run)
                                  : FTKIT_OK;
@@ -446,16 +452,17 @@ static int load(struct search *f, struct ftk_loaded *l)
     return use(f);
 }
 
-int ftk_load_slots(struct ftkit_ctx *ctx, struct ftk_mem *mem, int scheme, struct ftk_loaded *l)
+int ftk_load_slots(struct ftkit_ctx *ctx, struct ftk_level *level, struct ftk_loaded *l)
 {
-    struct search f = { .ctx = ctx, .mem = mem, .scheme = scheme };
+    struct ftk_mem *mem = &level->mem;
+    struct search f = { .ctx = ctx, .level = level, .mem = mem };
     l->set = 0;
     f.ch = ftk_chan_of(ctx);
     f.ch.broken = ctx->detect.failed;
     int rc = load(&f, l);
     /* in a repair segments in memory may equal those in the files, which need not be read then */
     if (l->set == 0)
-        ftk_mem_leave(mem, ctx->repair.pending == FTK_PENDING_LOAD || mem != &ctx->mem);
+        ftk_mem_leave(mem, ctx->repair.pending == FTK_PENDING_LOAD || !is_first(&f));
     mem->place.kept = l->set == 0 && f.newest > 0; /* on all ranks of the node */
     ftk_census_free(&f.census);
     ftk_plan_free(&f.p);

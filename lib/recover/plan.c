@@ -10,7 +10,6 @@
 #include "core/hash.h"
 #include "core/ranks.h"
 #include "recover.h"
-#include "store/map.h"
 
 /* Facts drawn from the census on the way. */
 struct facts {
@@ -341,10 +340,12 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
     for (int r = 0; r < p->nranks; r++) {
         const struct ftk_census_entry *own = &f->c->entries[p->proc_of[r]];
         p->need_own[r] = !has_segment(p, own, r) && p->source[r] != p->proc_of[r];
-        if (p->holder[r] < 0)
+    }
+    for (int i = 0; i < p->copies * p->nranks; i++) {
+        if (p->holder[i] < 0)
             continue;
-        const struct ftk_census_entry *keeper = &f->c->entries[p->proc_of[p->holder[r]]];
-        p->need_copy[r] = !has_segment(p, keeper, r);
+        const struct ftk_census_entry *keeper = &f->c->entries[p->proc_of[p->holder[i]]];
+        p->need_copy[i] = !has_segment(p, keeper, i % p->nranks);
     }
 }
 
@@ -446,31 +447,28 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
 
 static int place_copies(const struct facts *f, struct ftk_plan *p)
 {
-    for (int r = 0; r < p->nranks; r++) {
+    for (int r = 0; r < p->nranks; r++)
         p->domain[r] = f->c->entries[p->proc_of[r]].node;
-        p->holder[r] = -1;
-    }
-    if (f->rules->scheme != FTK_SCHEME_BUDDY)
-        return FTKIT_OK;
-    int rc = ftk_map_buddies(f->rules->map, p->nranks, p->domain, p->holder);
-    return rc < 0 ? rc : FTKIT_OK;
+    return ftk_scheme_place(f->rules->scheme, f->rules->map, p->nranks, p->domain, p->holder);
 }
 
 static int allocate(const struct facts *f, struct ftk_plan *p)
 {
     size_t n = (size_t)(f->nranks > f->c->n ? f->nranks : f->c->n) + 1;
-    int *all = calloc(9 * n, sizeof *all);
+    size_t copies = (size_t)f->rules->scheme->copies;
+    int *all = calloc((7 + 2 * copies) * n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "plan");
+    p->copies = (int)copies;
     p->rank_of = all;
     p->proc_of = all + n;
     p->is_new = all + 2 * n;
     p->domain = all + 3 * n;
-    p->holder = all + 4 * n;
-    p->need_own = all + 5 * n;
-    p->need_copy = all + 6 * n;
-    p->back = all + 7 * n;
-    p->hit = all + 8 * n;
+    p->need_own = all + 4 * n;
+    p->back = all + 5 * n;
+    p->hit = all + 6 * n;
+    p->holder = all + 7 * n;
+    p->need_copy = p->holder + copies * n;
     p->nprocs = f->c->n;
     return FTKIT_OK;
 }
@@ -569,7 +567,7 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
         h = ftk_xxh3_seed(&p->written, sizeof p->written, h ^ p->run);
         h = ftk_xxh3_seed(p->proc_of, n * sizeof *p->proc_of, h);
         h = ftk_xxh3_seed(p->back, n * sizeof *p->back, h);
-        h = ftk_xxh3_seed(p->holder, n * sizeof *p->holder, h);
+        h = ftk_xxh3_seed(p->holder, (size_t)p->copies * n * sizeof *p->holder, h);
         h = ftk_xxh3_seed(p->source, (size_t)p->line_nranks * sizeof *p->source, h);
         h = ftk_xxh3_seed(p->groups, (size_t)p->ngroups * sizeof *p->groups, h);
     }

@@ -108,7 +108,8 @@ struct ftk_plan {
     int *proc_of;  /* [nranks] */
     int *is_new;   /* [nranks] 1: carried by a process that did not carry it before */
     int *domain;   /* [nranks] */
-    int *holder;   /* [nranks] */
+    int copies;    /* of each segment, by the scheme */
+    int *holder;   /* [copies][nranks] */
     int lost;      /* ranks that had lost their process */
     uint64_t line; /* set to which all ranks return; 0: none */
     uint64_t run;  /* it is of, as a process says that has it */
@@ -119,7 +120,7 @@ struct ftk_plan {
     int *need_own;  /* [nranks] 1: its process lacks the rank's segment of the line */
     int *back;      /* [nranks] 1: returns to the line */
     int *hit;       /* [nranks] 1: the team of that number does; the plan's own */
-    int *need_copy; /* [nranks] 1: its holder lacks the copy */
+    int *need_copy; /* [copies][nranks] 1: the holder lacks the copy */
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
     bool from_file; /* some segment of the line is lost to memory */
@@ -132,7 +133,7 @@ struct ftk_plan {
 struct ftk_plan_rules {
     int nranks; /* number of working ranks, while no process has a rank yet */
     int map;
-    int scheme;
+    const struct ftk_scheme *scheme;
     bool files;        /* the HDF5 level is on */
     bool local;        /* the second level is on, which serves as many ranks only */
     bool repair;       /* what ranks have given up in memory counts as lost */
@@ -144,8 +145,8 @@ struct ftk_plan_rules {
     bool all;        /* all ranks roll back, whatever the teams */
 };
 
-/* The rules for a set in memory that is to be completed, outside of a repair. */
-struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, int scheme);
+/* The rules for a set of a level that is to be completed, outside of a repair. */
+struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, const struct ftk_level *l);
 
 /* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
 int ftk_plan_make(

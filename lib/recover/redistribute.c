@@ -206,7 +206,7 @@ static bool is_root(const struct redist *d)
 
 static const struct ftk_mem_seg *segment(const struct redist *d, int q)
 {
-    return ftk_mem_find(&d->ctx->mem, d->ctx->repair.line, q);
+    return ftk_mem_find(&d->ctx->level[FTK_LEVEL_MEMORY].mem, d->ctx->repair.line, q);
 }
 
 /* The same on every rank. */
@@ -226,7 +226,7 @@ static int check_complete(const struct ftkit_ctx *ctx)
 static int check_segment(struct ftkit_ctx *ctx, int q)
 {
     char what[64];
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->repair.line, q);
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line, q);
     snprintf(what, sizeof what, "segment of rank %d", q);
     if (!s)
         return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu: %s is not in memory",

@@ -77,16 +77,16 @@ static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
 static int make_plan(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    struct ftk_plan_rules rules = ftk_plan_rules_of(ctx, ctx->cfg.scheme);
+    struct ftk_plan_rules rules = ftk_plan_rules_of(ctx, &ctx->level[FTK_LEVEL_MEMORY]);
     rules.files = ctx->cfg.h5_enabled;
-    rules.local = ctx->cfg.local_scheme != FTK_SCHEME_NONE;
+    rules.local = ctx->level[FTK_LEVEL_LOCAL].on;
     rules.repair = true;
     rules.attempts = ctx->cfg.attempts;
     rules.supply = ctx->cfg.supply;
     rules.nsupply = ctx->cfg.nsupply;
     for (;;) {
         (void)FTK_FAULT("repair.census");
-        int rc = ftk_census_take(ctx, &ctx->mem, a->s, &a->census);
+        int rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, a->s, &a->census);
         if (rc == FTKIT_OK)
             rc = know_teams(a, &rules);
         if (rc == FTKIT_OK)
@@ -178,8 +178,8 @@ static int share_identity(struct ftk_attempt *a, int root)
     if (rc != FTKIT_OK)
         return rc;
     ctx->identity = id;
-    ftk_place_identify(&ctx->mem.place, &id);
-    ftk_place_identify(&ctx->local.mem.place, &id);
+    for (int i = 0; i < FTK_LEVELS; i++)
+        ftk_place_identify(&ctx->level[i].mem.place, &id);
     return FTKIT_OK;
 }
 
@@ -233,15 +233,17 @@ static int share_state(struct ftk_attempt *a)
 static int allocate(struct ftk_attempt *a)
 {
     size_t n = (size_t)a->plan.nranks;
-    a->streams = calloc(n + 1, sizeof *a->streams);
+    int me = 0;
     a->domain = malloc(n * sizeof *a->domain);
-    a->holder = malloc(n * sizeof *a->holder);
     a->incarnations = malloc(n * sizeof *a->incarnations);
-    if (!a->streams || !a->domain || !a->holder || !a->incarnations)
+    if (!a->domain || !a->incarnations)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
     memcpy(a->domain, a->plan.domain, n * sizeof *a->domain);
-    memcpy(a->holder, a->plan.holder, n * sizeof *a->holder);
-    return FTKIT_OK;
+    int rc = ftk_attempt_rank(a, &me);
+    for (int i = 0; rc == FTKIT_OK && i < FTK_LEVELS; i++)
+        rc = ftk_layout_make(
+            &a->ctx->level[i], a->plan.rank_of[me], a->plan.nranks, a->domain, &a->layout[i]);
+    return rc;
 }
 
 /* ---- one attempt --------------------------------------------------------------------- */
@@ -256,7 +258,7 @@ static int verify_own(struct ftk_attempt *a)
     if (rc != FTKIT_OK)
         return rc;
     int rank = a->plan.rank_of[me];
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, a->plan.line, rank);
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, a->plan.line, rank);
     if (!s || a->plan.is_new[rank])
         return FTKIT_OK;
     if (FTK_FAULT("repair.corrupt")) {
@@ -278,8 +280,9 @@ static int restore_copies(struct ftk_attempt *a)
     if (p->line == 0)
         return FTKIT_OK;
     if (p->from_file)
-        return FTKIT_OK;                           /* after the repair, when the ranks are whole */
-    int rc = ftk_complete(ctx, &ctx->mem, &ch, p); /* ranks that are given up need no copies */
+        return FTKIT_OK; /* after the repair, when the ranks are whole */
+    int rc = ftk_complete(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, &ch,
+        p); /* ranks that are given up need no copies */
     if (rc == FTKIT_OK && p->pending != FTK_PENDING_SHRUNK)
         rc = verify_own(a);
     (void)FTK_FAULT("repair.restored");
@@ -319,9 +322,9 @@ static void leave(struct ftk_attempt *a)
 static int discard(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    free(a->streams);
+    for (int i = 0; i < FTK_LEVELS; i++)
+        ftk_layout_free(&a->layout[i]);
     free(a->domain);
-    free(a->holder);
     free(a->incarnations);
     ftk_mpi_revoke(a->next.app);
     ftk_mpi_revoke(a->next.act);
@@ -404,8 +407,8 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         ftk_detect_raise(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
     ctx->detect.repairing = true;
-    ftk_mem_unverify(&ctx->mem);
-    ftk_mem_unverify(&ctx->local.mem);
+    for (int i = 0; i < FTK_LEVELS; i++)
+        ftk_mem_unverify(&ctx->level[i].mem);
     for (;;) {
         struct ftk_attempt a = { .ctx = ctx, .s = from, .t_start = t0 };
         int agreed = 0;

@@ -61,11 +61,11 @@ static int make_copies(struct ftkit_ctx *ctx)
         rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
     rc = agree(ctx, rc);
     if (rc == FTKIT_OK)
-        ftk_plan_clear(&p, &ctx->mem);
+        ftk_plan_clear(&p, &ctx->level[FTK_LEVEL_MEMORY].mem);
     if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
-        rc = ftk_transfer(ctx, &ctx->mem, &ch, &p);
+        rc = ftk_transfer(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, &ch, &p);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_make(ctx, &ch, ctx->repair.line);
+        rc = ftk_parity_make(&ctx->level[FTK_LEVEL_MEMORY], &ch, ctx->repair.line);
     ftk_plan_free(&p);
     return rc;
 }
@@ -75,7 +75,7 @@ static int make_copies(struct ftkit_ctx *ctx)
 static bool may_use_slots(const struct ftkit_ctx *ctx)
 {
     const struct ftk_repair_state *r = &ctx->repair;
-    return ctx->mem.place.kind != FTK_PLACE_MEMORY
+    return ctx->level[FTK_LEVEL_MEMORY].mem.place.kind != FTK_PLACE_MEMORY
            && (r->pending == FTK_PENDING_LOAD
                || (r->pending == FTK_PENDING_LINE && !r->line_unusable));
 }
@@ -109,7 +109,7 @@ static int load(struct ftkit_ctx *ctx, uint64_t *set)
     int rc = FTKIT_OK;
     bool slots = may_use_slots(ctx);
     if (slots)
-        rc = ftk_load_slots(ctx, &ctx->mem, ctx->cfg.scheme, &l);
+        rc = ftk_load_slots(ctx, &ctx->level[FTK_LEVEL_MEMORY], &l);
     slots = l.set > 0;
     if (rc == FTKIT_OK && l.set == 0)
         rc = ftk_load_level(ctx, &l);
@@ -120,7 +120,7 @@ static int load(struct ftkit_ctx *ctx, uint64_t *set)
     if (rc == FTKIT_OK && l.bare)
         rc = make_copies(ctx);
     if (rc == FTKIT_OK && l.set > 0 && !slots) /* slots: only the set itself is there */
-        ftk_mem_drop_others(&ctx->mem, l.set);
+        ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, l.set);
     return rc;
 }
 
@@ -146,7 +146,8 @@ static int load_line(struct ftkit_ctx *ctx)
 
 static int restore_line(struct ftkit_ctx *ctx)
 {
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, ctx->repair.line, ctx->rank);
+    struct ftk_mem_seg *s =
+        ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line, ctx->rank);
     if (!s)
         return ftk_fail(
             FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)ctx->repair.line);
@@ -199,7 +200,7 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
         /* sealed parts of a set that was not committed: its number is used again, by
          * another number of ranks */
         if (!ctx->repair.line_from_file)
-            ftk_mem_drop_others(&ctx->mem, ctx->repair.line);
+            ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line);
         else
             rc = load_line(ctx);
         if (rc == FTKIT_OK)
@@ -213,7 +214,7 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
         break;
     default:
         if (ctx->committed == 0) /* the same, before the first set */
-            ftk_mem_drop_others(&ctx->mem, 0);
+            ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, 0);
         return FTKIT_OK;
     }
     if (rc != FTKIT_OK)

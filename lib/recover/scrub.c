@@ -9,8 +9,9 @@
 #include "set/checkpoint.h"
 
 /* How many do not hold; they are released. */
-static int look_through(struct ftkit_ctx *ctx, struct ftk_mem *mem, const char *level)
+static int look_through(struct ftkit_ctx *ctx, struct ftk_level *l)
 {
+    struct ftk_mem *mem = &l->mem;
     int bad = 0;
     ftk_mem_unverify(mem);
     for (int i = 0; i < mem->nsegs; i++) {
@@ -21,7 +22,7 @@ static int look_through(struct ftkit_ctx *ctx, struct ftk_mem *mem, const char *
             s->buf[s->bytes - 1] ^= 1;
         if (ftk_mem_verify(s, s->parity ? "parity" : "segment") == FTKIT_OK)
             continue;
-        ftk_report(FTKIT_WARNING, "context %s: %s: rank %d: of rank %d: %s", ctx->cfg.name, level,
+        ftk_report(FTKIT_WARNING, "context %s: %s: rank %d: of rank %d: %s", ctx->cfg.name, l->name,
             ctx->rank, s->rank, ftk_detail_text());
         ftk_mem_release(s);
         bad++;
@@ -40,7 +41,7 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
         rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file && p.line_nranks == ctx->nranks;
     (void)FTK_FAULT("scrub.planned");
     if (can)
-        rc = ftk_complete(ctx, &ctx->mem, ch, &p);
+        rc = ftk_complete(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, ch, &p);
     if (rc == FTKIT_OK && !can)
         ctx->policy.requested = 1;
     if (rc == FTKIT_OK && ctx->rank == 0)
@@ -54,20 +55,22 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 
 int ftk_scrub(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
+    struct ftk_level *local = &ctx->level[FTK_LEVEL_LOCAL];
     struct ftk_vote v;
     (void)FTK_FAULT("scrub.begin");
-    int first = look_through(ctx, &ctx->mem, "level.memory");
-    int second = look_through(ctx, &ctx->local.mem, "level.local");
-    *bad = first + second;
     ftk_vote_init(&v);
-    v.min[1] = -first;
-    v.min[2] = -second;
+    *bad = 0;
+    for (int i = 0; i < FTK_LEVELS; i++) { /* one word for each level */
+        int n = look_through(ctx, &ctx->level[i]);
+        v.min[i] = -n;
+        *bad += n;
+    }
     int rc = ftk_vote(ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    if (v.min[2] < 0) { /* the next set goes there, whatever the period says */
-        ctx->local.sets_since = UINT64_MAX / 2;
-        ctx->local.last_s = -HUGE_VAL;
+    if (v.min[FTK_LEVEL_LOCAL] < 0) { /* the next set goes there, whatever the period says */
+        local->sets_since = UINT64_MAX / 2;
+        local->last_s = -HUGE_VAL;
     }
-    return v.min[1] < 0 && ctx->committed > 0 ? put_right(ctx, ch) : FTKIT_OK;
+    return v.min[FTK_LEVEL_MEMORY] < 0 && ctx->committed > 0 ? put_right(ctx, ch) : FTKIT_OK;
 }

@@ -6,8 +6,8 @@
 #include "recover.h"
 #include "set/stream.h"
 
-enum { WHAT_OWN, WHAT_COPY };
-#define TAG_FIRST 16 /* one tag per stream: two may run between the same ranks */
+enum { WHAT_OWN, WHAT_COPY }; /* ... and the further copies */
+#define TAG_FIRST 16          /* one tag per stream: two may run between the same ranks */
 
 static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
     const struct ftk_plan *p, int rank)
@@ -25,14 +25,15 @@ static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
 static int list_streams(
     const struct ftk_plan *p, int me, int what, struct ftk_stream **list, int *n)
 {
-    const int *need = what == WHAT_OWN ? p->need_own : p->need_copy;
+    size_t at = what == WHAT_OWN ? 0 : (size_t)(what - WHAT_COPY) * (size_t)p->nranks;
+    const int *need = what == WHAT_OWN ? p->need_own : p->need_copy + at;
     int rc = FTKIT_OK;
     for (int r = 0; rc == FTKIT_OK && r < p->nranks; r++) {
         if (!need[r] || p->source[r] < 0)
             continue;
         int from = p->need_own[r] ? p->rank_of[p->source[r]] : r;
-        int to = what == WHAT_OWN ? r : p->holder[r];
-        int tag = TAG_FIRST + 2 * r + what;
+        int to = what == WHAT_OWN ? r : p->holder[at + (size_t)r];
+        int tag = TAG_FIRST + (1 + p->copies) * r + what;
         if (to == me)
             rc = add(list, n, false, from, tag, p, r);
         else if (from == me)
@@ -167,9 +168,9 @@ int ftk_transfer(
     int mrc = MPI_Comm_rank(ch->comm, &me);
     if (mrc != MPI_SUCCESS)
         return ftk_fail_mpi(mrc, "rank");
-    int rc = list_streams(p, me, WHAT_OWN, &list, &n);
-    if (rc == FTKIT_OK)
-        rc = list_streams(p, me, WHAT_COPY, &list, &n);
+    int rc = FTKIT_OK;
+    for (int what = WHAT_OWN; rc == FTKIT_OK && what <= p->copies; what++)
+        rc = list_streams(p, me, what, &list, &n);
     if (rc == FTKIT_OK)
         rc = transfer(ctx, mem, ch, list, n);
     else

@@ -32,10 +32,6 @@ bool ftk_local_due(const struct ftkit_ctx *ctx);
  * of ftk_durable_write(). */
 int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due);
 
-/* Groups and holders of the level, after a repair.  FTKIT_ERR_NOMEM. */
-int ftk_local_map(struct ftkit_ctx *ctx);
-void ftk_local_free(struct ftkit_ctx *ctx, bool keep);
-
 /* ---- policy: when is a set due ------------------------------------------------------- */
 
 /* Whether this call of ftkit_checkpoint() writes a set; agreed, most often without any

@@ -144,7 +144,7 @@ static int send_segment(struct collecting *c, int writer)
     int local;
     const struct ftk_mem_seg *own = c->own;
     ftk_stream_init(&s, true, writer, TAG_COLLECT, own->set, own->rank, own->nranks);
-    ftk_stream_give(&s, ftk_mem_find(&c->ctx->mem, own->set, own->rank));
+    ftk_stream_give(&s, ftk_mem_find(&c->ctx->level[FTK_LEVEL_MEMORY].mem, own->set, own->rank));
     int rc = ftk_stream_sizes(c->ch, &c->mem, &s, 1, &local);
     if (rc == FTKIT_OK)
         rc = ftk_stream_run(c->ch, &s, 1, &local);
@@ -221,7 +221,7 @@ static int write_set(
 
 int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
 {
-    const struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    const struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     struct ftk_h5_part *parts = calloc((size_t)ctx->nranks, sizeof *parts);
     int rc;
     if (!own || !parts) {

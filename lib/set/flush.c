@@ -70,7 +70,7 @@ uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
 static bool is_able(struct ftkit_ctx *ctx)
 {
     struct ftk_flush *fl = &ctx->flush;
-    if (!ctx->cfg.h5_enabled || !ctx->cfg.h5_async || ctx->cfg.scheme == FTK_SCHEME_NONE)
+    if (!ctx->cfg.h5_enabled || !ctx->cfg.h5_async || !ctx->level[FTK_LEVEL_MEMORY].on)
         return false;
     if (fl->thread)
         return true;
@@ -95,7 +95,7 @@ void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v)
 
 static void say_off(struct ftkit_ctx *ctx)
 {
-    bool wanted = ctx->cfg.h5_enabled && ctx->cfg.h5_async && ctx->cfg.scheme != FTK_SCHEME_NONE;
+    bool wanted = ctx->cfg.h5_enabled && ctx->cfg.h5_async && ctx->level[FTK_LEVEL_MEMORY].on;
     if (!ctx->flush.off && wanted && ctx->rank == 0)
         ftk_report(FTKIT_WARNING,
             "context %s: a rank has no helper thread, or an HDF5 that is not thread-safe: "
@@ -361,7 +361,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
     snprintf(j.dir, sizeof j.dir, "%s", ctx->cfg.h5_dir);
     snprintf(j.context, sizeof j.context, "%s", ctx->cfg.name);
     memcpy(j.program, h->program, sizeof j.program);
-    ftk_mem_hold(&ctx->mem, own);
+    ftk_mem_hold(&ctx->level[FTK_LEVEL_MEMORY].mem, own);
     if (fl->ring)
         ftk_ring_offer(fl->ring, own->set, own->bytes);
     fl->held = own;
@@ -374,7 +374,7 @@ static int submit(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
     struct ftk_flush *fl = &ctx->flush;
-    struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
+    struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     int rc = FTKIT_OK;
     (void)FTK_FAULT("flush.submit");
     if (!own)

@@ -10,31 +10,23 @@
 
 #define TAG_SIZES 8
 
-bool ftk_scheme_has_parity(int scheme)
-{
-    return scheme == FTK_SCHEME_XOR || scheme == FTK_SCHEME_RS;
-}
-
 int ftk_group_map(
-    const struct ftkit_ctx *ctx, int scheme, int size, int m, struct ftk_group *g, int *alone)
+    int rank, int nranks, const int *domain, int size, int m, struct ftk_group *g, int *alone)
 {
     memset(g, 0, sizeof *g);
     *alone = 0;
-    if (!ftk_scheme_has_parity(scheme) || ctx->rank < 0)
-        return FTKIT_OK;
-    int *of = malloc((size_t)ctx->nranks * sizeof *of);
-    int rc = of ? ftk_map_groups(size, ctx->nranks, ctx->domain, of)
-                : ftk_fail(FTKIT_ERR_NOMEM, "groups");
-    for (int r = 0; rc > 0 && r < ctx->nranks; r++) {
-        if (of[r] != of[ctx->rank])
+    int *of = malloc((size_t)nranks * sizeof *of);
+    int rc = of ? ftk_map_groups(size, nranks, domain, of) : ftk_fail(FTKIT_ERR_NOMEM, "groups");
+    for (int r = 0; rc > 0 && r < nranks; r++) {
+        if (of[r] != of[rank])
             continue;
-        if (r == ctx->rank)
+        if (r == rank)
             g->index = g->n;
         g->rank[g->n++] = (uint32_t)r;
     }
     free(of);
-    *alone = 2 * rc > ctx->nranks ? 2 * rc - ctx->nranks : 0; /* sizes are 2 and 1 */
-    g->m = scheme == FTK_SCHEME_XOR ? 1 : (uint32_t)m;
+    *alone = 2 * rc > nranks ? 2 * rc - nranks : 0; /* sizes are 2 and 1 */
+    g->m = (uint32_t)m;
     if (g->m >= g->n)
         g->m = g->n - 1; /* 0: alone */
     return rc < 0 ? rc : FTKIT_OK;
@@ -173,22 +165,24 @@ void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch)
     w->seg = NULL;
 }
 
-int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set)
+int ftk_parity_make(struct ftk_level *l, struct ftk_chan *ch, uint64_t set)
 {
+    const struct ftk_group *g = &l->layout.group;
     struct ftk_parity_write w = { .seg = NULL };
-    if (ctx->group.n < 2)
+    if (g->n < 2)
         return FTKIT_OK;
-    struct ftk_mem_seg *own = ftk_mem_find(&ctx->mem, set, ctx->rank);
-    struct ftk_mem_seg *old = ftk_mem_find_parity(&ctx->mem, set, ctx->rank);
+    int rank = (int)g->rank[g->index];
+    struct ftk_mem_seg *own = ftk_mem_find(&l->mem, set, rank);
+    struct ftk_mem_seg *old = ftk_mem_find_parity(&l->mem, set, rank);
     if (!own)
         return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)set);
     if (old)
         ftk_mem_release(old);
     const struct ftk_seg_header *h = (const void *)own->buf;
-    int rc = ftk_parity_sizes(&w, ch, &ctx->group, (size_t)h->head_bytes, (size_t)h->data_bytes);
+    int rc = ftk_parity_sizes(&w, ch, g, (size_t)h->head_bytes, (size_t)h->data_bytes);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_parity_take(&w, &ctx->mem, h, own);
+    rc = ftk_parity_take(&w, &l->mem, h, own);
     if (rc == FTKIT_OK)
         rc = ftk_parity_finish(&w, ch, own);
     if (rc == FTKIT_OK)

@@ -5,6 +5,7 @@
 #define FTK_GROUP_H
 
 #include "coding.h"
+#include "level.h"
 
 /* The parity of a set, made from the parity of the set before: group_update.c. */
 struct ftk_parity_update {
@@ -25,13 +26,11 @@ struct ftk_parity_write {
     struct ftk_parity_update update; /* changes are the caller's to set first */
 };
 
-bool ftk_scheme_has_parity(int scheme);
-
-/* Make the group of this rank, by the domains of the ranks, for groups of at most size members of
- * which m may be lost; *alone: the number of ranks that are alone in their group. 
+/* Make the group of a rank, by the domains of the ranks, for groups of at most size members of
+ * which m may be lost; *alone: the number of ranks that are alone in their group.
  * FTKIT_ERR_NOMEM. */
 int ftk_group_map(
-    const struct ftkit_ctx *ctx, int scheme, int size, int m, struct ftk_group *g, int *alone);
+    int rank, int nranks, const int *domain, int size, int m, struct ftk_group *g, int *alone);
 
 /* Exchange the sizes in the group; then take the memory.  The first function fails only when a rank
  * has failed; the second fails with a local error, on which the ranks have to agree. */
@@ -44,7 +43,7 @@ int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready);
 int ftk_parity_finish(struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own);
 /* Parity of a set that all ranks have in memory. */
-int ftk_parity_make(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set);
+int ftk_parity_make(struct ftk_level *l, struct ftk_chan *ch, uint64_t set);
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
 
 /* Give one's part to all other members and get theirs: part[i], of bytes[i], is member i's. */

@@ -12,30 +12,19 @@
 
 /* Inside a node sending a block and copying it from the last set cost the same, and the
  * comparison comes on top. */
-static bool leaves_the_node(const struct ftkit_ctx *ctx)
-{
-    int here = ctx->domain[ctx->rank];
-    if (ctx->cfg.scheme == FTK_SCHEME_BUDDY) {
-        int holder = ctx->holder[ctx->rank];
-        return holder >= 0 && ctx->domain[holder] != here;
-    }
-    for (uint32_t i = 0; i < ctx->group.n; i++)
-        if (ctx->domain[ctx->group.rank[i]] != here)
-            return true;
-    return false;
-}
-
-static bool is_wanted(const struct ftkit_ctx *ctx)
+static bool is_wanted(const struct ftkit_ctx *ctx, bool leaves_node)
 {
     const struct ftk_increment *inc = &ctx->increment;
     if (ctx->cfg.incremental == FTK_INCREMENTAL_AUTO)
-        return inc->epoch_id == ctx->epoch_id && inc->share < SHARE_MAX && leaves_the_node(ctx);
+        return inc->epoch_id == ctx->epoch_id && inc->share < SHARE_MAX && leaves_node;
     return ctx->cfg.incremental == FTK_INCREMENTAL_ON;
 }
 
-bool ftk_increment_begin(const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c)
+bool ftk_increment_begin(
+    const struct ftkit_ctx *ctx, bool leaves_node, size_t data_bytes, struct ftk_changes *c)
 {
-    const struct ftk_mem_seg *base = ftk_mem_find(&ctx->mem, ctx->committed, ctx->rank);
+    const struct ftk_mem_seg *base =
+        ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->committed, ctx->rank);
     if (!base || ctx->cfg.incremental == FTK_INCREMENTAL_OFF)
         return false;
     const struct ftk_seg_header *h = (const void *)base->buf;
@@ -46,7 +35,7 @@ bool ftk_increment_begin(const struct ftkit_ctx *ctx, size_t data_bytes, struct 
         base->buf[h->head_bytes] ^= 1;
     if (FTK_FAULT("ckpt.tail"))
         base->buf[base->bytes - 1] ^= 1;
-    c->exact = is_wanted(ctx);
+    c->exact = is_wanted(ctx, leaves_node);
     return c->exact;
 }
 

@@ -26,8 +26,9 @@ struct ftk_increment {
 /* Begin to compare the next set with the last.  That one must be in memory and of this epoch, so
  * that the holders of its copies and parities are still the same.  True: only changed blocks are to
  * be sent (level.memory.incremental; auto depends on the share of changed blocks in the set before,
- * and on the nodes of the holders). */
-bool ftk_increment_begin(const struct ftkit_ctx *ctx, size_t data_bytes, struct ftk_changes *c);
+ * and on whether data leave the node). */
+bool ftk_increment_begin(
+    const struct ftkit_ctx *ctx, bool leaves_node, size_t data_bytes, struct ftk_changes *c);
 
 /* The set is committed and took so many bytes. */
 void ftk_increment_end(struct ftkit_ctx *ctx, const struct ftk_changes *c, uint64_t sent);

@@ -630,7 +630,7 @@ static void write_record(const struct ftk_region *r, uint64_t offset, struct ftk
     }
 }
 
-int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
+void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
     char *seg, struct ftk_packer *p)
 {
     struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)seg;
@@ -660,7 +660,6 @@ int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, siz
         offset += rec[i].bytes;
     }
     *p = (struct ftk_packer){ .ctx = ctx, .seg = seg };
-    return FTKIT_OK;
 }
 
 /* Pack a region that cannot be cut. */

@@ -22,7 +22,7 @@ int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_seri
 int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
 
 /* Write the head, without checksums, into seg, which has the measured size. */
-int ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
+void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
     char *seg, struct ftk_packer *p);
 
 /* Pack and checksum the next blocks, at least upto bytes of the data area in all. */

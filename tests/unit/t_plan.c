@@ -20,7 +20,7 @@ static struct ftk_plan_rules rules(int nranks, const int *supply, int nsupply)
 {
     return (struct ftk_plan_rules){ .nranks = nranks,
         .map = FTK_MAP_PAIR,
-        .scheme = FTK_SCHEME_BUDDY,
+        .scheme = ftk_scheme_of(FTK_SCHEME_BUDDY),
         .files = false,
         .attempts = 10,
         .supply = supply,
@@ -376,7 +376,7 @@ static struct ftk_census grouped(int nranks, int nspares, int m, uint64_t commit
 static struct ftk_plan_rules parity_rules(int nranks)
 {
     struct ftk_plan_rules r = RULES(nranks, spare_end);
-    r.scheme = FTK_SCHEME_RS;
+    r.scheme = ftk_scheme_of(FTK_SCHEME_RS);
     return r;
 }
 

@@ -248,7 +248,7 @@ static int read_setup_log_of_files(struct ftkit_ctx *ctx)
 
 int ftk_log_read_setup(struct ftkit_ctx *ctx, uint64_t line)
 {
-    struct ftk_mem_seg *s = ftk_mem_find(&ctx->mem, line, ctx->rank);
+    struct ftk_mem_seg *s = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, line, ctx->rank);
     if (!s)
         return read_setup_log_of_files(ctx);
     int rc = ftk_mem_verify(s, "own copy");

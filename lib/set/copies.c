@@ -1,0 +1,88 @@
+/* Writing a set by a scheme with copies: a stream of each segment to each of its holders.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "core/context.h"
+#include "write.h"
+
+/* A stream to each holder of this rank's segment, and one from each rank of whose segment this rank
+ * keeps a copy. */
+static void begin(struct ftk_write *w)
+{
+    const struct ftkit_ctx *ctx = w->ch->ctx;
+    const struct ftk_layout *to = &w->level->layout;
+    int copies = w->level->scheme->copies, me = ctx->rank, n = 0;
+    w->streams = to->streams;
+    for (int i = me; i < copies * ctx->nranks; i += ctx->nranks)
+        if (to->holder[i] >= 0)
+            ftk_stream_init(
+                &w->streams[n++], true, to->holder[i], w->level->tag, w->like.set, me, ctx->nranks);
+    w->nsends = n;
+    for (int i = 0; i < copies * ctx->nranks; i++)
+        if (to->holder[i] == me)
+            ftk_stream_init(&w->streams[n++], false, i % ctx->nranks, w->level->tag, w->like.set,
+                i % ctx->nranks, ctx->nranks);
+    w->nstreams = n;
+}
+
+static int sizes(struct ftk_write *w)
+{
+    int local = FTKIT_OK;
+    for (int i = 0; i < w->nsends; i++) {
+        w->streams[i].seg = w->own;
+        w->streams[i].sizes[0] = w->head_bytes;
+        w->streams[i].sizes[1] = w->data_bytes;
+        if (w->changes)
+            (void)ftk_stream_partial(&w->streams[i], w->base, w->changes->masks);
+    }
+    int rc = ftk_stream_sizes(w->ch, &w->level->mem, w->streams, w->nstreams, &local);
+    ftk_write_note(w, local);
+    return rc;
+}
+
+static int take(struct ftk_write *w)
+{
+    (void)w; /* ftk_stream_sizes() has taken the buffers */
+    return FTKIT_OK;
+}
+
+static int progress(struct ftk_write *w, size_t ready)
+{
+    bool idle, done;
+    for (int i = 0; i < w->nsends; i++)
+        w->streams[i].ready = ready;
+    return ftk_stream_progress(w->ch, w->streams, w->nstreams, &idle, &done);
+}
+
+static int finish(struct ftk_write *w)
+{
+    int local;
+    for (int i = 0; i < w->nsends; i++) {
+        w->streams[i].ready = w->data_bytes;
+        w->streams[i].sealed = true;
+    }
+    int rc = ftk_stream_run(w->ch, w->streams, w->nstreams, &local);
+    ftk_write_note(w, local);
+    return rc;
+}
+
+static void end(struct ftk_write *w, int rc)
+{
+    if (rc == FTKIT_ERR_PEER)
+        ftk_stream_abandon(w->ch, w->streams, w->nstreams);
+    ftk_stream_end(w->streams, w->nstreams);
+}
+
+static int reach(const struct ftk_level *l, int rank, int nranks, const int *domain)
+{
+    int most = FTK_REACH_NOBODY;
+    for (int i = rank; i < l->scheme->copies * nranks; i += nranks) {
+        int to = l->layout.holder[i];
+        int far = to < 0                       ? FTK_REACH_NOBODY
+                  : domain[to] == domain[rank] ? FTK_REACH_NODE
+                                               : FTK_REACH_OTHER_NODES;
+        most = far > most ? far : most;
+    }
+    return most;
+}
+
+const struct ftk_write_ops ftk_write_copies = { begin, sizes, take, progress, finish, end, reach };

@@ -1,0 +1,86 @@
+/* The memory levels (see level.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "level.h"
+
+#include <stdlib.h>
+
+#include "core/context.h"
+#include "group.h"
+#include "stream.h"
+
+void ftk_level_configure(struct ftkit_ctx *ctx)
+{
+    const struct ftk_config *c = &ctx->cfg;
+    ctx->level[FTK_LEVEL_MEMORY] = (struct ftk_level){ .name = "level.memory",
+        .number = 1,
+        .tag = 1,
+        .on = ftk_scheme_keeps(c->scheme),
+        .scheme = ftk_scheme_of(c->scheme),
+        .map = c->map,
+        .group = c->group,
+        .parity = c->parity,
+        .place = c->place,
+        .dir = c->place_dir };
+    ctx->level[FTK_LEVEL_LOCAL] = (struct ftk_level){ .name = "level.local",
+        .number = 2,
+        .tag = 3,
+        .on = ftk_scheme_keeps(c->local_scheme),
+        .scheme = ftk_scheme_of(c->local_scheme),
+        .map = c->map,
+        .group = c->local_group,
+        .parity = c->local_parity,
+        .place = c->local_place,
+        .dir = c->local_dir };
+}
+
+/* The streams that this rank may have at once: to its holders, and from the ranks that it holds
+ * copies of. */
+static int count_streams(const int *holder, int copies, int rank, int nranks)
+{
+    int n = 0;
+    for (int i = 0; i < copies * nranks; i++)
+        n += holder[i] == rank || i % nranks == rank;
+    return n;
+}
+
+int ftk_layout_make(
+    const struct ftk_level *l, int rank, int nranks, const int *domain, struct ftk_layout *to)
+{
+    const struct ftk_scheme *s = l->scheme;
+    *to = (struct ftk_layout){ .alone = 0 };
+    if (rank < 0)
+        return FTKIT_OK;
+    if (s->parities != 0) {
+        int m = s->parities == FTK_PARITIES_ASKED ? l->parity : s->parities;
+        return ftk_group_map(rank, nranks, domain, l->group, m, &to->group, &to->alone);
+    }
+    to->holder = malloc(((size_t)s->copies * (size_t)nranks + 1) * sizeof *to->holder);
+    if (!to->holder)
+        return ftk_fail(FTKIT_ERR_NOMEM, "holders");
+    int rc = ftk_scheme_place(s, l->map, nranks, domain, to->holder);
+    int n = rc == FTKIT_OK ? count_streams(to->holder, s->copies, rank, nranks) : 0;
+    to->streams = calloc((size_t)n + 1, sizeof *to->streams);
+    if (rc == FTKIT_OK && !to->streams)
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "streams of copies");
+    return rc;
+}
+
+void ftk_layout_free(struct ftk_layout *a)
+{
+    free(a->holder);
+    free(a->streams);
+    *a = (struct ftk_layout){ .alone = 0 };
+}
+
+void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id)
+{
+    ftk_mem_drop_others(&l->mem, set);
+    ftk_place_sweep(&l->mem.place, epoch_id);
+}
+
+void ftk_level_close(struct ftk_level *l, bool keep)
+{
+    ftk_mem_close(&l->mem, keep);
+    ftk_layout_free(&l->layout);
+}

@@ -1,0 +1,55 @@
+/* The schemes xor and rs: parity of groups, one or as many as the configuration says.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "write.h"
+
+static void begin(struct ftk_write *w)
+{
+    (void)w;
+}
+
+static int sizes(struct ftk_write *w)
+{
+    w->parity.update.changes = w->changes;
+    return ftk_parity_sizes(
+        &w->parity, w->ch, &w->level->layout.group, w->head_bytes, w->data_bytes);
+}
+
+static int take(struct ftk_write *w)
+{
+    return ftk_parity_take(&w->parity, &w->level->mem, &w->like, w->own);
+}
+
+static int progress(struct ftk_write *w, size_t ready)
+{
+    return ftk_parity_progress(&w->parity, w->ch, ready);
+}
+
+static int finish(struct ftk_write *w)
+{
+    int rc = ftk_parity_finish(&w->parity, w->ch, w->own);
+    ftk_write_note(w, w->parity.error);
+    return rc;
+}
+
+static void end(struct ftk_write *w, int rc)
+{
+    (void)rc;
+    ftk_parity_end(&w->parity, w->ch);
+}
+
+static int reach(const struct ftk_level *l, int rank, int nranks, const int *domain)
+{
+    const struct ftk_group *g = &l->layout.group;
+    (void)nranks;
+    for (uint32_t i = 0; i < g->n; i++)
+        if (domain[g->rank[i]] != domain[rank])
+            return FTK_REACH_OTHER_NODES;
+    return g->n > 1 ? FTK_REACH_NODE : FTK_REACH_NOBODY;
+}
+
+static const struct ftk_write_ops by_parity = { begin, sizes, take, progress, finish, end, reach };
+
+extern const struct ftk_scheme_ops ftk_scheme_xor, ftk_scheme_rs;
+const struct ftk_scheme_ops ftk_scheme_xor = { .write = &by_parity };
+const struct ftk_scheme_ops ftk_scheme_rs = { .write = &by_parity };

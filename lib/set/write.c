@@ -1,0 +1,54 @@
+/* Writing one set to one memory level (see write.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "write.h"
+
+void ftk_write_note(struct ftk_write *w, int rc)
+{
+    if (rc < w->local)
+        w->local = rc;
+}
+
+static const struct ftk_write_ops *ops_of(const struct ftk_write *w)
+{
+    return w->level->scheme->ops->write;
+}
+
+int ftk_write_begin(struct ftk_write *w)
+{
+    const struct ftkit_ctx *ctx = w->ch->ctx;
+    ops_of(w)->begin(w);
+    ftk_write_note(w, ftk_mem_take(&w->level->mem, w->like.set, ctx->rank, ctx->nranks,
+                          w->head_bytes + w->data_bytes, &w->own));
+    int rc = ops_of(w)->sizes(w);
+    if (rc == FTKIT_OK && w->own)
+        ftk_write_note(w, ops_of(w)->take(w));
+    return rc;
+}
+
+int ftk_write_data(struct ftk_write *w, const struct ftk_fill *fill)
+{
+    size_t done = 0;
+    int rc = FTKIT_OK;
+    fill->begin(w);
+    while (rc == FTKIT_OK && done < w->data_bytes && w->local == FTKIT_OK) {
+        ftk_write_note(w, fill->piece(w, done + FTK_STREAM_PIECE, &done));
+        rc = ops_of(w)->progress(w, done);
+    }
+    if (rc != FTKIT_OK)
+        return rc;
+    /* after an error of this rank the announced bytes are sent all the same */
+    fill->end(w);
+    return ops_of(w)->finish(w);
+}
+
+void ftk_write_end(struct ftk_write *w, int rc)
+{
+    struct ftk_mem *mem = &w->level->mem;
+    ops_of(w)->end(w, rc);
+    if (rc == FTKIT_ERR_PEER && w->own && !w->own->sealed)
+        ftk_mem_release(w->own);
+    for (int i = 0; rc != FTKIT_OK && rc != FTKIT_ERR_PEER && i < mem->nsegs; i++)
+        if (mem->segs[i]->set == w->like.set)
+            ftk_mem_release(mem->segs[i]);
+}
