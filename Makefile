@@ -73,7 +73,7 @@ LIB_CFLAGS = $(CFLAGS_ALL) $(PLAIN) -fPIC -fvisibility=hidden
 # System and MPI differences live in pairs of files with one interface.
 # The log has handles of its own that fit into those of Open MPI, and repairs.
 SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/core/mpi_plain.c lib/core/log_none.c,lib/core/mpi_ulfm.c lib/log/%) \
-    $(if $(filter yes,$(PMEM)),lib/store/pmem_none.c,lib/store/pmem.c)
+    $(if $(filter yes,$(PMEM)),lib/store/place_pmem_none.c,lib/store/place_pmem.c)
 LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c))
 CALLS_OBJ := $(if $(filter ulfm,$(MPI_KIND)),$(GEN)/mpi_calls.o)
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o) $(CALLS_OBJ)

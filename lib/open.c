@@ -401,8 +401,8 @@ static void free_context(struct ftkit_ctx *ctx)
     ftk_region_free_all(ctx);
     /* a clean end leaves no sets in memory; what a relaunch may want stays */
     for (int i = 0; i < FTK_LEVELS; i++)
-        ftk_level_close(
-            &ctx->level[i], ctx->dead || ctx->level[i].mem.place.kind > FTK_PLACE_SHARED);
+        ftk_level_close(&ctx->level[i],
+            ctx->dead || ftk_place_is(ctx->level[i].mem.place.kind, FTK_OUTLIVES_CONTEXT));
     free(ctx->retired.comm);
     free(ctx->domain);
     free(ctx->teams);
@@ -477,7 +477,7 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
 static uint64_t key_of(int place)
 {
     const char *run = getenv("FTKIT_RUN_ID");
-    return place != FTK_PLACE_SHARED ? 1 : run ? strtoull(run, NULL, 16) : 0;
+    return !ftk_place_is(place, FTK_OF_RUN) ? 1 : run ? strtoull(run, NULL, 16) : 0;
 }
 
 static int settle_paths(struct ftk_config *cfg)

@@ -47,12 +47,12 @@ struct word {
 
 static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 }, { "no", 0 },
     { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { NULL, 0 } };
-static const struct word places[] = { { "memory", FTK_PLACE_MEMORY },
-    { "shared", FTK_PLACE_SHARED }, { "file", FTK_PLACE_FILE }, { "pmem", FTK_PLACE_PMEM },
-    { NULL, 0 } };
-#define WORD_OF(NAME, word, copies, parities, doc) { #word, FTK_SCHEME_##NAME },
-#define DOC_OF(NAME, word, copies, parities, doc) doc
-static const struct word schemes[] = { FTK_SCHEME_LIST(WORD_OF){ NULL, 0 } };
+#define WORD_OF_PLACE(NAME, word, flags, doc) { #word, FTK_PLACE_##NAME },
+#define DOC_OF_PLACE(NAME, word, flags, doc) doc
+static const struct word places[] = { FTK_PLACE_LIST(WORD_OF_PLACE){ NULL, 0 } };
+#define WORD_OF_SCHEME(NAME, word, copies, parities, doc) { #word, FTK_SCHEME_##NAME },
+#define DOC_OF_SCHEME(NAME, word, copies, parities, doc) doc
+static const struct word schemes[] = { FTK_SCHEME_LIST(WORD_OF_SCHEME){ NULL, 0 } };
 static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_RING },
     { NULL, 0 } };
 static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
@@ -129,12 +129,12 @@ static const struct key keys[] = {
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
     { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", NULL,
-        "How sets survive in memory: " FTK_SCHEME_LIST(DOC_OF) "." },
+        "How sets survive in memory: " FTK_SCHEME_LIST(DOC_OF_SCHEME) "." },
     { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
         "Which node keeps copies: two nodes for each other, or each node for the node before." },
-    { "level.memory", "place", AT(place), WORD(places), "memory", "memory, shared, file or pmem",
-        "Where the sets are kept: in the process; in shared memory, in files of the node, or in "
-        "persistent memory (a build with libpmem), which outlive the process." },
+    { "level.memory", "place", AT(place), WORD(places), "memory", NULL,
+        "Where the sets are kept: " FTK_PLACE_LIST(DOC_OF_PLACE) ". All but the first outlive the "
+        "process." },
     { "level.memory", "directory", AT(place_dir), PATH(0), "",
         "a directory of each node, or empty for /dev/shm",
         "Where the places other than memory have their files." },
@@ -147,8 +147,8 @@ static const struct key keys[] = {
         "other nodes, while less than half of the set changes." },
     { "level.local", "scheme", AT(local_scheme), WORD(schemes), "none", NULL,
         "A second level between memory and files, for losses that the first does not survive." },
-    { "level.local", "place", AT(local_place), WORD(places), "shared",
-        "memory, shared, file or pmem", "Where its sets are kept, as for level.memory." },
+    { "level.local", "place", AT(local_place), WORD(places), "shared", NULL,
+        "Where its sets are kept, as for level.memory." },
     { "level.local", "directory", AT(local_dir), PATH(0), "",
         "a directory of each node, or empty for /dev/shm",
         "Where the places other than memory have their files." },
@@ -189,8 +189,7 @@ static const struct key keys[] = {
     { "log", "matrix", AT(log_matrix), PATH(0), "", "a file to be written, or empty for none",
         "Messages and bytes between each pair of ranks, written by ftkit_finish(), for "
         "ftkit teams." },
-    { "log", "determinants", AT(log_dets), WORD(determinants), "node",
-        "node, causal, pessimistic, relaxed or refuse",
+    { "log", "determinants", AT(log_dets), WORD(determinants), "node", NULL,
         "Where choices that MPI leaves open are kept (which message a receive from any source "
         "got): in shared memory of the node; also in that of other nodes, sent along with "
         "messages or ahead of them; nowhere, because the messages of the program do not depend on "

@@ -12,7 +12,7 @@
 #include "det_modes.h"
 #include "ftk.h"
 #include "schemes.h"
-#include "store/place.h"
+#include "places.h"
 
 /* A period: automatic, a number of units (calls or sets), or seconds. */
 enum ftk_period_kind { FTK_PERIOD_AUTO, FTK_PERIOD_COUNT, FTK_PERIOD_SECONDS };

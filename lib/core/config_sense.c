@@ -80,7 +80,7 @@ static void look_at_memory(const struct sense *s)
     only_with(s, c->scheme, has_map, "has a map", "have a map", AT(map));
     if (!ftk_scheme_shares(c->scheme))
         idle(s, "without effect: this scheme sends nothing to others", AT(incremental));
-    if (c->place == FTK_PLACE_MEMORY)
+    if (!ftk_place_is(c->place, FTK_OUTLIVES_PROCESS))
         idle(s, "without effect: place = memory has no files", AT(place_dir));
     if (!ftk_scheme_keeps(c->scheme))
         idle(s, "without effect: scheme = none keeps nothing", AT(place));
@@ -99,7 +99,7 @@ static void look_at_local(const struct sense *s)
     }
     look_at_group(
         s, c->local_scheme, c->local_group, c->local_parity, AT(local_group), AT(local_parity));
-    if (c->local_place == FTK_PLACE_MEMORY)
+    if (!ftk_place_is(c->local_place, FTK_OUTLIVES_PROCESS))
         idle(s, "without effect: place = memory has no files", AT(local_dir));
     if (c->local_scheme == c->scheme && c->local_place == c->place
         && strcmp(c->local_dir, c->place_dir) == 0 && !has_groups(ftk_scheme_facts(c->scheme)))
@@ -137,8 +137,10 @@ static void look_at_all_levels(const struct sense *s)
             "none, and there is no other level: no set survives anything; choose a scheme, or "
             "level.hdf5.enabled = true");
     else if ((!ftk_scheme_keeps(c->scheme)
-                 || (!ftk_scheme_shares(c->scheme) && c->place == FTK_PLACE_MEMORY))
-             && (!ftk_scheme_keeps(c->local_scheme) || c->local_place == FTK_PLACE_MEMORY))
+                 || (!ftk_scheme_shares(c->scheme)
+                     && !ftk_place_is(c->place, FTK_OUTLIVES_PROCESS)))
+             && (!ftk_scheme_keeps(c->local_scheme)
+                 || !ftk_place_is(c->local_place, FTK_OUTLIVES_PROCESS)))
         s->say(s->arg, FTK_SENSE_ODD, AT(scheme),
             "each set has one copy, in the process it is of, and there are no files: the loss "
             "of a process ends the job; choose buddy, or place = shared");

@@ -229,7 +229,7 @@ static int adopt(struct search *f)
     int rank = f->ctx->rank;
     struct ftk_place *place = &f->mem->place;
     struct ftk_vote v;
-    if (place->kind == FTK_PLACE_MEMORY)
+    if (!ftk_place_is(place->kind, FTK_OUTLIVES_PROCESS))
         return FTKIT_OK;
     uint64_t epoch_id = own_epoch_id(f);
     note_unread(f, ftk_place_adopt(place, f->mem, rank, false));

@@ -75,7 +75,7 @@ static int make_copies(struct ftkit_ctx *ctx)
 static bool may_use_slots(const struct ftkit_ctx *ctx)
 {
     const struct ftk_repair_state *r = &ctx->repair;
-    return ctx->level[FTK_LEVEL_MEMORY].mem.place.kind != FTK_PLACE_MEMORY
+    return ftk_place_is(ctx->level[FTK_LEVEL_MEMORY].mem.place.kind, FTK_OUTLIVES_PROCESS)
            && (r->pending == FTK_PENDING_LOAD
                || (r->pending == FTK_PENDING_LINE && !r->line_unusable));
 }

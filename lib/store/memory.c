@@ -53,7 +53,8 @@ static int reserve(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes)
     unmap(s, false);
     /* a little room, so that growing regions do not map anew at every set */
     bytes += bytes / 64;
-    return m->place.kind == FTK_PLACE_MEMORY ? map(s, bytes) : ftk_place_map(&m->place, s, bytes);
+    return ftk_place_is(m->place.kind, FTK_OUTLIVES_PROCESS) ? ftk_place_map(&m->place, s, bytes)
+                                                             : map(s, bytes);
 }
 
 int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s)

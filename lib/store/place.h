@@ -14,16 +14,17 @@
  * A slot names the program and the directory of the job that made it (identity.h).  A job
  * takes, and sweeps, only slots of its own; it tells of others.
  *
- * To add a place: a word for it in config.c, and an entry with its three functions in the
- * table of place.c. */
+ * A place that cannot be mapped keeps the header and the segment as objects, with the same order of
+ * writing: place_ops.h. */
 #ifndef FTK_STORE_PLACE_H
 #define FTK_STORE_PLACE_H
 
 #include "core/identity.h"
-
-enum ftk_place_kind { FTK_PLACE_MEMORY, FTK_PLACE_SHARED, FTK_PLACE_FILE, FTK_PLACE_PMEM };
+#include "core/places.h"
 
 struct ftk_mem;
+struct ftk_place_ops;
+struct ftk_slot_access;
 struct ftk_mem_seg;
 struct ftk_slot;
 
@@ -58,7 +59,9 @@ _Static_assert(sizeof(struct ftk_slot) == 512, "on-disk slot header");
 _Static_assert(offsetof(struct ftk_slot, program) == FTK_SLOT_BYTES_1, "version 1");
 
 struct ftk_place {
-    int kind;
+    int kind; /* enum ftk_place_number */
+    const struct ftk_place_ops *ops;
+    const struct ftk_slot_access *access;
     char dir[FTK_PATH_MAX];
     char context[64];
     int level;
@@ -100,14 +103,11 @@ void ftk_place_identify(struct ftk_place *p, const struct ftk_identity *id);
 /* Whether a file of this name is a slot of anybody's. */
 bool ftk_place_is_slot(const char *name);
 
-/* Make a slot for bytes bytes and map it. */
+/* Make a slot for bytes bytes and bring it into memory. */
 int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes);
 /* The slot is not in use any more; keep leaves it to a later process. */
 void ftk_place_unmap(struct ftk_place *p, struct ftk_mem_seg *s, bool keep);
 
-/* What has been written is to reach the place, now or soon: for the time it is in the
- * cache. */
-void ftk_place_flush(const struct ftk_place *p, const void *at, size_t bytes);
 /* The segment is whole: make it hold.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
 int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s);
 /* It does not any more. */

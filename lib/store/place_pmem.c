@@ -1,41 +1,32 @@
-/* Persistent memory by libpmem.
+/* The place pmem: persistent memory by libpmem; place_pmem_none.c in a build without it.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "pmem.h"
-
 #include <errno.h>
 #include <libpmem.h>
 
-bool ftk_pmem_is_built(void)
-{
-    return true;
-}
+#include "place_ops.h"
 
-char *ftk_pmem_map(const char *path, size_t bytes, bool *direct)
+static char *map(int fd, const char *path, size_t bytes, bool *direct)
 {
     size_t mapped = 0;
     int is_pmem = 0;
+    (void)fd;
     char *p = pmem_map_file(path, 0, 0, 0, &mapped, &is_pmem);
     if (p && mapped < bytes) {
         (void)pmem_unmap(p, mapped);
         errno = EINVAL;
         return NULL;
     }
-    *direct = is_pmem != 0;
+    *direct = is_pmem != 0; /* stores reach the memory without the kernel */
     return p;
 }
 
-void ftk_pmem_unmap(char *at, size_t bytes)
+static void unmap(char *at, size_t bytes)
 {
     (void)pmem_unmap(at, bytes); /* nothing is lost by a mapping that stays */
 }
 
-void ftk_pmem_flush(const void *at, size_t bytes)
-{
-    pmem_flush(at, bytes);
-}
-
-int ftk_pmem_persist(const void *at, size_t bytes, bool direct)
+static int persist(const void *at, size_t bytes, bool direct)
 {
     if (direct) {
         pmem_persist(at, bytes);
@@ -43,3 +34,6 @@ int ftk_pmem_persist(const void *at, size_t bytes, bool direct)
     }
     return pmem_msync(at, bytes) == 0 ? 0 : errno;
 }
+
+extern const struct ftk_place_ops ftk_place_pmem;
+const struct ftk_place_ops ftk_place_pmem = { .map = map, .unmap = unmap, .persist = persist };
