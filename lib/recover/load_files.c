@@ -119,6 +119,9 @@ static void release_set(struct ftkit_ctx *ctx, uint64_t set)
             ftk_mem_release(ctx->level[FTK_LEVEL_MEMORY].mem.segs[i]);
 }
 
+/* The words of the votes, each of which has an error first.  SAME takes two. */
+enum { WORD_ERROR, WORD_SET, WORD_NEWEST, WORD_SAME = 1, WORD_RUN = 1 };
+
 /* Number of the newest set that rank 0 sees below `below`, and the newest of all; must: see
  * ftk_start_pick(). */
 static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t below, bool must,
@@ -132,18 +135,18 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
         rc = ftk_durable_own(ctx, false);
         if (rc == FTKIT_OK)
             rc = ftk_start_pick(ctx, below, must, &picked, &all);
-        v.min[1] = rc == FTKIT_OK ? (int64_t)picked : 0;
-        v.min[2] = (int64_t)all;
+        v.min[WORD_SET] = rc == FTKIT_OK ? (int64_t)picked : 0;
+        v.min[WORD_NEWEST] = (int64_t)all;
     }
-    v.min[0] = rc;
+    v.min[WORD_ERROR] = rc;
     int voted = ftk_vote(ch, ctx->nranks, &v);
     if (voted != FTKIT_OK)
         return voted;
-    *set = (uint64_t)v.min[1];
-    *newest = (uint64_t)v.min[2];
-    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
-        rc = ftk_fail((int)v.min[0], "rank 0 cannot use the sets in %s: %s", ctx->cfg.h5_dir,
-            ftkit_strerror((int)v.min[0]));
+    *set = (uint64_t)v.min[WORD_SET];
+    *newest = (uint64_t)v.min[WORD_NEWEST];
+    if (rc == FTKIT_OK && v.min[WORD_ERROR] != FTKIT_OK)
+        rc = ftk_fail((int)v.min[WORD_ERROR], "rank 0 cannot use the sets in %s: %s",
+            ctx->cfg.h5_dir, ftkit_strerror((int)v.min[WORD_ERROR]));
     return rc;
 }
 
@@ -175,11 +178,11 @@ static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
         ftk_report(FTKIT_WARNING, "context %s: rank %d cannot use set %llu: %s", ctx->cfg.name,
             ctx->rank, (unsigned long long)set, ftk_detail_text());
     ftk_vote_init(&v);
-    v.min[0] = t->rc;
-    ftk_vote_same(&v, 1, sum_of(&t->m));
+    v.min[WORD_ERROR] = t->rc;
+    ftk_vote_same(&v, WORD_SAME, sum_of(&t->m));
     int voted = ftk_vote(ch, ctx->nranks, &v);
-    t->worst = (int)v.min[0];
-    t->good = voted == FTKIT_OK && t->worst == FTKIT_OK && ftk_vote_is_same(&v, 1);
+    t->worst = (int)v.min[WORD_ERROR];
+    t->good = voted == FTKIT_OK && t->worst == FTKIT_OK && ftk_vote_is_same(&v, WORD_SAME);
     return voted;
 }
 
@@ -284,13 +287,13 @@ static int run_of(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t *set, uin
     struct ftk_vote v;
     ftk_vote_init(&v);
     if (ctx->rank == 0) {
-        v.min[0] = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, *set, false, &m);
-        memcpy(&v.min[1], &m.run, sizeof m.run);
+        v.min[WORD_ERROR] = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, *set, false, &m);
+        memcpy(&v.min[WORD_RUN], &m.run, sizeof m.run);
         ftk_h5_manifest_free(&m);
     }
     int rc = ftk_vote(ch, ctx->nranks, &v);
-    memcpy(run, &v.min[1], sizeof *run);
-    if (v.min[0] != FTKIT_OK)
+    memcpy(run, &v.min[WORD_RUN], sizeof *run);
+    if (v.min[WORD_ERROR] != FTKIT_OK)
         *set = 0;
     return rc;
 }

@@ -223,6 +223,8 @@ static uint64_t own_epoch_id(const struct search *f)
     return h ? h->epoch_id : 0;
 }
 
+enum { WORD_EPOCH_ID }; /* in the vote between the two looks */
+
 /* All ranks have looked for their own slots before any rank adopts others. */
 static int adopt(struct search *f)
 {
@@ -236,11 +238,11 @@ static int adopt(struct search *f)
     (void)FTK_FAULT("found.own");
     ftk_vote_init(&v);
     if (epoch_id != 0)
-        memcpy(&v.min[0], &epoch_id, sizeof epoch_id);
+        memcpy(&v.min[WORD_EPOCH_ID], &epoch_id, sizeof epoch_id);
     int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
     f->epoch_id = 0;
-    if (rc == FTKIT_OK && v.min[0] != INT64_MAX)
-        memcpy(&f->epoch_id, &v.min[0], sizeof f->epoch_id);
+    if (rc == FTKIT_OK && v.min[WORD_EPOCH_ID] != INT64_MAX)
+        memcpy(&f->epoch_id, &v.min[WORD_EPOCH_ID], sizeof f->epoch_id);
     if (rc == FTKIT_OK)
         note_unread(f, ftk_place_adopt(place, f->mem, rank, true));
     (void)FTK_FAULT("found.all");
@@ -276,23 +278,26 @@ static const struct ftk_slot *find_busy(struct search *f)
     return found;
 }
 
+/* The words of the vote after a look.  BUSY: the first rank that has seen a busy slot. */
+enum { WORD_BUSY, WORD_TIME_LEFT, WORD_UNREAD, WORD_NEWEST };
+
 /* Whether all look once more, because of a busy slot. */
 static int look_again(struct search *f, double until, bool *again)
 {
     struct ftk_vote v;
     const struct ftk_slot *busy = find_busy(f);
     ftk_vote_init(&v);
-    v.min[0] = busy ? f->ctx->rank : f->ctx->nranks;
-    v.min[1] = ftk_now_s() < until;
-    v.min[2] = f->unread;
-    v.min[3] = -(int64_t)f->newest;
+    v.min[WORD_BUSY] = busy ? f->ctx->rank : f->ctx->nranks;
+    v.min[WORD_TIME_LEFT] = ftk_now_s() < until;
+    v.min[WORD_UNREAD] = f->unread;
+    v.min[WORD_NEWEST] = -(int64_t)f->newest;
     int rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    *again = v.min[0] < f->ctx->nranks && v.min[1] == 1;
-    f->unread = (int)v.min[2];
-    f->newest = (uint64_t)-v.min[3];
-    if (!*again && busy && v.min[0] == f->ctx->rank)
+    *again = v.min[WORD_BUSY] < f->ctx->nranks && v.min[WORD_TIME_LEFT] == 1;
+    f->unread = (int)v.min[WORD_UNREAD];
+    f->newest = (uint64_t)-v.min[WORD_NEWEST];
+    if (!*again && busy && v.min[WORD_BUSY] == f->ctx->rank)
         ftk_report(FTKIT_WARNING,
             "context %s: the slot of set %llu, rank %u, in %s is in use by another process; "
             "it is passed over",

@@ -6,8 +6,6 @@
 #include "recover.h"
 #include "set/coding.h"
 
-#define TAG_GROUP 9
-
 /* What one process has to do in one group. */
 struct rebuilding {
     struct ftkit_ctx *ctx;
@@ -123,11 +121,12 @@ static int share_facts(struct rebuilding *r)
         if (known)
             continue;
         told[n] = who;
-        mrc = MPI_Isend(&r->facts, bytes, MPI_BYTE, who, TAG_GROUP, r->ch->comm, &req[n]);
+        mrc = MPI_Isend(&r->facts, bytes, MPI_BYTE, who, FTK_TAG_GROUP, r->ch->comm, &req[n]);
         n += mrc == MPI_SUCCESS;
     }
     if (!has_parity(g, r->me)) {
-        mrc = MPI_Irecv(&r->facts, bytes, MPI_BYTE, teller_of(g), TAG_GROUP, r->ch->comm, &req[0]);
+        mrc = MPI_Irecv(
+            &r->facts, bytes, MPI_BYTE, teller_of(g), FTK_TAG_GROUP, r->ch->comm, &req[0]);
         n = mrc == MPI_SUCCESS;
     }
     if (mrc != MPI_SUCCESS)
@@ -163,7 +162,7 @@ static int take_buffers(struct rebuilding *r)
 static int code(struct rebuilding *r, int object)
 {
     struct ftk_coding c = {
-        .code = ftk_group_code(&r->facts.group, object), .tag = FTK_CODING_TAGS, .ready = SIZE_MAX
+        .code = ftk_group_code(&r->facts.group, object), .tag = FTK_TAG_CODING, .ready = SIZE_MAX
     };
     for (int i = 0; i < r->g.n; i++) {
         c.member[i] = (struct ftk_coding_member){ .data_at = r->g.data_at[i],

@@ -186,8 +186,8 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
 bool ftk_supply_is_spawned(void);
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 
-/* Collective over act: a census of level.memory and a plan by it, which is the caller's to free.  An
- * error with a channel that is not broken is one of this rank alone. */
+/* Collective over act: a census of level.memory and a plan by it, which is the caller's to free.
+ * An error with a channel that is not broken is one of this rank alone. */
 int ftk_plan_again(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_plan *p);
 /* Make the set of the plan whole in mem: transfer, then rebuild. */
 int ftk_complete(

@@ -29,7 +29,6 @@
 #include "set/region.h"
 #include "store/attribute.h"
 
-#define TAG_PIECE 2
 #define PIECE_BYTES ((size_t)1 << 20) /* of a message with cells of an array */
 #define BCAST_BYTES ((size_t)1 << 30) /* of a broadcast */
 enum { WINDOW = 4 };                  /* pieces in flight, each way */
@@ -155,31 +154,34 @@ static void free_abandoned(const struct ftkit_ctx *ctx)
 
 /* ---- steps of all ranks -------------------------------------------------------------- */
 
-/* Every rank's result, in word 0 of a vote whose words 1 to 5 are the caller's. */
+/* The words of the votes; those from WORD_CALLER to 5 are the caller's. */
+enum { WORD_ERROR, WORD_CALLER, WORD_RANK = 6 };
+
+/* Agree on the results of all ranks. */
 static int agree(struct redist *d, int local, struct ftk_vote *v)
 {
     if (local == FTKIT_ERR_PEER)
         return local;
-    v->min[0] = local;
+    v->min[WORD_ERROR] = local;
     if (local != FTKIT_OK)
-        v->min[6] = d->ctx->rank;
+        v->min[WORD_RANK] = d->ctx->rank;
     int rc = ftk_vote(&d->ch, d->ctx->nranks, v);
     if (rc != FTKIT_OK)
         return rc;
-    if (v->min[0] != FTKIT_OK && local == FTKIT_OK)
-        return ftk_fail((int)v->min[0], "set %llu cannot be distributed: rank %d: %s",
-            (unsigned long long)d->ctx->repair.line, (int)v->min[6],
-            ftkit_strerror((int)v->min[0]));
-    return (int)v->min[0];
+    if (v->min[WORD_ERROR] != FTKIT_OK && local == FTKIT_OK)
+        return ftk_fail((int)v->min[WORD_ERROR], "set %llu cannot be distributed: rank %d: %s",
+            (unsigned long long)d->ctx->repair.line, (int)v->min[WORD_RANK],
+            ftkit_strerror((int)v->min[WORD_ERROR]));
+    return (int)v->min[WORD_ERROR];
 }
 
 static int agree_same(struct redist *d, int local, uint64_t value, const char *what)
 {
     struct ftk_vote v;
     ftk_vote_init(&v);
-    ftk_vote_same(&v, 1, value);
+    ftk_vote_same(&v, WORD_CALLER, value);
     int rc = agree(d, local, &v);
-    if (rc == FTKIT_OK && !ftk_vote_is_same(&v, 1))
+    if (rc == FTKIT_OK && !ftk_vote_is_same(&v, WORD_CALLER))
         rc = ftk_fail(FTKIT_ERR_MISMATCH, "the ranks disagree on %s", what);
     return rc;
 }
@@ -337,12 +339,12 @@ static int share_records(struct redist *d)
     ftk_vote_init(&v);
     if (rc == FTKIT_OK && is_root(d)) {
         const struct ftk_seg_header *h = (const void *)segment(d, 0)->buf;
-        v.min[1] = h->nregions;
+        v.min[WORD_CALLER] = h->nregions;
     }
     rc = agree(d, rc, &v);
     if (rc != FTKIT_OK)
         return rc;
-    d->nrecs = (int)v.min[1];
+    d->nrecs = (int)v.min[WORD_CALLER];
     d->recs = take(d, OWN_RECORDS, (size_t)d->nrecs, sizeof *d->recs);
     ftk_vote_init(&v);
     rc = agree(d, d->recs ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "list of regions"), &v);
@@ -731,10 +733,10 @@ static int post(struct redist *d, struct flow *f)
     if (f->send) {
         struct place from = old_place(d, f->array, f->q);
         copy_cells(&from, &p->box, p->first, p->cells, p->buf, true);
-        mrc = MPI_Isend(p->buf, bytes, MPI_BYTE, f->r, TAG_PIECE, d->ch.comm, &f->req[slot]);
+        mrc = MPI_Isend(p->buf, bytes, MPI_BYTE, f->r, FTK_TAG_PIECE, d->ch.comm, &f->req[slot]);
     } else {
         mrc = MPI_Irecv(
-            p->buf, bytes, MPI_BYTE, d->source[f->q], TAG_PIECE, d->ch.comm, &f->req[slot]);
+            p->buf, bytes, MPI_BYTE, d->source[f->q], FTK_TAG_PIECE, d->ch.comm, &f->req[slot]);
     }
     if (mrc != MPI_SUCCESS) {
         f->req[slot] = MPI_REQUEST_NULL;

@@ -33,7 +33,8 @@ static int list_streams(
             continue;
         int from = p->need_own[r] ? p->rank_of[p->source[r]] : r;
         int to = what == WHAT_OWN ? r : p->holder[at + (size_t)r];
-        int tag = TAG_FIRST + (1 + p->copies) * r + what;
+        /* one tag per stream: two may run between the same ranks */
+        int tag = FTK_TAG_TRANSFER + (1 + p->copies) * r + what;
         if (to == me)
             rc = add(list, n, false, from, tag, p, r);
         else if (from == me)

@@ -133,18 +133,19 @@ static const struct ftk_fill packing = { begin_packing, pack_piece, end_packing 
 static int find_rank(struct writing *c, uint64_t sum, int64_t *rank)
 {
     struct ftk_vote v;
+    enum { WORD_SUM, WORD_RANK = 0 };
     ftk_vote_init(&v);
     if (c->ctx->rank == 0)
-        v.min[0] = (int64_t)sum; /* the smallest, because the other ranks have INT64_MAX */
+        v.min[WORD_SUM] = (int64_t)sum; /* the smallest, because the other ranks have INT64_MAX */
     int rc = ftk_vote(&c->ch, c->ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    bool same = v.min[0] == (int64_t)sum;
+    bool same = v.min[WORD_SUM] == (int64_t)sum;
     ftk_vote_init(&v);
     if (!same)
-        v.min[0] = c->ctx->rank;
+        v.min[WORD_RANK] = c->ctx->rank;
     rc = ftk_vote(&c->ch, c->ctx->nranks, &v);
-    *rank = v.min[0];
+    *rank = v.min[WORD_RANK];
     return rc;
 }
 

@@ -179,7 +179,7 @@ static int post(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slo
     int peer, int d, const struct ftk_element *e, void *buf)
 {
     MPI_Request *req = &s->req[s->nreq++];
-    int tag = c->tag + (int)((s->stripe * FTK_GROUP_MAX + (uint64_t)d) % (uint64_t)FTK_CODING_TAGS);
+    int tag = c->tag + (int)((s->stripe * FTK_GROUP_MAX + (uint64_t)d) % (uint64_t)FTK_TAG_CODING);
     int rc = send ? MPI_Isend(buf, (int)e->bytes, MPI_BYTE, peer, tag, ch->comm, req)
                   : MPI_Irecv(buf, (int)e->bytes, MPI_BYTE, peer, tag, ch->comm, req);
     ch->sent += send ? e->bytes : 0;

@@ -13,6 +13,7 @@
 #ifndef FTK_STORE_CODING_H
 #define FTK_STORE_CODING_H
 
+#include "core/tags.h"
 #include "detect/detect.h"
 #include "store/changes.h"
 #include "store/parity.h"
@@ -39,7 +40,7 @@ struct ftk_coding_delta {
 struct ftk_coding {
     struct ftk_code code;
     struct ftk_coding_member member[FTK_GROUP_MAX];
-    int tag;                              /* the first of FTK_CODING_TAGS */
+    int tag;                              /* FTK_TAG_CODING */
     size_t ready;                         /* bytes of the data here that may be read yet */
     const struct ftk_coding_delta *delta; /* NULL: whole objects */
     /* progress */
@@ -50,7 +51,6 @@ struct ftk_coding {
     struct ftk_solver *solver;
     uint64_t solved; /* the pattern of losses that solver is for; 0: none */
 };
-#define FTK_CODING_TAGS (1 << 24)
 
 /* Allocate for c->code and the members that are set; FTKIT_ERR_NOMEM. */
 int ftk_coding_begin(struct ftk_coding *c, int me);

@@ -20,8 +20,6 @@
 #include "store/owner.h"
 #include "stream.h"
 
-#define TAG_COLLECT 4
-
 /* ---- owning -----------------------------------------------------------------------------
  * Two jobs that wrote the same sets would destroy them for both. */
 
@@ -71,7 +69,7 @@ static int receive_segment(struct collecting *c, int from)
     struct ftk_stream s;
     int local;
     const struct ftk_mem_seg *own = c->own;
-    ftk_stream_init(&s, false, from, TAG_COLLECT, own->set, from, own->nranks);
+    ftk_stream_init(&s, false, from, FTK_TAG_COLLECT, own->set, from, own->nranks);
     int rc = ftk_stream_sizes(c->ch, &c->mem, &s, 1, &local);
     if (rc == FTKIT_OK && local != FTKIT_OK)
         rc = ftk_chan_break(c->ch, MPI_ERR_OTHER, "no memory to collect a segment");
@@ -143,7 +141,7 @@ static int send_segment(struct collecting *c, int writer)
     struct ftk_stream s;
     int local;
     const struct ftk_mem_seg *own = c->own;
-    ftk_stream_init(&s, true, writer, TAG_COLLECT, own->set, own->rank, own->nranks);
+    ftk_stream_init(&s, true, writer, FTK_TAG_COLLECT, own->set, own->rank, own->nranks);
     ftk_stream_give(&s, ftk_mem_find(&c->ctx->level[FTK_LEVEL_MEMORY].mem, own->set, own->rank));
     int rc = ftk_stream_sizes(c->ch, &c->mem, &s, 1, &local);
     if (rc == FTKIT_OK)

@@ -8,8 +8,6 @@
 
 #include "store/map.h"
 
-#define TAG_SIZES 8
-
 int ftk_group_map(
     int rank, int nranks, const int *domain, int size, int m, struct ftk_group *g, int *alone)
 {
@@ -78,7 +76,7 @@ int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const stru
     mine[FTK_CODED_DATA] = data_bytes;
     mine[FTK_CODED_HEAD] = head_bytes;
     mine[FTK_CODED] = base_of(&w->update);
-    int rc = ftk_group_exchange(g, ch, TAG_SIZES, part, bytes, "sizes of a group");
+    int rc = ftk_group_exchange(g, ch, FTK_TAG_SIZES, part, bytes, "sizes of a group");
     w->update.agreed = mine[FTK_CODED] != 0;
     for (uint32_t i = 0; i < g->n; i++) {
         for (int o = 0; o < FTK_CODED; o++)
@@ -95,7 +93,7 @@ static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_se
     const struct ftk_group *g = &w->group;
     memset(c, 0, sizeof *c);
     c->code = ftk_group_code(g, object);
-    c->tag = FTK_CODING_TAGS;
+    c->tag = FTK_TAG_CODING;
     for (uint32_t i = 0; i < g->n; i++)
         c->member[i] = (struct ftk_coding_member){
             .data_at = (int)g->rank[i], .parity_at = -1, .data_to = -1, .parity_to = (int)g->rank[i]

@@ -13,8 +13,6 @@
 
 #include "group.h"
 
-#define TAG_CHANGES 10
-
 static size_t words_of(const struct ftk_group *g, uint32_t i)
 {
     return 1 + ftk_chunks(g->len[FTK_CODED_DATA][i]);
@@ -129,7 +127,7 @@ static int exchange(struct ftk_parity_write *w, struct ftk_chan *ch)
         bytes[i] = words_of(g, i) * sizeof *w->update.words;
     }
     ch->sent += (g->n - 1) * (uint64_t)bytes[g->index];
-    return ftk_group_exchange(g, ch, TAG_CHANGES, part, bytes, "changes of a group");
+    return ftk_group_exchange(g, ch, FTK_TAG_CHANGES, part, bytes, "changes of a group");
 }
 
 int ftk_parity_update_run(struct ftk_parity_write *w, struct ftk_chan *ch)

@@ -14,7 +14,7 @@ void ftk_level_configure(struct ftkit_ctx *ctx)
     const struct ftk_config *c = &ctx->cfg;
     ctx->level[FTK_LEVEL_MEMORY] = (struct ftk_level){ .name = "level.memory",
         .number = 1,
-        .tag = 1,
+        .tag = FTK_TAG_MEMORY,
         .on = ftk_scheme_keeps(c->scheme),
         .scheme = ftk_scheme_of(c->scheme),
         .map = c->map,
@@ -24,7 +24,7 @@ void ftk_level_configure(struct ftkit_ctx *ctx)
         .dir = c->place_dir };
     ctx->level[FTK_LEVEL_LOCAL] = (struct ftk_level){ .name = "level.local",
         .number = 2,
-        .tag = 3,
+        .tag = FTK_TAG_LOCAL,
         .on = ftk_scheme_keeps(c->local_scheme),
         .scheme = ftk_scheme_of(c->local_scheme),
         .map = c->map,

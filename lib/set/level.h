@@ -46,7 +46,8 @@ int ftk_layout_make(
     const struct ftk_level *l, int rank, int nranks, const int *domain, struct ftk_layout *to);
 void ftk_layout_free(struct ftk_layout *a);
 
-/* The set is committed: drop the other sets, and once in an epoch what ended processes have left. */
+/* The set is committed: drop the other sets, and once in an epoch the slots that ended processes
+ * have left. */
 void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id);
 
 /* Give up all; keep: sealed segments stay in their slots. */

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A set comes here from its sealed segments in memory, after it has been committed there;
- * the protocol is the same: sizes, vote, data, vote, and only then the older set is dropped.  It is loaded as what earlier processes left: recover/load_slots.c. */
+ * A set comes here from its sealed segments in memory, after it has been committed there; the
+ * protocol is the same: sizes, vote, data, vote, and only then the older set is dropped.  The set is
+ * loaded as segments of earlier processes are: recover/load_slots.c. */
 #include <string.h>
 
 #include "checkpoint.h"

@@ -102,6 +102,8 @@ int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx)
     return gap < log ? gap : log;
 }
 
+enum { WORD_CLOCK, WORD_LOG }; /* of the vote: calls until something may be due */
+
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
 {
     *write = true;
@@ -114,12 +116,12 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
     struct ftk_chan ch = ftk_chan_of(ctx);
     ftk_vote_init(&v);
     if (ctx->rank == 0)
-        v.min[0] = clock_gap(ctx);
-    v.min[1] = ftk_log_calls_left(ctx, false);
+        v.min[WORD_CLOCK] = clock_gap(ctx);
+    v.min[WORD_LOG] = ftk_log_calls_left(ctx, false);
     int rc = ftk_vote(&ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    int64_t gap = v.min[0] < v.min[1] ? v.min[0] : v.min[1];
+    int64_t gap = v.min[WORD_CLOCK] < v.min[WORD_LOG] ? v.min[WORD_CLOCK] : v.min[WORD_LOG];
     *write = gap == 0;
     ctx->policy.next_event = ctx->policy.calls + (uint64_t)gap;
     return FTKIT_OK;

@@ -4,14 +4,13 @@
 #ifndef FTK_STORE_STREAM_H
 #define FTK_STORE_STREAM_H
 
+#include "core/tags.h"
 #include "detect/detect.h"
 #include "store/changes.h"
 #include "store/memory.h"
 
 enum { FTK_STREAM_WINDOW = 4 };
 #define FTK_STREAM_PIECE (1u << 20)
-
-#define FTK_STREAM_BACK 4 /* a receiver answers with the tag of the stream plus this */
 
 /* The last two are of partial streams only. */
 enum ftk_stream_phase {

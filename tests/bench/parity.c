@@ -64,7 +64,7 @@ static void run_memcpy(struct bench *b)
 static void run_coding(struct bench *b)
 {
     struct ftk_chan ch = { .ctx = &plain, .comm = b->comm, .also = MPI_COMM_NULL };
-    struct ftk_coding c = { .code = code, .tag = FTK_CODING_TAGS, .ready = SIZE_MAX };
+    struct ftk_coding c = { .code = code, .tag = FTK_TAG_CODING, .ready = SIZE_MAX };
     for (int i = 0; i < b->nranks; i++)
         c.member[i] = (struct ftk_coding_member){
             .data_at = i, .parity_at = -1, .data_to = -1, .parity_to = i

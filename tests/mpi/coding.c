@@ -37,7 +37,7 @@ static uint64_t length(int n, int i)
 
 static int run(struct member *m, struct ftk_chan *ch, uint32_t lost, bool encode)
 {
-    struct ftk_coding c = { .code = m->code, .tag = FTK_CODING_TAGS, .ready = SIZE_MAX };
+    struct ftk_coding c = { .code = m->code, .tag = FTK_TAG_CODING, .ready = SIZE_MAX };
     for (int i = 0; i < c.code.n; i++) {
         bool gone = lost >> i & 1;
         c.member[i] = (struct ftk_coding_member){ .data_at = gone ? -1 : i,

@@ -40,7 +40,7 @@ static void die(const char *what, int n, int m)
 static void run(const struct ftk_code *code, struct ftk_chan *ch, unsigned char *data,
     unsigned char *to, const struct ftk_coding_delta *delta)
 {
-    struct ftk_coding c = { .code = *code, .tag = FTK_CODING_TAGS, .ready = SIZE_MAX };
+    struct ftk_coding c = { .code = *code, .tag = FTK_TAG_CODING, .ready = SIZE_MAX };
     for (int i = 0; i < c.code.n; i++)
         c.member[i] = (struct ftk_coding_member){
             .data_at = i, .parity_at = -1, .data_to = -1, .parity_to = i

@@ -1,0 +1,36 @@
+/* Tags of ftkit's own messages on the communicators act: one line each.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_TAGS_H
+#define FTK_TAGS_H
+
+#define FTK_STREAM_BACK 4 /* a receiver answers with the tag of its stream plus this */
+
+#define FTK_TAG_LIST(X)                                                                            \
+    X(MEMORY, 1)  /* copies of level.memory */                                                     \
+    X(PIECE, 2)   /* redistribution */                                                             \
+    X(LOCAL, 3)   /* copies of level.local */                                                      \
+    X(COLLECT, 4) /* segments to the writer of a node: never partial, so without an answer */      \
+    X(MEMORY_BACK, FTK_TAG_MEMORY + FTK_STREAM_BACK)                                               \
+    X(LOCAL_BACK, FTK_TAG_LOCAL + FTK_STREAM_BACK)                                                 \
+    X(SIZES, 8)     /* of the segments of a parity group */                                        \
+    X(GROUP, 9)     /* facts of a group that is rebuilt */                                         \
+    X(CHANGES, 10)  /* of the segments of a parity group */                                        \
+    X(TRANSFER, 16) /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
+
+enum ftk_tag {
+#define TAG(name, value) FTK_TAG_##name = (value),
+    FTK_TAG_LIST(TAG)
+#undef TAG
+        FTK_TAG_CODING = 1 << 24 /* the first of a range: one per block of a stripe */
+};
+
+/* No two tags are the same, and none is in the range of TRANSFER. */
+#define PLUS(name, value) +(1ul << (value))
+#define OR(name, value) | (1ul << (value))
+_Static_assert((0 FTK_TAG_LIST(PLUS)) == (0 FTK_TAG_LIST(OR)), "tags of messages collide");
+_Static_assert((0 FTK_TAG_LIST(OR)) < 2ul << FTK_TAG_TRANSFER, "tags of messages collide");
+#undef PLUS
+#undef OR
+
+#endif
