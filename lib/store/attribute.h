@@ -1,10 +1,10 @@
-/* Attributes: texts that a program attaches to its regions, for those who read its files.
+/* Attributes: texts that a program attaches to its regions, for readers of its files.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * They travel in the segment of each rank, as the region FTK_ATTRIBUTES (bytes of its own
- * rank, no part of the program's state: no restore looks at it), so nobody who makes a file
- * from segments or parts needs the program.  Its bytes are
+ * The segment of each rank contains the attributes as the region FTK_ATTRIBUTES.  So a file can
+ * be made from segments or parts without the program.  The region is not part of the program's
+ * state: no restore reads it.  Its bytes are
  *
  *     u64 XXH3 of the rest | region \0 name \0 value \0 | region \0 name \0 value \0 | ...
  */
@@ -21,14 +21,13 @@ struct ftk_attr {
     const char *region, *name, *value; /* in the table */
 };
 
-/* The table with one entry more: malloc'd *table of *bytes (NULL, 0: none yet) is made
- * larger. */
+/* Append an entry to the malloc'd *table of *bytes bytes (NULL, 0: no table yet). */
 int ftk_attr_add(char **table, size_t *bytes, const struct ftk_attr *a);
 
-/* Whether these bytes are a table, whole and unchanged; without entries it has none. */
+/* Whether these bytes are a whole and unchanged table with at least one entry. */
 bool ftk_attr_check(const char *table, size_t bytes);
 
-/* The entries of a good table, one after the other; *at is 0 at first. */
+/* Get the next entry of a good table; *at is 0 at first.  false: no further entry. */
 bool ftk_attr_next(const char *table, size_t bytes, size_t *at, struct ftk_attr *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which blocks differ from those of the set before (see changes.h).
+/* Which blocks of a segment differ from those of the set before (see changes.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>

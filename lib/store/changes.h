@@ -1,29 +1,29 @@
-/* Which blocks of a segment in the making differ from those of the set before it.
+/* Which blocks of a segment that is being written differ from those of the set before.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A block has not changed when it is as long as that of the base, has its checksum, and
- * (exact) its bytes: equal sums alone would be no proof.  What stands in front of a block
- * does not matter, nor does the layout: regions that grow change the blocks behind them,
- * and no others. */
+ * The base is the segment of the set before.  A block has not changed when the block of the
+ * same number in the base has the same length, the same checksum and, if exact is set, the
+ * same bytes: equal checksums alone are no proof.  Regions and their records are not compared.
+ * So a region that grows changes only the blocks from there on. */
 #ifndef FTK_STORE_CHANGES_H
 #define FTK_STORE_CHANGES_H
 
 #include "segment.h"
 
-/* Changes are told chunk by chunk: bit i of a mask stands for block i of its chunk. */
+/* A chunk has one mask: bit i stands for block i of the chunk. */
 enum { FTK_CHUNK_BLOCKS = 16 };
 #define FTK_CHUNK_BYTES ((size_t)FTK_CHUNK_BLOCKS * FTK_SEG_BLOCK)
 
 struct ftk_changes {
     const char *base; /* the sealed segment, NULL: there is none */
     bool exact;       /* compare bytes, too; else the masks are an estimate */
-    bool vouch;       /* look also whether what has changed held in the base ... */
-    bool sound;       /* ... and it did, so far */
-    bool most;        /* more than half has changed: then no more is compared for vouch */
+    bool vouch;       /* verify the checksums of changed blocks in the base, too ... */
+    bool sound;       /* ... and all of them were right so far */
+    bool most;        /* more than half of the blocks has changed: vouch verifies no more */
     uint16_t *masks;  /* [ftk_chunks(data_bytes)] */
-    uint64_t next;    /* block that is looked at next */
-    uint64_t changed; /* of those before it */
+    uint64_t next;    /* the block to compare next */
+    uint64_t changed; /* number of changed blocks before next */
 };
 
 static inline size_t ftk_blocks(uint64_t data_bytes)
@@ -50,16 +50,17 @@ static inline void ftk_mask_add(uint16_t *masks, size_t block)
     masks[block / FTK_CHUNK_BLOCKS] |= (uint16_t)(1u << block % FTK_CHUNK_BLOCKS);
 }
 
-/* Compare what will have data_bytes with the segment base, whose head is checked here.
- * FTKIT_ERR_NOMEM, FTKIT_ERR_CORRUPT: nothing can be told, and nothing needs to be ended. */
+/* Begin to compare a segment of data_bytes of data with the segment base.  Checks the head of
+ * base.  On an error (FTKIT_ERR_NOMEM, FTKIT_ERR_CORRUPT, FTKIT_ERR_FORMAT) there is nothing to
+ * end. */
 int ftk_changes_begin(
     struct ftk_changes *c, const char *base, size_t base_bytes, size_t data_bytes);
 
-/* The first upto bytes of the data of seg are packed, with their checksums: look at those
- * that have not been looked at, while they are in the cache. */
+/* The first upto bytes of the data of seg and their checksums are written: compare the blocks
+ * that have not been compared yet, while the cache has them. */
 void ftk_changes_note(struct ftk_changes *c, const char *seg, size_t upto);
 
-/* Nothing follows: with vouch look also at what the base has behind the end. */
+/* The data end here.  With vouch, verify also the blocks of the base behind this end. */
 void ftk_changes_close(struct ftk_changes *c, size_t data_bytes);
 
 void ftk_changes_end(struct ftk_changes *c);

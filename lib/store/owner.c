@@ -20,7 +20,7 @@
 #define FILE_NAME "owner"
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define TEXT_MAX 1024
-#define OLD_S 600 /* the clocks of two machines do not differ by so much */
+#define OLD_S 600 /* the clocks of two machines differ by less */
 #define POLL_NS 200000000L
 #define TRIES 5
 
@@ -56,7 +56,7 @@ static void read_line(const char *path, char *buf, size_t bytes)
     buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* One start of a machine, and the processes that have ids of their own in it. */
+/* The boot id of this machine, and the name space of its process ids. */
 static void this_machine(char buf[64])
 {
     struct stat st;
@@ -66,8 +66,7 @@ static void this_machine(char buf[64])
     snprintf(buf, 64, "%.36s-%lu", boot, space);
 }
 
-/* When a process started, in ticks; 0 when that is not to be seen, and -1 when it has
- * ended. */
+/* Start of a process in ticks; 0: not known, -1: the process has ended. */
 static int64_t start_of(int64_t pid)
 {
     char path[64], line[1024];
@@ -132,7 +131,8 @@ static size_t format(const struct ftk_owner_record *r, char text[TEXT_MAX])
            + (size_t)snprintf(text + n, TEXT_MAX - (size_t)n, "checksum = %016" PRIx64 "\n", sum);
 }
 
-/* One spelling only: what is not printed as it was read is no record. */
+/* Each record has exactly one spelling: a text that differs from format() of its own values is
+ * no record. */
 static bool parse(const char *text, struct ftk_owner_record *r)
 {
     char again[TEXT_MAX];
@@ -160,18 +160,18 @@ void ftk_owner_text(const struct ftk_owner_record *r, char *buf, size_t bytes)
 
 /* A record as it was found. */
 struct found {
-    struct ftk_owner_record r; /* of pid 0: it cannot be read */
+    struct ftk_owner_record r; /* pid 0: the text is no record */
     char text[TEXT_MAX];
     struct timespec touched;
     ino_t inode;
 };
 
-/* 0, or an errno; ENOENT: there is none. */
+/* 0, or an errno; ENOENT: there is no record. */
 static int look(int ctxfd, const char *name, struct found *f)
 {
     struct stat st;
     memset(f, 0, sizeof *f);
-    /* opened anew each time: only then does NFS ask its server */
+    /* open the file each time: NFS asks its server only at open() */
     int fd = openat(ctxfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno;
@@ -198,7 +198,7 @@ static bool same_touch(const struct found *a, const struct found *b)
 
 enum fate { GONE, DEAD, ALIVE, UNKNOWN };
 
-/* What can be said without waiting. */
+/* What is known without waiting. */
 static enum fate fate_at_once(const struct found *f)
 {
     char here[64];
@@ -215,8 +215,9 @@ static enum fate fate_at_once(const struct found *f)
     return now.tv_sec - f->touched.tv_sec > OLD_S ? DEAD : UNKNOWN;
 }
 
-/* Watch a record until its owner is known to be dead, or patience is over.  A job that
- * was just killed may still be ending, so there is patience with a living one too. */
+/* Watch a record until its owner is known to be dead, or patience is over.  The processes of a
+ * job that was just killed may need some time to end, so wait also for an owner that is
+ * alive. */
 static enum fate watch(int ctxfd, struct found *f)
 {
     const struct timespec pause = { 0, POLL_NS };
@@ -252,8 +253,8 @@ static int open_sets(const char *dir, const char *context, bool make, int *ctxfd
 
 /* ---- holding ------------------------------------------------------------------------- */
 
-/* To touch it later: a file that is open for writing keeps a file system from being made
- * read-only. */
+/* Open the record again, read-only, to touch it later: a file that is open for writing would
+ * prevent that the file system is remounted read-only. */
 static int reopen(int ctxfd, int fd, int *out)
 {
     struct stat a, b;
@@ -265,7 +266,7 @@ static int reopen(int ctxfd, int fd, int *out)
         return 0;
     }
     close(ro);
-    return EEXIST; /* somebody else was faster to take it over */
+    return EEXIST; /* another job has taken over the record in between */
 }
 
 static int write_record(int ctxfd, const struct ftk_owner_record *r, int *out)
@@ -282,12 +283,12 @@ static int write_record(int ctxfd, const struct ftk_owner_record *r, int *out)
     if (!err)
         err = reopen(ctxfd, fd, out);
     if (err)
-        unlinkat(ctxfd, FILE_NAME, 0); /* it was made by us, here */
+        unlinkat(ctxfd, FILE_NAME, 0); /* O_EXCL: the call above has made the file */
     close(fd);
     return err;
 }
 
-/* Take a record out of the way, unless another one has come in its place. */
+/* Remove the record f, unless another record has replaced f. */
 static int remove_record(int ctxfd, const struct found *f, uint64_t job)
 {
     char away[64];
@@ -298,7 +299,7 @@ static int remove_record(int ctxfd, const struct found *f, uint64_t job)
     int err = look(ctxfd, away, &now);
     if (err == 0 && strcmp(now.text, f->text) != 0 && linkat(ctxfd, away, ctxfd, FILE_NAME, 0) != 0
         && errno != EEXIST)
-        err = errno; /* a living owner finds none, and makes it again */
+        err = errno; /* the record is lost; ftk_owner_check() of a living owner makes it again */
     (void)unlinkat(ctxfd, away, 0);
     return err;
 }
@@ -310,7 +311,7 @@ static int busy(const char *what, const struct ftk_owner_record *r)
     return ftk_fail(FTKIT_ERR_BUSY, "%s belong to %s, which is alive", what, text);
 }
 
-/* 0 when the record is ours, an errno, or -1 after a message about the owner. */
+/* 0: the record is ours; > 0: an errno; -1: another owner is alive, the detail names it. */
 static int acquire(struct ftk_owner *o)
 {
     int err = EBUSY;
@@ -333,7 +334,7 @@ static int acquire(struct ftk_owner *o)
         if (err != EEXIST)
             return err;
     }
-    return err; /* others are as busy as we are */
+    return err; /* other jobs have been faster each time */
 }
 
 static void *touch(void *arg)
@@ -352,7 +353,7 @@ static void *touch(void *arg)
         (void)pthread_cond_timedwait(&o->wake, &o->lock, &next);
         if (!o->stop) {
             pthread_mutex_unlock(&o->lock); /* a file system may take its time */
-            (void)futimens(o->fd, NULL);    /* a lost one of many */
+            (void)futimens(o->fd, NULL);    /* one failed touch does no harm */
             pthread_mutex_lock(&o->lock);
         }
     }
@@ -395,7 +396,7 @@ int ftk_owner_take(
         *out = o;
         return FTKIT_OK;
     }
-    if (err > 0 && (make || err != ENOENT)) /* nothing there: nothing to own */
+    if (err > 0 && (make || err != ENOENT)) /* a missing directory needs no owner */
         ftk_event("no record that this job uses %s: %s", o->what, strerror(err));
     if (o->fd >= 0)
         close(o->fd);
@@ -411,14 +412,14 @@ int ftk_owner_check(struct ftk_owner *o)
     int fd = -1;
     int err = look(o->ctxfd, FILE_NAME, &f);
     if (err == ENOENT && write_record(o->ctxfd, &o->record, &fd) == 0) {
-        /* somebody has tidied up; the thread goes on with the new file */
+        /* somebody has removed the record; from now on the thread touches the new file */
         (void)dup3(fd, o->fd, O_CLOEXEC);
         close(fd);
         return FTKIT_OK;
     }
     if (err == 0 && f.r.job != o->record.job)
         return busy(o->what, &f.r);
-    return FTKIT_OK; /* what cannot be read now says nothing */
+    return FTKIT_OK; /* a read error is no sign of another owner */
 }
 
 void ftk_owner_release(struct ftk_owner **po)

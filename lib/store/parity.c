@@ -78,7 +78,7 @@ struct ftk_element ftk_code_element(const struct ftk_code *c, uint64_t stripe, i
 
 /* ---- arithmetic ---------------------------------------------------------------------- */
 
-/* Row of the generator for element d: the unit rows are the data elements. */
+/* Row of the generator matrix for element d.  Data elements have unit rows. */
 static void generator_row(const unsigned char *cauchy, int m, int k, int d, unsigned char *row)
 {
     if (d < m) {
@@ -125,7 +125,7 @@ void ftk_code_apply(
         ftk_vector_done();
         return;
     }
-    if (s->k == 1) { /* xor_gen() takes two sources and more */
+    if (s->k == 1) { /* xor_gen() needs at least two sources */
         memcpy(dst[0], src[0], bytes);
         return;
     }
@@ -133,7 +133,7 @@ void ftk_code_apply(
     for (int i = 0; i < s->k; i++)
         vects[i] = src[i];
     vects[s->k] = dst[0];
-    (void)xor_gen(s->k + 1, (int)bytes, vects); /* fails with fewer than 3 vectors only */
+    (void)xor_gen(s->k + 1, (int)bytes, vects); /* fails only with fewer than 3 vectors */
     ftk_vector_done();
 }
 

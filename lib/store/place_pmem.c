@@ -23,7 +23,7 @@ static char *map(int fd, const char *path, size_t bytes, bool *direct)
 
 static void unmap(char *at, size_t bytes)
 {
-    (void)pmem_unmap(at, bytes); /* nothing is lost by a mapping that stays */
+    (void)pmem_unmap(at, bytes); /* if this fails the mapping stays, and no data are lost */
 }
 
 static int persist(const void *at, size_t bytes, bool direct)

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * put and got count the bytes of the segment that is being handed over; put is the giver's,
- * got is the taker's, put - got lies in the ring.  The taker sets both to zero, then names
- * the member that it asks.  Both sides poll: they are helper threads that have time, and a
- * lock would be held by whoever is killed. */
+ * put and got count bytes of the segment that is being handed over.  The giver advances put,
+ * the taker advances got; put - got bytes lie in the ring.  The taker sets both to zero, then
+ * names the member that it asks.  Both sides poll: helper threads have time, and a process that
+ * is killed would never release a lock. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -26,14 +26,14 @@
 #define HEAD_ALIGN 4096u
 #define PAUSE_MIN_NS 50000L
 #define PAUSE_MAX_NS 5000000L
-#define LOOK_EVERY_S 0.02 /* whether a process is there */
+#define LOOK_EVERY_S 0.02 /* time between two looks whether a process is alive */
 
 struct member {
     _Atomic int pid; /* 0: has not joined */
     _Atomic int left;
-    _Atomic uint64_t offered; /* newest set it takes part in */
+    _Atomic uint64_t offered; /* newest set that the member takes part in */
     _Atomic uint64_t bytes;   /* of its segment of that set */
-    _Atomic uint64_t refused; /* newest set it has failed to give */
+    _Atomic uint64_t refused; /* newest set that the member has failed to give */
 };
 
 struct head {
@@ -44,7 +44,7 @@ struct head {
     _Atomic uint64_t asked_set;
     _Atomic int asked; /* member that is to give, -1: none */
     _Atomic uint64_t put, got;
-    _Atomic uint64_t abandoned; /* newest set that was */
+    _Atomic uint64_t abandoned; /* newest set that member 0 has given up */
     struct member members[];    /* [nmembers] */
 };
 
@@ -60,8 +60,8 @@ struct ftk_ring {
 struct pause {
     const struct ftk_ring_wait *wait;
     long ns;
-    double looked_s;   /* when the other's process was last looked for */
-    double progress_s; /* when something last happened */
+    double looked_s;   /* time of the last look at the process of the other member */
+    double progress_s; /* time of the last progress */
 };
 
 static struct pause pause_of(const struct ftk_ring_wait *wait)
@@ -85,7 +85,7 @@ static bool is_gone(const struct member *m, uint64_t set)
     return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* One turn of a wait for member m; an error ends it. */
+/* One turn of a wait for member m; an error ends the wait. */
 static int turn(struct pause *p, const struct ftk_ring *ring, int m, uint64_t set)
 {
     const struct member *other = &ring->head->members[m];
@@ -107,7 +107,7 @@ static int turn(struct pause *p, const struct ftk_ring *ring, int m, uint64_t se
     if (p->wait->patience_s > 0 && now - p->progress_s > p->wait->patience_s)
         return ftk_fail(FTKIT_ERR_PEER, "nothing from process %d for %.1f s",
             atomic_load(&other->pid), now - p->progress_s);
-    (void)nanosleep(&t, NULL); /* a shorter one does no harm */
+    (void)nanosleep(&t, NULL); /* a shorter sleep does no harm */
     p->ns = 2 * p->ns < PAUSE_MAX_NS ? 2 * p->ns : PAUSE_MAX_NS;
     return FTKIT_OK;
 }
@@ -150,13 +150,13 @@ int ftk_ring_make(int nmembers, struct ftk_ring **out, struct ftk_ring_address *
     int fd = err ? -1 : memfd_create("ftkit-ring", MFD_CLOEXEC);
     if (!err && fd < 0)
         err = errno;
-    if (!err) /* now, not by a SIGBUS later */
+    if (!err) /* without this, missing memory shows as a SIGBUS later */
         err = posix_fallocate(fd, 0, (off_t)bytes);
     struct ftk_ring *ring = err ? NULL : map_ring(fd, bytes);
     if (!ring) {
         int rc = ftk_fail_errno(err ? err : errno, "%zu bytes of shared memory", bytes);
         if (fd >= 0)
-            (void)close(fd); /* nothing is in it */
+            (void)close(fd); /* an error loses no data: the file is empty */
         return rc;
     }
     struct head *h = ring->head;
@@ -186,7 +186,7 @@ static bool is_meant(const struct ftk_ring *ring, const struct ftk_ring_address 
            && (uint32_t)member < h->nmembers && h->data + RING_BYTES == ring->bytes;
 }
 
-/* The memory at this address, if it is one that could be a ring; else errno. */
+/* Map the file at path if it is large enough for a ring; else NULL with errno. */
 static struct ftk_ring *open_ring(const char *path)
 {
     struct stat st;
@@ -265,12 +265,13 @@ static size_t piece(size_t left)
     return left < FTK_RING_BLOCK ? left : FTK_RING_BLOCK;
 }
 
-/* Only the last piece of a segment is not a whole block, so none runs over the end. */
+/* Only the last piece of a segment is shorter than a block, so no piece runs over the end of the
+ * ring. */
 static int give(struct ftk_ring *ring, uint64_t set, const void *buf, size_t bytes,
     const struct ftk_ring_wait *wait)
 {
     struct head *h = ring->head;
-    /* the turn comes when those before have given, however slow the file is */
+    /* no limit: this member is asked after the members before it, and the file may be slow */
     struct ftk_ring_wait ever = { wait->stop, 0 };
     struct pause p = pause_of(&ever);
     size_t put = 0;

@@ -1,17 +1,18 @@
-/* A ring in memory that the processes of a node share: ranks hand their segments to the one
- * of them that writes.
+/* A ring in memory that the processes of a node share: the ranks of the node give their
+ * segments to the rank that writes the file.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Member 0 takes, the others give, one after the other, when they are asked; so the ring
- * is as small as a few blocks however many members there are and however large their
- * segments.  It is for helper threads: nothing in it sends messages.  It has no name (the
- * members find it under /proc), so nothing is left of it when its processes are gone.
+ * Member 0 asks the other members one after the other, and takes the segment of each.  So a
+ * ring of a few blocks is large enough for any number of members and any size of segments.
+ * Helper threads use the ring; they must send no messages, and the ring sends none.  The memory
+ * has no name: the members find it under /proc.  So nothing is left when the processes have
+ * ended.
  *
- * Nobody waits for ever: a member whose process is gone, or that has left (its epoch is
- * over) without having offered the set, ends the waits of those that need it, and so does
- * their own wish to stop.  Such an end is FTKIT_ERR_PEER: the set is given up, by nobody's
- * fault. */
+ * No wait lasts for ever.  A wait for a member ends when the process of that member has ended,
+ * when that member has left (its epoch is over) without having offered the set, when that member
+ * or member 0 has given the set up, or when the waiting process wants to stop.  The wait then
+ * returns FTKIT_ERR_PEER: the set is given up, and no rank is to blame. */
 #ifndef FTK_STORE_RING_H
 #define FTK_STORE_RING_H
 
@@ -24,45 +25,46 @@
 
 struct ftk_ring;
 
-/* Where the members find it; all zero: nowhere. */
+/* Where the members find the ring; all zero: there is no ring. */
 struct ftk_ring_address {
     int64_t pid;
     int64_t fd;
-    uint64_t token; /* is in the ring too: a process of another name space is not meant */
+    uint64_t token; /* also in the ring: in another pid name space pid is another process */
 };
 
 /* How long to wait. */
 struct ftk_ring_wait {
-    atomic_bool *stop; /* ends it */
-    double patience_s; /* so long without a byte from a member that lives */
+    atomic_bool *stop; /* true: the wait ends */
+    double patience_s; /* the wait ends after this time without a byte; 0: no such limit */
 };
 
-/* Member 0: a ring for so many, itself included.  FTKIT_ERR_IO, ERR_NOSPACE, ERR_NOMEM
- * where memory cannot be shared. */
+/* Member 0: make a ring for nmembers, member 0 included.  FTKIT_ERR_IO, ERR_NOSPACE, ERR_NOMEM:
+ * memory cannot be shared. */
 int ftk_ring_make(int nmembers, struct ftk_ring **ring, struct ftk_ring_address *at);
-/* Everybody who will come has joined. */
+/* Member 0: all members that can join have joined. */
 void ftk_ring_made(struct ftk_ring *ring);
-/* Any other member.  The same errors, and FTKIT_ERR_NOT_FOUND. */
+/* Any other member: join.  The same errors, and FTKIT_ERR_NOT_FOUND. */
 int ftk_ring_join(const struct ftk_ring_address *at, int member, struct ftk_ring **ring);
-/* This member offers nothing after what it has offered. */
+/* This member will offer no further set. */
 void ftk_ring_leave(struct ftk_ring *ring);
 void ftk_ring_close(struct ftk_ring *ring); /* leaves; NULL is fine */
 
-/* Every member, member 0 too: it will take part in the flush of this set, with so many
- * bytes.  Numbers of sets rise. */
+/* Every member, also member 0: this member takes part in the flush of this set, with a segment
+ * of bytes bytes.  Numbers of sets rise. */
 void ftk_ring_offer(struct ftk_ring *ring, uint64_t set, size_t bytes);
 
-/* Another member: hand over what was offered. */
+/* A member other than 0: wait until member 0 asks, then hand over the offered segment. */
 int ftk_ring_give(struct ftk_ring *ring, uint64_t set, const void *buf, size_t bytes,
     const struct ftk_ring_wait *wait);
 
-/* Member 0: the bytes a member offers, then those into buf. */
+/* Member 0: wait until a member has offered the set, and get the size of the segment; then
+ * copy the segment to buf. */
 int ftk_ring_offered(struct ftk_ring *ring, uint64_t set, int member, size_t *bytes,
     const struct ftk_ring_wait *wait);
 int ftk_ring_take(struct ftk_ring *ring, uint64_t set, int member, void *buf, size_t bytes,
     const struct ftk_ring_wait *wait);
 
-/* Member 0: this set is not written any further. */
+/* Member 0: give up writing this set. */
 void ftk_ring_abandon(struct ftk_ring *ring, uint64_t set);
 
 #endif

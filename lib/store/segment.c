@@ -80,8 +80,8 @@ void ftk_seg_seal_head(void *seg)
     h->head_xxh = ftk_xxh3(seg, (size_t)h->head_bytes);
 }
 
-/* The sum that ftk_seg_seal_head() stored, without writing to the head: it may be a
- * read-only mapping, or a copy that is being sent. */
+/* Compute the sum of a head as ftk_seg_seal_head() does, without writing to the head: the head
+ * may be a read-only mapping, or a copy that is being sent. */
 static int head_sum(const struct ftk_seg_header *h, uint64_t *sum)
 {
     const size_t at = offsetof(struct ftk_seg_header, head_xxh);
@@ -101,11 +101,12 @@ static int head_sum(const struct ftk_seg_header *h, uint64_t *sum)
 }
 
 /* ---- The head ---------------------------------------------------------------------------
- * Three steps, each relying only on the ones before.  What fails ahead of the checksum is
- * foreign or damaged; what fails behind it is as its writer left it, hence ERR_FORMAT. */
+ * Three steps; each relies only on the steps before.  A head that fails before the comparison
+ * of the checksum is foreign or damaged.  A head that fails after that comparison is as its
+ * writer left it, hence ERR_FORMAT. */
 
-/* Magic, version and byte order stay where they are in every version.  The byte order
- * comes first, else a swapped 1 would pass for version 16777216. */
+/* Magic, version and byte order have the same place in every version.  The byte order is
+ * checked before the version, else a swapped 1 would pass for version 16777216. */
 static int check_origin(const struct ftk_seg_header *h, size_t bytes, const char *what)
 {
     if (bytes >= sizeof h->magic && memcmp(h->magic, FTK_SEG_MAGIC, sizeof h->magic) != 0)
@@ -155,13 +156,13 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
 {
     if (h->data_bytes > PTRDIFF_MAX - h->head_bytes)
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " bytes of data", what, h->data_bytes);
-    /* a block no smaller than a region's alignment, and a power of two like it */
+    /* a power of two, not smaller than the alignment of a region */
     if (h->block_bytes < FTK_SEG_REGION_ALIGN || (h->block_bytes & (h->block_bytes - 1)) != 0)
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: blocks of %" PRIu32 " bytes", what, h->block_bytes);
     if (h->nblocks != blocks_of(h->data_bytes, h->block_bytes))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " blocks for %" PRIu64 " bytes of data",
             what, h->nblocks, h->data_bytes);
-    /* nregions has 32 bits: this product cannot overflow, that of nblocks could */
+    /* nregions has 32 bits, so this product cannot overflow; a product with nblocks could */
     uint64_t records = sizeof *h + (uint64_t)h->nregions * sizeof(struct ftk_seg_region);
     if (records > h->head_bytes || h->nblocks > (h->head_bytes - records) / sizeof(uint64_t))
         return ftk_fail(FTKIT_ERR_FORMAT,
@@ -174,7 +175,7 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: name of the context has no end", what);
     if (h->program[0] && !name_valid(h->program))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: impossible name of the program", what);
-    /* what we would not understand we must not restore by halves */
+    /* a restore that ignores unknown content would be incomplete */
     if ((h->flags & ~FTK_SEG_PARITY) != 0 || h->log_bytes != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
             "%s: unknown content (flags 0x%" PRIx32 ", %" PRIu64 " bytes of log)", what, h->flags,
@@ -184,7 +185,7 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
 
 /* ---- The records --------------------------------------------------------------------- */
 
-/* Quadratic in all, but the names of a program's regions are few. */
+/* Over all names the cost is quadratic, but a program has few regions. */
 static int check_name(const void *seg, uint32_t i, const char *what)
 {
     const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
@@ -233,8 +234,8 @@ static int check_place(
     return FTKIT_OK;
 }
 
-/* Items in memory of dimension d, halo included; false when they cannot be counted or
- * the block sticks out of the global array. */
+/* *items: items of dimension d in memory, halo included.  false: their number overflows, or
+ * the block reaches beyond the global array. */
 static bool dimension_valid(const struct ftk_seg_region *r, uint32_t d, uint64_t *items)
 {
     uint64_t end;
@@ -279,7 +280,7 @@ int ftk_seg_check_head(const void *seg, size_t bytes, const char *what)
     const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
     uint64_t end = 0;
     for (uint32_t i = 0; i < h->nregions; i++) {
-        rc = check_name(seg, i, what); /* first: the others print the name */
+        rc = check_name(seg, i, what); /* first: the other checks print the name */
         if (rc == FTKIT_OK)
             rc = check_type(&r[i], what);
         if (rc == FTKIT_OK)

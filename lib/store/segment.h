@@ -7,10 +7,10 @@
  *     [ head: header | region records | block checksums | padding ][ data ]
  *
  * The head is a multiple of FTK_SEG_ALIGN bytes.  The data area holds the regions in the
- * order of their records, each beginning at a multiple of FTK_SEG_REGION_ALIGN, gaps
- * zero.  It is cut into blocks of block_bytes (the last one shorter), each with its own
- * XXH3-64; head_xxh covers the whole head with its own eight bytes taken as zero.  So one
- * flipped bit anywhere is found, and a corrupt block can be told from a good one. */
+ * order of their records.  Each region begins at a multiple of FTK_SEG_REGION_ALIGN; gaps are
+ * zero.  The data area is cut into blocks of block_bytes (the last one is shorter), each with
+ * its own XXH3-64.  head_xxh covers the whole head, with the eight bytes of head_xxh taken as
+ * zero.  So one flipped bit anywhere is found, and each corrupt block is known. */
 #ifndef FTK_STORE_SEGMENT_H
 #define FTK_STORE_SEGMENT_H
 
@@ -64,18 +64,18 @@ struct ftk_seg_header {
     uint64_t data_bytes;
     uint64_t set;
     uint64_t run;     /* random number of the run that began the sequence of sets */
-    uint64_t wall_ns; /* when it was written, for humans */
+    uint64_t wall_ns; /* when the segment was written, for humans */
     uint32_t rank;
     uint32_t nranks;
     uint32_t incarnation;
     uint32_t nregions;
     uint32_t block_bytes;
-    uint32_t flags; /* 0, or FTK_SEG_PARITY: no rank's data but parity of a group */
+    uint32_t flags; /* 0, or FTK_SEG_PARITY: the data are parity of a group, not of a rank */
     uint64_t nblocks;
-    uint64_t log_bytes; /* 0: place of the message log's state */
+    uint64_t log_bytes; /* 0: reserved for the state of the message log */
     char context[64];   /* name of the context, NUL-padded */
-    uint64_t epoch_id;  /* of the epoch that wrote it: tells sets of one number apart */
-    char program[64];   /* that wrote it, NUL-padded; "": written by an older ftkit */
+    uint64_t epoch_id;  /* of the epoch that wrote the segment: two sets may have one number */
+    char program[64];   /* name of the writing program, NUL-padded; "": an older ftkit wrote */
     uint8_t reserved[16];
 };
 _Static_assert(sizeof(struct ftk_seg_header) == 256, "on-disk header");
@@ -143,20 +143,20 @@ void ftk_seg_seal_data(void *seg);
 /* Fill head_xxh of a head that is otherwise complete. */
 void ftk_seg_seal_head(void *seg);
 
-/* Check a head of which bytes bytes are readable: magic, version, byte order, every
- * length and offset against every other, the checksum.  Trusts nothing.
- * FTKIT_ERR_FORMAT or FTKIT_ERR_CORRUPT; what names the source in the detail. */
+/* Check a head: magic, version, byte order, checksum, and every length and offset against the
+ * others.  bytes: so many are readable at seg.  what: names the source in the detail.
+ * FTKIT_ERR_FORMAT or FTKIT_ERR_CORRUPT. */
 int ftk_seg_check_head(const void *seg, size_t bytes, const char *what);
 
 /* Check every data block of a segment whose head is good.  Returns FTKIT_OK, or
  * FTKIT_ERR_CORRUPT naming the first bad block and the region it lies in. */
 int ftk_seg_check_data(const void *seg, const char *what);
 
-/* The same block by block, for those who read on while the block is in the cache: the
- * first *sure bytes of the data have been compared; go on until at least upto are. */
+/* The same block by block, for a caller that uses each block while the cache has it.  The
+ * first *sure bytes of the data have been checked; check more until *sure >= upto. */
 int ftk_seg_check_upto(const void *seg, size_t *sure, size_t upto, const char *what);
 
-/* Record of a region by name, NULL when the segment has none. */
+/* Record of a region by name, NULL when the segment has no such region. */
 const struct ftk_seg_region *ftk_seg_find(const void *seg, const char *name);
 
 #endif
