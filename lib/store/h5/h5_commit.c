@@ -1,4 +1,4 @@
-/* Place "hdf5": a set becomes complete: its master, then its manifest.
+/* Place "hdf5": complete a set: write its master, then its manifest.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -34,7 +34,7 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
     rc = ftk_h5_master(dirfd, m);
     if (rc == FTKIT_OK)
         rc = ftk_h5_out_text(dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
-    if (rc == FTKIT_OK) /* beside a manifest it means nothing */
+    if (rc == FTKIT_OK) /* beside a manifest this mark has no meaning, so ignore an error */
         (void)unlinkat(dirfd, FTK_H5_UNFINISHED, 0);
     free(text);
     close(dirfd);

@@ -1,10 +1,10 @@
-/* Place "hdf5", seen from outside: checking the master file.
+/* Place "hdf5", without a job: check the master file.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The master is made from the heads of the parts, so it is compared with one that is made
- * anew, in memory.  Another version of HDF5 may write the same in other bytes: what
- * differs in bytes is compared again object by object. */
+ * The master is made from the heads of the parts, so the master on disk is compared with one
+ * that is made anew, in memory.  Another version of HDF5 may write the same objects in other
+ * bytes.  So when the bytes differ, the files are compared again, object by object. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -49,7 +49,8 @@ static void differs(struct compare *c, const char *name, const char *what)
 
 /* ---- attributes ---------------------------------------------------------------------- */
 
-/* The bytes of an attribute that is not larger than those of a set are. */
+/* Read the bytes of an attribute.  false: the attribute cannot be read, or is larger than any
+ * attribute of a set. */
 static bool attr_bytes(hid_t obj, const char *name, char buf[4096], size_t *bytes)
 {
     hid_t a = H5Aopen(obj, name, H5P_DEFAULT);
@@ -266,7 +267,8 @@ static void compare_files(struct compare *c, struct ftk_h5_io *anew)
         ftk_h5_file_close(anew, want);
 }
 
-/* The parts are damaged, so there is nothing to compare with: see that it opens. */
+/* The parts are damaged, so there is no master to compare with.  Check that each object of the
+ * master on disk can be opened. */
 static void open_only(struct compare *c)
 {
     hid_t file = ftk_h5_file_open(c->io);

@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * HDF5 cannot be left in a good state once a write under it has failed: handles then
- * cannot be closed, and errno is lost.  So it runs on a small driver of ours that never
- * tells it: the first error is kept, later writes are dropped, every handle closes, and
- * the error is found when the file is finished.  The driver works on a descriptor opened
- * beside HDF5, so names, symbolic links, fsync and close are in our hands, and no locks
- * are taken on file systems that have none.  What it writes is an ordinary HDF5 file. */
+ * When a write of HDF5 fails, HDF5 can no longer close its handles, and errno is lost.  So HDF5
+ * runs on a small file driver of ours, which never reports a failed write to HDF5.  The driver
+ * keeps the first error and drops later writes; all handles can be closed; the error is reported
+ * when the file is finished.  The driver works on a descriptor that we have opened.  So we
+ * decide about names, symbolic links, fsync and close, and take no locks, which some file
+ * systems lack.  The result is an ordinary HDF5 file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
 #define ALIGN_TO 4096u
 #define SIEVE_BYTES (1u << 20) /* short rows are gathered into pieces of this size */
 #define SYNC_BYTES ((off_t)64 << 20)
-#define PIECE_BYTES (8u << 20) /* the disk starts on what is written, piece by piece */
+#define PIECE_BYTES (8u << 20) /* writeback is started piece by piece */
 
 static int fault(const char *point)
 {
@@ -103,12 +103,12 @@ static haddr_t drv_get_eof(const H5FD_t *pub, H5FD_mem_t type)
     return ((const struct driver_file *)(const void *)pub)->eof;
 }
 
-/* Have the kernel start on what was just written, so that the disk works while the next
- * rows are gathered and fsync finds little left to do.  A hint: errors show in fsync. */
+/* Start writeback of the bytes just written, so that the disk works while the next rows are
+ * gathered, and fsync has little left to do.  Errors are ignored: fsync reports them. */
 static void start_writeback(struct ftk_h5_io *io, uint64_t at, uint64_t end)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
-    if (at < io->begun || at > io->written) /* elsewhere: no longer one range */
+    if (at < io->begun || at > io->written) /* at is outside the range: begin a new range */
         io->begun = at;
     io->written = end;
     if (end < io->begun + PIECE_BYTES)
@@ -121,7 +121,7 @@ static void start_writeback(struct ftk_h5_io *io, uint64_t at, uint64_t end)
 #endif
 }
 
-/* The whole of buf, or an errno. */
+/* Write the whole of buf; 0, or an errno. */
 static int write_all(struct ftk_h5_io *io, const void *buf, size_t bytes, uint64_t at)
 {
     const char *p = buf;
@@ -176,7 +176,7 @@ static herr_t drv_write(
         f->io->err = write_all(f->io, buf, bytes, addr);
     if (addr + bytes > f->eof)
         f->eof = addr + bytes;
-    return 0; /* a failed write is remembered, not told: see the top of the file */
+    return 0; /* io->err has the error; HDF5 must not see it: see the top of the file */
 }
 
 static herr_t drv_truncate(H5FD_t *pub, hid_t dxpl, hbool_t closing)
@@ -195,7 +195,7 @@ static herr_t drv_truncate(H5FD_t *pub, hid_t dxpl, hbool_t closing)
 static const H5FD_class_t driver = {
 #ifdef H5FD_CLASS_VERSION
     .version = H5FD_CLASS_VERSION,
-    .value = 419, /* of the range that is free for anyone */
+    .value = 419, /* of the range that HDF5 leaves to private drivers */
 #endif
     .name = "ftkit",
     .maxaddr = (haddr_t)INT64_MAX,
@@ -214,15 +214,15 @@ static const H5FD_class_t driver = {
     .fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
-/* Registered for each file anew, so nothing of ours outlives a call, whatever the
- * program does with the HDF5 library in between. */
+/* Register the driver anew for each file.  So nothing of ours stays in the HDF5 library after a
+ * call, and the program may use or close the library between two calls. */
 static hid_t file_access(struct ftk_h5_io *io)
 {
     struct driver_info info = { io };
     hid_t id = io->driver = H5FDregister(&driver);
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
-    /* format 1.10: checksums on all metadata, virtual datasets; newer libraries keep it
-     */
+    /* format 1.10 has checksums of all metadata, and virtual datasets; newer versions of HDF5
+     * write the same format */
     if (id < 0 || fapl < 0 || H5Pset_driver(fapl, id, &info) < 0
         || H5Pset_libver_bounds(fapl, H5F_LIBVER_V110, H5F_LIBVER_V110) < 0
         || H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0
@@ -234,7 +234,7 @@ static hid_t file_access(struct ftk_h5_io *io)
     return fapl;
 }
 
-/* HDF5 looks at the class of the driver until the file is closed. */
+/* Only after the file is closed: until then HDF5 uses the class of the driver. */
 static void drop_driver(struct ftk_h5_io *io)
 {
     ftk_h5_close(io->driver, H5FDunregister);
@@ -324,7 +324,7 @@ static void label(struct ftk_h5_io *io, uint64_t set, const char *name)
 {
     if (set > 0)
         snprintf(io->what, sizeof io->what, "set %" PRIu64 ", %s", set, name);
-    else /* of no set */
+    else /* the file belongs to no set */
         snprintf(io->what, sizeof io->what, "%s", name);
 }
 
@@ -391,8 +391,9 @@ static int step_fsync(int fd, const char *point)
     return err;
 }
 
-/* fsync() of much that is not written yet takes minutes, and says nothing until its end.
- * So it is written piece by piece before, and the time of the file shows that to others. */
+/* fsync() of a large file can take minutes, without a sign of progress.  So write the file back
+ * piece by piece before the fsync.  After each piece set the time of the file: a process that
+ * waits for this file sees the progress. */
 static void write_back(struct ftk_h5_out *o)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
@@ -405,7 +406,7 @@ static void write_back(struct ftk_h5_out *o)
         gate->leave();
     for (off_t at = 0; at < st.st_size; at += SYNC_BYTES)
         if (sync_file_range(o->io.fd, at, SYNC_BYTES, all) != 0 || futimens(o->io.fd, NULL) != 0)
-            break; /* fsync() does it all, and tells what is wrong */
+            break; /* fsync() writes the rest, and reports the error */
     if (gate)
         gate->enter();
 #else
@@ -448,7 +449,7 @@ int ftk_h5_out_finish(struct ftk_h5_out *o)
         if (err == EINVAL) /* this file system needs no fsync of directories */
             err = 0;
         if (err && !o->stays)
-            unlinkat(o->dirfd, o->name, 0); /* it may not last: withdraw it */
+            unlinkat(o->dirfd, o->name, 0); /* the new name may not be durable: withdraw it */
     }
     if (!err)
         return FTKIT_OK;
@@ -489,7 +490,7 @@ int ftk_h5_save_text(const char *path, const char *text, size_t bytes)
     if (dirfd < 0)
         return ftk_fail_errno(errno, "%s", dir);
     int rc = ftk_h5_out_text(dirfd, 0, name, &points, text, bytes);
-    close(dirfd); /* only read */
+    close(dirfd); /* read-only: no error to report */
     return rc;
 }
 
@@ -498,7 +499,7 @@ int ftk_h5_in_open(int dirfd, uint64_t set, const char *name, struct ftk_h5_io *
     struct stat st;
     memset(io, 0, sizeof *io);
     label(io, set, name);
-    /* without waiting for the other end of a FIFO that has the name by accident */
+    /* O_NONBLOCK: if the name is that of a FIFO, do not wait for its other end */
     io->fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (io->fd < 0) {
         int err = errno;

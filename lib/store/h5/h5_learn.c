@@ -1,10 +1,10 @@
-/* Place "hdf5": parts that others have written, as far as their files tell.
+/* Place "hdf5": facts about parts that other processes have written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Whoever writes the manifest of a set that is written in the background has no message
- * from the other writers, only their files: a part that has its name is whole and durable,
- * and the checksums of its heads tell whether it is the one that is waited for. */
+ * When a set is written in the background, the writer of the manifest gets no messages from the
+ * other writers; it reads their files.  A part that has its name is whole and durable.  The
+ * checksums of its heads show whether the part belongs to this flush. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 bool ftk_h5_threadsafe(void)
 {
     hbool_t safe = false;
-    /* opened, so that what HDF5 does at exit is registered before what we do */
+    /* open HDF5 now: so it registers its exit handler before we register ours, which runs first */
     return !FTK_FAULT("h5.threadsafe") && H5open() >= 0 && H5is_library_threadsafe(&safe) >= 0
            && safe;
 }

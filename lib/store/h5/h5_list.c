@@ -1,4 +1,4 @@
-/* Place "hdf5": which sets there are, and which of them go.
+/* Place "hdf5": list the complete sets, and remove old sets.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -12,9 +12,9 @@ struct numbers {
     size_t n;
 };
 
-/* What a number stands for. */
+/* The set of one number. */
 struct one {
-    int how;         /* what ftk_h5_open_set() says of it */
+    int how;         /* result of ftk_h5_open_set() */
     uint64_t run;    /* of a complete set */
     bool unfinished; /* see ftk_h5_is_unfinished() */
 };
@@ -36,7 +36,7 @@ static int evaluate(const char *dir, const char *context, const struct numbers *
     return FTKIT_OK;
 }
 
-/* Numbers and what they stand for; *v is malloc'd [all->n]. */
+/* The numbers of all sets, and the state of each; *v is malloc'd [all->n]. */
 static int survey(const char *dir, const char *context, struct numbers *all, struct one **v)
 {
     int rc = ftk_h5_numbers(dir, context, &all->v, &all->n);
@@ -77,7 +77,7 @@ int ftk_h5_prune(const char *dir, const char *context, uint64_t run, int keep)
     for (size_t i = 0; v && i < all.n; i++) {
         bool own = v[i].how == FTKIT_OK && v[i].run == run;
         complete += own;
-        /* newer than the newest complete one: being written */
+        /* a set that is newer than the newest complete set may be being written: it stays */
         if (complete == 0 || !(own ? complete > keep : v[i].unfinished))
             continue;
         int failed = ftk_h5_remove(dir, context, all.v[i]);

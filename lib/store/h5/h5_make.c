@@ -1,4 +1,4 @@
-/* Place "hdf5": the directory of a new set.
+/* Place "hdf5": make the directory of a new set.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 
 static int sync_dir(int fd)
 {
-    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1; /* EINVAL: there is no need to */
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1; /* EINVAL: directories need no fsync */
 }
 
 /* fsync the directory that holds path. */
@@ -43,7 +43,7 @@ static int make_dir(const char *path)
     struct stat st;
     if (mkdir(path, 0777) == 0)
         return 0;
-    /* whatever mkdir() said (EROFS, EACCES), what is there need not be made */
+    /* a directory that exists is enough, whatever the error of mkdir() is (EROFS, EACCES) */
     int err = errno;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
@@ -51,7 +51,7 @@ static int make_dir(const char *path)
     return -1;
 }
 
-/* The number of a set must be free: only what is known to be litter is cleared away. */
+/* The number of a set must be free: there is no set, or an unfinished one. */
 static int check_free(const char *dir, const char *context, uint64_t set, const char *path)
 {
     struct ftk_h5_manifest m;
@@ -75,7 +75,7 @@ static int check_free(const char *dir, const char *context, uint64_t set, const 
         FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
 }
 
-/* An empty directory with the mark of an unfinished set. */
+/* Make the set's directory, with the mark of an unfinished set. */
 static int make_set(int ctxfd, uint64_t set, const char *path)
 {
     char name[FTK_H5_SET_NAME_MAX];
@@ -88,7 +88,7 @@ static int make_set(int ctxfd, uint64_t set, const char *path)
                           O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     int err = mark < 0 ? errno : 0;
     if (mark >= 0)
-        close(mark); /* nothing was written */
+        close(mark); /* an error loses no data: the file is empty */
     if (fd >= 0)
         close(fd);
     return err ? ftk_fail_errno(err, "make %s/%s", path, name) : FTKIT_OK;
@@ -103,8 +103,8 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set)
     if (rc != FTKIT_OK)
         return rc;
     int err = FTK_FAULT("h5.begin");
-    /* only the last part of the path: a directory that has vanished (a file system that
-     * is not mounted any more) must not come to life again somewhere else */
+    /* make only the last directory of the path: if the path has vanished, because its file
+     * system is not mounted any more, it must not be made again on another file system */
     if (!err && make_dir(path) != 0)
         err = errno;
     if (err)

@@ -1,4 +1,4 @@
-/* Place "hdf5": the manifest of a set, and whether the set is complete.
+/* Place "hdf5": the manifest of a set, and the check that a set is complete.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -15,8 +15,8 @@
  *     ranks = 2 3 1
  *     checksum = 0123456789abcdef              XXH3-64 of everything before this line
  *
- * Version 1, of older sets, has no program.  One spelling only: what differs in a single bit
- * is not a manifest.  Parts are numbers, never paths. */
+ * Version 1, of older sets, has no program.  Each manifest has exactly one spelling: a text that
+ * differs in a single bit is no manifest.  Parts are numbers, never paths. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +39,7 @@ void ftk_h5_manifest_free(struct ftk_h5_manifest *m)
     memset(m, 0, sizeof *m);
 }
 
-/* The parts have as many ranks as are assigned to them. */
+/* Whether each part has as many ranks as part_of assigns to the part, and at least one. */
 static bool is_consistent(const struct ftk_h5_manifest *m)
 {
     uint32_t *n = calloc(m->nparts ? m->nparts : 1, sizeof *n);
@@ -154,7 +154,7 @@ static bool hex16(struct cursor *c, uint64_t *out)
     return true;
 }
 
-/* The rest of a line, without its end. */
+/* The rest of a line, without the newline. */
 static bool text64(struct cursor *c, char out[64])
 {
     const char *nl = memchr(c->p, '\n', (size_t)(c->end - c->p));
@@ -165,7 +165,8 @@ static bool text64(struct cursor *c, char out[64])
     return true;
 }
 
-/* The names; a name that is there is not empty, or there were two spellings. */
+/* The names.  The name of the program must not be empty: a manifest without a program has
+ * version 1, and there must be one spelling only. */
 static bool parse_names(struct cursor *c, struct ftk_h5_manifest *m)
 {
     bool first = literal(c, "ftkit.manifest = 1\n");
@@ -212,7 +213,7 @@ static bool parse_parts(struct cursor *c, struct ftk_h5_manifest *m)
     return c->p == c->end;
 }
 
-/* text without its last line, whose checksum was right */
+/* Parse a text whose checksum was right; text ends before the line of the checksum. */
 static int parse(const char *text, size_t bytes, uint64_t set, struct ftk_h5_manifest *m)
 {
     struct cursor c = { text, text + bytes };

@@ -1,15 +1,15 @@
-/* Place "hdf5": the master file, for tools that know nothing of ftkit.
+/* Place "hdf5": the master file, for tools that do not know ftkit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *     /<array>        virtual dataset of the global shape over the blocks of all ranks
- *     /<replicated>   link to the region of rank 0 in its part: all ranks have the same
+ *     /<replicated>   link to the region of rank 0 in its part: all ranks have the same data
  *     /ranks/00003    link to the group of a rank in its part
  *
- * Parts are named relative to the master, so a set's directory may be moved.  Cells that
- * no rank holds read as NaN, as 0 where there is none.  Arrays have the attributes that
- * rank 0 has for them.  Made from the heads of the parts, each of which is checked against
- * the manifest on the way. */
+ * The names of parts are relative to the master, so a set's directory may be moved.  Cells that
+ * no rank holds read as NaN, or as 0 if an item is not one real or complex number.  An array has
+ * the attributes that rank 0 has for the array.  The master is made from the heads of the parts;
+ * the heads are checked against the manifest. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@
 
 static const struct ftk_h5_points master_points = { .write = "h5.master.write" };
 
-/* A global array while the blocks of the ranks come in. */
+/* A global array while the blocks of the ranks are added. */
 struct array {
-    struct ftk_seg_region first; /* its record on the first rank that had it */
+    struct ftk_seg_region first; /* record of the first rank that has the array */
     hid_t type, space, dcpl;
 };
 
@@ -91,7 +91,7 @@ static int array_add(struct master *w, const struct ftk_seg_region *r, struct ar
     return FTKIT_OK;
 }
 
-/* The array of this record; made when it is new, an error when ranks disagree on it. */
+/* Find the array of this record, or add it.  FTKIT_ERR_MISMATCH: ranks disagree on the array. */
 static int array_find(struct master *w, const struct ftk_seg_region *r, struct array **out)
 {
     for (size_t i = 0; i < w->narrays; i++) {
@@ -108,7 +108,7 @@ static int array_find(struct master *w, const struct ftk_seg_region *r, struct a
     return array_add(w, r, out);
 }
 
-/* HDF5 gives '%' in the names of sources a meaning, "%%" is the character. */
+/* In the names of sources HDF5 treats '%' as a special character; "%%" is a plain '%'. */
 static void source_name(uint32_t rank, const char *region, char *buf, size_t bytes)
 {
     char group[FTK_H5_NAME_MAX], name[FTK_H5_NAME_MAX];
@@ -236,7 +236,7 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
     return rc;
 }
 
-/* The records alone, for those who come after. */
+/* Copy the records of the arrays, for the XDMF file. */
 static int hand_over(const struct master *w, struct ftk_h5_arrays *out)
 {
     out->n = 0;

@@ -1,9 +1,9 @@
-/* Place "hdf5", seen from outside: what can be put right without a job.
+/* Place "hdf5", without a job: repair a set.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Manifest and master say nothing that the heads of the parts do not say, so each can be
- * made again while the parts are whole. */
+ * The heads of the parts contain all information that is in the manifest and in the master.  So
+ * both files can be made again as long as the parts are whole. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "h5_offline.h"
 #include "h5_priv.h"
 
-/* The directory of a set, to be closed. */
+/* Open the directory of a set.  The caller closes *dirfd. */
 static int open_set(const char *dir, const char *context, uint64_t set, int *dirfd)
 {
     int rc = ftk_h5_check_context(context);
@@ -29,7 +29,7 @@ static int open_set(const char *dir, const char *context, uint64_t set, int *dir
                        : ftk_fail_errno(errno, "set %" PRIu64 " of '%s' in %s", set, context, dir);
 }
 
-/* Names of ours in a directory, one after the other, to be closed with closedir(). */
+/* List a directory.  The caller calls closedir(); dirfd stays open. */
 static DIR *list(int dirfd)
 {
     int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -73,7 +73,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The parts that are there, by number. */
+/* Find all existing parts, sorted by number. */
 static int find_parts(int dirfd, struct ftk_h5_manifest *m)
 {
     DIR *d = list(dirfd);
@@ -100,7 +100,7 @@ static int find_parts(int dirfd, struct ftk_h5_manifest *m)
     return FTKIT_OK;
 }
 
-/* Ranks in a part by the names of its groups. */
+/* The ranks in a part, from the names of its groups. */
 struct ranks {
     uint32_t *v;
     uint32_t n;
@@ -132,8 +132,8 @@ static int by_rank(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Enter a rank of part number index, whose head was checked.  m->nranks is 0 until the
- * first one has told it; until then the reader takes any run. */
+/* Enter a rank of part m->parts[index] into m; its head was checked.  The first head gives
+ * m->nranks and m->run.  Before, m->nranks is 0, and the reader accepts any run. */
 static int enter(struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg_header *h)
 {
     if (m->nranks == 0) {
@@ -143,7 +143,7 @@ static int enter(struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg
         m->nranks = h->nranks;
         m->run = h->run;
         memcpy(m->program, h->program, sizeof m->program);
-        m->epoch_id = h->epoch_id; /* one number may have been used twice: see durable.c */
+        m->epoch_id = h->epoch_id; /* two epochs may have written a set of this number */
         for (uint32_t i = 0; i < m->nranks; i++)
             m->part_of[i] = UINT32_MAX;
     }
@@ -176,7 +176,7 @@ static int learn_ranks(struct ftk_h5_reader *src, struct ftk_h5_manifest *m, uin
 /* Fill in m->parts[index] from its file. */
 static int learn_part(int dirfd, struct ftk_h5_manifest *m, uint32_t index)
 {
-    struct ftk_h5_manifest any = { .set = m->set }; /* its size is not known */
+    struct ftk_h5_manifest any = { .set = m->set }; /* nranks 0: no size of the file to check */
     struct ftk_h5_reader src;
     struct ranks ranks = { 0 };
     XXH3_state_t *x = XXH3_createState();

@@ -1,13 +1,12 @@
-/* Place "hdf5", seen from outside a job: what is in a directory, what of it is damaged,
- * and what can be put right.  For the commands of the ftkit program.
+/* Place "hdf5", without a job: list the sets of a directory, find damage, repair.  For the
+ * commands of the ftkit program.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All of it is safe on directories that are damaged, foreign, or made to do harm: nothing
- * is believed before it is checked, no link is followed below the directory, and only
- * names that the store gives are opened or removed.  What HDF5 itself makes of a file
- * that was made to do harm is not in our hands: the program reads in a process of its
- * own, which may crash. */
+ * All functions are safe on directories that are damaged, foreign or malicious: they check
+ * before they believe, follow no link below the directory, and open or remove only files with
+ * names that the store gives.  A malicious file may still crash HDF5 itself.  So the program
+ * reads in a process of its own, which may crash. */
 #ifndef FTK_STORE_H5_OFFLINE_H
 #define FTK_STORE_H5_OFFLINE_H
 
@@ -15,22 +14,22 @@
 
 /* ---- what is there (h5_survey.c) ----------------------------------------------------- */
 
-/* Names of the contexts that have a directory <name>.ftkit in dir, in order, malloc'd. */
+/* Names of the contexts that have a directory <name>.ftkit in dir, sorted, malloc'd. */
 int ftk_h5_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t *n);
 
 enum ftk_h5_state {
-    FTK_H5_COMPLETE,   /* as far as names and sizes of files tell */
-    FTK_H5_INCOMPLETE, /* being written, or its writing was interrupted */
-    FTK_H5_DAMAGED     /* it was finished, but its manifest or a part is not as it was written */
+    FTK_H5_COMPLETE,   /* as far as the names and sizes of the files show */
+    FTK_H5_INCOMPLETE, /* is being written, or its writing was interrupted */
+    FTK_H5_DAMAGED     /* was complete; now the manifest or a part is missing or changed */
 };
 
 struct ftk_h5_entry {
     uint64_t set;
     int state;                /* enum ftk_h5_state */
     uint32_t nranks, nparts;  /* 0: not known */
-    uint64_t bytes;           /* of the files that are there */
+    uint64_t bytes;           /* of all existing files */
     int64_t written_s;        /* since 1970: of the manifest, else of the directory */
-    char why[FTK_DETAIL_MAX]; /* not complete: what is missing or wrong */
+    char why[FTK_DETAIL_MAX]; /* unless complete: what is missing or wrong */
 };
 
 /* Every set of a context, newest first, malloc'd. */
@@ -38,55 +37,56 @@ int ftk_h5_survey(const char *dir, const char *context, struct ftk_h5_entry **v,
 /* One of them. */
 int ftk_h5_examine(const char *dir, const char *context, uint64_t set, struct ftk_h5_entry *e);
 
-/* The manifest of a set, checked by itself: its parts may be missing. */
+/* Read and check the manifest of a set.  Its parts are not checked and may be missing. */
 int ftk_h5_manifest_of(
     const char *dir, const char *context, uint64_t set, struct ftk_h5_manifest *m);
 
-/* Remove a set's files, and its directory when nothing foreign is in it. */
+/* Remove a set's files, and its directory unless the directory contains foreign files. */
 int ftk_h5_remove(const char *dir, const char *context, uint64_t set);
 
 /* ---- checking every byte (h5_verify.c) ----------------------------------------------- */
 
 struct ftk_h5_finding {
-    int code;                        /* what the readers of the store say: FTKIT_ERR_... */
+    int code;                        /* FTKIT_ERR_... of the failed check */
     char file[64];                   /* in the directory of the set */
-    int64_t rank;                    /* -1: all of the file */
-    char region[FTKIT_NAME_MAX + 1]; /* "": all of the rank */
-    int64_t block;                   /* of the rank's data, -1: not one of them */
+    int64_t rank;                    /* -1: the whole file */
+    char region[FTKIT_NAME_MAX + 1]; /* "": the whole rank */
+    int64_t block;                   /* of the rank's data, -1: no single block */
     char text[FTK_DETAIL_MAX];
 };
 typedef void ftk_h5_tell(const struct ftk_h5_finding *f, void *arg);
 
-/* Read part number index of the manifest whole; tell gets everything that is damaged. */
+/* Read the whole of part m->parts[index]; tell is called for each damage. */
 int ftk_h5_verify_part(
     const char *dir, const struct ftk_h5_manifest *m, uint32_t index, ftk_h5_tell *tell, void *arg);
-/* The same of the master: against one made anew from the parts, or, when they are
- * damaged, that all of it can be read. */
+/* The same for the master: compare it with a master that is built anew from the parts.  If
+ * parts are damaged, check only that all of the master can be read. */
 int ftk_h5_verify_master(
     const char *dir, const struct ftk_h5_manifest *m, ftk_h5_tell *tell, void *arg);
 
-/* Heads of all ranks of a part, checked.  FTKIT_OK, or what fn or the reader said. */
+/* Call fn with the checked head of each rank of a part.  FTKIT_OK, or the first error of fn or
+ * of the reader. */
 typedef int ftk_h5_rank_fn(const void *head, const struct ftk_h5_part *p, void *arg);
 int ftk_h5_part_records(const char *dir, const struct ftk_h5_manifest *m, uint32_t index,
     ftk_h5_rank_fn *fn, void *arg);
 
-/* Read one region of a rank, its checksums compared, into its place of a malloc'd *seg
- * whose other regions may be missing; *record, in it, tells where.  FTKIT_ERR_NOT_FOUND:
- * the rank has no such region. */
+/* Read one region of a rank, and compare its checksums.  *seg is a malloc'd segment in which
+ * other regions may be missing; *record points to the record of the region in *seg.
+ * FTKIT_ERR_NOT_FOUND: the rank has no such region. */
 int ftk_h5_read_region(const char *dir, const struct ftk_h5_manifest *m, uint32_t rank,
     const char *region, void **seg, const struct ftk_seg_region **record);
 
 /* ---- putting right (h5_mend.c) ------------------------------------------------------- */
 
-/* Files that interrupted writes have left in a set's directory: fn gets the name of each,
- * which is then removed, unless only says not to. */
+/* Remove the files that interrupted writes have left in a set's directory; first call fn with
+ * the name of each.  only_tell: call fn, but do not remove. */
 typedef void ftk_h5_name_fn(const char *name, void *arg);
 int ftk_h5_leftovers(const char *dir, const char *context, uint64_t set, bool only_tell,
     ftk_h5_name_fn *fn, void *arg);
 
-/* Make the manifest of a set from its parts, every byte of which is checked before.
- * FTKIT_ERR_LOST: ranks are in no part; other codes and the detail, or tell, say what is
- * wrong with a part.  *m is the caller's to free; nothing is written. */
+/* Derive the manifest of a set from its parts; every byte of the parts is checked.
+ * FTKIT_ERR_LOST: ranks are in no part.  Other errors: a part is damaged; the detail or tell
+ * says how.  The caller frees *m.  No file is written. */
 int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tell *tell, void *arg,
     struct ftk_h5_manifest *m);
 

@@ -7,8 +7,8 @@
  *     h5_write.c   parts: writing
  *     h5_read.c    parts: reading, their heads
  *     h5_master.c  the master file
- *     h5_xdmf.c    what tells of its datasets to programs that draw
- *     h5_learn.c   parts that others have written
+ *     h5_xdmf.c    the XDMF file, which describes the datasets of the master
+ *     h5_learn.c   parts that other processes have written
  *     h5_manifest.c  manifest, completeness
  *     h5_set.c     directories: names, numbers, removing
  *     h5_make.c    the directory of a new set
@@ -30,7 +30,7 @@
 #define FTK_H5_RANKS_MAX (1u << 24) /* ranks of a set that a reader believes */
 #define FTK_H5_HEAD "ftkit.head"
 #define FTK_H5_COMPRESS "ftkit.compress" /* attribute of a part, the name of the filter */
-#define FTK_H5_DEFLATE_MOST 1032u        /* no byte of deflate makes more */
+#define FTK_H5_DEFLATE_MOST 1032u        /* bytes at most from one byte of deflated data */
 #define FTK_H5_MANIFEST "manifest"
 #define FTK_H5_MASTER "master.h5"
 #define FTK_H5_XDMF "master.xdmf"
@@ -43,43 +43,43 @@ struct ftk_h5_points {
     const char *create, *write, *fsync, *close, *rename, *dirsync;
 };
 
-/* What the file driver works on. */
+/* A file under the file driver. */
 struct ftk_h5_io {
     int fd;                  /* -1: none */
-    int err;                 /* errno of the first I/O error; what follows is dropped */
+    int err;                 /* errno of the first I/O error; later writes are dropped */
     const char *write_point; /* fault point of every write, or NULL */
     hid_t driver;            /* while a file is open */
-    uint64_t begun, written; /* range whose way to the disk has not been started */
+    uint64_t begun, written; /* range that is written, and whose writeback is not started */
     ftk_h5_pace *pace;       /* or NULL */
     void *pace_arg;
-    bool deflate;  /* compress what is written */
+    bool deflate;  /* compress large datasets */
     char what[72]; /* begins every message: "set 12, part-00000.h5" */
 };
 
-/* A file on its way to its name. */
+/* A file that is written under a temporary name. */
 struct ftk_h5_out {
     struct ftk_h5_io io;
     int dirfd; /* borrowed */
     char name[FTK_H5_NAME_MAX];
     char tmp[FTK_H5_NAME_MAX + 8];
     const struct ftk_h5_points *at;
-    bool stays; /* others use it as soon as it has its name, so that is not taken away */
+    bool stays; /* a renamed file is never removed: other processes may use it at once */
 };
 
 int ftk_h5_out_create(struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name,
     const struct ftk_h5_points *at);
-/* Write to a file that HDF5 has nothing to do with. */
+/* Write a file without HDF5. */
 int ftk_h5_out_write(struct ftk_h5_out *o, const void *buf, size_t bytes);
-/* fsync, close, rename, fsync the directory; on failure nothing is left of it, but for one
- * that stays when only the directory could not be synced. */
+/* fsync, close, rename, fsync the directory.  On failure the file is removed, with one
+ * exception: with o->stays the file stays when only the fsync of the directory has failed. */
 int ftk_h5_out_finish(struct ftk_h5_out *o);
 void ftk_h5_out_discard(struct ftk_h5_out *o); /* keeps the detail */
-/* All of that for a file that is a text. */
+/* Create, write and finish a text file. */
 int ftk_h5_out_text(int dirfd, uint64_t set, const char *name, const struct ftk_h5_points *at,
     const char *text, size_t bytes);
 
 /* Open a regular file of a set's directory for reading; *bytes is its size.
- * FTKIT_ERR_NOT_FOUND when it is not there. */
+ * FTKIT_ERR_NOT_FOUND: the file does not exist. */
 int ftk_h5_in_open(int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes);
 void ftk_h5_in_close(struct ftk_h5_io *io);
 
@@ -88,7 +88,8 @@ hid_t ftk_h5_file_create(struct ftk_h5_io *io);
 hid_t ftk_h5_file_open(struct ftk_h5_io *io);
 herr_t ftk_h5_file_close(struct ftk_h5_io *io, hid_t file);
 
-/* HDF5 prints its errors unless told not to; what the program had set comes back. */
+/* HDF5 prints its errors by default.  ftk_h5_quiet() stops this and saves the setting of the
+ * program, ftk_h5_loud() restores that setting. */
 struct ftk_h5_quiet {
     unsigned v2;
     H5E_auto1_t fn1;
@@ -98,7 +99,7 @@ struct ftk_h5_quiet {
 void ftk_h5_quiet(struct ftk_h5_quiet *q);
 void ftk_h5_loud(const struct ftk_h5_quiet *q);
 
-/* Fail after an HDF5 call on io did: with its errno if it has one, else with code and the
+/* Fail after an HDF5 call on io has failed: with io->err if this is set, else with code and the
  * innermost entry of HDF5's error stack. */
 int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int code,
     const char *fmt, ...) FTK_PRINTF(5, 6);
@@ -116,7 +117,7 @@ void ftk_h5_rank_name(uint32_t rank, char *buf);         /* rank_00003 */
 void ftk_h5_dataset_name(const char *region, char *buf); /* [FTK_H5_NAME_MAX] */
 void ftk_h5_halo_name(const char *region, char *buf);    /* [FTK_H5_NAME_MAX] */
 
-/* How a region lies in its dataset and in memory. */
+/* Shape of a region in its dataset and in memory. */
 struct ftk_h5_shape {
     int ndims;
     size_t item_bytes;
@@ -132,15 +133,15 @@ void ftk_h5_shape(const struct ftk_seg_region *r, struct ftk_h5_shape *s);
 /* The runs of halo cells of a block, in memory order. */
 struct ftk_h5_runs {
     const struct ftk_h5_shape *s;
-    hsize_t at[FTKIT_DIMS_MAX]; /* of the row, the last dimension runs within it */
+    hsize_t at[FTKIT_DIMS_MAX]; /* of the row; a row runs along the last dimension */
     size_t row, nrows;
-    bool right; /* the left end of this row was given, its right end is due */
+    bool right; /* the next run is the right end of this row */
 };
 void ftk_h5_runs_start(struct ftk_h5_runs *it, const struct ftk_h5_shape *s);
-/* false at the end, else where the run begins in the block and its length, in items. */
+/* The next run: its begin in the block and its length, in items.  false: no further run. */
 bool ftk_h5_runs_next(struct ftk_h5_runs *it, size_t *begin, size_t *items);
 
-/* Datatype of one item of the region's dataset, to be closed; < 0 on failure. */
+/* Datatype of one item of the region's dataset; the caller closes it; < 0 on failure. */
 hid_t ftk_h5_type(const struct ftk_seg_region *r);
 /* A new dataspace in which the block's interior is selected. */
 hid_t ftk_h5_interior(const struct ftk_h5_shape *s);
@@ -149,7 +150,7 @@ hid_t ftk_h5_interior(const struct ftk_h5_shape *s);
 hid_t ftk_h5_group(hid_t loc, const char *name);
 /* Attributes of a group or dataset; < 0 on failure.  n 0: one value, a scalar. */
 herr_t ftk_h5_attr_text(hid_t obj, const char *name, const char *text);
-/* All attributes that a table has for a region; table NULL: none. */
+/* All attributes of a region in a table; table NULL: none. */
 herr_t ftk_h5_attr_of_region(hid_t obj, const char *table, size_t bytes, const char *region);
 herr_t ftk_h5_attr_u64(hid_t obj, const char *name, const uint64_t *v, size_t n);
 
@@ -164,15 +165,15 @@ static inline void ftk_h5_close(hid_t id, herr_t (*closer)(hid_t))
 /* Called for each rank of a part with its checked head. */
 typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *arg);
 
-/* Read and check the heads of part p, which holds ranks[p->nranks], ascending, and
- * compare them with the manifest's checksum.  fn may be NULL. */
+/* Read and check the heads of part p, which holds ranks[p->nranks], ascending.  Compare their
+ * checksum with that in the manifest.  fn may be NULL. */
 int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
     const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
-/* The same without comparing; *sum is what would be compared. */
+/* The same, but put the checksum of the heads into *sum instead of comparing it. */
 int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
     const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg, uint64_t *sum);
 
-/* A part that is read from. */
+/* A part that is being read. */
 struct ftk_h5_reader {
     struct ftk_h5_io io;
     const struct ftk_h5_part *part;
@@ -180,67 +181,68 @@ struct ftk_h5_reader {
     hid_t file;
 };
 
-/* Open part p and see that it has the size the manifest says. */
+/* Open part p and check its size against the manifest. */
 int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5_manifest *m,
     const struct ftk_h5_part *p);
 void ftk_h5_reader_close(struct ftk_h5_reader *src);
-/* The checked head of a rank into malloc'd *head, its group into *group. */
+/* Read and check the head of a rank into malloc'd *head; open its group as *group. */
 int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
     void **head, hid_t *group);
-/* Memory for a whole segment, its head copied, gaps between the regions zero. */
+/* Allocate a whole segment; copy the head; make the gaps between the regions zero. */
 int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out);
-/* The attributes of a rank into malloc'd *table; NULL, 0: it has none. */
+/* Read the attributes of a rank into malloc'd *table; NULL, 0: the rank has none. */
 int ftk_h5_reader_attributes(
     const struct ftk_h5_reader *src, const void *head, hid_t group, char **table, size_t *bytes);
-/* One region to its place in the data of a segment; its checksums are the caller's. */
+/* Read one region to its place in the data of a segment.  The caller compares checksums. */
 int ftk_h5_reader_region(
     const struct ftk_h5_reader *src, hid_t group, const struct ftk_seg_region *r, char *data);
 
 /* ---- master (h5_master.c) ------------------------------------------------------------ */
 
-/* Records of the global arrays of a set, each as its first rank has it. */
+/* Records of the global arrays of a set, each from the first rank that has the array. */
 struct ftk_h5_arrays {
     struct ftk_seg_region *v;
     size_t n;
 };
 
-/* Write master.h5 and master.xdmf, durable; checks every part against m on the way. */
+/* Write master.h5 and master.xdmf, durable; also checks every part against m. */
 int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m);
 
-/* Build master.h5 as bytes of an io whose file is open.  arrays, unless NULL, gets the
- * arrays in it, v malloc'd. */
+/* Build master.h5 in the open file of io.  arrays, unless NULL, gets the arrays of the master,
+ * arrays->v malloc'd. */
 int ftk_h5_master_build(
     struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m, struct ftk_h5_arrays *arrays);
 
-/* Write master.xdmf, durable; nothing when there is no array that it could show. */
+/* Write master.xdmf, durable; no file when XDMF can describe none of the arrays. */
 int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays);
 
 /* ---- sets (h5_set.c, h5_manifest.c) -------------------------------------------------- */
 
 /* Directory of a set as a file descriptor, -1 with errno. */
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);
-/* The text of a manifest, malloc'd.  FTKIT_ERR_ARG: parts and ranks do not fit. */
+/* The text of a manifest, malloc'd.  FTKIT_ERR_ARG: m->part_of contradicts m->parts. */
 int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *bytes);
-/* The manifest alone, checked; *m is empty on failure. */
+/* Read and check a manifest, without its parts; *m is empty on failure. */
 int ftk_h5_read_manifest(int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m);
 /* FTKIT_ERR_NAME unless context can name a directory. */
 int ftk_h5_check_context(const char *context);
-/* Whether a file in a set's directory has a name that the store gives. */
+/* Whether the store gives this name to a file in a set's directory ("our files"). */
 bool ftk_h5_is_ours(const char *name);
-/* The name of the directory of a set, and the path of that of a context.  FTKIT_ERR_NAME. */
+/* The name of a set's directory, and the path of a context's directory.  FTKIT_ERR_NAME. */
 #define FTK_H5_SET_NAME_MAX 32
 void ftk_h5_set_name(uint64_t set, char name[FTK_H5_SET_NAME_MAX]);
 int ftk_h5_context_path(const char *dir, const char *context, char path[FTK_PATH_MAX]);
-/* Remove a set from the open directory of its context; what is not ours stays, and its
- * directory then too.  point: the fault point, or NULL. */
+/* Remove a set from the open directory of its context.  Files that are not ours stay; then the
+ * set's directory stays, too.  point: the fault point, or NULL. */
 int ftk_h5_clear(int ctxfd, uint64_t set, const char *point);
-/* Whether a set without a manifest can be proven to be one that was never finished. */
+/* Whether the files prove that the set was never finished: it has no manifest, and it has the
+ * mark "unfinished" or none of our files but temporary ones. */
 bool ftk_h5_is_unfinished(int dirfd);
-/* All parts: there with their sizes; when deep their heads too. */
+/* Check that all parts exist and have their sizes; if deep, check their heads, too. */
 int ftk_h5_check_parts(
     int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg);
-/* The ranks of the parts, one part after the other, ascending: malloc'd [m->nranks], or
- * NULL. */
+/* The ranks of all parts, one part after the other, ascending within a part: malloc'd
+ * [m->nranks], or NULL. */
 uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Everything is checked before it is used: the head by its own checksum, datasets
- * against the head, data against the sums in the head.  No length is believed that the
- * size of the file does not bear out, and no link is followed out of the file. */
+ * Everything is checked before it is used: the head by its own checksum, datasets against the
+ * head, data against the checksums in the head.  A length that is too large for the size of the
+ * file is an error, and no link is followed out of the file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #include "h5_priv.h"
 #include "store/attribute.h"
 
-/* A dataset as the head says it must be; mem is H5S_ALL or selects in the memory. */
+/* The properties that the head requires of a dataset.  mem: H5S_ALL, or a selection in
+ * memory. */
 struct expected {
     const char *name;
     hid_t type;
@@ -25,14 +26,14 @@ struct expected {
     hid_t mem;
 };
 
-/* Links could lead out of the file. */
+/* Any other link could lead out of the file. */
 static bool is_hard(hid_t loc, const char *name)
 {
     H5L_info_t info;
     return H5Lget_info(loc, name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
 }
 
-/* Chunks no larger than the dataset, with filters that come with HDF5. */
+/* Whether the chunks are not larger than the dataset and use only filters of HDF5 itself. */
 static bool is_packed(hid_t dcpl, int ndims, const hsize_t *dims)
 {
     hsize_t chunk[FTKIT_DIMS_MAX];
@@ -51,7 +52,7 @@ static bool is_packed(hid_t dcpl, int ndims, const hsize_t *dims)
     return true;
 }
 
-/* Bytes in this file, one after the other or in chunks. */
+/* Whether the bytes of the dataset are in this file, contiguous or in chunks. */
 static bool is_within(hid_t ds, int ndims, const hsize_t *dims)
 {
     hid_t dcpl = H5Dget_create_plist(ds);
@@ -163,7 +164,7 @@ int ftk_h5_reader_attributes(
     *table = NULL;
     *bytes = 0;
     if (!found || found->kind != FTK_KIND_FLAT || found->bytes > FTK_ATTR_TABLE_MAX)
-        return FTKIT_OK; /* of a program that used the name before it was ours */
+        return FTKIT_OK; /* an older program may have used this name for a region of its own */
     struct ftk_seg_region r = *found;
     char *t = calloc(1, (size_t)r.bytes + 1);
     if (!t)
@@ -179,8 +180,8 @@ int ftk_h5_reader_attributes(
     return rc;
 }
 
-/* A head of this manifest's set, or an error that says whose it is.  A manifest of no
- * ranks is one that is to be made again from the heads. */
+/* Check that a head belongs to the set of the manifest; else the error names the set of the
+ * head.  A manifest without ranks is to be derived from the heads: then any run is accepted. */
 static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
     uint32_t rank, const struct ftk_seg_header *h)
 {
@@ -234,7 +235,8 @@ fail:
     return rc;
 }
 
-/* Whether so many bytes can be in the file, with the padding that is not. */
+/* Whether the file is large enough for the data of the segment.  The padding of a segment is not
+ * in the file; compressed data may be shorter by a known factor. */
 static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_header *h)
 {
     uint64_t most = src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;

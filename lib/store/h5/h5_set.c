@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Only names that this module gives are ever removed, each by itself, in a directory
- * that is opened without following a link: nothing of anybody else is touched. */
+ * Only files with names that this module gives are removed, one by one, in a directory that is
+ * opened without following a link.  So no foreign file is touched. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -58,7 +58,7 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
     return rc;
 }
 
-/* The number in the name of a set's directory; one spelling only. */
+/* The number in the name of a set's directory.  Each number has exactly one spelling. */
 static bool set_number(const char *name, uint64_t *set)
 {
     char again[FTK_H5_SET_NAME_MAX];
@@ -70,7 +70,6 @@ static bool set_number(const char *name, uint64_t *set)
     return errno == 0 && strcmp(name, again) == 0;
 }
 
-/* Whether a file in a set's directory has a name that this module gives. */
 bool ftk_h5_is_ours(const char *name)
 {
     char stem[FTK_H5_NAME_MAX], part[FTK_H5_NAME_MAX];
@@ -96,10 +95,10 @@ static bool is_there(int dirfd, const char *name)
     return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Whether a file that is only renamed when it is whole and durable is there. */
+/* Whether one of our files exists that is not temporary: such a file is whole and durable. */
 static bool has_whole_file(int dirfd)
 {
-    bool whole = true; /* what cannot be listed proves nothing */
+    bool whole = true; /* also on an error: the caller must not take the set for unfinished */
     int copy = openat(dirfd, ".", OPEN_DIR);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     if (!d) {
@@ -159,7 +158,8 @@ static int remove_file(int fd, const char *name, const char *point)
     return err == ENOENT || err == EISDIR ? 0 : err; /* a directory is not ours */
 }
 
-/* The set is gone at once, and what is left of it is known to be litter. */
+/* Turn the manifest into the mark of an unfinished set, in one step: from then on the set does
+ * not exist, and its other files are known to be leftovers. */
 static int remove_manifest(int fd, const char *point)
 {
     int err = point ? FTK_FAULT(point) : 0;
@@ -170,7 +170,7 @@ static int remove_manifest(int fd, const char *point)
     return err == ENOENT ? 0 : err;
 }
 
-/* Remove the files of a set, the manifest first and the mark of an unfinished set last. */
+/* Remove the files of a set: the manifest first, the mark of an unfinished set last. */
 static int remove_files(int fd, const char *point)
 {
     int err = remove_manifest(fd, point);
@@ -196,13 +196,12 @@ static int remove_files(int fd, const char *point)
     return err ? err : remove_file(fd, FTK_H5_UNFINISHED, point);
 }
 
-/* Remove a set; what is not ours stays, and its directory then too. */
 int ftk_h5_clear(int ctxfd, uint64_t set, const char *point)
 {
     char name[FTK_H5_SET_NAME_MAX];
     ftk_h5_set_name(set, name);
     int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
-    if (fd < 0) /* none, or a file or link that only has the name */
+    if (fd < 0) /* FTKIT_OK: nothing is there, or only a file or link of this name */
         return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
                    ? FTKIT_OK
                    : ftk_fail_errno(errno, "remove set %" PRIu64, set);

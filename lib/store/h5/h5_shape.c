@@ -19,7 +19,7 @@ void ftk_h5_rank_name(uint32_t rank, char *buf)
     snprintf(buf, FTK_H5_NAME_MAX, "rank_%05u", rank);
 }
 
-/* Names that mean something to HDF5 or are taken by datasets of ours. */
+/* Names with a meaning in HDF5, and names that our own datasets use. */
 static bool name_taken(const char *region)
 {
     size_t n = strlen(region);
@@ -43,7 +43,7 @@ void ftk_h5_halo_name(const char *region, char *buf)
 
 /* ---- types --------------------------------------------------------------------------- */
 
-/* A complex number as h5py and others read it. */
+/* A complex number in the form that h5py and other programs read. */
 static hid_t complex_of(hid_t part)
 {
     size_t bytes = H5Tget_size(part);
@@ -94,7 +94,7 @@ hid_t ftk_h5_type(const struct ftk_seg_region *r)
     size_t bytes = ftk_basic_bytes(r->basic);
     if (r->kind != FTK_KIND_ARRAY || r->elem_bytes == bytes)
         return basic_type(r->basic);
-    /* an array of items of several basic values each */
+    /* each item of the array has several basic values */
     hsize_t n = r->elem_bytes / bytes;
     hid_t basic = basic_type(r->basic);
     hid_t t = basic < 0 ? -1 : H5Tarray_create2(basic, 1, &n);

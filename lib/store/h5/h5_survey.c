@@ -1,4 +1,4 @@
-/* Place "hdf5", seen from outside: the contexts of a directory and their sets.
+/* Place "hdf5", without a job: list the contexts of a directory and their sets.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -24,7 +24,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* The name of the context whose directory this is; directories only, no links. */
+/* Get the name of the context from the name of its directory.  false: file is not the directory
+ * of a context.  A link is not followed. */
 static bool context_name(int dirfd, const char *file, char name[FTKIT_NAME_MAX + 1])
 {
     struct stat st;
@@ -77,7 +78,7 @@ int ftk_h5_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t 
 
 /* ---- sets ---------------------------------------------------------------------------- */
 
-/* Size and time of what is in a set's directory under names of ours. */
+/* Time of the set, and size of all our files in its directory. */
 static void measure(int dirfd, struct ftk_h5_entry *e)
 {
     struct stat st;
@@ -145,7 +146,7 @@ int ftk_h5_survey(const char *dir, const char *context, struct ftk_h5_entry **v,
         rc = ftk_h5_examine(dir, context, sets[i], &e[have]);
         if (rc == FTKIT_OK)
             have++;
-        else if (rc == FTKIT_ERR_NOT_FOUND) /* a file of that name, or just removed */
+        else if (rc == FTKIT_ERR_NOT_FOUND) /* just removed, or no directory */
             rc = FTKIT_OK;
     }
     free(sets);

@@ -1,11 +1,11 @@
-/* Place "hdf5", seen from outside: checking every byte of a part, reading one region.
+/* Place "hdf5", without a job: check every byte of a part, read one region.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Unlike a restart, which gives a set up at the first thing that is wrong, this goes on
- * and tells all of it.  HDF5 has checksums on everything it keeps for itself (names,
- * types, shapes, attributes), which it compares when an object is opened; the data are
- * covered by the sums in the heads, those by the manifest. */
+ * A restart gives a set up at the first error; the check continues and reports all errors.
+ * HDF5 has checksums of all its metadata (names, types, shapes, attributes), and compares them
+ * when it opens an object.  The checksums in the heads cover the data, and the manifest has a
+ * checksum of the heads. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -24,10 +24,10 @@ struct verify {
     char file[FTK_H5_NAME_MAX];
     ftk_h5_tell *tell;
     void *arg;
-    int rc; /* the first that was told */
+    int rc; /* code of the first finding */
 };
 
-/* Tell what the thread's detail says. */
+/* Report a finding; its text is the detail of this thread. */
 static void found(struct verify *v, int code, int64_t rank, const char *region, int64_t block)
 {
     struct ftk_h5_finding f = { .code = code, .rank = rank, .block = block };
@@ -39,7 +39,7 @@ static void found(struct verify *v, int code, int64_t rank, const char *region, 
     v->tell(&f, v->arg);
 }
 
-/* The first region of a block that was read, and whether one of it was not. */
+/* The name of the first region in a block; *skip: a region in the block could not be read. */
 static const char *region_of_block(const void *head, const bool *unread, uint64_t block, bool *skip)
 {
     const struct ftk_seg_header *h = head;
@@ -57,8 +57,8 @@ static const char *region_of_block(const void *head, const bool *unread, uint64_
     return name;
 }
 
-/* Compare all blocks, except those with bytes of a region that could not be read: that is reported
- * already, and the memory of these bytes has no value. */
+/* Compare all blocks, except those with bytes of a region that could not be read.  Such a region
+ * is reported already, and its bytes in memory have no value. */
 static void verify_blocks(struct verify *v, const void *seg, const bool *unread)
 {
     const struct ftk_seg_header *h = seg;
@@ -142,7 +142,7 @@ static int open_set(const char *dir, const struct ftk_h5_manifest *m, int *dirfd
     return FTKIT_OK;
 }
 
-/* The ranks of part number index, to be freed with *all. */
+/* The ranks of part m->parts[index] as *ranks, a place in *all.  The caller frees *all. */
 static int ranks_of(
     const struct ftk_h5_manifest *m, uint32_t index, uint32_t **all, const uint32_t **ranks)
 {

@@ -1,12 +1,12 @@
-/* Place "hdf5": writing parts, each the segments of some ranks in one HDF5 file.
+/* Place "hdf5": writing parts.  A part is one HDF5 file with the segments of some ranks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Data goes from the segment's memory to the file as it is: dataset and memory have the
- * same type, so nothing is converted and every bit comes back.  Only the halo cells of
- * an array, scattered around its block, are gathered in a frame of their own.  If wanted,
- * datasets that are worth it are compressed: shuffle, which puts the bytes of equal weight
- * side by side, then the fastest deflate, in chunks that are each written once. */
+ * Data go from the memory of the segment to the file without conversion: dataset and memory have
+ * the same type, so every bit comes back.  Only the halo cells of an array, which lie around its
+ * block, are gathered in a dataset of their own.  On demand, datasets of at least DEFLATE_FROM
+ * bytes are compressed: shuffle puts bytes of equal weight side by side, then deflate runs at
+ * its fastest level.  Each chunk is written once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 #include "h5_priv.h"
 #include "store/attribute.h"
 
-#define PACE_BYTES ((size_t)1 << 20) /* of a piece when the writer is to be held back */
-#define CHUNK_BYTES PACE_BYTES       /* so that a piece is a chunk, and fits HDF5's cache */
-#define DEFLATE_FROM 4096u           /* smaller datasets are not worth a chunk */
+#define PACE_BYTES ((size_t)1 << 20) /* of a piece between two calls of pace */
+#define CHUNK_BYTES PACE_BYTES       /* a piece is a chunk, and a chunk fits HDF5's cache */
+#define DEFLATE_FROM 4096u           /* smaller datasets are not compressed */
 #define DEFLATE_LEVEL 1u
 
 static const struct ftk_h5_points part_points = {
@@ -37,7 +37,7 @@ static uint32_t rank_of(const void *seg)
     return ((const struct ftk_seg_header *)seg)->rank;
 }
 
-/* A dataset to be written; mem is H5S_ALL or selects in buf. */
+/* A dataset to be written.  mem: H5S_ALL, or a selection in buf. */
 struct dataset {
     const char *name;
     hid_t type;
@@ -45,7 +45,7 @@ struct dataset {
     const hsize_t *dims;
     hid_t mem;
     const void *buf;   /* NULL: nothing to write */
-    bool deflate;      /* when it is worth it */
+    bool deflate;      /* compress the dataset if it is large enough */
     const char *notes; /* attributes of all regions of the rank, or NULL */
     size_t notes_bytes;
 };
@@ -71,8 +71,8 @@ static herr_t describe(hid_t ds, const struct ftk_seg_region *r)
     return 0;
 }
 
-/* Rows at..at+rows-1 of the first dimension.  In memory the block may have a halo, the same
- * on both sides of each dimension. */
+/* Write rows at..at+rows-1 of the first dimension.  In memory the block may have a halo, which
+ * has the same width on both sides of a dimension. */
 static herr_t write_rows(hid_t ds, const struct dataset *d, hsize_t at, hsize_t rows)
 {
     hsize_t start[FTKIT_DIMS_MAX] = { 0 }, count[FTKIT_DIMS_MAX], have[FTKIT_DIMS_MAX];
@@ -95,7 +95,7 @@ out:
     return rc;
 }
 
-/* Write in pieces of whole rows.  Between them other threads have their turn in HDF5. */
+/* Write in pieces of whole rows.  Between two pieces other threads may use HDF5. */
 static int put_slowly(const struct ftk_h5_io *io, hid_t ds, const struct dataset *d)
 {
     size_t row = H5Tget_size(d->type);
@@ -132,7 +132,7 @@ static bool is_worth_it(const struct dataset *d)
     return bytes >= DEFLATE_FROM;
 }
 
-/* Chunks of whole rows, or of a part of a long one, as put_slowly() writes them. */
+/* A chunk has whole rows, or is part of a long row; put_slowly() writes the same pieces. */
 static herr_t set_chunks(hid_t dcpl, const struct dataset *d)
 {
     hsize_t chunk[FTKIT_DIMS_MAX];
@@ -154,7 +154,7 @@ static herr_t set_layout(hid_t dcpl, const struct dataset *d)
     return H5Pset_layout(dcpl, H5D_CONTIGUOUS);
 }
 
-/* r NULL: a dataset of ours. */
+/* r NULL: the dataset is not a region of the program. */
 static herr_t set_attributes(hid_t ds, const struct dataset *d, const struct ftk_seg_region *r)
 {
     if (r && describe(ds, r) < 0)
@@ -186,7 +186,7 @@ static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
     return rc;
 }
 
-/* Apart from the array itself, so that the datasets of all ranks fit together. */
+/* The halo has a dataset of its own: so the datasets of an array on all ranks fit together. */
 static int put_halo(const struct ftk_h5_io *io, hid_t group, const struct ftk_seg_region *r,
     const struct ftk_h5_shape *s, hid_t type, const char *block)
 {
@@ -239,7 +239,7 @@ static int put_region(const struct ftk_h5_io *io, hid_t group, const struct ftk_
     return rc;
 }
 
-/* The attributes of a rank, or NULL. */
+/* The region with the attributes of a rank, or NULL. */
 static const struct ftk_seg_region *notes_of(const void *seg)
 {
     const struct ftk_seg_region *r = ftk_seg_find(seg, FTK_ATTRIBUTES);
@@ -268,7 +268,7 @@ static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
     return rc;
 }
 
-/* What a part is made from: segments one after the other, and what has been seen. */
+/* Source of a part: next() gives the segments one after the other. */
 struct part_source {
     const char *context;
     uint64_t set;
@@ -279,12 +279,12 @@ struct part_source {
     ftk_h5_pace *pace; /* or NULL */
     void *arg;
     XXH3_state_t *sum;
-    uint64_t run;
+    uint64_t run; /* of the first segment, and so nranks */
     uint32_t nranks;
-    uint32_t last_rank;
+    uint32_t last_rank; /* of the last segment */
 };
 
-/* Fetch segment i and see that it belongs to the set and follows in order. */
+/* Get segment i; check that it belongs to the set and has a higher rank than the one before. */
 static int next_segment(struct part_source *src, int i, const void **seg)
 {
     int rc = src->next(src->arg, seg);
@@ -347,7 +347,7 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
     int rc = ftk_h5_out_create(&o, dirfd, src->set, name, &part_points);
     if (rc != FTKIT_OK)
         return rc;
-    o.stays = src->pace != NULL; /* nobody waits for a vote to use it */
+    o.stays = src->pace != NULL; /* written in the background: rank 0 uses it without a vote */
     o.io.deflate = src->deflate;
     o.io.pace = src->pace;
     o.io.pace_arg = src->arg;

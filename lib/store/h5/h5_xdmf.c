@@ -2,17 +2,16 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * XDMF 3 (https://www.xdmf.org, "XDMF Model and Format"), kept to what version 2 readers
- * understand too.  ParaView and VisIt do not open an HDF5 file without being told what its
- * datasets are; this file tells it of every global array of numbers of one to three
- * dimensions, and names the datasets in master.h5.
+ * XDMF 3 (https://www.xdmf.org, "XDMF Model and Format"); only features that readers of version
+ * 2 understand, too.  ParaView and VisIt need a description of the datasets in an HDF5 file.
+ * The XDMF file describes every global array of numbers with one to three dimensions, and
+ * refers to its dataset in master.h5.
  *
- * Each cell of an array is a node of a regular grid with spacing 1 (Center="Node"), so the
- * grid has the very shape of the dataset.  ftkit does not know where the program thinks its
- * values to lie; as nodes they can be drawn, cut and contoured as they are.  Arrays of one
- * shape share a grid.  Dimensions are in the order of the dataset, the slowest first, which
- * XDMF calls z y x: the last index of a C array is drawn along x.  The time is the number
- * of the set. */
+ * Each cell of an array is a node of a regular grid with spacing 1 (Center="Node"), so the grid
+ * has the same shape as the dataset.  ftkit does not know the coordinates of the values; values
+ * at nodes can be drawn, cut and contoured without coordinates.  Arrays of the same shape share
+ * a grid.  Dimensions are in the order of the dataset, the slowest first, which XDMF calls
+ * z y x: the last index of a C array is drawn along x.  The time is the number of the set. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +24,7 @@
 
 static const struct ftk_h5_points xdmf_points = { .write = "h5.xdmf.write" };
 
-/* NULL: not a number that XDMF knows. */
+/* NULL: XDMF has no such type of number. */
 static const char *number_type(uint32_t basic)
 {
     switch (basic) {
@@ -51,7 +50,7 @@ static const char *number_type(uint32_t basic)
     }
 }
 
-/* XDMF separates file and dataset by ':', several of them by '|', and trims blanks. */
+/* XDMF has ':' between file and dataset, '|' between several datasets, and trims blanks. */
 static bool name_works(const char *name)
 {
     size_t n = strlen(name);
@@ -114,8 +113,9 @@ static void put_attribute(FILE *f, const struct ftk_seg_region *r)
     fputs("</DataItem>\n      </Attribute>\n", f);
 }
 
-/* There is no regular grid of one dimension: a row is a plane one node wide, its length
- * first, as in the dataset, because readers compare the dimensions from the first on. */
+/* XDMF has no regular grid of one dimension, so a row is a plane that is one node wide.  The
+ * length comes first, as in the dataset, because readers compare the dimensions from the first
+ * one on. */
 static void put_mesh(FILE *f, const struct ftk_seg_region *r)
 {
     bool solid = r->ndims == 3;
@@ -135,7 +135,7 @@ static void put_mesh(FILE *f, const struct ftk_seg_region *r)
     fputs("      </Geometry>\n", f);
 }
 
-/* The grid of arrays[first] and of those after it that have its shape. */
+/* The grid of a->v[first] and of all later arrays of the same shape. */
 static void put_grid(
     FILE *f, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a, size_t first)
 {
@@ -199,7 +199,7 @@ int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_
         return rc;
     if (bytes > 0)
         rc = ftk_h5_out_text(dirfd, m->set, FTK_H5_XDMF, &xdmf_points, text, bytes);
-    else if (unlinkat(dirfd, FTK_H5_XDMF, 0) != 0 && errno != ENOENT) /* of another master */
+    else if (unlinkat(dirfd, FTK_H5_XDMF, 0) != 0 && errno != ENOENT) /* of an earlier master */
         rc = ftk_fail_errno(errno, "set %" PRIu64 ": remove " FTK_H5_XDMF, m->set);
     free(text);
     return rc;
