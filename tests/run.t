@@ -342,7 +342,7 @@ is(scalar(() = $err =~ /relaunching .*\(1 of 1\)/g), 4, 'progress: four relaunch
 }
 job($ftkit, @small, $job, 'hopeless', 'open');
 result(2, 'hopeless, a context open');
-like($err, qr/wrong number of ranks: a relaunch would come to the same.*--fresh$/m,
+like($err, qr/wrong number of ranks: every relaunch would end in the same way.*--fresh$/m,
     'hopeless, a context open: says what to do');
 unlike($err, qr/relaunching/, 'hopeless, a context open: no relaunch');
 job($ftkit, @small, $job, 'hopeless', 'before');

@@ -1,13 +1,13 @@
-/* Teams of which few bytes go from one to another.
+/* Make teams with few bytes between different teams.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * METIS (Karypis and Kumar, A fast and high quality multilevel scheme for partitioning
  * irregular graphs, SIAM J. Sci. Comput. 20, 1998) makes parts that are nearly balanced.
- * Here sizes are to be exact, so what it gives is put right by moving units from parts that
- * are too large, and then improved by exchanging pairs of units as long as that helps
- * (Kernighan and Lin 1970, without their look ahead).  Blocks of consecutive ranks are one
- * more beginning, so the result is never worse than they are. */
+ * Here sizes must be exact.  So units are moved from parts that are too large.  Then pairs of
+ * units are exchanged as long as an exchange makes the cut smaller (Kernighan and Lin 1970,
+ * without their look-ahead).  Blocks of consecutive ranks are one more start of the search, so
+ * the result is never worse than these blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #define TRIES 4                      /* seeds for each of the two methods of METIS */
 #define LINKS_MAX ((size_t)1 << 25)  /* numbers: 256 MiB */
 #define PASSES 100                   /* of exchanges; each makes the cut smaller */
-#define WEIGHT_SUM (1.0 * (1 << 30)) /* all weights together fit into what METIS has */
+#define WEIGHT_SUM (1.0 * (1 << 30)) /* so the sum of all weights fits into an idx_t */
 
 struct edge {
     int a, b;
@@ -38,7 +38,7 @@ static int by_ends(const void *x, const void *y)
     return a->b < b->b ? -1 : a->b > b->b;
 }
 
-/* Both directions of every pair of units, once each; returns how many. */
+/* Make one edge for each direction of each pair of units; returns the number of edges. */
 static size_t make_edges(const struct ftk_matrix *m, int per_unit, struct edge *e)
 {
     size_t n = 0, kept = 0;
@@ -107,7 +107,7 @@ static uint64_t cut_of(const struct ftk_graph *g, const int *part)
     for (int v = 0; v < g->n; v++)
         for (int i = g->start[v]; i < g->start[v + 1]; i++)
             sum += part[v] != part[g->next[i]] ? g->bytes[i] : 0;
-    return sum; /* each edge twice */
+    return sum; /* each pair of units counts twice */
 }
 
 /* ---- sizes that are exact ------------------------------------------------------------ */
@@ -125,7 +125,7 @@ static int by_size(const void *x, const void *y)
     return a->part < b->part ? -1 : a->part > b->part;
 }
 
-/* Number the parts by their sizes, larger ones first, so that part p wants g->size[p]. */
+/* Number the parts by their sizes, larger ones first, as in g->size. */
 static void number_by_size(const struct ftk_graph *g, int *part, int *have)
 {
     struct sized *s = ftk_tool_alloc((size_t)g->k * sizeof *s);
@@ -145,8 +145,8 @@ static void number_by_size(const struct ftk_graph *g, int *part, int *have)
     free(becomes);
 }
 
-/* The part that lacks units to which v has most; *gain: what the cut loses by it.  room: some
- * part that lacks units. */
+/* Among the parts that lack units, find the part with most bytes to unit v.  *gain: bytes by
+ * which the move makes the cut smaller.  room: any part that lacks units. */
 static int best_place(const struct ftk_graph *g, const int *part, const int *have, int v, int room,
     uint64_t *to, int64_t *gain)
 {
@@ -189,7 +189,7 @@ static void balance(const struct ftk_graph *g, int *part)
                 most = gain;
             }
         }
-        if (mover < 0) /* sizes add up to the units, so what one lacks another has */
+        if (mover < 0) /* not possible: if one part is too small, another is too large */
             break;
         have[part[mover]]--;
         have[place]++;
@@ -230,7 +230,7 @@ static void leave_and_join(struct ftk_graph *g, int *part, int v, int to)
     part[v] = to;
 }
 
-/* What the cut loses when v and u change places. */
+/* Bytes by which the cut becomes smaller when v and u change places. */
 static int64_t gain_of(const struct ftk_graph *g, const int *part, int v, int u)
 {
     int a = part[v], b = part[u];
@@ -238,14 +238,14 @@ static int64_t gain_of(const struct ftk_graph *g, const int *part, int v, int u)
            + (int64_t)(*link_of(g, u, a) - *link_of(g, u, b)) - 2 * (int64_t)between(g, v, u);
 }
 
-/* The best exchange of v, if one helps. */
+/* Make the best exchange of v with another unit, if one makes the cut smaller. */
 static bool exchange(struct ftk_graph *g, int *part, int v)
 {
     int64_t most = 0;
     int with = -1;
     for (int u = 0; u < g->n; u++) {
         if (part[u] == part[v] || *link_of(g, v, part[u]) == 0)
-            continue; /* the other one finds it when it is he who wants to go */
+            continue; /* v has no bytes to that part; exchange(u) may still find the pair */
         int64_t gain = gain_of(g, part, v, u);
         if (gain > most) {
             most = gain;
@@ -291,7 +291,7 @@ static int search(struct ftk_graph *g, int *best)
     }
     improve(g, best);
     uint64_t least = cut_of(g, best);
-    /* one part, parts of one unit, or no messages: there is nothing to choose */
+    /* with one part, parts of one unit, or no messages all results are equally good */
     bool choice = g->k > 1 && g->k < g->n && g->start[g->n] > 0;
     for (int attempt = 0; choice && attempt < 2 * TRIES; attempt++) {
         int code = ftk_cut_divide(g, attempt, part);
@@ -314,7 +314,7 @@ static int search(struct ftk_graph *g, int *best)
 int ftk_cut_make(const struct ftk_matrix *m, int per_unit, int k, int *team)
 {
     struct ftk_graph g = { 0 };
-    if (m->npairs > (1 << 28)) { /* what METIS can number */
+    if (m->npairs > (1 << 28)) { /* the number of edges must fit into an int */
         ftk_tool_say("the matrix has too many pairs");
         return TOOL_FAIL;
     }

@@ -1,4 +1,4 @@
-/* ftkit teams: the matrix it reads, and the teams it makes of it.
+/* ftkit teams: read a communication matrix, and make teams from the matrix.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTKIT_TOOLS_CUT_H
@@ -22,25 +22,25 @@ struct ftk_matrix {
     char context[FTKIT_NAME_MAX + 1];
 };
 
-/* Read what log.matrix has made; an exit code after a message.  Nothing is believed. */
+/* Read and check a file of log.matrix; an exit code, not 0 after a message. */
 int ftk_matrix_load(const char *path, struct ftk_matrix *m);
 void ftk_matrix_free(struct ftk_matrix *m);
 
-/* What goes between different teams; team [m->n]. */
+/* Messages and bytes between ranks of different teams; team [m->n]. */
 struct ftk_cut {
     uint64_t messages, bytes;
 };
 struct ftk_cut ftk_matrix_cut(const struct ftk_matrix *m, const int *team);
 
 /* ---- the teams (cut.c) ------------------------------------------------------------------
- * Of units: per_unit consecutive ranks that are to stay together.  Sizes differ by one unit
- * at most.  The same matrix gives the same teams. */
+ * A team consists of units.  A unit is per_unit consecutive ranks, which stay together.  The
+ * sizes of two teams differ by one unit at most.  The same matrix gives the same teams. */
 
-/* Units of which the teams are made up. */
+/* Number of units that n ranks make. */
 int ftk_cut_units(int n, int per_unit);
-/* team[r] is a number below k; an exit code after a message. */
+/* Make k teams: team[r] is a number below k; an exit code, not 0 after a message. */
 int ftk_cut_make(const struct ftk_matrix *m, int per_unit, int k, int *team);
-/* Blocks of consecutive ranks of the sizes of these teams, larger ones first. */
+/* Make blocks of consecutive ranks with the sizes of these teams, larger ones first. */
 void ftk_cut_blocks(int n, const int *team, int *block);
 
 /* ---- the library that divides graphs (cut_metis.c; cut_none.c in a build without METIS) --- */
@@ -52,12 +52,12 @@ struct ftk_graph {
     int *weight;     /* of edges, small enough to be added up in an int */
     uint64_t *bytes; /* of edges */
     int *load;       /* [n] ones */
-    int *size;       /* [k] units each part is to have: larger ones first */
-    uint64_t *links; /* [n][k] bytes between a unit and a part; NULL: too many */
+    int *size;       /* [k] wanted size of each part in units, larger ones first */
+    uint64_t *links; /* [n][k] bytes between a unit and a part; NULL: too much memory */
 };
 
-/* Divide g into g->k parts of about g->size units: part[v] is a number below k.  Attempts
- * from 0 differ in method and seed.  An exit code after a message. */
+/* Divide g into g->k parts of about g->size units: part[v] is a number below k.  attempt, from 0,
+ * selects method and seed.  An exit code, not 0 after a message. */
 int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "cut.h"
 
-/* METIS has numbers of 32 or of 64 bits, as it was built. */
+/* The numbers of METIS (idx_t) have 32 or 64 bits, as METIS was built. */
 static idx_t *copy(const int *from, size_t n)
 {
     idx_t *to = ftk_tool_alloc((n + 1) * sizeof *to);

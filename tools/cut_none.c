@@ -1,4 +1,4 @@
-/* A build without METIS: teams that are given can be judged, new ones cannot be found.
+/* A build without METIS: `ftkit teams` assesses given teams, but cannot find new ones.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "cut.h"
@@ -9,6 +9,6 @@ int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part)
     (void)attempt;
     (void)part;
     ftk_tool_say("this ftkit was built without METIS, which finds the teams; "
-                 "--file FILE judges teams that you have");
+                 "--file FILE assesses teams that you have");
     return TOOL_FAIL;
 }

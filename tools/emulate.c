@@ -1,8 +1,8 @@
-/* Several nodes on one machine, to show what one node hides: mpirun starts each daemon
- * through an "ssh" that only changes the host name in a UTS name space of its own, and what
- * /dev/shm is: a directory of the node, which is there as long as `ftkit run`.  All names
- * resolve to loopback by a hosts file that only mpirun and its children see.  A node does
- * not answer any more when there is a file gone-NODE in the run's directory.
+/* Several emulated nodes on one machine.  mpirun starts each daemon by an agent in the place of
+ * ssh.  The agent does two things in name spaces of its own: it changes the host name, and it
+ * makes a directory of the node appear as /dev/shm.  This directory exists as long as `ftkit run`
+ * runs.  All names of nodes resolve to loopback by a hosts file that only mpirun and its children
+ * see.  A node no longer answers when the run's directory contains a file gone-NODE.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 #define HOSTS "/etc/hosts"
 #define SHM "/dev/shm"
 
-/* A mount name space in which path is what everybody sees at the other place. */
+/* Enter a mount name space in which path is mounted over at. */
 static int enter(const char *path, const char *at)
 {
     if (unshare(CLONE_NEWNS) != 0)
@@ -36,7 +36,7 @@ static void name_of(int node, char *name, size_t bytes)
     snprintf(name, bytes, "ftnode%d", node);
 }
 
-/* What a node of the run with its files in dir has as /dev/shm. */
+/* The directory that a node has as /dev/shm; dir: the directory of the run. */
 static void shm_of(const char *dir, const char *node, char *path)
 {
     const char *base = strrchr(dir, '/');
@@ -51,7 +51,7 @@ bool ftk_emulate_possible(int *why)
         *why = errno;
         return false;
     }
-    if (pid == 0) /* a dress rehearsal, in a process that ends with it */
+    if (pid == 0) /* try the calls in a child: its name spaces end with the child */
         _exit(unshare(CLONE_NEWUTS) == 0 && enter(HOSTS, HOSTS) == 0 ? 0 : errno & 0xff);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -100,7 +100,7 @@ int ftk_emulate_files(const struct ftk_run *r)
         return TOOL_FAIL;
     }
     self[len] = '\0';
-    /* mpirun splits the agent at blanks and colons, which our own path may contain */
+    /* mpirun splits the agent at blanks and colons; the path of this program may contain some */
     snprintf(path, sizeof path, "%s/ftkit", r->dir);
     if (symlink(self, path) != 0) {
         ftk_run_say("cannot make %s: %s", path, strerror(errno));
@@ -109,8 +109,8 @@ int ftk_emulate_files(const struct ftk_run *r)
     return 0;
 }
 
-/* Blocks of consecutive ranks, the first nodes one larger when it does not divide.  The
- * node of mpirun itself is not in the list and carries no rank. */
+/* Each node gets a block of consecutive ranks; the first nodes get one rank more when the number
+ * of ranks is no multiple.  The node of mpirun itself is not in the list and carries no rank. */
 static char *list_hosts(const struct ftk_run *r)
 {
     size_t room = 32 * (size_t)r->emulate, at = 0;
@@ -181,8 +181,7 @@ static int become_node(const char *dir, const char *node)
     return enter(path, SHM);
 }
 
-/* emulate-agent DIRECTORY HOST WORD...: as ssh does, the words joined by blanks are for a
- * shell. */
+/* emulate-agent DIRECTORY HOST WORD...: like ssh, run the words, joined by blanks, in a shell. */
 int ftk_emulate_agent(int argc, char **argv)
 {
     if (argc < 4) {

@@ -1,4 +1,4 @@
-/* ftkit export: a region of a set as a file.
+/* ftkit export: write a region of a set to a file.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -14,9 +14,10 @@
 
 #include "sets.h"
 
-/* An array of which the ranks hold less than this share is believed to be a mistake. */
+/* A large array is refused when the ranks hold less than 1/HOLES_MAX of its bytes: such a shape
+ * is probably a mistake. */
 #define HOLES_MAX 64
-#define HOLES_FREE (1u << 30)
+#define HOLES_FREE (1u << 30) /* bytes up to which an array is not large */
 
 void ftk_export_usage(FILE *out)
 {
@@ -24,12 +25,12 @@ void ftk_export_usage(FILE *out)
           "\n"
           "Write a region of a set to FILE, after comparing it with its checksums.  A\n"
           "global array is put together from all ranks in its global shape, without halo;\n"
-          "cells that no rank has are NaN, or 0 where there is none.  A replicated region\n"
-          "is that of rank 0.  Of other regions every rank has its own: --rank.  SET is a\n"
-          "number or newest.\n"
+          "cells that no rank has are NaN, or 0 if the type has no NaN.  A replicated\n"
+          "region is taken from rank 0.  Other regions differ from rank to rank: choose a\n"
+          "rank by --rank.  SET is a number or newest.\n"
           "\n"
-          "  -o FILE         where to; there is no FILE until all of it is written\n"
-          "  --rank R        what rank R has: of an array its block, without halo\n"
+          "  -o FILE         the file to write; FILE appears when it is complete\n"
+          "  --rank R        only the data of rank R; of an array its block, without halo\n"
           "  --format npy    for NumPy (and most others): shape and type at the front; "
           "the\n"
           "                  default\n"
@@ -41,7 +42,7 @@ void ftk_export_usage(FILE *out)
         out);
 }
 
-/* What is exported, in a process of its own. */
+/* One export; the work runs in a process of its own. */
 struct export
 {
     const char *dir;
@@ -50,7 +51,7 @@ struct export
     int rank; /* -1: not given */
     bool npy;
     int fd;
-    /* the array in the file */
+    /* the array as it is in the file */
     uint64_t ndims;
     uint64_t dims[FTKIT_DIMS_MAX + 1];
     uint64_t start; /* of the data in the file */
@@ -108,7 +109,7 @@ static const char *descr(uint32_t basic)
     return names[basic];
 }
 
-/* Magic, version, length, a dictionary, blanks up to a multiple of 64. */
+/* Write the head: magic, version, length, a dictionary, blanks up to a multiple of 64. */
 static int put_npy_head(struct export *x)
 {
     char head[1024] = "\x93NUMPY\x01\x00";
@@ -130,7 +131,7 @@ static int put_npy_head(struct export *x)
     return put_at(x, head, all, 0);
 }
 
-/* The shape of what is exported; false when its bytes cannot be counted. */
+/* Set the shape of the array in the file; false: too many bytes. */
 static bool set_shape(struct export *x, const uint64_t *dims, uint64_t ndims, uint64_t *bytes)
 {
     uint64_t basic = ftk_basic_bytes(x->first.basic);
@@ -175,7 +176,7 @@ static int put_block(struct export *x, const struct ftk_seg_region *r, const cha
     }
 }
 
-/* NaN in every value of a block of fill bytes, 0 where there is none. */
+/* Fill buf with NaN, or with 0 if the type has no NaN. */
 static void fill_value(uint32_t basic, char *buf, size_t bytes)
 {
     const float f = NAN;
@@ -195,12 +196,12 @@ static void fill_value(uint32_t basic, char *buf, size_t bytes)
     }
     memset(buf, 0, bytes);
     for (size_t i = 0; v && i + n <= bytes; i += n)
-        memcpy(buf + i, v, v == &l ? 10 : n); /* behind ten there is padding */
+        memcpy(buf + i, v, v == &l ? 10 : n); /* x87: ten bytes, then padding */
 }
 
 static int fill(struct export *x, uint64_t bytes)
 {
-    static char buf[1 << 16]; /* a multiple of every type */
+    static char buf[1 << 16]; /* a multiple of the size of every type */
     fill_value(x->first.basic, buf, sizeof buf);
     for (uint64_t at = 0; at < bytes;) {
         uint64_t n = bytes - at < sizeof buf ? bytes - at : sizeof buf;
@@ -211,9 +212,10 @@ static int fill(struct export *x, uint64_t bytes)
     return 0;
 }
 
-/* ---- what is held -------------------------------------------------------------------- */
+/* ---- survey -------------------------------------------------------------------------- */
 
-/* Over the heads of all ranks: who has the region, and how much of an array is held. */
+/* Facts from the heads of all ranks: which ranks have the region, and how many bytes of an array
+ * they hold. */
 struct survey {
     struct export *x;
     bool any, differ;
@@ -243,7 +245,7 @@ static int survey_head(const void *head, const struct ftk_h5_part *p, void *arg)
     s->ranks++;
     held = r->elem_bytes;
     for (uint32_t d = 0; d < r->ndims; d++)
-        held *= r->local[d]; /* the head was checked: no more than its bytes */
+        held *= r->local[d]; /* the head was checked: no overflow */
     if (__builtin_add_overflow(s->held, held, &s->held))
         s->held = UINT64_MAX;
     return FTKIT_OK;
@@ -284,7 +286,7 @@ static int export_array(struct export *x, const struct survey *s)
         const struct ftk_seg_region *r = NULL;
         int rc = ftk_h5_read_region(x->dir, x->m, k, x->region, &seg, &r);
         if (rc == FTKIT_ERR_NOT_FOUND)
-            continue; /* the survey saw all heads: this rank has no block */
+            continue; /* the survey has read all heads, so this rank has no block */
         if (rc == FTKIT_OK && !same_array(&x->first, r))
             rc = ftk_fail(FTKIT_ERR_MISMATCH, "rank %" PRIu32 " has changed", k);
         bad = rc == FTKIT_OK
@@ -317,7 +319,7 @@ static int export_rank(struct export *x, uint32_t rank)
     return bad;
 }
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static int export_region(void *arg, FILE *out)
 {
     struct export *x = arg;
@@ -345,7 +347,7 @@ static int export_region(void *arg, FILE *out)
     return bad;
 }
 
-/* Write to a file beside the one that is asked for, which then takes its name. */
+/* Write a temporary file beside path, then rename it to path. */
 static int export_file(struct export *x, const char *path, uint64_t bytes)
 {
     char tmp[FTK_PATH_MAX];

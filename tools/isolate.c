@@ -12,16 +12,16 @@
 
 #include "sets.h"
 
-#define OUTPUT_MAX (256u << 20) /* more than any set has to tell */
+#define OUTPUT_MAX (256u << 20) /* more than the output for any set */
 #define BASE_S 60
-#define BYTES_PER_S (1u << 20) /* slower than any file system that is in order */
+#define BYTES_PER_S (1u << 20) /* slower than any healthy file system */
 #define LONGEST_S 86400
 
 static _Noreturn void child(ftk_isolated_fn *fn, void *arg, uint64_t bytes, int fd)
 {
     static const struct rlimit none = { 0, 0 };
     uint64_t s = BASE_S + bytes / BYTES_PER_S;
-    (void)setrlimit(RLIMIT_CORE, &none); /* a crash is a result, not a mystery */
+    (void)setrlimit(RLIMIT_CORE, &none); /* a crash is a normal result: no core file */
     (void)signal(SIGALRM, SIG_DFL);
     alarm(s < LONGEST_S ? (unsigned)s : LONGEST_S);
     FILE *out = fdopen(fd, "w");
@@ -31,7 +31,7 @@ static _Noreturn void child(ftk_isolated_fn *fn, void *arg, uint64_t bytes, int 
     _exit(code);
 }
 
-/* All the child writes, until it ends; false when there is no room for it. */
+/* Collect all that the child writes, until it ends; false: too much output. */
 static bool collect(int fd, struct ftk_isolated *r)
 {
     size_t room = 0;
@@ -60,7 +60,7 @@ static void explain(int status, struct ftk_isolated *r)
         r->code = WEXITSTATUS(status);
     } else if (WTERMSIG(status) == SIGALRM) {
         r->code = TOOL_FAIL;
-        snprintf(r->why, sizeof r->why, "reading it does not come to an end");
+        snprintf(r->why, sizeof r->why, "reading it takes too long");
     } else {
         r->code = TOOL_FAIL;
         snprintf(r->why, sizeof r->why, "reading it crashed (%s)", strsignal(WTERMSIG(status)));
@@ -72,7 +72,7 @@ void ftk_isolate(ftk_isolated_fn *fn, void *arg, uint64_t bytes, struct ftk_isol
     int fd[2];
     int status = 0;
     *r = (struct ftk_isolated){ .code = TOOL_FAIL };
-    fflush(NULL); /* the child must not write what we have not */
+    fflush(NULL); /* else the child would write our buffered output again */
     pid_t pid = pipe(fd) == 0 ? fork() : -1;
     if (pid < 0) {
         snprintf(r->why, sizeof r->why, "cannot start a process: %s", strerror(errno));
@@ -93,6 +93,6 @@ void ftk_isolate(ftk_isolated_fn *fn, void *arg, uint64_t bytes, struct ftk_isol
     if (!whole) {
         free(r->text);
         *r = (struct ftk_isolated){ .code = TOOL_FAIL };
-        snprintf(r->why, sizeof r->why, "there is no end to what is wrong with it");
+        snprintf(r->why, sizeof r->why, "the list of errors is too long");
     }
 }

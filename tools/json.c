@@ -12,7 +12,7 @@ static void quoted(FILE *out, const char *text)
         if (*p == '"' || *p == '\\')
             fprintf(out, "\\%c", *p);
         else if (*p < ' ' || *p > '~')
-            fprintf(out, "\\u%04x", *p); /* bytes of unknown meaning */
+            fprintf(out, "\\u%04x", *p); /* also bytes of unknown encoding */
         else
             fputc(*p, out);
     }

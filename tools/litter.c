@@ -1,6 +1,6 @@
-/* What an Open MPI job leaves behind when its daemons are killed: the shared memory of
- * its ranks, in the machine's memory until the next boot, and session directories.  Both
- * are found by the processes that own them, so nothing of anybody else is touched.
+/* Remove the files that an Open MPI job leaves behind when its daemons are killed: session
+ * directories, and the shared memory of its ranks, which would stay in memory until the next
+ * boot.  Both are found by the processes that own them, so no foreign file is touched.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -36,12 +36,12 @@ void ftk_litter_note(pid_t pid, bool alive)
     pids = all;
     pids[npids++] = pid;
     if (!alive)
-        return; /* the number may be another process by now */
+        return; /* another process may have this pid by now */
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
     FILE *f = fopen(path, "re");
     while (f && getline(&line, &room, f) > 0) {
         char *segment = strstr(line, SEGMENT);
-        if (segment) /* ends in " (deleted)" where it is gone already: no such file */
+        if (segment) /* the name of a removed file ends in " (deleted)": unlink() finds none */
             ftk_list_add(&segments, "%.*s", (int)strcspn(segment, "\n"), segment);
     }
     free(line);
@@ -58,7 +58,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return 0;
 }
 
-/* Whether name ends in the number of a noted process, between these. */
+/* Whether name ends in before, the pid of a noted process, and after. */
 static bool ends_in_pid(const char *name, const char *before, const char *after)
 {
     char end[64];
@@ -72,9 +72,9 @@ static bool ends_in_pid(const char *name, const char *before, const char *after)
     return false;
 }
 
-/* prterun.HOST.PID.UID of mpirun, prted.HOST.PID.UID of a daemon; the daemon may have
- * died unseen, but the directory also names its job, after the process number of mpirun.
- */
+/* mpirun has prterun.HOST.PID.UID, a daemon has prted.HOST.PID.UID.  A daemon may have died
+ * before it was noted; but its directory has an entry named after its job, and the name of the
+ * job contains the pid of mpirun. */
 static bool is_session(const char *path, const char *name)
 {
     char uid[24];
@@ -83,7 +83,8 @@ static bool is_session(const char *path, const char *name)
     bool found = false;
     if (strncmp(name, "prterun.", 8) != 0 && strncmp(name, "prted.", 6) != 0)
         return false;
-    /* in a directory of ours nobody else can put a link where we remove; elsewhere, anybody */
+    /* the directory must be ours: in a foreign one somebody could replace a file by a link
+     * while we remove */
     if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
         return false;
     snprintf(uid, sizeof uid, ".%u", (unsigned)geteuid());
@@ -124,7 +125,7 @@ void ftk_litter_remove(void)
     npids = 0;
 }
 
-/* Nobody will come for them; those that are locked belong to somebody alive. */
+/* No later attempt will use these slots.  A locked slot belongs to a living process and stays. */
 void ftk_litter_slots(uint64_t id)
 {
     char end[40], path[FTK_PATH_MAX];

@@ -1,4 +1,4 @@
-/* ftkit ls: the sets of a directory.
+/* ftkit ls: list the sets of a directory.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
@@ -15,26 +15,26 @@ void ftk_ls_usage(FILE *out)
           "List the checkpoint sets of every context in DIR, newest first.  DIR is a\n"
           "level.hdf5.directory, or a <name>.ftkit in one.  A set is\n"
           "\n"
-          "  complete    its manifest is whole, its parts are there with their sizes\n"
-          "  incomplete  it is being written, or was interrupted\n"
-          "  damaged     a part of it is missing, or is not as it was written\n"
+          "  complete    its manifest is whole, all its parts exist with their sizes\n"
+          "  incomplete  it is being written, or its writing was interrupted\n"
+          "  damaged     its manifest or a part is missing, or has been changed\n"
           "\n"
-          "which is a quick check: `ftkit verify` reads every byte.\n"
+          "This is a quick check: `ftkit verify` reads every byte.\n"
           "\n"
           "  --context NAME  only the sets of this context\n"
           "  --json          as an object: directory, sets[]: context, set, state, why\n"
           "                  (null when complete), ranks, parts (null: not known), bytes,\n"
           "                  written\n"
-          "  --slots         what level.memory and level.local of jobs have in DIR (/dev/shm)\n"
-          "                  on this node: in use, sealed, empty, foreign (another format),\n"
-          "                  damaged\n"
+          "  --slots         list the slots of level.memory and level.local in DIR\n"
+          "                  (/dev/shm) on this node; a slot is in use, sealed, empty,\n"
+          "                  foreign (another format) or damaged\n"
           "\n"
           "Exit code: 0; 1 when a set is damaged or DIR cannot be read; 2 usage, or\n"
           "no sets are there.\n",
         out);
 }
 
-/* "3 min", and nothing for clocks that disagree. */
+/* "3 min"; "-": the time is in the future, so the clocks disagree. */
 static void age_text(int64_t written_s, char buf[32])
 {
     int64_t s = (int64_t)time(NULL) - written_s;
@@ -99,7 +99,7 @@ static void print_json(struct ftk_json *j, const char *context, const struct ftk
     ftk_json_close(j, '}');
 }
 
-/* An exit code; *lines counts the sets. */
+/* List a context; *lines counts the sets of all contexts.  An exit code. */
 static int list_context(
     const struct ftk_where *w, const char *context, struct ftk_json *j, size_t *lines)
 {

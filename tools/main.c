@@ -25,11 +25,11 @@ static void version_usage(FILE *out);
 
 static const struct command commands[] = {
     { "run", ftk_run_main, ftk_run_usage,
-        "start a job under mpirun, and again from its newest set when it is lost" },
+        "start a job under mpirun; restart a lost job from its newest set" },
     { "ls", ftk_ls_main, ftk_ls_usage, "list the checkpoint sets of a directory" },
     { "show", ftk_show_main, ftk_show_usage, "show what is in a set" },
     { "verify", ftk_verify_main, ftk_verify_usage, "check every byte of sets" },
-    { "repair", ftk_repair_main, ftk_repair_usage, "put right what can be in sets" },
+    { "repair", ftk_repair_main, ftk_repair_usage, "repair damaged sets where possible" },
     { "prune", ftk_prune_main, ftk_prune_usage, "remove old sets" },
     { "export", ftk_export_main, ftk_export_usage, "write a region of a set to a file" },
     { "teams", ftk_teams_main, ftk_teams_usage,
@@ -49,7 +49,7 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* ---- what they share ----------------------------------------------------------------- */
+/* ---- shared functions ---------------------------------------------------------------- */
 
 void *ftk_tool_alloc(size_t bytes)
 {

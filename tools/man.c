@@ -1,4 +1,4 @@
-/* The manual page ftkit(1), made from what --help prints.
+/* The manual page ftkit(1), made from the output of --help.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -6,7 +6,7 @@
 
 #include "sets.h"
 
-/* Text as it is: nothing in it is a request or an escape. */
+/* Print text so that troff finds no request and no escape in it. */
 static void literal(FILE *out, const char *text)
 {
     for (bool begin = true; *text; text++) {
@@ -35,11 +35,10 @@ void ftk_man_begin(FILE *out)
         "such jobs, and lists, shows, checks, repairs, removes and exports the "
         "checkpoint\n"
         "sets they write in HDF5 files.\n.PP\n"
-        "The commands on sets are made for directories that are damaged, foreign or "
-        "made\n"
-        "to do harm: they believe no length they have not checked, follow no link below\n"
-        "the directory they are given, touch no file that ftkit has not named, and read\n"
-        "HDF5 files in a process of its own, whose crash is a finding.\n"
+        "The commands on sets are safe on directories that are damaged, foreign or\n"
+        "malicious: they check every length before they use it, follow no link below\n"
+        "the directory they are given, touch only files with names of ftkit, and read\n"
+        "HDF5 files in a child process; a crash of the child is reported as damage.\n"
         ".SH COMMANDS\n",
         ftkit_version());
 }
@@ -76,17 +75,19 @@ void ftk_man_end(FILE *out)
           ".TP\n.I DIR/NAME.ftkit/set\\-NNNNNNNNNN/\n"
           "a set of the context NAME: part\\-NNNNN.h5 hold the ranks, manifest names the\n"
           "parts and makes the set complete, master.h5 shows every global array whole to\n"
-          "any HDF5 tool, master.xdmf tells ParaView of them.  A name that ends in .tmp is\n"
-          "a file that is being written.\n"
+          "any HDF5 tool, master.xdmf describes these arrays for ParaView.  A file whose\n"
+          "name ends in .tmp is being written.\n"
           ".TP\n.I DIR/NAME.ftkit/owner\n"
           "the job that uses the sets: its number, its name at the scheduler, host and\n"
-          "process of its rank 0.  A second job is refused with that name while the first\n"
-          "one lives, and ftkit repair and prune leave alone what it may be writing.  On\n"
-          "the same machine its process tells whether it lives; on another one that the\n"
-          "record is touched every few seconds.  So a record that a killed job has left\n"
-          "stops nobody: it is taken over at once, from another machine after ten seconds\n"
-          "without a touch.  A job that is suspended for longer than that, while another\n"
-          "one starts, writes no more sets when it goes on.\n"
+          "process of its rank 0.  While this job is alive, a second job gets an error that\n"
+          "names this job, and ftkit repair and prune do not touch sets that the job may be\n"
+          "writing.  On the\n"
+          "same machine the job is alive as long as its process exists.  On another\n"
+          "machine the job is alive as long as it touches the record, every few seconds.\n"
+          "So the record of a killed job stops no other job: on the same machine the\n"
+          "record is taken over at once, on another machine after ten seconds without a\n"
+          "touch.  A job that is suspended for longer, while another job starts, writes no\n"
+          "more sets when it resumes.\n"
           ".SH ENVIRONMENT\n"
           "FTKIT_<SECTION>_<KEY> overrides a key of the configuration of a job:\n"
           ".B ftkit config \\-\\-document\nlists them.  The commands on sets read none.\n"

@@ -44,7 +44,7 @@ FTK_PRINTF(2, 3) static bool wrong(const struct source *s, const char *fmt, ...)
     return false;
 }
 
-/* false: there is none, or it is not whole. */
+/* Read the next line; false, after a message: there is none, or it is not whole. */
 static bool next_line(struct source *s)
 {
     ssize_t n = getline(&s->line, &s->room, s->f);
@@ -59,13 +59,14 @@ static bool next_line(struct source *s)
     return true;
 }
 
-/* Digits up to a byte, which is skipped; NULL: it is something else, or does not fit. */
+/* Parse digits up to the byte end, and return the place behind end; NULL: the text is no number,
+ * or the number is too large. */
 static const char *number(const char *text, char end, uint64_t *out)
 {
     uint64_t v = 0;
     const char *p = text;
     if (*p == '0' && p[1] != end)
-        return NULL; /* one spelling only */
+        return NULL; /* no leading zeros: each number has one spelling */
     for (; *p >= '0' && *p <= '9'; p++)
         if (__builtin_mul_overflow(v, 10u, &v)
             || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
@@ -136,7 +137,7 @@ static bool read_pairs(struct source *s, struct ftk_matrix *m)
         if (!p || v[2] == 0)
             return wrong(s, "this is not 'from,to,messages,bytes'");
         if (v[0] >= (uint64_t)m->n || v[1] >= (uint64_t)m->n)
-            return wrong(s, "there are %d ranks, and this is of another", m->n);
+            return wrong(s, "there are %d ranks, and the line names another rank", m->n);
         if (!add_pair(s, m, v))
             return false;
     }
@@ -154,7 +155,7 @@ int ftk_matrix_load(const char *path, struct ftk_matrix *m)
     }
     bool good = read_head(&s, m) && read_pairs(&s, m);
     free(s.line);
-    fclose(s.f); /* only read */
+    fclose(s.f); /* read-only: no error to report */
     if (!good)
         ftk_matrix_free(m);
     return good ? TOOL_OK : TOOL_FAIL;

@@ -1,4 +1,4 @@
-/* The run profile: with which flags and variables mpirun starts a resilient job.
+/* The run profile: the flags and variables with which mpirun starts a resilient job.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -13,20 +13,21 @@
 
 extern char **environ;
 
-/* What Open MPI 5.0 needs to survive the loss of a process, behind --with-ft ulfm. */
+/* Settings that Open MPI 5.0 needs, besides --with-ft ulfm, to survive the loss of a process. */
 static const struct {
     const char *option, *name, *value;
 } profile[] = {
     { "--mca", "pml", "ob1" },
     { "--mca", "btl", "sm,tcp,self" },
-    /* han returns success from collectives with a dead member; the list replaces the one
-     * --with-ft sets, so it has to be whole */
+    /* han returns success from collectives with a dead member; this list replaces the list of
+     * --with-ft, so it repeats the entries of that list */
     { "--mca", "coll", "^han,hcoll,portals4" },
-    /* a dead process nobody ever talked to makes shrink hang across nodes */
+    /* without this, a dead process that no process has communicated with makes shrink hang
+     * across nodes */
     { "--mca", "mpi_add_procs_cutoff", "100000" },
-    /* MPI_Finalize hangs after a failure otherwise */
+    /* without this, MPI_Finalize hangs after a failure */
     { "--mca", "async_mpi_finalize", "1" },
-    /* spawned processes may die too */
+    /* spawned processes may die, too */
     { "--prtemca", "state_base_recoverable", "1" },
     { "--prtemca", "state_base_notify_errors", "1" },
 };
@@ -38,7 +39,7 @@ bool ftk_mpirun_ulfm(void)
 
 /* ---- cores --------------------------------------------------------------------------- */
 
-/* CPUs that the quota of one control group (v2) is worth, 0 when it has none. */
+/* The quota of one control group (v2) in CPUs; 0: no quota. */
 static int quota_of(const char *group)
 {
     char path[FTK_PATH_MAX + 64], quota[32];
@@ -67,7 +68,7 @@ static int cores_by_quota(void)
             continue;
         line[strcspn(line, "\n")] = '\0';
         char *group = line + 3;
-        for (;;) { /* the group and all above it */
+        for (;;) { /* the group and all its parents */
             int q = quota_of(group);
             if (q > 0 && (least == 0 || q < least))
                 least = q;
@@ -94,7 +95,8 @@ static int cores(void)
 
 /* ---- nodes --------------------------------------------------------------------------- */
 
-/* Nodes of the arguments handed through to mpirun, else of the batch system, else 1. */
+/* Number of nodes that the user's arguments for mpirun name; else that of the batch system; else
+ * 1. */
 static int count_nodes(const struct ftk_list *extra)
 {
     struct ftk_list names = { 0 };
@@ -109,7 +111,8 @@ static int count_nodes(const struct ftk_list *extra)
 
 /* ---- the plan ------------------------------------------------------------------------ */
 
-/* Spares: as asked for, else what lets the job lose one started node's worth of ranks. */
+/* Spares: the requested number; else as many as ranks on one node, rounded up; 1 on a single
+ * node. */
 static int plan_spares(struct ftk_run *r)
 {
     const char *set = getenv("FTKIT_SPARES_COUNT");
@@ -137,7 +140,7 @@ static int plan_spares(struct ftk_run *r)
     return 0;
 }
 
-/* libftkit_mpi lies where this program does, or in the lib beside its bin. */
+/* Find libftkit_mpi: in the directory of this program, or in ../lib. */
 static int find_layer(struct ftk_run *r)
 {
     static const char *const places[] = { "", "../lib/" };
@@ -185,7 +188,7 @@ int ftk_mpirun_plan(struct ftk_run *r)
             r->nodes = 1;
         }
     }
-    /* other machines are taken to be like this one; emulated nodes share its cores */
+    /* assume that other machines have as many cores as this one; emulated nodes share its cores */
     int machines = r->emulate > 0 ? 1 : r->nodes;
     r->crowded = r->total > (long)cores() * machines;
     return 0;
@@ -201,7 +204,7 @@ void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_P
 int ftk_mpirun_tell(const char *state)
 {
     char number[16];
-    int fd = open(state, O_WRONLY | O_APPEND); /* not closed by exec */
+    int fd = open(state, O_WRONLY | O_APPEND); /* no O_CLOEXEC: mpirun inherits it */
     if (fd < 0)
         return -1;
     snprintf(number, sizeof number, "%d", fd);
@@ -233,7 +236,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
         snprintf(number, sizeof number, "%d", r->spares);
         add_default(env, "FTKIT_SPARES_COUNT", number);
     } else if (r->crowded) {
-        /* Open MPI reads these, others ignore them: a plain mpirun may be any */
+        /* a plain mpirun may be that of any MPI: Open MPI reads these, other MPIs ignore them */
         add_default(env, "OMPI_MCA_rmaps_base_oversubscribe", "1");
         add_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
     }
@@ -247,7 +250,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     }
 }
 
-/* Every FTKIT_ variable, the user's and ours, reaches ranks on other nodes too. */
+/* Forward every FTKIT_ variable, the user's and ours, to ranks on other nodes. */
 static void add_forwards(const struct ftk_run *r, struct ftk_list *cmd)
 {
     struct ftk_list names = { 0 }, env = { 0 };
@@ -274,7 +277,8 @@ static void add_setting(
     ftk_list_add(cmd, "%s", value);
 }
 
-/* How processes end, told into the file of ftk_mpirun_tell(): that of mpirun alone. */
+/* Make mpirun write how processes end, into the file of ftk_mpirun_tell().  The ranks get 2, their
+ * own standard error, in place of that descriptor. */
 static void add_telling(struct ftk_list *cmd)
 {
     add_setting(cmd, "--prtemca", "errmgr_base_verbose", "5");
@@ -292,7 +296,7 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         for (size_t i = 0; i < sizeof profile / sizeof profile[0]; i++)
             add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
         if (r->emulate > 0)
-            ftk_emulate_arguments(r, cmd); /* says :OVERSUBSCRIBE itself */
+            ftk_emulate_arguments(r, cmd); /* includes :OVERSUBSCRIBE */
         else if (r->crowded || r->gone.n > 0)
             ftk_list_add(cmd, "--oversubscribe");
         if (r->crowded || r->gone.n > 0)

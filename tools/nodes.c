@@ -1,9 +1,10 @@
-/* Which nodes a relaunch can use.  The loss of a node ends a job, because it takes a daemon
- * with it, and mpirun cannot start another on a node that is not there: so before a relaunch
- * every node is asked for a sign of life, in the way mpirun starts its daemons.
+/* Which nodes a relaunch can use.  The loss of a node ends a job, because the daemon on that node
+ * is lost.  mpirun cannot start a daemon on a node that does not exist any more.  So before a
+ * relaunch every node is asked for a sign of life, by the command that mpirun starts daemons
+ * with.
  *
- * It knows the nodes that --host or a hostfile names.  Those of a batch system are its own:
- * what it answers with decides.
+ * Only nodes that --host or a hostfile names are known.  Nodes of a batch system are left to the
+ * batch system.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -21,7 +22,7 @@
 #define ANSWER_S 10.0
 #define POLL_NS 10000000L
 
-/* ---- what names nodes ---------------------------------------------------------------- */
+/* ---- arguments that name nodes ------------------------------------------------------- */
 
 enum kind { OTHER, LIST, HOSTFILE };
 
@@ -75,7 +76,7 @@ void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names)
     }
 }
 
-/* ---- without those that are gone ----------------------------------------------------- */
+/* ---- arguments without lost nodes ---------------------------------------------------- */
 
 static void add_list(const struct ftk_run *r, struct ftk_list *cmd, const char *list)
 {
@@ -150,7 +151,7 @@ static bool is_here(const char *name)
            || (strncmp(name, self, len) == 0 && (self[len] == '\0' || self[len] == '.'));
 }
 
-/* The command that mpirun starts daemons with, cut into words. */
+/* The command with which mpirun starts daemons, cut into words. */
 static void agent_of(const struct ftk_run *r, struct ftk_list *cmd)
 {
     const char *agent = getenv("PRTE_MCA_plm_ssh_agent");
@@ -199,7 +200,7 @@ static pid_t ask(const struct ftk_run *r, const char *name)
     return pid;
 }
 
-/* Whether the process we asked through ended well before the time is over. */
+/* Whether the process of ask() ends with 0 before the time end. */
 static bool answers(pid_t pid, double end)
 {
     const struct timespec turn = { 0, POLL_NS };
@@ -245,7 +246,7 @@ void ftk_nodes_look(struct ftk_run *r)
         there[i] = asked[i] == 0 || (asked[i] > 0 && answers(asked[i], end));
         alive += there[i];
     }
-    if (alive > 0) /* else it is not they */
+    if (alive > 0) /* if no node answers, the command is wrong, not the nodes */
         leave_out(r, &names, there);
     free(there);
     free(asked);

@@ -1,5 +1,5 @@
-/* The command line of `ftkit run`: its own options, and those of mpirun that people are
- * used to write.  The latter go to mpirun as they are.
+/* The command line of `ftkit run`: its own options, and common options of mpirun, which go to
+ * mpirun unchanged.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -19,8 +19,8 @@ void ftk_run_usage(FILE *out)
           "job is lost as a whole, start it again from its newest complete set.\n"
           "\n"
           "  -n N, -np N        working ranks\n"
-          "  --spares S         processes that wait to replace lost ones (one node's\n"
-          "                     worth of ranks; 1 on a single node)\n"
+          "  --spares S         processes that wait to replace lost ones (as many as ranks\n"
+          "                     on one node; 1 on a single node)\n"
           "  --relaunch R       relaunches in a row that make no progress, before the run\n"
           "                     gives up (3)\n"
           "  --no-relaunch      the same as --relaunch 0\n"
@@ -29,9 +29,9 @@ void ftk_run_usage(FILE *out)
           "  --timeout T        end the run after T and show where each rank was; times\n"
           "                     are seconds, or have a unit: 500ms, 90s, 2min, 1h, 1d\n"
           "  --init-timeout T   end a job that lost a process, opened no context and\n"
-          "                     got nowhere for T (30s); then relaunch it\n"
-          "  --log              log messages, so that only the team of a lost rank goes\n"
-          "                     back: log.enabled, and libftkit_mpi is preloaded\n"
+          "                     made no progress for T (30s); then relaunch it\n"
+          "  --log              log messages, so that only the team of a lost rank rolls\n"
+          "                     back: sets log.enabled, preloads libftkit_mpi\n"
           "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
           "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
           "  --mpirun PATH      another mpirun of the same MPI\n"
@@ -45,9 +45,9 @@ void ftk_run_usage(FILE *out)
           "--prtemca, -x, --wdir, --tag-output, --report-bindings.\n"
           "\n"
           "Exit code: 0 when the program ended well, also after repairs and relaunches;\n"
-          "else that of the process that failed, 128 + signal if one killed it; 2 usage,\n"
-          "or what no relaunch can mend; 124 timeout.  Files of the run are under TMPDIR\n"
-          "(/tmp), which the node of rank 0 has to see.\n",
+          "else that of the process that failed, 128 + signal if a signal killed it; 2\n"
+          "usage, or an error that every relaunch would meet again; 124 timeout.  Files of\n"
+          "the run are under TMPDIR (/tmp), which the node of rank 0 must be able to see.\n",
         out);
 }
 
@@ -101,7 +101,7 @@ static int parse_count(const char *what, const char *text, int min, int *out)
     return 0;
 }
 
-/* With the units of the configuration, or seconds. */
+/* A time with a unit as in the configuration, or a number of seconds. */
 static int parse_time(const char *what, const char *text, double *out)
 {
     char *end;
@@ -190,13 +190,12 @@ static int parse_option(struct ftk_run *r, int c)
     }
 }
 
-/* ---- what people write for mpirun
- * ----------------------------------------------------*/
+/* ---- options of mpirun --------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     int values;
-    const char *instead; /* NULL: it is handed on */
+    const char *instead; /* advice when the option is refused; NULL: it is handed on */
 } habits[] = {
     { "H", 1, NULL },
     { "host", 1, NULL },
@@ -236,7 +235,8 @@ static bool is_word(const char *arg, const char *name, const char **value)
     return true;
 }
 
-/* Take argv[optind] if it is one of them.  *taken: it is; an exit code. */
+/* Take argv[optind] if it is one of these options; *taken says whether it is.  0, or an exit code
+ * after a message. */
 static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
 {
     const char *arg = argv[optind], *value = NULL;
@@ -272,7 +272,7 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
 
 int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
 {
-    static char name[] = "ftkit run"; /* getopt() begins its messages with it */
+    static char name[] = "ftkit run"; /* getopt() begins its messages with argv[0] */
     int c = 0;
     *r = (struct ftk_run){
         .spares = -1, .relaunch = 3, .init_timeout_s = 30, .mpirun = FTKIT_MPIRUN

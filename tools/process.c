@@ -1,6 +1,6 @@
-/* Everything below this process: find it, show it, end it.  A job is a tree of mpirun,
- * daemons that left their parents, and ranks; being their subreaper keeps all of them
- * below us whatever dies first.
+/* All processes below this process: find, show and end them.  A job is a tree of mpirun, daemons
+ * that have left their parents, and ranks.  This process is their subreaper, so all of them stay
+ * below it, whichever process dies first.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -22,9 +22,9 @@
 
 #define TRACED_MAX 12   /* processes with a backtrace in a dump */
 #define TRACE_S 20      /* time one backtrace may take */
-#define UNKILLABLE_S 10 /* after SIGKILL: such a process hangs in the kernel */
+#define UNKILLABLE_S 10 /* a process alive so long after SIGKILL hangs in the kernel */
 
-static pid_t *foreign; /* children we were started with */
+static pid_t *foreign; /* [nforeign] children that this process had at its start */
 static size_t nforeign;
 static struct {
     pid_t pid;
@@ -34,7 +34,7 @@ static size_t nreaped, reaped_room;
 
 /* ---- finding ------------------------------------------------------------------------- */
 
-/* Number k of a line of /proc/PID/stat (proc(5)), whose number 3 text begins with. */
+/* Field k of /proc/PID/stat (proc(5)); text begins with field 3. */
 static unsigned long long stat_field(const char *text, int k)
 {
     for (; k > 3 && text; k--) {
@@ -54,7 +54,7 @@ bool ftk_proc_read(pid_t pid, struct ftk_proc *p)
     size_t len = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[len] = '\0';
-    char *open = strchr(text, '('), *close = strrchr(text, ')'); /* any name between */
+    char *open = strchr(text, '('), *close = strrchr(text, ')'); /* a name may contain both */
     if (!open || !close || close < open)
         return false;
     if (sscanf(close + 1, " %c", &p->state) != 1)
@@ -81,12 +81,12 @@ static bool is_foreign(pid_t pid)
     return false;
 }
 
-/* Keep in all[0..n) what is below us, and return how many these are. */
+/* Keep only the processes below us in all[0..n), and return their number. */
 static size_t keep_ours(struct ftk_proc *all, size_t n)
 {
     pid_t self = getpid();
     bool more = true;
-    while (more) { /* children may stand before their parents: until nothing changes */
+    while (more) { /* children may come before their parents: repeat until nothing changes */
         more = false;
         for (size_t i = 0; i < n; i++) {
             bool below = all[i].ppid == self;
@@ -128,7 +128,8 @@ size_t ftk_proc_list(struct ftk_proc **out)
     return keep_ours(all, n);
 }
 
-/* The number after one of these names, which stay what they were when it was started. */
+/* Get the number of an entry NAME=NUMBER of an environment, if NAME is one of names.  /proc shows
+ * the environment of a process as it was at its start. */
 static bool take_number(const char *entry, const char *const *names, long *out)
 {
     for (; *names; names++) {
@@ -200,7 +201,7 @@ void ftk_tree_reap(void)
 
 int ftk_tree_status(pid_t pid)
 {
-    for (size_t i = nreaped; i > 0; i--) /* a number may come again: the last one */
+    for (size_t i = nreaped; i > 0; i--) /* a pid may come again: take the last one */
         if (reaped[i - 1].pid == pid)
             return reaped[i - 1].status;
     return -1;
@@ -221,7 +222,7 @@ int ftk_tree_end(double grace_s)
         noted = true;
         for (size_t i = 0; i < n && past >= grace_s; i++)
             if (p[i].state != 'Z' && kill(p[i].pid, SIGKILL) == 0)
-                killed++; /* counts one twice when it takes long to go */
+                killed++; /* a process that takes long to end counts more than once */
         free(p);
         if (n == 0) {
             ftk_litter_remove();
@@ -270,7 +271,7 @@ static bool backtrace(pid_t pid)
         if (waitpid(gdb, &status, WNOHANG) != 0)
             break;
         if (ftk_now_s() > end)
-            kill(gdb, SIGKILL); /* the process it looks at goes on */
+            kill(gdb, SIGKILL); /* the traced process goes on */
         nap(0.02);
     }
     return gdb > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == TOOL_NO_EXEC);
@@ -286,7 +287,7 @@ static int ranks_first(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Of its own environment: nodes that are emulated have names of their own. */
+/* The host name from the environment of the process: emulated nodes have names of their own. */
 static void host_of(pid_t pid, char *host, size_t bytes)
 {
     char path[64], *entry = NULL;
@@ -320,7 +321,7 @@ static const char *state_text(char state)
     }
 }
 
-/* Where a rank is, as far as it says so itself. */
+/* Print where a rank is, as its watchdog page says. */
 static void print_where(FILE *out, pid_t pid)
 {
     struct ftk_dog_word w;
@@ -350,7 +351,8 @@ static void print_rank(FILE *out, const struct ftk_proc *p)
     putc('\n', out);
 }
 
-/* Not one that a rank started, which has its environment. */
+/* Whether p is a rank.  A process that a rank has started is none, although it has inherited the
+ * environment. */
 static bool is_rank(const struct ftk_proc *all, size_t n, const struct ftk_proc *p)
 {
     for (size_t i = 0; i < n; i++)

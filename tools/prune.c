@@ -21,23 +21,19 @@ void ftk_prune_usage(FILE *out)
           "\n"
           "Remove sets, in every context of DIR.  Give --keep, --incomplete or both.\n"
           "\n"
-          "  --keep N        the newest N complete sets stay, at least 1; older ones and\n"
-          "                  incomplete or damaged ones that are older than all of them "
-          "go\n"
-          "  --incomplete    sets that are incomplete or damaged go too, however new\n"
+          "  --keep N        keep the newest N complete sets, N >= 1; remove all older sets,\n"
+          "                  also incomplete and damaged ones\n"
+          "  --incomplete    remove all incomplete and damaged sets, also new ones\n"
           "  --context NAME  only the sets of this context\n"
           "  --dry-run       only say what would be removed\n"
-          "  --slots         of DIR (/dev/shm), what level.memory and level.local of jobs "
-          "that\n"
-          "                  are gone have left on this node; a relaunch could have used "
-          "it;\n"
-          "                  without DIR also what other files they left in /dev/shm\n"
+          "  --slots         remove the slots in DIR (/dev/shm) that level.memory and\n"
+          "                  level.local of ended jobs have left on this node, although a\n"
+          "                  relaunch could still use them; without DIR, remove also other\n"
+          "                  files that these jobs have left in /dev/shm\n"
           "\n"
-          "While a job owns the sets (see FILES in ftkit(1)), nothing that is newer than "
-          "its\n"
-          "newest complete set is touched: it may be being written.  Only files that "
-          "ftkit\n"
-          "has named are removed; a directory with others in it stays.\n"
+          "While a job owns the sets (see FILES in ftkit(1)), sets that are newer than the\n"
+          "newest complete set are not touched: the job may be writing them.  Only files\n"
+          "with names of ftkit are removed; a directory with other files stays.\n"
           "\n"
           "Exit code: 0; 1 when something could not be removed; 2 usage, or no sets are "
           "there.\n",
@@ -48,11 +44,11 @@ struct prune {
     const struct ftk_opts *o;
     const char *dir, *context;
     bool owned; /* a job may be writing */
-    size_t n;   /* sets that were there */
+    size_t n;   /* sets that were found */
 };
 
-/* Why a set goes, NULL when it stays.  complete counts the complete ones so far, from the
- * newest on, this one included. */
+/* Why a set is removed; NULL: it stays.  complete: number of complete sets from the newest one to
+ * this one, inclusive. */
 static const char *reason(const struct prune *p, const struct ftk_h5_entry *e, int complete)
 {
     int keep = p->o->keep;
@@ -94,7 +90,7 @@ static int prune_context(struct prune *p)
     return code;
 }
 
-/* Whether it could be removed; one in use is left alone. */
+/* Remove a slot, unless it is in use.  An exit code. */
 static int prune_slot(const char *path, int fd, const struct stat *st, void *arg)
 {
     const struct ftk_opts *o = arg;
@@ -109,7 +105,7 @@ static int prune_slot(const char *path, int fd, const struct stat *st, void *arg
     return TOOL_OK;
 }
 
-/* Pages of watchdogs and determinants are in /dev/shm only. */
+/* Pages of watchdogs and determinants are only in /dev/shm. */
 static int prune_node(struct ftk_opts *o)
 {
     int code = ftk_slots_each(o, prune_slot, o);

@@ -1,16 +1,16 @@
-/* Whether the processes of the ranks are still there.  Two things let Open MPI 5.0 wait
- * for ever, and nobody but the parent of all processes can see them:
+/* Whether the processes of the ranks are alive.  In two cases Open MPI 5.0 waits for ever, and
+ * only the parent of all processes can see this:
  *
- *   - A rank dies in or before MPI_Init: the others wait for it in there.  It counts as
- *     lost when no context has been opened, others are alive and do nothing, and this
- *     has lasted for --init-timeout.
- *   - All ranks have ended, and mpirun locks itself out while it cleans up.
+ *   - A rank dies in or before MPI_Init, and the other ranks wait for it in MPI_Init.  The rank
+ *     counts as lost when no context has been opened, other ranks are alive and do nothing, and
+ *     this has lasted for --init-timeout.
+ *   - All ranks have ended, and mpirun hangs while it cleans up.
  *
- * Both take that the ranks of the job are known.  They are found by their environment,
- * as the children of mpirun or of a daemon, frequently while they come up: one that dies
- * young is not missed then.  What one of them starts itself is none.  On a single node
- * one that was never seen is missing, too; of several nodes only those are watched that
- * were seen on this one.  Once a context is open a look is one file of /proc.
+ * Both need a list of the job's ranks.  Ranks are the children of mpirun or of a daemon that have
+ * the environment of a rank; the children of a rank are not ranks.  While the job starts, looks
+ * are frequent, so that a rank that dies soon is seen before.  On a single node also a rank that
+ * was never seen counts as lost; with several nodes only ranks that were seen on this node are
+ * watched.  Once a context is open, a look reads only one file of /proc.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -21,36 +21,36 @@
 
 #include "tools.h"
 
-#define YOUNG_S 2 /* look as often as we are called for this long */
+#define YOUNG_S 2 /* for so long after the start, look at every call */
 #define INIT_LOOK_S 0.5
 #define LOOK_S 1.0
 #define SHARE 20       /* looks take at most 1/20 of a core */
-#define STEP_MAX_S 1.5 /* a longer time between two looks: we did not run ourselves */
+#define STEP_MAX_S 1.5 /* a longer time between two looks: this process was stopped */
 #define GONE_S 3       /* for mpirun to end after its ranks */
-#define BUSY 0.3       /* of a core; who waits in MPI_Init takes up to 0.1 */
+#define BUSY 0.3       /* of a core; a rank that waits in MPI_Init takes up to 0.1 */
 
 struct rank {
     pid_t pid;
     unsigned long long start;
     long number;
     bool gone;
-    int status;           /* gone: as from waitpid(), -1: not known */
-    double cpu_s, mark_s; /* at the last look, and when lost_s began */
+    int status;           /* if gone: as from waitpid(), -1: not known */
+    double cpu_s, mark_s; /* CPU time at the last look, and at the last mark() */
 };
 
 struct ftk_ranks {
     const struct ftk_run *run;
-    struct rank *v; /* [n], those ever seen */
+    struct rank *v; /* [n] all ranks ever seen */
     size_t n, room;
     bool *seen; /* [run->total], by number */
     int nseen;
-    long local_size;       /* of ours on this node, -1: not known */
-    bool off;              /* they cannot be told from others */
-    bool opened;           /* a context was */
-    bool hunting;          /* some may not have been seen */
+    long local_size;       /* number of ranks on this node, -1: not known */
+    bool off;              /* no looks: ranks cannot be told from other processes */
+    bool opened;           /* a context has been opened */
+    bool hunting;          /* there may be ranks that have not been seen */
     double begin;          /* of the attempt */
     double last, due;      /* the last and the next look */
-    double lost_s, gone_s; /* how long it has been so, -1: it is not */
+    double lost_s, gone_s; /* how long a rank, or all, have been gone; -1: that is not so */
 };
 
 struct ftk_ranks *ftk_ranks_begin(const struct ftk_run *r)
@@ -82,7 +82,7 @@ bool ftk_ranks_coming(const struct ftk_ranks *w)
     return !w->off && w->hunting && ftk_now_s() < w->begin + YOUNG_S;
 }
 
-/* All processes of the job are below us, whether we have seen them or not. */
+/* Whether all processes of the job are below us, seen or not. */
 static bool is_local(const struct ftk_ranks *w)
 {
     return w->run->emulate > 0 || w->nseen == w->run->total || w->local_size == w->run->total;
@@ -104,15 +104,15 @@ static void add(struct ftk_ranks *w, const struct ftk_proc *p)
     w->v[w->n++] =
         (struct rank){ .pid = p->pid, .start = p->start, .number = p->rank, .status = -1 };
     if (!w->hunting || p->rank >= w->run->total || w->seen[p->rank])
-        return; /* spawned later: that all are here is known of the first ones only */
+        return; /* a spawned process: seen[] is for the first ranks only */
     w->seen[p->rank] = true;
     w->nseen++;
     if (p->local_size > 0)
         w->local_size = p->local_size;
 }
 
-/* Not what we are the parent of (mpirun, and orphans of a rank), nor what a rank started,
- * which has its environment. */
+/* Whether p is a rank that mpirun or a daemon has started.  Our own children are none (mpirun, and
+ * orphans of a rank), and neither are children of a rank, which inherit its environment. */
 static bool is_first(const struct ftk_proc *all, size_t n, const struct ftk_proc *p)
 {
     if (p->rank < 0 || p->ppid == getpid())
@@ -123,8 +123,8 @@ static bool is_first(const struct ftk_proc *all, size_t n, const struct ftk_proc
     return false;
 }
 
-/* Take in the ranks that are new.  Returns how many processes there are that belong to a
- * rank, also those it started: these may hold mpirun's pipes, which waits for them. */
+/* Add the new ranks.  Returns the number of ranks and their children: a child may hold a pipe of
+ * mpirun open, and mpirun then waits for the child. */
 static size_t scan(struct ftk_ranks *w)
 {
     struct ftk_proc *p;
@@ -152,8 +152,8 @@ static void hunt(struct ftk_ranks *w)
 
 /* ---- looking ------------------------------------------------------------------------- */
 
-/* How many of those we know are alive; *gone: one is not.  Once a context is open one
- * that is alive says enough. */
+/* Number of known ranks that are alive; *gone: a known rank is not alive.  Once a context is open,
+ * stop at the first rank that is alive. */
 static size_t probe(struct ftk_ranks *w, bool *gone)
 {
     size_t alive = 0;
@@ -174,7 +174,7 @@ static size_t probe(struct ftk_ranks *w, bool *gone)
     return alive;
 }
 
-/* Somebody may still have to read what the job wrote. */
+/* Whether standard output or error is full: then mpirun may be waiting for its reader. */
 static bool output_waits(void)
 {
     struct pollfd fd[] = { { .fd = 1, .events = POLLOUT }, { .fd = 2, .events = POLLOUT } };
@@ -187,8 +187,8 @@ static void mark(struct ftk_ranks *w)
         w->v[i].mark_s = w->v[i].cpu_s;
 }
 
-/* Somebody has been at work since mark().  A program that does without ftkit may end rank
- * by rank, or live on without one of them. */
+/* Whether a rank has worked since mark().  A program without ftkit may end rank by rank, or work on
+ * after the end of one rank. */
 static bool is_busy(const struct ftk_ranks *w)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -197,7 +197,8 @@ static bool is_busy(const struct ftk_ranks *w)
     return false;
 }
 
-/* Add to *t what has passed, if it is so and was so at the last look. */
+/* *t: how long the condition so has held, -1: it does not hold.  Add step if so held at the last
+ * look, too.  Whether so has held for limit. */
 static bool lasts(double *t, bool so, double step, double limit)
 {
     if (!so)
@@ -242,7 +243,7 @@ enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, bool opened)
     return news;
 }
 
-/* ---- telling ------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------- */
 
 long ftk_ranks_lost(const struct ftk_ranks *w)
 {

@@ -1,4 +1,4 @@
-/* ftkit repair: put right what can be put right without the job.
+/* ftkit repair: repair sets as far as possible without the job.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
@@ -12,25 +12,24 @@ void ftk_repair_usage(FILE *out)
 {
     fputs("usage: ftkit repair [--context NAME] [--dry-run] DIR [SET]...\n"
           "\n"
-          "Put right what can be put right in sets, and say what cannot:\n"
+          "Repair sets where possible, and report damage that cannot be repaired:\n"
           "\n"
           "  - files that interrupted writes have left are removed\n"
-          "  - a manifest that is damaged or missing is made again from the parts, when\n"
-          "    they are all there and every byte of them is good\n"
-          "  - so is a master\n"
-          "  - a part that is damaged has no second copy on the file system: restart from\n"
-          "    an older set\n"
+          "  - a damaged or missing manifest is made again from the parts, when all parts\n"
+          "    exist and every byte of them is good; so is a master\n"
+          "  - a damaged part cannot be repaired, because the file system has no second\n"
+          "    copy: restart from an older set\n"
           "\n"
           "SET is a number or newest; without one, all sets of DIR.\n"
           "\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --dry-run       only say what would be done\n"
           "\n"
-          "The sets of a job that is running are left alone.  An incomplete set whose\n"
-          "parts are not all there is not damage: `ftkit prune --incomplete` removes it.\n"
+          "The sets of a running job are not touched.  An incomplete set without all its\n"
+          "parts does not count as damaged: `ftkit prune --incomplete` removes it.\n"
           "\n"
           "Exit code: 0 all is good now; 1 something cannot be repaired; 2 usage,\n"
-          "or no sets are there.\n",
+          "or there are no sets.\n",
         out);
 }
 
@@ -44,7 +43,7 @@ struct patient {
     uint32_t part;  /* for verify_one() */
     uint64_t bytes; /* of its files */
     bool incomplete;
-    int done, failed; /* things */
+    int done, failed; /* numbers of repairs */
 };
 
 static void did(struct patient *p, const char *file, const char *what)
@@ -104,7 +103,7 @@ static int make_master(void *arg, FILE *out)
     return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
 }
 
-/* Run one of them; an exit code.  why gets the first line of what it says. */
+/* Run one of these functions; its exit code.  why gets the first line of its output. */
 static int run(ftk_isolated_fn *fn, struct patient *p, char why[FTK_DETAIL_MAX])
 {
     struct ftk_isolated r;
@@ -116,8 +115,8 @@ static int run(ftk_isolated_fn *fn, struct patient *p, char why[FTK_DETAIL_MAX])
 }
 
 /* ---- the steps --------------------------------------------------------------------------
- * In this order: each may rely on what the ones before have put right.  Each goes on when
- * it finds nothing to do. */
+ * In this order: each step may rely on the repairs of the steps before.  A step without anything
+ * to repair does nothing. */
 
 static void tell_litter(const char *name, void *arg)
 {
@@ -147,7 +146,7 @@ static void mend_manifest(struct patient *p)
     }
 }
 
-/* The place for parts that can be computed from others: parity. */
+/* Parts are only checked: the file system has no parity to repair them from. */
 static void mend_parts(struct patient *p)
 {
     for (p->part = 0; p->has_manifest && p->part < p->m.nparts; p->part++) {
@@ -195,7 +194,7 @@ static int repair_set(
 
 /* ---- the command --------------------------------------------------------------------- */
 
-/* Sets that are being written are nobody else's. */
+/* Whether no living job owns the sets. */
 static bool is_free(const struct ftk_where *w, const char *context)
 {
     bool alive = false;
@@ -217,14 +216,14 @@ static bool is_asked_for(const struct ftk_opts *o, uint64_t set, uint64_t newest
 {
     for (int i = 1; i < o->nargs; i++) {
         uint64_t asked;
-        (void)ftk_set_number(o->args[i], &asked); /* it was good before */
+        (void)ftk_set_number(o->args[i], &asked); /* check_args() has checked it */
         if (set == (asked ? asked : newest))
             return true;
     }
     return o->nargs == 1;
 }
 
-/* *all counts the sets. */
+/* Repair the sets of a context; *all counts the sets of all contexts. */
 static int repair_context(
     const struct ftk_where *w, const char *context, const struct ftk_opts *o, size_t *all)
 {
@@ -247,7 +246,7 @@ static int repair_context(
     }
     free(e);
     if (asked < o->nargs - 1) {
-        ftk_tool_say("'%s' has not all of the sets", context);
+        ftk_tool_say("'%s' lacks some of the given sets", context);
         code = TOOL_FAIL;
     }
     return code;

@@ -1,11 +1,11 @@
-/* ftkit run: start a job under mpirun with the flags a resilient job needs, and start it
+/* ftkit run: start a job under mpirun with the flags that a resilient job needs, and start the job
  * again when it is lost as a whole.
  *
- * A job that ends while a context is open is lost.  What the library and mpirun tell of
- * an attempt is in a file (state.c), one for each attempt, so that nobody left over from
- * the last one can write into it.
+ * A job that ends while a context is open is lost.  The library and mpirun write facts about an
+ * attempt into a file (state.c).  Each attempt has a file of its own, so a process that is left
+ * from an earlier attempt cannot write into the file of this one.
  *
- * Nor is mpirun sure to end: ranks.c looks whether there is somebody left to wait for.
+ * mpirun may fail to end; so ranks.c checks whether the processes of the ranks are alive.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -30,12 +30,12 @@
 #include "state.h"
 #include "detect/watch_page.h"
 
-#define FATAL_GRACE_S 5   /* for a job that said "fatal" to end by itself */
+#define FATAL_GRACE_S 5   /* for a job to end by itself after a fatal error */
 #define SIGNAL_GRACE_S 10 /* for mpirun to end its job after a signal */
 #define ORPHAN_GRACE_S 10 /* for a job that has closed its contexts and lost mpirun */
 #define EXIT_GRACE_S 1    /* for the daemons after mpirun has ended */
 #define POLL_NS 100000000L
-#define SHORT_NS 20000000L /* while the ranks come up: some do not live long */
+#define SHORT_NS 20000000L /* while the ranks start: some end soon */
 
 enum how { BY_ITSELF, BY_SIGNAL, BY_FATAL, BY_TIMEOUT, BY_LOST_RANK, BY_NO_RANK };
 
@@ -43,10 +43,10 @@ struct attempt {
     int number; /* from 0 */
     pid_t pid;
     enum how how;
-    int status; /* of waitpid(), when it ended by itself or by a signal to us */
+    int status; /* of mpirun, as from waitpid() */
     int sig;    /* BY_SIGNAL */
     double sig_at;
-    long lost; /* BY_LOST_RANK: which, -1: not known */
+    long lost; /* BY_LOST_RANK: the rank, -1: not known */
     struct ftk_state *state;
 };
 
@@ -70,11 +70,11 @@ static void become(
     const char *step = "session";
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (setsid() < 0) /* a ^C reaches us alone, and we decide */
+    if (setsid() < 0) /* so ^C reaches ftkit run only, which passes it on */
         goto fail;
     step = "parent";
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
-        goto fail; /* whatever happens to us, mpirun ends its job */
+        goto fail; /* if ftkit run dies, mpirun gets SIGTERM and ends its job */
     step = "node names";
     if (r->emulate > 0 && ftk_emulate_enter(r) != 0)
         goto fail;
@@ -141,7 +141,7 @@ static int start(const struct ftk_run *r, struct attempt *a)
     if (a->pid == 0)
         become(r, cmd.v, env.v, r->tells ? state : NULL, self, report[1]);
     close(report[1]);
-    /* closed by a successful exec; otherwise says what failed */
+    /* a successful exec closes the pipe; otherwise the pipe has the error */
     ssize_t len = a->pid < 0 ? -1 : read(report[0], why, sizeof why - 1);
     close(report[0]);
     ftk_list_free(&cmd);
@@ -161,8 +161,8 @@ static bool has_ended(struct attempt *a)
     return status >= 0;
 }
 
-/* Signals to us are mpirun's; the job has to end, soon, or at once on the second one.
- * SIGUSR1 and SIGUSR2 only pass through. */
+/* Pass a signal on to mpirun.  After the first signal the job has some time to end; false, on the
+ * second: end the job at once.  SIGUSR1 and SIGUSR2 are only passed on. */
 static bool take_signal(struct attempt *a, int sig)
 {
     if (sig <= 0 || sig == SIGCHLD)
@@ -196,7 +196,7 @@ static bool look_at_ranks(struct attempt *a, struct ftk_ranks *ranks)
     return false;
 }
 
-/* Until mpirun has ended or must be ended. */
+/* Wait until mpirun has ended or must be ended. */
 static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *ranks,
     const sigset_t *set, double end)
 {
@@ -224,8 +224,8 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
     }
 }
 
-/* mpirun hangs after its ranks, so nobody tells us their exit codes; what they left as
- * zombies does, if that is still there, else what the library said. */
+/* mpirun hangs after the end of its ranks, and does not report their exit codes.  Take a status
+ * from the zombies of the ranks, if it is known; else rely on the lines of the library. */
 static void take_status(struct attempt *a, int status)
 {
     bool lost = ftk_state_is_open(a->state);
@@ -238,15 +238,15 @@ static void take_status(struct attempt *a, int status)
         ftk_run_say("their exit codes are not known; taken as %d", TOOL_FAIL);
 }
 
-/* mpirun was killed, which the job need not mind once it has closed its contexts. */
+/* mpirun was killed after the job had closed its contexts: the job may still end well. */
 static bool is_orphaned(const struct attempt *a)
 {
     return a->how == BY_ITSELF && WIFSIGNALED(a->status) && ftk_state_told(a->state)->opened
            && !ftk_state_is_open(a->state);
 }
 
-/* All processes of a job without mpirun have ended by now.  Those that ended before it
- * were told by it, the others were our children. */
+/* All processes of a job without mpirun have ended by now.  mpirun has reported the processes that
+ * ended before it; the other processes became our children, and were reaped. */
 static void judge_orphans(struct attempt *a, const struct ftk_ranks *ranks)
 {
     int sig = WTERMSIG(a->status), status = ftk_ranks_orphans(ranks);
@@ -275,7 +275,7 @@ static void judge_orphans(struct attempt *a, const struct ftk_ranks *ranks)
 
 static void wind_up(const struct ftk_run *r, struct attempt *a, const struct ftk_ranks *ranks)
 {
-    /* the daemons of a job that ended well may still be tidying up */
+    /* the daemons of a job that ended well may still be cleaning up */
     bool let = a->how == BY_ITSELF && !ftk_state_is_open(a->state);
     bool orphaned = is_orphaned(a);
     int killed = ftk_tree_end(orphaned ? ORPHAN_GRACE_S : let ? EXIT_GRACE_S : 0);
@@ -295,7 +295,7 @@ static int run_attempt(const struct ftk_run *r, struct attempt *a, const sigset_
     a->state = ftk_state_begin(path, r->verbose);
     if (!a->state)
         return TOOL_FAIL;
-    a->status = TOOL_FAIL << 8; /* when we end it: not a success */
+    a->status = TOOL_FAIL << 8; /* a job that we end is no success */
     if (r->verbose)
         show(stderr, r, a->number);
     int rc = start(r, a);
@@ -345,7 +345,7 @@ static void describe(const struct attempt *a, char *text, size_t bytes)
         snprintf(text, bytes, "because %s with a context still open", end);
 }
 
-/* Whether another attempt is due: not when somebody wanted the end. */
+/* Whether the job is lost.  A job that was ended by a signal or by the timeout is not. */
 static bool is_lost(const struct attempt *a)
 {
     if (a->how == BY_SIGNAL || a->how == BY_TIMEOUT)
@@ -353,8 +353,8 @@ static bool is_lost(const struct attempt *a)
     return a->how == BY_LOST_RANK || ftk_state_is_open(a->state);
 }
 
-/* Exit code of the run as it stands after this attempt.  A job that ended badly never has
- * 0: not if mpirun was killed, nor if a process ended badly with no context open. */
+/* Exit code of the run if this attempt is the last.  A job that ended badly never has 0, also if
+ * mpirun was killed, or if a process ended badly while no context was open. */
 static int verdict(const struct attempt *a)
 {
     const struct ftk_told *told = ftk_state_told(a->state);
@@ -365,15 +365,15 @@ static int verdict(const struct attempt *a)
     if (a->how == BY_SIGNAL)
         return 128 + a->sig;
     if (told->mistake)
-        return TOOL_FAIL; /* the library has killed the processes */
+        return TOOL_FAIL; /* the library has killed the processes: their status says nothing */
     if (ftk_state_is_open(a->state) || told->fatal_at > 0 || a->how == BY_LOST_RANK)
         return bad ? bad : code ? code : TOOL_FAIL;
     if (told->repaired && !WIFSIGNALED(a->status))
-        code = told->code; /* mpirun's is that of processes that were replaced */
+        code = told->code; /* the code of mpirun is that of processes that were replaced */
     return bad ? bad : code;
 }
 
-/* What a job that is not lost has to say of its end. */
+/* Report the end of a job that is not lost, if it ended badly. */
 static void tell_end(const struct attempt *a)
 {
     const struct ftk_end *first = ftk_state_first(a->state);
@@ -392,20 +392,20 @@ static void tell_end(const struct attempt *a)
         told->opened ? "when all contexts were closed" : "before a context was opened");
 }
 
-/* ---- whether another attempt may come further
- * ------------------------------------------*/
+/* ---- whether another attempt may make progress --------------------------------------- */
 
-/* What the attempts so far have come to. */
+/* Results of the attempts so far. */
 struct past {
     struct ftk_progress *page; /* NULL: not mapped */
-    uint64_t furthest;         /* position before the last attempt */
-    uint64_t known;            /* newest durable set then */
-    uint64_t aborted_at;       /* position of an MPI_Abort that ended the last attempt ... */
-    struct ftk_end abort;      /* ... and whose it was */
+    uint64_t furthest;         /* furthest position of the earlier attempts */
+    uint64_t known;            /* newest durable set of the earlier attempts */
+    uint64_t aborted_at;       /* position of the MPI_Abort that ended the last attempt ... */
+    struct ftk_end abort;      /* ... and the process that called it */
     int used;                  /* relaunches without progress */
 };
 
-/* The file that the library keeps the position in; without it sets have to do. */
+/* Map the file in which the library keeps the position.  Without the file, durable sets are the
+ * measure of progress. */
 static void map_progress(const struct ftk_run *r, struct past *past)
 {
     char path[FTK_PATH_MAX];
@@ -428,20 +428,20 @@ static uint64_t position(const struct past *past, bool furthest)
     return !past->page ? 0 : atomic_load(furthest ? &past->page->furthest : &past->page->now);
 }
 
-/* Progress is what the program has done; a set alone is none, because a job that goes on
- * with the message log writes one at its first call. */
+/* Progress means that the program has come further than before.  A new set alone is no progress:
+ * a restarted job with the message log writes a set at its first call. */
 static bool has_progressed(const struct ftk_run *r, struct past *past, const struct ftk_told *told)
 {
     uint64_t now = position(past, true);
     bool further = now > past->furthest;
-    if (now == 0) /* nobody keeps the position */
+    if (now == 0) /* the position is not known */
         further = told->set > past->known && told->nsets > r->log;
     past->furthest = now;
     past->known = told->set > past->known ? told->set : past->known;
     return further;
 }
 
-/* The program has called MPI_Abort at the same place as in the attempt before. */
+/* Whether the program has called MPI_Abort at the same position as in the attempt before. */
 static bool aborts_again(const struct attempt *a, struct past *past)
 {
     const struct ftk_end *e = ftk_state_first(a->state);
@@ -455,7 +455,7 @@ static bool aborts_again(const struct attempt *a, struct past *past)
     return again;
 }
 
-/* A lost attempt: true if another is due. */
+/* After a lost attempt: whether to start another one. */
 static bool may_try_again(
     const struct ftk_run *r, const struct attempt *a, struct past *past, int *code)
 {
@@ -466,14 +466,15 @@ static bool may_try_again(
     if (has_progressed(r, past, told))
         past->used = 0;
     if (again) {
-        ftk_run_say("attempt %d ended %s, at the same place as the one before (call %" PRIu64
-                    " of ftkit_checkpoint): a relaunch would come to the same, so there is none",
+        ftk_run_say(
+            "attempt %d ended %s, at the same place as the one before (call %" PRIu64
+            " of ftkit_checkpoint): every relaunch would end in the same way, so there is none",
             a->number + 1, how, past->aborted_at);
         return false;
     }
     if (told->hopeless[0]) {
-        ftk_run_say("attempt %d ended: %s: a relaunch would come to the same, so there is "
-                    "none; put that right, or begin anew with --fresh",
+        ftk_run_say("attempt %d ended: %s: every relaunch would end in the same way, so there is "
+                    "none; correct the error, or begin anew with --fresh",
             a->number + 1, ftk_tool_why(told->hopeless));
         *code = TOOL_USAGE;
         return false;
@@ -489,7 +490,7 @@ static bool may_try_again(
     return true;
 }
 
-/* The end of an attempt that is not lost: its code. */
+/* After an attempt that is not lost: the exit code of the run. */
 static int last_word(const struct ftk_run *r, const struct attempt *a, bool opened)
 {
     const struct ftk_told *told = ftk_state_told(a->state);
@@ -536,7 +537,7 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
     }
 }
 
-/* Files of a directory whose names begin like this. */
+/* Remove the files of a directory whose names begin with begin. */
 static void remove_files(const char *path, const char *begin)
 {
     DIR *d = opendir(path);
@@ -554,7 +555,7 @@ static void remove_dir(const char *path)
     rmdir(path);
 }
 
-/* Determinants of jobs that could not clean up: they are of no use to the next one. */
+/* Remove the files of determinants that jobs of this run have left. */
 static void remove_determinants(const struct ftk_run *r)
 {
     char begin[48];
@@ -562,7 +563,8 @@ static void remove_determinants(const struct ftk_run *r)
     remove_files("/dev/shm", begin);
 }
 
-/* Two nodes that append to one file of these may overwrite each other's lines. */
+/* Whether path is on no network file system.  There, two nodes that append to one file may
+ * overwrite each other's lines. */
 static bool is_local(const char *path)
 {
     static const unsigned long remote[] = { NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, CIFS_SUPER_MAGIC,
@@ -573,8 +575,8 @@ static bool is_local(const char *path)
         return true;
     for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
         if ((unsigned long)fs.f_type == remote[i]) {
-            ftk_run_say("TMPDIR is on a network file system: mpirun cannot tell how processes "
-                        "end, and one that is killed with no context open is not noticed");
+            ftk_run_say("TMPDIR is on a network file system: mpirun cannot report how processes "
+                        "end, and a process that is killed with no context open is not noticed");
             return false;
         }
     return true;
@@ -617,17 +619,18 @@ int ftk_run_main(int argc, char **argv)
     }
     if (!ftk_mpirun_ulfm())
         ftk_run_say("this MPI has no ULFM: restart only, the loss of a rank ends the job");
-    /* taken in watch() only: mpirun's end must not slip by between test and wait */
+    /* blocked, and taken only by watch(): else the end of mpirun could be missed between test and
+     * wait */
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
         sigaddset(&set, taken[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* ignored by our parent, there would be no exit codes */
+    signal(SIGCHLD, SIG_DFL); /* if our parent ignores SIGCHLD, there are no exit codes */
     if (ftk_tree_init() != 0)
         ftk_run_say("no subreaper: %s; processes of a lost job may stay", strerror(errno));
     if (r.emulate > 0)
         rc = ftk_emulate_files(&r);
-    (void)ftk_dog_sweep(false); /* of runs that were killed before they could */
+    (void)ftk_dog_sweep(false); /* files of earlier runs that were killed */
     if (rc == 0)
         rc = run_all(&r, &set);
     (void)ftk_dog_sweep(false);

@@ -1,5 +1,5 @@
-/* What the commands on directories of sets share: which sets are meant, how numbers and
- * dates are shown.
+/* Functions that the commands on directories of sets share: options, the choice of sets, texts of
+ * numbers and dates.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ const char *ftk_tool_why(const char *detail)
 {
     static char text[FTK_DETAIL_MAX];
     snprintf(text, sizeof text, "%s", detail);
-    for (char *p = text; *p; p++) /* of names in foreign files */
+    for (char *p = text; *p; p++) /* names in foreign files may contain any byte */
         if (*p < ' ' || *p > '~')
             *p = '?';
     char *place = strrchr(text, '(');
@@ -141,7 +141,7 @@ int ftk_opts_parse(int argc, char **argv, int allowed, void (*usage)(FILE *out),
             opt = OPT_OUTPUT;
         if (opt == '?' || !(opt & allowed)) {
             if (opt != '?')
-                ftk_tool_say("it has no such option");
+                ftk_tool_say("this command has no such option");
             usage(stderr);
             return TOOL_USAGE + 1;
         }
@@ -190,9 +190,9 @@ void ftk_bytes_text(uint64_t bytes, char buf[32])
     snprintf(buf, 32, v < 10 ? "%.1f %s" : "%.0f %s", v, units[i]);
 }
 
-/* ---- which sets ---------------------------------------------------------------------- */
+/* ---- choice of sets ------------------------------------------------------------------ */
 
-/* Whether path is a <name>.ftkit itself: split it. */
+/* Whether path is <dir>/<name>.ftkit; then path becomes <dir>, and context becomes <name>. */
 static bool split(char *path, char context[FTKIT_NAME_MAX + 1])
 {
     static const char suffix[] = ".ftkit";
@@ -211,7 +211,7 @@ static bool split(char *path, char context[FTKIT_NAME_MAX + 1])
     return true;
 }
 
-/* Whether path is the own directory of a set, <name>.ftkit/set-...: cut that off. */
+/* Whether path is the directory of a set, <name>.ftkit/set-...; then cut off /set-.... */
 static bool split_set(char *path, uint64_t *set)
 {
     char again[32];
@@ -227,7 +227,8 @@ static bool split_set(char *path, uint64_t *set)
     return true;
 }
 
-/* What the path leads to when it is not a directory of sets by its name: links and dots. */
+/* Resolve links and dots in w->dir.  true: the result is the directory of a context or of a set;
+ * then w->dir becomes the directory of sets that contains it. */
 static bool follow(struct ftk_where *w, char context[FTKIT_NAME_MAX + 1])
 {
     char *real = realpath(w->dir, NULL);

@@ -1,5 +1,5 @@
-/* What the commands on directories of sets share: ls, show, verify, repair, prune,
- * export.
+/* Declarations that the commands on directories of sets share: ls, show, verify, repair, prune,
+ * export, teams.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTKIT_TOOLS_SETS_H
@@ -47,58 +47,61 @@ struct ftk_opts {
     bool json, incomplete, dry_run, slots;
     const char *context, *output, *format, *file;
     int rank, keep, size, teams, per_node; /* -1: not given */
-    char **args;                           /* what is not an option */
+    char **args;                           /* arguments that are not options */
     int nargs;
 };
-/* allowed: of OPT_...; 0, or an exit code plus one when the command is to end with it. */
+/* allowed: a sum of OPT_...  0: go on; else the command is to end with the result less one as
+ * exit code. */
 int ftk_opts_parse(
     int argc, char **argv, int allowed, void (*usage)(FILE *out), struct ftk_opts *o);
 
-/* ---- which sets are meant (sets.c) --------------------------------------------------- */
+/* ---- the sets of a command (sets.c) -------------------------------------------------- */
 
-/* A directory and the contexts in it that are asked for. */
+/* A directory, and the contexts in it that the command works on. */
 struct ftk_where {
-    char dir[FTK_PATH_MAX]; /* holds <context>.ftkit */
+    char dir[FTK_PATH_MAX]; /* contains <context>.ftkit */
     char (*contexts)[FTKIT_NAME_MAX + 1];
     size_t n;
-    uint64_t set; /* the path was that of this set's own directory; else 0 */
+    uint64_t set; /* the path named the directory of this set; else 0 */
 };
 
-/* Find the contexts of path, which is a directory of sets, one <name>.ftkit in it, the own
- * directory of a set, or a link to one of these; only, when not NULL, names the context that
- * is meant.  0, or an exit code after a message; a directory without any is TOOL_USAGE. */
+/* Find the contexts of path.  path is a directory of sets, one <name>.ftkit in such a directory,
+ * the directory of one set, or a link to one of these.  only, unless NULL: the one context to
+ * find.  0, or an exit code after a message; TOOL_USAGE: the directory has no context. */
 int ftk_where_find(const char *path, const char *only, struct ftk_where *w);
 void ftk_where_free(struct ftk_where *w);
-/* A path that is the own directory of a set becomes the only SET of the arguments; takes says
- * whether the command has such an argument.  0, or an exit code after a message. */
+/* If the path names the directory of one set, make this set the only SET among the arguments.
+ * takes: the command has an argument SET.  0, or an exit code after a message. */
 int ftk_where_set(const struct ftk_where *w, struct ftk_opts *o, bool takes);
-/* There must be one context.  0, or an exit code after a message. */
+/* Check that there is exactly one context.  0, or an exit code after a message. */
 int ftk_where_single(const struct ftk_where *w);
 
-/* "12", "set-0000000012", or "newest", which is 0. */
+/* Parse "12", "set-0000000012", or "newest", which becomes 0.  0, or an exit code after a
+ * message. */
 int ftk_set_number(const char *text, uint64_t *set);
 /* The newest complete set of a context, or an exit code after a message. */
 int ftk_set_newest(const char *dir, const char *context, uint64_t *set);
 
-/* ---- what is in the memory of a node (slots.c) --------------------------------------- */
-/* A file of this user, open for reading; an exit code. */
+/* ---- slots of a node (slots.c) ------------------------------------------------------- */
+/* Called with a slot of this user, open for reading; returns an exit code. */
 typedef int ftk_slot_fn(const char *path, int fd, const struct stat *st, void *arg);
-/* Call fn for the slots in the first argument, or /dev/shm; an exit code. */
+/* Call fn for each slot in the directory o->args[0], or in /dev/shm; an exit code. */
 int ftk_slots_each(const struct ftk_opts *o, ftk_slot_fn *fn, void *arg);
-/* List them; whole: and read every byte.  The command's exit code. */
+/* List the slots; whole: also read every byte.  The exit code of the command. */
 int ftk_slots_list(const struct ftk_opts *o, bool whole);
 
-/* Says "ftkit <command>: ..." on standard error. */
+/* Print "ftkit <command>: ..." on standard error. */
 void ftk_tool_name(const char *command);
 void ftk_tool_say(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* The thread's detail, or a text of one, without the place in the source. */
+/* A detail text, without the place in the source and without unprintable bytes.  The result is
+ * valid until the next call. */
 const char *ftk_tool_why(const char *detail);
 const char *ftk_state_name(int state);
 /* "2026-01-31T12:00:00Z" */
 void ftk_time_text(int64_t s, char buf[32]);
 /* "1.5 GiB" */
 void ftk_bytes_text(uint64_t bytes, char buf[32]);
-/* End of a command: what was printed must have arrived. */
+/* End of a command: code, or TOOL_FAIL when the output could not be written. */
 int ftk_tool_end(int code);
 
 /* ---- the manual page (man.c) --------------------------------------------------------- */
@@ -107,11 +110,11 @@ void ftk_man_command(FILE *out, const char *name, void (*usage)(FILE *out));
 void ftk_man_end(FILE *out);
 
 /* ---- JSON (json.c) ----------------------------------------------------------------------
- * Commas and indentation are kept in the writer. */
+ * The writer adds commas and indentation. */
 struct ftk_json {
     FILE *out;
     int depth;
-    bool first; /* nothing yet at this depth */
+    bool first; /* no element yet at this depth */
 };
 /* name NULL: an element of an array */
 void ftk_json_open(struct ftk_json *j, const char *name, char bracket);
@@ -124,16 +127,16 @@ void ftk_json_bool(struct ftk_json *j, const char *name, bool v);
 void ftk_json_null(struct ftk_json *j, const char *name);
 
 /* ---- reading in a process of its own (isolate.c) ----------------------------------------
- * HDF5 may crash on a file that was made to do harm, or never come back.  fn runs in a
- * child; what it writes to out comes back, malloc'd, with its result. */
+ * HDF5 may crash or loop for ever on a malicious file.  So fn runs in a child process.  The
+ * parent gets the result of fn, and the bytes that fn has written to out, malloc'd. */
 struct ftk_isolated {
     char *text;
     size_t bytes;
-    int code;     /* what fn returned */
-    char why[96]; /* how the child died, "" when it returned */
+    int code;     /* result of fn */
+    char why[96]; /* why the child failed; "": fn has returned */
 };
 typedef int ftk_isolated_fn(void *arg, FILE *out);
-/* The child has time for this many bytes of files. */
+/* bytes: size of the files that fn reads; the time limit of the child grows with it. */
 void ftk_isolate(ftk_isolated_fn *fn, void *arg, uint64_t bytes, struct ftk_isolated *r);
 
 #endif

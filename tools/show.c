@@ -1,4 +1,4 @@
-/* ftkit show: what is in a set.
+/* ftkit show: show the contents of a set.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
@@ -11,8 +11,8 @@ void ftk_show_usage(FILE *out)
 {
     fputs("usage: ftkit show [--json] [--context NAME] DIR [SET]\n"
           "\n"
-          "Show what is in a set: its regions, parts, ranks, run and dates.  SET is a\n"
-          "number or newest (of the complete ones), which it is when it is not given.\n"
+          "Show the contents of a set: its regions, parts, ranks, run and dates.  SET is a\n"
+          "number or newest, the newest complete set; without SET: newest.\n"
           "\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --json          as an object: directory, context, set, state, why, run,\n"
@@ -31,7 +31,7 @@ void ftk_show_usage(FILE *out)
         out);
 }
 
-/* ---- what the heads say -------------------------------------------------------------- */
+/* ---- facts from the heads ------------------------------------------------------------ */
 
 /* A region over all ranks. */
 struct region {
@@ -50,7 +50,7 @@ struct summary {
     uint64_t bytes;
     uint64_t wall_ns; /* of the lowest rank that can be read */
     uint32_t wall_rank;
-    char (*unreadable)[FTK_DETAIL_MAX]; /* [nparts], "": it can be read */
+    char (*unreadable)[FTK_DETAIL_MAX]; /* [nparts] why a part cannot be read; "": it can */
 };
 
 static struct region *find(struct summary *s, const struct ftk_seg_region *r)
@@ -146,8 +146,8 @@ static void print_region(FILE *out, const struct region *g)
         kind_name(g->first.kind), type, shape, g->ranks, size);
 }
 
-/* Ranks i..j that follow each other in a part, from i on; false when there are no more.
- */
+/* The next range of consecutive ranks in a part, at or after *first, becomes *first..*last; false:
+ * no further range. */
 static bool next_range(
     const struct ftk_h5_manifest *m, uint32_t part, uint32_t *first, uint32_t *last)
 {
@@ -313,7 +313,7 @@ static void print_json(FILE *out, const struct summary *s)
 
 /* ---- the command --------------------------------------------------------------------- */
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static int summarize(void *arg, FILE *out)
 {
     struct summary *s = arg;

@@ -1,4 +1,4 @@
-/* What jobs have in the memory of a node, or had: slots (store/place.h).
+/* Slots of living and of ended jobs in the memory of a node (store/place.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 #include "sets.h"
 #include "store/place.h"
 
-/* TOOL_OK when it is not ours, or gone by now. */
+/* Call fn for one slot; TOOL_OK also when the file belongs to another user or was removed. */
 static int visit(const char *path, ftk_slot_fn *fn, void *arg)
 {
     struct stat st;
@@ -63,7 +63,7 @@ struct slot_job {
     struct ftk_slot slot;
 };
 
-/* In a process of its own: what the file is may change while we look. */
+/* Runs in a process of its own: the file may change or shrink while this reads it. */
 static int read_segment(void *arg, FILE *out)
 {
     const struct slot_job *job = arg;
@@ -76,8 +76,8 @@ static int read_segment(void *arg, FILE *out)
     return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
 }
 
-/* The header of a slot that nobody has, false: somebody has.  It is locked for no longer
- * than that takes, because a start that looks for its slots takes none that is locked. */
+/* Read the header of a slot that is not in use; false: it is in use.  The slot is locked only
+ * during this read, because a starting job does not take a slot that is locked. */
 static bool read_header(int fd, struct ftk_slot *slot, bool *whole)
 {
     if (flock(fd, LOCK_SH | LOCK_NB) != 0)
@@ -87,16 +87,16 @@ static bool read_header(int fd, struct ftk_slot *slot, bool *whole)
     return true;
 }
 
-/* Whether somebody has taken the slot since its header was read. */
+/* Whether a process has taken the slot since its header was read. */
 static bool was_taken(const struct slot_job *job)
 {
     struct ftk_slot now;
     bool whole;
     return !read_header(job->fd, &now, &whole) || !whole
-           || memcmp(&now, &job->slot, FTK_SLOT_BYTES_1) != 0; /* all that version 1 has */
+           || memcmp(&now, &job->slot, FTK_SLOT_BYTES_1) != 0; /* the fields of version 1 */
 }
 
-/* in use, empty, foreign, damaged, whole */
+/* "in use", "empty", "foreign", "damaged", "sealed" or, if whole, "good" */
 static const char *state_of(
     struct slot_job *job, const struct stat *st, bool whole, char why[FTK_DETAIL_MAX])
 {
@@ -141,7 +141,7 @@ static void print_slot(const char *path, const struct stat *st, const struct ftk
     if (s->set > 0)
         printf("  set %" PRIu64 " of '%s', %srank %" PRIu32 " of %" PRIu32, s->set,
             ftk_tool_why(s->context), s->parity ? "parity of " : "", s->rank, s->nranks);
-    if (s->program[0]) /* why() has one buffer */
+    if (s->program[0]) /* a call for each: ftk_tool_why() has one buffer */
         printf(", program '%s'", ftk_tool_why(s->program));
     if (s->directory[0])
         printf(", job in %s", ftk_tool_why(s->directory));

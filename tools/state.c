@@ -1,27 +1,29 @@
-/* What one attempt has told: a file of lines that the library and mpirun append to.
+/* The state file of one attempt: the library and mpirun append lines to it.
  *
  * The library writes (lib/core/run_state.c):
  *
  *     open CONTEXT      rank 0 has opened a context
  *     closed CONTEXT    ... and closed it properly
  *     set N             checkpoint set N is durable on the file system
- *     lost JOB RANK     a repair knows that this process is lost
+ *     lost JOB RANK     a repair has found that this process is lost
  *     idle JOB RANK     this process is a spare of a context that is closed
  *     repaired N CONTEXT  a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
- *     hopeless TEXT     a start has failed as every relaunch would
+ *     hopeless TEXT     a start has failed, and every relaunch would fail in the same way
  *     mistake TEXT      the library ends the job, for a mistake that every relaunch would meet
  *     exit N            a process with no context open ends with this code, not 0
  *
- * mpirun --with-ft ends with 0 whatever signals killed its ranks.  Its daemons tell it
- * how each process ended, and it says so in the lines of errmgr_base_verbose; those of
- * odls_base_verbose name the signal, on its own node only.  PMIX_OUTPUT_STDERR_FD directs
- * these lines into this file.  One file for both keeps their order, which decides: a
- * process that ends badly while a context is open is the library's affair; one that does
- * so with no context open is a failure of the job.  The word of a daemon on another node may
- * come late, though, when the job has gone on without the process and has closed: so the
- * library names the processes that it has replaced, and the spares that nobody needs.
+ * mpirun --with-ft ends with 0, also when signals have killed its ranks.  Its daemons report to
+ * mpirun how each process ended; mpirun prints this in the lines of errmgr_base_verbose.  The
+ * lines of odls_base_verbose name the signal, but only on the node of mpirun.
+ * PMIX_OUTPUT_STDERR_FD directs these lines into the state file.
+ *
+ * The library and mpirun write to the same file, so the order of their lines is known.  The order
+ * matters: the library handles a process that ends badly while a context is open; a process that
+ * ends badly while no context is open is a failure of the job.  But the report of a daemon on
+ * another node may come late, after the job has gone on without the process and has closed its
+ * context.  So the library names the processes that it has replaced, and the idle spares.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -32,16 +34,16 @@
 
 #include "state.h"
 
-#define MAIN_JOB 1 /* of mpirun's jobs: its daemons are 0, spawned processes 2 and up */
+#define MAIN_JOB 1 /* as mpirun numbers jobs: its daemons are 0, spawned processes 2 and up */
 
 struct context {
     char *name;
-    int open; /* opened less closed */
+    int open; /* number of "open" lines less number of "closed" lines */
 };
 
 struct ftk_state {
     FILE *file;
-    long at; /* behind the last whole line */
+    long at; /* position behind the last whole line that was read */
     bool verbose;
     struct context *contexts;
     size_t ncontexts;
@@ -50,7 +52,7 @@ struct ftk_state {
     size_t nnamed, named_room;
     struct ftk_end *lost; /* [nlost] processes whose end does not matter */
     size_t nlost, lost_room;
-    int well, badly; /* ends of processes of the job that mpirun has told */
+    int well, badly; /* numbers of ends of processes of the job, as reported by mpirun */
     struct ftk_told told;
 };
 
@@ -126,7 +128,7 @@ static bool is_lost(const struct ftk_state *s, const struct ftk_end *e)
     return false;
 }
 
-/* Who opened the context may have died before it could say so. */
+/* The process that opened the context may have died before it could write "open". */
 static void take_repaired(struct ftk_state *s, const char *name)
 {
     if (*name) {
@@ -147,8 +149,8 @@ static void library_line(struct ftk_state *s, char *line)
     if (strcmp(line, "open") == 0) {
         context_of(s, rest)->open++;
         t->opened = true;
-        t->hopeless[0] = '\0'; /* an open that failed was made good */
-        forget_ends(s);        /* the context has been opened without them */
+        t->hopeless[0] = '\0'; /* an earlier open had failed; this one has succeeded */
+        forget_ends(s);        /* the context has been opened without these processes */
     } else if (strcmp(line, "closed") == 0) {
         context_of(s, rest)->open--;
         if (!ftk_state_is_open(s))
@@ -169,7 +171,7 @@ static void library_line(struct ftk_state *s, char *line)
         take_fatal(t, rest);
         t->mistake = true;
         for (size_t i = 0; i < s->ncontexts; i++)
-            s->contexts[i].open = 0; /* nothing is to be repaired */
+            s->contexts[i].open = 0; /* so the job does not count as lost */
     } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
         snprintf(t->hopeless, sizeof t->hopeless, "%s", rest);
     }
@@ -177,7 +179,8 @@ static void library_line(struct ftk_state *s, char *line)
 
 /* ---- lines of mpirun ----------------------------------------------------------------- */
 
-/* "...[prterun-host-4711@1,3] ...": the process it is about, and what is said of it. */
+/* text is "[prterun-host-4711@1,3] ...": get job and rank of the process into *e, and return the
+ * text behind ']'; NULL: the text has another form. */
 static const char *process_of(const char *text, struct ftk_end *e)
 {
     const char *close = strchr(text, ']');
@@ -203,12 +206,12 @@ static int signal_named(const char *name)
 static void ended(struct ftk_state *s, struct ftk_end e)
 {
     if (e.job == 0)
-        return; /* a daemon: mpirun ends the job and has a code of its own */
+        return; /* a daemon: mpirun ends the job, with an exit code of its own */
     for (size_t i = 0; e.how == FTK_END_SIGNAL && i < s->nnamed; i++)
         if (same_process(&s->named[i], &e))
             e.sig = s->named[i].sig;
     s->badly += e.job == MAIN_JOB;
-    s->well -= e.job == MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* told as both */
+    s->well -= e.job == MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* reported as both */
     if (s->first.how == FTK_END_NONE && !is_lost(s, &e))
         s->first = e;
 }
@@ -231,7 +234,8 @@ static void take_state(struct ftk_state *s, const char *text)
         if (strcmp(what, states[i].state) != 0)
             continue;
         e.how = states[i].how;
-        if (e.how != FTK_END_EXIT || !same_process(&s->first, &e)) /* MPI_Abort, told twice */
+        /* after MPI_Abort mpirun reports a second end, by an exit code */
+        if (e.how != FTK_END_EXIT || !same_process(&s->first, &e))
             ended(s, e);
     }
 }
@@ -263,8 +267,8 @@ static void take_child(struct ftk_state *s, const char *text)
     }
 }
 
-/* "[host:4711] [prterun-host-4711@0,0] errmgr:dvm: ..."; false: none of those we asked
- * for, for example an error of mpirun. */
+/* "[host:4711] [prterun-host-4711@0,0] errmgr:dvm: ..."; false: not one of the lines that we
+ * asked for, for example an error of mpirun. */
 static bool mpirun_line(struct ftk_state *s, const char *line)
 {
     static const struct {
@@ -337,7 +341,7 @@ void ftk_state_end(struct ftk_state *s)
     free(s);
 }
 
-/* ---- what it comes to ---------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------- */
 
 bool ftk_state_is_open(const struct ftk_state *s)
 {

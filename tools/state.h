@@ -1,4 +1,4 @@
-/* What one attempt of `ftkit run` has told (state.c).
+/* Facts that the library and mpirun have written during one attempt of `ftkit run` (state.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTKIT_TOOLS_STATE_H
@@ -6,7 +6,7 @@
 
 #include "tools.h"
 
-/* How a process ended, if not well. */
+/* How a process ended; FTK_END_NONE: normally, or not known. */
 enum ftk_end_how {
     FTK_END_NONE,
     FTK_END_SIGNAL,
@@ -16,41 +16,41 @@ enum ftk_end_how {
 };
 struct ftk_end {
     enum ftk_end_how how;
-    long job, rank; /* of mpirun: job 1 is that of the run */
+    long job, rank; /* as mpirun numbers them; job 1 is the job of the run */
     int sig;        /* FTK_END_SIGNAL, 0: not known */
     int code;
 };
-/* The exit code a run has by it, never 0. */
+/* The exit code of the run after this end of a process; never 0. */
 int ftk_end_code(const struct ftk_end *e);
 /* "rank 3 of the job was killed by signal 9 (Killed)" */
 void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes);
 
-/* What the library has said so far. */
+/* Facts that the library has written so far. */
 struct ftk_told {
     bool opened; /* a context */
     bool repaired;
-    int code; /* of a process that said so, 0: none */
+    int code; /* exit code that a process has announced, 0: none */
     char fatal[256];
-    double fatal_at;    /* 0: not seen */
+    double fatal_at;    /* time of the fatal error, 0: none */
     bool mistake;       /* fatal is a mistake of the program */
-    char hopeless[512]; /* what a relaunch would meet again, "": nothing was told */
-    uint64_t set;       /* newest durable one, 0: none */
-    int nsets;          /* such sets */
+    char hopeless[512]; /* error that every relaunch would meet again; "": none */
+    uint64_t set;       /* newest durable set, 0: none */
+    int nsets;          /* number of sets that have become durable */
 };
 
 struct ftk_state; /* of one attempt */
 /* Make the file; NULL after a message. */
 struct ftk_state *ftk_state_begin(const char *path, bool verbose);
 void ftk_state_end(struct ftk_state *s);
-/* Take in the lines that came since the last call. */
+/* Read the lines that were added since the last call. */
 void ftk_state_read(struct ftk_state *s);
-bool ftk_state_is_open(const struct ftk_state *s); /* some context is */
+bool ftk_state_is_open(const struct ftk_state *s); /* at least one context is open */
 const struct ftk_told *ftk_state_told(const struct ftk_state *s);
 /* The first process that ended badly since a context was last opened, repaired or closed;
- * NULL: none did, or mpirun does not tell. */
+ * NULL: none did, or mpirun does not report ends. */
 const struct ftk_end *ftk_state_first(const struct ftk_state *s);
-/* Processes of the job whose end mpirun has told; those that ended well on its node only.
- */
+/* Number of processes of the job whose end mpirun has reported.  mpirun reports a normal end only
+ * for processes on its own node. */
 int ftk_state_ends(const struct ftk_state *s);
 
 #endif

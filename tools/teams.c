@@ -1,4 +1,4 @@
-/* ftkit teams: teams for the message log, from the communication matrix of a job.
+/* ftkit teams: propose teams for the message log from the communication matrix of a job.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
@@ -13,25 +13,26 @@ void ftk_teams_usage(FILE *out)
     fputs("usage: ftkit teams --size T | --teams K [--ranks-per-node N] [--json] MATRIX\n"
           "       ftkit teams --file FILE [--json] MATRIX\n"
           "\n"
-          "Propose teams for the message log: ranks that roll back together.  MATRIX is what\n"
-          "a job with log.matrix has written.  What goes between teams is logged, so teams\n"
-          "are chosen that have few bytes between them; they are found with METIS (a build\n"
-          "without it judges teams only), and are the same for the same matrix.  The output\n"
-          "is a file for log.team_file, with comments that say\n"
+          "Propose teams for the message log: ranks that roll back together.  MATRIX is a\n"
+          "file that a job with log.matrix has written.  Messages between teams are logged,\n"
+          "so ftkit looks for teams with few bytes between them, by METIS (a build without\n"
+          "METIS can only assess given teams).  The same matrix gives the same teams.  The\n"
+          "output is a file for log.team_file, with comments that say\n"
           "\n"
           "  bytes in all            sent from one rank to another\n"
-          "  bytes between teams     ... to a rank of another team: what is logged\n"
-          "  of consecutive ranks    the same for teams of these sizes made of ranks in order\n"
+          "  bytes between teams     ... to a rank of another team: these bytes are logged\n"
+          "  of consecutive ranks    the same for teams of these sizes of consecutive ranks\n"
           "  ranks that one failure rolls back\n"
-          "                          their share, when every rank is as likely to fail\n"
+          "                          their share, if every rank is equally likely to fail\n"
           "\n"
-          "  --size T            teams of T ranks; when T does not divide their number, of\n"
-          "                      as many as that makes, whose sizes differ by one at most\n"
+          "  --size T            teams of T ranks; if T does not divide the number of ranks,\n"
+          "                      that number / T teams, rounded up, whose sizes differ by\n"
+          "                      one at most\n"
           "  --teams K           K teams, whose sizes differ by one at most\n"
-          "  --ranks-per-node N  the ranks of a node, N in order, stay together, so that the\n"
-          "                      loss of a node sends one team back; sizes are in nodes, so\n"
-          "                      N divides T\n"
-          "  --file FILE         propose none, but say this of the teams in FILE\n"
+          "  --ranks-per-node N  keep the N consecutive ranks of a node together, so that\n"
+          "                      the loss of a node rolls back one team; sizes of teams\n"
+          "                      differ by one node at most, and N must divide T\n"
+          "  --file FILE         propose no teams; assess the teams in FILE\n"
           "  --json              as an object: matrix, context, ranks, teams, messages,\n"
           "                      bytes, messages_between, bytes_between (teams),\n"
           "                      messages_consecutive, bytes_consecutive, rolled_back (a\n"
@@ -65,7 +66,7 @@ static int *count_sizes(int n, const int *team)
     return size;
 }
 
-/* ---- what is said of teams ----------------------------------------------------------- */
+/* ---- assessment of teams ------------------------------------------------------------- */
 
 struct report {
     int teams, least, most; /* and their sizes */
@@ -80,7 +81,7 @@ static struct report assess(const struct ftk_matrix *m, const int *team, int tea
     int *block = ftk_tool_alloc((size_t)m->n * sizeof *block);
     for (int t = 0; t < teams; t++) {
         double share = (double)size[t] / m->n;
-        r.rolled_back += share * share; /* hit with it, and then it is what goes back */
+        r.rolled_back += share * share; /* probability of the team * its share of the ranks */
         r.least = size[t] < r.least ? size[t] : r.least;
         r.most = size[t] > r.most ? size[t] : r.most;
     }
@@ -157,7 +158,7 @@ static void print_json(
 
 /* ---- the command --------------------------------------------------------------------- */
 
-/* How many teams are asked for; 0 after a message. */
+/* The wanted number of teams; 0 after a message. */
 static int teams_asked(const struct ftk_opts *o, int n, int per_node)
 {
     int units = ftk_cut_units(n, per_node);
@@ -176,7 +177,7 @@ static int teams_asked(const struct ftk_opts *o, int n, int per_node)
     return units / each + (units % each != 0);
 }
 
-/* Exactly one of --size, --teams and --file, and what goes with it. */
+/* Whether the options are consistent: exactly one of --size, --teams and --file. */
 static bool makes_sense(const struct ftk_opts *o)
 {
     int ways = (o->size >= 0) + (o->teams >= 0) + (o->file != NULL);
@@ -191,7 +192,7 @@ static int choose(const struct ftk_opts *o, const struct ftk_matrix *m, int *tea
     if (o->file) {
         if (ftk_teams_of_file(o->file, m->n, team) == FTKIT_OK)
             return TOOL_OK;
-        const char *why = ftk_tool_why(ftk_detail_text()); /* of a key, in a job */
+        const char *why = ftk_tool_why(ftk_detail_text()); /* names the key of a job */
         const char *prefix = "log.team_file: ";
         ftk_tool_say("%s", strncmp(why, prefix, strlen(prefix)) == 0 ? why + strlen(prefix) : why);
         return TOOL_FAIL;

@@ -1,5 +1,5 @@
-/* What the parts of the ftkit program share.  No MPI in here: the program starts jobs, it
- * is not one.
+/* Declarations that the parts of the ftkit program share.  The program starts MPI jobs, but does
+ * not use MPI itself.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTKIT_TOOLS_H
@@ -16,50 +16,51 @@
 enum { TOOL_OK = 0, TOOL_FAIL = 1, TOOL_USAGE = 2, TOOL_TIMEOUT = 124, TOOL_NO_EXEC = 127 };
 
 /* ---- Subcommands ------------------------------------------------------------------------
- * argv[0] is the name of the command, the result an exit code. */
+ * argv[0] is the name of the command; the result is an exit code. */
 int ftk_run_main(int argc, char **argv);
 int ftk_emulate_agent(int argc, char **argv); /* hidden: see emulate.c */
 void ftk_run_usage(FILE *out);
 
 /* ---- Lists of strings, ended by NULL ----------------------------------------------------
- * A start-up tool has nothing better to do without memory than to say so and end. */
+ * When there is no memory, these functions print a message and end the program. */
 struct ftk_list {
     char **v;
     size_t n, room; /* n < room, v[n] == NULL once something was added */
 };
 void ftk_list_add(struct ftk_list *l, const char *fmt, ...) FTK_PRINTF(2, 3);
 void ftk_list_free(struct ftk_list *l);
-/* Whether it has the first len bytes of text; add them, unless they are none or there. */
+/* Whether one of the strings is equal to the first len bytes of text. */
 bool ftk_list_has(const struct ftk_list *l, const char *text, size_t len);
+/* Add the first len bytes of text, unless len is 0 or the list has this string. */
 void ftk_list_add_once(struct ftk_list *l, const char *text, size_t len);
-void *ftk_tool_alloc(size_t bytes);
-/* An array of items with room for one more than n: the same, or a larger one. */
+void *ftk_tool_alloc(size_t bytes); /* zeroed */
+/* Make room for one more item than n in the array v of items: returns v, or a larger copy. */
 void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item);
 /* "ftkit run: ..." on standard error */
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
 
-/* ---- What `ftkit run` is asked for, and what it makes of it -------------------------- */
+/* ---- The options of `ftkit run`, and the plan that follows from them ----------------- */
 struct ftk_run {
     int ranks;             /* working ranks, >= 1 */
     int spares;            /* -1 until it is known */
     int emulate;           /* emulated nodes, 0: none */
-    int relaunch;          /* relaunches without progress */
+    int relaunch;          /* relaunches in a row without progress, at most */
     double timeout_s;      /* of the whole run, 0: none */
-    double init_timeout_s; /* for a context to be opened once a rank's process is gone */
-    uint64_t id;           /* names what the attempts leave to each other in memory */
+    double init_timeout_s; /* from the end of a rank's process until a context is opened */
+    uint64_t id;           /* in the names of objects in memory that later attempts use */
     const char *mpirun;    /* path, or a name to look up in PATH */
     struct ftk_list extra; /* arguments for mpirun behind ours */
     char **program;        /* and its arguments, ended by NULL */
     bool verbose, print;
     bool log;          /* with the message log, through a preloaded libftkit_mpi */
-    const char *start; /* recover.start at first: "fresh" or a set, NULL: not given */
-    bool resumes;      /* a set of this run is durable: go on from the newest */
+    const char *start; /* recover.start of the first attempt: "fresh" or a set; NULL: not given */
+    bool resumes;      /* a set of this run is durable: later attempts start from the newest */
     /* made by ftk_mpirun_plan() */
     int total;                /* processes to start: ranks + spares */
-    int nodes;                /* nodes the job will use, as far as we can see */
-    int ranks_per_node;       /* of simulated domains, 0: real host names tell */
+    int nodes;                /* nodes that the job will use, as far as is known */
+    int ranks_per_node;       /* size of simulated domains; 0: host names define the domains */
     bool crowded;             /* more processes than cores */
-    bool tells;               /* mpirun tells in the state file how processes end */
+    bool tells;               /* mpirun writes into the state file how processes end */
     struct ftk_list gone;     /* nodes that did not answer before this attempt */
     char dir[FTK_PATH_MAX];   /* our files for this run */
     char layer[FTK_PATH_MAX]; /* libftkit_mpi, "" without log */
@@ -76,28 +77,29 @@ int ftk_mpirun_plan(struct ftk_run *r);
 /* Command and "NAME=value" settings for one attempt. */
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd);
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env);
-/* In the child that becomes mpirun: its lines go to this file.  0, or -1 and errno. */
+/* In the child that becomes mpirun: direct the lines of mpirun into the file state.  0, or -1
+ * and errno. */
 int ftk_mpirun_tell(const char *state);
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX]);
 
 /* ---- emulate.c: several nodes on one machine ----------------------------------------- */
-/* Whether this process may make the name spaces it takes; if not, why is its errno. */
+/* Whether this process may make the name spaces that are needed; if not, *why is an errno. */
 bool ftk_emulate_possible(int *why);
-/* Hosts file and agent in r->dir; 0 or an exit code after a message. */
+/* Make the hosts file and the agent in r->dir; 0 or an exit code after a message. */
 int ftk_emulate_files(const struct ftk_run *r);
-/* In the child that becomes mpirun: see the node names.  0, or -1 and errno. */
+/* In the child that becomes mpirun: make the names of the nodes visible.  0, or -1 and errno. */
 int ftk_emulate_enter(const struct ftk_run *r);
 /* Arguments for mpirun: agent, hosts with their slots, mapping. */
 void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 void ftk_emulate_names(const struct ftk_run *r, struct ftk_list *names);
 void ftk_emulate_remove(const struct ftk_run *r); /* the nodes' shared memory */
 
-/* ---- nodes.c: which nodes are there -------------------------------------------------- */
+/* ---- nodes.c: which nodes can be used ------------------------------------------------ */
 /* The nodes that the arguments for mpirun name, in --host or a hostfile. */
 void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names);
-/* Before a relaunch: ask every node for a sign of life, and leave out those without. */
+/* Before a relaunch: ask every node for a sign of life; nodes without an answer go to r->gone. */
 void ftk_nodes_look(struct ftk_run *r);
-/* The arguments for mpirun without them. */
+/* The user's arguments for mpirun, without the nodes in r->gone. */
 void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 
 /* ---- process.c: everything below this process ---------------------------------------- */
@@ -106,55 +108,60 @@ struct ftk_proc {
     char name[32];
     char state;
     double cpu_s;
-    unsigned long long start; /* with pid: never the same again */
+    unsigned long long start; /* start time; pid and start together identify a process */
     int status;               /* of a zombie, as from waitpid() */
     long rank;                /* -1: not a rank, or not read */
     long local_size;          /* ranks on its node, -1: not known */
-    bool ours;
+    bool ours;                /* below this process, and not foreign (process.c) */
 };
-bool ftk_proc_read(pid_t pid, struct ftk_proc *p); /* false: there is none */
+bool ftk_proc_read(pid_t pid, struct ftk_proc *p); /* false: no such process */
 /* All processes below us, *out for free(). */
 size_t ftk_proc_list(struct ftk_proc **out);
-void ftk_proc_rank(struct ftk_proc *p); /* fill in rank and local_size; not of zombies */
-bool ftk_proc_self_is_rank(void);       /* then everything below us seems to be one */
-/* Become the parent of every orphan below us; what exists already is not ours to end. */
+void ftk_proc_rank(struct ftk_proc *p); /* fill in rank and local_size; not for zombies */
+/* Whether this process runs as a rank of a job.  All processes below inherit the environment of
+ * a rank, so they would look like ranks. */
+bool ftk_proc_self_is_rank(void);
+/* Become the parent of every orphan below us.  Children that exist already are foreign: they are
+ * never ended. */
 int ftk_tree_init(void);
-/* Give the processes below us grace_s to end, SIGKILL the rest, reap all and remove what
- * they leave.  Returns how many had to be killed, or -1 when some cannot be. */
+/* Give the processes below us grace_s to end, SIGKILL the rest, reap all and remove the files
+ * that they leave.  Returns the number of killed processes, or -1: some cannot be killed. */
 int ftk_tree_end(double grace_s);
-/* Reap what has ended, and the status of a process that was: -1: it was not. */
+/* Reap all children that have ended. */
 void ftk_tree_reap(void);
+/* The status of a reaped process; -1: it was not reaped. */
 int ftk_tree_status(pid_t pid);
-/* Show where each rank is; whole: and every process with state and backtrace. */
+/* Show where each rank is; whole: also show every process with state and backtrace. */
 void ftk_tree_dump(FILE *out, bool whole);
 
-/* ---- ranks.c: whether the processes of the ranks are there --------------------------- */
+/* ---- ranks.c: whether the processes of the ranks are alive --------------------------- */
 enum ftk_ranks_news {
     FTK_RANKS_WELL,
-    FTK_RANKS_LOST, /* one ended, nothing was opened, the others get nowhere */
-    FTK_RANKS_GONE  /* all have ended, mpirun has not */
+    FTK_RANKS_LOST, /* a rank ended, no context was opened, the other ranks make no progress */
+    FTK_RANKS_GONE  /* all ranks have ended, mpirun has not */
 };
 struct ftk_ranks;
 struct ftk_ranks *ftk_ranks_begin(const struct ftk_run *r); /* of one attempt */
 void ftk_ranks_end(struct ftk_ranks *w);
-/* To be called often: it looks when it is time to.  opened: a context was. */
+/* To be called often; the function limits the number of its looks itself.  opened: a context has
+ * been opened. */
 enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, bool opened);
-bool ftk_ranks_coming(const struct ftk_ranks *w); /* some may not have been seen yet */
-/* FTK_RANKS_LOST: a rank whose process is gone, -1 when its number is not known. */
+bool ftk_ranks_coming(const struct ftk_ranks *w); /* young job; not all ranks have been found */
+/* After FTK_RANKS_LOST: a rank whose process has ended, -1: its number is not known. */
 long ftk_ranks_lost(const struct ftk_ranks *w);
-/* FTK_RANKS_GONE: a status as from waitpid(), not 0 if one of them had such a one; -1
- * when it is not known. */
+/* After FTK_RANKS_GONE: a status as from waitpid(): that of a rank that did not end with 0, else
+ * 0; -1: not known. */
 int ftk_ranks_status(const struct ftk_ranks *w);
-/* Of the ranks that became our children when mpirun was gone: a status that is not 0, 0, or
- * -1: not all of the job's processes are known to have been on this node. */
+/* Status of the ranks that became our children after the end of mpirun: that of a rank that did
+ * not end with 0, else 0; -1: some processes of the job may have been on other nodes. */
 int ftk_ranks_orphans(const struct ftk_ranks *w);
-int ftk_ranks_orphans_well(const struct ftk_ranks *w); /* how many ended with 0 */
+int ftk_ranks_orphans_well(const struct ftk_ranks *w); /* number of those that ended with 0 */
 int ftk_ranks_total(const struct ftk_ranks *w);        /* processes of the job */
 
-/* ---- litter.c: what processes of Open MPI leave when they are killed ----------------- */
-void ftk_litter_note(pid_t pid, bool alive); /* alive, or just reaped */
-void ftk_litter_remove(void);                /* of all noted, when they are gone */
-void ftk_litter_tree(const char *path);      /* a directory and all in it */
-void ftk_litter_slots(uint64_t id);          /* of this run on this node, in shared memory */
+/* ---- litter.c: files that killed processes of Open MPI leave ------------------------- */
+void ftk_litter_note(pid_t pid, bool alive); /* remember a process; alive, or just reaped */
+void ftk_litter_remove(void);                /* after the end of all noted processes */
+void ftk_litter_tree(const char *path);      /* remove a directory and its contents */
+void ftk_litter_slots(uint64_t id);          /* remove slots of this run in shared memory */
 
 #endif

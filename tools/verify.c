@@ -1,4 +1,4 @@
-/* ftkit verify: every byte of the sets of a directory.
+/* ftkit verify: check every byte of the sets of a directory.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
@@ -14,31 +14,32 @@ void ftk_verify_usage(FILE *out)
           "\n"
           "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
           "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
-          "SET is a number or newest; without one, all sets of DIR that were finished.  DIR\n"
-          "may be the own directory of a set, or a link.\n"
+          "SET is a number or newest; without SET, all sets of DIR except incomplete ones.\n"
+          "DIR may be the directory of one set, or a link.\n"
           "\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --json          as an object: directory, good, sets[]: context, set, good,\n"
           "                  state, bytes, damage[]: file, rank, region, block (each "
           "null:\n"
           "                  all of it), kind (missing, corrupt, format, io, crash), text\n"
-          "  --slots         what jobs that are gone have left in DIR (/dev/shm) on this node;\n"
-          "                  what is damaged there, a relaunch makes again from copies or\n"
-          "                  parity, if others have enough\n"
+          "  --slots         verify the slots in DIR (/dev/shm) that ended jobs have left on\n"
+          "                  this node; a relaunch makes a damaged slot again from copies or\n"
+          "                  parity, if enough of these are good\n"
           "\n"
-          "A set that was interrupted while it was written is no damage, but for one that\n"
-          "is named.  Exit code: 0; 1 when something is damaged; 2 usage, or nothing is\n"
-          "there to be verified.\n",
+          "An incomplete set does not count as damaged, except when SET names it.\n"
+          "\n"
+          "Exit code: 0; 1 when something is damaged; 2 usage, or there is nothing to\n"
+          "verify.\n",
         out);
 }
 
-/* What is verified, in a process of its own: a part, or the master. */
+/* A part or the master, to be verified in a process of its own. */
 struct job {
     const char *dir;
     const struct ftk_h5_manifest *m;
     uint32_t part; /* m->nparts: the master */
     FILE *out;
-    bool lost; /* a finding could not be told */
+    bool lost; /* a finding could not be written */
 };
 
 static const char *kind_of(int code)
@@ -186,7 +187,7 @@ static void set_tail(struct printer *p)
     ftk_json_close(p->json, '}');
 }
 
-/* The set is good, or TOOL_FAIL. */
+/* TOOL_OK: the set is good; else TOOL_FAIL. */
 static int verify_set(
     const char *dir, const char *context, const struct ftk_h5_entry *e, struct ftk_json *j)
 {
@@ -213,7 +214,7 @@ static int verify_named(const struct ftk_where *w, const struct ftk_opts *o, str
     for (int i = 1; i < o->nargs; i++) {
         struct ftk_h5_entry e;
         uint64_t set;
-        (void)ftk_set_number(o->args[i], &set); /* it was good before */
+        (void)ftk_set_number(o->args[i], &set); /* check_args() has checked it */
         if (set == 0 && ftk_set_newest(w->dir, w->contexts[0], &set) != 0) {
             code = TOOL_FAIL;
             continue;
@@ -229,7 +230,7 @@ static int verify_named(const struct ftk_where *w, const struct ftk_opts *o, str
     return code;
 }
 
-/* *all counts the sets. */
+/* Verify all sets that are not incomplete; *all counts them. */
 static int verify_all(const struct ftk_where *w, struct ftk_json *j, size_t *all)
 {
     int code = TOOL_OK;
