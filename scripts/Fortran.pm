@@ -2,29 +2,29 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# They are made of the same table and the same prototypes as those of C.  An argument is an
-# address; what becomes of it follows from its type in C and, where that does not say enough,
-# from its name: the MPI standard gives both languages the same names.
+# They are made from the same table and the same prototypes as the entry points of C.  Each
+# argument is an address.  Its conversion follows from its type in C and, if the type does not
+# say enough, from its name: the MPI standard gives both languages the same names.
 package Fortran;
 use strict;
 use warnings;
 use Exporter 'import';
 our @EXPORT_OK = qw(fortran);
 
-# Specific procedures that no C function has: refused as the C function is.
+# Specific procedures without a C function of their own: refused in the same way as the C function.
 my %more = (MPI_Win_allocate => ['win_allocate_cptr'],
     MPI_Win_allocate_shared => ['win_allocate_shared_cptr']);
 
-# In mpi_f08 of Open MPI 5.0 they have no info: there the error is where the request is for
-# the others.
+# In mpi_f08 of Open MPI 5.0 these functions lack the argument info, so the error is in the place
+# where the request is in the other bindings.
 my %no_info = map { $_ => 1 } qw(MPI_Psend_init MPI_Precv_init);
 
-# Arguments that come in as well as go out; other handles behind a * only go out.
+# Arguments that are both input and output; other handles behind a * are output only.
 my %inout = map { $_ => 1 } qw(Comm_free.comm Comm_disconnect.comm Type_free.type Op_free.op
     Wait.request Test.request Request_free.request Cancel.request Start.request
     Mrecv.message Imrecv.message);
 
-# What an MPI_Xxx is called in the functions that convert it.
+# Types MPI_Xxx for which a function converts handles: its name contains Xxx.
 my %handle = map { $_ => 1 } qw(Comm Datatype Group Op Info Request Message);
 my %null = (Datatype => 'MPI_DATATYPE_NULL', Comm => 'MPI_COMM_NULL', Group => 'MPI_GROUP_NULL',
     Op => 'MPI_OP_NULL', Request => 'MPI_REQUEST_NULL', Message => 'MPI_MESSAGE_NULL');
@@ -36,7 +36,7 @@ sub converter
     return 'PMPI_' . ($what eq 'Datatype' ? 'Type' : $what) . "_$way";
 }
 
-# What becomes of one argument: lines before the call, the argument in C, lines after it.
+# Convert one argument: returns lines before the call, the argument in C, lines after the call.
 sub argument
 {
     my ($short, $name, $type, $array) = @_;
@@ -84,7 +84,7 @@ sub argument
         "*$name = " . converter($what, 'c2f') . "(c_$name);\n");
 }
 
-# How an argument is declared: all are addresses.
+# The declaration of an argument: all are addresses.
 sub parameter
 {
     my ($p) = @_;
@@ -93,8 +93,8 @@ sub parameter
     return ($plain =~ /^MPI_Aint/ ? 'MPI_Aint' : 'MPI_Fint') . " *$p->{name}";
 }
 
-# The names by which Fortran calls it.  Compilers write them in four ways; Open MPI has a
-# procedure of its own for mpi_f08.
+# The names by which Fortran calls f.  Compilers spell names in four ways; Open MPI has another
+# procedure for mpi_f08.
 sub names
 {
     my ($f, $lower, $no_f08) = @_;
@@ -104,7 +104,7 @@ sub names
             $no_f08 ? () : "mpi_${lower}_f08_");
 }
 
-# An entry for mpi_f08 alone, which has not got all the arguments.
+# An entry point for mpi_f08 only, where the argument info is missing.
 sub refused_f08
 {
     my ($short, $f, $wrapped, $comm) = @_;
@@ -130,7 +130,7 @@ sub indent
     return $text =~ s/^(?=.)/' ' x $by/gmer;
 }
 
-# One that is logged.
+# The entry point of a logged function.
 sub logged
 {
     my ($short, $f, $wrapped) = @_;

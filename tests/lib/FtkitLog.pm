@@ -28,8 +28,8 @@ my @programs = (
     { name => 'chain', steps => 50, fixed => 1 },
 );
 
-# Programs that go through the calls of MPI, family by family, with how many messages a rank
-# sends and receives at least.
+# Programs that use the calls of MPI, family by family; messages: how many messages a rank sends
+# and receives at least.
 my @call_programs = (
     { name => 'collect', steps => 75, messages => 150 },
     { name => 'inters', steps => 60, messages => 1000 },
@@ -49,15 +49,15 @@ my @fortran_programs = map { { steps => $_->[1], args => [ '-m', $_->[0], '-n', 
 sub programs { return @programs }
 sub call_programs { return @call_programs }
 
-# ... through one of mpifh, mpi and f08; bare: libftkit_mpi is not linked
+# ... with one of the bindings mpifh, mpi and f08; bare: libftkit_mpi is not linked
 sub fortran_programs {
     my ($binding, $bare) = @_;
     my $name = ($bare ? 'bare_' : 'calls_') . $binding;
     return map { { %$_, name => $name, path => "ftests/$name" } } @fortran_programs;
 }
 
-# Each rank is killed once, 30 steps apart, with a collective under way: in 120 of them every
-# rank in every form of every collective.
+# Job $i of 120: each rank is killed once, 30 steps apart, with a collective under way.  Over all
+# 120 jobs every rank is killed in every form of every collective.
 sub collective_kills {
     my ($i) = @_;
     return join(',', map { sprintf('app.mid:%d:%d:kill', $_, 1 + ($i + 30 * $_) % 120) } 0 .. 3);
@@ -66,8 +66,8 @@ sub collective_kills {
 sub title { my ($p) = @_; return join(' ', $p->{name}, @{ $p->{args} // [] }) }
 sub one_of { my @of = @_; return $of[rand(@of)] }
 
-# Run a program with the log on; options as of job(), and from: another build directory;
-# wrap: what starts the program.
+# Run a program with the log on.  Options: those of job(); from: another build directory; wrap:
+# the command that starts the program.
 sub logged {
     my ($p, %o) = @_;
     my $work = sprintf('%s/log%04d', scratch(), ++$count);
@@ -78,7 +78,7 @@ sub logged {
         args => [@before, '-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
 }
 
-# The result without a failure, which does not depend on the teams.
+# The result without a failure; it does not depend on the teams.
 sub undisturbed {
     my ($p, $n) = @_;
     my $key = title($p) . $n;
@@ -86,7 +86,7 @@ sub undisturbed {
     return $result{$key};
 }
 
-# A program that is no loop and has no result but its output.
+# Run a program without a loop, whose only result is its output.
 sub checks {
     my ($name, $n, $team, @args) = @_;
     my $j = job(n => $n, spares => 0, program => "$build/mpi/$name", args => \@args,
@@ -97,7 +97,7 @@ sub checks {
     return $j;
 }
 
-# A kill of a rank anywhere in one of call_programs().
+# A kill of a rank at a random place in one of call_programs().
 sub call_fault {
     my ($p, $rank) = @_;
     my $point = one_of(qw(app.step app.mid log.send log.send log.received));
@@ -106,14 +106,14 @@ sub call_fault {
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * $most));
 }
 
-# How often a rank passes a point in a run, so that the kill comes anywhere.
+# How often a rank passes a point in a run: a kill may come at any of these passes.
 sub passes {
     my ($p, $point, $rank) = @_;
     return $p->{steps} if $point eq 'app.step' || $p->{name} ne 'farm';
     return 0.3 * $p->{steps} * ($rank == 0 && $point eq 'app.inflight' ? 20 : 1);
 }
 
-# A kill of a rank anywhere in one of programs() or call_programs().
+# A kill of a rank at a random place in one of programs() or call_programs().
 sub fault_of {
     my ($p, $rank) = @_;
     return call_fault($p, $rank) if $p->{messages};
@@ -153,16 +153,16 @@ sub steps_of {
     return [slurp("$j->{dir}/watch.$rank") =~ / (\d+)$/mg];
 }
 
-# What is wrong with a job in which the ranks @$killed were killed, '' when nothing is: the
-# result of the undisturbed run, and whoever is in no team of a lost rank has begun every
-# step once and in order.
+# Judge a job in which the ranks @$killed were killed; returns the errors, '' for none.  The job
+# must have the result of the undisturbed run.  A rank outside the teams of the killed ranks must
+# have begun every step once and in order.
 sub verdict {
     my ($p, $j, %o) = @_;
     my $n = $o{n} // 4;
     my @bad;
     my @team = teams_of($n, $o{env} // {});
     my %lost = map { $team[$_] => 1 } @{ $o{killed} // [] };
-    if ($o{reason} && $j->{rc} == 1 && $j->{log} =~ $o{reason}) { # it says why it cannot
+    if ($o{reason} && $j->{rc} == 1 && $j->{log} =~ $o{reason}) { # an allowed end, with its reason
         remove_tree($j->{dir});
         return;
     }

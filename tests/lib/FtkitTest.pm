@@ -34,7 +34,7 @@ sub slurp {
     return $text // '';
 }
 
-# What a program that is linked with the static library needs besides, for a shell.
+# Further libraries for a program that is linked with the static library, as text for a shell.
 sub packages {
     my $made = slurp("$build/mpi.mk");
     my ($hdf5) = $made =~ /^HDF5_PKG :=[ \t]*(.*)$/m;
@@ -53,8 +53,8 @@ sub nodes_possible {
     return system('unshare -m -u true >/dev/null 2>&1') == 0;
 }
 
-# A place for the shared memory of a job.  Open MPI 5.0 names it by 16 bits of a hash of mpirun's
-# process number, and two jobs at once had the same: one crashed, the other hung.
+# A directory for the shared memory of a job.  Open MPI 5.0 names the files by 16 bits of a hash
+# of mpirun's pid.  Two jobs at once had the same names: one job crashed, the other hung.
 sub shared_memory {
     return -d '/dev/shm' && -w _ ? tempdir('ftkit-test-XXXXXXXX', DIR => '/dev/shm', CLEANUP => 1) : undef;
 }
@@ -126,8 +126,8 @@ sub reference {
     return $reference{$key};
 }
 
-# A job with faults ends well, with the result of the undisturbed run, and the faults have
-# really come to pass (faults => their number, default 1; most => at most so many).
+# Check that a job with faults ends well, with the result of the undisturbed run, and that the
+# faults have really come to pass (faults => their number, default 1; most => at most so many).
 sub survives {
     my ($name, %o) = @_;
     my @args = @{ delete $o{solver} // [] };
@@ -152,8 +152,8 @@ sub survives {
     return $j;
 }
 
-# Whether a rank has died when all had agreed on the end: the job's result is whole, and the code
-# says that this rank has not done all its work.
+# Whether a rank has died after all ranks had agreed on the end: then the result of the job is
+# whole, but the exit code says that this rank has not done all its work.
 sub died_at_end {
     my ($j) = @_;
     my ($how) = $j->{log} =~ /killed by (signal 9|a signal on another node)\b.* (?:when all|with a) context/;
@@ -161,20 +161,21 @@ sub died_at_end {
         && grep { /\b(?:repair\.agreed|close\.parted)\b/ } @{ $j->{faults} };
 }
 
-# For the while option of job(): what happens to processes from outside.
+# For the while option of job(): actions on processes from outside.
 
 # Wait until a file matches the pattern; its name, or '' after 30 s.
 sub await_file {
     my ($pattern) = @_;
     for (my $end = time() + 30; time() < $end; sleep(0.005)) {
-        my ($path) = grep {-e} glob($pattern); # without a wildcard it gives any name back
+        my ($path) = grep {-e} glob($pattern); # without a wildcard glob() returns any name
         return $path if $path;
     }
     return '';
 }
 
-# Kill the process whose id and step are in a file (--pidfile of the examples) when it has
-# come to the step, unless it is one of %$dead, which it joins.  Its id, or 0 after 30 s.
+# Kill the process whose pid and step are in a file (--pidfile of the examples) when the process
+# has reached the step.  A process in %$dead is not killed again; the killed one is added.  Returns
+# the pid, or 0 after 30 s.
 sub kill_rank {
     my ($file, $step, $dead) = @_;
     for (my $end = time() + 30; time() < $end; sleep(0.002)) {
@@ -185,8 +186,8 @@ sub kill_rank {
     return 0;
 }
 
-# Kill the process that has a rank in the world of the job that runs in the directory, when the
-# faults that have come to pass there match.  Its id, or 0 after 30 s.
+# Kill the process with this rank in MPI_COMM_WORLD of the job that runs in the directory, as soon
+# as the faults that have come to pass match $when.  Returns its pid, or 0 after 30 s.
 sub kill_process {
     my ($work, $rank, $when) = @_;
     for (my $end = time() + 30; time() < $end; sleep(0.005)) {
@@ -201,7 +202,7 @@ sub kill_process {
     return 0;
 }
 
-# Kill the mpirun of the job that runs in the directory; how many there were.
+# Kill the mpirun of the job that runs in the directory; returns the number of killed processes.
 sub kill_mpirun {
     my ($work) = @_;
     my $killed = 0;

@@ -1,8 +1,8 @@
-/* The all-gather of variable length that Open MPI has for small jobs, a gather and a broadcast,
- * with the flaw it has there: what the broadcast returns is dropped, so a process whose
- * parent in the tree has died is told MPI_SUCCESS and nothing has been written.  Preloaded;
- * FTKIT_HALVES=rank:nth kills the process of that rank in the world between the two halves of
- * its nth call.
+/* MPI_Allgatherv as Open MPI implements it for small jobs: a gather and a broadcast.  It has the
+ * same bug as in Open MPI: the return code of the broadcast is dropped.  So a process whose parent
+ * in the tree has died gets MPI_SUCCESS, although nothing has been written.  To be preloaded;
+ * FTKIT_HALVES=rank:nth kills the process of that rank in MPI_COMM_WORLD between the two halves
+ * of its nth call.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -42,7 +42,7 @@ int PMPI_Allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, v
     if (rc != MPI_SUCCESS)
         return rc;
     die_here();
-    for (int i = 0; i < n; i++) /* blocks lie one behind the other in what is tested here */
+    for (int i = 0; i < n; i++) /* the tests place the blocks one behind the other */
         total += counts[i];
     (void)PMPI_Bcast(recvbuf, total, recvtype, 0, comm);
     return MPI_SUCCESS;

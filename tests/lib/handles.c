@@ -1,7 +1,7 @@
-/* Counts the communicators of a test program, its own and those of ftkit: one that is
- * neither freed nor disconnected before MPI_Finalize makes a line that fails the test.
- * Leak checkers cannot tell: a call that a failure interrupts may keep parts of a
- * communicator inside Open MPI even after it has been freed.
+/* Counts the communicators of a test program, its own and those of ftkit.  If a communicator is
+ * neither freed nor disconnected before MPI_Finalize, a line is printed that fails the test.
+ * Leak checkers cannot find this error: Open MPI may keep parts of a communicator after a call
+ * that a failure has interrupted, even if the communicator has been freed.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <mpi.h>
@@ -12,7 +12,7 @@
 #include <mpi-ext.h>
 #endif
 
-#define KEPT 1 /* ftkit keeps the last error handler on one, after its contexts */
+#define KEPT 1 /* ftkit keeps one communicator with the last error handler until the end */
 
 static atomic_int communicators;
 
@@ -39,7 +39,7 @@ int MPI_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int 
     return made(PMPI_Comm_spawn(command, argv, n, info, root, comm, out, errors), out);
 }
 
-int MPI_Comm_get_parent(MPI_Comm *out) /* disconnected by who was spawned */
+int MPI_Comm_get_parent(MPI_Comm *out) /* the spawned process disconnects it */
 {
     static bool seen;
     int rc = PMPI_Comm_get_parent(out);

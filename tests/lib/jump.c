@@ -1,5 +1,5 @@
-/* A clock of day that somebody sets while programs run: preloaded, it jumps a day ahead at
- * the 40th look of a process, and to a year before at the 80th, and so on.
+/* A clock of day that is set while programs run; to be preloaded.  At the 40th look of a process
+ * the clock jumps a day ahead, at the 80th look to a year before the right time, and so on.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
