@@ -24,6 +24,7 @@
 
 #include "core/hash.h"
 #include "core/log_ops.h"
+#include "core/tags.h"
 #include "detect/sure.h"
 #include "recover.h"
 #include "set/region.h"

@@ -484,7 +484,7 @@ static int replica_of(const int *node, int n, int rank)
     return -1;
 }
 
-/* Collective over act: each member sends its message to one member, its replica, or to none (-1). */
+/* Collective over act: each member sends its message to one member, its replica; -1: to none. */
 static int exchange(const struct ftk_log_repair *r, int replica)
 {
     size_t n = (size_t)r->n;
