@@ -161,7 +161,8 @@ sub logged
         . indent(4, $after) . "    if (ierr)\n        *ierr = rc;\n}\n";
 }
 
-# One that is refused: what it is given goes on as it is, with the lengths of texts.
+# The entry point of a refused function: passes its arguments on unchanged, with the lengths of
+# texts.
 sub refused
 {
     my ($short, $f, $wrapped, @comms) = @_;
@@ -204,8 +205,8 @@ void ftk_layer_look_at_idups(void)
 }
 END
 
-# The file: of the prototypes, the functions that are logged and refused, what breaks long
-# lines, and what finds the communicators of a call.
+# Make the file, from the prototypes, the names of logged and of refused functions, a function that
+# breaks long lines, and a function that finds the communicators of a call.
 sub fortran
 {
     my ($function, $log, $refuse, $wrapped, $communicators) = @_;

@@ -53,8 +53,8 @@ struct ftk_run {
     char **program;        /* and its arguments, ended by NULL */
     bool verbose, print;
     bool log;          /* with the message log, through a preloaded libftkit_mpi */
-    const char *start; /* recover.start of the first attempt: "fresh" or a set; NULL: not given */
-    bool resumes;      /* a set of this run is durable: later attempts start from the newest */
+    const char *start; /* recover.start: "fresh" or a set; NULL: not given */
+    bool resumes;      /* a set of this run is durable: start from the newest, not from start */
     /* made by ftk_mpirun_plan() */
     int total;                /* processes to start: ranks + spares */
     int nodes;                /* nodes that the job will use, as far as is known */

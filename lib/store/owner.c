@@ -1,4 +1,4 @@
-/* Who uses the sets of a context: one job at a time (see owner.h).
+/* The owner of the sets of a context: one job at a time (see owner.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -156,7 +156,7 @@ void ftk_owner_text(const struct ftk_owner_record *r, char *buf, size_t bytes)
             r->host, r->pid);
 }
 
-/* ---- what is there ------------------------------------------------------------------- */
+/* ---- the existing record ------------------------------------------------------------- */
 
 /* A record as it was found. */
 struct found {

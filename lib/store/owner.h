@@ -1,4 +1,4 @@
-/* Who uses the sets of a context: one job at a time.
+/* The owner of the sets of a context: one job at a time uses them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

@@ -70,7 +70,7 @@ struct ftk_seg_header {
     uint32_t incarnation;
     uint32_t nregions;
     uint32_t block_bytes;
-    uint32_t flags; /* 0, or FTK_SEG_PARITY: the data are parity of a group, not of a rank */
+    uint32_t flags; /* 0, or FTK_SEG_PARITY: parity of a group in place of data of a rank */
     uint64_t nblocks;
     uint64_t log_bytes; /* 0: reserved for the state of the message log */
     char context[64];   /* name of the context, NUL-padded */

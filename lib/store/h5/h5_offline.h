@@ -12,7 +12,7 @@
 
 #include "h5.h"
 
-/* ---- what is there (h5_survey.c) ----------------------------------------------------- */
+/* ---- listing (h5_survey.c) ----------------------------------------------------------- */
 
 /* Names of the contexts that have a directory <name>.ftkit in dir, sorted, malloc'd. */
 int ftk_h5_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t *n);
@@ -76,7 +76,7 @@ int ftk_h5_part_records(const char *dir, const struct ftk_h5_manifest *m, uint32
 int ftk_h5_read_region(const char *dir, const struct ftk_h5_manifest *m, uint32_t rank,
     const char *region, void **seg, const struct ftk_seg_region **record);
 
-/* ---- putting right (h5_mend.c) ------------------------------------------------------- */
+/* ---- repair (h5_mend.c) -------------------------------------------------------------- */
 
 /* Remove the files that interrupted writes have left in a set's directory; first call fn with
  * the name of each.  only_tell: call fn, but do not remove. */
