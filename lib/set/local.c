@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A set comes here from its sealed segments in memory, after it has been committed there; the
- * protocol is the same: sizes, vote, data, vote, and only then the older set is dropped.  The set is
- * loaded as segments of earlier processes are: recover/load_slots.c. */
+ * protocol is the same: sizes, vote, data, vote, and only then the older set is dropped.  The set
+ * is loaded as segments of earlier processes are: recover/load_slots.c. */
 #include <string.h>
 
 #include "checkpoint.h"
