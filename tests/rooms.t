@@ -1,0 +1,140 @@
+#!/usr/bin/perl
+# A scheme and a place are one file and one line each: the library is built once more with the
+# scheme triple (two buddies) and the place object (no file that can be mapped), and jobs lose
+# processes with them.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $here = scratch() . '/source';
+my $top = top();
+
+sub add_line # after the line that begins with $after in a table
+{
+    my ($file, $after, $line) = @_;
+    my $text = slurp("$here/$file");
+    $text =~ s/^(    X\($after,.*\n)/$1    $line \\\n/m or die "$file has no line of $after\n";
+    open(my $f, '>', "$here/$file") or die "$file: $!\n";
+    print $f $text;
+    close($f);
+    return;
+}
+
+mkdir $here;
+mkdir "$here/build";
+system("cd '$top' && cp -a --parents Makefile lib include scripts tests/lib tests/mpi '$here/'") == 0
+    or die "cp\n";
+system("cp -a '@{[build()]}/gen' '$here/build/' && cp '@{[build()]}/mpi.mk' '$here/build/'") == 0
+    or die "cp\n";
+add_line('lib/core/schemes.h', 'BUDDY', q{X(TRIPLE, triple, 2, 0, ", in two buddies'")});
+add_line('lib/core/places.h', 'SHARED',
+    'X(OBJECT, object, FTK_OUTLIVES_PROCESS | FTK_OUTLIVES_CONTEXT, ", as objects")');
+system("cp '$top/tests/rooms/triple.c' '$here/lib/set/scheme_triple.c'") == 0 or die "cp\n";
+system("cp '$top/tests/rooms/object.c' '$here/lib/store/place_object.c'") == 0 or die "cp\n";
+my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 build/mpi/solver 2>&1`;
+is($?, 0, 'the library is built with one file and one line more for each') or do {
+    diag(substr($made, -4000));
+    done_testing();
+    exit 1;
+};
+my $solver = "$here/build/mpi/solver";
+
+# ---- the scheme: two of three nodes are lost, with all their processes ---------------------------
+
+# the nodes have the ranks 0 and 1, 2, 3, and the spares 0 and 1, 2 to 4, 5 to 7; a fault names
+# spare 0 as rank 4
+my $two_nodes = join(',', map({"app.mid:$_:13:kill"} 0 .. 2), map {"spare.nap:$_:9:kill"} 4 .. 8);
+my %three = (n => 4, spares => 8, program => $solver, fault => $two_nodes);
+my %nodes = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_TOPOLOGY_RANKS_PER_NODE => 4);
+survives("triple: two of three nodes are lost, incremental = $_", %three, faults => 8,
+    env => { %nodes, FTKIT_LEVEL_MEMORY_SCHEME => 'triple', FTKIT_LEVEL_MEMORY_INCREMENTAL => $_ },
+    like => qr/memory survives any 2 nodes; memory per rank: 3 x .*rank 0 from the copy at rank 3/s,
+    unlike => qr/from files/) for qw(off on);
+{
+    my $j = job(%three, env => { %nodes, FTKIT_LEVEL_MEMORY_SCHEME => 'buddy' });
+    isnt($j->{rc}, 0, '... which one buddy does not survive');
+    like($j->{log}, qr/no copy or parity is left/, '... as its plan says') or diag($j->{log});
+}
+for my $point (qw(ckpt.sized ckpt.packed ckpt.sealed ckpt.voted transfer.sized)) {
+    my $first = $point eq 'transfer.sized' ? 'app.mid:0:8:kill,' : '';
+    survives("triple: killed at $point", spares => 2, program => $solver,
+        fault => "$first$point:1:" . ($first ? '1' : '3') . ':kill', faults => $first ? 2 : 1,
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_TOPOLOGY_RANKS_PER_NODE => 1,
+            FTKIT_LEVEL_MEMORY_SCHEME => 'triple' });
+}
+survives('triple: two ranks, each other\'s only buddy', n => 2, program => $solver,
+    fault => 'app.mid:1:13:kill',
+    env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_SCHEME => 'triple' });
+
+# ---- the place: the whole job is killed and relaunched -------------------------------------------
+
+my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
+my $found = qr/restored set \d+ from memory that outlived the job/;
+
+sub place # keys for a level with a directory of its own
+{
+    my ($level) = @_;
+    my $dir = scratch() . '/objects' . ++our $directories;
+    mkdir $dir;
+    return ("FTKIT_LEVEL_${level}_PLACE" => 'object', "FTKIT_LEVEL_${level}_DIRECTORY" => $dir,
+        FTKIT_LEVEL_HDF5_ENABLED => 'false');
+}
+
+for my $scheme (qw(own buddy xor triple)) {
+    my %env = (place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => $scheme);
+    survives("object: the whole job is killed, $scheme", run => [], faults => 5, program => $solver,
+        env => \%env, fault => $all, like => $found);
+    my $dir = $env{FTKIT_LEVEL_MEMORY_DIRECTORY};
+    my @slots = glob("$dir/object-*");
+    ok(@slots > 0, '... its last set stays') or diag(join(' ', glob("$dir/*")));
+    is(scalar(grep {/\.data$/} @slots) * 2, scalar(@slots), '... each slot in two objects');
+}
+for my $point (qw(written sealed)) {
+    survives("object: the whole job is killed at place.$point", run => [], faults => 4, spares => 0,
+        program => $solver, env => { place('MEMORY') }, fault => "place.$point:*:5:kill",
+        like => $found);
+}
+survives('object: a rank is lost, and its slot is read', n => 2, program => $solver,
+    env => { place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => 'own',
+        FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '3 sets' },
+    fault => 'app.mid:1:13:kill', unlike => qr/from files/,
+    like => qr/restored set 3 from memory that outlived its processes/);
+survives('object: level.local, the whole job is killed', run => [], faults => 4, spares => 0,
+    program => $solver, fault => 'app.mid:*:20:kill', like => $found,
+    env => { place('LOCAL'), FTKIT_LEVEL_LOCAL_SCHEME => 'own', FTKIT_LEVEL_LOCAL_EVERY => '2 sets',
+        FTKIT_CHECKPOINT_PERIOD => '3 calls' });
+
+# a job of two runs of one context, so that something can happen between
+sub damaged
+{
+    my ($name, $how, %o) = @_;
+    my %env = (place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => 'buddy');
+    my $dir = $env{FTKIT_LEVEL_MEMORY_DIRECTORY};
+    $env{FTKIT_LEVEL_HDF5_DIRECTORY} = $dir; # the identity of the job
+    my $j = job(program => $solver, env => \%env, fault => $all);
+    isnt($j->{rc}, 0, "$name: a job is killed");
+    my @headers = grep { slurp($_) =~ /\AFTKSLOT\n/ } glob("$dir/object-*");
+    ok(@headers >= 8, '... own segments and copies are there');
+    $how->(@headers);
+    survives($name, program => $solver, env => \%env, faults => 0, %o);
+    return;
+}
+damaged('object: the next job goes on from it', sub { }, like => $found);
+damaged('object: a flipped bit counts as lost', sub {
+    my ($one) = @_;
+    open(my $f, '+<', "$one.data") or die "$one.data: $!\n";
+    sysseek($f, -1, 2);
+    sysread($f, my $byte, 1);
+    sysseek($f, -1, 1);
+    syswrite($f, chr(ord($byte) ^ 16));
+    close($f);
+}, like => qr/checksum.*$found/s);
+damaged('object: without slots the job starts anew', sub { unlink(@_) }, unlike => $found);
+
+done_testing();
