@@ -103,7 +103,7 @@ for my $point (qw(written sealed)) {
 survives('object: a rank is lost, and its slot is read', n => 2, program => $solver,
     env => { place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => 'own',
         FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '3 sets' },
-    fault => 'app.mid:1:13:kill', unlike => qr/from files/,
+    fault => 'app.mid:1:13:kill', unlike => qr/restored set \d+ from files/,
     like => qr/restored set 3 from memory that outlived its processes/);
 survives('object: level.local, the whole job is killed', run => [], faults => 4, spares => 0,
     program => $solver, fault => 'app.mid:*:20:kill', like => $found,
@@ -114,13 +114,13 @@ survives('object: level.local, the whole job is killed', run => [], faults => 4,
 sub damaged
 {
     my ($name, $how, %o) = @_;
-    my %env = (place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => 'buddy');
+    my %env = (place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => 'xor');
     my $dir = $env{FTKIT_LEVEL_MEMORY_DIRECTORY};
     $env{FTKIT_LEVEL_HDF5_DIRECTORY} = $dir; # the identity of the job
     my $j = job(program => $solver, env => \%env, fault => $all);
     isnt($j->{rc}, 0, "$name: a job is killed");
     my @headers = grep { slurp($_) =~ /\AFTKSLOT\n/ } glob("$dir/object-*");
-    ok(@headers >= 8, '... own segments and copies are there');
+    ok(@headers >= 8, '... segments and parities are there');
     $how->(@headers);
     survives($name, program => $solver, env => \%env, faults => 0, %o);
     return;

@@ -3,13 +3,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A line makes the number of the scheme, the word of the configuration with its documentation, and
- * the entry in the table of set/scheme.c.  The file of a scheme (set/scheme_*.c) defines the
- * operations, const struct ftk_scheme_ops ftk_scheme_<word>. */
+ * the entry in the table of set/scheme.c.  The file of a scheme (such as set/scheme_buddy.c) defines
+ * the operations, const struct ftk_scheme_ops ftk_scheme_<word>. */
 #ifndef FTK_SCHEMES_H
 #define FTK_SCHEMES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define FTK_PARITIES_ASKED (-1) /* as many as level.*.parity says */
 
@@ -36,10 +35,24 @@ struct ftk_scheme_facts {
 };
 
 /* Of an enum ftk_scheme_number. */
-const struct ftk_scheme_facts *ftk_scheme_facts(int scheme);
+static inline const struct ftk_scheme_facts *ftk_scheme_facts(int scheme)
+{
+#define FACTS(NAME, word, copies, parities, doc) { #word, copies, parities },
+    static const struct ftk_scheme_facts all[] = { FTK_SCHEME_LIST(FACTS) };
+#undef FACTS
+    return &all[scheme];
+}
+
 /* Whether a level with this scheme keeps sets. */
-bool ftk_scheme_keeps(int scheme);
+static inline bool ftk_scheme_keeps(int scheme)
+{
+    return scheme != FTK_SCHEME_NONE;
+}
+
 /* Whether other ranks have something of a segment. */
-bool ftk_scheme_shares(int scheme);
+static inline bool ftk_scheme_shares(int scheme)
+{
+    return ftk_scheme_facts(scheme)->copies > 0 || ftk_scheme_facts(scheme)->parities != 0;
+}
 
 #endif

@@ -99,12 +99,6 @@ static int prepare(struct writing *c)
 
 /* ---- the segment: the regions, each piece sent as soon as it is packed -------------------- */
 
-static void begin_packing(struct ftk_write *w)
-{
-    struct writing *c = (struct writing *)w;
-    ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
-}
-
 static int pack_piece(struct ftk_write *w, size_t upto, size_t *done)
 {
     struct writing *c = (struct writing *)w;
@@ -124,7 +118,14 @@ static void end_packing(struct ftk_write *w)
         ftk_write_note(w, ftk_fail(FTKIT_ERR_IO, "injected"));
 }
 
-static const struct ftk_fill packing = { begin_packing, pack_piece, end_packing };
+static const struct ftk_fill packing = { pack_piece, end_packing };
+
+static int pack_and_send(struct writing *c)
+{
+    struct ftk_write *w = &c->w;
+    ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
+    return ftk_write_data(w, &packing);
+}
 
 /* ---- commit -------------------------------------------------------------------------- */
 
@@ -235,7 +236,7 @@ static int write_set(struct writing *c)
     }
     (void)FTK_FAULT("ckpt.sized");
     if (rc == FTKIT_OK)
-        rc = ftk_write_data(&c->w, &packing);
+        rc = pack_and_send(c);
     return rc == FTKIT_OK ? commit(c) : rc;
 }
 

@@ -1,4 +1,5 @@
-/* Writing a set by a scheme with copies: a stream of each segment to each of its holders.
+/* Writing a set by a scheme with copies: a stream of each segment to each of its holders.  The
+ * schemes none and own have no copies; with none, a set stays in memory until it is in the files.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/context.h"
@@ -86,3 +87,7 @@ static int reach(const struct ftk_level *l, int rank, int nranks, const int *dom
 }
 
 const struct ftk_write_ops ftk_write_copies = { begin, sizes, take, progress, finish, end, reach };
+
+extern const struct ftk_scheme_ops ftk_scheme_none, ftk_scheme_own;
+const struct ftk_scheme_ops ftk_scheme_none = { .write = &ftk_write_copies };
+const struct ftk_scheme_ops ftk_scheme_own = { .write = &ftk_write_copies };

@@ -38,12 +38,6 @@ bool ftk_local_due(const struct ftkit_ctx *ctx)
 
 /* ---- the segment: that of the first level, each block verified before it is sent ---------- */
 
-static void begin_copy(struct ftk_write *w)
-{
-    const struct bringing *b = (const struct bringing *)w;
-    memcpy(w->own->buf, b->from->buf, w->head_bytes);
-}
-
 static int copy_piece(struct ftk_write *w, size_t upto, size_t *done)
 {
     struct bringing *b = (struct bringing *)w;
@@ -63,7 +57,13 @@ static void end_copy(struct ftk_write *w)
         ftk_write_note(w, ftk_mem_seal(w->own));
 }
 
-static const struct ftk_fill copying = { begin_copy, copy_piece, end_copy };
+static const struct ftk_fill copying = { copy_piece, end_copy };
+
+static int copy_and_send(struct bringing *b)
+{
+    memcpy(b->w.own->buf, b->from->buf, b->w.head_bytes);
+    return ftk_write_data(&b->w, &copying);
+}
 
 /* ---- writing ------------------------------------------------------------------------- */
 
@@ -76,7 +76,7 @@ static int bring(struct bringing *b)
         rc = ftk_agree(w->ch, w->local, "level.local: taking room failed on another rank");
     (void)FTK_FAULT("local.sized");
     if (rc == FTKIT_OK)
-        rc = ftk_write_data(w, &copying);
+        rc = copy_and_send(b);
     (void)FTK_FAULT("local.sealed");
     if (rc == FTKIT_OK)
         rc = ftk_agree(w->ch, w->local, "level.local: writing failed on another rank");

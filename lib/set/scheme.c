@@ -14,7 +14,7 @@ FTK_SCHEME_LIST(DECLARE)
 
 const struct ftk_scheme *ftk_scheme_of(int number)
 {
-#define LINE(NAME, word, copies, parities, doc) { #word, copies, parities, &ftk_scheme_##word },
+#define LINE(NAME, word, copies, parities, doc) { copies, parities, &ftk_scheme_##word },
     static const struct ftk_scheme all[] = { FTK_SCHEME_LIST(LINE) };
 #undef LINE
     assert(number >= 0 && number < FTK_SCHEMES);

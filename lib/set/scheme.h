@@ -19,9 +19,8 @@ struct ftk_scheme_ops {
 };
 
 struct ftk_scheme {
-    const char *word; /* of the configuration */
-    int copies;       /* of a segment at other ranks */
-    int parities;     /* of a group; FTK_PARITIES_ASKED: level.*.parity; 0: no groups */
+    int copies;   /* of a segment at other ranks */
+    int parities; /* of a group; FTK_PARITIES_ASKED: level.*.parity; 0: no groups */
     const struct ftk_scheme_ops *ops;
 };
 

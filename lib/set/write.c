@@ -30,7 +30,6 @@ int ftk_write_data(struct ftk_write *w, const struct ftk_fill *fill)
 {
     size_t done = 0;
     int rc = FTKIT_OK;
-    fill->begin(w);
     while (rc == FTKIT_OK && done < w->data_bytes && w->local == FTKIT_OK) {
         ftk_write_note(w, fill->piece(w, done + FTK_STREAM_PIECE, &done));
         rc = ops_of(w)->progress(w, done);

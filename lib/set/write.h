@@ -30,9 +30,8 @@ struct ftk_write {
     struct ftk_parity_write parity;
 };
 
-/* The contents of the segment. */
+/* The contents of the segment; the head, but for checksums, is there before ftk_write_data(). */
 struct ftk_fill {
-    void (*begin)(struct ftk_write *w);
     /* Fill the data area up to some byte, at least upto if there are so many: *done.  The error is
      * one of this rank: the rest of the area is sent as it is, and the set is not committed. */
     int (*piece)(struct ftk_write *w, size_t upto, size_t *done);

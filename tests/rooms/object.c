@@ -109,9 +109,6 @@ static void unlock(const char *dir, const char *name, int handle)
 }
 
 extern const struct ftk_place_ops ftk_place_object;
-const struct ftk_place_ops ftk_place_object = { .put = put,
-    .get = get,
-    .remove = remove_object,
-    .list = list,
-    .lock = lock,
-    .unlock = unlock };
+const struct ftk_place_ops ftk_place_object = {
+    .put = put, .get = get, .remove = remove_object, .list = list, .lock = lock, .unlock = unlock
+};
