@@ -1,13 +1,14 @@
 #!/usr/bin/perl
-# A scheme and a place are one file and one line each: the library is built once more with the
-# scheme triple (two buddies) and the place object (no file that can be mapped), and jobs lose
-# processes with them.
+# A scheme, a place and a mode of log.determinants are one file and one line each: the library is
+# built once more with the scheme triple (two buddies), the place object (no file that can be
+# mapped) and the mode count (counts sends), and jobs lose processes with them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use FtkitLog;
 use FtkitTest;
 use Test::More;
 
@@ -37,7 +38,9 @@ add_line('lib/core/places.h', 'SHARED',
     'X(OBJECT, object, FTK_OUTLIVES_PROCESS | FTK_OUTLIVES_CONTEXT, ", as objects")');
 system("cp '$top/tests/rooms/triple.c' '$here/lib/set/scheme_triple.c'") == 0 or die "cp\n";
 system("cp '$top/tests/rooms/object.c' '$here/lib/store/place_object.c'") == 0 or die "cp\n";
-my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 build/mpi/solver 2>&1`;
+add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
+system("cp '$top/tests/rooms/count.c' '$here/lib/log/determinant/mode_count.c'") == 0 or die "cp\n";
+my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 build/mpi/solver build/mpi/farm 2>&1`;
 is($?, 0, 'the library is built with one file and one line more for each') or do {
     diag(substr($made, -4000));
     done_testing();
@@ -136,5 +139,20 @@ damaged('object: a flipped bit counts as lost', sub {
     close($f);
 }, like => qr/checksum.*$found/s);
 damaged('object: without slots the job starts anew', sub { unlink(@_) }, unlike => $found);
+
+# ---- the mode: determinants of the node, and each rank counts its sends ---------------------------
+
+my ($farm) = grep { $_->{name} eq 'farm' } programs();
+for my $turn (3, 9) {
+    my $env = { FTKIT_LOG_DETERMINANTS => 'count', FTKIT_LOG_TEAMS => 'rank' };
+    my $j = logged($farm, from => "$here/build", env => $env, fault => "app.mid:1:$turn:kill");
+    my @sends = map { slurp($_) =~ / (\d+) sends were counted$/mg } glob("$j->{dir}/events*");
+    my $bad = verdict($farm, $j, env => $env, killed => [1], what => 'count');
+    is($bad // '', '', "count: a team rolls back at turn $turn, and the result is right");
+    is(scalar(@sends), 4, '... every rank has counted') or diag(join(' ', @sends));
+    ok(!(grep { $_ == 0 } @sends), '... its sends');
+}
+is(logged($farm, env => { FTKIT_LOG_DETERMINANTS => 'count' })->{rc} != 0, 1,
+    '... a mode that this library does not have');
 
 done_testing();

@@ -134,7 +134,7 @@ static const struct key keys[] = {
         "Which node keeps copies: two nodes for each other, or each node for the node before." },
     { "level.memory", "place", AT(place), WORD(places), "memory", NULL,
         "Where the sets are kept: " FTK_PLACE_LIST(DOC_OF_PLACE) ". All but the first outlive the "
-        "process." },
+                                                                 "process." },
     { "level.memory", "directory", AT(place_dir), PATH(0), "",
         "a directory of each node, or empty for /dev/shm",
         "Where the places other than memory have their files." },
