@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A line makes the number of the scheme, the word of the configuration with its documentation, and
- * the entry in the table of set/scheme.c.  The file of a scheme (such as set/scheme_buddy.c) defines
- * the operations, const struct ftk_scheme_ops ftk_scheme_<word>. */
+ * the entry in the table of set/scheme.c.  The file of a scheme, such as set/scheme_buddy.c,
+ * defines the operations, const struct ftk_scheme_ops ftk_scheme_<word>. */
 #ifndef FTK_SCHEMES_H
 #define FTK_SCHEMES_H
 
