@@ -1,4 +1,4 @@
-/* Point-to-point messages and datatypes: what base/ and request/ offer the rest of the log.
+/* Point-to-point messages: what request/ offers the rest of the log.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -7,35 +7,8 @@
 #ifndef FTK_LOG_P2P_H
 #define FTK_LOG_P2P_H
 
-#include <string.h>
-
-#include "core/mpi_shim.h"
-#include "log/log.h"
-
-/* ---- statuses ------------------------------------------------------------------------ */
-
-static inline void ftk_empty_status(MPI_Status *s)
-{
-    memset(s, 0, sizeof *s);
-    s->MPI_SOURCE = MPI_ANY_SOURCE;
-    s->MPI_TAG = MPI_ANY_TAG;
-    s->MPI_ERROR = MPI_SUCCESS;
-}
-
-/* Copy a status to the program's.  Only calls that complete several requests set MPI_ERROR
- * (MPI 4.0, 3.2.5). */
-static inline void ftk_p2p_copy_status(MPI_Status *to, const MPI_Status *from)
-{
-    if (to == MPI_STATUS_IGNORE)
-        return;
-    int error = to->MPI_ERROR;
-    *to = *from;
-    to->MPI_ERROR = error;
-}
-/* Make a status; the second function makes the program's. */
-void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes);
-void ftk_p2p_put_status(MPI_Status *to, int source, int tag, size_t bytes);
-void ftk_p2p_no_status(MPI_Status *s); /* the program's, of no message */
+#include "log/dtype.h"
+#include "log/runtime.h"
 
 /* ---- requests of the MPI ------------------------------------------------------------- */
 
@@ -64,24 +37,6 @@ static inline int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s)
     if (r->real != MPI_REQUEST_NULL)
         (void)PMPI_Request_free(&r->real); /* complete */
     return MPI_SUCCESS;
-}
-
-/* The handle that the MPI gives every send that is complete at once (runtime.c); MPI_REQUEST_NULL:
- * not known yet. */
-extern MPI_Request ftk_p2p_over;
-void ftk_p2p_over_make(void);
-void ftk_p2p_over_close(void);
-
-/* Whether a send that the MPI has begun is complete already: then *real becomes MPI_REQUEST_NULL.
- * The function makes no progress, so it never waits; false: a test may find the send complete. */
-static inline bool ftk_p2p_over_at_once(MPI_Request *real)
-{
-    if (__builtin_expect(ftk_p2p_over == MPI_REQUEST_NULL, 0))
-        ftk_p2p_over_make();
-    if (ftk_p2p_over == MPI_REQUEST_NULL || *real != ftk_p2p_over)
-        return false;
-    *real = MPI_REQUEST_NULL;
-    return true;
 }
 
 /* ---- requests of the log ------------------------------------------------------------- */
@@ -190,16 +145,9 @@ int ftk_p2p_count(int context, int source, int tag, uint64_t seq, const void *da
 int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag);
 /* Record in the set-up log a drained message that set-up has received; seq: of its receive. */
 int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq);
-/* Read the set-up log of the lost process, from its part of the line, into the unexpected messages.
- * Codes of ftkit. */
-int ftk_log_read_setup(struct ftkit_ctx *ctx, uint64_t line);
 
 /* ---- failures and replay ------------------------------------------------------------- */
 
-/* Whether an MPI error says that a process has failed. */
-bool ftk_p2p_is_failure(int rc);
-/* The MPI has reported a failure. */
-void ftk_note_failure(void);
 /* A failure is known: repair it.  MPI_SUCCESS, or the error with which calls fail. */
 int ftk_log_repair(void);
 /* All requests under way end with an error, and so do all calls from now on. */
@@ -210,39 +158,6 @@ void ftk_log_differs(const struct ftk_req *r, uint64_t n);
 /* A replacement receives a message that the set-up of the lost process never received; the MPI
  * error. */
 int ftk_log_strange(const struct ftk_req *r);
-/* log.determinants = refuse: whether the call is an error; the function reports it then. */
-bool ftk_log_refuses(const char *call);
-uint64_t ftk_log_hash(const void *data, size_t bytes); /* never 0 */
-void ftk_log_free_comms(struct ftkit_ctx *ctx);
-void ftk_log_make_teams(const int *domain, int n, int *team);
-
-/* ---- datatypes (base/dtype.c) -------------------------------------------------------- */
-
-struct ftk_type_facts {
-    MPI_Datatype type;
-    MPI_Aint bytes; /* of an item */
-    bool dense;     /* an item is one piece without gaps */
-};
-/* *out is valid until the type is forgotten. */
-int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
-void ftk_p2p_forget_type(MPI_Datatype type);
-/* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
-int ftk_p2p_type_free(MPI_Datatype *type);
-/* Whether a request that is under way, or persistent, uses the type. */
-bool ftk_p2p_uses(MPI_Datatype type);
-int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
-int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
-int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
-/* Pack into memory of the heap: *copy is the caller's to free, also on error. */
-int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes);
-/* The same for so many bytes that a receive has got; the last item may be incomplete, and is packed
- * whole. */
-int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char **copy);
-/* A type and a count for so many bytes, which may be more than INT_MAX.  Free the type after the
- * call of MPI, also on error. */
-int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type);
-void ftk_p2p_bytes_type_free(MPI_Datatype *type);
-void ftk_p2p_close_types(void);
 
 /* Reserve address space, zeroed; NULL: there is none. */
 void *ftk_p2p_reserve(size_t bytes);

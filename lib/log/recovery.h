@@ -25,9 +25,15 @@ bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
 /* calls.c, for the table of log_ops.h */
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code);
 int ftk_calls_outcome(struct ftkit_ctx *ctx, int code);
+/* teams.c: team [n] by the configuration; domain [n]: failure domain of each rank. */
+void ftk_log_make_teams(const int *domain, int n, int *team);
 /* teams.c: what rank 0 says of them at an opening. */
 void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */
 extern const ftkit_serializer ftk_image_ops;
+
+/* Read the set-up log of the lost process, from its part of the line, into the unexpected messages.
+ * Codes of ftkit. */
+int ftk_log_read_setup(struct ftkit_ctx *ctx, uint64_t line);
 
 #endif

@@ -7,7 +7,7 @@
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
 #include "log/mode.h"
-#include "log/p2p.h"
+#include "log/runtime.h"
 
 struct ftk_log ftk_log;
 

@@ -9,6 +9,7 @@
 #include "log/matrix.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/recovery.h"
 #include "store/h5/h5.h"
 
 enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 3, HEAD = 7, MESSAGE = 4 };

@@ -13,6 +13,7 @@
 #include "log/control.h"
 #include "log/recovery.h"
 #include "set/region.h"
+#include "steps.h"
 
 static const int *teams_of(void)
 {

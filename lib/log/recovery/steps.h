@@ -17,6 +17,9 @@ int ftk_contexts_make(const struct ftk_log_repair *r);
  * to them. */
 int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms);
 
+/* The log is closed: retire all. */
+void ftk_log_free_comms(struct ftkit_ctx *ctx);
+
 /* ---- drain.c ------------------------------------------------------------------------- */
 
 /* One look at each request under way. */

@@ -1,0 +1,37 @@
+/* Datatypes: their facts, packing and unpacking (base/dtype.c).
+ *
+ * Functions return MPI codes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_LOG_DTYPE_H
+#define FTK_LOG_DTYPE_H
+
+#include "log/log.h"
+
+struct ftk_type_facts {
+    MPI_Datatype type;
+    MPI_Aint bytes; /* of an item */
+    bool dense;     /* an item is one piece without gaps */
+};
+/* *out is valid until the type is forgotten. */
+int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
+void ftk_p2p_forget_type(MPI_Datatype type);
+/* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
+int ftk_p2p_type_free(MPI_Datatype *type);
+/* Whether a request that is under way, or persistent, uses the type. */
+bool ftk_p2p_uses(MPI_Datatype type);
+int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
+int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
+int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
+/* Pack into memory of the heap: *copy is the caller's to free, also on error. */
+int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes);
+/* The same for so many bytes that a receive has got; the last item may be incomplete, and is packed
+ * whole. */
+int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char **copy);
+/* A type and a count for so many bytes, which may be more than INT_MAX.  Free the type after the
+ * call of MPI, also on error. */
+int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type);
+void ftk_p2p_bytes_type_free(MPI_Datatype *type);
+void ftk_p2p_close_types(void);
+
+#endif
