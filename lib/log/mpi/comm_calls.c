@@ -30,15 +30,15 @@ int ftk_mpi_refuse(const char *call, MPI_Comm comm)
 
 /* ---- questions ----------------------------------------------------------------------- */
 
-/* What the MPI says of itself it says on a duplicate of MPI_COMM_WORLD, too; the communicator
- * that stands for one of ours is none. */
+/* The MPI keeps the attributes that it defines on MPI_COMM_WORLD and on its duplicates.  The handle of
+ * a virtual communicator is no such duplicate, so the log takes them from MPI_COMM_WORLD. */
 int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
 {
     const int own[] = { MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE, MPI_APPNUM,
         MPI_LASTUSEDCODE };
     static int most = FTK_TAG_MAX;
     bool ours = ftk_vcomm_find(comm) != NULL;
-    if (ours && keyval == MPI_TAG_UB) { /* some contexts have more */
+    if (ours && keyval == MPI_TAG_UB) { /* of shared contexts: the smallest */
         *(int **)value = &most;
         *flag = 1;
         return MPI_SUCCESS;
@@ -210,7 +210,7 @@ static void idup_delete(struct idup *d)
     if (d->m.vc && d->m.error == MPI_SUCCESS)
         d->m.error = MPI_ERR_OTHER;
     if (d->m.vc)
-        (void)ftk_make_end(&d->m, &none); /* the error just given */
+        (void)ftk_make_end(&d->m, &none); /* the error is that of the construction */
     free(d);
 }
 
@@ -223,7 +223,7 @@ void ftk_idup_promised(struct ftk_contexts *to)
         } else {
             *p = d->next;
             idup_delete(d);
-            p = &idups; /* callbacks of the program may have come here, too */
+            p = &idups; /* callbacks of the program may have changed the list */
         }
     }
     for (const struct idup *d = idups; d; d = d->next) {
@@ -242,7 +242,7 @@ void ftk_idup_clear(void)
     }
 }
 
-/* The higher half of the free ones: the others take the lowest. */
+/* The higher half of the free contexts: other constructions take the lowest. */
 static uint64_t offer(uint64_t spare)
 {
     uint64_t some = 0;
@@ -290,7 +290,7 @@ static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info, MPI_
     r->arg = d;
     int rc = ftk_coll_iallgather_bytes(r, vc, &d->m.mine, d->all, sizeof d->m.mine);
     if (rc != MPI_SUCCESS) {
-        ftk_req_delete(r); /* and with it d, when somebody looks */
+        ftk_req_delete(r); /* the next look at the list deletes d */
         return ftk_vcomm_error(vc, rc);
     }
     *request = ftk_req_handle(r);
@@ -326,9 +326,9 @@ int ftk_mpi_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)
     return ftk_make_split(&m, color, key, newcomm);
 }
 
-/* The color that a type of split gives this process: nodes are the failure domains of the
- * opening, because a call that is repeated has to give the same, and smaller units nothing
- * that a replacement would find again. */
+/* The color of this process for a type of split.  Nodes are the failure domains of the opening,
+ * because a repeated call has to have the same result.  Smaller units are not supported: a
+ * replacement may not find the same units. */
 static int color_of_type(const struct ftk_vcomm *vc, int type, int *color)
 {
     switch (type) {
@@ -336,7 +336,7 @@ static int color_of_type(const struct ftk_vcomm *vc, int type, int *color)
         *color = MPI_UNDEFINED;
         return MPI_SUCCESS;
     case MPI_COMM_TYPE_SHARED:
-#ifdef OMPI_COMM_TYPE_NODE /* Open MPI has more of them */
+#ifdef OMPI_COMM_TYPE_NODE /* Open MPI has more types */
     case OMPI_COMM_TYPE_BOARD:
     case OMPI_COMM_TYPE_HOST:
 #endif
@@ -404,7 +404,7 @@ static int create_both(struct ftk_construct *m, MPI_Comm *newcomm)
     while (place < size && m->vc->member[place] != ftk_log.me)
         place++;
     if (m->vc)
-        m->vc->size = 0; /* as the words say */
+        m->vc->size = 0; /* the proposal has this size */
     return ftk_make_split(m, place < size ? 0 : MPI_UNDEFINED, place, newcomm);
 }
 

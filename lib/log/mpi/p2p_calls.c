@@ -11,7 +11,7 @@
 #include "log/control.h"
 #include "mpi_calls.h"
 
-/* Handles in Fortran: the MPI's are small numbers, the log's begin here. */
+/* Handles in Fortran: handles of the MPI are small numbers, those of the log begin here. */
 #define OURS FTK_HANDLES_FROM
 
 enum { CAN_BE_ANY = 1 };
@@ -67,8 +67,8 @@ static int fill_recv(struct ftk_req *r, void *buf, int count, MPI_Datatype type,
     return rc;
 }
 
-/* An error that has to do with a failure is no business of the program's handler: it comes
- * back at once until ftkit_checkpoint(). */
+/* The result of a call: an error goes to the error handler of the communicator.  While this rank
+ * rolls back no handler is called (ftk_vcomm_error()). */
 static int end(const struct ftk_vcomm *vc, int rc)
 {
     return __builtin_expect(rc == MPI_SUCCESS, 1) ? rc : ftk_vcomm_error(vc, rc);
@@ -167,8 +167,7 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
  * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
  * copy is ours. */
 
-/* Send the bytes as they are now, by a request that is filled and that the program does not
- * hold. */
+/* Copy the bytes and send the copy.  r has all arguments, and the program has no handle of r. */
 static int send_copy(struct ftk_req *r)
 {
     MPI_Datatype type = MPI_BYTE;
@@ -182,7 +181,7 @@ static int send_copy(struct ftk_req *r)
     }
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
-    r->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+    r->type = MPI_BYTE; /* the send has begun and does not need the type again */
     ftk_p2p_bytes_type_free(&type);
     if (rc != MPI_SUCCESS || ftk_req_is_done(r))
         ftk_req_delete(r);
@@ -280,8 +279,8 @@ int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int t
     return hand_out(vc, r, rc, request);
 }
 
-/* A pair under one request, which is the receive.  The send is of the bytes of copy, which
- * becomes the request's, unless that is NULL. */
+/* A receive and a send under one request: r, the receive.  copy: the bytes to send, which the
+ * request of the send owns from now on; NULL: the send reads sendbuf. */
 static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
     int sendtag, char *copy, size_t bytes, struct ftk_req *r, struct ftk_vcomm *vc)
 {
@@ -346,7 +345,7 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     else
         free(copy);
     if (r->pair)
-        r->pair->type = MPI_BYTE; /* it has been begun: the type is not needed again */
+        r->pair->type = MPI_BYTE; /* the send has begun and does not need the type again */
     ftk_p2p_bytes_type_free(&type);
     return hand_out(vc, r, rc, request);
 }
@@ -431,7 +430,7 @@ static int start(struct ftk_req *r)
 int ftk_mpi_Start(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
-    if (!r && ftk_log_is_rolling_back()) /* its making has failed */
+    if (!r && ftk_log_is_rolling_back()) /* MPI_..._init() has failed */
         return ftk_log_error();
     if (!r)
         return PMPI_Start(request);
@@ -461,9 +460,10 @@ struct probing {
 
 /* ---- probing ------------------------------------------------------------------------- */
 
-/* PMPI_Iprobe(), but news are taken in, and what is for a receive that is not posted, or of
- * another context, goes there; what is found has been told of.  *s has the tag of the
- * program. */
+/* PMPI_Iprobe() with three differences.  The control messages before the message that is found are
+ * received.  A message for a matched-probe receive, or for another context, goes there.  A message
+ * is found only when the wildcard receives that come first are complete and recorded.  *s has the
+ * tag of the program. */
 static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
 {
     const int wire = tag == MPI_ANY_TAG ? tag : ftk_context_wire(context, tag);
@@ -495,7 +495,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
         }
         if (found)
             ftk_p2p_progress_mprobed();
-        /* this look may have found nothing new: a repair or other receives come first */
+        /* the next look may find the same message: a repair or other receives come first */
         if (found && (ftk_log.ctx->detect.failed || ftk_context_shares(context))) {
             *flag = 0;
             return rc;
@@ -503,7 +503,7 @@ static int look_up(int context, int source, int tag, int *flag, MPI_Status *s)
     }
 }
 
-/* PMPI_Improbe(), the same; *s is for ftk_p2p_take_matched(). */
+/* The same for PMPI_Improbe(); *s is for ftk_p2p_take_matched(). */
 static int pick_up(int context, int source, int tag, int *flag, MPI_Message *m, MPI_Status *s)
 {
     if (!ftk_log.mode->in_band && ftk_log.queue.nwildcards == 0 && !ftk_context_shares(context))
@@ -515,7 +515,8 @@ static int pick_up(int context, int source, int tag, int *flag, MPI_Message *m, 
         s->MPI_SOURCE, ftk_context_wire(context, s->MPI_TAG), ftk_log_real(context), flag, m, s);
 }
 
-/* The unexpected message that a probe gets; *wait: there is one, but receives come first. */
+/* The unexpected message that a probe gets.  *wait: there is such a message, but receives that come
+ * first match it. */
 static struct ftk_unexp *unexp_for(const struct ftk_envelope *want, bool take, bool *wait)
 {
     struct ftk_unexp *h = ftk_unexp_match(want, false);
@@ -527,7 +528,7 @@ static struct ftk_unexp *unexp_for(const struct ftk_envelope *want, bool take, b
     return h;
 }
 
-/* Whether there is a message; a look only. */
+/* Look whether there is a message; the message stays. */
 static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_Status *status)
 {
     struct ftk_log *l = &ftk_log;
@@ -559,7 +560,7 @@ static int look(const struct ftk_vcomm *vc, int source, int tag, int *flag, MPI_
     return rc;
 }
 
-/* The same, and the message is taken out. */
+/* The same; *out gets the message. */
 static int take(const struct ftk_vcomm *vc, int source, int tag, struct ftk_unexp **out)
 {
     struct ftk_log *l = &ftk_log;
@@ -680,7 +681,7 @@ int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     int rc = probe_begin(&p, vc, source, tag, true);
     if (rc == MPI_SUCCESS)
         rc = probe(&p, true, &flag, status);
-    if (rc != MPI_SUCCESS) /* as in a rank that rolls back: the program may read the status */
+    if (rc != MPI_SUCCESS) /* the program may read the status */
         ftk_p2p_no_status(status);
     return end(vc, rc);
 }
@@ -721,7 +722,7 @@ static void give_message(
     *message = (MPI_Message)(void *)h;
 }
 
-/* The same as probe(), and the message is taken out. */
+/* The same as probe(), and *h gets the message. */
 static int match(struct probing *p, bool blocks, struct ftk_unexp **h)
 {
     unsigned turns = 0;
@@ -787,7 +788,8 @@ int ftk_mpi_Improbe(
     return end(vc, rc);
 }
 
-/* Receive a matched message by a request, on the communicator with its context. */
+/* Receive a matched message by request r.  Its communicator is the one with the context of the
+ * message. */
 static int receive_matched(
     struct ftk_req *r, struct ftk_unexp *h, void *buf, int count, MPI_Datatype type)
 {

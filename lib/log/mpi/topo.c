@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Nothing is ever reordered: rank i of a Cartesian or a graph communicator is rank i of
- * its parent.  The lists of neighbours are those of MPI-4.0, section 8.6: of a Cartesian
- * one for each dimension the neighbour before, then the one behind; of a graph what
- * MPI_Graph_neighbors() gives, for both directions. */
+ * its parent.  The lists of neighbours are those of MPI-4.0, section 8.6.  A Cartesian communicator
+ * has, for each dimension, the neighbour before and then the neighbour behind.  A graph has the
+ * ranks that MPI_Graph_neighbors() gives, in both directions. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "log/coll.h"
 #include "log/comm.h"
 
-#define EDGES 32 /* of a member, in one go */
+#define EDGES 32 /* of a member, in one exchange */
 
 struct go {
     int n;
@@ -22,7 +22,8 @@ struct go {
 
 /* ---- the structure ------------------------------------------------------------------- */
 
-/* A topology of that kind, and places for the answer?  Else an error has been told. */
+/* Whether vc has a topology of that kind, and the arguments for the result are there.  false: the
+ * error has gone to the error handler. */
 static int check_kind(const struct ftk_vcomm *vc, enum ftk_topology kind, bool places)
 {
     int code = MPI_SUCCESS;
@@ -44,7 +45,7 @@ static void copy_upto(int *to, const int *from, int n, int room)
 
 /* ---- Cartesian ----------------------------------------------------------------------- */
 
-/* Ranks of the grid; -1: it is none, or has more than most. */
+/* The number of ranks of the grid; -1: the arguments make no grid, or more than most ranks. */
 static int grid_size(int ndims, const int *dims, int most)
 {
     long size = 1;
@@ -78,7 +79,7 @@ static int wrapped(long long c, int dim)
     return (int)(w < 0 ? w + dim : w);
 }
 
-/* Who is disp steps away in a dimension. */
+/* The rank that is disp steps away in a dimension. */
 static int shifted(const struct ftk_topo *t, int rank, int dim, long long disp)
 {
     int here = coord(t, rank, dim);
@@ -88,7 +89,7 @@ static int shifted(const struct ftk_topo *t, int rank, int dim, long long disp)
     return rank + (wrapped(there, t->dims[dim]) - here) * stride(t, dim);
 }
 
-/* A grid as rank me of it sees it. */
+/* The topology of a grid, for its rank me. */
 static int cart_make(struct ftk_topo *t, int ndims, const int *dims, const int *periods, int me)
 {
     memset(t, 0, sizeof *t);
@@ -110,7 +111,7 @@ static int cart_make(struct ftk_topo *t, int ndims, const int *dims, const int *
     return MPI_SUCCESS;
 }
 
-/* The MPI class of what is wrong with a grid on vc; *size gets its ranks. */
+/* Check a grid on vc: the MPI error class; *size: its number of ranks. */
 static int check_grid(
     const struct ftk_vcomm *vc, int ndims, const int *dims, const int *periods, int *size)
 {
@@ -142,8 +143,8 @@ int ftk_mpi_Cart_create(
     return ftk_make_known(&m, newcomm);
 }
 
-/* The part of a grid that remains: which one (color), and our rank in it (key).  remain may be
- * NULL when the grid has no dimensions. */
+/* The subgrid of this process: its number (color), and the rank in it (key).  remain may be NULL
+ * when the grid has no dimensions. */
 static int cart_part(const struct ftk_topo *t, int rank, const int *remain, struct ftk_topo *part,
     int *color, int *key)
 {
@@ -284,7 +285,7 @@ int ftk_mpi_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int perio
 
 /* ---- graphs -------------------------------------------------------------------------- */
 
-/* Where the neighbours of a node are in the edges; how many. */
+/* The neighbours of a node: their place in the edges, and their number. */
 static int graph_part(const struct ftk_topo *t, int node, const int **part)
 {
     int from = node > 0 ? t->index[node - 1] : 0;
@@ -453,7 +454,7 @@ static int check_adjacent(const struct ftk_vcomm *vc, int nin, const int *in, co
         return MPI_ERR_COMM;
     if (!weights_fit(nin, in, inw) || !weights_fit(nout, out, outw))
         return MPI_ERR_ARG;
-    /* a side without edges may say either */
+    /* a side without edges may have either value */
     if (nin > 0 && nout > 0 && weighted_by(inw) != weighted_by(outw))
         return MPI_ERR_ARG;
     return all_ranks(vc, in, nin) && all_ranks(vc, out, nout) ? MPI_SUCCESS : MPI_ERR_ARG;
@@ -503,7 +504,7 @@ struct given {
     int n;
     const int *sources, *degrees; /* [n] */
     const int *destinations, *weights;
-    int source, of_source, at; /* where the next edge is */
+    int source, of_source, at; /* the place of the next edge */
 };
 
 /* ---- distributed graphs whose edges anybody may give ------------------------------------
@@ -536,7 +537,7 @@ static bool grow(int **list, size_t room)
     return more != NULL;
 }
 
-/* Append to a list and its weights, whose room doubles at powers of two. */
+/* Append to a list and its weights; their memory doubles at powers of two. */
 static int append(int **list, int **weights, int *n, int rank, int weight)
 {
     size_t room = *n > 0 ? 2 * (size_t)*n : 1;
@@ -560,8 +561,8 @@ static int keep_edges(struct ftk_topo *t, const struct go *go, int me)
     return rc;
 }
 
-/* What the members have said of their edges: the most that one has, and whether they have
- * weights; the MPI code when it cannot be. */
+/* What the members have sent about their edges: the largest number of edges of a member, and
+ * whether edges have weights; an MPI code if the members contradict each other. */
 static int judge(const struct ftk_proposal *all, int n, int *most, bool *weighted)
 {
     int with = 0, without = 0;
@@ -577,8 +578,8 @@ static int judge(const struct ftk_proposal *all, int n, int *most, bool *weighte
     return with > 0 && without > 0 ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 
-/* Exchange the edges; m->error says how it went, the same way at all members unless
- * memory has run out here, which ftk_make_agree() then tells. */
+/* Exchange the edges.  m->error is the same at all members, except for a lack of memory here:
+ * ftk_make_agree() tells the other members of that. */
 static void exchange(struct ftk_construct *m, struct given *g, const struct ftk_proposal *mine)
 {
     const struct ftk_proposal *words;
@@ -619,7 +620,7 @@ static int dist_empty(struct ftk_topo *t)
     return t->in && t->out && t->inw && t->outw ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
-/* The MPI class of what is wrong with the edges given here; how many there are. */
+/* Check the edges given here: the MPI error class, and the number of edges. */
 static int check_given(const struct ftk_vcomm *vc, const struct given *g, int *count)
 {
     long total = 0;

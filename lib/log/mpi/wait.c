@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Arrays may hold requests of ours and of the MPI (of calls on other communicators, files,
- * generalized requests): the latter are tested by the MPI. */
+ * Arrays may hold requests of the log and requests of the MPI (of calls on other communicators, of
+ * files, generalized requests).  The MPI tests its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,7 +127,7 @@ static void await_all(int count, const MPI_Request requests[])
         await(requests[i]);
 }
 
-/* None that the outcome of a test could depend on. */
+/* Whether the outcome of a test depends on no request. */
 static bool none_active(int count, const MPI_Request requests[])
 {
     for (int i = 0; i < count; i++)
@@ -163,7 +163,7 @@ int ftk_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
 
 /* ---- all ----------------------------------------------------------------------------- */
 
-/* One look each; whether all requests are complete.  No request is consumed. */
+/* One look at a request, which is not consumed. */
 static int look_at(MPI_Request h, bool *done)
 {
     struct ftk_req *r = ftk_req_of(h);
@@ -185,7 +185,7 @@ static MPI_Status *nth(MPI_Status *statuses, int i)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* Consume n requests, those of the indices or (NULL) the first ones. */
+/* Consume n requests: those with the indices [n], or with NULL the first n. */
 static int take(int n, const int *indices, MPI_Request requests[], MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
@@ -200,8 +200,8 @@ static int take(int n, const int *indices, MPI_Request requests[], MPI_Status *s
     return result;
 }
 
-/* Until a request is complete, and it is consumed.  One that cannot be while this rank falls
- * back is pending. */
+/* Wait until a request is complete, and consume the request.  MPI_ERR_PENDING: the request cannot
+ * be complete, because this rank rolls back. */
 static int wait_one(MPI_Request *request, MPI_Status *status, unsigned *turns)
 {
     int done = 0;
@@ -261,7 +261,7 @@ int ftk_mpi_Testall(
 
 /* ---- any ----------------------------------------------------------------------------- */
 
-/* The first complete request, looked for from some index on: *index, or MPI_UNDEFINED. */
+/* Find and consume the first complete request; *index: MPI_UNDEFINED if there is none. */
 static int find_any(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
     for (int i = 0; i < count; i++) {
@@ -283,7 +283,7 @@ static int find_this(int count, MPI_Request requests[], int which, int *index, M
 {
     int done = 0;
     if (which >= count)
-        return MPI_ERR_REQUEST; /* another call than before: there is no right answer */
+        return MPI_ERR_REQUEST; /* the call is not that of the first execution */
     await(requests[which]);
     *index = which;
     return test_one(&requests[which], &done, status);
@@ -341,20 +341,20 @@ int ftk_mpi_Testany(
 
 /* ---- some ---------------------------------------------------------------------------- */
 
-/* Those that were found before the failure. */
+/* Consume the requests that were complete in the first execution. */
 static int find_these(int count, MPI_Request requests[], const struct ftk_det *d, int *outcount,
     int indices[], MPI_Status *statuses)
 {
     *outcount = d->a;
     if (d->a > count)
-        return MPI_ERR_REQUEST; /* another call than before: there is no right answer */
+        return MPI_ERR_REQUEST; /* the call is not that of the first execution */
     int n = d->a;
     for (int i = 0; i < n; i++) {
         indices[i] = d[1 + i].a;
         if (indices[i] >= count)
             return MPI_ERR_REQUEST;
     }
-    for (int i = 0; i < n; i++) /* d may not be there any more after this */
+    for (int i = 0; i < n; i++) /* the wait may move the determinants: d is not used again */
         await(requests[indices[i]]);
     return take(n, indices, requests, statuses);
 }
@@ -479,7 +479,7 @@ int ftk_mpi_Cancel(MPI_Request *request)
     if (!r)
         return PMPI_Cancel(request);
     if (r->kind != FTK_REQ_RECV || r->replay.cancel == FTK_CANCEL_TOO_LATE)
-        return MPI_SUCCESS; /* sends take their course, and what got its message before a failure */
+        return MPI_SUCCESS; /* a send, or a receive that got a message in the first execution */
     if (ftk_log_refuses("MPI_Cancel"))
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
     if (ftk_req_is_done(r) && !r->recv.cancelled)
@@ -487,7 +487,7 @@ int ftk_mpi_Cancel(MPI_Request *request)
     if (ftk_req_is_done(r))
         return MPI_SUCCESS;
     if (r->state == FTK_REQ_POSTED) {
-        r->recv.cancelled = true; /* unless a message has matched it */
+        r->recv.cancelled = true; /* the completion shows whether a message had matched it */
         return end(PMPI_Cancel(&r->real));
     }
     return end(ftk_p2p_cancelled(r));

@@ -1,19 +1,19 @@
-/* Virtual communicators: the list of them, their contexts, their making.
+/* Virtual communicators: their list, their contexts, their construction.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The handles are communicators of this process alone, so that attributes, names, hints
- * and error handlers are the MPI's business.  What differs from the MPI:
+ * The handles are communicators of this process alone, so the MPI keeps attributes, names, hints
+ * and error handlers.  Two things differ from the MPI:
  *   - attributes with keys that were made in Fortran are not copied from MPI_COMM_WORLD
  *     (attr.h), and their delete callbacks may run when the next line is committed, not
  *     within MPI_Comm_free();
  *   - attributes, names and error handlers are not rolled back: the program sets them again.
  *
- * Contexts are agreed on with one exchange.  Each member says which plain ones it could use,
- * and the lowest that all could is taken.  The parts of a split have the same one, because
- * they have no member in common.  If there is none, each member receives in a context of its
- * own choice that shares its communicator: it has said that, too.  So it does not matter
- * which others are in the making, and in which order their members began them. */
+ * The members agree on a context with one exchange of proposals.  Each member proposes the plain
+ * contexts that it could use, and all take the lowest that all could use.  The parts of a split
+ * have the same context, because they have no member in common.  If no plain context is free at
+ * all members, each member receives in a shared context of its own choice, which its proposal has
+ * named.  So other constructions under way, and their order, have no influence. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ _Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
 #define GONE UINT64_MAX /* in born: freed before the line, but a request still uses it */
 
 static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
-static struct ftk_proposal *words;    /* [n] of the exchange that was last */
+static struct ftk_proposal *words;    /* [n] of the last exchange */
 
 /* ---- finding ----------------------------------------------------------------------------
  * Every call of the program comes here.  Not more than FTK_LOG_ALL of them are alive,
@@ -38,7 +38,7 @@ static struct {
     struct ftk_vcomm *vc; /* NULL: empty */
 } slots[SLOTS], last;
 
-static struct ftk_vcomm *dying; /* it is being freed; NULL: none */
+static struct ftk_vcomm *dying; /* the communicator that is being freed; NULL: none */
 static MPI_Comm dying_handle;
 
 static size_t slot_of(MPI_Comm handle)
@@ -75,8 +75,8 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
     }
     if (dying && comm == dying_handle)
         return dying;
-    /* the program goes on with what it could not make while it falls back: for the MPI an
-     * invalid argument, by default the end of the process; for us a call that fails */
+    /* while a rank rolls back, a construction gives MPI_COMM_NULL, and the program may use this
+     * handle: the call fails then; the MPI itself would end the process by default */
     return comm == MPI_COMM_NULL && ftk_log_is_rolling_back() ? ftk_log.vcomms.world : NULL;
 }
 
@@ -91,8 +91,8 @@ bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
     return fatal;
 }
 
-/* While this rank falls back all its calls fail.  That is no news to an error handler: the
- * program learns of it from ftkit_checkpoint(). */
+/* While this rank rolls back all its calls fail.  No error handler is called then, because
+ * ftkit_checkpoint() reports the rollback to the program. */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 {
     if (ftk_log_is_rolling_back())
@@ -100,7 +100,7 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
     if (ftk_vcomm_is_fatal(vc))
         ftk_detect_fatal(ftk_log.ctx, code);
     int rc = PMPI_Comm_call_errhandler(vc->handle, code);
-    if (rc != MPI_SUCCESS) /* it was not called; the program has the code all the same */
+    if (rc != MPI_SUCCESS) /* no handler was called; the program gets the code in any case */
         ftk_report(FTKIT_WARNING, "MPI error %d while calling an error handler", rc);
     return code;
 }
@@ -118,7 +118,7 @@ int ftk_vcomm_handle(
     int rc = PMPI_Comm_get_errhandler(parent->handle, &handler);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (!own) /* a copy callback may fail: the handler is called once, by who called us */
+    if (!own) /* a copy callback may fail: the caller calls the handler, once */
         rc = PMPI_Comm_set_errhandler(from, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
         rc = how == FTK_MAKE_DUP_INFO ? PMPI_Comm_dup_with_info(from, info, &made)
@@ -137,17 +137,17 @@ int ftk_vcomm_handle(
     if (rc == MPI_SUCCESS)
         *handle = made;
     else if (made != MPI_COMM_NULL)
-        (void)PMPI_Comm_free(&made); /* rc tells more than a second error */
+        (void)PMPI_Comm_free(&made); /* rc is the first error */
     return rc;
 }
 
-/* Free one that is in no list any more; the program's delete callbacks may run and make
- * calls. */
+/* Free a communicator that is in no list any more.  Delete callbacks of the program may run, and
+ * may make calls. */
 static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
 {
     int rc = MPI_SUCCESS;
     if (handle && vc->handle != MPI_COMM_NULL) {
-        struct ftk_vcomm *outer = dying; /* its delete callbacks may ask for its rank */
+        struct ftk_vcomm *outer = dying; /* a delete callback may ask for the rank */
         MPI_Comm outer_handle = dying_handle;
         dying = vc;
         dying_handle = vc->handle;
@@ -224,9 +224,9 @@ void ftk_vcomm_give_up(struct ftk_vcomm *vc)
 }
 
 /* A communicator that the program made since the line is deleted at once when it is freed, unless a
- * request may use it.  Any other one stays until the next line, for a rollback.  Its context is
- * free for another when the program has completed its requests, which it does at the same place in
- * a replay. */
+ * request may use it.  Any other communicator stays until the next line, for a rollback.  A context
+ * is free again when the program has completed its requests on the communicator: the program does
+ * that at the same place in a replay. */
 int ftk_vcomm_free(struct ftk_vcomm *vc)
 {
     vc->freed = true;
@@ -254,11 +254,11 @@ void ftk_vcomm_line(void)
             continue;
         }
         vc->line_colls = vc->colls;
-        vc->born = vc->freed ? GONE : 0; /* whatever number the line has */
+        vc->born = vc->freed ? GONE : 0; /* older than any line */
         p = &vc->next;
     }
     ftk_log.vcomms.line_used = ftk_log.vcomms.used;
-    while (go) { /* not within the list: delete callbacks may change it */
+    while (go) { /* taken out of the list first: delete callbacks may change the list */
         struct ftk_vcomm *next = go->next;
         ftk_vcomm_discard(go);
         go = next;
@@ -278,9 +278,10 @@ bool ftk_vcomm_is_detached(MPI_Comm handle)
     return false;
 }
 
-/* The program may still hold the handles of those that were made since the line, and free
- * them while it unwinds: they are its own from now on.  A handle that is not freed is not
- * given out again either, so that no old value means a new communicator. */
+/* The program may still hold handles of communicators that were made since the line, and may free
+ * these handles while it returns to its loop.  So the handles are detached: they belong to the
+ * program.  MPI does not give out a handle again that is not freed, so no old value of a variable
+ * means a new communicator. */
 void ftk_vcomm_back(void (*forget)(void))
 {
     struct ftk_vcomm *go = NULL;
@@ -326,7 +327,7 @@ void ftk_vcomm_detach(struct ftk_vcomm *vc)
     ftk_contexts_drop(&ftk_log.vcomms.used, vc->context);
     unlink_from_list(vc);
     find_anew();
-    (void)vcomm_delete(vc, false); /* nothing of the MPI is freed */
+    (void)vcomm_delete(vc, false); /* no communicator of the MPI is freed */
 }
 
 /* ---- opening and closing ------------------------------------------------------------- */
@@ -396,8 +397,8 @@ int ftk_vcomm_open(void)
     return MPI_SUCCESS;
 }
 
-/* Also after half of ftk_vcomm_open().  Handles that the program has not freed are its
- * own from now on: communicators of one process. */
+/* The function may follow an ftk_vcomm_open() that has failed.  Handles that the program has not
+ * freed are detached: they are communicators of one process. */
 void ftk_vcomm_close(void (*forget)(void))
 {
     struct ftk_vcomm *go = ftk_log.vcomms.list;
