@@ -30,8 +30,8 @@ int ftk_mpi_refuse(const char *call, MPI_Comm comm)
 
 /* ---- questions ----------------------------------------------------------------------- */
 
-/* The MPI keeps the attributes that it defines on MPI_COMM_WORLD and on its duplicates.  The handle of
- * a virtual communicator is no such duplicate, so the log takes them from MPI_COMM_WORLD. */
+/* The MPI keeps the attributes that it defines on MPI_COMM_WORLD and on its duplicates.  The handle
+ * of a virtual communicator is no such duplicate: the log takes them from MPI_COMM_WORLD. */
 int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
 {
     const int own[] = { MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE, MPI_APPNUM,
