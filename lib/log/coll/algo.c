@@ -15,10 +15,10 @@
 #define SEGMENTS 128           /* these many at most */
 #define SMALL_BLOCK 2048       /* blocks up to this are gathered by a tree */
 #define WINDOW 256             /* messages that a root has under way at most */
-#define GROUP (1 << 30)        /* bytes that are packed in one go */
+#define GROUP (1 << 30)        /* bytes that are packed at once */
 
-/* By dissemination (Hensgen, Finkel & Manber, IJPP 17(1), 1988): in half the hops of a tree
- * and back.  Nothing is kept of its messages but that they were sent. */
+/* Dissemination (Hensgen, Finkel & Manber, IJPP 17(1), 1988) takes half the hops of a tree up and
+ * down.  Its messages have no bytes, so their log entries are small. */
 void ftk_build_barrier(struct ftk_coll *c)
 {
     int n = c->vc->size, rank = c->vc->rank;
@@ -49,7 +49,7 @@ static void pack_all(
     }
 }
 
-/* The next segment comes in while the one before it goes out. */
+/* A rank receives the next segment while it sends the segment before. */
 static void pipeline(struct ftk_coll *c, char *data, size_t bytes, const struct ftk_tree *t)
 {
     size_t seg = bytes / SEGMENTS > SEGMENT ? bytes / SEGMENTS : SEGMENT;
@@ -75,7 +75,7 @@ static void chain(const struct ftk_coll *c, int root, struct ftk_tree *t)
     t->kid[0] = (me + 1) % n;
 }
 
-/* Others may have other types of the same bytes, so the segments are of bytes. */
+/* The segments are bytes, because other ranks may have other types with as many bytes. */
 static void bcast_large(
     struct ftk_coll *c, void *buf, int count, const struct ftk_shape *s, int root)
 {
@@ -226,7 +226,7 @@ static void scatter_linear(struct ftk_coll *c)
     }
 }
 
-/* What is to be passed on, packed, in the order of the tree. */
+/* The packed blocks that this rank passes on, in the order of the tree. */
 static char *scatter_take(struct ftk_coll *c, const struct ftk_tree *t, size_t bytes)
 {
     const struct ftk_side *s = &c->call.s;

@@ -100,8 +100,8 @@ void ftk_build_allgather(struct ftk_coll *c)
 
 /* ---- alltoall ------------------------------------------------------------------------ */
 
-/* Bytes that go to each rank, and so are taken to come from each, when they are of one
- * number and there is less room for them; else 0. */
+/* A call in which this rank sends longer blocks than it has room to receive: the bytes of a block,
+ * which is the length that blocks from other ranks are assumed to have; else 0. */
 static size_t longer(struct ftk_coll *c)
 {
     const struct ftk_side *s = &c->call.s, *r = &c->call.r;
@@ -111,9 +111,8 @@ static size_t longer(struct ftk_coll *c)
     return out > in && out <= INT_MAX ? out : 0;
 }
 
-/* In round k two ranks whose sum is k (modulo their number) exchange.  A window of rounds
- * is under way at once.  In place a block is copied before another one takes its place.
- */
+/* In round k two ranks whose sum is k (modulo the number of ranks) exchange.  A window of rounds is
+ * under way at once.  With MPI_IN_PLACE a block is copied before the received block replaces it. */
 void ftk_build_alltoall(struct ftk_coll *c)
 {
     int n = c->vc->size, me = c->vc->rank;

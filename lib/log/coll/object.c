@@ -54,7 +54,7 @@ static bool hold(struct holds *all, uintptr_t handle)
     return true;
 }
 
-/* Release it; whether the program has freed it and this was the last holder. */
+/* Release the object.  true: the program has freed the object, and this was the last holder. */
 static bool let_go(struct holds *all, uintptr_t handle)
 {
     struct held *h = held(all, handle);
@@ -65,7 +65,7 @@ static bool let_go(struct holds *all, uintptr_t handle)
     return freed;
 }
 
-/* Whether it is held: then the last holder frees it. */
+/* Whether the object is held.  Then its last holder frees it. */
 static bool free_later(const struct holds *all, uintptr_t handle)
 {
     struct held *h = held(all, handle);

@@ -15,7 +15,7 @@
 #define SHARE (2 << 10)  /* with at least these many for each rank */
 #define SERIAL (8 << 10) /* bytes from which on children come one by one: less memory */
 
-/* Where the operand of this rank is. */
+/* The address of the operand of this rank. */
 static const void *input(const struct ftk_call *a)
 {
     return ftk_in_place(&a->s) ? a->r.buf : a->s.buf;

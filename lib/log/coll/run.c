@@ -134,7 +134,7 @@ static void post(struct ftk_coll *c, const struct ftk_step *s)
         ftk_coll_fail(c, rc);
 }
 
-/* Are all messages since the last fence complete? */
+/* Whether all messages since the last fence are complete. */
 static bool drained(struct ftk_coll *c)
 {
     bool all = true;

@@ -182,7 +182,7 @@ void ftk_make_agree(struct ftk_construct *m, const struct ftk_proposal **all)
 
 /* ---- making: after the exchange ------------------------------------------------------ */
 
-/* Rank, and the way back from world ranks. */
+/* The rank of this process, and the table from world ranks to ranks of vc. */
 static void seal(struct ftk_vcomm *vc)
 {
     bool plain = vc->size == ftk_log.n;

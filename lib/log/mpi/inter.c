@@ -97,8 +97,8 @@ static int find_leader(struct creating *c, MPI_Comm peer_comm, int remote_leader
     return MPI_ERR_COMM; /* the groups have this process in common */
 }
 
-/* A group as it is told: its members by their ranks in the world, and the context in which
- * each would receive if no plain one is free. */
+/* A group in a message: the world ranks of its members, then the context in which each member would
+ * receive if no plain context is free. */
 static void write_group(const struct ftk_vcomm *vc, int *list)
 {
     for (int i = 0; i < vc->size; i++) {
@@ -115,8 +115,8 @@ static void read_group(struct ftk_vcomm *vc, const int *list, int n)
         vc->there[list[i]] = list[n + i];
 }
 
-/* The other group, as its leader tells; *theirs: what it could use and how many it is of.
- * list: room for two groups; the other one is the second. */
+/* Exchange the groups with the other leader.  *theirs: the proposal of the other group, with its
+ * size.  list: room for two groups; the second is the other group. */
 static int meet(
     struct creating *c, const struct ftk_proposal *ours, struct ftk_proposal *theirs, int *list)
 {
@@ -238,8 +238,8 @@ int ftk_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm pee
 
 /* ---- making an intracommunicator of one ---------------------------------------------- */
 
-/* All ranks of a group say the same of high: the first rank's word holds.  When both groups say
- * the same, the order is that of ftk_vcomm_nth(). */
+/* All ranks of a group give the same value of high, so the value of its first rank counts.  When
+ * both groups give the same value, the order is that of ftk_vcomm_nth(). */
 static void merge(struct ftk_construct *m, const struct ftk_proposal *all)
 {
     const struct ftk_vcomm *vc = m->parent;

@@ -15,8 +15,8 @@ static const struct ftk_keyval *keyvals(size_t *n)
     return list;
 }
 
-/* The value of a key on a communicator whose errors return; *flag: it has one.  A key that
- * the program has freed and nothing has any more is unknown to the MPI: Open MPI says
+/* The value of a key on a communicator with MPI_ERRORS_RETURN; *flag: there is a value.  A key that
+ * the program has freed, and that no object has any more, is unknown to the MPI: Open MPI returns
  * MPI_ERR_OTHER then. */
 static int value_of(MPI_Comm comm, int key, void **value, int *flag)
 {

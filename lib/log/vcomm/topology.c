@@ -6,7 +6,7 @@
 
 #include "log/comm.h"
 
-/* A copy that is not NULL though it be empty; NULL: no memory. */
+/* A copy, which is not NULL even if it is empty; NULL: no memory. */
 int *ftk_topo_ints(const int *from, int n)
 {
     int *to = malloc(((size_t)n + 1) * sizeof *to);
@@ -15,7 +15,7 @@ int *ftk_topo_ints(const int *from, int n)
     return to;
 }
 
-/* Copy what is there; false: no memory. */
+/* Copy the lists that exist; false: no memory. */
 static bool copied(int **to, const int *from, int n)
 {
     *to = from ? ftk_topo_ints(from, n) : NULL;

@@ -135,7 +135,7 @@ static void get_topology(struct reader *r, struct ftk_topo *t)
         *l.list[i] = get_list(r, l.n[i]);
 }
 
-/* Members, each once; this process is one. */
+/* Read the members: each rank once, and this process among them. */
 static void get_members(struct reader *r, struct ftk_vcomm *vc)
 {
     vc->rank = -1;
@@ -151,7 +151,7 @@ static void get_members(struct reader *r, struct ftk_vcomm *vc)
     r->bad = r->bad || vc->rank < 0;
 }
 
-/* None of them is of the local group. */
+/* Read the remote group: none of its members is in the local group. */
 static void get_remote(struct reader *r, struct ftk_vcomm *vc)
 {
     int there = get(r, 0, (int64_t)ftk_log.n + 1);
@@ -302,8 +302,8 @@ int ftk_vcomm_image_context(MPI_Comm comm)
     return vc ? vc->context : -1;
 }
 
-/* The handle in a variable that is rolled back: if it was made since the line, it is the program's
- * alone. */
+/* A variable is rolled back.  Free the handle that the variable had if the handle is detached: its
+ * communicator was made since the line, and the log does not know the handle any more. */
 static int let_go(MPI_Comm was)
 {
     return ftk_log_is_rolling_back() && ftk_vcomm_is_detached(was) ? PMPI_Comm_free(&was)
