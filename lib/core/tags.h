@@ -25,12 +25,19 @@ enum ftk_tag {
         FTK_TAG_CODING = 1 << 24 /* the first of a range: one per block of a stripe */
 };
 
-/* No two tags are the same, and none is in the range of TRANSFER. */
-#define PLUS(name, value) +(1ul << (value))
-#define OR(name, value) | (1ul << (value))
-_Static_assert((0 FTK_TAG_LIST(PLUS)) == (0 FTK_TAG_LIST(OR)), "tags of messages collide");
-_Static_assert((0 FTK_TAG_LIST(OR)) < 2ul << FTK_TAG_TRANSFER, "tags of messages collide");
-#undef PLUS
-#undef OR
+/* No two tags are the same (that would be two equal cases), and all are below the ranges. */
+static inline void ftk_tags_differ(enum ftk_tag tag)
+{
+#define CASE(name, value) case FTK_TAG_##name:
+    switch (tag) {
+        FTK_TAG_LIST(CASE)
+    case FTK_TAG_CODING:
+        break;
+    }
+#undef CASE
+}
+#define BELOW(name, value) _Static_assert((value) <= FTK_TAG_TRANSFER, "tags of messages collide");
+FTK_TAG_LIST(BELOW)
+#undef BELOW
 
 #endif
