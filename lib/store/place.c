@@ -152,22 +152,28 @@ void ftk_place_sweep(struct ftk_place *p, uint64_t when)
 
 /* ---- in use -------------------------------------------------------------------------- */
 
+static int make(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
+{
+    int rc = p->access->make(p, s, bytes);
+    if (rc != FTKIT_OK && s->fd >= 0)
+        ftk_place_unmap(p, s, false);
+    return rc;
+}
+
 int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
         return ftk_fail(FTKIT_ERR_NOMEM, "a segment of %zu bytes", bytes);
     size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : FTK_SLOT_BYTES;
     bytes = (bytes + FTK_SLOT_BYTES + unit - 1) / unit * unit;
-    int rc = p->access->make(p, s, bytes);
+    int rc = make(p, s, bytes);
     if (rc == FTKIT_ERR_NOSPACE && p->kept) { /* no set would ever be written otherwise */
         ftk_report(FTKIT_WARNING,
             "%s: slots of an earlier job that were of no use are removed for want of space",
             p->dir);
         sweep(p);
-        rc = p->access->make(p, s, bytes);
+        rc = make(p, s, bytes);
     }
-    if (rc != FTKIT_OK && s->fd >= 0)
-        ftk_place_unmap(p, s, false);
     return rc;
 }
 

@@ -26,7 +26,8 @@ struct ftk_place_ops {
     int (*get)(const char *dir, const char *name, void *to, size_t bytes, size_t *all);
     int (*remove)(const char *dir, const char *name); /* also of an object that is not there */
     int (*list)(const char *dir, ftk_slot_fn *fn, void *arg);
-    /* A lock of that name, which ends with its process.  EWOULDBLOCK: a process has it. */
+    /* A lock of that name, which ends with its process.  EWOULDBLOCK: a process has it, perhaps
+     * this one. */
     int (*lock)(const char *dir, const char *name, int *handle);
     void (*unlock)(const char *dir, const char *name, int handle);
 };
