@@ -8,10 +8,12 @@
 #ifndef FTK_PLACES_H
 #define FTK_PLACES_H
 
+#include <stdbool.h>
+
 enum ftk_place_flags {
     FTK_OUTLIVES_PROCESS = 1, /* a segment is in a slot, which stays when its process ends */
-    FTK_OUTLIVES_CONTEXT = 2, /* ... and when the program ends as it should */
-    FTK_OF_RUN = 4            /* slots are those of one `ftkit run`, not of a directory */
+    FTK_OUTLIVES_CONTEXT = 2, /* a slot stays when the program closes the context, too */
+    FTK_OF_RUN = 4            /* slots belong to one `ftkit run`, not to a directory */
 };
 
 /* number, word, enum ftk_place_flags, documentation after "Where they are kept: " */
@@ -29,8 +31,8 @@ enum ftk_place_number {
         FTK_PLACES
 };
 
-/* Whether the place of that number has all of the flags. */
-static inline int ftk_place_is(int place, int flags)
+/* Whether a place has all of the flags. */
+static inline bool ftk_place_is(int place, int flags)
 {
 #define FLAGS(NAME, word, flags, doc) flags,
     static const int all[] = { FTK_PLACE_LIST(FLAGS) };

@@ -1,4 +1,4 @@
-/* Tags of ftkit's own messages on the communicators act: one line each.
+/* Tags of ftkit's own messages on the communicator act of an epoch: one line each.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_TAGS_H
@@ -16,6 +16,8 @@
     X(SIZES, 8)     /* of the segments of a parity group */                                        \
     X(GROUP, 9)     /* facts of a group that is rebuilt */                                         \
     X(CHANGES, 10)  /* of the segments of a parity group */                                        \
+    X(WATCH, 11)    /* never sent: a receive that ends when a rank fails */                        \
+    X(MATRIX, 12)   /* rows of the communication matrix */                                         \
     X(TRANSFER, 16) /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
 
 enum ftk_tag {

@@ -43,21 +43,26 @@ struct ftk_coll_hooks {
 /* ---- phases -----------------------------------------------------------------------------
  * What this rank does with the calls of the program:
  *
- *              +--- failure of another team: the rank stays ---+
- *              v                                               |
- *     open -> NORMAL --------------------------------------> NORMAL
- *              |  ^                                            ^
- *      failure |  | all ranks had rolled back, or              | the next line is committed
- *              v  | there was no line yet                      |
- *        ROLLING_BACK -- the line is restored, others stay -> REPLAY
- *              ^                                               |  ^
- *              +---- failure: this rank rolls back again ------+  |
- *                                                                 |
- *     a replacement: SETUP_REPLAY -- ftkit_recover() -------------+  (or NORMAL, as above)
+ *       open                     a replacement opens
+ *        |                               |
+ *        v                               v
+ *     NORMAL <---- 5 ----+         SETUP_REPLAY
+ *      |   ^             |               |
+ *      1   3 +-------> REPLAY <---- 4 ---+
+ *      v   | 4           |
+ *     ROLLING_BACK <- 2 -+
+ *
+ *     1, 2  a failure, and this rank rolls back
+ *     3     the line is restored, and all ranks had rolled back, or there was no line yet
+ *     4     the line is restored, and other ranks have not rolled back
+ *     5     the next line is committed
+ *
+ * ftkit_recover() ends SETUP_REPLAY by 4, or in NORMAL when the condition of 3 holds.  The failure
+ * of another team changes no phase.  After an error that the log cannot repair the phase stays
+ * ROLLING_BACK, and all calls fail.
  *
  * Invariant: the log changes the phase only in ftk_recovery_install(), when the line is restored,
- * and when a line is committed.  (An error from which there is no way back is ROLLING_BACK for
- * ever: all calls fail.) */
+ * and when a line is committed. */
 enum ftk_phase {
     FTK_PHASE_NORMAL,
     FTK_PHASE_ROLLING_BACK, /* calls fail until the line is restored */

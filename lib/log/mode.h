@@ -109,6 +109,11 @@ static inline bool ftk_mode_delivers(void)
 {
     return ftk_log.mode->delivers && ftk_log.mode->delivers();
 }
+static inline void ftk_mode_line(void)
+{
+    if (ftk_log.mode->line)
+        ftk_log.mode->line();
+}
 static inline void ftk_mode_progress(void)
 {
     if (ftk_log.mode->progress)

@@ -39,6 +39,11 @@ static inline int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s)
     return MPI_SUCCESS;
 }
 
+/* Whether the arguments of a call of the program on vc are valid; receives: of a receive or a
+ * probe, which may have wildcards.  The MPI code of the first invalid argument. */
+int ftk_p2p_check(
+    const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag, bool receives);
+
 /* ---- requests of the log ------------------------------------------------------------- */
 
 /* The request is complete, with an MPI error or MPI_SUCCESS, which the function returns. */
@@ -108,16 +113,16 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
 /* The same without waiting: *out is NULL while the message arrives; when it is complete, it is
  * among the unexpected messages. */
 int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
-/* One look; whether a message that such a probe matches still arrives. */
-bool ftk_p2p_arrives(int context, int source, int tag);
+/* One look; whether a message that the probe matches still arrives. */
+bool ftk_p2p_arrives(const struct ftk_envelope *want);
 
 /* ---- order of receives --------------------------------------------------------------- */
 
 /* Whether a message that a probe has found may be reported now: all wildcard receives that match
  * it, and so have been matched with other messages, are complete and recorded. */
-bool ftk_p2p_in_turn(int context, int source, int tag);
+bool ftk_p2p_in_turn(const struct ftk_envelope *message);
 /* Whether a matched-probe receive matches the message. */
-bool ftk_p2p_claimed(int context, int source, int tag);
+bool ftk_p2p_claimed(const struct ftk_envelope *message);
 /* For contexts that share a communicator: whether a receive or a probe with that sequence number
  * may have the unexpected message, or other receives come first. */
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h);

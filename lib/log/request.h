@@ -10,33 +10,39 @@
 
 /* ---- requests ---------------------------------------------------------------------------
  * The objects behind the program's MPI_Request handles.  A request is its arguments, a state, and
- * the data of its kind:
+ * the data of its kind.  Without failures:
  *
- *     FREE -> (new) -> COMPLETE --- report ---> FREE, or INACTIVE if persistent
- *                        ^
- *                        |  all states below end here
- *     begin -> WAITING --+
- *       |        ^ |
- *       |        | +-> send:    HELD -> POSTED, LOGGED
- *       |        |     receive: POSTED <-> PROBING
- *       |        +---- repair:  POSTED -> WITHDRAWN -> POSTED, PROBING
- *       +-> collective: RUNNING
- *       +-> HALF: of a combined send and receive only the receive is complete
+ *     send        WAITING -> POSTED or LOGGED -> COMPLETE
+ *                 WAITING -> HELD -> WAITING: held for stability
+ *     receive     WAITING -> POSTED or PROBING -> COMPLETE
+ *                 PROBING -> POSTED: a probe has matched the message
+ *     combined    like a receive, but HALF until the send is complete, too
+ *     collective  RUNNING -> COMPLETE
  *
- * ftk_req_is_done() is true in the first three states; the others are under way. */
+ * Any state leads to COMPLETE when a message is at hand, or after an error.  When the completion is
+ * reported, the request becomes FREE; a persistent request becomes INACTIVE.
+ *
+ * A failure of the peer, or a repair, takes a request away from the MPI.  The repair begins the
+ * request again:
+ *
+ *     send        POSTED -> LOGGED: the log entry is sent again; without a log entry -> WAITING
+ *     receive     POSTED -> WITHDRAWN -> POSTED or PROBING
+ *
+ * ftk_req_is_done() is true in FREE, INACTIVE and COMPLETE.  In the other states the request is
+ * under way. */
 
 enum ftk_req_kind { FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL };
 
 enum ftk_req_state {
-    FTK_REQ_FREE,      /* unused, in the pool */
-    FTK_REQ_INACTIVE,  /* persistent, and not started since its completion was reported */
-    FTK_REQ_COMPLETE,  /* status and error hold */
-    FTK_REQ_WAITING,   /* begun, and with nobody: a receive in a replay that gets no message yet, or
-                          an operation with a failed rank, until the repair */
-    FTK_REQ_HELD,      /* a send that is held for stability (determinant/relay.c) */
-    FTK_REQ_POSTED,    /* the MPI has it: real */
-    FTK_REQ_LOGGED,    /* a send that is complete when its log entry is sent */
-    FTK_REQ_PROBING,   /* a receive that is matched by MPI_Improbe instead of being posted */
+    FTK_REQ_FREE,     /* unused, in the pool */
+    FTK_REQ_INACTIVE, /* persistent, and not started since its completion was reported */
+    FTK_REQ_COMPLETE, /* status and error hold */
+    FTK_REQ_WAITING,  /* begun, but not given to the MPI: a receive in a replay that gets no message
+                          yet, or an operation with a failed rank, until the repair */
+    FTK_REQ_HELD,     /* a send that is held for stability (determinant/relay.c) */
+    FTK_REQ_POSTED,   /* the MPI has it: real */
+    FTK_REQ_LOGGED,   /* a send that is complete when its log entry is sent */
+    FTK_REQ_PROBING,  /* a receive that is matched by MPI_Improbe instead of being posted */
     FTK_REQ_WITHDRAWN, /* a receive that the MPI has given back, matched or not */
     FTK_REQ_RUNNING,   /* a collective: its schedule runs */
     FTK_REQ_HALF       /* the receive of a combined send and receive, whose send is not complete */
@@ -113,11 +119,6 @@ struct ftk_req {
 static inline bool ftk_req_is_done(const struct ftk_req *r)
 {
     return r->state <= FTK_REQ_COMPLETE;
-}
-/* A receive for which the MPI may have matched a message. */
-static inline bool ftk_req_is_open(const struct ftk_req *r)
-{
-    return r->state == FTK_REQ_POSTED || r->state == FTK_REQ_WITHDRAWN;
 }
 
 /* How a receive of the log itself ends. */

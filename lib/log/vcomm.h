@@ -108,6 +108,11 @@ void ftk_vcomm_line(void);
 void ftk_vcomm_back(void (*forget)(void));
 /* An MPI error of a call on comm goes to the error handler the program has given it. */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
+/* The result of a call on vc.  While this rank rolls back no error handler is called. */
+static inline int ftk_vcomm_end(const struct ftk_vcomm *vc, int rc)
+{
+    return __builtin_expect(rc == MPI_SUCCESS, 1) ? rc : ftk_vcomm_error(vc, rc);
+}
 /* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
 bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc);
 

@@ -6,8 +6,7 @@
 #include "recover.h"
 #include "set/stream.h"
 
-enum { WHAT_OWN, WHAT_COPY }; /* ... and the further copies */
-#define TAG_FIRST 16          /* one tag per stream: two may run between the same ranks */
+enum { WHAT_OWN, WHAT_COPY }; /* WHAT_COPY + k: copy k */
 
 static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
     const struct ftk_plan *p, int rank)
@@ -43,7 +42,7 @@ static int list_streams(
     return rc;
 }
 
-/* Its release waits until nothing of it is under way. */
+/* release_corrupt() releases the segment later, when no message of the segment is under way. */
 static int corrupt(const struct ftkit_ctx *ctx, struct ftk_stream *s)
 {
     ftk_report(FTKIT_WARNING, "context %s: rank %d: copy of rank %d: %s", ctx->cfg.name, ctx->rank,

@@ -30,10 +30,12 @@ struct ftk_write {
     struct ftk_parity_write parity;
 };
 
-/* The contents of the segment; the head, but for checksums, is there before ftk_write_data(). */
+/* Where the contents of the segment come from.  The caller writes the head, except for checksums,
+ * before ftk_write_data(). */
 struct ftk_fill {
-    /* Fill the data area up to some byte, at least upto if there are so many: *done.  The error is
-     * one of this rank: the rest of the area is sent as it is, and the set is not committed. */
+    /* Fill at least the first upto bytes of the data area, or all of it if it is shorter; *done:
+     * how many bytes are filled.  Return an error of this rank: then the rest of the area is sent
+     * unfilled, and the set is not committed. */
     int (*piece)(struct ftk_write *w, size_t upto, size_t *done);
     void (*end)(struct ftk_write *w); /* seals the head */
 };

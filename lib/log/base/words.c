@@ -36,35 +36,28 @@ void ftk_words_free(struct ftk_words *w)
     *w = (struct ftk_words){ 0 };
 }
 
-/* Words become bytes, or bytes words. */
-static void scale(size_t *v, int n, bool to_bytes)
-{
-    for (int i = 0; i < n; i++)
-        v[i] = to_bytes ? v[i] * sizeof(uint64_t) : v[i] / sizeof(uint64_t);
-}
-
 int ftk_words_exchange(const struct ftk_log_repair *r, const struct ftk_words *out,
     const size_t *to, struct ftk_words *in, size_t *from, const char *what)
 {
     const struct ftk_sure s = { r->act, NULL, what };
     size_t sum = 0;
-    size_t *bytes = malloc(((size_t)r->n + 1) * sizeof *bytes);
+    size_t *out_bytes = malloc(((size_t)r->n + 1) * 2 * sizeof *out_bytes);
+    size_t *in_bytes = out_bytes + r->n;
     ftk_words_free(in);
-    if (!bytes)
+    if (!out_bytes)
         return ftk_fail(FTKIT_ERR_NOMEM, "%s", what);
-    for (int i = 0; i < r->n; i++)
-        bytes[i] = to[i] * sizeof(uint64_t);
     int rc = ftk_sure_alltoall(&s, to, sizeof *to, from);
-    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
+    for (int i = 0; rc == FTKIT_OK && i < r->n; i++) {
+        out_bytes[i] = to[i] * sizeof *out->v;
+        in_bytes[i] = from[i] * sizeof *in->v;
         sum += from[i];
+    }
     if (rc == FTKIT_OK && !ftk_words_extend(in, sum + 1))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "%s", what);
     if (rc == FTKIT_OK) {
         in->n = sum;
-        scale(from, r->n, true);
-        rc = ftk_sure_alltoallv(&s, out->v, bytes, in->v, from);
-        scale(from, r->n, false);
+        rc = ftk_sure_alltoallv(&s, out->v, out_bytes, in->v, in_bytes);
     }
-    free(bytes);
+    free(out_bytes);
     return rc;
 }

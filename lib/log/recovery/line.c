@@ -141,6 +141,5 @@ void ftk_line_committed(struct ftkit_ctx *ctx)
     ftk_line_forget(ctx);
     ftk_channel_clear();
     ftk_det_line();
-    if (ftk_log.mode->line)
-        ftk_log.mode->line();
+    ftk_mode_line();
 }

@@ -10,11 +10,10 @@
 #include <unistd.h>
 
 #include "core/log_ops.h"
+#include "core/tags.h"
 #include "detect/detect.h"
 #include "log/matrix.h"
 #include "store/h5/h5.h"
-
-#define TAG_MATRIX 5
 
 /* ---- the row of this rank ------------------------------------------------------------ */
 
@@ -118,7 +117,7 @@ static int collect(struct ftk_chan *ch, FILE *f, uint64_t *row, int words, uint6
     for (int r = 1; r < ch->ctx->nranks; r++) {
         MPI_Request req;
         (void)FTK_FAULT("matrix.collect");
-        int rc = PMPI_Irecv(row, words, MPI_UINT64_T, r, TAG_MATRIX, ch->comm, &req);
+        int rc = PMPI_Irecv(row, words, MPI_UINT64_T, r, FTK_TAG_MATRIX, ch->comm, &req);
         rc = rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "communication matrix")
                                : ftk_chan_break(ch, rc, "communication matrix");
         if (rc != FTKIT_OK)
@@ -134,7 +133,7 @@ static int send_row(struct ftk_chan *ch, const uint64_t *row)
     MPI_Request req;
     int words = 1 + FTK_MATRIX_WORDS * (int)row[0];
     (void)FTK_FAULT("matrix.send");
-    int rc = PMPI_Isend(row, words, MPI_UINT64_T, 0, TAG_MATRIX, ch->comm, &req);
+    int rc = PMPI_Isend(row, words, MPI_UINT64_T, 0, FTK_TAG_MATRIX, ch->comm, &req);
     return rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "communication matrix")
                              : ftk_chan_break(ch, rc, "communication matrix");
 }

@@ -5,6 +5,7 @@
  * After a failure every live rank is somewhere inside ftkit.  The step drains all messages in
  * flight between survivors.  Then the step withdraws the requests: a receive that has no message
  * is cancelled; a send is completed, or its receiver is dead. */
+#include "core/tags.h"
 #include "detect/sure.h"
 #include "log/control.h"
 #include "log/mode.h"
@@ -17,7 +18,6 @@
  * receive, too, or leave it pending.  So many looks at the MPI's queues, then the receive is given
  * up. */
 #define LAST_LOOKS 1000
-#define TAG_WATCH 3
 
 struct quiescing {
     const struct ftk_log_repair *r;
@@ -28,7 +28,7 @@ struct quiescing {
 
 static int watch_begin(struct quiescing *s)
 {
-    int rc = PMPI_Irecv(&s->buf, 1, MPI_INT, MPI_ANY_SOURCE, TAG_WATCH, s->act, &s->watch);
+    int rc = PMPI_Irecv(&s->buf, 1, MPI_INT, MPI_ANY_SOURCE, FTK_TAG_WATCH, s->act, &s->watch);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "quiescing");
 }
 

@@ -89,9 +89,10 @@ static bool is_mprobed(const struct ftk_req *q)
 {
     return q->state == FTK_REQ_PROBING;
 }
+/* A wildcard receive for which the MPI may have matched a message. */
 static bool is_open(const struct ftk_req *q)
 {
-    return q->recv.wildcard_seq && ftk_req_is_open(q);
+    return q->recv.wildcard_seq && (q->state == FTK_REQ_POSTED || q->state == FTK_REQ_WITHDRAWN);
 }
 static bool is_withdrawn(const struct ftk_req *q)
 {
@@ -108,10 +109,9 @@ static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_e
     return NULL;
 }
 
-bool ftk_p2p_claimed(int context, int source, int tag)
+bool ftk_p2p_claimed(const struct ftk_envelope *message)
 {
-    const struct ftk_envelope found = { context, source, tag };
-    return ftk_log.queue.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, &found);
+    return ftk_log.queue.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, message);
 }
 
 /* A receive of any tag would match control messages.  A posted receive would match before an
@@ -276,10 +276,9 @@ static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
     return !others_first(seq, found);
 }
 
-bool ftk_p2p_in_turn(int context, int source, int tag)
+bool ftk_p2p_in_turn(const struct ftk_envelope *message)
 {
-    const struct ftk_envelope found = { context, source, tag };
-    return ftk_log.queue.nwildcards == 0 || ftk_log_replays_setup() || in_turn(UINT64_MAX, &found);
+    return ftk_log.queue.nwildcards == 0 || ftk_log_replays_setup() || in_turn(UINT64_MAX, message);
 }
 
 int ftk_match_posted(struct ftk_req *r)
@@ -364,7 +363,7 @@ int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
     int flag;
     const struct ftk_envelope of = { context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG) };
     *taken = false;
-    if (ftk_p2p_claimed(of.context, of.source, of.tag)) {
+    if (ftk_p2p_claimed(&of)) {
         ftk_p2p_progress_mprobed();
         return MPI_SUCCESS;
     }
@@ -383,10 +382,9 @@ static bool is_aside_busy(void)
     return aside_to != NULL;
 }
 
-bool ftk_p2p_arrives(int context, int source, int tag)
+bool ftk_p2p_arrives(const struct ftk_envelope *want)
 {
-    const struct ftk_envelope probe = { context, source, tag };
-    return aside_to && is_aside_busy() && ftk_envelope_matches(&aside.recv.want, &probe);
+    return aside_to && is_aside_busy() && ftk_envelope_matches(&aside.recv.want, want);
 }
 
 int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
@@ -415,8 +413,8 @@ static int look_for(struct ftk_req *r, bool *other)
     if (ftk_mode_delivers())
         return ftk_log.mode->receive(r);
     /* first, because this look may complete an unexpected message */
-    const bool arrives = ftk_p2p_arrives(r->context, r->recv.want.source, r->recv.want.tag)
-                         || (ftk_context_shares(r->context) && is_aside_busy());
+    const bool arrives =
+        ftk_p2p_arrives(&r->recv.want) || (ftk_context_shares(r->context) && is_aside_busy());
     bool wait; /* for an unexpected message */
     struct ftk_unexp *h = unexp_for(r, &wait);
     if (h)

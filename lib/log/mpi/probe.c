@@ -1,0 +1,327 @@
+/* The program's probes in log mode: MPI_Probe, MPI_Mprobe and their like [MPI 3.8].
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "detect/detect.h"
+#include "log/control.h"
+#include "log/det.h"
+#include "log/mode.h"
+#include "log/p2p.h"
+#include "mpi_calls.h"
+
+/* What a probe looks for: the program's arguments, or the message of its determinant. */
+struct probing {
+    const struct ftk_vcomm *vc;
+    struct ftk_envelope want;
+    bool takes;   /* MPI_Mprobe and MPI_Improbe: the message leaves the queue */
+    bool blocks;  /* MPI_Probe and MPI_Mprobe */
+    bool decides; /* its outcome is a determinant */
+    int next;     /* enum ftk_det_next */
+};
+
+/* What a probe has found. */
+struct found {
+    bool yes;
+    MPI_Status s;        /* MPI_SOURCE: rank of the world */
+    struct ftk_unexp *h; /* the message, if the probe takes it; owned */
+};
+
+/* ---- one look ------------------------------------------------------------------------ */
+
+/* What look_up() does with a message that the MPI has found. */
+enum verdict { REPORT, LOOK_AGAIN, NOTHING };
+
+/* A message of another context on a shared communicator goes to its receive, or aside. */
+static int other_context(int context, const MPI_Status *s, enum verdict *v)
+{
+    bool taken;
+    int rc = ftk_p2p_put_aside(context, s, &taken);
+    *v = rc == MPI_SUCCESS && taken ? LOOK_AGAIN : NOTHING;
+    return rc;
+}
+
+/* A message of the probe's context. */
+static enum verdict own_context(int context, MPI_Status *s)
+{
+    s->MPI_TAG = ftk_context_tag(context, s->MPI_TAG);
+    const struct ftk_envelope message = { context, s->MPI_SOURCE, s->MPI_TAG };
+    if (ftk_log_replays_setup() || !ftk_p2p_claimed(&message))
+        return ftk_p2p_in_turn(&message) ? REPORT : NOTHING;
+    ftk_p2p_progress_mprobed();
+    /* the next look may find the same message: a repair or other receives come first */
+    return ftk_log.ctx->detect.failed || ftk_context_shares(context) ? NOTHING : LOOK_AGAIN;
+}
+
+/* PMPI_Iprobe() with three differences.  The control messages before the message that is found are
+ * received.  A message for a matched-probe receive, or for another context, goes there.  A message
+ * is found only when the wildcard receives that come first are complete and recorded.  *s has the
+ * tag of the program. */
+static int look_up(const struct ftk_envelope *want, bool *found, MPI_Status *s)
+{
+    const int context = want->context;
+    const int wire = want->tag == MPI_ANY_TAG ? want->tag : ftk_context_wire(context, want->tag);
+    enum verdict v = LOOK_AGAIN;
+    int rc = MPI_SUCCESS, flag;
+    *found = false;
+    while (rc == MPI_SUCCESS && v == LOOK_AGAIN) {
+        if (!ftk_p2p_can_probe(context))
+            return MPI_SUCCESS;
+        rc = PMPI_Iprobe(want->source, wire, ftk_log_real(context), &flag, s);
+        if (rc != MPI_SUCCESS || !flag)
+            return rc;
+        const bool control = ftk_log.mode->in_band && s->MPI_TAG == FTK_CONTROL_TAG;
+        const int of = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
+        rc = ftk_mode_absorb(context, s->MPI_SOURCE);
+        if (rc != MPI_SUCCESS || control)
+            continue;
+        if (of != context)
+            rc = other_context(of, s, &v);
+        else
+            v = own_context(context, s);
+    }
+    *found = rc == MPI_SUCCESS && v == REPORT;
+    return rc;
+}
+
+/* PMPI_Improbe() with the same differences.  *h: NULL while the message arrives. */
+static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
+{
+    struct ftk_envelope of = *want;
+    MPI_Message m;
+    MPI_Status s;
+    bool found = true;
+    int flag = 0, rc = MPI_SUCCESS;
+    if (ftk_log.mode->in_band || ftk_log.queue.nwildcards > 0 || ftk_context_shares(of.context)) {
+        rc = look_up(want, &found, &s);
+        of.source = found ? s.MPI_SOURCE : of.source;
+        of.tag = found ? ftk_context_wire(of.context, s.MPI_TAG) : of.tag;
+    }
+    if (rc == MPI_SUCCESS && found)
+        rc = PMPI_Improbe(of.source, of.tag, ftk_log_real(of.context), &flag, &m, &s);
+    return rc == MPI_SUCCESS && flag ? ftk_p2p_take_matched(of.context, &m, &s, h) : rc;
+}
+
+/* The unexpected message that a probe gets.  *wait: there is such a message, but receives that come
+ * first match it. */
+static struct ftk_unexp *unexp_for(const struct probing *p, bool *wait)
+{
+    struct ftk_unexp *h = ftk_unexp_match(&p->want, false);
+    *wait = h && !ftk_log_replays_setup() && !ftk_p2p_may_take(UINT64_MAX, h);
+    if (*wait)
+        return NULL;
+    if (h && p->takes)
+        ftk_unexp_take(h);
+    return h;
+}
+
+static int look(const struct probing *p, struct found *f)
+{
+    const bool delivers = ftk_mode_delivers();
+    const bool arrives = ftk_p2p_arrives(&p->want);
+    bool wait = false;
+    int rc = MPI_SUCCESS;
+    struct ftk_unexp *h = NULL;
+    *f = (struct found){ .s = { .MPI_ERROR = MPI_SUCCESS } };
+    if (delivers)
+        rc = ftk_log.mode->probe(&p->want, p->takes, &h);
+    else
+        h = unexp_for(p, &wait);
+    if (!h && !wait && !arrives && !delivers && !ftk_log_replays_setup())
+        rc = p->takes ? pick_up(&p->want, &h) : look_up(&p->want, &f->yes, &f->s);
+    if (h) {
+        f->yes = true;
+        ftk_p2p_status(&f->s, h->source, h->tag, h->bytes);
+    }
+    if (rc == MPI_SUCCESS && h && p->takes) {
+        f->h = h;
+        rc = ftk_p2p_log_setup(h, ++ftk_log.queue.seq);
+    }
+    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+        return rc;
+    ftk_detect_raise(ftk_log.ctx);
+    return MPI_SUCCESS;
+}
+
+/* ---- a probe ------------------------------------------------------------------------- */
+
+/* One step of waiting for a message. */
+static int turn(unsigned *turns)
+{
+    if (ftk_log_replays_setup())
+        return MPI_ERR_PENDING; /* the message will never come */
+    return ftk_log_progress(turns);
+}
+
+/* A blocking probe that names its source finds the same message in a replay: that is no
+ * determinant. */
+static int begin(struct probing *p, int source, int tag)
+{
+    const struct ftk_det *d;
+    int rc = ftk_log_is_rolling_back() ? ftk_log_error() /* messages here are from after the line */
+                                       : ftk_p2p_check(p->vc, 0, MPI_BYTE, source, tag, true);
+    p->next = FTK_DET_FREE;
+    p->decides = (!p->blocks || source == MPI_ANY_SOURCE) && !ftk_log_replays_setup();
+    if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
+        rc = MPI_ERR_UNSUPPORTED_OPERATION;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    p->want = (struct ftk_envelope){ p->vc->context, ftk_vcomm_peer_world(p->vc, source), tag };
+    if (p->decides)
+        p->next = ftk_det_next(FTK_DET_PROBE, &d);
+    if (p->next == FTK_DET_THIS) {
+        p->want.source = d->a;
+        p->want.tag = d->b;
+    }
+    return rc;
+}
+
+static int found_nothing(const struct probing *p)
+{
+    static unsigned turns;
+    if (p->next == FTK_DET_FREE)
+        ftk_det_found_nothing();
+    return ftk_log_progress(&turns);
+}
+
+/* Wait until there is a message; or one look. */
+static int wait_or_look(const struct probing *p, struct found *f)
+{
+    unsigned turns = 0;
+    if (p->next == FTK_DET_NOTHING && !p->blocks)
+        return found_nothing(p);
+    for (;;) {
+        int rc = look(p, f);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        if (f->yes || (!p->blocks && p->next == FTK_DET_FREE))
+            break;
+        rc = turn(&turns);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    if (!f->yes)
+        return found_nothing(p);
+    if (p->decides && p->next == FTK_DET_FREE)
+        ftk_det_found(FTK_DET_PROBE, f->s.MPI_SOURCE, f->s.MPI_TAG);
+    return MPI_SUCCESS;
+}
+
+static void give_message(struct ftk_unexp *h, const MPI_Status *s, MPI_Message *message)
+{
+    h->rank = s->MPI_SOURCE;
+    ftk_matched_add(h);
+    *message = (MPI_Message)(void *)h;
+}
+
+/* A probe.  message: NULL if the probe leaves the message in the queue. */
+static int probe(struct ftk_vcomm *vc, int source, int tag, bool blocks, int *flag,
+    MPI_Message *message, MPI_Status *status)
+{
+    struct probing p = { .vc = vc, .takes = message != NULL, .blocks = blocks };
+    struct found f = { 0 };
+    if (message)
+        *message = MPI_MESSAGE_NO_PROC;
+    *flag = source == MPI_PROC_NULL;
+    if (*flag) {
+        ftk_p2p_put_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+        return MPI_SUCCESS;
+    }
+    int rc = begin(&p, source, tag);
+    if (rc == MPI_SUCCESS)
+        rc = wait_or_look(&p, &f);
+    *flag = f.yes;
+    if (f.yes) {
+        f.s.MPI_SOURCE = ftk_vcomm_peer_rank(vc, f.s.MPI_SOURCE);
+        ftk_p2p_copy_status(status, &f.s);
+    }
+    if (f.h)
+        give_message(f.h, &f.s, message);
+    if (!f.yes && rc != MPI_SUCCESS && (blocks || ftk_log_is_rolling_back())) {
+        *flag = 1; /* a program that polls without a look at errors must not poll for ever */
+        ftk_p2p_no_status(status);
+    }
+    return ftk_vcomm_end(vc, rc);
+}
+
+/* ---- the calls ----------------------------------------------------------------------- */
+
+int ftk_mpi_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    int flag;
+    return vc ? probe(vc, source, tag, true, &flag, NULL, status)
+              : PMPI_Probe(source, tag, comm, status);
+}
+
+int ftk_mpi_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    return vc ? probe(vc, source, tag, false, flag, NULL, status)
+              : PMPI_Iprobe(source, tag, comm, flag, status);
+}
+
+int ftk_mpi_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    int flag;
+    return vc ? probe(vc, source, tag, true, &flag, message, status)
+              : PMPI_Mprobe(source, tag, comm, message, status);
+}
+
+int ftk_mpi_Improbe(
+    int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    return vc ? probe(vc, source, tag, false, flag, message, status)
+              : PMPI_Improbe(source, tag, comm, flag, message, status);
+}
+
+/* ---- matched messages ---------------------------------------------------------------- */
+
+/* Receive a matched message by request r.  Its communicator is the one with the context of the
+ * message. */
+static int receive_matched(
+    struct ftk_req *r, struct ftk_unexp *h, void *buf, int count, MPI_Datatype type)
+{
+    struct ftk_vcomm *vc = ftk_log.vcomms.list;
+    while (vc && (vc->freed || vc->context != h->context))
+        vc = vc->next;
+    r->kind = FTK_REQ_RECV;
+    r->vc = vc ? vc : ftk_log.vcomms.world;
+    r->recv.buf = buf;
+    r->count = count;
+    r->type = type;
+    int rank = h->rank; /* the communicator may have been freed */
+    int rc = ftk_p2p_deliver(r, h);
+    r->status.MPI_SOURCE = rank;
+    return rc;
+}
+
+int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status)
+{
+    struct ftk_unexp *h = ftk_matched_take(*message);
+    struct ftk_req r = { 0 };
+    if (!h)
+        return PMPI_Mrecv(buf, count, type, message, status);
+    int rc = receive_matched(&r, h, buf, count, type);
+    *message = MPI_MESSAGE_NULL;
+    ftk_p2p_copy_status(status, &r.status);
+    return ftk_vcomm_end(r.vc, rc);
+}
+
+int ftk_mpi_Imrecv(
+    void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request)
+{
+    struct ftk_req *r = NULL;
+    struct ftk_unexp *h = ftk_matched_take(*message);
+    if (!h)
+        return PMPI_Imrecv(buf, count, type, message, request);
+    r = ftk_req_new();
+    if (!r) {
+        ftk_unexp_free(h);
+        return ftk_vcomm_end(ftk_log.vcomms.world, MPI_ERR_NO_MEM);
+    }
+    (void)receive_matched(r, h, buf, count, type); /* the error comes with the wait */
+    *message = MPI_MESSAGE_NULL;
+    *request = ftk_req_handle(r);
+    return MPI_SUCCESS;
+}
