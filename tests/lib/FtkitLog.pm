@@ -162,7 +162,10 @@ sub verdict {
     my @bad;
     my @team = teams_of($n, $o{env} // {});
     my %lost = map { $team[$_] => 1 } @{ $o{killed} // [] };
-    if ($o{reason} && $j->{rc} == 1 && $j->{log} =~ $o{reason}) { # an allowed end, with its reason
+    # an allowed end, with its reason; a process may be killed when the end is agreed already: then
+    # the exit code is that of the process
+    my $code = ($j->{faults}[-1] // '') =~ /^repair\.agreed / ? qr/^1(?:37)?$/ : qr/^1$/;
+    if ($o{reason} && $j->{rc} =~ $code && $j->{log} =~ $o{reason}) {
         remove_tree($j->{dir});
         return;
     }
