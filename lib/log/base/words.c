@@ -42,10 +42,10 @@ int ftk_words_exchange(const struct ftk_log_repair *r, const struct ftk_words *o
     const struct ftk_sure s = { r->act, NULL, what };
     size_t sum = 0;
     size_t *out_bytes = malloc(((size_t)r->n + 1) * 2 * sizeof *out_bytes);
-    size_t *in_bytes = out_bytes + r->n;
     ftk_words_free(in);
     if (!out_bytes)
         return ftk_fail(FTKIT_ERR_NOMEM, "%s", what);
+    size_t *in_bytes = out_bytes + r->n;
     int rc = ftk_sure_alltoall(&s, to, sizeof *to, from);
     for (int i = 0; rc == FTKIT_OK && i < r->n; i++) {
         out_bytes[i] = to[i] * sizeof *out->v;

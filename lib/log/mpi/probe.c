@@ -233,7 +233,7 @@ static int probe(struct ftk_vcomm *vc, int source, int tag, bool blocks, int *fl
         f.s.MPI_SOURCE = ftk_vcomm_peer_rank(vc, f.s.MPI_SOURCE);
         ftk_p2p_copy_status(status, &f.s);
     }
-    if (f.h)
+    if (message && f.h)
         give_message(f.h, &f.s, message);
     if (!f.yes && rc != MPI_SUCCESS && (blocks || ftk_log_is_rolling_back())) {
         *flag = 1; /* a program that polls without a look at errors must not poll for ever */
