@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Set n+1 is written beside set n; n is dropped by a rank only after it has seen the vote
- * that commits n+1.  A vote that succeeds anywhere proves that every rank had sealed n+1,
- * its own segment and the copies it keeps.  So when a failure comes between, and some
- * ranks have seen the vote and some have not, the census of the repair finds n+1 named as
- * committed by a survivor and whole on all of them; or nobody alive knows it, and then
- * nobody alive has dropped n.  Either way all ranks return to the same set. */
+ * Set n+1 is written beside set n.  A rank drops n only after it has seen the vote that commits
+ * n+1.  A vote that succeeds on any rank proves that every rank had sealed n+1: its own segment and
+ * the copies that it keeps.  A failure may leave some ranks that have seen the vote and some that
+ * have not.  Then either a survivor has committed n+1, and n+1 is whole on all survivors; or no
+ * survivor has committed n+1, and none has dropped n.  The census of the repair tells the two cases
+ * apart, so all ranks return to the same set. */
 #include <string.h>
 
 #include "checkpoint.h"
@@ -19,21 +19,21 @@
 
 /* What one call of ftk_set_write() works on. */
 struct writing {
-    struct ftk_write w; /* the first member: of the fill functions */
+    struct ftk_write w; /* first member: the fill functions get a pointer to it */
     struct ftkit_ctx *ctx;
     struct ftk_chan ch;
     struct ftk_changes changes; /* since the last set */
     struct ftk_packer packer;
-    int durable;   /* rank 0's word: see ftk_policy_durable() */
+    int durable;   /* answer of rank 0: see ftk_policy_durable() */
     bool flushing; /* an earlier set is still being written */
     bool to_local;
 };
 
-/* The words of the votes.  SAME takes two. */
-enum { WORD_ERROR = 0, WORD_SAME = 1, WORD_DURABLE = 3 }; /* before the data are written */
-enum { WORD_GAP = 3, WORD_LOCAL = 4 };                    /* of the vote that commits */
+/* Indices of the words of the votes; SAME takes two words.  ERROR and SAME are in both votes. */
+enum { WORD_ERROR = 0, WORD_SAME = 1, WORD_DURABLE = 3 }; /* vote before the data are written */
+enum { WORD_GAP = 3, WORD_LOCAL = 4 };                    /* vote that commits */
 
-/* What is known of the segment before it is written. */
+/* Return the fields of the segment header that are known before the data are packed. */
 static struct ftk_seg_header head_of(const struct ftkit_ctx *ctx)
 {
     struct ftk_seg_header like = { .set = ctx->next_set,
@@ -45,7 +45,7 @@ static struct ftk_seg_header head_of(const struct ftkit_ctx *ctx)
     return like;
 }
 
-/* Whether only blocks that have changed since the last set go to other ranks. */
+/* Record changed blocks, and let only these go to other ranks if this is wanted. */
 static void offer_changes(struct writing *c)
 {
     const struct ftkit_ctx *ctx = c->ctx;
@@ -58,7 +58,7 @@ static void offer_changes(struct writing *c)
     c->w.base = ctx->committed;
 }
 
-/* Sizes known, memory taken, here and at other ranks; agreed by all. */
+/* Compute the sizes and take the memory, here and at other ranks; the ranks agree on the result. */
 static int prepare(struct writing *c)
 {
     struct ftkit_ctx *ctx = c->ctx;
@@ -129,8 +129,8 @@ static int pack_and_send(struct writing *c)
 
 /* ---- commit -------------------------------------------------------------------------- */
 
-/* *rank: the first rank whose checksum of a region is not that of rank 0; INT64_MAX: there is
- * none. */
+/* Set *rank to the lowest rank whose checksum of a region differs from that of rank 0; INT64_MAX:
+ * there is no such rank. */
 static int find_rank(struct writing *c, uint64_t sum, int64_t *rank)
 {
     struct ftk_vote v;
@@ -150,7 +150,7 @@ static int find_rank(struct writing *c, uint64_t sum, int64_t *rank)
     return rc;
 }
 
-/* Replicated regions differ between ranks: the error names the first such region. */
+/* Replicated regions differ between ranks: return an error that names the first such region. */
 static int name_mismatch(struct writing *c)
 {
     const struct ftkit_ctx *ctx = c->ctx;
@@ -216,7 +216,7 @@ static int commit(struct writing *c)
     return FTKIT_OK;
 }
 
-/* The set is in memory: to where it is due besides. */
+/* The set is in memory: write it also to the levels at which it is due. */
 static int pass_on(struct writing *c)
 {
     uint64_t set = c->w.like.set;
@@ -230,7 +230,7 @@ static int pass_on(struct writing *c)
 static int write_set(struct writing *c)
 {
     int rc = ftk_log_drain(c->ctx, &c->ch);
-    if (rc != FTKIT_ERR_PEER) { /* any other error is in the vote */
+    if (rc != FTKIT_ERR_PEER) { /* the vote of prepare() carries any other error */
         ftk_write_note(&c->w, rc);
         rc = prepare(c);
     }
@@ -245,7 +245,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     struct writing c = { .ctx = ctx, .ch = ftk_chan_of(ctx) };
     double t0 = ftk_now_s();
     (void)FTK_FAULT("ckpt.begin");
-    ftk_flush_poll(ctx); /* its buffer is free again */
+    ftk_flush_poll(ctx); /* this may free the buffer of an earlier set */
     c.w.level = &ctx->level[FTK_LEVEL_MEMORY];
     c.w.ch = &c.ch;
     c.w.like = head_of(ctx);
@@ -259,7 +259,8 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         ctx->policy.sets_since_durable++;
         rc = pass_on(&c);
     }
-    /* other ranks may have seen the commit, and will not ask for the files of the set again */
+    /* nobody writes the files of this set again if another rank has seen the commit: so the files
+     * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);
     return rc;

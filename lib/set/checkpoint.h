@@ -7,60 +7,66 @@
 #include "core/context.h"
 #include "detect/detect.h"
 
-/* Write and commit the next set in memory, and durably when the policy says so.
- * Collective.
- * FTKIT_ERR_PEER: a rank failed, repair next; other errors are the same on all ranks and
- * leave the last committed set (durable errors leave the new one in memory). */
+/* Write and commit the next set in memory; then write it to level.local and to the file system, if
+ * it is due there.  Collective.  FTKIT_ERR_PEER: a rank has failed, the next step is a repair.
+ * Other errors are the same on all ranks.  An error of level.local or of the file system leaves the
+ * new set committed in memory; any other error leaves the last committed set. */
 int ftk_set_write(struct ftkit_ctx *ctx);
 
-/* Rank 0, before it uses the sets on the file system: see that they are this job's.  make:
- * they are going to be written.  FTKIT_ERR_BUSY names the job they belong to. */
+/* Make this job the owner of the sets on the file system (store/owner.h), or check that it still
+ * is.  Rank 0 calls this before each use of the sets.  make: create the directory if it is missing,
+ * because sets will be written.  FTKIT_ERR_BUSY: another job, named in the detail, is the owner. */
 int ftk_durable_own(struct ftkit_ctx *ctx, bool make);
 
-/* Make the set in memory durable.  Collective; code agreed. */
+/* Write a set that is in memory to the file system, and wait until it is durable.  Collective; all
+ * ranks return the same code. */
 int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
 
-/* The rank that writes for the failure domain of another. */
+/* Return the rank that writes the segment of rank: the lowest rank in the failure domain of
+ * rank. */
 int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank);
 
 /* ---- the second level ---------------------------------------------------------------- */
 
-/* Rank 0's word on whether the next set goes to level.local, too. */
+/* Return whether the next set goes to level.local, too.  Only the answer of rank 0 counts. */
 bool ftk_local_due(const struct ftkit_ctx *ctx);
 
-/* Bring the set in memory to level.local; due false: only count it.  Collective; errors as
- * of ftk_durable_write(). */
+/* Write a set that is in memory to level.local; due false: only count the set.  Collective; errors
+ * as of ftk_durable_write(). */
 int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due);
 
 /* ---- policy: when is a set due ------------------------------------------------------- */
 
-/* Whether this call of ftkit_checkpoint() writes a set; agreed, most often without any
- * communication.  FTKIT_ERR_PEER when a rank failed. */
+/* Decide whether this call of ftkit_checkpoint() writes a set.  *write is the same on all ranks;
+ * most decisions need no communication.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
 
-/* Rank 0's word on whether the next set is durable too; counts for all through a vote.
- * 0 no, 1 it is due, 2 the program has asked for it. */
+/* Return whether the next set is due on the file system: 0 no, 1 yes, 2 the program has asked for
+ * it.  Only the answer of rank 0 counts; a vote tells it to all ranks. */
 int ftk_policy_durable(const struct ftkit_ctx *ctx);
 
-/* A set was written to the file system, or begun to be, or failed to be: the program has
- * waited so long.  And: what was begun has come to nothing. */
+/* A set was written to the file system, or its flush has begun, or the write has failed.
+ * blocked_s: how long the program has waited.  And: a flush was given up, so the next set is
+ * due. */
 void ftk_policy_flushed(struct ftkit_ctx *ctx, double blocked_s);
 void ftk_policy_flush_lost(struct ftkit_ctx *ctx);
 
-/* After how many calls to look at the clock and the message log again, as this rank sees it;
- * the least of all goes with the vote that commits a set. */
+/* Return after how many calls of ftkit_checkpoint() this rank wants the next look at the clock and
+ * at the message log.  The vote that commits a set finds the smallest number of all ranks. */
 int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx);
 
-/* A set is committed; gap: the agreed number of calls until the next look. */
+/* A set is committed.  gap: the smallest ftk_policy_next_gap() of all ranks. */
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);
 
-/* After a repair or a restart: count and measure from here, the same on all ranks. */
+/* After a repair or a restart: begin to count calls and to measure times anew, on all ranks
+ * alike. */
 void ftk_policy_reset(struct ftkit_ctx *ctx);
-/* The call at which something may be due first after a line written at call 1. */
+/* Return the first call at which a set may be due after a line that was written at call 1. */
 uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx);
 
-/* Optimal compute time between checkpoints that cost cost_s with a failure every mtbf_s
- * (Daly, FGCS 22 (2006), higher order; for cost_s >= 2 mtbf_s it is mtbf_s). */
+/* Return the optimal compute time between checkpoints, in seconds.  A checkpoint costs cost_s, and
+ * a failure comes every mtbf_s (Daly, FGCS 22 (2006), higher order; mtbf_s if cost_s >= 2
+ * mtbf_s). */
 double ftk_daly_s(double cost_s, double mtbf_s);
 
 #endif

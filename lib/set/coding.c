@@ -65,7 +65,8 @@ void ftk_coding_update(struct ftk_coding *c, const struct ftk_coding_delta *delt
         c->code.len[i] = delta->now[i] > delta->was[i] ? delta->now[i] : delta->was[i];
 }
 
-/* What lies behind the end of the present object was there in the base. */
+/* Whether an element of the data has changed.  A block behind the end of the present object has
+ * changed: the base had bytes there. */
 static bool has_changed(const struct ftk_coding_delta *delta, const struct ftk_element *e)
 {
     size_t block = (size_t)(e->offset / FTK_SEG_BLOCK);
@@ -84,7 +85,7 @@ static bool stripe_has_changed(const struct ftk_coding *c, uint64_t stripe)
     return false;
 }
 
-/* An element as it travels: unchanged blocks have no difference to send. */
+/* Return element d of a stripe with the bytes that travel: an update sends no unchanged element. */
 static struct ftk_element element(const struct ftk_coding *c, uint64_t stripe, int d)
 {
     struct ftk_element e = ftk_code_element(&c->code, stripe, d);
@@ -99,7 +100,8 @@ static size_t part_of(const struct ftk_element *e, uint64_t len)
     return (size_t)(left < e->bytes ? left : e->bytes);
 }
 
-/* The difference of an element of this process; lengths may differ, too. */
+/* Compute the difference between an element of this process and the same element of the base.  The
+ * lengths of the two may differ. */
 static void difference(const struct ftk_coding *c, const struct ftk_element *e, unsigned char *to)
 {
     const struct ftk_coding_delta *delta = c->delta;
@@ -109,7 +111,7 @@ static void difference(const struct ftk_coding *c, const struct ftk_element *e, 
     ftk_code_add(to, delta->base + e->offset, part_of(e, delta->was[e->member]));
 }
 
-/* ---- what a stripe takes: the same on every process ---------------------------------- */
+/* ---- elements and worker of a stripe: the same on every process ------------------------ */
 
 static int place_of(const struct ftk_coding *c, const struct ftk_element *e)
 {
@@ -129,7 +131,8 @@ static char *memory_of(const struct ftk_coding *c, const struct ftk_element *e)
     return (e->parity ? m->parity : m->data) + e->offset;
 }
 
-/* Elements wanted, and the first k that are to be had, data before parity. */
+/* Choose the wanted elements, and the first k elements that a process has, data before parity.
+ * False: no element is wanted, or fewer than k are there. */
 static bool choose_elements(const struct ftk_coding *c, struct ftk_coding_slot *s)
 {
     int k = c->code.n - c->code.m;
@@ -145,8 +148,8 @@ static bool choose_elements(const struct ftk_coding *c, struct ftk_coding_slot *
     return s->nout > 0 && s->nin == k;
 }
 
-/* Parity that is made where it stays saves its transfer; else the work is spread over
- * those who have the elements. */
+/* A worker that computes all parities of a stripe is the process of the first parity: that parity
+ * needs no transfer.  Otherwise the processes that have elements take turns as worker. */
 static int choose_worker(const struct ftk_coding *c, const struct ftk_coding_slot *s)
 {
     struct ftk_element first = element(c, s->stripe, s->out[0]);
@@ -189,7 +192,8 @@ static int post(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slo
     return ftk_chan_break(ch, rc, "parity");
 }
 
-/* The worker's source for an element: in place where all of it can be read. */
+/* Get input i of the worker: in place if the worker has s->bytes bytes of it, else in the work
+ * space. */
 static int fetch(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s, int i)
 {
     struct ftk_element e = element(c, s->stripe, s->in[i]);
@@ -213,7 +217,8 @@ static int fetch(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
     return rc;
 }
 
-/* Where the worker computes an element: in place where there is room for all of it. */
+/* Choose where the worker computes output o: in place if s->bytes bytes fit there, else in the work
+ * space. */
 static void place_result(struct ftk_coding *c, struct ftk_coding_slot *s, int o)
 {
     struct ftk_element e = element(c, s->stripe, s->out[o]);
@@ -222,14 +227,14 @@ static void place_result(struct ftk_coding *c, struct ftk_coding_slot *s, int o)
                      : s->work + (size_t)(s->nin + o) * (size_t)c->code.block;
 }
 
-/* A parity is as long as its block, also where the data end before. */
+/* A parity fills its block, even if the data are shorter: clear the rest of the block. */
 static void clear_rest(const struct ftk_coding *c, const struct ftk_element *e)
 {
     if (e->parity && !c->delta)
         memset(memory_of(c, e) + e->bytes, 0, (size_t)(c->code.block - e->bytes));
 }
 
-/* What a process that is not the worker sends. */
+/* Return the bytes of an element that this process sends to the worker. */
 static void *give(
     const struct ftk_coding *c, const struct ftk_coding_slot *s, const struct ftk_element *e)
 {
@@ -320,7 +325,7 @@ static bool takes_part(const struct ftk_coding *c, const struct ftk_coding_slot 
     return false;
 }
 
-/* A stripe without data. */
+/* Clear the parities of a stripe without data. */
 static void clear_parity(const struct ftk_coding *c, uint64_t stripe)
 {
     for (int d = 0; d < c->code.m && !c->delta; d++) {
@@ -330,7 +335,7 @@ static void clear_parity(const struct ftk_coding *c, uint64_t stripe)
     }
 }
 
-/* Open the next stripe that concerns this process, if its data are there. */
+/* Open the next stripe in which this process takes part, if the data of the stripe are ready. */
 static int open_next(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s)
 {
     while (c->next < ftk_code_stripes(&c->code)) {
@@ -369,7 +374,7 @@ static int test(struct ftk_chan *ch, struct ftk_coding_slot *s, bool *all)
     return FTKIT_OK;
 }
 
-/* A parity's difference has come from the worker. */
+/* The difference of a parity has come from the worker: add it to the parity. */
 static void take_in(const struct ftk_coding *c, const struct ftk_coding_slot *s)
 {
     for (int o = 0; c->delta && s->worker != c->me && o < s->nout; o++) {

@@ -1,12 +1,12 @@
-/* Writing a set by a scheme with copies: a stream of each segment to each of its holders.  The
+/* Writing a set by a scheme with copies: each segment goes in a stream to each of its holders.  The
  * schemes none and own have no copies; with none, a set stays in memory until it is in the files.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/context.h"
 #include "write.h"
 
-/* A stream to each holder of this rank's segment, and one from each rank of whose segment this rank
- * keeps a copy. */
+/* Set up a stream to each holder of this rank's segment, and a stream from each rank for which this
+ * rank is a holder. */
 static void begin(struct ftk_write *w)
 {
     const struct ftkit_ctx *ctx = w->ch->ctx;

@@ -1,10 +1,10 @@
-/* Variables that did not go back with a rollback (see debug_regions.h).
+/* Variables that a rollback has not restored (see debug_regions.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Names come from the symbol table of /proc/self/exe.  A program that is linked with the static
- * library has ftkit's own variables among its own: they are told by their prefix, those of one
- * file by the name of the file (FTK_OWN_FILES, from the Makefile). */
+ * library contains ftkit's own variables, which are not reported.  A global variable of ftkit is
+ * known by its prefix, a static one by the name of its file (FTK_OWN_FILES, from the Makefile). */
 #define _GNU_SOURCE
 #include "debug_regions.h"
 
@@ -29,7 +29,7 @@ struct segment {
     char *copy;
 };
 
-/* One context of a process repairs, so there is one line. */
+/* Only one context of a process repairs, so there is only one line. */
 static struct {
     const struct ftkit_ctx *ctx; /* NULL: there is no line */
     uint64_t set;
@@ -40,7 +40,8 @@ static struct {
 
 /* ---- the line ------------------------------------------------------------------------ */
 
-/* The executable comes first; the others are not looked at. */
+/* dl_iterate_phdr() begins with the executable; 1 ends the iteration before the shared
+ * libraries. */
 static int on_object(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     (void)bytes;
@@ -67,7 +68,7 @@ void ftk_debug_line(const struct ftkit_ctx *ctx)
     if (ctx->cfg.debug_check != FTK_DEBUG_REGIONS || ctx->mode == FTKIT_MODE_RESTART)
         return;
     if (!line.ctx)
-        (void)dl_iterate_phdr(on_object, NULL); /* 1: it has ended where it should */
+        (void)dl_iterate_phdr(on_object, NULL); /* always 1, from on_object() */
     line.ctx = ctx;
     for (int i = 0; i < line.nsegs; i++) {
         struct segment *s = &line.seg[i];
@@ -83,7 +84,7 @@ void ftk_debug_line(const struct ftkit_ctx *ctx)
     line.set = ctx->committed;
 }
 
-/* ---- what ftkit itself has written since --------------------------------------------- */
+/* ---- memory that a rollback restores --------------------------------------------------- */
 
 struct span {
     const char *at;
@@ -101,7 +102,8 @@ static struct span span_of(const struct ftk_region *r)
     return (struct span){ first, items ? (items - 1) * (size_t)r->type.extent + bytes : 0 };
 }
 
-/* The memory of the regions, and the variables that a repair sets; the caller frees it. */
+/* List the memory of the regions, and the variables that a repair sets; the caller frees the
+ * list. */
 static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
 {
     struct span *s = calloc(2 * (size_t)ctx->regions.n + (size_t)ctx->nbound + 1, sizeof *s);
@@ -115,7 +117,7 @@ static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
             s[(*n)++] = (struct span){ (const char *)r->count_ref, sizeof *r->count_ref };
         } else if (r->data) {
             s[(*n)++] = span_of(r);
-        } else if (r->arg) { /* a communicator's variable; of a serializer only the first */
+        } else if (r->arg) { /* a communicator; of another argument the first bytes */
             s[(*n)++] = (struct span){ r->arg, sizeof(MPI_Comm) };
         }
     }
@@ -126,7 +128,7 @@ static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
     return s;
 }
 
-/* Bytes from at on that are known; 0: at is not. */
+/* Return how many bytes from at on lie in a known span; 0: at lies in none. */
 static size_t known_at(const struct span *s, size_t n, const char *at)
 {
     for (size_t i = 0; i < n; i++)
@@ -137,7 +139,7 @@ static size_t known_at(const struct span *s, size_t n, const char *at)
 
 /* ---- comparing ----------------------------------------------------------------------- */
 
-/* Bytes of [at, at + bytes) that differ and are not known. */
+/* Count the bytes of [at, at + bytes) that differ from the copy and lie in no known span. */
 static size_t count_changed(const struct span *s, size_t n, const char *at, size_t bytes)
 {
     for (int i = 0; i < line.nsegs; i++) {
@@ -170,8 +172,8 @@ static bool is_own(const char *name, const char *file)
     return *file && n > 0 && (size_t)n < sizeof word && strstr(files, word);
 }
 
-/* Whether a variable is a shared library's, which the linker has copied into the executable
- * because the program names it (such as what MPI_COMM_WORLD stands for). */
+/* Whether the linker has copied a variable of a shared library into the executable because the
+ * program names the variable (such as the object that MPI_COMM_WORLD stands for). */
 static bool is_copied(const char *name, size_t bytes)
 {
     Dl_info info;
@@ -183,7 +185,7 @@ static bool is_copied(const char *name, size_t bytes)
     return ELF64_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_size == bytes;
 }
 
-/* The symbol table of a mapped file; false: it has none that can be used. */
+/* Find the symbol table of a mapped file; false: there is no usable table. */
 static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) * *sym, size_t *n,
     const char **names, size_t *names_bytes)
 {
@@ -210,7 +212,7 @@ static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) * *sym,
     return false;
 }
 
-/* Tell of each variable that has changed; false: there are no names. */
+/* Report each variable that has changed; false: there is no symbol table. */
 static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
 {
     const ElfW(Sym) * sym;
@@ -269,7 +271,7 @@ static void compare_with_exe(const struct ftkit_ctx *ctx)
 void ftk_debug_rolled_back(const struct ftkit_ctx *ctx, uint64_t set)
 {
     if (line.ctx != ctx)
-        return; /* a process that has come since the line, or no check */
+        return; /* no line here: the process is a replacement, or does not check */
     if (line.set == set)
         compare_with_exe(ctx);
 }

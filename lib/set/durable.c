@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One writer per failure domain, its lowest rank, collects the segments of its domain one
- * after the other and writes them into one part, so a part costs the writer memory for one
- * segment.  Rank 0 makes the directory before and the manifest after; between these steps
- * everybody votes, so an error anywhere is the same code everywhere, and no manifest is
- * written for a set that is not whole. */
+ * Each failure domain has one writer, its lowest rank.  The writer collects the segments of its
+ * domain one after the other and writes them into one part, so a part costs the writer memory for
+ * one segment.  Rank 0 makes the directory first and writes the manifest last.  Between these steps
+ * all ranks vote.  So all ranks return the same code, and rank 0 writes no manifest of an
+ * incomplete set. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,14 +21,14 @@
 #include "stream.h"
 
 /* ---- owning -----------------------------------------------------------------------------
- * Two jobs that wrote the same sets would destroy them for both. */
+ * Two jobs that write the same sets would destroy the sets of both. */
 
 int ftk_durable_own(struct ftkit_ctx *ctx, bool make)
 {
     int rc;
     if (ctx->owner)
         return ftk_owner_check(ctx->owner);
-    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY); /* it may wait for the end of another job */
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY); /* the call may wait for the end of another job */
     rc = ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, ctx->job, make, &ctx->owner);
     ftk_watchdog_state(ctx->dog, make ? FTK_DOG_BUSY : FTK_DOG_RUN);
     return rc;
@@ -40,10 +40,10 @@ struct collecting {
     struct ftkit_ctx *ctx;
     struct ftk_chan *ch;
     const struct ftk_mem_seg *own;
-    struct ftk_mem mem; /* the buffer the segments of others go through */
+    struct ftk_mem mem; /* has the buffer for the segments of other ranks */
     struct ftk_mem_seg *passing;
-    int next;       /* rank to look at */
-    int peer_error; /* a rank failed on the way */
+    int next;       /* the rank to look at next */
+    int peer_error; /* error of a receive; FTKIT_OK: none */
 };
 
 int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
@@ -62,8 +62,8 @@ static int ranks_of(const struct ftkit_ctx *ctx, int writer)
     return n;
 }
 
-/* A writer without memory for a segment cannot tell its sender apart from a failure: it
- * breaks the channel, and the repair that follows ends the attempt for all. */
+/* A writer without memory for a segment has no message to refuse it.  So the writer breaks the
+ * channel, as after a failure; the repair that follows ends the write on all ranks. */
 static int receive_segment(struct collecting *c, int from)
 {
     struct ftk_stream s;
@@ -84,7 +84,7 @@ static int receive_segment(struct collecting *c, int from)
     return local;
 }
 
-/* The next segment of this writer's domain, in the order of ranks. */
+/* Get the next segment of this writer's domain, in the order of ranks. */
 static int next_segment(void *arg, const void **seg)
 {
     struct collecting *c = arg;
@@ -105,7 +105,7 @@ static int next_segment(void *arg, const void **seg)
     return rc;
 }
 
-/* After an error of the file: the others still send. */
+/* After an error of the file: receive the segments that the other ranks still send. */
 static int drain(struct collecting *c)
 {
     int rc = c->peer_error;
@@ -151,7 +151,7 @@ static int send_segment(struct collecting *c, int writer)
     return rc;
 }
 
-/* The manifest from what each writer reports. */
+/* Write the manifest from the reports of the writers. */
 static int write_manifest(
     struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts, const struct ftk_mem_seg *own)
 {
@@ -166,7 +166,7 @@ static int write_manifest(
     for (int r = 0; r < ctx->nranks; r++) {
         int w = ftk_durable_writer(ctx, r);
         if (w == r)
-            parts[m.nparts++] = parts[r]; /* nparts <= r: nothing unread is lost */
+            parts[m.nparts++] = parts[r]; /* nparts <= r: overwrites no unread entry */
         uint32_t k = 0;
         while (parts[k].part != (uint32_t)w)
             k++;
@@ -178,7 +178,7 @@ static int write_manifest(
     return rc;
 }
 
-/* Every rank's report on its part to all: small, and only rank 0 needs it. */
+/* Gather the reports on the parts on all ranks.  Only rank 0 needs them, but they are small. */
 static int gather_parts(
     struct ftk_chan *ch, const struct ftk_h5_part *mine, struct ftk_h5_part *all)
 {
@@ -225,7 +225,7 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
     if (!own || !parts) {
         struct ftk_chan ch = ftk_chan_of(ctx);
         (void)ftk_fail(own ? FTKIT_ERR_NOMEM : FTKIT_ERR_INTERNAL, "set %llu",
-            (unsigned long long)set); /* the text goes on, the code is that of a failure */
+            (unsigned long long)set); /* only the text is used: the code is that of a failure */
         free(parts);
         (void)ftk_chan_break(&ch, MPI_ERR_OTHER, ftk_detail_text());
         return FTKIT_ERR_PEER;

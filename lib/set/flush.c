@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * At most one flush is under way in a job.  A repair does not stop it: the threads of those
- * who live go on, and either all of their parts come to be, or somebody misses a process
- * (by its number in the ring of the node, by a part that does not come) and gives up.  The
- * end of it is seen in a vote: when no other rank writes any more, rank 0 waits for no
- * further part.  Until then no flush begins. */
+ * At most one flush is under way in a job.  A repair does not stop the flush: the threads of the
+ * survivors continue.  Either all their parts become complete, or a thread gives up, because a
+ * process of its node has ended or because a part does not come.  A vote shows that the flush ends:
+ * when the threads of all other ranks have stopped, rank 0 soon gives up parts that are missing.
+ * The next flush begins only after the end of this one. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +21,15 @@
 #include "flusher.h"
 #include "store/h5/h5.h"
 
-/* Words of a vote. */
+/* Indices of the words of a vote. */
 enum { WORD_ERROR = 6, WORD_BUSY = 7, WORD_DURABLE = 8 };
-/* Of the second, from the least. */
+/* Values of WORD_BUSY; the vote takes the smallest.  FIRST: the thread of rank 0 writes; OTHER:
+ * that of another rank; NEVER: a rank has no thread. */
 enum { BUSY_NO = 0, BUSY_FIRST = -1, BUSY_OTHER = -2, BUSY_NEVER = -3 };
 
-#define PATIENCE 10.0 /* times recover.timeout, as the watchdog's */
-#define GRACE_S 60.0  /* until another node's files show here */
-#define GRACE_FAILED_S 1.0
+#define PATIENCE 10.0 /* the thread's patience, in units of recover.timeout, as the watchdog's */
+#define GRACE_S 60.0  /* until files of another node are visible here */
+#define GRACE_FAILED_S 1.0 /* the same after a repair */
 #define PAUSE_MIN_S 0.0005
 #define PAUSE_MAX_S 0.01
 
@@ -66,7 +67,7 @@ uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
     return ctx->durable = ctx->flush.last;
 }
 
-/* Whether this rank can flush in the background at all. */
+/* Whether this rank can flush in the background.  Starts the thread. */
 static bool is_able(struct ftkit_ctx *ctx)
 {
     struct ftk_flush *fl = &ctx->flush;
@@ -102,7 +103,7 @@ static void say_off(struct ftkit_ctx *ctx)
             "sets are written to the file system while the program waits",
             ctx->cfg.name);
     ctx->flush.off = true;
-    if (ctx->flush.set) /* of a time when all could */
+    if (ctx->flush.set) /* begun when all ranks had a thread */
         ftk_flusher_cancel(ctx->flush.thread);
 }
 
@@ -120,10 +121,10 @@ bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v)
                 ftkit_strerror(error));
         fl->agreed = error;
         fl->error = 0;
-        if (fl->set) /* it cannot become complete */
+        if (fl->set) /* the set cannot become complete any more */
             ftk_flusher_cancel(fl->thread);
     }
-    if (fl->set && v->min[WORD_BUSY] == BUSY_FIRST) /* this is rank 0 */
+    if (fl->set && v->min[WORD_BUSY] == BUSY_FIRST) /* this is rank 0, and no other rank writes */
         ftk_flusher_alone(fl->thread, fl->epoch == ctx->epoch ? GRACE_S : GRACE_FAILED_S);
     if ((int64_t)ctx->durable < v->min[WORD_DURABLE])
         ctx->durable = (uint64_t)v->min[WORD_DURABLE];
@@ -138,8 +139,9 @@ int ftk_flush_return(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", fl->why);
 }
 
-/* The vote of a drain says where the ranks are.  FTK_VOTE_CALLS is a word of the vote before a set,
- * too: so a drain of one rank does not pass for the set of another. */
+/* The vote of a drain carries the call in which each rank is.  The vote before a set has the word
+ * FTK_VOTE_CALLS, too: so the vote of a drain on one rank never passes for the vote of a set on
+ * another rank. */
 enum { WORD_FIRST = 2, WORD_LAST = 3, RANK_BITS = 24, CALL_BITS = 56 };
 
 static void ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct ftk_vote *v)
@@ -182,8 +184,8 @@ static int mismatch(const struct ftkit_ctx *ctx, const struct ftk_vote *v)
         snprintf(last, sizeof last, "others in ftkit_checkpoint");
     }
     int rc = ftk_fail(FTKIT_ERR_MISMATCH, "%s, %s. Rule: " FTK_RULE_LEAVE, first, last);
-    bool again = call_of(v->min[WORD_FIRST]) == FTK_DRAIN_CLOSE_ANYWAY; /* it has no calls */
-    if (ctx->rank == 0 && !again) { /* a program that looks at no code must not end well */
+    bool again = call_of(v->min[WORD_FIRST]) == FTK_DRAIN_CLOSE_ANYWAY; /* it counts no calls */
+    if (ctx->rank == 0 && !again) { /* the job fails even if the program ignores the code */
         ftk_run_state("exit 1");
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
     }
@@ -204,15 +206,16 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
         if (rc != FTKIT_OK || !ftk_flush_agreed(ctx, &v))
             return rc;
         struct timespec t = { 0, (long)(1e9 * pause_s) };
-        (void)nanosleep(&t, NULL); /* a shorter one does no harm */
+        (void)nanosleep(&t, NULL); /* a shorter sleep does no harm */
         pause_s = 2 * pause_s < PAUSE_MAX_S ? 2 * pause_s : PAUSE_MAX_S;
         ftk_watchdog_progress(ctx->dog);
     }
 }
 
-/* ---- who writes for whom ------------------------------------------------------------- */
+/* ---- the writer of each rank ----------------------------------------------------------- */
 
-/* Place of a rank among those of its domain; the first one is the writer. */
+/* Return the place of a rank among the ranks of its domain, from 0; the first of them is the
+ * writer. */
 static int member_of(const struct ftkit_ctx *ctx, int rank)
 {
     int n = 0;
@@ -235,8 +238,8 @@ static int gather(struct ftk_chan *ch, const void *mine, void *all, size_t bytes
     return ftk_sure_allgather(&s, mine, bytes, all);
 }
 
-/* Once in an epoch: the first rank of each domain makes a ring, the others join.  A rank
- * that cannot writes a part of its own. */
+/* Once in an epoch: the first rank of each domain makes a ring, the others join.  A rank that
+ * cannot join writes a part of its own. */
 static int make_ring(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_flush *fl = &ctx->flush;
@@ -278,14 +281,14 @@ void ftk_flush_new_epoch(struct ftkit_ctx *ctx)
 
 /* ---- beginning ----------------------------------------------------------------------- */
 
-/* What the ranks exchange. */
+/* What each rank tells the others when a flush begins. */
 struct fact {
     int32_t rc;
     int32_t writer;
     uint64_t head;
 };
 
-/* Local: tables and the directory. */
+/* Make the tables and, on rank 0, the directory of the set.  Local. */
 static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_flush *fl = &ctx->flush;
@@ -304,7 +307,8 @@ static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
     return rc == FTKIT_OK ? ftk_h5_make(ctx->cfg.h5_dir, ctx->cfg.name, set) : rc;
 }
 
-/* Everybody's facts into the tables; the most severe code of all. */
+/* Exchange the facts of all ranks and fill the tables.  Return the most severe code of all
+ * ranks. */
 static int tell_all(
     struct ftkit_ctx *ctx, struct ftk_chan *ch, int local, const struct ftk_mem_seg *own)
 {
@@ -331,7 +335,7 @@ static int tell_all(
     return rc;
 }
 
-/* The bandwidth is that of a node: its writers share it. */
+/* The configured bandwidth is that of a node: the writers of the node share it. */
 static double own_bandwidth(const struct ftkit_ctx *ctx)
 {
     int writers = 0;
@@ -412,7 +416,7 @@ int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
     } else if (due) {
         double t0 = ftk_now_s();
         rc = ctx->flush.off ? ftk_durable_write(ctx, set) : begin(ctx, set, busy);
-        if (rc != FTKIT_ERR_PEER) /* else the set is written again: see ftk_set_write() */
+        if (rc != FTKIT_ERR_PEER) /* else the next set is due: see ftk_set_write() */
             ftk_policy_flushed(ctx, ftk_now_s() - t0);
     }
     if (rc == FTKIT_ERR_PEER)

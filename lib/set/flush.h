@@ -24,21 +24,21 @@ struct ftk_flush {
     int writer_of_own;        /* rank that writes this rank's segment, in that epoch */
     struct ftk_mem_seg *held; /* the segment that the thread reads */
     uint64_t set;             /* given to the thread and not yet taken back, 0: none */
-    uint64_t last;            /* newest set given to it */
-    int epoch;                /* when that was */
-    int *writer;              /* [nranks] tables of the job */
+    uint64_t last;            /* newest set given to the thread */
+    int epoch;                /* epoch in which set last was given */
+    int *writer;              /* [nranks] tables of the thread's job */
     int *member;
     uint64_t *heads;
     int error;                /* of this rank's thread; the other ranks do not know it yet */
     int agreed;               /* error that all ranks know; not returned to the program yet */
-    int last_error;           /* of the newest flush that has ended here */
+    int last_error;           /* error of the newest flush that has ended here */
     double last_s;            /* its duration */
-    bool off;                 /* some rank cannot: write synchronously */
+    bool off;                 /* some rank has no thread: all ranks write synchronously */
     char why[FTK_DETAIL_MAX]; /* text of error and agreed */
 };
 
-/* Put this rank's words into a vote; read the result.  True while a thread of any rank writes; the
- * same on every rank. */
+/* Put this rank's words into a vote; read the result of the vote.  ftk_flush_agreed() returns
+ * whether the thread of any rank still writes; the answer is the same on every rank. */
 void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v);
 bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v);
 
@@ -59,18 +59,18 @@ enum ftk_drain {
     FTK_DRAINS
 };
 
-/* Vote until no thread writes.  Collective.  FTKIT_ERR_PEER, or FTKIT_OK; errors of files wait
- * for ftk_flush_return().  FTKIT_ERR_MISMATCH on all ranks, once reported: the program's ranks are
- * in different calls, or have called ftkit_checkpoint() a different number of times. */
+/* Vote until no thread writes.  Collective.  FTKIT_ERR_PEER, or FTKIT_OK; errors of files wait for
+ * ftk_flush_return().  FTKIT_ERR_MISMATCH on all ranks, reported once: the program's ranks are in
+ * different calls, or have called ftkit_checkpoint() a different number of times. */
 int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain call);
 
-/* The agreed error of an earlier flush, once; FTKIT_OK when there is none. */
+/* Return the agreed error of an earlier flush, once; FTKIT_OK: there is none. */
 int ftk_flush_return(struct ftkit_ctx *ctx);
 
 /* Note the result of the thread, if it is done.  Local. */
 void ftk_flush_poll(struct ftkit_ctx *ctx);
 
-/* Newest set that is complete on the file system, as far as this rank can see. */
+/* Return the newest set that is complete on the file system, as far as this rank can see. */
 uint64_t ftk_flush_durable(struct ftkit_ctx *ctx);
 
 /* A repair has ended the epoch: members of the ring offer no more segments. */

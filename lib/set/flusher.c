@@ -25,20 +25,20 @@ struct ftk_flusher {
     struct ftk_flush_job job;
     struct ftk_flush_result result;
     atomic_bool cancel;
-    _Atomic double alone_s; /* when to stop looking for parts; 0: others are writing */
+    _Atomic double alone_s; /* when to give up missing parts; 0: others are writing */
     /* of the thread alone: */
-    int next;      /* rank to look at */
+    int next;      /* the rank to look at next */
     void *passing; /* segment of another rank */
     size_t passing_cap;
     double begun_s;
-    double paced; /* bytes since */
+    double paced; /* bytes written since then */
     struct ftk_flusher *list;
 };
 
 /* ---- HDF5 and the rest of the process ---------------------------------------------------
  * A fork() while the thread is inside HDF5 would leave HDF5 locked in the child, and the
- * child waiting in its exit().  So fork() waits until the thread is between two calls; it
- * does not wait for a disk. */
+ * child would hang in exit().  So fork() waits until the thread leaves HDF5, which the
+ * thread does before each fsync() of a file, too. */
 
 static pthread_mutex_t h5_gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects flushers */
@@ -72,7 +72,7 @@ static void stop_thread(struct ftk_flusher *f)
     pthread_join(f->thread, NULL);
 }
 
-/* exit() with a context open: HDF5 must not be closed under the thread. */
+/* exit() while a context is open: end the threads, because HDF5 must not be closed under them. */
 static void on_exit_of_process(void)
 {
     pthread_mutex_lock(&list_lock);
@@ -85,8 +85,9 @@ static void on_exit_of_process(void)
 
 static void prepare_process(void)
 {
-    (void)pthread_atfork(enter_h5, leave_h5, in_child); /* without memory for it: */
-    (void)atexit(on_exit_of_process);                   /* as if we were not here */
+    /* both fail only without memory: then fork() and exit() are not protected */
+    (void)pthread_atfork(enter_h5, leave_h5, in_child);
+    (void)atexit(on_exit_of_process);
 }
 
 void ftk_flusher_prepare(void)
@@ -100,7 +101,7 @@ void ftk_flusher_prepare(void)
 static void rest(double seconds)
 {
     struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
-    (void)nanosleep(&t, NULL); /* a shorter one does no harm */
+    (void)nanosleep(&t, NULL); /* a shorter sleep does no harm */
 }
 
 static int called_off(const struct ftk_flusher *f)
@@ -108,7 +109,7 @@ static int called_off(const struct ftk_flusher *f)
     return atomic_load(&f->cancel) ? ftk_fail(FTKIT_ERR_PEER, "it was called off") : FTKIT_OK;
 }
 
-/* Between two pieces: let others have HDF5, keep to the bandwidth. */
+/* Called between two pieces: let other threads use HDF5, and keep to the bandwidth. */
 static int pace(void *arg, size_t bytes)
 {
     struct ftk_flusher *f = arg;
@@ -144,7 +145,7 @@ static int receive_segment(struct ftk_flusher *f, int rank)
     return rc;
 }
 
-/* The next segment of this writer, in the order of ranks. */
+/* Get the next segment of this writer, in the order of ranks. */
 static int next_segment(void *arg, const void **seg)
 {
     struct ftk_flusher *f = arg;
@@ -176,7 +177,7 @@ static int write_part(struct ftk_flusher *f)
     leave_h5();
     if (rc != FTKIT_OK && j->ring)
         ftk_ring_abandon(j->ring, j->set);
-    free(f->passing); /* the next set is far away */
+    free(f->passing); /* the next set comes much later */
     f->passing = NULL;
     f->passing_cap = 0;
     return rc;
@@ -191,7 +192,7 @@ static int give_segment(struct ftk_flusher *f)
 
 /* ---- the whole set: rank 0 ----------------------------------------------------------- */
 
-/* Wait until a part has its name.  A writer that makes progress is waited for. */
+/* Wait until a part has its final name.  There is no limit while the writer makes progress. */
 static int await_part(struct ftk_flusher *f, int part)
 {
     const struct ftk_flush_job *j = &f->job;
@@ -200,7 +201,7 @@ static int await_part(struct ftk_flusher *f, int part)
     uint64_t before = 0;
     for (;;) {
         uint64_t sign;
-        /* read before the look: who was done then had given the part its name */
+        /* read alone_s before the look: a writer that was done then had named its part */
         double alone_s = atomic_load(&f->alone_s);
         int rc = ftk_h5_look(j->dir, j->context, j->set, (uint32_t)part, &sign);
         if (rc == FTKIT_ERR_NOT_FOUND)
@@ -350,7 +351,7 @@ int ftk_flusher_start(struct ftk_flusher **out)
     ftk_flusher_prepare();
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->wake, NULL);
-    sigfillset(&all); /* signals are the program's */
+    sigfillset(&all); /* the threads of the program get the signals */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int err = FTK_FAULT("flush.thread");
     if (!err)

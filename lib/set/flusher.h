@@ -2,19 +2,20 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A context that flushes in the background has one.  The thread never calls MPI and knows no
- * context: the job has all that the thread needs.  So the thread continues whatever happens to
+ * A context that flushes in the background has one thread.  The thread never calls MPI and knows
+ * no context: the job has all that the thread needs.  So the thread continues whatever happens to
  * ranks and communicators, and needs no further call of its process.
  *
  * The thread of a rank does this with a job:
  *   - a rank that does not write: hand the segment to the writer of the node (store/ring.h)
  *   - a writer: write its own segment and those of its ranks, in the order of ranks, into one
- *     part, which gets its name when it is complete and durable
+ *     part, which gets its final name when it is complete and durable
  *   - rank 0, besides: wait for the parts of the other writers, compare them with the checksums
  *     of all ranks, write master and manifest (from here on the set is complete), remove old
  *     sets.
- * The result FTKIT_ERR_PEER means: the set was given up because another process is dead or has
- * given it up.  Any other error is an error of this process's files. */
+ * The result FTKIT_ERR_PEER means: the set was given up because another process is dead, because
+ * another process has given the set up, or because the job was cancelled.  Any other error is an
+ * error of this process's files. */
 #ifndef FTK_FLUSHER_H
 #define FTK_FLUSHER_H
 
@@ -41,30 +42,30 @@ struct ftk_flush_job {
     double bytes_per_s;    /* limit for this rank's part; 0: no limit */
     bool deflate;          /* compress the part */
     double patience_s;     /* how long other threads may make no progress */
-    int keep;              /* complete sets that stay */
+    int keep;              /* number of complete sets that stay */
 };
 
 struct ftk_flush_result {
     uint64_t set;
     int rc;
-    bool complete; /* rank 0 only: the whole set is */
+    bool complete; /* rank 0 only: the whole set is complete */
     double seconds;
     char why[FTK_DETAIL_MAX];
 };
 
-/* Register the handlers of the process for fork() and exit(), once; ftk_flusher_start() does it,
- * too. */
+/* Register the handlers of the process for fork() and exit(), once.  ftk_flusher_start() calls this
+ * function, too. */
 void ftk_flusher_prepare(void);
 int ftk_flusher_start(struct ftk_flusher **out);
-/* Begin; the thread must be idle. */
+/* Give the thread a job; the thread must be idle. */
 void ftk_flusher_give(struct ftk_flusher *f, const struct ftk_flush_job *job);
-/* Whether the job is done; its result then, every time it is asked for. */
+/* Return whether the job is done; if it is, *r is its result, at every call. */
 bool ftk_flusher_done(struct ftk_flusher *f, struct ftk_flush_result *r);
 /* Give the job up as soon as possible. */
 void ftk_flusher_cancel(struct ftk_flusher *f);
 /* No other thread is writing any more: parts that are missing after grace_s will never come. */
 void ftk_flusher_alone(struct ftk_flusher *f, double grace_s);
-/* Cancel, and wait for the thread; NULL is fine. */
+/* Cancel the job, end the thread and free it; NULL is fine. */
 void ftk_flusher_close(struct ftk_flusher *f);
 
 #endif

@@ -23,7 +23,7 @@ int ftk_group_map(
         g->rank[g->n++] = (uint32_t)r;
     }
     free(of);
-    *alone = 2 * rc > nranks ? 2 * rc - nranks : 0; /* sizes are 2 and 1 */
+    *alone = 2 * rc > nranks ? 2 * rc - nranks : 0; /* the groups have 2 and 1 members */
     g->m = (uint32_t)m;
     if (g->m >= g->n)
         g->m = g->n - 1; /* 0: alone */
@@ -53,7 +53,7 @@ int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag, 
     return rc == FTKIT_OK ? waited : rc;
 }
 
-/* Set that the changes are to; 0: there are none. */
+/* Return the set with which changes are compared; 0: there are no changes. */
 static uint64_t base_of(const struct ftk_parity_update *u)
 {
     return u->changes ? ((const struct ftk_seg_header *)(const void *)u->changes->base)->set : 0;
@@ -86,7 +86,7 @@ int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const stru
     return rc;
 }
 
-/* The objects of all members are coded into the parities of all members. */
+/* Begin to encode one object of all members into the parities of all members. */
 static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_seg *own)
 {
     struct ftk_coding *c = &w->coding;
@@ -124,7 +124,7 @@ int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t 
 {
     bool idle, done;
     if (!w->seg || w->update.agreed)
-        return FTKIT_OK; /* the changes are known at the end only */
+        return FTKIT_OK; /* an update needs the changes of all data */
     w->coding.ready = ready;
     return ftk_coding_progress(&w->coding, ch, &idle, &done);
 }
@@ -141,7 +141,7 @@ int ftk_parity_finish(struct ftk_parity_write *w, struct ftk_chan *ch, struct ft
         return rc;
     ftk_coding_end(&w->coding, ch);
     rc = begin(w, FTK_CODED_HEAD, own);
-    if (rc != FTKIT_OK) /* the others are in it already: a failure like any other */
+    if (rc != FTKIT_OK) /* the others have begun: break the channel, as after a failure */
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, ftk_detail_text());
     w->coding.ready = SIZE_MAX;
     rc = ftk_coding_run(&w->coding, ch);

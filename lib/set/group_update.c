@@ -1,13 +1,12 @@
-/* Making the parity of a set from that of the set before.
+/* Making the parity of a set from the parity of the set before.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Parity is linear: that of the last set plus that of the differences is that of the next.
- * So what would be wrong in the last set, in a member's own segment or its parity, would
- * be wrong in the next, under good checksums.  Everything that is used is therefore
- * compared with its checksum; if anything anywhere in the group does not hold, or the
- * blocks of the two codes differ, or a member has changed more than it has kept, the
- * parity is made of the data as a whole. */
+ * Parity is linear: the parity of the last set plus the parity of the differences is the parity of
+ * the next set.  So an error in the last set, in a member's segment or in its parity, would go into
+ * the next parity, under good checksums.  Therefore everything that is used is compared with its
+ * checksum.  The parity is made from all data if a comparison fails at any member, if the two codes
+ * have different blocks, or if a member has changed more than half of its blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,9 +46,9 @@ void ftk_parity_update_end(struct ftk_parity_write *w)
     w->update.words = NULL;
 }
 
-/* ---- our part of the set before ------------------------------------------------------ */
+/* ---- this member's part of the set before ---------------------------------------------- */
 
-/* Whether the last parity is of the same members and blocks. */
+/* Compare the groups of the two parities.  FTKIT_ERR_SIZE: other members or other blocks. */
 static int compare_groups(const struct ftk_parity_write *w, const struct ftk_group *old)
 {
     const struct ftk_seg_header *own = (const void *)w->update.changes->base;
@@ -62,7 +61,7 @@ static int compare_groups(const struct ftk_parity_write *w, const struct ftk_gro
     return same ? FTKIT_OK : ftk_fail(FTKIT_ERR_SIZE, "last parity: of other blocks");
 }
 
-/* Copy the first bytes of the last parity, each block after it has been compared. */
+/* Copy the first bytes of the last parity, each block after its checksum has been compared. */
 static int copy_blocks(const char *seg, const char *from, char *to, size_t bytes)
 {
     size_t sure = 0, before = (size_t)(from - ftk_seg_data_c(seg));
@@ -77,7 +76,7 @@ static int copy_blocks(const char *seg, const char *from, char *to, size_t bytes
     return FTKIT_OK;
 }
 
-/* Begin with the last parity.  FTKIT_ERR_SIZE, FTKIT_ERR_CORRUPT: it cannot be used. */
+/* Copy the last parity into the new one.  FTKIT_ERR_SIZE, FTKIT_ERR_CORRUPT: it cannot be used. */
 static int use_last(struct ftk_parity_write *w)
 {
     const struct ftk_mem_seg *was = w->update.was;
@@ -102,7 +101,7 @@ static int use_last(struct ftk_parity_write *w)
     return copy_blocks(was->buf, ftk_parity_object(was->buf, FTK_CODED_DATA), to, bytes);
 }
 
-/* Whether our part of the set before can be used, and is worth it. */
+/* Whether this member's part of the set before can be used, and few enough blocks have changed. */
 static bool is_usable(struct ftk_parity_write *w)
 {
     ftk_changes_close(w->update.changes, (size_t)w->group.len[FTK_CODED_DATA][w->group.index]);

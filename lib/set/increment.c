@@ -1,4 +1,4 @@
-/* Incremental sets: whether to (see increment.h).
+/* Incremental sets: the decision (see increment.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "increment.h"
@@ -6,12 +6,12 @@
 #include "core/context.h"
 #include "store/changes.h"
 
-/* Beyond this share of changed blocks a whole set costs less: it needs no comparison, and
- * is sent while it is being packed. */
+/* Beyond this share of changed blocks a whole set costs less: it needs no comparison, and it is
+ * sent while it is packed. */
 #define SHARE_MAX 0.5
 
-/* Inside a node sending a block and copying it from the last set cost the same, and the
- * comparison comes on top. */
+/* Inside a node, to send a block costs as much as to copy it from the last set, and the comparison
+ * comes on top. */
 static bool is_wanted(const struct ftkit_ctx *ctx, bool leaves_node)
 {
     const struct ftk_increment *inc = &ctx->increment;
@@ -30,7 +30,7 @@ bool ftk_increment_begin(
     const struct ftk_seg_header *h = (const void *)base->buf;
     if (h->epoch_id != ctx->epoch_id
         || ftk_changes_begin(c, base->buf, base->bytes, data_bytes) != FTKIT_OK)
-        return false; /* then all is sent */
+        return false; /* then all blocks are sent */
     if (FTK_FAULT("ckpt.base"))
         base->buf[h->head_bytes] ^= 1;
     if (FTK_FAULT("ckpt.tail"))

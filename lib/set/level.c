@@ -34,8 +34,8 @@ void ftk_level_configure(struct ftkit_ctx *ctx)
         .dir = c->local_dir };
 }
 
-/* The streams that this rank may have at once: to its holders, and from the ranks that it holds
- * copies of. */
+/* Count the streams that this rank may have at once: to its holders, and from the ranks for which
+ * it is a holder. */
 static int count_streams(const int *holder, int copies, int rank, int nranks)
 {
     int n = 0;

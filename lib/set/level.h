@@ -1,4 +1,4 @@
-/* A memory level: level.memory, which every set goes to, or level.local, which some sets go to.
+/* The memory levels: every set goes to level.memory; some sets go to level.local, too.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_LEVEL_H
@@ -22,9 +22,9 @@ struct ftk_layout {
 
 struct ftk_level {
     const char *name; /* the section of the configuration */
-    int number;       /* of the place, from 1 */
+    int number;       /* of the level, from 1; part of the names of its slots */
     int tag;          /* of the streams of its sets */
-    bool on;          /* sets stay there */
+    bool on;          /* the level keeps sets */
     const struct ftk_scheme *scheme;
     int map, group, parity; /* as configured */
     int place;              /* as configured; mem.place is opened later */
@@ -32,25 +32,25 @@ struct ftk_level {
     struct ftk_mem mem;
     struct ftk_layout layout;
     /* of level.local */
-    uint64_t sets_since; /* sets since the last one there */
-    uint64_t epoch_id;   /* of the last set there */
-    double last_s;       /* when that was */
+    uint64_t sets_since; /* sets since the last attempt to write one there */
+    uint64_t epoch_id;   /* epoch of that attempt */
+    double last_s;       /* time of that attempt */
 };
 
 /* Take the levels from the configuration of the context. */
 void ftk_level_configure(struct ftkit_ctx *ctx);
 
-/* The layout for this rank (-1: a spare, which has none) of nranks, whose failure domains are
- * domain [nranks].  FTKIT_ERR_NOMEM. */
+/* Make the layout of a rank (-1: a spare, whose layout is empty).  domain [nranks]: the failure
+ * domain of each rank.  FTKIT_ERR_NOMEM. */
 int ftk_layout_make(
     const struct ftk_level *l, int rank, int nranks, const int *domain, struct ftk_layout *to);
 void ftk_layout_free(struct ftk_layout *a);
 
-/* The set is committed: drop the other sets, and once in an epoch the slots that ended processes
- * have left. */
+/* A set is committed at this level: drop the other sets and, once in an epoch, remove the slots
+ * that ended processes have left. */
 void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id);
 
-/* Give up all; keep: sealed segments stay in their slots. */
+/* Free everything; keep: sealed segments stay in their slots. */
 void ftk_level_close(struct ftk_level *l, bool keep);
 
 #endif

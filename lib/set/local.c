@@ -1,10 +1,11 @@
-/* The second level: a scheme at a place between memory and files, for some of the sets.
+/* The second level, level.local: a scheme at a place between memory and files, for some of the
+ * sets.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A set comes here from its sealed segments in memory, after it has been committed there; the
- * protocol is the same: sizes, vote, data, vote, and only then the older set is dropped.  The set
- * is loaded as segments of earlier processes are: recover/load_slots.c. */
+ * A set is copied here from the sealed segments in memory, after its commit there.  The protocol is
+ * the same: sizes, vote, data, vote; only then is the older set dropped.  recover/load_slots.c
+ * loads the set, as it loads segments of earlier processes. */
 #include <string.h>
 
 #include "checkpoint.h"
@@ -13,7 +14,7 @@
 #define AUTO_SETS 5
 
 struct bringing {
-    struct ftk_write w; /* the first member: of the fill functions */
+    struct ftk_write w; /* first member: the fill functions get a pointer to it */
     const struct ftk_mem_seg *from;
     size_t sure; /* bytes of the data area whose checksums were compared */
 };
@@ -36,7 +37,7 @@ bool ftk_local_due(const struct ftkit_ctx *ctx)
     return (double)level_of(ctx)->sets_since + 1 >= sets;
 }
 
-/* ---- the segment: that of the first level, each block verified before it is sent ---------- */
+/* ---- the segment: a copy from level.memory, each block verified before it is sent ---------- */
 
 static int copy_piece(struct ftk_write *w, size_t upto, size_t *done)
 {
@@ -102,7 +103,7 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
     b.w.head_bytes = (size_t)b.w.like.head_bytes;
     b.w.data_bytes = (size_t)b.w.like.data_bytes;
     int rc = bring(&b);
-    l->last_s = ftk_now_s(); /* also after an error: not again at every set */
+    l->last_s = ftk_now_s(); /* also after an error: else every set would try again */
     l->sets_since = 0;
     l->epoch_id = ctx->epoch_id;
     if (rc != FTKIT_OK)

@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A period in calls needs no communication at all.  A period in time is decided by one
- * clock, rank 0's, and all ranks must come to the same decision: rank 0 estimates from the
- * rate of calls after how many of them a set is due, the number travels in the vote that
- * commits a set, and at that call ("a look") one small vote says whether it is time or
- * after how many calls to look again.  Between looks nobody communicates.  A rank whose
- * message log fills up sooner asks for an earlier look, and for a set. */
+ * A period in calls needs no communication.  A period in time needs one clock, that of rank 0, and
+ * one decision of all ranks.  Rank 0 estimates, from the rate of calls, after how many calls a set
+ * will be due, and the vote that commits a set tells all ranks this number.  At that call ("a
+ * look") one small vote decides that a set is due, or after how many calls to look again.  Between
+ * looks there is no communication.  A rank whose message log fills up sooner asks for an earlier
+ * look, and for a set. */
 #include <math.h>
 
 #include "checkpoint.h"
@@ -18,7 +18,7 @@
  * (Moody et al., SC 2010: about 85 %). */
 #define SHARE_MEMORY 0.85
 #define FIRST_COST_S 0.5 /* assumed until a set has been measured */
-#define SHARE_FLUSH 0.1  /* of the time a flush takes in the background */
+#define SHARE_FLUSH 0.1  /* cost of a flush, as a share of its time in the background */
 
 double ftk_daly_s(double cost_s, double mtbf_s)
 {
@@ -40,11 +40,11 @@ static bool durable_is_due(const struct ftkit_ctx *ctx)
 {
     const struct ftk_period *every = &ctx->cfg.h5_every;
     if (ctx->policy.last_durable_s == 0 && ctx->incarnation > 0)
-        return true; /* an earlier process may have begun a set */
+        return true; /* the lost process may have begun a set */
     if (every->kind == FTK_PERIOD_COUNT)
         return (double)(ctx->policy.sets_since_durable + 1) >= every->value;
     if (ctx->policy.last_durable_s == 0)
-        return true; /* the first set, which also measures the cost; or a set was lost */
+        return true; /* the first set also measures the cost; or a flush was given up */
     double since = ftk_now_s() - ctx->policy.last_durable_s;
     if (every->kind == FTK_PERIOD_SECONDS)
         return since >= every->value;
@@ -75,7 +75,7 @@ void ftk_policy_flush_lost(struct ftkit_ctx *ctx)
     ctx->policy.sets_since_durable = UINT32_MAX;
 }
 
-/* Rank 0's estimate after how many calls to look at the clock again; 0: a set is due. */
+/* Return rank 0's estimate: after how many calls to look at the clock again; 0: a set is due. */
 static int64_t clock_gap(struct ftkit_ctx *ctx)
 {
     double now = ftk_now_s();
@@ -89,7 +89,7 @@ static int64_t clock_gap(struct ftkit_ctx *ctx)
     if (remaining <= per_call / 2)
         return 0;
     double gap = remaining / fmax(per_call, 1e-9);
-    /* the rate is an estimate: look ahead by four times its base at most */
+    /* the rate was measured over `calls` calls: look ahead by at most four times as many */
     return (int64_t)fmax(1, floor(fmin(gap, 4.0 * (double)calls)));
 }
 
@@ -102,7 +102,7 @@ int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx)
     return gap < log ? gap : log;
 }
 
-enum { WORD_CLOCK, WORD_LOG }; /* of the vote: calls until something may be due */
+enum { WORD_CLOCK, WORD_LOG }; /* indices of words of the vote: calls until a set may be due */
 
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
 {
@@ -144,8 +144,8 @@ void ftk_policy_reset(struct ftkit_ctx *ctx)
     ctx->policy.requested = 0;
     ctx->policy.last_set_s = ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.last_look_call = 0;
-    /* Call 1 is the one at which the line was written: the call a survivor rolls back in,
-     * the first one of a replacement. */
+    /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls
+     * back, and the first call of a replacement. */
     ctx->policy.next_event = ftk_policy_first_event(ctx);
 }
 

@@ -26,7 +26,7 @@ struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name)
     return NULL;
 }
 
-/* A name for messages: what may not be printed is replaced. */
+/* Copy a name for messages; '?' replaces each byte that is not printable ASCII. */
 static const char *shown(const char *name, char buf[FTKIT_NAME_MAX + 1])
 {
     size_t n = 0;
@@ -55,13 +55,13 @@ static int check_name(const char *call, const char *name)
     return FTKIT_OK;
 }
 
-/* Not of the program's state: saved, but never restored. */
+/* Whether a region is no state of the program: it is saved, but never restored. */
 static bool is_note(const struct ftk_region *r)
 {
     return strcmp(r->name, FTK_ATTRIBUTES) == 0;
 }
 
-/* Of ftkit itself: a set may be without it. */
+/* Whether a region is ftkit's own: a set may lack it. */
 static bool is_own(const struct ftk_region *r)
 {
     return strcmp(r->name, FTK_LOG_REGION) == 0;
@@ -83,7 +83,7 @@ static void region_free(struct ftk_region *r)
         free(r->data);
 }
 
-/* A new region of that name, zeroed but for name and kind. */
+/* Add a region; its fields are zero, except for name, kind and type. */
 static int add(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datatype type,
     struct ftk_region **out)
 {
@@ -107,8 +107,8 @@ static int add(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datat
     return FTKIT_OK;
 }
 
-/* Where ranks roll back in the job, what is saved stays the same from ftkit_recover() on:
- * a set of before would not fit, and a replacement knows nothing of the change. */
+/* If ranks may roll back within the job, the regions stay as they are at ftkit_recover(): an
+ * earlier set would not fit changed regions, and a replacement would not know of the change. */
 static bool is_fixed(const struct ftkit_ctx *ctx)
 {
     return ctx->mode != FTKIT_MODE_RESTART && ctx->where >= FTK_IN_LOOP;
@@ -181,7 +181,7 @@ int ftkit_register_replicated(
         ctx, "ftkit_register_replicated", FTK_KIND_REPLICATED, name, data, count, type);
 }
 
-/* Check a block against its array and compute the items it has in memory. */
+/* Check a block against its array; *items: the items of the block in memory, halo included. */
 static int check_block(const char *name, int ndims, const size_t *global, const size_t *local,
     const size_t *offset, const size_t *halo, size_t *items)
 {
@@ -334,7 +334,7 @@ int ftkit_register_serializer(
     return ftk_done(ctx, rc);
 }
 
-/* ---- communicators: the number of their context, or -1 ------------------------------- */
+/* ---- communicators: saved as the number of their context, or -1 ------------------------ */
 
 static int measure_comm(void *arg, size_t *bytes)
 {
@@ -343,7 +343,7 @@ static int measure_comm(void *arg, size_t *bytes)
     return 0;
 }
 
-/* The one context of the process that logs, or NULL. */
+/* Return the one context of the process that logs, or NULL. */
 static const struct ftkit_ctx *logging(void)
 {
     const struct ftkit_ctx *ctx = ftk_detect_first();
@@ -375,7 +375,7 @@ static int unpack_comm(void *arg, const void *buf, size_t bytes)
     return rc == FTKIT_OK ? 0 : -1;
 }
 
-/* the same of a variable with a Fortran handle */
+/* The same for a variable that holds a Fortran handle. */
 static int pack_comm_f(void *arg, void *buf, size_t bytes)
 {
     MPI_Comm comm = MPI_Comm_f2c(*(const MPI_Fint *)arg);
@@ -538,7 +538,7 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
     if (rc != FTKIT_OK)
         return rc;
     rc = ftk_attr_add(&table, &bytes, a);
-    if (bytes == 0) { /* not even the first */
+    if (bytes == 0) { /* the first attribute of all has failed */
         region_free(notes);
         ctx->regions.n--;
         return rc;
@@ -662,7 +662,7 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
     *p = (struct ftk_packer){ .ctx = ctx, .seg = seg };
 }
 
-/* Pack a region that cannot be cut. */
+/* Pack a region that cannot be packed in pieces. */
 static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *rec, char *to)
 {
     if (r->kind == FTK_KIND_SERIALIZED) {
@@ -701,8 +701,8 @@ static int fill(struct ftk_packer *p, size_t to)
         }
         p->region++;
         p->in_region = 0;
-        /* the gap behind it, now: it may end the block that is checksummed next, and the
-         * buffer may have been used before */
+        /* zero the gap behind the region now: the gap may end the block that is checksummed next,
+         * and the buffer may hold older data */
         if (p->region < p->ctx->regions.n)
             memset(data + rec->offset + rec->bytes, 0,
                 recs[p->region].offset - rec->offset - rec->bytes);
@@ -848,7 +848,7 @@ static int resize_growing(const struct ftk_region *r, size_t count)
     return FTKIT_OK;
 }
 
-/* A segment that is being read; its first `sure` bytes of data hold. */
+/* A segment that is being read; the first `sure` bytes of its data are verified. */
 struct source {
     const char *seg;
     size_t sure;
@@ -860,8 +860,8 @@ static int make_sure(struct source *src, size_t upto)
     return ftk_seg_check_upto(src->seg, &src->sure, upto, "own copy");
 }
 
-/* Ask for the pages of a part of a region that is about to be filled, all at once: one
- * fault for each is what a new process's restore would spend most of its time on. */
+/* Ask for all pages of a part of a region that is about to be filled.  Without this, the page
+ * faults would take most of the time of a restore in a new process. */
 static void populate(void *to, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -876,7 +876,7 @@ static void populate(void *to, size_t bytes)
 #endif
 }
 
-/* A block at a time: it is in the cache when it is copied. */
+/* Restore block by block: a block is still in the cache when it is copied. */
 static int restore_flat(void *to, const struct ftk_seg_region *rec, struct source *src)
 {
     const char *from = ftk_seg_data_c(src->seg) + rec->offset;

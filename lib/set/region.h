@@ -9,23 +9,23 @@
 /* A segment that is being packed. */
 struct ftk_packer {
     struct ftkit_ctx *ctx;
-    char *seg;        /* the segment: head in place but for checksums */
+    char *seg;        /* the segment; its head is complete but for the checksums */
     int region;       /* next region to pack */
     size_t in_region; /* bytes of this region that are packed */
     size_t done;      /* bytes of the data area that are packed and checksummed */
 };
 
-/* A region of ftkit's own: sets without it restore all the same. */
+/* Add a region of ftkit's own.  A set without this region can be restored, too. */
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops);
 
-/* Size of the segment the regions need now (calls measure() of serializers). */
+/* Compute the size of the segment that the regions need now.  Calls measure() of serializers. */
 int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
 
 /* Write the head, without checksums, into seg, which has the measured size. */
 void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
     char *seg, struct ftk_packer *p);
 
-/* Pack and checksum the next blocks, at least upto bytes of the data area in all. */
+/* Pack and checksum further blocks until at least upto bytes of the data area are done. */
 int ftk_region_pack(struct ftk_packer *p, size_t upto);
 
 /* Seal the head; everything must be packed. */
@@ -36,13 +36,13 @@ void ftk_region_seal(struct ftk_packer *p);
  * just before it is used: with FTKIT_ERR_CORRUPT the blocks before the bad one are restored. */
 int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified);
 
-/* XXH3 over the bytes of all replicated regions in a sealed segment. */
+/* Return the XXH3 over the bytes of all replicated regions in a sealed segment. */
 uint64_t ftk_region_replicated_sum(const char *seg);
 
 /* The same over region i of the segment alone; 0 if the region is not replicated. */
 uint64_t ftk_region_sum_of(const char *seg, uint32_t i);
 
-/* XXH3 over the replicated regions as they are now; 0 when they cannot be read. */
+/* Return the XXH3 over the replicated regions as they are now; 0: they cannot be read. */
 uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx);
 
 /* Whether this rank, in its loop and before the first set, has left its initial state. */
@@ -51,7 +51,7 @@ bool ftk_region_progressed(const struct ftkit_ctx *ctx);
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);
 
-/* Bytes of one item times the count, as a region has it now. */
+/* Return the number of items that a region has now. */
 size_t ftk_region_count(const struct ftk_region *r);
 
 #endif

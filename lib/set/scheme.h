@@ -24,10 +24,10 @@ struct ftk_scheme {
     const struct ftk_scheme_ops *ops;
 };
 
-/* Of an enum ftk_scheme_number. */
+/* Return the scheme with this enum ftk_scheme_number. */
 const struct ftk_scheme *ftk_scheme_of(int number);
 
-/* Fill holder [copies][nranks] by the scheme's place(), or with -1. */
+/* Fill holder [copies][nranks] by the scheme's place(); a copy without a holder gets -1. */
 int ftk_scheme_place(
     const struct ftk_scheme *s, int map, int nranks, const int *domain, int *holder);
 

@@ -1,4 +1,4 @@
-/* The schemes xor and rs: parity of groups, one or as many as the configuration says.
+/* The schemes xor and rs: groups with one parity, and with as many parities as configured.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "write.h"

@@ -93,8 +93,8 @@ static int accept_partial(struct ftk_stream *s, const struct ftk_mem *mem)
     return FTKIT_OK;
 }
 
-/* The next blocks of the current chunk that are in masks, as one piece: its first block;
- * 0 bytes: there is none. */
+/* Return the first block of the next piece: adjacent blocks of the current chunk that are in masks.
+ * *bytes 0: the chunk has no further piece. */
 static size_t next_piece(const struct ftk_stream *s, const uint16_t *masks, size_t *bytes)
 {
     size_t b = s->part.block, end = (s->part.chunk + 1) * FTK_CHUNK_BLOCKS;
@@ -113,7 +113,8 @@ static void next_chunk(struct ftk_stream *s)
     s->part.named = false;
 }
 
-/* Hand the mask of the chunk to MPI; false: not yet, or it is not here yet. */
+/* Hand the mask of the current chunk to MPI.  True: the blocks of the chunk may follow.  False:
+ * they are not ready (sender), or the mask has not come yet (receiver). */
 static bool name_chunk(struct ftk_chan *ch, struct ftk_stream *s, int *rc)
 {
     struct ftk_partial *p = &s->part;
@@ -128,7 +129,8 @@ static bool name_chunk(struct ftk_chan *ch, struct ftk_stream *s, int *rc)
     return s->send && p->named;
 }
 
-/* Post the blocks in masks, each chunk after its name, or all of them unnamed. */
+/* Post the blocks in masks.  named: the other side knows the masks; else each mask precedes the
+ * blocks of its chunk. */
 static int post_blocks(
     struct ftk_chan *ch, struct ftk_stream *s, const uint16_t *masks, bool named, bool *moved)
 {
@@ -153,7 +155,7 @@ static int post_blocks(
     return rc;
 }
 
-/* Copy blocks that are not sent from the base, up to a piece of them at a time. */
+/* Copy from the base the blocks that are not sent, about one piece per call. */
 static void carry(struct ftk_stream *s, bool *moved)
 {
     struct ftk_partial *p = &s->part;
@@ -213,7 +215,7 @@ void ftk_stream_end(struct ftk_stream *s, int n)
 
 /* ---- all streams --------------------------------------------------------------------- */
 
-/* Post the pieces of the data area that may go and fit the window. */
+/* Post the pieces of the data area that are ready and fit the window. */
 static int post_data(struct ftk_chan *ch, struct ftk_stream *s, bool *moved)
 {
     size_t limit = s->send ? s->ready : s->sizes[1];
@@ -222,7 +224,7 @@ static int post_data(struct ftk_chan *ch, struct ftk_stream *s, bool *moved)
         if (n > FTK_STREAM_PIECE)
             n = FTK_STREAM_PIECE;
         else if (n < FTK_STREAM_PIECE && limit < s->sizes[1])
-            break; /* both sides cut alike: whole pieces but for the last */
+            break; /* both sides use the same pieces: only the last one may be shorter */
         int rc = post(ch, s, s->seg->buf + s->sizes[0] + s->posted, n);
         if (rc != FTKIT_OK)
             return rc;

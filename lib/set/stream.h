@@ -12,7 +12,7 @@
 enum { FTK_STREAM_WINDOW = 4 };
 #define FTK_STREAM_PIECE (1u << 20)
 
-/* The last two are of partial streams only. */
+/* Only partial streams have the phases WANTED and AGAIN. */
 enum ftk_stream_phase {
     FTK_STREAM_SIZES,
     FTK_STREAM_DATA,
@@ -25,18 +25,18 @@ enum ftk_stream_phase {
 /* A partial stream sends only the blocks that have changed since another set, the base, chunk by
  * chunk: the mask of the chunk, then its changed blocks.  The receiver takes the other blocks from
  * its copy of the base, and compares their checksums with the head when that has come.  It answers
- * which of these blocks do not match (all, if it has no copy), and the sender sends those, too. */
+ * which of these blocks do not match (all, if it has no copy); the sender sends them, too. */
 struct ftk_partial {
-    uint16_t *masks;  /* changed blocks; of a sender: its caller's */
+    uint16_t *masks;  /* changed blocks; a sender has the masks of its caller */
     uint16_t *wanted; /* blocks that the receiver cannot take from the base */
     /* of a sender and of a receiver: which block is sent next */
     size_t chunk, block;
     bool named; /* the mask of the chunk has been handed to MPI */
     /* of a receiver */
-    size_t known;     /* masks that are here */
+    size_t known;     /* number of masks that have come */
     const char *base; /* data area of its copy of the base, NULL: it has none */
     size_t base_bytes;
-    size_t carried; /* blocks sent or copied from the base */
+    size_t carried; /* number of blocks that were looked at, sent or not */
     uint64_t *sums; /* of the blocks that were copied */
 };
 
@@ -56,7 +56,7 @@ struct ftk_stream {
     /* progress */
     int phase;     /* enum ftk_stream_phase */
     int error;     /* receiver: why there is no buffer; sender: why it must not send */
-    size_t posted; /* bytes of the data area handed to MPI */
+    size_t posted; /* bytes of this phase that MPI has */
     int first;     /* oldest request in the window */
     int npending;
     MPI_Request req[FTK_STREAM_WINDOW];
@@ -71,7 +71,8 @@ void ftk_stream_init(
 void ftk_stream_give(struct ftk_stream *s, struct ftk_mem_seg *seg);
 
 /* Let a sender send only the blocks in masks (which are valid for the bytes that are ready), and
- * the receiver take the others from set base.  False: no memory, so all blocks are sent. */
+ * let the receiver take the others from set base.  The caller has set s->sizes.  False: no memory,
+ * so all blocks are sent. */
 bool ftk_stream_partial(struct ftk_stream *s, uint64_t base, uint16_t *masks);
 
 /* Exchange the sizes of all streams, and take the receivers' buffers from mem.  A rank without
@@ -80,14 +81,14 @@ bool ftk_stream_partial(struct ftk_stream *s, uint64_t base, uint16_t *masks);
 int ftk_stream_sizes(
     struct ftk_chan *ch, struct ftk_mem *mem, struct ftk_stream *s, int n, int *local);
 
-/* One round of the data over all streams; *idle is false when anything moved. */
+/* Advance all streams once.  *idle: nothing has moved; *done: all streams are done. */
 int ftk_stream_progress(struct ftk_chan *ch, struct ftk_stream *s, int n, bool *idle, bool *done);
 
 /* Run until every stream is done.  Received segments with a good head are sealed then; the caller
  * verifies the data.  *local: the error of a bad head. */
 int ftk_stream_run(struct ftk_chan *ch, struct ftk_stream *s, int n, int *local);
 
-/* Give up after an error: no request is left, and buffers of incomplete segments are released. */
+/* Give up after an error: end all requests, and release the buffers of incomplete segments. */
 void ftk_stream_abandon(struct ftk_chan *ch, struct ftk_stream *s, int n);
 
 /* Free the memory of partial streams; no stream is under way any more. */

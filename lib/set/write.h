@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The order of the calls, the same on all ranks: ftk_write_begin(), a vote, ftk_write_data(), the
- * vote that commits, ftk_write_end().  The caller gives the votes and the contents of the segment;
- * the scheme of the level brings copies or parity to other ranks, while the segment is filled. */
+ * vote that commits, ftk_write_end().  The caller makes the votes and fills the segment;
+ * meanwhile the scheme of the level brings copies or parity to other ranks. */
 #ifndef FTK_WRITE_H
 #define FTK_WRITE_H
 
@@ -19,7 +19,7 @@ struct ftk_write {
     struct ftk_chan *ch;
     struct ftk_seg_header like; /* set, run, epoch, time and context of the segment */
     size_t head_bytes, data_bytes;
-    struct ftk_changes *changes; /* since the set base: only these are sent; NULL: all is sent */
+    struct ftk_changes *changes; /* since set base: only these are sent; NULL: send all blocks */
     uint64_t base;
     struct ftk_mem_seg *own;
     int local; /* most severe error of this rank so far */
@@ -43,20 +43,21 @@ struct ftk_fill {
 /* How far the data of a rank travel by the scheme of a level. */
 enum ftk_reach { FTK_REACH_NOBODY, FTK_REACH_NODE, FTK_REACH_OTHER_NODES };
 
-/* The part of a scheme.  The functions return FTKIT_ERR_PEER when a rank has failed; other errors
- * are those of this rank: take() returns them, the others call ftk_write_note(). */
+/* The steps that a scheme defines.  The functions return FTKIT_ERR_PEER when a rank has failed.  Of
+ * other errors, which are local, take() returns its own; the other functions call
+ * ftk_write_note(). */
 struct ftk_write_ops {
     void (*begin)(struct ftk_write *w);
     int (*sizes)(struct ftk_write *w); /* exchange the sizes of the segments */
     int (*take)(struct ftk_write *w);  /* take the rest of the memory; own is there */
     int (*progress)(struct ftk_write *w, size_t ready); /* bytes of the data area may be read */
-    int (*finish)(struct ftk_write *w);                 /* the segment is whole: to the end */
-    void (*end)(struct ftk_write *w, int rc); /* also after an error: no request is left */
+    int (*finish)(struct ftk_write *w);                 /* the segment is sealed: run to the end */
+    void (*end)(struct ftk_write *w, int rc);           /* end all requests; also after an error */
     int (*reach)(const struct ftk_level *l, int rank, int nranks, const int *domain);
 };
 extern const struct ftk_write_ops ftk_write_copies; /* copies.c */
 
-/* An error of this rank, for the next vote. */
+/* Note an error of this rank for the next vote. */
 void ftk_write_note(struct ftk_write *w, int rc);
 
 /* Take memory here and, as the scheme says, at other ranks.  The ranks have to agree on w->local
