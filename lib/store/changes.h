@@ -18,9 +18,9 @@ enum { FTK_CHUNK_BLOCKS = 16 };
 struct ftk_changes {
     const char *base; /* the sealed segment, NULL: there is none */
     bool exact;       /* compare bytes, too; else the masks are an estimate */
-    bool vouch;       /* verify the checksums of changed blocks in the base, too ... */
-    bool sound;       /* ... and all of them were right so far */
-    bool most;        /* more than half of the blocks has changed: vouch verifies no more */
+    bool vouch;       /* also verify changed blocks of the base: their checksums ... */
+    bool sound;       /* ... were all right so far */
+    bool most;        /* more than half of the blocks have changed: vouch verifies no more */
     uint16_t *masks;  /* [ftk_chunks(data_bytes)] */
     uint64_t next;    /* the block to compare next */
     uint64_t changed; /* number of changed blocks before next */

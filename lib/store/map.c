@@ -1,9 +1,9 @@
 /* Buddies: pairs, rings, and rings of three of failure domains (see map.h).
  *
- * A set is lost when a rank and its holder are.  With n domains, pairs make the fewest
- * such cases of two failures, n/2 of n(n-1)/2 (an odd n has (n+3)/2, by its ring of
- * three); a ring has n.  Buddy copies: Zheng et al., Cluster 2004; there processors are
- * buddies, here failure domains of any size are.
+ * A set is lost when a rank and the holder of its copy are lost.  Two of n domains can fail in
+ * n(n-1)/2 ways.  With pairs, the fewest of these ways lose a set: n/2, or (n+3)/2 for an odd n
+ * because of its ring of three.  With a ring, n ways do.  Buddy copies: Zheng et al., Cluster 2004;
+ * there the buddies are processors, here they are failure domains of any size.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
@@ -36,8 +36,8 @@ static int by_first(const void *va, const void *vb)
     return c ? c : compare(a->rank, b->rank);
 }
 
-/* Order the ranks by domain, and in it by rank; start[d] becomes the place of the first
- * rank of domain d, start[n] their total.  Returns the number n of domains. */
+/* Order the ranks by domain, and in a domain by rank.  start[d] becomes the index in m of the first
+ * rank of domain d, start[n] becomes nranks.  Return the number n of domains. */
 static int group(int nranks, const int *domain, struct member *m, int *start)
 {
     for (int r = 0; r < nranks; r++)
@@ -54,7 +54,7 @@ static int group(int nranks, const int *domain, struct member *m, int *start)
     return n;
 }
 
-/* The domain that keeps the copies of domain d, of n >= 2. */
+/* Return the domain that keeps the copies of domain d, of n >= 2. */
 static int partner(int map, int d, int n)
 {
     if (map == FTK_MAP_RING)
@@ -85,8 +85,8 @@ int ftk_map_buddies(int map, int nranks, const int *domain, int *holder)
     for (int d = 0; d < n && nranks > 1; d++) {
         int p = partner(map, d, n);
         int size = start[p + 1] - start[p];
-        /* dealt round: equal sizes give the j-th to the j-th, unequal ones at most
-         * ceil(size of d / size of p) copies to any holder */
+        /* round robin: with equal sizes the j-th copy goes to the j-th rank; with unequal sizes a
+         * holder gets at most ceil(size of d / size of p) copies */
         for (int i = start[d]; i < start[d + 1]; i++)
             holder[m[i].rank] = m[start[p] + (i - start[d]) % size].rank;
     }

@@ -1,4 +1,4 @@
-/* Segments in anonymous memory (see memory.h).
+/* Segments in memory (see memory.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -51,7 +51,7 @@ static int reserve(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes)
     if (s->cap >= bytes)
         return FTKIT_OK;
     unmap(s, false);
-    /* a little room, so that growing regions do not map anew at every set */
+    /* a little room, so that a growing region does not need a new mapping at every set */
     bytes += bytes / 64;
     return ftk_place_is(m->place.kind, FTK_OUTLIVES_PROCESS) ? ftk_place_map(&m->place, s, bytes)
                                                              : map(s, bytes);
@@ -157,7 +157,7 @@ void ftk_mem_unverify(struct ftk_mem *m)
         m->segs[i]->verified = false;
 }
 
-/* Only lowers the memory in use; the buffer stays valid without it. */
+/* A hint that lowers the memory in use; the buffer stays valid. */
 static void give_pages_back(const struct ftk_mem_seg *s)
 {
     if (s->buf && !s->place)
@@ -168,9 +168,9 @@ void ftk_mem_release(struct ftk_mem_seg *s)
 {
     if (s->set == 0)
         return;
-    /* also of one that was not sealed: its header may have reached the place */
+    /* also if the segment is not sealed: a header may have reached the place */
     if (s->place && ftk_place_wipe(s->place, s) != FTKIT_OK) {
-        /* it must not be found again with other contents: do without the slot */
+        /* the slot must not be found again with other contents: remove it */
         ftk_report(FTKIT_WARNING, "%s", ftk_detail_text());
         if (!s->held)
             unmap(s, false);

@@ -1,5 +1,5 @@
-/* Segments that are in memory: own ones, those kept for buddies, parities.  They are in
- * anonymous memory or in slots of a place that outlives the process (place.h).
+/* Segments in memory: own segments, copies for other ranks, parities.  Their buffers are anonymous
+ * memory, or slots of a place that outlives the process (place.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_STORE_MEMORY_H
@@ -11,81 +11,85 @@
 
 #define FTK_SLOT_NAME 192
 
-/* One buffer.  Free ones are kept for the next set, because first touch of new pages is
- * the dearest step of a checkpoint; their pages are marked so that the kernel may take
- * them back whenever it needs memory (MADV_FREE), so they do not count as used. */
+/* One buffer.  A free buffer stays for the next set, because the first touch of new pages is the
+ * most expensive step of a checkpoint.  The pages of free anonymous memory are marked so that the
+ * kernel may take them back when it needs memory (MADV_FREE); so they do not count as used. */
 struct ftk_mem_seg {
     char *buf;
     size_t cap;              /* mapped bytes */
-    struct ftk_place *place; /* whose slot it is, NULL: anonymous memory */
+    struct ftk_place *place; /* the place of the slot, NULL: anonymous memory */
     char name[FTK_SLOT_NAME];
-    int fd;        /* of the slot, for its lock */
+    int fd;        /* of the slot; has its lock */
     bool direct;   /* persistent memory that needs no msync */
     uint64_t set;  /* 0: the buffer is free */
-    int rank;      /* whose segment */
+    int rank;      /* of the segment */
     int nranks;    /* of the set */
     size_t bytes;  /* of the segment, once known */
-    bool parity;   /* not the segment of rank but its parity of its group */
-    bool sealed;   /* whole and checksummed */
-    bool verified; /* its checksums were compared since it was written or doubted */
-    bool held;     /* somebody reads it: see ftk_mem_hold() */
+    bool parity;   /* not the segment of rank, but its parity of its group */
+    bool sealed;   /* whole, and has its checksums */
+    bool verified; /* compared with its checksums since the last write or unverify */
+    bool held;     /* a helper thread reads it: see ftk_mem_hold() */
     size_t held_bytes;
-    bool found;  /* an earlier process's, and not yet known to be of use */
-    bool spoilt; /* its slot could not be wiped: it goes when the hold ends */
+    bool found;  /* of an earlier process, and not yet known to be needed */
+    bool spoilt; /* the slot could not be wiped: it is removed when the hold ends */
 };
 
 struct ftk_mem {
     struct ftk_mem_seg **segs; /* pointers, so that a segment's address is stable */
     int nsegs;
     struct ftk_place place;
-    int nunexp_max; /* most buffers that were ever held at once */
+    int nunexp_max; /* the most buffers that were ever held at once */
 };
 
-/* A buffer for bytes bytes of (set, rank); FTKIT_ERR_NOMEM.  Reuses a free one. */
+/* Take a buffer for a segment of bytes bytes of (set, rank); a free buffer is reused.
+ * FTKIT_ERR_NOMEM, or an error of the place. */
 int ftk_mem_take(
     struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes, struct ftk_mem_seg **out);
 
-/* Its contents are whole and checksummed: it may be found from now on, in places that
- * outlive the process also by others.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
+/* Seal a segment that is whole and has its checksums.  From now on ftk_mem_find() finds it; later
+ * processes can find it in its slot.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
 int ftk_mem_seal(struct ftk_mem_seg *s);
 
-/* List one more segment, allocated with malloc(); FTKIT_ERR_NOMEM. */
+/* Add a segment to the list, which owns it from then on; it was allocated with malloc().
+ * FTKIT_ERR_NOMEM. */
 int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s);
 
-/* The sealed segment of (set, rank), or its sealed parity, or NULL. */
+/* Return the sealed segment of (set, rank), or its sealed parity; NULL: there is none. */
 struct ftk_mem_seg *ftk_mem_find(const struct ftk_mem *m, uint64_t set, int rank);
 struct ftk_mem_seg *ftk_mem_find_parity(const struct ftk_mem *m, uint64_t set, int rank);
 
-/* Check the head of a sealed segment, or all of it, unless that has been done since it was written
- * or doubted.  FTKIT_ERR_CORRUPT, whatever it looks like: it was good when it was sealed.  It is
- * the caller's to release then. */
+/* Check the head of a sealed segment, or the whole segment, unless it is verified.  what: names the
+ * segment in the detail.  FTKIT_ERR_CORRUPT for any defect, because the segment was good when it
+ * was sealed; the caller releases it. */
 int ftk_mem_verify_head(const struct ftk_mem_seg *s, const char *what);
 int ftk_mem_verify(struct ftk_mem_seg *s, const char *what);
 
-/* Time has passed: what was verified may not hold any more. */
+/* Mark all segments as not verified: time has passed, and memory may have changed. */
 void ftk_mem_unverify(struct ftk_mem *m);
 
+/* Make the buffer of a segment free, and wipe its slot. */
 void ftk_mem_release(struct ftk_mem_seg *s);
 
-/* Keep the contents of a sealed segment in place while a helper thread reads them: it may
- * be released, and is not found any more then, but its buffer is neither used again nor
- * unmapped before the hold ends.  Both calls are the thread's that owns the memory. */
+/* Hold a sealed segment while a helper thread reads it.  A held segment may be released: then it is
+ * not found any more, but its buffer is neither reused nor unmapped before the hold ends.  Only the
+ * thread that owns the memory calls these two functions. */
 void ftk_mem_hold(struct ftk_mem *m, struct ftk_mem_seg *s);
 void ftk_mem_unhold(struct ftk_mem_seg *s);
 
 /* Release every segment of other sets than keep. */
 void ftk_mem_drop_others(struct ftk_mem *m, uint64_t keep);
 
-/* Give up those that were found and are of no use, or all; what is in slots stays there,
- * for others or the next sweep. */
+/* Unmap the segments that were found and are not needed, or all segments.  Sealed segments stay in
+ * their slots, for other processes or the next sweep.  With all, held segments are released. */
 void ftk_mem_leave(struct ftk_mem *m, bool all);
 
-/* Bytes of segments in use or held. */
+/* Return the bytes of segments in use or held. */
 size_t ftk_mem_used(const struct ftk_mem *m);
 
-/* Unmap free buffers beyond the number in use, and as many as holds have needed. */
+/* Unmap free buffers.  As many free buffers stay as are in use, and as many more as were ever held
+ * at once. */
 void ftk_mem_trim(struct ftk_mem *m);
-/* Give up everything; keep: segments in use stay in their slots. */
+/* Free everything; keep: sealed segments stay in their slots. */
 void ftk_mem_close(struct ftk_mem *m, bool keep);
 
 #endif

@@ -48,7 +48,8 @@ struct ftk_owner; /* a record that is held */
  * owner, named in the detail, is still alive after some seconds of patience. */
 int ftk_owner_take(
     const char *dir, const char *context, uint64_t job, bool make, struct ftk_owner **o);
-/* FTKIT_ERR_BUSY: another job, named in the detail, has taken over the record. */
+/* Check the record, and write a missing record again.  FTKIT_ERR_BUSY: another job, named in the
+ * detail, has taken over the record. */
 int ftk_owner_check(struct ftk_owner *o);
 void ftk_owner_release(struct ftk_owner **o); /* NULL inside is fine */
 

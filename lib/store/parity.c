@@ -249,7 +249,7 @@ const struct ftk_group *ftk_parity_group(const void *seg)
     const struct ftk_seg_header *h = seg;
     const struct ftk_group *g = (const void *)ftk_seg_data_c(seg);
     if (!(h->flags & FTK_SEG_PARITY) || h->data_bytes < GROUP_BYTES)
-        return contradiction("it is none");
+        return contradiction("its header is not that of a parity segment");
     if (g->n < 2 || g->n > FTK_GROUP_MAX || g->m < 1 || g->m >= g->n || g->index >= g->n)
         return contradiction("size of the group");
     for (uint32_t i = 0; i < g->n; i++)

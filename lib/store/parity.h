@@ -67,7 +67,7 @@ int ftk_code_solve(struct ftk_solver *s, int n, int m, const int *in, const int 
 void ftk_code_apply(
     const struct ftk_solver *s, size_t bytes, unsigned char **src, unsigned char **dst);
 
-/* Add what to to, in the field of the codes.  The codes are linear: the parity of a sum is the
+/* Add `what` to `to`, in the field of the codes.  The codes are linear: the parity of a sum is the
  * sum of the parities.  So parity of new data = parity of old data + parity of the
  * differences. */
 void ftk_code_add(void *to, const void *what, size_t bytes);

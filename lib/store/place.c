@@ -30,7 +30,7 @@ const struct ftk_place_ops *ftk_place_ops_of(int place)
 
 /* ---- slots --------------------------------------------------------------------------- */
 
-/* PID.NUMBER */
+/* Whether text is PID.NUMBER. */
 static bool is_number(const char *text)
 {
     size_t pid = strspn(text, "0123456789");
@@ -38,7 +38,8 @@ static bool is_number(const char *text)
     return pid > 0 && n > 0 && text[pid + 1 + n] == '\0';
 }
 
-/* Of the kind and behind it like the prefix: one name of a context may begin like another. */
+/* Whether name is kind, then prefix without FTK_SLOT_PREFIX, then PID.NUMBER.  The numbers are
+ * checked because the name of one context may begin with that of another. */
 static bool is_like(const char *prefix, const char *kind, const char *name)
 {
     if (!*prefix)
@@ -49,13 +50,13 @@ static bool is_like(const char *prefix, const char *kind, const char *name)
            && strncmp(name + k, rest, r) == 0 && is_number(name + k + r);
 }
 
-/* Of this context, level and job. */
+/* Whether a slot is of this context, level and job. */
 static bool is_own(const struct ftk_place *p, const char *kind, const char *name)
 {
     return is_like(p->prefix, kind, name);
 }
 
-/* Of this context and level, and of another job. */
+/* Whether a slot is of this context and level, and of another job. */
 static bool is_other(const struct ftk_place *p, const char *name)
 {
     char all[sizeof p->prefix];
@@ -98,7 +99,7 @@ void ftk_place_identify(struct ftk_place *p, const struct ftk_identity *id)
 {
     p->identity = *id;
     if (!ftk_place_is(p->kind, FTK_OUTLIVES_PROCESS) || ftk_place_is(p->kind, FTK_OF_RUN))
-        return; /* the key is that of the run */
+        return; /* the names have the key of the run */
     name_slots(p, id->home, p->prefix);
     name_slots(p, 1, p->older);
 }
@@ -118,7 +119,7 @@ int ftk_place_open(
     p->level = level;
     name_slots(p, key, p->prefix);
     p->found_again = key != 0;
-    if (!p->ops->map) /* its directory may be a name of another kind */
+    if (!p->ops->map) /* such a place may use a dir that is no path */
         return FTKIT_OK;
     if (stat(p->dir, &st) != 0)
         return ftk_fail_errno(errno, "%s", p->dir);
@@ -167,9 +168,9 @@ int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
     size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : FTK_SLOT_BYTES;
     bytes = (bytes + FTK_SLOT_BYTES + unit - 1) / unit * unit;
     int rc = make(p, s, bytes);
-    if (rc == FTKIT_ERR_NOSPACE && p->kept) { /* no set would ever be written otherwise */
+    if (rc == FTKIT_ERR_NOSPACE && p->kept) { /* otherwise no further set could be written */
         ftk_report(FTKIT_WARNING,
-            "%s: slots of an earlier job that were of no use are removed for want of space",
+            "%s: slots of an earlier job that were not needed are removed, because space is short",
             p->dir);
         sweep(p);
         rc = make(p, s, bytes);
@@ -185,7 +186,8 @@ void ftk_place_unmap(struct ftk_place *p, struct ftk_mem_seg *s, bool keep)
     s->cap = 0;
 }
 
-/* The order that makes a slot trustworthy: segment, then header, each waited for. */
+/* Wait until bytes have reached the place.  A slot can be trusted because its header is written
+ * only after this wait for its segment. */
 static int persist(struct ftk_place *p, struct ftk_mem_seg *s, const void *at, size_t bytes)
 {
     int err = FTK_FAULT("place.persist");
@@ -218,7 +220,7 @@ int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s)
         return rc;
     memcpy(s->buf - FTK_SLOT_BYTES, &slot, sizeof slot);
     rc = persist(p, s, s->buf - FTK_SLOT_BYTES, sizeof slot);
-    if (rc != FTKIT_OK) /* nobody is to find it beside the slots of another try */
+    if (rc != FTKIT_OK) /* no process must find it beside the slots of another attempt */
         memset(s->buf - FTK_SLOT_BYTES, 0, sizeof slot);
     (void)FTK_FAULT("place.sealed");
     return rc;
@@ -245,9 +247,8 @@ static const struct ftk_mem_seg *find_same(const struct ftk_mem *m, const struct
     return NULL;
 }
 
-/* What a slot says of itself; also without its lock, to see whose it is.  FTKIT_ERR_STATE:
- * it is not ours; FTKIT_ERR_BUSY: nor of this job; other codes as those of
- * ftk_slot_check(), or those of the system. */
+/* Read and check the header of a slot, locked or not.  FTKIT_ERR_STATE: not a slot of this user and
+ * context; FTKIT_ERR_BUSY: of another job; other codes as of ftk_slot_check(), or of the system. */
 static int read_header(
     const struct ftk_place *p, const struct ftk_mem_seg *s, struct ftk_slot *slot, size_t *room)
 {
@@ -261,8 +262,8 @@ static int read_header(
     return rc;
 }
 
-/* What was read and is good for nothing is removed; what cannot be had now may be
- * later. */
+/* Whether a slot with this result is removed: it was read, and is of no use.  A slot that cannot be
+ * read now may be readable later. */
 static bool is_worthless(int rc)
 {
     return rc == FTKIT_ERR_NOT_FOUND || rc == FTKIT_ERR_CORRUPT;
@@ -278,7 +279,7 @@ static void tell_unusable(struct ftk_place *p, const struct ftk_mem_seg *s, int 
         is_worthless(rc) ? "removed" : "not used");
 }
 
-/* Use the locked slot s. */
+/* Load the locked slot s, and add its segment to m. */
 static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *s)
 {
     size_t room;
@@ -294,7 +295,7 @@ static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *
     if (rc == FTKIT_OK) {
         rc = ftk_slot_check_segment(&slot, s->buf);
         if (rc != FTKIT_OK && rc != FTKIT_ERR_NOMEM)
-            rc = FTKIT_ERR_CORRUPT; /* whatever it looks like: the header says it is whole */
+            rc = FTKIT_ERR_CORRUPT; /* for any defect: the header says that the segment is whole */
     }
     if (rc != FTKIT_OK)
         return rc;
@@ -307,7 +308,8 @@ static int use_slot(struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *
     return ftk_mem_add(m, s);
 }
 
-/* Somebody has the slot: one of this job, for good, or one who dies or looks at it. */
+/* Note a slot that a process has locked: a process of this job that keeps it, a process that is
+ * ending, or a tool that reads it. */
 static int note_busy(struct ftk_place *p, const struct ftk_mem *m, const struct ftk_slot *slot)
 {
     if (find_same(m, slot))
@@ -320,26 +322,26 @@ static int note_busy(struct ftk_place *p, const struct ftk_mem *m, const struct 
     return FTKIT_OK;
 }
 
-/* A slot of another job: it stays, and is told of. */
+/* Count a slot of another job, for the report.  The slot stays. */
 static void note_other(struct ftk_place *p, const struct ftk_slot *slot)
 {
     if (p->others++ == 0 || p->other.set == 0)
         p->other = *slot;
 }
 
-/* The same of one whose name says that it is another job's. */
+/* The same for a slot whose name shows that it is of another job. */
 static void look_at_other(struct ftk_place *p, const char *name)
 {
     struct ftk_slot slot = { .set = 0 };
     int rc = p->access->peek(p, name, &slot);
     if (rc != FTKIT_OK)
         memset(&slot, 0, sizeof slot);
-    if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_STATE) /* it holds nothing, it is gone */
+    if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_STATE) /* it is neither empty nor gone */
         note_other(p, &slot);
 }
 
-/* FTKIT_OK also when there is nothing for us in the open slot s: it is closed then.  A
- * rank that looks for its own leaves the locks of others alone. */
+/* Take over the open slot s.  If it is not for this rank, close it and return FTKIT_OK, too.  A
+ * rank that looks for its own slots (all is false) does not lock the slots of other ranks. */
 static int take_slot(
     struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *s, int rank, bool all)
 {
@@ -378,7 +380,7 @@ static int adopt_slot(struct ftk_place *p, struct ftk_mem *m, const char *name, 
     int rc = p->access->open(p, s);
     if (rc == FTKIT_OK)
         return take_slot(p, m, s, rank, all);
-    if (rc != FTKIT_ERR_STATE) /* otherwise it is gone, or nothing of ours */
+    if (rc != FTKIT_ERR_STATE) /* STATE: it is gone, or not ours */
         tell_unusable(p, s, rc);
     free(s);
     return rc == FTKIT_ERR_STATE ? FTKIT_OK : rc;

@@ -2,19 +2,19 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A segment lies in a file of its own, a slot, mapped into memory:
+ * A segment lies in a file of its own, a slot, which is mapped into memory:
  *
  *     [ slot header, one page ][ the segment ]
  *
- * Its header is written last, when the segment is whole and has reached the place, and is
- * wiped before anything of it is overwritten; so a slot says of itself whether it holds,
- * whenever its process or the power went.  Whoever uses a slot has it locked (flock), which
- * ends with the process: a slot that can be locked belongs to nobody alive.
+ * The header is written last, when the segment is whole and has reached the place.  The header is
+ * wiped before the slot is overwritten.  So the segment of a slot with a header is whole, whenever
+ * a process or the power has failed.  A process locks the slots that it uses (flock).  The lock
+ * ends with the process: a slot that can be locked belongs to no living process.
  *
- * A slot names the program and the directory of the job that made it (identity.h).  A job
- * takes, and sweeps, only slots of its own; it tells of others.
+ * A slot names the program and the directory of the job that made it (identity.h).  A job uses and
+ * sweeps only slots with its own program and directory; it reports other slots.
  *
- * A place that cannot be mapped keeps the header and the segment as objects, with the same order of
+ * A place that cannot be mapped keeps the header and the segment as objects, in the same order of
  * writing: place_ops.h. */
 #ifndef FTK_STORE_PLACE_H
 #define FTK_STORE_PLACE_H
@@ -45,10 +45,10 @@ struct ftk_slot {
     uint64_t epoch_id;
     uint32_t rank;
     uint32_t nranks;
-    uint32_t parity; /* 1: of the rank's group */
+    uint32_t parity; /* 1: the rank's parity of its group, not its segment */
     uint32_t reserved[3];
     char context[64];
-    /* from version 2 on; FTK_SLOT_BYTES_1 are those before */
+    /* the fields of version 2; before them lie the FTK_SLOT_BYTES_1 bytes of version 1 */
     char program[64];
     uint64_t home; /* see identity.h */
     char directory[FTK_HOME_TEXT];
@@ -65,65 +65,68 @@ struct ftk_place {
     char dir[FTK_PATH_MAX];
     char context[64];
     int level;
-    char prefix[128]; /* of the names of this job's slots */
-    char older[128];  /* of names that older versions gave, "": there are none */
+    char prefix[128]; /* begins the names of this job's slots */
+    char older[128];  /* the same for names of older versions of ftkit, "": none */
     struct ftk_identity identity;
-    int others;            /* slots of other jobs that the last look has seen ... */
+    int others;            /* slots of other jobs that the last ftk_place_adopt() has seen ... */
     struct ftk_slot other; /* ... and one of them; set 0: it cannot be read */
-    bool found_again;      /* by later processes */
-    int made;              /* slots, for their names */
+    bool found_again;      /* later processes can find the slots */
+    int made;              /* number of slots made, for their names */
     uint64_t swept;        /* see ftk_place_sweep() */
-    bool foreign;          /* a slot of another format was there, and that has been told */
-    bool kept;             /* slots that were of no use are there: they go for want of space */
+    bool foreign;          /* a slot of another format was found, and reported */
+    bool kept;             /* slots that were not needed exist: remove them if space is short */
     struct ftk_slot *busy; /* [nbusy] see ftk_place_adopt() */
     int nbusy;
 };
 
-/* What a slot with room bytes behind its header says of itself; fields that its version
- * does not have become zero.  FTKIT_ERR_NOT_FOUND: it holds nothing, FTKIT_ERR_FORMAT: of
- * another version or byte order, FTKIT_ERR_CORRUPT. */
+/* Check the header of a slot with room bytes behind the header; fields that the version of the slot
+ * lacks become zero.  FTKIT_ERR_NOT_FOUND: the slot holds nothing; FTKIT_ERR_FORMAT: another
+ * version or byte order; FTKIT_ERR_CORRUPT: the header is damaged. */
 int ftk_slot_check(struct ftk_slot *slot, uint64_t room);
-/* ... and whether its segment, slot->bytes at seg, is whole and right. */
+/* Check the segment of a slot, slot->bytes bytes at seg, and compare it with the header of the
+ * slot. */
 int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg);
 
 /* FTKIT_ERR_UNSUPPORTED, with the key of the configuration in the detail: this build lacks
  * the library for the place. */
 int ftk_place_is_built(int kind, const char *key);
 
-/* Use the place for the slots of a level of a context.  dir NULL or empty: the place's own
- * (/dev/shm).  key tells jobs on one node apart where the directory does not; slots of key 0
- * are not found again. */
+/* Open a place for the slots of one level of a context.  dir NULL or empty: the default, /dev/shm.
+ * key distinguishes the jobs of a node, where the directory does not; slots with key 0 cannot be
+ * found again. */
 int ftk_place_open(
     struct ftk_place *p, int kind, const char *dir, const char *context, int level, uint64_t key);
 
-/* Whose slots those of the place are from now on, and which are taken.  Slots in a directory
- * get names of their own for each home. */
+/* Set the identity of the job, which new slots get, and which the slots that ftk_place_adopt()
+ * takes must have.  The names of slots contain the home, unless the slots are those of one run. */
 void ftk_place_identify(struct ftk_place *p, const struct ftk_identity *id);
 
-/* Whether a file of this name is a slot of anybody's. */
+/* Whether a file of this name is a slot, of any job. */
 bool ftk_place_is_slot(const char *name);
 
-/* Make a slot for bytes bytes and bring it into memory. */
+/* Make a slot for bytes bytes, lock it and bring it into memory.  FTKIT_ERR_NOSPACE,
+ * FTKIT_ERR_IO. */
 int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes);
-/* The slot is not in use any more; keep leaves it to a later process. */
+/* Unmap and unlock a slot; remove it unless keep is set. */
 void ftk_place_unmap(struct ftk_place *p, struct ftk_mem_seg *s, bool keep);
 
-/* The segment is whole: make it hold.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
+/* Write the whole segment, then the header of its slot, to the place.  FTKIT_ERR_IO,
+ * FTKIT_ERR_NOSPACE. */
 int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s);
-/* It does not any more. */
+/* Wipe the header: the slot holds nothing any more.  The same errors. */
 int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s);
 
-/* Take over the slots that nobody alive has and whose segment is whole and right: only
- * those of this rank, or all.  What is there twice, or does not hold, is removed.  They
- * come into m, sealed and verified.  With all, p->busy are then the slots that somebody has
- * locked and whose segment is not in m, and p->others counts the slots of this context that
- * other jobs have made.  An error: some could not be looked at; they stay
- * where they are, and the others have been taken. */
+/* Take over the slots of this job that no living process has locked and whose segments are whole:
+ * only those of this rank, or all.  The segments go into m, sealed and verified.  Damaged slots are
+ * removed, and slots whose segment is already in m, verified.  With all, p->busy then lists the
+ * slots that a process has locked and whose segment is not in m, and p->others counts the slots of
+ * this context that other jobs have made.  An error: some slots could not be read; they stay, and
+ * the others have been taken. */
 int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all);
 void ftk_place_forget_busy(struct ftk_place *p);
 
-/* Remove the slots of this job that nobody alive has, but for those of another format: the
- * first time after when changes. */
+/* Remove the slots of this job that no living process has locked, except those of another format.
+ * Only the first call with a new value of when does something. */
 void ftk_place_sweep(struct ftk_place *p, uint64_t when);
 
 #endif

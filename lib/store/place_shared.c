@@ -1,5 +1,5 @@
-/* The places shared and file: files that are mapped.  A segment in shared memory is there as soon
- * as it is written; a segment in a file of the node is there after msync().
+/* The places shared and file: files that are mapped.  Shared memory has a segment as soon as the
+ * segment is written; a file on a disk of the node has it after msync().
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* A slot: its name, its header, whether it holds (see place.h).
+/* Slots: their names, and the checks of headers and segments (see place.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

@@ -15,8 +15,8 @@
 #include "place_ops.h"
 
 #define SLOT_PATH (FTK_PATH_MAX + 256)
-#define NEW_S 60 /* in which a new file gets its lock, if its process lives */
-#define LOOK_S 1 /* for which a tool may have the lock of a slot it looks at */
+#define NEW_S 60 /* seconds in which a living process locks its new file */
+#define LOOK_S 1 /* seconds for which a tool may lock a slot to read it */
 
 static void slot_path(const struct ftk_place *p, const char *name, char path[SLOT_PATH])
 {
@@ -25,7 +25,8 @@ static void slot_path(const struct ftk_place *p, const char *name, char path[SLO
 
 /* ---- making -------------------------------------------------------------------------- */
 
-/* Numbers of processes come again: a name of ours may be that of a slot of a dead one. */
+/* Make a file with a new name.  Process ids are reused: a slot of a dead process may have our
+ * name. */
 static int create(struct ftk_place *p, struct ftk_mem_seg *s, char path[SLOT_PATH])
 {
     do {
@@ -37,7 +38,7 @@ static int create(struct ftk_place *p, struct ftk_mem_seg *s, char path[SLOT_PAT
     return s->fd >= 0 ? 0 : errno;
 }
 
-/* A tool may look at it this very moment. */
+/* Lock a new file.  A tool may have locked it for a moment. */
 static int lock_new(int fd)
 {
     const struct timespec step = { 0, 1000000 };
@@ -50,7 +51,8 @@ static int lock_new(int fd)
     return err;
 }
 
-/* What has the name already is not replaced: it may hold. */
+/* Give a new file the name of its slot.  An existing slot is not replaced: it may hold a
+ * segment. */
 static int give_name(struct ftk_place *p, struct ftk_mem_seg *s, const char *path)
 {
     char last[SLOT_PATH];
@@ -61,12 +63,12 @@ static int give_name(struct ftk_place *p, struct ftk_mem_seg *s, const char *pat
         ftk_slot_name(p, s);
         slot_path(p, s->name, last);
     }
-    (void)unlink(path); /* if it stays, it is swept */
+    (void)unlink(path); /* a file that stays is swept later */
     return 0;
 }
 
-/* A new file, ours alone, of full size: space that is missing is to show here and not as
- * a signal at a store. */
+/* Make a new file, locked and of full size.  Missing space must show here, and not as a signal at a
+ * later store. */
 static int make_file(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
     char path[SLOT_PATH];
@@ -111,7 +113,7 @@ static void close_slot(struct ftk_place *p, struct ftk_mem_seg *s, bool keep)
     if (!keep && s->fd >= 0 && unlink(path) != 0 && errno != ENOENT)
         ftk_report(FTKIT_WARNING, "cannot remove %s", path);
     if (s->fd >= 0)
-        (void)close(s->fd); /* nothing is written through it */
+        (void)close(s->fd); /* no data are written through it */
 }
 
 static int make(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
@@ -125,7 +127,7 @@ static int persist(struct ftk_place *p, struct ftk_mem_seg *s, const void *at, s
     return p->ops->persist ? p->ops->persist(at, bytes, s->direct) : 0;
 }
 
-/* ---- what is there ------------------------------------------------------------------- */
+/* ---- existing slots --------------------------------------------------------------------- */
 
 static int list(const struct ftk_place *p, ftk_slot_fn *fn, void *arg)
 {
@@ -198,7 +200,7 @@ static int load(struct ftk_place *p, struct ftk_mem_seg *s, size_t room)
 
 /* ---- removing ------------------------------------------------------------------------ */
 
-/* A new file has no lock at first. */
+/* Whether a new file may be so young that it has no lock yet. */
 static bool is_fresh(const struct stat *st)
 {
     return st->st_mtime > time(NULL) - NEW_S;
@@ -220,11 +222,11 @@ static void sweep(struct ftk_place *p, const char *name)
     slot_path(p, name, path);
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return; /* gone, or nothing of ours */
+        return; /* it is gone, or not ours */
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()
         && !(is_new && is_fresh(&st)) && flock(fd, LOCK_EX | LOCK_NB) == 0
         && !is_foreign(p, fd, &st) && unlink(path) == 0)
-        ftk_report(FTKIT_DEBUG, "%s: of a process that is gone, removed", path);
+        ftk_report(FTKIT_DEBUG, "%s: left by an ended process, removed", path);
     (void)close(fd);
 }
 

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The segment and, before it, the header lie in anonymous memory; what has been written there is
- * put into the place as two objects.  The header is one from the beginning, so that a slot is
- * listed; a header of zeros says that the slot holds nothing. */
+ * The header and, behind it, the segment lie in anonymous memory; persist() puts each of them into
+ * the place as an object.  A slot has a header object from the beginning, so that the slot is
+ * listed; a header of zeros means that the slot holds nothing. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static int map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
     return FTKIT_OK;
 }
 
-/* Numbers of processes come again: a name of ours may be that of a slot of an ended process. */
+/* Process ids are reused: a slot of an ended process may have our name. */
 static int make(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
     struct ftk_slot slot;
@@ -59,7 +59,7 @@ static int make(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 static int open_slot(const struct ftk_place *p, struct ftk_mem_seg *s)
 {
     (void)p;
-    s->fd = -1; /* the lock */
+    s->fd = -1; /* no lock yet */
     return FTKIT_OK;
 }
 
@@ -103,7 +103,7 @@ static int load(struct ftk_place *p, struct ftk_mem_seg *s, size_t room)
     int rc = map(p, s, room);
     int err = rc == FTKIT_OK ? p->ops->get(p->dir, data, s->buf, room, &all) : 0;
     if (err == 0 && rc == FTKIT_OK && all != room)
-        err = EIO; /* it was another size a moment ago */
+        err = EIO; /* the size has changed since the header was read */
     return err == 0 ? rc : ftk_fail_errno(err, "%s/%s", p->dir, data);
 }
 
@@ -114,7 +114,7 @@ static int persist(struct ftk_place *p, struct ftk_mem_seg *s, const void *at, s
     return p->ops->put(p->dir, at == s->buf ? data : s->name, at, bytes);
 }
 
-/* The header goes first: without it the segment is nothing. */
+/* Remove the header first: a segment without a header is not used. */
 static int remove_slot(const struct ftk_place *p, const char *name)
 {
     char data[DATA_NAME];
@@ -128,7 +128,7 @@ static void close_slot(struct ftk_place *p, struct ftk_mem_seg *s, bool keep)
     if (s->buf)
         (void)munmap(s->buf - FTK_SLOT_BYTES, s->cap + FTK_SLOT_BYTES);
     if (s->fd < 0)
-        return; /* another process has the slot */
+        return; /* this process has not locked the slot */
     if (!keep && remove_slot(p, s->name) != 0)
         ftk_report(FTKIT_WARNING, "cannot remove %s/%s", p->dir, s->name);
     p->ops->unlock(p->dir, s->name, s->fd);
@@ -143,7 +143,7 @@ static void sweep(struct ftk_place *p, const char *name)
         return;
     bool readable = p->ops->get(p->dir, name, &slot, sizeof slot, &all) == 0 && all == sizeof slot;
     if (!(readable && ftk_slot_is_foreign(p, &slot, SIZE_MAX)) && remove_slot(p, name) == 0)
-        ftk_report(FTKIT_DEBUG, "%s/%s: of a process that is gone, removed", p->dir, name);
+        ftk_report(FTKIT_DEBUG, "%s/%s: left by an ended process, removed", p->dir, name);
     p->ops->unlock(p->dir, name, handle);
 }
 
