@@ -68,7 +68,7 @@ int ftk_h5_begin(const char *dir, const char *context, uint64_t set);
 int ftk_h5_make(const char *dir, const char *context, uint64_t set);
 int ftk_h5_sync(const char *dir, const char *context, uint64_t set);
 
-/* Write part number part with the given sealed segments, durable on return.
+/* Write part number `part` with the given sealed segments, durable on return.
  * segs[nsegs] are whole segments in memory.  Fills *out. */
 int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
     const void *const *segs, int nsegs, struct ftk_h5_part *out);
@@ -79,8 +79,9 @@ typedef int ftk_h5_source(void *arg, const void **seg);
 int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set, uint32_t part,
     int nsegs, bool deflate, ftk_h5_source *next, void *arg, struct ftk_h5_part *out);
 
-/* The same in pieces of about a MiB.  After each piece pace is called with arg and the bytes of
- * the piece, outside HDF5.  pace may sleep; an error of pace ends the writing. */
+/* The same in pieces of about a MiB; a piece has at least one row, that is one index of the first
+ * dimension of a dataset.  After each piece pace is called with arg and the bytes of the piece,
+ * outside HDF5.  pace may sleep; an error of pace ends the writing. */
 typedef int ftk_h5_pace(void *arg, size_t bytes);
 int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set, uint32_t part,
     int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
@@ -133,7 +134,7 @@ int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t
 int ftk_h5_read(
     const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes);
 
-/* The checksum of the head of that segment.  Different segments have different checksums. */
+/* Read the checksum of the head of that segment.  Different segments have different checksums. */
 int ftk_h5_read_sum(const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum);
 
 /* Remove the complete sets of a run, except the newest keep sets, and all unfinished sets that

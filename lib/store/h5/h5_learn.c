@@ -19,7 +19,8 @@
 bool ftk_h5_threadsafe(void)
 {
     hbool_t safe = false;
-    /* open HDF5 now: so it registers its exit handler before we register ours, which runs first */
+    /* open HDF5 now: exit handlers run in reverse order, so HDF5 must register its handler before
+     * ftkit does */
     return !FTK_FAULT("h5.threadsafe") && H5open() >= 0 && H5is_library_threadsafe(&safe) >= 0
            && safe;
 }

@@ -77,7 +77,7 @@ int ftk_h5_prune(const char *dir, const char *context, uint64_t run, int keep)
     for (size_t i = 0; v && i < all.n; i++) {
         bool own = v[i].how == FTKIT_OK && v[i].run == run;
         complete += own;
-        /* a set that is newer than the newest complete set may be being written: it stays */
+        /* a set that is newer than the newest complete set stays: it may still be written */
         if (complete == 0 || !(own ? complete > keep : v[i].unfinished))
             continue;
         int failed = ftk_h5_remove(dir, context, all.v[i]);

@@ -132,8 +132,9 @@ static int by_rank(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Enter a rank of part m->parts[index] into m; its head was checked.  The first head gives
- * m->nranks and m->run.  Before, m->nranks is 0, and the reader accepts any run. */
+/* Enter the rank of a checked head into m, as a rank of m->parts[index].  The first head sets
+ * nranks, run, program and epoch_id of m.  Until then m->nranks is 0, and the reader accepts any
+ * run. */
 static int enter(struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg_header *h)
 {
     if (m->nranks == 0) {

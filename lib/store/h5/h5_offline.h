@@ -34,7 +34,7 @@ struct ftk_h5_entry {
 
 /* Every set of a context, newest first, malloc'd. */
 int ftk_h5_survey(const char *dir, const char *context, struct ftk_h5_entry **v, size_t *n);
-/* One of them. */
+/* The same for one set.  FTKIT_ERR_NOT_FOUND: there is no such set. */
 int ftk_h5_examine(const char *dir, const char *context, uint64_t set, struct ftk_h5_entry *e);
 
 /* Read and check the manifest of a set.  Its parts are not checked and may be missing. */

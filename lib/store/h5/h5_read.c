@@ -236,7 +236,7 @@ fail:
 }
 
 /* Whether the file is large enough for the data of the segment.  The padding of a segment is not
- * in the file; compressed data may be shorter by a known factor. */
+ * in the file; compressed data may be shorter, by a factor of at most FTK_H5_DEFLATE_MOST. */
 static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_header *h)
 {
     uint64_t most = src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;

@@ -174,7 +174,7 @@ static int remove_manifest(int fd, const char *point)
 static int remove_files(int fd, const char *point)
 {
     int err = remove_manifest(fd, point);
-    int copy = err ? -1 : dup(fd); /* closedir() takes it */
+    int copy = err ? -1 : dup(fd); /* closedir() closes it */
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     if (!d) {
         if (!err)

@@ -78,13 +78,13 @@ int ftk_h5_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t 
 
 /* ---- sets ---------------------------------------------------------------------------- */
 
-/* Time of the set, and size of all our files in its directory. */
+/* Get the time of the set, and the size of all our files in its directory. */
 static void measure(int dirfd, struct ftk_h5_entry *e)
 {
     struct stat st;
     if (fstatat(dirfd, FTK_H5_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) == 0 || fstat(dirfd, &st) == 0)
         e->written_s = st.st_mtime;
-    int copy = dup(dirfd); /* closedir() takes it */
+    int copy = dup(dirfd); /* closedir() closes it */
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     if (!d) {
         if (copy >= 0)

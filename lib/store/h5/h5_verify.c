@@ -39,7 +39,8 @@ static void found(struct verify *v, int code, int64_t rank, const char *region, 
     v->tell(&f, v->arg);
 }
 
-/* The name of the first region in a block; *skip: a region in the block could not be read. */
+/* Return the name of the first region in a block.  *skip: a region in the block could not be
+ * read. */
 static const char *region_of_block(const void *head, const bool *unread, uint64_t block, bool *skip)
 {
     const struct ftk_seg_header *h = head;

@@ -18,8 +18,8 @@
 #include "h5_priv.h"
 #include "store/attribute.h"
 
-#define PACE_BYTES ((size_t)1 << 20) /* of a piece between two calls of pace */
-#define CHUNK_BYTES PACE_BYTES       /* a piece is a chunk, and a chunk fits HDF5's cache */
+#define PACE_BYTES ((size_t)1 << 20) /* about this much is written between two calls of pace */
+#define CHUNK_BYTES PACE_BYTES       /* a piece has whole chunks; a chunk fits HDF5's cache */
 #define DEFLATE_FROM 4096u           /* smaller datasets are not compressed */
 #define DEFLATE_LEVEL 1u
 
@@ -132,7 +132,7 @@ static bool is_worth_it(const struct dataset *d)
     return bytes >= DEFLATE_FROM;
 }
 
-/* A chunk has whole rows, or is part of a long row; put_slowly() writes the same pieces. */
+/* A chunk has whole rows, or is part of a long row; put_slowly() writes whole chunks. */
 static herr_t set_chunks(hid_t dcpl, const struct dataset *d)
 {
     hsize_t chunk[FTKIT_DIMS_MAX];
@@ -279,9 +279,9 @@ struct part_source {
     ftk_h5_pace *pace; /* or NULL */
     void *arg;
     XXH3_state_t *sum;
-    uint64_t run; /* of the first segment, and so nranks */
+    uint64_t run; /* of the first segment, as is nranks */
     uint32_t nranks;
-    uint32_t last_rank; /* of the last segment */
+    uint32_t last_rank; /* of the segment before */
 };
 
 /* Get segment i; check that it belongs to the set and has a higher rank than the one before. */
