@@ -104,9 +104,9 @@ for my $rank (0 .. 3) {
         my $kill = "app.compute:$rank:" . ($set + 4) . ':kill';
         survives("copy of rank $rank corrupt at set $set", %buddy,
             fault => "stream.base:$holder:$set:EIO,$kill",
-            like => qr/blocks of the copy of rank $rank do not hold/);
+            like => qr/blocks of the copy of rank $rank cannot be used/);
         survives("copy of rank $rank unknown at set $set", %buddy,
-            fault => "stream.nobase:$holder:$set:EIO,$kill", like => qr/do not hold; sent/);
+            fault => "stream.nobase:$holder:$set:EIO,$kill", like => qr/be used; they are sent/);
     }
 }
 

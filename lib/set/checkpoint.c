@@ -92,8 +92,9 @@ static int prepare(struct writing *c)
             (unsigned long long)ctx->policy.calls);
     c->durable = (int)v.min[WORD_DURABLE];
     if (v.min[WORD_ERROR] != FTKIT_OK && w->local == FTKIT_OK)
-        return ftk_fail((int)v.min[WORD_ERROR], "set %llu was not written: another rank has: %s",
-            (unsigned long long)w->like.set, ftkit_strerror((int)v.min[WORD_ERROR]));
+        return ftk_fail((int)v.min[WORD_ERROR],
+            "set %llu was not written: error on another rank: %s", (unsigned long long)w->like.set,
+            ftkit_strerror((int)v.min[WORD_ERROR]));
     return (int)v.min[WORD_ERROR];
 }
 
@@ -196,7 +197,8 @@ static int commit(struct writing *c)
         return rc;
     if (v.min[WORD_ERROR] != FTKIT_OK) {
         if (c->w.local == FTKIT_OK)
-            return ftk_fail((int)v.min[WORD_ERROR], "set %llu was not committed: another rank: %s",
+            return ftk_fail((int)v.min[WORD_ERROR],
+                "set %llu was not committed: error on another rank: %s",
                 (unsigned long long)c->w.like.set, ftkit_strerror((int)v.min[WORD_ERROR]));
         return (int)v.min[WORD_ERROR];
     }

@@ -239,7 +239,7 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
         return FTKIT_OK;
     ftk_run_state("set %llu", (unsigned long long)set);
     if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep) != FTKIT_OK)
-        ftk_report(
-            FTKIT_WARNING, "context %s: old sets stay: %s", ctx->cfg.name, ftk_detail_text());
+        ftk_report(FTKIT_WARNING, "context %s: old sets were not removed: %s", ctx->cfg.name,
+            ftk_detail_text());
     return FTKIT_OK;
 }

@@ -106,7 +106,7 @@ static void rest(double seconds)
 
 static int called_off(const struct ftk_flusher *f)
 {
-    return atomic_load(&f->cancel) ? ftk_fail(FTKIT_ERR_PEER, "it was called off") : FTKIT_OK;
+    return atomic_load(&f->cancel) ? ftk_fail(FTKIT_ERR_PEER, "the flush was cancelled") : FTKIT_OK;
 }
 
 /* Called between two pieces: let other threads use HDF5, and keep to the bandwidth. */
@@ -217,7 +217,7 @@ static int await_part(struct ftk_flusher *f, int part)
             rc = ftk_fail(FTKIT_ERR_PEER, "part %d was not finished", part);
         if (rc == FTKIT_OK && now - since_s > j->patience_s)
             rc = ftk_fail(
-                FTKIT_ERR_PEER, "part %d makes no progress since %.1f s", part, now - since_s);
+                FTKIT_ERR_PEER, "part %d has made no progress for %.1f s", part, now - since_s);
         if (rc != FTKIT_OK)
             return rc;
         rest(pause_s);
@@ -281,7 +281,8 @@ static int complete(struct ftk_flusher *f)
     rc = ftk_h5_prune(j->dir, j->context, j->run, j->keep);
     leave_h5();
     if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: old sets stay: %s", j->context, ftk_detail_text());
+        ftk_report(FTKIT_WARNING, "context %s: old sets were not removed: %s", j->context,
+            ftk_detail_text());
     return FTKIT_OK;
 }
 

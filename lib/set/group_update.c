@@ -58,7 +58,8 @@ static int compare_groups(const struct ftk_parity_write *w, const struct ftk_gro
         && memcmp(old->rank, g->rank, sizeof g->rank) == 0
         && old->len[FTK_CODED_DATA][g->index] == own->data_bytes
         && ftk_group_code(old, FTK_CODED_DATA).block == ftk_group_code(g, FTK_CODED_DATA).block;
-    return same ? FTKIT_OK : ftk_fail(FTKIT_ERR_SIZE, "last parity: of other blocks");
+    return same ? FTKIT_OK
+                : ftk_fail(FTKIT_ERR_SIZE, "last parity: it has other members or blocks");
 }
 
 /* Copy the first bytes of the last parity, each block after its checksum has been compared. */

@@ -51,7 +51,7 @@ static int check_name(const char *call, const char *name)
                 "%s: name '%s': byte 0x%02x is not printable ASCII or is '/'", call,
                 shown(name, buf), (unsigned)(unsigned char)*p);
     if (strcmp(name, FTK_ATTRIBUTES) == 0)
-        return ftk_fail(FTKIT_ERR_NAME, "%s: the name '%s' is taken", call, name);
+        return ftk_fail(FTKIT_ERR_NAME, "%s: the name '%s' is reserved", call, name);
     return FTKIT_OK;
 }
 
@@ -511,7 +511,8 @@ static int check_attribute(const struct ftkit_ctx *ctx, const char *name, const 
         return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': byte 0x%02x is not UTF-8 text", name,
             (unsigned)(unsigned char)value[ftk_config_bad_byte(value, n)]);
     if (strncmp(name, "ftkit.", 6) == 0)
-        return ftk_fail(FTKIT_ERR_NAME, "attribute '%s': such names are ftkit's", name);
+        return ftk_fail(
+            FTKIT_ERR_NAME, "attribute '%s': names that begin with 'ftkit.' are reserved", name);
     if (is_fixed(ctx))
         return ftk_fail(FTKIT_ERR_STATE, "attribute '%s' comes after ftkit_recover()", name);
     return FTKIT_OK;

@@ -198,7 +198,7 @@ static void compare_carried(struct ftk_stream *s)
     }
     if (wanted > 0)
         ftk_report(FTKIT_WARNING,
-            "set %llu: %zu blocks of the copy of rank %d do not hold; sent again",
+            "set %llu: %zu blocks of the copy of rank %d cannot be used; they are sent",
             (unsigned long long)s->sizes[2], wanted, s->rank);
 }
 

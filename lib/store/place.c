@@ -124,7 +124,7 @@ int ftk_place_open(
     if (stat(p->dir, &st) != 0)
         return ftk_fail_errno(errno, "%s", p->dir);
     if (!S_ISDIR(st.st_mode) || access(p->dir, W_OK | X_OK) != 0)
-        return ftk_fail(FTKIT_ERR_IO, "%s is no directory that can be written", p->dir);
+        return ftk_fail(FTKIT_ERR_IO, "%s is not a writable directory", p->dir);
     return FTKIT_OK;
 }
 

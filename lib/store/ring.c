@@ -91,9 +91,9 @@ static int turn(struct pause *p, const struct ftk_ring *ring, int m, uint64_t se
     const struct member *other = &ring->head->members[m];
     struct timespec t = { 0, p->ns };
     if (atomic_load(p->wait->stop))
-        return ftk_fail(FTKIT_ERR_PEER, "it was called off");
+        return ftk_fail(FTKIT_ERR_PEER, "the flush was cancelled");
     if (atomic_load(&ring->head->abandoned) >= set)
-        return ftk_fail(FTKIT_ERR_PEER, "the writer of the node has given it up");
+        return ftk_fail(FTKIT_ERR_PEER, "the writer of the node has given the set up");
     if (atomic_load(&other->refused) >= set)
         return ftk_fail(FTKIT_ERR_PEER, "process %d of the node has failed to give its part",
             atomic_load(&other->pid));
@@ -101,11 +101,11 @@ static int turn(struct pause *p, const struct ftk_ring *ring, int m, uint64_t se
     if (now - p->looked_s > LOOK_EVERY_S) {
         p->looked_s = now;
         if (is_gone(other, set))
-            return ftk_fail(
-                FTKIT_ERR_PEER, "process %d of the node is gone from it", atomic_load(&other->pid));
+            return ftk_fail(FTKIT_ERR_PEER, "process %d of the node has ended or left",
+                atomic_load(&other->pid));
     }
     if (p->wait->patience_s > 0 && now - p->progress_s > p->wait->patience_s)
-        return ftk_fail(FTKIT_ERR_PEER, "nothing from process %d for %.1f s",
+        return ftk_fail(FTKIT_ERR_PEER, "no data from process %d for %.1f s",
             atomic_load(&other->pid), now - p->progress_s);
     (void)nanosleep(&t, NULL); /* a shorter sleep does no harm */
     p->ns = 2 * p->ns < PAUSE_MAX_NS ? 2 * p->ns : PAUSE_MAX_NS;
