@@ -261,7 +261,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         ctx->policy.sets_since_durable++;
         rc = pass_on(&c);
     }
-    /* nobody writes the files of this set again if another rank has seen the commit: so the files
+    /* if another rank has seen the commit, nobody writes the files of this set again: so the files
      * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);

@@ -148,8 +148,8 @@ static bool choose_elements(const struct ftk_coding *c, struct ftk_coding_slot *
     return s->nout > 0 && s->nin == k;
 }
 
-/* A worker that computes all parities of a stripe is the process of the first parity: that parity
- * needs no transfer.  Otherwise the processes that have elements take turns as worker. */
+/* If all parities of a stripe are computed, the worker is the process of the first parity: that
+ * parity needs no transfer.  Otherwise the processes that have elements take turns as worker. */
 static int choose_worker(const struct ftk_coding *c, const struct ftk_coding_slot *s)
 {
     struct ftk_element first = element(c, s->stripe, s->out[0]);

@@ -62,7 +62,7 @@ static int ranks_of(const struct ftkit_ctx *ctx, int writer)
     return n;
 }
 
-/* A writer without memory for a segment has no message to refuse it.  So the writer breaks the
+/* A writer without memory for a segment has no means to tell the sender.  So the writer breaks the
  * channel, as after a failure; the repair that follows ends the write on all ranks. */
 static int receive_segment(struct collecting *c, int from)
 {

@@ -200,7 +200,7 @@ static int load(struct ftk_place *p, struct ftk_mem_seg *s, size_t room)
 
 /* ---- removing ------------------------------------------------------------------------ */
 
-/* Whether a new file may be so young that it has no lock yet. */
+/* Whether a file is so new that its process may not have locked it yet. */
 static bool is_fresh(const struct stat *st)
 {
     return st->st_mtime > time(NULL) - NEW_S;
