@@ -55,11 +55,25 @@ static void leave_h5(void)
     pthread_mutex_unlock(&h5_gate);
 }
 
+/* The locks of a fork(), in this order: a thread that is stopped under list_lock may still need
+ * the gate to end. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&list_lock);
+    enter_h5();
+}
+
+static void after_fork(void)
+{
+    leave_h5();
+    pthread_mutex_unlock(&list_lock);
+}
+
 /* The child has no helper threads. */
 static void in_child(void)
 {
     flushers = NULL;
-    leave_h5();
+    after_fork();
 }
 
 static void stop_thread(struct ftk_flusher *f)
@@ -86,7 +100,7 @@ static void on_exit_of_process(void)
 static void prepare_process(void)
 {
     /* both fail only without memory: then fork() and exit() are not protected */
-    (void)pthread_atfork(enter_h5, leave_h5, in_child);
+    (void)pthread_atfork(before_fork, after_fork, in_child);
     (void)atexit(on_exit_of_process);
 }
 
@@ -246,8 +260,8 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
         m->part_of[r] = m->part_of[j->writer[r]];
         m->parts[m->part_of[r]].nranks++;
     }
+    int rc = ftk_h5_sync(j->dir, j->context, j->set); /* without HDF5, so outside of the gate */
     enter_h5();
-    int rc = ftk_h5_sync(j->dir, j->context, j->set);
     if (rc == FTKIT_OK)
         rc = ftk_h5_learn(j->dir, j->heads, m);
     if (rc == FTKIT_OK)

@@ -189,7 +189,7 @@ void ftk_mem_hold(struct ftk_mem *m, struct ftk_mem_seg *s)
     int n = 1;
     for (int i = 0; i < m->nsegs; i++)
         n += m->segs[i]->held;
-    m->nunexp_max = n > m->nunexp_max ? n : m->nunexp_max;
+    m->nheld_max = n > m->nheld_max ? n : m->nheld_max;
     s->held = true;
     s->held_bytes = s->bytes;
 }
@@ -222,7 +222,7 @@ size_t ftk_mem_used(const struct ftk_mem *m)
 
 void ftk_mem_trim(struct ftk_mem *m)
 {
-    int used = m->nunexp_max;
+    int used = m->nheld_max;
     int spare = 0;
     int kept = 0;
     for (int i = 0; i < m->nsegs; i++)

@@ -38,7 +38,7 @@ struct ftk_mem {
     struct ftk_mem_seg **segs; /* pointers, so that a segment's address is stable */
     int nsegs;
     struct ftk_place place;
-    int nunexp_max; /* the most buffers that were ever held at once */
+    int nheld_max; /* the most buffers that were ever held at once */
 };
 
 /* Take a buffer for a segment of bytes bytes of (set, rank); a free buffer is reused.
