@@ -97,13 +97,13 @@ survives('... or level.local', %wrong, faults => 12, like => qr/from memory that
     env => { %xor, FTKIT_LEVEL_LOCAL_SCHEME => 'buddy', FTKIT_LEVEL_LOCAL_EVERY => '1 sets',
         FTKIT_LEVEL_LOCAL_PLACE => 'memory' });
 survives('... or, where that is the same, the files', %wrong, faults => 12 + 11,
-    like => qr/in level.local does not hold: it is given up.*restored set \d+ from files/s,
+    like => qr/in level.local is damaged and cannot be mended: it is given up.*restored set \d+ from files/s,
     env => { %xor, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
         FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_LOCAL_SCHEME => 'xor',
         FTKIT_LEVEL_LOCAL_EVERY => '1 sets', FTKIT_LEVEL_LOCAL_PLACE => 'memory' });
 {
     my $j = job(%wrong, env => \%xor);
-    ok($j->{rc} != 0 && $j->{log} =~ /does not hold, wherever a rank has it from/,
+    ok($j->{rc} != 0 && $j->{log} =~ /is damaged, wherever a rank has it from/,
         '... without them, a clear end') or diag($j->{log});
 }
 survives("no memory for the parity at rank $_: the set is not written", env => \%xor,

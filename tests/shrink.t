@@ -179,7 +179,7 @@ ends('a corrupt segment that has none', qr/no copy of the data survives/,
 ends('a rank and its buddy', qr/no copy of the data survives/,
     fault => "$last,redistribute.begin:2:1:kill");
 
-ends('a segment that is rebuilt wrong every time', qr/does not hold, wherever a rank has/,
+ends('a segment that is rebuilt wrong every time', qr/is damaged, wherever a rank has/,
     fault => "$last,rebuild.wrong:*:*:EIO\@*", scheme => 'xor');
 
 # ---- a restart on another number of ranks --------------------------------------------

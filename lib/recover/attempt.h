@@ -1,4 +1,4 @@
-/* One attempt of a repair: its state, for the files that carry it out (see recover.h).
+/* The state of one attempt of a repair, for the files that carry out the attempt (see recover.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_ATTEMPT_H
@@ -7,38 +7,38 @@
 #include "core/log_ops.h"
 #include "recover.h"
 
-/* What an attempt has made so far.  The attempt is installed when the ranks have agreed, or thrown
- * away. */
+/* What an attempt has made so far.  When the processes have agreed, the attempt is installed;
+ * otherwise it is discarded. */
 struct ftk_attempt {
     struct ftkit_ctx *ctx;
-    MPI_Comm s;
+    MPI_Comm s; /* all live processes */
     struct ftk_comms next;
     struct ftk_census census;
     struct ftk_plan plan;
-    bool planned;
-    int error; /* local error of this attempt; 0: none */
+    bool planned; /* plan is valid, and to be freed */
+    int error;    /* of this process in this attempt; 0: none */
     struct ftk_layout layout[FTK_LEVELS];
-    int *domain;
-    int *incarnations;
+    int *domain;       /* [plan.nranks] */
+    int *incarnations; /* [plan.nranks] */
     uint64_t run, epoch_id;
     uint64_t next_set;
-    uint64_t line; /* set that is in memory at the end */
-    int line_nranks;
+    uint64_t line;   /* of the plan; 0: none */
+    int line_nranks; /* number of ranks that wrote the line */
     int epoch;
     int repeats;
     double t_start, t_shrunk, t_planned, t_built;
 };
 
-/* The index of this process among the members of a->s, which the plan is about. */
+/* Set *me to the rank of this process in a->s: the index of the process in the plan. */
 int ftk_attempt_rank(const struct ftk_attempt *a, int *me);
-/* The facts that the log needs. */
+/* Return the facts that the log needs.  Precondition: the plan and a->next.act are made. */
 struct ftk_log_repair ftk_attempt_for_log(const struct ftk_attempt *a);
 
-/* install.c: the ranks have agreed, the attempt becomes the state of the context.  Local.  An error
- * of the log is not the result: the error becomes the local error of the next census. */
+/* install.c: make the attempt the state of the context, after the processes have agreed.  Local.
+ * An error of the log is not returned: it becomes the local error in the next census. */
 int ftk_attempt_install(struct ftk_attempt *a);
 
-/* report.c: the lines about a repair, and the marks for `ftkit run`. */
+/* report.c: write the lines about a repair, and the marks for `ftkit run`. */
 void ftk_attempt_report(const struct ftk_attempt *a);
 void ftk_attempt_report_processes(const struct ftk_attempt *a);
 

@@ -10,8 +10,8 @@
 #include "recover.h"
 #include "set/region.h"
 
-/* On the wire: one fixed record per process; then its segments, each six words and, for
- * a parity, the members of its group. */
+/* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
+ * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
 enum { WORDS = 20, SEG_WORDS = 6 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
@@ -39,7 +39,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = nwords;
 }
 
-/* Returns the words of its segments. */
+/* Return the number of words in the process's list of segments. */
 static int read_record(const int64_t *w, struct ftk_census_entry *e)
 {
     int i = 0;
@@ -84,9 +84,10 @@ static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
     return w;
 }
 
-/* List the sealed segments and parities of this process: *nwords words, the caller's to free.  Data
- * are verified when they are used: a damaged segment is released then, and a further repair takes
- * another copy.  The heads of parities are verified here, because their groups go to all ranks. */
+/* List the sealed segments and parities of this process: *nwords words, which the caller frees.
+ * NULL: no memory.  The data of a segment are verified when they are used: a damaged segment is
+ * released then, and a further repair takes another copy.  The heads of parities are verified here,
+ * because their groups go to all processes. */
 static int64_t *list_own(const struct ftkit_ctx *ctx, struct ftk_mem *mem, int *nwords)
 {
     const size_t most = SEG_WORDS + FTK_GROUP_MAX;
@@ -122,7 +123,7 @@ static const int64_t *read_seg(const int64_t *w, struct ftk_census_seg *s)
     return w + SEG_WORDS + s->n;
 }
 
-/* The segments of every process from the words of all. */
+/* Read the lists of segments of all processes, all [sum of bytes], into c. */
 static int read_segs(struct ftk_census *c, const int64_t *all, const size_t *bytes)
 {
     size_t total = 0;

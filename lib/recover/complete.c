@@ -1,4 +1,4 @@
-/* Completing a set in memory: the steps that follow a census, wherever it was taken.
+/* Completing a set in memory: a census, a plan and its transfers outside of a repair.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "recover.h"

@@ -1,4 +1,4 @@
-/* What of a line can be rebuilt from the parity of its groups.
+/* The part of the plan about parity: which segments of the line can be rebuilt.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "recover.h"
 
-/* Number of a rank in a group, -1 for none. */
+/* Index of a rank in a group; -1: the rank is not a member. */
 static int number_of(const struct ftk_plan_group *g, int rank)
 {
     for (int i = 0; i < g->n; i++)
@@ -15,6 +15,7 @@ static int number_of(const struct ftk_plan_group *g, int rank)
     return -1;
 }
 
+/* Whether s is a parity of the line whose group makes sense. */
 static bool is_sound(const struct ftk_census_seg *s, const struct ftk_plan *p)
 {
     if (!ftk_plan_has(p, s) || s->nranks != p->line_nranks || s->n < 2 || s->n > FTK_GROUP_MAX
@@ -26,7 +27,8 @@ static bool is_sound(const struct ftk_census_seg *s, const struct ftk_plan *p)
     return true;
 }
 
-/* The group of this parity, made when it is the first of it. */
+/* Return the group of a parity.  Its first parity makes the group.  group [line_nranks]: the index
+ * of the group whose first member is that rank; -1: none. */
 static struct ftk_plan_group *group_of(
     struct ftk_plan *p, int *group, const struct ftk_census_seg *s)
 {
@@ -47,7 +49,8 @@ static struct ftk_plan_group *group_of(
     return g;
 }
 
-/* Collect the groups with a remaining parity, and its process: the rank's own one before others. */
+/* Collect the groups of which a parity remains.  The process of a parity is the rank's own process
+ * before others. */
 static void collect(const struct ftk_census *c, struct ftk_plan *p, int *group)
 {
     for (int i = 0; i < c->n; i++) {
@@ -63,8 +66,8 @@ static void collect(const struct ftk_census *c, struct ftk_plan *p, int *group)
     }
 }
 
-/* The process that gets the segment of a member: the rank's own; if ranks are given up, another
- * process of the group, until the line has been redistributed. */
+/* Return the process that gets the rebuilt segment of a member: the rank's own process.  After a
+ * shrink: a process that has another segment of the group, until the line is redistributed. */
 static int home_of(const struct ftk_plan *p, const struct ftk_plan_group *g, int member)
 {
     if (p->line_nranks == p->nranks)
@@ -77,7 +80,7 @@ static int home_of(const struct ftk_plan *p, const struct ftk_plan_group *g, int
     return -1;
 }
 
-/* Plan the transfers of a group.  False: nothing is lost, or too much. */
+/* Plan the rebuilding of a group.  False: nothing is lost, or too much to rebuild. */
 static bool plan_group(struct ftk_plan *p, struct ftk_plan_group *g)
 {
     uint32_t data = 0, parity = 0;

@@ -1,4 +1,4 @@
-/* Installing an attempt: the ranks have agreed, and a new epoch begins.
+/* Installing an attempt: the processes have agreed, and a new epoch begins.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
@@ -10,19 +10,17 @@
 #include "detect/sure.h"
 #include "set/checkpoint.h"
 
-/* Order among all: working ranks by number, then the rest as they come. */
 int ftk_attempt_rank(const struct ftk_attempt *a, int *me)
 {
     int rc = MPI_Comm_rank(a->s, me);
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "rank");
 }
 
-/* What the message log has to know of this repair. */
 struct ftk_log_repair ftk_attempt_for_log(const struct ftk_attempt *a)
 {
     const struct ftk_plan *p = &a->plan;
     int me = 0;
-    (void)ftk_attempt_rank(a, &me); /* it has worked before */
+    (void)ftk_attempt_rank(a, &me); /* the same call has succeeded before */
     return (struct ftk_log_repair){ .act = a->next.act,
         .me = p->rank_of[me],
         .n = p->nranks,
@@ -47,7 +45,8 @@ static void install_tables(struct ftk_attempt *a)
     ctx->incarnations = a->incarnations;
 }
 
-/* The pending work of this rank, by where it is. */
+/* Return the work that is left for this rank (enum ftk_pending).  was_rank: its rank before the
+ * repair, -1: none. */
 static int pending_of(const struct ftk_attempt *a, int was_rank)
 {
     const struct ftkit_ctx *ctx = a->ctx;
@@ -78,7 +77,7 @@ static int spare_number(const struct ftk_attempt *a, int me)
     return n;
 }
 
-/* The old communicators go. */
+/* Retire the communicators of the old epoch, and s. */
 static int retire_epoch(struct ftkit_ctx *ctx, MPI_Comm s)
 {
     int rc = ftk_detect_disarm(ctx);
@@ -91,7 +90,7 @@ static int retire_epoch(struct ftkit_ctx *ctx, MPI_Comm s)
     return rc == FTKIT_OK ? ftk_retire(ctx, s) : rc;
 }
 
-/* What working ranks and spares alike know of the new epoch. */
+/* Install the state that working ranks and spares have in common. */
 static void install_epoch(struct ftk_attempt *a, int me)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -109,7 +108,7 @@ static void install_epoch(struct ftk_attempt *a, int me)
     ftk_flush_new_epoch(ctx);
 }
 
-/* The line of the plan, and where its segments come from. */
+/* Install the line of the plan, and the sources of its segments. */
 static void install_line(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -121,7 +120,7 @@ static void install_line(struct ftk_attempt *a)
     free(ctx->repair.line_source);
     ctx->repair.line_source = a->plan.source;
     a->plan.source = NULL;
-    /* the plan numbers the members of s; from here on they are ranks */
+    /* sources of the plan are processes, line_source has ranks of the new epoch */
     for (int r = 0; ctx->repair.line_source && r < ctx->repair.line_nranks; r++)
         if (ctx->repair.line_source[r] >= 0)
             ctx->repair.line_source[r] = a->plan.rank_of[ctx->repair.line_source[r]];
@@ -130,7 +129,8 @@ static void install_line(struct ftk_attempt *a)
         ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line);
 }
 
-/* The set that this rank was writing is committed: another rank has seen the vote. */
+/* The set that this rank was writing is committed: another rank has seen the success of the vote.
+ * Do what this rank does after a commit. */
 static void catch_up(struct ftkit_ctx *ctx, uint64_t next_event)
 {
     ftk_policy_committed(ctx, 0);
@@ -139,7 +139,7 @@ static void catch_up(struct ftkit_ctx *ctx, uint64_t next_event)
     ctx->policy.sets_since_durable++;
 }
 
-/* The log of a working rank; its error is one of this rank alone. */
+/* Install the log of a working rank.  An error is of this rank alone. */
 static int install_log(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -150,7 +150,7 @@ static int install_log(struct ftk_attempt *a)
     return ftk_log_install(ctx, &of);
 }
 
-/* This process is a working rank; was: its rank before, -1: none. */
+/* Install the state of a working rank.  was: its rank before the repair, -1: none. */
 static void install_rank(struct ftk_attempt *a, int was)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -187,15 +187,15 @@ int ftk_attempt_install(struct ftk_attempt *a)
         install_rank(a, was);
         ftk_fault_rank(ctx->rank, ctx->incarnation);
     } else {
-        ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem,
-            0); /* of an attempt in which this process had a rank */
+        /* segments of a failed attempt in which this process would have carried a rank */
+        ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, 0);
         ftk_fault_rank(a->plan.nranks + spare_number(a, me), 0);
     }
     ftk_free_retired(ctx);
     ftk_sure_close();
     rebind(ctx);
     rc = ftk_detect_arm(ctx);
-    if (logged != FTKIT_OK) { /* of this rank alone, after the ranks have agreed */
+    if (logged != FTKIT_OK) { /* an error of this rank alone: the next census has it */
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
         ctx->repair.local_error = logged;
         ftk_detect_raise(ctx);

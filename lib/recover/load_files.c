@@ -19,8 +19,9 @@ static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *so
     return FTKIT_OK;
 }
 
-/* Whether a segment in memory is of the set in the files.  The number is not enough: two jobs that
- * continued from the same older set, on different nodes, have both used that number. */
+/* Whether a segment in memory is of the set in the files.  The numbers of the set and the run are
+ * no proof: two jobs may have continued from the same older set, on different nodes, and have used
+ * the same number.  So the checksums of the heads are compared. */
 static bool is_that_of(
     const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, const struct ftk_mem_seg *s)
 {
@@ -30,8 +31,9 @@ static bool is_that_of(
            && sum == h->head_xxh;
 }
 
-/* A rank's segment of the set when it is in memory and holds.  One that does not is
- * released, or it would be found again before the one that is read. */
+/* Return the segment of a rank if it is in memory and undamaged; else NULL.  A damaged segment, and
+ * one of another set with this number, is released: otherwise ftk_mem_find() would return that
+ * segment and not the one from the file. */
 static struct ftk_mem_seg *find_in_memory(
     struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
 {
@@ -51,6 +53,7 @@ static struct ftk_mem_seg *find_in_memory(
     return NULL;
 }
 
+/* Read the segment of a rank from the file into memory. */
 static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
 {
     void *buf = NULL;
@@ -71,13 +74,13 @@ static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, 
     return rc;
 }
 
-/* Who takes which segment of a set that another number of ranks has written. */
+/* Return the rank that takes segment q of a set of n ranks. */
 static int share_of(const struct ftkit_ctx *ctx, int q, int n)
 {
     return (int)((int64_t)q * ctx->nranks / n);
 }
 
-/* A set of another number of ranks: each takes a share of the segments, to be distributed. */
+/* Load this rank's share of a set of another number of ranks; ftk_redistribute() distributes it. */
 static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     int rc = FTKIT_OK;
@@ -88,7 +91,7 @@ static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
     return rc;
 }
 
-/* The rank that has each segment of such a set. */
+/* Make l->source, if another number of ranks wrote the set. */
 static int list_shares(const struct ftkit_ctx *ctx, struct ftk_loaded *l)
 {
     if (l->nranks == ctx->nranks)
@@ -101,13 +104,13 @@ static int list_shares(const struct ftkit_ctx *ctx, struct ftk_loaded *l)
     return FTKIT_OK;
 }
 
-/* What this rank needs of the set into memory. */
+/* Load the segments that this rank needs into memory. */
 static int load_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     if ((int)m->nranks != ctx->nranks)
         return load_share(ctx, m);
     if (find_in_memory(ctx, m, ctx->rank))
-        return tell_source(ctx, m->set, "its own memory"); /* it need not be read */
+        return tell_source(ctx, m->set, "its own memory");
     int rc = read_segment(ctx, m, ctx->rank);
     return rc == FTKIT_OK ? tell_source(ctx, m->set, "the file system") : rc;
 }
@@ -119,11 +122,11 @@ static void release_set(struct ftkit_ctx *ctx, uint64_t set)
             ftk_mem_release(ctx->level[FTK_LEVEL_MEMORY].mem.segs[i]);
 }
 
-/* The words of the votes, each of which has an error first.  SAME takes two. */
+/* The words of the votes.  WORD_ERROR is in every vote; WORD_SAME takes two words. */
 enum { WORD_ERROR, WORD_SET, WORD_NEWEST, WORD_SAME = 1, WORD_RUN = 1 };
 
-/* Number of the newest set that rank 0 sees below `below`, and the newest of all; must: see
- * ftk_start_pick(). */
+/* ftk_start_pick() on rank 0, with the result on all ranks.  Collective; all ranks return the same
+ * code. */
 static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t below, bool must,
     uint64_t *set, uint64_t *newest)
 {
@@ -150,7 +153,7 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     return rc;
 }
 
-/* What all ranks must see alike. */
+/* Checksum of the facts of a manifest that must be the same on all ranks. */
 static uint64_t sum_of(const struct ftk_h5_manifest *m)
 {
     uint64_t sum = m->run ^ m->nranks;
@@ -162,10 +165,12 @@ static uint64_t sum_of(const struct ftk_h5_manifest *m)
 /* A set that all ranks try to use. */
 struct trial {
     struct ftk_h5_manifest m;
-    int rc, worst; /* of this rank, of all */
-    bool good;     /* all could, and saw the same */
+    int rc, worst; /* result of this rank; most severe result of all ranks */
+    bool good;     /* no rank has an error, and all ranks saw the same set */
 };
 
+/* Call fn on all ranks for a set, and vote on the results.  The caller frees t->m, also after an
+ * error.  An error: the vote has failed. */
 static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
     int (*fn)(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m), struct trial *t)
 {
@@ -186,7 +191,8 @@ static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
     return voted;
 }
 
-/* Try one set on all ranks; *good is false when any of them cannot use it. */
+/* Load a set on all ranks.  *good false: some rank cannot use the set; then *bad is the error.  An
+ * error that is returned is of the vote. */
 static int try_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, struct ftk_loaded *l,
     bool *good, int *bad)
 {
@@ -225,7 +231,7 @@ static int find_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_loade
             return rc;
         l->newest = newest > l->newest ? newest : l->newest;
         if (set == 0)
-            return bad; /* unusable sets are no reason to start afresh */
+            return bad; /* if sets exist and none can be used, the start fails */
         rc = try_set(ctx, ch, set, l, &good, &bad);
         if (rc != FTKIT_OK)
             return rc;
@@ -238,12 +244,12 @@ int ftk_load_files(struct ftkit_ctx *ctx, struct ftk_loaded *l)
     struct ftk_chan ch = ftk_chan_of(ctx);
     bool start = ctx->repair.pending == FTK_PENDING_LOAD;
     ch.broken = ctx->detect.failed;
-    /* a set that is still being written may become the newest, or remove the oldest */
+    /* a set that is still being written may become the newest, and its pruning may remove others */
     int rc = ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE);
     if (rc == FTKIT_OK)
         rc = find_set(ctx, &ch, l);
     if (rc == FTKIT_ERR_CORRUPT && !start)
-        rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* files stay corrupt */
+        rc = ftk_fail(FTKIT_ERR_LOST, "%s", ftk_detail_text()); /* another repair cannot help */
     if (rc != FTKIT_OK || l->set == 0)
         return rc;
     if (ctx->rank == 0)
@@ -254,7 +260,7 @@ int ftk_load_files(struct ftkit_ctx *ctx, struct ftk_loaded *l)
     return rc;
 }
 
-/* Read all that this rank would load, and drop it. */
+/* Read the segments that this rank would load, to verify the files. */
 static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
     int rc = FTKIT_OK;
@@ -262,7 +268,7 @@ static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
     for (int q = 0; rc == FTKIT_OK && q < n; q++) {
         void *seg = NULL;
         size_t bytes;
-        if (share_of(ctx, q, n) != ctx->rank) /* of as many ranks, each has its own */
+        if (share_of(ctx, q, n) != ctx->rank) /* if n is nranks, the share is the own segment */
             continue;
         rc = ftk_h5_read(ctx->cfg.h5_dir, m, q, &seg, &bytes);
         free(seg);
@@ -270,7 +276,7 @@ static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
     return rc;
 }
 
-/* Whether all ranks can have all of the set. */
+/* Set *good to whether the ranks can read all of the set. */
 static int prove(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool *good)
 {
     struct trial t;
@@ -280,7 +286,7 @@ static int prove(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool 
     return rc;
 }
 
-/* The run of a set, as rank 0 sees it; *set becomes 0 if the set has been removed. */
+/* Return the run of a set, as rank 0 sees it; *set becomes 0 if rank 0 cannot open the set. */
 static int run_of(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t *set, uint64_t *run)
 {
     struct ftk_h5_manifest m = { 0 };
@@ -315,7 +321,7 @@ int ftk_durable_newest(
         if (rc == FTKIT_OK && *set > 0 && (*set > than || *run != than_run))
             rc = prove(ctx, &ch, *set, &good);
         else if (rc == FTKIT_OK && *set > 0)
-            good = true; /* the set in memory is as new or newer */
+            good = true; /* the set is not newer than `than`: it is not read */
         if (rc != FTKIT_OK)
             return rc;
     } while (!good);

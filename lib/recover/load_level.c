@@ -2,14 +2,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The set is loaded from slots, as those of earlier processes are: load_slots.c. */
+ * The segments of the level are in slots, so load_slots.c loads them. */
 #include <string.h>
 
 #include "detect/detect.h"
 #include "load.h"
 #include "recover.h"
 
-/* This rank's segment into the memory of the first level. */
+/* Copy this rank's segment from level.local to level.memory.  FTKIT_ERR_CORRUPT: it was damaged and
+ * is released. */
 static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_mem_seg *to = NULL;
@@ -36,7 +37,8 @@ static int copy_up(struct ftkit_ctx *ctx, uint64_t set)
     return ftk_mem_seal(to);
 }
 
-/* The newest set of the level into the memory of all ranks, or an error of all of them. */
+/* Load the newest set of the level into level.memory on all ranks.  After an error on one rank all
+ * ranks return an error. */
 static int try_load(struct ftkit_ctx *ctx, struct ftk_loaded *l)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
@@ -46,8 +48,9 @@ static int try_load(struct ftkit_ctx *ctx, struct ftk_loaded *l)
     return ftk_agree(&ch, copy_up(ctx, l->set), "level.local: loading failed on another rank");
 }
 
-/* A damaged segment is released, and the next try takes another copy, or rebuilds the segment.  The
- * tries are limited, because a rebuilt segment may be damaged each time. */
+/* A damaged segment is released, and the next try takes another copy or rebuilds the segment.  The
+ * number of tries is limited, because a segment that is rebuilt from parity of other data is
+ * damaged each time. */
 int ftk_load_level(struct ftkit_ctx *ctx, struct ftk_loaded *l)
 {
     if (!ctx->level[FTK_LEVEL_LOCAL].on)
@@ -63,8 +66,7 @@ int ftk_load_level(struct ftkit_ctx *ctx, struct ftk_loaded *l)
     }
     if (ctx->rank == 0)
         ftk_report(FTKIT_WARNING,
-            "context %s: set %llu in level.local does not hold: it is "
-            "given up",
+            "context %s: set %llu in level.local is damaged and cannot be mended: it is given up",
             ctx->cfg.name, (unsigned long long)l->set);
     ftk_mem_drop_others(&ctx->level[FTK_LEVEL_LOCAL].mem, 0);
     l->set = 0;

@@ -2,13 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A relaunched job finds the slots of its predecessor on the nodes that still answer.  As in a
- * repair, the ranks have to find which set the slots make up: they adopt the slots of dead
- * processes, take a census, and plan for the newest set that is complete, or can be completed from
- * copies and parity.  In a repair the ranks look for the slots of the lost processes.
+ * A relaunched job finds the slots of the earlier processes on its nodes.  The ranks adopt the
+ * slots of dead processes, take a census, and plan for the newest set that is whole, or can be made
+ * whole from copies and parity.  In a repair the ranks look for the slots of the lost processes in
+ * the same way.
  *
- * A slot that is of no use now may be of use to another start, with other nodes or another number
- * of ranks: it stays until the first commit removes it. */
+ * A slot of no use to this start may be of use to another start, on other nodes or with another
+ * number of ranks.  So the slot stays until the first commit removes it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,30 +20,30 @@
 #include "set/checkpoint.h"
 #include "start.h"
 
-#define BUSY_S 5 /* for a process to die, or a tool to have looked at a slot */
+#define BUSY_S 5 /* time for a process to die, or for a tool to finish reading a slot */
 
-/* A set as its segments name it. */
+/* A set, identified by the heads of its segments. */
 struct candidate {
     uint64_t set, run, epoch_id;
 };
 
-/* One search, of all ranks together. */
+/* One search, in which all ranks take part. */
 struct search {
     struct ftkit_ctx *ctx;
     const struct ftk_level *level;
     struct ftk_mem *mem; /* of the level */
     struct ftk_chan ch;
     struct ftk_census census;
-    int unread;             /* the error of a slot that some rank could not look at */
-    uint64_t epoch_id;      /* of the line in a repair, as survivors know it; 0: none does */
-    uint64_t newest;        /* number of the newest set of which a segment was found */
-    struct candidate which; /* set 0: none can be had whole ... */
-    struct ftk_plan p;
-    int other; /* ... but one by this number of ranks, which; else 0 */
-    char why[256];
+    int unread;             /* the error of a slot that some rank could not read */
+    uint64_t epoch_id;      /* of the line, as survivors know it in a repair; 0: not known */
+    uint64_t newest;        /* highest number of a set of which a segment was found; 0: none */
+    struct candidate which; /* the set that is loaded; set 0: none can be made whole */
+    struct ftk_plan p;      /* for which */
+    int other;              /* number of ranks of the newest whole set of another number; 0: none */
+    char why[256];          /* why a set cannot be loaded */
 };
 
-/* Whether the search is in level.memory, which has the line. */
+/* Whether the search is in level.memory, which in a repair has the line. */
 static bool is_first(const struct search *f)
 {
     return f->level == &f->ctx->level[FTK_LEVEL_MEMORY];
@@ -64,7 +64,8 @@ static int newest_first(const void *a, const void *b)
     return x->epoch_id == y->epoch_id ? 0 : x->epoch_id < y->epoch_id ? 1 : -1;
 }
 
-/* All sets of which there is anything, newest first. */
+/* List all sets of which the census has a segment, newest first.  The caller frees *out, also after
+ * an error. */
 static int list_candidates(const struct ftk_census *c, struct candidate **out, int *n)
 {
     size_t total = 0;
@@ -89,8 +90,8 @@ static int list_candidates(const struct ftk_census *c, struct candidate **out, i
     return FTKIT_OK;
 }
 
-/* Whether a set may be used.  In a repair only sets of this run count; on the first level only the
- * line, because newer sets were not committed and the survivors have dropped the older ones. */
+/* Whether a set may be used.  In a repair only sets of this run may be used, and in level.memory
+ * only the line: newer sets were not committed, and the survivors have dropped older ones. */
 static bool may_be(const struct search *f, const struct candidate *c)
 {
     const struct ftkit_ctx *ctx = f->ctx;
@@ -101,7 +102,7 @@ static bool may_be(const struct search *f, const struct candidate *c)
     return may && (line || !is_first(f));
 }
 
-/* The census as if this were the only set, and committed. */
+/* Make the plan for a set: the census is changed as if the set were the only one, and committed. */
 static int plan_for(const struct search *f, const struct candidate *which, struct ftk_plan *p)
 {
     const struct ftk_census *census = &f->census;
@@ -130,7 +131,7 @@ static int plan_for(const struct search *f, const struct candidate *which, struc
     return rc;
 }
 
-/* Why this set cannot be had. */
+/* Write the reason why a set cannot be loaded to f->why. */
 static void explain(struct search *f, const struct candidate *c, const struct ftk_plan *p)
 {
     f->why[0] = '\0';
@@ -171,7 +172,7 @@ static int try_candidate(struct search *f, const struct candidate *c, bool first
     return rc;
 }
 
-/* The newest set that can be had whole. */
+/* Choose the newest set that is whole or can be made whole: f->which, f->p. */
 static int choose(struct search *f)
 {
     struct candidate *all = NULL;
@@ -207,15 +208,15 @@ static void keep_only(struct ftk_mem *mem, const struct candidate *which)
 
 /* ---- looking ------------------------------------------------------------------------- */
 
-/* A slot could not be read.  That has been reported, and may not matter: other slots may
- * suffice. */
+/* Keep the error of a slot that could not be read.  The error has been reported; it does not matter
+ * if other slots suffice. */
 static void note_unread(struct search *f, int rc)
 {
     if (rc < f->unread)
         f->unread = rc;
 }
 
-/* The stamp of the line as this rank has had it all the time. */
+/* The epoch id of the line, if this rank has its segment from before the search; else 0. */
 static uint64_t own_epoch_id(const struct search *f)
 {
     const struct ftk_mem_seg *s = ftk_mem_find(f->mem, f->ctx->repair.line, f->ctx->rank);
@@ -223,9 +224,10 @@ static uint64_t own_epoch_id(const struct search *f)
     return h ? h->epoch_id : 0;
 }
 
-enum { WORD_EPOCH_ID }; /* in the vote between the two looks */
+enum { WORD_EPOCH_ID }; /* the word of the vote in adopt() */
 
-/* All ranks have looked for their own slots before any rank adopts others. */
+/* Adopt slots.  Each rank adopts its own first; a vote separates the two steps, so no rank adopts a
+ * slot that another rank would have adopted as its own. */
 static int adopt(struct search *f)
 {
     int rank = f->ctx->rank;
@@ -261,8 +263,8 @@ static bool has(const struct ftk_census *c, const struct ftk_slot *slot)
     return false;
 }
 
-/* A locked slot whose segment no rank has: the process that holds the lock is dying, or reads the
- * slot, or is of another job.  NULL: there is none. */
+/* Return a locked slot of a usable set whose segment no rank has; NULL: there is none.  The process
+ * with the lock is dying, or reads the slot, or is of another job. */
 static const struct ftk_slot *find_busy(struct search *f)
 {
     const struct ftk_place *place = &f->mem->place;
@@ -278,10 +280,10 @@ static const struct ftk_slot *find_busy(struct search *f)
     return found;
 }
 
-/* The words of the vote after a look.  BUSY: the first rank that has seen a busy slot. */
+/* The words of the vote after a look.  WORD_BUSY: the lowest rank that has seen a busy slot. */
 enum { WORD_BUSY, WORD_TIME_LEFT, WORD_UNREAD, WORD_NEWEST };
 
-/* Whether all look once more, because of a busy slot. */
+/* Vote on whether all ranks look once more, because of a busy slot. */
 static int look_again(struct search *f, double until, bool *again)
 {
     struct ftk_vote v;
@@ -331,8 +333,9 @@ static int look(struct search *f)
 
 /* ---- using --------------------------------------------------------------------------- */
 
-/* Files of another run, or newer files, come first, because the user sees files, and removes them
- * to begin anew.  They are read before segments in memory are dropped. */
+/* Set *older if files are to be loaded in place of the set in memory.  Files of another run, and
+ * newer files, come first, because the user sees files and can remove them to begin anew.  The
+ * files are read through before any segment in memory is dropped. */
 static int compare_files(const struct search *f, struct ftk_loaded *l, bool *older)
 {
     struct ftkit_ctx *ctx = f->ctx;
@@ -340,7 +343,7 @@ static int compare_files(const struct search *f, struct ftk_loaded *l, bool *old
     uint64_t set = 0, run = 0;
     *older = false;
     if (ctx->repair.pending != FTK_PENDING_LOAD && is_first(f))
-        return FTKIT_OK; /* nothing comes before the line */
+        return FTKIT_OK; /* in a repair the line comes first */
     int rc = ctx->cfg.h5_enabled ? ftk_durable_newest(ctx, which->set, which->run, &set, &run)
                                  : FTKIT_OK;
     if (rc != FTKIT_OK || set == 0)
@@ -356,7 +359,7 @@ static int compare_files(const struct search *f, struct ftk_loaded *l, bool *old
     return rc;
 }
 
-/* Report slots of other jobs in the same place; the first rank of each node does. */
+/* Report slots of other jobs in the same place, on one rank of each node. */
 static void tell_others(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
@@ -375,7 +378,7 @@ static void tell_others(const struct search *f)
             ctx->cfg.name, p->others, p->dir);
 }
 
-/* No set can be loaded from slots: report the reason; an error if the user has to act. */
+/* No set can be loaded from slots: report the reason.  Return an error if the user has to act. */
 static int tell_why(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
@@ -383,13 +386,13 @@ static int tell_why(const struct search *f)
     if (f->why[0] && ctx->rank == 0)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, f->why);
     if (ctx->repair.pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH)
-        return FTKIT_OK; /* as the user wants */
+        return FTKIT_OK; /* the user wants no earlier set */
     if (ctx->repair.pending != FTK_PENDING_LOAD || (f->other == 0 && f->unread == FTKIT_OK))
         return FTKIT_OK;
     int rc = FTKIT_OK;
     if (ctx->cfg.h5_enabled)
         rc = ftk_durable_newest(f->ctx, 0, 0, &set, &run);
-    if (rc != FTKIT_OK || set > 0) /* files are distributed over any number of ranks */
+    if (rc != FTKIT_OK || set > 0) /* a set of files serves any number of ranks */
         return rc;
     if (f->unread != FTKIT_OK)
         return ftk_fail(f->unread,
@@ -427,7 +430,7 @@ static int use(struct search *f)
     keep_only(f->mem, &f->which);
     (void)FTK_FAULT("found.use");
     int rc = ftk_complete(ctx, f->mem, &f->ch, &f->p);
-    if (rc == FTKIT_ERR_CORRUPT) /* damaged since the census: the other ranks know */
+    if (rc == FTKIT_ERR_CORRUPT) /* ftk_complete() has broken the channel: all ranks repair */
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
         return rc;
@@ -451,7 +454,7 @@ static int load(struct search *f, struct ftk_loaded *l)
     rc = compare_files(f, l, &older);
     if (rc != FTKIT_OK || older)
         return rc;
-    l->set = f->which.set; /* also when the segments turn out to be damaged */
+    l->set = f->which.set; /* before use(): set also when use() finds damaged segments */
     l->run = f->which.run;
     l->nranks = f->ctx->nranks;
     return use(f);
@@ -465,7 +468,8 @@ int ftk_load_slots(struct ftkit_ctx *ctx, struct ftk_level *level, struct ftk_lo
     f.ch = ftk_chan_of(ctx);
     f.ch.broken = ctx->detect.failed;
     int rc = load(&f, l);
-    /* in a repair segments in memory may equal those in the files, which need not be read then */
+    /* in a repair the survivors keep their segments: if the files have the same set, it need not be
+     * read */
     if (l->set == 0)
         ftk_mem_leave(mem, ctx->repair.pending == FTK_PENDING_LOAD || !is_first(&f));
     mem->place.kept = l->set == 0 && f.newest > 0; /* on all ranks of the node */

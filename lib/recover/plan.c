@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Every process computes it from the same facts; only its hash travels. */
+ * Every process computes the plan from the same census; the processes compare only its hash. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,28 +11,28 @@
 #include "core/ranks.h"
 #include "recover.h"
 
-/* Facts drawn from the census on the way. */
+/* Facts that are computed from the census. */
 struct facts {
     const struct ftk_census *c;
     const struct ftk_plan_rules *rules;
     int nranks;   /* before the failure, or wanted */
     int nlive;    /* processes that have a rank */
     int nfree;    /* processes that have none */
-    int furthest; /* largest where of a live rank */
-    int nearest;
-    int in_close;
-    int epoch; /* the largest; 0: no process has ever had a rank */
+    int furthest; /* largest `where` of a live rank */
+    int nearest;  /* smallest */
+    int in_close; /* live ranks that have left their loop */
+    int epoch;    /* the largest; 0: no process has ever had a rank */
     bool app_errors;
     bool progressed;
     bool spawn_failed;
-    bool callbacks; /* every live rank has one */
+    bool callbacks; /* every live rank has a callback of ftkit_on_repair() */
     bool all;       /* all ranks roll back: by the rules, or after an ambiguous match */
     bool inherited;
     uint64_t committed;
     uint64_t unusable;
     int repeats;
-    int *node_of; /* [n] a process of the same node, the same for all of that node */
-    int *load;    /* [n] working ranks of the node of that number */
+    int *node_of; /* [n] the first process of the same node: it stands for the node */
+    int *load;    /* [n] working ranks on the node that the process stands for */
 };
 
 static void fatal(struct ftk_plan *p, int code, const char *why)
@@ -57,7 +57,7 @@ static void draw_facts(struct facts *f)
         if (e->rank < 0) {
             f->nfree++;
             if (f->nlive == 0 && e->nranks > f->nranks)
-                f->nranks = e->nranks; /* a process spawned to open knows no number */
+                f->nranks = e->nranks; /* 0 in a process that was spawned during an opening */
             continue;
         }
         f->nlive++;
@@ -77,7 +77,7 @@ static void draw_facts(struct facts *f)
 
 /* ---- who carries which rank ---------------------------------------------------------- */
 
-/* Distinct nodes get small numbers, in the order of their first process. */
+/* The node of a process, to sort the processes by nodes. */
 struct node_number {
     int node;
     int proc;
@@ -112,8 +112,8 @@ static int number_nodes(struct facts *f)
     return FTKIT_OK;
 }
 
-/* Nobody has a rank yet: the spares are the last processes of the fullest nodes, the
- * others are numbered in order. */
+/* No process has a rank yet: the last processes of the nodes with most processes become spares, the
+ * others get ranks in their order. */
 static void number_all(const struct facts *f, struct ftk_plan *p)
 {
     int n = f->c->n;
@@ -140,8 +140,9 @@ static void number_all(const struct facts *f, struct ftk_plan *p)
     }
 }
 
-/* Node with the fewest working ranks among those that have a free process: replacements
- * are spread, and a replacement in the place of the lost one keeps the map of copies. */
+/* Return a free process of the node with the fewest working ranks, -1: there is none.  So
+ * replacements are spread over the nodes.  A replacement on the node of the lost process keeps the
+ * layout of copies. */
 static int pick_spare(const struct facts *f, const struct ftk_plan *p)
 {
     int best = -1;
@@ -171,7 +172,7 @@ static void fill_ranks(const struct facts *f, struct ftk_plan *p)
             continue;
         int i = pick_spare(f, p);
         if (i < 0)
-            continue; /* shrink: closed below */
+            continue; /* shrink_ranks() closes the gap */
         p->proc_of[r] = i;
         p->rank_of[i] = r;
         p->is_new[r] = 1;
@@ -179,7 +180,7 @@ static void fill_ranks(const struct facts *f, struct ftk_plan *p)
     }
 }
 
-/* Close the gaps: ranks keep their order. */
+/* Renumber the ranks that have a process, in their order. */
 static void shrink_ranks(struct ftk_plan *p)
 {
     int n = 0;
@@ -194,7 +195,8 @@ static void shrink_ranks(struct ftk_plan *p)
     p->nranks = n;
 }
 
-/* What to do about ranks that no free process can carry. */
+/* Decide by recover.supply on the lost ranks for which there is no spare.  Return 1 if the plan is
+ * decided: processes are spawned, or the job ends; 0: go on with the processes that are there. */
 static int supply(const struct facts *f, struct ftk_plan *p, int missing)
 {
     int lacking = missing - f->nfree;
@@ -209,7 +211,7 @@ static int supply(const struct facts *f, struct ftk_plan *p, int missing)
         case FTK_SUPPLY_SHRINK:
             if (f->nlive + f->nfree > 0 && (f->callbacks || f->nlive == 0))
                 return 0;
-            break; /* the program has no callback to divide its data anew */
+            break; /* without a callback the program cannot distribute its data anew */
         case FTK_SUPPLY_END:
             i = f->rules->nsupply;
             break;
@@ -277,14 +279,15 @@ static bool has_committed(const struct ftk_census_entry *e, uint64_t line)
     return e->rank >= 0 && e->committed == line;
 }
 
-/* How sure it is that a segment of that number is of the line: a process that knows the set
- * to be committed has dropped other tries, and has written or loaded its own. */
+/* Return how much proof there is that a segment with the line's number is of the line.  A process
+ * that knows the line as committed has dropped other tries, and has written or loaded its own
+ * segment. */
 static int trust_in(const struct ftk_census_entry *e, const struct ftk_census_seg *s)
 {
     return 1 + 2 * has_committed(e, s->set) + (s->rank == e->rank && s->n == 0);
 }
 
-/* Which of the sets of that number the line is, and how many ranks wrote it. */
+/* Find which of the tries with the line's number is the line, and how many ranks wrote the line. */
 static void identify(const struct facts *f, struct ftk_plan *p)
 {
     int best = 0;
@@ -304,8 +307,8 @@ static void identify(const struct facts *f, struct ftk_plan *p)
     }
 }
 
-/* Who has the segment of each rank of the line: its own process before a keeper.  What an
- * attempt that failed has left with a spare does not count: spares are not in act. */
+/* Find the process that has the segment of each rank of the line: the rank's own process before a
+ * holder.  Segments in spares, left from a failed attempt, do not count: spares are not in act. */
 static int find_sources(const struct facts *f, struct ftk_plan *p)
 {
     identify(f, p);
@@ -334,7 +337,7 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
     return rc;
 }
 
-/* What has to move so that every rank and every holder has its segment. */
+/* Find the ranks that lack their own segment, and the holders that lack their copy. */
 static void find_needs(const struct facts *f, struct ftk_plan *p)
 {
     for (int r = 0; r < p->nranks; r++) {
@@ -353,8 +356,8 @@ static void lost_for_good(struct ftk_plan *p)
 {
     if (p->unusable) {
         fatal(p, FTKIT_ERR_LOST,
-            "a segment does not hold, wherever a rank has it from (recover.attempts), and "
-            "there are no files: its memory is bad, or the parity that it is rebuilt from");
+            "a segment is damaged, wherever a rank has it from (recover.attempts), and there are "
+            "no files: the memory of the rank is bad, or the parity that it rebuilds from");
         return;
     }
     p->outcome = FTK_PLAN_FATAL;
@@ -367,7 +370,7 @@ static void lost_for_good(struct ftk_plan *p)
         (unsigned long long)p->line, FTK_S(n), ranks);
 }
 
-/* Which state everybody gets. */
+/* Choose the state to which the ranks return: the line, or the initial state. */
 static int choose_line(const struct facts *f, struct ftk_plan *p)
 {
     p->line = f->committed;
@@ -385,7 +388,7 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
             lost_for_good(p);
         return rc;
     }
-    bool logged = f->rules->team && f->nlive > 0; /* messages can be had again */
+    bool logged = f->rules->team && f->nlive > 0; /* the log replays messages */
     if (f->app_errors && !logged) {
         fatal(p, FTKIT_ERR_LOST,
             "a rank failed before the first set was written while the program was "
@@ -402,9 +405,10 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
     return FTKIT_OK;
 }
 
-/* ---- who returns to it --------------------------------------------------------------- */
+/* ---- who rolls back ------------------------------------------------------------------ */
 
-/* Lost, or still on its way to the line since an earlier failure. */
+/* Whether the process of a rank is new, or has not yet restored the line after an earlier
+ * failure. */
 static bool needs_line(const struct facts *f, const struct ftk_plan *p, int rank)
 {
     const struct ftk_census_entry *e = &f->c->entries[p->proc_of[rank]];
@@ -412,7 +416,7 @@ static bool needs_line(const struct facts *f, const struct ftk_plan *p, int rank
            || (p->line > 0 && (e->pending == FTK_PENDING_LINE || e->pending == FTK_PENDING_LOAD));
 }
 
-/* choose_back() of docs/model/log.pml. */
+/* Choose the ranks that roll back: choose_back() of docs/model/log.pml. */
 static void choose_back(const struct facts *f, struct ftk_plan *p)
 {
     const int *team = f->rules->team;
@@ -473,7 +477,7 @@ static int allocate(const struct facts *f, struct ftk_plan *p)
     return FTKIT_OK;
 }
 
-/* recover.attempts: the repairs so far have come to nothing. */
+/* recover.attempts: too many repairs in a row have gone back to the same set. */
 static bool repeats_too_often(const struct facts *f, struct ftk_plan *p)
 {
     int limit = f->rules->attempts;
@@ -497,7 +501,7 @@ static bool repeats_too_often(const struct facts *f, struct ftk_plan *p)
     return true;
 }
 
-/* Cases in which nothing is to be built. */
+/* Whether no epoch is built: the job ends with an error, or the context closes. */
 static bool ends_here(const struct facts *f, struct ftk_plan *p)
 {
     for (int i = 0; i < f->c->n; i++) {
@@ -517,7 +521,7 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
     if (repeats_too_often(f, p))
         return true;
     if (f->in_close == 0 || (f->rules->team && f->nlive > 0))
-        return false; /* with the log who has left waits for who comes again */
+        return false; /* with the log a rank that has left its loop waits for one that replays */
     if (f->nlive < f->nranks || f->in_close < f->nlive) {
         fatal(p, FTKIT_ERR_PEER,
             "a rank failed when another had already left its loop (see ftkit_finish): the "

@@ -6,19 +6,19 @@
 #include "recover.h"
 #include "set/coding.h"
 
-/* What one process has to do in one group. */
+/* The rebuilding of one group in one process. */
 struct rebuilding {
     struct ftkit_ctx *ctx;
     struct ftk_mem *mem;
     struct ftk_chan *ch;
     const struct ftk_plan *p;
-    struct ftk_plan_group g; /* with ranks of the channel for processes */
+    struct ftk_plan_group g; /* as in the plan, with ranks of the channel in place of processes */
     int me;
     struct { /* facts for the members without parity */
         struct ftk_seg_header like;
         struct ftk_group group;
     } facts;
-    struct ftk_mem_seg *data[FTK_GROUP_MAX], *parity[FTK_GROUP_MAX]; /* that are here */
+    struct ftk_mem_seg *data[FTK_GROUP_MAX], *parity[FTK_GROUP_MAX]; /* in this process */
 };
 
 static bool takes_part(const struct ftk_plan_group *g, int who)
@@ -38,7 +38,7 @@ static bool has_parity(const struct ftk_plan_group *g, int who)
     return false;
 }
 
-/* From processes of the plan to ranks of the channel. */
+/* Replace processes of the plan by ranks of the channel. */
 static void use_ranks(const struct ftk_plan *p, struct ftk_plan_group *g)
 {
     for (int i = 0; i < g->n; i++) {
@@ -67,7 +67,8 @@ static int use_source(struct rebuilding *r, struct ftk_mem_seg *s, struct ftk_me
     return rc;
 }
 
-/* What this process has of the group, checked. */
+/* Find and verify the segments and parities of the group that this process has.  A damaged one is
+ * released: FTKIT_ERR_CORRUPT. */
 static int find_sources(struct rebuilding *r)
 {
     int rc = FTKIT_OK;
@@ -82,6 +83,7 @@ static int find_sources(struct rebuilding *r)
     return rc;
 }
 
+/* The rank that sends the facts of the group: the first that has a parity. */
 static int teller_of(const struct ftk_plan_group *g)
 {
     int i = 0;
@@ -101,7 +103,8 @@ static void take_facts(struct rebuilding *r)
     }
 }
 
-/* Send lengths and the facts of the group to the members that have none of its parities. */
+/* Send the facts of the group (lengths, and a header as a pattern) to the members that have none of
+ * its parities. */
 static int share_facts(struct rebuilding *r)
 {
     const int bytes = (int)sizeof r->facts;
@@ -135,6 +138,7 @@ static int share_facts(struct rebuilding *r)
     return mrc == MPI_SUCCESS ? rc : FTKIT_ERR_PEER;
 }
 
+/* Take buffers for the segments and parities that are rebuilt in this process. */
 static int take_buffers(struct rebuilding *r)
 {
     struct ftk_mem *mem = r->mem;
@@ -185,7 +189,7 @@ static int code(struct rebuilding *r, int object)
     return rc;
 }
 
-/* The data of a rebuilt segment are compared when they are used. */
+/* Seal what this process has rebuilt.  The data of a segment are verified when they are used. */
 static int seal(struct rebuilding *r)
 {
     int rc = FTKIT_OK;

@@ -1,25 +1,26 @@
-/* Repair: from "a rank has failed" to "every rank holds the line again".
+/* Repair: from "a rank has failed" to "every rank has its segment of the line again".
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The state machine, all on one communicator s of the live processes:
+ * The state machine.  All steps run on one communicator s of the live processes:
  *
- *     FREEZE   everyone has revoked what others may be blocked on (detect.c)
- *     SHRINK   s := the live members of ctl
- *     CENSUS   everyone tells everyone who it is and what it has in memory
- *     PLAN     computed by each from the same census; its hash is compared
- *     SUPPLY   processes are spawned when the plan wants them; then CENSUS again
- *     BUILD    the communicators of the next epoch
- *     RESTORE  lost segments go to their new processes, lost copies are made again
- *     AGREE    did everything work everywhere?  Otherwise from SHRINK with the larger
- *              failed set.  Nothing before this point has changed any rank's state but by
- *              adding sealed segments to its memory and dropping corrupt ones, so every
- *              step may be repeated.
+ *     FREEZE   each process revokes the communicators on which others may be blocked (detect.c)
+ *     SHRINK   s := the live members of ctl, or of the last attempt's s
+ *     CENSUS   each process sends to all its rank, its state and the list of its segments
+ *     PLAN     each process computes the plan from the same census; the hashes are compared
+ *     SUPPLY   if the plan says so, processes are spawned; then CENSUS again
+ *     BUILD    the communicators of the next epoch are made
+ *     RESTORE  lost segments go to the replacements, lost copies are made again
+ *     AGREE    did every step succeed on every process?  If not: SHRINK again
  *
- * Each live process passes through AGREE exactly once per attempt whatever happened to it,
- * so nobody waits in vain; it is the only decision, and uniform.
- * Opening a context goes through the same machine, with a census in which nobody has a
- * rank yet; closing goes through it so that spares and survivors part in agreement. */
+ * Every step before AGREE may be repeated.  Until AGREE the segments in memory change only in
+ * these ways: sealed segments are added; corrupt segments, and segments that have the number of
+ * the line but are of another try, are dropped.
+ *
+ * Each live process passes through AGREE exactly once per attempt, whatever happened to it before,
+ * so no process waits in vain.  AGREE is the only decision, and the same on all processes.
+ * Opening a context uses the same machine, with a census in which no process has a rank yet.
+ * Closing uses it, too, so that spares and working ranks part in agreement. */
 #ifndef FTK_RECOVER_H
 #define FTK_RECOVER_H
 
@@ -27,16 +28,17 @@
 
 /* ---- census -------------------------------------------------------------------------- */
 
+/* A sealed segment, or a sealed parity, in the memory of a process. */
 struct ftk_census_seg {
     uint64_t set;
     int rank;
     int nranks;
     uint64_t run, epoch_id;
-    int n, m;               /* of the group whose parity this is; n 0: the rank's segment */
-    const int64_t *members; /* [n] ranks */
+    int n, m;               /* of a parity: size and parities of its group; n 0: not a parity */
+    const int64_t *members; /* [n] ranks of the group */
 };
 
-/* What a repair that replaces a lost rank counts for recover.attempts. */
+/* The weight of a repair after the loss of a rank, for recover.attempts; see weight_of(). */
 enum { FTK_REPEAT = 4 };
 
 struct ftk_census_entry {
@@ -46,44 +48,47 @@ struct ftk_census_entry {
     int where; /* enum ftk_where */
     int app_errors;
     int has_callback;
-    int local_error; /* hard error of the last attempt */
-    bool ambiguous;  /* in it an ambiguous match: all ranks have to roll back */
-    bool inherited;  /* the line has no set-up of this job, which a replacement needs */
+    int local_error; /* local error of this process; 0: none */
+    bool ambiguous;  /* the last attempt found an ambiguous match: all ranks have to roll back */
+    bool inherited;  /* the line is of an earlier job: it has no set-up log for a replacement */
     int pending;     /* enum ftk_pending */
     uint64_t committed;
-    uint64_t line; /* set pending LINE or SHRUNK refers to */
+    uint64_t line; /* the set of FTK_PENDING_LINE or FTK_PENDING_SHRUNK */
     uint64_t next_set;
     uint64_t run;
     int epoch;
-    int repeats;       /* in FTK_REPEATths */
-    int progressed;    /* its state is not that of a fresh start any more */
+    int repeats;       /* sum of the weights of repairs, see FTK_REPEAT */
+    int progressed;    /* before the first set: the rank has left its initial state */
     int spawn_failed;  /* spawning was tried and does not work here */
-    uint64_t unusable; /* set that memory cannot give it, 0: none */
+    uint64_t unusable; /* set that this rank has given up in memory, 0: none */
     int nsegs;
-    const struct ftk_census_seg *segs; /* [nsegs] sealed ones in memory */
+    const struct ftk_census_seg *segs; /* [nsegs] */
 };
 
 struct ftk_census {
     int n;                            /* processes, in the order of s */
     struct ftk_census_entry *entries; /* [n] */
-    struct ftk_census_seg *segs;      /* of all */
-    int64_t *words;                   /* the members of their groups lie in here */
+    struct ftk_census_seg *segs;      /* of all processes; entries[].segs point into it */
+    int64_t *words;                   /* segs[].members point into it */
 };
 
-/* segs are those of mem: the first level, or the second. */
+/* Take the census of all members of s.  Collective over s.  mem: the level whose segments are
+ * listed.  The caller frees c after success.  FTKIT_ERR_NOMEM, FTKIT_ERR_MPI. */
 int ftk_census_take(struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm s, struct ftk_census *c);
 void ftk_census_free(struct ftk_census *c);
 
 /* ---- plan ---------------------------------------------------------------------------- */
 
 enum ftk_outcome {
-    FTK_PLAN_GO,    /* build it */
+    FTK_PLAN_GO,    /* build the next epoch by the plan */
     FTK_PLAN_SPAWN, /* spawn nspawn processes, then take the census again */
-    FTK_PLAN_CLOSE, /* every working rank is done: all part */
-    FTK_PLAN_FATAL  /* why says why; code is what the calls return */
+    FTK_PLAN_CLOSE, /* every working rank is in ftkit_close(): all processes part */
+    FTK_PLAN_FATAL  /* the job ends: why is the reason, code the result of the calls */
 };
 
-/* A group of the line some of which has to be rebuilt; processes, -1 for none. */
+/* A parity group of the line with segments or parities that have to be rebuilt.  For each member:
+ * the process that has its segment and its parity (_at), and the process for which the lost one is
+ * rebuilt (_to); -1: none. */
 struct ftk_plan_group {
     int n, m;
     int rank[FTK_GROUP_MAX]; /* of the line */
@@ -91,8 +96,9 @@ struct ftk_plan_group {
     int data_to[FTK_GROUP_MAX], parity_to[FTK_GROUP_MAX];
 };
 
-/* What the segments of a set have in common besides its number, which may have been used
- * before: by a try that came to nothing, in places that outlive a process. */
+/* The number of a set does not identify the set: an earlier try to write a set with this number
+ * may have failed, and its segments may be in places that outlive a process.  The segments of one
+ * set have these values in common. */
 struct ftk_written {
     uint64_t run, epoch_id;
 };
@@ -102,31 +108,31 @@ struct ftk_plan {
     int code;
     char why[256];
     int nspawn;
-    int nprocs;
-    int nranks;
+    int nprocs;    /* in the census; a process is an index of the census */
+    int nranks;    /* after the repair */
     int *rank_of;  /* [nprocs] new rank of each process, -1: spare */
-    int *proc_of;  /* [nranks] */
-    int *is_new;   /* [nranks] 1: carried by a process that did not carry it before */
+    int *proc_of;  /* [nranks] process of each new rank */
+    int *is_new;   /* [nranks] 1: its process did not carry a rank before */
     int *domain;   /* [nranks] */
     int copies;    /* of each segment, by the scheme */
     int *holder;   /* [copies][nranks] */
     int lost;      /* ranks that had lost their process */
-    uint64_t line; /* set to which all ranks return; 0: none */
-    uint64_t run;  /* it is of, as a process says that has it */
-    int line_nranks;
-    struct ftk_written written;
-    int *source;    /* [line_nranks] process that has each segment, or for which it is
-                          rebuilt; -1: nobody */
+    uint64_t line; /* 0: no set is committed */
+    uint64_t run;  /* that wrote the line, by the first process that knows the line as committed */
+    int line_nranks;            /* ranks that wrote the line; 0: no process has a segment of it */
+    struct ftk_written written; /* of the line */
+    int *source;    /* [line_nranks] process that has each segment, or for which the segment is
+                          rebuilt; -1: none */
     int *need_own;  /* [nranks] 1: its process lacks the rank's segment of the line */
-    int *back;      /* [nranks] 1: returns to the line */
-    int *hit;       /* [nranks] 1: the team of that number does; the plan's own */
+    int *back;      /* [nranks] 1: rolls back */
+    int *hit;       /* [nranks] 1: the team of that number rolls back; used by plan.c only */
     int *need_copy; /* [copies][nranks] 1: the holder lacks the copy */
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
-    bool from_file; /* some segment of the line is lost to memory */
-    bool unusable;  /* ... because it never holds, wherever in memory it comes from */
-    int pending;    /* enum ftk_pending of ranks that are not in their loop */
-    bool rollback;  /* ranks in their loop restore the line */
+    bool from_file; /* a segment of the line is not in memory and cannot be rebuilt there */
+    bool unusable;  /* from_file, because a rank has given up the line in memory */
+    int pending;    /* enum ftk_pending of the ranks that have work left, see pending_of() */
+    bool rollback;  /* there is a line: ranks that roll back restore it */
     bool fresh;     /* an opening: no process had a rank before */
 };
 
@@ -135,84 +141,96 @@ struct ftk_plan_rules {
     int map;
     const struct ftk_scheme *scheme;
     bool files;        /* the HDF5 level is on */
-    bool local;        /* the second level is on, which serves as many ranks only */
-    bool repair;       /* what ranks have given up in memory counts as lost */
+    bool local;        /* the second level is on; it serves only as many ranks as wrote the set */
+    bool repair;       /* a set that a rank has given up in memory (unusable) counts as lost */
     int attempts;      /* repairs in a row that may go back to the same set; 0: no limit */
     const int *supply; /* [nsupply] enum ftk_supply */
     int nsupply;
-    const int *team; /* [nranks] < nranks: only teams that have lost a rank roll back;
-                          NULL: all do */
-    bool all;        /* all ranks roll back, whatever the teams */
+    const int *team; /* [nranks] < nranks, team of each rank: only teams that have lost a rank roll
+                          back; NULL: all ranks do */
+    bool all;        /* all ranks roll back, whatever the teams are */
 };
 
-/* The rules for a set of a level that is to be completed, outside of a repair. */
+/* Return the rules for completing a set of a level outside of a repair. */
 struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, const struct ftk_level *l);
 
-/* Pure: the same on every process that has the same census.  FTKIT_ERR_NOMEM. */
+/* Compute the plan.  Pure: the same on every process that has the same census.  The caller frees p
+ * after success.  FTKIT_ERR_NOMEM. */
 int ftk_plan_make(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
-/* Whether a segment is of the line. */
+/* Return whether a segment is of the line. */
 bool ftk_plan_has(const struct ftk_plan *p, const struct ftk_census_seg *s);
-/* Release what memory has of another try of the line's number: it would be taken for it. */
+/* Release the segments in mem that have the number of the line but are of another try: otherwise
+ * they would be taken for segments of the line. */
 void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
-/* Its part about parity: what of the line can be rebuilt, and for whom. */
+/* Plan which segments and parities of the line are rebuilt from parity, and for which processes:
+ * p->groups, and p->source of rebuilt segments.  A step of ftk_plan_make().  FTKIT_ERR_NOMEM. */
 int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);
 void ftk_plan_free(struct ftk_plan *p);
-/* The ranks of the line whose segment nobody has, as ftk_ranks_text(); how many they are. */
+/* Write the list of the ranks of the line without a source (see ftk_ranks_text()); return their
+ * number. */
 int ftk_plan_lost_text(const struct ftk_plan *p, char *text, size_t bytes);
 
 /* ---- repair -------------------------------------------------------------------------- */
 
-/* Run the machine until it succeeds or cannot.  FTKIT_OK: the context is whole again and
- * ctx->repair.pending says what remains for this rank; FTK_PARTED: all part (close); an error:
- * the context is dead.  start: MPI_COMM_NULL to shrink ctl, or a communicator of all
- * processes to begin with (open). */
+/* Run attempts until one succeeds, or the context cannot be repaired.  start: MPI_COMM_NULL to
+ * begin by shrinking ctl; at an opening: a communicator of all processes, which is not shrunk.
+ * FTKIT_OK: the next epoch has begun, and ctx->repair.pending is what remains for this rank.
+ * FTK_PARTED: the context closes on all processes.  An error: the context is dead. */
 enum { FTK_PARTED = 100 };
 int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start);
 
-/* Bring the regions of this rank to the line after a repair, if something is pending and
- * this rank is in its loop or in ftkit_recover(): callback, then restore.  Repairs again
- * when a further failure comes between.  *set: what was restored, 0 nothing. */
+/* After a repair, or in ftkit_recover(): run the callback of the program, then bring the regions of
+ * this rank to the line, as ctx->repair.pending says.  After a further failure the function repairs
+ * and begins again.  *set: the set that was restored; 0: none.  An error: the context is dead. */
 int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set);
 
-/* Wait as a spare until needed (FTKIT_OK, the rank is set) or until the job is over
- * (FTK_PARTED); an error: the context is dead. */
+/* Wait as a spare.  FTKIT_OK: this process carries a rank now; FTK_PARTED: the job is over; an
+ * error: the context is dead. */
 int ftk_spare_wait(struct ftkit_ctx *ctx);
 
-/* Start n more processes and merge them behind the members of s. */
+/* Spawn n processes; merged: the members of s in their order, then the spawned processes.
+ * Collective over s.  A local error of rank 0 makes the spawn fail on all members. */
 int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged);
-/* In a process started by a repair: the merged communicator; false in any other. */
+/* Return whether a repair has spawned this process.  True at most once in a process: for its first
+ * context. */
 bool ftk_supply_is_spawned(void);
+/* In a spawned process: make the communicator that ftk_supply_spawn() makes in the others.  *job:
+ * their ctx->job. */
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 
-/* Collective over act: a census of level.memory and a plan by it, which is the caller's to free.
- * An error with a channel that is not broken is one of this rank alone. */
+/* Take a census of level.memory and make a plan from it, outside of a repair.  The caller frees p,
+ * also after an error.  Collective over act.  An error that does not break the channel is of this
+ * rank alone. */
 int ftk_plan_again(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_plan *p);
-/* Make the set of the plan whole in mem: transfer, then rebuild. */
+/* Make the line of the plan whole in mem: transfer, then rebuild.  Collective over ch; after an
+ * error the channel is broken, so that no rank waits. */
 int ftk_complete(
     struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p);
 
-/* Move segments so that every rank has its own of the line, and make missing copies. */
+/* Transfer the segments of the line that ranks lack, and the copies that holders lack. */
 int ftk_transfer(
     struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p);
 
-/* Rebuild what is lost of the line from the parity of its groups. */
+/* Rebuild lost segments and parities of the line from the parity of their groups. */
 int ftk_rebuild(
     struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p);
 
-/* A segment of the line that this rank needs does not hold, as the detail says: release it,
- * so that the next plan takes another copy, FTKIT_ERR_CORRUPT.  When what comes in its place
- * does not hold either, again and again (parity may be of other data), the set is given up in
- * memory, for the second level or files; when these do not hold here: FTKIT_ERR_LOST. */
+/* Release a damaged segment s of the line that this rank needs; the thread's detail names the
+ * damage.  FTKIT_ERR_CORRUPT: the next plan takes another copy.  After more than recover.attempts
+ * damaged segments this rank gives up the set in memory (ctx->repair.unusable), because the parity
+ * of other data gives a damaged segment each time; the second level or files have to serve.  After
+ * more than twice as many: FTKIT_ERR_LOST. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
 
-/* Collective over act: compare every segment in memory with its checksums, put right what
- * can be.  *bad: how many of this rank did not hold. */
+/* Verify every segment in the memory of both levels; release damaged segments, and replace them
+ * from copies and parity or by a new set.  *bad: the number of damaged segments of this rank.
+ * Collective over act. */
 int ftk_scrub(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad);
 
-/* Collective over act: distribute the line of ctx->repair.line_nranks ranks over the regions of
- * the ranks there are now. */
+/* Distribute the line, which ctx->repair.line_nranks ranks wrote, over the regions of the present
+ * ranks.  Collective over act. */
 int ftk_redistribute(struct ftkit_ctx *ctx);
 
 #endif

@@ -1,21 +1,21 @@
-/* The line of one number of ranks into the regions of another: after a shrink.
+/* Redistribution: the line of one number of ranks into the regions of another number of ranks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The program has registered its global arrays with the blocks it has now; the segments
- * of the line have the blocks of then.  What the two have in common travels from the rank
- * that keeps the old block to the rank that carries the new one.
+ * The program has registered its global arrays with the present ("new") blocks; the segments of
+ * the line have the old blocks.  The cells that an old and a new block have in common go from the
+ * rank that has the old block's segment to the rank with the new block.
  *
- *     CHECK     the segments to read are compared with their checksums
- *     RECORDS   of one of them to everybody; the regions must fit them
- *     BLOCKS    old and new ones of all ranks to everybody; each old cell must have
- *               exactly one new place, each new cell exactly one source
- *     WRITE     replicated regions by broadcast, arrays piece by piece
- *     AGREE     did it work everywhere?
+ *     CHECK     the segments of the line are verified
+ *     RECORDS   the region records of old rank 0 go to all ranks; the regions must fit them
+ *     BLOCKS    the old and new blocks go to all ranks; each old cell must be in exactly one new
+ *               block, and each new cell in exactly one old block
+ *     WRITE     replicated regions are broadcast, arrays are sent piece by piece
+ *     AGREE     did every step succeed on every rank?
  *
- * A vote ends CHECK, RECORDS and BLOCKS too, so nothing is written before everybody can.
- * No segment is released here but a corrupt one: until the next set is committed, the
- * line is what another failure goes back to, and then all of this is done again. */
+ * A vote ends CHECK, RECORDS and BLOCKS, too.  So no region is written before all ranks can write.
+ * Only corrupt segments are released: until the next set is committed, another failure returns to
+ * the line, and the redistribution is done again. */
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -30,11 +30,11 @@
 #include "set/region.h"
 #include "store/attribute.h"
 
-#define PIECE_BYTES ((size_t)1 << 20) /* of a message with cells of an array */
-#define BCAST_BYTES ((size_t)1 << 30) /* of a broadcast */
+#define PIECE_BYTES ((size_t)1 << 20) /* most bytes of a message with cells of an array */
+#define BCAST_BYTES ((size_t)1 << 30) /* most bytes of a broadcast */
 enum { WINDOW = 4 };                  /* pieces in flight, each way */
 
-/* Cells of a global array. */
+/* A box of cells of a global array. */
 struct box {
     size_t start[FTKIT_DIMS_MAX];
     size_t len[FTKIT_DIMS_MAX];
@@ -45,27 +45,27 @@ struct place {
     char *data;
     size_t item;
     int ndims;
-    size_t first[FTKIT_DIMS_MAX];  /* of data[0]; modulo 2^n, as ghosts may be below 0 */
+    size_t first[FTKIT_DIMS_MAX];  /* index of the cell at data; wraps, as halos begin below 0 */
     size_t stride[FTKIT_DIMS_MAX]; /* bytes */
 };
 
 struct array {
     const struct ftk_region *region;
     int ndims;
-    size_t at;  /* of its words in each rank's blocks */
-    size_t got; /* cells that have come */
+    size_t at;  /* index of the array's words in a block */
+    size_t got; /* cells that are written to the region */
 };
 
-/* The pieces one way, in the order (array, old block, new block, cells).  Both ends of a
- * message keep that order, and so do all ranks: the first piece of all that is on its way
- * is in the windows of both its ends, hence there is no deadlock. */
+/* The pieces that this rank sends, or receives, in the order (array, old block, new block, cells).
+ * All ranks keep this order.  So the first of all pieces that are not received is in the windows of
+ * both its sender and its receiver, and there is no deadlock. */
 struct flow {
     bool send;
     bool done;
-    int array, q, r; /* where it is */
+    int array, q, r; /* the present array, old block and new block */
     struct box box;
     size_t cells; /* of the box */
-    size_t next;  /* first of them that is not posted */
+    size_t next;  /* the first cell of the box that is not posted */
     struct piece {
         struct box box;
         size_t first;
@@ -80,8 +80,8 @@ struct flow {
 
 enum { OWN_RECORDS, OWN_ARRAYS, OWN_TABLE, OWN_COUNTS, OWN_AT_OLD, OWN_PIECES, OWN_SHARE, OWN_MAX };
 
-/* Memory of one redistribution.  What remains of operations that ended with an error may
- * still write into it: after a failure it is kept until a later one has succeeded. */
+/* Memory of one redistribution.  The rest of operations that ended with an error may still write
+ * into the memory: after a failure it is kept until a later redistribution has succeeded. */
 struct scratch {
     struct scratch *next;
     const struct ftkit_ctx *ctx;
@@ -95,20 +95,20 @@ struct redist {
     struct ftkit_ctx *ctx;
     struct ftk_chan ch;
     struct scratch *mem;
-    const int *source; /* [nold] who gives each old block */
+    const int *source; /* [nold] rank that has the segment of each old rank */
     int nold;
     int nrecs;
     struct ftk_seg_region *recs; /* [nrecs] of old rank 0: the order of all regions */
     int narrays;
     struct array *arrays; /* [narrays] */
-    size_t words;         /* all blocks of one rank: start and length of each */
+    size_t words;         /* of the blocks of one rank in all arrays: start and length of each */
     char *share;          /* [share_bytes] for broadcasts */
     size_t share_bytes;
-    uint64_t *table; /* of each rank the new blocks, then the old it has */
-    int *counts;     /* [nranks] words of each in the table */
-    int *displs;     /* [nranks] */
+    uint64_t *table; /* for each rank its new blocks, then the old blocks that it has */
+    int *counts;     /* [nranks] words of each rank in the table */
+    int *displs;     /* [nranks] first word of each rank in the table */
     int *hits;       /* [nranks or nold], working space */
-    size_t *at_old;  /* [nold] in the table */
+    size_t *at_old;  /* [nold] first word of each old rank in the table */
     struct flow flows[2];
     uint64_t replicated; /* checksum of what was broadcast */
 };
@@ -155,10 +155,11 @@ static void free_abandoned(const struct ftkit_ctx *ctx)
 
 /* ---- steps of all ranks -------------------------------------------------------------- */
 
-/* The words of the votes; those from WORD_CALLER to 5 are the caller's. */
+/* The words of the votes of agree(); the caller uses the words from WORD_CALLER to 5. */
 enum { WORD_ERROR, WORD_CALLER, WORD_RANK = 6 };
 
-/* Agree on the results of all ranks. */
+/* Vote on the results of all ranks: return the most severe error of all.  A rank without an error
+ * of its own gets a detail that names a rank with an error. */
 static int agree(struct redist *d, int local, struct ftk_vote *v)
 {
     if (local == FTKIT_ERR_PEER)
@@ -187,7 +188,7 @@ static int agree_same(struct redist *d, int local, uint64_t value, const char *w
     return rc;
 }
 
-/* From the rank that has the segment of old rank 0. */
+/* Broadcast from the rank that has the segment of old rank 0. */
 static int broadcast(struct redist *d, void *buf, size_t bytes)
 {
     const struct ftk_sure s = { d->ch.comm, &d->ch, "sharing replicated regions" };
@@ -212,7 +213,7 @@ static const struct ftk_mem_seg *segment(const struct redist *d, int q)
     return ftk_mem_find(&d->ctx->level[FTK_LEVEL_MEMORY].mem, d->ctx->repair.line, q);
 }
 
-/* The same on every rank. */
+/* Check that each segment of the line has a source.  The result is the same on every rank. */
 static int check_complete(const struct ftkit_ctx *ctx)
 {
     for (int q = 0; q < ctx->repair.line_nranks; q++)
@@ -295,7 +296,7 @@ static int compare(const struct redist *d, const struct ftk_region *r)
     return FTKIT_OK;
 }
 
-/* All old ranks must have saved what old rank 0 has. */
+/* Check that old rank q has saved the region with the same kind, type and shape as old rank 0. */
 static int compare_source(const struct redist *d, const struct ftk_region *r, int q)
 {
     const struct ftk_seg_region *a = find_record(d, r->name);
@@ -314,7 +315,7 @@ static int compare_all(const struct redist *d)
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
         if (strcmp(ctx->regions.list[i].name, FTK_ATTRIBUTES) == 0)
-            continue; /* of the files, not of the state */
+            continue; /* attributes of the files are no state of the program */
         rc = compare(d, &ctx->regions.list[i]);
         for (int q = 0; rc == FTKIT_OK && q < d->nold; q++)
             if (d->source[q] == ctx->rank)
@@ -323,7 +324,8 @@ static int compare_all(const struct redist *d)
     return rc;
 }
 
-/* Which of the records have regions; equal on all ranks or they would wait in vain. */
+/* Checksum of the records, and of which records have a region on this rank.  If ranks differed in
+ * these, they would wait in vain for broadcasts. */
 static uint64_t regions_sum(const struct redist *d)
 {
     uint64_t sum = ftk_xxh3(d->recs, (size_t)d->nrecs * sizeof *d->recs);
@@ -364,7 +366,7 @@ static void list_arrays(struct redist *d)
     d->share_bytes = PIECE_BYTES;
     for (int i = 0; i < d->nrecs; i++) {
         const struct ftk_region *r = ftk_region_find(d->ctx, d->recs[i].name);
-        if (r && r->type.item_bytes > d->share_bytes) /* items are not cut */
+        if (r && r->type.item_bytes > d->share_bytes) /* an item is not split between messages */
             d->share_bytes = r->type.item_bytes;
         if (!r || r->kind != FTK_KIND_ARRAY)
             continue;
@@ -373,7 +375,7 @@ static void list_arrays(struct redist *d)
     }
 }
 
-/* Each rank's words in the table: its new blocks, then old ones in their order. */
+/* Lay out the table: for each rank its new blocks, then the old blocks that it has, by old rank. */
 static int lay_out_table(struct redist *d)
 {
     int n = d->ctx->nranks;
@@ -483,7 +485,7 @@ static size_t volume(int ndims, const struct box *b)
     return n;
 }
 
-/* What two boxes have in common, and how many cells that is. */
+/* Set *out to the intersection of two boxes, and return its number of cells. */
 static size_t intersect(int ndims, const struct box *a, const struct box *b, struct box *out)
 {
     for (int i = 0; i < ndims; i++) {
@@ -499,8 +501,8 @@ static size_t intersect(int ndims, const struct box *a, const struct box *b, str
     return volume(ndims, out);
 }
 
-/* Is each cell of a block in exactly one of the old blocks (a new block), or in exactly
- * one of the new ones (an old block)?  k is its number among its own. */
+/* Check that each cell of new block k is in exactly one old block (of_old), or each cell of old
+ * block k in exactly one new block. */
 static int check_tiles(const struct redist *d, int array, int k, bool of_old)
 {
     const char *name = d->arrays[array].region->name;
@@ -553,7 +555,8 @@ static int check_blocks(const struct redist *d)
 
 /* ---- WRITE: replicated regions ------------------------------------------------------- */
 
-/* An error of ours does not stop the broadcasts, which the others wait for. */
+/* Broadcast a replicated region and unpack it.  from: the data on the root, else NULL.  A local
+ * error goes to *local and does not stop the broadcasts, because the other ranks wait for them. */
 static int write_replicated(
     struct redist *d, const struct ftk_region *r, const char *from, int *local)
 {
@@ -632,8 +635,8 @@ static struct place old_place(const struct redist *d, int array, int q)
     return p;
 }
 
-/* Copy the cells first, first+1, ... of a box, counted in C order, out of a place or into
- * it; in the message they are contiguous. */
+/* Copy cells first, first+1, ... of a box, counted in C order: from a place into msg (out), or from
+ * msg into the place.  In msg the cells are contiguous. */
 static void copy_cells(
     const struct place *p, const struct box *b, size_t first, size_t cells, char *msg, bool out)
 {
@@ -668,7 +671,7 @@ static size_t cells_per_piece(const struct redist *d, int array)
     return PIECE_BYTES / d->arrays[array].region->type.item_bytes;
 }
 
-/* What stays on this rank. */
+/* Copy the cells whose old and new block are both on this rank. */
 static void copy_own(struct redist *d)
 {
     char *buf = d->flows[0].piece[0].buf;
@@ -694,7 +697,8 @@ static void copy_own(struct redist *d)
     }
 }
 
-/* Go to the next old and new block that have cells to send or to receive here. */
+/* Go to the next pair of an old and a new block with cells that this rank sends or receives.
+ * False: there is none. */
 static bool next_box(const struct redist *d, struct flow *f)
 {
     int me = d->ctx->rank;
@@ -748,7 +752,7 @@ static int post(struct redist *d, struct flow *f)
     return FTKIT_OK;
 }
 
-/* Post what the window takes, then complete what is complete, in order. */
+/* Post pieces until the window is full, then finish the pieces that are complete, in order. */
 static int advance(struct redist *d, struct flow *f, bool *moved)
 {
     while (f->npending < WINDOW && !f->done) {
@@ -801,7 +805,7 @@ static int write_arrays(struct redist *d)
         if (!moved)
             ftk_chan_progress(&d->ch, &turns);
     }
-    for (int f = 0; rc != FTKIT_OK && f < 2; f++) /* no request is left */
+    for (int f = 0; rc != FTKIT_OK && f < 2; f++) /* end the requests that are left */
         (void)ftk_chan_wait(&d->ch, d->flows[f].req, WINDOW, "moving cells of an array");
     for (int a = 0; rc == FTKIT_OK && a < d->narrays; a++) {
         struct box mine = block_of(d, a, false, d->ctx->rank);
@@ -848,9 +852,9 @@ static int run(struct redist *d)
     return rc == FTKIT_OK ? write_regions(d) : rc;
 }
 
-/* The line is in the regions, but in no set of this number of ranks, and copies of it are
- * missing: the next call writes a set.  Call 1 is the one survivors are in and replacements
- * come to next; call 2 is the same for all. */
+/* Make a set due at call 2: there is no set for the present number of ranks, and copies of the line
+ * are missing.  Survivors are inside call 1, and replacements come to it; so call 2 is the first
+ * that all ranks begin. */
 static void make_set_due(struct ftkit_ctx *ctx)
 {
     ctx->policy.next_event = 2;

@@ -12,9 +12,10 @@
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 
+/* Return rc.  An error that another attempt cannot cure becomes the local error: the plan of the
+ * next attempt ends the job. */
 static int hard(struct ftk_attempt *a, int rc)
 {
-    /* failures of peers start the next attempt; anything else of ours ends the repair */
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_MPI && rc != FTKIT_ERR_CORRUPT) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", a->ctx->cfg.name, a->ctx->rank,
             ftk_detail_text());
@@ -38,7 +39,8 @@ static int same_plan(struct ftk_attempt *a)
     return FTKIT_OK;
 }
 
-/* Which ranks have no process in the census. */
+/* Return for each of n ranks whether it has no process in the census: 1; to be freed.  NULL: no
+ * memory. */
 static int *lost_ranks(const struct ftk_census *c, int n)
 {
     int *lost = malloc((size_t)n * sizeof *lost);
@@ -50,18 +52,18 @@ static int *lost_ranks(const struct ftk_census *c, int n)
     return lost;
 }
 
-/* With the log a repair needs more than the census: the teams, which outlive the processes they
- * were made for, and the determinants of the lost ranks. */
+/* With the log a plan needs more than the census: the teams, which spares and spawned processes do
+ * not know, and whether the determinants of the lost ranks are lost, too (rules->all). */
 static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
 {
     int root = 0;
     for (int i = 0; i < a->census.n; i++)
         if (a->census.entries[i].local_error != 0)
-            return FTKIT_OK; /* one of them may be without a log; it is all over */
+            return FTKIT_OK; /* the plan will end the job; the process with it may have no log */
     while (root < a->census.n && a->census.entries[root].rank < 0)
         root++;
     if (root == a->census.n || !ftk_log_of(a->ctx))
-        return FTKIT_OK; /* at an opening they are made when the ranks are */
+        return FTKIT_OK; /* at an opening no process has a team yet */
     int n = a->census.entries[root].nranks;
     int rc = ftk_log_share_teams(a->ctx, a->s, root, n);
     int *lost = lost_ranks(&a->census, n);
@@ -116,7 +118,7 @@ static int make_plan(struct ftk_attempt *a)
 
 /* ---- build --------------------------------------------------------------------------- */
 
-/* The processes in their order in ctl: order [nprocs]. */
+/* Set order [nprocs] to the processes in the order of the next ctl. */
 static void order_of(const struct ftk_plan *p, int *order)
 {
     int n = p->nranks;
@@ -126,6 +128,7 @@ static void order_of(const struct ftk_plan *p, int *order)
             order[n++] = i;
 }
 
+/* MPI_Comm_split() of s.  The result must have the n processes in members, in that order. */
 static int split(
     struct ftk_attempt *a, int color, int key, const int *members, int n, MPI_Comm *comm)
 {
@@ -154,10 +157,10 @@ static int build_comms(struct ftk_attempt *a)
             a, rank >= 0 ? 0 : MPI_UNDEFINED, key, order, rank >= 0 ? p->nranks : 0, &a->next.act);
     free(order);
     if (FTK_FAULT("repair.split")) {
-        (void)MPI_Comm_free(&a->next.act); /* injected: it was never made */
+        (void)MPI_Comm_free(&a->next.act); /* injected: as if it had never been made */
         rc = ftk_sure_comm(&s, MPI_ERR_OTHER, &a->next.act, NULL, 0);
     }
-    if (rc == FTKIT_OK) /* all have act: one without could not make others leave it */
+    if (rc == FTKIT_OK) /* all ranks must have act before any uses it: only then leave() works */
         rc = ftk_sure_meet(&s);
     if (rc == FTKIT_OK && rank >= 0) {
         const struct ftk_sure act = { a->next.act, NULL, "making communicators" };
@@ -168,7 +171,8 @@ static int build_comms(struct ftk_attempt *a)
     return rc;
 }
 
-/* Whose sets and slots these are: the same on all ranks, whatever each of them runs and sees. */
+/* Share the identity of the job's sets and slots: the same on all ranks, although the name of the
+ * executable and the path of the directory may differ between nodes. */
 static int share_identity(struct ftk_attempt *a, int root)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -183,15 +187,16 @@ static int share_identity(struct ftk_attempt *a, int root)
     return FTKIT_OK;
 }
 
-/* The weight of a repair for recover.attempts.  A repair that replaces no process counts, too:
- * otherwise calls that fail after every repair would be repaired without end.  Such a repair counts
- * less, because it may replace damaged copies, which have a limit of their own (ftk_drop_own()). */
+/* The weight of a repair for recover.attempts: FTK_REPEAT after the loss of a rank.  A repair
+ * without a lost rank counts, too: otherwise calls that fail after every repair would be repaired
+ * without end.  Such a repair counts less, because it may replace damaged segments, which have a
+ * limit of their own (ftk_drop_own()). */
 static int weight_of(const struct ftk_plan *p)
 {
     return p->lost > 0 ? FTK_REPEAT : p->rollback ? 1 : 0;
 }
 
-/* What the survivors know and replacements do not: from the survivor of lowest rank. */
+/* Share the state that replacements lack: from the survivor of the lowest rank. */
 static int share_state(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -218,7 +223,7 @@ static int share_state(struct ftk_attempt *a)
         return rc;
     for (int r = 0; r < p->nranks; r++)
         a->incarnations[r] += p->is_new[r] && !p->fresh;
-    /* at a start some may know the line, and with it the run, that others still look for */
+    /* if a start has failed, some ranks may know the line and its run, and the root may not */
     a->run = p->line > 0 ? p->run : (uint64_t)head[0];
     a->next_set = (uint64_t)head[1];
     a->epoch = (int)head[2];
@@ -248,8 +253,8 @@ static int allocate(struct ftk_attempt *a)
 
 /* ---- one attempt --------------------------------------------------------------------- */
 
-/* While segments travel to other ranks, the ranks that have theirs verify them.  All ranks wait for
- * the replacements, so these verify their segments while they restore. */
+/* Verify the own segment of a rank that has one, before the agreement.  A replacement verifies its
+ * segment later, while it restores: all ranks wait for replacements, so they have less time. */
 static int verify_own(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -280,9 +285,9 @@ static int restore_copies(struct ftk_attempt *a)
     if (p->line == 0)
         return FTKIT_OK;
     if (p->from_file)
-        return FTKIT_OK; /* after the repair, when the ranks are whole */
-    int rc = ftk_complete(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, &ch,
-        p); /* ranks that are given up need no copies */
+        return FTKIT_OK; /* the ranks load the line after the repair */
+    /* after a shrink: the plan has segments to rebuild, but no transfers and no copies */
+    int rc = ftk_complete(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, &ch, p);
     if (rc == FTKIT_OK && p->pending != FTK_PENDING_SHRUNK)
         rc = verify_own(a);
     (void)FTK_FAULT("repair.restored");
@@ -312,7 +317,7 @@ static int attempt(struct ftk_attempt *a)
 
 /* ---- after an attempt ---------------------------------------------------------------- */
 
-/* This rank leaves the attempt: no other rank may wait for it, on s, or on act once all have it. */
+/* This process leaves the attempt: revoke s and act, so that no process waits for this one. */
 static void leave(struct ftk_attempt *a)
 {
     ftk_mpi_revoke(a->s);
@@ -343,14 +348,14 @@ static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
 {
     ctx->dead = p->code < 0 ? p->code : FTKIT_ERR_PEER;
     if (me == 0) {
-        /* of calls that do not fit together a relaunch would be the same */
+        /* after a mismatch of the ranks' calls a relaunch would end in the same way */
         ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", p->why);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, p->why);
     }
     return ftk_fail(ctx->dead, "%s", p->why);
 }
 
-/* The agreement said yes. */
+/* The processes have agreed: do what the plan says. */
 static int conclude(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -384,7 +389,7 @@ static void clean(struct ftk_attempt *a)
         ftk_plan_free(&a->plan);
 }
 
-/* SHRINK: the live members of the last communicator of all. */
+/* SHRINK: make s of the live members of from, which is ctl or the last attempt's s. */
 static int meet(struct ftkit_ctx *ctx, MPI_Comm from, MPI_Comm *s)
 {
     (void)FTK_FAULT("repair.shrink");

@@ -9,7 +9,7 @@
 #include "core/ranks.h"
 #include "core/run_state.h"
 
-#define LOST_TOLD 64 /* of one repair; with more the job is hardly repaired */
+#define LOST_TOLD 64 /* most processes that one repair reports as lost */
 
 static bool rebuilt(const struct ftk_plan *p, int rank)
 {
@@ -20,7 +20,7 @@ static bool rebuilt(const struct ftk_plan *p, int rank)
     return false;
 }
 
-/* Which ranks got their segment from where. */
+/* Report from where each rank has its segment of the line. */
 static void tell_sources(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
@@ -105,9 +105,9 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     tell_back(a);
 }
 
-/* Report to `ftkit run` the processes that this repair knows to be lost, because mpirun may report
- * them only after the job has ended.  At the end of a context also the idle spares, which do no
- * work.  One process of each MPI_COMM_WORLD reports the processes of that world. */
+/* Report to `ftkit run` the processes that this repair knows to be lost (mark `lost`), because
+ * mpirun may report them only after the job has ended; when the context closes, also its idle
+ * spares (mark `idle`).  One process of each MPI_COMM_WORLD reports the processes of that world. */
 void ftk_attempt_report_processes(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;

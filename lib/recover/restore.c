@@ -15,8 +15,8 @@
 #include "set/region.h"
 #include "start.h"
 
-/* Call the repair callback, in which the program builds what depends on the communicator.  With the
- * log communicators live on, so the callback runs once in a process. */
+/* Call the repair callback, in which the program makes the objects that depend on the communicator.
+ * With the log communicators survive a repair, so the callback runs once in a process. */
 static int call_back(struct ftkit_ctx *ctx)
 {
     if (!ctx->callback.fn || (ftk_log_of(ctx) && ctx->callback.done))
@@ -29,9 +29,8 @@ static int call_back(struct ftkit_ctx *ctx)
             ;
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     ctx->callback.running = false;
-    /* with the log a failure meanwhile destroys nothing that the callback has made, and messages
-     * that the callback has received do not come again: a replacement has them from the set-up
-     * log */
+    /* with the log the callback is done also if a rank has failed meanwhile: the objects that it
+     * has made remain, and messages that it has received do not come again */
     ctx->callback.done = bad == 0 && ftk_log_of(ctx);
     if (ctx->detect.failed || ftk_detect_poll(ctx))
         return ftk_fail(FTKIT_ERR_PEER, "a rank failed during the repair callback");
@@ -70,8 +69,8 @@ static int make_copies(struct ftkit_ctx *ctx)
     return rc;
 }
 
-/* Whether what earlier processes have left in slots of level.memory may be of use.  A set of the
- * slots serves as many ranks as have written it. */
+/* Whether slots of earlier processes in level.memory may be of use.  Not after a shrink: slots
+ * serve only as many ranks as wrote the set. */
 static bool may_use_slots(const struct ftkit_ctx *ctx)
 {
     const struct ftk_repair_state *r = &ctx->repair;
@@ -101,8 +100,8 @@ static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
     ctx->repair.line_source = l->source;
 }
 
-/* The newest set from the first source that has any, into memory with its copies.  *set 0: there is
- * none. */
+/* Load the newest set from the first source that has one (slots of level.memory, level.local,
+ * files) and make its copies.  *set 0: there is none. */
 static int load(struct ftkit_ctx *ctx, uint64_t *set)
 {
     struct ftk_loaded l = { .set = 0 };
@@ -119,7 +118,7 @@ static int load(struct ftkit_ctx *ctx, uint64_t *set)
     install(ctx, &l, rc);
     if (rc == FTKIT_OK && l.bare)
         rc = make_copies(ctx);
-    if (rc == FTKIT_OK && l.set > 0 && !slots) /* slots: only the set itself is there */
+    if (rc == FTKIT_OK && l.set > 0 && !slots) /* ftk_load_slots() has dropped other sets */
         ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, l.set);
     return rc;
 }
@@ -165,14 +164,14 @@ static int restore_line(struct ftkit_ctx *ctx)
     return rc;
 }
 
-/* The line, which is in memory, into the regions. */
+/* Bring the regions to the line, which is in memory. */
 static int restore(struct ftkit_ctx *ctx)
 {
     return ctx->repair.line_nranks == ctx->nranks ? restore_line(ctx) : ftk_redistribute(ctx);
 }
 
-/* A start of the whole job.  Nobody runs ahead into its loop while another may still fail
- * to load: the vote at the end. */
+/* A start of the whole job: load a set, or begin from the initial state.  Because of the vote at
+ * the end no rank enters its loop while another rank may still fail to load. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
 {
     int rc = load(ctx, set);
@@ -197,8 +196,7 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
     case FTK_PENDING_LOAD:
         return load_or_begin(ctx, set);
     case FTK_PENDING_SHRUNK:
-        /* sealed parts of a set that was not committed: its number is used again, by
-         * another number of ranks */
+        /* drop segments of a set that was not committed: fewer ranks use its number again */
         if (!ctx->repair.line_from_file)
             ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line);
         else
@@ -213,7 +211,7 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
             rc = restore(ctx);
         break;
     default:
-        if (ctx->committed == 0) /* the same, before the first set */
+        if (ctx->committed == 0) /* drop segments of a first set that was not committed */
             ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, 0);
         return FTKIT_OK;
     }
@@ -224,7 +222,8 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
     return FTKIT_OK;
 }
 
-/* The record that the sets on the file system are this job's names rank 0's process. */
+/* The record of the owner of the sets on the file system names the process of rank 0.  So a
+ * replacement of rank 0 makes the record anew. */
 static void keep_owning(struct ftkit_ctx *ctx)
 {
     if (ctx->rank == 0 && !ctx->owner && ctx->cfg.h5_enabled
@@ -232,8 +231,8 @@ static void keep_owning(struct ftkit_ctx *ctx)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }
 
-/* Whether a further repair can help: it plans without the corrupt segments, which are released.  At
- * a start there must be a line, so that only the restore has failed. */
+/* Whether a further repair can cure the error: corrupt segments are released, so it plans without
+ * them.  At a start there must be a line: then the set was loaded, and only the restore failed. */
 static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
 {
     return rc == FTKIT_ERR_CORRUPT
@@ -268,7 +267,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         }
         rc = ftk_repair(ctx, MPI_COMM_NULL);
         if (rc < 0 && why[0])
-            return ftk_fail(rc, "%s", why); /* the local text says more than the plan's */
+            return ftk_fail(rc, "%s", why); /* the local text is more precise than the plan's */
         if (rc != FTKIT_OK)
             return rc;
     }

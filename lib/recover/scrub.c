@@ -8,7 +8,7 @@
 #include "recover.h"
 #include "set/checkpoint.h"
 
-/* How many do not hold; they are released. */
+/* Verify the segments of a level.  Return the number of damaged segments, which are released. */
 static int look_through(struct ftkit_ctx *ctx, struct ftk_level *l)
 {
     struct ftk_mem *mem = &l->mem;
@@ -30,7 +30,8 @@ static int look_through(struct ftkit_ctx *ctx, struct ftk_level *l)
     return bad;
 }
 
-/* All ranks: from copies and parity, else by a new set at the next call. */
+/* On all ranks: replace damaged segments from copies and parity.  If that is impossible, request a
+ * new set at the next call of ftkit_checkpoint(). */
 static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_plan p;
@@ -68,7 +69,7 @@ int ftk_scrub(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     int rc = ftk_vote(ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    if (v.min[FTK_LEVEL_LOCAL] < 0) { /* the next set goes there, whatever the period says */
+    if (v.min[FTK_LEVEL_LOCAL] < 0) { /* make the next set due in level.local */
         local->sets_since = UINT64_MAX / 2;
         local->last_s = -HUGE_VAL;
     }

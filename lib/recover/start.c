@@ -20,13 +20,13 @@
     "see `ftkit verify`, mend it with `ftkit repair`, choose another with --set N, or "            \
     "begin anew with --fresh (recover.start)"
 
-/* All attempts of one `ftkit run` have one number, so that --fresh is for the run and not for each
- * attempt: the next attempt continues from the sets of this run. */
+/* With --fresh all attempts of one `ftkit run` have the same run number.  So the first attempt
+ * begins anew, and relaunches continue from the sets of this run. */
 void ftk_start_begin(struct ftkit_ctx *ctx)
 {
     const char *id = getenv("FTKIT_RUN_ID");
     if (ctx->cfg.start != FTK_START_FRESH || !id || !*id)
-        return; /* a random number: no set has it yet */
+        return; /* ctx->run is a random number, which no set has yet */
     uint64_t run = ftk_xxh3(id, strlen(id));
     ctx->run = run ? run : 1;
 }
@@ -41,12 +41,12 @@ bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run)
 
 /* ---- picking ------------------------------------------------------------------------- */
 
-/* What is in the way of a set. */
+/* The sets that a search has passed over. */
 struct look {
-    uint64_t set; /* the newest that cannot be used, 0: all can */
-    int rc;
+    uint64_t set; /* the newest that is damaged or cannot be read; 0: none */
+    int rc;       /* its error */
     char why[256];
-    uint64_t unfinished, earlier; /* how many */
+    uint64_t unfinished, earlier; /* numbers of sets: not finished; of runs that may not be used */
 };
 
 static int other_program(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
@@ -58,7 +58,7 @@ static int other_program(const struct ftkit_ctx *ctx, const struct ftk_h5_manife
         m->set, m->program, ctx->identity.program, m->program, ctx->cfg.h5_dir);
 }
 
-/* A set that is not usable: note why. */
+/* A set could not be opened (error rc, with a detail): note why, and report it. */
 static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct look *l)
 {
     struct ftk_h5_entry e;
@@ -66,7 +66,7 @@ static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct loo
     snprintf(why, sizeof why, "%s", ftk_detail_text());
     int bad = ftk_h5_examine(ctx->cfg.h5_dir, ctx->cfg.name, set, &e);
     if (bad == FTKIT_ERR_NOT_FOUND)
-        return FTKIT_OK; /* removed meanwhile, or no directory of a set */
+        return FTKIT_OK; /* removed meanwhile, or not the directory of a set */
     if (bad != FTKIT_OK)
         return bad;
     if (e.state == FTK_H5_INCOMPLETE) {
@@ -87,7 +87,7 @@ static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct loo
     return FTKIT_OK;
 }
 
-/* Whether it is the set to use.  An error: nothing may be used. */
+/* Set *use to whether the search takes this set.  An error ends the search. */
 static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *use)
 {
     struct ftk_h5_manifest m = { 0 };
@@ -114,7 +114,7 @@ static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *u
     return rc;
 }
 
-/* No set can be used. */
+/* No set can be used: return an error, or report that the job begins anew. */
 static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
 {
     bool start = ctx->repair.pending == FTK_PENDING_LOAD;
@@ -135,7 +135,7 @@ static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
     return FTKIT_OK;
 }
 
-/* With recover.start = N there is no other set to look at. */
+/* Whether to look at a set: with recover.start = N a start looks at set N only. */
 static bool is_asked_for(const struct ftkit_ctx *ctx, uint64_t set)
 {
     uint64_t start = ctx->cfg.start;
@@ -201,7 +201,7 @@ void ftk_start_failed(const struct ftkit_ctx *ctx, int rc)
 
 /* ---- the directory ------------------------------------------------------------------- */
 
-/* below: the entry of the directory that is in the way; "": the directory itself. */
+/* below: the entry of the directory that cannot be used; "": the directory itself. */
 static int unusable(const struct ftk_config *cfg, const char *below, int err)
 {
     const char *what = err == ENOENT    ? "make the directory"
@@ -240,6 +240,6 @@ int ftk_start_directory(const struct ftk_config *cfg)
     int n = snprintf(sets, sizeof sets, "%s%s", cfg->h5_dir, below);
     if (n < 0 || (size_t)n >= sizeof sets)
         return ftk_fail(FTKIT_ERR_CONFIG, "level.hdf5.directory: the path is too long");
-    err = look_at(sets); /* of an earlier run */
+    err = look_at(sets); /* an earlier run may have made it */
     return err == 0 || err == ENOENT ? FTKIT_OK : unusable(cfg, below, err);
 }

@@ -1,41 +1,40 @@
-/* What a start may go on from: recover.start, the identity of sets, sets that cannot be
- * used.
+/* The sets from which a start may continue: recover.start, identity, sets that cannot be used.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A start takes the newest usable set, or exactly the one of recover.start.  Nothing is
- * passed over in silence, and sets of which none can be used are an error: a fresh start
- * would hide that the job has lost its past. */
+ * A start takes the newest usable set, or exactly the set of recover.start.  It reports sets that
+ * cannot be used.  If there are sets and none can be used, the start fails: to begin from the
+ * initial state would hide the loss of all sets. */
 #ifndef FTK_START_H
 #define FTK_START_H
 
 #include "core/context.h"
 
-/* Before a context looks for sets: the number of its run. */
+/* Set the number of the context's run, before the context looks for sets. */
 void ftk_start_begin(struct ftkit_ctx *ctx);
 
-/* Whether recover.start and the run of a set let this context use the set.  In a repair
- * only what this run has written counts. */
+/* Return whether this context may use a set, by recover.start and the run of the set.  A repair may
+ * use only sets of its own run. */
 bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run);
 
-/* Number of the newest set on the file system below `below` (0: of all) that may be used,
- * 0: none; *newest is the highest number that is there at all.  Of rank 0; tells what
- * newer sets are passed over.  must: sets that are there and of which none can be used
- * are FTKIT_ERR_CORRUPT, _FORMAT or _IO; so is, with FTKIT_ERR_FORMAT, one of another
- * program. */
+/* Find the newest set on the file system with a number below `below` (0: any number) that may be
+ * used.  *set: its number; 0: none.  *newest: the highest number of all sets.  On rank 0 only.
+ * Reports newer sets that cannot be used.  must, with below 0: if a start finds sets and none can
+ * be used, the error is that of the newest: FTKIT_ERR_CORRUPT, FTKIT_ERR_FORMAT or FTKIT_ERR_IO.
+ * A set of another program is FTKIT_ERR_FORMAT. */
 int ftk_start_pick(
     struct ftkit_ctx *ctx, uint64_t below, bool must, uint64_t *set, uint64_t *newest);
 
-/* At the end of the search of a start: whether the beginning (set 0) is what was asked
- * for. The same on all ranks.  FTKIT_ERR_NOT_FOUND: the set of recover.start is nowhere.
- */
+/* Check the set that a start has found (0: none) against recover.start.  The same on all ranks.
+ * FTKIT_ERR_NOT_FOUND: recover.start names a set, and no set was found. */
 int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set);
 
-/* A start has failed with rc and the thread's detail: tell `ftkit run` if every other
- * attempt would fail the same way. */
+/* A start has failed with rc and the thread's detail: write the mark `hopeless` for `ftkit run` if
+ * every relaunch would fail in the same way.  Rank 0 writes it. */
 void ftk_start_failed(const struct ftkit_ctx *ctx, int rc);
 
-/* The directory of the sets can be used, or an error that says how to mend that. */
+/* Check that sets can be written to the directory.  FTKIT_ERR_IO, FTKIT_ERR_CONFIG: the detail
+ * names the remedy. */
 int ftk_start_directory(const struct ftk_config *cfg);
 
 #endif

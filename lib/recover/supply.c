@@ -1,4 +1,4 @@
-/* Supply of processes: idle spares, and spawned ones.
+/* Supply of processes: idle spares and spawned processes.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -17,13 +17,13 @@
 extern char **environ;
 
 #define SPAWN_MARK "FTKIT_SPAWNED"
-#define NAP_MIN_NS 200000L  /* a spare sleeps between looks, so it takes no core ... */
-#define NAP_MAX_NS 1000000L /* ... and is still there in a millisecond or two */
+#define NAP_MIN_NS 200000L  /* a spare sleeps between tests of the watch, to leave its core free */
+#define NAP_MAX_NS 1000000L /* longest sleep: a spare joins a repair within about this time */
 #define ARGS_MAX (1u << 20)
 
 /* ---- spares -------------------------------------------------------------------------- */
 
-/* Without ULFM no rank needs a spare: wait for the end. */
+/* Without ULFM a spare never replaces a rank: wait for the end of the job. */
 static int wait_for_end(struct ftkit_ctx *ctx)
 {
     MPI_Request req;
@@ -59,11 +59,11 @@ int ftk_spare_wait(struct ftkit_ctx *ctx)
 }
 
 /* ---- spawn ------------------------------------------------------------------------------
- * On Open MPI 5.0 a death between spawn and merge cannot be survived; the watchdog ends
- * such a repair.  That is why spawning comes after the spares. */
+ * On Open MPI 5.0 a repair cannot survive a death between spawn and merge: the watchdog ends such
+ * a repair.  So a repair uses spares first. */
 
-/* The command line this process was started with.  It is read before main() runs, because
- * a program may write into its arguments: strtok() on an option, a title for ps. */
+/* The command line of this process.  It is read before main() runs, because a program may write
+ * into its arguments: strtok() on an option, a title for ps. */
 static char *command_line;
 static size_t command_bytes;
 
@@ -75,7 +75,7 @@ __attribute__((constructor)) static void keep_command_line(void)
     while (n > 0 && command_bytes < ARGS_MAX) {
         char *more = realloc(command_line, cap + 1);
         if (!more)
-            break; /* a spawn will say that there are no arguments */
+            break; /* the replacement will have fewer arguments, or none */
         command_line = more;
         n = read(fd, command_line + command_bytes, cap - command_bytes);
         command_bytes += n > 0 ? (size_t)n : 0;
@@ -87,7 +87,8 @@ __attribute__((constructor)) static void keep_command_line(void)
         command_line[command_bytes] = '\0';
 }
 
-/* The same as an argv for MPI_Comm_spawn(), to be freed. */
+/* Return the command line as an argv; the caller frees the array, not the strings.  NULL: no
+ * memory, or no command line. */
 static char **own_arguments(void)
 {
     size_t count = 0;
@@ -103,15 +104,15 @@ static char **own_arguments(void)
 static bool is_handed_on(const char *variable)
 {
     if (strncmp(variable, SPAWN_MARK "=", sizeof SPAWN_MARK) == 0)
-        return false; /* the replacement gets its own */
+        return false; /* a replacement gets a mark of its own */
     return strncmp(variable, "FTKIT_", 6) == 0 || strncmp(variable, "LD_PRELOAD=", 11) == 0;
 }
 
-/* What a replacement is started with: env, which gives the program the variables this
- * process has.  mpirun's -x is for its first processes only: without it the libftkit_mpi
- * that is preloaded would be missing, and on other nodes every setting.  A value of an
- * MPI_Info is too short for them.  The strings stay where they are; the array is to be
- * freed. */
+/* Return the command and the arguments to start a replacement: env, which sets the FTKIT_ variables
+ * and LD_PRELOAD of this process, and the program.  mpirun's -x does not reach spawned processes:
+ * without env they would lack a preloaded libftkit_mpi, and on other nodes every setting.  A value
+ * of an MPI_Info is too short for these variables.  The caller frees the array, not the strings.
+ * NULL: no memory. */
 static char **start_of(const char **command, char *exe, char **argv)
 {
     size_t nvars = 0, nargs = 0, at = 0;
@@ -122,7 +123,7 @@ static char **start_of(const char **command, char *exe, char **argv)
         nargs++;
     char **all = calloc(nvars + nargs + 2, sizeof *all);
     char *program = *exe ? exe : none;
-    bool plain = nvars == 0 || strchr(program, '=') != NULL; /* env takes that for a variable */
+    bool plain = nvars == 0 || strchr(program, '=') != NULL; /* env would take it for a variable */
     *command = plain ? program : "/usr/bin/env";
     if (!all)
         return NULL;
@@ -136,7 +137,7 @@ static char **start_of(const char **command, char *exe, char **argv)
     return all;
 }
 
-/* What the processes of a merged communicator have to be: n of them, this one as which. */
+/* Check that a merged communicator has n processes, this one with rank me.  An MPI error code. */
 static int check_merged(MPI_Comm merged, int n, int me)
 {
     int size = 0, rank = -1;
@@ -146,7 +147,6 @@ static int check_merged(MPI_Comm merged, int n, int me)
     return rc == MPI_SUCCESS && (size != n || rank != me) ? MPI_ERR_OTHER : rc;
 }
 
-/* Collective over s.  A local error of the root makes the spawn fail on all members. */
 int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
 {
     char exe[FTK_PATH_MAX] = "";
@@ -166,9 +166,9 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
         rc = MPI_Info_create(&info);
     if (rc == MPI_SUCCESS)
         rc = MPI_Info_set(info, "PMIX_ENVAR", mark);
-    if (rc == MPI_SUCCESS) /* the MPI counts the slot of the dead process as taken */
+    if (rc == MPI_SUCCESS) /* mpirun still counts the slot of the dead process as taken */
         rc = MPI_Info_set(info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
-    if (rc == MPI_SUCCESS) /* and so does its core */
+    if (rc == MPI_SUCCESS) /* ... and its core */
         rc = MPI_Info_set(info, "PMIX_BINDTO", "none");
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_spawn(start ? command : "/nonexistent", start ? start : MPI_ARGV_NULL, n,
@@ -189,14 +189,14 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     free(start);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
-    /* an error that is no failure would come again */
+    /* an error that is not the failure of a process would come again: do not try again */
     ctx->repair.spawn_failed = !ftk_mpi_is_failure(rc);
     return ftk_fail_mpi(rc, "spawning replacements");
 }
 
 bool ftk_supply_is_spawned(void)
 {
-    static bool joined; /* the first context of the process is the one that is repaired */
+    static bool joined; /* only the first context of the process joins the repair */
     MPI_Comm parent = MPI_COMM_NULL;
     if (joined || !getenv(SPAWN_MARK) || MPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return false;

@@ -1,4 +1,4 @@
-/* Moving segments in a repair: lost ones to their new processes, lost copies to holders.
+/* Moving segments in a repair: lost segments to replacements, lost copies to holders.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -19,8 +19,9 @@ static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
     return FTKIT_OK;
 }
 
-/* List this rank's part of one kind of transfers.  A segment that has to come to its new process
- * has one source, which serves the new holder, too. */
+/* List this rank's part of one kind of transfers.  The rank itself sends its segment to a holder.
+ * If the rank lacks the segment, the source in the plan sends the segment to the rank and to its
+ * holders. */
 static int list_streams(
     const struct ftk_plan *p, int me, int what, struct ftk_stream **list, int *n)
 {
@@ -128,7 +129,7 @@ int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
     if (ctx->repair.corrupt <= 2 * ctx->cfg.attempts)
         return FTKIT_ERR_CORRUPT;
     return ftk_fail(FTKIT_ERR_LOST,
-        "what rank %d has in memory does not hold, after %d other copies: its memory is bad",
+        "rank %d: its segment is damaged again, after %d other copies: its memory is bad",
         ctx->rank, 2 * ctx->cfg.attempts);
 }
 
