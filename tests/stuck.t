@@ -30,7 +30,7 @@ for my $rank (0, 2) {
         like => qr/has not come to the repair/);
     survives("an endless loop in rank $rank: ended and relaunched", env =>
         { %files, FTKIT_RECOVER_STALL => '3s' }, run => [],
-        fault => "app.compute:$rank:9:loop", like => qr/no rank of this node has come on for .* \(recover\.stall\)/);
+        fault => "app.compute:$rank:9:loop", like => qr/no rank of this node has made progress for .* \(recover\.stall\)/);
 }
 survives('a rank is stopped inside a repair', spares => 2, env => \%memory, faults => 2,
     fault => 'app.mid:1:9:kill,repair.census:2:2:stop', like => qr/has been stopped for/);

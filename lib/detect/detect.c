@@ -1,4 +1,4 @@
-/* Detection of failures, and waits that never outlive one (see detect.h).
+/* Detection of failures, and waits that end when a process fails (see detect.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -22,9 +22,9 @@
 #include "fail_stop.h"
 #include "watchdog.h"
 
-#define POLL_TURNS 16 /* tests of our own requests per test of the watch */
-#define CLOSING_GRACE_S 0.2
-#define UNCLEAR_WAIT_S 2.0 /* an error may come so long before the notice of its failure */
+#define POLL_TURNS 16       /* turns of a wait for each test of the watch */
+#define CLOSING_GRACE_S 0.2 /* time for the last vote of a close to complete */
+#define UNCLEAR_WAIT_S 2.0  /* most time between an error and the notice of the failure behind it */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
 static struct ftkit_ctx *contexts;
@@ -33,8 +33,9 @@ static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler world_old = MPI_ERRHANDLER_NULL;
 static MPI_Errhandler self_old = MPI_ERRHANDLER_NULL;
 static bool world_forbidden;               /* MPI_COMM_WORLD has spares, and is revoked */
-static MPI_Comm last_base = MPI_COMM_NULL; /* outlives its context: communicators that the
-                                              program derived keep our handler */
+static MPI_Comm last_base = MPI_COMM_NULL; /* has the program's error handler, also after the end
+                                              of the context: communicators that the program has
+                                              derived keep ftkit's handler */
 static MPI_Datatype vote_type = MPI_DATATYPE_NULL;
 static MPI_Op vote_op = MPI_OP_NULL;
 
@@ -45,7 +46,7 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     if (ctx->mode == FTKIT_MODE_RESTART)
         return;
     ftk_watchdog_told(ctx->dog);
-    /* the end of a context is a revoke, too; a spare cannot tell it from a failure yet */
+    /* a context ends by a revoke, too: a spare does not know yet whether this is a failure */
     if (!ctx->detect.failed && ctx->rank < 0)
         ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
     else if (!ctx->detect.failed && ctx->where != FTK_ALL_CLOSED)
@@ -54,7 +55,7 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     ctx->detect.failed = 1;
     ftk_mpi_revoke(ctx->comms.ctl);
     if (ctx->where == FTK_ALL_CLOSED)
-        return; /* other ranks are at most in the last vote, on act, which must complete */
+        return; /* other ranks may be in the last vote, on act, which must complete */
     ftk_mpi_revoke(ctx->comms.act);
     ftk_mpi_revoke(ctx->comms.app); /* with the log the program does not use app */
     for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->detect.ntracked; i++)
@@ -78,10 +79,10 @@ static bool knows(const struct ftkit_ctx *c)
            && (c->detect.failed || c->detect.repairing || ftk_log_rolling_back(c));
 }
 
-/* Whether one of these contexts (only: this context) knows of a failure, or learns of one within
- * UNCLEAR_WAIT_S.  The code of an error says little: a broken socket, or a collective or a
- * constructor on a communicator with a dead member, may return any code, some milliseconds before
- * the notice of the failure.  An error of the program itself can wait that long. */
+/* Whether a context, from first on in the list (only: first alone), knows of a failure, or learns
+ * of one within UNCLEAR_WAIT_S.  The code of an error is no evidence: a broken socket, or a
+ * collective or a constructor on a communicator with a dead member, may return any code, some
+ * milliseconds before the notice of the failure.  An error of the program itself can wait. */
 static bool await_notice(struct ftkit_ctx *first, bool only)
 {
     double end = ftk_now_s() + UNCLEAR_WAIT_S;
@@ -98,7 +99,7 @@ static bool await_notice(struct ftkit_ctx *first, bool only)
     return false;
 }
 
-/* The one context of the process that repairs, or NULL. */
+/* Return the only context of this process that repairs, or NULL. */
 static struct ftkit_ctx *repairing_context(void)
 {
     struct ftkit_ctx *ctx = contexts;
@@ -127,7 +128,7 @@ void ftk_detect_abort(const char *call, int code)
         /* with fault tolerance on, MPI_Abort() ends only the caller, without a report */
         snprintf(why, sizeof why, "rank %d has called %s with %d: ending the job", ctx->rank, call,
             code);
-        if (ftk_run_sees()) /* mpirun only sees that this process is killed */
+        if (ftk_run_sees()) /* mpirun will report only that this process was killed */
             ftk_run_state("abort %d %d", ctx->rank, code);
         ftk_watchdog_end(ctx->dog, why);
         return;
@@ -144,7 +145,7 @@ void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why)
     ftk_run_state("mistake %s", why);
     ftk_watchdog_end(ctx->dog, why);
     ftk_report_last("%s", why);
-    (void)MPI_Abort(MPI_COMM_WORLD, 1); /* for the case that there is no watchdog */
+    (void)MPI_Abort(MPI_COMM_WORLD, 1); /* reached only without a watchdog */
 }
 
 bool ftk_detect_known(void)
@@ -155,8 +156,8 @@ bool ftk_detect_known(void)
     return false;
 }
 
-/* An error that no failure explains, with MPI_ERRORS_ARE_FATAL.  The MPI would end only this
- * process, and its message would name the function that calls error handlers. */
+/* The program has MPI_ERRORS_ARE_FATAL.  The MPI itself would end only this process, and its
+ * message would name the function that calls error handlers. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
 {
     char text[MPI_MAX_ERROR_STRING], why[sizeof text + 160];
@@ -218,7 +219,7 @@ static void pass_on(MPI_Comm comm, int code)
     }
 }
 
-/* Calls of the program have failed, so its state may be wrong from here on. */
+/* A call of the program has failed: from now on the state of the program may be wrong. */
 static void mark_doubt(void)
 {
     for (struct ftkit_ctx *c = contexts; c; c = c->next)
@@ -226,7 +227,7 @@ static void mark_doubt(void)
             c->detect.app_errors = true;
 }
 
-/* The program uses MPI_COMM_WORLD.  The spares never join a call on MPI_COMM_WORLD. */
+/* The program uses MPI_COMM_WORLD, on which the spares never join a call: end the job. */
 static void say_world(void)
 {
     char why[320];
@@ -342,7 +343,7 @@ static int make_objects(void)
     if (handler == MPI_ERRHANDLER_NULL)
         rc = MPI_Comm_create_errhandler(on_error, &handler);
     if (rc == MPI_SUCCESS && vote_type == MPI_DATATYPE_NULL) {
-        /* one item, so that no algorithm can split a vote */
+        /* a vote is one item of this type, so that no algorithm of MPI splits the vote */
         rc = MPI_Type_contiguous(1 + FTK_VOTE_WORDS, MPI_INT64_T, &vote_type);
         if (rc == MPI_SUCCESS)
             rc = MPI_Type_commit(&vote_type);
@@ -354,13 +355,13 @@ static int make_objects(void)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "making MPI objects");
 }
 
-/* When a communicator could not be made because of a failure, the program calls MPI functions on
- * MPI_COMM_NULL.  MPI raises these errors on MPI_COMM_WORLD or MPI_COMM_SELF, and they must not
- * end the job. */
+/* Set ftkit's error handler on MPI_COMM_WORLD and MPI_COMM_SELF.  When a communicator could not be
+ * made because of a failure, the program may call MPI functions on MPI_COMM_NULL.  MPI raises these
+ * errors on WORLD or SELF, and they must not end the job. */
 static int guard_world(void)
 {
     int rc = MPI_SUCCESS;
-    if (!world_forbidden) /* otherwise the handler of ftkit stays */
+    if (!world_forbidden) /* otherwise WORLD has ftkit's handler already */
         rc = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_old);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_get_errhandler(MPI_COMM_SELF, &self_old);
@@ -487,7 +488,7 @@ void ftk_detect_close(struct ftkit_ctx *ctx)
 
 /* ---- the watch ----------------------------------------------------------------------- */
 
-/* Without repair, errors on app go to the handler of the program. */
+/* Give app the error handler of the program: in a job without repair. */
 static int use_own_handler(struct ftkit_ctx *ctx)
 {
     MPI_Errhandler h;
@@ -535,7 +536,7 @@ int ftk_detect_disarm(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* A spare that dies while it waits needs no repair. */
+/* Whether only idle spares have failed, which needs no repair: then acknowledge the failures. */
 static bool only_spares(struct ftkit_ctx *ctx)
 {
     int gone = 0;
@@ -562,8 +563,8 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
         ctx->detect.watch_s = ftk_now_s(); /* the watch may still be active: disarm cancels it */
     if (ctx->detect.watch_s == 0)
         return false;
-    /* While all ranks close, the first rank that completes the vote ends the epoch by a revoke.
-     * The vote of the others then completes, too, unless a rank has died in it.  So wait. */
+    /* While all ranks close, the first rank that completes the last vote revokes ctl.  On the other
+     * ranks the vote completes soon, too, unless a rank has died in it.  So give the vote time. */
     if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->detect.watch_s > CLOSING_GRACE_S)
         ftk_detect_raise(ctx);
     return ctx->detect.failed;
@@ -597,7 +598,7 @@ void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns)
         ftk_log_keep_going(ch->ctx);
     if (!ch->repairing && !ch->broken && ++*turns % POLL_TURNS == 0
         && ch->ctx->mode != FTKIT_MODE_RESTART && ftk_detect_poll(ch->ctx))
-        ch->broken = true; /* act is revoked: pending requests end with an error */
+        ch->broken = true; /* act is revoked, so pending requests end with an error */
 }
 
 int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what)
@@ -649,8 +650,8 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
         return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
     _Static_assert(sizeof ctx->detect.vote_in == sizeof *v, "a vote and its buffers");
     memcpy(ctx->detect.vote_in, v, sizeof *v);
-    memset(ctx->detect.vote_out, 0,
-        sizeof ctx->detect.vote_out); /* a false success then has no voters */
+    /* if MPI returns success without a result, the number of voters is wrong */
+    memset(ctx->detect.vote_out, 0, sizeof ctx->detect.vote_out);
     int rc = MPI_Iallreduce(
         ctx->detect.vote_in, ctx->detect.vote_out, 1, vote_type, vote_op, ch->comm, &req);
     if (rc != MPI_SUCCESS)

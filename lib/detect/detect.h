@@ -1,4 +1,4 @@
-/* Detection of failures, and waits that never outlive one.
+/* Detection of failures, and waits that end when a process fails.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_DETECT_H
@@ -14,10 +14,11 @@ bool ftk_detect_active(void);
 void ftk_detect_forbid_world(void);
 /* A context of the process that is not closed, or NULL. */
 struct ftkit_ctx *ftk_detect_first(void);
-/* How many members of comm are spares of a context of this process, and its name. */
+/* Return the number of members of comm that are spares of a context of this process; name: the
+ * name of that context. */
 int ftk_detect_spares_in(MPI_Comm comm, char name[FTKIT_NAME_MAX + 1]);
 
-/* Put a context on / take it off the process's list, which the error handler walks. */
+/* Add a context to the list of this process, or remove it.  The error handler uses the list. */
 int ftk_detect_open(struct ftkit_ctx *ctx);
 void ftk_detect_close(struct ftkit_ctx *ctx);
 
@@ -38,16 +39,17 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx);
 /* Whether a failure of this context explains an error in a call of the program.  The function waits
  * for the notice of a failure, up to 2 s. */
 bool ftk_detect_confirm(struct ftkit_ctx *ctx);
-/* The program breaks a rule, which would hang the job: end it, and do not relaunch it. */
+/* The program breaks a rule, which would hang the job: end the job without a relaunch. */
 void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why);
-/* An error of the program that no failure explains ends the job: report it. */
+/* End the job because of an error of the program that no failure explains.  Without a watchdog the
+ * function only reports the error and returns. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code);
 /* Whether any context of the process knows of a failure that is not repaired.  No MPI call. */
 bool ftk_detect_known(void);
 
-/* The program wants to end the job by this call, with this code.  If a failure is known, this
- * process ends as a lost one; otherwise the job ends.  The function returns if no context
- * repairs. */
+/* The program wants to end the job by this call, with this code.  If a failure is known, or is
+ * noticed within 2 s, this process ends as a lost one; otherwise the job ends.  The function
+ * returns if no context repairs, or if there is no watchdog to end the job. */
 void ftk_detect_abort(const char *call, int code);
 
 /* A failure is known here: notify the other ranks by revoking the communicators on which they may
@@ -60,41 +62,45 @@ void ftk_detect_raise(struct ftkit_ctx *ctx);
 struct ftk_chan {
     struct ftkit_ctx *ctx;
     MPI_Comm comm;
-    bool repairing; /* in a repair: there is no watch, and errors revoke comm and also */
+    bool repairing; /* in a repair: there is no watch; an error revokes the two communicators */
     MPI_Comm also;
-    bool broken;   /* an operation has failed; the others are only ended */
+    bool broken;   /* an operation has failed: no other begins, and those under way are ended */
     uint64_t sent; /* bytes of segments and parity sent to other ranks */
 };
 
 struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx); /* act of the current epoch */
 
-/* An operation on the channel has failed: make sure that no rank waits for this one. */
+/* An operation on the channel has failed: make sure that no rank waits for this one.  Return
+ * FTKIT_ERR_PEER; with restart only: FTKIT_ERR_MPI. */
 int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what);
 
 /* Wait for all requests; FTKIT_ERR_PEER: a failure.  No request is left in either case. */
 int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what);
 
-/* A look has found nothing complete: test the watch from time to time, and yield. */
+/* Call this function in the loop of a wait, when no request was complete: it lets the log progress,
+ * and tests the watch at every 16th call.  *turns counts the calls. */
 void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns);
 
 /* ---- votes ------------------------------------------------------------------------------
  * One small all-reduce with the words that all ranks decide on together.  Success proves that every
  * rank has voted, because the result counts the voters. */
-/* CALLS and the word behind it: the number of calls of ftkit_checkpoint(), for ftk_vote_same(). */
+/* FTK_VOTE_CALLS and the next word: number of calls of ftkit_checkpoint(), by ftk_vote_same(). */
 enum { FTK_VOTE_WORDS = 9, FTK_VOTE_CALLS = 4 };
 struct ftk_vote {
     int64_t voters;              /* in: 1; out: their number */
-    int64_t min[FTK_VOTE_WORDS]; /* the smallest of each */
+    int64_t min[FTK_VOTE_WORDS]; /* in: values of this rank; out: the smallest of all ranks */
 };
+/* Set all words to INT64_MAX, which changes no result. */
 void ftk_vote_init(struct ftk_vote *v);
-/* Use two words to see whether a value is the same on all ranks. */
+/* Use two words, from word on, to find out by the vote whether a value is the same on all ranks. */
 void ftk_vote_same(struct ftk_vote *v, int word, uint64_t value);
 bool ftk_vote_is_same(const struct ftk_vote *v, int word);
+/* Collective over ch.  FTKIT_ERR_PEER: a rank has failed, or not all nranks have voted. */
 int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v);
 
-/* All ranks return the most severe code of all ranks, so that no rank is alone in a step that all
- * have to take.  Ranks without an error of their own get a detail text that starts with what.
- * FTKIT_ERR_PEER is returned at once, because all ranks learn of a failure anyway. */
+/* Return the most severe code of all ranks, on all ranks, so that no rank is alone in a step that
+ * all have to take.  A rank without an error of its own gets a detail that starts with what.  A
+ * rank with rc = FTKIT_ERR_PEER returns at once, because all ranks learn of a failure anyway. */
 int ftk_agree(struct ftk_chan *ch, int rc, const char *what);
 
 #endif

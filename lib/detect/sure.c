@@ -10,23 +10,23 @@
 
 #define WIPE 0xa5
 
-/* The proof that follows each block. */
+/* The proof that stands behind each block. */
 struct seal {
     uint64_t bytes;
-    int32_t from, to; /* ranks; to -1: for all */
-    uint64_t sum;     /* of the data and the members above, seeded with the kind of call */
+    int32_t from, to; /* ranks; to -1: all ranks */
+    uint64_t sum;     /* checksum of the data and the members above, seeded with the kind of call */
 };
 
 enum kind { BCAST, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, REDUCE };
 
-/* One call: the blocks with their seals on the way out and in. */
+/* One call: the buffers out and in have the blocks with their seals. */
 struct call {
     const struct ftk_sure *s;
     enum kind kind;
     int me, n, root;
     char *out, *in;
     size_t out_bytes, in_bytes;
-    int *to, *to_at, *from, *from_at; /* [n], of calls with blocks of their own lengths */
+    int *to, *to_at, *from, *from_at; /* [n] lengths and offsets, if the blocks differ in length */
     MPI_Datatype type;                /* of a reduction */
     MPI_Op op;
 };
@@ -189,7 +189,7 @@ static int start_polled(struct call *c, MPI_Request *req)
     }
 }
 
-/* Make the call.  The output is not checked yet. */
+/* Make the MPI call.  The caller checks the result. */
 static int run(struct call *c)
 {
     MPI_Request req = MPI_REQUEST_NULL;
@@ -210,7 +210,7 @@ static int run(struct call *c)
     return rc;
 }
 
-/* End the call; good: the proofs of the result are right.  The buffers are freed or kept. */
+/* End the call.  good: the seals of the result are right.  After an error the buffers are kept. */
 static int end(struct call *c, int rc, bool good)
 {
     if (rc == FTKIT_OK && !good) {
@@ -350,7 +350,8 @@ int ftk_sure_alltoallv(
 }
 
 /* ---- reductions -------------------------------------------------------------------------
- * The first word proves which ranks are in the result: the sum of one number for each rank. */
+ * The first word of the result is a sum, to which each rank adds a number of its own.  So the sum
+ * proves that all ranks are in the result. */
 
 static uint64_t number_of(int rank)
 {
@@ -370,7 +371,7 @@ static void reduce(void *in, void *inout, int *len, MPI_Datatype *type)
 {
     int bytes = 0;
     if (MPI_Type_size(*type, &bytes) != MPI_SUCCESS)
-        return; /* the sum of the result is wrong then */
+        return; /* then the sum is wrong, and the call fails */
     size_t words = (size_t)bytes / sizeof(int64_t);
     const int64_t *a = in;
     int64_t *b = inout;

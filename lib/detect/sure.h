@@ -15,38 +15,41 @@
 
 #include "detect.h"
 
-/* The communicator of a call.  With a channel waits are polled, and errors break the channel
- * (detect.h).  Without a channel calls block, and errors are FTKIT_ERR_MPI.  FTKIT_ERR_NOMEM comes
- * before any message is sent: the caller makes sure that no rank waits. */
+/* The arguments that all calls have in common.  With a channel waits are polled, and errors break
+ * the channel (detect.h).  Without a channel calls block, and errors are FTKIT_ERR_MPI.
+ * FTKIT_ERR_NOMEM comes before any message is sent: without a channel the caller makes sure that no
+ * rank waits for this one. */
 struct ftk_sure {
     MPI_Comm comm;
-    struct ftk_chan *ch; /* NULL: none; else comm is its communicator */
-    const char *what;    /* the detail of an error begins with it */
+    struct ftk_chan *ch; /* NULL: none; else comm is the communicator of the channel */
+    const char *what;    /* the beginning of the detail of an error */
 };
 
 int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes);
-/* all: n blocks as long as mine */
+/* all: n blocks of `bytes` bytes each */
 int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all);
-/* bytes [n], the same everywhere; mine may be this rank's block in all */
+/* bytes [n]: length of each rank's block, the same on all ranks; mine may be this rank's block in
+ * all */
 int ftk_sure_allgatherv(const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all);
-/* out, in: n blocks of so many bytes */
+/* out, in: n blocks of `bytes` bytes each */
 int ftk_sure_alltoall(const struct ftk_sure *s, const void *out, size_t bytes, void *in);
-/* to [n], from [n]: bytes for and from each */
+/* to [n], from [n]: bytes to and from each rank */
 int ftk_sure_alltoallv(
     const struct ftk_sure *s, const void *out, const size_t *to, void *in, const size_t *from);
-/* v [n]: the smallest of each word, over all */
+/* v [n]: in: words of this rank; out: the minimum of each word over all ranks */
 int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n);
 /* A barrier.  Success: every member has called it. */
 int ftk_sure_meet(const struct ftk_sure *s);
 
-/* Check the result of a constructor, which is a collective, too, and its return code mpi_rc: *made
- * must have the members [n] of comm in that order (NULL: all of comm), with this process among
- * them; n = 0: *made must be MPI_COMM_NULL.  Otherwise *made becomes MPI_COMM_NULL, and the code is
- * FTKIT_ERR_MPI.  Errors on *made are returned. */
+/* Check the return code mpi_rc and the result *made of a constructor of a communicator.  *made must
+ * have the members [n] of comm in that order (NULL: all members of comm), with this process among
+ * them; with n = 0 *made must be MPI_COMM_NULL.  *made gets MPI_ERRORS_RETURN.  If the result is
+ * wrong: FTKIT_ERR_MPI, and *made becomes MPI_COMM_NULL.  Local: it breaks no channel. */
 int ftk_sure_comm(const struct ftk_sure *s, int mpi_rc, MPI_Comm *made, const int *members, int n);
 
-/* The buffers of failed calls are not freed at once, because the rest of such a call may still
- * write. Free those from before the last call of this function. */
+/* A repair has ended.  The buffers of a failed call are not freed at once, because the rest of the
+ * call may still write into them.  Free the buffers of calls that had failed before the previous
+ * call of this function. */
 void ftk_sure_close(void);
 
 #endif

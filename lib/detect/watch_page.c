@@ -26,7 +26,7 @@ static void path_of(const char *name, char path[NAME_BYTES])
     snprintf(path, NAME_BYTES, DIRECTORY "/%.255s", name);
 }
 
-/* Whether the descriptor is of the file that has this name now, and the file was not removed. */
+/* Whether the descriptor is of the file that has this path now: the file was not removed. */
 static bool is_current(int fd, const char *path)
 {
     struct stat mine, now;

@@ -20,23 +20,23 @@
 #define FTK_DOG_SLOTS 1024
 
 struct ftk_dog_slot {
-    _Alignas(64) _Atomic int pid; /* 0: free.  Each slot has cache lines of its own */
+    _Alignas(64) _Atomic int pid; /* 0: free; < 0: being filled.  Slots share no cache line */
     _Atomic int state;            /* enum ftk_dog_state */
     int world_rank;
-    _Atomic double beat_s;  /* CLOCK_MONOTONIC is one clock for the node */
-    _Atomic double since_s; /* when the state was entered */
-    _Atomic double progress_s;
-    _Atomic double longest_s;
-    _Atomic double told_s;  /* time of the last report of a death by the MPI */
-    _Atomic int place;      /* enum ftk_dog_place */
-    _Atomic int rank;       /* of the context; -1: a spare */
-    _Atomic uint64_t calls; /* of ftkit_checkpoint() */
-    _Atomic double at_s;    /* when the process came to the place */
+    _Atomic double beat_s;     /* last heartbeat; all times are of CLOCK_MONOTONIC, one per node */
+    _Atomic double since_s;    /* when the state was entered */
+    _Atomic double progress_s; /* last sign of progress; 0: none yet */
+    _Atomic double longest_s;  /* longest stretch between two signs of progress; 0: none yet */
+    _Atomic double told_s;     /* time of the last report of a death by the MPI */
+    _Atomic int place;         /* enum ftk_dog_place */
+    _Atomic int rank;          /* of the context; -1: a spare */
+    _Atomic uint64_t calls;    /* of ftkit_checkpoint() */
+    _Atomic double at_s;       /* when the process came to the place */
 };
 
 struct ftk_dog_page {
     _Atomic unsigned magic;
-    _Atomic uint64_t said; /* bits of the time when the next line is due, 0: none was said */
+    _Atomic uint64_t said; /* bits of the time when the next line is due; 0: no line was written */
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];
 };
 
@@ -50,7 +50,7 @@ void ftk_dog_page_close(const char *name, struct ftk_dog_page *page, int lock, b
  * the job lives on this node.  Returns the number of files; dry: of files that would be removed. */
 int ftk_dog_sweep(bool dry);
 
-/* The state of a process from its page; false: the process is in no page. */
+/* ftk_dog_ask(): read the state of a process from its page.  False: the process is in no page. */
 struct ftk_dog_word {
     int state;       /* enum ftk_dog_state */
     double since_s;  /* in this state */

@@ -59,10 +59,10 @@ struct ftk_watchdog {
     bool stop;
 };
 
-/* ---- what the thread reads ----------------------------------------------------------- */
+/* ---- the thread ---------------------------------------------------------------------- */
 
-/* End all processes of the job on this node at once, this process last: processes that have not
- * noticed must not repair a job that is known to be broken. */
+/* Kill all processes of the job on this node at once, this process last.  At once, because the
+ * others must not begin to repair a job that cannot continue. */
 static void end_job(struct ftk_watchdog *dog, const char *why)
 {
     ftk_run_state("fatal %s", why);
@@ -92,8 +92,8 @@ static bool vanished(const struct ftk_dog_slot *s)
     return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Times before a standstill count from its end.  Otherwise the processes of a suspended job would
- * kill each other when they wake up one after the other. */
+/* Return the later of a time and the end of the last standstill.  Otherwise the processes of a
+ * suspended job would kill each other when they wake up one after the other. */
 static double from(const struct ftk_watchdog *dog, double then)
 {
     return then > dog->resumed_s ? then : dog->resumed_s;
@@ -109,6 +109,7 @@ static void notice_standstill(struct ftk_watchdog *dog, double now)
     dog->looked_s = now;
 }
 
+/* Whether a process has been in a repair for longer than limit. */
 static bool repairing(const struct ftk_watchdog *dog, double now, double limit)
 {
     const struct ftk_dog_page *p = dog->page;
@@ -119,9 +120,9 @@ static bool repairing(const struct ftk_watchdog *dog, double now, double limit)
     return false;
 }
 
-/* How long a process may compute without a call of ftkit: three times its longest stretch between
- * two calls so far; much longer when no stretch is known yet, or while the process is in a call of
- * ftkit that may take long. */
+/* Return how long a process may compute without a call of ftkit: three times its longest stretch
+ * between two calls so far, and at least the timeout.  If no stretch is known yet, or the process
+ * is in a call of ftkit that may take long: PATIENCE times the timeout. */
 static double patience(const struct ftk_watchdog *dog, const struct ftk_dog_slot *s)
 {
     double longest = 3 * atomic_load(&s->longest_s);
@@ -143,12 +144,12 @@ static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now
             atomic_compare_exchange_strong(&s->pid, &pid, 0);
             return;
         }
-        /* normally the MPI reports the death; a process that computes gets the report later */
+        /* normally the MPI reports the death; a process that computes learns of it later */
         limit = patience(dog, dog->own);
         if (silent > limit + TICK_S && !repairing(dog, now, 0)
             && now - from(dog, atomic_load(&dog->own->since_s)) > limit) {
             snprintf(why, sizeof why,
-                "process %d (rank %d of the job) left without MPI telling (exit or "
+                "process %d (rank %d of the job) has ended, and MPI has not reported that (exit or "
                 "MPI_Abort?): ending the job",
                 pid, s->world_rank);
             end_job(dog, why);
@@ -191,12 +192,12 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
 #define LOWEST_CALLS UINT64_MAX
 enum { TEXT_MAX = 960, RULE_MAX = 320 };
 
-/* The places of this node's ranks, while none makes progress. */
+/* The places of this node's ranks. */
 struct silence {
     int ranks;             /* number of working ranks */
-    int at[FTK_AT_PLACES]; /* how many of them are at each place */
-    uint64_t most, least;  /* calls of ftkit_checkpoint() */
-    uint64_t left;         /* the fewest calls of a rank that has left its loop */
+    int at[FTK_AT_PLACES]; /* number of these ranks at each place */
+    uint64_t most, least;  /* most and fewest calls of ftkit_checkpoint() of a rank */
+    uint64_t left;         /* fewest calls of a rank that has left its loop */
     double newest_s;       /* time of the last progress of any rank */
     double longest_s;      /* longest stretch of any rank between two calls */
     bool repairs;          /* a process is in a repair */
@@ -207,7 +208,7 @@ static bool has_left(int place)
     return place >= FTK_AT_FINISH;
 }
 
-/* Whether a slot is of a working rank: not of a spare, nor of a process that ends. */
+/* Whether a slot is of a working rank, and not of a spare or a process that ends. */
 static bool works(const struct ftk_dog_slot *s)
 {
     return atomic_load(&s->pid) > 0 && atomic_load(&s->state) != FTK_DOG_LEFT
@@ -241,7 +242,7 @@ static struct silence survey(const struct ftk_watchdog *dog)
     return all;
 }
 
-/* Some ranks have left the loop, and some have not. */
+/* Whether some ranks have left the loop, and some have not. */
 static bool some_left(const struct silence *all)
 {
     int left = 0;
@@ -250,7 +251,8 @@ static bool some_left(const struct silence *all)
     return left > 0 && left < all->ranks;
 }
 
-/* The rule that the places of the ranks may break, or NULL.  *proven: they do break it. */
+/* Return the rule that the program may break, by the places of the ranks, or NULL.  *proven: the
+ * places prove that the program breaks the rule. */
 static const char *broken_rule(const struct silence *all, bool *proven)
 {
     int setup = all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER];
@@ -285,7 +287,7 @@ static bool is_together(const struct ftk_dog_slot *a, const struct ftk_dog_slot 
            && atomic_load(&a->calls) == atomic_load(&b->calls);
 }
 
-/* "ranks 0 and 2": all ranks at the place of slot a. */
+/* Write "ranks 0 and 2": all ranks at the place of slot a. */
 static void name_together(
     const struct ftk_watchdog *dog, const struct ftk_dog_slot *a, char *text, size_t bytes)
 {
@@ -309,8 +311,8 @@ static void name_together(
     free(in);
 }
 
-/* "ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all ranks at the place of slot first, unless
- * the text has them already. */
+/* Write "ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all ranks at the place of slot first,
+ * unless the text has them already. */
 static size_t put_group(
     const struct ftk_watchdog *dog, int first, char *text, size_t bytes, size_t at)
 {
@@ -329,7 +331,8 @@ static size_t put_group(
         ranks, names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
 }
 
-/* Only one process of the node writes the line: the process that sets the time of the next. */
+/* Whether this process writes the line that is due.  Of the processes of the node, only the process
+ * that sets the time of the next line writes. */
 static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, double newest)
 {
     uint64_t said = atomic_load(&dog->page->said), next;
@@ -344,7 +347,7 @@ static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, do
     return atomic_compare_exchange_strong(&dog->page->said, &said, next);
 }
 
-/* Write the places of all ranks, and leave room for a rule. */
+/* Append the places of all ranks to the text, and leave room for a rule. */
 static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t bytes, size_t at)
 {
     for (int i = 0; i < FTK_DOG_SLOTS; i++)
@@ -356,7 +359,7 @@ static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t byte
 }
 
 /* Append the rule that the program breaks to the text, and end the job.  alone: a rank has left its
- * loop alone, which a relaunch would only repeat. */
+ * loop alone; a relaunch would end in the same way, so the mark `mistake` prevents it. */
 static void end_by_rule(
     struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
 {
@@ -379,7 +382,7 @@ static void look_for_silence(struct ftk_watchdog *dog, double now)
     size_t at = put_places(dog, text, sizeof text, 0);
     if (!proven) {
         ftk_report(FTKIT_WARNING,
-            "no rank of this node has come on for %.0f s; %s. Rule: %s "
+            "no rank of this node has made progress for %.0f s; %s. Rule: %s "
             "(no error if a rank computes that long; recover.stall = TIME ends such a job)",
             silent, text, rule);
         return;
@@ -410,14 +413,14 @@ static void look_for_stall(struct ftk_watchdog *dog, double now)
     const struct silence all = survey(dog);
     const char *rule = broken_rule(&all, &proven);
     size_t at = put(why, sizeof why, 0,
-        "no rank of this node has come on for %.1f s (recover.stall)", now - newest);
+        "no rank of this node has made progress for %.1f s (recover.stall)", now - newest);
     if (rule) {
         at = put_places(dog, why, sizeof why, at);
         end_by_rule(dog, why, at, rule, some_left(&all));
         return;
     }
     put(why, sizeof why, at,
-        "; the first to fall silent was process %d (rank %d of the job): ending the job",
+        "; longest without progress: process %d (rank %d of the job): ending the job",
         atomic_load(&last->pid), last->world_rank);
     end_job(dog, why);
 }
@@ -449,7 +452,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* ---- what the process writes --------------------------------------------------------- */
+/* ---- calls of the process ------------------------------------------------------------ */
 
 void ftk_watchdog_progress(struct ftk_watchdog *dog)
 {
@@ -561,7 +564,7 @@ int ftk_watchdog_open(
     atomic_store(&dog->own->calls, 0);
     atomic_store(&dog->own->at_s, now);
     atomic_store(&dog->own->state, FTK_DOG_RUN);
-    atomic_store(&dog->own->pid, (int)getpid()); /* last: the slot is complete now */
+    atomic_store(&dog->own->pid, (int)getpid()); /* last, because the slot is valid from now on */
     int err = start(dog);
     if (err != 0) {
         atomic_store(&dog->own->pid, 0);

@@ -31,28 +31,29 @@ enum ftk_dog_place {
     FTK_AT_PLACES
 };
 
-/* A rule of the program, in the words of all messages that name it. */
+/* A rule for programs; all messages about the rule use these words. */
 #define FTK_RULE_LEAVE                                                                             \
     "all ranks leave the loop after the same number of calls of ftkit_checkpoint, "                \
     "through ftkit_finish and ftkit_close"
 
 struct ftk_watchdog;
 
-/* Join the watchdogs of this node, in the page that job names.  Local. */
+/* Start the watchdog of this process, in the page of the node that job names.  Local. */
 struct ftk_config;
 int ftk_watchdog_open(
     const char *job, const struct ftk_config *cfg, int world_rank, struct ftk_watchdog **dog);
-/* This process, with this rank, comes to a place after so many calls of ftkit_checkpoint(),
- * including a call that has not returned.  With dog = NULL this and the next functions do
- * nothing. */
+/* This process, which carries this rank (-1: none), comes to a place.  calls: its calls of
+ * ftkit_checkpoint(), including a call that has not returned.  With dog = NULL this function and
+ * the next ones do nothing. */
 void ftk_watchdog_at(struct ftk_watchdog *dog, enum ftk_dog_place place, int rank, uint64_t calls);
-/* FTK_AT_LOOP again, after one more call: a few nanoseconds. */
+/* This process is back at FTK_AT_LOOP after one more call.  Takes a few nanoseconds. */
 void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls);
-/* The state of this process. */
+/* This process enters a state. */
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
-/* This process has called ftkit: a sign of progress. */
+/* This process has called ftkit, which is a sign of progress. */
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
-/* The MPI has reported a death, so it knows the processes of the node that are dead by now. */
+/* The MPI has reported a death.  The watchdog assumes that the MPI knows of all processes of the
+ * node that have died before. */
 void ftk_watchdog_told(struct ftk_watchdog *dog);
 /* End the job on this node at once.  Returns only when dog is NULL. */
 void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why);
