@@ -743,7 +743,7 @@ struct loader {
     int rc; /* the first failure: nothing is read after it */
 };
 
-/* Of a long path show the end, which says more than the beginning. */
+/* Return the end of a long path, which identifies the file better than the beginning. */
 static const char *path_tail(const char *path)
 {
     size_t n = strlen(path);
@@ -881,7 +881,7 @@ static int on_key(void *user, const char *section, const char *name, const char 
     char part[64];
     (void)section;
     if (!name || !value)
-        return 0; /* the line is still pending, so next_line() reports it */
+        return 0; /* the line stays pending, so next_line() reports it */
     p->pending = false;
     if (p->section < 0) {
         const struct key *near = nearest_key("", name);
@@ -911,7 +911,7 @@ static int fail_file(const char *path, const char *why)
         FTKIT_ERR_CONFIG, "configuration file %s%s: %s", tail == path ? "" : "...", tail, why);
 }
 
-/* ERR_CONFIG, as for every mistake in a file: nothing has happened yet. */
+/* Fail with FTKIT_ERR_CONFIG, as for every mistake in a configuration. */
 static int fail_file_errno(const char *path, int err)
 {
     char why[64];
@@ -1032,8 +1032,8 @@ static bool is_variable(const char *name)
     return false;
 }
 
-/* The key for which a variable was most likely meant: the variable begins as those of a section,
- * or is nearly the variable of a key.  NULL: the variable is not one of ftkit. */
+/* Return the key for which a variable was most likely meant: the variable begins like the variables
+ * of a section, or is nearly the variable of a key.  NULL: it is no variable of ftkit. */
 static const struct key *meant_by(const char *variable)
 {
     const struct key *best = NULL;

@@ -87,22 +87,24 @@ struct ftk_config {
     char warnings[2048];       /* lines about values that make no sense, "" for none */
 };
 
-/* Defaults, then the file at path (may be NULL), then FTKIT_<SECTION>_<KEY> of the
- * environment.  FTKIT_ERR_CONFIG with file, line and the nearest key in the detail;
- * *cfg is written only on success.  cfg->warnings name the file and line, or the variable,
- * too; the caller reports them. */
+/* Load a configuration: the defaults, then the file at path (may be NULL), then the environment
+ * variables FTKIT_<SECTION>_<KEY>.  *cfg is written only on success; the caller reports
+ * cfg->warnings.  FTKIT_ERR_CONFIG: the detail has the file and line, or the variable, and for an
+ * unknown key the nearest key. */
 int ftk_config_load(struct ftk_config *cfg, const char *path);
 
-/* Offset of the first byte that is not printable UTF-8 text in lines, or bytes. */
+/* Return the offset of the first byte that is not printable UTF-8 text in lines; `bytes` if there
+ * is none. */
 size_t ftk_config_bad_byte(const char *text, size_t bytes);
 
-/* A time as keys have it, "90s", into *seconds; NULL, or what is wrong with it. */
+/* Read a time in the form of the keys, such as "90s", into *seconds.  Return NULL, or a text about
+ * the mistake. */
 const char *ftk_config_time(const char *text, double *seconds);
 
-/* The configuration in force as an INI file with a comment per key. */
+/* Write the configuration as an INI file with a comment for each key. */
 int ftk_config_print(FILE *out, const struct ftk_config *cfg);
 
-/* The table as Markdown: key, values, default, environment variable, meaning. */
+/* Write the table of keys as Markdown: key, values, default, environment variable, meaning. */
 int ftk_config_document(FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Values that make no sense together (see config_sense.h).
+/* Values that contradict each other (see config_sense.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "config_sense.h"
@@ -36,7 +36,8 @@ static bool has_map(const struct ftk_scheme_facts *f)
     return f->copies > 0;
 }
 
-/* A key has an effect only with some schemes: one "has", several "have". */
+/* Report a key that has an effect only with schemes for which has() is true, if the scheme is not
+ * one of them.  The text ends with `one` after one scheme, with `several` after more. */
 static void only_with(const struct sense *s, int scheme,
     bool (*has)(const struct ftk_scheme_facts *f), const char *one, const char *several, size_t key)
 {

@@ -1,4 +1,4 @@
-/* Values that are valid one by one and make no sense together.
+/* Values that are valid one by one, and contradict each other.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_CONFIG_SENSE_H
@@ -12,11 +12,11 @@ enum ftk_sense {
     FTK_SENSE_WRONG /* refused */
 };
 
-/* Called for each finding: the key's offset in struct ftk_config; a text that says what is wrong
- * and what to do. */
+/* Called for each finding.  key: offset of the key in struct ftk_config; why: the mistake and its
+ * remedy. */
 typedef void ftk_sense_fn(void *arg, enum ftk_sense kind, size_t key, const char *why);
 
-/* Look at a configuration whose values are all in their ranges. */
+/* Call say for each contradiction in a configuration.  Precondition: each value is in its range. */
 void ftk_config_sense(const struct ftk_config *cfg, ftk_sense_fn *say, void *arg);
 
 #endif

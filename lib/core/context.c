@@ -8,7 +8,6 @@
 
 #define ENDED "the context has ended: "
 
-/* The detail of a context that has ended stays the first cause. */
 int ftk_done(struct ftkit_ctx *ctx, int rc)
 {
     if (!ctx || rc >= 0 || (ctx->dead && strncmp(ctx->detail, ENDED, strlen(ENDED)) == 0))

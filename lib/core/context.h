@@ -1,4 +1,4 @@
-/* The context: what the parts of ftkit know of each other.
+/* The context: the state that the modules of ftkit share.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_CONTEXT_H
@@ -33,27 +33,27 @@ struct ftk_region {
     void *arg;
 };
 
-/* Where a rank is; part of the census, decides what a repair may do. */
+/* The place of a rank in the program.  It is in the census, and decides what a repair may do. */
 enum ftk_where {
-    FTK_IN_OPEN,   /* has not returned from ftkit_open() for the first time */
-    FTK_IN_SETUP,  /* before its ftkit_recover() is through */
-    FTK_IN_LOOP,   /* after it */
-    FTK_IN_CLOSE,  /* has left its loop */
-    FTK_ALL_CLOSED /* knows that every working rank is in ftkit_close() */
+    FTK_IN_OPEN,   /* in ftkit_open(), as all spares are */
+    FTK_IN_SETUP,  /* before the end of ftkit_recover() */
+    FTK_IN_LOOP,   /* after ftkit_recover() */
+    FTK_IN_CLOSE,  /* in ftkit_close() */
+    FTK_ALL_CLOSED /* the rank knows that every working rank is in ftkit_close() */
 };
 
-/* How the regions of this rank come by their contents at its next ftkit_recover() (or at
- * once, when it is in the loop). */
+/* How the regions of this rank get their contents: in its next ftkit_recover(), or at once if the
+ * rank is in its loop. */
 enum ftk_pending {
     FTK_PENDING_NONE,  /* nothing to do */
-    FTK_PENDING_LOAD,  /* collective: look for a set on the file system */
-    FTK_PENDING_FRESH, /* the others are running from a fresh start: nothing to load */
-    FTK_PENDING_LINE,  /* restore the line from memory */
-    FTK_PENDING_SHRUNK /* collective: distribute the line over fewer ranks */
+    FTK_PENDING_LOAD,  /* collective: look for a set in slots, in level.local and in files */
+    FTK_PENDING_FRESH, /* other ranks run from the initial state: nothing to load */
+    FTK_PENDING_LINE,  /* restore the line */
+    FTK_PENDING_SHRUNK /* collective: distribute the line over another number of ranks */
 };
 
-/* The communicators of one epoch.  A repair makes the next ones; the old are kept until
- * the repair after it is over, because late events of the MPI may still refer to them. */
+/* The communicators of one epoch.  A repair makes those of the next epoch.  The old communicators
+ * are kept until the following repair is over: late events of the MPI may still refer to them. */
 struct ftk_comms {
     MPI_Comm ctl; /* every live process: working ranks first, then spares */
     MPI_Comm act; /* the working ranks, for ftkit's own traffic */
@@ -75,7 +75,7 @@ struct ftk_bound {
 struct ftk_retired {
     MPI_Comm *comm; /* [n] */
     int n;
-    int older; /* the first ones are older than the last repair */
+    int older; /* this many, from the first on, were retired before the last repair was over */
     int cap;
 };
 
@@ -83,13 +83,13 @@ struct ftk_retired {
 struct ftk_detection {
     MPI_Request watch; /* pending any-source receive on ctl */
     int watch_buf;
-    double watch_s;      /* when the watch ended with an error, 0: it has not */
+    double watch_s;      /* when the watch ended with an error; 0: it has not ended */
     volatile int failed; /* a failure is known and not repaired */
     double polled_s;     /* when the watch was last tested */
-    bool app_errors;     /* a call of the program failed since its state was defined */
+    bool app_errors;     /* a call of the program has failed since the last repair */
     bool repairing;      /* inside ftk_repair(): errors of MPI are expected */
-    /* buffers of votes: static, because the remains of an all-reduce that ended with an
-     * error may still write into them */
+    /* buffers of votes: in the context, because the rest of an all-reduce that ended with an error
+     * may still write into them */
     int64_t vote_in[FTK_VOTE_INTS];
     int64_t vote_out[FTK_VOTE_INTS];
     MPI_Comm tracked[FTK_TRACKED_MAX]; /* [ntracked] of the program, revoked at a failure */
@@ -114,7 +114,7 @@ struct ftk_callback {
 /* When a set is due (lib/set/policy.c). */
 struct ftk_policy {
     uint64_t calls;      /* of ftkit_checkpoint() */
-    uint64_t next_event; /* the call at which to write a set or look at the clock */
+    uint64_t next_event; /* the call at which a set may be due, and all ranks decide */
     double last_set_s;
     double last_durable_s;
     uint64_t sets_since_durable;
@@ -128,19 +128,19 @@ struct ftk_policy {
 /* The line to restore, and the history of repairs (lib/recover). */
 struct ftk_repair_state {
     int pending;         /* enum ftk_pending */
-    uint64_t line;       /* set to restore while pending says so */
-    int line_nranks;     /* number of ranks that wrote it */
-    bool line_from_file; /* some segment is nowhere in memory: load the line from files */
-    bool line_unusable;  /* ... and slots do not help */
+    uint64_t line;       /* set to restore, with FTK_PENDING_LINE or FTK_PENDING_SHRUNK */
+    int line_nranks;     /* number of ranks that wrote the line */
+    bool line_from_file; /* a segment is not in memory: load the line from slots or files */
+    bool line_unusable;  /* a rank has given up the line in memory: slots are not used */
     int *line_source;    /* [line_nranks] rank that has each segment, for FTK_PENDING_SHRUNK */
     int local_error;     /* of this rank in the last attempt to repair */
-    bool ambiguous;      /* in that attempt an ambiguous match: all ranks have to roll back */
+    bool ambiguous;      /* that attempt found an ambiguous match: all ranks have to roll back */
     bool spawned;        /* this process was started by a repair */
     bool spawn_failed;   /* spawning does not work here */
-    int repeats;         /* repairs in a row to the set repeats_of, see weight_of() */
+    int repeats;         /* sum of the weights of repairs in a row to set repeats_of: weight_of() */
     uint64_t repeats_of;
-    int corrupt;       /* own damaged segments since the last set */
-    uint64_t unusable; /* a set that is damaged however it comes into memory */
+    int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */
+    uint64_t unusable; /* the set that this rank has given up in memory; 0: none */
 };
 
 /* Figures for ftkit_query(). */
@@ -156,11 +156,11 @@ struct ftk_stats {
     double restore_s;
 };
 
-/* A context.  Each part is changed by the module that owns it; open.c, loop.c and the repair read
- * all. */
+/* A context.  Only the module that owns a part changes the part; open.c, loop.c and the repair use
+ * all parts. */
 struct ftkit_ctx {
     struct ftk_config cfg;
-    struct ftk_identity identity; /* the same on all ranks: that of the first one */
+    struct ftk_identity identity; /* the same on all ranks, see share_identity() */
     int mode;                     /* enum ftkit_mode in force */
     char detail[FTK_DETAIL_MAX];
     const struct ftk_log_ops *log; /* NULL: no message log */
@@ -173,14 +173,14 @@ struct ftkit_ctx {
     int incarnation;
     int node;          /* failure domain of this process */
     int *domain;       /* [nranks] failure domain of each rank's process */
-    int *teams;        /* [nranks] of log.team_list or log.team_file; NULL: by another
-                              rule, or not known to a spawned process */
-    int *incarnations; /* [nranks] processes that carried each rank before */
+    int *teams;        /* [nranks] team of each rank by log.team_list or log.team_file; NULL:
+                              another rule, or a spawned process that does not know the teams */
+    int *incarnations; /* [nranks] incarnation of each rank */
     uint64_t run;      /* number of the run that began the sequence of sets */
-    uint64_t job;      /* names the watchdog's page */
+    uint64_t job;      /* number of the job, in the name of the watchdog's page */
     uint64_t epoch_id; /* random number of this epoch */
     int epoch;         /* repairs so far */
-    MPI_Comm base;     /* duplicate of the caller's communicator: its error handler */
+    MPI_Comm base;     /* duplicate of MPI_COMM_SELF with the error handler of the caller's comm */
     struct ftk_comms comms;
     struct ftk_retired retired;
     struct ftk_bound bound[FTK_BOUND_MAX]; /* [nbound] */
@@ -190,12 +190,12 @@ struct ftkit_ctx {
     int where;          /* enum ftk_where */
     int dead;           /* 0, or the error after which only ftkit_close() is left */
     uint64_t committed; /* newest set known to be committed on every rank */
-    uint64_t next_set;
-    uint64_t durable;
-    uint64_t restored;
-    bool first_call;    /* the next ftkit_checkpoint() is the first of this state */
-    bool called;        /* one has returned since the fresh start */
-    uint64_t state_sum; /* of the replicated regions when the state was defined */
+    uint64_t next_set;  /* number of the next set */
+    uint64_t durable;   /* newest set known to be complete in files; 0: none */
+    uint64_t restored;  /* set that the regions were restored to; 0: none */
+    bool first_call;    /* the next ftkit_checkpoint() is the first after a restore or a start */
+    bool called;        /* a call of ftkit_checkpoint() has returned since a fresh start */
+    uint64_t state_sum; /* checksum of the replicated regions at that time */
 
     /* parts that one module each owns */
     struct ftk_detection detect;
@@ -208,20 +208,20 @@ struct ftkit_ctx {
     struct ftk_flush flush;
     struct ftk_increment increment;
     struct ftk_watchdog *dog;
-    struct ftk_owner *owner; /* rank 0: the record that the sets are this job's, or NULL */
+    struct ftk_owner *owner; /* on rank 0: record that the sets are of this job; else NULL */
 };
 
-/* Take the thread's detail into the context when rc is an error; returns rc.  The detail with
- * which the context ends stays; an error after which the caller might have gone on in its loop
- * is FTKIT_ERR_ENDED then. */
+/* The last step of a public call: copy the thread's detail into the context if rc is an error, and
+ * return rc.  When the context has ended, the detail keeps the first cause, and in the loop an
+ * error after which a program might continue (above FTKIT_ERR_CORRUPT) becomes FTKIT_ERR_ENDED. */
 int ftk_done(struct ftkit_ctx *ctx, int rc);
 
 /* Write the communicator into a variable of the program. */
 void ftk_bound_set(const struct ftk_bound *b, MPI_Comm comm);
 
-/* The context is there: else FTKIT_ERR_ARG. */
+/* Check that ctx is not NULL: FTKIT_ERR_ARG.  call: the public call, for the detail. */
 int ftk_check_open(const struct ftkit_ctx *ctx, const char *call);
-/* ... and has not ended: else FTKIT_ERR_ENDED, with the first cause as the detail. */
+/* Check also that the context has not ended: FTKIT_ERR_ENDED, the detail is the first cause. */
 int ftk_check_ctx(const struct ftkit_ctx *ctx, const char *call);
 
 #endif

@@ -68,7 +68,7 @@ static void parse(void)
     free(copy);
 }
 
-/* Tell the test that its fault has happened. */
+/* Write a line for the test: its fault has happened. */
 static void log_hit(const struct rule *r)
 {
     char line[160];
@@ -134,7 +134,7 @@ int ftk_fault_hit(const char *point)
 
 void ftk_fault_rank(int rank, int incarnation)
 {
-    const char *attempt = getenv("FTKIT_RUN_ATTEMPT"); /* relaunches count as hundreds */
+    const char *attempt = getenv("FTKIT_RUN_ATTEMPT"); /* each relaunch adds 100 */
     if (attempt)
         incarnation += 100 * (int)strtol(attempt, NULL, 10);
     pthread_mutex_lock(&lock);

@@ -19,19 +19,19 @@
 #define FTK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 /* ---- Failing ----------------------------------------------------------------------------
- * Record what failed, then clean up.  The text goes into a fixed buffer of the calling
- * thread; the public entry points move it into the context.  Each of these evaluates to
- * the status code, so that `return` and `goto` stay visible at the call. */
+ * Record the failure first, then clean up.  The text (the detail) goes into a fixed buffer of the
+ * calling thread; public calls copy it into the context.  Each macro evaluates to the status code,
+ * so that `return` and `goto` stay visible at the call. */
 int ftk_fail_at(const char *file, int line, int code, const char *fmt, ...) FTK_PRINTF(4, 5);
 int ftk_fail_errno_at(const char *file, int line, int err, const char *fmt, ...) FTK_PRINTF(4, 5);
 int ftk_fail_mpi_at(const char *file, int line, int mpi_rc, const char *what);
 
 #define ftk_fail(code, ...) ftk_fail_at(__FILE__, __LINE__, (code), __VA_ARGS__)
-/* ENOSPC and EDQUOT are FTKIT_ERR_NOSPACE, ENOMEM is FTKIT_ERR_NOMEM, else ERR_IO */
+/* ENOSPC and EDQUOT: FTKIT_ERR_NOSPACE; ENOMEM: FTKIT_ERR_NOMEM; others: FTKIT_ERR_IO */
 #define ftk_fail_errno(err, ...) ftk_fail_errno_at(__FILE__, __LINE__, (err), __VA_ARGS__)
 #define ftk_fail_mpi(rc, what) ftk_fail_mpi_at(__FILE__, __LINE__, (rc), (what))
 
-#ifdef __clang_analyzer__ /* cannot see in another file that none of them returns FTKIT_OK */
+#ifdef __clang_analyzer__ /* it does not know that these functions never return FTKIT_OK */
 #undef ftk_fail
 #undef ftk_fail_errno
 #undef ftk_fail_mpi
@@ -52,32 +52,32 @@ void ftk_detail_clear(void);
 #define FTK_S(n) ((n) == 1 ? "" : "s")
 
 void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
-/* An error that ends the process: printed on stderr whatever report.stderr is. */
+/* Report an error that ends the process.  It is printed on stderr with every report.stderr. */
 void ftk_report_last(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* An event of one rank: a line in the event log, and elsewhere a line of level FTKIT_DEBUG. */
+/* Report an event of one rank: a line in the event log, and a report of level FTKIT_DEBUG. */
 void ftk_event(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* Configure stderr output (highest level printed, -1: none) and the event log ("": none),
- * a file that every process appends whole lines to. */
+/* Configure stderr (the highest level that is printed, -1: none) and the event log ("": none), a
+ * file to which every process appends whole lines. */
 void ftk_report_setup(int stderr_level, const char *events);
 
 /* ---- Time ---------------------------------------------------------------------------- */
-double ftk_now_s(void);     /* monotonic, seconds */
-uint64_t ftk_wall_ns(void); /* since 1970, for humans: never compared */
+double ftk_now_s(void);     /* seconds of CLOCK_MONOTONIC */
+uint64_t ftk_wall_ns(void); /* nanoseconds since 1970, for humans: never compared */
 
-/* A number that no other process has had, in all likelihood; not 0. */
+/* Return a number, not 0, that most probably no other process gets. */
 uint64_t ftk_random(void);
 
 /* ---- Fault points -----------------------------------------------------------------------
  * Named points at which tests inject failures.  FTKIT_FAULT has a comma-separated list of
  * point:rank:nth:action[@incarnation].  rank, nth and incarnation (0 when not given) may be
  * *.  action is kill, stop, slow, exit, abort, mpiabort, loop, or the name of an errno (EIO,
- * ENOSPC ...), which the caller of the point then treats as its own failure.  Each fault that
- * happens is a line in the file FTKIT_FAULT_LOG.
+ * ENOSPC ...), with which the code at the point then fails.  Each fault that happens is a line in
+ * the file FTKIT_FAULT_LOG.
  * Outside test builds the macro is the constant 0. */
 #ifdef FTK_FAULTS
 int ftk_fault_hit(const char *point); /* 0, or the errno to fail with */
-/* The rank of this process for FTKIT_FAULT: first the rank in the world, then the logical rank
- * (for a spare, the number of working ranks plus its own number); and its incarnation. */
+/* Set the rank and the incarnation of this process for FTKIT_FAULT.  The rank is first the rank in
+ * MPI_COMM_WORLD, then the logical rank; for a spare: number of working ranks + number of spare. */
 void ftk_fault_rank(int rank, int incarnation);
 #define FTK_FAULT(point) ftk_fault_hit(point)
 #else

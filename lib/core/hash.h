@@ -6,7 +6,7 @@
 
 #include <xxhash.h>
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h> /* installed by a library that holds the variants */
+#include <xxh_x86dispatch.h> /* chooses the variant at run time */
 #endif
 
 #include "vector.h"

@@ -11,7 +11,7 @@
 #include "hash.h"
 #include "identity.h"
 
-/* The file name of the executable; "" when the system does not tell. */
+/* The file name of the executable; "" if it is not known. */
 static void executable(char name[FTKIT_NAME_MAX + 1])
 {
     static const char deleted[] = " (deleted)"; /* it was compiled again meanwhile */
@@ -23,7 +23,7 @@ static void executable(char name[FTKIT_NAME_MAX + 1])
         path[n - (ssize_t)tail] = '\0';
     const char *slash = strrchr(path, '/');
     snprintf(name, FTKIT_NAME_MAX + 1, "%.*s", FTKIT_NAME_MAX, slash ? slash + 1 : path);
-    for (char *c = name; *c; c++) /* as strict as the name of a context */
+    for (char *c = name; *c; c++) /* the characters that context.name allows */
         if (*c < ' ' || *c > '~')
             *c = '?';
 }

@@ -16,11 +16,11 @@
 struct ftk_identity {
     char program[FTKIT_NAME_MAX + 1]; /* context.program, or the name of the executable */
     uint64_t home;                    /* hash of the real path of the directory; not 0 */
-    char directory[FTK_HOME_TEXT];    /* its end, for messages */
+    char directory[FTK_HOME_TEXT];    /* the end of that path, for messages */
 };
 
-/* The identity of this process.  program may be "": the name of the executable.  directory
- * need not exist. */
+/* Set *id to the identity of this process.  program "": the name of the executable.  directory need
+ * not exist. */
 void ftk_identity_find(struct ftk_identity *id, const char *program, const char *directory);
 
 /* Whether a job with identity id may take a set or slot that names this program and home. */

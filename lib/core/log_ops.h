@@ -111,8 +111,8 @@ static inline MPI_Comm ftk_program_comm(const struct ftkit_ctx *ctx)
     return ctx->log ? ctx->log->comm() : ctx->comms.app;
 }
 
-/* A number that names the same communicator after a rollback, also in a replacement; -1: there is
- * none. */
+/* Return a number that identifies the communicator also after a rollback, and in a replacement; -1:
+ * there is none. */
 static inline int ftk_log_context_of(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     return ctx->log ? ctx->log->context_of(comm) : -1;
@@ -158,7 +158,7 @@ static inline int ftk_log_quiesce(struct ftkit_ctx *ctx, const struct ftk_log_re
     return ctx->log ? ctx->log->quiesce(r) : FTKIT_OK;
 }
 
-/* The attempt is given up. */
+/* The attempt has failed: discard what the log has made in it. */
 static inline int ftk_log_discard(struct ftkit_ctx *ctx)
 {
     return ctx->log ? ctx->log->discard(ctx) : FTKIT_OK;
@@ -178,8 +178,8 @@ static inline int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_re
     return ctx->log ? ctx->log->install(ctx, r) : FTKIT_OK;
 }
 
-/* A collective call of ftkit that makes no line: whether other ranks have completed it before the
- * failure, and the code.  Then this rank does not call it again. */
+/* For a collective call of ftkit that makes no line: whether other ranks have completed the call
+ * before the failure, and its code.  Then this rank does not take part in the call again. */
 static inline bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
 {
     return ctx->log && ctx->log->replayed(ctx, code);
@@ -191,7 +191,8 @@ static inline int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
     return ctx->log ? ctx->log->outcome(ctx, code) : code;
 }
 
-/* Progress in a wait of ftkit itself: collectives of the program that need this rank continue. */
+/* Progress in a wait of ftkit itself, so that collectives of the program that need this rank
+ * continue. */
 static inline void ftk_log_keep_going(const struct ftkit_ctx *ctx)
 {
     if (ctx->log)
@@ -233,7 +234,7 @@ static inline int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool empti
     return ctx->log ? ctx->log->calls_left(ctx, emptied) : INT64_MAX;
 }
 
-/* Drain the messages in flight, so that they are in the sets of their receivers. */
+/* Drain the messages in flight, so that they are in the segments of their receivers. */
 static inline int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     return ctx->log ? ctx->log->drain(ch) : FTKIT_OK;

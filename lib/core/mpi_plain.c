@@ -1,4 +1,4 @@
-/* MPI without ULFM: nothing is repaired in the job, the same program restarts.
+/* MPI without ULFM: no failure is repaired in the job; the program is restarted.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

@@ -29,12 +29,12 @@ int ftk_mpi_failure_code(void);
 /* Local: interrupt all calls on comm, on all ranks.  Safe on MPI_COMM_NULL. */
 void ftk_mpi_revoke(MPI_Comm comm);
 
-/* Collective over the live members of comm, which may be revoked: the live ones, in
- * their old order, in a new communicator with MPI_ERRORS_RETURN. */
+/* Collective over the live members of comm, which may be revoked: make a communicator of the live
+ * members in their old order, with MPI_ERRORS_RETURN. */
 int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live);
 
-/* Collective over the live members of comm, with the same result on all: *all = 1 when every
- * member gave 1 and no member failed before that, else 0. */
+/* Collective over the live members of comm, with the same result on all: *all = 1 if every member
+ * has passed mine != 0 and no member has failed before that, else 0. */
 int ftk_mpi_agree(MPI_Comm comm, int mine, int *all);
 
 /* Local: whether a process of MPI_COMM_WORLD is known to have failed. */
@@ -47,7 +47,7 @@ int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max);
 /* Local: the rank in MPI_COMM_WORLD of a member of comm; -1: it is of another MPI_COMM_WORLD. */
 int ftk_mpi_world_rank(MPI_Comm comm, int rank);
 
-/* Local: whether rank me of comm is the first one there of this process's MPI_COMM_WORLD. */
+/* Local: whether rank me of comm is the first member that is in this process's MPI_COMM_WORLD. */
 bool ftk_mpi_is_first_in(MPI_Comm comm, int me);
 
 /* If all members of comm that are known to have failed have ranks from first on, acknowledge

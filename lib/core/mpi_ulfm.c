@@ -62,7 +62,7 @@ static bool listed(const char *list, const char *word)
     return false;
 }
 
-/* Whether a component selection keeps the component out. */
+/* Whether a selection of components excludes the component. */
 static bool excluded(const char *selection, const char *component)
 {
     if (selection[0] == '^')
@@ -110,7 +110,7 @@ bool ftk_mpi_can_repair(char *why, size_t bytes)
         return false;
     }
     int level, provided;
-    /* Open MPI 5.0 makes the level that is given here the level of the whole process */
+    /* Open MPI 5.0 makes the thread level that is given here the level of the whole process */
     if (MPI_Query_thread(&level) != MPI_SUCCESS
         || MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
         snprintf(why, bytes, "the MPI tool interface does not answer");
@@ -170,7 +170,7 @@ int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
         *all = flag & 1;
         return rc;
     }
-    if (ftk_mpi_is_failure(rc)) { /* on all members: a death that not all have acknowledged */
+    if (ftk_mpi_is_failure(rc)) { /* on all members: a failure that not all have acknowledged */
         *all = 0;
         return MPI_SUCCESS;
     }

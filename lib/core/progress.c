@@ -50,7 +50,7 @@ static uint64_t position_of(uint64_t set)
 {
     size_t i = set % FTK_PROGRESS_SETS;
     bool known = set > 0 && atomic_load(&p.page->sets[i].set) == set;
-    return known ? atomic_load(&p.page->sets[i].at) : 0; /* of an earlier run: its start */
+    return known ? atomic_load(&p.page->sets[i].at) : 0; /* 0: a set of an earlier run */
 }
 
 void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set)

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The measure is the position: how many calls of ftkit_checkpoint lie between the start
- * of the first attempt of a run and a state of the program.  The position of a set is
- * that of the call that committed it; a job that restores the set continues from there.  So
- * `ftkit run` sees when a relaunch comes no further than earlier attempts, however many sets
- * it writes.
+ * The measure is the position: the number of calls of ftkit_checkpoint between the start of the
+ * first attempt of a run and a state of the program.  The position of a set is the position of the
+ * call that committed the set; a job that restores the set continues from this position.  So
+ * `ftkit run` notices that a relaunch comes no further than earlier attempts, however many sets it
+ * writes.
  *
  * Rank 0 keeps the position in a mapped file of the run (FTKIT_RUN_STATE names its
  * directory): a call costs two stores, and the file outlives the process.  On a node that
@@ -32,7 +32,7 @@ struct ftk_progress {
 };
 
 struct ftkit_ctx;
-/* The regions of rank 0 hold this set, 0: the start of the program. */
+/* Rank 0 has restored its regions to this set; 0: it is at the start of the program. */
 void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set);
 /* Rank 0 is in a call of ftkit_checkpoint. */
 void ftk_progress_call(const struct ftkit_ctx *ctx);

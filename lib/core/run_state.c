@@ -28,7 +28,7 @@ void ftk_run_state(const char *fmt, ...)
     if (done != n)
         ftk_report(FTKIT_WARNING, "cannot write %s: ftkit run may not notice '%.60s'", path, line);
     if (fd >= 0)
-        (void)close(fd); /* nothing to add to the warning above */
+        (void)close(fd); /* an error would only repeat the warning above */
 }
 
 void ftk_run_process(const char *what, int world_rank)
@@ -48,7 +48,7 @@ bool ftk_run_sees(void)
 
 void ftk_run_hopeless(int rc)
 {
-    /* errors in the call or the data; an I/O error, or a job that still ends, may go away */
+    /* errors of the call or of the data; an I/O error may be gone at the next attempt */
     bool same = (rc <= FTKIT_ERR_ARG && rc >= FTKIT_ERR_MISMATCH) || rc == FTKIT_ERR_CORRUPT
                 || rc == FTKIT_ERR_FORMAT;
     if (same && ftk_run_sees())

@@ -9,10 +9,10 @@
 
 /* Append one line to the file; does nothing without `ftkit run`. */
 void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* Append a line about the process with this rank in MPI_COMM_WORLD: "lost", as a repair knows, or
- * "idle": a spare of a context that is closed. */
+/* Append a line about the process with this rank in MPI_COMM_WORLD.  what: "lost": a repair knows
+ * that the process has failed; "idle": it is a spare of a context that is closed. */
 void ftk_run_process(const char *what, int world_rank);
-/* Whether this node sees the file. */
+/* Whether this process can write to the file. */
 bool ftk_run_sees(void);
 /* A start has failed with rc.  If a relaunch would meet the same error, append a line with the
  * thread's detail. */

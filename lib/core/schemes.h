@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#define FTK_PARITIES_ASKED (-1) /* as many as level.*.parity says */
+#define FTK_PARITIES_ASKED (-1) /* the number of level.*.parity */
 
 /* number, word, copies of a segment at other ranks, parities of a group, documentation after "How
  * sets survive in memory: " */
@@ -49,7 +49,7 @@ static inline bool ftk_scheme_keeps(int scheme)
     return scheme != FTK_SCHEME_NONE;
 }
 
-/* Whether other ranks have something of a segment. */
+/* Whether other ranks have a copy or parity of a segment. */
 static inline bool ftk_scheme_shares(int scheme)
 {
     return ftk_scheme_facts(scheme)->copies > 0 || ftk_scheme_facts(scheme)->parities != 0;

@@ -147,12 +147,12 @@ static void log_event(const char *level, const char *line)
     int fd = open(report_events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     ssize_t done = fd >= 0 ? write(fd, text, (size_t)n) : -1;
     if (fd >= 0)
-        (void)close(fd); /* an error has no other place to be reported */
+        (void)close(fd); /* an error cannot be reported anywhere */
     if (done != n)
         report_events[0] = '\0'; /* the file cannot be written: do not try at every line */
 }
 
-/* event: also into the event log; always: on stderr whatever report.stderr is. */
+/* event: also to the event log; always: on stderr with every report.stderr. */
 FTK_PRINTF(4, 0) static void report(int level, bool event, bool always, const char *fmt, va_list ap)
 {
     static const char *const names[] = { "error: ", "warning: ", "", "debug: " };

@@ -23,7 +23,7 @@ struct parser {
     int line; /* from 1 */
     int nteams;
     int n;
-    int *team; /* [n] -1: in none yet; NULL: only the form counts */
+    int *team; /* [n] -1: not in a team yet; NULL: only the form is checked */
     struct ftk_teams_flaw *flaw;
 };
 
@@ -42,7 +42,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Before a newline a carriage return is a blank, too. */
+/* A carriage return is a blank, too, because it may stand before a newline. */
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
@@ -125,14 +125,14 @@ static void skip_blanks(struct parser *p)
         p->at++;
 }
 
-/* The rest of a line of a file, up to the next one. */
+/* Skip the rest of a line of a file.  False: there is more than blanks and a comment. */
 static bool end_line(struct parser *p)
 {
     skip_blanks(p);
     if (p->at < p->end && *p->at == '#')
         while (p->at < p->end && *p->at != '\n')
             p->at++;
-    if (p->at < p->end && *p->at != '\n') /* two teams, or one with blanks in it? */
+    if (p->at < p->end && *p->at != '\n') /* two teams, or a team with blanks in it */
         return wrong(p, "a blank in a team: a line is one team, ranks with commas between");
     p->at += p->at < p->end;
     p->line++;
@@ -182,7 +182,7 @@ int ftk_teams_of_list(const char *list, int n, int *team)
     return ftk_fail(FTKIT_ERR_CONFIG, "log.team_list: %s", flaw.why);
 }
 
-/* FTKIT_ERR_CONFIG, as for every mistake in a configuration: nothing has happened yet. */
+/* Fail with FTKIT_ERR_CONFIG, as for every mistake in a configuration. */
 static int fail_file(const char *path, int err, const char *why)
 {
     char text[64];
@@ -207,8 +207,8 @@ static int read_all(const char *path, int fd, char *text, size_t room, size_t *b
     return FTKIT_OK;
 }
 
-/* The caller frees *text.  Only regular files: a pipe would block, or be empty on all processes
- * but one. */
+/* Read a whole file; the caller frees *text.  Only regular files: a pipe would block, or be empty
+ * on all processes but one. */
 static int read_file(const char *path, char **text, size_t *bytes)
 {
     struct stat st;

@@ -20,8 +20,8 @@ struct ftk_teams_flaw {
     char why[160];
 };
 
-/* The team of each of n ranks, a number below n, from a text.  If false, *flaw has the reason,
- * and team must not be used.  With team = NULL only the form is checked. */
+/* Set team [n] to the team of each of n ranks, a number below n, from a text.  False: *flaw has the
+ * reason, and team must not be used.  With team = NULL only the form is checked. */
 bool ftk_teams_parse(
     const char *text, size_t bytes, bool file, int n, int *team, struct ftk_teams_flaw *flaw);
 

@@ -154,7 +154,7 @@ static int find_basic(MPI_Datatype t, uint32_t *basic)
         return rc;
     if (permanent(&e))
         return permanent_basic(t, &e, basic);
-    /* one more of each: none has length 0 */
+    /* one more element in each, so that no array has length 0 */
     int *ints = malloc(((size_t)e.nints + 1) * sizeof *ints);
     MPI_Aint *aints = malloc(((size_t)e.naints + 1) * sizeof *aints);
     MPI_Datatype *types = malloc(((size_t)e.ntypes + 1) * sizeof *types);
@@ -254,7 +254,7 @@ size_t ftk_type_room(const struct ftk_type *t, size_t count)
  * this machine and the size of the items: Open MPI and MPICH add nothing on a homogeneous
  * communicator, and a piece of any other length is refused. */
 
-/* Items of the next piece of those left. */
+/* Set *n to the number of items in the next piece, when left items are left. */
 static int piece_items(const struct ftk_type *t, size_t left, int *n)
 {
     if (t->item_bytes > INT_MAX)

@@ -23,12 +23,12 @@ struct ftk_type {
 int ftk_type_make(MPI_Datatype t, struct ftk_type *out);
 void ftk_type_free(struct ftk_type *t);
 
-/* Bytes of memory, from the address of the first item, that hold count items; SIZE_MAX when no
- * memory is so large.  For types that touch no byte in front of their address. */
+/* Return the bytes of memory that count items take, from the address of the first item; SIZE_MAX:
+ * more than any memory.  For types that touch no byte in front of their address. */
 size_t ftk_type_room(const struct ftk_type *t, size_t count);
 
-/* Copy count items at data into out [count * item_bytes], or back.  Any size_t count:
- * MPI is given pieces it can count.  FTKIT_ERR_MPI, FTKIT_ERR_TYPE (one item > 2 GiB). */
+/* Copy count items at data into out [count * item_bytes], or back.  count may be larger than an
+ * int: MPI gets pieces.  FTKIT_ERR_MPI; FTKIT_ERR_TYPE: an item with holes is larger than 2 GiB. */
 int ftk_type_pack(const struct ftk_type *t, const void *data, size_t count, void *out);
 int ftk_type_unpack(const struct ftk_type *t, const void *in, size_t count, void *data);
 
