@@ -10,15 +10,16 @@
 #include "set/debug_regions.h"
 #include "set/region.h"
 
-#define POLL_EVERY_S 0.001 /* the watch is tested no more often while nothing is due */
+#define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
 
-/* The place of this rank, for the watchdog's report. */
+/* Set the place of this rank, for the watchdog's report. */
 static void at(const ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
 }
 
-/* A failure is known: repair, bring the regions to the line. */
+/* A failure is known, or this rank is rolling back: repair, and bring the regions to the line.
+ * FTKIT_ROLLED_BACK: a set was restored; FTKIT_OK: no set was. */
 static int roll_back(ftkit_ctx *ctx)
 {
     uint64_t set = 0;
@@ -27,7 +28,7 @@ static int roll_back(ftkit_ctx *ctx)
         rc = ftk_repair(ctx, MPI_COMM_NULL);
     if (rc == FTKIT_OK && (!ftk_log_of(ctx) || ftk_log_rolling_back(ctx)))
         rc = ftk_restore_line(ctx, &set);
-    if (rc == FTK_PARTED) /* only a close ends like this, and we are not in it */
+    if (rc == FTK_PARTED) /* impossible: this rank is not in ftkit_close() */
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "the others have closed");
     if (rc != FTKIT_OK)
         return rc;
@@ -37,18 +38,18 @@ static int roll_back(ftkit_ctx *ctx)
     return set > 0 ? FTKIT_ROLLED_BACK : FTKIT_OK;
 }
 
-/* The regions have just got a state that all ranks share: the next call of
- * ftkit_checkpoint() is the first of it. */
+/* The regions have just been restored or initialised, on all ranks to the same state: the next call
+ * of ftkit_checkpoint() is the first one from this state. */
 static void define_state(ftkit_ctx *ctx)
 {
     ctx->first_call = true;
     ctx->state_sum = ftk_region_state_sum(ctx);
 }
 
-/* Survivors return into the loop from the call that rolled them back; that call counts as the
- * first.  A replacement makes its first call before its first step, if the call is at the top of
- * the loop.  If the call is at the bottom, the replacement makes it after the step: then it is the
- * second. */
+/* Calls are counted from the line.  The call in which a survivor rolls back is call 1.  If the call
+ * is at the top of the loop, the first call of a replacement comes before its first step: call 1.
+ * If the call is at the bottom, it comes after the step, which has changed the replicated regions:
+ * call 2. */
 static void count_first_call(ftkit_ctx *ctx)
 {
     ctx->first_call = false;
@@ -58,33 +59,33 @@ static void count_first_call(ftkit_ctx *ctx)
 
 /* ---- checkpoint ---------------------------------------------------------------------- */
 
-/* The same within a call of ftkit_checkpoint(), which from then on is the first one. */
+/* roll_back() in a call of ftkit_checkpoint(), which becomes the first call from the line. */
 static int roll_back_here(ftkit_ctx *ctx)
 {
     int rc = roll_back(ctx);
     if (!ftk_log_of(ctx))
         ctx->policy.calls = 1;
     else if (rc == FTKIT_ROLLED_BACK)
-        ctx->policy.calls++; /* it is the one that wrote the line */
+        ctx->policy.calls++; /* with the log: it becomes the call that wrote the line */
     if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
         ctx->first_call = false;
     return rc;
 }
 
-/* The same in another call: the next call of ftkit_checkpoint() is the first one. */
+/* roll_back() in another call: the next call of ftkit_checkpoint() is the first from the line. */
 static int roll_back_outside(ftkit_ctx *ctx)
 {
     int rc = roll_back(ctx);
     if (rc == FTKIT_OK && ftk_log_of(ctx))
-        return rc;      /* it was not this team */
-    if (rc == FTKIT_OK) /* no set yet, so the loop has to be run from its start */
+        return rc;      /* this rank does not roll back */
+    if (rc == FTKIT_OK) /* there is no set yet: the program begins its loop anew */
         rc = FTKIT_ROLLED_BACK;
     if (rc == FTKIT_ROLLED_BACK)
         define_state(ctx);
     return rc;
 }
 
-/* Something may be due. */
+/* A set may be due: decide together with all ranks, write the set, and repair failures. */
 static int checkpoint_slow(ftkit_ctx *ctx)
 {
     for (;;) {
@@ -105,7 +106,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         rc = roll_back_here(ctx);
         if (rc != FTKIT_OK || (ftk_log_of(ctx) && had != ctx->committed))
             return rc;
-        /* before the first set there was nothing to roll back to: write it now */
+        /* no set was restored, because there was none (or this team stays): try again */
     }
 }
 
@@ -115,7 +116,7 @@ static bool may_write(const ftkit_ctx *ctx)
     return ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested || !ctx->committed;
 }
 
-/* Something is to do: a repair, or a set that may be due. */
+/* A repair is necessary, or a set may be due. */
 static int checkpoint_here(ftkit_ctx *ctx)
 {
     int rc = FTKIT_OK;
@@ -153,8 +154,9 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-/* A collective step that makes no line.  With the log, ranks that repeat it after a failure do not
- * wait for ranks that have completed it.  bad: result of the step. */
+/* Run a collective step that makes no line.  After a failure the function repairs, and a rank that
+ * does not roll back (with the log) repeats the step, without the ranks that have completed it.
+ * bad: result of the step. */
 static int all_together(
     ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {

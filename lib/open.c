@@ -28,14 +28,14 @@
 
 #define GATHER_TRIES 8 /* in a row without a death */
 
-/* ---- leaving without a word -------------------------------------------------------------
- * MPI does not report a process that calls exit(): the others would wait for ever.  While
- * a context is open such an exit is turned into a death that is reported. */
+/* ---- exit with an open context ----------------------------------------------------------
+ * MPI does not report a process that calls exit(): the other processes would wait for ever.  So
+ * a process that exits with an open context kills itself, which MPI reports. */
 
-static volatile sig_atomic_t open_contexts; /* that want it */
-static pid_t guarded;                       /* a child of fork() may leave as it likes */
+static volatile sig_atomic_t open_contexts; /* contexts with recover.exit_is_failure */
+static pid_t guarded;                       /* this process; a child of fork() may call exit() */
 
-/* Whether a context is open that has not ended.  The end of a context has been reported before. */
+/* Whether a context is open that has not ended by an error.  Such an end was reported before. */
 static bool some_goes_on(void)
 {
     const struct ftkit_ctx *ctx = ftk_detect_first();
@@ -49,7 +49,7 @@ static void say_exit(int status)
     int rank = -1;
     if (!some_goes_on())
         return;
-    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only to be named */
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only for the text */
     ftk_report(FTKIT_WARNING,
         "process %d (rank %d of the job) ends its program with exit code %d and its context "
         "open%s: it counts as lost. Rule: %s",
@@ -66,7 +66,7 @@ static void on_process_exit(int status, void *arg)
     if (getpid() != guarded)
         return;
     if (status != 0 && open_contexts == 0 && ftk_run_sees())
-        ftk_run_state("exit %d", status); /* after a repair mpirun's code says nothing */
+        ftk_run_state("exit %d", status); /* after a repair mpirun's exit code means nothing */
     if (open_contexts == 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized)
         return;
     say_exit(status);
@@ -79,28 +79,29 @@ static void guard_exit(const struct ftkit_ctx *ctx, int change)
     if (!ctx->cfg.exit_is_failure || ctx->mode == FTKIT_MODE_RESTART)
         return;
     if (!installed && ctx->cfg.h5_enabled && ctx->cfg.h5_async)
-        ftk_flusher_prepare(); /* handlers of exit() run in reverse order */
+        ftk_flusher_prepare(); /* first: handlers of exit() run in reverse order */
     guarded = getpid();
     if (!installed)
         installed = on_exit(on_process_exit, NULL) == 0;
     open_contexts += change;
 }
 
-static int guard_finalize(void); /* see the end of this file: it closes contexts */
+static int guard_finalize(void); /* at the end of this file */
 
 /* ---- opening ------------------------------------------------------------------------- */
 
-/* Failure domain of this process: a number for its host name, or the simulated node. */
+/* Return the failure domain of this process: a hash of the host name; with topology.ranks_per_node
+ * the number of the simulated node. */
 static int node_of(const struct ftk_config *cfg, int world_rank)
 {
     char host[256] = "";
     if (cfg->ranks_per_node > 0)
         return world_rank / cfg->ranks_per_node;
-    (void)gethostname(host, sizeof host - 1); /* without a name all are one node */
+    (void)gethostname(host, sizeof host - 1); /* without names all processes are on one node */
     return (int)(ftk_xxh3(host, strlen(host)) & 0x7fffffff);
 }
 
-/* A program may change its directory; where its sets are does not change. */
+/* Make a path absolute: a program may change its working directory, its sets stay in place. */
 static int make_absolute(char path[FTK_PATH_MAX])
 {
     char here[FTK_PATH_MAX], all[2 * FTK_PATH_MAX];
@@ -116,7 +117,7 @@ static int make_absolute(char path[FTK_PATH_MAX])
     return FTKIT_OK;
 }
 
-/* One rank reports what makes no sense in the configuration of all. */
+/* Report the warnings about the configuration, which is the same on all ranks: on one rank. */
 static void say_warnings(const struct ftk_config *cfg)
 {
     for (const char *line = cfg->warnings; *line;) {
@@ -133,8 +134,9 @@ static void report_to(struct ftk_config *cfg)
     ftk_report_setup(cfg->stderr_level, cfg->events);
 }
 
-/* Teams that are written down.  Every process reads them by itself, like the configuration,
- * while nobody waits for it; one that is spawned later is told by the others. */
+/* Read the teams of log.team_list or log.team_file.  Every process reads them itself, like the
+ * configuration, before any process waits for it.  A process that is spawned later gets the teams
+ * from the others. */
 static int read_teams(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     const struct ftk_config *cfg = &ctx->cfg;
@@ -154,13 +156,13 @@ static int read_teams(struct ftkit_ctx *ctx, MPI_Comm comm)
                                : ftk_teams_of_file(cfg->log_team_file, n, ctx->teams);
 }
 
-/* Everything of the configuration that must be the same everywhere. */
+/* Hash of the part of the configuration that must be the same on all processes. */
 static uint64_t config_hash(const struct ftkit_ctx *ctx)
 {
     char *text = NULL;
     size_t bytes = 0;
     struct ftk_config same = ctx->cfg;
-    same.stderr_level = 0; /* each rank may talk or not */
+    same.stderr_level = 0; /* reports may differ */
     same.events[0] = same.source[0] = '\0';
     FILE *f = open_memstream(&text, &bytes);
     if (!f)
@@ -175,18 +177,18 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
     return h;
 }
 
-/* Report the error of this process, also for programs that do not print why they stop. */
+/* Report the error of this process, because a program may not print it. */
 static void say_failure(struct ftkit_ctx *ctx)
 {
     if (ctx->cfg.name[0] == '\0')
-        return; /* the configuration is wrong: it does not say who listens */
+        return; /* the configuration could not be read: report.stderr is not known */
     report_to(&ctx->cfg);
     ftk_report(
         FTKIT_ERROR, "context %s: it cannot be opened: %s", ctx->cfg.name, ftk_detail_text());
 }
 
-/* The configurations of all processes, the least mode any of them can offer, and a name
- * for the job.  *peers is false when a process has failed on the way. */
+/* Compare the configurations of all processes; set ctx->mode to restart only if any process cannot
+ * repair, and *job to a number for the job.  *peers: 0 if a process has failed meanwhile. */
 static int compare(
     struct ftkit_ctx *ctx, MPI_Comm s, int local, bool repair, uint64_t *job, int *peers)
 {
@@ -210,7 +212,7 @@ static int compare(
     }
     *job = (uint64_t)all[4];
     ctx->mode = all[3] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART;
-    if (all[5] == rank) /* one of the failing ranks reports, even if the program does not */
+    if (all[5] == rank) /* one of the ranks with an error reports */
         say_failure(ctx);
     if (all[2] != FTKIT_OK)
         return local != FTKIT_OK ? local
@@ -223,8 +225,8 @@ static int compare(
     return FTKIT_OK;
 }
 
-/* A communicator of the live processes of comm that have compared their configurations.
- * Shrinking instead of duplicating takes no notice of members that are dead already. */
+/* Make *start of the live processes of comm, and compare their configurations.  comm is shrunk and
+ * not duplicated, because members may be dead already. */
 static int gather(
     struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair, uint64_t *job, MPI_Comm *start)
 {
@@ -232,7 +234,7 @@ static int gather(
     bool outlives = ftk_mpi_outlives();
     for (int tries = 0, was = 0;; tries++) {
         int peers = 0, n = 0;
-        /* by facts that are the same on all ranks, not by local ones */
+        /* the condition is the same on all ranks */
         int mrc = outlives ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
         if (mrc != MPI_SUCCESS)
             return ftk_fail_mpi(mrc, "gathering the processes");
@@ -250,7 +252,7 @@ static int gather(
         if (mrc != MPI_SUCCESS)
             return ftk_fail_mpi(mrc, "gathering the processes");
         tries = n == was ? tries : 0;
-        if (tries == GATHER_TRIES) /* nobody has died: it would never end.  All count the same */
+        if (tries == GATHER_TRIES) /* on all ranks alike; no process has died in all these tries */
             return rc != FTKIT_OK ? rc
                                   : ftk_fail(FTKIT_ERR_MPI,
                                       "comparing configurations: MPI has returned success "
@@ -260,7 +262,7 @@ static int gather(
     }
 }
 
-/* The error handler comm has, on a communicator of our own that cannot fail. */
+/* Keep the error handler of comm in ctx->base, a communicator without other processes. */
 static int keep_handler(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     MPI_Errhandler h;
@@ -285,7 +287,7 @@ static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
                                      "ftkit run -n RANKS --spares 1 -- PROGRAM)");
 }
 
-/* Whether the copies of each segment are on as many nodes, none of which is its rank's. */
+/* Whether the copies of each segment are on different nodes, and none on the node of its rank. */
 static bool is_apart(const struct ftkit_ctx *ctx, const struct ftk_level *l)
 {
     const int *holder = l->layout.holder, n = ctx->nranks;
@@ -313,7 +315,8 @@ static void say_copies(
         1 + copies, 2 + 2 * copies);
 }
 
-/* Rank 0's group stands for all: sizes differ by one at most. */
+/* Write the losses that the parity groups survive, by the group of rank 0: the sizes of groups
+ * differ by at most one. */
 static void say_groups(
     const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
 {
@@ -336,7 +339,7 @@ static void say_groups(
         g->n, own, 2 * own);
 }
 
-/* Report in one line what the configuration survives. */
+/* Report in one line the losses that the configuration survives. */
 static void say_plan(const struct ftkit_ctx *ctx)
 {
     const struct ftk_level *l = &ctx->level[FTK_LEVEL_MEMORY];
@@ -379,7 +382,7 @@ static struct ftkit_ctx *new_context(void)
 static void free_comm(MPI_Comm *comm)
 {
     if (*comm != MPI_COMM_NULL)
-        (void)MPI_Comm_free(comm); /* at the end of a context nothing depends on it */
+        (void)MPI_Comm_free(comm); /* at the end of a context an error does not matter */
 }
 
 static void free_context(struct ftkit_ctx *ctx)
@@ -399,7 +402,7 @@ static void free_context(struct ftkit_ctx *ctx)
     ftk_detect_close(ctx);
     free_comm(&ctx->base);
     ftk_region_free_all(ctx);
-    /* a clean end leaves no sets in memory; what a relaunch may want stays */
+    /* sets in memory are removed, unless a relaunch may need them */
     for (int i = 0; i < FTK_LEVELS; i++)
         ftk_level_close(&ctx->level[i],
             ctx->dead || ftk_place_is(ctx->level[i].mem.place.kind, FTK_OUTLIVES_CONTEXT));
@@ -411,7 +414,7 @@ static void free_context(struct ftkit_ctx *ctx)
     free(ctx);
 }
 
-/* Begin with the processes of comm. */
+/* Begin a job with the processes of comm.  *start: the live ones; *job: a number for the job. */
 static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job, MPI_Comm *start)
 {
     char why[256] = "";
@@ -444,7 +447,7 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
     return FTKIT_OK;
 }
 
-/* Join a job that has spawned this process for a repair. */
+/* Join the job that has spawned this process for a repair. */
 static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
 {
     ctx->repair.spawned = true;
@@ -456,14 +459,15 @@ static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start
     return ftk_supply_join(start, job);
 }
 
+/* Start the watchdog.  number: of the job. */
 static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
 {
     static const struct ftk_config by_host;
     char job[40];
     int world_rank = 0;
-    ctx->job = number; /* processes that a repair spawns join the same watch */
+    ctx->job = number; /* spawned processes use the same page */
     if (!ftk_mpi_outlives())
-        return FTKIT_OK; /* the job ends with its first process */
+        return FTKIT_OK; /* the first death ends the job */
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "rank");
     (void)signal(SIGPIPE, SIG_IGN); /* writing to a dead peer's socket must not kill */
@@ -472,8 +476,8 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
     return ftk_watchdog_open(job, &ctx->cfg, world_rank, &ctx->dog);
 }
 
-/* Shared memory is found again by the relaunch of the same `ftkit run`, a directory by
- * whoever uses it. */
+/* Return the key for the slots of a place (see ftk_place_open()).  Slots in shared memory are found
+ * by the relaunches of the same `ftkit run`, slots in a directory by every job that uses it. */
 static uint64_t key_of(int place)
 {
     const char *run = getenv("FTKIT_RUN_ID");
@@ -497,7 +501,7 @@ static int open_places(struct ftkit_ctx *ctx)
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < FTK_LEVELS; i++) {
         struct ftk_level *l = &ctx->level[i];
-        if (l->on || i == FTK_LEVEL_MEMORY) /* every set goes there, to be written to files */
+        if (l->on || i == FTK_LEVEL_MEMORY) /* files are written from level.memory */
             rc = ftk_place_open(
                 &l->mem.place, l->place, l->dir, ctx->cfg.name, l->number, key_of(l->place));
     }
@@ -517,7 +521,8 @@ static int check_build(const struct ftk_config *cfg)
     return rc;
 }
 
-/* The spares of a context are inside ftkit_open(): no collective call reaches them. */
+/* Check that no member of comm is a spare of a context.  Spares are inside ftkit_open(), so a
+ * collective call on comm would wait for ever. */
 static int check_spares(MPI_Comm comm)
 {
     char name[FTKIT_NAME_MAX + 1] = "";
@@ -525,13 +530,13 @@ static int check_spares(MPI_Comm comm)
     if (n <= 0)
         return FTKIT_OK;
     int rank = -1;
-    (void)MPI_Comm_rank(comm, &rank); /* only to be named */
+    (void)MPI_Comm_rank(comm, &rank); /* only for the text */
     int rc = ftk_fail(FTKIT_ERR_STATE,
         "ftkit_open: processes of the communicator (%d) are spares of context '%s' and wait in "
         "their ftkit_open: open a second context on ftkit_comm() of that one",
         n, name);
     ftk_report(FTKIT_ERROR, "rank %d: %s", rank, ftk_detail_text());
-    ftk_run_hopeless(rc); /* a relaunch would come to the same */
+    ftk_run_hopeless(rc); /* a relaunch would fail in the same way */
     return rc;
 }
 
@@ -542,7 +547,7 @@ static bool is_world(MPI_Comm comm)
            && (how == MPI_IDENT || how == MPI_CONGRUENT);
 }
 
-/* For the log, which meets failures in calls of the program. */
+/* The log calls this function when it meets a failure in a call of the program. */
 static int repair_now(struct ftkit_ctx *ctx)
 {
     return ftk_repair(ctx, MPI_COMM_NULL);
@@ -560,24 +565,24 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_fault_rank(world_rank, getenv("FTKIT_SPAWNED") != NULL);
     (void)FTK_FAULT("open.begin");
     int local = ftk_config_load(&ctx->cfg, config);
-    ftk_level_configure(ctx); /* after an error by an empty configuration */
+    ftk_level_configure(ctx); /* also after an error, with an empty configuration */
     if (local == FTKIT_OK)
         local = check_build(&ctx->cfg);
     if (ftk_detect_active())
-        ctx->cfg.spares = 0;                /* those of the first context are all there are */
-    bool spawned = ftk_supply_is_spawned(); /* it says so once */
-    if (local == FTKIT_OK && !spawned)      /* a job that runs goes on without its directory */
+        ctx->cfg.spares = 0;                /* only the first context has spares */
+    bool spawned = ftk_supply_is_spawned(); /* true once in a process */
+    if (local == FTKIT_OK && !spawned)      /* a running job continues without its directory */
         local = ftk_start_directory(&ctx->cfg);
     if (local == FTKIT_OK && !spawned)
         local = read_teams(ctx, comm);
     rc = spawned ? join(ctx, local, &job, &start) : begin(ctx, comm, local, &job, &start);
-    if (rc != FTKIT_OK) { /* the same on every rank */
+    if (rc != FTKIT_OK) { /* an error on every rank */
         free_comm(&start);
         return rc;
     }
     rc = guard_finalize();
     if (rc == FTKIT_OK)
-        rc = settle_paths(&ctx->cfg); /* not before: it may differ between nodes */
+        rc = settle_paths(&ctx->cfg); /* after the comparison: paths may differ between nodes */
     ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
     ftk_start_begin(ctx);
     if (rc == FTKIT_OK)
@@ -602,12 +607,13 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = ftk_log_start(ctx);
     if (rc == FTKIT_OK && ctx->mode == FTKIT_MODE_GLOBAL && !spawned && ctx->cfg.spares > 0
         && ctx->cfg.spares_exit && is_world(comm))
-        ftk_detect_forbid_world(); /* with the log it stands for the working ranks */
+        ftk_detect_forbid_world(); /* with the log MPI_COMM_WORLD stands for the working ranks */
     return rc;
 }
 
-/* Whether this process came to comm as a spare and is one still.  Where an opening fails
- * nobody has a rank yet, and the program of a working rank is told. */
+/* Whether this process of a context that failed to open is a spare.  A process without a rank may
+ * also be one that would have become a working rank, if the opening itself has failed: then the
+ * program gets the error.  By its rank in comm, because the plan may not have been made. */
 static bool was_spare(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     int me = 0;
@@ -617,7 +623,7 @@ static bool was_spare(const struct ftkit_ctx *ctx, MPI_Comm comm)
 
 static _Noreturn void leave_as_spare(void)
 {
-    (void)MPI_Finalize(); /* the user asked for it: spares.exit */
+    (void)MPI_Finalize(); /* spares.exit */
     exit(0);
 }
 
@@ -670,8 +676,9 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
 
 /* ---- closing ------------------------------------------------------------------------- */
 
-/* Wait for the set that is being written to the file system.  Some ranks may be in ftkit_finish(),
- * or have another number of calls: *mismatch is the code then, and these ranks come here later. */
+/* Wait for the set that is being written to the file system.  If some ranks are in ftkit_finish(),
+ * or have made another number of calls, *mismatch becomes FTKIT_ERR_MISMATCH, and this rank waits
+ * until these ranks come here, too. */
 static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *mismatch)
 {
     int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);
@@ -682,9 +689,9 @@ static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *misma
     return rc;
 }
 
-/* Part from everyone: all working ranks must be here.  The way to know it is the repair
- * machine itself, so that a failure at any moment finds all in the same place.  Before,
- * what is being written to the file system is waited for. */
+/* Part from the other processes.  First a vote waits for the set that is being written to the file
+ * system; its success proves that all working ranks are here.  Then the repair machine ends the
+ * context on all processes, so that a failure at any moment finds all of them in the same step. */
 static int part(struct ftkit_ctx *ctx, int *mismatch)
 {
     struct ftk_chan ch;
@@ -709,7 +716,7 @@ static int part(struct ftkit_ctx *ctx, int *mismatch)
 
 static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
 {
-    MPI_Request req; /* a blocking barrier would not match the spares' one */
+    MPI_Request req; /* the spares wait in MPI_Ibarrier(), which MPI_Barrier() does not match */
     struct ftk_chan ch = ftk_chan_of(ctx);
     int drained = drain_to_close(ctx, &ch, mismatch);
     if (drained != FTKIT_OK)
@@ -738,7 +745,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     }
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
-    rc = rc == FTKIT_OK ? mismatch : rc; /* the detail is still that of the mismatch */
+    rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
     guard_exit(ctx, -1);
     free_context(ctx);
     return rc;
@@ -754,9 +761,9 @@ int ftkit_close(ftkit_ctx **pctx)
 }
 
 /* ---- MPI_Finalize with an open context --------------------------------------------------
- * It begins with the attributes of MPI_COMM_SELF, while MPI still works.  The spares wait for
- * the end of the job, and a set may still be on its way to the file system: what the program
- * has left out is done for it.  The exit code tells that it is wrong. */
+ * MPI_Finalize begins with the attributes of MPI_COMM_SELF, while MPI still works.  The spares
+ * wait for the end of the job, and a set may still be on its way to the file system: so the
+ * context is closed for the program.  The exit code 1 reports the mistake. */
 
 static void fail_exit(int status, void *arg)
 {

@@ -1,4 +1,4 @@
-/* Public calls that belong to no module: they tell, bind and ask.
+/* Public calls that belong to no module: queries, bindings of variables, requests.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
@@ -108,9 +108,9 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
     int rc = ftk_check_open(ctx, "ftkit_query");
     if (rc == FTKIT_OK && (!info || info->size < sizeof info->size))
         rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_query: info is NULL or its size is not set");
-    if (rc != FTKIT_OK) /* contexts are never constant objects; only the text changes */
+    /* the casts below are valid, because a context is never a constant object */
+    if (rc != FTKIT_OK)
         return ftk_done((struct ftkit_ctx *)ctx, rc);
-    /* contexts are never constant objects; what is new is only taken note of */
     uint64_t durable = ftk_flush_durable((struct ftkit_ctx *)ctx);
     ftkit_info all = { .size = info->size,
         .mode = ctx->mode,
