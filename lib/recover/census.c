@@ -12,7 +12,7 @@
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
-enum { WORDS = 20, SEG_WORDS = 6 };
+enum { WORDS = 19, SEG_WORDS = 6 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
@@ -28,7 +28,6 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ftk_log_of_earlier_job(ctx);
     w[i++] = ctx->repair.pending;
     w[i++] = (int64_t)ctx->committed;
-    w[i++] = (int64_t)ctx->repair.line;
     w[i++] = (int64_t)ctx->next_set;
     w[i++] = (int64_t)ctx->run;
     w[i++] = ctx->epoch;
@@ -54,7 +53,6 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->inherited = w[i++] != 0;
     e->pending = (int)w[i++];
     e->committed = (uint64_t)w[i++];
-    e->line = (uint64_t)w[i++];
     e->next_set = (uint64_t)w[i++];
     e->run = (uint64_t)w[i++];
     e->epoch = (int)w[i++];

@@ -19,7 +19,6 @@ struct facts {
     int nlive;    /* processes that have a rank */
     int nfree;    /* processes that have none */
     int furthest; /* largest `where` of a live rank */
-    int nearest;  /* smallest */
     int in_close; /* live ranks that have left their loop */
     int epoch;    /* the largest; 0: no process has ever had a rank */
     bool app_errors;
@@ -45,7 +44,6 @@ static void fatal(struct ftk_plan *p, int code, const char *why)
 static void draw_facts(struct facts *f)
 {
     f->nranks = f->rules->nranks;
-    f->nearest = FTK_ALL_CLOSED;
     f->callbacks = true;
     f->all = f->rules->all;
     for (int i = 0; i < f->c->n; i++) {
@@ -63,7 +61,6 @@ static void draw_facts(struct facts *f)
         f->nlive++;
         f->nranks = e->nranks;
         f->furthest = e->where > f->furthest ? e->where : f->furthest;
-        f->nearest = e->where < f->nearest ? e->where : f->nearest;
         f->in_close += e->where >= FTK_IN_CLOSE;
         f->app_errors = f->app_errors || e->app_errors;
         f->progressed = f->progressed || e->progressed;

@@ -53,7 +53,6 @@ struct ftk_census_entry {
     bool inherited;  /* the line is of an earlier job: it has no set-up log for a replacement */
     int pending;     /* enum ftk_pending */
     uint64_t committed;
-    uint64_t line; /* the set of FTK_PENDING_LINE or FTK_PENDING_SHRUNK */
     uint64_t next_set;
     uint64_t run;
     int epoch;

@@ -111,11 +111,11 @@ void ftk_attempt_report(const struct ftk_attempt *a)
 void ftk_attempt_report_processes(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
-    const MPI_Comm old = ctx->comms.ctl == MPI_COMM_NULL ? ctx->base : ctx->comms.ctl;
     int lost[LOST_TOLD], me = 0;
     if (MPI_Comm_rank(a->s, &me) != MPI_SUCCESS || !ftk_mpi_is_first_in(a->s, me))
         return;
-    int n = ftk_mpi_failed_in(old, lost, LOST_TOLD);
+    const bool opening = ctx->comms.ctl == MPI_COMM_NULL; /* the line "open" excuses the lost */
+    int n = opening ? 0 : ftk_mpi_failed_in(ctx->comms.ctl, lost, LOST_TOLD);
     for (int i = 0; i < n; i++)
         ftk_run_process("lost", lost[i]);
     bool end = a->plan.outcome == FTK_PLAN_CLOSE && ctx->cfg.spares_exit;

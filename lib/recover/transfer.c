@@ -168,7 +168,7 @@ int ftk_transfer(
     int me;
     int mrc = MPI_Comm_rank(ch->comm, &me);
     if (mrc != MPI_SUCCESS)
-        return ftk_fail_mpi(mrc, "rank");
+        return ftk_chan_break(ch, mrc, "listing transfers");
     int rc = FTKIT_OK;
     for (int what = WHAT_OWN; rc == FTKIT_OK && what <= p->copies; what++)
         rc = list_streams(p, me, what, &list, &n);
