@@ -8,7 +8,7 @@
 #include "recover/recover.h"
 #include "set/checkpoint.h"
 #include "set/debug_regions.h"
-#include "set/region.h"
+#include "set/pack.h"
 
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
 

@@ -1,4 +1,4 @@
-/* Opening and closing contexts.
+/* Opening contexts.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -19,74 +19,12 @@
 #include "detect/watchdog.h"
 #include "recover/recover.h"
 #include "recover/start.h"
-#include "set/checkpoint.h"
-#include "set/debug_regions.h"
-#include "set/flusher.h"
-#include "set/region.h"
+#include "close.h"
+#include "describe.h"
+#include "exit_guard.h"
 #include "store/h5/h5.h"
-#include "store/owner.h"
 
 #define GATHER_TRIES 8 /* in a row without a death */
-
-/* ---- exit with an open context ----------------------------------------------------------
- * MPI does not report a process that calls exit(): the other processes would wait for ever.  So
- * a process that exits with an open context kills itself, which MPI reports. */
-
-static volatile sig_atomic_t open_contexts; /* contexts with recover.exit_is_failure */
-static pid_t guarded;                       /* this process; a child of fork() may call exit() */
-
-/* Whether a context is open that has not ended by an error.  Such an end was reported before. */
-static bool some_goes_on(void)
-{
-    const struct ftkit_ctx *ctx = ftk_detect_first();
-    while (ctx && ctx->dead)
-        ctx = ctx->next;
-    return ctx != NULL;
-}
-
-static void say_exit(int status)
-{
-    int rank = -1;
-    if (!some_goes_on())
-        return;
-    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only for the text */
-    ftk_report(FTKIT_WARNING,
-        "process %d (rank %d of the job) ends its program with exit code %d and its context "
-        "open%s: it counts as lost. Rule: %s",
-        (int)getpid(), rank, status,
-        ftk_detect_known() ? " while a failure waits for its repair" : "",
-        ftk_detect_known() ? "ask ftkit_confirm() before a check ends the program"
-                           : "every rank calls ftkit_close() before it ends");
-}
-
-static void on_process_exit(int status, void *arg)
-{
-    (void)arg;
-    int finalized = 0;
-    if (getpid() != guarded)
-        return;
-    if (status != 0 && open_contexts == 0 && ftk_run_sees())
-        ftk_run_state("exit %d", status); /* after a repair mpirun's exit code means nothing */
-    if (open_contexts == 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized)
-        return;
-    say_exit(status);
-    kill(getpid(), SIGKILL);
-}
-
-static void guard_exit(const struct ftkit_ctx *ctx, int change)
-{
-    static bool installed;
-    if (!ctx->cfg.exit_is_failure || ctx->mode == FTKIT_MODE_RESTART)
-        return;
-    if (!installed && ctx->cfg.h5_enabled && ctx->cfg.h5_async)
-        ftk_flusher_prepare(); /* first: handlers of exit() run in reverse order */
-    guarded = getpid();
-    if (!installed)
-        installed = on_exit(on_process_exit, NULL) == 0;
-    open_contexts += change;
-}
-
-static int guard_finalize(void); /* at the end of this file */
 
 /* ---- opening ------------------------------------------------------------------------- */
 
@@ -276,94 +214,6 @@ static int keep_handler(struct ftkit_ctx *ctx, MPI_Comm comm)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "the error handler of comm");
 }
 
-static void say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
-{
-    if (ctx->mode == FTKIT_MODE_RESTART)
-        ftk_report(FTKIT_WARNING,
-            "context %s: failures are not repaired in this job, only by a restart: %s%s",
-            ctx->cfg.name, repair ? "another rank has an unsafe environment" : why,
-            getenv("FTKIT_RUN_ID") ? ""
-                                   : " (ftkit run starts a program with all it needs: "
-                                     "ftkit run -n RANKS --spares 1 -- PROGRAM)");
-}
-
-/* Whether the copies of each segment are on different nodes, and none on the node of its rank. */
-static bool is_apart(const struct ftkit_ctx *ctx, const struct ftk_level *l)
-{
-    const int *holder = l->layout.holder, n = ctx->nranks;
-    for (int i = 0; i < l->scheme->copies * n; i++) {
-        if (holder[i] < 0 || ctx->domain[holder[i]] == ctx->domain[i % n])
-            return false;
-        for (int k = i % n; k < i; k += n)
-            if (ctx->domain[holder[k]] == ctx->domain[holder[i]])
-                return false;
-    }
-    return true;
-}
-
-static void say_copies(
-    const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
-{
-    int copies = l->scheme->copies;
-    char nodes[80] = "one process (the buddies share a node)";
-    if (is_apart(ctx, l) && copies == 1)
-        snprintf(nodes, sizeof nodes, "one node, and any nodes of which no two are buddies");
-    else if (is_apart(ctx, l))
-        snprintf(nodes, sizeof nodes, "%d nodes", copies);
-    snprintf(text, bytes,
-        "any %s; memory per rank: %d x the registered bytes, %d x while a set is committed", nodes,
-        1 + copies, 2 + 2 * copies);
-}
-
-/* Write the losses that the parity groups survive, by the group of rank 0: the sizes of groups
- * differ by at most one. */
-static void say_groups(
-    const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
-{
-    const struct ftk_group *g = &l->layout.group;
-    bool apart = true;
-    for (uint32_t i = 0; i < g->n; i++)
-        for (uint32_t k = 0; k < i; k++)
-            apart = apart && ctx->domain[g->rank[i]] != ctx->domain[g->rank[k]];
-    double own = 1 + (double)g->m / (g->n - g->m);
-    char m[12] = "one";
-    if (g->m > 1)
-        snprintf(m, sizeof m, "%u", g->m);
-    snprintf(text, bytes,
-        "any %s %s of a group of %u; memory per rank: %.2f x the registered bytes, %.2f x "
-        "while a set is committed",
-        m,
-        apart       ? g->m == 1 ? "node" : "nodes"
-        : g->m == 1 ? "process"
-                    : "processes",
-        g->n, own, 2 * own);
-}
-
-/* Report in one line the losses that the configuration survives. */
-static void say_plan(const struct ftkit_ctx *ctx)
-{
-    const struct ftk_level *l = &ctx->level[FTK_LEVEL_MEMORY];
-    int alone = l->layout.alone;
-    char survives[192] = "no loss of a process without files";
-    if (ctx->rank != 0)
-        return;
-    if (l->scheme->copies > 0 && ctx->nranks > 1)
-        say_copies(ctx, l, survives, sizeof survives);
-    else if (l->layout.group.n > 1)
-        say_groups(ctx, l, survives, sizeof survives);
-    ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s, %s; %s; memory survives %s",
-        ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares),
-        ctx->mode == FTKIT_MODE_RESTART ? "restart only"
-        : ctx->mode == FTKIT_MODE_TEAM  ? "repair in the job by teams"
-                                        : "repair in the job",
-        ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files", survives);
-    if (alone > 0)
-        ftk_report(FTKIT_WARNING,
-            "context %s: %d rank%s without a partner for parity on another node: lost data of "
-            "these ranks come from files (use more nodes, or scheme = buddy)",
-            ctx->cfg.name, alone, FTK_S(alone));
-}
-
 static struct ftkit_ctx *new_context(void)
 {
     struct ftkit_ctx *ctx = calloc(1, sizeof *ctx);
@@ -377,41 +227,6 @@ static struct ftkit_ctx *new_context(void)
     ctx->next_set = 1;
     ctx->run = ftk_random();
     return ctx;
-}
-
-static void free_comm(MPI_Comm *comm)
-{
-    if (*comm != MPI_COMM_NULL)
-        (void)MPI_Comm_free(comm); /* at the end of a context an error does not matter */
-}
-
-static void free_context(struct ftkit_ctx *ctx)
-{
-    ftk_debug_close(ctx);
-    ftk_log_close(ctx);
-    ftk_flush_close(ctx);
-    ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
-    ftk_watchdog_close(ctx->dog);
-    ftk_owner_release(&ctx->owner);
-    (void)ftk_detect_disarm(ctx);
-    free_comm(&ctx->comms.app);
-    free_comm(&ctx->comms.act);
-    free_comm(&ctx->comms.ctl);
-    for (int i = 0; i < ctx->retired.n; i++)
-        free_comm(&ctx->retired.comm[i]);
-    ftk_detect_close(ctx);
-    free_comm(&ctx->base);
-    ftk_region_free_all(ctx);
-    /* sets in memory are removed, unless a relaunch may need them */
-    for (int i = 0; i < FTK_LEVELS; i++)
-        ftk_level_close(&ctx->level[i],
-            ctx->dead || ftk_place_is(ctx->level[i].mem.place.kind, FTK_OUTLIVES_CONTEXT));
-    free(ctx->retired.comm);
-    free(ctx->domain);
-    free(ctx->teams);
-    free(ctx->incarnations);
-    free(ctx->repair.line_source);
-    free(ctx);
 }
 
 /* Begin a job with the processes of comm.  *start: the live ones; *job: a number for the job. */
@@ -442,7 +257,7 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
     report_to(&ctx->cfg);
     if (rank == 0) {
         say_warnings(&ctx->cfg);
-        say_mode(ctx, repair, why);
+        ftk_say_mode(ctx, repair, why);
     }
     return FTKIT_OK;
 }
@@ -577,10 +392,10 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         local = read_teams(ctx, comm);
     rc = spawned ? join(ctx, local, &job, &start) : begin(ctx, comm, local, &job, &start);
     if (rc != FTKIT_OK) { /* an error on every rank */
-        free_comm(&start);
+        ftk_free_comm(&start);
         return rc;
     }
-    rc = guard_finalize();
+    rc = ftk_guard_finalize();
     if (rc == FTKIT_OK)
         rc = settle_paths(&ctx->cfg); /* after the comparison: paths may differ between nodes */
     ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
@@ -652,7 +467,7 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     rc = open_context(ctx, comm, config);
     if (rc == FTK_PARTED) {
         bool leave = ctx->cfg.spares_exit;
-        free_context(ctx);
+        ftk_free_context(ctx);
         if (leave)
             leave_as_spare();
         return FTKIT_SPARE_DONE;
@@ -660,149 +475,16 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     if (rc != FTKIT_OK) {
         ftk_run_hopeless(rc);
         bool spare = ctx->dead && ctx->cfg.spares_exit && was_spare(ctx, comm);
-        free_context(ctx);
+        ftk_free_context(ctx);
         if (spare)
             leave_as_spare();
         return rc;
     }
-    guard_exit(ctx, 1);
+    ftk_guard_exit(ctx, 1);
     ctx->where = FTK_IN_SETUP;
     ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
-    say_plan(ctx);
+    ftk_say_plan(ctx);
     (void)FTK_FAULT("open.end");
     *out = ctx;
     return FTKIT_OK;
-}
-
-/* ---- closing ------------------------------------------------------------------------- */
-
-/* Wait for the set that is being written to the file system.  If some ranks are in ftkit_finish(),
- * or have made another number of calls, *mismatch becomes FTKIT_ERR_MISMATCH, and this rank waits
- * until these ranks come here, too. */
-static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *mismatch)
-{
-    int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);
-    while (rc == FTKIT_ERR_MISMATCH) {
-        *mismatch = rc;
-        rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE_ANYWAY);
-    }
-    return rc;
-}
-
-/* Part from the other processes.  First a vote waits for the set that is being written to the file
- * system; its success proves that all working ranks are here.  Then the repair machine ends the
- * context on all processes, so that a failure at any moment finds all of them in the same step. */
-static int part(struct ftkit_ctx *ctx, int *mismatch)
-{
-    struct ftk_chan ch;
-    for (;;) {
-        ch = ftk_chan_of(ctx);
-        ch.broken = ctx->detect.failed;
-        (void)FTK_FAULT("close.begin");
-        int rc = drain_to_close(ctx, &ch, mismatch);
-        (void)FTK_FAULT("close.voted");
-        if (rc == FTKIT_OK)
-            ctx->where = FTK_ALL_CLOSED;
-        else if (rc != FTKIT_ERR_PEER)
-            return rc;
-        rc = ftk_repair(ctx, MPI_COMM_NULL);
-        (void)FTK_FAULT("close.parted");
-        if (rc == FTK_PARTED)
-            return FTKIT_OK;
-        if (rc != FTKIT_OK)
-            return rc;
-    }
-}
-
-static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
-{
-    MPI_Request req; /* the spares wait in MPI_Ibarrier(), which MPI_Barrier() does not match */
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    int drained = drain_to_close(ctx, &ch, mismatch);
-    if (drained != FTKIT_OK)
-        return drained;
-    int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Wait(&req, MPI_STATUS_IGNORE);
-    if (rc == MPI_SUCCESS && ctx->rank == 0)
-        ftk_run_state("closed %s", ctx->cfg.name);
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "closing");
-}
-
-static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
-{
-    int rc = ctx->dead, mismatch = FTKIT_OK;
-    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
-    if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
-        ctx->repair.local_error =
-            ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
-    if (rc != FTKIT_OK) {
-        rc = ftk_fail(rc, "%s", ctx->detail);
-    } else {
-        if (ctx->where < FTK_IN_CLOSE)
-            ctx->where = FTK_IN_CLOSE;
-        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch) : part(ctx, &mismatch);
-    }
-    if (rc == FTKIT_OK)
-        rc = ftk_flush_return(ctx);
-    rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
-    guard_exit(ctx, -1);
-    free_context(ctx);
-    return rc;
-}
-
-int ftkit_close(ftkit_ctx **pctx)
-{
-    if (!pctx || !*pctx)
-        return ftk_fail(FTKIT_ERR_ARG, "ftkit_close: the context is NULL");
-    struct ftkit_ctx *ctx = *pctx;
-    *pctx = NULL;
-    return close_context(ctx, FTK_AT_CLOSE);
-}
-
-/* ---- MPI_Finalize with an open context --------------------------------------------------
- * MPI_Finalize begins with the attributes of MPI_COMM_SELF, while MPI still works.  The spares
- * wait for the end of the job, and a set may still be on its way to the file system: so the
- * context is closed for the program.  The exit code 1 reports the mistake. */
-
-static void fail_exit(int status, void *arg)
-{
-    (void)arg;
-    if (status != 0)
-        return;
-    ftk_run_state("exit 1");
-    fflush(NULL);
-    _exit(1);
-}
-
-static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
-{
-    struct ftkit_ctx *ctx;
-    (void)comm;
-    (void)key;
-    (void)value;
-    (void)extra;
-    while ((ctx = ftk_detect_first()) != NULL) {
-        static bool failing;
-        ftk_report_last(
-            "rank %d calls MPI_Finalize with context '%s' open. Rule: every rank calls "
-            "ftkit_close before MPI_Finalize. It is closed here, and the exit code is 1",
-            ctx->rank, ctx->cfg.name);
-        if (!failing)
-            failing = on_exit(fail_exit, NULL) == 0;
-        if (close_context(ctx, FTK_AT_FINALIZE) != FTKIT_OK)
-            ftk_report_last("ftkit_close in MPI_Finalize: %s", ftk_detail_text());
-    }
-    return MPI_SUCCESS;
-}
-
-static int guard_finalize(void)
-{
-    static int keyval = MPI_KEYVAL_INVALID;
-    if (keyval != MPI_KEYVAL_INVALID)
-        return FTKIT_OK;
-    int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &keyval, NULL);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "an attribute of MPI_COMM_SELF");
 }

@@ -8,7 +8,7 @@
 #include "detect/detect.h"
 #include "detect/sure.h"
 #include "recover.h"
-#include "set/region.h"
+#include "set/pack.h"
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */

@@ -12,7 +12,7 @@
 #include "recover.h"
 #include "set/checkpoint.h"
 #include "set/group.h"
-#include "set/region.h"
+#include "set/unpack.h"
 #include "start.h"
 
 /* Call the repair callback, in which the program makes the objects that depend on the communicator.

@@ -14,7 +14,7 @@
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "detect/detect.h"
-#include "region.h"
+#include "pack.h"
 #include "write.h"
 
 /* What one call of ftk_set_write() works on. */

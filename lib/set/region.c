@@ -1,16 +1,12 @@
-/* Registration of regions, packing into segments, restoring from them.
+/* Registration of regions (see region.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "binding.h"
-#include "core/config.h"
-#include "core/hash.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
 #include "region.h"
@@ -55,18 +51,6 @@ static int check_name(const char *call, const char *name)
     return FTKIT_OK;
 }
 
-/* Whether a region is no state of the program: it is saved, but never restored. */
-static bool is_note(const struct ftk_region *r)
-{
-    return strcmp(r->name, FTK_ATTRIBUTES) == 0;
-}
-
-/* Whether a region is ftkit's own: a set may lack it. */
-static bool is_own(const struct ftk_region *r)
-{
-    return strcmp(r->name, FTK_LOG_REGION) == 0;
-}
-
 /* Describe the datatype of a region. */
 static int make_type(const char *name, MPI_Datatype type, struct ftk_type *out)
 {
@@ -79,7 +63,7 @@ static int make_type(const char *name, MPI_Datatype type, struct ftk_type *out)
 static void region_free(struct ftk_region *r)
 {
     ftk_type_free(&r->type);
-    if (is_note(r))
+    if (ftk_region_is_note(r))
         free(r->data);
 }
 
@@ -138,7 +122,7 @@ static int check_new(struct ftkit_ctx *ctx, const char *call, const char *name)
     return rc;
 }
 
-static int check_extent(const struct ftk_type *t, size_t count, const char *name)
+int ftk_region_check_extent(const struct ftk_type *t, size_t count, const char *name)
 {
     size_t total;
     if (__builtin_mul_overflow(count, t->item_bytes, &total) || total > SIZE_MAX / 4)
@@ -157,7 +141,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
     if (rc == FTKIT_OK)
         rc = add(ctx, name, kind, type, &r);
     if (rc == FTKIT_OK) {
-        rc = check_extent(&r->type, count, name);
+        rc = ftk_region_check_extent(&r->type, count, name);
         if (rc != FTKIT_OK) {
             region_free(r);
             ctx->regions.n--;
@@ -261,7 +245,7 @@ static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Data
     if (t.owned || !t.contiguous)
         rc = ftk_fail(FTKIT_ERR_TYPE, "array '%s': the element must be predefined", name);
     if (rc == FTKIT_OK)
-        rc = check_extent(&t, items, name);
+        rc = ftk_region_check_extent(&t, items, name);
     r = ftk_region_find(ctx, name);
     if (rc == FTKIT_OK && r)
         rc = same_array(r, &t, ndims, global);
@@ -279,16 +263,6 @@ int ftkit_register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Datat
     const size_t *global, const size_t *local, const size_t *offset, const size_t *halo)
 {
     return ftk_done(ctx, register_array(ctx, name, data, elem, ndims, global, local, offset, halo));
-}
-
-static int default_resize(void **data, size_t bytes, void *arg)
-{
-    (void)arg;
-    void *p = realloc(*data, bytes ? bytes : 1);
-    if (!p)
-        return -1;
-    *data = p;
-    return 0;
 }
 
 int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t *count,
@@ -444,7 +418,7 @@ static int resize(
             "region '%s': %zu items do not fit the set with %zu to which the ranks may still roll "
             "back (see ftkit_register_growing())",
             name, count, r->count);
-    int rc = check_extent(&r->type, count, name);
+    int rc = ftk_region_check_extent(&r->type, count, name);
     if (rc == FTKIT_OK) {
         r->data = data;
         r->count = count;
@@ -572,368 +546,7 @@ void ftk_region_free_all(struct ftkit_ctx *ctx)
     ctx->regions.n = ctx->regions.cap = 0;
 }
 
-/* ---- packing ------------------------------------------------------------------------- */
-
 size_t ftk_region_count(const struct ftk_region *r)
 {
     return r->kind == FTK_KIND_GROWING ? *r->count_ref : r->count;
-}
-
-static const void *region_data(const struct ftk_region *r)
-{
-    return r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
-}
-
-static size_t align_up(size_t n)
-{
-    return (n + FTK_SEG_REGION_ALIGN - 1) / FTK_SEG_REGION_ALIGN * FTK_SEG_REGION_ALIGN;
-}
-
-int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes)
-{
-    size_t total = 0;
-    for (int i = 0; i < ctx->regions.n; i++) {
-        struct ftk_region *r = &ctx->regions.list[i];
-        size_t bytes;
-        if (r->kind == FTK_KIND_SERIALIZED) {
-            if (r->ops.measure(r->arg, &r->count) != 0)
-                return ftk_fail(FTKIT_ERR_CALLBACK, "measure() of '%s' failed", r->name);
-        }
-        if (r->kind == FTK_KIND_GROWING && *r->count_ref > 0 && !*r->data_ref)
-            return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", r->name);
-        int rc = check_extent(&r->type, ftk_region_count(r), r->name);
-        if (rc != FTKIT_OK)
-            return rc;
-        bytes = ftk_region_count(r) * r->type.item_bytes;
-        if (__builtin_add_overflow(align_up(total), bytes, &total) || total > SIZE_MAX / 4)
-            return ftk_fail(FTKIT_ERR_SIZE, "the regions exceed the address space");
-    }
-    *data_bytes = total;
-    *head_bytes = ftk_seg_head_bytes((size_t)ctx->regions.n, total, FTK_SEG_BLOCK);
-    return FTKIT_OK;
-}
-
-static void write_record(const struct ftk_region *r, uint64_t offset, struct ftk_seg_region *rec)
-{
-    memcpy(rec->name, r->name, sizeof rec->name);
-    rec->kind = r->kind;
-    rec->basic = r->type.basic;
-    rec->elem_bytes = r->type.item_bytes;
-    rec->count = ftk_region_count(r);
-    rec->bytes = rec->count * rec->elem_bytes;
-    rec->offset = offset;
-    rec->ndims = (uint32_t)r->ndims;
-    for (int d = 0; d < r->ndims; d++) {
-        rec->global[d] = r->global[d];
-        rec->local[d] = r->local[d];
-        rec->start[d] = r->start[d];
-        rec->halo[d] = r->halo[d];
-    }
-}
-
-void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
-    char *seg, struct ftk_packer *p)
-{
-    struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)seg;
-    memset(seg, 0, head_bytes);
-    memcpy(h->magic, FTK_SEG_MAGIC, sizeof h->magic);
-    h->version = FTK_SEG_VERSION;
-    h->byte_order = FTK_SEG_BYTE_ORDER;
-    h->head_bytes = head_bytes;
-    h->data_bytes = data_bytes;
-    h->set = set;
-    h->run = ctx->run;
-    h->epoch_id = ctx->epoch_id;
-    h->wall_ns = ftk_wall_ns();
-    h->rank = (uint32_t)ctx->rank;
-    h->nranks = (uint32_t)ctx->nranks;
-    h->incarnation = (uint32_t)ctx->incarnation;
-    h->nregions = (uint32_t)ctx->regions.n;
-    h->block_bytes = FTK_SEG_BLOCK;
-    h->nblocks = (data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
-    memcpy(h->context, ctx->cfg.name, strlen(ctx->cfg.name));
-    memcpy(h->program, ctx->identity.program, sizeof h->program);
-    struct ftk_seg_region *rec = ftk_seg_regions(seg);
-    size_t offset = 0;
-    for (int i = 0; i < ctx->regions.n; i++) {
-        offset = align_up(offset);
-        write_record(&ctx->regions.list[i], offset, &rec[i]);
-        offset += rec[i].bytes;
-    }
-    *p = (struct ftk_packer){ .ctx = ctx, .seg = seg };
-}
-
-/* Pack a region that cannot be packed in pieces. */
-static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *rec, char *to)
-{
-    if (r->kind == FTK_KIND_SERIALIZED) {
-        if (r->ops.pack(r->arg, to, rec->bytes) != 0)
-            return ftk_fail(FTKIT_ERR_CALLBACK, "pack() of '%s' failed", r->name);
-        return FTKIT_OK;
-    }
-    return ftk_type_pack(&r->type, region_data(r), rec->count, to);
-}
-
-/* Copy regions until the data area is filled up to the offset `to` at least. */
-static int fill(struct ftk_packer *p, size_t to)
-{
-    char *data = ftk_seg_data(p->seg);
-    const struct ftk_seg_region *recs = ftk_seg_regions(p->seg);
-    while (p->region < p->ctx->regions.n) {
-        const struct ftk_region *r = &p->ctx->regions.list[p->region];
-        const struct ftk_seg_region *rec = &recs[p->region];
-        size_t at = rec->offset + p->in_region;
-        if (at >= to && rec->bytes > 0)
-            return FTKIT_OK;
-        bool cut = r->type.contiguous && r->kind != FTK_KIND_SERIALIZED;
-        if (cut) {
-            size_t n = rec->bytes - p->in_region;
-            if (n > 0 && at + n > to) /* an empty region may follow the end of the data */
-                n = to - at;
-            if (n > 0)
-                memcpy(data + at, (const char *)region_data(r) + p->in_region, n);
-            p->in_region += n;
-            if (p->in_region < rec->bytes)
-                return FTKIT_OK;
-        } else {
-            int rc = pack_whole(r, rec, data + rec->offset);
-            if (rc != FTKIT_OK)
-                return rc;
-        }
-        p->region++;
-        p->in_region = 0;
-        /* zero the gap behind the region now: the gap may end the block that is checksummed next,
-         * and the buffer may hold older data */
-        if (p->region < p->ctx->regions.n)
-            memset(data + rec->offset + rec->bytes, 0,
-                recs[p->region].offset - rec->offset - rec->bytes);
-    }
-    return FTKIT_OK;
-}
-
-int ftk_region_pack(struct ftk_packer *p, size_t upto)
-{
-    const struct ftk_seg_header *h = (const void *)p->seg;
-    uint64_t *sums = ftk_seg_sums(p->seg);
-    char *data = ftk_seg_data(p->seg);
-    while (p->done < upto && p->done < h->data_bytes) {
-        size_t end = p->done + FTK_SEG_BLOCK;
-        if (end > h->data_bytes)
-            end = h->data_bytes;
-        int rc = fill(p, end);
-        if (rc != FTKIT_OK)
-            return rc;
-        /* the block is still in the cache: its checksum costs no memory traffic */
-        sums[p->done / FTK_SEG_BLOCK] = ftk_xxh3(data + p->done, end - p->done);
-        p->done = end;
-    }
-    return FTKIT_OK;
-}
-
-void ftk_region_seal(struct ftk_packer *p)
-{
-    ftk_seg_seal_head(p->seg);
-}
-
-uint64_t ftk_region_replicated_sum(const char *seg)
-{
-    const struct ftk_seg_header *h = (const void *)seg;
-    const struct ftk_seg_region *recs = ftk_seg_regions_c(seg);
-    const char *data = ftk_seg_data_c(seg);
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < h->nregions; i++)
-        if (recs[i].kind == FTK_KIND_REPLICATED)
-            sum = ftk_xxh3_seed(data + recs[i].offset, recs[i].bytes, sum + i);
-    return sum;
-}
-
-uint64_t ftk_region_sum_of(const char *seg, uint32_t i)
-{
-    const struct ftk_seg_region *r = &ftk_seg_regions_c(seg)[i];
-    return r->kind == FTK_KIND_REPLICATED ? ftk_xxh3(ftk_seg_data_c(seg) + r->offset, r->bytes) : 0;
-}
-
-uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < ctx->regions.n; i++) {
-        const struct ftk_region *r = &ctx->regions.list[i];
-        size_t bytes = r->count * r->type.item_bytes;
-        if (r->kind != FTK_KIND_REPLICATED)
-            continue;
-        void *packed = r->type.contiguous ? NULL : malloc(bytes + 1);
-        const void *from = r->data;
-        if (!r->type.contiguous) {
-            if (!packed || ftk_type_pack(&r->type, r->data, r->count, packed) != FTKIT_OK) {
-                free(packed);
-                return 0;
-            }
-            from = packed;
-        }
-        sum = ftk_xxh3_seed(from, bytes, sum + (uint64_t)i + 1);
-        free(packed);
-    }
-    return sum;
-}
-
-bool ftk_region_progressed(const struct ftkit_ctx *ctx)
-{
-    return ctx->where == FTK_IN_LOOP && ctx->committed == 0
-           && (ctx->called || ftk_region_state_sum(ctx) != ctx->state_sum);
-}
-
-/* ---- restoring ----------------------------------------------------------------------- */
-
-static const char *kind_name(uint32_t kind)
-{
-    static const char *const names[] = { "?", "per-rank", "replicated", "global array", "growing",
-        "serialized" };
-    return kind < sizeof names / sizeof names[0] ? names[kind] : "?";
-}
-
-static int compare_block(const struct ftk_region *r, const struct ftk_seg_region *rec)
-{
-    if (rec->ndims != (uint32_t)r->ndims)
-        return ftk_fail(FTKIT_ERR_SIZE, "array '%s' has %d dimensions, %u in the set", r->name,
-            r->ndims, rec->ndims);
-    for (int d = 0; d < r->ndims; d++) {
-        if (rec->global[d] == r->global[d] && rec->local[d] == r->local[d]
-            && rec->start[d] == r->start[d] && rec->halo[d] == r->halo[d])
-            continue;
-        return ftk_fail(FTKIT_ERR_SIZE,
-            "array '%s': the set has another block or shape: in dimension %d %" PRIu64
-            " items from %" PRIu64 " of %" PRIu64 ", halo %" PRIu64 "; registered are %zu from "
-            "%zu of %zu, halo %zu (another block needs another number of ranks)",
-            r->name, d, rec->local[d], rec->start[d], rec->global[d], rec->halo[d], r->local[d],
-            r->start[d], r->global[d], r->halo[d]);
-    }
-    return FTKIT_OK;
-}
-
-/* Does the record fit the region as it is registered? */
-static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
-{
-    if (is_note(r))
-        return FTKIT_OK;
-    if (!rec && is_own(r))
-        return FTKIT_OK;
-    if (!rec)
-        return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
-    if (rec->kind != r->kind)
-        return ftk_fail(FTKIT_ERR_TYPE, "region '%s' was saved as %s and is %s now", r->name,
-            kind_name(rec->kind), kind_name(r->kind));
-    if (rec->basic != r->type.basic || rec->elem_bytes != r->type.item_bytes)
-        return ftk_fail(FTKIT_ERR_TYPE,
-            "region '%s' was saved as items of %llu bytes (%s) and has %zu bytes (%s) now", r->name,
-            (unsigned long long)rec->elem_bytes, ftk_basic_name(rec->basic), r->type.item_bytes,
-            ftk_basic_name(r->type.basic));
-    if (r->kind == FTK_KIND_ARRAY)
-        return compare_block(r, rec);
-    if (r->kind == FTK_KIND_GROWING || r->kind == FTK_KIND_SERIALIZED)
-        return FTKIT_OK;
-    if (rec->count != r->count)
-        return ftk_fail(FTKIT_ERR_SIZE, "region '%s' was saved with %llu items and has %zu now",
-            r->name, (unsigned long long)rec->count, r->count);
-    return FTKIT_OK;
-}
-
-static int resize_growing(const struct ftk_region *r, size_t count)
-{
-    if (*r->count_ref == count && (count == 0 || *r->data_ref))
-        return FTKIT_OK;
-    int bad = r->resize ? r->resize(r->data_ref, count, r->arg)
-                        : default_resize(r->data_ref, ftk_type_room(&r->type, count), NULL);
-    if (bad)
-        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
-    *r->count_ref = count;
-    return FTKIT_OK;
-}
-
-/* A segment that is being read; the first `sure` bytes of its data are verified. */
-struct source {
-    const char *seg;
-    size_t sure;
-    bool fresh; /* the program has just begun: it has hardly touched its memory */
-};
-
-static int make_sure(struct source *src, size_t upto)
-{
-    return ftk_seg_check_upto(src->seg, &src->sure, upto, "own copy");
-}
-
-/* Ask for all pages of a part of a region that is about to be filled.  Without this, the page
- * faults would take most of the time of a restore in a new process. */
-static void populate(void *to, size_t bytes)
-{
-#ifdef MADV_POPULATE_WRITE
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t lo = ((uintptr_t)to + page - 1) / page * page;
-    uintptr_t hi = ((uintptr_t)to + bytes) / page * page;
-    if (lo < hi) /* a hint: without it the pages come one by one */
-        (void)madvise((void *)lo, hi - lo, MADV_POPULATE_WRITE);
-#else
-    (void)to;
-    (void)bytes;
-#endif
-}
-
-/* Restore block by block: a block is still in the cache when it is copied. */
-static int restore_flat(void *to, const struct ftk_seg_region *rec, struct source *src)
-{
-    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
-    for (size_t at = 0; at < rec->bytes;) {
-        if (src->sure <= rec->offset + at) {
-            int rc = make_sure(src, rec->offset + at + 1);
-            if (rc != FTKIT_OK)
-                return rc;
-        }
-        size_t n = src->sure - rec->offset - at;
-        if (n > rec->bytes - at)
-            n = rec->bytes - at;
-        if (n > FTK_SEG_BLOCK)
-            n = FTK_SEG_BLOCK;
-        if (src->fresh)
-            populate((char *)to + at, n);
-        memcpy((char *)to + at, from + at, n);
-        at += n;
-    }
-    return FTKIT_OK;
-}
-
-static int restore_one(
-    const struct ftk_region *r, const struct ftk_seg_region *rec, struct source *src)
-{
-    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
-    void *to = r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
-    if (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED)
-        return restore_flat(to, rec, src);
-    int rc = make_sure(src, rec->offset + rec->bytes);
-    if (rc != FTKIT_OK)
-        return rc;
-    if (r->kind != FTK_KIND_SERIALIZED)
-        return ftk_type_unpack(&r->type, from, rec->count, to);
-    if (r->ops.unpack(r->arg, from, rec->bytes) != 0)
-        return ftk_fail(FTKIT_ERR_CALLBACK, "unpack() of '%s' failed", r->name);
-    return FTKIT_OK;
-}
-
-int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
-{
-    struct source src = {
-        .seg = seg, .sure = verified ? SIZE_MAX : 0, .fresh = ctx->where < FTK_IN_LOOP
-    };
-    int rc = FTKIT_OK;
-    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++)
-        rc = compare(&ctx->regions.list[i], ftk_seg_find(seg, ctx->regions.list[i].name));
-    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
-        const struct ftk_region *r = &ctx->regions.list[i];
-        if (r->kind == FTK_KIND_GROWING)
-            rc = resize_growing(r, ftk_seg_find(seg, r->name)->count);
-    }
-    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
-        const struct ftk_region *r = &ctx->regions.list[i];
-        if (!is_note(r) && !(is_own(r) && !ftk_seg_find(seg, r->name)))
-            rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
-    }
-    return rc;
 }

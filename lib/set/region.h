@@ -1,57 +1,36 @@
-/* Regions: the program's registered data, packed into a segment and restored from it.
+/* Regions: the program's registered data.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_REGION_H
 #define FTK_REGION_H
 
-#include "core/context.h"
+#include <string.h>
 
-/* A segment that is being packed. */
-struct ftk_packer {
-    struct ftkit_ctx *ctx;
-    char *seg;        /* the segment; its head is complete but for the checksums */
-    int region;       /* next region to pack */
-    size_t in_region; /* bytes of this region that are packed */
-    size_t done;      /* bytes of the data area that are packed and checksummed */
-};
+#include "core/context.h"
+#include "core/log_ops.h"
+#include "store/attribute.h"
 
 /* Add a region of ftkit's own.  A set without this region can be restored, too. */
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops);
-
-/* Compute the size of the segment that the regions need now.  Calls measure() of serializers. */
-int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
-
-/* Write the head, without checksums, into seg, which has the measured size. */
-void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
-    char *seg, struct ftk_packer *p);
-
-/* Pack and checksum further blocks until at least upto bytes of the data area are done. */
-int ftk_region_pack(struct ftk_packer *p, size_t upto);
-
-/* Seal the head; everything must be packed. */
-void ftk_region_seal(struct ftk_packer *p);
-
-/* Restore the regions from a segment with a good head.  A segment that does not fit leaves all
- * regions untouched.  If its data are not verified yet, each block is compared with its checksum
- * just before it is used: with FTKIT_ERR_CORRUPT the blocks before the bad one are restored. */
-int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified);
-
-/* Return the XXH3 over the bytes of all replicated regions in a sealed segment. */
-uint64_t ftk_region_replicated_sum(const char *seg);
-
-/* The same over region i of the segment alone; 0 if the region is not replicated. */
-uint64_t ftk_region_sum_of(const char *seg, uint32_t i);
-
-/* Return the XXH3 over the replicated regions as they are now; 0: they cannot be read. */
-uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx);
-
-/* Whether this rank, in its loop and before the first set, has left its initial state. */
-bool ftk_region_progressed(const struct ftkit_ctx *ctx);
 
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);
 
 /* Return the number of items that a region has now. */
 size_t ftk_region_count(const struct ftk_region *r);
+
+/* FTKIT_ERR_SIZE: count items of the type do not fit into the address space. */
+int ftk_region_check_extent(const struct ftk_type *t, size_t count, const char *name);
+
+/* Whether a region is no state of the program: it is saved, but never restored. */
+static inline bool ftk_region_is_note(const struct ftk_region *r)
+{
+    return strcmp(r->name, FTK_ATTRIBUTES) == 0;
+}
+/* Whether a region is ftkit's own: a set may lack it. */
+static inline bool ftk_region_is_own(const struct ftk_region *r)
+{
+    return strcmp(r->name, FTK_LOG_REGION) == 0;
+}
 
 #endif

@@ -1,0 +1,189 @@
+/* Closing contexts (see close.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "close.h"
+#include "core/log_ops.h"
+#include "core/run_state.h"
+#include "detect/detect.h"
+#include "detect/watchdog.h"
+#include "exit_guard.h"
+#include "recover/recover.h"
+#include "set/checkpoint.h"
+#include "set/debug_regions.h"
+#include "set/region.h"
+#include "store/owner.h"
+
+/* ---- memory -------------------------------------------------------------------------- */
+
+void ftk_free_comm(MPI_Comm *comm)
+{
+    if (*comm != MPI_COMM_NULL)
+        (void)MPI_Comm_free(comm); /* at the end of a context an error does not matter */
+}
+
+void ftk_free_context(struct ftkit_ctx *ctx)
+{
+    ftk_debug_close(ctx);
+    ftk_log_close(ctx);
+    ftk_flush_close(ctx);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
+    ftk_watchdog_close(ctx->dog);
+    ftk_owner_release(&ctx->owner);
+    (void)ftk_detect_disarm(ctx);
+    ftk_free_comm(&ctx->comms.app);
+    ftk_free_comm(&ctx->comms.act);
+    ftk_free_comm(&ctx->comms.ctl);
+    for (int i = 0; i < ctx->retired.n; i++)
+        ftk_free_comm(&ctx->retired.comm[i]);
+    ftk_detect_close(ctx);
+    ftk_free_comm(&ctx->base);
+    ftk_region_free_all(ctx);
+    /* sets in memory are removed, unless a relaunch may need them */
+    for (int i = 0; i < FTK_LEVELS; i++)
+        ftk_level_close(&ctx->level[i],
+            ctx->dead || ftk_place_is(ctx->level[i].mem.place.kind, FTK_OUTLIVES_CONTEXT));
+    free(ctx->retired.comm);
+    free(ctx->domain);
+    free(ctx->teams);
+    free(ctx->incarnations);
+    free(ctx->repair.line_source);
+    free(ctx);
+}
+
+/* ---- closing ------------------------------------------------------------------------- */
+
+/* Wait for the set that is being written to the file system.  If some ranks are in ftkit_finish(),
+ * or have made another number of calls, *mismatch becomes FTKIT_ERR_MISMATCH, and this rank waits
+ * until these ranks come here, too. */
+static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *mismatch)
+{
+    int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);
+    while (rc == FTKIT_ERR_MISMATCH) {
+        *mismatch = rc;
+        rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE_ANYWAY);
+    }
+    return rc;
+}
+
+/* Part from the other processes.  First a vote waits for the set that is being written to the file
+ * system; its success proves that all working ranks are here.  Then the repair machine ends the
+ * context on all processes, so that a failure at any moment finds all of them in the same step. */
+static int part(struct ftkit_ctx *ctx, int *mismatch)
+{
+    struct ftk_chan ch;
+    for (;;) {
+        ch = ftk_chan_of(ctx);
+        ch.broken = ctx->detect.failed;
+        (void)FTK_FAULT("close.begin");
+        int rc = drain_to_close(ctx, &ch, mismatch);
+        (void)FTK_FAULT("close.voted");
+        if (rc == FTKIT_OK)
+            ctx->where = FTK_ALL_CLOSED;
+        else if (rc != FTKIT_ERR_PEER)
+            return rc;
+        rc = ftk_repair(ctx, MPI_COMM_NULL);
+        (void)FTK_FAULT("close.parted");
+        if (rc == FTK_PARTED)
+            return FTKIT_OK;
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+}
+
+static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
+{
+    MPI_Request req; /* the spares wait in MPI_Ibarrier(), which MPI_Barrier() does not match */
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    int drained = drain_to_close(ctx, &ch, mismatch);
+    if (drained != FTKIT_OK)
+        return drained;
+    int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Wait(&req, MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS && ctx->rank == 0)
+        ftk_run_state("closed %s", ctx->cfg.name);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "closing");
+}
+
+static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
+{
+    int rc = ctx->dead, mismatch = FTKIT_OK;
+    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
+    if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
+        ctx->repair.local_error =
+            ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
+    if (rc != FTKIT_OK) {
+        rc = ftk_fail(rc, "%s", ctx->detail);
+    } else {
+        if (ctx->where < FTK_IN_CLOSE)
+            ctx->where = FTK_IN_CLOSE;
+        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch) : part(ctx, &mismatch);
+    }
+    if (rc == FTKIT_OK)
+        rc = ftk_flush_return(ctx);
+    rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
+    ftk_guard_exit(ctx, -1);
+    ftk_free_context(ctx);
+    return rc;
+}
+
+int ftkit_close(ftkit_ctx **pctx)
+{
+    if (!pctx || !*pctx)
+        return ftk_fail(FTKIT_ERR_ARG, "ftkit_close: the context is NULL");
+    struct ftkit_ctx *ctx = *pctx;
+    *pctx = NULL;
+    return close_context(ctx, FTK_AT_CLOSE);
+}
+
+/* ---- MPI_Finalize with an open context --------------------------------------------------
+ * MPI_Finalize begins with the attributes of MPI_COMM_SELF, while MPI still works.  The spares
+ * wait for the end of the job, and a set may still be on its way to the file system: so the
+ * context is closed for the program.  The exit code 1 reports the mistake. */
+
+static void fail_exit(int status, void *arg)
+{
+    (void)arg;
+    if (status != 0)
+        return;
+    ftk_run_state("exit 1");
+    fflush(NULL);
+    _exit(1);
+}
+
+static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct ftkit_ctx *ctx;
+    (void)comm;
+    (void)key;
+    (void)value;
+    (void)extra;
+    while ((ctx = ftk_detect_first()) != NULL) {
+        static bool failing;
+        ftk_report_last(
+            "rank %d calls MPI_Finalize with context '%s' open. Rule: every rank calls "
+            "ftkit_close before MPI_Finalize. It is closed here, and the exit code is 1",
+            ctx->rank, ctx->cfg.name);
+        if (!failing)
+            failing = on_exit(fail_exit, NULL) == 0;
+        if (close_context(ctx, FTK_AT_FINALIZE) != FTKIT_OK)
+            ftk_report_last("ftkit_close in MPI_Finalize: %s", ftk_detail_text());
+    }
+    return MPI_SUCCESS;
+}
+
+int ftk_guard_finalize(void)
+{
+    static int keyval = MPI_KEYVAL_INVALID;
+    if (keyval != MPI_KEYVAL_INVALID)
+        return FTKIT_OK;
+    int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &keyval, NULL);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "an attribute of MPI_COMM_SELF");
+}

@@ -1,0 +1,66 @@
+/* exit() with an open context (see exit_guard.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/run_state.h"
+#include "detect/detect.h"
+#include "exit_guard.h"
+#include "set/flusher.h"
+
+static volatile sig_atomic_t open_contexts; /* contexts with recover.exit_is_failure */
+static pid_t guarded;                       /* this process; a child of fork() may call exit() */
+
+/* Whether a context is open that has not ended by an error.  Such an end was reported before. */
+static bool some_goes_on(void)
+{
+    const struct ftkit_ctx *ctx = ftk_detect_first();
+    while (ctx && ctx->dead)
+        ctx = ctx->next;
+    return ctx != NULL;
+}
+
+static void say_exit(int status)
+{
+    int rank = -1;
+    if (!some_goes_on())
+        return;
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only for the text */
+    ftk_report(FTKIT_WARNING,
+        "process %d (rank %d of the job) ends its program with exit code %d and its context "
+        "open%s: it counts as lost. Rule: %s",
+        (int)getpid(), rank, status,
+        ftk_detect_known() ? " while a failure waits for its repair" : "",
+        ftk_detect_known() ? "ask ftkit_confirm() before a check ends the program"
+                           : "every rank calls ftkit_close() before it ends");
+}
+
+static void on_process_exit(int status, void *arg)
+{
+    (void)arg;
+    int finalized = 0;
+    if (getpid() != guarded)
+        return;
+    if (status != 0 && open_contexts == 0 && ftk_run_sees())
+        ftk_run_state("exit %d", status); /* after a repair mpirun's exit code means nothing */
+    if (open_contexts == 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized)
+        return;
+    say_exit(status);
+    kill(getpid(), SIGKILL);
+}
+
+void ftk_guard_exit(const struct ftkit_ctx *ctx, int change)
+{
+    static bool installed;
+    if (!ctx->cfg.exit_is_failure || ctx->mode == FTKIT_MODE_RESTART)
+        return;
+    if (!installed && ctx->cfg.h5_enabled && ctx->cfg.h5_async)
+        ftk_flusher_prepare(); /* first: handlers of exit() run in reverse order */
+    guarded = getpid();
+    if (!installed)
+        installed = on_exit(on_process_exit, NULL) == 0;
+    open_contexts += change;
+}

@@ -1,0 +1,213 @@
+/* Packing the regions into a segment (see pack.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "detect/detect.h"
+#include "pack.h"
+#include "region.h"
+
+static const void *region_data(const struct ftk_region *r)
+{
+    return r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
+}
+
+static size_t align_up(size_t n)
+{
+    return (n + FTK_SEG_REGION_ALIGN - 1) / FTK_SEG_REGION_ALIGN * FTK_SEG_REGION_ALIGN;
+}
+
+int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes)
+{
+    size_t total = 0;
+    for (int i = 0; i < ctx->regions.n; i++) {
+        struct ftk_region *r = &ctx->regions.list[i];
+        size_t bytes;
+        if (r->kind == FTK_KIND_SERIALIZED) {
+            if (r->ops.measure(r->arg, &r->count) != 0)
+                return ftk_fail(FTKIT_ERR_CALLBACK, "measure() of '%s' failed", r->name);
+        }
+        if (r->kind == FTK_KIND_GROWING && *r->count_ref > 0 && !*r->data_ref)
+            return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", r->name);
+        int rc = ftk_region_check_extent(&r->type, ftk_region_count(r), r->name);
+        if (rc != FTKIT_OK)
+            return rc;
+        bytes = ftk_region_count(r) * r->type.item_bytes;
+        if (__builtin_add_overflow(align_up(total), bytes, &total) || total > SIZE_MAX / 4)
+            return ftk_fail(FTKIT_ERR_SIZE, "the regions exceed the address space");
+    }
+    *data_bytes = total;
+    *head_bytes = ftk_seg_head_bytes((size_t)ctx->regions.n, total, FTK_SEG_BLOCK);
+    return FTKIT_OK;
+}
+
+static void write_record(const struct ftk_region *r, uint64_t offset, struct ftk_seg_region *rec)
+{
+    memcpy(rec->name, r->name, sizeof rec->name);
+    rec->kind = r->kind;
+    rec->basic = r->type.basic;
+    rec->elem_bytes = r->type.item_bytes;
+    rec->count = ftk_region_count(r);
+    rec->bytes = rec->count * rec->elem_bytes;
+    rec->offset = offset;
+    rec->ndims = (uint32_t)r->ndims;
+    for (int d = 0; d < r->ndims; d++) {
+        rec->global[d] = r->global[d];
+        rec->local[d] = r->local[d];
+        rec->start[d] = r->start[d];
+        rec->halo[d] = r->halo[d];
+    }
+}
+
+void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
+    char *seg, struct ftk_packer *p)
+{
+    struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)seg;
+    memset(seg, 0, head_bytes);
+    memcpy(h->magic, FTK_SEG_MAGIC, sizeof h->magic);
+    h->version = FTK_SEG_VERSION;
+    h->byte_order = FTK_SEG_BYTE_ORDER;
+    h->head_bytes = head_bytes;
+    h->data_bytes = data_bytes;
+    h->set = set;
+    h->run = ctx->run;
+    h->epoch_id = ctx->epoch_id;
+    h->wall_ns = ftk_wall_ns();
+    h->rank = (uint32_t)ctx->rank;
+    h->nranks = (uint32_t)ctx->nranks;
+    h->incarnation = (uint32_t)ctx->incarnation;
+    h->nregions = (uint32_t)ctx->regions.n;
+    h->block_bytes = FTK_SEG_BLOCK;
+    h->nblocks = (data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
+    memcpy(h->context, ctx->cfg.name, strlen(ctx->cfg.name));
+    memcpy(h->program, ctx->identity.program, sizeof h->program);
+    struct ftk_seg_region *rec = ftk_seg_regions(seg);
+    size_t offset = 0;
+    for (int i = 0; i < ctx->regions.n; i++) {
+        offset = align_up(offset);
+        write_record(&ctx->regions.list[i], offset, &rec[i]);
+        offset += rec[i].bytes;
+    }
+    *p = (struct ftk_packer){ .ctx = ctx, .seg = seg };
+}
+
+/* Pack a region that cannot be packed in pieces. */
+static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *rec, char *to)
+{
+    if (r->kind == FTK_KIND_SERIALIZED) {
+        if (r->ops.pack(r->arg, to, rec->bytes) != 0)
+            return ftk_fail(FTKIT_ERR_CALLBACK, "pack() of '%s' failed", r->name);
+        return FTKIT_OK;
+    }
+    return ftk_type_pack(&r->type, region_data(r), rec->count, to);
+}
+
+/* Copy regions until the data area is filled up to the offset `to` at least. */
+static int fill(struct ftk_packer *p, size_t to)
+{
+    char *data = ftk_seg_data(p->seg);
+    const struct ftk_seg_region *recs = ftk_seg_regions(p->seg);
+    while (p->region < p->ctx->regions.n) {
+        const struct ftk_region *r = &p->ctx->regions.list[p->region];
+        const struct ftk_seg_region *rec = &recs[p->region];
+        size_t at = rec->offset + p->in_region;
+        if (at >= to && rec->bytes > 0)
+            return FTKIT_OK;
+        bool cut = r->type.contiguous && r->kind != FTK_KIND_SERIALIZED;
+        if (cut) {
+            size_t n = rec->bytes - p->in_region;
+            if (n > 0 && at + n > to) /* an empty region may follow the end of the data */
+                n = to - at;
+            if (n > 0)
+                memcpy(data + at, (const char *)region_data(r) + p->in_region, n);
+            p->in_region += n;
+            if (p->in_region < rec->bytes)
+                return FTKIT_OK;
+        } else {
+            int rc = pack_whole(r, rec, data + rec->offset);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        p->region++;
+        p->in_region = 0;
+        /* zero the gap behind the region now: the gap may end the block that is checksummed next,
+         * and the buffer may hold older data */
+        if (p->region < p->ctx->regions.n)
+            memset(data + rec->offset + rec->bytes, 0,
+                recs[p->region].offset - rec->offset - rec->bytes);
+    }
+    return FTKIT_OK;
+}
+
+int ftk_region_pack(struct ftk_packer *p, size_t upto)
+{
+    const struct ftk_seg_header *h = (const void *)p->seg;
+    uint64_t *sums = ftk_seg_sums(p->seg);
+    char *data = ftk_seg_data(p->seg);
+    while (p->done < upto && p->done < h->data_bytes) {
+        size_t end = p->done + FTK_SEG_BLOCK;
+        if (end > h->data_bytes)
+            end = h->data_bytes;
+        int rc = fill(p, end);
+        if (rc != FTKIT_OK)
+            return rc;
+        /* the block is still in the cache: its checksum costs no memory traffic */
+        sums[p->done / FTK_SEG_BLOCK] = ftk_xxh3(data + p->done, end - p->done);
+        p->done = end;
+    }
+    return FTKIT_OK;
+}
+
+void ftk_region_seal(struct ftk_packer *p)
+{
+    ftk_seg_seal_head(p->seg);
+}
+
+uint64_t ftk_region_replicated_sum(const char *seg)
+{
+    const struct ftk_seg_header *h = (const void *)seg;
+    const struct ftk_seg_region *recs = ftk_seg_regions_c(seg);
+    const char *data = ftk_seg_data_c(seg);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < h->nregions; i++)
+        if (recs[i].kind == FTK_KIND_REPLICATED)
+            sum = ftk_xxh3_seed(data + recs[i].offset, recs[i].bytes, sum + i);
+    return sum;
+}
+
+uint64_t ftk_region_sum_of(const char *seg, uint32_t i)
+{
+    const struct ftk_seg_region *r = &ftk_seg_regions_c(seg)[i];
+    return r->kind == FTK_KIND_REPLICATED ? ftk_xxh3(ftk_seg_data_c(seg) + r->offset, r->bytes) : 0;
+}
+
+uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
+        size_t bytes = r->count * r->type.item_bytes;
+        if (r->kind != FTK_KIND_REPLICATED)
+            continue;
+        void *packed = r->type.contiguous ? NULL : malloc(bytes + 1);
+        const void *from = r->data;
+        if (!r->type.contiguous) {
+            if (!packed || ftk_type_pack(&r->type, r->data, r->count, packed) != FTKIT_OK) {
+                free(packed);
+                return 0;
+            }
+            from = packed;
+        }
+        sum = ftk_xxh3_seed(from, bytes, sum + (uint64_t)i + 1);
+        free(packed);
+    }
+    return sum;
+}
+
+bool ftk_region_progressed(const struct ftkit_ctx *ctx)
+{
+    return ctx->where == FTK_IN_LOOP && ctx->committed == 0
+           && (ctx->called || ftk_region_state_sum(ctx) != ctx->state_sum);
+}

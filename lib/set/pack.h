@@ -1,0 +1,43 @@
+/* Packing the regions into a segment, and checksums over regions.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_PACK_H
+#define FTK_PACK_H
+
+#include "core/context.h"
+
+/* A segment that is being packed. */
+struct ftk_packer {
+    struct ftkit_ctx *ctx;
+    char *seg;        /* the segment; its head is complete but for the checksums */
+    int region;       /* next region to pack */
+    size_t in_region; /* bytes of this region that are packed */
+    size_t done;      /* bytes of the data area that are packed and checksummed */
+};
+
+/* Compute the size of the segment that the regions need now.  Calls measure() of serializers. */
+int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_bytes);
+
+/* Write the head, without checksums, into seg, which has the measured size. */
+void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
+    char *seg, struct ftk_packer *p);
+
+/* Pack and checksum further blocks until at least upto bytes of the data area are done. */
+int ftk_region_pack(struct ftk_packer *p, size_t upto);
+
+/* Seal the head; everything must be packed. */
+void ftk_region_seal(struct ftk_packer *p);
+
+/* Return the XXH3 over the bytes of all replicated regions in a sealed segment. */
+uint64_t ftk_region_replicated_sum(const char *seg);
+
+/* The same over region i of the segment alone; 0 if the region is not replicated. */
+uint64_t ftk_region_sum_of(const char *seg, uint32_t i);
+
+/* Return the XXH3 over the replicated regions as they are now; 0: they cannot be read. */
+uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx);
+
+/* Whether this rank, in its loop and before the first set, has left its initial state. */
+bool ftk_region_progressed(const struct ftkit_ctx *ctx);
+
+#endif

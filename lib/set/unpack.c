@@ -1,0 +1,176 @@
+/* Restoring the regions from a segment (see unpack.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "region.h"
+#include "unpack.h"
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = { "?", "per-rank", "replicated", "global array", "growing",
+        "serialized" };
+    return kind < sizeof names / sizeof names[0] ? names[kind] : "?";
+}
+
+static int compare_block(const struct ftk_region *r, const struct ftk_seg_region *rec)
+{
+    if (rec->ndims != (uint32_t)r->ndims)
+        return ftk_fail(FTKIT_ERR_SIZE, "array '%s' has %d dimensions, %u in the set", r->name,
+            r->ndims, rec->ndims);
+    for (int d = 0; d < r->ndims; d++) {
+        if (rec->global[d] == r->global[d] && rec->local[d] == r->local[d]
+            && rec->start[d] == r->start[d] && rec->halo[d] == r->halo[d])
+            continue;
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "array '%s': the set has another block or shape: in dimension %d %" PRIu64
+            " items from %" PRIu64 " of %" PRIu64 ", halo %" PRIu64 "; registered are %zu from "
+            "%zu of %zu, halo %zu (another block needs another number of ranks)",
+            r->name, d, rec->local[d], rec->start[d], rec->global[d], rec->halo[d], r->local[d],
+            r->start[d], r->global[d], r->halo[d]);
+    }
+    return FTKIT_OK;
+}
+
+/* Does the record fit the region as it is registered? */
+static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
+{
+    if (ftk_region_is_note(r))
+        return FTKIT_OK;
+    if (!rec && ftk_region_is_own(r))
+        return FTKIT_OK;
+    if (!rec)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
+    if (rec->kind != r->kind)
+        return ftk_fail(FTKIT_ERR_TYPE, "region '%s' was saved as %s and is %s now", r->name,
+            kind_name(rec->kind), kind_name(r->kind));
+    if (rec->basic != r->type.basic || rec->elem_bytes != r->type.item_bytes)
+        return ftk_fail(FTKIT_ERR_TYPE,
+            "region '%s' was saved as items of %llu bytes (%s) and has %zu bytes (%s) now", r->name,
+            (unsigned long long)rec->elem_bytes, ftk_basic_name(rec->basic), r->type.item_bytes,
+            ftk_basic_name(r->type.basic));
+    if (r->kind == FTK_KIND_ARRAY)
+        return compare_block(r, rec);
+    if (r->kind == FTK_KIND_GROWING || r->kind == FTK_KIND_SERIALIZED)
+        return FTKIT_OK;
+    if (rec->count != r->count)
+        return ftk_fail(FTKIT_ERR_SIZE, "region '%s' was saved with %llu items and has %zu now",
+            r->name, (unsigned long long)rec->count, r->count);
+    return FTKIT_OK;
+}
+
+static int default_resize(void **data, size_t bytes, void *arg)
+{
+    (void)arg;
+    void *p = realloc(*data, bytes ? bytes : 1);
+    if (!p)
+        return -1;
+    *data = p;
+    return 0;
+}
+
+static int resize_growing(const struct ftk_region *r, size_t count)
+{
+    if (*r->count_ref == count && (count == 0 || *r->data_ref))
+        return FTKIT_OK;
+    int bad = r->resize ? r->resize(r->data_ref, count, r->arg)
+                        : default_resize(r->data_ref, ftk_type_room(&r->type, count), NULL);
+    if (bad)
+        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
+    *r->count_ref = count;
+    return FTKIT_OK;
+}
+
+/* A segment that is being read; the first `sure` bytes of its data are verified. */
+struct source {
+    const char *seg;
+    size_t sure;
+    bool fresh; /* the program has just begun: it has hardly touched its memory */
+};
+
+static int make_sure(struct source *src, size_t upto)
+{
+    return ftk_seg_check_upto(src->seg, &src->sure, upto, "own copy");
+}
+
+/* Ask for all pages of a part of a region that is about to be filled.  Without this, the page
+ * faults would take most of the time of a restore in a new process. */
+static void populate(void *to, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t lo = ((uintptr_t)to + page - 1) / page * page;
+    uintptr_t hi = ((uintptr_t)to + bytes) / page * page;
+    if (lo < hi) /* a hint: without it the pages come one by one */
+        (void)madvise((void *)lo, hi - lo, MADV_POPULATE_WRITE);
+#else
+    (void)to;
+    (void)bytes;
+#endif
+}
+
+/* Restore block by block: a block is still in the cache when it is copied. */
+static int restore_flat(void *to, const struct ftk_seg_region *rec, struct source *src)
+{
+    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
+    for (size_t at = 0; at < rec->bytes;) {
+        if (src->sure <= rec->offset + at) {
+            int rc = make_sure(src, rec->offset + at + 1);
+            if (rc != FTKIT_OK)
+                return rc;
+        }
+        size_t n = src->sure - rec->offset - at;
+        if (n > rec->bytes - at)
+            n = rec->bytes - at;
+        if (n > FTK_SEG_BLOCK)
+            n = FTK_SEG_BLOCK;
+        if (src->fresh)
+            populate((char *)to + at, n);
+        memcpy((char *)to + at, from + at, n);
+        at += n;
+    }
+    return FTKIT_OK;
+}
+
+static int restore_one(
+    const struct ftk_region *r, const struct ftk_seg_region *rec, struct source *src)
+{
+    const char *from = ftk_seg_data_c(src->seg) + rec->offset;
+    void *to = r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
+    if (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED)
+        return restore_flat(to, rec, src);
+    int rc = make_sure(src, rec->offset + rec->bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    if (r->kind != FTK_KIND_SERIALIZED)
+        return ftk_type_unpack(&r->type, from, rec->count, to);
+    if (r->ops.unpack(r->arg, from, rec->bytes) != 0)
+        return ftk_fail(FTKIT_ERR_CALLBACK, "unpack() of '%s' failed", r->name);
+    return FTKIT_OK;
+}
+
+int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
+{
+    struct source src = {
+        .seg = seg, .sure = verified ? SIZE_MAX : 0, .fresh = ctx->where < FTK_IN_LOOP
+    };
+    int rc = FTKIT_OK;
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++)
+        rc = compare(&ctx->regions.list[i], ftk_seg_find(seg, ctx->regions.list[i].name));
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
+        if (r->kind == FTK_KIND_GROWING)
+            rc = resize_growing(r, ftk_seg_find(seg, r->name)->count);
+    }
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
+        if (!ftk_region_is_note(r) && !(ftk_region_is_own(r) && !ftk_seg_find(seg, r->name)))
+            rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
+    }
+    return rc;
+}
