@@ -126,7 +126,7 @@ survives('... when it is sent a second time', spares => 2, env => \%files, fault
     like => qr/from files/);
 for my $point (qw(repair.corrupt restore.corrupt)) {
     $j = job(spares => 1, env => \%memory, fault => "app.mid:1:13:kill,$point:2:*:EIO");
-    ok($j->{rc} != 0 && @{ $j->{faults} } == 12 && $j->{log} =~ /its memory is bad/,
+    ok($j->{rc} != 0 && @{ $j->{faults} } == 12 && $j->{log} =~ /memory of the rank is bad/,
         "own copy corrupt every time at $point: a clear end") or diag($j->{log});
 }
 survives('both buddies lost, the segment of another rank corrupt: it reads the file too',
