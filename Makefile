@@ -294,12 +294,18 @@ HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_merge Comm_f
 $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
+# checks that closing resets the variables of lib/log
+empty :=
+$(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk
+	$(MPICC) $(CFLAGS_ALL) \
+	    -DLOG_FILES='":$(subst $(empty) $(empty),:,$(notdir $(filter lib/log/%,$(LIB_SRC)))):"' \
+	    -MMD -MP -c $< -o $@
 $(BUILD)/jump.so $(BUILD)/halves.so: $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
-$(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(LAYER) $(TEST_LIB)
+$(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
-	    $(HANDLES:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	    $(BUILD)/state.o $(HANDLES:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \

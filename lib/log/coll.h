@@ -187,6 +187,7 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
 
 void ftk_coll_fail(struct ftk_coll *c, int error);
 struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type);
+void ftk_coll_forget_shapes(void);
 /* Memory that lives as long as the schedule; NULL only with c->error. */
 void *ftk_coll_temp(struct ftk_coll *c, size_t bytes);
 /* Memory for count items; returns the address of the first item. */

@@ -13,8 +13,22 @@ struct ftk_type_facts {
     MPI_Aint bytes; /* of an item */
     bool dense;     /* an item is one piece without gaps */
 };
-/* *out is valid until the type is forgotten. */
-int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out);
+
+/* The facts of the types used last (base/dtype.c). */
+#define FTK_TYPES_LAST 64
+extern struct ftk_type_facts ftk_types_last[FTK_TYPES_LAST];
+static inline struct ftk_type_facts *ftk_types_slot(MPI_Datatype type)
+{
+    return &ftk_types_last[((uintptr_t)type >> 6) % FTK_TYPES_LAST];
+}
+int ftk_p2p_look_up_facts(MPI_Datatype type, struct ftk_type_facts *f);
+/* *out is valid until the type is forgotten, or another type takes its slot. */
+static inline int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out)
+{
+    struct ftk_type_facts *f = ftk_types_slot(type);
+    *out = f;
+    return f->type == type ? MPI_SUCCESS : ftk_p2p_look_up_facts(type, f);
+}
 void ftk_p2p_forget_type(MPI_Datatype type);
 /* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
 int ftk_p2p_type_free(MPI_Datatype *type);

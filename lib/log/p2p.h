@@ -39,11 +39,6 @@ static inline int ftk_req_test(struct ftk_req *r, int *done, MPI_Status *s)
     return MPI_SUCCESS;
 }
 
-/* Whether the arguments of a call of the program on vc are valid; receives: of a receive or a
- * probe, which may have wildcards.  The MPI code of the first invalid argument. */
-int ftk_p2p_check(
-    const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag, bool receives);
-
 /* ---- requests of the log ------------------------------------------------------------- */
 
 /* The request is complete, with an MPI error or MPI_SUCCESS, which the function returns. */
@@ -69,13 +64,12 @@ void ftk_p2p_forget_requests(void);
 /* No request is under way: free datatypes that waited for requests. */
 void ftk_p2p_idle(void);
 void ftk_p2p_close(void);
+void ftk_match_close(void);
+void ftk_req_close(void);
 
 /* ---- sends --------------------------------------------------------------------------- */
 
 int ftk_send_begin(struct ftk_req *r);
-/* Log a small message and send it. */
-int ftk_send_small_logged(
-    const void *buf, int count, MPI_Datatype type, size_t bytes, int world, int tag, int context);
 /* Send a small message, and wait until the MPI or the log has its bytes: *error is the MPI error.
  * false: nothing has been done, because earlier requests are in the way; the message has to be sent
  * as a request. */

@@ -134,6 +134,8 @@ struct ftk_req_queue {
     size_t nactive;               /* requests in the hands of the program */
     size_t nwildcards;            /* wildcard receives under way */
     size_t nmprobed;              /* receives under way in the state PROBING */
+    size_t nfreed_before;         /* sends freed while active that the last look has left */
+    size_t nfreed;                /* these, and those since then */
 };
 
 /* ---- messages ---------------------------------------------------------------------------

@@ -12,6 +12,8 @@
 #include <mpi-ext.h>
 #endif
 
+#include "state.h"
+
 #define KEPT 1 /* ftkit keeps one communicator with the last error handler until the end */
 
 static atomic_int communicators;
@@ -77,5 +79,6 @@ int MPI_Finalize(void)
 {
     if (communicators > KEPT)
         fprintf(stderr, "handles: %d communicators were not freed\n", communicators - KEPT);
+    check_state();
     return PMPI_Finalize();
 }

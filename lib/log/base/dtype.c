@@ -9,14 +9,7 @@
 /* ---- datatypes --------------------------------------------------------------------------
  * For the types used last: the size of an item, and whether the item is one piece without gaps. */
 
-#define TYPES 64
-
-static struct ftk_type_facts types[TYPES];
-
-static size_t type_slot(MPI_Datatype type)
-{
-    return ((uintptr_t)type >> 6) % TYPES;
-}
+struct ftk_type_facts ftk_types_last[FTK_TYPES_LAST];
 
 static bool is_named(MPI_Datatype type)
 {
@@ -25,12 +18,8 @@ static bool is_named(MPI_Datatype type)
            && combiner == MPI_COMBINER_NAMED;
 }
 
-int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out)
+int ftk_p2p_look_up_facts(MPI_Datatype type, struct ftk_type_facts *f)
 {
-    struct ftk_type_facts *f = &types[type_slot(type)];
-    *out = f;
-    if (f->type == type)
-        return MPI_SUCCESS;
     MPI_Count size, lb, extent, true_lb, true_extent;
     int rc = PMPI_Type_size_x(type, &size);
     if (rc == MPI_SUCCESS)
@@ -47,7 +36,7 @@ int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts **out)
 
 void ftk_p2p_forget_type(MPI_Datatype type)
 {
-    struct ftk_type_facts *f = &types[type_slot(type)];
+    struct ftk_type_facts *f = ftk_types_slot(type);
     if (f->type == type)
         f->type = MPI_DATATYPE_NULL;
 }
@@ -182,5 +171,6 @@ void ftk_p2p_close_types(void)
     if (self != MPI_COMM_NULL)
         (void)PMPI_Comm_free(&self); /* an error leaks a communicator of this process alone */
     self = MPI_COMM_NULL;
-    memset(types, 0, sizeof types); /* without a log no call reports a freed type */
+    memset(
+        ftk_types_last, 0, sizeof ftk_types_last); /* without a log no call reports a freed type */
 }

@@ -45,6 +45,12 @@ static int look_at(MPI_Datatype type, struct ftk_shape *s)
     return MPI_SUCCESS;
 }
 
+void ftk_coll_forget_shapes(void)
+{
+    memset(named, 0, sizeof named);
+    nnamed = oldest = 0;
+}
+
 struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type)
 {
     struct ftk_shape s = { .type = type };

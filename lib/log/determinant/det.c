@@ -660,6 +660,7 @@ void ftk_det_clean(uint64_t job)
     }
     if (dir)
         (void)closedir(dir);
+    epoch = 0;
 }
 
 /* Share them: the first process that has them sends them to all. */

@@ -4,31 +4,11 @@
 #include <stdlib.h>
 
 #include "log/coll.h"
-#include "log/mode.h"
 #include "log/p2p.h"
-#include "log/control.h"
+#include "arguments.h"
 #include "mpi_calls.h"
 
 /* ---- arguments ----------------------------------------------------------------------- */
-
-int ftk_p2p_check(
-    const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag, bool receives)
-{
-    if (count < 0)
-        return MPI_ERR_COUNT;
-    if (type == MPI_DATATYPE_NULL)
-        return MPI_ERR_TYPE;
-    if (peer != MPI_PROC_NULL && (peer < 0 || peer >= ftk_vcomm_peers(vc))
-        && !(receives && peer == MPI_ANY_SOURCE))
-        return MPI_ERR_RANK;
-    if (tag < 0 && !(receives && tag == MPI_ANY_TAG))
-        return MPI_ERR_TAG;
-    if (tag == FTK_CONTROL_TAG && ftk_log.mode->in_band)
-        return MPI_ERR_TAG;
-    if (tag > FTK_TAG_MAX && ftk_context_shares(vc->context))
-        return MPI_ERR_TAG;
-    return MPI_SUCCESS;
-}
 
 static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype type, int dest,
     int tag, struct ftk_vcomm *vc)

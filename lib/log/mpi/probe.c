@@ -2,10 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/detect.h"
-#include "log/control.h"
 #include "log/det.h"
-#include "log/mode.h"
 #include "log/p2p.h"
+#include "arguments.h"
 #include "mpi_calls.h"
 
 /* What a probe looks for: the program's arguments, or the message of its determinant. */

@@ -14,6 +14,13 @@
 struct ftk_job_state ftk_job_state;
 static struct ftk_logged_call *known_calls; /* [ftk_job_state.nouts] */
 
+void ftk_job_state_forget(void)
+{
+    free(known_calls);
+    known_calls = NULL;
+    ftk_job_state = (struct ftk_job_state){ 0 };
+}
+
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
     const struct ftk_sure all = { s, NULL, "sharing the teams" };

@@ -76,6 +76,8 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_setup_log_clear();
     ftk_channel_clear();
     ftk_suppress_clear();
+    ftk_suppress_forget();
+    ftk_job_state_forget();
     if (l->slog.first)
         ftk_slog_clear();
     ftk_log_free_comms(ctx);

@@ -58,6 +58,8 @@ extern struct ftk_job_state {
 int ftk_job_enter(const struct ftk_log_repair *r);
 /* Collective over r->act, at an opening. */
 int ftk_job_make_teams(const struct ftk_log_repair *r);
+/* The log closes. */
+void ftk_job_state_forget(void);
 /* Collective over r->act: all ranks get ftk_job_state. */
 int ftk_job_share(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */

@@ -112,14 +112,15 @@ void ftk_suppress_forget(void)
     ftk_words_free(&arrived);
     free(arrived_from);
     arrived_from = NULL;
+    job_lines = 0;
 }
 
 int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines)
 {
     struct ftk_words out = { 0 };
     size_t *to = calloc((size_t)r->n, sizeof *to);
-    job_lines = lines;
     ftk_suppress_forget(); /* those of an earlier attempt */
+    job_lines = lines;
     arrived_from = calloc((size_t)r->n, sizeof *arrived_from);
     int rc = to && arrived_from ? write_suppress(r, &out, to)
                                 : ftk_fail(FTKIT_ERR_NOMEM, "suppression points");

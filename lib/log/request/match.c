@@ -53,6 +53,12 @@ static void drop_aside(struct ftk_req *r)
 
 /* ---- order among receives ------------------------------------------------------------ */
 
+void ftk_match_close(void)
+{
+    aside = (struct ftk_req){ 0 }; /* the MPI may still write to a buffer: aside_to is not freed */
+    aside_to = NULL;
+}
+
 static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
 {
     struct ftk_unexp *h = aside_to;

@@ -57,6 +57,24 @@ static int wait_until_sent(struct ftk_req *r)
     return ftk_req_wait(r);
 }
 
+/* Log a small message and send the log entry. */
+static int log_small(
+    const void *buf, int count, MPI_Datatype type, size_t bytes, int world, int tag, int context)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
+    int rc = e ? ftk_p2p_pack(buf, count, type, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_transmit(e, world);
+    if (e && rc != MPI_SUCCESS)
+        ftk_slog_drop_last(world);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    l->stats.logged_messages++;
+    l->stats.logged_bytes += bytes;
+    return rc;
+}
+
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
     int world, int tag, int *error)
 {
@@ -75,7 +93,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
         return false; /* the receiver may have it */
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
-    int rc = kept ? ftk_send_small_logged(buf, count, type, bytes, world, tag, context)
+    int rc = kept ? log_small(buf, count, type, bytes, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                       ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)
@@ -204,19 +222,19 @@ int ftk_req_wait(struct ftk_req *r)
  * as many as after the last look, and frees their memory. */
 static void look_at_freed(void)
 {
-    static size_t freed, look = 64;
-    if (++freed < look || ftk_log_is_rolling_back() || ftk_log.ctx->detect.failed
-        || ftk_log.ctx->detect.repairing)
+    struct ftk_req_queue *q = &ftk_log.queue;
+    if (++q->nfreed < 64 + 2 * q->nfreed_before || ftk_log_is_rolling_back()
+        || ftk_log.ctx->detect.failed || ftk_log.ctx->detect.repairing)
         return;
-    freed = 0;
-    for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
+    q->nfreed = 0;
+    for (struct ftk_req *r = q->first, *next; r; r = next) {
         next = r->next;
         if (!r->freed_active || r->kind != FTK_REQ_SEND)
             continue;
         (void)ftk_req_progress(r); /* there is no call to return an error */
-        freed += r->state != FTK_REQ_FREE;
+        q->nfreed += r->state != FTK_REQ_FREE;
     }
-    look = 64 + 2 * freed;
+    q->nfreed_before = q->nfreed;
 }
 
 void ftk_req_abandon(struct ftk_req *r)

@@ -211,6 +211,16 @@ void ftk_p2p_idle(void)
     nlate = kept;
 }
 
+void ftk_req_close(void)
+{
+    ftk_p2p_idle();
+    if (nlate > 0)
+        return; /* types of persistent collectives that the program has not freed */
+    free(late);
+    late = NULL;
+    late_room = 0;
+}
+
 void *ftk_p2p_reserve(size_t bytes)
 {
     void *p = mmap(

@@ -48,7 +48,11 @@ void ftk_p2p_close(void)
     for (size_t i = 0; i < nsending; i++)
         if (sending[i]->real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&sending[i]->real); /* no rank will receive it */
-    nsending = 0;
+    free(sending);
+    sending = NULL;
+    nsending = sending_room = 0;
+    ftk_match_close();
+    ftk_req_close();
     ftk_p2p_over_close();
     ftk_p2p_close_types();
     ftk_matched_clear();
@@ -286,26 +290,6 @@ int ftk_send_begin(struct ftk_req *r)
     l->traffic.messages[r->peer]++;
     l->traffic.bytes[r->peer] += bytes;
     return ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
-}
-
-/* ---- MPI_Send of a small message ----------------------------------------------------- */
-
-/* Log the message and send the log entry. */
-int ftk_send_small_logged(
-    const void *buf, int count, MPI_Datatype type, size_t bytes, int world, int tag, int context)
-{
-    struct ftk_log *l = &ftk_log;
-    struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
-    int rc = e ? ftk_p2p_pack(buf, count, type, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_transmit(e, world);
-    if (e && rc != MPI_SUCCESS)
-        ftk_slog_drop_last(world);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    l->stats.logged_messages++;
-    l->stats.logged_bytes += bytes;
-    return rc;
 }
 
 /* ---- the replay check ---------------------------------------------------------------- */

@@ -265,14 +265,14 @@ void ftk_vcomm_line(void)
     }
 }
 
-static MPI_Comm disowned[FTK_LOG_ALL];
+static MPI_Comm detached[FTK_LOG_ALL];
 static size_t ndetached;
 
 bool ftk_vcomm_is_detached(MPI_Comm handle)
 {
     for (size_t i = 0; handle != MPI_COMM_NULL && i < ndetached; i++)
-        if (disowned[i] == handle) {
-            disowned[i] = disowned[--ndetached];
+        if (detached[i] == handle) {
+            detached[i] = detached[--ndetached];
             return true;
         }
     return false;
@@ -304,7 +304,7 @@ void ftk_vcomm_back(void (*forget)(void))
     while (go) {
         struct ftk_vcomm *next = go->next;
         if (!go->freed && ndetached < FTK_LOG_ALL)
-            disowned[ndetached++] = go->handle;
+            detached[ndetached++] = go->handle;
         int rc = vcomm_delete(go, go->freed);
         if (rc != MPI_SUCCESS)
             ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
@@ -423,6 +423,8 @@ void ftk_vcomm_close(void (*forget)(void))
         free(world);
     free(words);
     words = NULL;
+    memset(detached, 0, sizeof detached);
+    ndetached = 0;
     close_handles();
 }
 

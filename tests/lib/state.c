@@ -1,0 +1,164 @@
+/* Checks that closing a context resets the state of the message log as a whole: all file-scope
+ * variables of lib/log have their first values again.  The variables come from the symbol table of
+ * the program, so a new variable is checked without a new line here.
+ *
+ * LOG_FILES (Makefile): the names of the sources of lib/log, between colons.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "state.h"
+
+/* Variables that outlive a context, and why. */
+static const char *const kept[][2] = {
+    { "request.c", "pool" },       /* address space, reserved once in a process */
+    { "request.c", "pool_used" },  /* requests that are free for the next context */
+    { "request.c", "pool_free" },  /* the same */
+    { "unexpected.c", "matches" }, /* a number is not used again for another message */
+    { "sender_log.c", "warned" },  /* the warning comes once in a process */
+    { "object.c", "ops" },         /* of persistent collectives that the program has not freed */
+    { "object.c", "types" },       /* the same */
+    { "wait.c", "turns.0" },       /* when a call looks for failures: any number is right */
+    { "wait.c", "turns.1" },       /* the same */
+    { "probe.c", "turns.0" },      /* the same */
+    { "progress.c", "p" },         /* of lib/core/progress.c */
+};
+
+struct variable {
+    const char *file, *name;
+    const char *at;
+    size_t bytes;
+    char *first; /* [bytes] value when the program began */
+};
+
+static struct variable *variables;
+static size_t nvariables;
+
+static bool is_kept(const char *file, const char *name)
+{
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strcmp(file, kept[i][0]) == 0 && strcmp(name, kept[i][1]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_log(const char *file)
+{
+    char name[256];
+    snprintf(name, sizeof name, ":%s:", file);
+    return strstr(LOG_FILES, name) != NULL;
+}
+
+static void add(const char *file, const char *name, const char *at, size_t bytes)
+{
+    struct variable *v = realloc(variables, (nvariables + 1) * sizeof *v);
+    char *first = malloc(bytes);
+    if (!v || !first)
+        abort();
+    memcpy(first, at, bytes);
+    variables = v;
+    variables[nvariables++] = (struct variable){ file, name, at, bytes, first };
+}
+
+/* The program may have files with the same names.  Its variables come before these two in memory,
+ * and those of the library behind them. */
+volatile char state_mark_data = 1, state_mark_bss;
+
+static const Elf64_Sym *symbol(const char *name, const Elf64_Sym *s, size_t n, const char *names)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i].st_shndx != SHN_UNDEF && strcmp(names + s[i].st_name, name) == 0)
+            return &s[i];
+    abort();
+}
+
+static bool is_behind(const Elf64_Sym *s, const Elf64_Sym *mark)
+{
+    return s->st_shndx == mark->st_shndx && s->st_value > mark->st_value;
+}
+
+/* Local symbols follow the symbol of their source. */
+static void list_symbols(
+    const char *elf, const Elf64_Shdr *table, const Elf64_Shdr *sections, const char *base)
+{
+    const Elf64_Sym *s = (const void *)(elf + table->sh_offset);
+    const size_t n = table->sh_size / sizeof *s;
+    const char *names = elf + sections[table->sh_link].sh_offset, *file = "";
+    const Elf64_Sym *data = symbol("state_mark_data", s, n, names);
+    const Elf64_Sym *bss = symbol("state_mark_bss", s, n, names);
+    for (size_t i = 0; i < n; i++, s++) {
+        const char *name = names + s->st_name;
+        const bool local = ELF64_ST_BIND(s->st_info) == STB_LOCAL;
+        if (ELF64_ST_TYPE(s->st_info) == STT_FILE)
+            file = name;
+        if (ELF64_ST_TYPE(s->st_info) != STT_OBJECT || !(is_behind(s, data) || is_behind(s, bss)))
+            continue;
+        if (local ? is_of_log(file) : strcmp(name, "ftk_log") == 0)
+            add(local ? file : "runtime.c", name, base + s->st_value, s->st_size);
+    }
+}
+
+static int take_base(struct dl_phdr_info *info, size_t size, void *base)
+{
+    (void)size;
+    *(const char **)base = (const char *)info->dlpi_addr;
+    return 1; /* the first one is the program */
+}
+
+__attribute__((constructor)) static void remember_state(void)
+{
+    struct stat st;
+    const char *base = NULL;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        abort();
+    const char *elf = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (elf == MAP_FAILED)
+        abort();
+    close(fd);
+    dl_iterate_phdr(take_base, &base);
+    const Elf64_Ehdr *head = (const void *)elf;
+    const Elf64_Shdr *sections = (const void *)(elf + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++)
+        if (sections[i].sh_type == SHT_SYMTAB)
+            list_symbols(elf, &sections[i], sections, base);
+}
+
+/* A context that is still open is closed in MPI_Finalize, after this. */
+static bool is_open(const struct variable *log)
+{
+    const void *ctx; /* the first member of struct ftk_log */
+    memcpy(&ctx, log->at, sizeof ctx);
+    return ctx != NULL;
+}
+
+void check_state(void)
+{
+    size_t found = 0;
+    if (strlen(LOG_FILES) <= 2) /* a build without the log */
+        return;
+    for (size_t i = 0; i < nvariables; i++) {
+        if (strcmp(variables[i].name, "ftk_log") != 0)
+            continue;
+        found++;
+        if (is_open(&variables[i]))
+            return;
+    }
+    for (size_t i = 0; i < nvariables; i++) {
+        const struct variable *v = &variables[i];
+        if (!is_kept(v->file, v->name) && memcmp(v->at, v->first, v->bytes) != 0)
+            fprintf(stderr, "handles: %s: %s has not been reset\n", v->file, v->name);
+    }
+    if (found != 1 || nvariables < 20)
+        fprintf(stderr, "handles: the variables of the log are not found\n");
+}
