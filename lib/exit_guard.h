@@ -1,6 +1,6 @@
-/* exit() with an open context.  MPI does not report a process that calls exit(): the other processes
- * would wait for ever.  So a process that exits with an open context kills itself, which MPI
- * reports (recover.exit_is_failure).
+/* exit() with an open context.  MPI does not report a process that calls exit(): the other
+ * processes would wait for ever.  So a process that exits with an open context kills itself, which
+ * MPI reports (recover.exit_is_failure).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_EXIT_GUARD_H
