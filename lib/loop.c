@@ -20,7 +20,7 @@ static void at(const ftkit_ctx *ctx, enum ftk_dog_place place)
 
 /* A failure is known, or this rank is rolling back: repair, and bring the regions to the line.
  * FTKIT_ROLLED_BACK: a set was restored; FTKIT_OK: no set was. */
-static int roll_back(ftkit_ctx *ctx)
+static int roll_back_now(ftkit_ctx *ctx)
 {
     uint64_t set = 0;
     int rc = FTKIT_OK;
@@ -62,7 +62,7 @@ static void count_first_call(ftkit_ctx *ctx)
 /* roll_back() in a call of ftkit_checkpoint(), which becomes the first call from the line. */
 static int roll_back_here(ftkit_ctx *ctx)
 {
-    int rc = roll_back(ctx);
+    int rc = roll_back_now(ctx);
     if (!ftk_log_of(ctx))
         ctx->policy.calls = 1;
     else if (rc == FTKIT_ROLLED_BACK)
@@ -75,7 +75,7 @@ static int roll_back_here(ftkit_ctx *ctx)
 /* roll_back() in another call: the next call of ftkit_checkpoint() is the first from the line. */
 static int roll_back_outside(ftkit_ctx *ctx)
 {
-    int rc = roll_back(ctx);
+    int rc = roll_back_now(ctx);
     if (rc == FTKIT_OK && ftk_log_of(ctx))
         return rc;      /* this rank does not roll back */
     if (rc == FTKIT_OK) /* there is no set yet: the program begins its loop anew */

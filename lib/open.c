@@ -230,7 +230,8 @@ static struct ftkit_ctx *new_context(void)
 }
 
 /* Begin a job with the processes of comm.  *start: the live ones; *job: a number for the job. */
-static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job, MPI_Comm *start)
+static int begin_job(
+    struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job, MPI_Comm *start)
 {
     char why[256] = "";
     int size = 0;
@@ -263,7 +264,7 @@ static int begin(struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job,
 }
 
 /* Join the job that has spawned this process for a repair. */
-static int join(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
+static int join_job(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
 {
     ctx->repair.spawned = true;
     ctx->mode = FTKIT_MODE_GLOBAL;
@@ -390,7 +391,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         local = ftk_start_directory(&ctx->cfg);
     if (local == FTKIT_OK && !spawned)
         local = read_teams(ctx, comm);
-    rc = spawned ? join(ctx, local, &job, &start) : begin(ctx, comm, local, &job, &start);
+    rc = spawned ? join_job(ctx, local, &job, &start) : begin_job(ctx, comm, local, &job, &start);
     if (rc != FTKIT_OK) { /* an error on every rank */
         ftk_free_comm(&start);
         return rc;

@@ -1200,7 +1200,7 @@ static void on_sense(void *arg, enum ftk_sense kind, size_t offset, const char *
         warn_key(p, k, why);
 }
 
-static int load(struct ftk_config *cfg, const char *path)
+static int load_layers(struct ftk_config *cfg, const char *path)
 {
     struct loader p = { .path = path, .section = -1, .rc = FTKIT_OK };
     int rc = FTKIT_OK;
@@ -1252,7 +1252,7 @@ int ftk_config_load(struct ftk_config *cfg, const char *path)
     int rc = enter_c_locale(&c, &before);
     if (rc != FTKIT_OK)
         return rc;
-    rc = load(cfg, path);
+    rc = load_layers(cfg, path);
     leave_c_locale(c, before);
     return rc;
 }

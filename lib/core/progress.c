@@ -20,7 +20,7 @@ static struct {
     int64_t base;               /* position of a call = base + ctx->policy.calls */
 } p;
 
-static void map(void)
+static void map_page(void)
 {
     char path[FTK_PATH_MAX];
     struct stat st;
@@ -57,7 +57,7 @@ void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set)
 {
     if (ctx->rank != 0)
         return;
-    map();
+    map_page();
     p.of = p.page && counts(ctx) ? ctx : NULL;
     if (p.of) /* the next call has the position of the call that committed the set */
         p.base = (int64_t)position_of(set) - (int64_t)ctx->policy.calls - (set > 0);

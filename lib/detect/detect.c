@@ -140,7 +140,8 @@ void ftk_detect_abort(const char *call, int code)
     ftk_fail_stop_die();
 }
 
-void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why)
+/* The program breaks a rule, which would hang the job: end the job without a relaunch. */
+static void end_by_mistake(struct ftkit_ctx *ctx, const char *why)
 {
     ftk_run_state("mistake %s", why);
     ftk_watchdog_end(ctx->dog, why);
@@ -170,7 +171,7 @@ void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
             "rank %d: %s is not possible with the message log (log.enabled); mpi-support.md has "
             "a line for every function",
             ctx->rank, ftk_log_call(ctx));
-        ftk_detect_mistake(ctx, why);
+        end_by_mistake(ctx, why);
     }
     snprintf(why, sizeof why,
         "rank %d: %s of the program failed, and no failure of a rank explains it: %s; ending the "
@@ -240,7 +241,7 @@ static void say_world(void)
         "the variable of ftkit_bind_comm() instead of MPI_COMM_WORLD",
         (int)getpid(), rank);
     if (ctx)
-        ftk_detect_mistake(ctx, why);
+        end_by_mistake(ctx, why);
     ftk_run_state("fatal %s", why);
     ftk_report_last("%s", why);
     ftk_fail_stop_die();

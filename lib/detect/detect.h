@@ -39,8 +39,6 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx);
 /* Whether a failure of this context explains an error in a call of the program.  The function waits
  * for the notice of a failure, up to 2 s. */
 bool ftk_detect_confirm(struct ftkit_ctx *ctx);
-/* The program breaks a rule, which would hang the job: end the job without a relaunch. */
-void ftk_detect_mistake(struct ftkit_ctx *ctx, const char *why);
 /* End the job because of an error of the program that no failure explains.  Without a watchdog the
  * function only reports the error and returns. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code);

@@ -30,7 +30,7 @@ void ftk_fail_stop_die(void)
     }
 }
 
-static void end(const char *where)
+static void end_job(const char *where)
 {
     ftk_report(FTKIT_ERROR,
         "a process of the job has failed, which is not repaired in this job; ending in %s", where);
@@ -38,23 +38,23 @@ static void end(const char *where)
     ftk_fail_stop_die();
 }
 
-static void on_error(MPI_Comm *comm, int *code, ...)
+static void end_on_error(MPI_Comm *comm, int *code, ...)
 {
     if (ftk_mpi_is_failure(*code) || ftk_mpi_knows_failed())
-        end("an MPI call");
+        end_job("an MPI call");
     (void)MPI_Comm_set_errhandler(*comm, MPI_ERRORS_ARE_FATAL);
     (void)MPI_Comm_call_errhandler(*comm, *code);
 }
 
 /* MPI_Finalize begins with the attributes of MPI_COMM_SELF. */
-static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
+static int end_on_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm;
     (void)key;
     (void)value;
     (void)extra;
     if (ftk_mpi_knows_failed())
-        end("MPI_Finalize");
+        end_job("MPI_Finalize");
     return MPI_SUCCESS;
 }
 
@@ -62,7 +62,7 @@ static int guard_finalize(void)
 {
     if (keyval != MPI_KEYVAL_INVALID)
         return MPI_SUCCESS;
-    int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &keyval, NULL);
+    int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_on_finalize, &keyval, NULL);
     return rc == MPI_SUCCESS ? MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL) : rc;
 }
 
@@ -70,7 +70,7 @@ int ftk_fail_stop_guard(MPI_Comm comm, MPI_Errhandler of_program)
 {
     int rc = guard_finalize();
     if (rc == MPI_SUCCESS && handler == MPI_ERRHANDLER_NULL)
-        rc = MPI_Comm_create_errhandler(on_error, &handler);
+        rc = MPI_Comm_create_errhandler(end_on_error, &handler);
     if (rc == MPI_SUCCESS && of_program == MPI_ERRORS_ARE_FATAL)
         rc = MPI_Comm_set_errhandler(comm, handler);
     return rc;

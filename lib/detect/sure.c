@@ -79,7 +79,7 @@ static struct seal seal_of(const struct call *c, const void *data, size_t bytes,
     return s;
 }
 
-static char *put(const struct call *c, char *at, const void *data, size_t bytes, int to)
+static char *put_data(const struct call *c, char *at, const void *data, size_t bytes, int to)
 {
     struct seal s = seal_of(c, data, bytes, c->me, to);
     if (bytes > 0)
@@ -102,7 +102,7 @@ static int fail(const struct call *c, int mpi_rc)
                     : ftk_fail_mpi(mpi_rc, c->s->what);
 }
 
-static int begin(struct call *c, enum kind kind, const struct ftk_sure *s)
+static int begin_call(struct call *c, enum kind kind, const struct ftk_sure *s)
 {
     *c = (struct call){ .s = s, .kind = kind };
     int rc = MPI_Comm_size(s->comm, &c->n);
@@ -190,7 +190,7 @@ static int start_polled(struct call *c, MPI_Request *req)
 }
 
 /* Make the MPI call.  The caller checks the result. */
-static int run(struct call *c)
+static int run_call(struct call *c)
 {
     MPI_Request req = MPI_REQUEST_NULL;
     int rc;
@@ -211,7 +211,7 @@ static int run(struct call *c)
 }
 
 /* End the call.  good: the seals of the result are right.  After an error the buffers are kept. */
-static int end(struct call *c, int rc, bool good)
+static int end_call(struct call *c, int rc, bool good)
 {
     if (rc == FTKIT_OK && !good) {
         rc = c->s->ch ? ftk_chan_break(c->s->ch, MPI_ERR_OTHER, c->s->what) : FTKIT_ERR_MPI;
@@ -232,23 +232,23 @@ static int end(struct call *c, int rc, bool good)
 int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes)
 {
     struct call c;
-    int rc = begin(&c, BCAST, s);
+    int rc = begin_call(&c, BCAST, s);
     c.root = root;
     if (rc == FTKIT_OK)
         rc = allocate(&c, 0, sealed(bytes), false);
     if (rc != FTKIT_OK)
         return rc;
     if (c.me == root)
-        (void)put(&c, c.in, buf, bytes, -1);
-    rc = run(&c);
+        (void)put_data(&c, c.in, buf, bytes, -1);
+    rc = run_call(&c);
     bool good = rc == FTKIT_OK && holds(&c, c.in, bytes, root, -1);
     if (good && c.me != root && bytes > 0)
         memcpy(buf, c.in, bytes);
-    return end(&c, rc, good);
+    return end_call(&c, rc, good);
 }
 
 /* If the seals of all blocks are right, copy the data to in.  False: a seal is wrong. */
-static bool take(const struct call *c, const size_t *from, size_t each, int to, void *in)
+static bool take_data(const struct call *c, const size_t *from, size_t each, int to, void *in)
 {
     const char *at = c->in;
     for (int i = 0; i < c->n; i++) {
@@ -271,14 +271,14 @@ static bool take(const struct call *c, const size_t *from, size_t each, int to, 
 int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all)
 {
     struct call c;
-    int rc = begin(&c, ALLGATHER, s);
+    int rc = begin_call(&c, ALLGATHER, s);
     if (rc == FTKIT_OK)
         rc = allocate(&c, sealed(bytes), (size_t)c.n * sealed(bytes), false);
     if (rc != FTKIT_OK)
         return rc;
-    (void)put(&c, c.out, mine, bytes, -1);
-    rc = run(&c);
-    return end(&c, rc, rc == FTKIT_OK && take(&c, NULL, bytes, -1, all));
+    (void)put_data(&c, c.out, mine, bytes, -1);
+    rc = run_call(&c);
+    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, NULL, bytes, -1, all));
 }
 
 static size_t sum_of(const size_t *v, int n)
@@ -302,37 +302,37 @@ static void list(const size_t *v, int n, int *counts, int *at)
 int ftk_sure_allgatherv(const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all)
 {
     struct call c;
-    int rc = begin(&c, ALLGATHERV, s);
+    int rc = begin_call(&c, ALLGATHERV, s);
     if (rc == FTKIT_OK)
         rc = allocate(&c, sealed(bytes[c.me]), sum_of(bytes, c.n), true);
     if (rc != FTKIT_OK)
         return rc;
     list(bytes, c.n, c.from, c.from_at);
-    (void)put(&c, c.out, mine, bytes[c.me], -1);
-    rc = run(&c);
-    return end(&c, rc, rc == FTKIT_OK && take(&c, bytes, 0, -1, all));
+    (void)put_data(&c, c.out, mine, bytes[c.me], -1);
+    rc = run_call(&c);
+    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, bytes, 0, -1, all));
 }
 
 int ftk_sure_alltoall(const struct ftk_sure *s, const void *out, size_t bytes, void *in)
 {
     struct call c;
-    int rc = begin(&c, ALLTOALL, s);
+    int rc = begin_call(&c, ALLTOALL, s);
     if (rc == FTKIT_OK)
         rc = allocate(&c, (size_t)c.n * sealed(bytes), (size_t)c.n * sealed(bytes), false);
     if (rc != FTKIT_OK)
         return rc;
     char *at = c.out;
     for (int i = 0; i < c.n; i++)
-        at = put(&c, at, (const char *)out + (size_t)i * bytes, bytes, i);
-    rc = run(&c);
-    return end(&c, rc, rc == FTKIT_OK && take(&c, NULL, bytes, c.me, in));
+        at = put_data(&c, at, (const char *)out + (size_t)i * bytes, bytes, i);
+    rc = run_call(&c);
+    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, NULL, bytes, c.me, in));
 }
 
 int ftk_sure_alltoallv(
     const struct ftk_sure *s, const void *out, const size_t *to, void *in, const size_t *from)
 {
     struct call c;
-    int rc = begin(&c, ALLTOALLV, s);
+    int rc = begin_call(&c, ALLTOALLV, s);
     if (rc == FTKIT_OK)
         rc = allocate(&c, sum_of(to, c.n), sum_of(from, c.n), true);
     if (rc != FTKIT_OK)
@@ -341,12 +341,12 @@ int ftk_sure_alltoallv(
     list(from, c.n, c.from, c.from_at);
     char *at = c.out;
     for (int i = 0; i < c.n; i++) {
-        at = put(&c, at, out, to[i], i);
+        at = put_data(&c, at, out, to[i], i);
         out = to[i] > 0 ? (const char *)out + to[i] : out;
     }
-    rc = run(&c);
+    rc = run_call(&c);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): end() frees the buffers, or keep() has them */
-    return end(&c, rc, rc == FTKIT_OK && take(&c, from, 0, c.me, in));
+    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, from, 0, c.me, in));
 }
 
 /* ---- reductions -------------------------------------------------------------------------
@@ -386,7 +386,7 @@ int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n)
 {
     struct call c;
     uint64_t sum = 0, bytes = (uint64_t)n * sizeof *v;
-    int rc = begin(&c, REDUCE, s);
+    int rc = begin_call(&c, REDUCE, s);
     if (rc == FTKIT_OK)
         rc = allocate(&c, bytes + sizeof sum, bytes + sizeof sum, false);
     if (rc != FTKIT_OK)
@@ -402,7 +402,7 @@ int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n)
         mrc = MPI_Type_commit(&c.type);
     if (mrc == MPI_SUCCESS)
         mrc = MPI_Op_create(reduce, 1, &c.op);
-    rc = mrc == MPI_SUCCESS ? run(&c) : fail(&c, mrc);
+    rc = mrc == MPI_SUCCESS ? run_call(&c) : fail(&c, mrc);
     if (c.op != MPI_OP_NULL)
         (void)MPI_Op_free(&c.op); /* a call that still runs has its own references */
     if (c.type != MPI_DATATYPE_NULL)
@@ -411,7 +411,7 @@ int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n)
     bool good = rc == FTKIT_OK && sum == number_of_all(c.n);
     if (good && bytes > 0)
         memcpy(v, c.in + sizeof sum, bytes);
-    return end(&c, rc, good);
+    return end_call(&c, rc, good);
 }
 
 int ftk_sure_meet(const struct ftk_sure *s)

@@ -215,7 +215,7 @@ static bool works(const struct ftk_dog_slot *s)
            && atomic_load(&s->rank) >= 0 && !vanished(s);
 }
 
-static struct silence survey(const struct ftk_watchdog *dog)
+static struct silence survey_page(const struct ftk_watchdog *dog)
 {
     struct silence all = { .least = LOWEST_CALLS, .left = LOWEST_CALLS };
     for (int i = 0; i < FTK_DOG_SLOTS; i++) {
@@ -270,7 +270,7 @@ static const char *broken_rule(const struct silence *all, bool *proven)
 }
 
 FTK_PRINTF(4, 5)
-static size_t put(char *text, size_t bytes, size_t at, const char *fmt, ...)
+static size_t put_text(char *text, size_t bytes, size_t at, const char *fmt, ...)
 {
     va_list ap;
     if (at >= bytes)
@@ -327,7 +327,7 @@ static size_t put_group(
             return at;
     char ranks[160];
     name_together(dog, a, ranks, sizeof ranks);
-    return put(text, bytes, at, "%s%s %s (call %llu of ftkit_checkpoint)", at > 0 ? "; " : "",
+    return put_text(text, bytes, at, "%s%s %s (call %llu of ftkit_checkpoint)", at > 0 ? "; " : "",
         ranks, names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
 }
 
@@ -363,7 +363,7 @@ static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t byte
 static void end_by_rule(
     struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
 {
-    put(text, TEXT_MAX, at, ". Rule: %s; ending the job", rule);
+    put_text(text, TEXT_MAX, at, ". Rule: %s; ending the job", rule);
     if (alone)
         ftk_run_state("mistake a rank has left its loop alone, see the line above");
     end_job(dog, text);
@@ -373,7 +373,7 @@ static void look_for_silence(struct ftk_watchdog *dog, double now)
 {
     char text[TEXT_MAX] = "";
     bool proven;
-    struct silence all = survey(dog);
+    struct silence all = survey_page(dog);
     const char *rule = broken_rule(&all, &proven);
     double newest = from(dog, all.newest_s), silent = now - newest;
     double bound = 3 * all.longest_s > dog->say_s ? 3 * all.longest_s : dog->say_s;
@@ -410,22 +410,22 @@ static void look_for_stall(struct ftk_watchdog *dog, double now)
     if (!last || now - from(dog, newest) < dog->stall_s)
         return;
     bool proven;
-    const struct silence all = survey(dog);
+    const struct silence all = survey_page(dog);
     const char *rule = broken_rule(&all, &proven);
-    size_t at = put(why, sizeof why, 0,
+    size_t at = put_text(why, sizeof why, 0,
         "no rank of this node has made progress for %.1f s (recover.stall)", now - newest);
     if (rule) {
         at = put_places(dog, why, sizeof why, at);
         end_by_rule(dog, why, at, rule, some_left(&all));
         return;
     }
-    put(why, sizeof why, at,
+    put_text(why, sizeof why, at,
         "; longest without progress: process %d (rank %d of the job): ending the job",
         atomic_load(&last->pid), last->world_rank);
     end_job(dog, why);
 }
 
-static void *watch(void *arg)
+static void *watch_node(void *arg)
 {
     struct ftk_watchdog *dog = arg;
     pthread_mutex_lock(&dog->lock);
@@ -527,7 +527,7 @@ static int start(struct ftk_watchdog *dog)
     pthread_mutex_init(&dog->lock, NULL);
     sigfillset(&all); /* the threads of the program handle the signals */
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&dog->thread, NULL, watch, dog);
+    int err = pthread_create(&dog->thread, NULL, watch_node, dog);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return err;
 }

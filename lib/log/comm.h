@@ -97,9 +97,6 @@ int ftk_make_swap(const struct ftk_swap *s);
 /* Memory for the proposals of all ranks, until the next exchange. */
 struct ftk_proposal *ftk_make_room(void);
 
-/* The free plain contexts of this process, and the first free shared one in *own (-1: none).  Both
- * depend on the program's steps only. */
-uint64_t ftk_vcomm_free_contexts(int *own);
 /* The program frees vc.  MPI code. */
 int ftk_vcomm_free(struct ftk_vcomm *vc);
 

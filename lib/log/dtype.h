@@ -32,8 +32,6 @@ static inline int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts *
 void ftk_p2p_forget_type(MPI_Datatype type);
 /* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
 int ftk_p2p_type_free(MPI_Datatype *type);
-/* Whether a request that is under way, or persistent, uses the type. */
-bool ftk_p2p_uses(MPI_Datatype type);
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);

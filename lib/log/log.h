@@ -193,8 +193,5 @@ static inline bool ftk_log_crosses(int rank)
 
 /* Continue a collective: r->done when it is complete.  MPI codes. */
 int ftk_coll_progress(struct ftk_req *r);
-/* Free a collective of a rank that rolls back: its receives have been cancelled and its sends are
- * complete. */
-void ftk_coll_drop(struct ftk_req *r);
 
 #endif

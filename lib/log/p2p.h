@@ -61,8 +61,6 @@ void ftk_p2p_keep_going(void);
 /* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale
  * if the program made them after the line. */
 void ftk_p2p_forget_requests(void);
-/* No request is under way: free datatypes that waited for requests. */
-void ftk_p2p_idle(void);
 void ftk_p2p_close(void);
 void ftk_match_close(void);
 void ftk_req_close(void);
@@ -147,18 +145,7 @@ int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq);
 
 /* ---- failures and replay ------------------------------------------------------------- */
 
-/* A failure is known: repair it.  MPI_SUCCESS, or the error with which calls fail. */
-int ftk_log_repair(void);
 /* All requests under way end with an error, and so do all calls from now on. */
 void ftk_log_begin_rollback(void);
-/* The replay check: the suppressed message r, number n of its channel, differs from the first
- * execution's. */
-void ftk_log_differs(const struct ftk_req *r, uint64_t n);
-/* A replacement receives a message that the set-up of the lost process never received; the MPI
- * error. */
-int ftk_log_strange(const struct ftk_req *r);
-
-/* Reserve address space, zeroed; NULL: there is none. */
-void *ftk_p2p_reserve(size_t bytes);
 
 #endif

@@ -113,7 +113,5 @@ static inline int ftk_vcomm_end(const struct ftk_vcomm *vc, int rc)
 {
     return __builtin_expect(rc == MPI_SUCCESS, 1) ? rc : ftk_vcomm_error(vc, rc);
 }
-/* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
-bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc);
 
 #endif

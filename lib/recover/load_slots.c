@@ -54,7 +54,7 @@ static bool is_of(const struct ftk_census_seg *s, const struct candidate *c)
     return s->set == c->set && s->run == c->run && s->epoch_id == c->epoch_id;
 }
 
-static int newest_first(const void *a, const void *b)
+static int newest_slot_first(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     if (x->set != y->set)
@@ -81,10 +81,10 @@ static int list_candidates(const struct ftk_census *c, struct candidate **out, i
             const struct ftk_census_seg *s = &c->entries[i].segs[k];
             all[(*n)++] = (struct candidate){ s->set, s->run, s->epoch_id };
         }
-    qsort(all, (size_t)*n, sizeof *all, newest_first);
+    qsort(all, (size_t)*n, sizeof *all, newest_slot_first);
     int kept = 0;
     for (int i = 0; i < *n; i++)
-        if (i == 0 || newest_first(&all[i - 1], &all[i]) != 0)
+        if (i == 0 || newest_slot_first(&all[i - 1], &all[i]) != 0)
             all[kept++] = all[i];
     *n = kept;
     return FTKIT_OK;

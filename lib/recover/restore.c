@@ -102,7 +102,7 @@ static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
 
 /* Load the newest set from the first source that has one (slots of level.memory, level.local,
  * files) and make its copies.  *set 0: there is none. */
-static int load(struct ftkit_ctx *ctx, uint64_t *set)
+static int load_newest(struct ftkit_ctx *ctx, uint64_t *set)
 {
     struct ftk_loaded l = { .set = 0 };
     int rc = FTKIT_OK;
@@ -127,7 +127,7 @@ static int load_line(struct ftkit_ctx *ctx)
 {
     uint64_t wanted = ctx->repair.line;
     uint64_t set;
-    int rc = load(ctx, &set);
+    int rc = load_newest(ctx, &set);
     if (rc == FTKIT_OK && set == 0)
         return ftk_fail(FTKIT_ERR_LOST,
             "set %llu: a rank's segment is lost to memory, and there is no complete set "
@@ -174,7 +174,7 @@ static int restore(struct ftkit_ctx *ctx)
  * the end no rank enters its loop while another rank may still fail to load. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
 {
-    int rc = load(ctx, set);
+    int rc = load_newest(ctx, set);
     if (rc == FTKIT_OK)
         rc = ftk_start_check(ctx, *set);
     if (rc == FTKIT_OK && *set > 0)

@@ -218,7 +218,7 @@ static int unusable(const struct ftk_config *cfg, const char *below, int err)
         cfg->h5_dir, below, here[0] ? " in " : "", here, strerror(err), what);
 }
 
-static int look_at(const char *dir)
+static int look_at_directory(const char *dir)
 {
     struct stat st;
     if (stat(dir, &st) != 0)
@@ -233,13 +233,13 @@ int ftk_start_directory(const struct ftk_config *cfg)
     char below[FTKIT_NAME_MAX + 8], sets[FTK_PATH_MAX];
     if (!cfg->h5_enabled)
         return FTKIT_OK;
-    int err = look_at(cfg->h5_dir);
+    int err = look_at_directory(cfg->h5_dir);
     if (err != 0)
         return unusable(cfg, "", err);
     snprintf(below, sizeof below, "/%s.ftkit", cfg->name);
     int n = snprintf(sets, sizeof sets, "%s%s", cfg->h5_dir, below);
     if (n < 0 || (size_t)n >= sizeof sets)
         return ftk_fail(FTKIT_ERR_CONFIG, "level.hdf5.directory: the path is too long");
-    err = look_at(sets); /* an earlier run may have made it */
+    err = look_at_directory(sets); /* an earlier run may have made it */
     return err == 0 || err == ENOENT ? FTKIT_OK : unusable(cfg, below, err);
 }

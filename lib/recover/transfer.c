@@ -8,7 +8,7 @@
 
 enum { WHAT_OWN, WHAT_COPY }; /* WHAT_COPY + k: copy k */
 
-static int add(struct ftk_stream **list, int *n, bool send, int peer, int tag,
+static int add_stream(struct ftk_stream **list, int *n, bool send, int peer, int tag,
     const struct ftk_plan *p, int rank)
 {
     struct ftk_stream *all = realloc(*list, ((size_t)*n + 1) * sizeof *all);
@@ -36,9 +36,9 @@ static int list_streams(
         /* one tag per stream: two may run between the same ranks */
         int tag = FTK_TAG_TRANSFER + (1 + p->copies) * r + what;
         if (to == me)
-            rc = add(list, n, false, from, tag, p, r);
+            rc = add_stream(list, n, false, from, tag, p, r);
         else if (from == me)
-            rc = add(list, n, true, to, tag, p, r);
+            rc = add_stream(list, n, true, to, tag, p, r);
     }
     return rc;
 }

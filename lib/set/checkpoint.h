@@ -64,9 +64,4 @@ void ftk_policy_reset(struct ftkit_ctx *ctx);
 /* Return the first call at which a set may be due after a line that was written at call 1. */
 uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx);
 
-/* Return the optimal compute time between checkpoints, in seconds.  A checkpoint costs cost_s, and
- * a failure comes every mtbf_s (Daly, FGCS 22 (2006), higher order; mtbf_s if cost_s >= 2
- * mtbf_s). */
-double ftk_daly_s(double cost_s, double mtbf_s);
-
 #endif

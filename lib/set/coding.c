@@ -178,8 +178,8 @@ static bool have_data(const struct ftk_coding *c, uint64_t stripe)
 
 /* ---- one stripe ---------------------------------------------------------------------- */
 
-static int post(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s, bool send,
-    int peer, int d, const struct ftk_element *e, void *buf)
+static int post_block(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_slot *s,
+    bool send, int peer, int d, const struct ftk_element *e, void *buf)
 {
     MPI_Request *req = &s->req[s->nreq++];
     int tag = c->tag + (int)((s->stripe * FTK_GROUP_MAX + (uint64_t)d) % (uint64_t)FTK_TAG_CODING);
@@ -205,7 +205,7 @@ static int fetch(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
         return FTKIT_OK;
     }
     if (place_of(c, &e) != c->me)
-        rc = post(c, ch, s, false, place_of(c, &e), s->in[i], &e, own);
+        rc = post_block(c, ch, s, false, place_of(c, &e), s->in[i], &e, own);
     else if (c->delta)
         difference(c, &e, own);
     else if (e.bytes == s->bytes) {
@@ -255,14 +255,14 @@ static int start(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_sl
         if (s->worker == c->me)
             rc = fetch(c, ch, s, i);
         else if (e.bytes > 0 && place_of(c, &e) == c->me)
-            rc = post(c, ch, s, true, s->worker, s->in[i], &e, give(c, s, &e));
+            rc = post_block(c, ch, s, true, s->worker, s->in[i], &e, give(c, s, &e));
     }
     for (int o = 0; rc == FTKIT_OK && o < s->nout; o++) {
         struct ftk_element e = element(c, s->stripe, s->out[o]);
         if (s->worker == c->me)
             place_result(c, s, o);
         else if (target_of(c, &e) == c->me)
-            rc = post(c, ch, s, false, s->worker, s->out[o], &e,
+            rc = post_block(c, ch, s, false, s->worker, s->out[o], &e,
                 c->delta ? (void *)s->work : memory_of(c, &e));
         if (target_of(c, &e) == c->me)
             clear_rest(c, &e);
@@ -295,7 +295,7 @@ static int compute(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_coding_
         struct ftk_element e = element(c, s->stripe, s->out[o]);
         int to = target_of(c, &e);
         if (to != c->me)
-            rc = post(c, ch, s, true, to, s->out[o], &e, s->dst[o]);
+            rc = post_block(c, ch, s, true, to, s->out[o], &e, s->dst[o]);
         else if (c->delta)
             ftk_code_add(memory_of(c, &e), s->dst[o], (size_t)e.bytes);
         else if (s->dst[o] != (unsigned char *)memory_of(c, &e))

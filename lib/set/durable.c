@@ -85,7 +85,7 @@ static int receive_segment(struct collecting *c, int from)
 }
 
 /* Get the next segment of this writer's domain, in the order of ranks. */
-static int next_segment(void *arg, const void **seg)
+static int next_collected(void *arg, const void **seg)
 {
     struct collecting *c = arg;
     const struct ftkit_ctx *ctx = c->ctx;
@@ -125,7 +125,7 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *o
 {
     struct ftkit_ctx *ctx = c->ctx;
     int rc = ftk_h5_write_part_from(ctx->cfg.h5_dir, ctx->cfg.name, c->own->set, part,
-        ranks_of(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE, next_segment, c,
+        ranks_of(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE, next_collected, c,
         out);
     if (rc != FTKIT_OK) {
         int drained = drain(c);

@@ -160,7 +160,7 @@ static int receive_segment(struct ftk_flusher *f, int rank)
 }
 
 /* Get the next segment of this writer, in the order of ranks. */
-static int next_segment(void *arg, const void **seg)
+static int next_handed(void *arg, const void **seg)
 {
     struct ftk_flusher *f = arg;
     const struct ftk_flush_job *j = &f->job;
@@ -187,7 +187,7 @@ static int write_part(struct ftk_flusher *f)
     f->next = 0;
     enter_h5();
     int rc = ftk_h5_write_part_slowly(j->dir, j->context, j->set, (uint32_t)j->rank, nsegs,
-        j->deflate, next_segment, pace, f, &out);
+        j->deflate, next_handed, pace, f, &out);
     leave_h5();
     if (rc != FTKIT_OK && j->ring)
         ftk_ring_abandon(j->ring, j->set);
@@ -272,7 +272,7 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
     return rc;
 }
 
-static int complete(struct ftk_flusher *f)
+static int complete_set(struct ftk_flusher *f)
 {
     const struct ftk_flush_job *j = &f->job;
     struct ftk_h5_manifest m = { .set = j->set, .run = j->run, .nranks = (uint32_t)j->nranks };
@@ -328,7 +328,7 @@ static void run(struct ftk_flusher *f)
     r->rc = j->writer[j->rank] == j->rank ? write_part(f) : give_segment(f);
     (void)FTK_FAULT("flush.part");
     if (r->rc == FTKIT_OK && j->rank == 0)
-        r->rc = complete(f);
+        r->rc = complete_set(f);
     r->seconds = ftk_now_s() - f->begun_s;
     if (r->rc != FTKIT_OK)
         memcpy(r->why, ftk_detail_text(), sizeof r->why);

@@ -87,7 +87,7 @@ int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const stru
 }
 
 /* Begin to encode one object of all members into the parities of all members. */
-static int begin(struct ftk_parity_write *w, int object, const struct ftk_mem_seg *own)
+static int begin_coding(struct ftk_parity_write *w, int object, const struct ftk_mem_seg *own)
 {
     struct ftk_coding *c = &w->coding;
     const struct ftk_group *g = &w->group;
@@ -117,7 +117,7 @@ int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
     w->seg->parity = true;
     ftk_parity_begin(w->seg->buf, g, like);
     rc = ftk_parity_update_take(w, mem);
-    return rc == FTKIT_OK ? begin(w, FTK_CODED_DATA, own) : rc;
+    return rc == FTKIT_OK ? begin_coding(w, FTK_CODED_DATA, own) : rc;
 }
 
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready)
@@ -140,7 +140,7 @@ int ftk_parity_finish(struct ftk_parity_write *w, struct ftk_chan *ch, struct ft
     if (rc != FTKIT_OK)
         return rc;
     ftk_coding_end(&w->coding, ch);
-    rc = begin(w, FTK_CODED_HEAD, own);
+    rc = begin_coding(w, FTK_CODED_HEAD, own);
     if (rc != FTKIT_OK) /* the others have begun: break the channel, as after a failure */
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, ftk_detail_text());
     w->coding.ready = SIZE_MAX;

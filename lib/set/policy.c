@@ -20,7 +20,10 @@
 #define FIRST_COST_S 0.5 /* assumed until a set has been measured */
 #define SHARE_FLUSH 0.1  /* cost of a flush, as a share of its time in the background */
 
-double ftk_daly_s(double cost_s, double mtbf_s)
+/* Return the optimal compute time between checkpoints, in seconds.  A checkpoint costs cost_s, and
+ * a failure comes every mtbf_s (Daly, FGCS 22 (2006), higher order; mtbf_s if cost_s >= 2
+ * mtbf_s). */
+static double daly_s(double cost_s, double mtbf_s)
 {
     if (cost_s >= 2 * mtbf_s)
         return mtbf_s;
@@ -33,7 +36,7 @@ static double period_s(const struct ftkit_ctx *ctx)
     if (ctx->cfg.period.kind == FTK_PERIOD_SECONDS)
         return ctx->cfg.period.value;
     double cost = ctx->policy.set_cost_s > 0 ? ctx->policy.set_cost_s : FIRST_COST_S;
-    return ftk_daly_s(cost, ctx->cfg.mtbf_s / SHARE_MEMORY);
+    return daly_s(cost, ctx->cfg.mtbf_s / SHARE_MEMORY);
 }
 
 static bool durable_is_due(const struct ftkit_ctx *ctx)
@@ -51,7 +54,7 @@ static bool durable_is_due(const struct ftkit_ctx *ctx)
     double cost = ctx->policy.durable_cost_s > 0 ? ctx->policy.durable_cost_s : FIRST_COST_S;
     /* writing in the background slows the program, too */
     cost += ctx->flush.off ? 0 : SHARE_FLUSH * ctx->flush.last_s;
-    return since >= ftk_daly_s(cost, ctx->cfg.mtbf_s / (1 - SHARE_MEMORY));
+    return since >= daly_s(cost, ctx->cfg.mtbf_s / (1 - SHARE_MEMORY));
 }
 
 int ftk_policy_durable(const struct ftkit_ctx *ctx)

@@ -68,7 +68,7 @@ static void region_free(struct ftk_region *r)
 }
 
 /* Add a region; its fields are zero, except for name, kind and type. */
-static int add(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datatype type,
+static int add_region(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datatype type,
     struct ftk_region **out)
 {
     if (ctx->regions.n == ctx->regions.cap) {
@@ -139,7 +139,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
     if (rc == FTKIT_OK && !data && count > 0)
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
     if (rc == FTKIT_OK)
-        rc = add(ctx, name, kind, type, &r);
+        rc = add_region(ctx, name, kind, type, &r);
     if (rc == FTKIT_OK) {
         rc = ftk_region_check_extent(&r->type, count, name);
         if (rc != FTKIT_OK) {
@@ -253,7 +253,7 @@ static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Data
         rc = check_addition(ctx, "ftkit_register_array", name);
     ftk_type_free(&t);
     if (rc == FTKIT_OK && !r)
-        rc = add(ctx, name, FTK_KIND_ARRAY, elem, &r);
+        rc = add_region(ctx, name, FTK_KIND_ARRAY, elem, &r);
     if (rc == FTKIT_OK)
         set_block(r, data, items, ndims, global, local, offset, halo);
     return rc;
@@ -273,7 +273,7 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
     if (rc == FTKIT_OK && (!data || !count))
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data or count is NULL", name);
     if (rc == FTKIT_OK)
-        rc = add(ctx, name, FTK_KIND_GROWING, type, &r);
+        rc = add_region(ctx, name, FTK_KIND_GROWING, type, &r);
     if (rc == FTKIT_OK && !resize && (r->type.extent < 0 || r->type.span_lb < 0)) {
         region_free(r);
         ctx->regions.n--;
@@ -300,7 +300,7 @@ int ftkit_register_serializer(
         && (!ops || ops->size < sizeof *ops || !ops->measure || !ops->pack || !ops->unpack))
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': callbacks missing, or size not set", name);
     if (rc == FTKIT_OK)
-        rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+        rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK) {
         r->ops = *ops;
         r->arg = arg;
@@ -372,7 +372,7 @@ static int register_comm(ftkit_ctx *ctx, const char *name, const ftkit_serialize
     if (rc == FTKIT_OK && !comm)
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': comm is NULL", name);
     if (rc == FTKIT_OK)
-        rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+        rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK) {
         r->ops = *ops;
         r->arg = comm;
@@ -395,7 +395,7 @@ int ftkit_binding_register_comm(ftkit_ctx *ctx, const char *name, MPI_Fint *comm
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops)
 {
     struct ftk_region *r = NULL;
-    int rc = add(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    int rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK)
         r->ops = *ops;
     return rc;
@@ -509,7 +509,7 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
     size_t bytes = notes ? notes->count : 0;
     int rc = check_first(notes, a);
     if (rc == FTKIT_OK && !notes)
-        rc = add(ctx, FTK_ATTRIBUTES, FTK_KIND_FLAT, MPI_CHAR, &notes);
+        rc = add_region(ctx, FTK_ATTRIBUTES, FTK_KIND_FLAT, MPI_CHAR, &notes);
     if (rc != FTKIT_OK)
         return rc;
     rc = ftk_attr_add(&table, &bytes, a);

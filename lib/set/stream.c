@@ -27,7 +27,7 @@ void ftk_stream_give(struct ftk_stream *s, struct ftk_mem_seg *seg)
     s->sealed = true;
 }
 
-static int post(struct ftk_chan *ch, struct ftk_stream *s, void *buf, size_t bytes)
+static int post_bytes(struct ftk_chan *ch, struct ftk_stream *s, void *buf, size_t bytes)
 {
     int slot = (s->first + s->npending) % FTK_STREAM_WINDOW;
     bool back = s->phase == FTK_STREAM_WANTED;
@@ -124,7 +124,7 @@ static bool name_chunk(struct ftk_chan *ch, struct ftk_stream *s, int *rc)
     if (s->send && s->ready < end && s->ready < s->sizes[1])
         return false;
     int slot = (s->first + s->npending) % FTK_STREAM_WINDOW;
-    *rc = post(ch, s, &p->masks[p->chunk], sizeof *p->masks);
+    *rc = post_bytes(ch, s, &p->masks[p->chunk], sizeof *p->masks);
     s->is_mask[slot] = p->named = *rc == FTKIT_OK;
     return s->send && p->named;
 }
@@ -144,7 +144,7 @@ static int post_blocks(
             break;
         size_t b = next_piece(s, masks, &bytes);
         if (bytes > 0)
-            rc = post(ch, s, s->seg->buf + s->sizes[0] + b * FTK_SEG_BLOCK, bytes);
+            rc = post_bytes(ch, s, s->seg->buf + s->sizes[0] + b * FTK_SEG_BLOCK, bytes);
         if (rc != FTKIT_OK)
             return rc;
         p->block = b + ftk_blocks(bytes);
@@ -225,7 +225,7 @@ static int post_data(struct ftk_chan *ch, struct ftk_stream *s, bool *moved)
             n = FTK_STREAM_PIECE;
         else if (n < FTK_STREAM_PIECE && limit < s->sizes[1])
             break; /* both sides use the same pieces: only the last one may be shorter */
-        int rc = post(ch, s, s->seg->buf + s->sizes[0] + s->posted, n);
+        int rc = post_bytes(ch, s, s->seg->buf + s->sizes[0] + s->posted, n);
         if (rc != FTKIT_OK)
             return rc;
         s->posted += n;
@@ -273,7 +273,7 @@ static int post_range(
     while (rc == FTKIT_OK && s->npending < FTK_STREAM_WINDOW && s->posted < bytes) {
         size_t n = bytes - s->posted;
         n = n > FTK_STREAM_PIECE ? FTK_STREAM_PIECE : n;
-        rc = post(ch, s, buf + s->posted, n);
+        rc = post_bytes(ch, s, buf + s->posted, n);
         s->posted += n;
         *moved = true;
     }
@@ -286,7 +286,7 @@ static int post_more(struct ftk_chan *ch, struct ftk_stream *s, bool *moved)
     switch (s->phase) {
     case FTK_STREAM_SIZES:
         if (s->posted == 0) {
-            rc = post(ch, s, s->sizes, sizeof s->sizes);
+            rc = post_bytes(ch, s, s->sizes, sizeof s->sizes);
             s->posted = sizeof s->sizes;
             *moved = true;
         }

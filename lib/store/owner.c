@@ -218,7 +218,7 @@ static enum fate fate_at_once(const struct found *f)
 /* Watch a record until its owner is known to be dead, or patience is over.  The processes of a
  * job that was just killed may need some time to end, so wait also for an owner that is
  * alive. */
-static enum fate watch(int ctxfd, struct found *f)
+static enum fate watch_owner(int ctxfd, struct found *f)
 {
     const struct timespec pause = { 0, POLL_NS };
     double begin = ftk_now_s(), changed = begin;
@@ -321,7 +321,7 @@ static int acquire(struct ftk_owner *o)
         if (err != 0 && err != ENOENT)
             return err;
         if (err == 0 && f.r.job != o->record.job) {
-            enum fate fate = watch(o->ctxfd, &f);
+            enum fate fate = watch_owner(o->ctxfd, &f);
             if (fate == ALIVE)
                 return (void)busy(o->what, &f.r), -1;
             if (fate == GONE)
@@ -453,7 +453,7 @@ int ftk_owner_alive(const char *dir, const char *context, bool *alive, struct ft
         return ftk_fail_errno(err, "the sets of '%s' in %s", context, dir);
     err = look(ctxfd, FILE_NAME, &f);
     if (err == 0) {
-        *alive = fate_at_once(&f) == ALIVE || watch(ctxfd, &f) == ALIVE;
+        *alive = fate_at_once(&f) == ALIVE || watch_owner(ctxfd, &f) == ALIVE;
         *r = f.r;
     }
     close(ctxfd);

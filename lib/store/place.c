@@ -19,7 +19,7 @@ FTK_PLACE_LIST(DECLARE)
 #undef DECLARE
 const struct ftk_place_ops ftk_place_memory = { .lacks = NULL }; /* it has no slots */
 
-const struct ftk_place_ops *ftk_place_ops_of(int place)
+static const struct ftk_place_ops *ops_of(int place)
 {
 #define LINE(NAME, word, flags, doc) &ftk_place_##word,
     static const struct ftk_place_ops *const all[] = { FTK_PLACE_LIST(LINE) };
@@ -82,7 +82,7 @@ int ftk_place_is_built(int kind, const char *key)
 #define WORD(NAME, word, flags, doc) #word,
     static const char *const words[] = { FTK_PLACE_LIST(WORD) };
 #undef WORD
-    const char *lacks = ftk_place_ops_of(kind)->lacks;
+    const char *lacks = ops_of(kind)->lacks;
     if (!lacks)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_UNSUPPORTED,
@@ -110,7 +110,7 @@ int ftk_place_open(
     struct stat st;
     memset(p, 0, sizeof *p);
     p->kind = kind;
-    p->ops = ftk_place_ops_of(kind);
+    p->ops = ops_of(kind);
     p->access = p->ops->map ? &ftk_slot_file : &ftk_slot_object;
     if (!ftk_place_is(kind, FTK_OUTLIVES_PROCESS))
         return FTKIT_OK;
@@ -153,7 +153,7 @@ void ftk_place_sweep(struct ftk_place *p, uint64_t when)
 
 /* ---- in use -------------------------------------------------------------------------- */
 
-static int make(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
+static int make_slot(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
     int rc = p->access->make(p, s, bytes);
     if (rc != FTKIT_OK && s->fd >= 0)
@@ -167,13 +167,13 @@ int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
         return ftk_fail(FTKIT_ERR_NOMEM, "a segment of %zu bytes", bytes);
     size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : FTK_SLOT_BYTES;
     bytes = (bytes + FTK_SLOT_BYTES + unit - 1) / unit * unit;
-    int rc = make(p, s, bytes);
+    int rc = make_slot(p, s, bytes);
     if (rc == FTKIT_ERR_NOSPACE && p->kept) { /* otherwise no further set could be written */
         ftk_report(FTKIT_WARNING,
             "%s: slots of an earlier job that were not needed are removed, because space is short",
             p->dir);
         sweep(p);
-        rc = make(p, s, bytes);
+        rc = make_slot(p, s, bytes);
     }
     return rc;
 }
@@ -402,7 +402,7 @@ struct look {
     int rc;
 };
 
-static void look_at(void *arg, const char *name)
+static void look_at_slot(void *arg, const char *name)
 {
     struct look *l = arg;
     struct ftk_place *p = l->p;
@@ -418,6 +418,6 @@ int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)
     struct look l = { p, m, rank, all, FTKIT_OK };
     ftk_place_forget_busy(p);
     p->others = 0;
-    int err = p->found_again ? p->access->list(p, look_at, &l) : 0;
+    int err = p->found_again ? p->access->list(p, look_at_slot, &l) : 0;
     return err == 0 ? l.rc : ftk_fail_errno(err, "%s", p->dir);
 }

@@ -58,8 +58,6 @@ struct ftk_slot_access {
 };
 extern const struct ftk_slot_access ftk_slot_file, ftk_slot_object;
 
-const struct ftk_place_ops *ftk_place_ops_of(int place);
-
 /* Return the checksum of a header, computed with sum 0. */
 uint64_t ftk_slot_sum(const struct ftk_slot *slot);
 /* Choose the next name for a slot of this process. */

@@ -35,7 +35,7 @@ static struct held *held(const struct holds *all, uintptr_t handle)
     return NULL;
 }
 
-static bool hold(struct holds *all, uintptr_t handle)
+static bool hold_handle(struct holds *all, uintptr_t handle)
 {
     struct held *h = held(all, handle);
     if (!h && all->n == all->room) {
@@ -88,7 +88,7 @@ static void hold_op(struct ftk_coll *c)
 {
     if (!ftk_coll_reduces(c) || predefined(c->call.op))
         return;
-    c->holds_op = hold(&ops, (uintptr_t)c->call.op);
+    c->holds_op = hold_handle(&ops, (uintptr_t)c->call.op);
     if (!c->holds_op)
         ftk_coll_fail(c, MPI_ERR_NO_MEM);
 }
@@ -112,7 +112,7 @@ static void hold_type(struct ftk_coll *c)
 {
     if (!ftk_coll_reduces(c) || ftk_coll_shape(c, c->call.r.type).named)
         return;
-    c->holds_type = hold(&types, (uintptr_t)c->call.r.type);
+    c->holds_type = hold_handle(&types, (uintptr_t)c->call.r.type);
     if (!c->holds_type)
         ftk_coll_fail(c, MPI_ERR_NO_MEM);
 }

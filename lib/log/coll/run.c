@@ -86,7 +86,7 @@ static void unlink_from(struct ftk_coll *c)
 }
 
 /* No message of the collective is under way: its request is complete. */
-static void finish(struct ftk_coll *c, int error)
+static void finish_coll(struct ftk_coll *c, int error)
 {
     struct ftk_req *r = c->owner;
     int (*then)(struct ftk_req *) = r->then;
@@ -135,7 +135,7 @@ static void post(struct ftk_coll *c, const struct ftk_step *s)
 }
 
 /* Whether all messages since the last fence are complete. */
-static bool drained(struct ftk_coll *c)
+static bool take_drained(struct ftk_coll *c)
 {
     bool all = true;
     for (size_t i = c->first; i < c->open; i++) {
@@ -191,7 +191,7 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
 
 /* Run the schedule as far as possible.  After a local error this rank has no result, but still
  * sends and receives the messages: other ranks wait for them. */
-static void run(struct ftk_coll *c)
+static void run_steps(struct ftk_coll *c)
 {
     if (c->slot_prev && !ftk_log_is_rolling_back())
         return;
@@ -201,11 +201,11 @@ static void run(struct ftk_coll *c)
             post(c, s);
         else if (s->kind != FTK_STEP_FENCE && !c->error)
             local(c, s);
-        else if (s->kind == FTK_STEP_FENCE && !drained(c))
+        else if (s->kind == FTK_STEP_FENCE && !take_drained(c))
             return;
     }
-    if (drained(c))
-        finish(c, c->error);
+    if (take_drained(c))
+        finish_coll(c, c->error);
 }
 
 void ftk_coll_poll(void)
@@ -216,7 +216,7 @@ void ftk_coll_poll(void)
     inside = true;
     for (struct ftk_coll *c = first_coll, *next; c; c = next) {
         next = c->next;
-        run(c);
+        run_steps(c);
     }
     inside = false;
 }
@@ -224,7 +224,7 @@ void ftk_coll_poll(void)
 int ftk_coll_progress(struct ftk_req *r)
 {
     if (!ftk_req_is_done(r))
-        run(r->coll);
+        run_steps(r->coll);
     return ftk_req_is_done(r) ? r->error : MPI_SUCCESS;
 }
 
@@ -258,15 +258,17 @@ int ftk_coll_begin(struct ftk_req *r)
     if (!c->persistent && !ftk_log_is_rolling_back())
         take_number(c);
     if (ftk_log_is_rolling_back()) {
-        finish(c, ftk_log_error());
+        finish_coll(c, ftk_log_error());
         return r->error;
     }
     link_up(c);
-    run(c);
+    run_steps(c);
     return ftk_req_is_done(r) ? r->error : MPI_SUCCESS;
 }
 
-void ftk_coll_drop(struct ftk_req *r)
+/* Free a collective of a rank that rolls back: its receives have been cancelled and its sends are
+ * complete. */
+static void drop(struct ftk_req *r)
 {
     struct ftk_coll *c = r->coll;
     if (!c)
@@ -283,7 +285,7 @@ void ftk_coll_drop(struct ftk_req *r)
 void ftk_coll_forget(void)
 {
     while (first_coll)
-        ftk_coll_drop(first_coll->owner);
+        drop(first_coll->owner);
 }
 
 void ftk_coll_free(struct ftk_req *r)
@@ -327,7 +329,7 @@ static int wait_for(struct ftk_vcomm *vc, const struct ftk_call *call)
     int rc = start(&r, vc, call, false);
     if (rc == MPI_SUCCESS && !ftk_req_is_done(&r))
         rc = ftk_req_wait(&r);
-    ftk_coll_drop(&r); /* after a wait that ended with an error: r goes out of scope */
+    drop(&r); /* after a wait that ended with an error: r goes out of scope */
     return rc;
 }
 

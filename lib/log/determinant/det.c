@@ -227,7 +227,7 @@ size_t ftk_det_count(void)
     return count();
 }
 
-static void append(struct ftk_det det)
+static void append_det(struct ftk_det det)
 {
     if (!d.now || d.hold)
         return;
@@ -303,7 +303,7 @@ uint32_t ftk_det_receive(int *source, int *tag)
 
 void ftk_det_received(uint32_t number, int source, int tag)
 {
-    append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
+    append_det((struct ftk_det){ FTK_DET_RECV, number, source, tag });
 }
 
 uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
@@ -322,7 +322,7 @@ uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
 void ftk_det_cancelled(uint32_t number, bool cancelled)
 {
     if (counts() && number > 0)
-        append((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
+        append_det((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
 }
 
 static bool of_receive(uint32_t kind)
@@ -372,14 +372,14 @@ void ftk_det_found(uint32_t kind, int a, int b)
 {
     if (!counts())
         return;
-    append((struct ftk_det){ kind, d.nothings, a, b });
+    append_det((struct ftk_det){ kind, d.nothings, a, b });
     d.nothings = 0;
 }
 
 void ftk_det_more(int index)
 {
     if (counts())
-        append((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
+        append_det((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
 }
 
 void ftk_det_found_nothing(void)
@@ -392,7 +392,7 @@ void ftk_det_before_send(void)
 {
     if (d.nothings == 0 || upcoming() || !counts())
         return;
-    append((struct ftk_det){ FTK_DET_NONE, d.nothings, 0, 0 });
+    append_det((struct ftk_det){ FTK_DET_NONE, d.nothings, 0, 0 });
     d.nothings = 0;
 }
 

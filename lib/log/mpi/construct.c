@@ -10,7 +10,9 @@
 
 /* ---- making: before the exchange ----------------------------------------------------- */
 
-uint64_t ftk_vcomm_free_contexts(int *own)
+/* The free plain contexts of this process, and the first free shared one in *own (-1: none).  Both
+ * depend on the program's steps only. */
+static uint64_t free_contexts(int *own)
 {
     for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next)
         if (vc->holds && !ftk_log.requests->uses_comm(vc))
@@ -47,7 +49,7 @@ void ftk_make_begin(
     m->n = ftk_vcomm_members(parent);
     m->tells = parent->rank == 0;
     m->context = -1;
-    m->mine.free = ftk_vcomm_free_contexts(&m->mine.own);
+    m->mine.free = free_contexts(&m->mine.own);
     m->vc = ftk_vcomm_empty(m->n);
     m->error = m->vc ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     if (m->error == MPI_SUCCESS && how != FTK_MAKE_NEW)

@@ -54,7 +54,7 @@ static enum verdict own_context(int context, MPI_Status *s)
  * received.  A message for a matched-probe receive, or for another context, goes there.  A message
  * is found only when the wildcard receives that come first are complete and recorded.  *s has the
  * tag of the program. */
-static int look_up(const struct ftk_envelope *want, bool *found, MPI_Status *s)
+static int look_for_message(const struct ftk_envelope *want, bool *found, MPI_Status *s)
 {
     const int context = want->context;
     const int wire = want->tag == MPI_ANY_TAG ? want->tag : ftk_context_wire(context, want->tag);
@@ -90,7 +90,7 @@ static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
     bool found = true;
     int flag = 0, rc = MPI_SUCCESS;
     if (ftk_log.mode->in_band || ftk_log.queue.nwildcards > 0 || ftk_context_shares(of.context)) {
-        rc = look_up(want, &found, &s);
+        rc = look_for_message(want, &found, &s);
         of.source = found ? s.MPI_SOURCE : of.source;
         of.tag = found ? ftk_context_wire(of.context, s.MPI_TAG) : of.tag;
     }
@@ -125,7 +125,7 @@ static int look(const struct probing *p, struct found *f)
     else
         h = unexp_for(p, &wait);
     if (!h && !wait && !arrives && !delivers && !ftk_log_replays_setup())
-        rc = p->takes ? pick_up(&p->want, &h) : look_up(&p->want, &f->yes, &f->s);
+        rc = p->takes ? pick_up(&p->want, &h) : look_for_message(&p->want, &f->yes, &f->s);
     if (h) {
         f->yes = true;
         ftk_p2p_status(&f->s, h->source, h->tag, h->bytes);

@@ -538,7 +538,7 @@ static bool grow(int **list, size_t room)
 }
 
 /* Append to a list and its weights; their memory doubles at powers of two. */
-static int append(int **list, int **weights, int *n, int rank, int weight)
+static int append_neighbor(int **list, int **weights, int *n, int rank, int weight)
 {
     size_t room = *n > 0 ? 2 * (size_t)*n : 1;
     if ((*n & (*n - 1)) == 0 && (!grow(list, room) || !grow(weights, room)))
@@ -554,9 +554,9 @@ static int keep_edges(struct ftk_topo *t, const struct go *go, int me)
     for (int i = 0; i < go->n && rc == MPI_SUCCESS; i++) {
         const int *e = go->edge[i];
         if (e[1] == me)
-            rc = append(&t->in, &t->inw, &t->nin, e[0], e[2]);
+            rc = append_neighbor(&t->in, &t->inw, &t->nin, e[0], e[2]);
         if (e[0] == me && rc == MPI_SUCCESS)
-            rc = append(&t->out, &t->outw, &t->nout, e[1], e[2]);
+            rc = append_neighbor(&t->out, &t->outw, &t->nout, e[1], e[2]);
     }
     return rc;
 }

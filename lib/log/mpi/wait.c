@@ -164,7 +164,7 @@ int ftk_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
 /* ---- all ----------------------------------------------------------------------------- */
 
 /* One look at a request, which is not consumed. */
-static int look_at(MPI_Request h, bool *done)
+static int look_at_one(MPI_Request h, bool *done)
 {
     struct ftk_req *r = ftk_req_of(h);
     int flag = 1;
@@ -186,7 +186,7 @@ static MPI_Status *nth(MPI_Status *statuses, int i)
 }
 
 /* Consume n requests: those with the indices [n], or with NULL the first n. */
-static int take(int n, const int *indices, MPI_Request requests[], MPI_Status *statuses)
+static int take_some(int n, const int *indices, MPI_Request requests[], MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
     for (int i = 0; i < n; i++) {
@@ -248,7 +248,7 @@ int ftk_mpi_Testall(
         await_all(count, array_of_requests);
     for (int i = 0; i < count; i++) {
         bool done;
-        (void)look_at(array_of_requests[i], &done); /* its status has the error */
+        (void)look_at_one(array_of_requests[i], &done); /* its status has the error */
         all = all && done;
     }
     if (!all)
@@ -256,7 +256,7 @@ int ftk_mpi_Testall(
     *flag = 1;
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
-    return end(take(count, NULL, array_of_requests, array_of_statuses));
+    return end(take_some(count, NULL, array_of_requests, array_of_statuses));
 }
 
 /* ---- any ----------------------------------------------------------------------------- */
@@ -356,7 +356,7 @@ static int find_these(int count, MPI_Request requests[], const struct ftk_det *d
     }
     for (int i = 0; i < n; i++) /* the wait may move the determinants: d is not used again */
         await(requests[indices[i]]);
-    return take(n, indices, requests, statuses);
+    return take_some(n, indices, requests, statuses);
 }
 
 static int find_some(
@@ -367,7 +367,7 @@ static int find_some(
         bool done = false;
         if (!is_active(requests[i]))
             continue;
-        (void)look_at(requests[i], &done); /* its status has the error */
+        (void)look_at_one(requests[i], &done); /* its status has the error */
         if (done)
             indices[n++] = i;
     }
@@ -377,7 +377,7 @@ static int find_some(
     ftk_det_found(FTK_DET_SOME, n, 0);
     for (int i = 0; i < n; i++)
         ftk_det_more(indices[i]);
-    return take(n, indices, requests, statuses);
+    return take_some(n, indices, requests, statuses);
 }
 
 int ftk_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,

@@ -20,7 +20,7 @@ static size_t where(int context, int rank, int tag, size_t cap)
 /* The keys of entry i of the array that a table is over. */
 typedef void key_fn(int i, int *context, int *rank, int *tag);
 
-static int look_up(const struct ftk_table *t, key_fn *key, int context, int rank, int tag)
+static int look_up_slot(const struct ftk_table *t, key_fn *key, int context, int rank, int tag)
 {
     if (t->n == 0)
         return -1;
@@ -87,7 +87,7 @@ static void *more(void *array, size_t n, size_t bytes)
 struct ftk_channel *ftk_channel_find(int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
-    int i = look_up(&l->channels.table, key_in, context, source, tag);
+    int i = look_up_slot(&l->channels.table, key_in, context, source, tag);
     if (i >= 0)
         return &l->channels.v[i];
     if (!grow(&l->channels.table, key_in))
@@ -168,7 +168,7 @@ static void key_suppress(int i, int *context, int *rank, int *tag)
 
 struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag)
 {
-    int i = look_up(&ftk_log.suppress.table, key_suppress, context, dest, tag);
+    int i = look_up_slot(&ftk_log.suppress.table, key_suppress, context, dest, tag);
     return i < 0 ? NULL : &ftk_log.suppress.v[i];
 }
 

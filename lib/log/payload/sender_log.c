@@ -122,7 +122,7 @@ static struct chunk *new_chunk(size_t room)
     return c;
 }
 
-static void *take(size_t bytes)
+static void *take_room(size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
     used_bytes += bytes;
@@ -186,7 +186,7 @@ int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_entry *e = take(sizeof *e + bytes);
+    struct ftk_entry *e = take_room(sizeof *e + bytes);
     if (!e)
         return NULL;
     *e = (struct ftk_entry){
@@ -203,7 +203,7 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
 
 uint64_t *ftk_slog_words(size_t n)
 {
-    uint64_t *w = take(n * sizeof *w);
+    uint64_t *w = take_room(n * sizeof *w);
     if (w)
         ftk_log.slog.bytes += n * sizeof *w;
     return w;

@@ -10,9 +10,14 @@
 #define TURNS 16  /* looks at requests for each look at the watch */
 #define SMALL 512 /* bytes of a message that MPI_Send sends without a request of the log */
 
+/* A replacement receives a message that the set-up of the lost process never received; the MPI
+ * error. */
+static int report_strange(const struct ftk_req *r);
+
 /* ---- waiting ------------------------------------------------------------------------- */
 
-int ftk_log_repair(void)
+/* A failure is known: repair it.  MPI_SUCCESS, or the error with which calls fail. */
+static int repair_failure(void)
 {
     struct ftk_log *l = &ftk_log;
     if (ftk_log_is_rolling_back())
@@ -44,7 +49,7 @@ int ftk_log_progress(unsigned *turns)
     ftk_mode_progress();
     if (!l->ctx->detect.failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
-    return ftk_log_repair();
+    return repair_failure();
 }
 
 /* ---- beginning ----------------------------------------------------------------------- */
@@ -167,7 +172,7 @@ static int progress_any(struct ftk_req *r)
     case FTK_REQ_WAITING:
     case FTK_REQ_WITHDRAWN:
         return ftk_log_replays_setup() && r->kind == FTK_REQ_RECV
-                   ? ftk_p2p_fail(r, ftk_log_strange(r))
+                   ? ftk_p2p_fail(r, report_strange(r))
                    : MPI_SUCCESS;
     default:
         return MPI_SUCCESS; /* HELD: see ftk_mode_progress() */
@@ -277,7 +282,7 @@ void ftk_log_begin_rollback(void)
         (void)ftk_p2p_fail(l->queue.first, ftk_log_error());
 }
 
-int ftk_log_strange(const struct ftk_req *r)
+static int report_strange(const struct ftk_req *r)
 {
     ftk_report(FTKIT_ERROR,
         "context %s: rank %d: between ftkit_open() and ftkit_recover() the replacement "

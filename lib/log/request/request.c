@@ -12,6 +12,12 @@
 
 #define POOL_MAX (1u << 22)
 
+/* Reserve address space, zeroed; NULL: there is none. */
+static void *reserve(size_t bytes);
+
+/* No request is under way: free datatypes that waited for requests. */
+static void free_late_types(void);
+
 /* ---- requests under way -------------------------------------------------------------- */
 
 static void unlink_from(struct ftk_req *r)
@@ -29,7 +35,7 @@ static void unlink_from(struct ftk_req *r)
         l->queue.last = r->prev;
     r->next = r->prev = NULL;
     if (!l->queue.first)
-        ftk_p2p_idle();
+        free_late_types();
 }
 
 int ftk_req_finish(struct ftk_req *r, int error)
@@ -84,7 +90,7 @@ struct ftk_req *ftk_req_new(void)
 {
     struct ftk_req *r = pool_free;
     if (!pool)
-        pool = ftk_p2p_reserve(POOL_MAX * sizeof *pool);
+        pool = reserve(POOL_MAX * sizeof *pool);
     if (!pool)
         return NULL;
     if (r)
@@ -146,7 +152,8 @@ void ftk_p2p_part(const struct ftk_vcomm *vc)
             pool[i].vc = NULL;
 }
 
-bool ftk_p2p_uses(MPI_Datatype type)
+/* Whether a request that is under way, or persistent, uses the type. */
+static bool uses_type(MPI_Datatype type)
 {
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->type == type)
@@ -181,7 +188,7 @@ static size_t nlate, late_room;
 int ftk_p2p_type_free(MPI_Datatype *datatype)
 {
     ftk_p2p_forget_type(*datatype);
-    if (!ftk_p2p_uses(*datatype))
+    if (!uses_type(*datatype))
         return PMPI_Type_free(datatype);
     if (nlate == late_room) {
         size_t room = late_room ? 2 * late_room : 16;
@@ -196,12 +203,12 @@ int ftk_p2p_type_free(MPI_Datatype *datatype)
     return MPI_SUCCESS;
 }
 
-void ftk_p2p_idle(void)
+static void free_late_types(void)
 {
     ftk_log.early.n = 0;
     size_t kept = 0;
     for (size_t i = 0; i < nlate; i++) {
-        if (ftk_p2p_uses(late[i])) {
+        if (uses_type(late[i])) {
             late[kept++] = late[i];
             continue;
         }
@@ -213,7 +220,7 @@ void ftk_p2p_idle(void)
 
 void ftk_req_close(void)
 {
-    ftk_p2p_idle();
+    free_late_types();
     if (nlate > 0)
         return; /* types of persistent collectives that the program has not freed */
     free(late);
@@ -221,7 +228,7 @@ void ftk_req_close(void)
     late_room = 0;
 }
 
-void *ftk_p2p_reserve(size_t bytes)
+static void *reserve(size_t bytes)
 {
     void *p = mmap(
         NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

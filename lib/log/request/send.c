@@ -11,6 +11,10 @@
 #define REAP 64    /* sends under way before a look at them, which may yield the processor */
 #define MUCH 16384 /* bytes of a logged message that is sent before it is copied */
 
+/* The replay check: the suppressed message r, number n of its channel, differs from the first
+ * execution's. */
+static void report_difference(const struct ftk_req *r, uint64_t n);
+
 /* ---- sending ------------------------------------------------------------------------- */
 
 /* Log entries that the MPI is sending. */
@@ -127,7 +131,7 @@ static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
             return false;
     l->stats.suppressed++;
     if (m->hash && e->hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != e->hash)
-        ftk_log_differs(r, n);
+        report_difference(r, n);
     return true;
 }
 
@@ -306,7 +310,7 @@ static void name_comm(const struct ftk_vcomm *vc, char *text, size_t room)
         snprintf(text, room, "a communicator of %d ranks without a name", vc->size);
 }
 
-void ftk_log_differs(const struct ftk_req *r, uint64_t n)
+static void report_difference(const struct ftk_req *r, uint64_t n)
 {
     char comm[MPI_MAX_OBJECT_NAME + 64], what[160];
     const struct ftk_coll *c = r->internal ? r->coll : NULL;

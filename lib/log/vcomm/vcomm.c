@@ -80,7 +80,8 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
     return comm == MPI_COMM_NULL && ftk_log_is_rolling_back() ? ftk_log.vcomms.world : NULL;
 }
 
-bool ftk_vcomm_is_fatal(const struct ftk_vcomm *vc)
+/* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
+static bool is_fatal(const struct ftk_vcomm *vc)
 {
     MPI_Errhandler h;
     if (ftk_log_is_rolling_back() || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
@@ -97,7 +98,7 @@ int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 {
     if (ftk_log_is_rolling_back())
         return code;
-    if (ftk_vcomm_is_fatal(vc))
+    if (is_fatal(vc))
         ftk_detect_fatal(ftk_log.ctx, code);
     int rc = PMPI_Comm_call_errhandler(vc->handle, code);
     if (rc != MPI_SUCCESS) /* no handler was called; the program gets the code in any case */

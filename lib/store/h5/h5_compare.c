@@ -26,7 +26,7 @@ struct compare {
     int rc;
 };
 
-static void found(struct compare *c, int code)
+static void found_difference(struct compare *c, int code)
 {
     struct ftk_h5_finding f = { .code = code, .rank = -1, .block = -1 };
     snprintf(f.file, sizeof f.file, "%s", FTK_H5_MASTER);
@@ -38,13 +38,13 @@ static void found(struct compare *c, int code)
 
 static void unreadable(struct compare *c, const char *name)
 {
-    found(c, ftk_h5_fail(c->io, FTKIT_ERR_CORRUPT, "cannot read '%s'", name));
+    found_difference(c, ftk_h5_fail(c->io, FTKIT_ERR_CORRUPT, "cannot read '%s'", name));
 }
 
 static void differs(struct compare *c, const char *name, const char *what)
 {
-    found(c, ftk_fail(FTKIT_ERR_MISMATCH, "%s: '%s' is not what the parts say: %s", c->io->what,
-                 name, what));
+    found_difference(c, ftk_fail(FTKIT_ERR_MISMATCH, "%s: '%s' is not what the parts say: %s",
+                            c->io->what, name, what));
 }
 
 /* ---- attributes ---------------------------------------------------------------------- */
@@ -249,7 +249,7 @@ static void compare_files(struct compare *c, struct ftk_h5_io *anew)
     if (want >= 0)
         have = ftk_h5_file_open(c->io);
     if (want < 0 || have < 0) {
-        found(c, ftk_h5_fail(want < 0 ? anew : c->io, FTKIT_ERR_CORRUPT, "open"));
+        found_difference(c, ftk_h5_fail(want < 0 ? anew : c->io, FTKIT_ERR_CORRUPT, "open"));
     } else {
         hid_t a = H5Gopen2(want, "/", H5P_DEFAULT), b = H5Gopen2(have, "/", H5P_DEFAULT);
         if (a < 0 || b < 0) {
@@ -273,7 +273,7 @@ static void open_only(struct compare *c)
 {
     hid_t file = ftk_h5_file_open(c->io);
     if (file < 0) {
-        found(c, ftk_h5_fail(c->io, FTKIT_ERR_CORRUPT, "open"));
+        found_difference(c, ftk_h5_fail(c->io, FTKIT_ERR_CORRUPT, "open"));
         return;
     }
     hid_t root = H5Gopen2(file, "/", H5P_DEFAULT);
@@ -290,13 +290,13 @@ static void compare_master(
 {
     anew->fd = memfd_create("ftkit-master", MFD_CLOEXEC);
     if (anew->fd < 0) {
-        found(c, ftk_fail_errno(errno, "memory for a master"));
+        found_difference(c, ftk_fail_errno(errno, "memory for a master"));
         return;
     }
     snprintf(anew->what, sizeof anew->what, "set %" PRIu64 ", master made anew", m->set);
     int rc = ftk_h5_master_build(anew, dirfd, m, NULL);
     if (rc == FTKIT_ERR_NOMEM)
-        found(c, rc);
+        found_difference(c, rc);
     else if (rc != FTKIT_OK)
         open_only(c);
     else if (!same_bytes(anew->fd, c->io->fd))
@@ -319,7 +319,7 @@ int ftk_h5_verify_master(
         return ftk_fail_errno(errno, "set %" PRIu64 " in %s", m->set, dir);
     rc = ftk_h5_in_open(dirfd, m->set, FTK_H5_MASTER, &io, &bytes);
     if (rc != FTKIT_OK) {
-        found(&c, rc);
+        found_difference(&c, rc);
     } else {
         ftk_h5_quiet(&q);
         compare_master(&c, dirfd, m, &anew);

@@ -351,7 +351,8 @@ int ftk_h5_out_create(
     return FTKIT_OK;
 }
 
-int ftk_h5_out_write(struct ftk_h5_out *o, const void *buf, size_t bytes)
+/* Write a file without HDF5. */
+static int write_out(struct ftk_h5_out *o, const void *buf, size_t bytes)
 {
     if (!o->io.err)
         o->io.err = fault(o->io.write_point);
@@ -465,7 +466,7 @@ int ftk_h5_out_text(int dirfd, uint64_t set, const char *name, const struct ftk_
     int rc = ftk_h5_out_create(&o, dirfd, set, name, at);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_h5_out_write(&o, text, bytes);
+    rc = write_out(&o, text, bytes);
     if (rc == FTKIT_OK)
         return ftk_h5_out_finish(&o);
     ftk_h5_out_discard(&o);

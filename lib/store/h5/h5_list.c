@@ -37,7 +37,7 @@ static int evaluate(const char *dir, const char *context, const struct numbers *
 }
 
 /* The numbers of all sets, and the state of each; *v is malloc'd [all->n]. */
-static int survey(const char *dir, const char *context, struct numbers *all, struct one **v)
+static int survey_sets(const char *dir, const char *context, struct numbers *all, struct one **v)
 {
     int rc = ftk_h5_numbers(dir, context, &all->v, &all->n);
     if (rc == FTKIT_OK && !(*v = calloc(all->n + 1, sizeof **v)))
@@ -51,7 +51,7 @@ int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nset
 {
     struct numbers all = { 0 };
     struct one *v = NULL;
-    int rc = survey(dir, context, &all, &v);
+    int rc = survey_sets(dir, context, &all, &v);
     if (rc == FTKIT_OK) {
         int n = 0;
         for (size_t i = 0; i < all.n; i++)
@@ -72,7 +72,7 @@ int ftk_h5_prune(const char *dir, const char *context, uint64_t run, int keep)
     struct one *v = NULL;
     if (keep < 1)
         return ftk_fail(FTKIT_ERR_ARG, "cannot keep %d sets", keep);
-    int rc = survey(dir, context, &all, &v);
+    int rc = survey_sets(dir, context, &all, &v);
     int complete = 0;
     for (size_t i = 0; v && i < all.n; i++) {
         bool own = v[i].how == FTKIT_OK && v[i].run == run;

@@ -175,7 +175,7 @@ static int link_replicated(
     return FTKIT_OK;
 }
 
-static int add_rank(const void *head, const struct ftk_h5_part *p, void *arg)
+static int add_rank_to_master(const void *head, const struct ftk_h5_part *p, void *arg)
 {
     struct master *w = arg;
     const struct ftk_seg_header *h = head;
@@ -223,7 +223,7 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
         || ftk_h5_attr_u64(w->file, "ftkit.nranks", &nranks, 0) < 0
         || (w->ranks = ftk_h5_group(w->file, "ranks")) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "attributes and groups");
-    int rc = ftk_h5_check_parts(dirfd, m, true, add_rank, w);
+    int rc = ftk_h5_check_parts(dirfd, m, true, add_rank_to_master, w);
     if (rc == FTKIT_OK)
         rc = read_attributes(w, dirfd, m);
     for (size_t i = 0; i < w->narrays; i++) {

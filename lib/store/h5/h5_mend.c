@@ -19,7 +19,7 @@
 #include "h5_priv.h"
 
 /* Open the directory of a set.  The caller closes *dirfd. */
-static int open_set(const char *dir, const char *context, uint64_t set, int *dirfd)
+static int open_to_mend(const char *dir, const char *context, uint64_t set, int *dirfd)
 {
     int rc = ftk_h5_check_context(context);
     if (rc != FTKIT_OK)
@@ -43,7 +43,7 @@ int ftk_h5_leftovers(const char *dir, const char *context, uint64_t set, bool on
     ftk_h5_name_fn *fn, void *arg)
 {
     int dirfd = -1;
-    int rc = open_set(dir, context, set, &dirfd);
+    int rc = open_to_mend(dir, context, set, &dirfd);
     if (rc != FTKIT_OK)
         return rc;
     DIR *d = list(dirfd);
@@ -106,7 +106,7 @@ struct ranks {
     uint32_t n;
 };
 
-static herr_t add_rank(hid_t group, const char *name, const H5L_info_t *info, void *arg)
+static herr_t add_rank_found(hid_t group, const char *name, const H5L_info_t *info, void *arg)
 {
     struct ranks *r = arg;
     char again[FTK_H5_NAME_MAX];
@@ -188,7 +188,7 @@ static int learn_part(int dirfd, struct ftk_h5_manifest *m, uint32_t index)
         return rc;
     }
     XXH3_64bits_reset(x);
-    if (H5Literate(src.file, H5_INDEX_NAME, H5_ITER_INC, NULL, add_rank, &ranks) < 0)
+    if (H5Literate(src.file, H5_INDEX_NAME, H5_ITER_INC, NULL, add_rank_found, &ranks) < 0)
         rc = ftk_h5_fail(&src.io, FTKIT_ERR_CORRUPT, "list of ranks");
     if (ranks.n > 1)
         qsort(ranks.v, ranks.n, sizeof *ranks.v, by_rank);
@@ -236,7 +236,7 @@ int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tel
 {
     struct ftk_h5_manifest m = { .set = set };
     int dirfd = -1;
-    int rc = open_set(dir, context, set, &dirfd);
+    int rc = open_to_mend(dir, context, set, &dirfd);
     if (rc != FTKIT_OK)
         return rc;
     snprintf(m.context, sizeof m.context, "%s", context);
@@ -254,7 +254,7 @@ int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tel
 int ftk_h5_remake_master(const char *dir, const struct ftk_h5_manifest *m)
 {
     int dirfd = -1;
-    int rc = open_set(dir, m->context, m->set, &dirfd);
+    int rc = open_to_mend(dir, m->context, m->set, &dirfd);
     if (rc != FTKIT_OK)
         return rc;
     rc = ftk_h5_master(dirfd, m);

@@ -68,8 +68,6 @@ struct ftk_h5_out {
 
 int ftk_h5_out_create(struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name,
     const struct ftk_h5_points *at);
-/* Write a file without HDF5. */
-int ftk_h5_out_write(struct ftk_h5_out *o, const void *buf, size_t bytes);
 /* fsync, close, rename, fsync the directory.  On failure the file is removed, with one
  * exception: with o->stays the file stays when only the fsync of the directory has failed. */
 int ftk_h5_out_finish(struct ftk_h5_out *o);

@@ -220,7 +220,7 @@ struct numbers {
     size_t n;
 };
 
-static int newest_first(const void *a, const void *b)
+static int newest_set_first(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x > y ? -1 : x < y;
@@ -257,7 +257,7 @@ static int scan(const char *dir, const char *context, struct numbers *out)
         rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
     closedir(d);
     if (rc == FTKIT_OK && out->n > 0)
-        qsort(out->v, out->n, sizeof *out->v, newest_first);
+        qsort(out->v, out->n, sizeof *out->v, newest_set_first);
     return rc;
 }
 

@@ -28,7 +28,8 @@ struct verify {
 };
 
 /* Report a finding; its text is the detail of this thread. */
-static void found(struct verify *v, int code, int64_t rank, const char *region, int64_t block)
+static void found_damage(
+    struct verify *v, int code, int64_t rank, const char *region, int64_t block)
 {
     struct ftk_h5_finding f = { .code = code, .rank = rank, .block = block };
     snprintf(f.file, sizeof f.file, "%.63s", v->file);
@@ -69,7 +70,7 @@ static void verify_blocks(struct verify *v, const void *seg, const bool *unread)
         const char *name = region_of_block(seg, unread, block, &skip);
         int rc = skip ? FTKIT_OK : ftk_seg_check_upto(seg, &sure, sure + 1, v->src.io.what);
         if (rc != FTKIT_OK)
-            found(v, rc, h->rank, name, (int64_t)block);
+            found_damage(v, rc, h->rank, name, (int64_t)block);
         if (skip || rc != FTKIT_OK)
             sure += h->block_bytes;
     }
@@ -84,7 +85,7 @@ static void verify_data(struct verify *v, const void *head, hid_t group)
     int rc = unread ? ftk_h5_reader_memory(&v->src, head, &seg)
                     : ftk_fail(FTKIT_ERR_NOMEM, "%u regions", h->nregions);
     if (rc != FTKIT_OK) {
-        found(v, rc, h->rank, "", -1);
+        found_damage(v, rc, h->rank, "", -1);
         free(unread);
         return;
     }
@@ -92,7 +93,7 @@ static void verify_data(struct verify *v, const void *head, hid_t group)
         rc = ftk_h5_reader_region(&v->src, group, &r[i], ftk_seg_data(seg));
         unread[i] = rc != FTKIT_OK;
         if (unread[i])
-            found(v, rc, h->rank, r[i].name, -1);
+            found_damage(v, rc, h->rank, r[i].name, -1);
     }
     verify_blocks(v, seg, unread);
     free(seg);
@@ -105,7 +106,7 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
     bool heads = true;
     XXH3_state_t *x = XXH3_createState();
     if (!x) {
-        found(v, ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum"), -1, "", -1);
+        found_damage(v, ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum"), -1, "", -1);
         return;
     }
     XXH3_64bits_reset(x);
@@ -114,7 +115,7 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
         hid_t group;
         int rc = ftk_h5_reader_head(&v->src, v->m, ranks[i], &head, &group);
         if (rc != FTKIT_OK) {
-            found(v, rc, ranks[i], "", -1);
+            found_damage(v, rc, ranks[i], "", -1);
             heads = false;
             continue;
         }
@@ -124,7 +125,7 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
         free(head);
     }
     if (heads && XXH3_64bits_digest(x) != p->heads_xxh)
-        found(v,
+        found_damage(v,
             ftk_fail(FTKIT_ERR_CORRUPT,
                 "set %" PRIu64 ", part %u: whole, but not what the manifest says", v->m->set,
                 p->part),
@@ -132,7 +133,7 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
     XXH3_freeState(x);
 }
 
-static int open_set(const char *dir, const struct ftk_h5_manifest *m, int *dirfd)
+static int open_to_verify(const char *dir, const struct ftk_h5_manifest *m, int *dirfd)
 {
     int rc = ftk_h5_check_context(m->context);
     if (rc != FTKIT_OK)
@@ -168,7 +169,7 @@ int ftk_h5_verify_part(
     int dirfd = -1;
     int rc = ranks_of(m, index, &all, &ranks);
     if (rc == FTKIT_OK)
-        rc = open_set(dir, m, &dirfd);
+        rc = open_to_verify(dir, m, &dirfd);
     if (rc == FTKIT_OK) {
         ftk_h5_part_name(m->parts[index].part, v.file);
         ftk_h5_quiet(&q);
@@ -177,7 +178,7 @@ int ftk_h5_verify_part(
             verify_ranks(&v, ranks);
             ftk_h5_reader_close(&v.src);
         } else {
-            found(&v, rc, -1, "", -1);
+            found_damage(&v, rc, -1, "", -1);
         }
         ftk_h5_loud(&q);
         rc = v.rc;
@@ -196,7 +197,7 @@ int ftk_h5_part_records(
     int dirfd = -1;
     int rc = ranks_of(m, index, &all, &ranks);
     if (rc == FTKIT_OK)
-        rc = open_set(dir, m, &dirfd);
+        rc = open_to_verify(dir, m, &dirfd);
     if (rc == FTKIT_OK) {
         ftk_h5_quiet(&q);
         rc = ftk_h5_part_heads(dirfd, m, &m->parts[index], ranks, fn, arg);
@@ -264,7 +265,7 @@ int ftk_h5_read_region(const char *dir, const struct ftk_h5_manifest *m, uint32_
     int dirfd = -1;
     if (rank >= m->nranks)
         return ftk_fail(FTKIT_ERR_ARG, "rank %u of %u", rank, m->nranks);
-    int rc = open_set(dir, m, &dirfd);
+    int rc = open_to_verify(dir, m, &dirfd);
     if (rc != FTKIT_OK)
         return rc;
     ftk_h5_quiet(&q);

@@ -162,7 +162,7 @@ static herr_t set_attributes(hid_t ds, const struct dataset *d, const struct ftk
     return r ? ftk_h5_attr_of_region(ds, d->notes, d->notes_bytes, r->name) : 0;
 }
 
-static int put(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
+static int put_dataset(const struct ftk_h5_io *io, hid_t group, const struct dataset *d,
     const struct ftk_seg_region *r)
 {
     int rc = FTKIT_OK;
@@ -208,7 +208,7 @@ static int put_halo(const struct ftk_h5_io *io, hid_t group, const struct ftk_se
     }
     hsize_t n = s->halo_items;
     struct dataset d = { name, type, 1, &n, H5S_ALL, frame, io->deflate, NULL, 0 };
-    int rc = put(io, group, &d, NULL);
+    int rc = put_dataset(io, group, &d, NULL);
     free(frame);
     return rc;
 }
@@ -229,7 +229,7 @@ static int put_region(const struct ftk_h5_io *io, hid_t group, const struct ftk_
     } else {
         struct dataset d = { name, type, s.ndims, s.dims, mem, s.items > 0 ? block : NULL,
             io->deflate, notes ? data + notes->offset : NULL, notes ? (size_t)notes->bytes : 0 };
-        rc = put(io, group, &d, r);
+        rc = put_dataset(io, group, &d, r);
         if (rc == FTKIT_OK)
             rc = put_halo(io, group, r, &s, type, block);
     }
@@ -258,7 +258,7 @@ static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
         return ftk_h5_fail(io, FTKIT_ERR_IO, "create group %s", name);
     hsize_t n = h->head_bytes;
     struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg, false, NULL, 0 };
-    int rc = put(io, group, &head, NULL);
+    int rc = put_dataset(io, group, &head, NULL);
     const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
     const struct ftk_seg_region *notes = notes_of(seg);
     for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
