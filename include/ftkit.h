@@ -175,6 +175,8 @@ FTKIT_API MPI_Comm ftkit_comm(const ftkit_ctx *ctx);
 /**
  * Store the resilient communicator in *comm now and after every repair, so that the
  * variable is always current.  The variable must live until ftkit_close().
+ *
+ * @return FTKIT_OK; FTKIT_ERR_ARG: comm is NULL; FTKIT_ERR_STATE: 16 variables are bound already.
  */
 FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
 

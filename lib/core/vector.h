@@ -6,8 +6,8 @@
  * code that was compiled for SSE, as most programs are, then pays for merging these halves in every
  * instruction until they are cleared: a solver ran at less than half its speed after a set, or a
  * message, had been hashed. */
-#ifndef FTK_STORE_VECTOR_H
-#define FTK_STORE_VECTOR_H
+#ifndef FTK_VECTOR_H
+#define FTK_VECTOR_H
 
 static inline void ftk_vector_done(void)
 {
