@@ -50,7 +50,7 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->has_callback = (int)w[i++];
     e->local_error = (int)w[i++];
     e->ambiguous = w[i++] != 0;
-    e->inherited = w[i++] != 0;
+    e->of_earlier_job = w[i++] != 0;
     e->pending = (int)w[i++];
     e->committed = (uint64_t)w[i++];
     e->next_set = (uint64_t)w[i++];

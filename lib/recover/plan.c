@@ -26,7 +26,7 @@ struct facts {
     bool spawn_failed;
     bool callbacks; /* every live rank has a callback of ftkit_on_repair() */
     bool all;       /* all ranks roll back: by the rules, or after an ambiguous match */
-    bool inherited;
+    bool of_earlier_job;
     uint64_t committed;
     uint64_t unusable;
     int repeats;
@@ -51,7 +51,7 @@ static void draw_facts(struct facts *f)
         f->epoch = e->epoch > f->epoch ? e->epoch : f->epoch;
         f->spawn_failed = f->spawn_failed || e->spawn_failed;
         f->all = f->all || e->ambiguous;
-        f->inherited = f->inherited || e->inherited;
+        f->of_earlier_job = f->of_earlier_job || e->of_earlier_job;
         if (e->rank < 0) {
             f->nfree++;
             if (f->nlive == 0 && e->nranks > f->nranks)
@@ -434,7 +434,7 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
                 : "a rank failed before the first set was written, and it is not known which of "
                   "its messages were complete: the job has to be relaunched");
     for (int r = 0; team && r < p->nranks; r++)
-        if (p->is_new[r] && f->inherited)
+        if (p->is_new[r] && f->of_earlier_job)
             fatal(p, FTKIT_ERR_LOST,
                 "a rank failed before the first set of a job that continues an earlier one, and "
                 "the message log has no set-up to replay: the job has to be relaunched");

@@ -50,8 +50,8 @@ struct ftk_census_entry {
     int has_callback;
     int local_error; /* local error of this process; 0: none */
     bool ambiguous;  /* the last attempt found an ambiguous match: all ranks have to roll back */
-    bool inherited;  /* the line is of an earlier job: it has no set-up log for a replacement */
-    int pending;     /* enum ftk_pending */
+    bool of_earlier_job; /* the line is of an earlier job: it has no set-up log for a replacement */
+    int pending;         /* enum ftk_pending */
     uint64_t committed;
     uint64_t next_set;
     uint64_t run;
