@@ -114,7 +114,9 @@ void ftk_attempt_report_processes(const struct ftk_attempt *a)
     int lost[LOST_TOLD], me = 0;
     if (MPI_Comm_rank(a->s, &me) != MPI_SUCCESS || !ftk_mpi_is_first_in(a->s, me))
         return;
-    const bool opening = ctx->comms.ctl == MPI_COMM_NULL; /* the line "open" excuses the lost */
+    /* in an opening the line "open" excuses the lost; a process that joins a repair has no view of
+     * the lost, and a survivor reports them */
+    const bool opening = ctx->comms.ctl == MPI_COMM_NULL;
     int n = opening ? 0 : ftk_mpi_failed_in(ctx->comms.ctl, lost, LOST_TOLD);
     for (int i = 0; i < n; i++)
         ftk_run_process("lost", lost[i]);

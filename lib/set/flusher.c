@@ -55,25 +55,13 @@ static void leave_h5(void)
     pthread_mutex_unlock(&h5_gate);
 }
 
-/* The locks of a fork(), in this order: a thread that is stopped under list_lock may still need
- * the gate to end. */
-static void before_fork(void)
-{
-    pthread_mutex_lock(&list_lock);
-    enter_h5();
-}
-
-static void after_fork(void)
-{
-    leave_h5();
-    pthread_mutex_unlock(&list_lock);
-}
-
-/* The child has no helper threads. */
+/* The child has no helper threads.  Another thread may have held list_lock at the fork. */
 static void in_child(void)
 {
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
     flushers = NULL;
-    after_fork();
+    list_lock = unlocked;
+    leave_h5();
 }
 
 static void stop_thread(struct ftk_flusher *f)
@@ -100,7 +88,7 @@ static void on_exit_of_process(void)
 static void prepare_process(void)
 {
     /* both fail only without memory: then fork() and exit() are not protected */
-    (void)pthread_atfork(before_fork, after_fork, in_child);
+    (void)pthread_atfork(enter_h5, leave_h5, in_child);
     (void)atexit(on_exit_of_process);
 }
 

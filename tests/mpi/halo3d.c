@@ -85,7 +85,7 @@ static int prepare(struct foreign *f)
 }
 
 /* A face of u as a subarray: layer at of dimension d. */
-static MPI_Datatype layer(int d, int at)
+static MPI_Datatype make_layer(int d, int at)
 {
     MPI_Datatype type;
     int whole[3], part[3], first[3] = { 1, 1, 1 };
@@ -140,8 +140,8 @@ static int connect_ranks(struct foreign *f)
         MPI_Cart_shift(h.cart, d, 1, &h.near[2 * d], &h.near[2 * d + 1]);
         for (int side = 0; side < 2; side++) {
             int r = 2 * d + side; /* what goes up carries an odd tag */
-            MPI_Datatype ghost = layer(d, side == 0 ? 0 : h.n[d] + 1);
-            MPI_Datatype rim = layer(d, side == 0 ? 1 : h.n[d]);
+            MPI_Datatype ghost = make_layer(d, side == 0 ? 0 : h.n[d] + 1);
+            MPI_Datatype rim = make_layer(d, side == 0 ? 1 : h.n[d]);
             int rc =
                 MPI_Recv_init(h.u, 1, ghost, h.near[r], 2 * d + 1 - side, h.cart, &h.exchange[r]);
             rc |= MPI_Send_init(h.u, 1, rim, h.near[r], 2 * d + side, h.cart, &h.exchange[6 + r]);

@@ -797,7 +797,7 @@ static void refused(ftkit_ctx *ft)
     CHECK_ERROR(FTKIT_ERR_NAME, ft, "1 to 63", ftkit_attribute(ft, "u", "", "b"));
     CHECK_ERROR(FTKIT_ERR_NAME, ft, "ftkit.x", ftkit_attribute(ft, "u", "ftkit.x", "b"));
     CHECK_ERROR(
-        FTKIT_ERR_NAME, ft, "ftkit.attributes|taken", ftkit_unregister(ft, "ftkit.attributes"));
+        FTKIT_ERR_NAME, ft, "ftkit.attributes|reserved", ftkit_unregister(ft, "ftkit.attributes"));
     longer[200] = '\0';
     int rc = FTKIT_OK;
     int n = 0;

@@ -126,18 +126,18 @@ static int look(const struct probing *p, struct found *f)
         h = unexp_for(p, &wait);
     if (!h && !wait && !arrives && !delivers && !ftk_log_replays_setup())
         rc = p->takes ? pick_up(&p->want, &h) : look_for_message(&p->want, &f->yes, &f->s);
-    if (h) {
-        f->yes = true;
-        ftk_p2p_status(&f->s, h->source, h->tag, h->bytes);
+    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+        ftk_detect_raise(ftk_log.ctx);
+        return MPI_SUCCESS;
     }
-    if (rc == MPI_SUCCESS && h && p->takes) {
-        f->h = h;
-        rc = ftk_p2p_log_setup(h, ++ftk_log.queue.seq);
-    }
-    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+    if (rc != MPI_SUCCESS || !h)
         return rc;
-    ftk_detect_raise(ftk_log.ctx);
-    return MPI_SUCCESS;
+    f->yes = true;
+    ftk_p2p_status(&f->s, h->source, h->tag, h->bytes);
+    if (!p->takes)
+        return rc;
+    f->h = h;
+    return ftk_p2p_log_setup(h, ++ftk_log.queue.seq);
 }
 
 /* ---- a probe ------------------------------------------------------------------------- */

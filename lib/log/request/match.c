@@ -51,8 +51,6 @@ static void drop_aside(struct ftk_req *r)
     aside_to = NULL;
 }
 
-/* ---- order among receives ------------------------------------------------------------ */
-
 void ftk_match_close(void)
 {
     aside = (struct ftk_req){ 0 }; /* the MPI may still write to a buffer: aside_to is not freed */
@@ -88,6 +86,8 @@ static int take_unexp(struct ftk_req *r, struct ftk_unexp *h)
     ftk_unexp_free(h);
     return ftk_p2p_fail(r, rc);
 }
+
+/* ---- order among receives ------------------------------------------------------------ */
 
 /* Kinds of receives under way that other receives have to wait for. */
 typedef bool which_fn(const struct ftk_req *q);

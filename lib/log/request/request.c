@@ -222,7 +222,7 @@ void ftk_req_close(void)
 {
     free_late_types();
     if (nlate > 0)
-        return; /* types of persistent collectives that the program has not freed */
+        return; /* types of persistent requests that the program has not freed */
     free(late);
     late = NULL;
     late_room = 0;

@@ -55,6 +55,7 @@ void ftk_p2p_close(void)
     free(sending);
     sending = NULL;
     nsending = sending_room = 0;
+    reap_at = REAP;
     ftk_match_close();
     ftk_req_close();
     ftk_p2p_over_close();
