@@ -43,23 +43,18 @@ struct ftk_coll_hooks {
 /* ---- phases -----------------------------------------------------------------------------
  * What this rank does with the calls of the program:
  *
- *       open                     a replacement opens
- *        |                               |
- *        v                               v
- *     NORMAL <---- 5 ----+         SETUP_REPLAY
- *      |   ^             |               |
- *      1   3 +-------> REPLAY <---- 4 ---+
- *      v   | 4           |
- *     ROLLING_BACK <- 2 -+
+ *     open --> NORMAL <-----------------+
+ *               |  ^                    |
+ *       failure |  | all had            | the next line
+ *               v  | rolled back        | is committed
+ *            ROLLING_BACK -----------> REPLAY <--- SETUP_REPLAY <--- a replacement opens
+ *               ^       others stay     |
+ *               +------- failure -------+
  *
- *     1, 2  a failure, and this rank rolls back
- *     3     the line is restored, and all ranks had rolled back, or there was no line yet
- *     4     the line is restored, and other ranks have not rolled back
- *     5     the next line is committed
- *
- * ftkit_recover() ends SETUP_REPLAY by 4, or in NORMAL when the condition of 3 holds.  The failure
- * of another team changes no phase.  After an error that the log cannot repair the phase stays
- * ROLLING_BACK, and all calls fail.
+ * ROLLING_BACK ends when the line is restored, SETUP_REPLAY in ftkit_recover().  Both lead to
+ * NORMAL if all ranks have rolled back, or if there was no line yet; otherwise to REPLAY.  The
+ * failure of another team changes no phase.  After an error that the log cannot repair the phase
+ * stays ROLLING_BACK, and all calls fail.
  *
  * Invariant: the log changes the phase only in ftk_recovery_install(), when the line is restored,
  * and when a line is committed. */
