@@ -26,7 +26,7 @@ struct found {
 
 /* ---- one look ------------------------------------------------------------------------ */
 
-/* What look_up() does with a message that the MPI has found. */
+/* What look_for_message() does with a message that the MPI has found. */
 enum verdict { REPORT, LOOK_AGAIN, NOTHING };
 
 /* A message of another context on a shared communicator goes to its receive, or aside. */
