@@ -68,8 +68,8 @@ struct ftk_req_recv {
     uint32_t wildcard_seq;    /* number among the wildcard receives; 0: no wildcard receive, or the
                               match is known */
     uint32_t number;          /* among the receives of the program; 0: of the log */
+    bool cancelled;           /* the program has asked for a cancel */
     uint64_t posted_seq; /* the latest sequence number when this receive was posted to the MPI */
-    bool cancelled;      /* the program has asked for a cancel */
 };
 
 /* What determinants say of the first execution of a receive. */
@@ -91,6 +91,7 @@ struct ftk_req {
     bool freed_active; /* MPI_Request_free while under way */
     bool stale;        /* persistent, and created by the program before this rank rolled back; a
                           replacement process has no such requests */
+    int error;         /* COMPLETE: MPI code */
     struct ftk_vcomm *vc;
     int context; /* in which the message travels: the receiver's */
     int count;
@@ -104,7 +105,6 @@ struct ftk_req {
                               belongs to */
     MPI_Request real;
     MPI_Status status;             /* MPI_SOURCE is a rank of vc */
-    int error;                     /* MPI code it has completed with */
     uint64_t seq;                  /* sequence number: the order of posting */
     uint64_t born;                 /* lines committed when the program made it */
     struct ftk_req *next, *prev;   /* in the list of requests under way, in the order of seq */
@@ -115,6 +115,9 @@ struct ftk_req {
     void *arg;              /* of then */
     char *own;              /* memory that is freed with the request */
 };
+
+/* MPI_Recv has a request on the stack: up to this size the compiler clears it without a call. */
+_Static_assert(sizeof(struct ftk_req) <= 256, "clearing a request would take a call");
 
 static inline bool ftk_req_is_done(const struct ftk_req *r)
 {
