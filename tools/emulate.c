@@ -6,11 +6,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -88,9 +91,67 @@ static int write_hosts(const struct ftk_run *r, const char *path)
     return 0;
 }
 
+/* Open and lock the directory of a node.  The lock ends with this process; see sweep(). */
+static int lock_node(const char *path)
+{
+    struct stat open_one, named;
+    for (;;) {
+        if (mkdir(path, S_IRWXU) != 0 && errno != EEXIST)
+            return -1;
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno != ENOENT)
+            return -1;
+        if (fd < 0)
+            continue; /* another run has swept it before the lock */
+        if (flock(fd, LOCK_EX) == 0 && fstat(fd, &open_one) == 0 && stat(path, &named) == 0
+            && open_one.st_ino == named.st_ino)
+            return fd;
+        close(fd);
+    }
+}
+
+/* Remove the directories of nodes that a killed run has left: nobody holds a lock on them. */
+static void sweep(void)
+{
+    DIR *d = opendir(SHM);
+    const struct dirent *e;
+    while (d && (e = readdir(d))) {
+        char path[FTK_PATH_MAX];
+        struct stat st;
+        if (strncmp(e->d_name, "ftkit-run.", 10) != 0 || !strstr(e->d_name, "-ftnode"))
+            continue;
+        snprintf(path, sizeof path, SHM "/%s", e->d_name);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid()
+            && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            ftk_litter_tree(path);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (d)
+        closedir(d);
+}
+
+static int make_nodes(const struct ftk_run *r)
+{
+    char name[32], path[FTK_PATH_MAX];
+    sweep();
+    for (int i = 1; i <= r->emulate; i++) {
+        name_of(i, name, sizeof name);
+        shm_of(r->dir, name, path);
+        if (lock_node(path) < 0) {
+            ftk_run_say("cannot make %s: %s", path, strerror(errno));
+            return TOOL_FAIL;
+        }
+    }
+    return 0;
+}
+
 int ftk_emulate_files(const struct ftk_run *r)
 {
     char path[FTK_PATH_MAX + 16], self[FTK_PATH_MAX];
+    if (make_nodes(r) != 0)
+        return TOOL_FAIL;
     snprintf(path, sizeof path, "%s/hosts", r->dir);
     if (write_hosts(r, path) != 0)
         return TOOL_FAIL;
@@ -174,8 +235,6 @@ static int become_node(const char *dir, const char *node)
         return -1;
     }
     shm_of(dir, node, path);
-    if (mkdir(path, S_IRWXU) != 0 && errno != EEXIST)
-        return -1;
     if (unshare(CLONE_NEWUTS) != 0 || sethostname(node, strlen(node)) != 0)
         return -1;
     return enter(path, SHM);
