@@ -76,7 +76,7 @@ void ftk_dog_page_close(const char *name, struct ftk_dog_page *page, int lock, b
 
 /* ---- leftovers ----------------------------------------------------------------------- */
 
-static struct ftk_dog_page *map_page_of(int fd)
+static struct ftk_dog_page *map_file(int fd)
 {
     struct stat st;
     void *p = MAP_FAILED;
@@ -95,7 +95,7 @@ static bool names_living(int fd)
         return true;
     if (st.st_size != 0 && (size_t)st.st_size != sizeof(struct ftk_dog_page))
         return true;
-    struct ftk_dog_page *p = map_page_of(fd);
+    struct ftk_dog_page *p = map_file(fd);
     bool alive = false;
     for (int i = 0; p && !alive && i < FTK_DOG_SLOTS; i++) {
         int pid = abs(atomic_load(&p->slots[i].pid));
@@ -213,7 +213,7 @@ bool ftk_dog_ask(pid_t pid, struct ftk_dog_word *word)
         if (strncmp(e->d_name, FTK_DOG_PREFIX, strlen(FTK_DOG_PREFIX)) != 0)
             continue;
         int fd = open_own(dirfd(d), e->d_name);
-        struct ftk_dog_page *p = fd >= 0 ? map_page_of(fd) : NULL;
+        struct ftk_dog_page *p = fd >= 0 ? map_file(fd) : NULL;
         found = p && ask_page(p, pid, word);
         if (p)
             (void)munmap(p, sizeof *p);

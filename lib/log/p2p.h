@@ -61,7 +61,8 @@ void ftk_p2p_keep_going(void);
 /* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale
  * if the program made them after the line. */
 void ftk_p2p_forget_requests(void);
-void ftk_p2p_close(void);
+/* The log closes: reset the variables of send.c, of match.c and of request.c. */
+void ftk_send_close(void);
 void ftk_match_close(void);
 void ftk_req_close(void);
 

@@ -105,21 +105,13 @@ static int convert(
     return PMPI_Sendrecv(from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
 }
 
-int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
+int ftk_p2p_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
 {
-    const struct ftk_type_facts *f;
     MPI_Datatype all;
     int n, done = 0;
-    int rc = ftk_p2p_facts(type, &f);
-    if (rc != MPI_SUCCESS || bytes == 0)
-        return rc;
-    if (f->dense) {
-        memcpy(to, buf, bytes);
-        return MPI_SUCCESS;
-    }
     if (bytes <= INT32_MAX)
         return PMPI_Pack(buf, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
-    rc = ftk_p2p_bytes_type(bytes, &n, &all);
+    int rc = ftk_p2p_bytes_type(bytes, &n, &all);
     if (rc == MPI_SUCCESS)
         rc = convert(buf, count, type, to, n, all);
     ftk_p2p_bytes_type_free(&all);
@@ -171,6 +163,6 @@ void ftk_p2p_close_types(void)
     if (self != MPI_COMM_NULL)
         (void)PMPI_Comm_free(&self); /* an error leaks a communicator of this process alone */
     self = MPI_COMM_NULL;
-    memset(
-        ftk_types_last, 0, sizeof ftk_types_last); /* without a log no call reports a freed type */
+    /* without a log no call reports a freed type */
+    memset(ftk_types_last, 0, sizeof ftk_types_last);
 }

@@ -135,7 +135,7 @@ static void post(struct ftk_coll *c, const struct ftk_step *s)
 }
 
 /* Whether all messages since the last fence are complete. */
-static bool take_drained(struct ftk_coll *c)
+static bool fence_reached(struct ftk_coll *c)
 {
     bool all = true;
     for (size_t i = c->first; i < c->open; i++) {
@@ -201,10 +201,10 @@ static void run_steps(struct ftk_coll *c)
             post(c, s);
         else if (s->kind != FTK_STEP_FENCE && !c->error)
             local(c, s);
-        else if (s->kind == FTK_STEP_FENCE && !take_drained(c))
+        else if (s->kind == FTK_STEP_FENCE && !fence_reached(c))
             return;
     }
-    if (take_drained(c))
+    if (fence_reached(c))
         finish_coll(c, c->error);
 }
 
@@ -268,7 +268,7 @@ int ftk_coll_begin(struct ftk_req *r)
 
 /* Free a collective of a rank that rolls back: its receives have been cancelled and its sends are
  * complete. */
-static void drop(struct ftk_req *r)
+static void drop_coll(struct ftk_req *r)
 {
     struct ftk_coll *c = r->coll;
     if (!c)
@@ -285,7 +285,7 @@ static void drop(struct ftk_req *r)
 void ftk_coll_forget(void)
 {
     while (first_coll)
-        drop(first_coll->owner);
+        drop_coll(first_coll->owner);
 }
 
 void ftk_coll_free(struct ftk_req *r)
@@ -329,14 +329,14 @@ static int wait_for(struct ftk_vcomm *vc, const struct ftk_call *call)
     int rc = start(&r, vc, call, false);
     if (rc == MPI_SUCCESS && !ftk_req_is_done(&r))
         rc = ftk_req_wait(&r);
-    drop(&r); /* after a wait that ended with an error: r goes out of scope */
+    drop_coll(&r); /* after a wait that ended with an error: r goes out of scope */
     return rc;
 }
 
 int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
 {
     int rc = wait_for(vc, call);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }
 
 int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)

@@ -86,7 +86,7 @@ int ftk_mpi_Comm_group(MPI_Comm comm, MPI_Group *group)
     if (!group)
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
     int rc = group_of(vc, group);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }
 
 static int compare(const struct ftk_vcomm *a, const struct ftk_vcomm *b)
@@ -150,7 +150,7 @@ int ftk_mpi_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result)
         const struct ftk_vcomm *ours = a ? a : b;
         MPI_Comm other = a ? comm2 : comm1;
         int rc = other == MPI_COMM_NULL ? MPI_ERR_COMM : compare_mixed(ours, other, result);
-        return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(ours, rc);
+        return ftk_vcomm_end(ours, rc);
     }
     *result = compare(a, b);
     return MPI_SUCCESS;
@@ -497,7 +497,7 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
     if (m.error == MPI_SUCCESS)
         m.error = rc;
     rc = ftk_make_end(&m, newcomm);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }
 
 /* ---- the end ------------------------------------------------------------------------- */

@@ -238,7 +238,7 @@ int ftk_make_end(struct ftk_construct *m, MPI_Comm *newcomm)
 static int end_or_error(struct ftk_construct *m, MPI_Comm *newcomm)
 {
     int rc = ftk_make_end(m, newcomm);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(m->parent, rc);
+    return ftk_vcomm_end(m->parent, rc);
 }
 
 int ftk_make_known(struct ftk_construct *m, MPI_Comm *newcomm)

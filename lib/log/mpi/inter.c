@@ -50,7 +50,7 @@ int ftk_mpi_Comm_remote_group(MPI_Comm comm, MPI_Group *group)
     if (!vc->remote || !group)
         return ftk_vcomm_error(vc, vc->remote ? MPI_ERR_ARG : MPI_ERR_COMM);
     int rc = PMPI_Group_incl(ftk_log.vcomms.group, vc->remote->size, vc->remote->member, group);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }
 
 struct creating {
@@ -200,7 +200,7 @@ static int create(struct creating *c, struct ftk_vcomm *vc, int leader, MPI_Comm
         decide(m, &ours, &theirs, list);
     free(list);
     rc = ftk_make_end(m, newcomm);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }
 
 /* A communicator of this process alone that is not one of ours, MPI_COMM_SELF for instance, can
@@ -265,5 +265,5 @@ int ftk_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm
     if (m.error == MPI_SUCCESS)
         merge(&m, all);
     int rc = ftk_make_end(&m, newintracomm);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }

@@ -69,7 +69,7 @@ static int end(int rc)
 {
     const struct ftk_vcomm *vc = failed_on ? failed_on : ftk_log.vcomms.world;
     failed_on = NULL;
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }
 
 int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
@@ -86,7 +86,7 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
     const struct ftk_vcomm *vc = r->vc;
     ftk_p2p_copy_status(status, &r->status);
     consume(request, r);
-    return rc == MPI_SUCCESS ? rc : ftk_vcomm_error(vc, rc);
+    return ftk_vcomm_end(vc, rc);
 }
 
 /* ---- tests: their outcomes are determinants ------------------------------------------ */

@@ -65,7 +65,12 @@ static void close_log(struct ftkit_ctx *ctx)
         ftk_coll_close();
         ftk_vcomm_close(ftk_idup_clear);
     }
-    ftk_p2p_close();
+    ftk_send_close();
+    ftk_match_close();
+    ftk_req_close();
+    ftk_p2p_over_close();
+    ftk_p2p_close_types();
+    ftk_matched_clear();
     if (l->mode->close)
         l->mode->close();
     ftk_control_close();

@@ -1,8 +1,6 @@
 /* Progress: requests begin, are looked at and waited for; failures are repaired meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
 #include "detect/detect.h"
 #include "log/mode.h"
 #include "log/det.h"
@@ -65,16 +63,11 @@ static int wait_until_sent(struct ftk_req *r)
 
 /* Log a small message and send the log entry.  Not inline: sends inside a team are faster then. */
 __attribute__((noinline)) static int log_small(
-    const void *buf, int count, const struct ftk_type_facts *f, int world, int tag, int context)
+    const void *buf, int count, MPI_Datatype type, size_t bytes, int world, int tag, int context)
 {
     struct ftk_log *l = &ftk_log;
-    const size_t bytes = (size_t)count * (size_t)f->bytes;
     struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
-    int rc = e ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    if (e && f->dense && bytes > 0)
-        memcpy(ftk_entry_data(e), buf, bytes);
-    else if (e)
-        rc = ftk_p2p_pack(buf, count, f->type, ftk_entry_data(e), bytes);
+    int rc = e ? ftk_p2p_pack(buf, count, type, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_transmit(e, world);
     if (e && rc != MPI_SUCCESS)
@@ -104,7 +97,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
         return false; /* the receiver may have it */
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
-    int rc = kept ? log_small(buf, count, f, world, tag, context)
+    int rc = kept ? log_small(buf, count, type, bytes, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                       ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)

@@ -46,7 +46,7 @@ void ftk_p2p_reap(size_t most)
     reap_at = kept + REAP;
 }
 
-void ftk_p2p_close(void)
+void ftk_send_close(void)
 {
     ftk_p2p_reap(SIZE_MAX);
     for (size_t i = 0; i < nsending; i++)
@@ -56,11 +56,6 @@ void ftk_p2p_close(void)
     sending = NULL;
     nsending = sending_room = 0;
     reap_at = REAP;
-    ftk_match_close();
-    ftk_req_close();
-    ftk_p2p_over_close();
-    ftk_p2p_close_types();
-    ftk_matched_clear();
 }
 
 size_t ftk_p2p_sending(void)
