@@ -36,18 +36,17 @@ void ftk_p2p_forget_type(MPI_Datatype type);
 int ftk_p2p_type_free(MPI_Datatype *type);
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
-static inline int ftk_p2p_pack(
-    const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
+/* Pack count items of a type whose facts are known. */
+static inline int ftk_p2p_pack_known(
+    const struct ftk_type_facts *f, const void *buf, int count, void *to, size_t bytes)
 {
-    const struct ftk_type_facts *f;
-    int rc = ftk_p2p_facts(type, &f);
-    if (rc != MPI_SUCCESS || bytes == 0)
-        return rc;
-    if (!f->dense)
-        return ftk_p2p_pack_gaps(buf, count, type, to, bytes);
-    memcpy(to, buf, bytes);
+    if (bytes > 0 && !f->dense)
+        return ftk_p2p_pack_gaps(buf, count, f->type, to, bytes);
+    if (bytes > 0)
+        memcpy(to, buf, bytes);
     return MPI_SUCCESS;
 }
+int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
 /* Pack into memory of the heap: *copy is the caller's to free, also on error. */
 int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes);

@@ -105,6 +105,13 @@ static int convert(
     return PMPI_Sendrecv(from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
 }
 
+int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
+{
+    const struct ftk_type_facts *f;
+    int rc = ftk_p2p_facts(type, &f);
+    return rc == MPI_SUCCESS ? ftk_p2p_pack_known(f, buf, count, to, bytes) : rc;
+}
+
 int ftk_p2p_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
 {
     MPI_Datatype all;

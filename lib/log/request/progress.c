@@ -63,11 +63,12 @@ static int wait_until_sent(struct ftk_req *r)
 
 /* Log a small message and send the log entry.  Not inline: sends inside a team are faster then. */
 __attribute__((noinline)) static int log_small(
-    const void *buf, int count, MPI_Datatype type, size_t bytes, int world, int tag, int context)
+    const void *buf, int count, const struct ftk_type_facts *f, int world, int tag, int context)
 {
     struct ftk_log *l = &ftk_log;
+    const size_t bytes = (size_t)count * (size_t)f->bytes;
     struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
-    int rc = e ? ftk_p2p_pack(buf, count, type, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
+    int rc = e ? ftk_p2p_pack_known(f, buf, count, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_transmit(e, world);
     if (e && rc != MPI_SUCCESS)
@@ -97,7 +98,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
         return false; /* the receiver may have it */
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
-    int rc = kept ? log_small(buf, count, type, bytes, world, tag, context)
+    int rc = kept ? log_small(buf, count, f, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                       ftk_log_real(context), &real);
     if (rc != MPI_SUCCESS)
