@@ -296,7 +296,7 @@ $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
 # checks that closing resets the variables of lib/log
 empty :=
-$(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk
+$(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	$(MPICC) $(CFLAGS_ALL) \
 	    -DLOG_FILES='":$(subst $(empty) $(empty),:,$(notdir $(filter lib/log/%,$(LIB_SRC)))):"' \
 	    -MMD -MP -c $< -o $@
