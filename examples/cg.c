@@ -260,6 +260,8 @@ static int run(ftkit_ctx *ft, struct app *a)
         if (hopeless(ft, rc, s->iteration))
             return EXIT_FAILURE;
         note_pid(a->pidfile, s->rank, s->iteration);
+        if (rc == FTKIT_HALT) /* the job should stop: the next start continues here */
+            return EXIT_SUCCESS;
         /* "not greater" also holds for a NaN */
         if (s->iteration >= a->limit || (s->iteration > 0 && !(RR(s) > goal * BB(s)))) {
             /* The last messages come before ftkit_finish(), so that a failure during them is

@@ -174,8 +174,8 @@ static inline void tell(const ftkit_ctx *ft, const char *what, int step)
 static inline int hopeless(const ftkit_ctx *ft, int rc, int step)
 {
     ftkit_info now = { .size = sizeof now };
-    if (rc == FTKIT_ROLLED_BACK)
-        tell(ft, "rolled back, goes on", step);
+    if (rc == FTKIT_ROLLED_BACK || rc == FTKIT_HALT)
+        tell(ft, rc == FTKIT_HALT ? "halts" : "rolled back, goes on", step);
     if (rc < 0 && (*ftkit_detail(ft) || (ftkit_query(ft, &now) >= 0 && now.rank == 0)))
         fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(ft));
     return rc < -39; /* down to -39 the last set holds, and the program may continue */

@@ -290,6 +290,8 @@ static int run(ftkit_ctx *ft, struct app *a)
         if (hopeless(ft, rc, a->step))
             return EXIT_FAILURE;
         note_pid(a->pidfile, a->rank, a->step);
+        if (rc == FTKIT_HALT) /* the job should stop: the next start continues here */
+            return EXIT_SUCCESS;
         if (a->pictures != NULL && a->step % a->every == 0)
             picture(a, comm);
         if (a->step >= a->steps) {

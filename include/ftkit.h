@@ -69,7 +69,7 @@ extern "C" {
     X(OK, 0, "success")                                                                            \
     X(ROLLED_BACK, 1, "a failure was repaired; the regions hold the last committed set")           \
     X(NO_SET, 2, "no committed set exists: a fresh start")                                         \
-    X(HALT, 3, "reserved, no function returns it: the job should stop now")                        \
+    X(HALT, 3, "the job should stop now; its work is in the last set")                             \
     X(SPARE_DONE, 4, "this process was an idle spare and the job is over")                         \
     X(ERR_ARG, -1, "invalid argument")                                                             \
     X(ERR_NAME, -2, "invalid name")                                                                \

@@ -9,6 +9,7 @@
 #include "close.h"
 #include "core/log_ops.h"
 #include "core/run_state.h"
+#include "describe.h"
 #include "detect/detect.h"
 #include "detect/watchdog.h"
 #include "exit_guard.h"
@@ -16,6 +17,7 @@
 #include "set/checkpoint.h"
 #include "set/debug_regions.h"
 #include "set/region.h"
+#include "set/status_file.h"
 #include "store/owner.h"
 
 /* ---- memory -------------------------------------------------------------------------- */
@@ -29,6 +31,7 @@ void ftk_free_comm(MPI_Comm *comm)
 void ftk_free_context(struct ftkit_ctx *ctx)
 {
     ftk_debug_close(ctx);
+    ftk_steer_close(ctx);
     ftk_log_close(ctx);
     ftk_flush_close(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
@@ -128,6 +131,9 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
         rc = ftk_flush_return(ctx);
     rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
     ftk_guard_exit(ctx, -1);
+    ftk_log_close_event(ctx, rc);
+    ctx->steer.status_s = 0;
+    ftk_status_file(ctx, rc == FTKIT_OK ? "closed" : "ended");
     ftk_free_context(ctx);
     return rc;
 }

@@ -1,9 +1,14 @@
 /* What a context reports about itself when it opens (see describe.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "core/event.h"
+#include "core/log_ops.h"
 #include "describe.h"
 
 void ftk_say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
@@ -92,4 +97,121 @@ void ftk_say_plan(const struct ftkit_ctx *ctx)
             "context %s: %d rank%s without a partner for parity on another node: lost data of "
             "these ranks come from files (use more nodes, or scheme = buddy)",
             ctx->cfg.name, alone, FTK_S(alone));
+}
+
+/* ---- events -------------------------------------------------------------------------- */
+
+#define PROGRESS_S 0.02      /* least time between two lines of progress ... */
+#define PROGRESS_SHARE 0.005 /* ... also as a share of the time since the opening */
+
+/* Progress is that of the first context. */
+static struct {
+    const struct ftkit_ctx *of;
+    double opened_s, next_s;
+} progress;
+
+static void log_host(struct ftk_event *e)
+{
+    char host[256] = "";
+    int world_rank = -1;
+    (void)gethostname(host, sizeof host - 1); /* "" if there is none */
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    ftk_event_text(e, "host", host);
+    ftk_event_int(e, "world_rank", world_rank);
+}
+
+static void log_number(struct ftk_event *e, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llx", (unsigned long long)value);
+    ftk_event_text(e, key, text);
+}
+
+/* One line may be longer than the small buffer: a line has all keys. */
+static void log_key(void *arg, const char *key, const char *value)
+{
+    ftk_event_text(arg, key, value);
+}
+
+static void log_config(const struct ftkit_ctx *ctx)
+{
+    struct ftk_event e;
+    ftk_event_of(&e, ctx, "config");
+    ftk_config_each(&ctx->cfg, log_key, &e);
+    ftk_event_end(&e);
+}
+
+void ftk_log_open_event(const struct ftkit_ctx *ctx)
+{
+    static const char *const modes[] = { "restart", "global", "team" };
+    const int *teams = ftk_log_teams(ctx);
+    const char *run = getenv("FTKIT_RUN_ID"), *attempt = getenv("FTKIT_RUN_ATTEMPT");
+    struct ftk_event e;
+    if (!ftk_event_on())
+        return;
+    if (!progress.of) {
+        progress.of = ctx;
+        progress.opened_s = ftk_now_s();
+    }
+    ftk_event_of(&e, ctx, "open");
+    log_host(&e);
+    ftk_event_int(&e, "node", ctx->node);
+    ftk_event_int(&e, "incarnation", ctx->incarnation);
+    ftk_event_int(&e, "nranks", ctx->nranks);
+    ftk_event_int(&e, "spares", ctx->nspares);
+    ftk_event_text(&e, "mode", modes[ctx->mode]);
+    ftk_event_int(&e, "team", teams ? teams[ctx->rank] : -1);
+    ftk_event_text(&e, "version", ftkit_version());
+    ftk_event_text(&e, "program", ctx->identity.program);
+    if (run)
+        ftk_event_text(&e, "run", run);
+    else
+        log_number(&e, "run", ctx->job);
+    log_number(&e, "job", ctx->job);
+    ftk_event_int(&e, "attempt", attempt ? strtol(attempt, NULL, 10) : 0);
+    ftk_event_end(&e);
+    if (ctx->rank == 0)
+        log_config(ctx);
+}
+
+void ftk_log_spare_event(const struct ftkit_ctx *ctx)
+{
+    struct ftk_event e;
+    ftk_event_of(&e, ctx, "spare");
+    if (e.on)
+        log_host(&e);
+    ftk_event_end(&e);
+}
+
+void ftk_log_progress_event(const struct ftkit_ctx *ctx, double now_s)
+{
+    struct ftk_event e;
+    if (progress.of != ctx || now_s < progress.next_s)
+        return;
+    double gap = PROGRESS_SHARE * (now_s - progress.opened_s);
+    progress.next_s = now_s + (gap > PROGRESS_S ? gap : PROGRESS_S);
+    ftk_event_of(&e, ctx, "progress");
+    ftk_event_int(&e, "calls", (int64_t)ctx->policy.calls);
+    if (ftk_log_of(ctx)) {
+        ftkit_info info = { .size = sizeof info };
+        ftk_log_stats(ctx, &info);
+        ftk_event_int(&e, "log_held", (int64_t)info.log_held);
+        ftk_event_int(&e, "log_bytes", (int64_t)info.log_bytes);
+    }
+    ftk_event_end(&e);
+}
+
+void ftk_log_close_event(const struct ftkit_ctx *ctx, int code)
+{
+    struct ftk_event e;
+    if (progress.of == ctx)
+        progress.of = NULL;
+    ftk_event_of(&e, ctx, "close");
+    ftk_event_int(&e, "code", code);
+    ftk_event_end(&e);
+    int err = ftk_event_trouble();
+    if (err)
+        ftk_report(FTKIT_WARNING,
+            "report.events = %s: %s: the event log of this process is not whole", ctx->cfg.events,
+            strerror(err));
 }

@@ -1,10 +1,12 @@
 /* The calls of the solver loop: recover, checkpoint, finish.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "core/event.h"
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "detect/detect.h"
 #include "detect/watchdog.h"
+#include "describe.h"
 #include "recover/recover.h"
 #include "set/checkpoint.h"
 #include "set/debug_regions.h"
@@ -110,48 +112,18 @@ static int checkpoint_slow(ftkit_ctx *ctx)
     }
 }
 
+/* Whether a request from outside has ended the job's work: the last set is written. */
+static bool is_halted(const ftkit_ctx *ctx)
+{
+    return ctx->policy.next_event == FTK_HALTED;
+}
+
 /* Whether a set may be due in this call: then all ranks look together. */
 static bool may_write(const ftkit_ctx *ctx)
 {
-    return ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested || !ctx->committed;
-}
-
-/* A repair is necessary, or a set may be due. */
-static int checkpoint_here(ftkit_ctx *ctx)
-{
-    int rc = FTKIT_OK;
-    at(ctx, FTK_AT_CHECKPOINT);
-    if (ctx->detect.failed || ftk_log_rolling_back(ctx))
-        rc = roll_back_here(ctx);
-    if (rc == FTKIT_OK && may_write(ctx)) {
-        rc = checkpoint_slow(ctx);
-        ctx->called = true;
-    }
-    at(ctx, FTK_AT_LOOP);
-    return ftk_done(ctx, rc);
-}
-
-int ftkit_checkpoint(ftkit_ctx *ctx)
-{
-    int rc = ftk_check_ctx(ctx, "ftkit_checkpoint");
-    if (rc != FTKIT_OK)
-        return ftk_done(ctx, rc);
-    if (ctx->where != FTK_IN_LOOP)
-        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_checkpoint before ftkit_recover"));
-    double now = ftk_now_s();
-    if (ctx->first_call)
-        count_first_call(ctx);
-    ctx->policy.calls++;
-    ftk_progress_call(ctx);
-    if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {
-        ctx->detect.polled_s = now;
-        ftk_watchdog_progress(ctx->dog);
-        (void)ftk_detect_poll(ctx);
-    }
-    if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx))
-        return checkpoint_here(ctx);
-    ftk_watchdog_calls(ctx->dog, ctx->policy.calls);
-    return FTKIT_OK;
+    return !is_halted(ctx)
+           && (ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested
+               || !ctx->committed);
 }
 
 /* Run a collective step that makes no line.  After a failure the function repairs, and a rank that
@@ -179,6 +151,61 @@ static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
     (void)bad;
     return ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
+}
+
+/* The set of a halt is in memory, or rc says why it is not: wait until it is durable, once.  With the
+ * log this is a call of its own, which a rank that has rolled back to this line repeats. */
+static int halt(ftkit_ctx *ctx, int rc)
+{
+    if (!ctx->steer.told) {
+        int drained = all_together(ctx, drain_of_wait, NULL);
+        if (drained != FTKIT_OK)
+            return drained;
+        int flushed = ftk_flush_return(ctx);
+        ftk_steer_halted(ctx, rc != FTKIT_OK ? rc : flushed);
+    }
+    return FTKIT_HALT;
+}
+
+/* A repair is necessary, or a set may be due, or the job halts. */
+static int checkpoint_here(ftkit_ctx *ctx)
+{
+    int rc = FTKIT_OK;
+    at(ctx, FTK_AT_CHECKPOINT);
+    if (ctx->detect.failed || ftk_log_rolling_back(ctx))
+        rc = roll_back_here(ctx);
+    if (rc == FTKIT_OK && may_write(ctx)) {
+        rc = checkpoint_slow(ctx);
+        ctx->called = true;
+    }
+    if (is_halted(ctx) && (rc == FTKIT_OK || (rc < 0 && rc > FTKIT_ERR_CORRUPT)))
+        rc = halt(ctx, rc);
+    at(ctx, FTK_AT_LOOP);
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_checkpoint(ftkit_ctx *ctx)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_checkpoint");
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
+    if (ctx->where != FTK_IN_LOOP)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_checkpoint before ftkit_recover"));
+    double now = ftk_now_s();
+    if (ctx->first_call)
+        count_first_call(ctx);
+    ctx->policy.calls++;
+    ftk_progress_call(ctx);
+    if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {
+        ctx->detect.polled_s = now;
+        ftk_watchdog_progress(ctx->dog);
+        (void)ftk_detect_poll(ctx);
+        ftk_log_progress_event(ctx, now);
+    }
+    if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || is_halted(ctx))
+        return checkpoint_here(ctx);
+    ftk_watchdog_calls(ctx->dog, ctx->policy.calls);
+    return FTKIT_OK;
 }
 
 /* ---- wait ---------------------------------------------------------------------------- */
@@ -234,6 +261,14 @@ static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     return rc;
 }
 
+static void log_finish(const ftkit_ctx *ctx)
+{
+    struct ftk_event e;
+    ftk_event_of(&e, ctx, "finish");
+    ftk_event_int(&e, "calls", (int64_t)ctx->policy.calls);
+    ftk_event_end(&e);
+}
+
 int ftkit_finish(ftkit_ctx *ctx)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_finish");
@@ -245,6 +280,8 @@ int ftkit_finish(ftkit_ctx *ctx)
     at(ctx, FTK_AT_FINISH);
     rc = all_together(ctx, last_drain, NULL); /* while a failure can still be repaired */
     at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
+    if (rc == FTKIT_OK)
+        log_finish(ctx);
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/event.h"
 #include "core/hash.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
@@ -67,9 +68,14 @@ static void say_warnings(const struct ftk_config *cfg)
 
 static void report_to(struct ftk_config *cfg)
 {
-    if (make_absolute(cfg->events) != FTKIT_OK)
+    ftk_report_setup(cfg->stderr_level);
+    int rc = make_absolute(cfg->events);
+    int err = rc == FTKIT_OK ? ftk_event_open(cfg->events, cfg->name) : 0;
+    if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "report.events: %s", ftk_detail_text());
-    ftk_report_setup(cfg->stderr_level, cfg->events);
+    else if (err)
+        ftk_report(FTKIT_WARNING, "report.events = %s: %s: there is no event log of this process",
+            cfg->events, strerror(err));
 }
 
 /* Read the teams of log.team_list or log.team_file.  Every process reads them itself, like the
@@ -101,6 +107,7 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
     size_t bytes = 0;
     struct ftk_config same = ctx->cfg;
     same.stderr_level = 0; /* reports may differ */
+    same.status_s = 0;
     same.events[0] = same.source[0] = '\0';
     FILE *f = open_memstream(&text, &bytes);
     if (!f)
@@ -401,6 +408,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = settle_paths(&ctx->cfg); /* after the comparison: paths may differ between nodes */
     ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
     ftk_start_begin(ctx);
+    ftk_steer_open(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_detect_open(ctx);
     if (rc == FTKIT_OK)
@@ -417,6 +425,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     (void)FTK_FAULT("open.built");
     if (rc == FTKIT_OK && ctx->rank < 0) {
         ftk_watchdog_at(ctx->dog, FTK_AT_SPARE, -1, 0);
+        ftk_log_spare_event(ctx);
         rc = ftk_spare_wait(ctx);
     }
     if (rc == FTKIT_OK)
@@ -485,6 +494,7 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     ctx->where = FTK_IN_SETUP;
     ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
     ftk_say_plan(ctx);
+    ftk_log_open_event(ctx);
     (void)FTK_FAULT("open.end");
     *out = ctx;
     return FTKIT_OK;

@@ -31,7 +31,7 @@ my @calls = grep { title($_) =~ / (any|probe|wildcard|cancel)$/ } call_programs(
 # the determinants of the lost rank that another one could tell
 sub known {
     my ($j) = @_;
-    my ($n) = map { slurp($_) =~ / knows (\d+) determinants of rank \d+$/m } glob "$j->{dir}/events*";
+    my ($n) = texts("$j->{dir}/events") =~ / knows (\d+) determinants of rank \d+$/m;
     return $n // 0;
 }
 
@@ -89,8 +89,7 @@ sub relaxed_fault {
 # whether some message had to wait in front of its gate
 sub held_back {
     my ($j) = @_;
-    return scalar(grep { slurp($_) =~ / waits until \d+ sends and \d+ of collectives / }
-            glob "$j->{dir}/events*");
+    return texts("$j->{dir}/events") =~ / waits until \d+ sends and \d+ of collectives /;
 }
 
 my $held_back = 0;

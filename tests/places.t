@@ -6,6 +6,7 @@
 use strict;
 use warnings;
 use Fcntl qw(LOCK_EX LOCK_NB LOCK_SH);
+use File::Path qw(remove_tree);
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
@@ -82,7 +83,7 @@ sub relaunched
     my $ok = $j->{rc} == 0 && $right && $j->{log} =~ ($o{like} // $found);
     ok($ok, $name) or diag("exit code $j->{rc}, result ", $right ? 'right' : 'wrong', "\n",
         substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }),
-        "\nevents:\n", slurp("$work/events"));
+        "\nevents:\n", texts("$work/events"));
     return $work;
 }
 
@@ -264,9 +265,9 @@ my %two = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '4 sets
 sub fall
 {
     my ($name, $want, %o) = @_;
-    unlink(scratch() . '/events');
+    remove_tree(scratch() . '/events');
     survives($name, %o, env => { %two, %{ $o{env} // {} } });
-    like(slurp(scratch() . '/events'), $want, '... told');
+    like(texts(scratch() . '/events'), $want, '... told');
     return;
 }
 fall('one rank lost: from its buddy', qr/rank 1 from the copy at rank 0/,

@@ -90,18 +90,28 @@ survives('the directory vanishes', env => \%files, faults => 0,
 my $events = scratch() . '/events';
 survives('with an event log', env => { %files, FTKIT_REPORT_EVENTS => $events },
     fault => 'app.mid:1:9:kill');
-like(slurp($events), qr/\d{4}-\d\d-\d\dT[\d:.]+Z \S+ \d+ .*repaired in .*back to set 3/,
+like(texts($events), qr/repaired in .*back to set 3/,
     'the event log tells of the repair');
+my @all = events($events);
+my ($repair) = grep { $_->{event} eq 'repair' && $_->{rank} == 0 } @all;
+is_deeply([@$repair{qw(line lost replaced back)}], [3, 1, [1], [0 .. 3]], '... with its ranks');
+is_deeply([map { $_->{incarnation} } grep { $_->{event} eq 'open' && $_->{rank} == 1 } @all],
+    [0, 1], '... two processes have carried rank 1');
+is_deeply([sort map {"$_->{rank} $_->{from}"} grep { $_->{event} eq 'restore' && $_->{set} } @all],
+    ['0 own memory', '1 memory of rank 0', '2 own memory', '3 own memory'], '... and the sources');
+my %seen = map { $_->{event} => 1 } @all;
+ok($seen{$_}, "... there are events '$_'")
+    for qw(attempt config spare progress set flush durable failure finish close attempt_end run_end);
 
 # rank 0 is new and does not know what was being written: a set is due
-unlink($events);
+remove_tree($events);
 survives('rank 0 dies while a set is written', env => { FTKIT_LEVEL_HDF5_EVERY => '6 sets',
     FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_REPORT_EVENTS => $events },
     solver => ['-n', '60000', '-W', 8], fault => 'flush.block:0:3:kill');
-my ($back, $next) = slurp($events) =~ /back to set (\d+).*?set (\d+): being written/s;
+my ($back, $next) = texts($events) =~ /back to set (\d+).*?set (\d+): being written/s;
 # soon: not while the threads of others are still about the old one
 ok($back && $next && $next <= $back + 3, '... one of the next is written, not the sixth')
-    or diag(slurp($events));
+    or diag(texts($events));
 
 # Jobs that go on from the same files, each with slots of its own.
 sub with_slots

@@ -425,8 +425,14 @@ sub disturb
 
 for my $signal (['TERM', 143], ['INT', 130]) {
     my ($name, $want) = @$signal;
-    disturb(sub { kill $name, shift }, $ftkit, @small, $job, 'hang');
-    result($want, "SIG$name");
+    disturb(sub {
+            my ($target) = @_;
+            kill $name, $target; # asks the job to halt
+            my $end = time + 30;
+            sleep 0.05 until slurp("$tmp/err") =~ /halts; a second signal ends it/ || time > $end;
+            kill $name, $target;
+        }, $ftkit, @small, $job, 'hang');
+    result($want, "SIG$name, twice");
     gone("SIG$name");
     unlike($err, qr/relaunching/, "SIG$name: no relaunch");
 }

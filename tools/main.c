@@ -26,6 +26,8 @@ static void version_usage(FILE *out);
 static const struct command commands[] = {
     { "run", ftk_run_main, ftk_run_usage,
         "start a job under mpirun; restart a lost job from its newest set" },
+    { "status", ftk_status_main, ftk_status_usage, "show what a running job does" },
+    { "halt", ftk_halt_main, ftk_halt_usage, "ask a running job to stop with a durable set" },
     { "ls", ftk_ls_main, ftk_ls_usage, "list the checkpoint sets of a directory" },
     { "show", ftk_show_main, ftk_show_usage, "show what is in a set" },
     { "verify", ftk_verify_main, ftk_verify_usage, "check every byte of sets" },

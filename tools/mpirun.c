@@ -217,6 +217,18 @@ static void add_default(struct ftk_list *env, const char *name, const char *valu
         ftk_list_add(env, "%s=%s", name, value);
 }
 
+/* The end of the job by the scheduler, unless the user has set a deadline. */
+static void add_deadline(struct ftk_list *env)
+{
+    char *rest, value[32];
+    const char *end = getenv("SLURM_JOB_END_TIME"); /* seconds since 1970 */
+    long long at = end ? strtoll(end, &rest, 10) : 0;
+    if (at <= 0 || *rest != '\0')
+        return;
+    snprintf(value, sizeof value, "@%lld", at);
+    add_default(env, "FTKIT_CHECKPOINT_DEADLINE", value);
+}
+
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env)
 {
     char path[FTK_PATH_MAX], number[16];
@@ -225,6 +237,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
+    add_deadline(env);
     if (r->start || getenv("FTKIT_RECOVER_START"))
         ftk_list_add(env, "FTKIT_RECOVER_START=%s",
             r->resumes ? "newest"

@@ -28,10 +28,14 @@ void ftk_run_usage(FILE *out)
           "  --set N            begin from set N\n"
           "  --timeout T        end the run after T and show where each rank was; times\n"
           "                     are seconds, or have a unit: 500ms, 90s, 2min, 1h, 1d\n"
+          "  --deadline T       the job halts in time to be over T from now, relaunches\n"
+          "                     included; without the option at SLURM_JOB_END_TIME if set\n"
+          "  --halt-timeout T   end a program that goes on after FTKIT_HALT after T (30s)\n"
           "  --init-timeout T   end a job that lost a process, opened no context and\n"
           "                     made no progress for T (30s); then relaunch it\n"
           "  --log              log messages, so that only the team of a lost rank rolls\n"
           "                     back: sets log.enabled, preloads libftkit_mpi\n"
+          "  --events DIR       write an event log into DIR, for ftkit report\n"
           "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
           "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
           "  --mpirun PATH      another mpirun of the same MPI\n"
@@ -46,8 +50,13 @@ void ftk_run_usage(FILE *out)
           "\n"
           "Exit code: 0 when the program ended well, also after repairs and relaunches;\n"
           "else that of the process that failed, 128 + signal if a signal killed it; 2\n"
-          "usage, or an error that every relaunch would meet again; 124 timeout.  Files of\n"
-          "the run are under TMPDIR (/tmp), which the node of rank 0 must be able to see.\n",
+          "usage, or an error that every relaunch would meet again; 75 the job has halted:\n"
+          "start it again to go on; 124 timeout.\n"
+          "\n"
+          "SIGUSR1 to ftkit run asks the job for a durable set.  ^C, SIGTERM, SIGUSR2 or\n"
+          "SIGHUP asks for a durable set and for FTKIT_HALT; a second one ends the job.\n"
+          "Files of the run are under TMPDIR (/tmp), which the node of rank 0 must be able\n"
+          "to see.\n",
         out);
 }
 
@@ -58,8 +67,11 @@ enum {
     O_FRESH,
     O_SET,
     O_TIMEOUT,
+    O_DEADLINE,
+    O_HALT_TIMEOUT,
     O_INIT_TIMEOUT,
     O_LOG,
+    O_EVENTS,
     O_EMULATE,
     O_MPIRUN,
     O_ARG,
@@ -75,8 +87,11 @@ static const struct option options[] = {
     { "fresh", no_argument, NULL, O_FRESH },
     { "set", required_argument, NULL, O_SET },
     { "timeout", required_argument, NULL, O_TIMEOUT },
+    { "deadline", required_argument, NULL, O_DEADLINE },
+    { "halt-timeout", required_argument, NULL, O_HALT_TIMEOUT },
     { "init-timeout", required_argument, NULL, O_INIT_TIMEOUT },
     { "log", no_argument, NULL, O_LOG },
+    { "events", required_argument, NULL, O_EVENTS },
     { "emulate-nodes", required_argument, NULL, O_EMULATE },
     { "mpirun", required_argument, NULL, O_MPIRUN },
     { "mpirun-arg", required_argument, NULL, O_ARG },
@@ -118,6 +133,18 @@ static int parse_time(const char *what, const char *text, double *out)
     }
     ftk_run_say("%s: '%s' is not a time such as 90, 90s or 5min", what, text);
     return TOOL_USAGE;
+}
+
+/* --deadline: an absolute time, so that it is the same in relaunches. */
+static int set_deadline(const char *text)
+{
+    double s = 0;
+    char value[32];
+    int rc = parse_time("--deadline", text, &s);
+    if (rc != 0)
+        return rc;
+    snprintf(value, sizeof value, "@%.3f", 1e-9 * (double)ftk_wall_ns() + s);
+    return setenv("FTKIT_CHECKPOINT_DEADLINE", value, 1) == 0 ? 0 : TOOL_FAIL;
 }
 
 static int parse_set(struct ftk_run *r, const char *text)
@@ -165,11 +192,17 @@ static int parse_option(struct ftk_run *r, int c)
         return parse_set(r, optarg);
     case O_TIMEOUT:
         return parse_time("--timeout", optarg, &r->timeout_s);
+    case O_DEADLINE:
+        return set_deadline(optarg);
+    case O_HALT_TIMEOUT:
+        return parse_time("--halt-timeout", optarg, &r->halt_timeout_s);
     case O_INIT_TIMEOUT:
         return parse_time("--init-timeout", optarg, &r->init_timeout_s);
     case O_LOG:
         r->log = true;
         return 0;
+    case O_EVENTS:
+        return ftk_run_log_option(optarg);
     case O_EMULATE:
         return parse_count("--emulate-nodes", optarg, 1, &r->emulate);
     case O_MPIRUN:
@@ -274,9 +307,11 @@ int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
 {
     static char name[] = "ftkit run"; /* getopt() begins its messages with argv[0] */
     int c = 0;
-    *r = (struct ftk_run){
-        .spares = -1, .relaunch = 3, .init_timeout_s = 30, .mpirun = FTKIT_MPIRUN
-    };
+    *r = (struct ftk_run){ .spares = -1,
+        .relaunch = 3,
+        .init_timeout_s = 30,
+        .halt_timeout_s = 30,
+        .mpirun = FTKIT_MPIRUN };
     argv[0] = name;
     while (c != -1) {
         bool taken = false;

@@ -37,7 +37,7 @@
 #define POLL_NS 100000000L
 #define SHORT_NS 20000000L /* while the ranks start: some end soon */
 
-enum how { BY_ITSELF, BY_SIGNAL, BY_FATAL, BY_TIMEOUT, BY_LOST_RANK, BY_NO_RANK };
+enum how { BY_ITSELF, BY_HALT, BY_SIGNAL, BY_FATAL, BY_TIMEOUT, BY_LOST_RANK, BY_NO_RANK };
 
 struct attempt {
     int number; /* from 0 */
@@ -46,7 +46,8 @@ struct attempt {
     int status; /* of mpirun, as from waitpid() */
     int sig;    /* BY_SIGNAL */
     double sig_at;
-    long lost; /* BY_LOST_RANK: the rank, -1: not known */
+    bool halting; /* the job was asked to halt */
+    long lost;    /* BY_LOST_RANK: the rank, -1: not known */
     struct ftk_state *state;
 };
 
@@ -161,15 +162,25 @@ static bool has_ended(struct attempt *a)
     return status >= 0;
 }
 
-/* Pass a signal on to mpirun.  After the first signal the job has some time to end; false, on the
- * second: end the job at once.  SIGUSR1 and SIGUSR2 are only passed on. */
+/* Take a signal.  SIGUSR1 goes on to the ranks, which write a durable set.  The first other signal
+ * asks the ranks to halt, by SIGUSR2, if a context is open; mpirun would end them at SIGTERM.  The
+ * next one goes to mpirun, and the job has some time to end; false, on the one after: end the job at
+ * once. */
 static bool take_signal(struct attempt *a, int sig)
 {
     if (sig <= 0 || sig == SIGCHLD)
         return true;
-    kill(a->pid, sig);
-    if (sig == SIGUSR1 || sig == SIGUSR2)
+    if (sig == SIGUSR1 || (!a->halting && ftk_state_is_open(a->state))) {
+        kill(a->pid, sig == SIGUSR1 ? sig : SIGUSR2);
+        a->halting = sig != SIGUSR1;
+        if (a->halting)
+            ftk_run_say("%s: the job writes a durable set and halts; a second signal ends it",
+                strsignal(sig));
         return true;
+    }
+    if (sig == SIGUSR2)
+        return true;
+    kill(a->pid, sig);
     bool again = a->sig != 0;
     if (!again) {
         a->how = BY_SIGNAL;
@@ -212,6 +223,12 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
         double fatal_at = ftk_state_told(a->state)->fatal_at;
         if (fatal_at > 0 && now > fatal_at + FATAL_GRACE_S && !a->sig) {
             a->how = BY_FATAL;
+            return;
+        }
+        double halted_at = ftk_state_told(a->state)->halted_at;
+        if (halted_at > 0 && now > halted_at + r->halt_timeout_s && !a->sig) {
+            a->how = BY_HALT;
+            ftk_run_say("the program goes on after FTKIT_HALT: ending it");
             return;
         }
         if (a->sig && now > a->sig_at + SIGNAL_GRACE_S)
@@ -348,7 +365,7 @@ static void describe(const struct attempt *a, char *text, size_t bytes)
 /* Whether the job is lost.  A job that was ended by a signal or by the timeout is not. */
 static bool is_lost(const struct attempt *a)
 {
-    if (a->how == BY_SIGNAL || a->how == BY_TIMEOUT)
+    if (a->how == BY_SIGNAL || a->how == BY_TIMEOUT || ftk_state_told(a->state)->halted_at > 0)
         return false;
     return a->how == BY_LOST_RANK || ftk_state_is_open(a->state);
 }
@@ -362,8 +379,12 @@ static int verdict(const struct attempt *a)
     int code = code_of(a->status), bad = first ? ftk_end_code(first) : 0;
     if (a->how == BY_TIMEOUT)
         return TOOL_TIMEOUT;
+    if (a->how == BY_HALT)
+        return TOOL_HALTED;
     if (a->how == BY_SIGNAL)
         return 128 + a->sig;
+    if (told->halted_at > 0 && !bad && code == 0)
+        return TOOL_HALTED;
     if (told->mistake)
         return TOOL_FAIL; /* the library has killed the processes: their status says nothing */
     if (ftk_state_is_open(a->state) || told->fatal_at > 0 || a->how == BY_LOST_RANK)
@@ -385,7 +406,12 @@ static void tell_end(const struct attempt *a)
             told->fatal);
         return;
     }
-    if (!first || a->how == BY_SIGNAL || a->how == BY_TIMEOUT)
+    if (verdict(a) == TOOL_HALTED && told->halted > 0)
+        ftk_run_say("the job has halted; set %" PRIu64 " is durable: start it again to go on",
+            told->halted);
+    else if (verdict(a) == TOOL_HALTED)
+        ftk_run_say("the job has halted without files");
+    if (!first || a->how == BY_SIGNAL || a->how == BY_TIMEOUT || a->how == BY_HALT)
         return;
     ftk_end_text(first, text, sizeof text);
     ftk_run_say("%s %s", text,
@@ -510,6 +536,16 @@ static int last_word(const struct ftk_run *r, const struct attempt *a, bool open
     return code;
 }
 
+static void log_end(const struct attempt *a, bool again)
+{
+    char how[512] = "well";
+    if (is_lost(a))
+        describe(a, how, sizeof how);
+    else if (verdict(a) != 0)
+        snprintf(how, sizeof how, "with code %d", verdict(a));
+    ftk_run_log_attempt_end(a->number, how, again);
+}
+
 static int run_all(struct ftk_run *r, const sigset_t *set)
 {
     double end = r->timeout_s > 0 ? ftk_now_s() + r->timeout_s : 1e300;
@@ -518,6 +554,7 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
     map_progress(r, &past);
     for (int number = 0;; number++) {
         struct attempt a = { .number = number };
+        ftk_run_log_attempt(r, number);
         int rc = run_attempt(r, &a, set, end);
         if (rc != 0)
             return rc;
@@ -525,10 +562,11 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
         opened = opened || ftk_state_told(a.state)->opened;
         if (is_lost(&a)) {
             rc = verdict(&a);
-            again = may_try_again(r, &a, &past, &rc);
+            again = may_try_again(r, &a, &past, &rc) && !a.halting;
         } else {
             rc = last_word(r, &a, opened);
         }
+        log_end(&a, again);
         r->resumes = r->resumes || ftk_state_told(a.state)->set > 0;
         ftk_state_end(a.state);
         if (!again)
@@ -631,8 +669,10 @@ int ftk_run_main(int argc, char **argv)
     if (r.emulate > 0)
         rc = ftk_emulate_files(&r);
     (void)ftk_dog_sweep(false); /* files of earlier runs that were killed */
+    ftk_run_log_open();
     if (rc == 0)
         rc = run_all(&r, &set);
+    ftk_run_log_end(rc);
     (void)ftk_dog_sweep(false);
     ftk_litter_slots(r.id);
     ftk_emulate_remove(&r);

@@ -11,6 +11,10 @@
 #include "tools.h"
 
 /* ---- the commands -------------------------------------------------------------------- */
+int ftk_status_main(int argc, char **argv);
+int ftk_halt_main(int argc, char **argv);
+void ftk_status_usage(FILE *out);
+void ftk_halt_usage(FILE *out);
 int ftk_ls_main(int argc, char **argv);
 int ftk_show_main(int argc, char **argv);
 int ftk_verify_main(int argc, char **argv);

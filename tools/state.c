@@ -7,6 +7,7 @@
  *     set N             checkpoint set N is durable on the file system
  *     lost JOB RANK     a repair has found that this process is lost
  *     idle JOB RANK     this process is a spare of a context that is closed
+ *     halted N          the job halts; set N is durable, 0: there are no files
  *     repaired N CONTEXT  a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
@@ -157,6 +158,9 @@ static void library_line(struct ftk_state *s, char *line)
             forget_ends(s);
     } else if (strcmp(line, "lost") == 0 || strcmp(line, "idle") == 0) {
         take_lost(s, rest);
+    } else if (strcmp(line, "halted") == 0) {
+        t->halted_at = ftk_now_s();
+        t->halted = strtoull(rest, NULL, 10);
     } else if (strcmp(line, "repaired") == 0) {
         take_repaired(s, rest + strcspn(rest, " "));
     } else if (strcmp(line, "exit") == 0 && t->code == 0) {
@@ -279,6 +283,7 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         { " odls:waitpid_fired child process ", take_child }, { " errmgr", NULL },
         { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
         { " Comm failure: ", NULL }, /* daemons end */
+        { " sending signal ", NULL }, /* SIGUSR1, SIGUSR2: take_signal() of run.c */
     };
     struct ftk_end self;
     const char *name = strstr(line, "] [");

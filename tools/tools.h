@@ -13,7 +13,7 @@
 #include "core/ftk.h"
 
 /* Exit codes of the program; a signal is 128 + its number. */
-enum { TOOL_OK = 0, TOOL_FAIL = 1, TOOL_USAGE = 2, TOOL_TIMEOUT = 124, TOOL_NO_EXEC = 127 };
+enum { TOOL_OK = 0, TOOL_FAIL = 1, TOOL_USAGE = 2, TOOL_HALTED = 75, TOOL_TIMEOUT = 124, TOOL_NO_EXEC = 127 };
 
 /* ---- Subcommands ------------------------------------------------------------------------
  * argv[0] is the name of the command; the result is an exit code. */
@@ -46,6 +46,7 @@ struct ftk_run {
     int emulate;           /* emulated nodes, 0: none */
     int relaunch;          /* relaunches in a row without progress, at most */
     double timeout_s;      /* of the whole run, 0: none */
+    double halt_timeout_s; /* for a program to end after FTKIT_HALT */
     double init_timeout_s; /* from the end of a rank's process until a context is opened */
     uint64_t id;           /* in the names of objects in memory that later attempts use */
     const char *mpirun;    /* path, or a name to look up in PATH */
@@ -69,6 +70,15 @@ struct ftk_run {
 /* ---- options.c: the command line ----------------------------------------------------- */
 /* Fill the first half of *r; 0 or an exit code after a message. */
 int ftk_run_parse(struct ftk_run *r, int argc, char **argv);
+
+/* ---- run_log.c: the event log ---------------------------------------------------------- */
+/* --events: set FTKIT_REPORT_EVENTS to the absolute path.  0 or an exit code after a message. */
+int ftk_run_log_option(const char *directory);
+void ftk_run_log_open(void); /* as FTKIT_REPORT_EVENTS says */
+void ftk_run_log_attempt(const struct ftk_run *r, int attempt);
+/* The attempt has ended; again: another one follows. */
+void ftk_run_log_attempt_end(int attempt, const char *how, bool again);
+void ftk_run_log_end(int code);
 
 /* ---- mpirun.c: the run profile ------------------------------------------------------- */
 bool ftk_mpirun_ulfm(void); /* built for an MPI with ULFM */

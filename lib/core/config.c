@@ -24,6 +24,7 @@
 #include "config.h"
 #include "config_sense.h"
 #include "teams.h"
+#include "utf8.h"
 
 #define FILE_MAX ((size_t)1 << 20) /* bytes of a configuration file */
 #define LINE_BYTES_MAX 2048        /* bytes of a line: any path fits */
@@ -38,7 +39,19 @@
 
 /* ---- The table ----------------------------------------------------------------------- */
 
-enum type { T_BOOL, T_INT, T_BYTES, T_TIME, T_PERIOD, T_WORD, T_PATH, T_NAME, T_SUPPLY, T_START };
+enum type {
+    T_BOOL,
+    T_INT,
+    T_BYTES,
+    T_TIME,
+    T_PERIOD,
+    T_WORD,
+    T_PATH,
+    T_NAME,
+    T_SUPPLY,
+    T_START,
+    T_DEADLINE
+};
 
 struct word {
     const char *text;
@@ -110,6 +123,7 @@ struct key {
 #define NAME(min) T_NAME, min, 0, NULL, NULL
 #define SUPPLY T_SUPPLY, 0, 0, supplies, NULL
 #define START T_START, 0, 0, starts, NULL
+#define DEADLINE T_DEADLINE, 0, 0, NULL, NULL
 
 #define BOOL_TEXT "true or false (yes, no, on, off, 1, 0)"
 #define BYTES_TEXT "0, or a number such as 500MB (B, kB, KiB, MB, MiB, GB, GiB, TB)"
@@ -128,6 +142,17 @@ static const struct key keys[] = {
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
+    { "checkpoint", "deadline", AT(deadline_s), DEADLINE, "none",
+        "none, a time since the start such as 90min, or @ and seconds since 1970",
+        "The job has to be over by then: a durable set is written in time, and ftkit_checkpoint() "
+        "returns FTKIT_HALT." },
+    { "checkpoint", "signals", AT(signals), BOOL, "true", BOOL_TEXT,
+        "Whether SIGUSR1 asks for a durable set, and SIGUSR2 or SIGTERM for a durable set and "
+        "FTKIT_HALT; a signal that the program handles itself is left alone." },
+    { "checkpoint", "react", AT(react_s), TIME(TIME_MIN_S), "1s", TIME_TEXT,
+        "How often the ranks compare whether a signal, ftkit halt or the deadline asks for "
+        "something, in one small vote; ten times as rarely with log.enabled, and more rarely where "
+        "the ranks would wait for each other more than 1 % of the time." },
     { "level.memory", "scheme", AT(scheme), WORD(schemes), "buddy", NULL,
         "How sets survive in memory: " FTK_SCHEME_LIST(DOC_OF_SCHEME) "." },
     { "level.memory", "map", AT(map), WORD(maps), "pair", "pair or ring",
@@ -237,8 +262,11 @@ static const struct key keys[] = {
         "none, error, warning, info or debug",
         "The least severe lines that the library prints to stderr; ftkit run sets info. With "
         "debug errors name places in the sources of ftkit." },
-    { "report", "events", AT(events), PATH(0), "", "a file, or empty for none",
-        "Each process appends its lines on checkpoints, failures and repairs, with the time." },
+    { "report", "events", AT(events), PATH(0), "", "a directory, or empty for none",
+        "The event log: each process adds lines on progress, sets, failures and repairs to the file "
+        "of its node there, for ftkit report." },
+    { "report", "status", AT(status_s), TIME(0), "5s", "0 for off, or " TIME_TEXT,
+        "How often rank 0 writes the file for ftkit status, beside the sets on the file system." },
     { "debug", "check", AT(debug_check), WORD(checks), "none", "none or regions",
         "regions: after a rollback, warn of variables of the executable that are in no region "
         "and differ from what they were at the set (static storage, not heap or stack)." },
@@ -274,45 +302,12 @@ static void trim(const char **text, size_t *bytes)
         (*bytes)--;
 }
 
-/* Bytes of the UTF-8 sequence at s, 0 when it is none (overlong, surrogate, cut off). */
-static size_t utf8_bytes(const unsigned char *s, size_t left)
-{
-    size_t n = s[0] < 0x80                    ? 1
-               : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
-               : (s[0] & 0xf0) == 0xe0        ? 3
-               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
-                                              : 0;
-    if (n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
-        || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
-
-size_t ftk_config_bad_byte(const char *text, size_t bytes)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    size_t i = 0;
-    while (i < bytes) {
-        size_t n = utf8_bytes(s + i, bytes - i);
-        bool line_end = s[i] == '\n' || (s[i] == '\r' && (i + 1 == bytes || s[i + 1] == '\n'));
-        if (n == 0 || s[i] == 0x7f || (s[i] < 0x20 && s[i] != '\t' && !line_end))
-            break;
-        i += n;
-    }
-    return i;
-}
-
 /* The reason why a value cannot stand in a file, or NULL.  Values from the environment obey the
  * same rules, so that they can be printed as a file. */
 static const char *value_flaw(const char *text)
 {
     size_t bytes = strlen(text);
-    if (ftk_config_bad_byte(text, bytes) < bytes || strpbrk(text, "\r\n"))
+    if (ftk_utf8_bad_byte(text, bytes) < bytes || strpbrk(text, "\r\n"))
         return "has a control character or is not UTF-8";
     for (const char *c = text; *c; c++)
         if ((*c == ';' || *c == '#') && (c == text || is_blank(c[-1])))
@@ -576,6 +571,24 @@ static const char *parse_supply(const struct key *k, const char *text, struct ft
 }
 
 /* newest, fresh, or the number of a set. */
+/* 0: none; > 0: seconds since the start; < 0: the negative of seconds since 1970. */
+static const char *parse_deadline(const char *text, double *deadline)
+{
+    const char *rest;
+    double at = 0;
+    *deadline = 0;
+    if (strcmp(text, "none") == 0)
+        return NULL;
+    if (*text != '@')
+        return parse_time(text, false, deadline);
+    if (!parse_number(text + 1, &at, &rest) || *rest)
+        return "has no number of seconds after the @";
+    if (at < 1 || at > 1e12)
+        return "is out of range";
+    *deadline = -at;
+    return NULL;
+}
+
 static const char *parse_start(const struct key *k, const char *text, uint64_t *start)
 {
     const struct word *w = find_word(k->words, text);
@@ -623,6 +636,8 @@ static const char *parse_value(const struct key *k, const char *text, struct ftk
         return parse_supply(k, text, cfg);
     case T_START:
         return parse_start(k, text, at);
+    case T_DEADLINE:
+        return parse_deadline(text, at);
     }
     return "has no type";
 }
@@ -691,6 +706,16 @@ static void format_start(const struct key *k, uint64_t start, char *out, size_t 
         snprintf(out, bytes, "%llu", (unsigned long long)start);
 }
 
+static void format_deadline(double deadline, char *out, size_t bytes)
+{
+    if (deadline > 0)
+        format_time(deadline, out, bytes);
+    else if (deadline < 0)
+        snprintf(out, bytes, "@%.17g", -deadline);
+    else
+        snprintf(out, bytes, "none");
+}
+
 static void format_value(const struct key *k, const struct ftk_config *cfg, char *out, size_t bytes)
 {
     const void *at = (const char *)cfg + k->offset;
@@ -722,6 +747,9 @@ static void format_value(const struct key *k, const struct ftk_config *cfg, char
         break;
     case T_START:
         format_start(k, *(const uint64_t *)at, out, bytes);
+        break;
+    case T_DEADLINE:
+        format_deadline(*(const double *)at, out, bytes);
         break;
     }
 }
@@ -983,7 +1011,7 @@ static int read_file(const char *path, char **text, size_t *bytes)
 static int check_bytes(struct loader *p)
 {
     size_t bytes = (size_t)(p->end - p->pos);
-    size_t bad = ftk_config_bad_byte(p->pos, bytes);
+    size_t bad = ftk_utf8_bad_byte(p->pos, bytes);
     if (bad == bytes)
         return FTKIT_OK;
     p->line = 1;
@@ -1297,6 +1325,17 @@ int ftk_config_print(FILE *out, const struct ftk_config *cfg)
     rc = print(out, cfg);
     leave_c_locale(c, before);
     return rc;
+}
+
+void ftk_config_each(const struct ftk_config *cfg,
+    void (*fn)(void *arg, const char *key, const char *value), void *arg)
+{
+    char name[ENV_NAME_MAX], value[VALUE_MAX];
+    for (int k = 0; k < NKEYS; k++) {
+        snprintf(name, sizeof name, "%s.%s", keys[k].section, keys[k].name);
+        format_value(&keys[k], cfg, value, sizeof value);
+        fn(arg, name, value);
+    }
 }
 
 int ftk_config_document(FILE *out)

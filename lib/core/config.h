@@ -39,6 +39,10 @@ struct ftk_config {
     char program[FTKIT_NAME_MAX + 1]; /* context.program, "": the executable's name */
     struct ftk_period period;         /* checkpoint.period = auto | N calls | time */
     double mtbf_s;                    /* checkpoint.mtbf = 24h, of the whole job */
+    double deadline_s;                /* checkpoint.deadline: 0 none, > 0 since the start,
+                                         < 0: the negative of seconds since 1970 */
+    bool signals;                     /* checkpoint.signals = true */
+    double react_s;                   /* checkpoint.react = 1s */
     int scheme;                       /* level.memory.scheme = buddy */
     int map;                          /* level.memory.map = pair */
     int place;                        /* level.memory.place = memory */
@@ -82,7 +86,8 @@ struct ftk_config {
     int attempts;              /* recover.attempts = 10 */
     bool exit_is_failure;      /* recover.exit_is_failure = true */
     int stderr_level;          /* report.stderr = none | error | ... | debug */
-    char events[FTK_PATH_MAX]; /* report.events = file, "" for none */
+    char events[FTK_PATH_MAX]; /* report.events = directory, "" for none */
+    double status_s;           /* report.status = 5s, 0: off */
     int debug_check;           /* debug.check = none */
     char warnings[2048];       /* lines about values that make no sense, "" for none */
 };
@@ -93,16 +98,16 @@ struct ftk_config {
  * unknown key the nearest key. */
 int ftk_config_load(struct ftk_config *cfg, const char *path);
 
-/* Return the offset of the first byte that is not printable UTF-8 text in lines; `bytes` if there
- * is none. */
-size_t ftk_config_bad_byte(const char *text, size_t bytes);
-
 /* Read a time in the form of the keys, such as "90s", into *seconds.  Return NULL, or a text about
  * the mistake. */
 const char *ftk_config_time(const char *text, double *seconds);
 
 /* Write the configuration as an INI file with a comment for each key. */
 int ftk_config_print(FILE *out, const struct ftk_config *cfg);
+
+/* Call fn for each key, such as "checkpoint.period", with the text of its value. */
+void ftk_config_each(const struct ftk_config *cfg,
+    void (*fn)(void *arg, const char *key, const char *value), void *arg);
 
 /* Write the table of keys as Markdown: key, values, default, environment variable, meaning. */
 int ftk_config_document(FILE *out);

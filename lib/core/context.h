@@ -9,6 +9,7 @@
 #include "set/flush.h"
 #include "set/increment.h"
 #include "set/level.h"
+#include "set/steer.h"
 #include "type.h"
 
 /* A region of the program. */
@@ -50,6 +51,15 @@ enum ftk_pending {
     FTK_PENDING_FRESH, /* other ranks run from the initial state: nothing to load */
     FTK_PENDING_LINE,  /* restore the line */
     FTK_PENDING_SHRUNK /* collective: distribute the line over another number of ranks */
+};
+
+/* Where a segment of the line was found, if not at another rank. */
+enum ftk_line_from {
+    FTK_FROM_SELF = -1,
+    FTK_FROM_PARITY = -2,
+    FTK_FROM_SLOT = -3, /* the memory of earlier processes */
+    FTK_FROM_LOCAL = -4,
+    FTK_FROM_FILES = -5
 };
 
 /* The communicators of one epoch.  A repair makes those of the next epoch.  The old communicators
@@ -122,7 +132,12 @@ struct ftk_policy {
     double last_look_s;
     double set_cost_s;
     double durable_cost_s;
-    int requested; /* 1: a set, 2: a durable set, at the next call */
+    int requested;     /* 1: a set, 2: a durable set, at the next call */
+    uint64_t set_at;   /* with a period in calls: the call that writes the next set */
+    double look_s;     /* time between two looks, of rank 0 */
+    double call_s;     /* time between two calls, of rank 0 */
+    double wait_s;     /* how long this rank has waited in its last look */
+    uint64_t log_held; /* most bytes of its log that a rank held at the last look */
 };
 
 /* The line to restore, and the history of repairs (lib/recover). */
@@ -133,6 +148,7 @@ struct ftk_repair_state {
     bool line_from_file; /* a segment is not in memory: load the line from slots or files */
     bool line_unusable;  /* a rank has given up the line in memory: slots are not used */
     int *line_source;    /* [line_nranks] rank that has each segment, for FTK_PENDING_SHRUNK */
+    int line_from;       /* where this rank's segment was found: a rank, or enum ftk_line_from */
     int local_error;     /* of this rank in the last attempt to repair */
     bool ambiguous;      /* that attempt found an ambiguous match: all ranks have to roll back */
     bool spawned;        /* this process was started by a repair */
@@ -202,6 +218,7 @@ struct ftkit_ctx {
     struct ftk_regions regions;
     struct ftk_callback callback;
     struct ftk_policy policy;
+    struct ftk_steer steer;
     struct ftk_repair_state repair;
     struct ftk_stats stats;
     struct ftk_level level[FTK_LEVELS];

@@ -47,18 +47,15 @@ void ftk_detail_clear(void);
 
 /* ---- Reporting --------------------------------------------------------------------------
  * The library reports in three ways only: by the callback of ftkit_set_report(), on stderr
- * (report.stderr), in the event log (report.events). */
+ * (report.stderr), in the event log (report.events, core/event.h), which gets every line. */
 /* The plural s of "2 ranks"; nothing for "1 rank". */
 #define FTK_S(n) ((n) == 1 ? "" : "s")
 
 void ftk_report(int level, const char *fmt, ...) FTK_PRINTF(2, 3);
 /* Report an error that ends the process.  It is printed on stderr with every report.stderr. */
 void ftk_report_last(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* Report an event of one rank: a line in the event log, and a report of level FTKIT_DEBUG. */
-void ftk_event(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* Configure stderr (the highest level that is printed, -1: none) and the event log ("": none), a
- * file to which every process appends whole lines. */
-void ftk_report_setup(int stderr_level, const char *events);
+/* Configure stderr: the highest level that is printed, -1: none. */
+void ftk_report_setup(int stderr_level);
 
 /* ---- Time ---------------------------------------------------------------------------- */
 double ftk_now_s(void);     /* seconds of CLOCK_MONOTONIC */

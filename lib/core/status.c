@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ftk.h"
+#include "event.h"
 #include "hash.h"
 
 static _Thread_local char detail[FTK_DETAIL_MAX];
@@ -21,7 +20,6 @@ static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER; /* protects vari
 static ftkit_report_fn *report_fn;
 static void *report_arg;
 static int report_stderr = -1;
-static char report_events[FTK_PATH_MAX];
 
 const char *ftkit_strerror(int code)
 {
@@ -121,39 +119,25 @@ int ftkit_set_report(ftkit_report_fn *fn, void *arg)
     return FTKIT_OK;
 }
 
-void ftk_report_setup(int stderr_level, const char *events)
+void ftk_report_setup(int stderr_level)
 {
     pthread_mutex_lock(&report_lock);
     report_stderr = stderr_level;
-    snprintf(report_events, sizeof report_events, "%s", events);
     pthread_mutex_unlock(&report_lock);
 }
 
-/* One write() per line, so that lines of many processes do not mix. */
-static void log_event(const char *level, const char *line)
+static void log_text(int level, const char *line)
 {
-    char host[64] = "";
-    char text[1280];
-    char when[32];
-    struct timespec t;
-    struct tm tm;
-    clock_gettime(CLOCK_REALTIME, &t);
-    if (!gmtime_r(&t.tv_sec, &tm))
-        memset(&tm, 0, sizeof tm);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)gethostname(host, sizeof host - 1);
-    int n = snprintf(text, sizeof text, "%s.%06ldZ %s %d %s%s\n", when, t.tv_nsec / 1000, host,
-        (int)getpid(), level, line);
-    int fd = open(report_events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    ssize_t done = fd >= 0 ? write(fd, text, (size_t)n) : -1;
-    if (fd >= 0)
-        (void)close(fd); /* an error cannot be reported anywhere */
-    if (done != n)
-        report_events[0] = '\0'; /* the file cannot be written: do not try at every line */
+    static const char *const names[] = { "error", "warning", "info", "debug" };
+    struct ftk_event e;
+    ftk_event_begin(&e, NULL, -1, "text");
+    ftk_event_text(&e, "level", names[level & 3]);
+    ftk_event_text(&e, "text", line);
+    ftk_event_end(&e);
 }
 
-/* event: also to the event log; always: on stderr with every report.stderr. */
-FTK_PRINTF(4, 0) static void report(int level, bool event, bool always, const char *fmt, va_list ap)
+/* always: on stderr with every report.stderr. */
+FTK_PRINTF(3, 0) static void report(int level, bool always, const char *fmt, va_list ap)
 {
     static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
     char line[1024];
@@ -163,8 +147,7 @@ FTK_PRINTF(4, 0) static void report(int level, bool event, bool always, const ch
         report_fn(level, line, report_arg);
     if (level <= report_stderr || always)
         fprintf(stderr, "ftkit: %s%s\n", names[level & 3], line);
-    if (report_events[0] && event)
-        log_event(level == FTKIT_DEBUG ? "" : names[level & 3], line);
+    log_text(level, line);
     pthread_mutex_unlock(&report_lock);
 }
 
@@ -172,7 +155,7 @@ void ftk_report(int level, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    report(level, level <= FTKIT_INFO, false, fmt, ap);
+    report(level, false, fmt, ap);
     va_end(ap);
 }
 
@@ -180,15 +163,7 @@ void ftk_report_last(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    report(FTKIT_ERROR, true, true, fmt, ap);
-    va_end(ap);
-}
-
-void ftk_event(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    report(FTKIT_DEBUG, true, false, fmt, ap);
+    report(FTKIT_ERROR, true, fmt, ap);
     va_end(ap);
 }
 

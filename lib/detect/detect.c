@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/event.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
@@ -52,6 +53,11 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
     else if (!ctx->detect.failed && ctx->where != FTK_ALL_CLOSED)
         ftk_report(
             FTKIT_DEBUG, "context %s: rank %d has learned of a failure", ctx->cfg.name, ctx->rank);
+    if (!ctx->detect.failed && ctx->rank >= 0 && ctx->where != FTK_ALL_CLOSED) {
+        struct ftk_event e;
+        ftk_event_of(&e, ctx, "failure");
+        ftk_event_end(&e);
+    }
     ctx->detect.failed = 1;
     ftk_mpi_revoke(ctx->comms.ctl);
     if (ctx->where == FTK_ALL_CLOSED)

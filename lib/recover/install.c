@@ -108,6 +108,18 @@ static void install_epoch(struct ftk_attempt *a, int me)
     ftk_flush_new_epoch(ctx);
 }
 
+/* Where the plan finds the segment of this rank: a rank, or enum ftk_line_from. */
+static int from_of(const struct ftk_attempt *a)
+{
+    const struct ftk_plan *p = &a->plan;
+    const int r = a->ctx->rank;
+    if (r < 0 || r >= p->nranks || !p->source || p->from_file)
+        return FTK_FROM_SELF;
+    if (ftk_plan_rebuilds(p, r))
+        return FTK_FROM_PARITY;
+    return p->need_own[r] && p->source[r] >= 0 ? p->rank_of[p->source[r]] : FTK_FROM_SELF;
+}
+
 /* Install the line of the plan, and the sources of its segments. */
 static void install_line(struct ftk_attempt *a)
 {
@@ -117,6 +129,7 @@ static void install_line(struct ftk_attempt *a)
     ctx->repair.line_nranks = a->line_nranks;
     ctx->repair.line_from_file = a->plan.from_file;
     ctx->repair.line_unusable = a->plan.unusable;
+    ctx->repair.line_from = from_of(a);
     free(ctx->repair.line_source);
     ctx->repair.line_source = a->plan.source;
     a->plan.source = NULL;

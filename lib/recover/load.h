@@ -13,6 +13,7 @@ struct ftk_loaded {
     int nranks;   /* the number of ranks that wrote the set */
     int *source;  /* [nranks] rank that has each segment, if nranks is not the present number of
                          ranks; else NULL */
+    int from;     /* enum ftk_line_from, or the rank whose copy this rank has got */
     bool bare;    /* each rank has its own segment in memory, but there are no copies or parity */
     uint64_t newest;  /* highest number of a set of which any segment or file was found; 0: none */
     uint64_t durable; /* newest set that is known to be whole in the files; 0: none */

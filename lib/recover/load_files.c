@@ -14,8 +14,8 @@
 
 static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *source)
 {
-    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name, (unsigned long long)set,
-        ctx->rank, source);
+    ftk_report(FTKIT_DEBUG, "context %s: set %llu: rank %d from %s", ctx->cfg.name,
+        (unsigned long long)set, ctx->rank, source);
     return FTKIT_OK;
 }
 
@@ -203,6 +203,7 @@ static int try_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, str
         *l = (struct ftk_loaded){ .set = set,
             .run = t.m.run,
             .nranks = (int)t.m.nranks,
+            .from = FTK_FROM_FILES,
             .bare = (int)t.m.nranks == ctx->nranks,
             .newest = l->newest,
             .durable = set };

@@ -411,14 +411,12 @@ static void tell(const struct search *f)
     const struct ftk_plan *p = &f->p;
     bool start = ctx->repair.pending == FTK_PENDING_LOAD;
     const char *source = "the memory of earlier processes";
-    for (int i = 0; i < p->ngroups; i++)
-        for (int k = 0; k < p->groups[i].n; k++)
-            if (p->groups[i].rank[k] == ctx->rank && p->groups[i].data_to[k] >= 0)
-                source = "the parity of its group";
+    if (ftk_plan_rebuilds(p, ctx->rank))
+        source = "the parity of its group";
     if (p->need_own[ctx->rank])
         source = "the copy at another rank";
-    ftk_event("context %s: set %llu: rank %d from %s", ctx->cfg.name, (unsigned long long)p->line,
-        ctx->rank, source);
+    ftk_report(FTKIT_DEBUG, "context %s: set %llu: rank %d from %s", ctx->cfg.name,
+        (unsigned long long)p->line, ctx->rank, source);
     if (ctx->rank == 0)
         ftk_report(FTKIT_INFO, "context %s: restored set %llu from memory that outlived %s",
             ctx->cfg.name, (unsigned long long)p->line, start ? "the job" : "its processes");
@@ -436,6 +434,16 @@ static int use(struct search *f)
         return rc;
     tell(f);
     return FTKIT_OK;
+}
+
+/* Where this rank's segment comes from: a rank, or enum ftk_line_from. */
+static int from_of(const struct search *f)
+{
+    const struct ftk_plan *p = &f->p;
+    const int r = f->ctx->rank;
+    if (ftk_plan_rebuilds(p, r))
+        return FTK_FROM_PARITY;
+    return p->need_own[r] && p->source[r] >= 0 ? p->rank_of[p->source[r]] : FTK_FROM_SLOT;
 }
 
 static int load(struct search *f, struct ftk_loaded *l)
@@ -457,7 +465,10 @@ static int load(struct search *f, struct ftk_loaded *l)
     l->set = f->which.set; /* before use(): set also when use() finds damaged segments */
     l->run = f->which.run;
     l->nranks = f->ctx->nranks;
-    return use(f);
+    rc = use(f);
+    if (rc == FTKIT_OK)
+        l->from = from_of(f);
+    return rc;
 }
 
 int ftk_load_slots(struct ftkit_ctx *ctx, struct ftk_level *level, struct ftk_loaded *l)

@@ -334,6 +334,15 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
     return rc;
 }
 
+bool ftk_plan_rebuilds(const struct ftk_plan *p, int rank)
+{
+    for (int i = 0; i < p->ngroups; i++)
+        for (int k = 0; k < p->groups[i].n; k++)
+            if (p->groups[i].rank[k] == rank && p->groups[i].data_to[k] >= 0)
+                return true;
+    return false;
+}
+
 /* Find the ranks that lack their own segment, and the holders that lack their copy. */
 static void find_needs(const struct facts *f, struct ftk_plan *p)
 {

@@ -159,6 +159,8 @@ int ftk_plan_make(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
 /* Return whether a segment is of the line. */
 bool ftk_plan_has(const struct ftk_plan *p, const struct ftk_census_seg *s);
+/* Whether the plan rebuilds the segment of a rank from parity. */
+bool ftk_plan_rebuilds(const struct ftk_plan *p, int rank);
 /* Release the segments in mem that have the number of the line but are of another try: otherwise
  * they would be taken for segments of the line. */
 void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);

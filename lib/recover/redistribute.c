@@ -857,7 +857,7 @@ static int run(struct redist *d)
  * that all ranks begin. */
 static void make_set_due(struct ftkit_ctx *ctx)
 {
-    ctx->policy.next_event = 2;
+    ctx->policy.next_event = ctx->policy.set_at = 2;
     ctx->policy.last_set_s = -HUGE_VAL; /* for any period in time the last set is too old */
 }
 

@@ -5,20 +5,12 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "core/event.h"
 #include "core/mpi_shim.h"
 #include "core/ranks.h"
 #include "core/run_state.h"
 
 #define LOST_TOLD 64 /* most processes that one repair reports as lost */
-
-static bool rebuilt(const struct ftk_plan *p, int rank)
-{
-    for (int i = 0; i < p->ngroups; i++)
-        for (int k = 0; k < p->groups[i].n; k++)
-            if (p->groups[i].rank[k] == rank && p->groups[i].data_to[k] >= 0)
-                return true;
-    return false;
-}
 
 /* Report from where each rank has its segment of the line. */
 static void tell_sources(const struct ftk_attempt *a)
@@ -32,14 +24,14 @@ static void tell_sources(const struct ftk_attempt *a)
         return; /* the restore reports the sources */
     for (int r = 0; r < p->nranks; r++) {
         bool copied = (p->need_own[r] || p->is_new[r]) && ctx->repair.line_source[r] != r;
-        others += !copied && !rebuilt(p, r);
+        others += !copied && !ftk_plan_rebuilds(p, r);
         if (at >= sizeof text - 64)
             continue;
         if (copied)
             at +=
                 (size_t)snprintf(text + at, sizeof text - at, "%srank %d from the copy at rank %d",
                     at ? ", " : "", r, ctx->repair.line_source[r]);
-        else if (rebuilt(p, r))
+        else if (ftk_plan_rebuilds(p, r))
             at += (size_t)snprintf(text + at, sizeof text - at,
                 "%srank %d from the parity of its group", at ? ", " : "", r);
     }
@@ -72,6 +64,38 @@ static void tell_back(const struct ftk_attempt *a)
             n < p->nranks ? ", all others go on" : "");
 }
 
+static void log_list(struct ftk_event *e, const char *key, const int *is, int n)
+{
+    ftk_event_list(e, key);
+    for (int r = 0; r < n; r++)
+        if (is[r])
+            ftk_event_item(e, r);
+    ftk_event_list_end(e);
+}
+
+/* The event "repair".  Rank 0 adds what is the same on all ranks. */
+static void log_repair(const struct ftk_attempt *a)
+{
+    const struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    struct ftk_event e;
+    ftk_event_of(&e, ctx, "repair");
+    ftk_event_seconds(&e, "seconds", ctx->stats.repair_s);
+    ftk_event_seconds(&e, "detect", ctx->stats.detect_s);
+    ftk_event_seconds(&e, "supply", ctx->stats.supply_s);
+    ftk_event_seconds(&e, "rebuild", ctx->stats.rebuild_s);
+    ftk_event_seconds(&e, "restore", ctx->stats.restore_s);
+    ftk_event_int(&e, "line", (int64_t)p->line);
+    ftk_event_int(&e, "epoch", ctx->epoch);
+    if (ctx->rank == 0) {
+        ftk_event_int(&e, "lost", p->lost);
+        ftk_event_int(&e, "spares", ctx->nspares);
+        log_list(&e, "replaced", p->is_new, p->nranks);
+        log_list(&e, "back", p->back, p->nranks);
+    }
+    ftk_event_end(&e);
+}
+
 void ftk_attempt_report(const struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -87,6 +111,8 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     ctx->stats.repairs++;
     ctx->stats.restore_s = ftk_now_s() - a->t_built;
     ctx->stats.repair_s = ftk_now_s() - a->t_start;
+    if (ctx->rank >= 0)
+        log_repair(a);
     if (ctx->rank != 0)
         return;
     int replaced = 0;

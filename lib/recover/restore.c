@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/event.h"
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "core/run_state.h"
@@ -92,6 +93,7 @@ static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
         return;
     }
     ctx->repair.line = ctx->committed = l->set;
+    ctx->repair.line_from = l->from;
     ctx->repair.line_nranks = l->nranks;
     ctx->run = l->run;
     if (!l->source)
@@ -240,6 +242,25 @@ static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
                || (ctx->repair.pending == FTK_PENDING_LOAD && ctx->committed > 0));
 }
 
+/* The event "restore": the regions hold the set, or the initial state (set 0). */
+static void log_restore(const struct ftkit_ctx *ctx, uint64_t set)
+{
+    static const char *const from[] = { "own memory", "parity", "memory of earlier processes",
+        "level.local", "files" };
+    const int at = ctx->repair.line_from;
+    char text[48] = "the start";
+    struct ftk_event e;
+    if (set > 0 && at >= 0)
+        snprintf(text, sizeof text, "memory of rank %d", at);
+    else if (set > 0)
+        snprintf(text, sizeof text, "%s", from[-at - 1]);
+    ftk_event_of(&e, ctx, "restore");
+    ftk_event_int(&e, "set", (int64_t)set);
+    ftk_event_text(&e, "from", text);
+    ftk_event_int(&e, "calls", (int64_t)ctx->policy.calls);
+    ftk_event_end(&e);
+}
+
 /* A local error must not leave other ranks waiting: it is in the next census, and the plan of that
  * repair ends the job for all ranks. */
 int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
@@ -253,6 +274,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
             keep_owning(ctx);
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);
+            log_restore(ctx, *set);
             return rc;
         }
         if (ctx->mode == FTKIT_MODE_RESTART) {

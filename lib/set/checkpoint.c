@@ -25,6 +25,7 @@ struct writing {
     struct ftk_changes changes; /* since the last set */
     struct ftk_packer packer;
     int durable;   /* answer of rank 0: see ftk_policy_durable() */
+    int ask;       /* request from outside that the ranks have agreed on (enum ftk_ask) */
     bool flushing; /* an earlier set is still being written */
     bool to_local;
 };
@@ -78,6 +79,8 @@ static int prepare(struct writing *c)
     ftk_vote_same(&v, WORD_SAME, w->like.set);
     if (ctx->rank == 0)
         v.min[WORD_DURABLE] = ftk_policy_durable(ctx);
+    if (ftk_steer_ask(ctx) != FTK_ASK_NOTHING)
+        v.min[WORD_DURABLE] = -ftk_steer_ask(ctx);
     ftk_vote_same(&v, FTK_VOTE_CALLS, ctx->policy.calls);
     ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&c->ch, ctx->nranks, &v);
@@ -91,6 +94,10 @@ static int prepare(struct writing *c)
             "ranks are at different calls of ftkit_checkpoint (this one at its %lluth)",
             (unsigned long long)ctx->policy.calls);
     c->durable = (int)v.min[WORD_DURABLE];
+    if (c->durable < 0) {
+        c->ask = -c->durable;
+        c->durable = ctx->cfg.h5_enabled ? 2 : 0;
+    }
     if (v.min[WORD_ERROR] != FTKIT_OK && w->local == FTKIT_OK)
         return ftk_fail((int)v.min[WORD_ERROR],
             "set %llu was not written: error on another rank: %s", (unsigned long long)w->like.set,
@@ -213,6 +220,11 @@ static int commit(struct writing *c)
     ctx->stats.region_bytes = c->w.data_bytes;
     ftk_level_committed(c->w.level, c->w.like.set, ctx->epoch_id);
     ftk_policy_committed(ctx, v.min[WORD_GAP]);
+    if (c->ask != FTK_ASK_NOTHING)
+        ftk_steer_taken(ctx, c->ask);
+    if (c->ask
+        == FTK_ASK_HALT) /* before the log notes the line: a rank that rolls back halts, too */
+        ctx->policy.next_event = FTK_HALTED;
     ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");
     return FTKIT_OK;
@@ -259,11 +271,14 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     if (rc == FTKIT_OK) {
         ctx->stats.checkpoint_s = ctx->policy.set_cost_s = ftk_now_s() - t0;
         ctx->policy.sets_since_durable++;
+        ftk_level_event(c.w.level, ctx, c.w.data_bytes, ctx->stats.checkpoint_s, c.ch.sent);
         rc = pass_on(&c);
     }
     /* if another rank has seen the commit, nobody writes the files of this set again: so the files
      * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && c.ask == FTK_ASK_HALT)
+        ctx->policy.next_event = FTK_HALTED; /* the same on all ranks; there may be no time left */
     return rc;
 }

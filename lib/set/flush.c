@@ -144,11 +144,12 @@ int ftk_flush_return(struct ftkit_ctx *ctx)
  * another rank. */
 enum { WORD_FIRST = 2, WORD_LAST = 3, RANK_BITS = 24, CALL_BITS = 56 };
 
-static void ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct ftk_vote *v)
+void ftk_flush_ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct ftk_vote *v)
 {
     /* the first call after a rollback or a start is still to come (see loop.c) */
     bool counts = call != FTK_DRAIN_INSIDE && call != FTK_DRAIN_CLOSE_ANYWAY;
-    uint64_t calls = counts ? ctx->policy.calls + ctx->first_call : 0;
+    bool ahead = ctx->first_call && call != FTK_DRAIN_LOOK;
+    uint64_t calls = counts ? ctx->policy.calls + ahead : 0;
     int64_t with_rank =
         (int64_t)(calls << RANK_BITS) * FTK_DRAINS + ((int64_t)call << RANK_BITS) + ctx->rank;
     ftk_vote_same(v, FTK_VOTE_CALLS, (uint64_t)call << CALL_BITS | calls);
@@ -165,7 +166,7 @@ static enum ftk_drain call_of(int64_t with_rank)
 static bool say_where(int64_t with_rank, int nranks, char *text, size_t bytes)
 {
     static const char *const names[FTK_DRAINS] = { "ftkit_checkpoint", "ftkit_wait", "ftkit_finish",
-        "ftkit_close", "ftkit_close" };
+        "ftkit_close", "ftkit_close", "ftkit_checkpoint" };
     int rank = (int)(with_rank & ((1 << RANK_BITS) - 1));
     int64_t calls = (with_rank >> RANK_BITS) / FTK_DRAINS;
     if (with_rank < 0 || with_rank == INT64_MAX || rank >= nranks)
@@ -175,7 +176,7 @@ static bool say_where(int64_t with_rank, int nranks, char *text, size_t bytes)
     return true;
 }
 
-static int mismatch(const struct ftkit_ctx *ctx, const struct ftk_vote *v)
+int ftk_flush_mismatch(const struct ftkit_ctx *ctx, const struct ftk_vote *v)
 {
     char first[96], last[96];
     if (!say_where(v->min[WORD_FIRST], ctx->nranks, first, sizeof first)
@@ -199,10 +200,10 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
         struct ftk_vote v;
         ftk_vote_init(&v);
         ftk_flush_ask(ctx, &v);
-        ask_calls(ctx, call, &v);
+        ftk_flush_ask_calls(ctx, call, &v);
         int rc = ftk_vote(ch, ctx->nranks, &v);
         if (rc == FTKIT_OK && !ftk_vote_is_same(&v, FTK_VOTE_CALLS))
-            return mismatch(ctx, &v);
+            return ftk_flush_mismatch(ctx, &v);
         if (rc != FTKIT_OK || !ftk_flush_agreed(ctx, &v))
             return rc;
         struct timespec t = { 0, (long)(1e9 * pause_s) };
@@ -392,8 +393,8 @@ static int submit(struct ftkit_ctx *ctx, uint64_t set)
     (void)FTK_FAULT("flush.told");
     give_to_thread(ctx, own);
     if (ctx->rank == 0)
-        ftk_event("context %s: set %llu: being written to the file system", ctx->cfg.name,
-            (unsigned long long)set);
+        ftk_report(FTKIT_DEBUG, "context %s: set %llu: being written to the file system",
+            ctx->cfg.name, (unsigned long long)set);
     (void)FTK_FAULT("flush.submitted");
     return FTKIT_OK;
 }
@@ -410,8 +411,9 @@ int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
     int rc = FTKIT_OK;
     if (due == 1 && busy) {
         if (ctx->rank == 0)
-            ftk_event("context %s: set %llu is not written to the file system: an earlier "
-                      "one still is",
+            ftk_report(FTKIT_DEBUG,
+                "context %s: set %llu is not written to the file system: an earlier "
+                "one still is",
                 ctx->cfg.name, (unsigned long long)set);
     } else if (due) {
         double t0 = ftk_now_s();

@@ -56,8 +56,14 @@ enum ftk_drain {
     FTK_DRAIN_FINISH,
     FTK_DRAIN_CLOSE,
     FTK_DRAIN_CLOSE_ANYWAY,
+    FTK_DRAIN_LOOK, /* no drain, but the look of a policy, whose vote has these words, too */
     FTK_DRAINS
 };
+
+/* Put the call in which this rank is, and its number, into a vote: words 2 to 5.
+ * ftk_flush_mismatch(): report that the calls differ, and return FTKIT_ERR_MISMATCH. */
+void ftk_flush_ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct ftk_vote *v);
+int ftk_flush_mismatch(const struct ftkit_ctx *ctx, const struct ftk_vote *v);
 
 /* Vote until no thread writes.  Collective.  FTKIT_ERR_PEER, or FTKIT_OK; errors of files wait for
  * ftk_flush_return().  FTKIT_ERR_MISMATCH on all ranks, reported once: the program's ranks are in

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "core/context.h"
+#include "core/event.h"
 #include "core/run_state.h"
 #include "flusher.h"
 #include "store/h5/h5.h"
@@ -290,12 +291,29 @@ static int complete_set(struct ftk_flusher *f)
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
+static void log_flush(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
+{
+    struct ftk_event e;
+    ftk_event_begin(&e, j->context, j->rank, "flush");
+    ftk_event_int(&e, "set", (int64_t)j->set);
+    ftk_event_int(&e, "bytes", (int64_t)j->bytes);
+    ftk_event_seconds(&e, "seconds", r->seconds);
+    ftk_event_int(&e, "code", r->rc);
+    ftk_event_end(&e);
+    if (r->rc != FTKIT_OK || !r->complete)
+        return;
+    ftk_event_begin(&e, j->context, j->rank, "durable");
+    ftk_event_int(&e, "set", (int64_t)j->set);
+    ftk_event_end(&e);
+}
+
 static void tell(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
 {
     unsigned long long set = j->set;
+    log_flush(j, r);
     if (r->rc == FTKIT_OK && r->complete)
-        ftk_event("context %s: set %llu: complete on the file system after %.3f s", j->context, set,
-            r->seconds);
+        ftk_report(FTKIT_DEBUG, "context %s: set %llu: complete on the file system after %.3f s",
+            j->context, set, r->seconds);
     else if (r->rc == FTKIT_ERR_PEER)
         ftk_report(FTKIT_INFO, "context %s: set %llu: rank %d has given up writing it: %s",
             j->context, set, j->rank, r->why);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/context.h"
+#include "core/event.h"
 #include "group.h"
 #include "stream.h"
 
@@ -77,6 +78,20 @@ void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id)
 {
     ftk_mem_drop_others(&l->mem, set);
     ftk_place_sweep(&l->mem.place, epoch_id);
+}
+
+void ftk_level_event(const struct ftk_level *l, const struct ftkit_ctx *ctx, size_t bytes,
+    double seconds, uint64_t sent)
+{
+    struct ftk_event e;
+    ftk_event_of(&e, ctx, "set");
+    ftk_event_int(&e, "set", (int64_t)ctx->committed);
+    ftk_event_text(&e, "level", l == &ctx->level[FTK_LEVEL_MEMORY] ? "memory" : "local");
+    ftk_event_int(&e, "calls", (int64_t)ctx->policy.calls);
+    ftk_event_int(&e, "bytes", (int64_t)bytes);
+    ftk_event_seconds(&e, "seconds", seconds);
+    ftk_event_int(&e, "sent", (int64_t)sent);
+    ftk_event_end(&e);
 }
 
 void ftk_level_close(struct ftk_level *l, bool keep)

@@ -50,6 +50,10 @@ void ftk_layout_free(struct ftk_layout *a);
  * that ended processes have left. */
 void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id);
 
+/* The event "set": the newest set is committed at this level. */
+void ftk_level_event(const struct ftk_level *l, const struct ftkit_ctx *ctx, size_t bytes,
+    double seconds, uint64_t sent);
+
 /* Free everything; keep: sealed segments stay in their slots. */
 void ftk_level_close(struct ftk_level *l, bool keep);
 

@@ -96,6 +96,8 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
     if (!due)
         return FTKIT_OK;
     struct bringing b = { .w = { .level = l, .ch = ch } };
+    const double begin_s = ftk_now_s();
+    const uint64_t sent = ch->sent;
     b.from = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     if (!b.from)
         return ftk_chan_break(ch, MPI_ERR_OTHER, "a set without its segment");
@@ -109,6 +111,8 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
     if (rc != FTKIT_OK)
         return rc;
     ftk_level_committed(l, set, ctx->epoch_id);
-    ftk_event("context %s: set %llu is in level.local", ctx->cfg.name, (unsigned long long)set);
+    ftk_level_event(l, ctx, b.w.data_bytes, ftk_now_s() - begin_s, ch->sent - sent);
+    ftk_report(FTKIT_DEBUG, "context %s: set %llu is in level.local", ctx->cfg.name,
+        (unsigned long long)set);
     return FTKIT_OK;
 }

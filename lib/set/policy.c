@@ -2,22 +2,27 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A period in calls needs no communication.  A period in time needs one clock, that of rank 0, and
- * one decision of all ranks.  Rank 0 estimates, from the rate of calls, after how many calls a set
+ * The call that writes a set by a period in calls is known to all ranks.  A period in time needs one
+ * clock, that of rank 0, and one decision of all ranks.  Rank 0 estimates, from the rate of calls, after how many calls a set
  * will be due, and the vote that commits a set tells all ranks this number.  At that call ("a
  * look") one small vote decides that a set is due, or after how many calls to look again.  Between
  * looks there is no communication.  A rank whose message log fills up sooner asks for an earlier
- * look, and for a set. */
+ * look, and for a set.  Looks are taken with a period in calls, too, because a rank may have got a
+ * request from outside (steer.h): every checkpoint.react, or more rarely. */
 #include <math.h>
 
 #include "checkpoint.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
+#include "status_file.h"
 
 /* Share of failures that the memory levels survive; the rest needs the file system
  * (Moody et al., SC 2010: about 85 %). */
 #define SHARE_MEMORY 0.85
 #define FIRST_COST_S 0.5 /* assumed until a set has been measured */
+#define SHARE_LOOK 0.01  /* of the time that ranks wait for each other in looks, at most */
+#define LOOKS_MAX 10     /* looks are at most this times rarer for that reason */
+#define LOOKS_OF_LOG 10  /* ... and with the message log */
 #define SHARE_FLUSH 0.1  /* cost of a flush, as a share of its time in the background */
 
 /* Return the optimal compute time between checkpoints, in seconds.  A checkpoint costs cost_s, and
@@ -78,81 +83,134 @@ void ftk_policy_flush_lost(struct ftkit_ctx *ctx)
     ctx->policy.sets_since_durable = UINT32_MAX;
 }
 
-/* Return rank 0's estimate: after how many calls to look at the clock again; 0: a set is due. */
-static int64_t clock_gap(struct ftkit_ctx *ctx)
+/* Return the time until the next look.  The message log lets survivors of a failure go on while a
+ * team catches up, and a look would hold them.  And a look is a synchronization, which costs
+ * programs with uneven ranks more than the vote itself. */
+static double look_s(const struct ftkit_ctx *ctx, double wait_s)
 {
+    double least = ctx->cfg.react_s * (ftk_log_of(ctx) ? LOOKS_OF_LOG : 1);
+    return fmin(fmax(least, wait_s / SHARE_LOOK), LOOKS_MAX * least);
+}
+
+/* Return rank 0's estimate: after how many calls to look again; 0: a set is due.  wait_s: longest
+ * wait of a rank in the last look. */
+static int64_t clock_gap(struct ftkit_ctx *ctx, double wait_s)
+{
+    struct ftk_policy *p = &ctx->policy;
+    bool count = ctx->cfg.period.kind == FTK_PERIOD_COUNT;
     double now = ftk_now_s();
-    double remaining = period_s(ctx) - (now - ctx->policy.last_set_s);
-    if (ctx->policy.calls <= ctx->policy.last_look_call)
+    double remaining = count ? HUGE_VAL : period_s(ctx) - (now - p->last_set_s);
+    if (p->calls <= p->last_look_call)
         return 1;
-    uint64_t calls = ctx->policy.calls - ctx->policy.last_look_call;
-    double per_call = (now - ctx->policy.last_look_s) / (double)calls;
-    ctx->policy.last_look_call = ctx->policy.calls;
-    ctx->policy.last_look_s = now;
-    if (remaining <= per_call / 2)
+    uint64_t calls = p->calls - p->last_look_call;
+    p->call_s = (now - p->last_look_s) / (double)calls;
+    p->last_look_call = p->calls;
+    p->last_look_s = now;
+    if (remaining <= p->call_s / 2)
         return 0;
-    double gap = remaining / fmax(per_call, 1e-9);
+    p->look_s = look_s(ctx, wait_s);
+    double gap = fmin(remaining, p->look_s) / fmax(p->call_s, 1e-9);
     /* the rate was measured over `calls` calls: look ahead by at most four times as many */
     return (int64_t)fmax(1, floor(fmin(gap, 4.0 * (double)calls)));
 }
 
 int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx)
 {
-    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
-        return 0;
-    int64_t gap = ctx->rank == 0 ? clock_gap(ctx) : INT64_MAX;
-    int64_t log = ftk_log_calls_left(ctx, true);
+    int64_t gap = ctx->rank == 0 ? clock_gap(ctx, 0) : INT64_MAX;
+    int64_t log =
+        ctx->cfg.period.kind == FTK_PERIOD_COUNT ? INT64_MAX : ftk_log_calls_left(ctx, true);
     return gap < log ? gap : log;
 }
 
-enum { WORD_CLOCK, WORD_LOG }; /* indices of words of the vote: calls until a set may be due */
+/* Indices of words of the vote: calls until a set may be due; negative request (enum ftk_ask);
+ * negative longest wait in the last look, in microseconds; negative bytes of the message log.  The others: ftk_flush_ask_calls(). */
+enum { WORD_GAP = 0, WORD_ASK = 1, WORD_WAIT = 6, WORD_HELD = 7 };
 
-int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
+static uint64_t held_of(const struct ftkit_ctx *ctx)
 {
-    *write = true;
-    if (ctx->policy.requested || ctx->committed == 0)
-        return FTKIT_OK;
-    *write = ctx->policy.calls >= ctx->policy.next_event;
-    if (!*write || ctx->cfg.period.kind == FTK_PERIOD_COUNT)
-        return FTKIT_OK;
+    ftkit_info info = { .size = sizeof info };
+    ftk_log_stats(ctx, &info);
+    return info.log_held;
+}
+
+/* Vote whether a set is due; if not, on the call of the next look. */
+static int look(struct ftkit_ctx *ctx, bool *write)
+{
+    struct ftk_policy *p = &ctx->policy;
+    bool count = ctx->cfg.period.kind == FTK_PERIOD_COUNT;
     struct ftk_vote v;
     struct ftk_chan ch = ftk_chan_of(ctx);
+    double begin_s = ftk_now_s();
     ftk_vote_init(&v);
-    if (ctx->rank == 0)
-        v.min[WORD_CLOCK] = clock_gap(ctx);
-    v.min[WORD_LOG] = ftk_log_calls_left(ctx, false);
+    int64_t log = count ? INT64_MAX : ftk_log_calls_left(ctx, false);
+    int64_t clock = ctx->rank == 0 ? clock_gap(ctx, p->wait_s) : INT64_MAX;
+    v.min[WORD_GAP] = clock < log ? clock : log;
+    v.min[WORD_ASK] = -ftk_steer_ask(ctx);
+    v.min[WORD_WAIT] = -(int64_t)(1e6 * p->wait_s);
+    v.min[WORD_HELD] = -(int64_t)held_of(ctx);
+    ftk_flush_ask_calls(ctx, FTK_DRAIN_LOOK, &v);
     int rc = ftk_vote(&ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    int64_t gap = v.min[WORD_CLOCK] < v.min[WORD_LOG] ? v.min[WORD_CLOCK] : v.min[WORD_LOG];
-    *write = gap == 0;
-    ctx->policy.next_event = ctx->policy.calls + (uint64_t)gap;
+    if (!ftk_vote_is_same(&v, FTK_VOTE_CALLS))
+        return ftk_flush_mismatch(ctx, &v);
+    /* rank 0 takes the longest wait into account at its next look */
+    p->wait_s = ctx->rank == 0 ? fmax(ftk_now_s() - begin_s, -1e-6 * (double)v.min[WORD_WAIT])
+                               : ftk_now_s() - begin_s;
+    *write = v.min[WORD_GAP] == 0 || v.min[WORD_ASK] < 0;
+    p->next_event = p->calls + (uint64_t)v.min[WORD_GAP];
+    if (count && p->next_event > p->set_at)
+        p->next_event = p->set_at;
+    p->log_held = (uint64_t)-v.min[WORD_HELD];
+    ftk_status_file(ctx, "running");
     return FTKIT_OK;
+}
+
+int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
+{
+    const struct ftk_policy *p = &ctx->policy;
+    *write = true;
+    if (p->requested || ctx->committed == 0)
+        return FTKIT_OK;
+    *write = p->calls >= p->next_event;
+    if (!*write || (ctx->cfg.period.kind == FTK_PERIOD_COUNT && p->calls >= p->set_at))
+        return FTKIT_OK;
+    return look(ctx, write);
 }
 
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
-    bool count = ctx->cfg.period.kind == FTK_PERIOD_COUNT;
-    ctx->policy.requested = 0;
-    ctx->policy.last_set_s = ftk_now_s();
-    ctx->policy.next_event = ctx->policy.calls
-                             + (count      ? (uint64_t)ctx->cfg.period.value
-                                 : gap > 0 ? (uint64_t)gap
-                                           : 1);
+    struct ftk_policy *p = &ctx->policy;
+    p->requested = 0;
+    p->last_set_s = ftk_now_s();
+    p->next_event = p->calls + (gap > 0 ? (uint64_t)gap : 1);
+    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
+        p->set_at = p->calls + (uint64_t)ctx->cfg.period.value;
+    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT && p->next_event > p->set_at)
+        p->next_event = p->set_at;
+}
+
+void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event)
+{
+    ctx->policy.calls = line_calls - 1;
+    ctx->policy.next_event = next_event;
+    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
+        ctx->policy.set_at = line_calls + (uint64_t)ctx->cfg.period.value;
+    ctx->steer.told = false;
 }
 
 void ftk_policy_reset(struct ftkit_ctx *ctx)
 {
-    ctx->policy.calls = 0;
     ctx->policy.requested = 0;
     ctx->policy.last_set_s = ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.last_look_call = 0;
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls
      * back, and the first call of a replacement. */
-    ctx->policy.next_event = ftk_policy_first_event(ctx);
+    ftk_policy_back(ctx, 1, ftk_policy_first_event(ctx));
 }
 
 uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx)
 {
-    return 1 + (ctx->cfg.period.kind == FTK_PERIOD_COUNT ? (uint64_t)ctx->cfg.period.value : 1);
+    (void)ctx;
+    return 2;
 }

@@ -8,6 +8,7 @@
 
 #include "binding.h"
 #include "core/log_ops.h"
+#include "core/utf8.h"
 #include "detect/detect.h"
 #include "region.h"
 #include "store/attribute.h"
@@ -481,9 +482,9 @@ static int check_attribute(const struct ftkit_ctx *ctx, const char *name, const 
     if (n > FTK_ATTR_VALUE_MAX)
         return ftk_fail(
             FTKIT_ERR_SIZE, "attribute '%s': more than %d bytes", name, FTK_ATTR_VALUE_MAX);
-    if (ftk_config_bad_byte(value, n) < n)
+    if (ftk_utf8_bad_byte(value, n) < n)
         return ftk_fail(FTKIT_ERR_ARG, "attribute '%s': byte 0x%02x is not UTF-8 text", name,
-            (unsigned)(unsigned char)value[ftk_config_bad_byte(value, n)]);
+            (unsigned)(unsigned char)value[ftk_utf8_bad_byte(value, n)]);
     if (strncmp(name, "ftkit.", 6) == 0)
         return ftk_fail(
             FTKIT_ERR_NAME, "attribute '%s': names that begin with 'ftkit.' are reserved", name);

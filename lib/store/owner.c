@@ -397,7 +397,7 @@ int ftk_owner_take(
         return FTKIT_OK;
     }
     if (err > 0 && (make || err != ENOENT)) /* a missing directory needs no owner */
-        ftk_event("no record that this job uses %s: %s", o->what, strerror(err));
+        ftk_report(FTKIT_DEBUG, "no record that this job uses %s: %s", o->what, strerror(err));
     if (o->fd >= 0)
         close(o->fd);
     if (o->ctxfd >= 0)

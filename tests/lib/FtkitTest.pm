@@ -8,11 +8,12 @@ use Cwd qw(abs_path);
 use Exporter 'import';
 use File::Basename qw(dirname);
 use File::Path qw(remove_tree make_path);
+use JSON::PP 'decode_json';
 use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command survives reference build top slurp scratch packages ulfm_only
+our @EXPORT = qw(job command survives reference build top slurp scratch events texts packages ulfm_only
     nodes_possible died_at_end await_file kill_rank kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
@@ -32,6 +33,18 @@ sub slurp {
     my $text = <$f>;
     close($f);
     return $text // '';
+}
+
+# The lines of an event log that are whole, in the order of their times.
+sub events {
+    my ($log) = @_;
+    my @all = map { split(/^/m, slurp($_)) } glob("$log/*.jsonl");
+    return sort { $a->{t} <=> $b->{t} } map { decode_json($_) } grep {/\}$/} @all;
+}
+
+# Its texts, one a line.
+sub texts {
+    return join('', map {"$_->{text}\n"} grep { $_->{event} eq 'text' } events(@_));
 }
 
 # Further libraries for a program that is linked with the static library, as text for a shell.

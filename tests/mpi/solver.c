@@ -15,7 +15,7 @@
  * -u: one more set at the end, in which nothing has changed (for runs without failures).
  * -e: after a set that could not be written not the next call at once, but the next step.
  * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  -x: exit code of all is well.
- * -a: rank 1 calls MPI_Abort in that step.
+ * -a: rank 1 calls MPI_Abort in that step.  -i: go on after FTKIT_HALT.
  * STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -35,6 +35,7 @@
 
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
+    int deaf;
     int blocks, percent, last, grow_by, tell, unchanged, onward, code, abort_at;
     double *big; /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
@@ -281,6 +282,11 @@ static int run(ftkit_ctx *ft, struct state *s)
                 continue; /* the set was not written: go on, as the header says */
         }
         note_pid(s);
+        if (rc == FTKIT_HALT && !s->deaf) {
+            if (s->rank == 0)
+                fprintf(stderr, "solver: halted at step %lld\n", (long long)s->step);
+            return 0;
+        }
         if (s->step >= s->steps) {
             if (s->unchanged && ftkit_checkpoint(ft) != FTKIT_OK)
                 return 1;
@@ -326,7 +332,7 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:i")) != -1) {
         switch (opt) {
         case 's':
             s.steps = atoi(optarg);
@@ -372,6 +378,9 @@ int main(int argc, char **argv)
             break;
         case 'e':
             s.onward = 1;
+            break;
+        case 'i':
+            s.deaf = 1;
             break;
         case 'f':
             s.no_finish = 1;

@@ -8,8 +8,8 @@ static uint64_t sends;
 
 static void close_count(void)
 {
-    ftk_event("context %s: rank %d: %llu sends were counted", ftk_log.ctx->cfg.name, ftk_log.me,
-        (unsigned long long)sends);
+    ftk_report(FTKIT_DEBUG, "context %s: rank %d: %llu sends were counted", ftk_log.ctx->cfg.name,
+        ftk_log.me, (unsigned long long)sends);
     sends = 0;
 }
 

@@ -30,6 +30,10 @@ static char work[] = "/tmp/t_config.XXXXXX"; /* we are in it: paths below are re
     }
 STORES(period, ((struct ftk_period){ FTK_PERIOD_COUNT, 10 }))
 STORES(mtbf_s, 5400)
+STORES(deadline_s, 5400)
+STORES(signals, false)
+STORES(react_s, 5400)
+STORES(status_s, 5400)
 STORES(scheme, FTK_SCHEME_OWN)
 STORES(map, FTK_MAP_RING)
 STORES(place, FTK_PLACE_SHARED)
@@ -149,6 +153,9 @@ static const struct sample {
     { "context", "program", "heat2d", "FTKIT_CONTEXT_PROGRAM", put_program },
     { "checkpoint", "period", "10 calls", "FTKIT_CHECKPOINT_PERIOD", put_period },
     { "checkpoint", "mtbf", "1.5 h", "FTKIT_CHECKPOINT_MTBF", put_mtbf_s },
+    { "checkpoint", "deadline", "1.5 h", "FTKIT_CHECKPOINT_DEADLINE", put_deadline_s },
+    { "checkpoint", "signals", "no", "FTKIT_CHECKPOINT_SIGNALS", put_signals },
+    { "checkpoint", "react", "1.5 h", "FTKIT_CHECKPOINT_REACT", put_react_s },
     { "level.memory", "scheme", "own", "FTKIT_LEVEL_MEMORY_SCHEME", put_scheme },
     { "level.memory", "map", "ring", "FTKIT_LEVEL_MEMORY_MAP", put_map },
     { "level.memory", "place", "shared", "FTKIT_LEVEL_MEMORY_PLACE", put_place },
@@ -191,6 +198,7 @@ static const struct sample {
     { "recover", "attempts", "4", "FTKIT_RECOVER_ATTEMPTS", put_attempts },
     { "recover", "exit_is_failure", "0", "FTKIT_RECOVER_EXIT_IS_FAILURE", put_exit_is_failure },
     { "report", "stderr", "debug", "FTKIT_REPORT_STDERR", put_stderr_level },
+    { "report", "status", "1.5 h", "FTKIT_REPORT_STATUS", put_status_s },
     { "report", "events", "/tmp/\xc3\xa4rger;#.log", "FTKIT_REPORT_EVENTS", put_events },
     { "debug", "check", "regions", "FTKIT_DEBUG_CHECK", put_debug },
 };

@@ -318,7 +318,7 @@ static bool is_deliverable(struct ftk_unexp *h)
         && depend.count[FTK_DEPS_COLLS] >= far[FTK_DEPS_COLLS] && ftk_log.calls.seq >= l->calls)
         return true;
     if (!h->delayed && depend.delayed++ == 0)
-        ftk_event(
+        ftk_report(FTKIT_DEBUG,
             "context %s: rank %d: a message of rank %d with tag %d waits until %llu sends and "
             "%llu of collectives have been made: %llu, %llu",
             ftk_log.ctx->cfg.name, ftk_log.me, h->source, h->tag, (unsigned long long)far[0],
@@ -501,7 +501,7 @@ static void pass_line(void)
     if (depend.n == 0)
         return;
     if (depend.delayed > 0)
-        ftk_event("context %s: rank %d: %llu messages have waited for their time",
+        ftk_report(FTKIT_DEBUG, "context %s: rank %d: %llu messages have waited for their time",
             ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)depend.delayed);
     memset(depend.known[old], 0, (size_t)depend.n * COUNTS * sizeof *depend.known[old]);
     depend.calls[old] = 0;

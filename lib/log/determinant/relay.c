@@ -443,8 +443,8 @@ static int collect_one(const struct ftk_log_repair *r, int k, uint64_t lines)
     if (root == r->me && n > 0)
         memcpy(v, copy_of(k, lines)->v, n * sizeof *v);
     if (root == r->me)
-        ftk_event("context %s: rank %d knows %zu determinants of rank %d", ftk_log.ctx->cfg.name,
-            r->me, n, k);
+        ftk_report(FTKIT_DEBUG, "context %s: rank %d knows %zu determinants of rank %d",
+            ftk_log.ctx->cfg.name, r->me, n, k);
     const struct ftk_sure s = { r->act, NULL, "collecting determinants" };
     int rc = ftk_sure_bcast(&s, root, v, n * sizeof *v);
     if (rc == FTKIT_OK)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/event.h"
 #include "core/log_ops.h"
 #include "core/tags.h"
 #include "detect/detect.h"
@@ -176,9 +177,29 @@ static int write_file(struct ftk_chan *ch, struct writing *w)
     return FTKIT_OK;
 }
 
+/* The event "traffic": the row of this rank. */
+static void log_traffic(const struct ftkit_ctx *ctx)
+{
+    struct ftk_event e;
+    ftk_event_of(&e, ctx, "traffic");
+    ftk_event_list(&e, "to");
+    for (int r = 0; e.on && r < ftk_log.n; r++) {
+        if (!counted(r))
+            continue;
+        ftk_event_list(&e, NULL);
+        ftk_event_item(&e, r);
+        ftk_event_item(&e, (int64_t)ftk_log.traffic.messages[r]);
+        ftk_event_item(&e, (int64_t)ftk_log.traffic.bytes[r]);
+        ftk_event_list_end(&e);
+    }
+    ftk_event_list_end(&e);
+    ftk_event_end(&e);
+}
+
 int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct writing w = { 0 };
+    log_traffic(ctx);
     if (!*ctx->cfg.log_matrix)
         return FTKIT_OK;
     int rc = ftk_agree(ch, prepare(ctx, &w), "communication matrix");

@@ -211,8 +211,8 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     uint64_t before = l->stats.resent;
     rc = resend(r);
     if (rc == FTKIT_OK)
-        ftk_event("context %s: rank %d has sent %llu messages again", ctx->cfg.name, l->me,
-            (unsigned long long)(l->stats.resent - before));
+        ftk_report(FTKIT_DEBUG, "context %s: rank %d has sent %llu messages again", ctx->cfg.name,
+            l->me, (unsigned long long)(l->stats.resent - before));
     if (rc == FTKIT_OK)
         repost();
     return rc;

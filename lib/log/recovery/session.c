@@ -12,6 +12,7 @@
 #include "log/p2p.h"
 #include "log/control.h"
 #include "log/recovery.h"
+#include "set/checkpoint.h"
 #include "set/region.h"
 #include "steps.h"
 
@@ -133,11 +134,10 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     if (set == 0)
         return;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
-        ctx->policy.calls = l->line.calls - 1; /* the next call is that of the line (see loop.c) */
-        ctx->policy.next_event = l->line.next_event;
+        ftk_policy_back(ctx, l->line.calls, l->line.next_event);
     }
     if (ftk_log_is_rolling_back())
-        ftk_event("context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
+        ftk_report(FTKIT_DEBUG, "context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
             (unsigned long long)set);
     if (ftk_log_replays_setup())
         give_up_receives();

@@ -1,0 +1,263 @@
+/* The event log (see event.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * An event has to cost less than a microsecond, and write() takes most of that.  So the numbers are
+ * written by hand and not by snprintf(). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "event.h"
+#include "utf8.h"
+
+static _Atomic int file = -1;                  /* -1: the log is off */
+static _Atomic int trouble;                    /* errno that has ended the log */
+static char first_context[FTKIT_NAME_MAX + 1]; /* is set once, before a second thread uses it */
+static _Atomic int first_rank = -1;
+
+/* ---- the file ------------------------------------------------------------------------ */
+
+static void file_name(const char *directory, char *path, size_t bytes)
+{
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || !*host)
+        snprintf(host, sizeof host, "unknown");
+    for (char *p = host; *p; p++)
+        if (*p == '/')
+            *p = '_';
+    snprintf(path, bytes, "%s/%s.jsonl", directory, host);
+}
+
+int ftk_event_open(const char *directory, const char *context)
+{
+    char path[FTK_PATH_MAX + 272];
+    if (!*first_context)
+        snprintf(first_context, sizeof first_context, "%s", context);
+    int was = atomic_exchange(&file, -1);
+    if (was >= 0)
+        (void)close(was); /* all its lines were written: write() has reported every error */
+    if (!directory || !*directory)
+        return 0;
+    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return errno;
+    file_name(directory, path, sizeof path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    atomic_store(&file, fd);
+    return 0;
+}
+
+int ftk_event_trouble(void)
+{
+    return atomic_exchange(&trouble, 0);
+}
+
+bool ftk_event_on(void)
+{
+    return atomic_load_explicit(&file, memory_order_relaxed) >= 0;
+}
+
+/* ---- the text ------------------------------------------------------------------------ */
+
+/* Make room for more bytes; false: there is no memory, and the event is dropped. */
+static bool has_room(struct ftk_event *e, size_t more)
+{
+    if (!e->on || e->room - e->n >= more)
+        return e->on;
+    size_t room = 2 * e->room + more;
+    char *at = e->at == e->small ? malloc(room) : realloc(e->at, room);
+    if (!at) {
+        if (e->at != e->small)
+            free(e->at);
+        e->on = false;
+        return false;
+    }
+    if (e->at == e->small)
+        memcpy(at, e->small, e->n);
+    e->at = at;
+    e->room = room;
+    return true;
+}
+
+static void put(struct ftk_event *e, const char *text, size_t n)
+{
+    if (!has_room(e, n))
+        return;
+    memcpy(e->at + e->n, text, n);
+    e->n += n;
+}
+
+/* At least `digits` digits. */
+static void put_digits(struct ftk_event *e, uint64_t value, int digits)
+{
+    char text[24];
+    int at = (int)sizeof text;
+    do {
+        text[--at] = (char)('0' + value % 10);
+        value /= 10;
+        digits--;
+    } while (value > 0 || digits > 0);
+    put(e, text + at, sizeof text - (size_t)at);
+}
+
+/* A text of JSON.  Bytes that are no UTF-8 become '?': a reader could not parse the line. */
+static void put_text(struct ftk_event *e, const char *text)
+{
+    size_t left = strlen(text);
+    put(e, "\"", 1);
+    while (left > 0) {
+        unsigned char c = (unsigned char)*text;
+        size_t good = ftk_utf8_bad_byte(text, left); /* ends also at a control character */
+        size_t run = 0;
+        while (
+            run < good && text[run] != '"' && text[run] != '\\' && (unsigned char)text[run] >= ' ')
+            run++;
+        if (run > 0) {
+            put(e, text, run);
+            text += run;
+            left -= run;
+            continue;
+        }
+        if (c == '"' || c == '\\')
+            put(e, c == '"' ? "\\\"" : "\\\\", 2);
+        else
+            put(e, c < ' ' ? " " : "?", 1);
+        text++;
+        left--;
+    }
+    put(e, "\"", 1);
+}
+
+static void put_key(struct ftk_event *e, const char *key)
+{
+    put(e, ",\"", 2);
+    put(e, key, strlen(key));
+    put(e, "\":", 2);
+}
+
+static void put_int(struct ftk_event *e, int64_t value)
+{
+    if (value < 0)
+        put(e, "-", 1);
+    put_digits(e, value < 0 ? -(uint64_t)value : (uint64_t)value, 1);
+}
+
+/* ---- events -------------------------------------------------------------------------- */
+
+void ftk_event_begin(struct ftk_event *e, const char *context, int rank, const char *event)
+{
+    static _Atomic int pid; /* getpid() is a system call */
+    struct timespec t;
+    e->on = ftk_event_on();
+    if (!e->on)
+        return;
+    e->at = e->small;
+    e->room = sizeof e->small;
+    e->n = 0;
+    clock_gettime(CLOCK_REALTIME, &t);
+    put(e, "{\"t\":", 5);
+    put_digits(e, (uint64_t)t.tv_sec, 1);
+    put(e, ".", 1);
+    put_digits(e, (uint64_t)t.tv_nsec / 1000, 6);
+    if (!atomic_load_explicit(&pid, memory_order_relaxed))
+        atomic_store(&pid, (int)getpid());
+    ftk_event_int(e, "pid", atomic_load_explicit(&pid, memory_order_relaxed));
+    if (context && strcmp(context, first_context) == 0)
+        atomic_store_explicit(&first_rank, rank, memory_order_relaxed);
+    if (!context)
+        rank = atomic_load_explicit(&first_rank, memory_order_relaxed);
+    ftk_event_int(e, "rank", rank);
+    if (!context)
+        context = first_context;
+    if (*context)
+        ftk_event_text(e, "context", context);
+    ftk_event_text(e, "event", event);
+}
+
+void ftk_event_int(struct ftk_event *e, const char *key, int64_t value)
+{
+    if (!e->on)
+        return;
+    put_key(e, key);
+    put_int(e, value);
+}
+
+void ftk_event_bool(struct ftk_event *e, const char *key, bool value)
+{
+    if (!e->on)
+        return;
+    put_key(e, key);
+    put(e, value ? "true" : "false", value ? 4 : 5);
+}
+
+void ftk_event_seconds(struct ftk_event *e, const char *key, double seconds)
+{
+    if (!e->on)
+        return;
+    double us = isfinite(seconds) && seconds > 0 ? fmin(round(1e6 * seconds), 1e18) : 0;
+    put_key(e, key);
+    put_digits(e, (uint64_t)us / 1000000, 1);
+    put(e, ".", 1);
+    put_digits(e, (uint64_t)us % 1000000, 6);
+}
+
+void ftk_event_text(struct ftk_event *e, const char *key, const char *text)
+{
+    if (!e->on)
+        return;
+    put_key(e, key);
+    put_text(e, text);
+}
+
+void ftk_event_list(struct ftk_event *e, const char *key)
+{
+    if (!e->on)
+        return;
+    if (key)
+        put_key(e, key);
+    else if (e->at[e->n - 1] != '[')
+        put(e, ",", 1);
+    put(e, "[", 1);
+}
+
+void ftk_event_item(struct ftk_event *e, int64_t value)
+{
+    if (!e->on)
+        return;
+    if (e->at[e->n - 1] != '[')
+        put(e, ",", 1);
+    put_int(e, value);
+}
+
+void ftk_event_list_end(struct ftk_event *e)
+{
+    put(e, "]", 1);
+}
+
+void ftk_event_end(struct ftk_event *e)
+{
+    if (!e->on)
+        return;
+    put(e, "}\n", 2);
+    int fd = atomic_load(&file);
+    ssize_t done = e->on && fd >= 0 ? write(fd, e->at, e->n) : 0;
+    if (e->on && fd >= 0 && done != (ssize_t)e->n) {
+        /* the rest of a line that was cut off would come behind lines of other processes */
+        atomic_store(&trouble, done < 0 ? errno : ENOSPC);
+        if (atomic_compare_exchange_strong(&file, &fd, -1))
+            (void)close(fd);
+    }
+    if (e->on && e->at != e->small)
+        free(e->at);
+    e->on = false;
+}

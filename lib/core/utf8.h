@@ -1,0 +1,13 @@
+/* Checks of text that comes from outside.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_UTF8_H
+#define FTK_UTF8_H
+
+#include <stddef.h>
+
+/* Return the offset of the first byte that is not printable UTF-8 text in lines; `bytes` if there
+ * is none. */
+size_t ftk_utf8_bad_byte(const char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,83 @@
+/* The file for `ftkit status` (see status_file.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/context.h"
+#include "core/log_ops.h"
+#include "status_file.h"
+
+enum { TEXT_MAX = 1536 };
+
+static int teams_of(const struct ftkit_ctx *ctx)
+{
+    const int *team = ftk_log_teams(ctx);
+    int n = 0;
+    for (int r = 0; team && r < ctx->nranks; r++)
+        n = team[r] >= n ? team[r] + 1 : n;
+    return n;
+}
+
+static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s, char *text)
+{
+    static const char *const modes[] = { "restart", "global", "team" };
+    const struct ftk_policy *p = &ctx->policy;
+    const double age_s = ctx->committed > 0 ? ftk_now_s() - p->last_set_s : 0;
+    return snprintf(text, TEXT_MAX,
+        "ftkit.status = 1\njob = %016" PRIx64 "\nstate = %s\ntime = %.3f\nranks = %d\nspares = %d\n"
+        "mode = %s\nteams = %d\ncalls = %" PRIu64 "\ncall_seconds = %.9f\nset = %" PRIu64
+        "\nset_time = %.3f\nset_seconds = %.6f\nset_bytes = %zu\ndurable = %" PRIu64
+        "\ndurable_time = %.3f\nflushing = %" PRIu64 "\nflush_seconds = %.6f\nlog_held = %" PRIu64
+        "\nrepairs = %d\nrepair_seconds = %.6f\ndeadline = %.3f\nend = 1\n",
+        ctx->job, state, wall_s, ctx->nranks, ctx->nspares, modes[ctx->mode], teams_of(ctx),
+        p->calls, p->call_s, ctx->committed, wall_s - age_s, p->set_cost_s, ctx->stats.region_bytes,
+        ctx->steer.durable, ctx->steer.durable_at_s, ctx->flush.set, ctx->flush.last_s, p->log_held,
+        ctx->stats.repairs, ctx->stats.repair_s, ctx->steer.end_s);
+}
+
+/* 0 or an errno. */
+static int replace(const char *path, const char *text, size_t n)
+{
+    char tmp[2 * FTK_PATH_MAX + 8];
+    snprintf(tmp, sizeof tmp, "%s.tmp", path);
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    ssize_t done = write(fd, text, n);
+    int err = done < 0 ? errno : done < (ssize_t)n ? ENOSPC : 0;
+    if (close(fd) != 0 && err == 0)
+        err = errno;
+    if (err == 0 && rename(tmp, path) != 0)
+        err = errno;
+    if (err != 0)
+        (void)unlink(tmp); /* the error is reported by the caller */
+    return err;
+}
+
+void ftk_status_file(struct ftkit_ctx *ctx, const char *state)
+{
+    struct ftk_steer *s = &ctx->steer;
+    char path[2 * FTK_PATH_MAX], text[TEXT_MAX];
+    const double now = ftk_now_s(), wall_s = 1e-9 * (double)ftk_wall_ns();
+    if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->cfg.status_s <= 0 || now < s->status_s)
+        return;
+    s->status_s = now + ctx->cfg.status_s;
+    if (s->durable != ctx->durable) {
+        s->durable = ctx->durable;
+        s->durable_at_s = wall_s;
+    }
+    snprintf(path, sizeof path, "%s/%s.ftkit/" FTK_STATUS_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
+    int err = replace(path, text, (size_t)format(ctx, state, wall_s, text));
+    if (err == 0 || err == ENOENT) /* the directory is made with the first set */
+        return;
+    s->status_s = HUGE_VAL;
+    ftk_report(FTKIT_WARNING, "context %s: %s: %s: ftkit status will show nothing new",
+        ctx->cfg.name, path, strerror(err));
+}

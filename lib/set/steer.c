@@ -1,0 +1,217 @@
+/* Requests from outside (see steer.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/context.h"
+#include "core/event.h"
+#include "core/run_state.h"
+#include "status_file.h"
+#include "steer.h"
+
+#define HALT_FILE "halt" /* beside the record of the owner; tools/halt.c writes it */
+#define FILE_EVERY_S 0.5
+#define MARGIN 1.25 /* a durable set may take this times the longest time that was measured */
+#define SAME_S 1.0  /* a second SIGTERM within this time is the same request */
+#define DEADLINE "checkpoint.deadline"
+
+/* ---- signals ------------------------------------------------------------------------- */
+
+static const int signals[] = { SIGUSR1, SIGUSR2, SIGTERM };
+#define NSIGNALS ((int)(sizeof signals / sizeof signals[0]))
+
+/* Written by the handler. */
+static volatile sig_atomic_t sets_asked;
+static volatile sig_atomic_t halt_signal; /* 0: none */
+static struct timespec halt_at;           /* of halt_signal */
+
+static int contexts;         /* open ones */
+static bool taken[NSIGNALS]; /* the handler is ours */
+
+static double since_halt(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)(t.tv_sec - halt_at.tv_sec) + 1e-9 * (double)(t.tv_nsec - halt_at.tv_nsec);
+}
+
+/* A second SIGTERM ends the process, as without ftkit.  A scheduler may send the first one twice
+ * at once: to mpirun, which hands it on, and to the process. */
+static void on_signal(int sig)
+{
+    int err = errno;
+    if (sig == SIGUSR1) {
+        sets_asked = sets_asked + 1;
+    } else if (!halt_signal) {
+        clock_gettime(CLOCK_MONOTONIC, &halt_at);
+        halt_signal = sig;
+    } else if (sig == SIGTERM && since_halt() > SAME_S) {
+        (void)signal(SIGTERM, SIG_DFL);
+        (void)raise(SIGTERM);
+    }
+    errno = err;
+}
+
+static void take_signals(void)
+{
+    for (int i = 0; i < NSIGNALS; i++) {
+        struct sigaction is, ours = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+        sigemptyset(&ours.sa_mask);
+        if (sigaction(signals[i], NULL, &is) != 0 || (is.sa_flags & SA_SIGINFO)
+            || is.sa_handler != SIG_DFL)
+            continue; /* the program, or its MPI, has a handler */
+        taken[i] = sigaction(signals[i], &ours, NULL) == 0;
+    }
+}
+
+static void give_signals_back(void)
+{
+    for (int i = 0; i < NSIGNALS; i++) {
+        struct sigaction is;
+        if (taken[i] && sigaction(signals[i], NULL, &is) == 0 && is.sa_handler == on_signal)
+            (void)signal(signals[i], SIG_DFL);
+        taken[i] = false;
+    }
+    halt_signal = 0;
+}
+
+void ftk_steer_open(struct ftkit_ctx *ctx)
+{
+    double end = ctx->cfg.deadline_s;
+    ctx->steer.end_s = end < 0 ? -end : end > 0 ? 1e-9 * (double)ftk_wall_ns() + end : 0;
+    ctx->steer.sets_done = sets_asked;
+    if (ctx->cfg.signals && contexts++ == 0)
+        take_signals();
+}
+
+void ftk_steer_close(struct ftkit_ctx *ctx)
+{
+    if (ctx->cfg.signals && contexts > 0 && --contexts == 0)
+        give_signals_back();
+}
+
+/* ---- the deadline and the file ----------------------------------------------------------- */
+
+/* Seconds from a request until the set is durable, by the times that were measured: the longest
+ * time until the next look, a set that is being written, and the set itself. */
+static double need_s(const struct ftkit_ctx *ctx)
+{
+    double write = fmax(ctx->flush.last_s, ctx->policy.durable_cost_s);
+    return ctx->policy.look_s + ctx->policy.call_s + MARGIN * (ctx->policy.set_cost_s + 2 * write);
+}
+
+static bool deadline_is_near(struct ftkit_ctx *ctx)
+{
+    struct ftk_steer *s = &ctx->steer;
+    if (s->end_s <= 0)
+        return false;
+    double left = s->end_s - 1e-9 * (double)ftk_wall_ns(), need = need_s(ctx);
+    if (left > need)
+        return false;
+    if (left < need / 2 && !s->said_short)
+        ftk_report(FTKIT_WARNING,
+            "context %s: " DEADLINE " leaves %.1f s, and a durable set needs up to %.1f s: it may "
+            "come too late",
+            ctx->cfg.name, left, need);
+    s->said_short = true;
+    return true;
+}
+
+static void path_of(const struct ftkit_ctx *ctx, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%s/%s.ftkit/" HALT_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
+}
+
+/* Whether `ftkit halt` has asked this job.  The file names the job: a file that is left from an
+ * earlier job halts no other. */
+static bool file_asks(struct ftkit_ctx *ctx)
+{
+    struct ftk_steer *s = &ctx->steer;
+    char path[2 * FTK_PATH_MAX], text[64] = "", want[64];
+    if (!ctx->cfg.h5_enabled || ftk_now_s() - s->file_s < FILE_EVERY_S)
+        return s->file;
+    s->file_s = ftk_now_s();
+    path_of(ctx, path, sizeof path);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written */
+    snprintf(want, sizeof want, "job = %016" PRIx64 "\n", ctx->job);
+    s->file = n > 0 && strncmp(text, want, strlen(want)) == 0;
+    return s->file;
+}
+
+/* ---- what this rank asks for ---------------------------------------------------------- */
+
+int ftk_steer_ask(struct ftkit_ctx *ctx)
+{
+    struct ftk_steer *s = &ctx->steer;
+    if (halt_signal)
+        s->reason = halt_signal == SIGTERM ? "SIGTERM" : "SIGUSR2";
+    else if (ctx->rank == 0 && file_asks(ctx))
+        s->reason = "ftkit halt";
+    else if (ctx->rank == 0 && deadline_is_near(ctx))
+        s->reason = DEADLINE;
+    else
+        return sets_asked != s->sets_done ? FTK_ASK_SET : FTK_ASK_NOTHING;
+    return FTK_ASK_HALT;
+}
+
+void ftk_steer_taken(struct ftkit_ctx *ctx, int ask)
+{
+    ctx->steer.sets_done = sets_asked;
+    if (ctx->rank == 0 && ask == FTK_ASK_SET && !ctx->cfg.h5_enabled)
+        ftk_report(FTKIT_WARNING,
+            "context %s: SIGUSR1 asks for a durable set, but level.hdf5.enabled is false",
+            ctx->cfg.name);
+}
+
+static void log_halt(const struct ftkit_ctx *ctx)
+{
+    struct ftk_event e;
+    ftk_event_of(&e, ctx, "halt");
+    ftk_event_text(
+        &e, "reason", ctx->steer.reason ? ctx->steer.reason : "a signal of another rank");
+    ftk_event_int(&e, "set", (int64_t)ctx->durable);
+    ftk_event_end(&e);
+}
+
+void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
+{
+    struct ftk_steer *s = &ctx->steer;
+    char path[2 * FTK_PATH_MAX];
+    s->told = true;
+    if (ctx->rank != 0)
+        return;
+    if (s->file) {
+        path_of(ctx, path, sizeof path);
+        (void)unlink(path); /* the file names this job, so it halts no other */
+    }
+    log_halt(ctx);
+    ctx->steer.status_s = 0;
+    ftk_status_file(ctx, "halted");
+    ftk_run_state("halted %llu", (unsigned long long)(ctx->cfg.h5_enabled ? ctx->durable : 0));
+    const char *reason = s->reason ? s->reason : "a signal";
+    if (ctx->cfg.h5_enabled && rc == FTKIT_OK && ctx->durable == ctx->committed)
+        ftk_report(FTKIT_INFO, "context %s: halt (%s): set %llu is durable", ctx->cfg.name, reason,
+            (unsigned long long)ctx->durable);
+    else if (ctx->cfg.h5_enabled)
+        ftk_report(FTKIT_WARNING,
+            "context %s: halt (%s): the newest durable set is %llu, older than set %llu in memory%s%s",
+            ctx->cfg.name, reason, (unsigned long long)ctx->durable,
+            (unsigned long long)ctx->committed, rc == FTKIT_OK ? "" : ": ",
+            rc == FTKIT_OK ? "" : ftk_detail_text());
+    else
+        ftk_report(FTKIT_WARNING,
+            "context %s: halt (%s): level.hdf5.enabled is false, so set %llu is in memory only",
+            ctx->cfg.name, reason, (unsigned long long)ctx->committed);
+}

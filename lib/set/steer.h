@@ -1,0 +1,50 @@
+/* Requests from outside: signals, `ftkit halt`, the deadline.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ *     SIGUSR1                              a durable set soon
+ *     SIGUSR2, SIGTERM, DIR/NAME.ftkit/halt, checkpoint.deadline
+ *                                          a durable set soon, then FTKIT_HALT
+ *
+ * A request reaches one rank, or some ranks, at any moment.  All ranks have to write the set in the
+ * same call of ftkit_checkpoint().  So a rank keeps the request until the next vote that all ranks
+ * take anyway: a look (policy.c) or the vote before a set (checkpoint.c).  A request that reaches
+ * no rank before a failure is not lost: the survivors keep it. */
+#ifndef FTK_STEER_H
+#define FTK_STEER_H
+
+#include "core/ftk.h"
+
+struct ftkit_ctx;
+
+enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT };
+
+/* The value of policy.next_event after the set of a halt: there are no more events. */
+#define FTK_HALTED UINT64_MAX
+
+struct ftk_steer {
+    int sets_done;      /* number of SIGUSR1 that sets were written for */
+    double end_s;       /* the deadline, seconds since 1970; 0: none */
+    bool said_short;    /* a warning has said that the deadline leaves no time for a set */
+    double file_s;      /* when rank 0 has last looked for the file of `ftkit halt` */
+    bool file;          /* there is one */
+    const char *reason; /* of the halt that this rank asks for */
+    double status_s;  /* when the file for `ftkit status` is due; HUGE_VAL: it cannot be written */
+    uint64_t durable; /* newest durable set in that file, and when it was first there */
+    double durable_at_s;
+    bool told; /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
+};
+
+/* The context opens: take the signals that have no handler, and note the deadline.  Close: give
+ * the signals back. */
+void ftk_steer_open(struct ftkit_ctx *ctx);
+void ftk_steer_close(struct ftkit_ctx *ctx);
+
+/* The request of this rank (enum ftk_ask). */
+int ftk_steer_ask(struct ftkit_ctx *ctx);
+/* All ranks have agreed to write the durable set that was asked for. */
+void ftk_steer_taken(struct ftkit_ctx *ctx, int ask);
+/* The set of a halt is durable, or rc says why it is not: rank 0 reports. */
+void ftk_steer_halted(struct ftkit_ctx *ctx, int rc);
+
+#endif
