@@ -161,6 +161,7 @@ static int halt(ftkit_ctx *ctx, int rc)
         int drained = all_together(ctx, drain_of_wait, NULL);
         if (drained != FTKIT_OK)
             return drained;
+        (void)FTK_FAULT("halt.drained");
         int flushed = ftk_flush_return(ctx);
         ftk_steer_halted(ctx, rc != FTKIT_OK ? rc : flushed);
     }
@@ -178,8 +179,10 @@ static int checkpoint_here(ftkit_ctx *ctx)
         rc = checkpoint_slow(ctx);
         ctx->called = true;
     }
-    if (is_halted(ctx) && (rc == FTKIT_OK || (rc < 0 && rc > FTKIT_ERR_CORRUPT)))
-        rc = halt(ctx, rc);
+    /* with the log FTKIT_ROLLED_BACK, too: the other ranks are in halt(), so that the program would
+     * wait for their messages */
+    if (is_halted(ctx) && rc > FTKIT_ERR_CORRUPT)
+        rc = halt(ctx, rc < 0 ? rc : FTKIT_OK);
     at(ctx, FTK_AT_LOOP);
     return ftk_done(ctx, rc);
 }

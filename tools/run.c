@@ -383,7 +383,7 @@ static int verdict(const struct attempt *a)
         return TOOL_HALTED;
     if (a->how == BY_SIGNAL)
         return 128 + a->sig;
-    if (told->halted_at > 0 && !bad && code == 0)
+    if (told->halted_at > 0) /* however the program has ended: its work is in the set */
         return TOOL_HALTED;
     if (told->mistake)
         return TOOL_FAIL; /* the library has killed the processes: their status says nothing */
@@ -536,6 +536,16 @@ static int last_word(const struct ftk_run *r, const struct attempt *a, bool open
     return code;
 }
 
+static int lost_while_halting(const struct attempt *a)
+{
+    char how[512];
+    describe(a, how, sizeof how);
+    ftk_run_say("the job ended while it halted, %s: start it again to go on from its newest "
+                "complete set",
+        how);
+    return TOOL_HALTED;
+}
+
 static void log_end(const struct attempt *a, bool again)
 {
     char how[512] = "well";
@@ -562,7 +572,9 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
         opened = opened || ftk_state_told(a.state)->opened;
         if (is_lost(&a)) {
             rc = verdict(&a);
-            again = may_try_again(r, &a, &past, &rc) && !a.halting;
+            again = !a.halting && may_try_again(r, &a, &past, &rc);
+            if (a.halting)
+                rc = lost_while_halting(&a);
         } else {
             rc = last_word(r, &a, opened);
         }

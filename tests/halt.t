@@ -1,0 +1,219 @@
+#!/usr/bin/perl
+# Stopping in time: signals, the deadline, ftkit halt (row O2).  A run that has halted goes on at
+# its next start, to the right result.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use File::Temp qw(tempdir);
+use Test::More;
+use Time::HiRes qw(time);
+
+ulfm_only();
+my $ftkit = build() . '/ftkit';
+my $solver = build() . '/mpi/solver';
+my @small = ('-n', 60, '-s', 400);
+
+# the same computation, undisturbed
+my $home = tempdir(DIR => scratch());
+my %env = (FTKIT_LEVEL_HDF5_DIRECTORY => $home, FTKIT_CHECKPOINT_PERIOD => '1000s',
+    FTKIT_CHECKPOINT_REACT => '100ms', FTKIT_REPORT_STATUS => '50ms');
+my ($code, $log) = (0, '');
+
+# Run the solver, and $act with the number of the process of ftkit run when $when matches the log
+# or the status of the job.  $code, $log: what came of it.
+sub run_job
+{
+    my ($dir, $more, $act, @options) = @_;
+    my $pid = fork() // die "fork: $!\n";
+    if (!$pid) {
+        local %ENV = (%ENV, %env, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, %$more);
+        open(STDOUT, '>', "$dir/log") or die "$dir/log: $!\n";
+        open(STDERR, '>&', \*STDOUT) or die "stderr: $!\n";
+        my ($program, @run) = (delete $ENV{PROGRAM_OPTIONS} // '', @options);
+        exec($ftkit, 'run', '-n', 4, '--spares', 1, '--timeout', 60, @run, '--', $solver, @small,
+            '-o', "$dir/result", '-p', "$dir/pid", split(' ', $program)) or die "$ftkit: $!\n";
+    }
+    $act->($pid, $dir) if $act;
+    waitpid($pid, 0);
+    ($code, $log) = ($? >> 8, slurp("$dir/log"));
+    return;
+}
+
+# when rank 0 has come to a step
+sub at_step
+{
+    my ($dir, $step) = @_;
+    my $end = time() + 40;
+    while (time() < $end) {
+        my (undef, $now) = split(' ', slurp("$dir/pid.0"));
+        return 1 if ($now // 0) >= $step;
+        select(undef, undef, undef, 0.01);
+    }
+    return 0;
+}
+
+sub signalled
+{
+    my ($name, $step) = @_;
+    return sub {
+        my ($pid, $dir) = @_;
+        ok(at_step($dir, $step), "... step $step");
+        kill($name, $pid);
+    };
+}
+
+sub sets { return scalar(grep {-e "$_/manifest"} glob("$_[0]/default.ftkit/set-*")) }
+sub fresh { return tempdir(DIR => scratch()) }
+
+run_job($home, {}, undef);
+is($code, 0, 'undisturbed') or diag($log);
+my $want = slurp("$home/result");
+like($want, qr/^3 [0-9a-f]{16}$/m, '... has a result');
+
+# the next start: to the end
+sub goes_on
+{
+    my ($dir, @options) = @_;
+    run_job($dir, {}, undef, @options);
+    is($code, 0, '... the next start ends well') or diag($log);
+    like($log, qr/restored set \d+ from files/, '... and goes on from the files');
+    is(slurp("$dir/result"), $want, '... with the right result');
+    return;
+}
+
+sub halts
+{
+    my ($what, $act, $more, @options) = @_;
+    my $dir = fresh();
+    local $ENV{PROGRAM_OPTIONS} = '-d 5';
+    run_job($dir, $more, $act, @options);
+    is($code, 75, "$what: exit code 75") or diag($log);
+    like($log, qr/halt \(.*\): set (\d+) is durable.*solver: halted at step \d+.*the job has halted; set \g1 is durable/s,
+        '... says so');
+    ok(!-e "$dir/result", '... the program has not come to its end');
+    delete local $ENV{PROGRAM_OPTIONS};
+    goes_on($dir, grep { $_ eq '--log' } @options);
+    return $dir;
+}
+
+{
+    my $dir = fresh();
+    local $ENV{PROGRAM_OPTIONS} = '-d 5';
+    run_job($dir, {}, signalled('USR1', 60));
+    is($code, 0, 'SIGUSR1: the job goes on to its end') or diag($log);
+    is(slurp("$dir/result"), $want, '... with the right result');
+    is(sets($dir), 2, '... one more set is durable');
+}
+halts("SIG$_", signalled($_, 60), {}) for qw(TERM INT);
+halts('SIGUSR2, with the message log', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2 }, '--log');
+halts('a set at each call', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1 call',
+        FTKIT_LEVEL_HDF5_EVERY => '1000 sets' });
+halts('a period in calls', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
+halts('the files are written at once', signalled('USR2', 60),
+    { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
+
+# the deadline
+{
+    my $begin = time();
+    my $dir = halts('--deadline', undef, { PROGRAM_OPTIONS => '-d 40',
+            FTKIT_REPORT_EVENTS => scratch() . '/deadline' }, '--deadline', '6s');
+    my ($durable) = map { $_->{t} } reverse grep { $_->{event} eq 'durable' } events(scratch() . '/deadline');
+    ok($durable && $durable < $begin + 6, '... in time') or diag($durable - $begin);
+    my ($halt) = grep { $_->{event} eq 'halt' } events(scratch() . '/deadline');
+    is($halt->{reason}, 'checkpoint.deadline', '... the event log says why');
+}
+{
+    my $dir = fresh();
+    local $ENV{PROGRAM_OPTIONS} = '-d 5 -b 2'; # a set of 2 MB
+    run_job($dir, { FTKIT_LEVEL_HDF5_BANDWIDTH => '1MB' }, undef, '--deadline', '1s');
+    like($log, qr/warning: context default: checkpoint.deadline leaves -?[\d.]+ s, and a durable set needs up to [\d.]+ s/,
+        'a deadline too short for a set: says so');
+    is($code, 75, '... and halts') or diag($log);
+}
+
+# from outside
+sub asks
+{
+    my ($want, @command) = @_;
+    my $said = `@command 2>&1`;
+    like($said, $want, "@command[0 .. 1]: says so");
+    return $? >> 8;
+}
+{
+    my $dir = halts('ftkit halt', sub {
+            my ($pid, $where) = @_;
+            ok(at_step($where, 60), '... step 60');
+            my $status = `$ftkit status $where`;
+            is($?, 0, 'ftkit status: a job is running');
+            like($status, qr/^default: job .* on .*\n  state +running, .*\n  processes +4 ranks, 1 spares left, repair in the job\n  rate +[\d.]+ calls/,
+                '... and what it does');
+            is(`$ftkit status --json $where` =~ /"set": (\d+),/ && $1, 1, '... --json');
+            is(`$ftkit status --prometheus $where` =~ /^ftkit_up\{context="default"\} (1)$/m && $1, 1,
+                '... --prometheus');
+            is(asks(qr/is asked to halt/, $ftkit, 'halt', '--wait', $where), 0, '... exit code');
+        }, {});
+    ok(!-e "$dir/default.ftkit/halt", '... the request is gone');
+    is(asks(qr/no job uses the sets/, $ftkit, 'halt', $dir), 1, 'nobody to halt: 1');
+    is(asks(qr/no job is running\n  state +closed/, $ftkit, 'status', $dir), 1, 'a job that is gone: 1');
+    is(asks(qr/No such file or directory/, $ftkit, 'status', "$dir/none"), 1, 'no directory: 1');
+    is(asks(qr/one directory, please/, $ftkit, 'halt'), 2, 'halt without a directory: 2');
+}
+{
+    my $dir = fresh();
+    mkdir("$dir/default.ftkit") or die;
+    open(my $f, '>', "$dir/default.ftkit/halt") or die; # of another job
+    print $f "job = 0123456789abcdef\n";
+    close($f);
+    run_job($dir, {}, undef);
+    is($code, 0, 'a request to another job halts nobody') or diag($log);
+    for my $bad ("ftkit.status = 1\nstate = \e[31mred\nset = nan\n", "\0" x 100, 'x' x 10000, '') {
+        open($f, '>', "$dir/default.ftkit/status") or die;
+        print $f $bad;
+        close($f);
+        is(asks(qr/^ftkit status: .*(cut off|not a file of ftkit)/m, $ftkit, 'status', $dir), 1,
+            'a damaged file of the status');
+    }
+}
+
+# a program that does not know FTKIT_HALT
+{
+    my $dir = fresh();
+    local $ENV{PROGRAM_OPTIONS} = '-d 20 -i';
+    run_job($dir, {}, signalled('USR2', 30), '--halt-timeout', '1s');
+    is($code, 75, 'a program that goes on is ended: 75') or diag($log);
+    like($log, qr/the program goes on after FTKIT_HALT: ending it/, '... says so');
+    delete local $ENV{PROGRAM_OPTIONS};
+    goes_on($dir);
+}
+
+# without files there is nothing durable
+{
+    my $dir = fresh();
+    local $ENV{PROGRAM_OPTIONS} = '-d 5';
+    run_job($dir, { FTKIT_LEVEL_HDF5_ENABLED => 'false' }, signalled('USR2', 60));
+    is($code, 75, 'no files: halts') or diag($log);
+    like($log, qr/level.hdf5.enabled is false, so set \d+ is in memory only/, '... says so');
+}
+
+# a rank is lost while the job halts
+for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'halt.drained:0', 'close.begin:3') {
+    for my $teams (0, 2) {
+        my ($name, $rank) = split(/:/, $point);
+        my $nth = $name =~ /^ckpt/ ? 2 : 1; # the first set is that of the start
+        my $dir = fresh();
+        my %more = (FTKIT_FAULT => "$name:$rank:$nth:kill");
+        $more{FTKIT_LOG_TEAM_SIZE} = $teams if $teams;
+        local $ENV{PROGRAM_OPTIONS} = '-d 5';
+        run_job($dir, \%more, signalled('USR2', 60), $teams ? '--log' : ());
+        is($code, 75, "killed at $name, rank $rank, " . ($teams ? 'teams' : 'no log') . ': 75')
+            or diag($log);
+        like($log, $name =~ /^ckpt/ ? qr/repaired in/ : qr/start it again to go on/, '... says so');
+        delete local $ENV{PROGRAM_OPTIONS};
+        goes_on($dir, $teams ? '--log' : ());
+    }
+}
+done_testing();
