@@ -13,7 +13,7 @@
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #
 # MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; BUILD= another build directory; SAN=1 sanitizers;
-# WITH_PMEM=no and WITH_METIS=no leave these libraries out.
+# WITH_PMEM=no, WITH_METIS=no and WITH_JANSSON=no leave these libraries out.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -43,12 +43,14 @@ $(BUILD)/mpi.mk: scripts/deps scripts/openmpi
 with = $(if $($1),$(if $(filter-out yes no,$($1)),$(error $1 is yes or no),$($1)),$2)
 PMEM := $(call with,WITH_PMEM,$(HAVE_PMEM))
 METIS := $(call with,WITH_METIS,$(HAVE_METIS))
-ifneq ($(filter yesno,$(PMEM)$(HAVE_PMEM) $(METIS)$(HAVE_METIS)),)
-$(error WITH_PMEM or WITH_METIS asks for a library that is missing: see make deps)
+JANSSON := $(call with,WITH_JANSSON,$(HAVE_JANSSON))
+ifneq ($(filter yesno,$(PMEM)$(HAVE_PMEM) $(METIS)$(HAVE_METIS) $(JANSSON)$(HAVE_JANSSON)),)
+$(error WITH_PMEM, WITH_METIS or WITH_JANSSON asks for a library that is missing: see make deps)
 endif
 PKGS := $(HDF5_PKG) libxxhash inih libisal $(if $(filter yes,$(PMEM)),libpmem)
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
 METIS_LIBS := $(if $(filter yes,$(METIS)),-lmetis) # of the ftkit program alone
+JANSSON_LIBS := $(if $(filter yes,$(JANSSON)),$(shell pkg-config --libs jansson)) # the same
 PKG_LIBS = $(shell pkg-config --libs $(PKGS)) $(HDF5_LIBS) -lpthread -lm
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
     -Wvla $(if $(WERROR),-Werror)
@@ -119,8 +121,9 @@ FUZZ_SRC := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzzers/%)
 REPLAY := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/replay/%)
 PROGRAM := $(BUILD)/ftkit
-PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/cut_metis.c), \
-    $(wildcard tools/*.c))
+REPORT_SRC := $(filter-out tools/report_none.c,$(wildcard tools/report*.c))
+PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/cut_metis.c) \
+    $(if $(filter yes,$(JANSSON)),tools/report_none.c,$(REPORT_SRC)),$(wildcard tools/*.c))
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 
 .PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint layers format clean help
@@ -160,7 +163,7 @@ $(BUILD)/rel/lib/set/debug_regions.o $(BUILD)/flt/lib/set/debug_regions.o: CFLAG
 # what is in the libraries changes with what is left out
 $(BUILD)/options: FORCE
 	@mkdir -p $(@D)
-	@echo "$(PMEM) $(METIS)" | cmp -s - $@ || echo "$(PMEM) $(METIS)" >$@
+	@echo "$(PMEM) $(METIS) $(JANSSON)" | cmp -s - $@ || echo "$(PMEM) $(METIS) $(JANSSON)" >$@
 FORCE:
 $(BUILD)/libftkit.a $(SO) $(TEST_LIB) $(PROGRAM): $(BUILD)/options
 
@@ -215,7 +218,12 @@ $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so.$(SOVERSION)
 
 $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
-	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(JANSSON_LIBS) $(PKG_LIBS) $(LDFLAGS)
+# the style of the page, as a string in C
+$(GEN)/report_css.h: tools/report.css
+	@mkdir -p $(@D)
+	sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/' $< >$@
+$(BUILD)/rel/tools/report_page.o: $(GEN)/report_css.h
 $(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
 
 $(BUILD)/ftkit.1: $(PROGRAM)
@@ -375,7 +383,7 @@ install: all
 
 # ---- care -------------------------------------------------------------------------------
 
-lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h layers
+lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h $(GEN)/report_css.h layers
 	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" \
 	    FORTRAN_INCLUDE="$(FORTRAN_INCLUDE)" scripts/lint
 layers: lib

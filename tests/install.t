@@ -385,25 +385,27 @@ END
     my $made = `$deps 2>$tmp/deps.err`;
     is($?, 0, 'deps: without what may be missing') or diag(slurp("$tmp/deps.err"));
     like($made, qr/^$_$/m, "... says $_")
-        for 'HDF5_PKG := hdf5', 'HAVE_PMEM := no', 'HAVE_METIS := no';
+        for 'HDF5_PKG := hdf5', 'HAVE_PMEM := no', 'HAVE_METIS := no', 'HAVE_JANSSON := no';
     like(slurp("$tmp/deps.err"), qr/missing.*\n.*$_/, "... and what is lost: $_")
-        for 'pmem is refused', 'proposes no teams', 'mpi_f08';
+        for 'pmem is refused', 'proposes no teams', 'report makes no page', 'mpi_f08';
 }
 
-# libpmem and METIS left out: only what differs is compiled
+# libpmem, METIS and jansson left out: only what differs is compiled
 my $without = "$tmp/without";
 mkdir $without;
 system("cp -a '$build/mpi.mk' '$build/rel' '$build/gen' '$without/'") == 0 or die "cp\n";
-if (run('make without libpmem and METIS', "make --no-print-directory BUILD=$without WITH_PMEM=no "
-        . "WITH_METIS=no $without/ftkit", $top))
+if (run('make without libpmem, METIS and jansson', "make --no-print-directory BUILD=$without WITH_PMEM=no "
+        . "WITH_METIS=no WITH_JANSSON=no $without/ftkit", $top))
 {
-    unlike(`ldd '$without/ftkit'`, qr/pmem|metis/, '... needs neither');
+    unlike(`ldd '$without/ftkit'`, qr/pmem|metis|jansson/, '... needs none of them');
     write_file("$tmp/matrix.csv", join '', map {"$_\n"} '# ftkit communication matrix 1',
         '# context: default', '# ranks: 4', 'from,to,messages,bytes', '0,2,1,100', '1,3,1,100', '# end: 2 pairs');
     write_file("$tmp/teams.txt", "0,2\n1,3\n");
     my $said = `'$without/ftkit' teams --size 2 '$tmp/matrix.csv' 2>&1`;
     is($? >> 8, 1, '... ftkit teams proposes nothing');
     like($said, qr/built without METIS/, '... and says why');
+    $said = `'$without/ftkit' report '$top/tests/data/events' 2>&1`;
+    ok($? >> 8 == 1 && $said =~ /no ftkit report: jansson was missing/, '... ftkit report says why') or diag($said);
     $said = `'$without/ftkit' teams --file '$tmp/teams.txt' '$tmp/matrix.csv' 2>&1`;
     is($?, 0, '... it judges teams that are given') or diag($said);
     for my $case (['level.memory', 'FTKIT_LEVEL_MEMORY_PLACE' => 'pmem'],

@@ -69,7 +69,7 @@ sub all_known
 all_known('commands of ftkit', qr/(?:`|^ {4,})ftkit ([a-z]+)\b/m, sub { $command{ $_[0] } });
 my $sections = join '|', map {quotemeta} sort keys %section;
 all_known('keys', qr/(?<![\w.])((?:$sections)\.[a-z_]\w+)\b(?![\/.(]\w)/,
-    sub { $key{ $_[0] } || $section{ $_[0] } || $_[0] =~ /\.(c|h|py|t|md|f90|pml)$/ });
+    sub { $key{ $_[0] } || $section{ $_[0] } || $_[0] =~ /\.(c|h|py|t|md|f90|pml|html)$/ });
 
 # codes and constants: of the header; those that are reserved are used nowhere else
 # (Fortran of 1977 has the functions in capitals)

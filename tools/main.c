@@ -36,6 +36,7 @@ static const struct command commands[] = {
     { "export", ftk_export_main, ftk_export_usage, "write a region of a set to a file" },
     { "teams", ftk_teams_main, ftk_teams_usage,
         "propose teams for the message log from a communication matrix" },
+    { "report", ftk_report_main, ftk_report_usage, "make a page in HTML from the event log" },
     { "config", config_main, config_usage, "print the configuration in force" },
     { "help", help_main, help_usage, "explain a command" },
     { "version", version_main, version_usage, "print the version" },

@@ -69,6 +69,7 @@ static const struct option options[] = {
     { "teams", required_argument, NULL, OPT_TEAMS },
     { "ranks-per-node", required_argument, NULL, OPT_PER_NODE },
     { "file", required_argument, NULL, OPT_FILE },
+    { "run", required_argument, NULL, OPT_RUN },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -116,6 +117,9 @@ static int take(int opt, struct ftk_opts *o)
         return parse_count(optarg, &o->per_node);
     case OPT_FILE:
         o->file = optarg;
+        return 0;
+    case OPT_RUN:
+        o->run = optarg;
         return 0;
     case OPT_SLOTS:
         o->slots = true;

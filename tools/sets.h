@@ -1,5 +1,5 @@
 /* Declarations that the commands on directories of sets share: ls, show, verify, repair, prune,
- * export, teams.
+ * export, teams, report.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTKIT_TOOLS_SETS_H
@@ -22,6 +22,7 @@ int ftk_repair_main(int argc, char **argv);
 int ftk_prune_main(int argc, char **argv);
 int ftk_export_main(int argc, char **argv);
 int ftk_teams_main(int argc, char **argv);
+int ftk_report_main(int argc, char **argv);
 void ftk_ls_usage(FILE *out);
 void ftk_show_usage(FILE *out);
 void ftk_verify_usage(FILE *out);
@@ -29,6 +30,7 @@ void ftk_repair_usage(FILE *out);
 void ftk_prune_usage(FILE *out);
 void ftk_export_usage(FILE *out);
 void ftk_teams_usage(FILE *out);
+void ftk_report_usage(FILE *out);
 
 /* ---- options (sets.c) ---------------------------------------------------------------- */
 
@@ -45,11 +47,12 @@ enum {
     OPT_SIZE = 512,
     OPT_TEAMS = 1024,
     OPT_PER_NODE = 2048,
-    OPT_FILE = 4096
+    OPT_FILE = 4096,
+    OPT_RUN = 8192
 };
 struct ftk_opts {
     bool json, incomplete, dry_run, slots;
-    const char *context, *output, *format, *file;
+    const char *context, *output, *format, *file, *run;
     int rank, keep, size, teams, per_node; /* -1: not given */
     char **args;                           /* arguments that are not options */
     int nargs;
