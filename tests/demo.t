@@ -23,8 +23,14 @@ SKIP: {
     cmp_ok(scalar(@equal), '>=', 5, 'every run is compared bitwise');
     my @drawn = grep {-s} glob("$build/demo/[1-9]-*.png");
     cmp_ok(scalar(@drawn), '>=', 9, 'each picture is there by itself');
-    like($out, qr/^message log, rank \d killed at step \d+: ranks \d and \d went back, no other/m,
+    like($out, qr/^message log, rank \d killed after step \d+: ranks \d and \d went back, no other/m,
         'the log sends one team back');
+}
+SKIP: {
+    skip('no event log, or built without jansson', 1)
+        if !glob("$build/demo/events/team/*.jsonl") || slurp("$build/mpi.mk") !~ /^HAVE_JANSSON := yes$/m;
+    my ($pages) = $out =~ /^reports of these runs, .*: *(\S.*)$/m;
+    is(scalar(grep { slurp($_) =~ /<figure>/ } split ' ', $pages // ''), 3, 'each run has its report');
 }
 
 done_testing();
