@@ -1,0 +1,45 @@
+/* Heat in a rod, repaired by ftkit: ftkit run -n RANKS --spares 1 -- fenix_ported
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <ftkit.h>
+
+#include "check.h"
+#include "heat.h"
+
+int main(int argc, char **argv)
+{
+    int rank, step = 0;
+    MPI_Comm comm;
+    MPI_Init(&argc, &argv);
+    ftkit_ctx *ft; /* a replacement returns from here; a survivor does not come back here */
+    if (check(NULL, ftkit_open(MPI_COMM_WORLD, NULL, &ft)) != FTKIT_OK)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+
+    ftkit_bind_comm(ft, &comm); /* a repair sets the variable again */
+    MPI_Comm_rank(comm, &rank);
+    double *u = heat_new(rank);
+    ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
+    ftkit_register(ft, "u", u, CELLS + 2, MPI_DOUBLE);
+    if (check(ft, ftkit_recover(ft, NULL)) < 0) /* in a replacement: the last set */
+        MPI_Abort(MPI_COMM_WORLD, 1);
+
+    for (;;) {
+        if (check(ft, ftkit_checkpoint(ft)) < -39) /* in a survivor: repair, and the last set */
+            break;
+        if (step == STEPS) {
+            int rc = check(ft, ftkit_finish(ft));
+            if (rc == FTKIT_ROLLED_BACK)
+                continue;
+            if (rc > -40)
+                heat_print(u, step, comm);
+            break;
+        }
+        heat_step(u, comm);
+        step++;
+    }
+
+    free(u);
+    check(NULL, ftkit_close(&ft));
+    MPI_Finalize();
+    return errors > 0;
+}
