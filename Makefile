@@ -11,6 +11,7 @@
 #   make layers     fails when a file of the library refers upward, or files in a circle
 #   make model      check the model of the message log with spin
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
+#   make site       the documentation as a site in build/site (needs mkdocs)
 #
 # MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; BUILD= another build directory; SAN=1 sanitizers;
 # WITH_PMEM=no, WITH_METIS=no and WITH_JANSSON=no leave these libraries out.
@@ -126,7 +127,7 @@ PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/c
     $(if $(filter yes,$(JANSSON)),tools/report_none.c,$(REPORT_SRC)),$(wildcard tools/*.c))
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 
-.PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint layers format clean help
+.PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint layers format site clean help
 all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES) $(FEXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
@@ -388,11 +389,13 @@ lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h $(GEN)/report_css.h layers
 	    FORTRAN_INCLUDE="$(FORTRAN_INCLUDE)" scripts/lint
 layers: lib
 	scripts/layers $(BUILD)
+site: $(PROGRAM) $(GEN)/stamp
+	BUILD=$(BUILD) scripts/site
 format:
 	clang-format-14 -i $$(git ls-files '*.c' '*.h')
 clean:
 	rm -rf $(BUILD)
 help:
-	@sed -n '2,15s/^# \{0,1\}//p' Makefile
+	@sed -n '2,16s/^# \{0,1\}//p' Makefile
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
