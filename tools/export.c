@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -176,33 +175,10 @@ static int put_block(struct export *x, const struct ftk_seg_region *r, const cha
     }
 }
 
-/* Fill buf with NaN, or with 0 if the type has no NaN. */
-static void fill_value(uint32_t basic, char *buf, size_t bytes)
-{
-    const float f = NAN;
-    const double d = (double)NAN;
-    const long double l = (long double)NAN;
-    const void *v = NULL;
-    size_t n = 1;
-    if (basic == FTK_T_F32 || basic == FTK_T_C32) {
-        v = &f;
-        n = sizeof f;
-    } else if (basic == FTK_T_F64 || basic == FTK_T_C64) {
-        v = &d;
-        n = sizeof d;
-    } else if (basic == FTK_T_LONGDOUBLE || basic == FTK_T_CLONGDOUBLE) {
-        v = &l;
-        n = sizeof l;
-    }
-    memset(buf, 0, bytes);
-    for (size_t i = 0; v && i + n <= bytes; i += n)
-        memcpy(buf + i, v, v == &l ? 10 : n); /* x87: ten bytes, then padding */
-}
-
 static int fill(struct export *x, uint64_t bytes)
 {
     static char buf[1 << 16]; /* a multiple of the size of every type */
-    fill_value(x->first.basic, buf, sizeof buf);
+    (void)ftk_basic_fill(x->first.basic, buf, sizeof buf);
     for (uint64_t at = 0; at < bytes;) {
         uint64_t n = bytes - at < sizeof buf ? bytes - at : sizeof buf;
         if (put_at(x, buf, (size_t)n, x->start + at) != 0)

@@ -1,7 +1,9 @@
 /* Segments: the reader that trusts nothing, and the checksums (see segment.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +47,30 @@ size_t ftk_basic_bytes(uint32_t basic)
 const char *ftk_basic_name(uint32_t basic)
 {
     return basic < NBASICS ? basics[basic].name : "unknown";
+}
+
+bool ftk_basic_fill(uint32_t basic, void *buf, size_t bytes)
+{
+    const float f = NAN;
+    const double d = (double)NAN;
+    const long double l = (long double)NAN;
+    const void *v = NULL;
+    size_t used = 0, each = 1; /* bytes of a number, and of a number with its padding */
+    if (basic == FTK_T_F32 || basic == FTK_T_C32) {
+        v = &f;
+        used = each = sizeof f;
+    } else if (basic == FTK_T_F64 || basic == FTK_T_C64) {
+        v = &d;
+        used = each = sizeof d;
+    } else if (basic == FTK_T_LONGDOUBLE || basic == FTK_T_CLONGDOUBLE) {
+        v = &l;
+        used = LDBL_MANT_DIG == 64 ? 10 : sizeof l; /* the rest of an x87 number is padding */
+        each = sizeof l;
+    }
+    memset(buf, 0, bytes);
+    for (size_t i = 0; v && i + each <= bytes; i += each)
+        memcpy((char *)buf + i, v, used);
+    return v != NULL;
 }
 
 /* ---- Sizes and checksums ------------------------------------------------------------- */

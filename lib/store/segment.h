@@ -101,6 +101,9 @@ _Static_assert(sizeof(struct ftk_seg_region) == 640, "on-disk region record");
 /* Size in bytes of one basic element, 0 for an unknown code. */
 size_t ftk_basic_bytes(uint32_t basic);
 const char *ftk_basic_name(uint32_t basic); /* "f64", for messages */
+/* Fill buf with the value of cells that no rank holds: NaN in every real and complex number, 0 in
+ * every other type.  bytes is a multiple of the size of the type.  false: the type has no NaN. */
+bool ftk_basic_fill(uint32_t basic, void *buf, size_t bytes);
 
 /* Bytes of a head with nregions records and data_bytes of data in blocks of block. */
 size_t ftk_seg_head_bytes(size_t nregions, size_t data_bytes, size_t block);

@@ -106,6 +106,7 @@ static const struct region regions[] = {
     ARRAY("complex", FTK_T_C64, 16, 2, 0, .global = { 7, 2 }, .halo = { 1, 1 }),
     ARRAY("triples", FTK_T_I32, 12, 1, 0, .global = { 10 }, .halo = { 1 }),
     ARRAY("holes", FTK_T_F64, 8, 2, 0, .global = { 16, 3 }, .hole = 1),
+    ARRAY("pairs", FTK_T_F64, 16, 1, 0, .global = { 16 }, .hole = 1),
     ARRAY("two of four", FTK_T_F64, 8, 2, 0, .global = { 2, 3 }, .halo = { 1, 1 }),
     ARRAY("empty", FTK_T_F64, 8, 2, 1, .global = { 0, 8 }),
     /* names that are hard on XML, or on XDMF */
@@ -149,8 +150,9 @@ static void put_cell(const struct region *g, char *to, double v)
         v = -v;
         memcpy(to + sizeof v, &v, sizeof v);
         break;
-    default:
-        memcpy(to, &v, sizeof v);
+    default: /* or several of them */
+        for (size_t k = 0; k < g->elem; k += sizeof v)
+            memcpy(to + k, &v, sizeof v);
     }
 }
 

@@ -4,6 +4,8 @@
  * a change that needs a new file breaks every set on disk and takes a new version.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <float.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -621,6 +623,30 @@ static void mutations(void **state)
     free(good);
 }
 
+/* Cells that no rank holds: NaN where the type has one, without garbage in the padding. */
+static void fill_of_holes(void **state)
+{
+    (void)state;
+    float f[4];
+    double d[4];
+    long double l[4];
+    int32_t n[4];
+    memset(l, 0x5a, sizeof l);
+    assert_true(ftk_basic_fill(FTK_T_C32, f, sizeof f));
+    assert_true(ftk_basic_fill(FTK_T_F64, d, sizeof d));
+    assert_true(ftk_basic_fill(FTK_T_CLONGDOUBLE, l, sizeof l));
+    assert_false(ftk_basic_fill(FTK_T_I32, n, sizeof n));
+    for (int i = 0; i < 4; i++) {
+        assert_true(isnan(f[i]) && isnan(d[i]) && isnan(l[i]));
+        assert_int_equal(n[i], 0);
+        assert_memory_equal(&l[i], &l[0], sizeof l[0]);
+    }
+#if LDBL_MANT_DIG == 64
+    static const char none[6];
+    assert_memory_equal((char *)l + 10, none, sizeof none);
+#endif
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--write-golden") == 0)
@@ -629,6 +655,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(round_trip),
         cmocka_unit_test(empty_segment),
         cmocka_unit_test(sizes),
+        cmocka_unit_test(fill_of_holes),
         cmocka_unit_test(golden_file),
         cmocka_unit_test(flipped_head),
         cmocka_unit_test(flipped_data),

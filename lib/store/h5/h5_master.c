@@ -7,10 +7,9 @@
  *     /ranks/00003    link to the group of a rank in its part
  *
  * The names of parts are relative to the master, so a set's directory may be moved.  Cells that
- * no rank holds read as NaN, or as 0 if an item is not one real or complex number.  An array has
- * the attributes that rank 0 has for the array.  The master is made from the heads of the parts;
- * the heads are checked against the manifest. */
-#include <math.h>
+ * no rank holds read as NaN, or as 0 if the type has no NaN; `ftkit export` writes the same.  An
+ * array has the attributes that rank 0 has for the array.  The master is made from the heads of
+ * the parts; the heads are checked against the manifest. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,26 +36,15 @@ struct master {
 
 /* ---- arrays -------------------------------------------------------------------------- */
 
+/* The value of cells that no rank holds.  An object header of HDF5 has no room for the items of
+ * several KiB that only a forged set has. */
 static herr_t set_fill(hid_t dcpl, hid_t type, const struct ftk_seg_region *r)
 {
-    const float f[2] = { NAN, NAN };
-    const double d[2] = { (double)NAN, (double)NAN };
-    const long double l[2] = { (long double)NAN, (long double)NAN };
-    if (r->elem_bytes != ftk_basic_bytes(r->basic))
+    char item[4096];
+    size_t bytes = (size_t)r->elem_bytes;
+    if (bytes > sizeof item || !ftk_basic_fill(r->basic, item, bytes))
         return 0;
-    switch (r->basic) {
-    case FTK_T_F32:
-    case FTK_T_C32:
-        return H5Pset_fill_value(dcpl, type, f);
-    case FTK_T_F64:
-    case FTK_T_C64:
-        return H5Pset_fill_value(dcpl, type, d);
-    case FTK_T_LONGDOUBLE:
-    case FTK_T_CLONGDOUBLE:
-        return H5Pset_fill_value(dcpl, type, l);
-    default:
-        return 0;
-    }
+    return H5Pset_fill_value(dcpl, type, item);
 }
 
 static void array_close(struct array *a)
