@@ -98,7 +98,7 @@ copy();
 
 for my $command (qw(ls show verify repair prune export)) {
     ftkit($command, '--help');
-    ok($code == 0 && $out =~ /^usage: ftkit \Q$command\E .*Exit code: 0/s, "$command --help") or said();
+    ok($code == 0 && $out =~ /^usage: ftkit \Q$command\E .*Exit code:\s+0/s, "$command --help") or said();
     ftkit('help', $command);
     like($out, qr/^usage: ftkit \Q$command\E/, "help $command");
     for my $bad ([], ['--nonsense', $sets], ['a', 'b', 'c', 'd', 'e']) {
@@ -111,8 +111,6 @@ for my $command (qw(ls show verify repair prune export)) {
     ftkit($command, @more);
     ok($code == 1 && $err =~ /No such file/, "$command of no directory") or said();
 }
-ftkit('help', '--man');
-ok($code == 0 && (() = $out =~ /^\.SS (?:run|ls|show|verify|repair|prune|export|config)$/mg) == 8, 'the manual page');
 for my $bad (['show', $sets, 'x'], ['show', $sets, '-1'], ['verify', $sets, '0'],
     ['prune', '--keep', '0', $sets], ['prune', $sets], ['prune', '--keep', 'x', $sets],
     ['export', $sets, 'newest', 'step'], ['export', $sets, 'newest', 'step', '-o', "$tmp/x", '--format', 'csv'],
@@ -229,6 +227,26 @@ my $v = json('verify', '--json', $sets, 6);
 is_deeply([$code, $v->{good}, @{ $v->{sets}[0] }{qw(context set good damage)}],
     [0, JSON::PP::true, 'heat', 6, JSON::PP::true, []], '... in JSON');
 
+# work that takes longer than a second: here by a slow disk
+{
+    local $ENV{LD_PRELOAD} = build() . '/slow.so';
+    local $ENV{FTKIT_TEST_SLOW_MS} = 8;
+    ftkit('verify', '--progress', $sets, 6);
+    ok($code == 0 && $out eq "set 6 of 'heat':\n  good\n", 'verify of a slow disk') or said();
+    like($err, qr/^(?:verifying (?:the master of )?set 6 of 'heat': .*\d\n)*verifying set 6 of 'heat': [\d.]+ [KM]iB of [\d.]+ MiB \(\d+ %\)\n/,
+        '... --progress shows lines');
+    ftkit('verify', $sets, 6);
+    ok($code == 0 && $err eq '', '... and nothing without it when there is no terminal') or said();
+    my $shown = `script -qefc '"@{[top()]}/scripts/guard" 60 -- "@{[build()]}/ftkit" verify "$sets" 6' /dev/null </dev/null`;
+    my ($line) = $shown =~ /\r\e\[K(verifying set 6 [^\r\n]*\))\r\e\[K/;
+    ok(defined $line && length $line < 80, 'on a terminal a line is drawn') or diag($shown);
+    is($shown =~ s/\r\e\[K(?:verifying [^\r\n]*)?//gr, "set 6 of 'heat':\r\n  good\r\n", '... and erased');
+    ftkit('repair', '--progress', $sets, 6);
+    ok($code == 0 && $out eq '' && $err =~ /^repairing set 6 of 'heat': \S+ \S+ read$/m, 'repair --progress') or said();
+    ftkit('export', '--progress', $sets, 6, 'array', '-o', "$tmp/x.npy");
+    ok($code == 0 && $err =~ /^exporting 'array' of set 6: \S+ \S+ read$/m, 'export --progress') or said();
+}
+
 # the data of a region lie in one piece, so its own bytes find it
 ftkit('export', $sets, 6, 'flat 600000', '--rank', 3, '-o', "$tmp/x.raw", '--format', 'raw');
 my $at = index slurp(path(6, 'part-00002.h5')), slurp("$tmp/x.raw");
@@ -244,7 +262,17 @@ ftkit('export', $sets, 6, 'flat 600000', '--rank', 2, '-o', "$tmp/x2.raw");
 is($code, 0, '... but what is whole');
 is(states(), '6:complete 5:complete 4:complete 3:complete', 'ls has not seen it');
 ftkit('repair', $sets, 6);
-ok($code == 1 && $out =~ /part-00002\.h5: cannot be repaired/, 'and there is no repair') or said();
+ok($code == 1 && $out =~ /part-00002\.h5: cannot be repaired/ && $err =~ /`ftkit run --set N`/,
+    'and there is no repair') or said();
+my $r = json('repair', '--json', $sets, 6, 'set-0000000006', 6);
+is_deeply([$code, $r->{good}, map { [@$_{qw(set state good)}, map {"$_->{file} $_->{result}"} @{ $_->{steps} }] }
+    @{ $r->{sets} }], [1, JSON::PP::false, [6, 'complete', JSON::PP::false, 'part-00002.h5 failed']],
+    '... in JSON; a set that is named three times is repaired once');
+like($r->{sets}[0]{steps}[0]{text}, qr/checksum of block 1/, '... with the reason');
+$v = json('verify', '--json', $sets, 'newest', 6);
+is_deeply([$code, map { $_->{set} } @{ $v->{sets} }], [1, 6], 'verify: a set is verified once');
+ftkit('verify', $sets, 6);
+like($err, qr/there is damage: `ftkit repair /, '... and told what to do');
 
 my $head = index slurp(path(5, 'part-00000.h5')), "FTKSEG\r\n";
 flip(path(5, 'part-00000.h5'), $head + 700);
@@ -301,6 +329,27 @@ for my $case (@damage) {
         ok($code == 1 && $out =~ /cannot be repaired/, '... cannot be repaired, and it says so') or said();
     }
 }
+
+# newest is the newest complete set, for each command
+copy();
+unlink path(6, 'manifest');
+for my $command (['show'], ['verify'], ['repair']) {
+    my $args = json(@$command, '--json', $sets, 'newest');
+    is($args->{set} // $args->{sets}[0]{set}, 5, "@$command newest");
+}
+is(states(), '6:damaged 5:complete 4:complete 3:complete', '... so repair has left the damaged set');
+$r = json('repair', '--json', '--dry-run', $sets, 6, 5);
+is_deeply([$code, $r->{dry_run}, map { [@$_{qw(set state)}, map {"$_->{file} $_->{result}"} @{ $_->{steps} }] }
+    @{ $r->{sets} }], [0, JSON::PP::true, [6, 'damaged', 'manifest made'], [5, 'complete']], 'repair --dry-run --json');
+is(states(), '6:damaged 5:complete 4:complete 3:complete', '... changes nothing');
+$r = json('repair', '--json', $sets);
+is_deeply([$code, map { [@$_{qw(set good)}] } @{ $r->{sets} }], [0, map { [$_, JSON::PP::true] } 6, 5, 4, 3],
+    'repair --json');
+ftkit('repair', $sets, 6, 17);
+ok($code == 1 && $err =~ /no set 17 of 'heat' in .*; `ftkit ls .*` lists the sets/, 'repair of no set') or said();
+unlink glob path($_, 'manifest') for 3 .. 6;
+ftkit('repair', $sets, 'newest');
+ok($code == 1 && $err =~ /no set of 'heat' in .* is complete; `ftkit ls/, 'no set is complete') or said();
 
 # bytes made to do harm
 copy();
@@ -379,10 +428,16 @@ put(path(4, 'unfinished'), ''); # as while it is written
 like(ftkit('prune', '--keep', 2, '--dry-run', $sets), qr/^would remove set 4 .*\(incomplete\)\nwould remove set 3 .*\(old\)\n$/,
     'prune --dry-run') or said();
 is(states(), '99:incomplete 6:complete 5:complete 4:incomplete 3:complete', '... changes nothing');
+my $p = json('prune', '--json', '--dry-run', '--keep', 2, $sets);
+is_deeply([$code, $p->{dry_run}, map { [@$_{qw(context set state reason removed)}] } @{ $p->{sets} }],
+    [0, JSON::PP::true, ['heat', 4, 'incomplete', 'incomplete', JSON::PP::false],
+    ['heat', 3, 'complete', 'old', JSON::PP::false]], '... in JSON');
 like(ftkit('prune', '--keep', 2, $sets), qr/^removed set 4 .*\nremoved set 3 .*\n$/, 'prune') or said();
 is(states(), '99:incomplete 6:complete 5:complete', '... the newest stay, and what may be being written');
-ftkit('prune', '--incomplete', $sets);
-is(states(), '6:complete 5:complete', 'prune --incomplete');
+$p = json('prune', '--json', '--incomplete', $sets);
+is_deeply([$code, map { [@$_{qw(set state removed)}] } @{ $p->{sets} }], [0, [99, 'incomplete', JSON::PP::true]],
+    'prune --incomplete --json');
+is(states(), '6:complete 5:complete', '... has removed it');
 ftkit('prune', '--keep', 1, $sets);
 ftkit('prune', '--keep', 1, $sets);
 ok($code == 0 && states() eq '6:complete' && -e path(6, 'notes.txt'), 'one stays');
@@ -399,6 +454,17 @@ ftkit('repair', $sets);
 ok($code == 0 && $out =~ /incomplete: .*2 of 4 ranks are in no part/, 'an interrupted set is no damage') or said();
 ftkit('prune', '--incomplete', $sets);
 ok(-e path(6, 'notes.txt') && !-e path(6, 'part-00000.h5'), 'what is not ours survives its set');
+
+make_path("$tmp/slots");
+my $slot = "$tmp/slots/ftkit-slot-1-gone-1.1.1";
+put($slot, 'x' x 100); # of no process
+for my $case (['--dry-run', JSON::PP::true, JSON::PP::false], ['--json', JSON::PP::false, JSON::PP::true]) {
+    my ($option, $dry, $removed) = @$case;
+    $p = json('prune', '--slots', '--json', $option, "$tmp/slots");
+    is_deeply([$code, $p->{dry_run}, $p->{other_files}, map { [@$_{qw(path bytes removed)}] } @{ $p->{slots} }],
+        [0, $dry, 0, [$slot, 100, $removed]], "prune --slots --json $option");
+}
+ok(!-e $slot, '... has removed it');
 
 # ---- nothing there, a set's own directory, links ------------------------------------------
 

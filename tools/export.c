@@ -26,7 +26,7 @@ void ftk_export_usage(FILE *out)
           "global array is put together from all ranks in its global shape, without halo;\n"
           "cells that no rank has are NaN, or 0 if the type has no NaN.  A replicated\n"
           "region is taken from rank 0.  Other regions differ from rank to rank: choose a\n"
-          "rank by --rank.  SET is a number or newest.\n"
+          "rank by --rank.  SET is a number or newest, the newest complete set.\n"
           "\n"
           "  -o FILE         the file to write; FILE appears when it is complete\n"
           "  --rank R        only the data of rank R; of an array its block, without halo\n"
@@ -35,9 +35,12 @@ void ftk_export_usage(FILE *out)
           "                  default\n"
           "  --format raw    the values alone, little-endian, the last index fastest\n"
           "  --context NAME  the context, when there are several in DIR\n"
+          "  --progress      show the progress on standard error, also when it is no terminal\n"
           "\n"
-          "Exit code: 0; 1 when the region is damaged or FILE cannot be written; 2 "
-          "usage.\n",
+          "Exit code:\n"
+          "  0  FILE is written\n"
+          "  1  set or region is damaged or not there, or FILE cannot be written\n"
+          "  2  usage, or there are no sets\n",
         out);
 }
 
@@ -47,7 +50,8 @@ struct export
     const char *dir;
     const struct ftk_h5_manifest *m;
     const char *region;
-    int rank; /* -1: not given */
+    const char *path; /* of the file to write */
+    int rank;         /* -1: not given */
     bool npy;
     int fd;
     /* the array as it is in the file */
@@ -74,7 +78,7 @@ static int put_at(struct export *x, const void *buf, size_t bytes, uint64_t at)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            ftk_tool_say("cannot write: %s", strerror(n < 0 ? errno : EIO));
+            ftk_tool_say("cannot write %s: %s", x->path, strerror(n < 0 ? errno : EIO));
             return TOOL_FAIL;
         }
         p += n;
@@ -233,11 +237,16 @@ static int take_survey(struct export *x, struct survey *s)
         if (ftk_h5_part_records(x->dir, x->m, i, survey_head, s) != FTKIT_OK)
             return complain();
     if (!s->any) {
-        ftk_tool_say("set %" PRIu64 " has no region '%s'", x->m->set, x->region);
+        ftk_tool_say("set %" PRIu64 " has no region '%s'; `ftkit show %s %" PRIu64 "` lists the "
+                     "regions",
+            x->m->set, x->region, x->dir, x->m->set);
         return TOOL_FAIL;
     }
     if (s->differ) {
-        ftk_tool_say("the ranks disagree on kind, type or shape of '%s'", x->region);
+        ftk_tool_say(
+            "the ranks disagree on kind, type or shape of '%s'; --rank takes the region of "
+            "one rank",
+            x->region);
         return TOOL_FAIL;
     }
     return 0;
@@ -250,7 +259,8 @@ static int export_array(struct export *x, const struct survey *s)
     uint64_t bytes;
     if (!set_shape(x, x->first.global, x->first.ndims, &bytes)
         || (bytes > HOLES_FREE && bytes / HOLES_MAX > s->held)) {
-        ftk_tool_say("'%s': the ranks hold %" PRIu64 " bytes, next to nothing of the global array",
+        ftk_tool_say("'%s': the ranks hold %" PRIu64 " bytes, next to nothing of the global array; "
+                     "--rank takes the block of one rank",
             x->region, s->held);
         return TOOL_FAIL;
     }
@@ -317,7 +327,7 @@ static int export_region(void *arg, FILE *out)
         }
     }
     if (!bad && fsync(x->fd) != 0 && errno != EINVAL) {
-        ftk_tool_say("cannot write: %s", strerror(errno));
+        ftk_tool_say("cannot write %s: %s", x->path, strerror(errno));
         bad = TOOL_FAIL;
     }
     return bad;
@@ -335,7 +345,9 @@ static int export_file(struct export *x, const char *path, uint64_t bytes)
         ftk_tool_say("%s: %s", path, strerror(errno));
         return TOOL_FAIL;
     }
+    ftk_progress_work(0, "exporting '%s' of set %" PRIu64, x->region, x->m->set);
     ftk_isolate(export_region, x, bytes, &r);
+    ftk_progress_clear();
     free(r.text);
     if (r.why[0])
         ftk_tool_say("set %" PRIu64 ": %s", x->m->set, r.why);
@@ -356,13 +368,19 @@ static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_
 {
     struct ftk_h5_manifest m;
     struct ftk_h5_entry e = { 0 };
-    struct export x = { .dir = w->dir, .m = &m, .region = o->args[2], .rank = o->rank };
-    if (ftk_h5_open_set(w->dir, w->contexts[0], set, false, &m) != FTKIT_OK)
-        return complain();
+    struct export x = {
+        .dir = w->dir, .m = &m, .region = o->args[2], .path = o->output, .rank = o->rank
+    };
+    int rc = ftk_h5_open_set(w->dir, w->contexts[0], set, false, &m);
+    if (rc != FTKIT_OK) {
+        ftk_set_missing(w->dir, rc);
+        return TOOL_FAIL;
+    }
     x.npy = !o->format || strcmp(o->format, "npy") == 0;
     int code;
     if (o->rank >= 0 && (uint32_t)o->rank >= m.nranks) {
-        ftk_tool_say("there is no rank %d: set %" PRIu64 " has %" PRIu32, o->rank, set, m.nranks);
+        ftk_tool_say("there is no rank %d: set %" PRIu64 " has the ranks 0 to %" PRIu32, o->rank,
+            set, m.nranks - 1);
         code = TOOL_USAGE;
     } else {
         (void)ftk_h5_examine(w->dir, w->contexts[0], set, &e); /* for its size */
@@ -377,15 +395,18 @@ int ftk_export_main(int argc, char **argv)
     struct ftk_opts o;
     struct ftk_where w;
     uint64_t set;
-    int code = ftk_opts_parse(
-        argc, argv, OPT_CONTEXT | OPT_RANK | OPT_OUTPUT | OPT_FORMAT, ftk_export_usage, &o);
+    int code = ftk_opts_parse(argc, argv,
+        OPT_CONTEXT | OPT_RANK | OPT_OUTPUT | OPT_FORMAT | OPT_PROGRESS, ftk_export_usage, &o);
     if (code)
         return code - 1;
-    if (o.nargs != 3 || !o.output
-        || (o.format && strcmp(o.format, "npy") != 0 && strcmp(o.format, "raw") != 0)) {
-        ftk_export_usage(stderr);
-        return TOOL_USAGE;
-    }
+    code = ftk_opts_args(&o, ftk_export_usage, 3, "DIR SET REGION");
+    if (code)
+        return code;
+    if (!o.output)
+        return ftk_usage_wrong(ftk_export_usage, "-o FILE is missing: the file to write");
+    if (o.format && strcmp(o.format, "npy") != 0 && strcmp(o.format, "raw") != 0)
+        return ftk_usage_wrong(
+            ftk_export_usage, "--format is npy or raw, not '%s'", ftk_tool_why(o.format));
     if (ftk_set_number(o.args[1], &set) != 0)
         return TOOL_USAGE;
     code = ftk_where_find(o.args[0], o.context, &w);
@@ -399,5 +420,5 @@ int ftk_export_main(int argc, char **argv)
     if (code == 0)
         code = export_set(&w, set, &o);
     ftk_where_free(&w);
-    return code;
+    return ftk_tool_end(code);
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static _Noreturn void child(ftk_isolated_fn *fn, void *arg, uint64_t bytes, int 
     uint64_t s = BASE_S + bytes / BYTES_PER_S;
     (void)setrlimit(RLIMIT_CORE, &none); /* a crash is a normal result: no core file */
     (void)signal(SIGALRM, SIG_DFL);
+    ftk_progress_child();
     alarm(s < LONGEST_S ? (unsigned)s : LONGEST_S);
     FILE *out = fdopen(fd, "w");
     int code = out ? fn(arg, out) : TOOL_FAIL;
@@ -31,8 +33,16 @@ static _Noreturn void child(ftk_isolated_fn *fn, void *arg, uint64_t bytes, int 
     _exit(code);
 }
 
+/* Wait until the child has written something or has ended; show progress meanwhile. */
+static void await_output(int fd, pid_t pid)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    while (poll(&p, 1, ftk_progress_turn(pid)) == 0)
+        continue;
+}
+
 /* Collect all that the child writes, until it ends; false: too much output. */
-static bool collect(int fd, struct ftk_isolated *r)
+static bool collect(int fd, pid_t pid, struct ftk_isolated *r)
 {
     size_t room = 0;
     for (;;) {
@@ -44,6 +54,7 @@ static bool collect(int fd, struct ftk_isolated *r)
             r->text = p;
             room = more;
         }
+        await_output(fd, pid);
         ssize_t n = read(fd, r->text + r->bytes, room - 1 - r->bytes);
         if (n > 0)
             r->bytes += (size_t)n;
@@ -83,12 +94,13 @@ void ftk_isolate(ftk_isolated_fn *fn, void *arg, uint64_t bytes, struct ftk_isol
         child(fn, arg, bytes, fd[1]);
     }
     close(fd[1]);
-    bool whole = collect(fd[0], r);
+    bool whole = collect(fd[0], pid, r);
     close(fd[0]);
     if (!whole)
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
+    ftk_progress_done(bytes);
     explain(status, r);
     if (!whole) {
         free(r->text);

@@ -24,13 +24,17 @@ void ftk_ls_usage(FILE *out)
           "  --context NAME  only the sets of this context\n"
           "  --json          as an object: directory, sets[]: context, set, state, why\n"
           "                  (null when complete), ranks, parts (null: not known), bytes,\n"
-          "                  written\n"
+          "                  written.  With --slots: good, slots[]: path, bytes, state, why\n"
+          "                  (when damaged or foreign), and when the slot has a set: context,\n"
+          "                  set, rank, ranks, parity, program, directory\n"
           "  --slots         list the slots of level.memory and level.local in DIR\n"
           "                  (/dev/shm) on this node; a slot is in use, sealed, empty,\n"
           "                  foreign (another format) or damaged\n"
           "\n"
-          "Exit code: 0; 1 when a set is damaged or DIR cannot be read; 2 usage, or\n"
-          "no sets are there.\n",
+          "Exit code:\n"
+          "  0  no set or slot is damaged\n"
+          "  1  a set or slot is damaged, or DIR cannot be read\n"
+          "  2  usage, or there are no sets\n",
         out);
 }
 
@@ -134,12 +138,13 @@ int ftk_ls_main(int argc, char **argv)
     int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT | OPT_SLOTS, ftk_ls_usage, &o);
     if (code)
         return code - 1;
-    if (o.slots && o.nargs <= 1 && !o.context)
+    code = ftk_opts_args(&o, ftk_ls_usage, !o.slots, "DIR");
+    if (code == 0 && o.slots && o.context)
+        code = ftk_usage_wrong(ftk_ls_usage, "--slots has no use for --context");
+    if (code)
+        return code;
+    if (o.slots)
         return ftk_slots_list(&o, false);
-    if (o.slots || o.nargs != 1) {
-        ftk_ls_usage(stderr);
-        return TOOL_USAGE;
-    }
     code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
         return code;

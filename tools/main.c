@@ -131,7 +131,10 @@ static void config_usage(FILE *out)
           "\n"
           "Print the configuration in force: the defaults, then FILE, then the variables\n"
           "FTKIT_<SECTION>_<KEY> of the environment.  --document prints every key with\n"
-          "its values, default and meaning as Markdown.  Exit code 2 on an error in it.\n",
+          "its values, default and meaning as Markdown.\n"
+          "\n"
+          "Exit code: 0; 1 when the output cannot be written; 2 usage, or an error in the\n"
+          "configuration.\n",
         out);
 }
 
@@ -165,25 +168,94 @@ static int config_main(int argc, char **argv)
 
 static void version_usage(FILE *out)
 {
-    fputs("usage: ftkit version\n", out);
+    fputs("usage: ftkit version [--json]\n"
+          "\n"
+          "Print the version of ftkit, and whether its MPI can repair a running job.\n"
+          "\n"
+          "  --json  as an object: version, ulfm (true: repair in the job), mpirun\n"
+          "\n"
+          "Exit code:\n"
+          "  0  the version is printed\n"
+          "  1  standard output cannot be written\n"
+          "  2  usage\n",
+        out);
 }
 
 static int version_main(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    struct ftk_opts o;
+    struct ftk_json j = { .out = stdout };
+    int code = ftk_opts_parse(argc, argv, OPT_JSON, version_usage, &o);
+    if (code)
+        return code - 1;
+    code = ftk_opts_args(&o, version_usage, 0, "");
+    if (code)
+        return code;
+    if (o.json) {
+        ftk_json_open(&j, NULL, '{');
+        ftk_json_text(&j, "version", ftkit_version());
+        ftk_json_bool(&j, "ulfm", ftk_mpirun_ulfm());
+        ftk_json_text(&j, "mpirun", FTKIT_MPIRUN);
+        ftk_json_close(&j, '}');
+        return ftk_tool_end(TOOL_OK);
+    }
     printf("ftkit %s (%s)\n", ftkit_version(),
         ftk_mpirun_ulfm() ? "repair in the job by ULFM" : "no ULFM: restart only");
-    return fflush(stdout) == 0 ? TOOL_OK : TOOL_FAIL;
+    return ftk_tool_end(TOOL_OK);
 }
 
 static void help_usage(FILE *out)
 {
-    fputs("usage: ftkit COMMAND [ARGUMENT]...\n\n", out);
+    fputs("usage: ftkit help [COMMAND]\n"
+          "       ftkit help --list\n"
+          "\n"
+          "Explain a command; without COMMAND, list the commands.  `ftkit COMMAND --help` and\n"
+          "ftkit-COMMAND(1) have the same text.\n"
+          "\n"
+          "  --list  the commands for scripts: name, tab, purpose\n"
+          "\n"
+          "Exit code:\n"
+          "  0  the text is printed\n"
+          "  1  standard output cannot be written\n"
+          "  2  usage, or there is no such command\n",
+        out);
+}
+
+static void list_commands(FILE *out, const char *fmt)
+{
     for (size_t i = 0; i < NCOMMANDS; i++)
         if (commands[i].usage)
-            fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].what);
+            fprintf(out, fmt, commands[i].name, commands[i].what);
+}
+
+static void overview(FILE *out)
+{
+    fputs("usage: ftkit COMMAND [ARGUMENT]...\n\n", out);
+    list_commands(out, "  %-8s  %s\n");
     fputs("\n`ftkit help COMMAND` explains one of them.\n", out);
+}
+
+static int unknown_command(const char *name)
+{
+    struct ftk_list l = { 0 };
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        if (commands[i].usage)
+            ftk_list_add(&l, "%s", commands[i].name);
+    const char *near = ftk_usage_nearest(name, &l);
+    fprintf(stderr, "ftkit: no command '%s'", ftk_tool_why(name));
+    if (near)
+        fprintf(stderr, ": did you mean %s?", near);
+    fputs("\n`ftkit help` lists the commands\n", stderr);
+    ftk_list_free(&l);
+    return TOOL_USAGE;
+}
+
+const char *ftk_command_with(const char *option)
+{
+    for (size_t i = 0; i < NCOMMANDS; i++)
+        if (commands[i].usage && ftk_usage_has(commands[i].usage, option))
+            return commands[i].name;
+    return NULL;
 }
 
 /* For `make install`. */
@@ -199,26 +271,29 @@ static int print_man(void)
 
 static int help_main(int argc, char **argv)
 {
-    if (argc < 2) {
-        help_usage(stdout);
-        return TOOL_OK;
-    }
-    if (strcmp(argv[1], "--man") == 0)
+    ftk_tool_name("help");
+    if (argc == 2 && strcmp(argv[1], "--man") == 0)
         return print_man();
-    const struct command *c = find(argv[1]);
-    if (!c || !c->usage) {
-        fprintf(stderr, "ftkit: no command '%s'\n", argv[1]);
-        help_usage(stderr);
-        return TOOL_USAGE;
-    }
-    c->usage(stdout);
-    return TOOL_OK;
+    if (argc > 2)
+        return ftk_usage_wrong(help_usage, "one command at a time");
+    const struct command *c = argc > 1 ? find(argv[1]) : NULL;
+    if (argc < 2)
+        overview(stdout);
+    else if (strcmp(argv[1], "--list") == 0)
+        list_commands(stdout, "%s\t%s\n");
+    else if (argv[1][0] == '-')
+        return ftk_usage_unknown(help_usage, argv[1]);
+    else if (!c || !c->usage)
+        return unknown_command(argv[1]);
+    else
+        c->usage(stdout);
+    return ftk_tool_end(TOOL_OK);
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        help_usage(stderr);
+        overview(stderr);
         return TOOL_USAGE;
     }
     const char *name = argv[1];
@@ -227,11 +302,8 @@ int main(int argc, char **argv)
     else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
     const struct command *c = find(name);
-    if (!c) {
-        fprintf(stderr, "ftkit: no command '%s'\n", name);
-        help_usage(stderr);
-        return TOOL_USAGE;
-    }
+    if (!c)
+        return unknown_command(name);
     if (c->usage && argc == 3 && strcmp(argv[2], "--help") == 0) {
         c->usage(stdout);
         return TOOL_OK;

@@ -118,7 +118,7 @@ static int plan_spares(struct ftk_run *r)
     const char *set = getenv("FTKIT_SPARES_COUNT");
     if (!ftk_mpirun_ulfm()) {
         if (r->spares > 0)
-            ftk_run_say("spares need ULFM; starting none");
+            ftk_run_say("spares need an MPI with ULFM: this job starts none");
         r->spares = 0;
         return 0;
     }
@@ -126,11 +126,12 @@ static int plan_spares(struct ftk_run *r)
         char *end;
         long n = strtol(set, &end, 10);
         if (*set == '\0' || *end != '\0' || n < 0 || n > 1000000) {
-            ftk_run_say("FTKIT_SPARES_COUNT: '%s' is not a count", set);
+            ftk_run_say("FTKIT_SPARES_COUNT: '%s' is not a number from 0 to 1000000", set);
             return TOOL_USAGE;
         }
         if (r->spares >= 0 && r->spares != n) {
-            ftk_run_say("--spares %d, but FTKIT_SPARES_COUNT is %ld", r->spares, n);
+            ftk_run_say(
+                "--spares %d, but FTKIT_SPARES_COUNT is %ld: leave one of them out", r->spares, n);
             return TOOL_USAGE;
         }
         r->spares = (int)n;
@@ -159,7 +160,8 @@ static int find_layer(struct ftk_run *r)
         if (access(r->layer, R_OK) == 0)
             return 0;
     }
-    ftk_run_say("--log: there is no libftkit_mpi.so in %s or %s../lib", self, self);
+    ftk_run_say("--log: there is no libftkit_mpi.so in %s or %s../lib: make install puts it there",
+        self, self);
     return TOOL_USAGE;
 }
 
@@ -173,7 +175,7 @@ int ftk_mpirun_plan(struct ftk_run *r)
         return rc;
     r->total = r->ranks + r->spares;
     if (r->emulate > r->total) {
-        ftk_run_say("%d processes cannot fill %d nodes", r->total, r->emulate);
+        ftk_run_say("--emulate-nodes: %d processes cannot fill %d nodes", r->total, r->emulate);
         return TOOL_USAGE;
     }
     if (r->emulate > 0) {

@@ -44,19 +44,25 @@ void ftk_run_usage(FILE *out)
           "                     timeout the stacks of its processes\n"
           "  --print            only print the command\n"
           "\n"
-          "These options of mpirun are handed on: -H or --host, --hostfile,\n"
-          "--machinefile, --map-by, --rank-by, --bind-to, --oversubscribe, --mca,\n"
-          "--prtemca, -x, --wdir, --tag-output, --report-bindings.\n"
-          "\n"
-          "Exit code: 0 when the program ended well, also after repairs and relaunches;\n"
-          "else that of the process that failed, 128 + signal if a signal killed it; 2\n"
-          "usage, or an error that every relaunch would meet again; 75 the job has halted:\n"
-          "start it again to go on; 124 timeout.\n"
+          "  -H HOSTS, --host HOSTS, --hostfile FILE, --machinefile FILE, --map-by WORDS,\n"
+          "  --rank-by WORDS, --bind-to WORDS, --oversubscribe, --mca KEY VALUE,\n"
+          "  --prtemca KEY VALUE, -x VARIABLE, --wdir DIR, --tag-output, --report-bindings\n"
+          "                     options of mpirun, which are handed on\n"
           "\n"
           "SIGUSR1 to ftkit run asks the job for a durable set.  ^C, SIGTERM, SIGUSR2 or\n"
           "SIGHUP asks for a durable set and for FTKIT_HALT; a second one ends the job.\n"
           "Files of the run are under TMPDIR (/tmp), which the node of rank 0 must be able\n"
-          "to see.\n",
+          "to see.\n"
+          "\n"
+          "Exit code:\n"
+          "  0      the program ended well, also after repairs and relaunches\n"
+          "  1      the job failed, and no exit code of a process is known\n"
+          "  2      usage, or an error that every relaunch would meet again\n"
+          "  75     the job has halted: start it again to go on\n"
+          "  124    timeout\n"
+          "  127    mpirun cannot be started\n"
+          "  128+N  signal N ended the run, or killed the process that failed first\n"
+          "  other  the exit code of the process that failed first\n",
         out);
 }
 
@@ -217,8 +223,7 @@ static int parse_option(struct ftk_run *r, int c)
     case O_PRINT:
         r->print = true;
         return 0;
-    default:
-        ftk_run_usage(stderr);
+    default: /* ftk_usage_getopt() has printed a message */
         return TOOL_USAGE;
     }
 }
@@ -289,7 +294,8 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
         }
         int values = habits[i].values - (value != NULL);
         if (values < 0 || argc - optind - 1 < values) {
-            ftk_run_say("%s: mpirun takes %d values with it", arg, habits[i].values);
+            ftk_run_say("%s takes %d value%s, see mpirun(1)", arg, habits[i].values,
+                habits[i].values == 1 ? "" : "s");
             return TOOL_USAGE;
         }
         ftk_list_add(&r->extra, "%.*s", (int)strcspn(arg, "="), arg);
@@ -305,27 +311,24 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
 
 int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
 {
-    static char name[] = "ftkit run"; /* getopt() begins its messages with argv[0] */
     int c = 0;
     *r = (struct ftk_run){ .spares = -1,
         .relaunch = 3,
         .init_timeout_s = 30,
         .halt_timeout_s = 30,
         .mpirun = FTKIT_MPIRUN };
-    argv[0] = name;
     while (c != -1) {
         bool taken = false;
         int rc = optind < argc ? parse_habit(r, argc, argv, &taken) : 0;
-        if (!taken && (c = getopt_long(argc, argv, "+n:", options, NULL)) != -1)
+        if (!taken && (c = ftk_usage_getopt(ftk_run_usage, argc, argv, "+:n:", options)) != -1)
             rc = parse_option(r, c);
         if (rc != 0)
             return rc;
     }
     r->program = argv + optind;
-    if (r->ranks < 1 || optind >= argc) {
-        ftk_run_say(r->ranks < 1 ? "-n is missing" : "which program?");
-        ftk_run_usage(stderr);
-        return TOOL_USAGE;
-    }
+    if (r->ranks < 1)
+        return ftk_usage_wrong(ftk_run_usage, "-n N is missing: the number of working ranks");
+    if (optind >= argc)
+        return ftk_usage_wrong(ftk_run_usage, "PROGRAM is missing");
     return 0;
 }

@@ -10,7 +10,7 @@
 
 void ftk_repair_usage(FILE *out)
 {
-    fputs("usage: ftkit repair [--context NAME] [--dry-run] DIR [SET]...\n"
+    fputs("usage: ftkit repair [--json] [--progress] [--context NAME] [--dry-run] DIR [SET]...\n"
           "\n"
           "Repair sets where possible, and report damage that cannot be repaired:\n"
           "\n"
@@ -20,16 +20,23 @@ void ftk_repair_usage(FILE *out)
           "  - a damaged part cannot be repaired, because the file system has no second\n"
           "    copy: restart from an older set\n"
           "\n"
-          "SET is a number or newest; without one, all sets of DIR.\n"
+          "SET is a number or newest, the newest complete set; without SET, all sets of DIR.\n"
+          "A set without its manifest is not complete: name its number.\n"
           "\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --dry-run       only say what would be done\n"
+          "  --json          as an object: directory, dry_run, good, sets[]: context, set,\n"
+          "                  state (before), good (after), steps[]: file, result (removed,\n"
+          "                  made, failed, incomplete), text (null: removed and made have none)\n"
+          "  --progress      show the progress on standard error, also when it is no terminal\n"
           "\n"
           "The sets of a running job are not touched.  An incomplete set without all its\n"
           "parts does not count as damaged: `ftkit prune --incomplete` removes it.\n"
           "\n"
-          "Exit code: 0 all is good now; 1 something cannot be repaired; 2 usage,\n"
-          "or there are no sets.\n",
+          "Exit code:\n"
+          "  0  everything is good now\n"
+          "  1  something cannot be repaired, a job uses the sets, or there is no such set\n"
+          "  2  usage, or there are no sets\n",
         out);
 }
 
@@ -38,6 +45,7 @@ struct patient {
     const char *dir, *context;
     uint64_t set;
     bool dry_run;
+    struct ftk_json *j; /* NULL: text */
     struct ftk_h5_manifest m;
     bool has_manifest;
     uint32_t part;  /* for verify_one() */
@@ -46,18 +54,57 @@ struct patient {
     int done, failed; /* numbers of repairs */
 };
 
-static void did(struct patient *p, const char *file, const char *what)
+/* Tell of a step.  result: "removed", "made", "failed" or "incomplete"; why: NULL for the first
+ * two. */
+static void tell(struct patient *p, const char *file, const char *result, const char *why)
+{
+    ftk_progress_clear();
+    ftk_json_open(p->j, NULL, '{');
+    ftk_json_text(p->j, "file", file);
+    ftk_json_text(p->j, "result", result);
+    if (why)
+        ftk_json_text(p->j, "text", ftk_tool_why(why));
+    else
+        ftk_json_null(p->j, "text");
+    ftk_json_close(p->j, '}');
+}
+
+static void did(struct patient *p, const char *file, const char *result)
 {
     p->done++;
+    if (p->j) {
+        tell(p, file, result, NULL);
+        return;
+    }
+    ftk_progress_clear();
     printf("set %" PRIu64 " of '%s': %s: %s%s\n", p->set, p->context, file,
-        p->dry_run ? "would be " : "", what);
+        p->dry_run ? "would be " : "",
+        strcmp(result, "made") == 0 ? "made again from the parts" : result);
 }
+
+static bool any_failure; /* of all sets */
 
 static void cannot(struct patient *p, const char *file, const char *why)
 {
     p->failed++;
+    any_failure = true;
+    if (p->j) {
+        tell(p, file, "failed", why);
+        return;
+    }
+    ftk_progress_clear();
     printf("set %" PRIu64 " of '%s': %s: cannot be repaired: %s\n", p->set, p->context, file,
         ftk_tool_why(why));
+}
+
+static void is_incomplete(struct patient *p, const char *why)
+{
+    if (p->j) {
+        tell(p, "manifest", "incomplete", why);
+        return;
+    }
+    ftk_progress_clear();
+    printf("set %" PRIu64 " of '%s': incomplete: %s\n", p->set, p->context, why);
 }
 
 /* ---- steps that read, each in a process of its own ----------------------------------- */
@@ -137,11 +184,11 @@ static void mend_manifest(struct patient *p)
         return;
     int code = run(make_manifest, p, why);
     if (code == NOT_THERE && p->incomplete) {
-        printf("set %" PRIu64 " of '%s': incomplete: %s\n", p->set, p->context, why);
+        is_incomplete(p, why);
     } else if (code != TOOL_OK) {
         cannot(p, "manifest", why);
     } else {
-        did(p, "manifest", "made again from the parts");
+        did(p, "manifest", "made");
         p->has_manifest = ftk_h5_manifest_of(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
     }
 }
@@ -170,23 +217,37 @@ static void mend_master(struct patient *p)
     else if (!p->dry_run && run(make_master, p, why) != TOOL_OK)
         cannot(p, "master.h5", why);
     else
-        did(p, "master.h5", "made again from the parts");
+        did(p, "master.h5", "made");
 }
 
 static void (*const steps[])(
     struct patient *p) = { mend_litter, mend_manifest, mend_parts, mend_master };
 
-static int repair_set(
-    const struct ftk_where *w, const char *context, const struct ftk_h5_entry *e, bool dry_run)
+static int repair_set(const struct ftk_where *w, const char *context, const struct ftk_h5_entry *e,
+    bool dry_run, struct ftk_json *j)
 {
     struct patient p = { .dir = w->dir,
         .context = context,
         .set = e->set,
         .dry_run = dry_run,
+        .j = j,
         .bytes = e->bytes,
         .incomplete = e->state == FTK_H5_INCOMPLETE };
+    ftk_progress_work(0, "repairing set %" PRIu64 " of '%s'", e->set, context);
+    if (j) {
+        ftk_json_open(j, NULL, '{');
+        ftk_json_text(j, "context", context);
+        ftk_json_uint(j, "set", e->set);
+        ftk_json_text(j, "state", ftk_state_name(e->state));
+        ftk_json_open(j, "steps", '[');
+    }
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         steps[i](&p);
+    if (j) {
+        ftk_json_close(j, ']');
+        ftk_json_bool(j, "good", p.failed == 0 && p.has_manifest && !(p.done && dry_run));
+        ftk_json_close(j, '}');
+    }
     ftk_h5_manifest_free(&p.m);
     fflush(stdout);
     return p.failed ? TOOL_FAIL : TOOL_OK;
@@ -212,24 +273,13 @@ static bool is_free(const struct ftk_where *w, const char *context)
     return false;
 }
 
-static bool is_asked_for(const struct ftk_opts *o, uint64_t set, uint64_t newest)
-{
-    for (int i = 1; i < o->nargs; i++) {
-        uint64_t asked;
-        (void)ftk_set_number(o->args[i], &asked); /* check_args() has checked it */
-        if (set == (asked ? asked : newest))
-            return true;
-    }
-    return o->nargs == 1;
-}
-
-/* Repair the sets of a context; *all counts the sets of all contexts. */
-static int repair_context(
-    const struct ftk_where *w, const char *context, const struct ftk_opts *o, size_t *all)
+/* Repair all sets of a context; *all counts them. */
+static int repair_context(const struct ftk_where *w, const char *context, const struct ftk_opts *o,
+    struct ftk_json *j, size_t *all)
 {
     struct ftk_h5_entry *e = NULL;
     size_t n = 0;
-    int code = TOOL_OK, asked = 0;
+    int code = TOOL_OK;
     if (!is_free(w, context))
         return TOOL_FAIL;
     if (ftk_h5_survey(w->dir, context, &e, &n) != FTKIT_OK) {
@@ -237,17 +287,63 @@ static int repair_context(
         return TOOL_FAIL;
     }
     *all += n;
+    for (size_t i = 0; i < n; i++)
+        if (repair_set(w, context, &e[i], o->dry_run, j) != TOOL_OK)
+            code = TOOL_FAIL;
+    free(e);
+    return code;
+}
+
+/* Repair the sets that the arguments name. */
+static int repair_named(const struct ftk_where *w, const struct ftk_opts *o, struct ftk_json *j)
+{
+    size_t n = 0;
+    if (!is_free(w, w->contexts[0]))
+        return TOOL_FAIL;
+    uint64_t *sets = ftk_tool_alloc((size_t)o->nargs * sizeof *sets);
+    int code = ftk_sets_named(w, o, sets, &n);
     for (size_t i = 0; i < n; i++) {
-        if (!is_asked_for(o, e[i].set, e[0].set))
-            continue;
-        asked++;
-        if (repair_set(w, context, &e[i], o->dry_run) != TOOL_OK)
+        struct ftk_h5_entry e;
+        int rc = ftk_h5_examine(w->dir, w->contexts[0], sets[i], &e);
+        if (rc != FTKIT_OK)
+            ftk_set_missing(w->dir, rc);
+        if (rc != FTKIT_OK || repair_set(w, w->contexts[0], &e, o->dry_run, j) != TOOL_OK)
             code = TOOL_FAIL;
     }
-    free(e);
-    if (asked < o->nargs - 1) {
-        ftk_tool_say("'%s' lacks some of the given sets", context);
-        code = TOOL_FAIL;
+    free(sets);
+    return code;
+}
+
+static int repair(const struct ftk_where *w, const struct ftk_opts *o)
+{
+    struct ftk_json json = { .out = stdout }, *j = o->json ? &json : NULL;
+    size_t all = 0;
+    int code = TOOL_OK;
+    if (j) {
+        ftk_json_open(j, NULL, '{');
+        ftk_json_text(j, "directory", w->dir);
+        ftk_json_bool(j, "dry_run", o->dry_run);
+        ftk_json_open(j, "sets", '[');
+    }
+    if (o->nargs > 1)
+        code = repair_named(w, o, j);
+    for (size_t i = 0; i < w->n && o->nargs == 1; i++) {
+        int bad = repair_context(w, w->contexts[i], o, j, &all);
+        code = bad ? bad : code;
+    }
+    if (all == 0 && o->nargs == 1 && code == TOOL_OK) {
+        ftk_tool_say("no sets in %s", w->dir);
+        code = TOOL_USAGE;
+    }
+    if (any_failure && !j)
+        ftk_tool_say(
+            "restart from an older set: `ftkit ls %s` lists the sets, and `ftkit run --set "
+            "N` starts from set N",
+            w->dir);
+    if (j) {
+        ftk_json_close(j, ']');
+        ftk_json_bool(j, "good", code == TOOL_OK);
+        ftk_json_close(j, '}');
     }
     return code;
 }
@@ -255,10 +351,8 @@ static int repair_context(
 static int check_args(const struct ftk_opts *o)
 {
     uint64_t set;
-    if (o->nargs < 1) {
-        ftk_repair_usage(stderr);
-        return TOOL_USAGE;
-    }
+    if (o->nargs < 1)
+        return ftk_opts_args(o, ftk_repair_usage, 1, "DIR");
     for (int i = 1; i < o->nargs; i++)
         if (ftk_set_number(o->args[i], &set) != 0)
             return TOOL_USAGE;
@@ -269,8 +363,8 @@ int ftk_repair_main(int argc, char **argv)
 {
     struct ftk_opts o;
     struct ftk_where w;
-    size_t all = 0;
-    int code = ftk_opts_parse(argc, argv, OPT_CONTEXT | OPT_DRY_RUN, ftk_repair_usage, &o);
+    int code = ftk_opts_parse(
+        argc, argv, OPT_JSON | OPT_CONTEXT | OPT_DRY_RUN | OPT_PROGRESS, ftk_repair_usage, &o);
     if (code)
         return code - 1;
     code = check_args(&o);
@@ -281,14 +375,8 @@ int ftk_repair_main(int argc, char **argv)
     code = ftk_where_set(&w, &o, true);
     if (code == 0 && o.nargs > 1)
         code = ftk_where_single(&w);
-    for (size_t i = 0; i < w.n && code != TOOL_USAGE; i++) {
-        int bad = repair_context(&w, w.contexts[i], &o, &all);
-        code = bad ? bad : code;
-    }
-    if (all == 0 && code == TOOL_OK) {
-        ftk_tool_say("no sets in %s", w.dir);
-        code = TOOL_USAGE;
-    }
+    if (code == 0)
+        code = repair(&w, &o);
     ftk_where_free(&w);
     return ftk_tool_end(code);
 }

@@ -149,7 +149,8 @@ static int start(const struct ftk_run *r, struct attempt *a)
     ftk_list_free(&env);
     if (len == 0)
         return 0;
-    ftk_run_say("cannot start mpirun: %s", a->pid < 0 ? strerror(errno) : why);
+    ftk_run_say(
+        "cannot start mpirun: %s (--mpirun names another)", a->pid < 0 ? strerror(errno) : why);
     return TOOL_NO_EXEC;
 }
 

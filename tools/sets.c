@@ -24,6 +24,7 @@ void ftk_tool_name(const char *name)
 void ftk_tool_say(const char *fmt, ...)
 {
     va_list ap;
+    ftk_progress_clear();
     fflush(stdout);
     fprintf(stderr, "ftkit %s: ", command);
     va_start(ap, fmt);
@@ -48,9 +49,14 @@ const char *ftk_tool_why(const char *detail)
 
 int ftk_tool_end(int code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    ftk_progress_clear();
+    bool failed = ferror(stdout); /* earlier: errno is no longer that of the write */
+    if (fflush(stdout) != 0)
+        ftk_tool_say("cannot write the output: %s", strerror(errno));
+    else if (failed)
+        ftk_tool_say("cannot write the output: it is incomplete");
+    else
         return code;
-    ftk_tool_say("cannot write: %s", strerror(errno));
     return TOOL_FAIL;
 }
 
@@ -70,17 +76,18 @@ static const struct option options[] = {
     { "ranks-per-node", required_argument, NULL, OPT_PER_NODE },
     { "file", required_argument, NULL, OPT_FILE },
     { "run", required_argument, NULL, OPT_RUN },
+    { "progress", no_argument, NULL, OPT_PROGRESS },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
 
-static int parse_count(const char *text, int *out)
+static int parse_count(const char *option, const char *text, int *out)
 {
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
     if (*text == '\0' || *end != '\0' || errno != 0 || n < 0 || n > 1000000000) {
-        ftk_tool_say("'%s' is not a number", ftk_tool_why(text));
+        ftk_tool_say("%s: '%s' is not a number", option, ftk_tool_why(text));
         return TOOL_USAGE;
     }
     *out = (int)n;
@@ -97,7 +104,7 @@ static int take(int opt, struct ftk_opts *o)
         o->context = optarg;
         return 0;
     case OPT_RANK:
-        return parse_count(optarg, &o->rank);
+        return parse_count("--rank", optarg, &o->rank);
     case OPT_OUTPUT:
         o->output = optarg;
         return 0;
@@ -105,16 +112,16 @@ static int take(int opt, struct ftk_opts *o)
         o->format = optarg;
         return 0;
     case OPT_KEEP:
-        return parse_count(optarg, &o->keep);
+        return parse_count("--keep", optarg, &o->keep);
     case OPT_INCOMPLETE:
         o->incomplete = true;
         return 0;
     case OPT_SIZE:
-        return parse_count(optarg, &o->size);
+        return parse_count("--size", optarg, &o->size);
     case OPT_TEAMS:
-        return parse_count(optarg, &o->teams);
+        return parse_count("--teams", optarg, &o->teams);
     case OPT_PER_NODE:
-        return parse_count(optarg, &o->per_node);
+        return parse_count("--ranks-per-node", optarg, &o->per_node);
     case OPT_FILE:
         o->file = optarg;
         return 0;
@@ -124,36 +131,58 @@ static int take(int opt, struct ftk_opts *o)
     case OPT_SLOTS:
         o->slots = true;
         return 0;
+    case OPT_PROGRESS:
+        o->progress = true;
+        return 0;
     default:
         o->dry_run = true;
         return 0;
     }
 }
 
-int ftk_opts_parse(int argc, char **argv, int allowed, void (*usage)(FILE *out), struct ftk_opts *o)
+/* The long options that a command has, so that getopt_long() refuses the others. */
+static void filter(int allowed, struct option *out)
+{
+    for (const struct option *p = options; p->name; p++)
+        if (p->val == 'h' || (p->val & allowed))
+            *out++ = *p;
+    *out = (struct option){ 0 };
+}
+
+int ftk_opts_parse(int argc, char **argv, int allowed, ftk_usage_fn *usage, struct ftk_opts *o)
 {
     int opt;
+    struct option longs[sizeof options / sizeof options[0]];
+    const char *shorts = allowed & OPT_OUTPUT ? ":ho:" : ":h";
     *o = (struct ftk_opts){ .rank = -1, .keep = -1, .size = -1, .teams = -1, .per_node = -1 };
     ftk_tool_name(argv[0]);
+    filter(allowed, longs);
     optind = 1;
-    while ((opt = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+    while ((opt = ftk_usage_getopt(usage, argc, argv, shorts, longs)) != -1) {
         if (opt == 'h') {
             usage(stdout);
             return ftk_tool_end(TOOL_OK) + 1;
         }
-        if (opt == 'o')
-            opt = OPT_OUTPUT;
-        if (opt == '?' || !(opt & allowed)) {
-            if (opt != '?')
-                ftk_tool_say("this command has no such option");
-            usage(stderr);
-            return TOOL_USAGE + 1;
-        }
-        if (take(opt, o) != 0)
+        if (opt == '?' || take(opt == 'o' ? OPT_OUTPUT : opt, o) != 0)
             return TOOL_USAGE + 1;
     }
     o->args = argv + optind;
     o->nargs = argc - optind;
+    ftk_progress_begin(o->progress);
+    return 0;
+}
+
+int ftk_opts_args(const struct ftk_opts *o, ftk_usage_fn *usage, int least, const char *names)
+{
+    int n = 0;
+    for (const char *name = names; *name; n++) {
+        int len = (int)strcspn(name, " ");
+        if (n == o->nargs && n < least)
+            return ftk_usage_wrong(usage, "%.*s is missing", len, name);
+        name += len + (name[len] == ' ');
+    }
+    if (o->nargs > n)
+        return ftk_usage_wrong(usage, "'%s' is one argument too many", ftk_tool_why(o->args[n]));
     return 0;
 }
 
@@ -252,7 +281,9 @@ static bool follow(struct ftk_where *w, char context[FTKIT_NAME_MAX + 1])
 
 static int no_sets(struct ftk_where *w)
 {
-    ftk_tool_say("no sets in %s: it has no directory <context>.ftkit", w->dir);
+    ftk_tool_say("no sets in %s: it has no directory <context>.ftkit; `ftkit config` shows "
+                 "level.hdf5.directory, where a job writes its sets",
+        w->dir);
     ftk_where_free(w);
     return TOOL_USAGE;
 }
@@ -270,8 +301,12 @@ int ftk_where_find(const char *path, const char *only, struct ftk_where *w)
         return TOOL_USAGE;
     }
     memcpy(w->dir, path, n);
-    if (stat(w->dir, &st) != 0 || !S_ISDIR(st.st_mode)) {
-        ftk_tool_say("%s: %s", w->dir, strerror(errno ? errno : ENOTDIR));
+    int err = stat(w->dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (err) {
+        ftk_tool_say("%s: %s%s", w->dir, strerror(err),
+            err == ENOENT ? "; `ftkit config` shows level.hdf5.directory, where a job writes its "
+                            "sets"
+                          : "");
         return TOOL_FAIL;
     }
     bool one = follow(w, context);
@@ -289,7 +324,8 @@ int ftk_where_find(const char *path, const char *only, struct ftk_where *w)
             return 0;
         }
     if (only) {
-        ftk_tool_say("no sets of '%s' in %s", ftk_tool_why(only), w->dir);
+        ftk_tool_say("no sets of '%s' in %s; `ftkit ls %s` lists all contexts", ftk_tool_why(only),
+            w->dir, w->dir);
         ftk_where_free(w);
         return TOOL_FAIL;
     }
@@ -341,10 +377,20 @@ int ftk_set_number(const char *text, uint64_t *set)
     if (*digits >= '0' && *digits <= '9')
         *set = strtoull(digits, &end, 10);
     if (*set == 0 || errno != 0 || *end != '\0') {
-        ftk_tool_say("'%s' is not the number of a set, nor newest", ftk_tool_why(text));
+        ftk_tool_say("'%s' is not the number of a set (`ftkit ls` lists them), nor newest",
+            ftk_tool_why(text));
         return TOOL_USAGE;
     }
     return 0;
+}
+
+void ftk_set_missing(const char *dir, int rc)
+{
+    const char *why = ftk_tool_why(ftk_detail_text());
+    if (rc == FTKIT_ERR_NOT_FOUND)
+        ftk_tool_say("%s; `ftkit ls %s` lists the sets", why, dir);
+    else
+        ftk_tool_say("%s", why);
 }
 
 int ftk_set_newest(const char *dir, const char *context, uint64_t *set)
@@ -358,6 +404,26 @@ int ftk_set_newest(const char *dir, const char *context, uint64_t *set)
     if (rc != FTKIT_OK)
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
     else if (n == 0)
-        ftk_tool_say("no set of '%s' in %s is complete", context, dir);
+        ftk_tool_say("no set of '%s' in %s is complete; `ftkit ls %s` says why", context, dir, dir);
     return rc == FTKIT_OK && n > 0 ? 0 : TOOL_FAIL;
+}
+
+int ftk_sets_named(const struct ftk_where *w, const struct ftk_opts *o, uint64_t *sets, size_t *n)
+{
+    int code = 0;
+    *n = 0;
+    for (int i = 1; i < o->nargs; i++) {
+        uint64_t set;
+        size_t k = 0;
+        if (ftk_set_number(o->args[i], &set) != 0
+            || (set == 0 && ftk_set_newest(w->dir, w->contexts[0], &set) != 0)) {
+            code = TOOL_FAIL;
+            continue;
+        }
+        while (k < *n && sets[k] != set)
+            k++;
+        if (k == *n)
+            sets[(*n)++] = set;
+    }
+    return code;
 }

@@ -48,10 +48,11 @@ enum {
     OPT_TEAMS = 1024,
     OPT_PER_NODE = 2048,
     OPT_FILE = 4096,
-    OPT_RUN = 8192
+    OPT_RUN = 8192,
+    OPT_PROGRESS = 16384
 };
 struct ftk_opts {
-    bool json, incomplete, dry_run, slots;
+    bool json, incomplete, dry_run, slots, progress;
     const char *context, *output, *format, *file, *run;
     int rank, keep, size, teams, per_node; /* -1: not given */
     char **args;                           /* arguments that are not options */
@@ -59,8 +60,10 @@ struct ftk_opts {
 };
 /* allowed: a sum of OPT_...  0: go on; else the command is to end with the result less one as
  * exit code. */
-int ftk_opts_parse(
-    int argc, char **argv, int allowed, void (*usage)(FILE *out), struct ftk_opts *o);
+int ftk_opts_parse(int argc, char **argv, int allowed, ftk_usage_fn *usage, struct ftk_opts *o);
+/* Check that the arguments are these: names such as "DIR SET", of which the first `least` are
+ * needed.  0, or TOOL_USAGE after a message. */
+int ftk_opts_args(const struct ftk_opts *o, ftk_usage_fn *usage, int least, const char *names);
 
 /* ---- the sets of a command (sets.c) -------------------------------------------------- */
 
@@ -86,7 +89,12 @@ int ftk_where_single(const struct ftk_where *w);
 /* Parse "12", "set-0000000012", or "newest", which becomes 0.  0, or an exit code after a
  * message. */
 int ftk_set_number(const char *text, uint64_t *set);
-/* The newest complete set of a context, or an exit code after a message. */
+/* The sets that the arguments after DIR name, each once; sets has room for all arguments.  There
+ * is one context.  0, or an exit code after a message about a newest set that does not exist. */
+int ftk_sets_named(const struct ftk_where *w, const struct ftk_opts *o, uint64_t *sets, size_t *n);
+/* Say why a set cannot be read, and if there is no such set, how to find the others. */
+void ftk_set_missing(const char *dir, int rc);
+/* The newest complete set of a context.  0, or an exit code after a message. */
 int ftk_set_newest(const char *dir, const char *context, uint64_t *set);
 
 /* ---- slots of a node (slots.c) ------------------------------------------------------- */
@@ -115,6 +123,19 @@ int ftk_tool_end(int code);
 void ftk_man_begin(FILE *out);
 void ftk_man_command(FILE *out, const char *name, void (*usage)(FILE *out));
 void ftk_man_end(FILE *out);
+
+/* ---- progress (progress.c) --------------------------------------------------------------
+ * When a command works for longer than a second, a line on standard error shows its progress: on
+ * a terminal one line that is drawn again and at last erased, elsewhere lines, and only if they
+ * were asked for. */
+void ftk_progress_begin(bool asked);
+/* The work that follows, and the bytes that it reads; 0: not known. */
+void ftk_progress_work(uint64_t total, const char *fmt, ...) FTK_PRINTF(2, 3);
+void ftk_progress_clear(void); /* erase the line, before anything else is printed */
+/* For isolate.c.  Draw if it is time to; milliseconds until the next time, -1: never. */
+int ftk_progress_turn(pid_t pid);
+void ftk_progress_done(uint64_t bytes);
+void ftk_progress_child(void);
 
 /* ---- JSON (json.c) ----------------------------------------------------------------------
  * The writer adds commas and indentation. */

@@ -26,8 +26,10 @@ void ftk_show_usage(FILE *out)
           "                  parts[]: file, ranks[] (first, last), bytes; unreadable[]:\n"
           "                  file, text\n"
           "\n"
-          "Exit code: 0; 1 when the set is not complete or a part cannot be read; 2 usage,\n"
-          "or no sets are there.\n",
+          "Exit code:\n"
+          "  0  the set is complete\n"
+          "  1  the set is not complete, a part cannot be read, or there is no such set\n"
+          "  2  usage, or there are no sets\n",
         out);
 }
 
@@ -337,9 +339,15 @@ static int show(const struct ftk_where *w, uint64_t set, bool json)
     struct ftk_h5_manifest m;
     struct ftk_isolated r;
     struct summary s = { .dir = w->dir, .m = &m, .json = json };
-    if (ftk_h5_examine(w->dir, w->contexts[0], set, &s.e) != FTKIT_OK
-        || ftk_h5_manifest_of(w->dir, w->contexts[0], set, &m) != FTKIT_OK) {
-        ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+    int rc = ftk_h5_examine(w->dir, w->contexts[0], set, &s.e);
+    if (rc != FTKIT_OK) {
+        ftk_set_missing(w->dir, rc);
+        return TOOL_FAIL;
+    }
+    if (ftk_h5_manifest_of(w->dir, w->contexts[0], set, &m) != FTKIT_OK) {
+        ftk_tool_say("%s; `ftkit repair %s %" PRIu64 "` makes the manifest again if the parts are "
+                     "good",
+            ftk_tool_why(ftk_detail_text()), w->dir, set);
         return TOOL_FAIL;
     }
     ftk_isolate(summarize, &s, s.e.bytes / 16, &r);
@@ -360,10 +368,9 @@ int ftk_show_main(int argc, char **argv)
     int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT, ftk_show_usage, &o);
     if (code)
         return code - 1;
-    if (o.nargs < 1 || o.nargs > 2) {
-        ftk_show_usage(stderr);
-        return TOOL_USAGE;
-    }
+    code = ftk_opts_args(&o, ftk_show_usage, 1, "DIR SET");
+    if (code)
+        return code;
     if (o.nargs == 2 && ftk_set_number(o.args[1], &set) != 0)
         return TOOL_USAGE;
     code = ftk_where_find(o.args[0], o.context, &w);

@@ -38,7 +38,10 @@ void ftk_teams_usage(FILE *out)
           "                      messages_consecutive, bytes_consecutive, rolled_back (a\n"
           "                      share of 1), team[] (the number of each rank's team)\n"
           "\n"
-          "Exit code: 0; 1 when MATRIX or FILE cannot be read or is damaged; 2 usage.\n",
+          "Exit code:\n"
+          "  0  the teams are written\n"
+          "  1  MATRIX or FILE cannot be read or is damaged, or there is no METIS\n"
+          "  2  usage\n",
         out);
 }
 
@@ -164,26 +167,33 @@ static int teams_asked(const struct ftk_opts *o, int n, int per_node)
     int units = ftk_cut_units(n, per_node);
     if (o->teams > units) {
         ftk_tool_say(
-            "there are only %d %s for %d teams", units, per_node > 1 ? "nodes" : "ranks", o->teams);
+            "--teams %d: there are only %d %s", o->teams, units, per_node > 1 ? "nodes" : "ranks");
         return 0;
     }
     if (o->teams > 0)
         return o->teams;
-    if (o->size % per_node != 0) {
-        ftk_tool_say("a team of %d ranks is not of whole nodes of %d", o->size, per_node);
+    if (o->size < per_node || o->size % per_node != 0) {
+        ftk_tool_say("--size %d is no multiple of --ranks-per-node %d", o->size, per_node);
         return 0;
     }
     int each = o->size / per_node;
     return units / each + (units % each != 0);
 }
 
-/* Whether the options are consistent: exactly one of --size, --teams and --file. */
-static bool makes_sense(const struct ftk_opts *o)
+/* Check that the options are consistent.  0, or TOOL_USAGE after a message. */
+static int check_args(const struct ftk_opts *o)
 {
     int ways = (o->size >= 0) + (o->teams >= 0) + (o->file != NULL);
-    if (o->nargs != 1 || ways != 1 || (o->file && o->per_node >= 0))
-        return false;
-    return o->size != 0 && o->teams != 0 && o->per_node != 0;
+    if (ways != 1)
+        return ftk_usage_wrong(ftk_teams_usage, "give one of --size, --teams and --file");
+    if (o->file && o->per_node >= 0)
+        return ftk_usage_wrong(ftk_teams_usage, "--file has no use for --ranks-per-node");
+    if (o->size == 0 || o->teams == 0 || o->per_node == 0)
+        return ftk_usage_wrong(ftk_teams_usage, "%s is 1 or more",
+            o->size == 0    ? "--size"
+            : o->teams == 0 ? "--teams"
+                            : "--ranks-per-node");
+    return ftk_opts_args(o, ftk_teams_usage, 1, "MATRIX");
 }
 
 static int choose(const struct ftk_opts *o, const struct ftk_matrix *m, int *team)
@@ -209,10 +219,9 @@ int ftk_teams_main(int argc, char **argv)
         argc, argv, OPT_JSON | OPT_SIZE | OPT_TEAMS | OPT_PER_NODE | OPT_FILE, ftk_teams_usage, &o);
     if (code)
         return code - 1;
-    if (!makes_sense(&o)) {
-        ftk_teams_usage(stderr);
-        return TOOL_USAGE;
-    }
+    code = check_args(&o);
+    if (code)
+        return code;
     code = ftk_matrix_load(o.args[0], &m);
     if (code)
         return code;

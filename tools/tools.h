@@ -21,6 +21,25 @@ int ftk_run_main(int argc, char **argv);
 int ftk_emulate_agent(int argc, char **argv); /* hidden: see emulate.c */
 void ftk_run_usage(FILE *out);
 
+/* ---- usage.c: errors of the command line ------------------------------------------------
+ * Everything about the options of a command is in the text that its usage function prints. */
+typedef void ftk_usage_fn(FILE *out);
+struct option; /* of getopt.h */
+struct ftk_list;
+/* Print "ftkit <command>: ...", the synopsis, and the command that explains the options.  The
+ * result is TOOL_USAGE. */
+int ftk_usage_wrong(ftk_usage_fn *usage, const char *fmt, ...) FTK_PRINTF(2, 3);
+/* The same for an option that the command does not have; names the nearest option. */
+int ftk_usage_unknown(ftk_usage_fn *usage, const char *option);
+/* getopt_long() that prints such messages; '?': after a message.  shorts has ':' in front, or
+ * after a leading '+'. */
+int ftk_usage_getopt(
+    ftk_usage_fn *usage, int argc, char **argv, const char *shorts, const struct option *longs);
+bool ftk_usage_has(ftk_usage_fn *usage, const char *option);
+/* The word of the list that word was probably meant to be, or NULL. */
+const char *ftk_usage_nearest(const char *word, const struct ftk_list *l);
+const char *ftk_command_with(const char *option); /* a command that has the option, or NULL */
+
 /* ---- Lists of strings, ended by NULL ----------------------------------------------------
  * When there is no memory, these functions print a message and end the program. */
 struct ftk_list {

@@ -9,27 +9,31 @@
 
 void ftk_verify_usage(FILE *out)
 {
-    fputs("usage: ftkit verify [--json] [--context NAME] DIR [SET]...\n"
+    fputs("usage: ftkit verify [--json] [--progress] [--context NAME] DIR [SET]...\n"
           "       ftkit verify --slots [--json] [DIR]\n"
           "\n"
           "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
           "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
-          "SET is a number or newest; without SET, all sets of DIR except incomplete ones.\n"
-          "DIR may be the directory of one set, or a link.\n"
+          "SET is a number or newest, the newest complete set; without SET, all sets of DIR\n"
+          "except incomplete ones.  DIR may be the directory of one set, or a link.\n"
           "\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --json          as an object: directory, good, sets[]: context, set, good,\n"
           "                  state, bytes, damage[]: file, rank, region, block (each "
           "null:\n"
-          "                  all of it), kind (missing, corrupt, format, io, crash), text\n"
+          "                  all of it), kind (missing, corrupt, format, io, crash), text.\n"
+          "                  With --slots the keys of `ftkit ls --slots`\n"
+          "  --progress      show the progress on standard error, also when it is no terminal\n"
           "  --slots         verify the slots in DIR (/dev/shm) that ended jobs have left on\n"
           "                  this node; a relaunch makes a damaged slot again from copies or\n"
           "                  parity, if enough of these are good\n"
           "\n"
           "An incomplete set does not count as damaged, except when SET names it.\n"
           "\n"
-          "Exit code: 0; 1 when something is damaged; 2 usage, or there is nothing to\n"
-          "verify.\n",
+          "Exit code:\n"
+          "  0  everything is good\n"
+          "  1  something is damaged or cannot be read, or there is no such set\n"
+          "  2  usage, or there is nothing to verify\n",
         out);
 }
 
@@ -66,9 +70,12 @@ struct printer {
     bool bad;
 };
 
+static bool any_damage; /* of all sets */
+
 static void print_finding(const struct ftk_h5_finding *f, struct printer *p)
 {
-    p->bad = true;
+    p->bad = any_damage = true;
+    ftk_progress_clear();
     if (!p->json) {
         printf("  %s", f->file);
         if (f->rank >= 0)
@@ -146,24 +153,36 @@ static void verify_isolated(struct printer *p, struct job *job, const char *file
 
 /* ---- one set ------------------------------------------------------------------------- */
 
+/* The bytes of all parts, UINT64_MAX at most. */
+static uint64_t bytes_of(const struct ftk_h5_manifest *m)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < m->nparts; i++)
+        if (__builtin_add_overflow(all, m->parts[i].file_bytes, &all))
+            return UINT64_MAX;
+    return all;
+}
+
 static void verify_parts(struct printer *p, const char *dir, const struct ftk_h5_manifest *m)
 {
     struct job job = { .dir = dir, .m = m };
-    uint64_t all = 0;
+    uint64_t all = bytes_of(m);
+    ftk_progress_work(all, "verifying set %" PRIu64 " of '%s'", m->set, m->context);
     for (uint32_t i = 0; i < m->nparts; i++) {
         char name[64];
         uint64_t bytes = m->parts[i].file_bytes;
         snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", m->parts[i].part);
         job.part = i;
         verify_isolated(p, &job, name, bytes);
-        all = bytes > UINT64_MAX - all ? UINT64_MAX : all + bytes;
     }
     job.part = m->nparts;
+    ftk_progress_work(0, "verifying the master of set %" PRIu64 " of '%s'", m->set, m->context);
     verify_isolated(p, &job, "master.h5", all / 16);
 }
 
 static void set_head(struct printer *p, const char *context, const struct ftk_h5_entry *e)
 {
+    ftk_progress_clear();
     if (!p->json) {
         printf("set %" PRIu64 " of '%s':\n", e->set, context);
         return;
@@ -178,6 +197,7 @@ static void set_head(struct printer *p, const char *context, const struct ftk_h5
 
 static void set_tail(struct printer *p)
 {
+    ftk_progress_clear();
     if (!p->json) {
         printf("  %s\n", p->bad ? "damaged" : "good");
         return;
@@ -210,23 +230,21 @@ static int verify_set(
 
 static int verify_named(const struct ftk_where *w, const struct ftk_opts *o, struct ftk_json *j)
 {
-    int code = TOOL_OK;
-    for (int i = 1; i < o->nargs; i++) {
+    size_t n = 0;
+    uint64_t *sets = ftk_tool_alloc((size_t)o->nargs * sizeof *sets);
+    int code = ftk_sets_named(w, o, sets, &n);
+    for (size_t i = 0; i < n; i++) {
         struct ftk_h5_entry e;
-        uint64_t set;
-        (void)ftk_set_number(o->args[i], &set); /* check_args() has checked it */
-        if (set == 0 && ftk_set_newest(w->dir, w->contexts[0], &set) != 0) {
-            code = TOOL_FAIL;
-            continue;
-        }
-        if (ftk_h5_examine(w->dir, w->contexts[0], set, &e) != FTKIT_OK) {
-            ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+        int rc = ftk_h5_examine(w->dir, w->contexts[0], sets[i], &e);
+        if (rc != FTKIT_OK) {
+            ftk_set_missing(w->dir, rc);
             code = TOOL_FAIL;
             continue;
         }
         int bad = verify_set(w->dir, w->contexts[0], &e, j);
         code = bad ? bad : code;
     }
+    free(sets);
     return code;
 }
 
@@ -256,10 +274,12 @@ static int verify_all(const struct ftk_where *w, struct ftk_json *j, size_t *all
 static int check_args(const struct ftk_opts *o)
 {
     uint64_t set;
-    if (o->nargs < 1) {
-        ftk_verify_usage(stderr);
-        return TOOL_USAGE;
-    }
+    if (o->slots && o->context)
+        return ftk_usage_wrong(ftk_verify_usage, "--slots has no use for --context");
+    if (o->slots)
+        return ftk_opts_args(o, ftk_verify_usage, 0, "DIR");
+    if (o->nargs < 1)
+        return ftk_opts_args(o, ftk_verify_usage, 1, "DIR");
     for (int i = 1; i < o->nargs; i++)
         if (ftk_set_number(o->args[i], &set) != 0)
             return TOOL_USAGE;
@@ -271,14 +291,13 @@ int ftk_verify_main(int argc, char **argv)
     struct ftk_opts o;
     struct ftk_where w;
     struct ftk_json json = { .out = stdout };
-    int code = ftk_opts_parse(argc, argv, OPT_JSON | OPT_CONTEXT | OPT_SLOTS, ftk_verify_usage, &o);
+    int code = ftk_opts_parse(
+        argc, argv, OPT_JSON | OPT_CONTEXT | OPT_SLOTS | OPT_PROGRESS, ftk_verify_usage, &o);
     if (code)
         return code - 1;
-    if (o.slots && o.nargs <= 1 && !o.context)
+    code = check_args(&o);
+    if (code == 0 && o.slots)
         return ftk_slots_list(&o, true);
-    code = o.slots ? TOOL_USAGE : check_args(&o);
-    if (o.slots)
-        ftk_verify_usage(stderr);
     if (code == 0)
         code = ftk_where_find(o.args[0], o.context, &w);
     if (code)
@@ -307,6 +326,8 @@ int ftk_verify_main(int argc, char **argv)
         ftk_json_bool(j, "good", code == TOOL_OK);
         ftk_json_close(j, '}');
     }
+    if (any_damage && !j)
+        ftk_tool_say("there is damage: `ftkit repair %s` makes manifests and masters again", w.dir);
     ftk_where_free(&w);
     return ftk_tool_end(code);
 }

@@ -334,8 +334,7 @@ static size_t min3(size_t a, size_t b, size_t c)
     return m < c ? m : c;
 }
 
-/* Levenshtein distance, case ignored, of the first 96 bytes. */
-static size_t edit_distance(const char *a, const char *b)
+size_t ftk_config_distance(const char *a, const char *b)
 {
     size_t row[97];
     size_t na = strnlen(a, 96), nb = strnlen(b, 96);
@@ -380,8 +379,8 @@ static const struct key *nearest_key(const char *section, const char *name)
     for (int k = 0; k < NKEYS; k++) {
         snprintf(candidate, sizeof candidate, "%s.%s", keys[k].section, keys[k].name);
         size_t d = strcmp(name, keys[k].name) == 0 ? 0
-                   : *section                      ? edit_distance(full, candidate)
-                                                   : edit_distance(name, keys[k].name);
+                   : *section                      ? ftk_config_distance(full, candidate)
+                                                   : ftk_config_distance(name, keys[k].name);
         if (!best || d < best_distance) {
             best = &keys[k];
             best_distance = d;
@@ -394,7 +393,8 @@ static const char *nearest_section(const char *section)
 {
     int best = 0;
     for (int k = 1; k < NKEYS; k++)
-        if (edit_distance(section, keys[k].section) < edit_distance(section, keys[best].section))
+        if (ftk_config_distance(section, keys[k].section)
+            < ftk_config_distance(section, keys[best].section))
             best = k;
     return keys[best].section;
 }
@@ -1075,7 +1075,7 @@ static const struct key *meant_by(const char *variable)
             ours = true;
             least = SIZE_MAX;
         }
-        size_t d = edit_distance(variable, name);
+        size_t d = ftk_config_distance(variable, name);
         if (d < least) {
             least = d;
             best = &keys[k];

@@ -102,6 +102,9 @@ int ftk_config_load(struct ftk_config *cfg, const char *path);
  * the mistake. */
 const char *ftk_config_time(const char *text, double *seconds);
 
+/* Levenshtein distance, case ignored, of the first 96 bytes: for "did you mean". */
+size_t ftk_config_distance(const char *a, const char *b);
+
 /* Write the configuration as an INI file with a comment for each key. */
 int ftk_config_print(FILE *out, const struct ftk_config *cfg);
 
