@@ -126,9 +126,10 @@ REPORT_SRC := $(filter-out tools/report_none.c,$(wildcard tools/report*.c))
 PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/cut_metis.c) \
     $(if $(filter yes,$(JANSSON)),tools/report_none.c,$(REPORT_SRC)),$(wildcard tools/*.c))
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
+MANUAL := $(BUILD)/manual
 
 .PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint layers format site clean help
-all: lib $(PROGRAM) $(BUILD)/ftkit.1 $(EXAMPLES) $(FEXAMPLES)
+all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
 lib: $(LIBS_OUT) $(FLIB_OUT)
@@ -227,8 +228,12 @@ $(GEN)/report_css.h: tools/report.css
 $(BUILD)/rel/tools/report_page.o: $(GEN)/report_css.h
 $(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
 
-$(BUILD)/ftkit.1: $(PROGRAM)
-	$(PROGRAM) help --man >$@
+# manual pages and completion, from the texts of the program and the comments of the header
+$(MANUAL)/stamp: $(PROGRAM) scripts/manual scripts/ftkit.1.in $(wildcard scripts/Manual/*.pm) \
+    include/ftkit.h README.md
+	@rm -rf $(@D)
+	scripts/manual $(PROGRAM) $(@D)
+	@touch $@
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
@@ -360,10 +365,16 @@ D = $(DESTDIR)$(PREFIX)
 MPILIB = $(shell ldd $(SO) | sed -n 's/^[[:space:]]*libmpi[a-z]*[.]so[^ ]* => \([^ ]*\) .*/\1/p' | head -n 1)
 SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@HDF5_LIBS@|$(HDF5_LIBS)|g; s|@MPICC@|$(MPICC)|g; s|@MPILIB@|$(MPILIB)|g; \
     s|@MPICXX@|$(MPICXX)|g; s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
+# where zsh of Debian looks: packages have a place of their own
+ZSH = $(D)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 install: all
-	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit $(D)/share/man/man1
+	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit \
+	    $(D)/share/man/man1 $(D)/share/man/man3 $(D)/share/bash-completion/completions $(ZSH)
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
-	install -m 644 $(BUILD)/ftkit.1 $(D)/share/man/man1/ftkit.1
+	install -m 644 $(MANUAL)/man1/*.1 $(D)/share/man/man1
+	install -m 644 $(MANUAL)/man3/*.3 $(D)/share/man/man3
+	install -m 644 $(MANUAL)/completion/ftkit $(D)/share/bash-completion/completions/ftkit
+	install -m 644 $(MANUAL)/completion/_ftkit $(ZSH)/_ftkit
 	install -m 644 include/ftkit.h $(D)/include/ftkit.h
 	for l in $(LIBS) $(notdir $(FLIB)); do \
 	    install -m 644 $(BUILD)/$$l.a $(D)/lib/$$l.a && \

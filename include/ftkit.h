@@ -538,7 +538,7 @@ typedef struct ftkit_info {
     uint64_t log_differs; /**< messages that differed when they were sent again, see log.check */
 } ftkit_info;
 
-/** Fill *info (its size member first).  Local; may look at a set's files. */
+/** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */
 FTKIT_API int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info);
 
 /** Set *done to 1 if the set is complete on the file system, else to 0.  Local, reads files. */

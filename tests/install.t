@@ -62,7 +62,9 @@ if (!run('make install',
     done_testing();
     exit 1;
 }
-for my $file (qw(bin/ftkit share/man/man1/ftkit.1 include/ftkit.h lib/libftkit.a lib/libftkit.so
+for my $file (qw(bin/ftkit share/man/man1/ftkit.1 share/man/man1/ftkit-verify.1 share/man/man3/ftkit.3
+    share/man/man3/ftkit_checkpoint.3 share/bash-completion/completions/ftkit
+    share/zsh/vendor-completions/_ftkit include/ftkit.h lib/libftkit.a lib/libftkit.so
     lib/libftkit.so.0 lib/libftkit.so.0.1.0 lib/pkgconfig/ftkit.pc
     lib/cmake/ftkit/ftkit-config.cmake lib/cmake/ftkit/ftkit-config-version.cmake))
 {
@@ -71,6 +73,24 @@ for my $file (qw(bin/ftkit share/man/man1/ftkit.1 include/ftkit.h lib/libftkit.a
 is(readlink("$root/usr/lib/libftkit.so"), 'libftkit.so.0', 'libftkit.so is a link');
 unlike(join('', map { slurp($_) } glob("$root/usr/lib/{pkgconfig,cmake/ftkit}/*")),
     qr/\@\w+\@|\Q$root\E/, 'templates are filled in, without the place they are at');
+
+like(`make -n --no-print-directory -C '$top' install BUILD=$made DESTDIR=$root PREFIX=/usr/local`,
+    qr{/usr/local/share/zsh/site-functions/_ftkit}, '... outside of /usr the place of zsh is another');
+SKIP: {
+    skip 'no man', 2 if !have('man');
+    local $ENV{MANPATH} = "$root/usr/share/man";
+    for my $page ('1 ftkit-verify', '3 ftkit_checkpoint') {
+        my ($section, $name) = split ' ', $page;
+        like(`man -w $section $name 2>&1`, qr{^\Q$root\E/usr/share/man/man$section/\Q$name.$section\E$}m,
+            "man finds $name($section)");
+    }
+}
+SKIP: {
+    skip 'no bash-completion', 1 if !-r '/usr/share/bash-completion/bash_completion';
+    local $ENV{XDG_DATA_DIRS} = "$root/usr/share";
+    my $said = `bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader ftkit; complete -p ftkit' 2>&1`;
+    like($said, qr/-F _ftkit ftkit$/m, 'bash-completion finds the completion');
+}
 
 # everything below is used from elsewhere than where it was installed
 my $usr = "$tmp/moved";

@@ -17,11 +17,9 @@ is($code, 0, 'ftkit help') or diag($errors);
 my %command = map { $_ => 1 } $help =~ /^ +([a-z]+) /mg;
 cmp_ok(scalar keys %command, '>=', 8, 'ftkit help lists the commands');
 
-my ($document, $man);
+my $document;
 ($code, $document) = command('config', '--document');
 is($code, 0, 'ftkit config --document');
-($code, $man) = command('help', '--man');
-is($code, 0, 'ftkit help --man');
 
 my (%key, %variable, %section);
 for my $part (split /^(?=## \[)/m, $document) {
@@ -49,7 +47,7 @@ my %text = map { $_ => slurp($_) } qw(README.md CONTRIBUTING.md CHANGELOG.md inc
     bindings/fortran/ftkit.f90), glob('docs/*.md examples/* examples/fortran/*');
 delete @text{ grep { -d $_ } keys %text };
 $text{'ftkit config --document'} = $document;
-$text{'ftkit help --man'} = $man;
+$text{$_} = slurp($_) for glob build() . "/manual/man1/*";
 
 # Each of what a pattern finds in a document is in the list of what there is.
 sub all_known

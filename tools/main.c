@@ -258,22 +258,9 @@ const char *ftk_command_with(const char *option)
     return NULL;
 }
 
-/* For `make install`. */
-static int print_man(void)
-{
-    ftk_man_begin(stdout);
-    for (size_t i = 0; i < NCOMMANDS; i++)
-        if (commands[i].usage && commands[i].main != help_main)
-            ftk_man_command(stdout, commands[i].name, commands[i].usage);
-    ftk_man_end(stdout);
-    return fflush(stdout) == 0 ? TOOL_OK : TOOL_FAIL;
-}
-
 static int help_main(int argc, char **argv)
 {
     ftk_tool_name("help");
-    if (argc == 2 && strcmp(argv[1], "--man") == 0)
-        return print_man();
     if (argc > 2)
         return ftk_usage_wrong(help_usage, "one command at a time");
     const struct command *c = argc > 1 ? find(argv[1]) : NULL;

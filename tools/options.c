@@ -223,6 +223,9 @@ static int parse_option(struct ftk_run *r, int c)
     case O_PRINT:
         r->print = true;
         return 0;
+    case O_HELP:
+        ftk_run_usage(stdout);
+        exit(fflush(stdout) == 0 ? TOOL_OK : TOOL_FAIL);
     default: /* ftk_usage_getopt() has printed a message */
         return TOOL_USAGE;
     }

@@ -119,11 +119,6 @@ void ftk_bytes_text(uint64_t bytes, char buf[32]);
 /* End of a command: code, or TOOL_FAIL when the output could not be written. */
 int ftk_tool_end(int code);
 
-/* ---- the manual page (man.c) --------------------------------------------------------- */
-void ftk_man_begin(FILE *out);
-void ftk_man_command(FILE *out, const char *name, void (*usage)(FILE *out));
-void ftk_man_end(FILE *out);
-
 /* ---- progress (progress.c) --------------------------------------------------------------
  * When a command works for longer than a second, a line on standard error shows its progress: on
  * a terminal one line that is drawn again and at last erased, elsewhere lines, and only if they
