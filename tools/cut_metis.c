@@ -45,6 +45,6 @@ int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part)
     free(found);
     free(share);
     if (!good)
-        ftk_tool_say("METIS cannot divide this matrix");
+        ftk_tool_say("METIS cannot divide this matrix; --file FILE assesses teams of your own");
     return good ? TOOL_OK : TOOL_FAIL;
 }

@@ -150,7 +150,8 @@ int ftk_matrix_load(const char *path, struct ftk_matrix *m)
     *m = (struct ftk_matrix){ 0 };
     if (!s.f) {
         int err = errno;
-        ftk_tool_say("%s: %s", ftk_tool_why(path), strerror(err));
+        ftk_tool_say("%s: %s%s", ftk_tool_why(path), strerror(err),
+            err == ENOENT ? "; a job with log.matrix writes such a file" : "");
         return TOOL_FAIL;
     }
     bool good = read_head(&s, m) && read_pairs(&s, m);

@@ -148,7 +148,7 @@ static int find_layer(struct ftk_run *r)
     char self[FTK_PATH_MAX - 64];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (!ftk_mpirun_ulfm()) {
-        ftk_run_say("--log needs an MPI with ULFM");
+        ftk_run_say("--log needs an MPI with ULFM: `ftkit version` says whether there is one");
         return TOOL_USAGE;
     }
     self[n > 0 ? n : 0] = '\0';

@@ -269,7 +269,9 @@ static bool is_free(const struct ftk_where *w, const char *context)
         return true;
     ftk_owner_text(&r, owner, sizeof owner);
     ftk_tool_say(
-        "the sets of '%s' are left alone: they belong to %s, which is alive", context, owner);
+        "the sets of '%s' are left alone: they belong to %s, which is alive; repair them when it "
+        "has ended",
+        context, owner);
     return false;
 }
 

@@ -638,7 +638,7 @@ static int make_dir(struct ftk_run *r)
     const char *tmp = getenv("TMPDIR");
     int len = snprintf(r->dir, sizeof r->dir, "%s/ftkit-run.XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (len > (int)sizeof r->dir - 64) {
-        ftk_run_say("TMPDIR is too long");
+        ftk_run_say("TMPDIR is too long: set it to a directory with a shorter name");
         return TOOL_USAGE;
     }
     if (r->print)
