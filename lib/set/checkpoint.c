@@ -51,7 +51,7 @@ static void offer_changes(struct writing *c)
 {
     const struct ftkit_ctx *ctx = c->ctx;
     const struct ftk_level *l = c->w.level;
-    int reach = l->scheme->ops->write->reach(l, ctx->rank, ctx->nranks, ctx->domain);
+    int reach = ftk_write_ops_of(l->scheme)->reach(l, ctx->rank, ctx->nranks, ctx->domain);
     if (reach == FTK_REACH_NOBODY
         || !ftk_increment_begin(ctx, reach == FTK_REACH_OTHER_NODES, c->w.data_bytes, &c->changes))
         return;

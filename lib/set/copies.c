@@ -87,7 +87,3 @@ static int reach(const struct ftk_level *l, int rank, int nranks, const int *dom
 }
 
 const struct ftk_write_ops ftk_write_copies = { begin, sizes, take, progress, finish, end, reach };
-
-extern const struct ftk_scheme_ops ftk_scheme_none, ftk_scheme_own;
-const struct ftk_scheme_ops ftk_scheme_none = { .write = &ftk_write_copies };
-const struct ftk_scheme_ops ftk_scheme_own = { .write = &ftk_write_copies };

@@ -24,9 +24,7 @@ int ftk_group_map(
     }
     free(of);
     *alone = 2 * rc > nranks ? 2 * rc - nranks : 0; /* the groups have 2 and 1 members */
-    g->m = (uint32_t)m;
-    if (g->m >= g->n)
-        g->m = g->n - 1; /* 0: alone */
+    g->m = (uint32_t)ftk_group_parities((int)g->n, m);
     return rc < 0 ? rc : FTKIT_OK;
 }
 

@@ -1,12 +1,11 @@
-/* Redundancy schemes: where the copies or the parity of a segment are, and how they get there.
+/* Redundancy schemes: where the copies of a segment are.  How copies or parity get there is in
+ * write.h, so that a program without MPI can ask where they are.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_SCHEME_H
 #define FTK_SCHEME_H
 
 #include "core/schemes.h"
-
-struct ftk_write_ops;
 
 /* What the file of a scheme defines: const struct ftk_scheme_ops ftk_scheme_<word>. */
 struct ftk_scheme_ops {
@@ -15,7 +14,6 @@ struct ftk_scheme_ops {
      * copies of a rank have different holders.  Pure: the same on all ranks.  FTKIT_ERR_NOMEM.
      * NULL: a scheme without copies. */
     int (*place)(int map, int nranks, const int *domain, int *holder);
-    const struct ftk_write_ops *write; /* write.h */
 };
 
 struct ftk_scheme {

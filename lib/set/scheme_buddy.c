@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Buddy copies: Zheng et al., Cluster 2004.  store/map.h pairs the domains. */
+#include "scheme.h"
 #include "store/map.h"
-#include "write.h"
 
 static int place(int map, int nranks, const int *domain, int *holder)
 {
@@ -13,4 +13,4 @@ static int place(int map, int nranks, const int *domain, int *holder)
 }
 
 extern const struct ftk_scheme_ops ftk_scheme_buddy;
-const struct ftk_scheme_ops ftk_scheme_buddy = { place, &ftk_write_copies };
+const struct ftk_scheme_ops ftk_scheme_buddy = { place };

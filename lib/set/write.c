@@ -3,15 +3,14 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "write.h"
 
-void ftk_write_note(struct ftk_write *w, int rc)
+const struct ftk_write_ops *ftk_write_ops_of(const struct ftk_scheme *s)
 {
-    if (rc < w->local)
-        w->local = rc;
+    return s->parities != 0 ? &ftk_write_parities : &ftk_write_copies;
 }
 
 static const struct ftk_write_ops *ops_of(const struct ftk_write *w)
 {
-    return w->level->scheme->ops->write;
+    return ftk_write_ops_of(w->level->scheme);
 }
 
 int ftk_write_begin(struct ftk_write *w)

@@ -43,7 +43,7 @@ struct ftk_fill {
 /* How far the data of a rank travel by the scheme of a level. */
 enum ftk_reach { FTK_REACH_NOBODY, FTK_REACH_NODE, FTK_REACH_OTHER_NODES };
 
-/* The steps that a scheme defines.  The functions return FTKIT_ERR_PEER when a rank has failed.  Of
+/* The steps of a writing.  The functions return FTKIT_ERR_PEER when a rank has failed.  Of
  * other errors, which are local, take() returns its own; the other functions call
  * ftk_write_note(). */
 struct ftk_write_ops {
@@ -55,10 +55,18 @@ struct ftk_write_ops {
     void (*end)(struct ftk_write *w, int rc);           /* end all requests; also after an error */
     int (*reach)(const struct ftk_level *l, int rank, int nranks, const int *domain);
 };
-extern const struct ftk_write_ops ftk_write_copies; /* copies.c */
+extern const struct ftk_write_ops ftk_write_copies;   /* copies.c: schemes without parity */
+extern const struct ftk_write_ops ftk_write_parities; /* parities.c: schemes with parity */
+
+/* Return the steps of a scheme. */
+const struct ftk_write_ops *ftk_write_ops_of(const struct ftk_scheme *s);
 
 /* Note an error of this rank for the next vote. */
-void ftk_write_note(struct ftk_write *w, int rc);
+static inline void ftk_write_note(struct ftk_write *w, int rc)
+{
+    if (rc < w->local)
+        w->local = rc;
+}
 
 /* Take memory here and, as the scheme says, at other ranks.  The ranks have to agree on w->local
  * before the data are written.  FTKIT_ERR_PEER: a rank has failed. */

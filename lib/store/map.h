@@ -30,4 +30,10 @@ int ftk_map_buddies(int map, int nranks, const int *domain, int *holder);
  * Deterministic: the same on every rank.  Return the number of groups, < 0: FTKIT_ERR_NOMEM. */
 int ftk_map_groups(int size, int nranks, const int *domain, int *group);
 
+/* Return how many members a group of n may lose, if m are wished for; 0: a rank is alone. */
+static inline int ftk_group_parities(int n, int m)
+{
+    return m < n ? m : n - 1;
+}
+
 #endif

@@ -2,8 +2,8 @@
  * domains.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "scheme.h"
 #include "store/map.h"
-#include "write.h"
 
 static int place(int map, int nranks, const int *domain, int *holder)
 {
@@ -17,4 +17,4 @@ static int place(int map, int nranks, const int *domain, int *holder)
 }
 
 extern const struct ftk_scheme_ops ftk_scheme_triple;
-const struct ftk_scheme_ops ftk_scheme_triple = { place, &ftk_write_copies };
+const struct ftk_scheme_ops ftk_scheme_triple = { place };

@@ -1,4 +1,4 @@
-/* The schemes xor and rs: groups with one parity, and with as many parities as configured.
+/* Writing a set by a scheme with parity: each member of a group gets the parity of its group.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "write.h"
@@ -48,8 +48,5 @@ static int reach(const struct ftk_level *l, int rank, int nranks, const int *dom
     return g->n > 1 ? FTK_REACH_NODE : FTK_REACH_NOBODY;
 }
 
-static const struct ftk_write_ops by_parity = { begin, sizes, take, progress, finish, end, reach };
-
-extern const struct ftk_scheme_ops ftk_scheme_xor, ftk_scheme_rs;
-const struct ftk_scheme_ops ftk_scheme_xor = { .write = &by_parity };
-const struct ftk_scheme_ops ftk_scheme_rs = { .write = &by_parity };
+const struct ftk_write_ops ftk_write_parities = { begin, sizes, take, progress, finish, end,
+    reach };
