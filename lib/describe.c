@@ -127,17 +127,19 @@ static void log_number(struct ftk_event *e, const char *key, uint64_t value)
     ftk_event_text(e, key, text);
 }
 
-/* One line may be longer than the small buffer: a line has all keys. */
-static void log_key(void *arg, const char *key, const char *value)
+static int log_key(void *arg, const struct ftk_config_item *item)
 {
-    ftk_event_text(arg, key, value);
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s", item->section, item->name);
+    ftk_event_text(arg, key, item->value);
+    return FTKIT_OK;
 }
 
 static void log_config(const struct ftkit_ctx *ctx)
 {
     struct ftk_event e;
     ftk_event_of(&e, ctx, "config");
-    ftk_config_each(&ctx->cfg, log_key, &e);
+    (void)ftk_config_each(&ctx->cfg, NULL, log_key, &e); /* log_key() has no error */
     ftk_event_end(&e);
 }
 

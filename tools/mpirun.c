@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/config.h"
 #include "tools.h"
 
 extern char **environ;
@@ -111,6 +112,13 @@ static int count_nodes(const struct ftk_list *extra)
 
 /* ---- the plan ------------------------------------------------------------------------ */
 
+int ftk_mpirun_spares(int ranks, int nodes)
+{
+    if (!ftk_mpirun_ulfm())
+        return 0;
+    return nodes > 1 ? (ranks + nodes - 1) / nodes : 1;
+}
+
 /* Spares: the requested number; else as many as ranks on one node, rounded up; 1 on a single
  * node. */
 static int plan_spares(struct ftk_run *r)
@@ -137,7 +145,7 @@ static int plan_spares(struct ftk_run *r)
         r->spares = (int)n;
     }
     if (r->spares < 0)
-        r->spares = r->nodes > 1 ? (r->ranks + r->nodes - 1) / r->nodes : 1;
+        r->spares = ftk_mpirun_spares(r->ranks, r->nodes);
     return 0;
 }
 
@@ -231,6 +239,23 @@ static void add_deadline(struct ftk_list *env)
     add_default(env, "FTKIT_CHECKPOINT_DEADLINE", value);
 }
 
+/* Add the list of the variables that are ours: `ftkit config` in the job tells them from those of
+ * the user. */
+static void tell_origin(struct ftk_list *env)
+{
+    char names[512] = "", name[128];
+    size_t at = 0;
+    for (size_t i = 0; i < env->n; i++) {
+        size_t len = strcspn(env->v[i], "=");
+        snprintf(name, sizeof name, "%.*s", (int)len, env->v[i]);
+        const char *users = getenv(name);
+        bool ours = env->v[i][len] == '=' && !(users && strcmp(users, env->v[i] + len + 1) == 0);
+        if (ours && strncmp(name, "FTKIT_", 6) == 0 && at + len + 2 < sizeof names)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%.*s,", (int)len, env->v[i]);
+    }
+    ftk_list_add(env, FTK_CONFIG_RUN_SETS "=%s", names);
+}
+
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env)
 {
     char path[FTK_PATH_MAX], number[16];
@@ -259,6 +284,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
         snprintf(number, sizeof number, "%d", r->ranks_per_node);
         add_default(env, "FTKIT_TOPOLOGY_RANKS_PER_NODE", number);
     }
+    tell_origin(env);
     if (geteuid() == 0) {
         ftk_list_add(env, "OMPI_ALLOW_RUN_AS_ROOT=1");
         ftk_list_add(env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");

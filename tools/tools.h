@@ -20,6 +20,8 @@ enum { TOOL_OK = 0, TOOL_FAIL = 1, TOOL_USAGE = 2, TOOL_HALTED = 75, TOOL_TIMEOU
 int ftk_run_main(int argc, char **argv);
 int ftk_emulate_agent(int argc, char **argv); /* hidden: see emulate.c */
 void ftk_run_usage(FILE *out);
+int ftk_config_main(int argc, char **argv);
+void ftk_config_usage(FILE *out);
 
 /* ---- usage.c: errors of the command line ------------------------------------------------
  * Everything about the options of a command is in the text that its usage function prints. */
@@ -100,7 +102,8 @@ void ftk_run_log_attempt_end(int attempt, const char *how, bool again);
 void ftk_run_log_end(int code);
 
 /* ---- mpirun.c: the run profile ------------------------------------------------------- */
-bool ftk_mpirun_ulfm(void); /* built for an MPI with ULFM */
+bool ftk_mpirun_ulfm(void);                  /* built for an MPI with ULFM */
+int ftk_mpirun_spares(int ranks, int nodes); /* their number unless the user gives it */
 /* Fill the second half of *r; 0 or an exit code after a message. */
 int ftk_mpirun_plan(struct ftk_run *r);
 /* Command and "NAME=value" settings for one attempt. */

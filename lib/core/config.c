@@ -36,6 +36,7 @@
 #define COUNT_MAX 1e9
 #define BYTES_MAX 1e15
 #define FROM_ENV (-1)
+#define FROM_RUN (-2)
 
 /* ---- The table ----------------------------------------------------------------------- */
 
@@ -272,6 +273,7 @@ static const struct key keys[] = {
         "and differ from what they were at the set (static storage, not heap or stack)." },
 };
 #define NKEYS ((int)(sizeof keys / sizeof keys[0]))
+_Static_assert(sizeof keys / sizeof keys[0] <= FTK_CONFIG_KEYS_MAX, "room for the origins");
 
 static bool first_of_section(int k)
 {
@@ -490,6 +492,11 @@ static const char *parse_time(const char *text, bool zero, double *seconds)
 const char *ftk_config_time(const char *text, double *seconds)
 {
     return parse_time(text, false, seconds);
+}
+
+const char *ftk_config_bytes(const char *text, double *bytes)
+{
+    return parse_bytes(text, bytes);
 }
 
 static const char *parse_period(const struct key *k, const char *text, struct ftk_period *period)
@@ -1109,7 +1116,7 @@ static int load_environment(struct loader *p)
     if (named != FTKIT_OK)
         return named;
     for (int k = 0; k < NKEYS; k++) {
-        char name[ENV_NAME_MAX], text[VALUE_MAX];
+        char name[ENV_NAME_MAX], text[VALUE_MAX] = "";
         env_name(&keys[k], name);
         const char *value = getenv(name);
         if (!value)
@@ -1228,7 +1235,31 @@ static void on_sense(void *arg, enum ftk_sense kind, size_t offset, const char *
         warn_key(p, k, why);
 }
 
-static int load_layers(struct ftk_config *cfg, const char *path)
+/* Whether `ftkit run` has set a variable, and not the user. */
+static bool run_sets(const char *name)
+{
+    const char *list = getenv(FTK_CONFIG_RUN_SETS);
+    size_t n = strlen(name);
+    while (list && *list) {
+        size_t item = strcspn(list, ",");
+        if (item == n && strncmp(list, name, n) == 0)
+            return true;
+        list += item + (list[item] == ',');
+    }
+    return false;
+}
+
+static void tell_origin(const struct loader *p, struct ftk_config_origin *origin)
+{
+    *origin = (struct ftk_config_origin){ .line = { 0 } };
+    for (int k = 0; k < NKEYS; k++) {
+        char name[ENV_NAME_MAX];
+        env_name(&keys[k], name);
+        origin->line[k] = p->set_on[k] == FROM_ENV && run_sets(name) ? FROM_RUN : p->set_on[k];
+    }
+}
+
+static int load_layers(struct ftk_config *cfg, const char *path, struct ftk_config_origin *origin)
 {
     struct loader p = { .path = path, .section = -1, .rc = FTKIT_OK };
     int rc = FTKIT_OK;
@@ -1252,8 +1283,11 @@ static int load_layers(struct ftk_config *cfg, const char *path)
         ftk_config_sense(&p.cfg, on_sense, &p);
         rc = p.rc;
     }
-    if (rc == FTKIT_OK)
-        *cfg = p.cfg;
+    if (rc != FTKIT_OK)
+        return rc;
+    *cfg = p.cfg;
+    if (origin)
+        tell_origin(&p, origin);
     return rc;
 }
 
@@ -1274,15 +1308,21 @@ static void leave_c_locale(locale_t c, locale_t before)
     freelocale(c);
 }
 
-int ftk_config_load(struct ftk_config *cfg, const char *path)
+int ftk_config_load_origin(
+    struct ftk_config *cfg, const char *path, struct ftk_config_origin *origin)
 {
     locale_t c, before = (locale_t)0;
     int rc = enter_c_locale(&c, &before);
     if (rc != FTKIT_OK)
         return rc;
-    rc = load_layers(cfg, path);
+    rc = load_layers(cfg, path, origin);
     leave_c_locale(c, before);
     return rc;
+}
+
+int ftk_config_load(struct ftk_config *cfg, const char *path)
+{
+    return ftk_config_load_origin(cfg, path, NULL);
 }
 
 /* ---- Printing ------------------------------------------------------------------------ */
@@ -1294,48 +1334,104 @@ static int check_written(FILE *out)
     return ftk_fail_errno(errno ? errno : EIO, "writing the configuration");
 }
 
-static int print(FILE *out, const struct ftk_config *cfg)
+void ftk_config_from_run(struct ftk_config_origin *origin, const char *section, const char *name)
+{
+    for (int k = 0; k < NKEYS; k++)
+        if (strcmp(keys[k].section, section) == 0 && strcmp(keys[k].name, name) == 0)
+            origin->line[k] = FROM_RUN;
+}
+
+static int each(const struct ftk_config *cfg, const struct ftk_config_origin *origin,
+    ftk_config_fn *fn, void *arg)
 {
     struct ftk_config again;
     char value[VALUE_MAX] = "", env[ENV_NAME_MAX], values[WORDS_MAX];
-    bool name_it = *cfg->source && !value_flaw(cfg->source);
-    fprintf(out, "# ftkit configuration in force%s%s\n", name_it ? ", from " : "",
-        name_it ? cfg->source : "");
-    for (int k = 0; k < NKEYS; k++) {
+    int rc = FTKIT_OK;
+    for (int k = 0; rc == FTKIT_OK && k < NKEYS; k++) {
         const struct key *key = &keys[k];
+        int line = origin ? origin->line[k] : 0;
         format_value(key, cfg, value, sizeof value);
         const char *why = parse_value(key, value, &again);
         if (why) /* not from ftk_config_load() */
             return ftk_fail(FTKIT_ERR_ARG, "the value of %s.%s %s", key->section, key->name, why);
-        if (first_of_section(k))
-            fprintf(out, "\n[%s]\n", key->section);
         env_name(key, env);
-        fprintf(out, "# %s\n# Values: %s.\n# Default: '%s'.  Environment: %s.\n%s =%s%s\n",
-            key->doc, values_of(key, values), key->def, env, key->name, *value ? " " : "", value);
+        const struct ftk_config_item item = { .section = key->section,
+            .name = key->name,
+            .value = value,
+            .values = values_of(key, values),
+            .def = key->def,
+            .doc = key->doc,
+            .variable = env,
+            .from = line == FROM_RUN   ? FTK_FROM_RUN
+                    : line == FROM_ENV ? FTK_FROM_ENVIRONMENT
+                    : line > 0         ? FTK_FROM_FILE
+                                       : FTK_FROM_DEFAULT,
+            .line = line > 0 ? line : 0 };
+        rc = fn(arg, &item);
     }
-    return check_written(out);
+    return rc;
 }
 
-int ftk_config_print(FILE *out, const struct ftk_config *cfg)
+int ftk_config_each(const struct ftk_config *cfg, const struct ftk_config_origin *origin,
+    ftk_config_fn *fn, void *arg)
 {
     locale_t c, before = (locale_t)0;
     int rc = enter_c_locale(&c, &before);
     if (rc != FTKIT_OK)
         return rc;
-    rc = print(out, cfg);
+    rc = each(cfg, origin, fn, arg);
     leave_c_locale(c, before);
     return rc;
 }
 
-void ftk_config_each(const struct ftk_config *cfg,
-    void (*fn)(void *arg, const char *key, const char *value), void *arg)
+struct printing {
+    FILE *out;
+    const char *file; /* the configuration file, as it can stand in a comment */
+    const char *section;
+    bool origin; /* say where values come from */
+};
+
+static void print_origin(const struct printing *p, const struct ftk_config_item *item)
 {
-    char name[ENV_NAME_MAX], value[VALUE_MAX];
-    for (int k = 0; k < NKEYS; k++) {
-        snprintf(name, sizeof name, "%s.%s", keys[k].section, keys[k].name);
-        format_value(&keys[k], cfg, value, sizeof value);
-        fn(arg, name, value);
-    }
+    if (!p->origin)
+        return;
+    if (item->from == FTK_FROM_FILE)
+        fprintf(p->out, "# From: %s:%d\n", p->file, item->line);
+    else if (item->from == FTK_FROM_ENVIRONMENT)
+        fprintf(p->out, "# From: environment variable %s\n", item->variable);
+    else
+        fprintf(p->out, "# From: %s\n", item->from == FTK_FROM_RUN ? "ftkit run" : "default");
+}
+
+static int print_item(void *arg, const struct ftk_config_item *item)
+{
+    struct printing *p = arg;
+    if (!p->section || strcmp(p->section, item->section) != 0)
+        fprintf(p->out, "\n[%s]\n", item->section);
+    p->section = item->section;
+    fprintf(p->out, "# %s\n# Values: %s.\n# Default: '%s'.  Environment: %s.\n", item->doc,
+        item->values, item->def, item->variable);
+    print_origin(p, item);
+    fprintf(p->out, "%s =%s%s\n", item->name, *item->value ? " " : "", item->value);
+    return FTKIT_OK;
+}
+
+int ftk_config_print_origin(
+    FILE *out, const struct ftk_config *cfg, const struct ftk_config_origin *origin)
+{
+    bool name_it = *cfg->source && !value_flaw(cfg->source);
+    struct printing p = {
+        .out = out, .file = name_it ? cfg->source : "the file", .origin = origin != NULL
+    };
+    fprintf(out, "# ftkit configuration in force%s%s\n", name_it ? ", from " : "",
+        name_it ? cfg->source : "");
+    int rc = ftk_config_each(cfg, origin, print_item, &p);
+    return rc == FTKIT_OK ? check_written(out) : rc;
+}
+
+int ftk_config_print(FILE *out, const struct ftk_config *cfg)
+{
+    return ftk_config_print_origin(out, cfg, NULL);
 }
 
 int ftk_config_document(FILE *out)

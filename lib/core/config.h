@@ -98,6 +98,42 @@ struct ftk_config {
  * unknown key the nearest key. */
 int ftk_config_load(struct ftk_config *cfg, const char *path);
 
+/* Where the values of a configuration come from.  A separate struct, because a job does not need
+ * it. */
+enum ftk_config_from {
+    FTK_FROM_DEFAULT,
+    FTK_FROM_FILE,
+    FTK_FROM_ENVIRONMENT,
+    FTK_FROM_RUN /* from a variable that `ftkit run` has set: it is listed in FTK_CONFIG_RUN_SETS */
+};
+#define FTK_CONFIG_RUN_SETS "FTKIT_RUN_SETS" /* variable: names, each followed by a comma */
+#define FTK_CONFIG_KEYS_MAX 96
+struct ftk_config_origin {
+    int line[FTK_CONFIG_KEYS_MAX]; /* of each key, in the order of the table; private to config.c */
+};
+
+/* The same as ftk_config_load(), and fill *origin. */
+int ftk_config_load_origin(
+    struct ftk_config *cfg, const char *path, struct ftk_config_origin *origin);
+
+/* A key with its value as text. */
+struct ftk_config_item {
+    const char *section, *name, *value;
+    const char *values, *def, *doc; /* what is allowed, the default, the meaning */
+    const char *variable;           /* of the environment */
+    int from;                       /* enum ftk_config_from */
+    int line;                       /* FTK_FROM_FILE: in cfg->source */
+};
+
+/* Call fn for each key, in the order of the table; another result of fn than FTKIT_OK ends the loop
+ * and is returned.  origin NULL: all values count as defaults. */
+typedef int ftk_config_fn(void *arg, const struct ftk_config_item *item);
+int ftk_config_each(const struct ftk_config *cfg, const struct ftk_config_origin *origin,
+    ftk_config_fn *fn, void *arg);
+
+/* Say that a key comes from `ftkit run`, whatever it came from; nothing if there is no such key. */
+void ftk_config_from_run(struct ftk_config_origin *origin, const char *section, const char *name);
+
 /* Read a time in the form of the keys, such as "90s", into *seconds.  Return NULL, or a text about
  * the mistake. */
 const char *ftk_config_time(const char *text, double *seconds);
@@ -105,12 +141,14 @@ const char *ftk_config_time(const char *text, double *seconds);
 /* Levenshtein distance, case ignored, of the first 96 bytes: for "did you mean". */
 size_t ftk_config_distance(const char *a, const char *b);
 
-/* Write the configuration as an INI file with a comment for each key. */
-int ftk_config_print(FILE *out, const struct ftk_config *cfg);
+/* The same for a number of bytes, such as "500MB". */
+const char *ftk_config_bytes(const char *text, double *bytes);
 
-/* Call fn for each key, such as "checkpoint.period", with the text of its value. */
-void ftk_config_each(const struct ftk_config *cfg,
-    void (*fn)(void *arg, const char *key, const char *value), void *arg);
+/* Write the configuration as an INI file with a comment for each key; with origin (not NULL) the
+ * comment also says where the value comes from. */
+int ftk_config_print(FILE *out, const struct ftk_config *cfg);
+int ftk_config_print_origin(
+    FILE *out, const struct ftk_config *cfg, const struct ftk_config_origin *origin);
 
 /* Write the table of keys as Markdown: key, values, default, environment variable, meaning. */
 int ftk_config_document(FILE *out);

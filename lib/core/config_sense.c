@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define AT(member) offsetof(struct ftk_config, member)
-#define SLOW 1e6 /* bytes per second: a lower bandwidth is probably a mistake */
+#define SLOW 1e6    /* bytes per second: a lower bandwidth is probably a mistake */
+#define SHORT_S 1.0 /* a process may stand still for as long on a busy machine */
 
 struct sense {
     const struct ftk_config *cfg;
@@ -174,6 +175,18 @@ static void look_at_times(const struct sense *s)
         s->say(s->arg, FTK_SENSE_ODD, AT(stall_s),
             "shorter than recover.timeout: the job is ended before a process that hangs is "
             "replaced; choose a longer one");
+    if (c->timeout_s < SHORT_S)
+        s->say(s->arg, FTK_SENSE_ODD, AT(timeout_s),
+            "shorter than 1s: a busy machine stops a process for as long, and the process is "
+            "killed; choose a longer one");
+    if (c->timeout_s > c->mtbf_s)
+        s->say(s->arg, FTK_SENSE_ODD, AT(timeout_s),
+            "longer than checkpoint.mtbf: the next failure is due before a process that is "
+            "stopped is replaced; choose a shorter one");
+    if (c->period.kind == FTK_PERIOD_SECONDS && c->period.value > c->mtbf_s)
+        s->say(s->arg, FTK_SENSE_ODD, AT(period),
+            "longer than checkpoint.mtbf: a failure is due before the next set; choose a shorter "
+            "one");
 }
 
 void ftk_config_sense(const struct ftk_config *cfg, ftk_sense_fn *say, void *arg)

@@ -809,6 +809,12 @@ static void t_nonsense(void **state)
     warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n", NULL);
     warns("[recover]\nstall = 30s\n", "t.ini:2: recover.stall: shorter than recover.timeout");
     warns("[recover]\nstall = 10min\n", NULL);
+    warns("[recover]\ntimeout = 900ms\n", "t.ini:2: recover.timeout: shorter than 1s");
+    warns("[recover]\ntimeout = 1s\n", NULL);
+    warns("[checkpoint]\nmtbf = 1min\n[recover]\ntimeout = 2min\n",
+        "t.ini:4: recover.timeout: longer than checkpoint.mtbf");
+    warns("[checkpoint]\nperiod = 2h\nmtbf = 1h\n", "t.ini:2: checkpoint.period: longer than");
+    warns("[checkpoint]\nperiod = 2h\nmtbf = 2h\n", NULL);
     setenv("FTKIT_LOG_TEAMS", "rank", 1);
     warns("", "environment variable FTKIT_LOG_TEAMS: log.teams: without effect");
     unsetenv("FTKIT_LOG_TEAMS");
@@ -1068,6 +1074,111 @@ static void t_print_text(void **state)
     }
 }
 
+/* What ftk_config_each() says of one key. */
+struct told {
+    const char *section, *name;
+    int from, line, calls, found;
+    char value[64];
+};
+
+static int tell(void *arg, const struct ftk_config_item *item)
+{
+    struct told *t = arg;
+    t->calls++;
+    if (strcmp(item->section, t->section) != 0 || strcmp(item->name, t->name) != 0)
+        return FTKIT_OK;
+    t->found++;
+    t->from = item->from;
+    t->line = item->line;
+    snprintf(t->value, sizeof t->value, "%s", item->value);
+    return FTKIT_OK;
+}
+
+static void origin_is(const struct sample *s, const char *path, int from, int line)
+{
+    struct ftk_config cfg;
+    struct ftk_config_origin origin;
+    struct told t = { .section = s->section, .name = s->key };
+    assert_int_equal(ftk_config_load_origin(&cfg, path, &origin), FTKIT_OK);
+    assert_int_equal(ftk_config_each(&cfg, &origin, tell, &t), FTKIT_OK);
+    assert_int_equal(t.calls, COUNT(samples));
+    assert_int_equal(t.found, 1);
+    assert_int_equal(t.from, from);
+    assert_int_equal(t.line, line);
+    ftk_config_from_run(&origin, s->section, s->key);
+    assert_int_equal(ftk_config_each(&cfg, &origin, tell, &t), FTKIT_OK);
+    assert_int_equal(t.from, FTK_FROM_RUN);
+    assert_int_equal(ftk_config_each(&cfg, NULL, tell, &t), FTKIT_OK);
+    assert_int_equal(t.from, FTK_FROM_DEFAULT);
+}
+
+/* Each key knows where it comes from; the environment hides the file. */
+static void t_origin(void **state)
+{
+    char text[256];
+    (void)state;
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        const struct sample *s = &samples[i];
+        origin_is(s, NULL, FTK_FROM_DEFAULT, 0);
+        snprintf(text, sizeof text, "; c\n[%s]\n\n%s = %s\n", s->section, s->key, s->value);
+        put_file("t.ini", text, strlen(text));
+        origin_is(s, "t.ini", FTK_FROM_FILE, 4);
+        setenv(s->env, s->value, 1);
+        origin_is(s, "t.ini", FTK_FROM_ENVIRONMENT, 0);
+        snprintf(text, sizeof text, "FTKIT_NOTHING,%s,", s->env);
+        setenv(FTK_CONFIG_RUN_SETS, text, 1);
+        origin_is(s, "t.ini", FTK_FROM_RUN, 0);
+        snprintf(text, sizeof text, "%sX,X%s,", s->env, s->env); /* other names */
+        setenv(FTK_CONFIG_RUN_SETS, text, 1);
+        origin_is(s, NULL, FTK_FROM_ENVIRONMENT, 0);
+        unsetenv(FTK_CONFIG_RUN_SETS);
+        unsetenv(s->env);
+    }
+}
+
+static int stop_at_third(void *arg, const struct ftk_config_item *item)
+{
+    int *n = arg;
+    (void)item;
+    return ++*n == 3 ? FTKIT_ERR_ARG : FTKIT_OK;
+}
+
+static void t_print_origin(void **state)
+{
+    struct ftk_config cfg;
+    struct ftk_config_origin origin;
+    char *text = NULL;
+    size_t bytes = 0;
+    int n = 0;
+    (void)state;
+    put_file("t.ini", "[spares]\ncount = 3\n", 19);
+    setenv("FTKIT_LEVEL_HDF5_KEEP", "5", 1);
+    assert_int_equal(ftk_config_load_origin(&cfg, "t.ini", &origin), FTKIT_OK);
+    unsetenv("FTKIT_LEVEL_HDF5_KEEP");
+    ftk_config_from_run(&origin, "report", "stderr");
+    ftk_config_from_run(&origin, "report", "nothing"); /* no such key */
+    FILE *f = open_memstream(&text, &bytes);
+    assert_int_equal(ftk_config_print_origin(f, &cfg, &origin), FTKIT_OK);
+    fclose(f);
+    assert_non_null(strstr(text, "\n# From: t.ini:2\ncount = 3\n"));
+    assert_non_null(
+        strstr(text, "\n# From: environment variable FTKIT_LEVEL_HDF5_KEEP\nkeep = 5\n"));
+    assert_non_null(strstr(text, "\n# From: ftkit run\nstderr = warning\n"));
+    assert_non_null(strstr(text, "\n# From: default\nmtbf = 1d\n"));
+    assert_int_equal(lines_with(text, "\n# From: "), COUNT(samples));
+    put_file("print.ini", text, bytes); /* and it is a configuration file */
+    loads_path("print.ini", &cfg);
+    assert_int_equal(cfg.h5_keep, 5);
+    free(text);
+    assert_int_equal(ftk_config_each(&cfg, &origin, stop_at_third, &n), FTKIT_ERR_ARG);
+    assert_int_equal(n, 3);
+    double size = 0;
+    assert_null(ftk_config_bytes("2 GiB", &size));
+    assert_true(size == 2147483648.0);
+    assert_non_null(ftk_config_bytes("2", &size));
+    assert_true(size == 2147483648.0);
+}
+
 static void t_document(void **state)
 {
     char *text = NULL;
@@ -1116,6 +1227,8 @@ int main(void)
         cmocka_unit_test_setup(t_files, setup),
         cmocka_unit_test_setup(t_size, setup),
         cmocka_unit_test_setup(t_sizes, setup),
+        cmocka_unit_test_setup(t_origin, setup),
+        cmocka_unit_test_setup(t_print_origin, setup),
         cmocka_unit_test_setup(t_bytes, setup),
         cmocka_unit_test_setup(t_garbage, setup),
         cmocka_unit_test_setup(t_round_trip, setup),
