@@ -252,3 +252,17 @@ int ftk_teams_of_file(const char *path, int n, int *team)
     free(text);
     return rc;
 }
+
+void ftk_teams_of_keys(const struct ftk_config *cfg, const int *domain, int n, int *team)
+{
+    for (int r = 0; r < n; r++) {
+        team[r] = r;
+        if (cfg->log_teams == FTK_TEAMS_ALL)
+            team[r] = 0;
+        if (cfg->log_team_size > 0)
+            team[r] = r / cfg->log_team_size;
+        else if (cfg->log_teams == FTK_TEAMS_DOMAIN)
+            for (int q = r - 1; q >= 0 && team[r] == r; q--)
+                team[r] = domain[q] == domain[r] ? team[q] : r;
+    }
+}

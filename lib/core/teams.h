@@ -11,7 +11,7 @@
 #ifndef FTK_TEAMS_H
 #define FTK_TEAMS_H
 
-#include "ftk.h"
+#include "config.h"
 
 #define FTK_TEAM_RANK_MAX 999999999
 
@@ -29,5 +29,9 @@ bool ftk_teams_parse(
  * mistake.  team [n]. */
 int ftk_teams_of_list(const char *list, int n, int *team);
 int ftk_teams_of_file(const char *path, int n, int *team);
+
+/* The same by log.team_size or log.teams, if there is neither list nor file.  domain [n]: failure
+ * domain of each rank.  A team of a domain is named by its first rank. */
+void ftk_teams_of_keys(const struct ftk_config *cfg, const int *domain, int n, int *team);
 
 #endif

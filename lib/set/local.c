@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "period.h"
 #include "write.h"
-
-#define AUTO_SETS 5
 
 struct bringing {
     struct ftk_write w; /* first member: the fill functions get a pointer to it */
@@ -33,7 +32,7 @@ bool ftk_local_due(const struct ftkit_ctx *ctx)
         return true;
     if (every->kind == FTK_PERIOD_SECONDS)
         return ftk_now_s() - level_of(ctx)->last_s >= every->value;
-    double sets = every->kind == FTK_PERIOD_COUNT ? every->value : AUTO_SETS;
+    double sets = every->kind == FTK_PERIOD_COUNT ? every->value : FTK_LOCAL_SETS;
     return (double)level_of(ctx)->sets_since + 1 >= sets;
 }
 

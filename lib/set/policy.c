@@ -14,34 +14,18 @@
 #include "checkpoint.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
+#include "period.h"
 #include "status_file.h"
 
-/* Share of failures that the memory levels survive; the rest needs the file system
- * (Moody et al., SC 2010: about 85 %). */
-#define SHARE_MEMORY 0.85
-#define FIRST_COST_S 0.5 /* assumed until a set has been measured */
-#define SHARE_LOOK 0.01  /* of the time that ranks wait for each other in looks, at most */
-#define LOOKS_MAX 10     /* looks are at most this times rarer for that reason */
-#define LOOKS_OF_LOG 10  /* ... and with the message log */
-#define SHARE_FLUSH 0.1  /* cost of a flush, as a share of its time in the background */
-
-/* Return the optimal compute time between checkpoints, in seconds.  A checkpoint costs cost_s, and
- * a failure comes every mtbf_s (Daly, FGCS 22 (2006), higher order; mtbf_s if cost_s >= 2
- * mtbf_s). */
-static double daly_s(double cost_s, double mtbf_s)
-{
-    if (cost_s >= 2 * mtbf_s)
-        return mtbf_s;
-    double x = cost_s / (2 * mtbf_s);
-    return sqrt(2 * cost_s * mtbf_s) * (1 + sqrt(x) / 3 + x / 9) - cost_s;
-}
+#define SHARE_LOOK 0.01 /* of the time that ranks wait for each other in looks, at most */
+#define LOOKS_MAX 10    /* looks are at most this times rarer for that reason */
+#define LOOKS_OF_LOG 10 /* ... and with the message log */
+#define SHARE_FLUSH 0.1 /* cost of a flush, as a share of its time in the background */
 
 static double period_s(const struct ftkit_ctx *ctx)
 {
-    if (ctx->cfg.period.kind == FTK_PERIOD_SECONDS)
-        return ctx->cfg.period.value;
-    double cost = ctx->policy.set_cost_s > 0 ? ctx->policy.set_cost_s : FIRST_COST_S;
-    return daly_s(cost, ctx->cfg.mtbf_s / SHARE_MEMORY);
+    double cost = ctx->policy.set_cost_s;
+    return ftk_period_sets_s(&ctx->cfg, cost > 0 ? cost : FTK_FIRST_COST_S);
 }
 
 static bool durable_is_due(const struct ftkit_ctx *ctx)
@@ -56,10 +40,10 @@ static bool durable_is_due(const struct ftkit_ctx *ctx)
     double since = ftk_now_s() - ctx->policy.last_durable_s;
     if (every->kind == FTK_PERIOD_SECONDS)
         return since >= every->value;
-    double cost = ctx->policy.durable_cost_s > 0 ? ctx->policy.durable_cost_s : FIRST_COST_S;
+    double cost = ctx->policy.durable_cost_s > 0 ? ctx->policy.durable_cost_s : FTK_FIRST_COST_S;
     /* writing in the background slows the program, too */
     cost += ctx->flush.off ? 0 : SHARE_FLUSH * ctx->flush.last_s;
-    return since >= daly_s(cost, ctx->cfg.mtbf_s / (1 - SHARE_MEMORY));
+    return since >= ftk_period_files_s(&ctx->cfg, cost);
 }
 
 int ftk_policy_durable(const struct ftkit_ctx *ctx)

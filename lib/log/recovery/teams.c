@@ -3,27 +3,20 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "core/teams.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
 
-/* Ranks of one domain are a team, named by its first rank.  Teams that are written down are
- * known to whoever opened the context with the first processes; others have -1. */
+/* Teams that are written down are known to whoever opened the context with the first processes;
+ * others have -1. */
 void ftk_log_make_teams(const int *domain, int n, int *team)
 {
     const struct ftk_config *cfg = &ftk_log.ctx->cfg;
     bool written = *cfg->log_team_list || *cfg->log_team_file;
     for (int r = 0; written && r < n; r++)
         team[r] = ftk_log.ctx->teams ? ftk_log.ctx->teams[r] : -1;
-    for (int r = 0; !written && r < n; r++) {
-        team[r] = r;
-        if (cfg->log_teams == FTK_TEAMS_ALL)
-            team[r] = 0;
-        if (cfg->log_team_size > 0)
-            team[r] = r / cfg->log_team_size;
-        else if (cfg->log_teams == FTK_TEAMS_DOMAIN)
-            for (int q = r - 1; q >= 0 && team[r] == r; q--)
-                team[r] = domain[q] == domain[r] ? team[q] : r;
-    }
+    if (!written)
+        ftk_teams_of_keys(cfg, domain, n, team);
 }
 
 /* How many teams there are, of what sizes; false: no memory. */
