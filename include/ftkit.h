@@ -329,8 +329,9 @@ FTKIT_API int ftkit_attribute(
  *             thread writes one set at a time; a set that becomes due there meanwhile stays in
  *             memory, and a later set is written there instead.
  * Memory:     with buddies, per rank: 2 x the registered bytes in steady state, 4 x while a
- *             set is committed.  While a set is written to the file system, 1 x more, and on
- *             the rank that writes for its node also the bytes of one rank.
+ *             set is committed; 4 x at all times in a place other than memory.  While a set is
+ *             written to the file system, 1 x more, and on the rank that writes for its node
+ *             also the bytes of one rank.
  * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set was not written (at
  *             all, or to one level), the last one holds, the program may continue.  Errors of
  *             the helper threads are returned by the next call that writes a set, with the

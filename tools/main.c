@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/config.h"
 #include "sets.h"
 #include "tools.h"
 
@@ -16,10 +15,8 @@ struct command {
     const char *what;
 };
 
-static int config_main(int argc, char **argv);
 static int help_main(int argc, char **argv);
 static int version_main(int argc, char **argv);
-static void config_usage(FILE *out);
 static void help_usage(FILE *out);
 static void version_usage(FILE *out);
 
@@ -37,7 +34,8 @@ static const struct command commands[] = {
     { "teams", ftk_teams_main, ftk_teams_usage,
         "propose teams for the message log from a communication matrix" },
     { "report", ftk_report_main, ftk_report_usage, "make a page in HTML from the event log" },
-    { "config", config_main, config_usage, "print the configuration in force" },
+    { "config", ftk_config_main, ftk_config_usage,
+        "print the configuration in force, and what it survives" },
     { "help", help_main, help_usage, "explain a command" },
     { "version", version_main, version_usage, "print the version" },
     { "emulate-agent", ftk_emulate_agent, NULL, "" },
@@ -123,48 +121,6 @@ void ftk_list_free(struct ftk_list *l)
 }
 
 /* ---- the small commands -------------------------------------------------------------- */
-
-static void config_usage(FILE *out)
-{
-    fputs("usage: ftkit config [FILE]\n"
-          "       ftkit config --document\n"
-          "\n"
-          "Print the configuration in force: the defaults, then FILE, then the variables\n"
-          "FTKIT_<SECTION>_<KEY> of the environment.  --document prints every key with\n"
-          "its values, default and meaning as Markdown.\n"
-          "\n"
-          "Exit code: 0; 1 when the output cannot be written; 2 usage, or an error in the\n"
-          "configuration.\n",
-        out);
-}
-
-static int config_main(int argc, char **argv)
-{
-    struct ftk_config cfg;
-    const char *file = argc > 1 ? argv[1] : NULL;
-    int rc = FTKIT_OK;
-    if (argc > 2 || (file && file[0] == '-' && strcmp(file, "--document") != 0)) {
-        config_usage(stderr);
-        return TOOL_USAGE;
-    }
-    if (file && file[0] == '-') {
-        rc = ftk_config_document(stdout);
-    } else {
-        rc = ftk_config_load(&cfg, file);
-        if (rc < 0) {
-            fprintf(stderr, "ftkit config: %s\n", ftk_detail_text());
-            return TOOL_USAGE;
-        }
-        for (const char *line = cfg.warnings; *line; line += strcspn(line, "\n") + 1)
-            fprintf(stderr, "ftkit config: warning: %.*s\n", (int)strcspn(line, "\n"), line);
-        rc = ftk_config_print(stdout, &cfg);
-    }
-    if (rc < 0 || fflush(stdout) != 0) {
-        fprintf(stderr, "ftkit config: cannot write: %s\n", ftk_detail_text());
-        return TOOL_FAIL;
-    }
-    return TOOL_OK;
-}
 
 static void version_usage(FILE *out)
 {
