@@ -10,6 +10,7 @@
 #include "recover/recover.h"
 #include "set/checkpoint.h"
 #include "set/debug_regions.h"
+#include "set/flip.h"
 #include "set/pack.h"
 
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
@@ -199,6 +200,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         count_first_call(ctx);
     ctx->policy.calls++;
     ftk_progress_call(ctx);
+    ftk_flip_call(ctx);
     if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {
         ctx->detect.polled_s = now;
         ftk_watchdog_progress(ctx->dog);

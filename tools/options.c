@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/config.h"
-#include "tools.h"
+#include "kill.h"
 
 void ftk_run_usage(FILE *out)
 {
@@ -38,6 +38,11 @@ void ftk_run_usage(FILE *out)
           "  --events DIR       write an event log into DIR, for ftkit report\n"
           "  --emulate-nodes K  make nodes ftnode1..K out of this machine (needs\n"
           "                     CAP_SYS_ADMIN; otherwise only as failure domains)\n"
+          "  --kill FAULT       kill a process: 'rank 3 at 30 s', 'rank 3 at call 200',\n"
+          "                     'node 1 at 30 s', 'random:mtbf=10s,count=5'; may be\n"
+          "                     repeated.  Times count from the opening of the context\n"
+          "  --flip FAULT       flip a bit of checkpoint memory: 'rank 3 at 20 s'\n"
+          "  --seed N           for random faults and bits; a line shows the seed\n"
           "  --mpirun PATH      another mpirun of the same MPI\n"
           "  --mpirun-arg ARG   an argument for mpirun, may be repeated\n"
           "  --verbose          show the command, what the job reports, and after a\n"
@@ -81,6 +86,9 @@ enum {
     O_EMULATE,
     O_MPIRUN,
     O_ARG,
+    O_KILL,
+    O_FLIP,
+    O_SEED,
     O_VERBOSE,
     O_PRINT,
     O_HELP
@@ -101,6 +109,9 @@ static const struct option options[] = {
     { "emulate-nodes", required_argument, NULL, O_EMULATE },
     { "mpirun", required_argument, NULL, O_MPIRUN },
     { "mpirun-arg", required_argument, NULL, O_ARG },
+    { "kill", required_argument, NULL, O_KILL },
+    { "flip", required_argument, NULL, O_FLIP },
+    { "seed", required_argument, NULL, O_SEED },
     { "verbose", no_argument, NULL, O_VERBOSE },
     { "print", no_argument, NULL, O_PRINT },
     { "help", no_argument, NULL, O_HELP },
@@ -217,6 +228,12 @@ static int parse_option(struct ftk_run *r, int c)
     case O_ARG:
         ftk_list_add(&r->extra, "%s", optarg);
         return 0;
+    case O_KILL:
+        return ftk_kill_option(&r->kills, "--kill", optarg);
+    case O_FLIP:
+        return ftk_kill_option(&r->kills, "--flip", optarg);
+    case O_SEED:
+        return ftk_kill_option(&r->kills, "--seed", optarg);
     case O_VERBOSE:
         r->verbose = true;
         return 0;
@@ -333,5 +350,5 @@ int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
         return ftk_usage_wrong(ftk_run_usage, "-n N is missing: the number of working ranks");
     if (optind >= argc)
         return ftk_usage_wrong(ftk_run_usage, "PROGRAM is missing");
-    return 0;
+    return ftk_kill_plan(r);
 }

@@ -25,9 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/progress.h"
+#include "kill.h"
 #include "sets.h"
-#include "state.h"
 #include "detect/watch_page.h"
 
 #define FATAL_GRACE_S 5   /* for a job to end by itself after a fatal error */
@@ -236,7 +235,8 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
             return;
         if (!a->sig && look_at_ranks(a, ranks))
             return;
-        const struct timespec turn = { 0, ftk_ranks_coming(ranks) ? SHORT_NS : POLL_NS };
+        struct timespec turn = { 0, ftk_ranks_coming(ranks) ? SHORT_NS : POLL_NS };
+        ftk_kill_look(r, a->state, a->number, &turn.tv_nsec);
         if (!take_signal(a, sigtimedwait(set, NULL, &turn)))
             return;
     }
@@ -665,6 +665,7 @@ int ftk_run_main(int argc, char **argv)
     if (rc != 0 || r.print) {
         if (rc == 0)
             show(stdout, &r, 0);
+        ftk_kill_end(&r);
         ftk_list_free(&r.extra);
         return rc;
     }
@@ -686,6 +687,7 @@ int ftk_run_main(int argc, char **argv)
     if (rc == 0)
         rc = run_all(&r, &set);
     ftk_run_log_end(rc);
+    ftk_kill_end(&r);
     (void)ftk_dog_sweep(false);
     ftk_litter_slots(r.id);
     ftk_emulate_remove(&r);

@@ -77,6 +77,8 @@ struct ftk_run {
     bool log;          /* with the message log, through a preloaded libftkit_mpi */
     const char *start; /* recover.start: "fresh" or a set; NULL: not given */
     bool resumes;      /* a set of this run is durable: start from the newest, not from start */
+    /* faults to inject (kill.h), NULL: none */
+    struct ftk_kills *kills;
     /* made by ftk_mpirun_plan() */
     int total;                /* processes to start: ranks + spares */
     int nodes;                /* nodes that the job will use, as far as is known */

@@ -1,0 +1,34 @@
+/* Fault injection: `ftkit run --flip` asks a rank to flip one bit of its segment in memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The request and the answer are in a mapped file beside the state file of the run
+ * (FTKIT_RUN_STATE names its directory).  Only `ftkit run --flip` makes the file; without the file
+ * a call costs one test.  The rank itself flips the bit, because only the rank can write to its
+ * process memory. */
+#ifndef FTK_FLIP_H
+#define FTK_FLIP_H
+
+#include <stdatomic.h>
+
+#include "core/ftk.h"
+
+#define FTK_FLIP_FILE "flip"
+
+struct ftk_flip {
+    _Atomic uint64_t asked;  /* number of the last request, 0: none; written last */
+    _Atomic uint64_t done;   /* number of the last request that was fulfilled; written last */
+    _Atomic int rank;        /* that the request is for */
+    _Atomic uint64_t random; /* chooses the bit */
+    _Atomic uint64_t set;    /* the answer: the bit of this byte of the segment of this set */
+    _Atomic uint64_t byte;
+    _Atomic int bit;
+    _Atomic int pid;
+};
+
+struct ftkit_ctx;
+/* This rank is in a call of ftkit_checkpoint: fulfil a request for this rank, if a set is
+ * committed.  Otherwise the request waits. */
+void ftk_flip_call(const struct ftkit_ctx *ctx);
+
+#endif
