@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Faults that a user injects: `ftkit run --kill` and `--flip`.
+# Faults that a user injects: `ftkit run --kill` and `--flip`, and the verdicts of `ftkit test`.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -7,10 +7,14 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
+use JSON::PP qw(decode_json);
 use Test::More;
 
 ulfm_only();
+my $tmp = scratch();
 my $faulty = build() . '/mpi/faulty';
+my $heat2d = build() . '/examples/heat2d';
+$ENV{TMPDIR} = $tmp; # for the files of the runs
 my %sets = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 
 # ---- ftkit run --kill, --flip --------------------------------------------------------
@@ -65,6 +69,64 @@ for my $bad (['rank 3 at 5 s', 'there is no rank 3'], ['rank 1', 'is not a fault
 {
     my ($code, undef, $err) = command('run', '-n', 3, '--kill', $bad->[0], 'true');
     ok($code == 2 && $err =~ /\Q$bad->[1]\E/, "--kill '$bad->[0]': usage") or diag($err);
+}
+
+# ---- ftkit test ----------------------------------------------------------------------
+
+my ($code, $out, $err);
+sub check
+{
+    my ($want, $what, @args) = @_;
+    my $shared = FtkitTest::shared_memory();
+    local $ENV{OMPI_MCA_btl_sm_backing_directory} = $shared if $shared;
+    ($code, $out, $err) = command('test', '-n', 3, '--period', '5 calls', @args);
+    is($code, $want, "$what: exit code") or diag($out, $err);
+    return;
+}
+
+my @two = ('--kill', 'rank 1 at 0.06 s', '--kill', 'rank 2 at call 13');
+check(0, 'a good program', '--regions', '--compare', 'u.bin', @two, '--', $heat2d, '-n', 32, '-s',
+    100, '-d', 4, '-o', 'u.bin');
+like($out, qr/^survived 2 of 2 kills \(2 repaired in the job, 0 by a relaunch\); the results are the same$/m,
+    'a good program: the verdict');
+
+check(1, 'a forgotten variable', '--compare', 'result', '--json', '--directory', "$tmp/kept",
+    '--kill', 'rank 2 at call 14', '--', $faulty, 'forgets', 100, 5);
+my $told = eval { decode_json($out) } // {};
+is($told->{verdict}, 'differs', 'a forgotten variable: the verdict') or diag($out);
+ok((grep { $_ eq 'growth of faulty.c' } @{ $told->{variables} // [] }),
+    'a forgotten variable: it is named');
+like($told->{runs}[1]{why} // '', qr/^result differs in line 1: 'sum 500250' undisturbed, 'sum/,
+    'a forgotten variable: the first difference');
+ok(-s "$tmp/kept/kill-1/result", 'a forgotten variable: the files of the runs stay');
+
+check(1, 'chance', '--compare', 'result', '--kill', 'rank 0 at call 9', '--', $faulty, 'chance', 100, 5);
+like($out, qr/^reason: two undisturbed runs have different results: .* not deterministic/m,
+    'chance: the verdict');
+check(0, 'chance within a tolerance', '--compare', 'result', '--tolerance', '1e-4', '--stdout',
+    '--kill', 'rank 0 at call 9', '--', $faulty, 'chance', 100, 5);
+
+my @bad = (['plain', qr/^not tested: the program has opened no context/],
+    ['never', qr/^not tested: the program never called ftkit_checkpoint/],
+    ['world', qr/^not tested: the undisturbed run failed: .* communicates on MPI_COMM_WORLD/]);
+for my $b (@bad) {
+    check(1, $b->[0], '--', $faulty, $b->[0], 5, 5);
+    like($out, $b->[1], "$b->[0]: the verdict");
+}
+
+check(1, 'a hanging run', '--timeout', 2, '--kill', 'rank 0 at call 3', '--', $faulty, 'hangs', 100, 5);
+like($out, qr/kill-1 .* did not end within its time/, 'a hanging run: the verdict');
+
+check(1, 'no such result', '--compare', 'nothing', '--', $faulty, 'none', 5, 1);
+like($out, qr/^not tested: nothing of .* cannot be read: No such file/, 'no such result: named');
+check(1, 'a short run', '--kill', 'rank 0 at 50 s', '--', $faulty, 'none', 5, 1);
+like($out, qr/^not tested: each run ended before its kill was due$/m, 'a short run: the verdict');
+
+delete $ENV{FTKIT_CHECKPOINT_PERIOD};
+for my $usage (['--regions', '--period', '5s'], ['--compare', '/etc/passwd'], ['--tolerance', 'x'],
+    ['--kill', 'rank 9 at 1 s'], ['--nothing'])
+{
+    check(2, "@$usage: usage", @$usage, '--', $faulty);
 }
 
 done_testing();

@@ -178,6 +178,14 @@ static void draw(struct ftk_kills *k, struct source *s, int ranks)
     s->left -= s->left > 0;
 }
 
+void ftk_kill_seed(uint64_t seed, unsigned short state[3])
+{
+    for (int i = 0; i < 3; i++)
+        state[i] = (unsigned short)(seed >> (16 * i));
+    for (int i = 0; i < 8; i++) /* the first numbers of neighbouring seeds are similar */
+        (void)nrand48(state);
+}
+
 int ftk_kill_plan(struct ftk_run *r)
 {
     struct ftk_kills *k = r->kills;
@@ -187,10 +195,7 @@ int ftk_kill_plan(struct ftk_run *r)
         return 0;
     if (!k->seeded)
         k->seed = ftk_random() % 1000000000;
-    for (int i = 0; i < 3; i++)
-        k->state[i] = (unsigned short)(k->seed >> (16 * i));
-    for (int i = 0; i < 8; i++) /* the first numbers of neighbouring seeds are similar */
-        (void)nrand48(k->state);
+    ftk_kill_seed(k->seed, k->state);
     for (size_t i = 0; i < k->n; i++) {
         const struct fault *f = &k->v[i];
         int first = f->what == KILL_NODE, n = f->what == KILL_NODE ? r->emulate : r->ranks;
@@ -295,8 +300,10 @@ static void flip(struct ftk_kills *k, struct fault *f)
     if (f->request == 0) {
         if (atomic_load(&k->flip->done) != k->requests)
             return; /* an earlier one waits for its rank */
-        unsigned short state[3] = { (unsigned short)k->seed, (unsigned short)(k->seed >> 16),
-            (unsigned short)(f - k->v) };
+        unsigned short state[3];
+        ftk_kill_seed(k->seed, state);
+        for (ptrdiff_t i = 0; i < 2 * (f - k->v); i++) /* each bit has numbers of its own */
+            (void)nrand48(state);
         uint64_t high = (uint64_t)nrand48(state);
         atomic_store(&k->flip->rank, f->who);
         atomic_store(&k->flip->random, high << 31 | (uint64_t)nrand48(state));

@@ -13,6 +13,8 @@ struct ftk_kills; /* the faults of a run, and what has happened to them */
 int ftk_kill_option(struct ftk_kills **k, const char *option, const char *text);
 /* All options are known: check the faults against them.  0, or an exit code after a message. */
 int ftk_kill_plan(struct ftk_run *r);
+/* Begin a sequence of random numbers, for nrand48() and erand48(). */
+void ftk_kill_seed(uint64_t seed, unsigned short state[3]);
 /* To be called in each turn of the loop that watches an attempt: inject the faults that are due.
  * *turn_ns, the length of the next wait, becomes shorter when a fault is due sooner. */
 void ftk_kill_look(const struct ftk_run *r, const struct ftk_state *s, int attempt, long *turn_ns);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sets.h"
+#include "test.h"
 #include "tools.h"
 
 struct command {
@@ -23,6 +24,7 @@ static void version_usage(FILE *out);
 static const struct command commands[] = {
     { "run", ftk_run_main, ftk_run_usage,
         "start a job under mpirun; restart a lost job from its newest set" },
+    { "test", ftk_test_main, ftk_test_usage, "test a program with kills, and compare its results" },
     { "status", ftk_status_main, ftk_status_usage, "show what a running job does" },
     { "halt", ftk_halt_main, ftk_halt_usage, "ask a running job to stop with a durable set" },
     { "ls", ftk_ls_main, ftk_ls_usage, "list the checkpoint sets of a directory" },

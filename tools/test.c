@@ -1,0 +1,436 @@
+/* ftkit test: run a program undisturbed, then with faults, each time in a directory of its own,
+ * and compare the results.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/config.h"
+#include "test.h"
+
+#define LAST_PART 0.9 /* of the undisturbed run: later the program may have left its loop */
+#define TRIES 3       /* of a run that ends before its kill */
+
+void ftk_test_usage(FILE *out)
+{
+    fputs("usage: ftkit test -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+          "\n"
+          "Run PROGRAM undisturbed, then with kills at random moments, each time in a new\n"
+          "directory; compare the results, and say what a difference probably comes from.\n"
+          "\n"
+          "  -n N               working ranks\n"
+          "  --kills K          runs with one kill each (5)\n"
+          "  --kill FAULT       a run with this kill, in place of random ones; may be\n"
+          "                     repeated, one run each (ftkit help run explains FAULT)\n"
+          "  --flip FAULT       flip a bit in every run with a kill; may be repeated\n"
+          "  --seed N           for ranks and moments\n"
+          "  --compare FILE     a result, relative to the directory of a run; may be\n"
+          "                     repeated\n"
+          "  --regions          compare all regions of the last set of the same call; takes\n"
+          "                     --period in calls\n"
+          "  --stdout           compare the lines of standard output; neither order nor\n"
+          "                     repetitions count\n"
+          "  --tolerance X      numbers a and b in text and .npy files, and in regions, are\n"
+          "                     the same if |a - b| <= X * max(1, |a|, |b|)\n"
+          "  --input FILE       copy FILE into the directory of each run; may be repeated\n"
+          "  --period P         checkpoint.period, for example '20 calls'\n"
+          "  --timeout T        of each run (60 s and 10 times the undisturbed run)\n"
+          "  --spares S, --log, --emulate-nodes K: as for ftkit run\n"
+          "  --run-arg ARG      a further argument of ftkit run; may be repeated\n"
+          "  --directory DIR    for the files of the test; DIR must not exist\n"
+          "  --json             the verdict for scripts\n"
+          "\n"
+          "Without --directory the files are in a temporary directory, which is removed when\n"
+          "the results are the same.\n"
+          "\n"
+          "Exit code: 0 when all runs ended well, with the same results; 1 when they did not,\n"
+          "or nothing could be tested; 2 usage; 128 + signal after a signal.\n",
+        out);
+}
+
+/* ---- options ------------------------------------------------------------------------- */
+
+enum {
+    O_KILLS = 256,
+    O_KILL,
+    O_FLIP,
+    O_SEED,
+    O_COMPARE,
+    O_REGIONS,
+    O_STDOUT,
+    O_TOLERANCE,
+    O_INPUT,
+    O_PERIOD,
+    O_TIMEOUT,
+    O_SPARES,
+    O_LOG,
+    O_EMULATE,
+    O_ARG,
+    O_DIRECTORY,
+    O_JSON
+};
+
+static const struct option options[] = {
+    { "kills", required_argument, NULL, O_KILLS },
+    { "kill", required_argument, NULL, O_KILL },
+    { "flip", required_argument, NULL, O_FLIP },
+    { "seed", required_argument, NULL, O_SEED },
+    { "compare", required_argument, NULL, O_COMPARE },
+    { "regions", no_argument, NULL, O_REGIONS },
+    { "stdout", no_argument, NULL, O_STDOUT },
+    { "tolerance", required_argument, NULL, O_TOLERANCE },
+    { "input", required_argument, NULL, O_INPUT },
+    { "period", required_argument, NULL, O_PERIOD },
+    { "timeout", required_argument, NULL, O_TIMEOUT },
+    { "spares", required_argument, NULL, O_SPARES },
+    { "log", no_argument, NULL, O_LOG },
+    { "emulate-nodes", required_argument, NULL, O_EMULATE },
+    { "run-arg", required_argument, NULL, O_ARG },
+    { "directory", required_argument, NULL, O_DIRECTORY },
+    { "json", no_argument, NULL, O_JSON },
+    { NULL, 0, NULL, 0 },
+};
+
+static int take_count(const char *what, int *out)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(optarg, &end, 10);
+    if (end == optarg || *end != '\0' || errno != 0 || n < 1 || n > 100000) {
+        ftk_tool_say("%s: '%s' is not a number from 1 to 100000", what, optarg);
+        return TOOL_USAGE;
+    }
+    *out = (int)n;
+    return 0;
+}
+
+static int take_tolerance(struct ftk_test *t)
+{
+    char *end;
+    t->tolerance = strtod(optarg, &end);
+    if (end != optarg && *end == '\0' && t->tolerance >= 0 && t->tolerance < 1e300)
+        return 0;
+    ftk_tool_say("--tolerance: '%s' is not a number from 0 on", optarg);
+    return TOOL_USAGE;
+}
+
+static int take_timeout(struct ftk_test *t)
+{
+    char *end;
+    t->timeout_s = strtod(optarg, &end);
+    if (end != optarg && *end == '\0' ? t->timeout_s > 0 && t->timeout_s <= 1e9
+                                      : ftk_config_time(optarg, &t->timeout_s) == NULL)
+        return 0;
+    ftk_tool_say("--timeout: '%s' is not a time such as 90, 90s or 5min", optarg);
+    return TOOL_USAGE;
+}
+
+static int take_seed(struct ftk_test *t)
+{
+    char *end;
+    errno = 0;
+    t->seed = strtoull(optarg, &end, 10);
+    if (*optarg < '0' || *optarg > '9' || *end != '\0' || errno != 0) {
+        ftk_tool_say("--seed: '%s' is not a number", optarg);
+        return TOOL_USAGE;
+    }
+    return 0;
+}
+
+/* A result lies in the directory of its run. */
+static int take_file(struct ftk_test *t)
+{
+    if (*optarg == '/' || *optarg == '\0' || strncmp(optarg, "../", 3) == 0) {
+        ftk_tool_say("--compare: '%s' is not a path in the directory of a run", optarg);
+        return TOOL_USAGE;
+    }
+    ftk_list_add(&t->files, "%s", optarg);
+    return 0;
+}
+
+static int take_directory(struct ftk_test *t)
+{
+    if (mkdir(optarg, 0777) != 0 || !realpath(optarg, t->dir)) {
+        ftk_tool_say("--directory: cannot make %s: %s", optarg, strerror(errno));
+        return TOOL_USAGE;
+    }
+    t->keep = true;
+    return 0;
+}
+
+static int take_option(struct ftk_test *t, int c)
+{
+    switch (c) {
+    case 'n':
+        return take_count("-n", &t->ranks);
+    case O_KILLS:
+        return take_count("--kills", &t->kills);
+    case O_KILL:
+    case O_FLIP:
+        ftk_list_add(&t->faults, "--%s", c == O_KILL ? "kill" : "flip");
+        ftk_list_add(&t->faults, "%s", optarg);
+        return 0;
+    case O_SEED:
+        return take_seed(t);
+    case O_COMPARE:
+        return take_file(t);
+    case O_REGIONS:
+        t->regions = true;
+        return 0;
+    case O_STDOUT:
+        t->output = true;
+        return 0;
+    case O_TOLERANCE:
+        return take_tolerance(t);
+    case O_INPUT:
+        ftk_list_add(&t->inputs, "%s", optarg);
+        return 0;
+    case O_PERIOD:
+        t->period = optarg;
+        return 0;
+    case O_TIMEOUT:
+        return take_timeout(t);
+    case O_SPARES:
+        ftk_list_add(&t->more, "--spares");
+        ftk_list_add(&t->more, "%s", optarg);
+        return 0;
+    case O_LOG:
+        ftk_list_add(&t->more, "--log");
+        return 0;
+    case O_EMULATE:
+        ftk_list_add(&t->more, "--emulate-nodes");
+        ftk_list_add(&t->more, "%s", optarg);
+        return 0;
+    case O_ARG:
+        ftk_list_add(&t->more, "%s", optarg);
+        return 0;
+    case O_DIRECTORY:
+        return take_directory(t);
+    case O_JSON:
+        t->json = true;
+        return 0;
+    default:
+        ftk_test_usage(stderr);
+        return TOOL_USAGE;
+    }
+}
+
+static int check_options(struct ftk_test *t)
+{
+    const char *period = t->period ? t->period : getenv("FTKIT_CHECKPOINT_PERIOD");
+    if (t->ranks < 1 || !t->program[0]) {
+        ftk_tool_say(t->ranks < 1 ? "-n is missing" : "which program?");
+        ftk_test_usage(stderr);
+        return TOOL_USAGE;
+    }
+    if (t->regions && (!period || !strstr(period, "call"))) {
+        ftk_tool_say("--regions compares sets of the same call: add a --period such as '20 calls'");
+        return TOOL_USAGE;
+    }
+    for (size_t i = 0; i < t->inputs.n; i++)
+        if (access(t->inputs.v[i], R_OK) != 0) {
+            ftk_tool_say("--input: %s: %s", t->inputs.v[i], strerror(errno));
+            return TOOL_USAGE;
+        }
+    return 0;
+}
+
+/* Each run has a working directory of its own, so a path to the program must be absolute. */
+static int find_program(struct ftk_test *t)
+{
+    static char path[PATH_MAX];
+    if (!strchr(t->program[0], '/'))
+        return 0; /* mpirun finds it in PATH */
+    if (!realpath(t->program[0], path) || access(path, X_OK) != 0) {
+        ftk_tool_say("%s: %s", t->program[0], strerror(errno));
+        return TOOL_USAGE;
+    }
+    t->program[0] = path;
+    return 0;
+}
+
+static int parse(struct ftk_test *t, int argc, char **argv)
+{
+    static char name[] = "ftkit test"; /* getopt() begins its messages with argv[0] */
+    int c, rc = 0;
+    *t = (struct ftk_test){ .kills = 5, .tolerance = -1, .seed = ftk_random() % 1000000000 };
+    argv[0] = name;
+    while (rc == 0 && (c = getopt_long(argc, argv, "+n:", options, NULL)) != -1)
+        rc = take_option(t, c);
+    t->program = argv + optind;
+    if (rc == 0)
+        rc = check_options(t);
+    if (rc == 0)
+        rc = find_program(t);
+    return rc != 0 ? rc : ftk_trial_check(t);
+}
+
+/* ---- the runs ------------------------------------------------------------------------ */
+
+/* Compare the results of a run that ended well with those of the undisturbed run. */
+static void compare(const struct ftk_test *t, const struct ftk_trial *first, struct ftk_trial *x)
+{
+    char a[2 * FTK_PATH_MAX], b[2 * FTK_PATH_MAX];
+    int rc = 0;
+    for (size_t i = 0; i < t->files.n && rc == 0; i++) {
+        snprintf(a, sizeof a, "%s/%s/%s", t->dir, first->name, t->files.v[i]);
+        snprintf(b, sizeof b, "%s/%s/%s", t->dir, x->name, t->files.v[i]);
+        rc = ftk_compare_files(a, b, t->files.v[i], t->tolerance, x->why);
+    }
+    if (rc == 0 && t->output) {
+        snprintf(a, sizeof a, "%s/%s.out", t->dir, first->name);
+        snprintf(b, sizeof b, "%s/%s.out", t->dir, x->name);
+        rc = ftk_compare_lines(a, b, "standard output", x->why);
+    }
+    if (rc == 0 && t->regions)
+        rc = ftk_compare_regions(t, first, x, x->why);
+    x->same = rc == 0;
+}
+
+/* Choose rank and moment of the next kill.  A moment lies between the first set and the end of the
+ * undisturbed run; part: only so much of this time, because the run has been shorter. */
+static void choose(const struct ftk_test *t, const struct ftk_facts *f, unsigned short state[3],
+    double part, struct ftk_trial *x)
+{
+    double u = erand48(state), last = f->open_s * LAST_PART * part;
+    double at = f->set_s < last ? f->set_s + u * (last - f->set_s) : f->set_s;
+    snprintf(x->option, sizeof x->option, "--kill");
+    snprintf(x->fault, sizeof x->fault, "rank %ld at %.3f s", nrand48(state) % t->ranks, at);
+}
+
+static void report(const struct ftk_test *t, const struct ftk_trial *x, int k, int n)
+{
+    if (t->json)
+        return;
+    if (k < 0)
+        printf("undisturbed: %.1f s, %" PRIu64 " calls of ftkit_checkpoint\n", x->seconds,
+            x->facts->calls);
+    else
+        printf("%d of %d: %s '%s': %s%s%s\n", k + 1, n, x->option, x->fault, ftk_test_course(x),
+            x->same ? "" : "; ", x->same ? "" : x->why);
+    (void)fflush(stdout); /* ftk_tool_end() reports errors */
+}
+
+static int run_disturbed(
+    const struct ftk_test *t, const struct ftk_trial *first, struct ftk_trial *x)
+{
+    int rc = ftk_trial_run(t, x, first->seconds);
+    x->same = false;
+    x->why[0] = '\0';
+    if (rc == 0 && x->code == 0)
+        compare(t, first, x);
+    else if (rc == 0)
+        ftk_test_failure(t, x, x->why);
+    return rc;
+}
+
+/* A run with a random kill.  When the kill comes too late, run again with an earlier one. */
+static int run_random(const struct ftk_test *t, const struct ftk_trial *first, int k,
+    unsigned short state[3], struct ftk_trial *x)
+{
+    double part = 1;
+    int rc = 0;
+    for (int i = 0; i < TRIES && rc == 0; i++) {
+        snprintf(x->name, sizeof x->name, i ? "kill-%d-%d" : "kill-%d", k + 1, i + 1);
+        choose(t, first->facts, state, part, x);
+        rc = run_disturbed(t, first, x);
+        /* a rank that is killed when it has closed its context is not replaced */
+        bool late = x->code > 128 && strstr(x->why, "when all contexts were closed");
+        if (!late && (x->code != 0 || !x->same || x->facts->killed > 0))
+            break;
+        part /= 2;
+    }
+    return rc;
+}
+
+/* Take the next --kill of the user. */
+static void take_fault(const struct ftk_test *t, size_t *at, int k, struct ftk_trial *x)
+{
+    while (strcmp(t->faults.v[*at], "--kill") != 0)
+        *at += 2;
+    snprintf(x->name, sizeof x->name, "kill-%d", k + 1);
+    snprintf(x->option, sizeof x->option, "--kill");
+    snprintf(x->fault, sizeof x->fault, "%s", t->faults.v[*at + 1]);
+    *at += 2;
+}
+
+/* The undisturbed run; *fit: it can be tested. */
+static int run_first(const struct ftk_test *t, struct ftk_trial *x, bool *fit)
+{
+    snprintf(x->name, sizeof x->name, "undisturbed");
+    int rc = ftk_trial_run(t, x, 0);
+    *fit = false;
+    if (rc != 0 || ftk_test_unfit(t, x, x->why))
+        return rc;
+    compare(t, x, x); /* whether the results are there */
+    *fit = x->same;
+    return 0;
+}
+
+/* All runs; *n: their number.  0, or an exit code. */
+static int run_all(
+    const struct ftk_test *t, struct ftk_trial *all, size_t *n, struct ftk_trial *again)
+{
+    unsigned short state[3];
+    size_t named = 0, at = 0;
+    bool fit, same = true;
+    for (size_t i = 0; i < t->faults.n; i += 2)
+        named += strcmp(t->faults.v[i], "--kill") == 0;
+    int kills = named > 0 ? (int)named : t->kills;
+    int rc = run_first(t, &all[0], &fit);
+    *n = 1;
+    if (rc != 0 || !fit)
+        return rc;
+    report(t, &all[0], -1, kills);
+    ftk_kill_seed(t->seed, state);
+    for (int k = 0; k < kills && rc == 0; k++) {
+        struct ftk_trial *x = &all[(*n)++];
+        if (named > 0)
+            take_fault(t, &at, k, x);
+        rc = named > 0 ? run_disturbed(t, &all[0], x) : run_random(t, &all[0], k, state, x);
+        if (rc == 0)
+            report(t, x, k, kills);
+        same = same && (x->code != 0 || x->same);
+    }
+    if (rc == 0 && !same) { /* does the program itself give different results? */
+        snprintf(again->name, sizeof again->name, "undisturbed-2");
+        rc = ftk_trial_run(t, again, all[0].seconds);
+        if (rc == 0 && again->code == 0)
+            compare(t, &all[0], again);
+    }
+    return rc;
+}
+
+int ftk_test_main(int argc, char **argv)
+{
+    struct ftk_test t;
+    struct ftk_trial again = { .same = true };
+    size_t n = 0;
+    ftk_tool_name("test");
+    int rc = parse(&t, argc, argv);
+    if (rc == 0)
+        rc = ftk_trial_begin(&t);
+    if (rc != 0)
+        return rc;
+    size_t room = (size_t)t.kills + t.faults.n + 1;
+    struct ftk_trial *all = ftk_tool_alloc(room * sizeof *all);
+    rc = run_all(&t, all, &n, &again);
+    if (rc == 0) {
+        enum ftk_verdict v = ftk_test_judge(&t, all, n, again.name[0] ? &again : NULL);
+        rc = ftk_tool_end(v == FTK_SAME ? TOOL_OK : TOOL_FAIL);
+    }
+    ftk_trial_end(&t, rc == TOOL_OK || rc > 128);
+    free(all);
+    ftk_list_free(&t.files);
+    ftk_list_free(&t.inputs);
+    ftk_list_free(&t.faults);
+    ftk_list_free(&t.more);
+    return rc;
+}
