@@ -100,6 +100,8 @@ pid_t ftk_carrier_find(int rank)
         search_dir(&s, path);
         nseen++;
     }
+    if (nseen == 0) /* a system on which /proc does not show the roots of processes */
+        search_dir(&s, "/dev/shm");
     free(seen);
     free(p);
     return s.found;

@@ -1,8 +1,9 @@
 /* Fault injection: kill processes of the job, or let a rank flip a bit of its checkpoint memory.
  *
- * Times count from the first opening of a context.  A fault waits while no context is open, and
- * while no process carries its rank.  So the same faults can be injected again, on a machine of
- * another speed, and after a relaunch.  Everything random comes from the seed alone.
+ * Times count from the first opening of a context, and stand still while no context is open.  A
+ * fault waits while no process carries its rank.  So the same faults can be injected again, also
+ * on a machine that starts or relaunches jobs more slowly.  Everything random comes from the seed
+ * alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -23,6 +24,7 @@
 
 #define OPENING_NS 5000000L /* length of a turn until the context is open: times begin there */
 #define CALL_NS 1000000L    /* while a fault waits for a call */
+#define LATE_S 5            /* a busy machine is not late by so much */
 #define TIME_MAX_S 1e9
 #define COUNT_MAX 1000000L
 
@@ -52,11 +54,13 @@ struct ftk_kills {
     size_t nsources, sources_room;
     bool seeded;
     uint64_t seed;
-    unsigned short state[3];             /* of nrand48(): the times and ranks of the sources */
-    double opened_s;                     /* when the first context was opened, 0: not yet */
+    unsigned short state[3]; /* of nrand48(): the times and ranks of the sources */
+    double opened_s;         /* first opening, plus the time without a context; 0: not yet */
+    double seen_s;           /* last look at which a context was open */
     const struct ftk_progress *progress; /* NULL: not mapped */
     struct ftk_flip *flip;               /* NULL: not made */
-    bool flip_tried, looked;
+    bool looked;                         /* the first attempt has begun */
+    bool closed;                         /* no context was open at the last look */
     uint64_t requests;
 };
 
@@ -166,10 +170,13 @@ int ftk_kill_option(struct ftk_kills **k, const char *option, const char *text)
 /* ---- the plan ------------------------------------------------------------------------ */
 
 /* Make the next fault of a source.  Times are whole milliseconds, so that a printed time is the
- * planned time. */
-static void draw(struct ftk_kills *k, struct source *s, int ranks)
+ * planned time.  When a fault came very late, because of a long repair, the later ones move:
+ * otherwise all that have become due would come at once. */
+static void draw(struct ftk_kills *k, struct source *s, int ranks, double past_s)
 {
     double u = erand48(k->state);
+    if (s->last_s < past_s - s->mtbf_s - LATE_S)
+        s->last_s = past_s;
     s->last_s = round((s->last_s - s->mtbf_s * log(1 - u)) * 1e3) / 1e3;
     const struct fault f = {
         .what = KILL_RANK, .at_s = s->last_s, .who = (int)(nrand48(k->state) % ranks)
@@ -210,13 +217,8 @@ int ftk_kill_plan(struct ftk_run *r)
             return TOOL_USAGE;
         }
     }
-    bool random = k->nsources > 0;
-    for (size_t i = 0; i < k->n; i++)
-        random = random || k->v[i].what == FLIP;
     for (size_t i = 0; i < k->nsources; i++)
-        draw(k, &k->sources[i], r->ranks);
-    if (random && !r->print)
-        ftk_run_say("faults are random: --seed %" PRIu64 " injects the same ones", k->seed);
+        draw(k, &k->sources[i], r->ranks, 0);
     return 0;
 }
 
@@ -290,6 +292,12 @@ static void kill_node(const struct ftk_run *r, struct ftk_kills *k, struct fault
     injected(f);
 }
 
+/* Whether a rank has been asked to flip a bit, and has not done so yet. */
+static bool flips(const struct ftk_kills *k)
+{
+    return k->flip && atomic_load(&k->flip->done) != k->requests;
+}
+
 /* Ask the rank, which flips the bit in its next call of ftkit_checkpoint.  One request at a time
  * is under way. */
 static void flip(struct ftk_kills *k, struct fault *f)
@@ -298,7 +306,7 @@ static void flip(struct ftk_kills *k, struct fault *f)
     if (!k->flip)
         return;
     if (f->request == 0) {
-        if (atomic_load(&k->flip->done) != k->requests)
+        if (flips(k))
             return; /* an earlier one waits for its rank */
         unsigned short state[3];
         ftk_kill_seed(k->seed, state);
@@ -347,6 +355,19 @@ static void note(const struct ftk_kills *k, const struct ftk_state *s, int attem
             x->set_s = now - k->opened_s;
 }
 
+/* The first attempt begins. */
+static void begin(const struct ftk_run *r, struct ftk_kills *k)
+{
+    bool any = false;
+    for (size_t i = 0; i < k->n; i++)
+        any = any || k->v[i].what == FLIP;
+    if (any || k->nsources > 0)
+        ftk_run_say("faults are random: --seed %" PRIu64 " injects the same ones", k->seed);
+    if (any) /* before the ranks look for the file */
+        k->flip = map_file(r, FTK_FLIP_FILE, sizeof *k->flip, true);
+    k->looked = true;
+}
+
 /* Inject what is due, and shorten the turn. */
 static void look(const struct ftk_run *r, struct ftk_kills *k, double past_s, long *turn_ns)
 {
@@ -355,15 +376,17 @@ static void look(const struct ftk_run *r, struct ftk_kills *k, double past_s, lo
         struct fault *f = &k->v[i];
         if (f->done)
             continue;
-        if (f->by_call ? at >= f->call : past_s >= f->at_s)
+        bool due = f->by_call ? at >= f->call : past_s >= f->at_s;
+        /* a kill waits until a flip under way is done, so that a rollback can find the bit */
+        if (due && (f->what == FLIP || !flips(k)))
             inject(r, k, f);
-        double wait_s = f->by_call ? CALL_NS / 1e9 : f->at_s - past_s;
+        double wait_s = f->by_call || flips(k) ? CALL_NS / 1e9 : f->at_s - past_s;
         if (!f->done && wait_s > 0 && wait_s < (double)*turn_ns / 1e9)
             *turn_ns = (long)(wait_s * 1e9) + 1;
     }
     for (size_t i = 0; i < k->nsources; i++)
         if (k->v[k->sources[i].fault].done && k->sources[i].left != 0)
-            draw(k, &k->sources[i], r->ranks);
+            draw(k, &k->sources[i], r->ranks, past_s);
 }
 
 void ftk_kill_look(const struct ftk_run *r, const struct ftk_state *s, int attempt, long *turn_ns)
@@ -373,16 +396,16 @@ void ftk_kill_look(const struct ftk_run *r, const struct ftk_state *s, int attem
         return;
     double now = ftk_now_s();
     bool open = ftk_state_is_open(s);
-    k->looked = true;
+    if (!k->looked)
+        begin(r, k);
     if (!k->progress)
         k->progress = map_file(r, FTK_PROGRESS_FILE, sizeof *k->progress, false);
-    for (size_t i = 0; i < k->n && !k->flip_tried; i++)
-        if (k->v[i].what == FLIP) { /* before the ranks look for the file */
-            k->flip = map_file(r, FTK_FLIP_FILE, sizeof *k->flip, true);
-            k->flip_tried = true;
-        }
     if (k->opened_s <= 0 && open)
-        k->opened_s = now;
+        k->opened_s = k->seen_s = now;
+    else if (open && k->closed) /* the time stood still */
+        k->opened_s += now - k->seen_s;
+    k->closed = !open;
+    k->seen_s = open ? now : k->seen_s;
     note(k, s, attempt, now);
     if (!open || (ftk_run_facts && ftk_run_facts->set_s < 0))
         *turn_ns = *turn_ns < OPENING_NS ? *turn_ns : OPENING_NS;
