@@ -305,6 +305,15 @@ static void choose(const struct ftk_test *t, const struct ftk_facts *f, unsigned
     snprintf(x->fault, sizeof x->fault, "rank %ld at %.3f s", nrand48(state) % t->ranks, at);
 }
 
+/* Number of runs with a kill of the user's own, 0: the kills are random. */
+static int named(const struct ftk_test *t)
+{
+    int n = 0;
+    for (size_t i = 0; i < t->faults.n; i += 2)
+        n += strcmp(t->faults.v[i], "--kill") == 0;
+    return n;
+}
+
 static void report(const struct ftk_test *t, const struct ftk_trial *x, int k, int n)
 {
     if (t->json)
@@ -312,7 +321,9 @@ static void report(const struct ftk_test *t, const struct ftk_trial *x, int k, i
     if (k < 0)
         printf("undisturbed: %.1f s, %" PRIu64 " calls of ftkit_checkpoint\n", x->seconds,
             x->facts->calls);
-    else
+    if (k < 0 && named(t) == 0)
+        printf("random kills by --seed %" PRIu64 "\n", t->seed);
+    if (k >= 0)
         printf("%d of %d: %s '%s': %s%s%s\n", k + 1, n, x->option, x->fault, ftk_test_course(x),
             x->same ? "" : "; ", x->same ? "" : x->why);
     (void)fflush(stdout); /* ftk_tool_end() reports errors */
@@ -379,11 +390,9 @@ static int run_all(
     const struct ftk_test *t, struct ftk_trial *all, size_t *n, struct ftk_trial *again)
 {
     unsigned short state[3];
-    size_t named = 0, at = 0;
+    size_t at = 0;
     bool fit, same = true;
-    for (size_t i = 0; i < t->faults.n; i += 2)
-        named += strcmp(t->faults.v[i], "--kill") == 0;
-    int kills = named > 0 ? (int)named : t->kills;
+    int own = named(t), kills = own > 0 ? own : t->kills;
     int rc = run_first(t, &all[0], &fit);
     *n = 1;
     if (rc != 0 || !fit)
@@ -392,9 +401,9 @@ static int run_all(
     ftk_kill_seed(t->seed, state);
     for (int k = 0; k < kills && rc == 0; k++) {
         struct ftk_trial *x = &all[(*n)++];
-        if (named > 0)
+        if (own > 0)
             take_fault(t, &at, k, x);
-        rc = named > 0 ? run_disturbed(t, &all[0], x) : run_random(t, &all[0], k, state, x);
+        rc = own > 0 ? run_disturbed(t, &all[0], x) : run_random(t, &all[0], k, state, x);
         if (rc == 0)
             report(t, x, k, kills);
         same = same && (x->code != 0 || x->same);
@@ -408,26 +417,31 @@ static int run_all(
     return rc;
 }
 
+static int run_test(struct ftk_test *t)
+{
+    struct ftk_trial again = { .same = true };
+    size_t n = 0;
+    struct ftk_trial *all =
+        ftk_tool_alloc(((size_t)t->kills + t->faults.n + 1) * sizeof *all); /* or less */
+    int rc = run_all(t, all, &n, &again);
+    if (rc == 0) {
+        enum ftk_verdict v = ftk_test_judge(t, all, n, again.name[0] ? &again : NULL);
+        rc = ftk_tool_end(v == FTK_SAME ? TOOL_OK : TOOL_FAIL);
+    }
+    ftk_trial_end(t, rc == TOOL_OK || rc > 128);
+    free(all);
+    return rc;
+}
+
 int ftk_test_main(int argc, char **argv)
 {
     struct ftk_test t;
-    struct ftk_trial again = { .same = true };
-    size_t n = 0;
     ftk_tool_name("test");
     int rc = parse(&t, argc, argv);
     if (rc == 0)
         rc = ftk_trial_begin(&t);
-    if (rc != 0)
-        return rc;
-    size_t room = (size_t)t.kills + t.faults.n + 1;
-    struct ftk_trial *all = ftk_tool_alloc(room * sizeof *all);
-    rc = run_all(&t, all, &n, &again);
-    if (rc == 0) {
-        enum ftk_verdict v = ftk_test_judge(&t, all, n, again.name[0] ? &again : NULL);
-        rc = ftk_tool_end(v == FTK_SAME ? TOOL_OK : TOOL_FAIL);
-    }
-    ftk_trial_end(&t, rc == TOOL_OK || rc > 128);
-    free(all);
+    if (rc == 0)
+        rc = run_test(&t);
     ftk_list_free(&t.files);
     ftk_list_free(&t.inputs);
     ftk_list_free(&t.faults);

@@ -109,8 +109,12 @@ static _Noreturn void child(const struct ftk_test *t, const struct ftk_trial *x,
         exit(TOOL_FAIL);
     ftk_run_facts = x->facts;
     command_of(t, x, timeout_s, &l);
+    char **argv = ftk_tool_alloc((l.n + 1) * sizeof *argv); /* ftk_run_main() changes it */
+    memcpy(argv, l.v, l.n * sizeof *argv);
     optind = 1;
-    int code = ftk_run_main((int)l.n, l.v);
+    int code = ftk_run_main((int)l.n, argv);
+    free(argv);
+    ftk_list_free(&l);
     exit(fflush(stdout) == 0 ? code : TOOL_FAIL);
 }
 
