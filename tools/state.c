@@ -282,7 +282,7 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         { " errmgr:dvm: for proc ", take_state }, { " errmgr:dvm: proc ", take_code },
         { " odls:waitpid_fired child process ", take_child }, { " errmgr", NULL },
         { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
-        { " Comm failure: ", NULL }, /* daemons end */
+        { " Comm failure: ", NULL },  /* daemons end */
         { " sending signal ", NULL }, /* SIGUSR1, SIGUSR2: take_signal() of run.c */
     };
     struct ftk_end self;

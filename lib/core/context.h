@@ -55,11 +55,11 @@ enum ftk_pending {
 
 /* Where a segment of the line was found, if not at another rank. */
 enum ftk_line_from {
-    FTK_FROM_SELF = -1,
-    FTK_FROM_PARITY = -2,
-    FTK_FROM_SLOT = -3, /* the memory of earlier processes */
-    FTK_FROM_LOCAL = -4,
-    FTK_FROM_FILES = -5
+    FTK_LINE_SELF = -1,
+    FTK_LINE_PARITY = -2,
+    FTK_LINE_SLOT = -3, /* the memory of earlier processes */
+    FTK_LINE_LOCAL = -4,
+    FTK_LINE_FILES = -5
 };
 
 /* The communicators of one epoch.  A repair makes those of the next epoch.  The old communicators

@@ -114,10 +114,10 @@ static int from_of(const struct ftk_attempt *a)
     const struct ftk_plan *p = &a->plan;
     const int r = a->ctx->rank;
     if (r < 0 || r >= p->nranks || !p->source || p->from_file)
-        return FTK_FROM_SELF;
+        return FTK_LINE_SELF;
     if (ftk_plan_rebuilds(p, r))
-        return FTK_FROM_PARITY;
-    return p->need_own[r] && p->source[r] >= 0 ? p->rank_of[p->source[r]] : FTK_FROM_SELF;
+        return FTK_LINE_PARITY;
+    return p->need_own[r] && p->source[r] >= 0 ? p->rank_of[p->source[r]] : FTK_LINE_SELF;
 }
 
 /* Install the line of the plan, and the sources of its segments. */

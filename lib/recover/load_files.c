@@ -203,7 +203,7 @@ static int try_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, str
         *l = (struct ftk_loaded){ .set = set,
             .run = t.m.run,
             .nranks = (int)t.m.nranks,
-            .from = FTK_FROM_FILES,
+            .from = FTK_LINE_FILES,
             .bare = (int)t.m.nranks == ctx->nranks,
             .newest = l->newest,
             .durable = set };

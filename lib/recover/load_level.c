@@ -59,7 +59,7 @@ int ftk_load_level(struct ftkit_ctx *ctx, struct ftk_loaded *l)
         int rc = try_load(ctx, l);
         if (rc == FTKIT_OK && l->set > 0) {
             l->bare = true;
-            l->from = FTK_FROM_LOCAL;
+            l->from = FTK_LINE_LOCAL;
             ctx->level[FTK_LEVEL_LOCAL].sets_since = 0;
         }
         if (rc != FTKIT_ERR_CORRUPT)

@@ -442,8 +442,8 @@ static int from_of(const struct search *f)
     const struct ftk_plan *p = &f->p;
     const int r = f->ctx->rank;
     if (ftk_plan_rebuilds(p, r))
-        return FTK_FROM_PARITY;
-    return p->need_own[r] && p->source[r] >= 0 ? p->rank_of[p->source[r]] : FTK_FROM_SLOT;
+        return FTK_LINE_PARITY;
+    return p->need_own[r] && p->source[r] >= 0 ? p->rank_of[p->source[r]] : FTK_LINE_SLOT;
 }
 
 static int load(struct search *f, struct ftk_loaded *l)
