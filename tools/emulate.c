@@ -149,25 +149,11 @@ static int make_nodes(const struct ftk_run *r)
 
 int ftk_emulate_files(const struct ftk_run *r)
 {
-    char path[FTK_PATH_MAX + 16], self[FTK_PATH_MAX];
+    char path[FTK_PATH_MAX + 16];
     if (make_nodes(r) != 0)
         return TOOL_FAIL;
     snprintf(path, sizeof path, "%s/hosts", r->dir);
-    if (write_hosts(r, path) != 0)
-        return TOOL_FAIL;
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (len < 0) {
-        ftk_run_say("cannot find myself: %s", strerror(errno));
-        return TOOL_FAIL;
-    }
-    self[len] = '\0';
-    /* mpirun splits the agent at blanks and colons; the path of this program may contain some */
-    snprintf(path, sizeof path, "%s/ftkit", r->dir);
-    if (symlink(self, path) != 0) {
-        ftk_run_say("cannot make %s: %s", path, strerror(errno));
-        return TOOL_FAIL;
-    }
-    return 0;
+    return write_hosts(r, path) == 0 ? ftk_nodes_agent(r) : TOOL_FAIL;
 }
 
 /* Each node gets a block of consecutive ranks; the first nodes get one rank more when the number
@@ -247,14 +233,7 @@ int ftk_emulate_agent(int argc, char **argv)
         fputs("ftkit emulate-agent: for mpirun only\n", stderr);
         return TOOL_USAGE;
     }
-    size_t bytes = 1;
-    for (int i = 3; i < argc; i++)
-        bytes += strlen(argv[i]) + 1;
-    char *line = ftk_tool_alloc(bytes);
-    for (int i = 3; i < argc; i++) {
-        strcat(line, argv[i]);
-        strcat(line, i + 1 < argc ? " " : "");
-    }
+    char *line = ftk_tool_join(argv + 3);
     if (become_node(argv[1], argv[2]) != 0) {
         fprintf(stderr, "ftkit emulate-agent: %s: %s\n", argv[2], strerror(errno));
         free(line);

@@ -41,6 +41,7 @@ static const struct command commands[] = {
     { "help", help_main, help_usage, "explain a command" },
     { "version", version_main, version_usage, "print the version" },
     { "emulate-agent", ftk_emulate_agent, NULL, "" },
+    { "slurm-agent", ftk_slurm_agent, NULL, "" },
 };
 #define NCOMMANDS (sizeof commands / sizeof commands[0])
 
@@ -62,6 +63,19 @@ void *ftk_tool_alloc(size_t bytes)
         exit(TOOL_FAIL);
     }
     return p;
+}
+
+char *ftk_tool_join(char **words)
+{
+    size_t bytes = 1;
+    for (char **w = words; *w; w++)
+        bytes += strlen(*w) + 1;
+    char *line = ftk_tool_alloc(bytes);
+    for (char **w = words; *w; w++) {
+        strcat(line, *w);
+        strcat(line, w[1] ? " " : "");
+    }
+    return line;
 }
 
 void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item)

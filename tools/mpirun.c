@@ -175,8 +175,10 @@ static int find_layer(struct ftk_run *r)
 
 int ftk_mpirun_plan(struct ftk_run *r)
 {
+    int rc = r->emulate > 0 ? 0 : ftk_slurm_plan(r);
     r->nodes = r->emulate > 0 ? r->emulate : count_nodes(&r->extra);
-    int rc = plan_spares(r);
+    if (rc == 0)
+        rc = plan_spares(r);
     if (rc == 0 && r->log)
         rc = find_layer(r);
     if (rc != 0)
@@ -340,6 +342,8 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
             ftk_emulate_arguments(r, cmd); /* includes :OVERSUBSCRIBE */
         else if (r->crowded || r->gone.n > 0)
             ftk_list_add(cmd, "--oversubscribe");
+        if (r->slurm.n > 0)
+            ftk_slurm_arguments(r, cmd);
         if (r->crowded || r->gone.n > 0)
             add_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
         add_forwards(r, cmd);

@@ -3,8 +3,8 @@
  * relaunch every node is asked for a sign of life, by the command that mpirun starts daemons
  * with.
  *
- * Only nodes that --host or a hostfile names are known.  Nodes of a batch system are left to the
- * batch system.
+ * Known are the nodes that --host or a hostfile names, and those of a Slurm job.  Nodes of another
+ * batch system are left to the batch system.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -142,7 +142,7 @@ void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd)
 
 /* ---- signs of life ------------------------------------------------------------------- */
 
-static bool is_here(const char *name)
+bool ftk_nodes_here(const char *name)
 {
     char self[256] = "";
     (void)gethostname(self, sizeof self - 1);
@@ -151,10 +151,32 @@ static bool is_here(const char *name)
            || (strncmp(name, self, len) == 0 && (self[len] == '\0' || self[len] == '.'));
 }
 
+int ftk_nodes_agent(const struct ftk_run *r)
+{
+    char path[FTK_PATH_MAX + 16], self[FTK_PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (len < 0) {
+        ftk_run_say("cannot find myself: %s", strerror(errno));
+        return TOOL_FAIL;
+    }
+    self[len] = '\0';
+    snprintf(path, sizeof path, "%s/ftkit", r->dir);
+    if (symlink(self, path) != 0) {
+        ftk_run_say("cannot make %s: %s", path, strerror(errno));
+        return TOOL_FAIL;
+    }
+    return 0;
+}
+
 /* The command with which mpirun starts daemons, cut into words. */
 static void agent_of(const struct ftk_run *r, struct ftk_list *cmd)
 {
     const char *agent = getenv("PRTE_MCA_plm_ssh_agent");
+    if (r->slurm.n > 0) {
+        ftk_list_add(cmd, "%s/ftkit", r->dir);
+        ftk_list_add(cmd, "slurm-agent");
+        return;
+    }
     if (r->emulate > 0) {
         ftk_list_add(cmd, "%s/ftkit", r->dir);
         ftk_list_add(cmd, "emulate-agent");
@@ -179,12 +201,13 @@ static void agent_of(const struct ftk_run *r, struct ftk_list *cmd)
     }
 }
 
-static pid_t ask(const struct ftk_run *r, const char *name)
+/* Start a command line on a node. */
+static pid_t ask(const struct ftk_run *r, const char *name, const char *line)
 {
     struct ftk_list cmd = { 0 };
     agent_of(r, &cmd);
     ftk_list_add(&cmd, "%s", name);
-    ftk_list_add(&cmd, "true");
+    ftk_list_add(&cmd, "%s", line);
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -217,6 +240,12 @@ static bool answers(pid_t pid, double end)
     return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool ftk_nodes_do(const struct ftk_run *r, const char *name, const char *line)
+{
+    pid_t pid = ask(r, name, line);
+    return pid > 0 && answers(pid, ftk_now_s() + ANSWER_S);
+}
+
 static void leave_out(struct ftk_run *r, const struct ftk_list *names, const bool *there)
 {
     for (size_t i = 0; i < names->n; i++) {
@@ -233,6 +262,9 @@ void ftk_nodes_look(struct ftk_run *r)
     size_t alive = 0;
     if (r->emulate > 0)
         ftk_emulate_names(r, &names);
+    else if (r->slurm.n > 0)
+        for (size_t i = 0; i < r->slurm.n; i++)
+            ftk_list_add(&names, "%s", r->slurm.v[i]);
     else
         ftk_nodes_named(&r->extra, &names);
     ftk_list_free(&r->gone);
@@ -241,7 +273,7 @@ void ftk_nodes_look(struct ftk_run *r)
     pid_t *asked = ftk_tool_alloc((names.n + 1) * sizeof *asked);
     double end = ftk_now_s() + ANSWER_S;
     for (size_t i = 0; i < names.n; i++)
-        asked[i] = is_here(names.v[i]) ? 0 : ask(r, names.v[i]);
+        asked[i] = ftk_nodes_here(names.v[i]) ? 0 : ask(r, names.v[i], "true");
     for (size_t i = 0; i < names.n; i++) {
         there[i] = asked[i] == 0 || (asked[i] > 0 && answers(asked[i], end));
         alive += there[i];

@@ -680,6 +680,8 @@ int ftk_run_main(int argc, char **argv)
     signal(SIGCHLD, SIG_DFL); /* if our parent ignores SIGCHLD, there are no exit codes */
     if (ftk_tree_init() != 0)
         ftk_run_say("no subreaper: %s; processes of a lost job may stay", strerror(errno));
+    if (r.slurm.n > 0)
+        rc = ftk_slurm_files(&r);
     if (r.emulate > 0)
         rc = ftk_emulate_files(&r);
     (void)ftk_dog_sweep(false); /* files of earlier runs that were killed */
@@ -695,5 +697,6 @@ int ftk_run_main(int argc, char **argv)
     remove_dir(r.dir);
     ftk_list_free(&r.extra);
     ftk_list_free(&r.gone);
+    ftk_list_free(&r.slurm);
     return rc;
 }

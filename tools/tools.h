@@ -19,6 +19,7 @@ enum { TOOL_OK = 0, TOOL_FAIL = 1, TOOL_USAGE = 2, TOOL_HALTED = 75, TOOL_TIMEOU
  * argv[0] is the name of the command; the result is an exit code. */
 int ftk_run_main(int argc, char **argv);
 int ftk_emulate_agent(int argc, char **argv); /* hidden: see emulate.c */
+int ftk_slurm_agent(int argc, char **argv);   /* hidden: see slurm.c */
 void ftk_run_usage(FILE *out);
 int ftk_config_main(int argc, char **argv);
 void ftk_config_usage(FILE *out);
@@ -55,6 +56,7 @@ bool ftk_list_has(const struct ftk_list *l, const char *text, size_t len);
 /* Add the first len bytes of text, unless len is 0 or the list has this string. */
 void ftk_list_add_once(struct ftk_list *l, const char *text, size_t len);
 void *ftk_tool_alloc(size_t bytes); /* zeroed */
+char *ftk_tool_join(char **words);  /* words, ended by NULL, with blanks between them */
 /* Make room for one more item than n in the array v of items: returns v, or a larger copy. */
 void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item);
 /* "ftkit run: ..." on standard error */
@@ -86,6 +88,7 @@ struct ftk_run {
     bool crowded;             /* more processes than cores */
     bool tells;               /* mpirun writes into the state file how processes end */
     struct ftk_list gone;     /* nodes that did not answer before this attempt */
+    struct ftk_list slurm;    /* nodes of the Slurm job on which srun starts daemons */
     char dir[FTK_PATH_MAX];   /* our files for this run */
     char layer[FTK_PATH_MAX]; /* libftkit_mpi, "" without log */
 };
@@ -128,7 +131,25 @@ void ftk_emulate_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 void ftk_emulate_names(const struct ftk_run *r, struct ftk_list *names);
 void ftk_emulate_remove(const struct ftk_run *r); /* the nodes' shared memory */
 
+/* ---- slurm.c: the nodes of a Slurm job ----------------------------------------------- */
+/* Fill r->slurm, if this process runs in a Slurm job of several nodes; 0 or an exit code after a
+ * message. */
+int ftk_slurm_plan(struct ftk_run *r);
+/* Make the agent in r->dir, and test whether the nodes see r->dir; 0 or an exit code after a
+ * message. */
+int ftk_slurm_files(const struct ftk_run *r);
+/* Arguments for mpirun: the agent; hosts with their slots. */
+void ftk_slurm_arguments(const struct ftk_run *r, struct ftk_list *cmd);
+
 /* ---- nodes.c: which nodes can be used ------------------------------------------------ */
+/* Whether this is the name of this machine. */
+bool ftk_nodes_here(const char *name);
+/* Whether a command line on this node ends with 0 within some seconds. */
+bool ftk_nodes_do(const struct ftk_run *r, const char *name, const char *line);
+/* Make r->dir/ftkit, the name by which mpirun calls this program as its agent: mpirun splits the
+ * agent at blanks and colons, which the path of this program may contain.  0 or an exit code
+ * after a message. */
+int ftk_nodes_agent(const struct ftk_run *r);
 /* The nodes that the arguments for mpirun name, in --host or a hostfile. */
 void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names);
 /* Before a relaunch: ask every node for a sign of life; nodes without an answer go to r->gone. */

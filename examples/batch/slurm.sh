@@ -1,0 +1,38 @@
+#!/bin/bash
+# A solver under Slurm:
+#
+#     sbatch slurm.sh ./heat2d -s 100000 -o result
+#
+# The processes of one node are spares.  The job is queued again after the loss of a node, and
+# when it has halted before its time limit; it goes on from its newest set.
+#SBATCH --nodes=3
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=01:00:00
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR2@300
+
+# sets go below the working directory, or to a directory that you choose here
+export FTKIT_LEVEL_HDF5_DIRECTORY="${FTKIT_LEVEL_HDF5_DIRECTORY:-$PWD}"
+
+echo "job $SLURM_JOB_ID, restart ${SLURM_RESTART_COUNT:-0}, on $SLURM_JOB_NODELIST"
+spares=$SLURM_NTASKS_PER_NODE
+ftkit run -n $((SLURM_NTASKS - spares)) --spares "$spares" -- "$@" &
+run=$!
+
+# Slurm signals this shell, which hands the signals on
+for signal in USR1 USR2 TERM; do
+    # shellcheck disable=SC2064 # $signal as it is now
+    trap "kill -$signal $run 2>/dev/null; again=1" "$signal"
+done
+again=1
+while [ "$again" ]; do # a signal ends the wait, not the run
+    again=
+    wait "$run"
+    code=$?
+done
+
+if [ "$code" = 75 ]; then # halted: run again to go on
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$code"
