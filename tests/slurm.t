@@ -18,7 +18,7 @@ ulfm_only();
 # ---- the scripts ---------------------------------------------------------------------------
 
 my %script = map { m{([^/]+)$} => $_ } glob(top() . '/examples/batch/*.sh');
-cmp_ok(scalar(keys %script), '>=', 3, 'there are scripts for batch systems');
+cmp_ok(scalar(keys %script), '>=', 6, 'there are scripts for batch systems');
 my $lint = system('command -v shellcheck >/dev/null 2>&1') == 0;
 for my $name (sort keys %script) {
     is(system('bash', '-n', $script{$name}), 0, "$name: its syntax");
@@ -30,6 +30,9 @@ for my $name (sort keys %script) {
 }
 my ($shown) = slurp(top() . '/docs/slurm.md') =~ /^```bash\n(.*?)^```$/ms;
 is($shown, slurp($script{'slurm.sh'}), 'the page shows the script that is tested');
+for my $name (qw(pbs.sh lsf.sh flux.sh)) {
+    like(slurp($script{$name}), qr/Not run on such a system/, "$name: says that it was not run");
+}
 
 # ---- which nodes, with a scontrol of our own ---------------------------------------------------
 
