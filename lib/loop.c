@@ -154,8 +154,8 @@ static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     return ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
 }
 
-/* The set of a halt is in memory, or rc says why it is not: wait until it is durable, once.  With the
- * log this is a call of its own, which a rank that has rolled back to this line repeats. */
+/* The set of a halt is in memory, or rc says why it is not: wait until it is durable, once.  With
+ * the log this is a call of its own, which a rank that has rolled back to this line repeats. */
 static int halt(ftkit_ctx *ctx, int rc)
 {
     if (!ctx->steer.told) {

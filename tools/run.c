@@ -45,8 +45,9 @@ struct attempt {
     int status; /* of mpirun, as from waitpid() */
     int sig;    /* BY_SIGNAL */
     double sig_at;
-    bool halting; /* the job was asked to halt */
-    long lost;    /* BY_LOST_RANK: the rank, -1: not known */
+    bool halting;     /* the job was asked to halt */
+    bool halt_wanted; /* SIGUSR2 came before a context was open */
+    long lost;        /* BY_LOST_RANK: the rank, -1: not known */
     struct ftk_state *state;
 };
 
@@ -162,10 +163,10 @@ static bool has_ended(struct attempt *a)
     return status >= 0;
 }
 
-/* Take a signal.  SIGUSR1 goes on to the ranks, which write a durable set.  The first other signal
- * asks the ranks to halt, by SIGUSR2, if a context is open; mpirun would end them at SIGTERM.  The
- * next one goes to mpirun, and the job has some time to end; false, on the one after: end the job at
- * once. */
+/* Take a signal.  SIGUSR1 goes on to the ranks, which write a durable set.  The first other
+ * signal asks the ranks to halt, by SIGUSR2, if a context is open; mpirun would end them at
+ * SIGTERM.  The next one goes to mpirun, and the job has some time to end; false, on the one after:
+ * end the job at once. */
 static bool take_signal(struct attempt *a, int sig)
 {
     if (sig <= 0 || sig == SIGCHLD)
@@ -178,8 +179,10 @@ static bool take_signal(struct attempt *a, int sig)
                 strsignal(sig));
         return true;
     }
-    if (sig == SIGUSR2)
+    if (sig == SIGUSR2) {
+        a->halt_wanted = true;
         return true;
+    }
     kill(a->pid, sig);
     bool again = a->sig != 0;
     if (!again) {
@@ -225,6 +228,8 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
             a->how = BY_FATAL;
             return;
         }
+        if (a->halt_wanted && ftk_state_is_open(a->state) && !a->halting)
+            (void)take_signal(a, SIGUSR2);
         double halted_at = ftk_state_told(a->state)->halted_at;
         if (halted_at > 0 && now > halted_at + r->halt_timeout_s && !a->sig) {
             a->how = BY_HALT;

@@ -13,7 +13,14 @@
 #include "core/ftk.h"
 
 /* Exit codes of the program; a signal is 128 + its number. */
-enum { TOOL_OK = 0, TOOL_FAIL = 1, TOOL_USAGE = 2, TOOL_HALTED = 75, TOOL_TIMEOUT = 124, TOOL_NO_EXEC = 127 };
+enum {
+    TOOL_OK = 0,
+    TOOL_FAIL = 1,
+    TOOL_USAGE = 2,
+    TOOL_HALTED = 75, /* EX_TEMPFAIL of sysexits.h: start it again */
+    TOOL_TIMEOUT = 124,
+    TOOL_NO_EXEC = 127
+};
 
 /* ---- Subcommands ------------------------------------------------------------------------
  * argv[0] is the name of the command; the result is an exit code. */

@@ -264,8 +264,8 @@ static const struct key keys[] = {
         "The least severe lines that the library prints to stderr; ftkit run sets info. With "
         "debug errors name places in the sources of ftkit." },
     { "report", "events", AT(events), PATH(0), "", "a directory, or empty for none",
-        "The event log: each process adds lines on progress, sets, failures and repairs to the file "
-        "of its node there, for ftkit report." },
+        "The event log: each process adds lines on progress, sets, failures and repairs to the "
+        "file of its node there, for ftkit report." },
     { "report", "status", AT(status_s), TIME(0), "5s", "0 for off, or " TIME_TEXT,
         "How often rank 0 writes the file for ftkit status, beside the sets on the file system." },
     { "debug", "check", AT(debug_check), WORD(checks), "none", "none or regions",

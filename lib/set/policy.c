@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The call that writes a set by a period in calls is known to all ranks.  A period in time needs one
- * clock, that of rank 0, and one decision of all ranks.  Rank 0 estimates, from the rate of calls, after how many calls a set
- * will be due, and the vote that commits a set tells all ranks this number.  At that call ("a
- * look") one small vote decides that a set is due, or after how many calls to look again.  Between
- * looks there is no communication.  A rank whose message log fills up sooner asks for an earlier
- * look, and for a set.  Looks are taken with a period in calls, too, because a rank may have got a
+ * The call that writes a set by a period in calls is known to all ranks.  A period in time needs
+ * one clock, that of rank 0, and one decision of all ranks.  Rank 0 estimates, from the rate of
+ * calls, after how many calls a set will be due, and the vote that commits a set tells all ranks
+ * this number.  At that call ("a look") one small vote decides that a set is due, or after how
+ * many calls to look again.  Between looks there is no communication.  A rank whose message log
+ * fills up sooner asks for an earlier look, and for a set.  Looks are taken with a period in calls, too, because a rank may have got a
  * request from outside (steer.h): every checkpoint.react, or more rarely. */
 #include <math.h>
 
@@ -107,7 +107,8 @@ int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx)
 }
 
 /* Indices of words of the vote: calls until a set may be due; negative request (enum ftk_ask);
- * negative longest wait in the last look, in microseconds; negative bytes of the message log.  The others: ftk_flush_ask_calls(). */
+ * negative longest wait in the last look, in microseconds; negative bytes of the message log.  The
+ * others: ftk_flush_ask_calls(). */
 enum { WORD_GAP = 0, WORD_ASK = 1, WORD_WAIT = 6, WORD_HELD = 7 };
 
 static uint64_t held_of(const struct ftkit_ctx *ctx)

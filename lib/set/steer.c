@@ -34,8 +34,7 @@ static volatile sig_atomic_t sets_asked;
 static volatile sig_atomic_t halt_signal; /* 0: none */
 static struct timespec halt_at;           /* of halt_signal */
 
-static int contexts;         /* open ones */
-static bool taken[NSIGNALS]; /* the handler is ours */
+static int contexts; /* open ones */
 
 static double since_halt(void)
 {
@@ -67,21 +66,19 @@ static void take_signals(void)
         struct sigaction is, ours = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         sigemptyset(&ours.sa_mask);
         if (sigaction(signals[i], NULL, &is) != 0 || (is.sa_flags & SA_SIGINFO)
-            || is.sa_handler != SIG_DFL)
-            continue; /* the program, or its MPI, has a handler */
-        taken[i] = sigaction(signals[i], &ours, NULL) == 0;
+            || (is.sa_handler != SIG_DFL && is.sa_handler != on_signal))
+            continue;                             /* the program, or its MPI, has a handler */
+        (void)sigaction(signals[i], &ours, NULL); /* without it the signal does what it did */
     }
 }
 
+/* SIGTERM ends the process again.  The handler of the other two stays: `ftkit run` may send one at
+ * the very moment at which the context closes, and the signal would kill the process. */
 static void give_signals_back(void)
 {
-    for (int i = 0; i < NSIGNALS; i++) {
-        struct sigaction is;
-        if (taken[i] && sigaction(signals[i], NULL, &is) == 0 && is.sa_handler == on_signal)
-            (void)signal(signals[i], SIG_DFL);
-        taken[i] = false;
-    }
-    halt_signal = 0;
+    struct sigaction is;
+    if (sigaction(SIGTERM, NULL, &is) == 0 && is.sa_handler == on_signal)
+        (void)signal(SIGTERM, SIG_DFL);
 }
 
 void ftk_steer_open(struct ftkit_ctx *ctx)
@@ -89,8 +86,10 @@ void ftk_steer_open(struct ftkit_ctx *ctx)
     double end = ctx->cfg.deadline_s;
     ctx->steer.end_s = end < 0 ? -end : end > 0 ? 1e-9 * (double)ftk_wall_ns() + end : 0;
     ctx->steer.sets_done = sets_asked;
-    if (ctx->cfg.signals && contexts++ == 0)
+    if (ctx->cfg.signals && contexts++ == 0) {
+        halt_signal = 0; /* of an earlier context */
         take_signals();
+    }
 }
 
 void ftk_steer_close(struct ftkit_ctx *ctx)
@@ -206,7 +205,8 @@ void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
             (unsigned long long)ctx->durable);
     else if (ctx->cfg.h5_enabled)
         ftk_report(FTKIT_WARNING,
-            "context %s: halt (%s): the newest durable set is %llu, older than set %llu in memory%s%s",
+            "context %s: halt (%s): the newest durable set is %llu, older than set %llu in "
+            "memory%s%s",
             ctx->cfg.name, reason, (unsigned long long)ctx->durable,
             (unsigned long long)ctx->committed, rc == FTKIT_OK ? "" : ": ",
             rc == FTKIT_OK ? "" : ftk_detail_text());
