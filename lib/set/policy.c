@@ -7,8 +7,9 @@
  * calls, after how many calls a set will be due, and the vote that commits a set tells all ranks
  * this number.  At that call ("a look") one small vote decides that a set is due, or after how
  * many calls to look again.  Between looks there is no communication.  A rank whose message log
- * fills up sooner asks for an earlier look, and for a set.  Looks are taken with a period in calls, too, because a rank may have got a
- * request from outside (steer.h): every checkpoint.react, or more rarely. */
+ * fills up sooner asks for an earlier look, and for a set.  Looks are taken with a period in
+ * calls, too, because a rank may have got a request from outside (steer.h): every
+ * checkpoint.react, or more rarely. */
 #include <math.h>
 
 #include "checkpoint.h"
