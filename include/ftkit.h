@@ -311,8 +311,11 @@ FTKIT_API int ftkit_attribute(
  * rank has failed, and otherwise returns at once.
  *
  * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced, and every
- * region holds the last committed set; continue with the loop.  After an error from -1 to
- * -39 the program may continue, too: print ftkit_detail(), and leave the loop only below -39.
+ * region holds the last committed set; continue with the loop.  Returns FTKIT_HALT on all ranks in
+ * the same call when a signal, `ftkit halt` or checkpoint.deadline has asked the job to stop: a set is
+ * complete on the file system; leave the loop without ftkit_finish(), and call ftkit_close().
+ * Every later call returns FTKIT_HALT, too.  After an error from -1 to -39 the program may
+ * continue: print ftkit_detail(), and leave the loop only below -39.
  *
  * Place:      best at the top of the loop and before the exit test, so that no communication
  *             stands between ftkit_recover() and the first call.  At the bottom the call
@@ -322,8 +325,8 @@ FTKIT_API int ftkit_attribute(
  *             the loop writes to, also work arrays with constants that are set once.  A check
  *             of the program that fails in between asks ftkit_confirm().
  * Collective: the n-th call of one rank belongs to the n-th call of every other rank.
- * Blocking:   when nothing is due, about 100 ns and no communication.  When a set is due,
- *             until the set is committed and survives the loss of any one process.  A set
+ * Blocking:   when nothing is due, about 100 ns and no communication; every checkpoint.react
+ *             one small vote of all ranks.  When a set is due, until the set is committed and survives the loss of any one process.  A set
  *             that is also due on the file system is written there by a helper thread
  *             (level.hdf5.asynchronous) and becomes complete without a further call.  The
  *             thread writes one set at a time; a set that becomes due there meanwhile stays in
