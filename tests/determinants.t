@@ -31,7 +31,7 @@ my @calls = grep { title($_) =~ / (any|probe|wildcard|cancel)$/ } call_programs(
 # the determinants of the lost rank that another one could tell
 sub known {
     my ($j) = @_;
-    my ($n) = texts("$j->{dir}/events") =~ / knows (\d+) determinants of rank \d+$/m;
+    my ($n) = event_texts("$j->{dir}/events") =~ / knows (\d+) determinants of rank \d+$/m;
     return $n // 0;
 }
 
@@ -89,7 +89,7 @@ sub relaxed_fault {
 # whether some message had to wait in front of its gate
 sub held_back {
     my ($j) = @_;
-    return texts("$j->{dir}/events") =~ / waits until \d+ sends and \d+ of collectives /;
+    return event_texts("$j->{dir}/events") =~ / waits until \d+ sends and \d+ of collectives /;
 }
 
 my $held_back = 0;

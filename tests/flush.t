@@ -44,7 +44,7 @@ sub works {
 my $events = scratch() . '/events';
 works('more sets are due than can be written: they wait for a later one', 'postpone',
     'complete 7 1', env => { %each, %slow, FTKIT_REPORT_EVENTS => $events });
-like(texts($events), qr/set 2 is not written to the file system: an earlier one still is/,
+like(event_texts($events), qr/set 2 is not written to the file system: an earlier one still is/,
     '... and the event log says so');
 works('a set that is asked for waits for the one before', 'request', 'complete 2 1');
 works('closing waits', 'close', 'complete 1');

@@ -117,7 +117,7 @@ is(() = $out =~ /losses rebuilt/g, 42, '... all of them');
 # S10, and what the opening promises
 my $j = job(env => { %xor, FTKIT_REPORT_EVENTS => scratch() . '/events' },
     fault => 'app.mid:1:13:kill');
-like(texts(scratch() . '/events'),
+like(event_texts(scratch() . '/events'),
     qr/: rank 1 from the parity of its group, all others from their own memory$/m,
     'the event log names the source');
 like($j->{log}, qr/memory survives any one process of a group of 4; .* 1\.33 x the/,

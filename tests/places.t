@@ -83,7 +83,7 @@ sub relaunched
     my $ok = $j->{rc} == 0 && $right && $j->{log} =~ ($o{like} // $found);
     ok($ok, $name) or diag("exit code $j->{rc}, result ", $right ? 'right' : 'wrong', "\n",
         substr($j->{log}, 0, 5000), join("\n", @{ $j->{faults} }),
-        "\nevents:\n", texts("$work/events"));
+        "\nevents:\n", event_texts("$work/events"));
     return $work;
 }
 
@@ -267,7 +267,7 @@ sub fall
     my ($name, $want, %o) = @_;
     remove_tree(scratch() . '/events');
     survives($name, %o, env => { %two, %{ $o{env} // {} } });
-    like(texts(scratch() . '/events'), $want, '... told');
+    like(event_texts(scratch() . '/events'), $want, '... told');
     return;
 }
 fall('one rank lost: from its buddy', qr/rank 1 from the copy at rank 0/,

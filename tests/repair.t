@@ -70,14 +70,14 @@ my $events;
 survives('one rank lost: from its buddy', spares => 1, env => { %memory,
         FTKIT_REPORT_EVENTS => scratch() . '/events' },
     fault => 'app.mid:1:13:kill');
-like($events = texts(scratch() . '/events'),
+like($events = event_texts(scratch() . '/events'),
     qr/: rank 1 from the copy at rank 0, all others from their own memory$/m, '... told');
 unlike($events, qr/the file system/, '... nothing else was read');
 remove_tree(scratch() . '/events');
 survives('both buddies lost: from the files', spares => 2, env => { %files,
         FTKIT_REPORT_EVENTS => scratch() . '/events' },
     faults => 2, fault => 'app.mid:2:13:kill,app.mid:3:13:kill');
-$events = texts(scratch() . '/events');
+$events = event_texts(scratch() . '/events');
 like($events, qr/: set \d+: rank $_ from the file system$/m, "... rank $_ read them")
     for (2, 3);
 like($events, qr/: set \d+: rank $_ from its own memory$/m, "... rank $_ read nothing")

@@ -90,7 +90,7 @@ survives('the directory vanishes', env => \%files, faults => 0,
 my $events = scratch() . '/events';
 survives('with an event log', env => { %files, FTKIT_REPORT_EVENTS => $events },
     fault => 'app.mid:1:9:kill');
-like(texts($events), qr/repaired in .*back to set 3/,
+like(event_texts($events), qr/repaired in .*back to set 3/,
     'the event log tells of the repair');
 my @all = events($events);
 my ($repair) = grep { $_->{event} eq 'repair' && $_->{rank} == 0 } @all;
@@ -108,10 +108,10 @@ remove_tree($events);
 survives('rank 0 dies while a set is written', env => { FTKIT_LEVEL_HDF5_EVERY => '6 sets',
     FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_REPORT_EVENTS => $events },
     solver => ['-n', '60000', '-W', 8], fault => 'flush.block:0:3:kill');
-my ($back, $next) = texts($events) =~ /back to set (\d+).*?set (\d+): being written/s;
+my ($back, $next) = event_texts($events) =~ /back to set (\d+).*?set (\d+): being written/s;
 # soon: not while the threads of others are still about the old one
 ok($back && $next && $next <= $back + 3, '... one of the next is written, not the sixth')
-    or diag(texts($events));
+    or diag(event_texts($events));
 
 # Jobs that go on from the same files, each with slots of its own.
 sub with_slots

@@ -146,7 +146,7 @@ my ($farm) = grep { $_->{name} eq 'farm' } programs();
 for my $turn (3, 9) {
     my $env = { FTKIT_LOG_DETERMINANTS => 'count', FTKIT_LOG_TEAMS => 'rank' };
     my $j = logged($farm, from => "$here/build", env => $env, fault => "app.mid:1:$turn:kill");
-    my @sends = texts("$j->{dir}/events") =~ / (\d+) sends were counted$/mg;
+    my @sends = event_texts("$j->{dir}/events") =~ / (\d+) sends were counted$/mg;
     my $bad = verdict($farm, $j, env => $env, killed => [1], what => 'count');
     is($bad // '', '', "count: a team rolls back at turn $turn, and the result is right");
     is(scalar(@sends), 4, '... every rank has counted') or diag(join(' ', @sends));

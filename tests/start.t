@@ -245,7 +245,7 @@ SKIP: {
 
 my $events = scratch() . '/events';
 $j = start(scratch() . '/events-job', env => { FTKIT_REPORT_EVENTS => $events });
-unlike(texts($events), qr/no record that this job uses/, 'a first start has no record to miss');
+unlike(event_texts($events), qr/no record that this job uses/, 'a first start has no record to miss');
 
 sub put
 {

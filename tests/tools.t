@@ -538,7 +538,7 @@ $j = job(n => 2, spares => 1, keep => $dir, fault => 'app.mid:0:8:kill', timeout
         FTKIT_REPORT_EVENTS => "$dir/events" },
     args => ['-o', "$dir/out", '-d', '20', '-s', '450'], while => sub {
         for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.02)) {
-            last if texts("$dir/events") =~ /repaired/;
+            last if event_texts("$dir/events") =~ /repaired/;
         }
         $second = job(n => 2, spares => 0, keep => "$tmp/third",
             env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_FAULT => '' });

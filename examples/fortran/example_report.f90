@@ -45,6 +45,7 @@ contains
         type(ftkit_ctx), intent(in) :: ctx
         integer, intent(in) :: code, step
         if (code == FTKIT_ROLLED_BACK) call tell(program, ctx, 'rolled back, goes on', step)
+        if (code == FTKIT_HALT) call tell(program, ctx, 'halts', step)
         if (code < 0) then ! every rank has the code, ranks with an error of their own a text
             if (ftkit_detail(ctx) /= '') call complain(program, &
                 ftkit_strerror(code)//': '//ftkit_detail(ctx))

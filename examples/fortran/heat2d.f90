@@ -305,6 +305,10 @@ contains
             call ftkit_checkpoint(ctx, ierr) ! due? write; a rank lost? repair, roll back
             if (hopeless(NAME, ctx, ierr, step)) return
             call note_pid(pidfile, rank, step)
+            if (ierr == FTKIT_HALT) then ! the job should stop: the next start continues here
+                code = 0
+                return
+            end if
             if (step >= steps) then
                 ! The last messages come before ftkit_finish(), so that a failure during them
                 ! is repaired, too.  When ftkit_finish() returns, whole has the result.

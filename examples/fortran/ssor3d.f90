@@ -606,6 +606,10 @@ contains
             call ftkit_checkpoint(ctx, ierr) ! due? write; a rank lost? repair, roll back
             if (hopeless(NAME, ctx, ierr, step)) return
             call note_pid(pidfile, rank, step)
+            if (ierr == FTKIT_HALT) then ! the job should stop: the next start continues here
+                code = 0
+                return
+            end if
             if (step >= iterations) then
                 found = look() ! sends the last messages, so it comes before ftkit_finish()
                 call ftkit_finish(ctx, ierr)

@@ -48,6 +48,8 @@ C     FTKIT: the loop begins with a checkpoint.  -20 to -39: a set could
 C     not be written, the one before it holds.
    10 CALL FTKIT_CHECKPOINT(CTX, IERR)
       IF (IERR .LT. 0 .AND. (IERR .LT. -39 .OR. IERR .GT. -20)) GOTO 80
+C     FTKIT: the job should stop, the next start continues here
+      IF (IERR .EQ. FTKIT_HALT) GOTO 70
       CALL NOTE
       IF (ISTEP .GE. NSTEPS) GOTO 20
       CALL ADVANC
@@ -65,7 +67,7 @@ C     FTKIT: no rank leaves while another may have to roll back
       IF (MYRANK .EQ. 0) WRITE (*, 1000) ISTEP, ENERGY, SUMS
  1000 FORMAT (' WAVE:', I6, ' STEPS, ENERGY', 1PE24.16, ', CHECK', 0P,
      &        2F20.0)
-      CALL FTKIT_CLOSE(CTX, IERR)
+   70 CALL FTKIT_CLOSE(CTX, IERR)
       IF (IERR .EQ. FTKIT_OK) GOTO 90
 
    80 WRITE (*, 1010) IERR

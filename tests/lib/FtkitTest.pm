@@ -13,7 +13,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command survives reference build top slurp scratch events texts packages ulfm_only
+our @EXPORT = qw(job command survives reference build top slurp scratch events event_texts packages ulfm_only
     nodes_possible died_at_end await_file kill_rank kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
@@ -43,7 +43,7 @@ sub events {
 }
 
 # Its texts, one a line.
-sub texts {
+sub event_texts {
     return join('', map {"$_->{text}\n"} grep { $_->{event} eq 'text' } events(@_));
 }
 
