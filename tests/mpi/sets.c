@@ -35,7 +35,8 @@ static void list_rest(const char *dir, const char *context, const uint64_t *sets
     snprintf(path, sizeof path, "%s/%s.ftkit", dir, context);
     DIR *d = opendir(path);
     for (const struct dirent *e; d && (e = readdir(d));) {
-        bool known = e->d_name[0] == '.' || strcmp(e->d_name, "owner") == 0;
+        bool known = e->d_name[0] == '.' || strcmp(e->d_name, "owner") == 0
+                     || strcmp(e->d_name, "status") == 0; /* of ftkit status */
         for (int i = 0; i < n; i++) {
             snprintf(name, sizeof name, "set-%010llu", (unsigned long long)sets[i]);
             known |= strcmp(name, e->d_name) == 0;

@@ -1,0 +1,57 @@
+#!/usr/bin/perl
+# The automatic period against fixed ones, with ranks that are killed at seeded random times: the
+# total time of checkpoint.period = auto is at most 1.1 x that of the best fixed period (row O4).
+#
+#   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  series (default 3)
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use FtkitTest;
+use File::Temp qw(tempdir);
+use List::Util qw(min sum);
+use Test::More;
+use Time::HiRes qw(time);
+
+ulfm_only();
+my $seed = $ENV{FTKIT_TEST_SEED} // 11;
+my $count = $ENV{FTKIT_TEST_COUNT} // 3;
+my $ftkit = build() . '/ftkit';
+my $mtbf = '2s';
+# a set of 32 MB a rank: some 30 to 60 ms, so that the best period is between the ends of the sweep
+my @program = (build() . '/mpi/solver', '-n', 60, '-s', 1200, '-d', 5, '-b', 128, '-w', 1);
+my @fixed = qw(100ms 200ms 400ms 800ms 1600ms 3200ms);
+diag("FTKIT_TEST_SEED=$seed, $count series");
+
+# Seconds of a run with the kills of one series; undef: it failed.
+sub run_s
+{
+    my ($period, $series) = @_;
+    my $dir = tempdir(DIR => scratch());
+    local %ENV = (%ENV, FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => $period,
+        FTKIT_CHECKPOINT_MTBF => $mtbf, FTKIT_REPORT_STDERR => 'warning',
+        FTKIT_RECOVER_ATTEMPTS => 1000);
+    my $begin = time();
+    my $said = `$ftkit run -n 2 --spares 12 --relaunch 0 --timeout 180 --kill random:mtbf=$mtbf,count=8 --seed $series -- @program -o $dir/result 2>&1`;
+    my $took = time() - $begin;
+    return $took if $? == 0;
+    diag("period $period, series $series: code " . ($? >> 8) . "\n$said");
+    return;
+}
+
+my %s = map { $_ => [] } @fixed, 'auto';
+for my $series (map { $seed + $_ } 1 .. $count) {
+    for my $period (keys %s) { # in another order each time: the machine has good and bad moments
+        my $took = run_s($period, $series);
+        ok(defined($took), "period $period, series $series ends well");
+        push @{ $s{$period} }, $took // 1e9;
+    }
+}
+my %mean = map { $_ => sum(@{ $s{$_} }) / $count } keys %s;
+diag(sprintf('%-7s %6.2f s', $_, $mean{$_})) for @fixed, 'auto';
+my $best = min(@mean{@fixed});
+cmp_ok($mean{auto}, '<=', 1.1 * $best, 'the automatic period is near the best fixed one');
+cmp_ok($best, '<', $mean{$_}, "... which is not $_: the sweep has a best one inside") for @fixed[0, -1];
+done_testing();
