@@ -129,7 +129,7 @@ halts('the files are written at once', signalled('USR2', 60),
 {
     my $dir = fresh();
     local $ENV{PROGRAM_OPTIONS} = '-d 5 -b 2'; # a set of 2 MB
-    run_job($dir, { FTKIT_LEVEL_HDF5_BANDWIDTH => '1MB' }, undef, '--deadline', '1s');
+    run_job($dir, { FTKIT_LEVEL_HDF5_BANDWIDTH => '1MB' }, undef, '--deadline', '100ms'); # over before the job is open
     like($log, qr/warning: context default: checkpoint.deadline leaves -?[\d.]+ s, and a durable set needs up to [\d.]+ s/,
         'a deadline too short for a set: says so');
     is($code, 75, '... and halts') or diag($log);
@@ -160,7 +160,7 @@ sub asks
     is(asks(qr/no job uses the sets/, $ftkit, 'halt', $dir), 1, 'nobody to halt: 1');
     is(asks(qr/no job is running\n  state +closed/, $ftkit, 'status', $dir), 1, 'a job that is gone: 1');
     is(asks(qr/No such file or directory/, $ftkit, 'status', "$dir/none"), 1, 'no directory: 1');
-    is(asks(qr/one directory, please/, $ftkit, 'halt'), 2, 'halt without a directory: 2');
+    is(asks(qr/DIR is missing/, $ftkit, 'halt'), 2, 'halt without a directory: 2');
 }
 {
     my $dir = fresh();

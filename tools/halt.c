@@ -27,8 +27,10 @@ void ftk_halt_usage(FILE *out)
           "  --context NAME  only the job of this context\n"
           "  --wait          wait until the job has ended\n"
           "\n"
-          "Exit code: 0 the job was asked (--wait: and has ended); 1 no job uses the sets,\n"
-          "or the request could not be written; 2 usage, or no sets are there.\n",
+          "Exit code:\n"
+          "  0  the job was asked, and has ended if --wait was given\n"
+          "  1  no job uses the sets, or the request could not be written\n"
+          "  2  usage, or no sets are there\n",
         out);
 }
 
@@ -105,21 +107,12 @@ int ftk_halt_main(int argc, char **argv)
     struct ftk_opts o;
     struct ftk_where w;
     size_t asked = 0;
-    bool wait = false;
-    for (int i = 1; i < argc; i++) /* ours alone: taken out before the others are parsed */
-        if (strcmp(argv[i], "--wait") == 0) {
-            wait = true;
-            memmove(&argv[i], &argv[i + 1], (size_t)(argc - i) * sizeof *argv);
-            argc--;
-            i--;
-        }
-    int rc = ftk_opts_parse(argc, argv, OPT_CONTEXT, ftk_halt_usage, &o);
+    int rc = ftk_opts_parse(argc, argv, OPT_CONTEXT | OPT_WAIT, ftk_halt_usage, &o);
     if (rc != 0)
         return rc - 1;
-    if (o.nargs != 1) {
-        ftk_tool_say("one directory, please: ftkit halt DIR");
-        return TOOL_USAGE;
-    }
+    rc = ftk_opts_args(&o, ftk_halt_usage, 1, "DIR");
+    if (rc != 0)
+        return rc;
     rc = ftk_where_find(o.args[0], o.context, &w);
     if (rc != 0)
         return rc;
@@ -128,7 +121,7 @@ int ftk_halt_main(int argc, char **argv)
         int one = ask(w.dir, w.contexts[i], &job);
         rc = one != TOOL_OK ? one : rc;
         asked += job != 0;
-        if (job != 0 && wait && one == TOOL_OK)
+        if (job != 0 && o.wait && one == TOOL_OK)
             await(w.dir, w.contexts[i], job);
     }
     if (asked == 0 && rc == TOOL_OK) {

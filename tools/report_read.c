@@ -23,7 +23,8 @@ struct proc {
     int64_t pid; /* 0: free */
     int session; /* of `ftkit run`, -1: none */
     int64_t attempt;
-    uint64_t base;   /* set that was restored last */
+    uint64_t base;   /* set that was restored last ... */
+    double calls0;   /* ... and the number of calls at that moment */
     double failed_t; /* 0: no failure since the last repair */
     bool ours;
 };
@@ -85,7 +86,7 @@ static void add_point(struct rp_log *log, const struct rp_event *e, const struct
     log->held_max = fmax(log->held_max, held);
     x.calls = kind == RP_OPENS      ? NAN
               : kind == RP_RESTORES ? 1 /* the next call has the place of the set */
-                                    : ftk_rp_real(e->o, "calls", RP_CALLS_MAX, NAN);
+                                    : ftk_rp_real(e->o, "calls", RP_CALLS_MAX, NAN) - p->calls0;
     log->has_log = log->has_log || held >= 0;
     if (kind == RP_GOES_ON && !(x.calls >= 1))
         return;
@@ -112,6 +113,7 @@ static void on_open(struct rp_log *log, struct rp_event *e, struct proc *p, stru
     p->session = ftk_rp_session_at(log, e->t);
     p->attempt = ftk_rp_int(o, "attempt", 0, INT64_MAX, 0);
     p->base = 0;
+    p->calls0 = 0;
     p->failed_t = 0;
     r->seen = true;
     r->closed = r->finished = false; /* those of an earlier attempt */
@@ -166,7 +168,7 @@ static void on_set(struct rp_log *log, struct rp_event *e, struct proc *p, struc
 {
     uint64_t number = (uint64_t)ftk_rp_int(e->o, "set", 1, INT64_MAX, 0);
     int level = strcmp(ftk_rp_str(e->o, "level", ""), "local") == 0 ? RP_LOCAL : RP_MEMORY;
-    double calls = ftk_rp_real(e->o, "calls", RP_CALLS_MAX, 0);
+    double calls = ftk_rp_real(e->o, "calls", RP_CALLS_MAX, 0) - p->calls0;
     if (number == 0)
         return;
     struct rp_set *s = ftk_rp_set(log, number);
@@ -286,6 +288,7 @@ static struct rp_repair *repair_of(struct rp_log *log, const struct proc *p, int
     struct rp_repair *x = &log->repairs[log->nrepairs++];
     *x = (struct rp_repair){ .session = p->session, .attempt = p->attempt, .epoch = epoch };
     x->seconds = -1;
+    x->spares = -1;
     return x;
 }
 
@@ -303,22 +306,25 @@ static void on_repair(struct rp_log *log, struct rp_event *e, struct proc *p, st
     if (p->failed_t > 0 && (x->failed_t <= 0 || p->failed_t < x->failed_t))
         x->failed_t = p->failed_t;
     p->failed_t = 0;
+    if (json_object_get(e->o, "lost")) { /* rank 0 has the lists of all ranks */
+        x->lost = ftk_rp_int(e->o, "lost", 0, RP_RANKS_MAX, 0);
+        x->spares = ftk_rp_int(e->o, "spares", 0, RP_RANKS_MAX, -1);
+        read_ranks(e->o, "replaced", &x->replaced);
+        read_ranks(e->o, "back", &x->back);
+    }
     if (seconds <= x->seconds)
         return;
     x->t = e->t;
     x->seconds = seconds;
     for (int i = 0; i < RP_PHASES; i++)
         x->phase[i] = ftk_rp_real(e->o, ftk_rp_phase_names[i], RP_SECONDS_MAX, 0);
-    x->lost = ftk_rp_int(e->o, "lost", 0, RP_RANKS_MAX, 0);
     x->line = ftk_rp_int(e->o, "line", 0, INT64_MAX, 0);
-    x->spares = ftk_rp_int(e->o, "spares", 0, RP_RANKS_MAX, -1);
-    read_ranks(e->o, "replaced", &x->replaced);
-    read_ranks(e->o, "back", &x->back);
 }
 
 static void on_restore(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r)
 {
     p->base = (uint64_t)ftk_rp_int(e->o, "set", 0, INT64_MAX, 0);
+    p->calls0 = ftk_rp_real(e->o, "calls", RP_CALLS_MAX, 0);
     add_point(log, e, p, r, RP_RESTORES);
     if (log->nrestores == RP_RESTORES_MAX) {
         log->more_restores++;

@@ -77,6 +77,7 @@ static const struct option options[] = {
     { "file", required_argument, NULL, OPT_FILE },
     { "run", required_argument, NULL, OPT_RUN },
     { "progress", no_argument, NULL, OPT_PROGRESS },
+    { "wait", no_argument, NULL, OPT_WAIT },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -133,6 +134,9 @@ static int take(int opt, struct ftk_opts *o)
         return 0;
     case OPT_PROGRESS:
         o->progress = true;
+        return 0;
+    case OPT_WAIT:
+        o->wait = true;
         return 0;
     default:
         o->dry_run = true;

@@ -49,10 +49,11 @@ enum {
     OPT_PER_NODE = 2048,
     OPT_FILE = 4096,
     OPT_RUN = 8192,
-    OPT_PROGRESS = 16384
+    OPT_PROGRESS = 16384,
+    OPT_WAIT = 32768
 };
 struct ftk_opts {
-    bool json, incomplete, dry_run, slots, progress;
+    bool json, incomplete, dry_run, slots, progress, wait;
     const char *context, *output, *format, *file, *run;
     int rank, keep, size, teams, per_node; /* -1: not given */
     char **args;                           /* arguments that are not options */

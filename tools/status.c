@@ -35,8 +35,10 @@ void ftk_status_usage(FILE *out)
           "  -o FILE         write to FILE, as a whole, for a textfile collector\n"
           "  --context NAME  only this context\n"
           "\n"
-          "Exit code: 0 a job is running; 1 no job is running; 2 usage, or no sets are\n"
-          "there.\n",
+          "Exit code:\n"
+          "  0  a job is running\n"
+          "  1  no job is running, or a file cannot be read or written\n"
+          "  2  usage, or no sets are there\n",
         out);
 }
 
@@ -338,7 +340,7 @@ static int parse(int argc, char **argv, struct request *q)
         { "context", required_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 } };
     int c;
-    while ((c = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
+    while ((c = ftk_usage_getopt(ftk_status_usage, argc, argv, ":o:h", options)) != -1) {
         const char *time = c == 'w' ? optarg : NULL;
         if (c == 'w' && !time && optind < argc && isdigit((unsigned char)argv[optind][0]))
             time = argv[optind++];
@@ -348,8 +350,8 @@ static int parse(int argc, char **argv, struct request *q)
         q->output = c == 'o' ? optarg : q->output;
         q->context = c == 'c' ? optarg : q->context;
         if (time && ftk_config_time(time, &q->every_s) != NULL) {
-            ftk_tool_say("--watch: '%s' is not a time such as 2s", time);
-            return TOOL_USAGE + 1;
+            return ftk_usage_wrong(ftk_status_usage, "--watch: '%s' is not a time such as 2s", time)
+                   + 1;
         }
         if (c == 'h') {
             ftk_status_usage(stdout);
@@ -358,11 +360,10 @@ static int parse(int argc, char **argv, struct request *q)
         if (c == '?')
             return TOOL_USAGE + 1;
     }
-    if (optind + 1 < argc || (q->json && q->prometheus)) {
-        ftk_tool_say(q->json && q->prometheus ? "--json or --prometheus, not both"
-                                              : "one directory, please");
-        return TOOL_USAGE + 1;
-    }
+    if (q->json && q->prometheus)
+        return ftk_usage_wrong(ftk_status_usage, "--json or --prometheus, not both") + 1;
+    if (optind + 1 < argc)
+        return ftk_usage_wrong(ftk_status_usage, "one directory at a time") + 1;
     q->dir = optind < argc ? argv[optind] : ".";
     return 0;
 }

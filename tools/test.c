@@ -104,8 +104,8 @@ static int take_count(const char *what, int *out)
     errno = 0;
     long n = strtol(optarg, &end, 10);
     if (end == optarg || *end != '\0' || errno != 0 || n < 1 || n > 100000) {
-        ftk_tool_say("%s: '%s' is not a number from 1 to 100000", what, optarg);
-        return TOOL_USAGE;
+        return ftk_usage_wrong(
+            ftk_test_usage, "%s: '%s' is not a number from 1 to 100000", what, optarg);
     }
     *out = (int)n;
     return 0;
@@ -117,8 +117,7 @@ static int take_tolerance(struct ftk_test *t)
     t->tolerance = strtod(optarg, &end);
     if (end != optarg && *end == '\0' && t->tolerance >= 0 && t->tolerance < 1e300)
         return 0;
-    ftk_tool_say("--tolerance: '%s' is not a number from 0 on", optarg);
-    return TOOL_USAGE;
+    return ftk_usage_wrong(ftk_test_usage, "--tolerance: '%s' is not a number from 0 on", optarg);
 }
 
 static int take_timeout(struct ftk_test *t)
@@ -128,8 +127,8 @@ static int take_timeout(struct ftk_test *t)
     if (end != optarg && *end == '\0' ? t->timeout_s > 0 && t->timeout_s <= 1e9
                                       : ftk_config_time(optarg, &t->timeout_s) == NULL)
         return 0;
-    ftk_tool_say("--timeout: '%s' is not a time such as 90, 90s or 5min", optarg);
-    return TOOL_USAGE;
+    return ftk_usage_wrong(
+        ftk_test_usage, "--timeout: '%s' is not a time such as 90, 90s or 5min", optarg);
 }
 
 static int take_seed(struct ftk_test *t)
@@ -138,8 +137,7 @@ static int take_seed(struct ftk_test *t)
     errno = 0;
     t->seed = strtoull(optarg, &end, 10);
     if (*optarg < '0' || *optarg > '9' || *end != '\0' || errno != 0) {
-        ftk_tool_say("--seed: '%s' is not a number", optarg);
-        return TOOL_USAGE;
+        return ftk_usage_wrong(ftk_test_usage, "--seed: '%s' is not a number", optarg);
     }
     return 0;
 }
@@ -148,8 +146,8 @@ static int take_seed(struct ftk_test *t)
 static int take_file(struct ftk_test *t)
 {
     if (*optarg == '/' || *optarg == '\0' || strncmp(optarg, "../", 3) == 0) {
-        ftk_tool_say("--compare: '%s' is not a path in the directory of a run", optarg);
-        return TOOL_USAGE;
+        return ftk_usage_wrong(
+            ftk_test_usage, "--compare: '%s' is not a path in the directory of a run", optarg);
     }
     ftk_list_add(&t->files, "%s", optarg);
     return 0;
@@ -158,8 +156,8 @@ static int take_file(struct ftk_test *t)
 static int take_directory(struct ftk_test *t)
 {
     if (mkdir(optarg, 0777) != 0 || !realpath(optarg, t->dir)) {
-        ftk_tool_say("--directory: cannot make %s: %s", optarg, strerror(errno));
-        return TOOL_USAGE;
+        return ftk_usage_wrong(
+            ftk_test_usage, "--directory: cannot make %s: %s", optarg, strerror(errno));
     }
     t->keep = true;
     return 0;
@@ -216,8 +214,7 @@ static int take_option(struct ftk_test *t, int c)
     case O_JSON:
         t->json = true;
         return 0;
-    default:
-        ftk_test_usage(stderr);
+    default: /* ftk_usage_getopt() has printed a message */
         return TOOL_USAGE;
     }
 }
@@ -225,19 +222,18 @@ static int take_option(struct ftk_test *t, int c)
 static int check_options(struct ftk_test *t)
 {
     const char *period = t->period ? t->period : getenv("FTKIT_CHECKPOINT_PERIOD");
-    if (t->ranks < 1 || !t->program[0]) {
-        ftk_tool_say(t->ranks < 1 ? "-n is missing" : "which program?");
-        ftk_test_usage(stderr);
-        return TOOL_USAGE;
-    }
+    if (t->ranks < 1)
+        return ftk_usage_wrong(ftk_test_usage, "-n N is missing: the number of working ranks");
+    if (!t->program[0])
+        return ftk_usage_wrong(ftk_test_usage, "PROGRAM is missing");
     if (t->regions && (!period || !strstr(period, "call"))) {
-        ftk_tool_say("--regions compares sets of the same call: add a --period such as '20 calls'");
-        return TOOL_USAGE;
+        return ftk_usage_wrong(ftk_test_usage,
+            "--regions compares sets of the same call: add a --period such as '20 calls'");
     }
     for (size_t i = 0; i < t->inputs.n; i++)
         if (access(t->inputs.v[i], R_OK) != 0) {
-            ftk_tool_say("--input: %s: %s", t->inputs.v[i], strerror(errno));
-            return TOOL_USAGE;
+            return ftk_usage_wrong(
+                ftk_test_usage, "--input: %s: %s", t->inputs.v[i], strerror(errno));
         }
     return 0;
 }
@@ -249,8 +245,7 @@ static int find_program(struct ftk_test *t)
     if (!strchr(t->program[0], '/'))
         return 0; /* mpirun finds it in PATH */
     if (!realpath(t->program[0], path) || access(path, X_OK) != 0) {
-        ftk_tool_say("%s: %s", t->program[0], strerror(errno));
-        return TOOL_USAGE;
+        return ftk_usage_wrong(ftk_test_usage, "%s: %s", t->program[0], strerror(errno));
     }
     t->program[0] = path;
     return 0;
@@ -258,11 +253,9 @@ static int find_program(struct ftk_test *t)
 
 static int parse(struct ftk_test *t, int argc, char **argv)
 {
-    static char name[] = "ftkit test"; /* getopt() begins its messages with argv[0] */
     int c, rc = 0;
     *t = (struct ftk_test){ .kills = 5, .tolerance = -1, .seed = ftk_random() % 1000000000 };
-    argv[0] = name;
-    while (rc == 0 && (c = getopt_long(argc, argv, "+n:", options, NULL)) != -1)
+    while (rc == 0 && (c = ftk_usage_getopt(ftk_test_usage, argc, argv, "+:n:", options)) != -1)
         rc = take_option(t, c);
     t->program = argv + optind;
     if (rc == 0)
