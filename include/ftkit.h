@@ -312,8 +312,9 @@ FTKIT_API int ftkit_attribute(
  *
  * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced, and every
  * region holds the last committed set; continue with the loop.  Returns FTKIT_HALT on all ranks in
- * the same call when a signal, `ftkit halt` or checkpoint.deadline has asked the job to stop: a set is
- * complete on the file system; leave the loop without ftkit_finish(), and call ftkit_close().
+ * the same call when a signal, `ftkit halt` or checkpoint.deadline has asked the job to stop: a
+ * set is complete on the file system; leave the loop without ftkit_finish(), and call
+ * ftkit_close().
  * Every later call returns FTKIT_HALT, too.  After an error from -1 to -39 the program may
  * continue: print ftkit_detail(), and leave the loop only below -39.
  *

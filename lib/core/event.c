@@ -165,7 +165,7 @@ void ftk_event_begin(struct ftk_event *e, const char *context, int rank, const c
     e->room = sizeof e->small;
     e->n = 0;
     clock_gettime(CLOCK_REALTIME, &t);
-    put(e, "{\"t\":", 5);
+    put(e, "\n{\"t\":", 6);
     put_digits(e, (uint64_t)t.tv_sec, 1);
     put(e, ".", 1);
     put_digits(e, (uint64_t)t.tv_nsec / 1000, 6);
@@ -248,7 +248,7 @@ void ftk_event_end(struct ftk_event *e)
 {
     if (!e->on)
         return;
-    put(e, "}\n", 2);
+    put(e, "}", 1);
     int fd = atomic_load(&file);
     ssize_t done = e->on && fd >= 0 ? write(fd, e->at, e->n) : 0;
     if (e->on && fd >= 0 && done != (ssize_t)e->n) {
