@@ -327,11 +327,11 @@ FTKIT_API int ftkit_attribute(
  *             of the program that fails in between asks ftkit_confirm().
  * Collective: the n-th call of one rank belongs to the n-th call of every other rank.
  * Blocking:   when nothing is due, about 100 ns and no communication; every checkpoint.react
- *             one small vote of all ranks.  When a set is due, until the set is committed and survives the loss of any one process.  A set
- *             that is also due on the file system is written there by a helper thread
- *             (level.hdf5.asynchronous) and becomes complete without a further call.  The
- *             thread writes one set at a time; a set that becomes due there meanwhile stays in
- *             memory, and a later set is written there instead.
+ *             one small vote of all ranks.  When a set is due, until the set is committed and
+ *             survives the loss of any one process.  A set that is also due on the file system
+ *             is written there by a helper thread (level.hdf5.asynchronous) and becomes complete
+ *             without a further call.  The thread writes one set at a time; a set that becomes
+ *             due there meanwhile stays in memory, and a later set is written there instead.
  * Memory:     with buddies, per rank: 2 x the registered bytes in steady state, 4 x while a
  *             set is committed; 4 x at all times in a place other than memory.  While a set is
  *             written to the file system, 1 x more, and on the rank that writes for its node

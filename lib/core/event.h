@@ -2,10 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All processes of a node append to one file.  A line is one write() to a file that was opened with
- * O_APPEND, so lines of different processes do not mix.  SIGKILL ends a write() between two pages: a
- * process that is killed in that moment leaves a part of its line.  So a line begins with its line
- * feed, and the next line stands for itself.  While the log is off, ftk_event_begin() costs one test.
+ * All processes of a node append to one file.  A line is one write() to a file that was opened
+ * with O_APPEND, so lines of different processes do not mix.  SIGKILL ends a write() between two
+ * pages: a process that is killed in that moment leaves a part of its line.  So a line begins with
+ * its line feed, and the next line stands for itself.  While the log is off, ftk_event_begin()
+ * costs one test.
  *
  *     struct ftk_event e;
  *     ftk_event_of(&e, ctx, "set");
