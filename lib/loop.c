@@ -13,6 +13,7 @@
 #include "set/flip.h"
 #include "set/pack.h"
 
+#define HALT_TRIES 3       /* to write the set of a halt again after failures */
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
 
 /* Set the place of this rank, for the watchdog's report. */
@@ -127,11 +128,11 @@ static bool may_write(const ftkit_ctx *ctx)
                || !ctx->committed);
 }
 
-/* Run a collective step that makes no line.  After a failure the function repairs, and a rank that
- * does not roll back (with the log) repeats the step, without the ranks that have completed it.
- * bad: result of the step. */
-static int all_together(
-    ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+/* Run a collective step that makes no line.  After a failure the function repairs by back(), and a
+ * rank that does not roll back (with the log) repeats the step, without the ranks that have
+ * completed it.  bad: result of the step. */
+static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
+    int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {
     for (;;) {
         int rc;
@@ -142,7 +143,7 @@ static int all_together(
         rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
             return ftk_log_outcome(ctx, rc);
-        rc = roll_back_outside(ctx);
+        rc = back(ctx);
         if (rc != FTKIT_OK || !ftk_log_of(ctx))
             return rc;
     }
@@ -154,12 +155,32 @@ static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     return ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
 }
 
+/* Wait until the set of the halt is on the file system.  A failure may have ended its flush; with
+ * the log there is no other set, so this one is written again. */
+static int drain_of_halt(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
+{
+    (void)bad;
+    int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
+    for (int tries = 0; rc == FTKIT_OK && tries < HALT_TRIES; tries++) {
+        /* the vote of the drain has told both to all ranks */
+        if (!ctx->cfg.h5_enabled || ctx->durable >= ctx->committed || ctx->flush.agreed)
+            break;
+        rc = ftk_flush_set(ctx, ctx->committed, 2, false);
+        if (rc == FTKIT_OK)
+            rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
+    }
+    return rc;
+}
+
 /* The set of a halt is in memory, or rc says why it is not: wait until it is durable, once.  With
  * the log this is a call of its own, which a rank that has rolled back to this line repeats. */
 static int halt(ftkit_ctx *ctx, int rc)
 {
     if (!ctx->steer.told) {
-        int drained = all_together(ctx, drain_of_wait, NULL);
+        int drained;
+        do /* with the log this rank may roll back to the line of the halt: the others wait here */
+            drained = all_together(ctx, roll_back_here, drain_of_halt, NULL);
+        while (drained == FTKIT_ROLLED_BACK && is_halted(ctx));
         if (drained != FTKIT_OK)
             return drained;
         (void)FTK_FAULT("halt.drained");
@@ -224,7 +245,7 @@ int ftkit_wait(ftkit_ctx *ctx)
         return FTKIT_OK; /* no set has been begun */
     at(ctx, FTK_AT_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = all_together(ctx, drain_of_wait, NULL);
+    rc = all_together(ctx, roll_back_outside, drain_of_wait, NULL);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     at(ctx, FTK_AT_LOOP);
     if (rc == FTKIT_OK)
@@ -245,7 +266,7 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
         return ftk_done(ctx, rc);
     at(ctx, FTK_AT_SCRUB);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = all_together(ctx, ftk_scrub, &bad);
+    rc = all_together(ctx, roll_back_outside, ftk_scrub, &bad);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     at(ctx, FTK_AT_LOOP);
     if (corrupt)
@@ -283,7 +304,8 @@ int ftkit_finish(ftkit_ctx *ctx)
         return ftk_done(ctx, rc);
     (void)FTK_FAULT("finish.begin");
     at(ctx, FTK_AT_FINISH);
-    rc = all_together(ctx, last_drain, NULL); /* while a failure can still be repaired */
+    rc = all_together(
+        ctx, roll_back_outside, last_drain, NULL); /* while a failure can still be repaired */
     at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
     if (rc == FTKIT_OK)
         log_finish(ctx);

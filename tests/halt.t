@@ -200,10 +200,10 @@ sub asks
 }
 
 # a rank is lost while the job halts
-for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'halt.drained:0', 'close.begin:3') {
+for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'flush.part:1', 'halt.drained:0', 'close.begin:3') {
     for my $teams (0, 2) {
         my ($name, $rank) = split(/:/, $point);
-        my $nth = $name =~ /^ckpt/ ? 2 : 1; # the first set is that of the start
+        my $nth = $name =~ /^(ckpt|flush)/ ? 2 : 1; # the first set is that of the start
         my $dir = fresh();
         my %more = (FTKIT_FAULT => "$name:$rank:$nth:kill");
         $more{FTKIT_LOG_TEAM_SIZE} = $teams if $teams;
@@ -211,7 +211,7 @@ for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'halt.drained:0', 'close.begi
         run_job($dir, \%more, signalled('USR2', 60), $teams ? '--log' : ());
         is($code, 75, "killed at $name, rank $rank, " . ($teams ? 'teams' : 'no log') . ': 75')
             or diag($log);
-        like($log, $name =~ /^ckpt/ ? qr/repaired in/ : qr/start it again to go on/, '... says so');
+        like($log, $name =~ /^(ckpt|flush)/ ? qr/repaired in/ : qr/start it again to go on/, '... says so');
         delete local $ENV{PROGRAM_OPTIONS};
         goes_on($dir, $teams ? '--log' : ());
     }
