@@ -131,9 +131,8 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
         rc = ftk_flush_return(ctx);
     rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
     ftk_guard_exit(ctx, -1);
-    ftk_log_close_event(ctx, rc);
-    ctx->steer.status_s = 0;
-    ftk_status_file(ctx, rc == FTKIT_OK ? "closed" : "ended");
+    ftk_describe_close(ctx, rc);
+    ftk_status_file_last(ctx, rc == FTKIT_OK ? "closed" : "ended");
     ftk_free_context(ctx);
     return rc;
 }

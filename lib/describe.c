@@ -110,7 +110,7 @@ static struct {
     double opened_s, next_s;
 } progress;
 
-static void log_host(struct ftk_event *e)
+static void event_host(struct ftk_event *e)
 {
     char host[256] = "";
     int world_rank = -1;
@@ -120,14 +120,14 @@ static void log_host(struct ftk_event *e)
     ftk_event_int(e, "world_rank", world_rank);
 }
 
-static void log_number(struct ftk_event *e, const char *key, uint64_t value)
+static void event_number(struct ftk_event *e, const char *key, uint64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "%llx", (unsigned long long)value);
     ftk_event_text(e, key, text);
 }
 
-static int log_key(void *arg, const struct ftk_config_item *item)
+static int event_key(void *arg, const struct ftk_config_item *item)
 {
     char key[64];
     snprintf(key, sizeof key, "%s.%s", item->section, item->name);
@@ -135,15 +135,15 @@ static int log_key(void *arg, const struct ftk_config_item *item)
     return FTKIT_OK;
 }
 
-static void log_config(const struct ftkit_ctx *ctx)
+static void event_config(const struct ftkit_ctx *ctx)
 {
     struct ftk_event e;
     ftk_event_of(&e, ctx, "config");
-    (void)ftk_config_each(&ctx->cfg, NULL, log_key, &e); /* log_key() has no error */
+    (void)ftk_config_each(&ctx->cfg, NULL, event_key, &e); /* event_key() has no error */
     ftk_event_end(&e);
 }
 
-void ftk_log_open_event(const struct ftkit_ctx *ctx)
+void ftk_describe_open(const struct ftkit_ctx *ctx)
 {
     static const char *const modes[] = { "restart", "global", "team" };
     const int *teams = ftk_log_teams(ctx);
@@ -156,7 +156,7 @@ void ftk_log_open_event(const struct ftkit_ctx *ctx)
         progress.opened_s = ftk_now_s();
     }
     ftk_event_of(&e, ctx, "open");
-    log_host(&e);
+    event_host(&e);
     ftk_event_int(&e, "node", ctx->node);
     ftk_event_int(&e, "incarnation", ctx->incarnation);
     ftk_event_int(&e, "nranks", ctx->nranks);
@@ -168,24 +168,24 @@ void ftk_log_open_event(const struct ftkit_ctx *ctx)
     if (run)
         ftk_event_text(&e, "run", run);
     else
-        log_number(&e, "run", ctx->job);
-    log_number(&e, "job", ctx->job);
+        event_number(&e, "run", ctx->job);
+    event_number(&e, "job", ctx->job);
     ftk_event_int(&e, "attempt", attempt ? strtol(attempt, NULL, 10) : 0);
     ftk_event_end(&e);
     if (ctx->rank == 0)
-        log_config(ctx);
+        event_config(ctx);
 }
 
-void ftk_log_spare_event(const struct ftkit_ctx *ctx)
+void ftk_describe_spare(const struct ftkit_ctx *ctx)
 {
     struct ftk_event e;
     ftk_event_of(&e, ctx, "spare");
     if (e.on)
-        log_host(&e);
+        event_host(&e);
     ftk_event_end(&e);
 }
 
-void ftk_log_progress_event(const struct ftkit_ctx *ctx, double now_s)
+void ftk_describe_progress(const struct ftkit_ctx *ctx, double now_s)
 {
     struct ftk_event e;
     if (progress.of != ctx || now_s < progress.next_s)
@@ -203,7 +203,7 @@ void ftk_log_progress_event(const struct ftkit_ctx *ctx, double now_s)
     ftk_event_end(&e);
 }
 
-void ftk_log_close_event(const struct ftkit_ctx *ctx, int code)
+void ftk_describe_close(const struct ftkit_ctx *ctx, int code)
 {
     struct ftk_event e;
     if (progress.of == ctx)

@@ -12,12 +12,12 @@ void ftk_say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why);
 void ftk_say_plan(const struct ftkit_ctx *ctx);
 
 /* The events "open" (and "config" of rank 0): this process has become a working rank. */
-void ftk_log_open_event(const struct ftkit_ctx *ctx);
+void ftk_describe_open(const struct ftkit_ctx *ctx);
 /* The event "spare". */
-void ftk_log_spare_event(const struct ftkit_ctx *ctx);
+void ftk_describe_spare(const struct ftkit_ctx *ctx);
 /* The event "close".  Report it if the event log has ended early. */
-void ftk_log_close_event(const struct ftkit_ctx *ctx, int code);
+void ftk_describe_close(const struct ftkit_ctx *ctx, int code);
 /* The event "progress", when one is due. */
-void ftk_log_progress_event(const struct ftkit_ctx *ctx, double now_s);
+void ftk_describe_progress(const struct ftkit_ctx *ctx, double now_s);
 
 #endif

@@ -12,6 +12,7 @@
 #include "set/debug_regions.h"
 #include "set/flip.h"
 #include "set/pack.h"
+#include "set/status_file.h"
 
 #define HALT_TRIES 3       /* to write the set of a halt again after failures */
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
@@ -102,6 +103,8 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
         if (rc == FTKIT_OK && write)
             rc = ftk_set_write(ctx);
+        if (rc == FTKIT_OK)
+            ftk_status_file(ctx);
         if (had != ctx->committed)
             ftk_debug_line(ctx);
         ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
@@ -226,7 +229,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         ctx->detect.polled_s = now;
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
-        ftk_log_progress_event(ctx, now);
+        ftk_describe_progress(ctx, now);
     }
     if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || is_halted(ctx))
         return checkpoint_here(ctx);
@@ -287,7 +290,7 @@ static int last_drain(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     return rc;
 }
 
-static void log_finish(const ftkit_ctx *ctx)
+static void event_finish(const ftkit_ctx *ctx)
 {
     struct ftk_event e;
     ftk_event_of(&e, ctx, "finish");
@@ -304,11 +307,11 @@ int ftkit_finish(ftkit_ctx *ctx)
         return ftk_done(ctx, rc);
     (void)FTK_FAULT("finish.begin");
     at(ctx, FTK_AT_FINISH);
-    rc = all_together(
-        ctx, roll_back_outside, last_drain, NULL); /* while a failure can still be repaired */
+    /* while a failure can still be repaired */
+    rc = all_together(ctx, roll_back_outside, last_drain, NULL);
     at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
     if (rc == FTKIT_OK)
-        log_finish(ctx);
+        event_finish(ctx);
     ftk_watchdog_progress(ctx->dog);
     return ftk_done(ctx, rc);
 }

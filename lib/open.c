@@ -425,7 +425,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     (void)FTK_FAULT("open.built");
     if (rc == FTKIT_OK && ctx->rank < 0) {
         ftk_watchdog_at(ctx->dog, FTK_AT_SPARE, -1, 0);
-        ftk_log_spare_event(ctx);
+        ftk_describe_spare(ctx);
         rc = ftk_spare_wait(ctx);
     }
     if (rc == FTKIT_OK)
@@ -494,7 +494,7 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     ctx->where = FTK_IN_SETUP;
     ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
     ftk_say_plan(ctx);
-    ftk_log_open_event(ctx);
+    ftk_describe_open(ctx);
     (void)FTK_FAULT("open.end");
     *out = ctx;
     return FTKIT_OK;

@@ -2,17 +2,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The request is a file beside the record of the owner (lib/set/steer.c reads it). */
+ * The request is a file beside the record of the owner (lib/store/h5/halt_file.h).  Rank 0 of the
+ * job looks for the file (lib/set/steer.c). */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "sets.h"
+#include "store/h5/halt_file.h"
 #include "store/owner.h"
 
 void ftk_halt_usage(FILE *out)
@@ -34,39 +31,10 @@ void ftk_halt_usage(FILE *out)
         out);
 }
 
-/* Write the request as a whole: rank 0 may read at any moment.  0 or an errno. */
-static int write_request(const char *path, uint64_t job)
-{
-    char tmp[2 * FTK_PATH_MAX];
-    snprintf(tmp, sizeof tmp, "%.*s.tmp", FTK_PATH_MAX + 128, path);
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return errno;
-    int err = dprintf(fd, "job = %016" PRIx64 "\n", job) > 0 ? 0 : errno;
-    if (close(fd) != 0 && err == 0)
-        err = errno;
-    if (err == 0 && rename(tmp, path) != 0)
-        err = errno;
-    if (err != 0)
-        unlink(tmp);
-    return err;
-}
-
-static bool is_asked(const char *path, uint64_t job)
-{
-    char text[64] = "", want[64];
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    snprintf(want, sizeof want, "job = %016" PRIx64 "\n", job);
-    return n > 0 && strcmp(text, want) == 0;
-}
-
 /* Ask the job of one context.  *job: its number, 0: there is none.  An exit code. */
 static int ask(const char *dir, const char *context, uint64_t *job)
 {
-    char path[FTK_PATH_MAX + 128], who[256];
+    char who[256];
     struct ftk_owner_record r;
     bool alive = false;
     *job = 0;
@@ -78,14 +46,12 @@ static int ask(const char *dir, const char *context, uint64_t *job)
         return TOOL_OK;
     *job = r.job;
     ftk_owner_text(&r, who, sizeof who);
-    snprintf(path, sizeof path, "%s/%s.ftkit/halt", dir, context);
-    if (is_asked(path, r.job)) {
+    if (ftk_halt_file_asks(dir, context, r.job)) {
         printf("%s: %s was asked before and has not halted yet\n", context, who);
         return TOOL_OK;
     }
-    int err = write_request(path, r.job);
-    if (err) {
-        ftk_tool_say("%s: %s", path, strerror(err));
+    if (ftk_halt_file_write(dir, context, r.job) != FTKIT_OK) {
+        ftk_tool_say("%s: %s", context, ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
     printf("%s: %s is asked to halt\n", context, who);

@@ -9,6 +9,7 @@
 #include "set/flush.h"
 #include "set/increment.h"
 #include "set/level.h"
+#include "set/status_file.h"
 #include "set/steer.h"
 #include "type.h"
 
@@ -219,6 +220,7 @@ struct ftkit_ctx {
     struct ftk_callback callback;
     struct ftk_policy policy;
     struct ftk_steer steer;
+    struct ftk_status_file status;
     struct ftk_repair_state repair;
     struct ftk_stats stats;
     struct ftk_level level[FTK_LEVELS];

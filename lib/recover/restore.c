@@ -243,7 +243,7 @@ static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
 }
 
 /* The event "restore": the regions hold the set, or the initial state (set 0). */
-static void log_restore(const struct ftkit_ctx *ctx, uint64_t set)
+static void event_restore(const struct ftkit_ctx *ctx, uint64_t set)
 {
     static const char *const from[] = { "own memory", "parity", "memory of earlier processes",
         "level.local", "files" };
@@ -274,7 +274,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
             keep_owning(ctx);
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);
-            log_restore(ctx, *set);
+            event_restore(ctx, *set);
             return rc;
         }
         if (ctx->mode == FTKIT_MODE_RESTART) {

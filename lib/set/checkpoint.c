@@ -79,8 +79,9 @@ static int prepare(struct writing *c)
     ftk_vote_same(&v, WORD_SAME, w->like.set);
     if (ctx->rank == 0)
         v.min[WORD_DURABLE] = ftk_policy_durable(ctx);
-    if (ftk_steer_ask(ctx) != FTK_ASK_NOTHING)
-        v.min[WORD_DURABLE] = -ftk_steer_ask(ctx);
+    int ask = ftk_steer_ask(ctx);
+    if (ask != FTK_ASK_NOTHING)
+        v.min[WORD_DURABLE] = -ask;
     ftk_vote_same(&v, FTK_VOTE_CALLS, ctx->policy.calls);
     ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&c->ch, ctx->nranks, &v);
@@ -222,8 +223,8 @@ static int commit(struct writing *c)
     ftk_policy_committed(ctx, v.min[WORD_GAP]);
     if (c->ask != FTK_ASK_NOTHING)
         ftk_steer_taken(ctx, c->ask);
-    if (c->ask
-        == FTK_ASK_HALT) /* before the log notes the line: a rank that rolls back halts, too */
+    /* before the log notes the line: a rank that rolls back to the line halts, too */
+    if (c->ask == FTK_ASK_HALT)
         ctx->policy.next_event = FTK_HALTED;
     ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");

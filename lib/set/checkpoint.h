@@ -64,7 +64,7 @@ void ftk_policy_reset(struct ftkit_ctx *ctx);
 /* This rank is back at the line, which was written in that call: the next call is that one again.
  * next_event: of the policy at the line. */
 void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event);
-/* Return the first call at which a set may be due after a line that was written at call 1. */
-uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx);
+/* The first call at which the ranks decide together, after a line that was written at call 1. */
+#define FTK_POLICY_FIRST_EVENT 2
 
 #endif

@@ -16,7 +16,6 @@
 #include "core/log_ops.h"
 #include "detect/detect.h"
 #include "period.h"
-#include "status_file.h"
 
 #define SHARE_LOOK 0.01 /* of the time that ranks wait for each other in looks, at most */
 #define LOOKS_MAX 10    /* looks are at most this times rarer for that reason */
@@ -148,7 +147,6 @@ static int look(struct ftkit_ctx *ctx, bool *write)
     if (count && p->next_event > p->set_at)
         p->next_event = p->set_at;
     p->log_held = (uint64_t)-v.min[WORD_HELD];
-    ftk_status_file(ctx, "running");
     return FTKIT_OK;
 }
 
@@ -192,11 +190,5 @@ void ftk_policy_reset(struct ftkit_ctx *ctx)
     ctx->policy.last_look_call = 0;
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls
      * back, and the first call of a replacement. */
-    ftk_policy_back(ctx, 1, ftk_policy_first_event(ctx));
-}
-
-uint64_t ftk_policy_first_event(const struct ftkit_ctx *ctx)
-{
-    (void)ctx;
-    return 2;
+    ftk_policy_back(ctx, 1, FTK_POLICY_FIRST_EVENT);
 }

@@ -38,11 +38,12 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
         "\nrepairs = %d\nrepair_seconds = %.6f\ndeadline = %.3f\nend = 1\n",
         ctx->job, state, wall_s, ctx->nranks, ctx->nspares, modes[ctx->mode], teams_of(ctx),
         p->calls, p->call_s, ctx->committed, wall_s - age_s, p->set_cost_s, ctx->stats.region_bytes,
-        ctx->steer.durable, ctx->steer.durable_at_s, ctx->flush.set, ctx->flush.last_s, p->log_held,
+        ctx->status.durable, ctx->status.durable_s, ctx->flush.set, ctx->flush.last_s, p->log_held,
         ctx->stats.repairs, ctx->stats.repair_s, ctx->steer.end_s);
 }
 
-/* 0 or an errno. */
+/* 0 or an errno.  Without fsync(), unlike ftk_h5_save_text(): all ranks wait for rank 0 in the next
+ * vote, and nobody needs the file after a crash of the machine. */
 static int replace(const char *path, const char *text, size_t n)
 {
     char tmp[2 * FTK_PATH_MAX + 8];
@@ -61,23 +62,34 @@ static int replace(const char *path, const char *text, size_t n)
     return err;
 }
 
-void ftk_status_file(struct ftkit_ctx *ctx, const char *state)
+static void write_file(struct ftkit_ctx *ctx, const char *state)
 {
-    struct ftk_steer *s = &ctx->steer;
+    struct ftk_status_file *s = &ctx->status;
     char path[2 * FTK_PATH_MAX], text[TEXT_MAX];
     const double now = ftk_now_s(), wall_s = 1e-9 * (double)ftk_wall_ns();
-    if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->cfg.status_s <= 0 || now < s->status_s)
+    if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->cfg.status_s <= 0 || now < s->due_s)
         return;
-    s->status_s = now + ctx->cfg.status_s;
+    s->due_s = now + ctx->cfg.status_s;
     if (s->durable != ctx->durable) {
         s->durable = ctx->durable;
-        s->durable_at_s = wall_s;
+        s->durable_s = wall_s;
     }
     snprintf(path, sizeof path, "%s/%s.ftkit/" FTK_STATUS_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
     int err = replace(path, text, (size_t)format(ctx, state, wall_s, text));
     if (err == 0 || err == ENOENT) /* the directory is made with the first set */
         return;
-    s->status_s = HUGE_VAL;
+    s->due_s = HUGE_VAL;
     ftk_report(FTKIT_WARNING, "context %s: %s: %s: ftkit status will show nothing new",
         ctx->cfg.name, path, strerror(err));
+}
+
+void ftk_status_file(struct ftkit_ctx *ctx)
+{
+    write_file(ctx, "running");
+}
+
+void ftk_status_file_last(struct ftkit_ctx *ctx, const char *state)
+{
+    ctx->status.due_s = 0;
+    write_file(ctx, state);
 }

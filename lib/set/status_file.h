@@ -8,12 +8,22 @@
 #ifndef FTK_STATUS_FILE_H
 #define FTK_STATUS_FILE_H
 
+#include <stdint.h>
+
 #define FTK_STATUS_FILE "status"
 
 struct ftkit_ctx;
 
-/* Write the file if it is due.  state: running, halted, closed or ended.  Rank 0 only; an error
- * ends the file with a warning. */
-void ftk_status_file(struct ftkit_ctx *ctx, const char *state);
+struct ftk_status_file {
+    double due_s;     /* when the file is due; HUGE_VAL: it cannot be written */
+    uint64_t durable; /* newest durable set in the file ... */
+    double durable_s; /* ... and when it was first there, seconds since 1970 */
+};
+
+/* Write the file with the state "running", if it is due.  Rank 0 only; an error ends the file with
+ * a warning. */
+void ftk_status_file(struct ftkit_ctx *ctx);
+/* Write the file now.  state: halted, closed or ended. */
+void ftk_status_file_last(struct ftkit_ctx *ctx, const char *state);
 
 #endif

@@ -3,22 +3,19 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/context.h"
 #include "core/event.h"
 #include "core/run_state.h"
 #include "status_file.h"
 #include "steer.h"
+#include "store/h5/halt_file.h"
 
-#define HALT_FILE "halt" /* beside the record of the owner; tools/halt.c writes it */
 #define FILE_EVERY_S 0.5
 #define MARGIN 1.25 /* a durable set may take this times the longest time that was measured */
 #define SAME_S 1.0  /* a second SIGTERM within this time is the same request */
@@ -125,27 +122,14 @@ static bool deadline_is_near(struct ftkit_ctx *ctx)
     return true;
 }
 
-static void path_of(const struct ftkit_ctx *ctx, char *path, size_t bytes)
-{
-    snprintf(path, bytes, "%s/%s.ftkit/" HALT_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
-}
-
-/* Whether `ftkit halt` has asked this job.  The file names the job: a file that is left from an
- * earlier job halts no other. */
+/* Whether `ftkit halt` has asked this job. */
 static bool file_asks(struct ftkit_ctx *ctx)
 {
     struct ftk_steer *s = &ctx->steer;
-    char path[2 * FTK_PATH_MAX], text[64] = "", want[64];
     if (!ctx->cfg.h5_enabled || ftk_now_s() - s->file_s < FILE_EVERY_S)
         return s->file;
     s->file_s = ftk_now_s();
-    path_of(ctx, path, sizeof path);
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        (void)close(fd); /* nothing was written */
-    snprintf(want, sizeof want, "job = %016" PRIx64 "\n", ctx->job);
-    s->file = n > 0 && strncmp(text, want, strlen(want)) == 0;
+    s->file = ftk_halt_file_asks(ctx->cfg.h5_dir, ctx->cfg.name, ctx->job);
     return s->file;
 }
 
@@ -174,7 +158,7 @@ void ftk_steer_taken(struct ftkit_ctx *ctx, int ask)
             ctx->cfg.name);
 }
 
-static void log_halt(const struct ftkit_ctx *ctx)
+static void event_halt(const struct ftkit_ctx *ctx)
 {
     struct ftk_event e;
     ftk_event_of(&e, ctx, "halt");
@@ -187,17 +171,13 @@ static void log_halt(const struct ftkit_ctx *ctx)
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_steer *s = &ctx->steer;
-    char path[2 * FTK_PATH_MAX];
     s->told = true;
     if (ctx->rank != 0)
         return;
-    if (s->file) {
-        path_of(ctx, path, sizeof path);
-        (void)unlink(path); /* the file names this job, so it halts no other */
-    }
-    log_halt(ctx);
-    ctx->steer.status_s = 0;
-    ftk_status_file(ctx, "halted");
+    if (s->file)
+        ftk_halt_file_remove(ctx->cfg.h5_dir, ctx->cfg.name);
+    event_halt(ctx);
+    ftk_status_file_last(ctx, "halted");
     ftk_run_state("halted %llu", (unsigned long long)(ctx->cfg.h5_enabled ? ctx->durable : 0));
     const char *reason = s->reason ? s->reason : "a signal";
     if (ctx->cfg.h5_enabled && rc == FTKIT_OK && ctx->durable == ctx->committed)

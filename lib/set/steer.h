@@ -29,10 +29,7 @@ struct ftk_steer {
     double file_s;      /* when rank 0 has last looked for the file of `ftkit halt` */
     bool file;          /* there is one */
     const char *reason; /* of the halt that this rank asks for */
-    double status_s;  /* when the file for `ftkit status` is due; HUGE_VAL: it cannot be written */
-    uint64_t durable; /* newest durable set in that file, and when it was first there */
-    double durable_at_s;
-    bool told; /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
+    bool told;          /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
 };
 
 /* The context opens: take the signals that have no handler, and note the deadline.  Close: give

@@ -165,7 +165,7 @@ int ftk_job_share(const struct ftk_log_repair *r)
     ftk_job_state = all[root];
     if (r->line > 0
         && ftk_job_state.lines == 0) /* a start: all ranks were about to load the line */
-        ftk_job_state = (struct ftk_job_state){ 1, 1, ftk_policy_first_event(l->ctx), 0 };
+        ftk_job_state = (struct ftk_job_state){ 1, 1, FTK_POLICY_FIRST_EVENT, 0 };
     free(all);
     struct ftk_logged_call *outs = calloc((size_t)ftk_job_state.nouts + 1, sizeof *outs);
     if (!outs)
