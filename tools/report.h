@@ -235,6 +235,8 @@ struct rp_rank *ftk_rp_rank(struct rp_log *log, int64_t rank); /* NULL: no such 
 
 /* ---- report_model.c: thinned data ---------------------------------------------------- */
 void ftk_rp_add_point(struct rp_log *log, struct rp_rank *r, const struct rp_point *p);
+/* Index of the first set >= set. */
+size_t ftk_rp_lower(const struct rp_log *log, uint64_t set);
 struct rp_set *ftk_rp_set(struct rp_log *log, uint64_t set); /* NULL: thinned out */
 const struct rp_set *ftk_rp_find_set(const struct rp_log *log, uint64_t set);
 void ftk_rp_add_figures(struct rp_figures *f, double t, double bytes, double seconds, double sent);

@@ -60,8 +60,7 @@ void ftk_rp_add_point(struct rp_log *log, struct rp_rank *r, const struct rp_poi
 
 /* ---- sets ---------------------------------------------------------------------------- */
 
-/* Index of the first set >= number */
-static size_t lower(const struct rp_log *log, uint64_t set)
+size_t ftk_rp_lower(const struct rp_log *log, uint64_t set)
 {
     size_t a = 0, b = log->nsets;
     while (a < b) {
@@ -93,14 +92,14 @@ struct rp_set *ftk_rp_set(struct rp_log *log, uint64_t set)
     log->newest = set > log->newest ? set : log->newest;
     if (set % log->stride != 0)
         return NULL;
-    size_t i = lower(log, set);
+    size_t i = ftk_rp_lower(log, set);
     if (i < log->nsets && log->sets[i].set == set)
         return &log->sets[i];
     while (log->nsets == RP_SETS_MAX) {
         thin_sets(log);
         if (set % log->stride != 0)
             return NULL;
-        i = lower(log, set);
+        i = ftk_rp_lower(log, set);
     }
     memmove(&log->sets[i + 1], &log->sets[i], (log->nsets - i) * sizeof log->sets[0]);
     log->nsets++;
@@ -110,7 +109,7 @@ struct rp_set *ftk_rp_set(struct rp_log *log, uint64_t set)
 
 const struct rp_set *ftk_rp_find_set(const struct rp_log *log, uint64_t set)
 {
-    size_t i = lower(log, set);
+    size_t i = ftk_rp_lower(log, set);
     return i < log->nsets && log->sets[i].set == set ? &log->sets[i] : NULL;
 }
 

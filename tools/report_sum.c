@@ -14,16 +14,9 @@
 /* The place of a set; between two known sets if only these were kept; NAN: not known. */
 static double place_of(const struct rp_log *log, uint64_t set)
 {
-    size_t a = 0, b = log->nsets;
     if (set == 0)
         return 0;
-    while (a < b) {
-        size_t m = (a + b) / 2;
-        if (log->sets[m].set < set)
-            a = m + 1;
-        else
-            b = m;
-    }
+    size_t a = ftk_rp_lower(log, set);
     if (a < log->nsets && log->sets[a].set == set)
         return log->sets[a].place;
     if (log->stride < 2 || a == 0 || a == log->nsets)

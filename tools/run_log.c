@@ -36,14 +36,7 @@ void ftk_run_log_attempt(const struct ftk_run *r, int attempt)
 {
     char run[24];
     struct ftk_event e;
-    size_t bytes = 1;
-    for (char **w = r->program; *w; w++)
-        bytes += strlen(*w) + 1;
-    char *command = ftk_tool_alloc(bytes);
-    for (char **w = r->program; *w; w++) {
-        strcat(command, *w);
-        strcat(command, w[1] ? " " : "");
-    }
+    char *command = ftk_tool_join(r->program);
     snprintf(run, sizeof run, "%llx", (unsigned long long)r->id);
     ftk_event_begin(&e, NULL, -1, "attempt");
     ftk_event_text(&e, "run", run);

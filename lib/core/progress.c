@@ -1,17 +1,12 @@
 /* How far the program has come (see progress.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "context.h"
 #include "hash.h"
 #include "progress.h"
+#include "run_state.h"
 
 static struct {
     struct ftk_progress *page; /* NULL: not mapped */
@@ -22,21 +17,9 @@ static struct {
 
 static void map_page(void)
 {
-    char path[FTK_PATH_MAX];
-    struct stat st;
-    const char *state = getenv("FTKIT_RUN_STATE");
-    const char *slash = state ? strrchr(state, '/') : NULL;
-    if (p.tried || !slash)
-        return;
+    if (!p.tried)
+        p.page = ftk_run_map(FTK_PROGRESS_FILE, sizeof *p.page);
     p.tried = true;
-    snprintf(path, sizeof path, "%.*s/" FTK_PROGRESS_FILE, (int)(slash - state), state);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    void *at = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)sizeof *p.page)
-        at = mmap(NULL, sizeof *p.page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0)
-        (void)close(fd); /* the mapping stays */
-    p.page = at == MAP_FAILED ? NULL : at;
 }
 
 /* Only the first context of the run counts. */

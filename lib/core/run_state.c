@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run_state.h"
@@ -38,6 +40,24 @@ void ftk_run_process(const char *what, int world_rank)
     const char *at = space ? strrchr(space, '@') : NULL;
     if (at)
         ftk_run_state("%s %s %d", what, at + 1, world_rank);
+}
+
+void *ftk_run_map(const char *name, size_t bytes)
+{
+    char path[FTK_PATH_MAX];
+    struct stat st;
+    const char *state = getenv("FTKIT_RUN_STATE");
+    const char *slash = state ? strrchr(state, '/') : NULL;
+    if (!slash || (size_t)(slash - state) + strlen(name) + 2 > sizeof path)
+        return NULL;
+    snprintf(path, sizeof path, "%.*s/%s", (int)(slash - state), state, name);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    void *at = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)bytes)
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        (void)close(fd); /* the mapping stays */
+    return at == MAP_FAILED ? NULL : at;
 }
 
 bool ftk_run_sees(void)

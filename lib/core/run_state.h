@@ -12,6 +12,9 @@ void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* Append a line about the process with this rank in MPI_COMM_WORLD.  what: "lost": a repair knows
  * that the process has failed; "idle": it is a spare of a context that is closed. */
 void ftk_run_process(const char *what, int world_rank);
+/* Map a file of bytes bytes in the directory of the run, shared with `ftkit run`, which makes the
+ * file.  NULL: there is none that this node sees.  The mapping stays until the process ends. */
+void *ftk_run_map(const char *name, size_t bytes);
 /* Whether this process can write to the file. */
 bool ftk_run_sees(void);
 /* A start has failed with rc.  If a relaunch would meet the same error, append a line with the

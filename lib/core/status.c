@@ -126,7 +126,7 @@ void ftk_report_setup(int stderr_level)
     pthread_mutex_unlock(&report_lock);
 }
 
-static void log_text(int level, const char *line)
+static void event_text(int level, const char *line)
 {
     static const char *const names[] = { "error", "warning", "info", "debug" };
     struct ftk_event e;
@@ -147,7 +147,7 @@ FTK_PRINTF(3, 0) static void report(int level, bool always, const char *fmt, va_
         report_fn(level, line, report_arg);
     if (level <= report_stderr || always)
         fprintf(stderr, "ftkit: %s%s\n", names[level & 3], line);
-    log_text(level, line);
+    event_text(level, line);
     pthread_mutex_unlock(&report_lock);
 }
 

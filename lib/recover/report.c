@@ -64,7 +64,7 @@ static void tell_back(const struct ftk_attempt *a)
             n < p->nranks ? ", all others go on" : "");
 }
 
-static void log_list(struct ftk_event *e, const char *key, const int *is, int n)
+static void event_list(struct ftk_event *e, const char *key, const int *is, int n)
 {
     ftk_event_list(e, key);
     for (int r = 0; r < n; r++)
@@ -74,7 +74,7 @@ static void log_list(struct ftk_event *e, const char *key, const int *is, int n)
 }
 
 /* The event "repair".  Rank 0 adds what is the same on all ranks. */
-static void log_repair(const struct ftk_attempt *a)
+static void event_repair(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
@@ -90,8 +90,8 @@ static void log_repair(const struct ftk_attempt *a)
     if (ctx->rank == 0) {
         ftk_event_int(&e, "lost", p->lost);
         ftk_event_int(&e, "spares", ctx->nspares);
-        log_list(&e, "replaced", p->is_new, p->nranks);
-        log_list(&e, "back", p->back, p->nranks);
+        event_list(&e, "replaced", p->is_new, p->nranks);
+        event_list(&e, "back", p->back, p->nranks);
     }
     ftk_event_end(&e);
 }
@@ -112,7 +112,7 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     ctx->stats.restore_s = ftk_now_s() - a->t_built;
     ctx->stats.repair_s = ftk_now_s() - a->t_start;
     if (ctx->rank >= 0)
-        log_repair(a);
+        event_repair(a);
     if (ctx->rank != 0)
         return;
     int replaced = 0;

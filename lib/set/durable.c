@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "checkpoint.h"
-#include "core/event.h"
 #include "core/hash.h"
 #include "core/run_state.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
+#include "flusher.h"
 #include "store/h5/h5.h"
 #include "store/owner.h"
 #include "stream.h"
@@ -218,23 +218,6 @@ static int write_set(
     return ftk_agree(&ch, rc, "writing the manifest of the set failed on another rank");
 }
 
-/* The events "flush" and, of rank 0, "durable". */
-static void log_flush(const struct ftkit_ctx *ctx, uint64_t set, size_t bytes, double seconds)
-{
-    struct ftk_event e;
-    ftk_event_of(&e, ctx, "flush");
-    ftk_event_int(&e, "set", (int64_t)set);
-    ftk_event_int(&e, "bytes", (int64_t)bytes);
-    ftk_event_seconds(&e, "seconds", seconds);
-    ftk_event_int(&e, "code", FTKIT_OK);
-    ftk_event_end(&e);
-    if (ctx->rank != 0)
-        return;
-    ftk_event_of(&e, ctx, "durable");
-    ftk_event_int(&e, "set", (int64_t)set);
-    ftk_event_end(&e);
-}
-
 int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
 {
     const struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
@@ -254,7 +237,8 @@ int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
     if (rc != FTKIT_OK)
         return rc;
     ctx->durable = set;
-    log_flush(ctx, set, own->bytes, ftk_now_s() - begin_s);
+    ftk_flush_event(
+        ctx->cfg.name, ctx->rank, set, own->bytes, ftk_now_s() - begin_s, FTKIT_OK, ctx->rank == 0);
     if (ctx->rank != 0)
         return FTKIT_OK;
     ftk_run_state("set %llu", (unsigned long long)set);

@@ -4,39 +4,16 @@
 #define _GNU_SOURCE
 #include "flip.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/context.h"
+#include "core/run_state.h"
 #include "store/segment.h"
 
 static struct {
     struct ftk_flip *page; /* NULL: not mapped */
     bool tried;
 } f;
-
-static void map_page(void)
-{
-    char path[FTK_PATH_MAX];
-    struct stat st;
-    const char *state = getenv("FTKIT_RUN_STATE");
-    const char *slash = state ? strrchr(state, '/') : NULL;
-    f.tried = true;
-    if (!slash || slash - state > FTK_PATH_MAX - 16)
-        return;
-    snprintf(path, sizeof path, "%.*s/" FTK_FLIP_FILE, (int)(slash - state), state);
-    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    void *at = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)sizeof *f.page)
-        at = mmap(NULL, sizeof *f.page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0)
-        (void)close(fd); /* the mapping stays */
-    f.page = at == MAP_FAILED ? NULL : at;
-}
 
 /* Flip a bit of the data in the rank's own segment of the committed set; of the head, if there are
  * no data. */
@@ -63,7 +40,8 @@ static void flip(const struct ftkit_ctx *ctx, uint64_t request)
 void ftk_flip_call(const struct ftkit_ctx *ctx)
 {
     if (!f.tried)
-        map_page();
+        f.page = ftk_run_map(FTK_FLIP_FILE, sizeof *f.page);
+    f.tried = true;
     if (!f.page)
         return;
     uint64_t request = atomic_load(&f.page->asked);

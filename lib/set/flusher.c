@@ -291,26 +291,28 @@ static int complete_set(struct ftk_flusher *f)
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
-static void log_flush(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
+void ftk_flush_event(const char *context, int rank, uint64_t set, size_t bytes, double seconds,
+    int code, bool complete)
 {
     struct ftk_event e;
-    ftk_event_begin(&e, j->context, j->rank, "flush");
-    ftk_event_int(&e, "set", (int64_t)j->set);
-    ftk_event_int(&e, "bytes", (int64_t)j->bytes);
-    ftk_event_seconds(&e, "seconds", r->seconds);
-    ftk_event_int(&e, "code", r->rc);
+    ftk_event_begin(&e, context, rank, "flush");
+    ftk_event_int(&e, "set", (int64_t)set);
+    ftk_event_int(&e, "bytes", (int64_t)bytes);
+    ftk_event_seconds(&e, "seconds", seconds);
+    ftk_event_int(&e, "code", code);
     ftk_event_end(&e);
-    if (r->rc != FTKIT_OK || !r->complete)
+    if (!complete)
         return;
-    ftk_event_begin(&e, j->context, j->rank, "durable");
-    ftk_event_int(&e, "set", (int64_t)j->set);
+    ftk_event_begin(&e, context, rank, "durable");
+    ftk_event_int(&e, "set", (int64_t)set);
     ftk_event_end(&e);
 }
 
 static void tell(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
 {
     unsigned long long set = j->set;
-    log_flush(j, r);
+    ftk_flush_event(
+        j->context, j->rank, j->set, j->bytes, r->seconds, r->rc, r->rc == FTKIT_OK && r->complete);
     if (r->rc == FTKIT_OK && r->complete)
         ftk_report(FTKIT_DEBUG, "context %s: set %llu: complete on the file system after %.3f s",
             j->context, set, r->seconds);

@@ -68,4 +68,9 @@ void ftk_flusher_alone(struct ftk_flusher *f, double grace_s);
 /* Cancel the job, end the thread and free it; NULL is fine. */
 void ftk_flusher_close(struct ftk_flusher *f);
 
+/* The event "flush": this rank has written its part of a set, or code is its error.  complete: also
+ * the event "durable". */
+void ftk_flush_event(const char *context, int rank, uint64_t set, size_t bytes, double seconds,
+    int code, bool complete);
+
 #endif

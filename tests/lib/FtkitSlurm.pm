@@ -301,13 +301,13 @@ sub surroundings
 sub directory
 {
     my ($name) = @_;
-    my $work = "$dir/work/$name";
+    my $work = "$dir/jobs/$name";
     mkdir($work) or die "$work: $!\n";
     return $work;
 }
 
 # A directory that all nodes see.
-sub slurm_shared { return "$dir/work" }
+sub slurm_shared { return "$dir/jobs" }
 
 # Submit a recipe, in a directory of this name: { id, dir, output }.  Arguments: those of sbatch and of
 # the recipe.

@@ -178,7 +178,7 @@ static int write_file(struct ftk_chan *ch, struct writing *w)
 }
 
 /* The event "traffic": the row of this rank. */
-static void log_traffic(const struct ftkit_ctx *ctx)
+static void event_traffic(const struct ftkit_ctx *ctx)
 {
     struct ftk_event e;
     ftk_event_of(&e, ctx, "traffic");
@@ -199,7 +199,7 @@ static void log_traffic(const struct ftkit_ctx *ctx)
 int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct writing w = { 0 };
-    log_traffic(ctx);
+    event_traffic(ctx);
     if (!*ctx->cfg.log_matrix)
         return FTKIT_OK;
     int rc = ftk_agree(ch, prepare(ctx, &w), "communication matrix");
