@@ -8,6 +8,7 @@
 
 #include "close.h"
 #include "core/log_ops.h"
+#include "core/mpi_shim.h"
 #include "core/run_state.h"
 #include "describe.h"
 #include "detect/detect.h"
@@ -22,12 +23,6 @@
 
 /* ---- memory -------------------------------------------------------------------------- */
 
-void ftk_free_comm(MPI_Comm *comm)
-{
-    if (*comm != MPI_COMM_NULL)
-        (void)MPI_Comm_free(comm); /* at the end of a context an error does not matter */
-}
-
 void ftk_free_context(struct ftkit_ctx *ctx)
 {
     ftk_debug_close(ctx);
@@ -38,13 +33,13 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_watchdog_close(ctx->dog);
     ftk_owner_release(&ctx->owner);
     (void)ftk_detect_disarm(ctx);
-    ftk_free_comm(&ctx->comms.app);
-    ftk_free_comm(&ctx->comms.act);
-    ftk_free_comm(&ctx->comms.ctl);
+    ftk_mpi_free(&ctx->comms.app);
+    ftk_mpi_free(&ctx->comms.act);
+    ftk_mpi_free(&ctx->comms.ctl);
     for (int i = 0; i < ctx->retired.n; i++)
-        ftk_free_comm(&ctx->retired.comm[i]);
+        ftk_mpi_free(&ctx->retired.comm[i]);
     ftk_detect_close(ctx);
-    ftk_free_comm(&ctx->base);
+    ftk_mpi_free(&ctx->base);
     ftk_region_free_all(ctx);
     /* sets in memory are removed, unless a relaunch may need them */
     for (int i = 0; i < FTK_LEVELS; i++)

@@ -6,8 +6,6 @@
 
 #include "core/context.h"
 
-/* Free a communicator, if there is one.  An error does not matter: the context ends. */
-void ftk_free_comm(MPI_Comm *comm);
 /* Free a context, also one whose opening has failed. */
 void ftk_free_context(struct ftkit_ctx *ctx);
 /* Close contexts that are open when the program calls MPI_Finalize.  FTKIT_ERR_MPI. */

@@ -184,7 +184,7 @@ static int gather(
         if (mrc != MPI_SUCCESS)
             return ftk_fail_mpi(mrc, "gathering the processes");
         if (from != comm)
-            (void)MPI_Comm_free(&from);
+            ftk_mpi_free(&from);
         (void)FTK_FAULT("open.gathered");
         int rc = compare(ctx, *start, local, repair, job, &peers);
         if (outlives)
@@ -400,7 +400,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         local = read_teams(ctx, comm);
     rc = spawned ? join_job(ctx, local, &job, &start) : begin_job(ctx, comm, local, &job, &start);
     if (rc != FTKIT_OK) { /* an error on every rank */
-        ftk_free_comm(&start);
+        ftk_mpi_free(&start);
         return rc;
     }
     rc = ftk_guard_finalize();

@@ -53,11 +53,11 @@ for my $unit (@units) {
 # Start a job; process id of the guard.
 sub start
 {
-    my ($dir, @program) = @_;
+    my ($dir, $period, @program) = @_;
     my $pid = fork // die "fork: $!\n";
     return $pid if $pid;
     $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = $dir;
-    $ENV{FTKIT_CHECKPOINT_PERIOD} = '5 calls';
+    $ENV{FTKIT_CHECKPOINT_PERIOD} = $period;
     $ENV{FTKIT_LEVEL_HDF5_EVERY} = '1 sets';
     $ENV{FTKIT_LEVEL_HDF5_ASYNCHRONOUS} = 'false';
     open STDIN, '<', '/dev/null';
@@ -73,14 +73,14 @@ sub where_is
     return slurp("$dir/pid.$rank") =~ /^\s*(\d+)\s+(\d+)$/ ? ($1, $2) : (0, 0);
 }
 
-# Kill all ranks at once when rank 0 has come to the step.
-sub kill_all
+# Send a signal to all ranks when rank 0 has come to the step: how many there are.
+sub signal_all
 {
-    my ($dir, $step) = @_;
+    my ($dir, $signal, $step) = @_;
     my $end = time + 40;
     sleep 0.01 until (where_is($dir, 0))[1] >= $step || time > $end;
     my @pids = grep {$_} map { (where_is($dir, $_))[0] } 0 .. $ranks - 1;
-    return kill 'KILL', @pids;
+    return kill $signal, @pids;
 }
 
 sub restarts
@@ -88,12 +88,12 @@ sub restarts
     my ($name, $steps, @program) = @_;
     my ($still, $dir) = map {"$tmp/$name.$_"} qw(still dir);
     mkdir for $still, $dir;
-    waitpid start($still, @program, '-o', "$still/out"), 0;
+    waitpid start($still, '5 calls', @program, '-o', "$still/out"), 0;
     is($?, 0, "$name: undisturbed") or diag(slurp("$still/log"));
     for my $part (1, 2) { # twice, the second time before it is where it was
-        my $pid = start($dir, @program, '-d', 20, '-o', "$dir/out",
+        my $pid = start($dir, '5 calls', @program, '-d', 20, '-o', "$dir/out",
             $name eq 'heat2d' ? '--pidfile' : '-p', "$dir/pid");
-        my $killed = kill_all($dir, $part * $steps / 4);
+        my $killed = signal_all($dir, 'KILL', $part * $steps / 4);
         waitpid $pid, 0;
         is($killed, $ranks, "$name: all ranks are killed");
         isnt($?, 0, '... and the job fails');
@@ -101,7 +101,7 @@ sub restarts
         unlink glob "$dir/pid.*";
         cmp_ok(scalar(() = glob "$dir/*.ftkit/set-*/manifest"), '>', 0, '... but with a set');
     }
-    waitpid start($dir, @program, '-o', "$dir/out"), 0;
+    waitpid start($dir, '5 calls', @program, '-o', "$dir/out"), 0;
     is($?, 0, "$name: is started again") or diag(slurp("$dir/log"));
     if ($name eq 'heat2d') {
         my ($from) = slurp("$dir/log") =~ /continues at step (\d+)/;
@@ -113,6 +113,29 @@ sub restarts
 
 restarts('heat2d', 200, "$plain/examples/heat2d", '-n', '64', '-s', 200);
 restarts('solver', 100, "$plain/mpi/solver", '-s', 100);
+
+# a halt: a signal to every rank, one durable set, and the next start goes on from this set
+sub halts
+{
+    my ($signal, $steps, @program) = @_;
+    my $dir = "$tmp/halt.$signal";
+    mkdir $dir;
+    local %ENV = (%ENV, FTKIT_CHECKPOINT_REACT => '50ms');
+    my $pid = start($dir, '1000s', @program, '-d', 20, '-o', "$dir/out", '--pidfile', "$dir/pid");
+    is(signal_all($dir, $signal, $steps / 4), $ranks, "$signal: every rank gets it");
+    waitpid $pid, 0;
+    is($?, 0, '... the job ends well') or diag(slurp("$dir/log"));
+    like(slurp("$dir/log"), qr/^heat2d: halts at step \d+, set \d+$/m, '... after a set');
+    ok(!-s "$dir/out", '... without a result');
+    waitpid start($dir, '1000s', @program, '-o', "$dir/out"), 0;
+    is($?, 0, '... the next start ends well') or diag(slurp("$dir/log"));
+    my ($from) = slurp("$dir/log") =~ /continues at step (\d+)/;
+    cmp_ok($from // 0, '>=', $steps / 4, '... goes on from the set of the halt');
+    my $want = slurp("$tmp/heat2d.still/out");
+    ok($want ne '' && slurp("$dir/out") eq $want, '... and has the result of the undisturbed job');
+}
+
+halts($_, 200, "$plain/examples/heat2d", '-n', '64', '-s', 200) for qw(USR2 TERM);
 
 # what cannot work here says so
 $log = `scripts/guard 60 -- sh -c 'cd $tmp && FTKIT_REPORT_STDERR=info $mpirun -n 2 $plain/mpi/solver' 2>&1`;

@@ -92,8 +92,7 @@ my ($want, @heat) = slurm_heat2d(200);
 # ---- signals; the job goes on beside the next one ---------------------------------------------
 
 my $signals;
-SKIP: {
-    skip(slurm_no_halt(), 1) if slurm_no_halt();
+{
     local $ENV{FTKIT_LEVEL_HDF5_EVERY} = '10000 sets'; # none without a signal
     $signals = slurm_case('signals', '--nodelist=ftn[4-6]', 'slurm.sh', @heat);
     ok(slurm_step($signals, 20), 'signals: the job runs');
@@ -127,11 +126,8 @@ like($second, qr/^job \d+, restart 1, on ftn\[1-3\]$/m, 'second start: on three 
 like($second, qr/restored set \d+ from files/, '... with the data of the files');
 unlike($run->{log}, qr/odls|plm_ssh_agent/, 'daemons say nothing');
 
-SKIP: {
-    skip(slurm_no_halt(), 1) if !$signals;
-    slurm_ends($signals, 'signals: the job halts, is queued again, and ends well', $want);
-    is(job_field($signals->{id}, 'Restarts'), 1, '... after one restart');
-    like($signals->{log}, qr/^heat2d: continues/m, '... from a set');
-}
+slurm_ends($signals, 'signals: the job halts, is queued again, and ends well', $want);
+is(job_field($signals->{id}, 'Restarts'), 1, '... after one restart');
+like($signals->{log}, qr/^heat2d: continues/m, '... from a set');
 
 done_testing();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "epoch.h"
+#include "mpi_shim.h"
 
 int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
@@ -25,7 +26,7 @@ int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm)
 void ftk_free_retired(struct ftkit_ctx *ctx)
 {
     for (int i = 0; i < ctx->retired.older; i++)
-        (void)MPI_Comm_free(&ctx->retired.comm[i]); /* after an error it is only not freed */
+        ftk_mpi_free(&ctx->retired.comm[i]);
     ctx->retired.n -= ctx->retired.older;
     memmove(ctx->retired.comm, ctx->retired.comm + ctx->retired.older,
         (size_t)ctx->retired.n * sizeof *ctx->retired.comm);

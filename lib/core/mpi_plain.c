@@ -43,6 +43,13 @@ int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)
     return MPI_Comm_dup(comm, live);
 }
 
+void ftk_mpi_free(MPI_Comm *comm)
+{
+    if (*comm != MPI_COMM_NULL)
+        (void)MPI_Comm_free(comm); /* after an error it is only not freed */
+    *comm = MPI_COMM_NULL;
+}
+
 int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
 {
     return MPI_Allreduce(&mine, all, 1, MPI_INT, MPI_LAND, comm);

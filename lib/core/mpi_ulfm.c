@@ -154,8 +154,53 @@ void ftk_mpi_revoke(MPI_Comm comm)
         (void)MPIX_Comm_revoke(comm);
 }
 
+/* ---- communicators with agreements ------------------------------------------------------
+ * Open MPI 5.0 keeps the result of an agreement, and finds it by the context id of the communicator
+ * and a number, the "epoch".  The epoch is the largest that a member proposes, but each member counts
+ * on from its own.  When the member with the largest one has died, the survivors use epochs for the
+ * second time, and an agreement may end with the result of an old one, or never (tests/agree.t).  So
+ * a communicator with an agreement is not freed: no other one gets its context id. */
+
+static struct {
+    MPI_Comm *comm;
+    int n, cap;
+    bool all; /* no memory for the list: free no communicator any more */
+} agreed;
+
+static bool has_agreed(MPI_Comm comm)
+{
+    bool found = agreed.all;
+    for (int i = 0; !found && i < agreed.n; i++)
+        found = agreed.comm[i] == comm;
+    return found;
+}
+
+static void note_agreement(MPI_Comm comm)
+{
+    if (has_agreed(comm))
+        return;
+    if (agreed.n == agreed.cap) {
+        int cap = agreed.cap ? 2 * agreed.cap : 16;
+        MPI_Comm *more = realloc(agreed.comm, (size_t)cap * sizeof *more);
+        agreed.all = !more;
+        if (!more)
+            return;
+        agreed.comm = more;
+        agreed.cap = cap;
+    }
+    agreed.comm[agreed.n++] = comm;
+}
+
+void ftk_mpi_free(MPI_Comm *comm)
+{
+    if (*comm != MPI_COMM_NULL && !has_agreed(*comm))
+        (void)MPI_Comm_free(comm); /* after an error it is only not freed */
+    *comm = MPI_COMM_NULL;
+}
+
 int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)
 {
+    note_agreement(comm);
     int rc = MPIX_Comm_shrink(comm, live);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(*live, MPI_ERRORS_RETURN);
@@ -165,6 +210,7 @@ int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)
 int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
 {
     int flag = mine ? 1 : 0;
+    note_agreement(comm);
     int rc = MPIX_Comm_agree(comm, &flag);
     if (rc == MPI_SUCCESS) {
         *all = flag & 1;

@@ -19,7 +19,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(slurm_missing slurm_start slurm_await slurm_heat2d slurm_case slurm_step slurm_says
     slurm_kill_rank
-    slurm_lose_node slurm_ends slurm_signal slurm_no_halt slurm_command slurm_shared slurm_do slurm_log submit job_field await_job await_state node_off
+    slurm_lose_node slurm_ends slurm_signal slurm_command slurm_shared slurm_do slurm_log submit job_field await_job await_state node_off
     node_on node_processes);
 
 my ($dir, $owner, %daemon, @nodes);
@@ -395,13 +395,6 @@ sub slurm_signal
     my $said = slurm_do('scancel', @options, "--signal=$signal", $run->{id});
     is($?, 0, "SIG$signal " . (@options ? "to the script" : "to the steps")) or diag($said);
     return;
-}
-
-# Why cases with signals cannot run; '' if they can.
-sub slurm_no_halt
-{
-    my (undef, $help) = command('help', 'run');
-    return $help =~ /\b75\b/ ? '' : 'this ftkit run does not halt';
 }
 
 # Wait until a job has ended well, with this result, in so many seconds (100); its log goes to $run->{log}.

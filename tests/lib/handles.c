@@ -1,5 +1,6 @@
 /* Counts the communicators of a test program, its own and those of ftkit.  If a communicator is
  * neither freed nor disconnected before MPI_Finalize, a line is printed that fails the test.
+ * Communicators with an agreement must not be freed by ftkit (lib/core/mpi_ulfm.c).
  * Leak checkers cannot find this error: Open MPI may keep parts of a communicator after a call
  * that a failure has interrupted, even if the communicator has been freed.
  *
@@ -56,15 +57,46 @@ int MPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out)
     return made(PMPI_Intercomm_merge(comm, high, out), out);
 }
 
+static struct {
+    MPI_Comm comm[4096];
+    int n;
+} agreed;
+
+static int with_agreement(MPI_Comm comm)
+{
+    int i = 0;
+    while (i < agreed.n && agreed.comm[i] != comm)
+        i++;
+    return i;
+}
+
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
+static void agree_on(MPI_Comm comm)
+{
+    if (comm == MPI_COMM_WORLD || with_agreement(comm) < agreed.n
+        || agreed.n == (int)(sizeof agreed.comm / sizeof *agreed.comm))
+        return;
+    agreed.comm[agreed.n++] = comm;
+    communicators--;
+}
+
 int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm *out)
 {
+    agree_on(comm);
     return made(PMPIX_Comm_shrink(comm, out), out);
+}
+
+int MPIX_Comm_agree(MPI_Comm comm, int *flag)
+{
+    agree_on(comm);
+    return PMPIX_Comm_agree(comm, flag);
 }
 #endif
 
 int MPI_Comm_free(MPI_Comm *comm)
 {
+    if (with_agreement(*comm) < agreed.n)
+        fprintf(stderr, "handles: a communicator with an agreement was freed\n");
     communicators--;
     return PMPI_Comm_free(comm);
 }

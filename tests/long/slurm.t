@@ -80,29 +80,23 @@ for my $case (
     ['without a signal', 'deadline', 3600, '--signal=B:URG@1'],
     )
 {
-  SKIP: {
-        my ($what, $name, $steps, $signal) = @$case;
-        skip(slurm_no_halt(), 1) if slurm_no_halt();
-        my ($long, @slow) = slurm_heat2d($steps);
-        $run = slurm_case($name, '--time=1', $signal, 'slurm.sh', @slow);
-        slurm_ends($run, "time limit, $what: the job ends well", $long, 400);
-        cmp_ok(job_field($run->{id}, 'Restarts'), '>=', 1, '... after a restart');
-        my $continued = () = $run->{log} =~ /^heat2d: continues/mg;
-        is($continued, job_field($run->{id}, 'Restarts'), '... each from a set');
-        unlike($run->{log}, qr/DUE TO TIME LIMIT/, '... none because of the limit');
-    }
+    my ($what, $name, $steps, $signal) = @$case;
+    my ($long, @slow) = slurm_heat2d($steps);
+    $run = slurm_case($name, '--time=1', $signal, 'slurm.sh', @slow);
+    slurm_ends($run, "time limit, $what: the job ends well", $long, 400);
+    cmp_ok(job_field($run->{id}, 'Restarts'), '>=', 1, '... after a restart');
+    my $continued = () = $run->{log} =~ /^heat2d: continues/mg;
+    is($continued, job_field($run->{id}, 'Restarts'), '... each from a set');
+    unlike($run->{log}, qr/DUE TO TIME LIMIT/, '... none because of the limit');
 }
 
 # ---- a signal that goes to the daemons of MPI ----------------------------------------------------
 
-SKIP: {
-    skip(slurm_no_halt(), 1) if slurm_no_halt();
-    $run = slurm_case('steps', 'slurm.sh', @heat);
-    ok(slurm_step($run, 20), 'steps: the job runs');
-    slurm_signal($run, 'USR2');
-    slurm_ends($run, 'steps: the job halts, is queued again, and ends well', $want);
-    is(job_field($run->{id}, 'Restarts'), 1, '... after one restart');
-}
+$run = slurm_case('steps', 'slurm.sh', @heat);
+ok(slurm_step($run, 20), 'steps: the job runs');
+slurm_signal($run, 'USR2');
+slurm_ends($run, 'steps: the job halts, is queued again, and ends well', $want);
+is(job_field($run->{id}, 'Restarts'), 1, '... after one restart');
 
 # ---- salloc on a machine that is no node of the job --------------------------------------------
 
