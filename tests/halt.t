@@ -127,6 +127,19 @@ halts('the files are written at once', signalled('USR2', 60),
     is($halt->{reason}, 'checkpoint.deadline', '... the event log says why');
 }
 {
+    # a time since the opening of the job, not of the replacement
+    my $log = scratch() . '/replaced';
+    halts('checkpoint.deadline, rank 0 is replaced', undef, { PROGRAM_OPTIONS => '-d 40',
+            FTKIT_REPORT_EVENTS => $log, FTKIT_CHECKPOINT_DEADLINE => '4s' }, '--kill', 'rank 0 at 2s');
+    my ($begin) = map { $_->{t} } grep { $_->{event} eq 'open' } events($log);
+    my ($durable) = map { $_->{t} } reverse grep { $_->{event} eq 'durable' } events($log);
+    my ($repair) = grep { $_->{event} eq 'repair' } events($log);
+    ok($repair && $durable > $repair->{t} && $durable < $begin + 4, '... in time')
+        or diag($begin, ' ', $durable // '');
+    my ($halt) = grep { $_->{event} eq 'halt' } events($log);
+    is($halt->{reason}, 'checkpoint.deadline', '... the event log says why');
+}
+{
     my $dir = fresh();
     local $ENV{PROGRAM_OPTIONS} = '-d 5 -b 2'; # a set of 2 MB
     run_job($dir, { FTKIT_LEVEL_HDF5_BANDWIDTH => '1MB' }, undef, '--deadline', '100ms'); # over before the job is open

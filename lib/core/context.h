@@ -122,6 +122,8 @@ struct ftk_callback {
     bool running; /* this process is inside the callback */
 };
 
+#define FTK_COSTS 5
+
 /* When a set is due (lib/set/policy.c). */
 struct ftk_policy {
     uint64_t calls;      /* of ftkit_checkpoint() */
@@ -131,8 +133,11 @@ struct ftk_policy {
     uint64_t sets_since_durable;
     uint64_t last_look_call;
     double last_look_s;
-    double set_cost_s;
+    double set_cost_s; /* of the last set */
     double durable_cost_s;
+    double costs_s[FTK_COSTS]; /* of the last sets; [i % FTK_COSTS] for set i of the ncosts */
+    int ncosts;
+    int backs; /* rollbacks in a row without a set between them */
     int requested;     /* 1: a set, 2: a durable set, at the next call */
     uint64_t set_at;   /* with a period in calls: the call that writes the next set */
     double look_s;     /* time between two looks, of rank 0 */

@@ -6,6 +6,7 @@
 
 #include "core/log_ops.h"
 #include "recover.h"
+#include "set/checkpoint.h"
 
 /* What an attempt has made so far.  When the processes have agreed, the attempt is installed;
  * otherwise it is discarded. */
@@ -26,6 +27,7 @@ struct ftk_attempt {
     int line_nranks; /* number of ranks that wrote the line */
     int epoch;
     int repeats;
+    struct ftk_costs costs; /* of the survivor of the lowest rank */
     double t_start, t_shrunk, t_planned, t_built;
 };
 

@@ -176,6 +176,8 @@ static void install_rank(struct ftk_attempt *a, int was)
     ctx->repair.repeats = a->repeats;
     ctx->repair.repeats_of = a->plan.line;
     install_line(a);
+    if (was < 0)
+        ftk_policy_take_costs(ctx, &a->costs);
     if (a->plan.back[ctx->rank])
         ftk_policy_reset(ctx);
 }

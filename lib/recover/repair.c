@@ -217,6 +217,9 @@ static int share_state(struct ftk_attempt *a)
     if (rc == FTKIT_OK)
         rc = ftk_sure_bcast(
             &act, root, a->incarnations, (size_t)p->nranks * sizeof *a->incarnations);
+    a->costs = ftk_policy_costs(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_sure_bcast(&act, root, &a->costs, sizeof a->costs);
     if (rc == FTKIT_OK)
         rc = share_identity(a, root);
     if (rc != FTKIT_OK)

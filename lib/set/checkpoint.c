@@ -224,7 +224,7 @@ static int commit(struct writing *c)
     if (c->ask != FTK_ASK_NOTHING)
         ftk_steer_taken(ctx, c->ask);
     /* before the log notes the line: a rank that rolls back to the line halts, too */
-    if (c->ask == FTK_ASK_HALT)
+    if (c->ask >= FTK_ASK_HALT)
         ctx->policy.next_event = FTK_HALTED;
     ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");
@@ -270,7 +270,8 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         ftk_increment_end(ctx, &c.changes, c.ch.sent);
     ftk_changes_end(&c.changes);
     if (rc == FTKIT_OK) {
-        ctx->stats.checkpoint_s = ctx->policy.set_cost_s = ftk_now_s() - t0;
+        ctx->stats.checkpoint_s = ftk_now_s() - t0;
+        ftk_policy_measured(ctx, ctx->stats.checkpoint_s);
         ctx->policy.sets_since_durable++;
         ftk_level_event(c.w.level, ctx, c.w.data_bytes, ctx->stats.checkpoint_s, c.ch.sent);
         rc = pass_on(&c);
@@ -279,7 +280,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
      * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && c.ask == FTK_ASK_HALT)
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && c.ask >= FTK_ASK_HALT)
         ctx->policy.next_event = FTK_HALTED; /* the same on all ranks; there may be no time left */
     return rc;
 }

@@ -55,6 +55,17 @@ void ftk_policy_flush_lost(struct ftkit_ctx *ctx);
  * at the message log.  The vote that commits a set finds the smallest number of all ranks. */
 int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx);
 
+/* A set has cost so many seconds of this rank. */
+void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s);
+/* What a replacement takes from a survivor, because it has measured nothing yet: seconds (0: not
+ * measured), and the rollbacks in a row. */
+struct ftk_costs {
+    double set_s, durable_s, flush_s;
+    int64_t backs;
+};
+struct ftk_costs ftk_policy_costs(const struct ftkit_ctx *ctx);
+void ftk_policy_take_costs(struct ftkit_ctx *ctx, const struct ftk_costs *of);
+
 /* A set is committed.  gap: the smallest ftk_policy_next_gap() of all ranks. */
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);
 

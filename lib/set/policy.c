@@ -11,6 +11,8 @@
  * calls, too, because a rank may have got a request from outside (steer.h): every
  * checkpoint.react, or more rarely. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "checkpoint.h"
 #include "core/log_ops.h"
@@ -22,10 +24,41 @@
 #define LOOKS_OF_LOG 10 /* ... and with the message log */
 #define SHARE_FLUSH 0.1 /* cost of a flush, as a share of its time in the background */
 
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* What a set usually costs: the lower median of the last ones.  The first set after a repair is
+ * slower, because a replacement touches its memory for the first time.  0: none was measured. */
+static double usual_cost_s(const struct ftk_policy *p)
+{
+    double sorted[FTK_COSTS];
+    int n = p->ncosts < FTK_COSTS ? p->ncosts : FTK_COSTS;
+    if (n == 0)
+        return 0;
+    memcpy(sorted, p->costs_s, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    return sorted[(n - 1) / 2];
+}
+
+void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s)
+{
+    struct ftk_policy *p = &ctx->policy;
+    p->set_cost_s = cost_s;
+    p->costs_s[p->ncosts % FTK_COSTS] = cost_s;
+    p->ncosts = p->ncosts + 1 < 2 * FTK_COSTS ? p->ncosts + 1 : FTK_COSTS;
+}
+
+/* An automatic period is halved with each rollback in a row to the same line: failures that come
+ * before the next set would keep the job at this line. */
 static double period_s(const struct ftkit_ctx *ctx)
 {
-    double cost = ctx->policy.set_cost_s;
-    return ftk_period_sets_s(&ctx->cfg, cost > 0 ? cost : FTK_FIRST_COST_S);
+    double cost = usual_cost_s(&ctx->policy);
+    double s = ftk_period_sets_s(&ctx->cfg, cost > 0 ? cost : FTK_FIRST_COST_S);
+    return ctx->cfg.period.kind == FTK_PERIOD_SECONDS ? s
+                                                      : fmax(ldexp(s, -ctx->policy.backs), cost);
 }
 
 static bool durable_is_due(const struct ftkit_ctx *ctx)
@@ -166,12 +199,28 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     struct ftk_policy *p = &ctx->policy;
     p->requested = 0;
+    p->backs = 0;
     p->last_set_s = ftk_now_s();
     p->next_event = p->calls + (gap > 0 ? (uint64_t)gap : 1);
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         p->set_at = p->calls + (uint64_t)ctx->cfg.period.value;
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT && p->next_event > p->set_at)
         p->next_event = p->set_at;
+}
+
+struct ftk_costs ftk_policy_costs(const struct ftkit_ctx *ctx)
+{
+    return (struct ftk_costs){ usual_cost_s(&ctx->policy), ctx->policy.durable_cost_s,
+        ctx->flush.last_s, ctx->policy.backs };
+}
+
+void ftk_policy_take_costs(struct ftkit_ctx *ctx, const struct ftk_costs *of)
+{
+    if (of->set_s > 0)
+        ftk_policy_measured(ctx, of->set_s);
+    ctx->policy.durable_cost_s = of->durable_s;
+    ctx->flush.last_s = of->flush_s;
+    ctx->policy.backs = (int)of->backs;
 }
 
 void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event)
@@ -186,6 +235,7 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
 void ftk_policy_reset(struct ftkit_ctx *ctx)
 {
     ctx->policy.requested = 0;
+    ctx->policy.backs++;
     ctx->policy.last_set_s = ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.last_look_call = 0;
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls

@@ -17,7 +17,8 @@
 
 struct ftkit_ctx;
 
-enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT };
+/* A vote takes the largest; from FTK_ASK_HALT on the job halts. */
+enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT, FTK_ASK_DEADLINE };
 
 /* The value of policy.next_event after the set of a halt: there are no more events. */
 #define FTK_HALTED UINT64_MAX
@@ -28,7 +29,7 @@ struct ftk_steer {
     bool said_short;    /* a warning has said that the deadline leaves no time for a set */
     double file_s;      /* when rank 0 has last looked for the file of `ftkit halt` */
     bool file;          /* there is one */
-    const char *reason; /* of the halt that this rank asks for */
+    const char *reason; /* of the halt; NULL: this rank does not know it */
     bool told;          /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
 };
 

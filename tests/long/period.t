@@ -19,23 +19,23 @@ ulfm_only();
 my $seed = $ENV{FTKIT_TEST_SEED} // 11;
 my $count = $ENV{FTKIT_TEST_COUNT} // 3;
 my $ftkit = build() . '/ftkit';
-# A set of 256 MB a rank takes some 0.1 s.  With a failure every 2.5 s the best period is some 0.7 s:
+# A set of 64 MB a rank takes some 30 ms.  With a failure every 1.4 s the best period is some 0.3 s:
 # well between the ends of the sweep.
-my $mtbf = '2500ms';
-my @program = (build() . '/mpi/solver', '-n', 60, '-s', 1600, '-d', 10, '-b', 1024, '-w', 1);
-my @fixed = qw(75ms 150ms 300ms 600ms 1200ms 2400ms);
-my $kills_min = 5;
+my $mtbf = '1400ms';
+my @program = (build() . '/mpi/solver', '-n', 60, '-s', 1600, '-d', 10, '-b', 256, '-w', 1);
+my @fixed = qw(40ms 80ms 160ms 320ms 640ms 1280ms);
+my $kills_min = 8;
 diag("FTKIT_TEST_SEED=$seed, $count series");
 
-# The kills of a series: one every 2.5 s, and 0.8 s between two of them, which is long enough for a
+# The kills of a series: one every 1.4 s, and at least 0.6 s between two of them, which is long enough for a
 # repair.  Both copies of the data would be lost without a pause.
 sub kills
 {
     my ($series) = @_;
     srand($series);
     my ($t, @kills) = (0);
-    while ($t < 90) {
-        $t += 0.8 - 1.7 * log(1 - rand());
+    while ($t < 60) {
+        $t += 0.6 - 0.8 * log(1 - rand());
         push(@kills, '--kill', sprintf("'rank %d at %.3f s'", rand(2), $t));
     }
     return @kills;
@@ -51,7 +51,7 @@ sub run_s
         FTKIT_RECOVER_ATTEMPTS => 1000);
     my @kills = kills($series);
     my $begin = time();
-    my $said = `$ftkit run -n 2 --spares 40 --relaunch 0 --timeout 180 @kills -- @program -o $dir/result 2>&1`;
+    my $said = `$ftkit run -n 2 --spares 50 --relaunch 0 --timeout 180 @kills -- @program -o $dir/result 2>&1`;
     my $took = time() - $begin;
     my $killed = () = $said =~ /^ftkit run: killed rank/mg;
     return $took if $? == 0 && $killed >= $kills_min;
