@@ -155,11 +155,12 @@ void ftk_mpi_revoke(MPI_Comm comm)
 }
 
 /* ---- communicators with agreements ------------------------------------------------------
- * Open MPI 5.0 keeps the result of an agreement, and finds it by the context id of the communicator
- * and a number, the "epoch".  The epoch is the largest that a member proposes, but each member counts
- * on from its own.  When the member with the largest one has died, the survivors use epochs for the
- * second time, and an agreement may end with the result of an old one, or never (tests/agree.t).  So
- * a communicator with an agreement is not freed: no other one gets its context id. */
+ * Open MPI 5.0 keeps the result of an agreement.  It finds the result by the context id of the
+ * communicator and a number, the "epoch".  The epoch is the largest number that a member proposes,
+ * but each member counts on from its own number.  When the member with the largest number has died,
+ * the survivors use epochs for the second time.  Then an agreement may end with the result of an
+ * old one, or never (tests/agree.t).  So a communicator with an agreement is not freed: no other
+ * communicator gets its context id. */
 
 static struct {
     MPI_Comm *comm;
