@@ -15,7 +15,7 @@ enum { TEXT_MAX = 32 };
 
 static void path_of(const char *dir, const char *context, char path[2 * FTK_PATH_MAX])
 {
-    snprintf(path, 2 * FTK_PATH_MAX, "%s/%s.ftkit/halt", dir, context);
+    snprintf(path, (size_t)2 * FTK_PATH_MAX, "%s/%s.ftkit/halt", dir, context);
 }
 
 static size_t format(uint64_t job, char text[TEXT_MAX])
