@@ -753,5 +753,10 @@ SKIP: {
     };
 }
 
+# from 32 processes on mpirun starts them in threads, and says so
+job($ftkit, 'run', '-n', 33, '--spares', 0, 'true');
+result(0, 'many processes');
+is($err, '', '... nothing is said') if $ulfm;
+
 unlink glob "$tmp/*";
 done_testing();

@@ -282,10 +282,15 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         { " errmgr:dvm: for proc ", take_state }, { " errmgr:dvm: proc ", take_code },
         { " odls:waitpid_fired child process ", take_child }, { " errmgr", NULL },
         { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
+        { " SENDING SIG", NULL }, /* to processes that are left: SIGCONT, SIGTERM, SIGKILL */
+        { " Sleep ", NULL },      /* between these signals */
+        { " checking limit on ", NULL }, { " GETTING DAEMON ", NULL }, { " app ", NULL },
         { " Comm failure: ", NULL },  /* daemons end */
         { " sending signal ", NULL }, /* SIGUSR1, SIGUSR2: take_signal() of run.c */
     };
     struct ftk_end self;
+    if (strstr(line, "] START ") && strstr(line, " LAUNCH THREADS")) /* from 32 processes on */
+        return true;
     const char *name = strstr(line, "] [");
     const char *text = name ? process_of(name + 2, &self) : NULL;
     for (size_t i = 0; text && i < sizeof kinds / sizeof kinds[0]; i++) {
