@@ -174,6 +174,7 @@ static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
         if (close_context(ctx, FTK_AT_FINALIZE) != FTKIT_OK)
             ftk_report_last("ftkit_close in MPI_Finalize: %s", ftk_detail_text());
     }
+    ftk_mpi_free_agreed();
     return MPI_SUCCESS;
 }
 

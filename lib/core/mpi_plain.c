@@ -50,6 +50,10 @@ void ftk_mpi_free(MPI_Comm *comm)
     *comm = MPI_COMM_NULL;
 }
 
+void ftk_mpi_free_agreed(void)
+{
+}
+
 int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
 {
     return MPI_Allreduce(&mine, all, 1, MPI_INT, MPI_LAND, comm);

@@ -37,10 +37,12 @@ int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live);
  * has passed mine != 0 and no member has failed before that, else 0. */
 int ftk_mpi_agree(MPI_Comm comm, int mine, int *all);
 
-/* Free a communicator, except one on which processes have agreed: ftk_mpi_agree(), and as the first
- * argument of ftk_mpi_shrink().  MPI_COMM_NULL: no effect; after an error the communicator is only
- * not freed.  *comm becomes MPI_COMM_NULL. */
+/* Free a communicator.  One on which processes have agreed (ftk_mpi_agree(), and the first argument
+ * of ftk_mpi_shrink()) is freed by ftk_mpi_free_agreed().  MPI_COMM_NULL: no effect; after an error
+ * the communicator is only not freed.  *comm becomes MPI_COMM_NULL. */
 void ftk_mpi_free(MPI_Comm *comm);
+/* MPI_Finalize has begun: free these communicators. */
+void ftk_mpi_free_agreed(void);
 
 /* Local: whether a process of MPI_COMM_WORLD is known to have failed. */
 bool ftk_mpi_knows_failed(void);

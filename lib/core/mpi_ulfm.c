@@ -159,44 +159,63 @@ void ftk_mpi_revoke(MPI_Comm comm)
  * communicator and a number, the "epoch".  The epoch is the largest number that a member proposes,
  * but each member counts on from its own number.  When the member with the largest number has died,
  * the survivors use epochs for the second time.  Then an agreement may end with the result of an
- * old one, or never (tests/agree.t).  So a communicator with an agreement is not freed: no other
- * communicator gets its context id. */
+ * old one, or never (tests/agree.t).  So a communicator with an agreement is freed only in
+ * MPI_Finalize: before that no other communicator gets its context id.  (In MPI_Finalize Open MPI
+ * would wait for the members of a communicator with spawned processes.) */
+
+struct agreed {
+    MPI_Comm comm;
+    bool ours; /* ftk_mpi_free() was called */
+};
 
 static struct {
-    MPI_Comm *comm;
+    struct agreed *list;
     int n, cap;
-    bool all; /* no memory for the list: free no communicator any more */
+    bool lost; /* no memory for the list: free no communicator any more */
 } agreed;
 
-static bool has_agreed(MPI_Comm comm)
+static struct agreed *find_agreed(MPI_Comm comm)
 {
-    bool found = agreed.all;
-    for (int i = 0; !found && i < agreed.n; i++)
-        found = agreed.comm[i] == comm;
-    return found;
+    for (int i = 0; i < agreed.n; i++)
+        if (agreed.list[i].comm == comm)
+            return &agreed.list[i];
+    return NULL;
 }
 
 static void note_agreement(MPI_Comm comm)
 {
-    if (has_agreed(comm))
+    if (find_agreed(comm))
         return;
     if (agreed.n == agreed.cap) {
         int cap = agreed.cap ? 2 * agreed.cap : 16;
-        MPI_Comm *more = realloc(agreed.comm, (size_t)cap * sizeof *more);
-        agreed.all = !more;
+        struct agreed *more = realloc(agreed.list, (size_t)cap * sizeof *more);
+        agreed.lost = agreed.lost || !more;
         if (!more)
             return;
-        agreed.comm = more;
+        agreed.list = more;
         agreed.cap = cap;
     }
-    agreed.comm[agreed.n++] = comm;
+    agreed.list[agreed.n++] = (struct agreed){ comm, false };
 }
 
 void ftk_mpi_free(MPI_Comm *comm)
 {
-    if (*comm != MPI_COMM_NULL && !has_agreed(*comm))
+    struct agreed *of = *comm != MPI_COMM_NULL ? find_agreed(*comm) : NULL;
+    if (of)
+        of->ours = true;
+    else if (*comm != MPI_COMM_NULL && !agreed.lost)
         (void)MPI_Comm_free(comm); /* after an error it is only not freed */
     *comm = MPI_COMM_NULL;
+}
+
+void ftk_mpi_free_agreed(void)
+{
+    for (int i = 0; i < agreed.n; i++)
+        if (agreed.list[i].ours)
+            (void)MPI_Comm_free(&agreed.list[i].comm); /* after an error it is only not freed */
+    free(agreed.list);
+    agreed.list = NULL;
+    agreed.n = agreed.cap = 0;
 }
 
 int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)
