@@ -210,7 +210,7 @@ sub slurm_start
     # not below the directory for temporary files, whose path may be too long for a socket
     $dir = tempdir('ftkit-slurm-XXXXXX', DIR => '/tmp', CLEANUP => 1);
     @nodes = map {"ftn$_"} 1 .. $count;
-    mkdir("$dir/$_") or die "$dir/$_: $!\n" for qw(state local work);
+    mkdir("$dir/$_") or die "$dir/$_: $!\n" for qw(state local jobs);
     write_files($more // '');
     daemon('munged', 'munged', '--foreground', '--force', "--socket=$dir/munge.sock",
         "--key-file=$dir/munge.key", "--log-file=$dir/munged.log", "--pid-file=$dir/munged.pid",
