@@ -305,6 +305,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 # counts communicators behind libftkit_mpi, where also ftkit's own calls come by
 HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_merge Comm_free \
     Comm_disconnect
+WRAPPED := $(HANDLES) Finalize
 $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
@@ -319,7 +320,7 @@ $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so: $(BUILD)/%.so: tests/lib/%
 $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
-	    $(BUILD)/state.o $(HANDLES:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
