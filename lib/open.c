@@ -398,14 +398,14 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         local = ftk_start_directory(&ctx->cfg);
     if (local == FTKIT_OK && !spawned)
         local = read_teams(ctx, comm);
+    rc = ftk_guard_finalize();
+    local = local == FTKIT_OK ? rc : local;
     rc = spawned ? join_job(ctx, local, &job, &start) : begin_job(ctx, comm, local, &job, &start);
     if (rc != FTKIT_OK) { /* an error on every rank */
         ftk_mpi_free(&start);
         return rc;
     }
-    rc = ftk_guard_finalize();
-    if (rc == FTKIT_OK)
-        rc = settle_paths(&ctx->cfg); /* after the comparison: paths may differ between nodes */
+    rc = settle_paths(&ctx->cfg); /* after the comparison: paths may differ between nodes */
     ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
     ftk_start_begin(ctx);
     ftk_steer_open(ctx);

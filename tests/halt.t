@@ -127,10 +127,11 @@ halts('the files are written at once', signalled('USR2', 60),
     is($halt->{reason}, 'checkpoint.deadline', '... the event log says why');
 }
 {
-    # a time since the opening of the job, not of the replacement
+    # a time since the opening of the job, not of the process that replaces rank 0
     my $log = scratch() . '/replaced';
     halts('checkpoint.deadline, rank 0 is replaced', undef, { PROGRAM_OPTIONS => '-d 40',
-            FTKIT_REPORT_EVENTS => $log, FTKIT_CHECKPOINT_DEADLINE => '4s' }, '--kill', 'rank 0 at 2s');
+            FTKIT_REPORT_EVENTS => $log, FTKIT_CHECKPOINT_DEADLINE => '4s', FTKIT_RECOVER_SUPPLY => 'spawn' },
+        '--spares', 0, '--kill', 'rank 0 at 2s');
     my ($begin) = map { $_->{t} } grep { $_->{event} eq 'open' } events($log);
     my ($durable) = map { $_->{t} } reverse grep { $_->{event} eq 'durable' } events($log);
     my ($repair) = grep { $_->{event} eq 'repair' } events($log);

@@ -137,7 +137,7 @@ struct ftk_policy {
     double durable_cost_s;
     double costs_s[FTK_COSTS]; /* of the last sets; [i % FTK_COSTS] for set i of the ncosts */
     int ncosts;
-    int backs;         /* rollbacks in a row without a set between them */
+    int repeats;       /* repairs in a row with a lost rank that went back to the same line */
     int requested;     /* 1: a set, 2: a durable set, at the next call */
     uint64_t set_at;   /* with a period in calls: the call that writes the next set */
     double look_s;     /* time between two looks, of rank 0 */

@@ -9,8 +9,8 @@
 
 #include "context.h"
 
-/* Retire a communicator: it is freed when the next repair is over.  MPI_COMM_NULL: no effect.
- * FTKIT_ERR_NOMEM. */
+/* Retire a communicator: ftk_mpi_free() is called when the next repair is over.  MPI_COMM_NULL: no
+ * effect.  FTKIT_ERR_NOMEM. */
 int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm);
 
 /* A repair is over: free the communicators that were retired before the previous call. */

@@ -175,6 +175,7 @@ static void install_rank(struct ftk_attempt *a, int was)
     ctx->epoch = a->epoch;
     ctx->repair.repeats = a->repeats;
     ctx->repair.repeats_of = a->plan.line;
+    ftk_policy_repeats(ctx, a->repeats / FTK_REPEAT);
     install_line(a);
     if (was < 0)
         ftk_policy_take_costs(ctx, &a->costs);

@@ -224,7 +224,7 @@ static int commit(struct writing *c)
     if (c->ask != FTK_ASK_NOTHING)
         ftk_steer_taken(ctx, c->ask);
     /* before the log notes the line: a rank that rolls back to the line halts, too */
-    if (c->ask >= FTK_ASK_HALT)
+    if (c->ask == FTK_ASK_HALT)
         ctx->policy.next_event = FTK_HALTED;
     ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");
@@ -280,7 +280,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
      * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && c.ask >= FTK_ASK_HALT)
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && c.ask == FTK_ASK_HALT)
         ctx->policy.next_event = FTK_HALTED; /* the same on all ranks; there may be no time left */
     return rc;
 }

@@ -51,14 +51,15 @@ void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s)
     p->ncosts = p->ncosts + 1 < 2 * FTK_COSTS ? p->ncosts + 1 : FTK_COSTS;
 }
 
-/* An automatic period is halved with each rollback in a row to the same line: failures that come
- * before the next set would keep the job at this line. */
+/* An automatic period is halved with each repair in a row that goes back to the same line: failures
+ * that come before the next set would keep the job at this line. */
 static double period_s(const struct ftkit_ctx *ctx)
 {
     double cost = usual_cost_s(&ctx->policy);
     double s = ftk_period_sets_s(&ctx->cfg, cost > 0 ? cost : FTK_FIRST_COST_S);
-    return ctx->cfg.period.kind == FTK_PERIOD_SECONDS ? s
-                                                      : fmax(ldexp(s, -ctx->policy.backs), cost);
+    return ctx->cfg.period.kind == FTK_PERIOD_SECONDS
+               ? s
+               : fmax(ldexp(s, -ctx->policy.repeats), fmin(s, cost));
 }
 
 static bool durable_is_due(const struct ftkit_ctx *ctx)
@@ -199,7 +200,7 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     struct ftk_policy *p = &ctx->policy;
     p->requested = 0;
-    p->backs = 0;
+    p->repeats = 0;
     p->last_set_s = ftk_now_s();
     p->next_event = p->calls + (gap > 0 ? (uint64_t)gap : 1);
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
@@ -211,7 +212,7 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 struct ftk_costs ftk_policy_costs(const struct ftkit_ctx *ctx)
 {
     return (struct ftk_costs){ usual_cost_s(&ctx->policy), ctx->policy.durable_cost_s,
-        ctx->flush.last_s, ctx->policy.backs };
+        ctx->flush.last_s, ctx->steer.end_s };
 }
 
 void ftk_policy_take_costs(struct ftkit_ctx *ctx, const struct ftk_costs *of)
@@ -220,7 +221,12 @@ void ftk_policy_take_costs(struct ftkit_ctx *ctx, const struct ftk_costs *of)
         ftk_policy_measured(ctx, of->set_s);
     ctx->policy.durable_cost_s = of->durable_s;
     ctx->flush.last_s = of->flush_s;
-    ctx->policy.backs = (int)of->backs;
+    ctx->steer.end_s = of->end_s;
+}
+
+void ftk_policy_repeats(struct ftkit_ctx *ctx, int n)
+{
+    ctx->policy.repeats = n;
 }
 
 void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event)
@@ -235,7 +241,6 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
 void ftk_policy_reset(struct ftkit_ctx *ctx)
 {
     ctx->policy.requested = 0;
-    ctx->policy.backs++;
     ctx->policy.last_set_s = ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.last_look_call = 0;
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Lines "key = value", replaced as a whole by rename().  Rank 0 writes the file in a look
- * (policy.c), at most every report.status.  So the file grows old when the program makes no
+ * Lines "key = value", replaced as a whole by rename().  Rank 0 writes the file after
+ * a look or a set, at most every report.status.  So the file grows old when the program makes no
  * progress. */
 #ifndef FTK_STATUS_FILE_H
 #define FTK_STATUS_FILE_H

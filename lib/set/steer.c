@@ -113,7 +113,7 @@ static bool deadline_is_near(struct ftkit_ctx *ctx)
     double left = s->end_s - 1e-9 * (double)ftk_wall_ns(), need = need_s(ctx);
     if (left > need)
         return false;
-    if (ctx->rank == 0 && left < need / 2 && !s->said_short)
+    if (left < need / 2 && !s->said_short)
         ftk_report(FTKIT_WARNING,
             "context %s: " DEADLINE " leaves %.1f s, and a durable set needs up to %.1f s: it may "
             "come too late",
@@ -142,8 +142,8 @@ int ftk_steer_ask(struct ftkit_ctx *ctx)
         s->reason = halt_signal == SIGTERM ? "SIGTERM" : "SIGUSR2";
     else if (ctx->rank == 0 && file_asks(ctx))
         s->reason = "ftkit halt";
-    else if (deadline_is_near(ctx)) /* any rank: a replacement has measured no durable set yet */
-        return FTK_ASK_DEADLINE;
+    else if (ctx->rank == 0 && deadline_is_near(ctx)) /* by one clock */
+        s->reason = DEADLINE;
     else
         return sets_asked != s->sets_done ? FTK_ASK_SET : FTK_ASK_NOTHING;
     return FTK_ASK_HALT;
@@ -152,8 +152,6 @@ int ftk_steer_ask(struct ftkit_ctx *ctx)
 void ftk_steer_taken(struct ftkit_ctx *ctx, int ask)
 {
     ctx->steer.sets_done = sets_asked;
-    if (ask == FTK_ASK_DEADLINE)
-        ctx->steer.reason = DEADLINE;
     if (ctx->rank == 0 && ask == FTK_ASK_SET && !ctx->cfg.h5_enabled)
         ftk_report(FTKIT_WARNING,
             "context %s: SIGUSR1 asks for a durable set, but level.hdf5.enabled is false",

@@ -17,8 +17,8 @@
 
 struct ftkit_ctx;
 
-/* A vote takes the largest; from FTK_ASK_HALT on the job halts. */
-enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT, FTK_ASK_DEADLINE };
+/* A vote takes the largest. */
+enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT };
 
 /* The value of policy.next_event after the set of a halt: there are no more events. */
 #define FTK_HALTED UINT64_MAX

@@ -79,6 +79,8 @@ static void agree_on(MPI_Comm comm)
         return;
     agreed.comm[agreed.n++] = comm;
     communicators--;
+    if (agreed.n == (int)(sizeof agreed.comm / sizeof *agreed.comm))
+        fprintf(stderr, "handles: more agreements than there is room for\n");
 }
 
 int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm *out)
