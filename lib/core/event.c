@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * An event has to cost less than a microsecond, and write() takes most of that.  So the numbers are
+ * An event costs one to two microseconds, and write() takes most of that.  So the numbers are
  * written by hand and not by snprintf(). */
 #define _GNU_SOURCE
 #include <errno.h>
