@@ -122,7 +122,7 @@ struct ftk_callback {
     bool running; /* this process is inside the callback */
 };
 
-#define FTK_COSTS 5
+#define FTK_COSTS 5 /* sets whose costs the automatic period looks at */
 
 /* When a set is due (lib/set/policy.c). */
 struct ftk_policy {
@@ -133,11 +133,9 @@ struct ftk_policy {
     uint64_t sets_since_durable;
     uint64_t last_look_call;
     double last_look_s;
-    double set_cost_s; /* of the last set */
     double durable_cost_s;
-    double costs_s[FTK_COSTS]; /* of the last sets; [i % FTK_COSTS] for set i of the ncosts */
+    double costs_s[FTK_COSTS]; /* [ncosts] of the last sets, the newest first */
     int ncosts;
-    int repeats;       /* repairs in a row with a lost rank that went back to the same line */
     int requested;     /* 1: a set, 2: a durable set, at the next call */
     uint64_t set_at;   /* with a period in calls: the call that writes the next set */
     double look_s;     /* time between two looks, of rank 0 */
@@ -145,6 +143,9 @@ struct ftk_policy {
     double wait_s;     /* how long this rank has waited in its last look */
     uint64_t log_held; /* most bytes of its log that a rank held at the last look */
 };
+
+/* The weight of a repair after the loss of a rank, see weight_of() in lib/recover/repair.c. */
+enum { FTK_REPEAT = 4 };
 
 /* The line to restore, and the history of repairs (lib/recover). */
 struct ftk_repair_state {

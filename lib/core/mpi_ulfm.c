@@ -189,9 +189,10 @@ static void note_agreement(MPI_Comm comm)
     if (agreed.n == agreed.cap) {
         int cap = agreed.cap ? 2 * agreed.cap : 16;
         struct agreed *more = realloc(agreed.list, (size_t)cap * sizeof *more);
-        agreed.lost = agreed.lost || !more;
-        if (!more)
+        if (!more) {
+            agreed.lost = true;
             return;
+        }
         agreed.list = more;
         agreed.cap = cap;
     }
@@ -200,10 +201,12 @@ static void note_agreement(MPI_Comm comm)
 
 void ftk_mpi_free(MPI_Comm *comm)
 {
-    struct agreed *of = *comm != MPI_COMM_NULL ? find_agreed(*comm) : NULL;
+    if (*comm == MPI_COMM_NULL)
+        return;
+    struct agreed *of = find_agreed(*comm);
     if (of)
         of->ours = true;
-    else if (*comm != MPI_COMM_NULL && !agreed.lost)
+    else if (!agreed.lost)
         (void)MPI_Comm_free(comm); /* after an error it is only not freed */
     *comm = MPI_COMM_NULL;
 }
@@ -242,6 +245,8 @@ int ftk_mpi_agree(MPI_Comm comm, int mine, int *all)
     }
     return rc;
 }
+
+/* ---- which processes have failed ------------------------------------------------------- */
 
 /* Smallest rank in comm of the n members of a group; INT_MAX if n is 0, 0 after an error. */
 static int smallest_rank(MPI_Comm comm, MPI_Group group, int n)

@@ -5,9 +5,9 @@
 
 #include "utf8.h"
 
-/* Bytes of the UTF-8 sequence at s, 0 when it is none (overlong, surrogate, cut off). */
-static size_t utf8_bytes(const unsigned char *s, size_t left)
+size_t ftk_utf8_bytes(const char *text, size_t left)
 {
+    const unsigned char *s = (const unsigned char *)text;
     size_t n = s[0] < 0x80                    ? 1
                : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
                : (s[0] & 0xf0) == 0xe0        ? 3
@@ -29,7 +29,7 @@ size_t ftk_utf8_bad_byte(const char *text, size_t bytes)
     const unsigned char *s = (const unsigned char *)text;
     size_t i = 0;
     while (i < bytes) {
-        size_t n = utf8_bytes(s + i, bytes - i);
+        size_t n = ftk_utf8_bytes(text + i, bytes - i);
         bool line_end = s[i] == '\n' || (s[i] == '\r' && (i + 1 == bytes || s[i + 1] == '\n'));
         if (n == 0 || s[i] == 0x7f || (s[i] < 0x20 && s[i] != '\t' && !line_end))
             break;

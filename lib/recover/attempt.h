@@ -6,7 +6,14 @@
 
 #include "core/log_ops.h"
 #include "recover.h"
-#include "set/checkpoint.h"
+
+/* What the survivor of the lowest rank hands over to replacements, in seconds: the costs, because a
+ * replacement has measured nothing yet, and the deadline, because it counts from the opening of
+ * the job. */
+struct ftk_handover {
+    double set_s, durable_s, flush_s; /* 0: not measured */
+    double deadline_s;                /* since 1970 */
+};
 
 /* What an attempt has made so far.  When the processes have agreed, the attempt is installed;
  * otherwise it is discarded. */
@@ -27,7 +34,7 @@ struct ftk_attempt {
     int line_nranks; /* number of ranks that wrote the line */
     int epoch;
     int repeats;
-    struct ftk_costs costs; /* of the survivor of the lowest rank */
+    struct ftk_handover handover;
     double t_start, t_shrunk, t_planned, t_built;
 };
 

@@ -163,6 +163,14 @@ static int install_log(struct ftk_attempt *a)
     return ftk_log_install(ctx, &of);
 }
 
+/* This process carries its rank for the first time: take over what a survivor knows. */
+static void take_over(struct ftkit_ctx *ctx, const struct ftk_handover *of)
+{
+    ftk_policy_take_costs(ctx, of->set_s, of->durable_s);
+    ftk_flush_take_cost(ctx, of->flush_s);
+    ftk_steer_take_deadline(ctx, of->deadline_s);
+}
+
 /* Install the state of a working rank.  was: its rank before the repair, -1: none. */
 static void install_rank(struct ftk_attempt *a, int was)
 {
@@ -175,10 +183,9 @@ static void install_rank(struct ftk_attempt *a, int was)
     ctx->epoch = a->epoch;
     ctx->repair.repeats = a->repeats;
     ctx->repair.repeats_of = a->plan.line;
-    ftk_policy_repeats(ctx, a->repeats / FTK_REPEAT);
     install_line(a);
     if (was < 0)
-        ftk_policy_take_costs(ctx, &a->costs);
+        take_over(ctx, &a->handover);
     if (a->plan.back[ctx->rank])
         ftk_policy_reset(ctx);
 }

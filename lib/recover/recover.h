@@ -38,9 +38,6 @@ struct ftk_census_seg {
     const int64_t *members; /* [n] ranks of the group */
 };
 
-/* The weight of a repair after the loss of a rank, for recover.attempts; see weight_of(). */
-enum { FTK_REPEAT = 4 };
-
 struct ftk_census_entry {
     int rank; /* -1: none */
     int nranks;

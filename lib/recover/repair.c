@@ -11,6 +11,7 @@
 #include "core/run_state.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
+#include "set/checkpoint.h"
 
 /* Return rc.  An error that another attempt cannot cure becomes the local error: the plan of the
  * next attempt ends the job. */
@@ -217,9 +218,10 @@ static int share_state(struct ftk_attempt *a)
     if (rc == FTKIT_OK)
         rc = ftk_sure_bcast(
             &act, root, a->incarnations, (size_t)p->nranks * sizeof *a->incarnations);
-    a->costs = ftk_policy_costs(ctx);
+    a->handover = (struct ftk_handover){ ftk_policy_usual_cost(ctx), ctx->policy.durable_cost_s,
+        ctx->flush.last_s, ctx->steer.end_s };
     if (rc == FTKIT_OK)
-        rc = ftk_sure_bcast(&act, root, &a->costs, sizeof a->costs);
+        rc = ftk_sure_bcast(&act, root, &a->handover, sizeof a->handover);
     if (rc == FTKIT_OK)
         rc = share_identity(a, root);
     if (rc != FTKIT_OK)

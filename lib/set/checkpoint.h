@@ -57,16 +57,11 @@ int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx);
 
 /* A set has cost so many seconds of this rank. */
 void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s);
-/* What a replacement takes from a survivor: the costs, because it has measured nothing yet
- * (seconds; 0: not measured), and the deadline, which counts from the opening of the job. */
-struct ftk_costs {
-    double set_s, durable_s, flush_s;
-    double end_s;
-};
-struct ftk_costs ftk_policy_costs(const struct ftkit_ctx *ctx);
-void ftk_policy_take_costs(struct ftkit_ctx *ctx, const struct ftk_costs *of);
-/* A repair went back to the same line as the n - 1 repairs before it. */
-void ftk_policy_repeats(struct ftkit_ctx *ctx, int n);
+/* What a set usually costs this rank, in seconds; 0: none was measured. */
+double ftk_policy_usual_cost(const struct ftkit_ctx *ctx);
+/* Take over the costs of a survivor: what a set usually costs, and what a durable set has cost, in
+ * seconds; 0: not measured. */
+void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s);
 
 /* A set is committed.  gap: the smallest ftk_policy_next_gap() of all ranks. */
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);

@@ -80,6 +80,11 @@ static bool is_able(struct ftkit_ctx *ctx)
 
 /* ---- votes --------------------------------------------------------------------------- */
 
+void ftk_flush_take_cost(struct ftkit_ctx *ctx, double s)
+{
+    ctx->flush.last_s = s;
+}
+
 void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v)
 {
     struct ftk_flush *fl = &ctx->flush;

@@ -37,6 +37,9 @@ struct ftk_flush {
     char why[FTK_DETAIL_MAX]; /* text of error and agreed */
 };
 
+/* Take over from a survivor how many seconds its newest flush has taken; 0: not measured. */
+void ftk_flush_take_cost(struct ftkit_ctx *ctx, double s);
+
 /* Put this rank's words into a vote; read the result of the vote.  ftk_flush_agreed() returns
  * whether the thread of any rank still writes; the answer is the same on every rank. */
 void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v);

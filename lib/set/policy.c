@@ -30,36 +30,37 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* What a set usually costs: the lower median of the last ones.  The first set after a repair is
- * slower, because a replacement touches its memory for the first time.  0: none was measured. */
-static double usual_cost_s(const struct ftk_policy *p)
+/* The lower median of the last costs.  The first set after a repair is slower: a replacement
+ * touches its memory for the first time. */
+double ftk_policy_usual_cost(const struct ftkit_ctx *ctx)
 {
+    const struct ftk_policy *p = &ctx->policy;
     double sorted[FTK_COSTS];
-    int n = p->ncosts < FTK_COSTS ? p->ncosts : FTK_COSTS;
+    size_t n = (size_t)p->ncosts;
     if (n == 0)
         return 0;
-    memcpy(sorted, p->costs_s, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    memcpy(sorted, p->costs_s, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_size);
     return sorted[(n - 1) / 2];
 }
 
 void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s)
 {
     struct ftk_policy *p = &ctx->policy;
-    p->set_cost_s = cost_s;
-    p->costs_s[p->ncosts % FTK_COSTS] = cost_s;
-    p->ncosts = p->ncosts + 1 < 2 * FTK_COSTS ? p->ncosts + 1 : FTK_COSTS;
+    memmove(p->costs_s + 1, p->costs_s, sizeof p->costs_s - sizeof *p->costs_s);
+    p->costs_s[0] = cost_s;
+    p->ncosts += p->ncosts < FTK_COSTS;
 }
 
 /* An automatic period is halved with each repair in a row that goes back to the same line: failures
  * that come before the next set would keep the job at this line. */
 static double period_s(const struct ftkit_ctx *ctx)
 {
-    double cost = usual_cost_s(&ctx->policy);
+    double cost = ftk_policy_usual_cost(ctx);
     double s = ftk_period_sets_s(&ctx->cfg, cost > 0 ? cost : FTK_FIRST_COST_S);
-    return ctx->cfg.period.kind == FTK_PERIOD_SECONDS
-               ? s
-               : fmax(ldexp(s, -ctx->policy.repeats), fmin(s, cost));
+    if (ctx->cfg.period.kind == FTK_PERIOD_SECONDS || ctx->repair.repeats_of != ctx->committed)
+        return s;
+    return fmax(ldexp(s, -ctx->repair.repeats / FTK_REPEAT), fmin(s, cost));
 }
 
 static bool durable_is_due(const struct ftkit_ctx *ctx)
@@ -200,7 +201,6 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     struct ftk_policy *p = &ctx->policy;
     p->requested = 0;
-    p->repeats = 0;
     p->last_set_s = ftk_now_s();
     p->next_event = p->calls + (gap > 0 ? (uint64_t)gap : 1);
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
@@ -209,24 +209,11 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
         p->next_event = p->set_at;
 }
 
-struct ftk_costs ftk_policy_costs(const struct ftkit_ctx *ctx)
+void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s)
 {
-    return (struct ftk_costs){ usual_cost_s(&ctx->policy), ctx->policy.durable_cost_s,
-        ctx->flush.last_s, ctx->steer.end_s };
-}
-
-void ftk_policy_take_costs(struct ftkit_ctx *ctx, const struct ftk_costs *of)
-{
-    if (of->set_s > 0)
-        ftk_policy_measured(ctx, of->set_s);
-    ctx->policy.durable_cost_s = of->durable_s;
-    ctx->flush.last_s = of->flush_s;
-    ctx->steer.end_s = of->end_s;
-}
-
-void ftk_policy_repeats(struct ftkit_ctx *ctx, int n)
-{
-    ctx->policy.repeats = n;
+    if (set_s > 0)
+        ftk_policy_measured(ctx, set_s);
+    ctx->policy.durable_cost_s = durable_s;
 }
 
 void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event)

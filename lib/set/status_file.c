@@ -37,7 +37,7 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
         "\ndurable_time = %.3f\nflushing = %" PRIu64 "\nflush_seconds = %.6f\nlog_held = %" PRIu64
         "\nrepairs = %d\nrepair_seconds = %.6f\ndeadline = %.3f\nend = 1\n",
         ctx->job, state, wall_s, ctx->nranks, ctx->nspares, modes[ctx->mode], teams_of(ctx),
-        p->calls, p->call_s, ctx->committed, wall_s - age_s, p->set_cost_s, ctx->stats.region_bytes,
+        p->calls, p->call_s, ctx->committed, wall_s - age_s, p->costs_s[0], ctx->stats.region_bytes,
         ctx->status.durable, ctx->status.durable_s, ctx->flush.set, ctx->flush.last_s, p->log_held,
         ctx->stats.repairs, ctx->stats.repair_s, ctx->steer.end_s);
 }

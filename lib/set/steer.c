@@ -89,6 +89,11 @@ void ftk_steer_open(struct ftkit_ctx *ctx)
     }
 }
 
+void ftk_steer_take_deadline(struct ftkit_ctx *ctx, double end_s)
+{
+    ctx->steer.end_s = end_s;
+}
+
 void ftk_steer_close(struct ftkit_ctx *ctx)
 {
     if (ctx->cfg.signals && contexts > 0 && --contexts == 0)
@@ -102,7 +107,7 @@ void ftk_steer_close(struct ftkit_ctx *ctx)
 static double need_s(const struct ftkit_ctx *ctx)
 {
     double write = fmax(ctx->flush.last_s, ctx->policy.durable_cost_s);
-    return ctx->policy.look_s + ctx->policy.call_s + MARGIN * (ctx->policy.set_cost_s + 2 * write);
+    return ctx->policy.look_s + ctx->policy.call_s + MARGIN * (ctx->policy.costs_s[0] + 2 * write);
 }
 
 static bool deadline_is_near(struct ftkit_ctx *ctx)

@@ -38,6 +38,9 @@ struct ftk_steer {
 void ftk_steer_open(struct ftkit_ctx *ctx);
 void ftk_steer_close(struct ftkit_ctx *ctx);
 
+/* Take over the deadline of a survivor, seconds since 1970. */
+void ftk_steer_take_deadline(struct ftkit_ctx *ctx, double end_s);
+
 /* The request of this rank (enum ftk_ask). */
 int ftk_steer_ask(struct ftkit_ctx *ctx);
 /* All ranks have agreed to write the durable set that was asked for. */

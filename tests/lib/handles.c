@@ -57,29 +57,30 @@ int MPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out)
     return made(PMPI_Intercomm_merge(comm, high, out), out);
 }
 
+enum { AGREED_MAX = 4096 };
+
 static struct {
-    MPI_Comm comm[4096];
+    MPI_Comm comm[AGREED_MAX];
     int n, freed;
     bool finalizing;
 } agreed;
 
-static int with_agreement(MPI_Comm comm)
+static bool has_agreement(MPI_Comm comm)
 {
-    int i = 0;
-    while (i < agreed.n && agreed.comm[i] != comm)
-        i++;
-    return i;
+    for (int i = 0; i < agreed.n; i++)
+        if (agreed.comm[i] == comm)
+            return true;
+    return false;
 }
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
 static void agree_on(MPI_Comm comm)
 {
-    if (comm == MPI_COMM_WORLD || with_agreement(comm) < agreed.n
-        || agreed.n == (int)(sizeof agreed.comm / sizeof *agreed.comm))
+    if (comm == MPI_COMM_WORLD || has_agreement(comm) || agreed.n == AGREED_MAX)
         return;
     agreed.comm[agreed.n++] = comm;
     communicators--;
-    if (agreed.n == (int)(sizeof agreed.comm / sizeof *agreed.comm))
+    if (agreed.n == AGREED_MAX)
         fprintf(stderr, "handles: more agreements than there is room for\n");
 }
 
@@ -98,7 +99,7 @@ int MPIX_Comm_agree(MPI_Comm comm, int *flag)
 
 int MPI_Comm_free(MPI_Comm *comm)
 {
-    bool has = with_agreement(*comm) < agreed.n;
+    bool has = has_agreement(*comm);
     if (has && !agreed.finalizing)
         fprintf(stderr, "handles: a communicator with an agreement was freed\n");
     agreed.freed += has && agreed.finalizing;

@@ -27,7 +27,7 @@ my @fixed = qw(40ms 80ms 160ms 320ms 640ms 1280ms);
 my $kills_min = 8;
 diag("FTKIT_TEST_SEED=$seed, $count series");
 
-# The kills of a series: one every 1.4 s, and at least 0.6 s between two of them, which is long enough for a
+# The kills of a series: one every 1.4 s, and at least 0.6 s between two of them, long enough for a
 # repair.  Both copies of the data would be lost without a pause.
 sub kills
 {
