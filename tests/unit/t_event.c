@@ -158,6 +158,7 @@ static void off(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(ftk_event_open("", "main"), 0);
     assert_false(ftk_event_on());
+    memset(&e, 0xff, sizeof e); /* a structure on the stack is not zero */
     ftk_event_begin(&e, "main", 0, "x");
     ftk_event_text(&e, "a", "b");
     ftk_event_list(&e, "c");
