@@ -753,10 +753,12 @@ SKIP: {
     };
 }
 
-# from 32 processes on mpirun starts them in threads, and says so
-job($ftkit, 'run', '-n', 33, '--spares', 0, 'true');
-result(0, 'many processes');
-is($err, '', '... nothing is said') if $ulfm;
+# from 32 processes on mpirun starts them by threads: it says so, and may lose the end of a process
+for my $turn (1 .. 12) {
+    job($ftkit, 'run', '-n', 33, '--spares', 0, 'true');
+    result(0, "many processes, $turn");
+    is($err, '', '... nothing is said') if $ulfm;
+}
 
 unlink glob "$tmp/*";
 done_testing();

@@ -324,6 +324,9 @@ static void add_setting(
  * own standard error, in place of that descriptor. */
 static void add_telling(struct ftk_list *cmd)
 {
+    /* From 32 processes on a node mpirun starts them by threads.  The exit of a process that ends
+     * at once may then be lost, and mpirun waits for ever. */
+    add_setting(cmd, "--prtemca", "odls_base_num_threads", "0");
     add_setting(cmd, "--prtemca", "errmgr_base_verbose", "5");
     add_setting(cmd, "--prtemca", "odls_base_verbose", "5");
     ftk_list_add(cmd, "-x");

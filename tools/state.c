@@ -289,8 +289,6 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         { " sending signal ", NULL }, /* SIGUSR1, SIGUSR2: take_signal() of run.c */
     };
     struct ftk_end self;
-    if (strstr(line, "] START ") && strstr(line, " LAUNCH THREADS")) /* from 32 processes on */
-        return true;
     const char *name = strstr(line, "] [");
     const char *text = name ? process_of(name + 2, &self) : NULL;
     for (size_t i = 0; text && i < sizeof kinds / sizeof kinds[0]; i++) {
