@@ -8,12 +8,14 @@
  *   log [-k KIND] [-t TEAM_SIZE] [-m MODE] [-b BYTES] [-c 0] [-r REPETITIONS]
  *
  * KIND: pingpong (one way: a send and a receive), self (the same without another
- * process), halo (four neighbours of a 2-D grid), allreduce, barrier (their bound is the
- * non-blocking twin, polled), farm (a master that receives from any source; time per
- * message and its answer), pipeline (a wavefront over a 2-D grid, as in NAS LU, that
- * receives from any source, with a tag for each direction; time per plane), bcast,
- * alltoall.  TEAM_SIZE: ranks that roll back together; 0 leaves the log off.  MODE:
- * log.determinants; each rank counts as a node then.  -c 0: log.check = false.
+ * process), halo (four neighbours of a 2-D grid), rate (64 messages to the next rank and 64
+ * from the previous one under way together; time per message), farm (a master that receives
+ * from any source; time per message and its answer), pipeline (a wavefront over a 2-D grid,
+ * as in NAS LU, that receives from any source, with a tag for each direction; time per
+ * plane); allreduce, barrier, bcast, reduce, allgather (BYTES of each rank), alltoall: their
+ * bound is the non-blocking twin, polled.  TEAM_SIZE: ranks that roll back together; 0
+ * leaves the log off.  MODE: log.determinants; each rank counts as a node then.  -c 0:
+ * log.check = false.
  *
  * Between teams the bound has a memcpy() of what is sent, to memory that is in use.
  *
@@ -36,6 +38,8 @@ struct calls {
     int (*barrier)(MPI_Comm);
     int (*bcast)(void *, int, MPI_Datatype, int, MPI_Comm);
     int (*alltoall)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+    int (*allgather)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+    int (*reduce)(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
 };
 
 static int polled(int rc, MPI_Request *req)
@@ -72,12 +76,26 @@ static int twin_alltoall(
     return polled(PMPI_Ialltoall(from, n, type, to, nto, into, comm, &req), &req);
 }
 
+static int twin_allgather(
+    const void *from, int n, MPI_Datatype type, void *to, int nto, MPI_Datatype into, MPI_Comm comm)
+{
+    MPI_Request req;
+    return polled(PMPI_Iallgather(from, n, type, to, nto, into, comm, &req), &req);
+}
+
+static int twin_reduce(
+    const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
+{
+    MPI_Request req;
+    return polled(PMPI_Ireduce(from, to, n, type, op, root, comm, &req), &req);
+}
+
 static const struct calls plain = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv, PMPI_Waitall,
-    PMPI_Allreduce, PMPI_Barrier, PMPI_Bcast, PMPI_Alltoall };
+    PMPI_Allreduce, PMPI_Barrier, PMPI_Bcast, PMPI_Alltoall, PMPI_Allgather, PMPI_Reduce };
 static const struct calls twin = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv, PMPI_Waitall,
-    twin_allreduce, twin_barrier, twin_bcast, twin_alltoall };
+    twin_allreduce, twin_barrier, twin_bcast, twin_alltoall, twin_allgather, twin_reduce };
 static const struct calls ours = { MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall,
-    MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Alltoall };
+    MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Alltoall, MPI_Allgather, MPI_Reduce };
 
 struct side {
     const struct calls *mpi;
@@ -198,6 +216,39 @@ static void alltoall(struct bench *b, const struct side *s, int ops)
     bench_mpi(b, rc, "alltoall");
 }
 
+static void allgather(struct bench *b, const struct side *s, int ops)
+{
+    int n = (int)b->bytes, rc = MPI_SUCCESS;
+    for (int i = 0; i < ops; i++)
+        rc |= s->mpi->allgather(from, n, MPI_BYTE, to, n, MPI_BYTE, s->comm);
+    bench_mpi(b, rc, "allgather");
+}
+
+static void reduce(struct bench *b, const struct side *s, int ops)
+{
+    int rc = MPI_SUCCESS;
+    for (int i = 0; i < ops; i++)
+        rc |= s->mpi->reduce(
+            from, to, (int)(b->bytes / sizeof(double)), MPI_DOUBLE, MPI_SUM, 0, s->comm);
+    bench_mpi(b, rc, "reduce");
+}
+
+static void rate(struct bench *b, const struct side *s, int ops)
+{
+    enum { MANY = 64 };
+    int n = (int)b->bytes, rc = MPI_SUCCESS;
+    int next = (b->rank + 1) % b->nranks, previous = (b->rank + b->nranks - 1) % b->nranks;
+    for (int i = 0; i < ops; i += MANY) {
+        MPI_Request req[2 * MANY];
+        for (int j = 0; j < MANY; j++)
+            rc |= s->mpi->irecv(to, n, MPI_BYTE, previous, 1, s->comm, &req[j]);
+        for (int j = 0; j < MANY; j++)
+            rc |= s->mpi->isend(from, n, MPI_BYTE, next, 1, s->comm, &req[MANY + j]);
+        rc |= s->mpi->waitall(2 * MANY, req, MPI_STATUSES_IGNORE);
+    }
+    bench_mpi(b, rc, "messages under way together");
+}
+
 /* ops messages to the master and as many answers. */
 static void farm(struct bench *b, const struct side *s, int ops)
 {
@@ -243,6 +294,9 @@ static const struct kind kinds[] = {
     { "barrier", 200, barrier, true, false, 1 },
     { "bcast", 100, bcast, true, true, TO_ALL_OTHERS },
     { "alltoall", 40, alltoall, true, false, 1 },
+    { "allgather", 100, allgather, true, false, 1 },
+    { "reduce", 100, reduce, true, false, 1 },
+    { "rate", 640, rate, false, false, 1 },
     { "farm", 120, farm, false, true, 2 },
     { "pipeline", 200, pipeline, false, false, TO_THE_NEXT },
 };
@@ -372,11 +426,13 @@ int main(int argc, char **argv)
     bench_open(&b, &argc, &argv);
     bench_mpi(&b, PMPI_Comm_dup(MPI_COMM_WORLD, &world), "duplicate");
     from = bench_alloc(&b, 4 * b.bytes);
-    to = bench_alloc(&b, 4 * b.bytes);
+    to = bench_alloc(&b, (size_t)(b.nranks > 4 ? b.nranks : 4) * b.bytes);
     copy = bench_alloc(&b, 4 * b.bytes);
     bench_ft(&b, ftkit_register(b.ft, "step", &step, 1, MPI_INT), FTKIT_OK, "register");
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
-    int ops = b.bytes > 4096 ? k->ops / 10 : k->ops;
+    int ops = b.bytes > 262144 ? k->ops / 30 : b.bytes > 4096 ? k->ops / 10 : k->ops;
+    if (ops == 0)
+        ops = 1;
     for (; step < b.reps; step++)
         repetition(&b, k, ops);
     bench_mpi(&b, PMPI_Comm_free(&world), "free");

@@ -17,15 +17,18 @@
 #define NEARLY 0.75
 
 /* ---- the arena --------------------------------------------------------------------------
- * Entries are one behind the other in chunks; all are dropped at once when a line is committed.
- * Some chunks stay for the next interval, because the first touch of memory costs more than the
- * copy.  Beyond log.memory chunks are mapped pieces of a file of the node: the kernel writes them
+ * Entries are one behind the other in chunks; a long entry has a chunk of its own.  All entries are
+ * dropped at once when a line is committed.  The chunks stay for the next interval, because the
+ * first touch of memory costs more than the copy.  A chunk that was empty for a whole interval is
+ * freed.  Beyond log.memory chunks are mapped pieces of a file of the node: the kernel writes them
  * out, and takes their memory when needed. */
 
-#define CHUNK_BYTES (4u << 20)
-#define CHUNK_ROOM (CHUNK_BYTES - sizeof(struct chunk))
 #define HUGE_BYTES (2u << 20)
-#define KEPT_BYTES (64u << 20) /* of chunks that stay for the next interval */
+#define LEAST_CHUNK (4u << 20)
+#define MOST_CHUNK (8u << 20)
+#define LONG_SHARE 4           /* an entry is long from this share of a chunk on */
+#define KEPT_BYTES (64u << 20) /* so many bytes of empty chunks are never too many */
+#define CLASSES (8 * 64)       /* sizes of chunks: eight between two powers of two */
 
 struct chunk {
     struct chunk *next;
@@ -33,10 +36,31 @@ struct chunk {
     bool mapped;
 };
 
-static struct chunk *chunks, *spare; /* in use, first the one that is being filled; empty ones */
+static struct chunk *chunks;         /* with entries, first the one that is being filled */
+static struct chunk *empty[CLASSES]; /* by size */
 static size_t chunk_bytes;           /* of all chunks */
 static size_t used_bytes;            /* of entries with their heads, since the line */
 static bool warned;                  /* that there is no file: once */
+
+/* The size of a chunk for so many bytes, at least 8.  Few sizes, so that an empty chunk fits the
+ * next long entry of about the same length. */
+static size_t chunk_size(size_t bytes)
+{
+    size_t step = (size_t)1 << (60 - __builtin_clzll(bytes));
+    return (bytes + step - 1) & ~(step - 1);
+}
+
+static struct chunk **empty_of(size_t bytes)
+{
+    int log2 = 63 - __builtin_clzll(bytes);
+    return &empty[8 * log2 + (int)(bytes >> (log2 - 3) & 7)];
+}
+
+/* Bytes of a chunk of short entries. */
+static size_t common_size(void)
+{
+    return ftk_log.ctx->cfg.log_memory < 16 * MOST_CHUNK ? LEAST_CHUNK : MOST_CHUNK;
+}
 
 /* A file without a name, so that no file is left however the process ends. */
 static int open_spill(void)
@@ -91,33 +115,42 @@ static void free_chunk(struct chunk *c)
         free(c);
 }
 
-static struct chunk *pop_spare(void)
+static struct chunk *pop_empty(size_t bytes)
 {
-    struct chunk *c = spare;
-    spare = c->next;
+    struct chunk **at = empty_of(bytes), *c = *at;
+    if (c)
+        *at = c->next;
     return c;
 }
 
-static struct chunk *new_chunk(size_t room)
+/* Free empty chunks until a new chunk fits into log.memory. */
+static void free_empty(double bytes)
+{
+    for (size_t i = 0; i < CLASSES; i++)
+        while (empty[i] && (double)chunk_bytes + bytes > ftk_log.ctx->cfg.log_memory) {
+            struct chunk *c = empty[i];
+            empty[i] = c->next;
+            free_chunk(c);
+        }
+}
+
+static struct chunk *new_chunk(size_t bytes)
 {
     const struct ftk_config *cfg = &ftk_log.ctx->cfg;
-    size_t bytes = sizeof(struct chunk) + room;
-    struct chunk *c = NULL;
-    if (spare && spare->room == room)
-        return pop_spare();
-    /* empty chunks that are too small are no reason to use a file */
-    while (spare && (double)(chunk_bytes + bytes) > cfg->log_memory)
-        free_chunk(pop_spare());
+    struct chunk *c = pop_empty(bytes);
+    if (c)
+        return c;
+    free_empty((double)bytes); /* empty chunks of other sizes are no reason to use a file */
     if ((double)(chunk_bytes + bytes) > cfg->log_memory)
         c = map_chunk(bytes);
     bool mapped = c != NULL;
     if (mapped)
-        ftk_log.slog.spilled += room;
+        ftk_log.slog.spilled += bytes;
     else
         c = on_heap(bytes);
     if (!c)
         return NULL;
-    *c = (struct chunk){ .room = room, .mapped = mapped };
+    *c = (struct chunk){ .room = bytes - sizeof *c, .mapped = mapped };
     chunk_bytes += bytes;
     return c;
 }
@@ -127,12 +160,13 @@ static void *take_room(size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     used_bytes += bytes;
     if (!chunks || chunks->room - chunks->used < bytes) {
-        size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_ROOM;
-        struct chunk *c = new_chunk(room);
+        size_t common = common_size();
+        bool is_long = bytes > common / LONG_SHARE;
+        struct chunk *c = new_chunk(is_long ? chunk_size(sizeof *c + bytes) : common);
         if (!c)
             return NULL;
-        /* a long message does not end the chunk that is being filled */
-        struct chunk **at = chunks && room == bytes ? &chunks->next : &chunks;
+        /* a long entry does not end the chunk that is being filled */
+        struct chunk **at = chunks && is_long ? &chunks->next : &chunks;
         c->next = *at;
         *at = c;
         c->used = bytes;
@@ -145,24 +179,23 @@ static void *take_room(size_t bytes)
 
 static void forget_chunks(bool all)
 {
-    size_t kept = 0;
-    while (spare) {
-        struct chunk *c = spare;
-        spare = c->next;
-        c->next = chunks;
-        chunks = c;
-    }
+    for (size_t i = 0; i < CLASSES; i++) /* empty since the last line */
+        while (empty[i] && (all || chunk_bytes > KEPT_BYTES)) {
+            struct chunk *c = empty[i];
+            empty[i] = c->next;
+            free_chunk(c);
+        }
     while (chunks) {
         struct chunk *c = chunks;
         chunks = c->next;
-        if (all || c->mapped || c->room != CHUNK_ROOM || kept + c->room > KEPT_BYTES) {
+        if (all || c->mapped) {
             free_chunk(c);
             continue;
         }
-        kept += c->room;
+        struct chunk **at = empty_of(sizeof *c + c->room);
         c->used = 0;
-        c->next = spare;
-        spare = c;
+        c->next = *at;
+        *at = c;
     }
 }
 
