@@ -130,6 +130,7 @@ struct ftk_shape {
 
 struct ftk_temp {
     struct ftk_temp *next;
+    size_t room;
     _Alignas(16) char bytes[];
 };
 
@@ -187,9 +188,11 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
 
 void ftk_coll_fail(struct ftk_coll *c, int error);
 struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type);
-void ftk_coll_forget_shapes(void);
+/* Forget the shapes of types, and free memory of ended schedules. */
+void ftk_schedule_close(void);
 /* Memory that lives as long as the schedule; NULL only with c->error. */
 void *ftk_coll_temp(struct ftk_coll *c, size_t bytes);
+void ftk_coll_drop_temps(struct ftk_coll *c);
 /* Memory for count items; returns the address of the first item. */
 void *ftk_coll_room(struct ftk_coll *c, MPI_Datatype type, size_t count);
 /* Bytes of data of a block, where all blocks have one size. */

@@ -160,8 +160,21 @@ int ftk_log_error(void);
 /* Requests of the program. */
 struct ftk_req *ftk_req_new(void); /* NULL: no memory */
 void ftk_req_delete(struct ftk_req *r);
-void ftk_req_abandon(struct ftk_req *r);   /* deletes it when it is complete */
-struct ftk_req *ftk_req_of(MPI_Request h); /* NULL: a handle of the MPI */
+void ftk_req_abandon(struct ftk_req *r); /* deletes it when it is complete */
+/* The program's requests are in one piece of address space, so that a handle shows whether it is
+ * one of the log's. */
+struct ftk_req_pool {
+    struct ftk_req *at;
+    size_t used;
+    struct ftk_req *free;
+};
+extern struct ftk_req_pool ftk_req_pool; /* request.c */
+/* The request of a handle; NULL: a handle of the MPI. */
+static inline struct ftk_req *ftk_req_of(MPI_Request h)
+{
+    uintptr_t offset = (uintptr_t)h - (uintptr_t)ftk_req_pool.at;
+    return offset < ftk_req_pool.used * sizeof(struct ftk_req) ? (struct ftk_req *)(void *)h : NULL;
+}
 /* The number of a request, from 0; the request of a number, NULL: none. */
 int ftk_req_number(const struct ftk_req *r);
 struct ftk_req *ftk_req_numbered(int number);

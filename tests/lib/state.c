@@ -23,19 +23,17 @@
 
 /* Variables that outlive a context, and why. */
 static const char *const kept[][2] = {
-    { "request.c", "pool" },       /* address space, reserved once in a process */
-    { "request.c", "pool_used" },  /* requests that are free for the next context */
-    { "request.c", "pool_free" },  /* the same */
-    { "unexpected.c", "matches" }, /* a number is not used again for another message */
-    { "sender_log.c", "warned" },  /* the warning comes once in a process */
-    { "object.c", "ops" },         /* of persistent collectives that the program has not freed */
-    { "object.c", "types" },       /* the same */
-    { "request.c", "late" },       /* types of persistent requests that the program has not freed */
-    { "request.c", "late_room" },  /* the same */
-    { "request.c", "nlate" },      /* the same */
-    { "wait.c", "turns" },         /* when a call looks for failures: any number is right */
-    { "probe.c", "turns" },        /* the same */
-    { "progress.c", "p" },         /* of lib/core/progress.c */
+    { "a header", "ftk_req_pool" }, /* address space, reserved once in a process */
+    { "unexpected.c", "matches" },  /* a number is not used again for another message */
+    { "sender_log.c", "warned" },   /* the warning comes once in a process */
+    { "object.c", "ops" },          /* of persistent collectives that the program has not freed */
+    { "object.c", "types" },        /* the same */
+    { "request.c", "late" },      /* types of persistent requests that the program has not freed */
+    { "request.c", "late_room" }, /* the same */
+    { "request.c", "nlate" },     /* the same */
+    { "wait.c", "turns" },        /* when a call looks for failures: any number is right */
+    { "probe.c", "turns" },       /* the same */
+    { "progress.c", "p" },        /* of lib/core/progress.c */
     { "a header", "ftk_mpi_call" }, /* the name of the last call, for texts */
 };
 

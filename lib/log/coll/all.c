@@ -84,6 +84,31 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
     }
 }
 
+/* Recursive doubling (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
+ * Operations in MPICH, 2005): in each round two ranks exchange the blocks that they have.  The
+ * number of ranks is a power of two. */
+static void allgather_doubling(struct ftk_coll *c, const size_t *off)
+{
+    int n = c->vc->size, me = c->vc->rank;
+    bool direct = ftk_coll_is_packed(c, off, n);
+    char *all = direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
+    struct ftk_block b = ftk_coll_block(c, &c->call.r, me);
+    own_block(c);
+    if (!direct && !c->error)
+        ftk_step_copy(c, b.at, b.count, b.type, all + off[me], (int)b.bytes, MPI_PACKED);
+    for (int far = 1; far < n && !c->error; far *= 2) {
+        int peer = me ^ far, mine = me & ~(far - 1), its = peer & ~(far - 1);
+        ftk_step_recv(c, all + off[its], (int)(off[its + far] - off[its]), MPI_PACKED, peer);
+        ftk_step_send(c, all + off[mine], (int)(off[mine + far] - off[mine]), MPI_PACKED, peer);
+        ftk_step_fence(c);
+    }
+    for (int i = 0; i < n && !direct && !c->error; i++) {
+        b = ftk_coll_block(c, &c->call.r, i);
+        if (i != me)
+            ftk_step_copy(c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
+    }
+}
+
 void ftk_build_allgather(struct ftk_coll *c)
 {
     size_t n = (size_t)c->vc->size;
@@ -94,6 +119,8 @@ void ftk_build_allgather(struct ftk_coll *c)
         allgather_ring(c);
     else if (n == 1)
         own_block(c);
+    else if ((n & (n - 1)) == 0)
+        allgather_doubling(c, off);
     else if (off[n] > 0)
         allgather_tree(c, off);
 }

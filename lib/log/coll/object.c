@@ -229,10 +229,7 @@ void ftk_coll_delete(struct ftk_coll *c)
     free_types(c);
     let_type_go(c);
     let_op_go(c);
-    for (struct ftk_temp *t = c->temps, *next; t; t = next) {
-        next = t->next;
-        free(t);
-    }
+    ftk_coll_drop_temps(c);
     if (c->steps != c->steps0)
         free(c->steps);
     if (c->reqs != c->reqs0)

@@ -301,7 +301,7 @@ void ftk_coll_free(struct ftk_req *r)
 void ftk_coll_close(void)
 {
     ftk_coll_free_memory();
-    ftk_coll_forget_shapes();
+    ftk_schedule_close();
     if (self != MPI_COMM_NULL)
         (void)PMPI_Comm_free(&self); /* there is no call to return an error */
     self = MPI_COMM_NULL;

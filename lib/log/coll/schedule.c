@@ -45,12 +45,6 @@ static int look_at(MPI_Datatype type, struct ftk_shape *s)
     return MPI_SUCCESS;
 }
 
-void ftk_coll_forget_shapes(void)
-{
-    memset(named, 0, sizeof named);
-    nnamed = oldest = 0;
-}
-
 struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type)
 {
     struct ftk_shape s = { .type = type };
@@ -265,7 +259,57 @@ void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t)
     t->parent = v == 0 ? -1 : (int)((v - mask + root) % n);
 }
 
-/* ---- memory -------------------------------------------------------------------------- */
+/* ---- memory -----------------------------------------------------------------------------
+ * Temporaries of ended schedules are kept for the next ones, the newest first: the first touch of
+ * memory may cost more than the collective. */
+
+#define KEPT_TEMPS 8
+#define KEPT_BYTES (16u << 20)
+
+static struct ftk_temp *kept;
+
+/* A kept temporary with at least so many bytes, and not many more; NULL: there is none. */
+static struct ftk_temp *take_kept(size_t bytes)
+{
+    for (struct ftk_temp **at = &kept; *at; at = &(*at)->next) {
+        struct ftk_temp *t = *at;
+        if (t->room < bytes || t->room / 2 > bytes)
+            continue;
+        *at = t->next;
+        return t;
+    }
+    return NULL;
+}
+
+/* Free kept temporaries, the oldest first, until there are at most so many. */
+static void free_kept(int most, size_t most_bytes)
+{
+    struct ftk_temp **at = &kept;
+    while (*at) {
+        struct ftk_temp *t = *at;
+        if (most > 0 && t->room <= most_bytes) {
+            most--;
+            most_bytes -= t->room;
+            at = &t->next;
+            continue;
+        }
+        *at = t->next;
+        free(t);
+    }
+}
+
+void ftk_coll_drop_temps(struct ftk_coll *c)
+{
+    if (!c->temps)
+        return;
+    struct ftk_temp *last = c->temps;
+    while (last->next)
+        last = last->next;
+    last->next = kept;
+    kept = c->temps;
+    c->temps = NULL;
+    free_kept(KEPT_TEMPS, KEPT_BYTES);
+}
 
 void *ftk_coll_temp(struct ftk_coll *c, size_t bytes)
 {
@@ -278,7 +322,9 @@ void *ftk_coll_temp(struct ftk_coll *c, size_t bytes)
         ftk_coll_fail(c, MPI_ERR_COUNT);
         return NULL;
     }
-    struct ftk_temp *t = malloc(sizeof *t + bytes);
+    struct ftk_temp *t = take_kept(bytes);
+    if (!t && (t = malloc(sizeof *t + bytes)) != NULL)
+        t->room = bytes;
     if (!t) {
         ftk_coll_fail(c, MPI_ERR_NO_MEM);
         return NULL;
@@ -286,4 +332,11 @@ void *ftk_coll_temp(struct ftk_coll *c, size_t bytes)
     t->next = c->temps;
     c->temps = t;
     return t->bytes;
+}
+
+void ftk_schedule_close(void)
+{
+    memset(named, 0, sizeof named);
+    nnamed = oldest = 0;
+    free_kept(0, 0);
 }

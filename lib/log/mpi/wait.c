@@ -12,14 +12,16 @@
 #include "log/p2p.h"
 #include "mpi_calls.h"
 
-/* Whether a wait counts the request.  Inactive requests are complete with an empty status. */
+/* Whether a wait counts the request h, which is r if it is one of the log.  Inactive requests are
+ * complete with an empty status. */
+static bool is_counted(MPI_Request h, const struct ftk_req *r)
+{
+    return r ? r->state > FTK_REQ_INACTIVE : h != MPI_REQUEST_NULL;
+}
+
 static bool is_active(MPI_Request h)
 {
-    struct ftk_req *r;
-    if (h == MPI_REQUEST_NULL)
-        return false;
-    r = ftk_req_of(h);
-    return !r || r->state > FTK_REQ_INACTIVE;
+    return is_counted(h, ftk_req_of(h));
 }
 
 /* The completion has been reported: delete the request, or a persistent one becomes inactive. */
@@ -41,8 +43,7 @@ static const struct ftk_vcomm *failed_on;
 static int test_one(MPI_Request *h, int *done, MPI_Status *status)
 {
     struct ftk_req *r = ftk_req_of(*h);
-    MPI_Status s;
-    if (!is_active(*h)) {
+    if (!is_counted(*h, r)) {
         *done = 1;
         ftk_p2p_no_status(status);
         return MPI_SUCCESS;
@@ -57,11 +58,10 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
     if (!*done)
         return MPI_SUCCESS;
     int rc = r->error;
-    s = r->status;
     if (rc != MPI_SUCCESS && !failed_on)
         failed_on = r->vc;
+    ftk_p2p_copy_status(status, &r->status);
     consume(h, r);
-    ftk_p2p_copy_status(status, &s);
     return rc;
 }
 

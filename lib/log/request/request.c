@@ -79,24 +79,22 @@ void ftk_req_failed(struct ftk_req *r)
         r->state = r->send.entry ? FTK_REQ_LOGGED : FTK_REQ_WAITING;
 }
 
-/* ---- the program's requests -------------------------------------------------------------
- * They are in one piece of address space, so that a handle shows whether it is one of the log's. */
+/* ---- the program's requests ------------------------------------------------------------- */
 
-static struct ftk_req *pool;
-static size_t pool_used;
-static struct ftk_req *pool_free;
+struct ftk_req_pool ftk_req_pool;
 
 struct ftk_req *ftk_req_new(void)
 {
-    struct ftk_req *r = pool_free;
-    if (!pool)
-        pool = reserve(POOL_MAX * sizeof *pool);
-    if (!pool)
+    struct ftk_req_pool *pool = &ftk_req_pool;
+    struct ftk_req *r = pool->free;
+    if (!pool->at)
+        pool->at = reserve(POOL_MAX * sizeof *pool->at);
+    if (!pool->at)
         return NULL;
     if (r)
-        pool_free = r->next;
-    else if (pool_used < POOL_MAX)
-        r = &pool[pool_used++];
+        pool->free = r->next;
+    else if (pool->used < POOL_MAX)
+        r = &pool->at[pool->used++];
     else
         return NULL;
     memset(r, 0, sizeof *r);
@@ -110,46 +108,40 @@ struct ftk_req *ftk_req_new(void)
 
 void ftk_req_delete(struct ftk_req *r)
 {
-    free(r->own);
+    if (r->own)
+        free(r->own);
     r->own = NULL;
     ftk_log.queue.nactive -= r->state != FTK_REQ_INACTIVE;
     r->state = FTK_REQ_FREE;
-    r->next = pool_free;
-    pool_free = r;
-}
-
-struct ftk_req *ftk_req_of(MPI_Request h)
-{
-    uintptr_t at = (uintptr_t)h, first = (uintptr_t)pool;
-    if (!pool || at < first || at >= first + pool_used * sizeof *pool)
-        return NULL;
-    return (struct ftk_req *)(void *)h;
+    r->next = ftk_req_pool.free;
+    ftk_req_pool.free = r;
 }
 
 int ftk_req_number(const struct ftk_req *r)
 {
-    return (int)(r - pool);
+    return (int)(r - ftk_req_pool.at);
 }
 
 struct ftk_req *ftk_req_numbered(int number)
 {
-    return number >= 0 && (size_t)number < pool_used ? &pool[number] : NULL;
+    return number >= 0 && (size_t)number < ftk_req_pool.used ? &ftk_req_pool.at[number] : NULL;
 }
 
 bool ftk_p2p_has(const struct ftk_vcomm *vc)
 {
-    for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].state != FTK_REQ_FREE && !pool[i].freed_active && pool[i].vc == vc
-            && !(pool[i].stale && pool[i].state == FTK_REQ_INACTIVE))
+    for (size_t i = 0; i < ftk_req_pool.used; i++)
+        if (ftk_req_pool.at[i].state != FTK_REQ_FREE && !ftk_req_pool.at[i].freed_active
+            && ftk_req_pool.at[i].vc == vc
+            && !(ftk_req_pool.at[i].stale && ftk_req_pool.at[i].state == FTK_REQ_INACTIVE))
             return true;
     return false;
 }
 
 void ftk_p2p_part(const struct ftk_vcomm *vc)
 {
-    for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].state == FTK_REQ_INACTIVE && pool[i].vc == vc)
-            pool[i].vc = NULL;
+    for (size_t i = 0; i < ftk_req_pool.used; i++)
+        if (ftk_req_pool.at[i].state == FTK_REQ_INACTIVE && ftk_req_pool.at[i].vc == vc)
+            ftk_req_pool.at[i].vc = NULL;
 }
 
 /* Whether a request that is under way, or persistent, uses the type. */
@@ -158,16 +150,17 @@ static bool uses_type(MPI_Datatype type)
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->type == type)
             return true;
-    for (size_t i = 0; i < pool_used; i++)
-        if (pool[i].persistent && pool[i].state != FTK_REQ_FREE && pool[i].type == type)
+    for (size_t i = 0; i < ftk_req_pool.used; i++)
+        if (ftk_req_pool.at[i].persistent && ftk_req_pool.at[i].state != FTK_REQ_FREE
+            && ftk_req_pool.at[i].type == type)
             return true;
     return false;
 }
 
 void ftk_p2p_forget_requests(void)
 {
-    for (size_t i = 0; i < pool_used; i++) {
-        struct ftk_req *r = &pool[i];
+    for (size_t i = 0; i < ftk_req_pool.used; i++) {
+        struct ftk_req *r = &ftk_req_pool.at[i];
         if (r->state == FTK_REQ_FREE)
             continue;
         if (!r->persistent) {
