@@ -53,24 +53,33 @@ static struct ftk_mem_seg *find_in_memory(
     return NULL;
 }
 
+/* A segment that is read into memory. */
+struct reading {
+    struct ftk_mem *mem;
+    const struct ftk_h5_manifest *m;
+    int rank;
+    struct ftk_mem_seg *seg; /* NULL: none is taken */
+};
+
+static int take_segment(void *arg, size_t bytes, void **at)
+{
+    struct reading *r = arg;
+    int rc = ftk_mem_take(r->mem, r->m->set, r->rank, (int)r->m->nranks, bytes, &r->seg);
+    *at = rc == FTKIT_OK ? r->seg->buf : NULL;
+    return rc;
+}
+
 /* Read the segment of a rank from the file into memory. */
 static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
 {
-    void *buf = NULL;
-    size_t bytes = 0;
-    struct ftk_mem_seg *seg = NULL;
-    int rc = ftk_h5_read(ctx->cfg.h5_dir, m, rank, &buf, &bytes);
-    if (rc == FTKIT_OK)
-        rc = ftk_mem_take(
-            &ctx->level[FTK_LEVEL_MEMORY].mem, m->set, rank, (int)m->nranks, bytes, &seg);
+    struct reading r = { &ctx->level[FTK_LEVEL_MEMORY].mem, m, rank, NULL };
+    int rc = ftk_h5_read_into(ctx->cfg.h5_dir, m, rank, take_segment, &r);
     if (rc == FTKIT_OK) {
-        memcpy(seg->buf, buf, bytes);
-        seg->verified = true;
-        rc = ftk_mem_seal(seg);
-        if (rc != FTKIT_OK)
-            ftk_mem_release(seg);
+        r.seg->verified = true;
+        rc = ftk_mem_seal(r.seg);
     }
-    free(buf);
+    if (rc != FTKIT_OK && r.seg)
+        ftk_mem_release(r.seg);
     return rc;
 }
 

@@ -130,7 +130,15 @@ int ftk_h5_list(const char *dir, const char *context, uint64_t **sets, int *nset
 /* Numbers of all directories of sets, complete or not, newest first, malloc'd. */
 int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n);
 
-/* Read the segment of one rank, checked block by block, into malloc'd *seg. */
+/* Give memory for a segment of so many bytes, aligned to FTK_SEG_REGION_ALIGN, as *at. */
+typedef int ftk_h5_room_fn(void *arg, size_t bytes, void **at);
+
+/* Read the segment of one rank, checked block by block, into memory of room, which is called at
+ * most once.  After an error the memory has no value. */
+int ftk_h5_read_into(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, ftk_h5_room_fn *room, void *arg);
+
+/* The same into malloc'd *seg. */
 int ftk_h5_read(
     const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes);
 

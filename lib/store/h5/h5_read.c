@@ -244,18 +244,19 @@ static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_heade
     return h->data_bytes / (packed ? FTK_H5_DEFLATE_MOST : 1) <= most;
 }
 
-int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out)
+/* ftk_h5_reader_memory() with memory of room. */
+static int make_memory(
+    const struct ftk_h5_reader *src, const void *head, ftk_h5_room_fn *room, void *arg, void **out)
 {
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
     if (!can_hold(src, h))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " bytes of data in a file of %zu",
             src->io.what, h->data_bytes, src->file_bytes);
-    size_t bytes = ftk_seg_bytes(head);
-    char *seg = aligned_alloc(FTK_SEG_REGION_ALIGN,
-        (bytes + FTK_SEG_REGION_ALIGN - 1) & ~(size_t)(FTK_SEG_REGION_ALIGN - 1));
-    if (!seg)
-        return ftk_fail(FTKIT_ERR_NOMEM, "%s: %zu bytes", src->io.what, bytes);
+    void *seg = NULL;
+    int rc = room(arg, ftk_seg_bytes(head), &seg);
+    if (rc != FTKIT_OK)
+        return rc;
     memcpy(seg, head, (size_t)h->head_bytes);
     char *data = ftk_seg_data(seg);
     uint64_t end = 0;
@@ -268,28 +269,45 @@ int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void
     return FTKIT_OK;
 }
 
-static int get_rank(
-    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void **out)
+/* arg: the pointer that the caller frees. */
+static int heap_room(void *arg, size_t bytes, void **at)
 {
+    void **seg = arg;
+    *seg = aligned_alloc(FTK_SEG_REGION_ALIGN,
+        (bytes + FTK_SEG_REGION_ALIGN - 1) & ~(size_t)(FTK_SEG_REGION_ALIGN - 1));
+    *at = *seg;
+    return *seg ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "a segment of %zu bytes", bytes);
+}
+
+int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out)
+{
+    void *seg;
+    return make_memory(src, head, heap_room, &seg, out);
+}
+
+/* Where the segment of a rank goes. */
+struct into {
+    ftk_h5_room_fn *room;
+    void *arg;
+};
+
+static int get_segment(
+    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out)
+{
+    const struct into *into = out;
     void *head = NULL, *seg = NULL;
     hid_t group;
     int rc = ftk_h5_reader_head(src, m, rank, &head, &group);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_h5_reader_memory(src, head, &seg);
+    rc = make_memory(src, head, into->room, into->arg, &seg);
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
     for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
         rc = ftk_h5_reader_region(src, group, &r[i], ftk_seg_data(seg));
     H5Gclose(group);
     free(head);
-    if (rc == FTKIT_OK)
-        rc = ftk_seg_check_data(seg, src->io.what);
-    if (rc == FTKIT_OK)
-        *out = seg;
-    else
-        free(seg);
-    return rc;
+    return rc == FTKIT_OK ? ftk_seg_check_data(seg, src->io.what) : rc;
 }
 
 int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5_manifest *m,
@@ -319,12 +337,6 @@ void ftk_h5_reader_close(struct ftk_h5_reader *src)
 
 typedef int read_fn(
     struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out);
-
-static int get_segment(
-    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out)
-{
-    return get_rank(src, m, rank, out);
-}
 
 static int get_sum(
     struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out)
@@ -367,14 +379,23 @@ static int read_rank(
     return rc;
 }
 
+int ftk_h5_read_into(
+    const char *dir, const struct ftk_h5_manifest *m, int rank, ftk_h5_room_fn *room, void *arg)
+{
+    struct into into = { room, arg };
+    return read_rank(dir, m, rank, get_segment, &into);
+}
+
 int ftk_h5_read(
     const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes)
 {
     void *s = NULL;
-    int rc = read_rank(dir, m, rank, get_segment, &s);
+    int rc = ftk_h5_read_into(dir, m, rank, heap_room, &s);
     if (rc == FTKIT_OK) {
         *seg = s;
         *bytes = ftk_seg_bytes(s);
+    } else {
+        free(s);
     }
     return rc;
 }
