@@ -28,7 +28,7 @@
 #define MOST_CHUNK (8u << 20)
 #define LONG_SHARE 4           /* an entry is long from this share of a chunk on */
 #define KEPT_BYTES (64u << 20) /* so many bytes of empty chunks are never too many */
-#define CLASSES (8 * 64)       /* sizes of chunks: eight between two powers of two */
+#define CLASSES 512            /* sizes of chunks: eight between two powers of two */
 
 struct chunk {
     struct chunk *next;
