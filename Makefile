@@ -357,7 +357,7 @@ check-long: tests
 demo: all
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/demo
 bench: all $(BENCH)
-	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/bench
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/bench $(ROWS)
 
 # ---- installation -----------------------------------------------------------------------
 

@@ -242,7 +242,17 @@ void ftk_build_barrier(struct ftk_coll *c); /* algo.c */
 void ftk_build_broadcast(struct ftk_coll *c);
 /* Broadcast when all ranks know count and type, or at least the number of bytes. */
 void ftk_build_bcast(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int root);
+/* doubling.c: on a power of two of ranks, but doubling() on any number. */
+void ftk_build_doubling(struct ftk_coll *c);
+void ftk_build_halving_allreduce(struct ftk_coll *c);
+void ftk_build_halving_reduce(struct ftk_coll *c);
 void ftk_build_reduce(struct ftk_coll *c); /* reduce.c */
+/* The address of the operand of this rank. */
+const void *ftk_coll_input(const struct ftk_call *a);
+/* Whether the operation of the call is commutative. */
+bool ftk_coll_commutes(struct ftk_coll *c);
+/* Copy count items of the type of the call; nothing to do where from is into. */
+void ftk_coll_copy_same(struct ftk_coll *c, const void *from, void *into, int count);
 void ftk_build_allreduce(struct ftk_coll *c);
 void ftk_build_reduce_scatter(struct ftk_coll *c);
 void ftk_build_scan(struct ftk_coll *c);

@@ -69,6 +69,12 @@ void ftk_req_close(void);
 /* ---- sends --------------------------------------------------------------------------- */
 
 int ftk_send_begin(struct ftk_req *r);
+/* Send a small message in a context.  true: it is sent; *real is the request of the MPI if the MPI
+ * still reads buf, else MPI_REQUEST_NULL.  false: nothing has been done, because the message is not
+ * small, or earlier requests are in the way, or of an error; the message has to be sent as a
+ * request. */
+bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int world, int context,
+    int tag, MPI_Request *real);
 /* Send a small message, and wait until the MPI or the log has its bytes: *error is the MPI error.
  * false: nothing has been done, because earlier requests are in the way; the message has to be sent
  * as a request. */

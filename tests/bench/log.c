@@ -17,7 +17,8 @@
  * leaves the log off.  MODE: log.determinants; each rank counts as a node then.  -c 0:
  * log.check = false.  -o: the bound of a collective is the blocking call of the MPI.
  *
- * Between teams the bound has a memcpy() of what is sent, to memory that is in use.
+ * Between teams the bound of messages from 4096 bytes on has a memcpy() of what the log keeps,
+ * after the operation, to memory that has been touched and is not in the cache.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -102,6 +103,9 @@ struct side {
     MPI_Comm comm;
 };
 
+#define COPIED ((size_t)32 << 20) /* bytes of messages that the bound keeps */
+#define LONG 4096                 /* bytes of a message whose copy is part of the bound */
+
 enum { TO_ALL_OTHERS = -1, TO_THE_NEXT = -2 /* of a grid without its rim */ };
 
 struct kind {
@@ -110,14 +114,17 @@ struct kind {
     void (*run)(struct bench *b, const struct side *s, int ops);
     bool collective;
     bool in_turns; /* one rank waits for another, or for the master */
+    int batch;     /* operations that run apart from others */
     int sends;     /* how often its bytes are sent in an operation, by each rank at work; or ... */
 };
 
 static const char *kind_name = "pingpong", *mode = NULL;
 static int team_size, check = 1;
-static bool own;               /* the bound is the blocking collective */
-static char *from, *to, *copy; /* [4 * bytes] */
-static MPI_Comm world;         /* of the MPI */
+static bool own;       /* the bound is the blocking collective */
+static char *from;     /* [4 * bytes] */
+static char *copy;     /* [COPIED + bytes] */
+static char *to;       /* [max(4, nranks) * bytes] */
+static MPI_Comm world; /* of the MPI */
 
 static int option(int opt, const char *value)
 {
@@ -290,57 +297,66 @@ static void pipeline(struct bench *b, const struct side *s, int ops)
 }
 
 static const struct kind kinds[] = {
-    { "pingpong", 400, pingpong, false, true, 1 },
-    { "self", 1000, self, false, false, 1 }, /* a rank is in its own team */
-    { "halo", 60, halo, false, false, 4 },
-    { "allreduce", 200, allreduce, true, false, 1 },
-    { "barrier", 200, barrier, true, false, 1 },
-    { "bcast", 100, bcast, true, true, TO_ALL_OTHERS },
-    { "alltoall", 40, alltoall, true, false, 1 },
-    { "allgather", 100, allgather, true, false, 1 },
-    { "reduce", 100, reduce, true, false, 1 },
-    { "rate", 640, rate, false, false, 1 },
-    { "farm", 120, farm, false, true, 2 },
-    { "pipeline", 200, pipeline, false, false, TO_THE_NEXT },
+    { "pingpong", 400, pingpong, false, true, 2, 1 },
+    { "self", 1000, self, false, false, 2, 1 }, /* a rank is in its own team */
+    { "halo", 60, halo, false, false, 2, 4 },
+    { "allreduce", 200, allreduce, true, false, 2, 1 },
+    { "barrier", 200, barrier, true, false, 2, 1 },
+    { "bcast", 100, bcast, true, true, 2, TO_ALL_OTHERS },
+    { "alltoall", 40, alltoall, true, false, 2, 1 },
+    { "allgather", 100, allgather, true, false, 2, 1 },
+    { "reduce", 100, reduce, true, false, 2, 1 },
+    { "rate", 640, rate, false, false, 64, 1 },
+    { "farm", 120, farm, false, true, 60, 2 },
+    { "pipeline", 200, pipeline, false, false, 2, TO_THE_NEXT },
 };
 
 /* ---- measuring ----------------------------------------------------------------------- */
 
-/* Seconds of an operation in a block: of the rank that took longest. */
-static double block_s(struct bench *b, const struct kind *k, const struct side *s, int ops)
+/* Copy so many bytes of messages into memory that has been touched.  The log keeps many messages,
+ * so the memory is not in the cache. */
+static void keep(const struct bench *b, size_t bytes)
+{
+    static size_t at;
+    while (bytes > 0) {
+        size_t n = bytes < b->bytes ? bytes : b->bytes;
+        at = at + 2 * n <= COPIED ? at + n : 0;
+        memcpy(copy + at, from, n);
+        __asm__ volatile("" : : "r"(copy) : "memory");
+        bytes -= n;
+    }
+}
+
+/* Seconds of an operation in a block: of the rank that took longest.  kept: bytes that this rank
+ * copies for each operation. */
+static double block_s(
+    struct bench *b, const struct kind *k, const struct side *s, int ops, size_t kept)
 {
     double took, all;
     /* who waits in a call of ftkit's keeps what others have seen decided meanwhile */
-    bool keeps = mode && strcmp(mode, "pessimistic") == 0;
-    bench_mpi(b, keeps ? MPI_Barrier(b->comm) : PMPI_Barrier(world), "barrier");
+    bool waits = mode && strcmp(mode, "pessimistic") == 0;
+    bench_mpi(b, waits ? MPI_Barrier(b->comm) : PMPI_Barrier(world), "barrier");
     double start = bench_now_s();
-    k->run(b, s, ops);
+    for (int i = 0, n; i < ops; i += n) {
+        n = kept == 0 || k->batch > ops - i ? ops - i : k->batch;
+        k->run(b, s, n);
+        keep(b, (size_t)n * kept);
+    }
     took = (bench_now_s() - start) / ops;
-    if (keeps)
+    if (waits)
         bench_mpi(b, MPI_Barrier(b->comm), "barrier");
     bench_mpi(b, PMPI_Allreduce(&took, &all, 1, MPI_DOUBLE, MPI_MAX, world), "maximum");
     return all;
 }
 
-static double memcpy_s(size_t bytes)
-{
-    enum { COPIES = 32 };
-    double start = bench_now_s();
-    for (int i = 0; i < COPIES; i++) {
-        memcpy(copy, from, bytes);
-        __asm__ volatile("" : : "r"(copy) : "memory");
-    }
-    return (bench_now_s() - start) / COPIES;
-}
-
-/* What the log has taken in of this rank's messages, and of all ranks. */
-static void counts(struct bench *b, uint64_t out[COUNTS])
+/* What the log has taken in of this rank's messages. */
+static void counts(const struct bench *b, uint64_t out[COUNTS])
 {
     ftkit_info info = { .size = sizeof info };
     bench_ft(b, ftkit_query(b->ft, &info), FTKIT_OK, "query");
-    uint64_t mine[COUNTS] = { info.log_bytes, info.log_messages, info.log_determinants,
+    const uint64_t mine[COUNTS] = { info.log_bytes, info.log_messages, info.log_determinants,
         info.log_determinant_bytes };
-    bench_mpi(b, PMPI_Allreduce(mine, out, COUNTS, MPI_UINT64_T, MPI_SUM, world), "counts");
+    memcpy(out, mine, sizeof mine);
 }
 
 static double least(double a, double b)
@@ -350,51 +366,67 @@ static double least(double a, double b)
 
 /* A repetition's fastest blocks, seconds of an operation. */
 struct fastest {
-    double ftkit, bound, blocking, copy;
+    double ftkit; /* with the log */
+    double mpi;   /* the bound without the copies */
+    double bound;
+    double blocking; /* a collective by the blocking call of the MPI */
 };
 
+/* mine: what the log has taken in of this rank's messages, in so many operations. */
 static void show(struct bench *b, const struct kind *k, const struct fastest *f, double ops,
-    const uint64_t count[COUNTS])
+    const uint64_t mine[COUNTS])
 {
+    uint64_t count[COUNTS];
+    bench_mpi(b, PMPI_Allreduce(mine, count, COUNTS, MPI_UINT64_T, MPI_SUM, world), "counts");
     /* one rank at a time is at work, or all are */
     int busy = k->in_turns ? 1 : b->nranks;
     double kept = (double)count[0] / ops / busy;
     int nc = columns(b->nranks), n = b->nranks;
-    double sends = k->sends == TO_ALL_OTHERS ? n - 1
-                   : k->sends == TO_THE_NEXT ? (2.0 * n - nc - n / nc) / n
-                                             : k->sends;
+    double sends = k->sends;
+    if (k->sends == TO_ALL_OTHERS)
+        sends = n - 1;
+    else if (k->sends == TO_THE_NEXT)
+        sends = (2.0 * n - nc - n / nc) / n;
     double sent = (double)b->bytes * sends;
-    double bound = own && k->collective ? f->blocking : f->bound;
-    double copied = b->bytes > 0 ? f->copy * kept / (double)b->bytes : 0;
     char more[128] = "";
     int at = k->collective ? snprintf(more, sizeof more, " blocking_s=%.4e", f->blocking) : 0;
     if (team_size > 0)
         snprintf(more + at, sizeof more - (size_t)at,
             " logged_share=%.4f determinant_each=%.2f told_each=%.2f", kept / sent,
             (double)count[2] * DET_BYTES / ops, (double)count[3] / ops);
-    bench_row(b, "ranks=%d bytes=%zu ftkit_s=%.4e bound_s=%.4e mpi_s=%.4e memcpy_s=%.4e%s",
-        b->nranks, b->bytes, f->ftkit, bound + copied, bound, copied, more);
+    bench_row(b, "ranks=%d bytes=%zu ftkit_s=%.4e bound_s=%.4e mpi_s=%.4e%s", b->nranks, b->bytes,
+        f->ftkit, f->bound, f->mpi, more);
+}
+
+/* What was counted since before. */
+static void count_since(const struct bench *b, const uint64_t before[COUNTS], uint64_t out[COUNTS])
+{
+    counts(b, out);
+    for (int i = 0; i < COUNTS; i++)
+        out[i] -= before[i];
 }
 
 static void repetition(struct bench *b, const struct kind *k, int ops)
 {
-    struct side bound = { &twin, world }, blocking = { &plain, world }, log = { &ours, b->comm };
+    struct side twins = { &twin, world }, blocking = { &plain, world }, log = { &ours, b->comm };
+    const struct side *bound = own && k->collective ? &blocking : &twins;
     struct fastest f = { 1e9, 1e9, 1e9, 1e9 };
-    uint64_t before[COUNTS], after[COUNTS];
+    uint64_t before[COUNTS], since[COUNTS];
     bench_checkpoint(b); /* what was kept goes */
-    (void)block_s(b, k, &log, ops);
+    counts(b, before);
+    (void)block_s(b, k, &log, ops, 0);
+    count_since(b, before, since);
+    size_t kept = b->bytes >= LONG ? (size_t)since[0] / (size_t)ops : 0;
     counts(b, before);
     for (int i = 0; i < BLOCKS; i++) {
-        f.bound = least(f.bound, block_s(b, k, &bound, ops));
-        f.ftkit = least(f.ftkit, block_s(b, k, &log, ops));
+        f.mpi = least(f.mpi, block_s(b, k, bound, ops, 0));
+        f.bound = least(f.bound, block_s(b, k, bound, ops, kept));
+        f.ftkit = least(f.ftkit, block_s(b, k, &log, ops, 0));
         if (k->collective)
-            f.blocking = least(f.blocking, block_s(b, k, &blocking, ops));
-        f.copy = least(f.copy, memcpy_s(b->bytes));
+            f.blocking = least(f.blocking, block_s(b, k, &blocking, ops, 0));
     }
-    counts(b, after);
-    for (int i = 0; i < COUNTS; i++)
-        after[i] -= before[i];
-    show(b, k, &f, (double)ops * BLOCKS, after);
+    count_since(b, before, since);
+    show(b, k, &f, (double)ops * BLOCKS, since);
 }
 
 static const struct kind *find_kind(const struct bench *b)
@@ -431,7 +463,7 @@ int main(int argc, char **argv)
     bench_mpi(&b, PMPI_Comm_dup(MPI_COMM_WORLD, &world), "duplicate");
     from = bench_alloc(&b, 4 * b.bytes);
     to = bench_alloc(&b, (size_t)(b.nranks > 4 ? b.nranks : 4) * b.bytes);
-    copy = bench_alloc(&b, 4 * b.bytes);
+    copy = bench_alloc(&b, COPIED + b.bytes);
     bench_ft(&b, ftkit_register(b.ft, "step", &step, 1, MPI_INT), FTKIT_OK, "register");
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
     int ops = b.bytes > 262144 ? k->ops / 30 : b.bytes > 4096 ? k->ops / 10 : k->ops;

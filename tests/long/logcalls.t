@@ -19,6 +19,10 @@ my $count = $ENV{FTKIT_TEST_COUNT} // 20;
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed, $count runs of each kind");
 
+for my $n (2, 3, 4, 5, 8) {
+    checks('coll_check', $n, $_) for 1, 2;
+}
+
 my @teams = (
     { FTKIT_LOG_TEAM_SIZE => 1 },
     { FTKIT_LOG_TEAM_SIZE => 2 },

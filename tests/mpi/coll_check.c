@@ -1010,6 +1010,9 @@ static void reductions(void)
             }
         }
     }
+    struct reduction large = { 90000, PAIR, COMPOSE, 0 };
+    reduce(&large, n - 1);
+    reduce_to_all(&large, ALLREDUCE);
     double_int();
     if (!mild)
         same_bits();

@@ -11,7 +11,7 @@
 #include "log/coll.h"
 
 #define LARGE_BCAST (64 << 10) /* bytes from which on it is cut into segments ... */
-#define SEGMENT (32 << 10)     /* of at least these many, */
+#define SEGMENT (128 << 10)    /* of at least these many, */
 #define SEGMENTS 128           /* these many at most */
 #define SMALL_BLOCK 2048       /* blocks up to this are gathered by a tree */
 #define WINDOW 256             /* messages that a root has under way at most */
@@ -53,6 +53,8 @@ static void pack_all(
 static void pipeline(struct ftk_coll *c, char *data, size_t bytes, const struct ftk_tree *t)
 {
     size_t seg = bytes / SEGMENTS > SEGMENT ? bytes / SEGMENTS : SEGMENT;
+    if (c->vc->size == 2 && bytes <= INT_MAX)
+        seg = bytes; /* no rank passes segments on */
     size_t n = (bytes + seg - 1) / seg;
     for (size_t k = 0; k <= n; k++) {
         size_t in = k * seg, out = in - seg;
@@ -84,7 +86,7 @@ static void bcast_large(
     char *data = s->plain ? buf : ftk_coll_temp(c, bytes);
     if (c->error)
         return;
-    if ((size_t)c->vc->size <= bytes / SEGMENT || c->vc->size <= 8)
+    if ((size_t)c->vc->size <= bytes / SEGMENT || c->vc->size == 2)
         chain(c, root, &t);
     else
         ftk_coll_tree(c, root, &t);

@@ -6,7 +6,9 @@
 #include "log/coll.h"
 
 #define LARGE (64 << 10) /* bytes of all from which on they go round a ring, */
-#define SHARE 1024       /* with at least these many per rank on the average */
+#define SHARE 1024       /* with at least these many per rank on the average; */
+#define LARGER (2 << 20) /* the same where ranks double the distance */
+#define FEW_RANKS 32     /* with more ranks too much would cross the borders of teams */
 #define WINDOW 32        /* pairs of ranks that exchange at once */
 
 /* ---- allgather ----------------------------------------------------------------------- */
@@ -30,15 +32,30 @@ static void own_block(struct ftk_coll *c)
         ftk_step_copy(c, s->buf, s->count, s->type, b.at, b.count, b.type);
 }
 
+/* Send the own block as it is in the program's buffer, and copy it into the receive buffer
+ * meanwhile. */
+static void send_own(struct ftk_coll *c, int to)
+{
+    const struct ftk_side *s = &c->call.s;
+    struct ftk_block b = ftk_coll_block(c, &c->call.r, c->vc->rank);
+    if (ftk_in_place(s))
+        ftk_step_send(c, b.at, b.count, b.type, to);
+    else
+        ftk_step_send(c, s->buf, s->count, s->type, to);
+    own_block(c);
+}
+
 static void allgather_ring(struct ftk_coll *c)
 {
     int n = c->vc->size, me = c->vc->rank, left = (me + n - 1) % n, right = (me + 1) % n;
-    own_block(c);
     for (int k = 0; k < n - 1 && !c->error; k++) {
         struct ftk_block in = ftk_coll_block(c, &c->call.r, (me + 2 * n - 1 - k) % n);
         struct ftk_block out = ftk_coll_block(c, &c->call.r, (me + n - k) % n);
         ftk_step_recv(c, in.at, in.count, in.type, left);
-        ftk_step_send(c, out.at, out.count, out.type, right);
+        if (k == 0)
+            send_own(c, right);
+        else
+            ftk_step_send(c, out.at, out.count, out.type, right);
         ftk_step_fence(c);
     }
 }
@@ -53,35 +70,58 @@ bool ftk_coll_is_packed(struct ftk_coll *c, const size_t *off, int nblocks)
     return s.plain;
 }
 
+/* The blocks of all ranks, packed: the receive buffer itself or a temporary.  NULL: an error. */
+static char *packed_blocks(struct ftk_coll *c, const size_t *off)
+{
+    int n = c->vc->size;
+    bool direct = ftk_coll_is_packed(c, off, n);
+    char *all = direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
+    return c->error ? NULL : all;
+}
+
+/* Copy the own block from the receive buffer into a temporary. */
+static void pack_own(struct ftk_coll *c, char *all, const size_t *off)
+{
+    int n = c->vc->size, me = c->vc->rank;
+    struct ftk_block b = ftk_coll_block(c, &c->call.r, me);
+    if (!ftk_coll_is_packed(c, off, n))
+        ftk_step_copy(c, b.at, b.count, b.type, all + off[me], (int)b.bytes, MPI_PACKED);
+}
+
+/* Copy the blocks of the other ranks from a temporary into the receive buffer. */
+static void unpack_blocks(struct ftk_coll *c, const char *all, const size_t *off)
+{
+    int n = c->vc->size;
+    bool direct = ftk_coll_is_packed(c, off, n);
+    for (int i = 0; i < n && !direct && !c->error; i++) {
+        struct ftk_block b = ftk_coll_block(c, &c->call.r, i);
+        if (i != c->vc->rank)
+            ftk_step_copy(c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
+    }
+}
+
 /* Up a tree to rank 0 and down again, packed. */
 static void allgather_tree(struct ftk_coll *c, const size_t *off)
 {
     int n = c->vc->size, me = c->vc->rank;
     struct ftk_tree t;
     ftk_coll_tree(c, 0, &t);
-    bool direct = ftk_coll_is_packed(c, off, n);
-    char *all = direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
-    if (c->error)
+    char *all = packed_blocks(c, off);
+    if (!all)
         return;
     for (int i = 0; i < t.nkids; i++) {
         size_t from = off[t.kid[i]], to = off[t.kid[i] + t.size[i]];
         ftk_step_recv(c, all + from, (int)(to - from), MPI_PACKED, t.kid[i]);
     }
     own_block(c);
-    struct ftk_block b = ftk_coll_block(c, &c->call.r, me);
-    if (!direct)
-        ftk_step_copy(c, b.at, b.count, b.type, all + off[me], (int)b.bytes, MPI_PACKED);
+    pack_own(c, all, off);
     ftk_step_fence(c);
     if (t.parent >= 0)
         ftk_step_send(c, all + off[me], (int)(off[me + t.below] - off[me]), MPI_PACKED, t.parent);
     ftk_step_fence(c); /* what is sent is received, too */
     ftk_build_bcast(c, all, (int)off[n], MPI_PACKED, 0);
     ftk_step_fence(c);
-    for (int i = 0; i < n && !direct && !c->error; i++) {
-        b = ftk_coll_block(c, &c->call.r, i);
-        if (i != me)
-            ftk_step_copy(c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
-    }
+    unpack_blocks(c, all, off);
 }
 
 /* Recursive doubling (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
@@ -90,23 +130,20 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
 static void allgather_doubling(struct ftk_coll *c, const size_t *off)
 {
     int n = c->vc->size, me = c->vc->rank;
-    bool direct = ftk_coll_is_packed(c, off, n);
-    char *all = direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
-    struct ftk_block b = ftk_coll_block(c, &c->call.r, me);
-    own_block(c);
-    if (!direct && !c->error)
-        ftk_step_copy(c, b.at, b.count, b.type, all + off[me], (int)b.bytes, MPI_PACKED);
-    for (int far = 1; far < n && !c->error; far *= 2) {
+    char *all = packed_blocks(c, off);
+    for (int far = 1; all && far < n && !c->error; far *= 2) {
         int peer = me ^ far, mine = me & ~(far - 1), its = peer & ~(far - 1);
         ftk_step_recv(c, all + off[its], (int)(off[its + far] - off[its]), MPI_PACKED, peer);
-        ftk_step_send(c, all + off[mine], (int)(off[mine + far] - off[mine]), MPI_PACKED, peer);
+        if (far == 1) {
+            send_own(c, peer);
+            pack_own(c, all, off);
+        } else {
+            ftk_step_send(c, all + off[mine], (int)(off[mine + far] - off[mine]), MPI_PACKED, peer);
+        }
         ftk_step_fence(c);
     }
-    for (int i = 0; i < n && !direct && !c->error; i++) {
-        b = ftk_coll_block(c, &c->call.r, i);
-        if (i != me)
-            ftk_step_copy(c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
-    }
+    if (all)
+        unpack_blocks(c, all, off);
 }
 
 void ftk_build_allgather(struct ftk_coll *c)
@@ -115,11 +152,13 @@ void ftk_build_allgather(struct ftk_coll *c)
     const size_t *off = ftk_coll_offsets(c, c->vc->size);
     if (!off || c->error)
         return;
-    if (off[n] > INT_MAX || (off[n] >= LARGE && off[n] / n >= SHARE))
+    bool power = (n & (n - 1)) == 0;
+    size_t large = power && n <= FEW_RANKS ? LARGER : LARGE;
+    if (off[n] > INT_MAX || (off[n] >= large && off[n] / n >= SHARE))
         allgather_ring(c);
     else if (n == 1)
         own_block(c);
-    else if ((n & (n - 1)) == 0)
+    else if (power)
         allgather_doubling(c, off);
     else if (off[n] > 0)
         allgather_tree(c, off);

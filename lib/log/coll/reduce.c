@@ -2,26 +2,32 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Small, or not commutative: up a binomial tree over the ranks in order, to rank 0. Every
- * node has a run of ranks below it and takes its children in order, so operands stay in
- * order.  Large and commutative: a ring (Patarasuk and Yuan, Bandwidth Optimal All-reduce
- * Algorithms, 2009): what crosses the border of a team is twice the data, with the tree
- * as with the ring, and it is shared out evenly. */
+ * Long operands: recursive halving on a power of two of ranks (doubling.c); on other numbers of
+ * ranks a ring, if the operation is commutative (Patarasuk and Yuan, Bandwidth Optimal All-reduce
+ * Algorithms, 2009).  With the tree, the halving and the ring twice the data cross the border of a
+ * team.
+ *
+ * An allreduce of short operands on few ranks: recursive doubling.  On many ranks each rank would
+ * log a message for each doubling beyond its team, so there and for all else: up a binomial tree
+ * over the ranks in order, to rank 0, and down again.  Every node has a run of ranks below it and
+ * takes its children in order, so operands stay in order. */
 #include <limits.h>
 
 #include "log/coll.h"
 
-#define LARGE (64 << 10) /* bytes from which on there is a ring, */
-#define SHARE (2 << 10)  /* with at least these many for each rank */
-#define SERIAL (8 << 10) /* bytes from which on children come one by one: less memory */
+#define LARGE (64 << 10)   /* bytes from which on each rank combines a part, */
+#define SHARE (2 << 10)    /* of at least these many bytes */
+#define LARGER (512 << 10) /* the same for a reduce, where one rank alone needs the result */
+#define SMALL (4 << 10)    /* bytes up to which an allreduce doubles the distance, */
+#define FEW_RANKS 32       /* with at most these many ranks */
+#define SERIAL (8 << 10)   /* bytes from which on children come one by one: less memory */
 
-/* The address of the operand of this rank. */
-static const void *input(const struct ftk_call *a)
+const void *ftk_coll_input(const struct ftk_call *a)
 {
     return ftk_in_place(&a->s) ? a->r.buf : a->s.buf;
 }
 
-static bool commutes(struct ftk_coll *c)
+bool ftk_coll_commutes(struct ftk_coll *c)
 {
     int yes = 0;
     int rc = PMPI_Op_commutative(c->call.op, &yes);
@@ -30,11 +36,21 @@ static bool commutes(struct ftk_coll *c)
     return yes != 0;
 }
 
-static bool ring_is_better(struct ftk_coll *c, size_t count)
+static size_t bytes_of(struct ftk_coll *c, size_t count)
 {
-    size_t n = (size_t)c->vc->size;
-    size_t bytes = count * ftk_coll_shape(c, c->call.r.type).size;
-    return n > 1 && bytes >= LARGE && bytes / n >= SHARE && count >= n && commutes(c);
+    return count * ftk_coll_shape(c, c->call.r.type).size;
+}
+
+/* Whether the ranks share the work: each combines a part of the items. */
+static bool is_shared(struct ftk_coll *c, size_t count)
+{
+    size_t n = (size_t)c->vc->size, bytes = bytes_of(c, count);
+    return n > 1 && bytes >= LARGE && bytes / n >= SHARE && count >= n;
+}
+
+static bool is_power(int n)
+{
+    return (n & (n - 1)) == 0;
 }
 
 /* ---- the tree ------------------------------------------------------------------------ */
@@ -45,7 +61,7 @@ static bool ring_is_better(struct ftk_coll *c, size_t count)
 static const void *up(struct ftk_coll *c, const struct ftk_tree *t, int count, void *dest)
 {
     MPI_Datatype type = c->call.r.type;
-    const void *acc = input(&c->call);
+    const void *acc = ftk_coll_input(&c->call);
     void *from[32];
     bool serial = (size_t)count * ftk_coll_shape(c, type).size > SERIAL;
     for (int i = 0; i < t->nkids; i++) {
@@ -70,7 +86,7 @@ static const void *up(struct ftk_coll *c, const struct ftk_tree *t, int count, v
     return acc;
 }
 
-static void copy_same(struct ftk_coll *c, const void *from, void *into, int count)
+void ftk_coll_copy_same(struct ftk_coll *c, const void *from, void *into, int count)
 {
     if (from != into)
         ftk_step_copy(c, from, count, c->call.r.type, into, count, c->call.r.type);
@@ -97,7 +113,7 @@ static void *item(struct ftk_coll *c, const void *buf, size_t i)
 static void *ring(struct ftk_coll *c, const size_t *off, void *dest)
 {
     int n = c->vc->size, me = c->vc->rank, left = (me + n - 1) % n, right = (me + 1) % n;
-    const void *in = input(&c->call), *out = item(c, in, off[left]);
+    const void *in = ftk_coll_input(&c->call), *out = item(c, in, off[left]);
     MPI_Datatype type = c->call.r.type;
     size_t most = 0;
     for (int i = 0; i < n; i++)
@@ -146,7 +162,7 @@ static void reduce_ring(struct ftk_coll *c, int count)
         ftk_step_send(c, got, (int)mine, a->r.type, root);
         return;
     }
-    copy_same(c, got, place, (int)mine);
+    ftk_coll_copy_same(c, got, place, (int)mine);
     for (int i = 0; i < c->vc->size; i++)
         if (i != me)
             ftk_step_recv(c, item(c, a->r.buf, off[i]), (int)(off[i + 1] - off[i]), a->r.type, i);
@@ -157,7 +173,13 @@ void ftk_build_reduce(struct ftk_coll *c)
     const struct ftk_call *a = &c->call;
     int me = c->vc->rank, count = a->r.count;
     struct ftk_tree t;
-    if (ring_is_better(c, (size_t)count)) {
+    bool shared =
+        c->vc->size > 2 && bytes_of(c, (size_t)count) >= LARGER && is_shared(c, (size_t)count);
+    if (shared && is_power(c->vc->size)) {
+        ftk_build_halving_reduce(c);
+        return;
+    }
+    if (shared && ftk_coll_commutes(c)) {
         reduce_ring(c, count);
         return;
     }
@@ -167,7 +189,7 @@ void ftk_build_reduce(struct ftk_coll *c)
     ftk_coll_tree(c, 0, &t);
     const void *got = up(c, &t, count, me == 0 && !ftk_in_place(&a->s) ? place : NULL);
     if (me == 0 && a->root == 0) {
-        copy_same(c, got, place, count);
+        ftk_coll_copy_same(c, got, place, count);
     } else if (me == 0) {
         ftk_step_send(c, got, count, a->r.type, a->root);
     } else if (me == a->root) {
@@ -177,6 +199,19 @@ void ftk_build_reduce(struct ftk_coll *c)
     }
 }
 
+static void allreduce_ring(struct ftk_coll *c, size_t count)
+{
+    const struct ftk_call *a = &c->call;
+    int me = c->vc->rank;
+    size_t *off = equal_shares(c, count);
+    if (!off)
+        return;
+    void *place = ftk_coll_at(a->r.buf, 0), *mine = item(c, place, off[me]);
+    const void *got = ring(c, off, ftk_in_place(&a->s) ? NULL : mine);
+    ftk_coll_copy_same(c, got, mine, (int)(off[me + 1] - off[me]));
+    ring_spread(c, off, place);
+}
+
 void ftk_build_allreduce(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;
@@ -184,22 +219,25 @@ void ftk_build_allreduce(struct ftk_coll *c)
     bool in_place = ftk_in_place(&a->s);
     void *place = ftk_coll_at(a->r.buf, 0);
     struct ftk_tree t;
-    if (ring_is_better(c, (size_t)count)) {
-        size_t *off = equal_shares(c, (size_t)count);
-        if (!off)
-            return;
-        void *mine = item(c, place, off[me]);
-        const void *got = ring(c, off, in_place ? NULL : mine);
-        copy_same(c, got, mine, (int)(off[me + 1] - off[me]));
-        ring_spread(c, off, place);
+    bool shared = is_shared(c, (size_t)count);
+    if (shared && is_power(c->vc->size)) {
+        ftk_build_halving_allreduce(c);
+        return;
+    }
+    if (shared && ftk_coll_commutes(c)) {
+        allreduce_ring(c, (size_t)count);
         return;
     }
     if (count == 0 || c->error)
         return;
+    if (c->vc->size <= FEW_RANKS && bytes_of(c, (size_t)count) <= SMALL) {
+        ftk_build_doubling(c);
+        return;
+    }
     ftk_coll_tree(c, 0, &t);
     const void *got = up(c, &t, count, me == 0 && !in_place ? place : NULL);
     if (me == 0)
-        copy_same(c, got, place, count);
+        ftk_coll_copy_same(c, got, place, count);
     else if (got == place)
         ftk_step_fence(c); /* is being sent */
     ftk_build_bcast(c, place, count, a->r.type, 0);
@@ -234,9 +272,9 @@ void ftk_build_reduce_scatter(struct ftk_coll *c)
         return;
     int mine = (int)(off[me + 1] - off[me]);
     void *place = ftk_coll_at(a->r.buf, 0);
-    if (ring_is_better(c, off[n])) {
+    if (is_shared(c, off[n]) && ftk_coll_commutes(c)) {
         const void *got = ring(c, off, ftk_in_place(&a->s) ? NULL : place);
-        copy_same(c, got, place, mine);
+        ftk_coll_copy_same(c, got, place, mine);
         return;
     }
     if (off[n] > INT_MAX) {
@@ -255,7 +293,7 @@ void ftk_build_reduce_scatter(struct ftk_coll *c)
         ftk_step_send(c, item(c, got, off[i]), (int)(off[i + 1] - off[i]), a->r.type, i);
     if (got == place)
         ftk_step_fence(c);
-    copy_same(c, got, place, mine);
+    ftk_coll_copy_same(c, got, place, mine);
 }
 
 /* ---- scans ------------------------------------------------------------------------------
@@ -283,7 +321,7 @@ void ftk_build_scan(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;
     void *place = ftk_coll_at(a->r.buf, 0);
-    copy_same(c, input(a), place, a->r.count);
+    ftk_coll_copy_same(c, ftk_coll_input(a), place, a->r.count);
     scan_up(c, place, 0);
 }
 
@@ -300,9 +338,9 @@ void ftk_build_exscan(struct ftk_coll *c)
     if (me > 0)
         ftk_step_recv(c, to, count, a->r.type, me - 1);
     if (me + 1 < n)
-        ftk_step_send(c, input(a), count, a->r.type, me + 1);
+        ftk_step_send(c, ftk_coll_input(a), count, a->r.type, me + 1);
     ftk_step_fence(c);
     if (me > 0)
-        copy_same(c, to, place, count);
+        ftk_coll_copy_same(c, to, place, count);
     scan_up(c, place, 1);
 }

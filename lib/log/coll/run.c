@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "log/coll.h"
+#include "log/p2p.h"
 
 /* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where
  * those of comm.h begin; the tags of shared contexts are from 2^28 and 2^30 on. */
@@ -110,11 +111,19 @@ static void finish_coll(struct ftk_coll *c, int error)
     }
 }
 
+/* Begin the message of a step.  A small message that is sent at once needs no request. */
 static void post(struct ftk_coll *c, const struct ftk_step *s)
 {
-    struct ftk_req *q = &c->reqs[c->open++];
     const bool sends = s->kind == FTK_STEP_SEND;
     const int peer = ftk_coll_peer(c->vc, s->peer);
+    const int tag = sends ? tag_of(c, ftk_vcomm_there(c->vc, peer)) : c->tag;
+    MPI_Request real = MPI_REQUEST_NULL;
+    const bool sent =
+        sends && s->count > 0
+        && ftk_p2p_send_at_once(s->from, s->count, s->type, peer, FTK_LOG_COLLS, tag, &real);
+    if (sent && real == MPI_REQUEST_NULL)
+        return;
+    struct ftk_req *q = &c->reqs[c->open++];
     *q = (struct ftk_req){
         .kind = sends ? FTK_REQ_SEND : FTK_REQ_RECV,
         .internal = true,
@@ -126,10 +135,13 @@ static void post(struct ftk_coll *c, const struct ftk_step *s)
         .count = s->count,
         .type = s->type,
         .peer = peer,
-        .tag = sends ? tag_of(c, ftk_vcomm_there(c->vc, peer)) : c->tag,
-        .real = MPI_REQUEST_NULL,
+        .tag = tag,
+        .state = FTK_REQ_POSTED,
+        .real = real,
     };
-    int rc = ftk_req_begin(q);
+    if (sent)
+        ftk_req_link(q);
+    int rc = sent ? MPI_SUCCESS : ftk_req_begin(q);
     if (rc != MPI_SUCCESS)
         ftk_coll_fail(c, rc);
 }

@@ -80,14 +80,12 @@ __attribute__((noinline)) static int log_small(
     return rc;
 }
 
-bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
-    int world, int tag, int *error)
+bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int world, int context,
+    int tag, MPI_Request *real)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_type_facts *f;
-    const int context = ftk_vcomm_there(vc, world);
-    MPI_Request real = MPI_REQUEST_NULL;
-    *error = MPI_SUCCESS;
+    *real = MPI_REQUEST_NULL;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()
         || (l->mode->needs_request && l->mode->needs_request(world))
         || ftk_p2p_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
@@ -100,13 +98,26 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     (void)FTK_FAULT("log.send");
     int rc = kept ? log_small(buf, count, f, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
-                      ftk_log_real(context), &real);
+                      ftk_log_real(context), real);
     if (rc != MPI_SUCCESS)
         return false;               /* not sent: the send with a request finds the reason */
     l->counts.sent[world] += !kept; /* a logged message has been counted */
     l->traffic.messages[world]++;
     l->traffic.bytes[world] += bytes;
-    if (kept || ftk_p2p_over_at_once(&real))
+    if (!kept)
+        (void)ftk_p2p_over_at_once(real);
+    return true;
+}
+
+bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
+    int world, int tag, int *error)
+{
+    const int context = ftk_vcomm_there(vc, world);
+    MPI_Request real;
+    *error = MPI_SUCCESS;
+    if (!ftk_p2p_send_at_once(buf, count, type, world, context, tag, &real))
+        return false;
+    if (real == MPI_REQUEST_NULL)
         return true;
     struct ftk_req r = { .kind = FTK_REQ_SEND,
         .vc = vc,

@@ -85,16 +85,15 @@ struct ftk_req_pool ftk_req_pool;
 
 struct ftk_req *ftk_req_new(void)
 {
-    struct ftk_req_pool *pool = &ftk_req_pool;
-    struct ftk_req *r = pool->free;
-    if (!pool->at)
-        pool->at = reserve(POOL_MAX * sizeof *pool->at);
-    if (!pool->at)
+    struct ftk_req *r = ftk_req_pool.free;
+    if (!ftk_req_pool.at)
+        ftk_req_pool.at = reserve(POOL_MAX * sizeof *ftk_req_pool.at);
+    if (!ftk_req_pool.at)
         return NULL;
     if (r)
-        pool->free = r->next;
-    else if (pool->used < POOL_MAX)
-        r = &pool->at[pool->used++];
+        ftk_req_pool.free = r->next;
+    else if (ftk_req_pool.used < POOL_MAX)
+        r = &ftk_req_pool.at[ftk_req_pool.used++];
     else
         return NULL;
     memset(r, 0, sizeof *r);
@@ -108,7 +107,7 @@ struct ftk_req *ftk_req_new(void)
 
 void ftk_req_delete(struct ftk_req *r)
 {
-    if (r->own)
+    if (r->own) /* seldom: this saves the call */
         free(r->own);
     r->own = NULL;
     ftk_log.queue.nactive -= r->state != FTK_REQ_INACTIVE;
