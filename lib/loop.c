@@ -105,8 +105,10 @@ static int checkpoint_slow(ftkit_ctx *ctx)
             rc = ftk_set_write(ctx);
         if (rc == FTKIT_OK)
             ftk_status_file(ctx);
-        if (had != ctx->committed)
+        if (had != ctx->committed) {
             ftk_debug_line(ctx);
+            ftk_spare_tell(ctx);
+        }
         ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
         if (rc != FTKIT_ERR_PEER)
             return had == ctx->committed ? ftk_log_outcome(ctx, rc) : rc;

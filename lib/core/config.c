@@ -239,6 +239,9 @@ static const struct key keys[] = {
         "Processes of the communicator that wait to replace lost ranks." },
     { "spares", "exit", AT(spares_exit), BOOL, "true", BOOL_TEXT,
         "Whether a spare that was never needed ends its process in ftkit_open()." },
+    { "spares", "prepare", AT(spares_prepare), BOOL, "true", BOOL_TEXT,
+        "Whether a spare takes the checkpoint memory of a rank while it waits; false: in a repair, "
+        "which then takes longer." },
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
         "How lost ranks are replaced, in order of preference; no shrink with log.enabled." },

@@ -77,6 +77,7 @@ struct ftk_config {
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */
+    bool spares_prepare;              /* spares.prepare = true */
     int supply[FTK_SUPPLY_STEPS];     /* recover.supply = spare, spawn, end */
     int nsupply;
     uint64_t start;            /* recover.start = newest */

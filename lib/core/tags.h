@@ -18,6 +18,7 @@
     X(CHANGES, 10)  /* of the segments of a parity group */                                        \
     X(WATCH, 11)    /* never sent: a receive that ends when a rank fails */                        \
     X(MATRIX, 12)   /* rows of the communication matrix */                                         \
+    X(ROOM, 13)     /* on ctl, from rank 0 to spares: the sizes of segments */                     \
     X(TRANSFER, 16) /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
 
 enum ftk_tag {

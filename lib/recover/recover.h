@@ -187,6 +187,9 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set);
 /* Wait as a spare.  FTKIT_OK: this process carries a rank now; FTK_PARTED: the job is over; an
  * error: the context is dead. */
 int ftk_spare_wait(struct ftkit_ctx *ctx);
+/* A set is committed: rank 0 tells the spares the sizes of its segments, once in an epoch and again
+ * when a size has grown.  Other ranks do nothing.  Does not wait. */
+void ftk_spare_tell(const struct ftkit_ctx *ctx);
 
 /* Spawn n processes; merged: the members of s in their order, then the spawned processes.
  * Collective over s.  A local error of rank 0 makes the spawn fail on all members. */

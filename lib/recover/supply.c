@@ -1,4 +1,4 @@
-/* Supply of processes: idle spares and spawned processes.
+/* Supply of processes that are spawned.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/mpi_shim.h"
@@ -17,46 +16,7 @@
 extern char **environ;
 
 #define SPAWN_MARK "FTKIT_SPAWNED"
-#define NAP_MIN_NS 200000L  /* a spare sleeps between tests of the watch, to leave its core free */
-#define NAP_MAX_NS 1000000L /* longest sleep: a spare joins a repair within about this time */
 #define ARGS_MAX (1u << 20)
-
-/* ---- spares -------------------------------------------------------------------------- */
-
-/* Without ULFM a spare never replaces a rank: wait for the end of the job. */
-static int wait_for_end(struct ftkit_ctx *ctx)
-{
-    MPI_Request req;
-    int done = 0;
-    int rc = MPI_Ibarrier(ctx->comms.ctl, &req);
-    while (rc == MPI_SUCCESS && !done) {
-        struct timespec t = { 0, NAP_MAX_NS };
-        nanosleep(&t, NULL);
-        rc = MPI_Test(&req, &done, MPI_STATUS_IGNORE);
-    }
-    return rc == MPI_SUCCESS ? FTK_PARTED : ftk_fail_mpi(rc, "waiting as a spare");
-}
-
-int ftk_spare_wait(struct ftkit_ctx *ctx)
-{
-    if (ctx->mode == FTKIT_MODE_RESTART)
-        return wait_for_end(ctx);
-    long nap = NAP_MIN_NS;
-    while (ctx->rank < 0) {
-        if (!ftk_detect_poll(ctx)) {
-            struct timespec t = { 0, nap };
-            (void)FTK_FAULT("spare.nap");
-            nanosleep(&t, NULL);
-            nap = nap * 5 / 4 < NAP_MAX_NS ? nap * 5 / 4 : NAP_MAX_NS;
-            continue;
-        }
-        int rc = ftk_repair(ctx, MPI_COMM_NULL);
-        if (rc != FTKIT_OK)
-            return rc;
-        nap = NAP_MIN_NS;
-    }
-    return FTKIT_OK;
-}
 
 /* ---- spawn ------------------------------------------------------------------------------
  * On Open MPI 5.0 a repair cannot survive a death between spawn and merge: the watchdog ends such

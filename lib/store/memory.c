@@ -67,13 +67,18 @@ int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s)
     return FTKIT_OK;
 }
 
+static bool is_free(const struct ftk_mem_seg *s)
+{
+    return s->set == 0 && !s->held;
+}
+
 /* The free buffer that fits best: the smallest that is large enough, else the largest. */
 static struct ftk_mem_seg *best_free(const struct ftk_mem *m, size_t bytes)
 {
     struct ftk_mem_seg *best = NULL;
     for (int i = 0; i < m->nsegs; i++) {
         struct ftk_mem_seg *s = m->segs[i];
-        if (s->set != 0 || s->held)
+        if (!is_free(s))
             continue;
         bool fits = s->cap >= bytes;
         bool best_fits = best && best->cap >= bytes;
@@ -84,18 +89,54 @@ static struct ftk_mem_seg *best_free(const struct ftk_mem *m, size_t bytes)
     return best;
 }
 
+static int add_empty(struct ftk_mem *m, struct ftk_mem_seg **out)
+{
+    struct ftk_mem_seg *s = calloc(1, sizeof *s);
+    if (!s || ftk_mem_add(m, s) != FTKIT_OK) {
+        free(s);
+        return ftk_fail(FTKIT_ERR_NOMEM, "list of segments");
+    }
+    *out = s;
+    return FTKIT_OK;
+}
+
+int ftk_mem_reserve(struct ftk_mem *m, size_t bytes, int n)
+{
+    int rc = FTKIT_OK;
+    for (int i = 0; i < m->nsegs; i++)
+        n -= is_free(m->segs[i]) && m->segs[i]->cap >= bytes;
+    for (; rc == FTKIT_OK && n > 0; n--) {
+        struct ftk_mem_seg *s;
+        rc = add_empty(m, &s);
+        if (rc == FTKIT_OK)
+            rc = reserve(m, s, bytes);
+    }
+    return rc;
+}
+
+size_t ftk_mem_touch(struct ftk_mem *m, size_t touched, size_t most)
+{
+    for (int i = 0; i < m->nsegs; i++) {
+        struct ftk_mem_seg *s = m->segs[i];
+        if (!is_free(s))
+            continue;
+        if (touched < s->cap) {
+            size_t n = s->cap - touched < most ? s->cap - touched : most;
+            memset(s->buf + touched, 0, n);
+            return n;
+        }
+        touched -= s->cap;
+    }
+    return 0;
+}
+
 int ftk_mem_take(
     struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes, struct ftk_mem_seg **out)
 {
     struct ftk_mem_seg *s = best_free(m, bytes);
-    if (!s) {
-        s = calloc(1, sizeof *s);
-        if (!s || ftk_mem_add(m, s) != FTKIT_OK) {
-            free(s);
-            return ftk_fail(FTKIT_ERR_NOMEM, "list of segments");
-        }
-    }
-    int rc = reserve(m, s, bytes);
+    int rc = s ? FTKIT_OK : add_empty(m, &s);
+    if (rc == FTKIT_OK)
+        rc = reserve(m, s, bytes);
     if (rc != FTKIT_OK)
         return rc;
     s->set = set;

@@ -46,6 +46,12 @@ struct ftk_mem {
 int ftk_mem_take(
     struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes, struct ftk_mem_seg **out);
 
+/* Reserve memory for later calls of ftk_mem_take(): at least n free buffers of bytes bytes. */
+int ftk_mem_reserve(struct ftk_mem *m, size_t bytes, int n);
+/* Touch at most `most` further bytes of the free buffers, of which the first `touched` bytes are
+ * touched; returns how many.  0: all of them are touched. */
+size_t ftk_mem_touch(struct ftk_mem *m, size_t touched, size_t most);
+
 /* Seal a segment that is whole and has its checksums.  From now on ftk_mem_find() finds it; later
  * processes can find it in its slot.  FTKIT_ERR_IO, FTKIT_ERR_NOSPACE. */
 int ftk_mem_seal(struct ftk_mem_seg *s);

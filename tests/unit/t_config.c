@@ -60,6 +60,7 @@ STORES(log_memory, 5e8)
 STORES(ranks_per_node, 48)
 STORES(spares, 3)
 STORES(spares_exit, false)
+STORES(spares_prepare, false)
 STORES(start, 12)
 STORES(timeout_s, 0.25)
 STORES(stall_s, 300)
@@ -190,6 +191,7 @@ static const struct sample {
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE", put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
     { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },
+    { "spares", "prepare", "0", "FTKIT_SPARES_PREPARE", put_spares_prepare },
     { "recover", "supply", "spawn ,spare", "FTKIT_RECOVER_SUPPLY", put_supply },
     { "recover", "start", "12", "FTKIT_RECOVER_START", put_start },
     { "recover", "timeout", "250ms", "FTKIT_RECOVER_TIMEOUT", put_timeout_s },
@@ -231,6 +233,7 @@ static struct ftk_config defaults(void)
         .log_contexts = 16,
         .log_memory = 1073741824.0,
         .spares_exit = true,
+        .spares_prepare = true,
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
         .timeout_s = 60,
@@ -286,6 +289,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->ranks_per_node, b->ranks_per_node);
     assert_int_equal(a->spares, b->spares);
     assert_int_equal(a->spares_exit, b->spares_exit);
+    assert_int_equal(a->spares_prepare, b->spares_prepare);
     assert_int_equal(a->nsupply, b->nsupply);
     assert_memory_equal(a->supply, b->supply, sizeof a->supply);
     assert_true(a->start == b->start);

@@ -440,6 +440,36 @@ static void held_memory_stays(void **state)
     ftk_mem_close(&m, false);
 }
 
+static void memory_is_reserved(void **state)
+{
+    (void)state;
+    struct ftk_mem m = { 0 };
+    struct ftk_mem_seg *s[3];
+    const size_t large = 100000, small = 30000;
+    assert_int_equal(ftk_mem_touch(&m, 0, 5000), 0);
+    CHECK_RC(FTKIT_OK, ftk_mem_reserve(&m, large, 1));
+    CHECK_RC(FTKIT_OK, ftk_mem_reserve(&m, small, 2)); /* the large one is one of the two */
+    CHECK_RC(FTKIT_OK, ftk_mem_reserve(&m, small, 2));
+    assert_int_equal(m.nsegs, 2);
+    assert_int_equal(ftk_mem_used(&m), 0);
+    size_t touched = 0, n;
+    while ((n = ftk_mem_touch(&m, touched, 5000)) > 0) {
+        assert_true(n <= 5000);
+        touched += n;
+    }
+    assert_int_equal(touched, m.segs[0]->cap + m.segs[1]->cap);
+    assert_true(touched >= large + small);
+    const char *bufs[] = { m.segs[0]->buf, m.segs[1]->buf };
+    CHECK_RC(FTKIT_OK, ftk_mem_take(&m, 1, 0, 2, small, &s[0]));
+    CHECK_RC(FTKIT_OK, ftk_mem_take(&m, 1, 1, 2, large, &s[1]));
+    assert_ptr_equal(s[0]->buf, bufs[1]);
+    assert_ptr_equal(s[1]->buf, bufs[0]);
+    memset(s[0]->buf, 7, small);
+    assert_int_equal(ftk_mem_touch(&m, 0, 5000), 0); /* buffers in use are not touched */
+    assert_int_equal(s[0]->buf[0], 7);
+    ftk_mem_close(&m, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +483,7 @@ int main(void)
         TEST(parts_of_others),
         TEST(ended_in_the_middle),
         TEST(held_memory_stays),
+        TEST(memory_is_reserved),
     };
     return cmocka_run_group_tests_name("flush", tests, make_work, remove_work);
 }

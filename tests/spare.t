@@ -1,0 +1,55 @@
+#!/usr/bin/perl
+# Idle spares prepare the memory of a rank (spares.prepare).
+#
+#   FTKIT_TEST_SEED=...  another series of kills;  FTKIT_TEST_COUNT=...  its length (default 6)
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $seed = $ENV{FTKIT_TEST_SEED} // 20261124;
+my $count = $ENV{FTKIT_TEST_COUNT} // 6;
+srand($seed);
+diag("FTKIT_TEST_SEED=$seed, $count kills");
+my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_REPORT_STDERR => 'debug',
+    FTKIT_CHECKPOINT_PERIOD => '1 call');
+my @slow = ('-n', 160_000, '-d', 20); # 320,000 bytes for each rank; a step takes 20 ms
+my $told = qr/a spare has prepared (\d+) bytes for segments/;
+
+# Run the solver with kills; the run is right.  Returns the sizes that spares have told.
+sub prepared {
+    my ($name, %o) = @_;
+    my $j = survives($name, n => 4, spares => 1, solver => \@slow, %o, env => { %memory, %{ $o{env} // {} } });
+    my @sizes = $j->{log} =~ /$told/g;
+    return @sizes;
+}
+
+my ($pair) = prepared('a spare of buddies', fault => 'app.mid:1:15:kill');
+cmp_ok($pair // 0, '>', 2 * 320_000, '... has prepared two segments');
+my ($xor) = prepared('a spare of a parity group', fault => 'app.mid:1:15:kill',
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_TOPOLOGY_RANKS_PER_NODE => 1 });
+cmp_ok($xor // 0, '>', 320_000, '... has prepared a segment and a parity');
+cmp_ok($xor // 0, '<', $pair, '... which are less than two segments');
+is_deeply([prepared('spares.prepare = false', fault => 'app.mid:1:15:kill',
+    env => { FTKIT_SPARES_PREPARE => 'false' })], [], '... nothing is prepared');
+is_deeply([prepared('slots of a place that outlives processes', fault => 'app.mid:1:15:kill',
+    env => { FTKIT_LEVEL_MEMORY_PLACE => 'shared' })], [], '... nothing is prepared');
+my @two = prepared('two failures', spares => 2, faults => 2,
+    fault => 'app.mid:1:12:kill,app.mid:0:20:kill');
+cmp_ok(scalar(@two), '>=', 2, '... each spare has prepared memory');
+
+# at any moment: a rank, or first a spare and then a rank
+for my $i (1 .. $count) {
+    my $rank = int(rand(4));
+    my $step = 2 + int(rand(25));
+    my $spare = rand() < 0.5 ? sprintf('spare.nap:%d:%d:kill,', 4 + int(rand(2)), 1 + rand(4 * $step)) : '';
+    prepared("seeded kill $i", spares => 2, fault => "${spare}app.mid:$rank:$step:kill",
+        faults => $spare ? 2 : 1);
+}
+
+done_testing();
