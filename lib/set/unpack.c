@@ -86,6 +86,8 @@ static int resize_growing(const struct ftk_region *r, size_t count)
     return FTKIT_OK;
 }
 
+#define HUGE_PAGE ((uintptr_t)2 << 20)
+
 /* A segment that is being read; the first `sure` bytes of its data are verified. */
 struct source {
     const char *seg;
@@ -114,10 +116,21 @@ static void populate(void *to, size_t bytes)
 #endif
 }
 
+/* The same for huge pages, of which there are fewer.  Only where nothing else is in such a page. */
+static void ask_for_huge_pages(void *to, size_t bytes)
+{
+    uintptr_t lo = ((uintptr_t)to + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uintptr_t hi = ((uintptr_t)to + bytes) / HUGE_PAGE * HUGE_PAGE;
+    if (lo < hi) /* a hint */
+        (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
+}
+
 /* Restore block by block: a block is still in the cache when it is copied. */
 static int restore_flat(void *to, const struct ftk_seg_region *rec, struct source *src)
 {
     const char *from = ftk_seg_data_c(src->seg) + rec->offset;
+    if (src->fresh)
+        ask_for_huge_pages(to, rec->bytes);
     for (size_t at = 0; at < rec->bytes;) {
         if (src->sure <= rec->offset + at) {
             int rc = make_sure(src, rec->offset + at + 1);
