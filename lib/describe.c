@@ -36,6 +36,18 @@ static bool is_apart(const struct ftkit_ctx *ctx, const struct ftk_level *l)
     return true;
 }
 
+/* Write the memory of a rank; set: a set, as a multiple of the registered bytes.  Slots keep their
+ * size, so a place with slots always has the memory of two sets. */
+static void say_memory(const struct ftk_level *l, double set, char *text, size_t bytes)
+{
+    if (ftk_place_is(l->mem.place.kind, FTK_OUTLIVES_PROCESS))
+        snprintf(text, bytes, "memory per rank: %.3g x the registered bytes", 2 * set);
+    else
+        snprintf(text, bytes,
+            "memory per rank: %.3g x the registered bytes, %.3g x while a set is committed", set,
+            2 * set);
+}
+
 static void say_copies(
     const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
 {
@@ -45,9 +57,9 @@ static void say_copies(
         snprintf(nodes, sizeof nodes, "one node, and any nodes of which no two are buddies");
     else if (is_apart(ctx, l))
         snprintf(nodes, sizeof nodes, "%d nodes", copies);
-    snprintf(text, bytes,
-        "any %s; memory per rank: %d x the registered bytes, %d x while a set is committed", nodes,
-        1 + copies, 2 + 2 * copies);
+    char memory[96];
+    say_memory(l, 1 + copies, memory, sizeof memory);
+    snprintf(text, bytes, "any %s; %s", nodes, memory);
 }
 
 /* Write the losses that the parity groups survive, by the group of rank 0: the sizes of groups
@@ -61,17 +73,15 @@ static void say_groups(
         for (uint32_t k = 0; k < i; k++)
             apart = apart && ctx->domain[g->rank[i]] != ctx->domain[g->rank[k]];
     double own = 1 + (double)g->m / (g->n - g->m);
-    char m[12] = "one";
+    char m[12] = "one", memory[96];
     if (g->m > 1)
         snprintf(m, sizeof m, "%u", g->m);
-    snprintf(text, bytes,
-        "any %s %s of a group of %u; memory per rank: %.2f x the registered bytes, %.2f x "
-        "while a set is committed",
-        m,
+    say_memory(l, own, memory, sizeof memory);
+    snprintf(text, bytes, "any %s %s of a group of %u; %s", m,
         apart       ? g->m == 1 ? "node" : "nodes"
         : g->m == 1 ? "process"
                     : "processes",
-        g->n, own, 2 * own);
+        g->n, memory);
 }
 
 /* Report in one line the losses that the configuration survives. */

@@ -91,6 +91,16 @@ intact('64 MiB', ['-b', 64 << 20], env => \%memory, fault => 'app.step:2:5:kill'
     cmp_ok($peak_min // 0, '>=', 3, '... and it was looked at in time');
     note($j->{result});
 }
+# slots keep their size; the opening line tells what is held
+{
+    my $j = regions(['-m', 'memory', '-s', 3, '-b', 16 << 20], spares => 0,
+        env => { %memory, FTKIT_LEVEL_MEMORY_PLACE => 'shared' });
+    my ($told) = $j->{log} =~ /memory per rank: ([\d.]+) x the registered bytes$/m;
+    my ($min, $max) = $j->{result} =~ /^steady ([\d.]+) ([\d.]+)$/m;
+    is($told // '', 4, 'place = shared: 4 x the registered bytes are told');
+    cmp_ok($min // 0, '>=', 4 * 0.95, '... and held');
+    cmp_ok($max // 9, '<=', 4 * 1.05, '... and not more');
+}
 
 # Lines of a job in mode growth: [step, repairs, rss, heap].
 sub samples

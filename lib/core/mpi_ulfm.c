@@ -158,7 +158,7 @@ void ftk_mpi_revoke(MPI_Comm comm)
  * Open MPI 5.0 keeps the result of an agreement.  It finds the result by the context id of the
  * communicator and a number, the "epoch".  The epoch is the largest number that a member proposes,
  * but each member counts on from its own number.  When the member with the largest number has died,
- * the survivors use epochs for the second time.  Then an agreement may end with the result of an
+ * the survivors use the same epochs again.  Then an agreement may end with the result of an
  * old one, or never (tests/agree.t).  So a communicator of ftkit with an agreement is freed
  * only in MPI_Finalize: before that no other communicator gets its context id.  (If it were left,
  * MPI_Finalize would wait for the members of a communicator with spawned processes.) */
