@@ -40,9 +40,10 @@ sub intact
     my ($name, $args, %o) = @_;
     my $faults = $o{faults} // 1;
     my $repairs = delete $o{repairs} // $faults;
+    my $least = delete $o{least} // $faults;
     my $j = regions($args, %o);
     my $hit = scalar @{ $j->{faults} };
-    ok($j->{result} =~ /^OK step 12 repairs $repairs / && $hit == $faults, $name)
+    ok($j->{result} =~ /^OK step 12 repairs $repairs / && $hit >= $least && $hit <= $faults, $name)
         or diag("result: $j->{result}faults: $hit\n", substr($j->{log}, 0, 4000));
     return $j;
 }
@@ -71,8 +72,10 @@ for my $map ('pair', 'ring') {
 intact('one rank alone', ['-b', "$blocks,$pieces"], n => 1, faults => 0, spares => 0,
     env => \%memory);
 {
+    # the first death ends the job; the other ranks may not come to that step
     my $j = intact('all ranks are killed: from files', ['-b', $blocks], run => [],
-        env => \%files, faults => 4, repairs => 0, fault => 'app.step:*:8:kill');
+        env => { %files, FTKIT_RECOVER_SUPPLY => 'end' }, least => 1, faults => 4, repairs => 0,
+        fault => 'app.step:*:8:kill');
     like($j->{result}, qr/ restored [1-9]/, '... a set was restored');
 }
 intact('64 MiB', ['-b', 64 << 20], env => \%memory, fault => 'app.step:2:5:kill',
