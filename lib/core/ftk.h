@@ -15,6 +15,7 @@
 
 #define FTK_PATH_MAX 1024
 #define FTK_DETAIL_MAX 512
+#define FTK_HUGE_PAGE ((size_t)2 << 20) /* bytes */
 
 #define FTK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 

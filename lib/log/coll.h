@@ -237,13 +237,22 @@ void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t);
 
 /* ---- the algorithms ------------------------------------------------------------------ */
 
+/* Where the distance of the ranks that exchange doubles, each rank of a team logs messages.  With
+ * more ranks than these too many messages would cross the borders of teams. */
+#define FTK_FEW_RANKS 32
+
+static inline bool ftk_is_power_of_two(int n)
+{
+    return (n & (n - 1)) == 0;
+}
+
 void ftk_coll_build(struct ftk_coll *c);    /* schedule.c */
 void ftk_build_barrier(struct ftk_coll *c); /* algo.c */
 void ftk_build_broadcast(struct ftk_coll *c);
 /* Broadcast when all ranks know count and type, or at least the number of bytes. */
 void ftk_build_bcast(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int root);
-/* doubling.c: on a power of two of ranks, but doubling() on any number. */
-void ftk_build_doubling(struct ftk_coll *c);
+/* doubling.c.  The number of ranks is a power of two where the operands are halved. */
+void ftk_build_doubling_allreduce(struct ftk_coll *c);
 void ftk_build_halving_allreduce(struct ftk_coll *c);
 void ftk_build_halving_reduce(struct ftk_coll *c);
 void ftk_build_reduce(struct ftk_coll *c); /* reduce.c */
@@ -251,7 +260,7 @@ void ftk_build_reduce(struct ftk_coll *c); /* reduce.c */
 const void *ftk_coll_input(const struct ftk_call *a);
 /* Whether the operation of the call is commutative. */
 bool ftk_coll_commutes(struct ftk_coll *c);
-/* Copy count items of the type of the call; nothing to do where from is into. */
+/* Copy count items of the type of the call, unless from is into. */
 void ftk_coll_copy_same(struct ftk_coll *c, const void *from, void *into, int count);
 void ftk_build_allreduce(struct ftk_coll *c);
 void ftk_build_reduce_scatter(struct ftk_coll *c);

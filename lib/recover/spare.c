@@ -53,29 +53,56 @@ static bool needs_more(const struct sizes *a, const struct sizes *b)
     return false;
 }
 
+/* What rank 0 has told the spares. */
+static struct {
+    MPI_Comm ctl; /* of the epoch in which they were told; NULL: never */
+    struct sizes sizes;
+    MPI_Request *sends; /* [nsends] may still read the sizes */
+    int nsends;
+} told;
+
+/* Whether no send reads the sizes. */
+static bool sends_are_over(void)
+{
+    while (told.nsends > 0) {
+        int done = 0;
+        MPI_Request *r = &told.sends[told.nsends - 1];
+        int rc = MPI_Test(r, &done, MPI_STATUS_IGNORE);
+        if (rc == MPI_SUCCESS && !done)
+            return false;
+        told.nsends--; /* after an error, too: the watch finds the failure */
+    }
+    return true;
+}
+
+static void tell(const struct ftkit_ctx *ctx, const struct sizes *now)
+{
+    MPI_Request *sends = realloc(told.sends, (size_t)ctx->nspares * sizeof *sends);
+    if (!sends)
+        return; /* the spares are told after the next set */
+    told.sends = sends;
+    told.ctl = ctx->comms.ctl;
+    told.sizes = *now;
+    for (int i = 0; i < ctx->nspares; i++) {
+        int rc = MPI_Isend(&told.sizes, sizeof told.sizes, MPI_BYTE, ctx->nranks + i, FTK_TAG_ROOM,
+            told.ctl, &sends[told.nsends]);
+        if (rc == MPI_SUCCESS)
+            told.nsends++;
+        else /* it is dead, or the epoch ends: the watch finds out */
+            ftk_report(FTKIT_DEBUG, "context %s: spare %d is not told the size of a set",
+                ctx->cfg.name, i);
+    }
+}
+
 void ftk_spare_tell(const struct ftkit_ctx *ctx)
 {
-    static MPI_Comm on = MPI_COMM_NULL; /* the epoch in which the spares were told */
-    static struct sizes told;           /* static: a send may still read it after the call */
     const struct ftk_mem *m = &ctx->level[FTK_LEVEL_MEMORY].mem;
     if (ctx->rank != 0 || ctx->nspares == 0 || ctx->mode == FTKIT_MODE_RESTART
         || !ctx->cfg.spares_prepare || ftk_place_is(m->place.kind, FTK_OUTLIVES_PROCESS))
         return;
     const struct sizes now = sizes_of(m, ctx->committed);
-    if (on == ctx->comms.ctl && !needs_more(&told, &now))
-        return;
-    on = ctx->comms.ctl;
-    told = now;
-    for (int i = 0; i < ctx->nspares; i++) {
-        MPI_Request r = MPI_REQUEST_NULL;
-        int rc = MPI_Isend(
-            &told, sizeof told, MPI_BYTE, ctx->nranks + i, FTK_TAG_ROOM, ctx->comms.ctl, &r);
-        if (rc == MPI_SUCCESS)
-            rc = MPI_Request_free(&r);
-        if (rc != MPI_SUCCESS) /* it is dead, or the epoch ends: the watch finds out */
-            ftk_report(FTKIT_DEBUG, "context %s: spare %d is not told the size of a set",
-                ctx->cfg.name, i);
-    }
+    if ((told.ctl != ctx->comms.ctl || needs_more(&told.sizes, &now)) && sends_are_over())
+        tell(ctx, &now);
 }
 
 /* ---- spares -------------------------------------------------------------------------- */

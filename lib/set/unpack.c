@@ -86,8 +86,6 @@ static int resize_growing(const struct ftk_region *r, size_t count)
     return FTKIT_OK;
 }
 
-#define HUGE_PAGE ((uintptr_t)2 << 20)
-
 /* A segment that is being read; the first `sure` bytes of its data are verified. */
 struct source {
     const char *seg;
@@ -116,11 +114,12 @@ static void populate(void *to, size_t bytes)
 #endif
 }
 
-/* The same for huge pages, of which there are fewer.  Only where nothing else is in such a page. */
+/* Ask that the pages of a region are huge: there are fewer page faults then.  Pages that the region
+ * shares with other data are left out. */
 static void ask_for_huge_pages(void *to, size_t bytes)
 {
-    uintptr_t lo = ((uintptr_t)to + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    uintptr_t hi = ((uintptr_t)to + bytes) / HUGE_PAGE * HUGE_PAGE;
+    uintptr_t lo = ((uintptr_t)to + FTK_HUGE_PAGE - 1) / FTK_HUGE_PAGE * FTK_HUGE_PAGE;
+    uintptr_t hi = ((uintptr_t)to + bytes) / FTK_HUGE_PAGE * FTK_HUGE_PAGE;
     if (lo < hi) /* a hint */
         (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
 }

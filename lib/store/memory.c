@@ -10,7 +10,6 @@
 #include "memory.h"
 
 #define PAGE 4096u
-#define HUGE_PAGE (2u << 20)
 #define HUGE_FROM (8u << 20) /* below, rounding to huge pages would waste too much */
 
 static size_t round_up(size_t n, size_t to)
@@ -21,9 +20,9 @@ static size_t round_up(size_t n, size_t to)
 static int map(struct ftk_mem_seg *s, size_t bytes)
 {
     bool huge = bytes >= HUGE_FROM;
-    if (bytes > SIZE_MAX - HUGE_PAGE)
+    if (bytes > SIZE_MAX - FTK_HUGE_PAGE)
         return ftk_fail(FTKIT_ERR_NOMEM, "a segment of %zu bytes", bytes);
-    size_t cap = round_up(bytes, huge ? HUGE_PAGE : PAGE);
+    size_t cap = round_up(bytes, huge ? FTK_HUGE_PAGE : PAGE);
     char *p = MAP_FAILED;
     if (!FTK_FAULT("memory.map"))
         p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

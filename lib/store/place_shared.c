@@ -8,8 +8,6 @@
 
 #include "place_ops.h"
 
-#define HUGE_PAGE (2u << 20)
-
 static char *map_file(int fd, const char *path, size_t bytes, bool *direct)
 {
     (void)path;
@@ -17,7 +15,7 @@ static char *map_file(int fd, const char *path, size_t bytes, bool *direct)
     char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return NULL;
-    if (bytes >= HUGE_PAGE) /* a hint, taken where the system allows it for such files */
+    if (bytes >= FTK_HUGE_PAGE) /* a hint, taken where the system allows it for such files */
         (void)madvise(p, bytes, MADV_HUGEPAGE);
     return p;
 }

@@ -8,7 +8,6 @@
 #define LARGE (64 << 10) /* bytes of all from which on they go round a ring, */
 #define SHARE 1024       /* with at least these many per rank on the average; */
 #define LARGER (2 << 20) /* the same where ranks double the distance */
-#define FEW_RANKS 32     /* with more ranks too much would cross the borders of teams */
 #define WINDOW 32        /* pairs of ranks that exchange at once */
 
 /* ---- allgather ----------------------------------------------------------------------- */
@@ -70,34 +69,53 @@ bool ftk_coll_is_packed(struct ftk_coll *c, const size_t *off, int nblocks)
     return s.plain;
 }
 
-/* The blocks of all ranks, packed: the receive buffer itself or a temporary.  NULL: an error. */
-static char *packed_blocks(struct ftk_coll *c, const size_t *off)
+/* The blocks of all ranks, packed. */
+struct packed {
+    char *all;   /* the receive buffer itself, or a temporary */
+    bool direct; /* the receive buffer itself */
+    const size_t *off;
+};
+
+/* false: an error. */
+static bool packed_blocks(struct ftk_coll *c, const size_t *off, struct packed *p)
 {
     int n = c->vc->size;
-    bool direct = ftk_coll_is_packed(c, off, n);
-    char *all = direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
-    return c->error ? NULL : all;
+    p->off = off;
+    p->direct = ftk_coll_is_packed(c, off, n);
+    p->all = p->direct ? ftk_coll_at(c->call.r.buf, 0) : ftk_coll_temp(c, off[n]);
+    return !c->error;
 }
 
 /* Copy the own block from the receive buffer into a temporary. */
-static void pack_own(struct ftk_coll *c, char *all, const size_t *off)
+static void pack_own(struct ftk_coll *c, const struct packed *p)
 {
-    int n = c->vc->size, me = c->vc->rank;
+    int me = c->vc->rank;
     struct ftk_block b = ftk_coll_block(c, &c->call.r, me);
-    if (!ftk_coll_is_packed(c, off, n))
-        ftk_step_copy(c, b.at, b.count, b.type, all + off[me], (int)b.bytes, MPI_PACKED);
+    if (!p->direct)
+        ftk_step_copy(c, b.at, b.count, b.type, p->all + p->off[me], (int)b.bytes, MPI_PACKED);
 }
 
 /* Copy the blocks of the other ranks from a temporary into the receive buffer. */
-static void unpack_blocks(struct ftk_coll *c, const char *all, const size_t *off)
+static void unpack_blocks(struct ftk_coll *c, const struct packed *p)
 {
-    int n = c->vc->size;
-    bool direct = ftk_coll_is_packed(c, off, n);
-    for (int i = 0; i < n && !direct && !c->error; i++) {
+    for (int i = 0; i < c->vc->size && !p->direct && !c->error; i++) {
         struct ftk_block b = ftk_coll_block(c, &c->call.r, i);
         if (i != c->vc->rank)
-            ftk_step_copy(c, all + off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
+            ftk_step_copy(c, p->all + p->off[i], (int)b.bytes, MPI_PACKED, b.at, b.count, b.type);
     }
+}
+
+/* Receive or send the packed blocks of the ranks first .. first + n - 1. */
+static void recv_blocks(struct ftk_coll *c, const struct packed *p, int first, int n, int from)
+{
+    size_t bytes = p->off[first + n] - p->off[first];
+    ftk_step_recv(c, p->all + p->off[first], (int)bytes, MPI_PACKED, from);
+}
+
+static void send_blocks(struct ftk_coll *c, const struct packed *p, int first, int n, int to)
+{
+    size_t bytes = p->off[first + n] - p->off[first];
+    ftk_step_send(c, p->all + p->off[first], (int)bytes, MPI_PACKED, to);
 }
 
 /* Up a tree to rank 0 and down again, packed. */
@@ -105,23 +123,21 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
 {
     int n = c->vc->size, me = c->vc->rank;
     struct ftk_tree t;
+    struct packed p;
     ftk_coll_tree(c, 0, &t);
-    char *all = packed_blocks(c, off);
-    if (!all)
+    if (!packed_blocks(c, off, &p))
         return;
-    for (int i = 0; i < t.nkids; i++) {
-        size_t from = off[t.kid[i]], to = off[t.kid[i] + t.size[i]];
-        ftk_step_recv(c, all + from, (int)(to - from), MPI_PACKED, t.kid[i]);
-    }
+    for (int i = 0; i < t.nkids; i++)
+        recv_blocks(c, &p, t.kid[i], t.size[i], t.kid[i]);
     own_block(c);
-    pack_own(c, all, off);
+    pack_own(c, &p);
     ftk_step_fence(c);
     if (t.parent >= 0)
-        ftk_step_send(c, all + off[me], (int)(off[me + t.below] - off[me]), MPI_PACKED, t.parent);
+        send_blocks(c, &p, me, t.below, t.parent);
     ftk_step_fence(c); /* what is sent is received, too */
-    ftk_build_bcast(c, all, (int)off[n], MPI_PACKED, 0);
+    ftk_build_bcast(c, p.all, (int)off[n], MPI_PACKED, 0);
     ftk_step_fence(c);
-    unpack_blocks(c, all, off);
+    unpack_blocks(c, &p);
 }
 
 /* Recursive doubling (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
@@ -130,20 +146,21 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
 static void allgather_doubling(struct ftk_coll *c, const size_t *off)
 {
     int n = c->vc->size, me = c->vc->rank;
-    char *all = packed_blocks(c, off);
-    for (int far = 1; all && far < n && !c->error; far *= 2) {
-        int peer = me ^ far, mine = me & ~(far - 1), its = peer & ~(far - 1);
-        ftk_step_recv(c, all + off[its], (int)(off[its + far] - off[its]), MPI_PACKED, peer);
+    struct packed p;
+    if (!packed_blocks(c, off, &p))
+        return;
+    for (int far = 1; far < n && !c->error; far *= 2) {
+        int peer = me ^ far;
+        recv_blocks(c, &p, peer & ~(far - 1), far, peer);
         if (far == 1) {
             send_own(c, peer);
-            pack_own(c, all, off);
+            pack_own(c, &p);
         } else {
-            ftk_step_send(c, all + off[mine], (int)(off[mine + far] - off[mine]), MPI_PACKED, peer);
+            send_blocks(c, &p, me & ~(far - 1), far, peer);
         }
         ftk_step_fence(c);
     }
-    if (all)
-        unpack_blocks(c, all, off);
+    unpack_blocks(c, &p);
 }
 
 void ftk_build_allgather(struct ftk_coll *c)
@@ -152,13 +169,13 @@ void ftk_build_allgather(struct ftk_coll *c)
     const size_t *off = ftk_coll_offsets(c, c->vc->size);
     if (!off || c->error)
         return;
-    bool power = (n & (n - 1)) == 0;
-    size_t large = power && n <= FEW_RANKS ? LARGER : LARGE;
+    bool doubles = ftk_is_power_of_two((int)n);
+    size_t large = doubles && n <= FTK_FEW_RANKS ? LARGER : LARGE;
     if (off[n] > INT_MAX || (off[n] >= large && off[n] / n >= SHARE))
         allgather_ring(c);
     else if (n == 1)
         own_block(c);
-    else if (power)
+    else if (doubles)
         allgather_doubling(c, off);
     else if (off[n] > 0)
         allgather_tree(c, off);

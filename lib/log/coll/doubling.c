@@ -65,7 +65,7 @@ static void exchange_all(struct ftk_coll *c, const struct pairs *p, struct opera
     }
 }
 
-void ftk_build_doubling(struct ftk_coll *c)
+void ftk_build_doubling_allreduce(struct ftk_coll *c)
 {
     const struct ftk_call *a = &c->call;
     const struct pairs p = pairs_of(c->vc->size);
@@ -134,24 +134,21 @@ static void recv_part(
     ftk_step_recv(c, items(h, into, p), (int)(p.hi - p.lo), c->call.r.type, from);
 }
 
-/* The first round of a rank whose result is not where its operand is: the operand of the peer comes
- * to the place of the result. */
-static void first_round(struct ftk_coll *c, const struct halving *h, struct part keep, int peer)
-{
-    recv_part(c, h, h->place, keep, peer);
-    ftk_step_fence(c);
-    ftk_step_reduce(c, items(h, h->in, keep), items(h, h->place, keep), keep.hi - keep.lo);
-}
+/* A round: this rank gives half of its items to the peer, and combines the other half. */
+struct round {
+    int peer;
+    struct part give, keep;
+    bool commutes; /* the operation */
+};
 
-/* The result so far is in place, or the operand of this rank is. */
-static void later_round(
-    struct ftk_coll *c, const struct halving *h, struct part keep, int peer, bool commutes)
+/* Combine the items of the peer with those of this rank, which are in place. */
+static void combine_part(struct ftk_coll *c, const struct halving *h, const struct round *r)
 {
-    size_t n = keep.hi - keep.lo;
-    void *own = items(h, h->place, keep);
-    ftk_step_recv(c, h->temp, (int)n, c->call.r.type, peer);
+    size_t n = r->keep.hi - r->keep.lo;
+    void *own = items(h, h->place, r->keep);
+    ftk_step_recv(c, h->temp, (int)n, c->call.r.type, r->peer);
     ftk_step_fence(c);
-    if (commutes || peer < c->vc->rank) {
+    if (r->commutes || r->peer < c->vc->rank) {
         ftk_step_reduce(c, h->temp, own, n);
         return;
     }
@@ -159,26 +156,38 @@ static void later_round(
     ftk_coll_copy_same(c, h->temp, own, (int)n);
 }
 
-/* Each rank combines half of the items that it combined with the peer of the round before. */
+/* The first round.  The operand of this rank is not changed, unless it is in place. */
+static void first_round(struct ftk_coll *c, const struct halving *h, const struct round *r)
+{
+    size_t n = r->keep.hi - r->keep.lo;
+    const void *own = items(h, h->in, r->keep);
+    void *place = items(h, h->place, r->keep);
+    send_part(c, h, h->in, r->give, r->peer);
+    if (own != place && (r->commutes || c->vc->rank < r->peer)) {
+        recv_part(c, h, h->place, r->keep, r->peer); /* without a copy of the operand */
+        ftk_step_fence(c);
+        ftk_step_reduce(c, own, place, n);
+        return;
+    }
+    ftk_coll_copy_same(c, own, place, (int)n);
+    combine_part(c, h, r);
+}
+
 static void halve(struct ftk_coll *c, struct halving *h)
 {
     int me = c->vc->rank;
     bool commutes = ftk_coll_commutes(c);
-    bool in_place = h->in == h->place;
     for (int k = 0; k < h->rounds && !c->error; k++) {
         int peer = me ^ (1 << k);
-        struct part keep = half_of(h->part[k], me & (1 << k));
-        struct part give = half_of(h->part[k], peer & (1 << k));
-        send_part(c, h, k == 0 ? h->in : h->place, give, peer);
-        if (k == 0 && !in_place && (commutes || me < peer)) {
-            first_round(c, h, keep, peer);
+        struct round r = { peer, half_of(h->part[k], peer & (1 << k)),
+            half_of(h->part[k], me & (1 << k)), commutes };
+        if (k == 0) {
+            first_round(c, h, &r);
         } else {
-            if (k == 0)
-                ftk_coll_copy_same(
-                    c, items(h, h->in, keep), items(h, h->place, keep), (int)(keep.hi - keep.lo));
-            later_round(c, h, keep, peer, commutes);
+            send_part(c, h, h->place, r.give, peer);
+            combine_part(c, h, &r);
         }
-        h->part[k + 1] = keep;
+        h->part[k + 1] = r.keep;
     }
 }
 

@@ -18,8 +18,7 @@
 #define LARGE (64 << 10)   /* bytes from which on each rank combines a part, */
 #define SHARE (2 << 10)    /* of at least these many bytes */
 #define LARGER (512 << 10) /* the same for a reduce, where one rank alone needs the result */
-#define SMALL (4 << 10)    /* bytes up to which an allreduce doubles the distance, */
-#define FEW_RANKS 32       /* with at most these many ranks */
+#define SMALL (4 << 10)    /* bytes up to which an allreduce on few ranks doubles the distance */
 #define SERIAL (8 << 10)   /* bytes from which on children come one by one: less memory */
 
 const void *ftk_coll_input(const struct ftk_call *a)
@@ -48,16 +47,10 @@ static bool is_shared(struct ftk_coll *c, size_t count)
     return n > 1 && bytes >= LARGE && bytes / n >= SHARE && count >= n;
 }
 
-static bool is_power(int n)
-{
-    return (n & (n - 1)) == 0;
-}
-
 /* ---- the tree ------------------------------------------------------------------------ */
 
 /* Combine the operands below this rank and send the result up; the last result goes into dest, if
- * that is given, and must not be where the operand is.  Where the result of this rank is.
- */
+ * that is given, and must not be where the operand is.  Returns the address of the result of this rank. */
 static const void *up(struct ftk_coll *c, const struct ftk_tree *t, int count, void *dest)
 {
     MPI_Datatype type = c->call.r.type;
@@ -175,7 +168,7 @@ void ftk_build_reduce(struct ftk_coll *c)
     struct ftk_tree t;
     bool shared =
         c->vc->size > 2 && bytes_of(c, (size_t)count) >= LARGER && is_shared(c, (size_t)count);
-    if (shared && is_power(c->vc->size)) {
+    if (shared && ftk_is_power_of_two(c->vc->size)) {
         ftk_build_halving_reduce(c);
         return;
     }
@@ -220,7 +213,7 @@ void ftk_build_allreduce(struct ftk_coll *c)
     void *place = ftk_coll_at(a->r.buf, 0);
     struct ftk_tree t;
     bool shared = is_shared(c, (size_t)count);
-    if (shared && is_power(c->vc->size)) {
+    if (shared && ftk_is_power_of_two(c->vc->size)) {
         ftk_build_halving_allreduce(c);
         return;
     }
@@ -230,8 +223,8 @@ void ftk_build_allreduce(struct ftk_coll *c)
     }
     if (count == 0 || c->error)
         return;
-    if (c->vc->size <= FEW_RANKS && bytes_of(c, (size_t)count) <= SMALL) {
-        ftk_build_doubling(c);
+    if (c->vc->size <= FTK_FEW_RANKS && bytes_of(c, (size_t)count) <= SMALL) {
+        ftk_build_doubling_allreduce(c);
         return;
     }
     ftk_coll_tree(c, 0, &t);
