@@ -136,13 +136,20 @@ for my $point (qw(begin sized packed sealed voted committed)) {
     survives("the whole job killed at ckpt.$point", run => [], faults => 4, spares => 0,
         env => \%shared, fault => "ckpt.$point:*:3:kill", like => $found);
 }
-for my $point (qw(found.own found.all found.use transfer.sized)) {
+for my $point (qw(found.own found.copies found.all found.use)) {
     survives("a rank killed at $point after the relaunch", run => [], faults => 6,
-        spares => 1, env => \%shared, fault => "$all,$point:2:1:kill\@100", like => $found)
-        if $point ne 'transfer.sized';
+        spares => 1, env => \%shared, fault => "$all,$point:2:1:kill\@100", like => $found);
     survives("the whole job killed at $point after the relaunch", run => [], faults => 9,
-        spares => 1, env => \%shared, fault => "$all,$point:*:1:kill\@100", like => $found)
-        if $point ne 'transfer.sized';
+        spares => 1, env => \%shared, fault => "$all,$point:*:1:kill\@100", like => $found);
+}
+# each process takes its own slot and that of its buddy: nothing has to be sent
+{
+    my $each = qr/set \d+: rank \d from the memory of earlier processes\n/;
+    my $again = qr/set \d+: rank 1 from .*, copied again\n/;
+    my %said = (env => { FTKIT_REPORT_STDERR => 'debug' });
+    relaunched('all slots are there: no copy is made again', 'none', 0, %said,
+        like => qr/^(?=(?:.*$each){4})(?!.*copied again)/s);
+    relaunched('... one is gone: a copy is made again', 'lose', 0, %said, like => $again);
 }
 # two groups, one of which has to be rebuilt when one of it dies: only the other one knows
 # then which set, and which run, all go on with

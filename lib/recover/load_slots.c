@@ -224,19 +224,36 @@ static uint64_t own_epoch_id(const struct search *f)
     return h ? h->epoch_id : 0;
 }
 
+/* Adopt the slots of some ranks: of this rank, or of the ranks whose copy this rank holds. */
+static void adopt_some(struct search *f, bool own)
+{
+    const struct ftk_layout *to = &f->level->layout;
+    const int n = f->ctx->nranks, me = f->ctx->rank;
+    bool *wanted = calloc((size_t)n, sizeof *wanted);
+    if (!wanted) {
+        note_unread(f, ftk_fail(FTKIT_ERR_NOMEM, "ranks of slots"));
+        return;
+    }
+    wanted[me] = own;
+    for (int i = 0; !own && i < f->level->scheme->copies * n; i++)
+        if (to->holder[i] == me)
+            wanted[i % n] = true;
+    note_unread(f, ftk_place_adopt(&f->mem->place, f->mem, wanted, n));
+    free(wanted);
+}
+
 enum { WORD_EPOCH_ID }; /* the word of the vote in adopt() */
 
-/* Adopt slots.  Each rank adopts its own first; a vote separates the two steps, so no rank adopts a
- * slot that another rank would have adopted as its own. */
+/* Adopt slots: first the slots of this rank, then those of the ranks whose copy this rank holds,
+ * then others.  Votes separate the three steps, so no rank adopts a slot that another rank has more
+ * need of. */
 static int adopt(struct search *f)
 {
-    int rank = f->ctx->rank;
-    struct ftk_place *place = &f->mem->place;
     struct ftk_vote v;
-    if (!ftk_place_is(place->kind, FTK_OUTLIVES_PROCESS))
+    if (!ftk_place_is(f->mem->place.kind, FTK_OUTLIVES_PROCESS))
         return FTKIT_OK;
     uint64_t epoch_id = own_epoch_id(f);
-    note_unread(f, ftk_place_adopt(place, f->mem, rank, false));
+    adopt_some(f, true);
     (void)FTK_FAULT("found.own");
     ftk_vote_init(&v);
     if (epoch_id != 0)
@@ -245,8 +262,14 @@ static int adopt(struct search *f)
     f->epoch_id = 0;
     if (rc == FTKIT_OK && v.min[WORD_EPOCH_ID] != INT64_MAX)
         memcpy(&f->epoch_id, &v.min[WORD_EPOCH_ID], sizeof f->epoch_id);
+    if (rc == FTKIT_OK && f->level->scheme->copies > 0) {
+        adopt_some(f, false);
+        (void)FTK_FAULT("found.copies");
+        ftk_vote_init(&v);
+        rc = ftk_vote(&f->ch, f->ctx->nranks, &v);
+    }
     if (rc == FTKIT_OK)
-        note_unread(f, ftk_place_adopt(place, f->mem, rank, true));
+        note_unread(f, ftk_place_adopt(&f->mem->place, f->mem, NULL, 0));
     (void)FTK_FAULT("found.all");
     return rc;
 }
@@ -415,8 +438,11 @@ static void tell(const struct search *f)
         source = "the parity of its group";
     if (p->need_own[ctx->rank])
         source = "the copy at another rank";
-    ftk_report(FTKIT_DEBUG, "context %s: set %llu: rank %d from %s", ctx->cfg.name,
-        (unsigned long long)p->line, ctx->rank, source);
+    bool again = false;
+    for (int i = 0; i < p->copies; i++)
+        again = again || p->need_copy[i * p->nranks + ctx->rank];
+    ftk_report(FTKIT_DEBUG, "context %s: set %llu: rank %d from %s%s", ctx->cfg.name,
+        (unsigned long long)p->line, ctx->rank, source, again ? ", copied again" : "");
     if (ctx->rank == 0)
         ftk_report(FTKIT_INFO, "context %s: restored set %llu from memory that outlived %s",
             ctx->cfg.name, (unsigned long long)p->line, start ? "the job" : "its processes");

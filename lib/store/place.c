@@ -12,8 +12,6 @@
 
 #include "place_ops.h"
 
-#define HUGE_PAGE (2u << 20)
-
 #define DECLARE(NAME, word, flags, doc) extern const struct ftk_place_ops ftk_place_##word;
 FTK_PLACE_LIST(DECLARE)
 #undef DECLARE
@@ -165,7 +163,7 @@ int ftk_place_map(struct ftk_place *p, struct ftk_mem_seg *s, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
         return ftk_fail(FTKIT_ERR_NOMEM, "a segment of %zu bytes", bytes);
-    size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : FTK_SLOT_BYTES;
+    size_t unit = bytes >= FTK_HUGE_PAGE ? FTK_HUGE_PAGE : FTK_SLOT_BYTES;
     bytes = (bytes + FTK_SLOT_BYTES + unit - 1) / unit * unit;
     int rc = make_slot(p, s, bytes);
     if (rc == FTKIT_ERR_NOSPACE && p->kept) { /* otherwise no further set could be written */
@@ -340,21 +338,36 @@ static void look_at_other(struct ftk_place *p, const char *name)
         note_other(p, &slot);
 }
 
-/* Take over the open slot s.  If it is not for this rank, close it and return FTKIT_OK, too.  A
- * rank that looks for its own slots (all is false) does not lock the slots of other ranks. */
-static int take_slot(
-    struct ftk_place *p, struct ftk_mem *m, struct ftk_mem_seg *s, int rank, bool all)
+/* One look of a rank at all slots. */
+struct look {
+    struct ftk_place *p;
+    struct ftk_mem *m;
+    const bool *wanted; /* [nwanted] the ranks whose slots are taken; NULL: all */
+    int nwanted;
+    int rc;
+};
+
+static bool wants(const struct look *l, const struct ftk_slot *slot)
+{
+    return (int64_t)slot->rank < l->nwanted && l->wanted[slot->rank] && !find_same(l->m, slot);
+}
+
+/* Take over the open slot s.  If it is not wanted, close it and return FTKIT_OK, too.  A rank that
+ * looks for the slots of some ranks does not lock other slots. */
+static int take_slot(const struct look *l, struct ftk_mem_seg *s)
 {
     size_t room;
     struct ftk_slot slot;
+    struct ftk_place *p = l->p;
+    const bool all = !l->wanted;
     int rc = read_header(p, s, &slot, &room);
     if (rc == FTKIT_ERR_BUSY && all)
         note_other(p, &slot);
     int err = 0;
-    if (rc == FTKIT_ERR_BUSY || (!all && (rc != FTKIT_OK || (int)slot.rank != rank))) {
+    if (rc == FTKIT_ERR_BUSY || (!all && (rc != FTKIT_OK || !wants(l, &slot)))) {
         rc = FTKIT_ERR_STATE;
     } else if ((err = p->access->lock(p, s)) == 0) {
-        rc = use_slot(p, m, s);
+        rc = use_slot(p, l->m, s);
         if (rc == FTKIT_OK)
             return rc;
         tell_unusable(p, s, rc);
@@ -362,7 +375,7 @@ static int take_slot(
         rc = ftk_fail_errno(err, "%s/%s", p->dir, s->name);
         tell_unusable(p, s, rc);
     } else {
-        rc = rc == FTKIT_OK && all ? note_busy(p, m, &slot) : FTKIT_ERR_STATE;
+        rc = rc == FTKIT_OK && all ? note_busy(p, l->m, &slot) : FTKIT_ERR_STATE;
     }
     ftk_place_unmap(p, s, !is_worthless(rc));
     free(s);
@@ -370,8 +383,9 @@ static int take_slot(
     return nothing_for_us || is_worthless(rc) ? FTKIT_OK : rc;
 }
 
-static int adopt_slot(struct ftk_place *p, struct ftk_mem *m, const char *name, int rank, bool all)
+static int adopt_slot(const struct look *l, const char *name)
 {
+    struct ftk_place *p = l->p;
     struct ftk_mem_seg *s = calloc(1, sizeof *s);
     if (!s)
         return ftk_fail(FTKIT_ERR_NOMEM, "list of segments");
@@ -379,7 +393,7 @@ static int adopt_slot(struct ftk_place *p, struct ftk_mem *m, const char *name, 
     s->fd = -1;
     int rc = p->access->open(p, s);
     if (rc == FTKIT_OK)
-        return take_slot(p, m, s, rank, all);
+        return take_slot(l, s);
     if (rc != FTKIT_ERR_STATE) /* STATE: it is gone, or not ours */
         tell_unusable(p, s, rc);
     free(s);
@@ -393,29 +407,20 @@ void ftk_place_forget_busy(struct ftk_place *p)
     p->nbusy = 0;
 }
 
-/* One look of a rank at all slots. */
-struct look {
-    struct ftk_place *p;
-    struct ftk_mem *m;
-    int rank;
-    bool all;
-    int rc;
-};
-
 static void look_at_slot(void *arg, const char *name)
 {
     struct look *l = arg;
     struct ftk_place *p = l->p;
     bool ours = is_own(p, FTK_SLOT_PREFIX, name) || is_like(p->older, FTK_SLOT_PREFIX, name);
-    if (!ours && l->all && *p->older && is_other(p, name))
+    if (!ours && !l->wanted && *p->older && is_other(p, name))
         look_at_other(p, name);
-    int bad = ours ? adopt_slot(p, l->m, name, l->rank, l->all) : FTKIT_OK;
+    int bad = ours ? adopt_slot(l, name) : FTKIT_OK;
     l->rc = bad != FTKIT_OK ? bad : l->rc;
 }
 
-int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all)
+int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, const bool *wanted, int nwanted)
 {
-    struct look l = { p, m, rank, all, FTKIT_OK };
+    struct look l = { p, m, wanted, nwanted, FTKIT_OK };
     ftk_place_forget_busy(p);
     p->others = 0;
     int err = p->found_again ? p->access->list(p, look_at_slot, &l) : 0;

@@ -116,13 +116,14 @@ int ftk_place_seal(struct ftk_place *p, struct ftk_mem_seg *s);
 /* Wipe the header: the slot holds nothing any more.  The same errors. */
 int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s);
 
-/* Take over the slots of this job that no living process has locked and whose segments are whole:
- * only those of this rank, or all.  The segments go into m, sealed and verified.  Damaged slots are
- * removed, and slots whose segment is already in m, verified.  With all, p->busy then lists the
- * slots that a process has locked and whose segment is not in m, and p->others counts the slots of
- * this context that other jobs have made.  An error: some slots could not be read; they stay, and
- * the others have been taken. */
-int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, int rank, bool all);
+/* Take over slots of this job that no living process has locked and whose segments are whole.  The
+ * segments go into m, sealed and verified.  Damaged slots are removed.
+ * wanted [nwanted]: only the slots of ranks for which it is true, and one slot of each segment.
+ * NULL: the slots of all ranks; slots whose segment is already in m, verified, are removed.  Then
+ * p->busy lists the slots that a process has locked and whose segment is not in m, and p->others
+ * counts the slots of this context that other jobs have made.
+ * An error: some slots could not be read; they stay, and the others have been taken. */
+int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, const bool *wanted, int nwanted);
 void ftk_place_forget_busy(struct ftk_place *p);
 
 /* Remove the slots of this job that no living process has locked, except those of another format.

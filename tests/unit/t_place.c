@@ -115,7 +115,7 @@ static uint64_t found(const char *image)
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_int_equal(write(fd, image, room), room);
     assert_int_equal(close(fd), 0);
-    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, NULL, 0), FTKIT_OK);
     assert_true(m.nsegs <= 1);
     if (m.nsegs == 1) {
         struct ftk_mem_seg *s = m.segs[0];
@@ -219,6 +219,7 @@ static int entries(const char *path)
 static void slot_in_use_is_left_alone(void **state)
 {
     (void)state;
+    const bool first[] = { true, false }, second[] = { false, true };
     struct ftk_mem m = { 0 }, other = { 0 };
     struct ftk_mem_seg *s;
     assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
@@ -226,18 +227,49 @@ static void slot_in_use_is_left_alone(void **state)
     assert_int_equal(ftk_mem_take(&m, 4, 0, 1, segment_bytes(), &s), FTKIT_OK);
     write_segment(s, 4);
     assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
-    assert_int_equal(ftk_place_adopt(&other.place, &other, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&other.place, &other, NULL, 0), FTKIT_OK);
     assert_int_equal(other.nsegs, 0);
     assert_int_equal(other.place.nbusy, 1); /* whose it is shows without its lock */
     assert_int_equal(other.place.busy[0].set, 4);
-    assert_int_equal(ftk_place_adopt(&other.place, &other, 0, false), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&other.place, &other, first, 2), FTKIT_OK);
     assert_int_equal(other.place.nbusy, 0);
     ftk_mem_close(&m, true); /* as if it had died */
-    assert_int_equal(ftk_place_adopt(&other.place, &other, 1, false), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&other.place, &other, second, 2), FTKIT_OK);
     assert_int_equal(other.nsegs, 0); /* another rank's */
-    assert_int_equal(ftk_place_adopt(&other.place, &other, 0, false), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&other.place, &other, first, 2), FTKIT_OK);
     assert_int_equal(other.nsegs, 1);
     ftk_mem_close(&other, false);
+    assert_int_equal(entries(dir), 0);
+}
+
+/* The slots of a segment and of its copy: each process that wants one gets one. */
+static void copies_are_shared_out(void **state)
+{
+    (void)state;
+    const bool first[] = { true };
+    struct ftk_mem m = { 0 }, owner = { 0 }, holder = { 0 };
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&owner.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    assert_int_equal(ftk_place_open(&holder.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    for (int i = 0; i < 3; i++) {
+        struct ftk_mem_seg *s;
+        assert_int_equal(ftk_mem_take(&m, 4, 0, 1, segment_bytes(), &s), FTKIT_OK);
+        write_segment(s, 4);
+        assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    }
+    ftk_mem_close(&m, true); /* as if it had died */
+    assert_int_equal(ftk_place_adopt(&owner.place, &owner, first, 0), FTKIT_OK);
+    assert_int_equal(owner.nsegs, 0);
+    assert_int_equal(ftk_place_adopt(&owner.place, &owner, first, 1), FTKIT_OK);
+    assert_int_equal(owner.nsegs, 1);
+    assert_int_equal(ftk_place_adopt(&holder.place, &holder, first, 1), FTKIT_OK);
+    assert_int_equal(holder.nsegs, 1);
+    assert_int_equal(entries(dir), 3);
+    assert_int_equal(ftk_place_adopt(&owner.place, &owner, NULL, 0), FTKIT_OK);
+    assert_int_equal(owner.nsegs, 1);
+    assert_int_equal(entries(dir), 2); /* nobody needs the third one */
+    ftk_mem_close(&owner, false);
+    ftk_mem_close(&holder, false);
     assert_int_equal(entries(dir), 0);
 }
 
@@ -270,7 +302,7 @@ static uint64_t finds(const struct ftk_identity *id, int *others, char program[6
     assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
     ftk_place_identify(&m.place, id);
     assert_int_equal(ftk_place_adopt(&m.place, &m, 0, false), FTKIT_OK);
-    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, NULL, 0), FTKIT_OK);
     uint64_t set = m.nsegs > 0 ? m.segs[0]->set : 0;
     assert_true(m.nsegs <= 1);
     *others = m.place.others;
@@ -325,7 +357,7 @@ static void older_slots(void **state)
     ftk_place_identify(&m.place, &here);
     ftk_place_sweep(&m.place, 7);
     assert_int_equal(finds(&here, &others, program), 4);
-    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, NULL, 0), FTKIT_OK);
     assert_int_equal(m.nsegs, 1);
     ftk_mem_close(&m, false);
     assert_int_equal(entries(dir), 0);
@@ -349,7 +381,7 @@ static void foreign_files(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(path, sizeof path, "%s/%s7.4", after, m.place.prefix);
     close(open(path, O_WRONLY | O_CREAT, 0600)); /* empty: removed */
-    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, NULL, 0), FTKIT_OK);
     assert_int_equal(m.nsegs, 0);
     assert_int_equal(entries(after), 3);
     assert_int_equal(access(target, F_OK), 0);
@@ -516,7 +548,7 @@ static void what_is_swept(void **state)
     put(name_of(&m, FTK_SLOT_NEW, 8), "", 120);
     ftk_place_sweep(&m.place, 2);
     assert_int_equal(entries(dir), 1);
-    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, NULL, 0), FTKIT_OK);
     assert_int_equal(entries(dir), 1);
     char path[256];
     snprintf(path, sizeof path, "%s/%s", dir, name_of(&m, FTK_SLOT_PREFIX, 1));
@@ -533,7 +565,7 @@ static void no_use_and_no_room(void **state)
     assert_int_equal(ftk_mem_seal(take(&m, 3)), FTKIT_OK);
     ftk_mem_close(&m, true);
     open_as(4, &m);
-    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, NULL, 0), FTKIT_OK);
     assert_int_equal(m.nsegs, 1);
     ftk_mem_leave(&m, false);
     m.place.kept = true;
@@ -564,6 +596,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(power_goes_at_any_time),
         cmocka_unit_test(slot_in_use_is_left_alone),
+        cmocka_unit_test(copies_are_shared_out),
         cmocka_unit_test(foreign_files),
         cmocka_unit_test(names_that_begin_alike),
         cmocka_unit_test(failed_seal),
