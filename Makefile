@@ -325,7 +325,7 @@ $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
 	    $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/bench/log $(BUILD)/bench/log_recover: $(LAYER)
+$(addprefix $(BUILD)/bench/,log log_recover program): $(LAYER)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter $(LAYER),$^) $(BUILD)/libftkit.a \

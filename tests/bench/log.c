@@ -25,23 +25,9 @@
 #include <stdbool.h>
 
 #include "bench.h"
+#include "calls.h"
 
 enum { BLOCKS = 40, COUNTS = 4, DET_BYTES = 16 /* of a determinant: lib/log/det.h */ };
-
-/* The calls of one side. */
-struct calls {
-    int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm);
-    int (*recv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
-    int (*isend)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-    int (*irecv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-    int (*waitall)(int, MPI_Request *, MPI_Status *);
-    int (*allreduce)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
-    int (*barrier)(MPI_Comm);
-    int (*bcast)(void *, int, MPI_Datatype, int, MPI_Comm);
-    int (*alltoall)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
-    int (*allgather)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
-    int (*reduce)(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
-};
 
 static int polled(int rc, MPI_Request *req)
 {
@@ -91,17 +77,8 @@ static int twin_reduce(
     return polled(PMPI_Ireduce(from, to, n, type, op, root, comm, &req), &req);
 }
 
-static const struct calls plain = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv, PMPI_Waitall,
-    PMPI_Allreduce, PMPI_Barrier, PMPI_Bcast, PMPI_Alltoall, PMPI_Allgather, PMPI_Reduce };
 static const struct calls twin = { PMPI_Send, PMPI_Recv, PMPI_Isend, PMPI_Irecv, PMPI_Waitall,
     twin_allreduce, twin_barrier, twin_bcast, twin_alltoall, twin_allgather, twin_reduce };
-static const struct calls ours = { MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall,
-    MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Alltoall, MPI_Allgather, MPI_Reduce };
-
-struct side {
-    const struct calls *mpi;
-    MPI_Comm comm;
-};
 
 #define COPIED ((size_t)32 << 20) /* bytes of messages that the bound keeps */
 #define LONG 4096                 /* bytes of a message whose copy is part of the bound */
@@ -163,15 +140,6 @@ static void self(struct bench *b, const struct side *s, int ops)
         rc |= s->mpi->recv(to, n, MPI_BYTE, b->rank, 1, s->comm, MPI_STATUS_IGNORE);
     }
     bench_mpi(b, rc, "messages to itself");
-}
-
-/* Columns of a grid that is as square as it can be. */
-static int columns(int n)
-{
-    int c = 1;
-    for (int i = 1; i * i <= n; i++)
-        c = n % i == 0 ? i : c;
-    return n / c;
 }
 
 static void halo(struct bench *b, const struct side *s, int ops)

@@ -1,16 +1,21 @@
-/* A restart from files: how long ftkit_recover() takes.
+/* A restart: how long ftkit_recover() takes.
  *
- * Bound: every rank reads as many bytes from the files of the set, which are in the page
- * cache for both, into new memory, copies them to its region, and exchanges them with its
+ * From files.  Bound: every rank reads as many bytes from the files of the set, which are in the
+ * page cache for both, into new memory, copies them to its region, and exchanges them with its
  * buddy, into new memory too: a job that has started is to survive the next failure.
  *
- *   restart -d DIRECTORY [-b BYTES] [-r REPETITIONS]
+ * From slots (-k SCHEME: buddy, xor), in files of a memory file system.  Bound: every rank maps
+ * files with as many bytes as its own segment and the copy or the parity that it holds, copies its
+ * own to its region, and reads the others once.
+ *
+ *   restart -d DIRECTORY [-k SCHEME] [-b BYTES] [-r REPETITIONS]
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <stdint.h>
 
 #include "bench.h"
 
@@ -43,7 +48,63 @@ static void read_file(struct bench *b, char *to)
     globfree(&found);
 }
 
-static void run_bound(struct bench *b)
+static const char *scheme; /* of slots; NULL: from files */
+static volatile uint64_t read_sum;
+
+static int option(int opt, const char *value)
+{
+    scheme = value;
+    return opt != 'k';
+}
+
+/* A file of as many bytes as a rank has, or its mapping when there is a file already. */
+static char *mapped(struct bench *b, const char *what, size_t bytes)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.%d", b->directory, what, b->rank);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+        bench_die(b, "%s: %s", path, strerror(errno));
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED || close(fd) != 0)
+        bench_die(b, "%s: %s", path, strerror(errno));
+    return p;
+}
+
+static void read_once(const char *p, size_t bytes)
+{
+    uint64_t sum = 0, word;
+    for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+        memcpy(&word, p + i, sizeof word);
+        sum += word;
+    }
+    read_sum = sum;
+}
+
+/* The copy of the buddy, or the parity of a group of all ranks. */
+static size_t held_bytes(const struct bench *b)
+{
+    return strcmp(scheme, "xor") == 0 ? b->bytes / (size_t)(b->nranks - 1) : b->bytes;
+}
+
+static void run_slots_bound(struct bench *b)
+{
+    size_t held = held_bytes(b);
+    char *own = mapped(b, "own", b->bytes), *other = mapped(b, "held", held);
+    read_once(other, held);
+    memcpy(b->data, own, b->bytes);
+    munmap(own, b->bytes);
+    munmap(other, held);
+}
+
+static void fill(struct bench *b, const char *what, size_t bytes)
+{
+    char *p = mapped(b, what, bytes);
+    memset(p, 1 + b->rank, bytes);
+    munmap(p, bytes);
+}
+
+static void run_files_bound(struct bench *b)
 {
     char *own = new_memory(b), *copy = new_memory(b);
     int buddy = b->rank ^ 1; /* level.memory.map = pair, on one node */
@@ -79,21 +140,31 @@ static void end(struct bench *b)
 int main(int argc, char **argv)
 {
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 7 };
-    bench_options(&b, argc, argv, "b:r:d:", NULL);
+    bench_options(&b, argc, argv, "b:r:d:k:", option);
     if (!b.directory)
         bench_die(&b, "needs -d DIRECTORY");
     bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", b.directory);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_EVERY", "1 set");
+    if (scheme) {
+        bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
+        bench_set("FTKIT_LEVEL_MEMORY_SCHEME", scheme);
+        bench_set("FTKIT_LEVEL_MEMORY_PLACE", "file");
+        bench_set("FTKIT_LEVEL_MEMORY_DIRECTORY", b.directory);
+    }
     bench_open(&b, &argc, &argv);
     bench_region(&b);
     begin(&b);
     bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
     bench_ft(&b, ftkit_checkpoint(b.ft), FTKIT_OK, "checkpoint");
+    if (scheme) {
+        fill(&b, "own", b.bytes);
+        fill(&b, "held", held_bytes(&b));
+    }
     b.comm = MPI_COMM_WORLD; /* the context's goes with it; nothing is killed here */
     for (int i = 0; i < b.reps; i++) {
         end(&b);
-        double bound = bench_time(&b, run_bound);
+        double bound = bench_time(&b, scheme ? run_slots_bound : run_files_bound);
         begin(&b);
         double took = bench_time(&b, run_recover);
         bench_row(

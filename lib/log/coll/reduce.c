@@ -50,7 +50,8 @@ static bool is_shared(struct ftk_coll *c, size_t count)
 /* ---- the tree ------------------------------------------------------------------------ */
 
 /* Combine the operands below this rank and send the result up; the last result goes into dest, if
- * that is given, and must not be where the operand is.  Returns the address of the result of this rank. */
+ * that is given, and must not be where the operand is.  Returns the address of the result of this
+ * rank. */
 static const void *up(struct ftk_coll *c, const struct ftk_tree *t, int count, void *dest)
 {
     MPI_Datatype type = c->call.r.type;
