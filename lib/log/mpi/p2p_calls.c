@@ -205,8 +205,16 @@ static int isend(const void *buf, int count, MPI_Datatype type, int dest, int ta
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     r->send.sync = sync;
     int rc = fill_send(r, buf, count, type, dest, tag, vc);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS && !sync && dest >= 0
+        && ftk_p2p_send_at_once(buf, count, type, r->peer, r->context, tag, &r->real)) {
+        ftk_empty_status(&r->status);
+        if (r->real != MPI_REQUEST_NULL) {
+            r->state = FTK_REQ_POSTED;
+            ftk_req_link(r);
+        }
+    } else if (rc == MPI_SUCCESS) {
         rc = ftk_req_begin(r);
+    }
     return hand_out(vc, r, rc, request);
 }
 
