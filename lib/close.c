@@ -33,6 +33,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_watchdog_close(ctx->dog);
     ftk_owner_release(&ctx->owner);
     (void)ftk_detect_disarm(ctx);
+    ftk_spare_close();
     ftk_mpi_free(&ctx->comms.app);
     ftk_mpi_free(&ctx->comms.act);
     ftk_mpi_free(&ctx->comms.ctl);

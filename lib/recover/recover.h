@@ -190,6 +190,8 @@ int ftk_spare_wait(struct ftkit_ctx *ctx);
 /* A set is committed: rank 0 tells the spares the sizes of its segments, once in an epoch and again
  * when a size has grown.  Other ranks do nothing.  Does not wait. */
 void ftk_spare_tell(const struct ftkit_ctx *ctx);
+/* Forget what the spares were told.  Before the communicators are freed. */
+void ftk_spare_close(void);
 
 /* Spawn n processes; merged: the members of s in their order, then the spawned processes.
  * Collective over s.  A local error of rank 0 makes the spawn fail on all members. */

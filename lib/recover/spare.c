@@ -55,7 +55,7 @@ static bool needs_more(const struct sizes *a, const struct sizes *b)
 
 /* What rank 0 has told the spares. */
 static struct {
-    MPI_Comm ctl; /* of the epoch in which they were told; NULL: never */
+    uint64_t epoch_id; /* the epoch in which they were told; 0: never */
     struct sizes sizes;
     MPI_Request *sends; /* [nsends] may still read the sizes */
     int nsends;
@@ -81,11 +81,11 @@ static void tell(const struct ftkit_ctx *ctx, const struct sizes *now)
     if (!sends)
         return; /* the spares are told after the next set */
     told.sends = sends;
-    told.ctl = ctx->comms.ctl;
+    told.epoch_id = ctx->epoch_id;
     told.sizes = *now;
     for (int i = 0; i < ctx->nspares; i++) {
         int rc = MPI_Isend(&told.sizes, sizeof told.sizes, MPI_BYTE, ctx->nranks + i, FTK_TAG_ROOM,
-            told.ctl, &sends[told.nsends]);
+            ctx->comms.ctl, &sends[told.nsends]);
         if (rc == MPI_SUCCESS)
             told.nsends++;
         else /* it is dead, or the epoch ends: the watch finds out */
@@ -101,8 +101,19 @@ void ftk_spare_tell(const struct ftkit_ctx *ctx)
         || !ctx->cfg.spares_prepare || ftk_place_is(m->place.kind, FTK_OUTLIVES_PROCESS))
         return;
     const struct sizes now = sizes_of(m, ctx->committed);
-    if ((told.ctl != ctx->comms.ctl || needs_more(&told.sizes, &now)) && sends_are_over())
+    if ((told.epoch_id != ctx->epoch_id || needs_more(&told.sizes, &now)) && sends_are_over())
         tell(ctx, &now);
+}
+
+void ftk_spare_close(void)
+{
+    if (!sends_are_over())
+        for (int i = 0; i < told.nsends; i++) /* the sizes are static: the MPI may read them */
+            (void)MPI_Request_free(&told.sends[i]);
+    free(told.sends);
+    told.sends = NULL;
+    told.nsends = 0;
+    told.epoch_id = 0;
 }
 
 /* ---- spares -------------------------------------------------------------------------- */

@@ -298,10 +298,11 @@ static void leave_slot(const struct ftk_identity *id, uint64_t set, int version)
 /* The set that a job of this identity finds, 0: none; what it keeps stays. */
 static uint64_t finds(const struct ftk_identity *id, int *others, char program[64])
 {
+    const bool own[] = { true };
     struct ftk_mem m = { 0 };
     assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
     ftk_place_identify(&m.place, id);
-    assert_int_equal(ftk_place_adopt(&m.place, &m, 0, false), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&m.place, &m, own, 1), FTKIT_OK);
     assert_int_equal(ftk_place_adopt(&m.place, &m, NULL, 0), FTKIT_OK);
     uint64_t set = m.nsegs > 0 ? m.segs[0]->set : 0;
     assert_true(m.nsegs <= 1);
@@ -402,7 +403,7 @@ static void names_that_begin_alike(void **state)
     assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
     assert_true(ftk_place_is_slot(s->name));
     ftk_mem_close(&a, true);
-    assert_int_equal(ftk_place_adopt(&b.place, &b, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&b.place, &b, NULL, 0), FTKIT_OK);
     ftk_place_sweep(&b.place, 1);
     assert_int_equal(b.nsegs, 0);
     assert_int_equal(entries(dir), 1); /* nor removed */
@@ -410,7 +411,7 @@ static void names_that_begin_alike(void **state)
     write_segment(s, 4);
     assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
     ftk_mem_close(&c, true);
-    assert_int_equal(ftk_place_adopt(&c.place, &c, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&c.place, &c, NULL, 0), FTKIT_OK);
     assert_int_equal(c.nsegs, 0); /* key 0: found by nobody, but removed */
     ftk_place_sweep(&c.place, 1);
     assert_int_equal(entries(dir), 1);
@@ -474,9 +475,9 @@ static void not_now(void **state)
     assert_int_equal(ftk_mem_seal(take(&m, 3)), FTKIT_OK);
     ftk_mem_close(&m, true);
     open_as(3, &later); /* cannot map it */
-    assert_int_equal(ftk_place_adopt(&later.place, &later, 0, true), FTKIT_ERR_NOMEM);
+    assert_int_equal(ftk_place_adopt(&later.place, &later, NULL, 0), FTKIT_ERR_NOMEM);
     assert_int_equal(later.nsegs, 0);
-    assert_int_equal(ftk_place_adopt(&later.place, &later, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&later.place, &later, NULL, 0), FTKIT_OK);
     assert_int_equal(later.nsegs, 1);
     ftk_mem_close(&later, false);
     assert_int_equal(entries(dir), 0);
@@ -523,7 +524,7 @@ static void names_come_again(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 3);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(ftk_place_adopt(&later.place, &later, 0, true), FTKIT_OK);
+    assert_int_equal(ftk_place_adopt(&later.place, &later, NULL, 0), FTKIT_OK);
     assert_int_equal(later.nsegs, 3);
     assert_int_equal(later.segs[2]->set, 3); /* it holds */
     ftk_mem_close(&later, false);

@@ -11,7 +11,7 @@
 #include "log/coll.h"
 
 #define LARGE_BCAST (64 << 10) /* bytes from which on it is cut into segments ... */
-#define SEGMENT (128 << 10)    /* of at least these many, */
+#define SEGMENT (256 << 10)    /* of at least these many, */
 #define SEGMENTS 128           /* these many at most */
 #define SMALL_BLOCK 2048       /* blocks up to this are gathered by a tree */
 #define WINDOW 256             /* messages that a root has under way at most */

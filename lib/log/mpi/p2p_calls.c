@@ -197,6 +197,12 @@ static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request
     return rc;
 }
 
+/* Whether a copy is sent: to a team-mate in a replay (own_bytes() in send.c). */
+static bool needs_copy(const struct ftk_req *r)
+{
+    return ftk_log.phase == FTK_PHASE_REPLAY && !ftk_log_crosses(r->peer);
+}
+
 static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag,
     struct ftk_vcomm *vc, bool sync, MPI_Request *request)
 {
@@ -205,7 +211,7 @@ static int isend(const void *buf, int count, MPI_Datatype type, int dest, int ta
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     r->send.sync = sync;
     int rc = fill_send(r, buf, count, type, dest, tag, vc);
-    if (rc == MPI_SUCCESS && !sync && dest >= 0
+    if (rc == MPI_SUCCESS && !sync && dest >= 0 && !needs_copy(r)
         && ftk_p2p_send_at_once(buf, count, type, r->peer, r->context, tag, &r->real)) {
         ftk_empty_status(&r->status);
         if (r->real != MPI_REQUEST_NULL) {
