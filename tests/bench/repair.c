@@ -9,7 +9,8 @@
  * come together; supply, rebuild and copies as ftkit_query() tells them, of the lowest rank
  * that survived; regions, from the end of the repair to the end of all.
  *
- * Bound: notice, and one message of the same bytes between two ranks while the others sleep.
+ * Bound: notice, and copies: a rank receives two segments of another rank, its own and the one
+ * that it holds, and every rank copies one in memory.
  *
  *   repair -f FILE [-b BYTES] [-r KILLS] [-s SEED] [-k SCHEME]     at least KILLS spares
  *
@@ -39,7 +40,7 @@ static const char *file;
 static unsigned seed = 1;
 static struct page *page;
 static double repaired_s;
-static char *message; /* [bytes], on ranks 0 and 1 */
+static char *message; /* [bytes] */
 
 static int option(int opt, const char *value)
 {
@@ -73,43 +74,24 @@ static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 
 /* ---- the bound ----------------------------------------------------------------------- */
 
-/* A barrier in which nobody takes a core from those who work. */
-static void sleep_barrier(struct bench *b)
+static void copy(struct bench *b)
 {
-    MPI_Request req;
-    int done = 0;
-    bench_mpi(b, MPI_Ibarrier(b->comm, &req), "barrier");
-    while (!done) {
-        struct timespec nap = { 0, 500000 };
-        nanosleep(&nap, NULL);
-        bench_mpi(b, MPI_Test(&req, &done, MPI_STATUS_IGNORE), "barrier");
-    }
-}
-
-static void send_message(struct bench *b, int bytes)
-{
-    if (b->rank == 0)
-        bench_mpi(b, MPI_Send(b->data, bytes, MPI_BYTE, 1, 0, b->comm), "send");
-    else if (b->rank == 1)
-        bench_mpi(
-            b, MPI_Recv(message, bytes, MPI_BYTE, 0, 0, b->comm, MPI_STATUS_IGNORE), "receive");
+    int n = (int)b->bytes;
+    for (int i = 0; i < 2 && b->rank < 2; i++)
+        bench_mpi(b,
+            b->rank == 0
+                ? MPI_Send(b->data, n, MPI_BYTE, 1, 0, b->comm)
+                : MPI_Recv(message, n, MPI_BYTE, 0, 0, b->comm, MPI_STATUS_IGNORE),
+            "message");
+    memcpy(message, b->data, b->bytes);
 }
 
 static double copy_s(struct bench *b)
 {
-    double start = 0;
-    double took = 0;
-    if (b->rank == 1 && !message)
+    if (!message)
         message = bench_alloc(b, b->bytes);
-    for (int i = 0; i < 2; i++) { /* the first one warms up */
-        sleep_barrier(b);
-        send_message(b, 1); /* both are awake */
-        start = bench_now_s();
-        send_message(b, (int)b->bytes);
-        took = bench_now_s() - start;
-        sleep_barrier(b);
-    }
-    return bench_max(b, b->rank < 2 ? took : 0);
+    (void)bench_time(b, copy); /* warms up */
+    return bench_time(b, copy);
 }
 
 /* ---- the program --------------------------------------------------------------------- */
