@@ -159,6 +159,9 @@ int ftk_log_progress(unsigned *turns);
 int ftk_log_error(void);
 /* Requests of the program. */
 struct ftk_req *ftk_req_new(void); /* NULL: no memory */
+/* The request of a send that is over: the program may have its handle many times.  NULL: no
+ * memory. */
+struct ftk_req *ftk_req_sent(void);
 void ftk_req_delete(struct ftk_req *r);
 void ftk_req_abandon(struct ftk_req *r); /* deletes it when it is complete */
 /* The program's requests are in one piece of address space, so that a handle shows whether it is
@@ -167,6 +170,8 @@ struct ftk_req_pool {
     struct ftk_req *at;
     size_t used;
     struct ftk_req *free;
+    struct ftk_req *sent; /* one COMPLETE request for all sends that were over at once; NULL: none */
+    size_t nsent;         /* times that the program has its handle */
 };
 extern struct ftk_req_pool ftk_req_pool; /* request.c */
 /* The request of a handle; NULL: a handle of the MPI. */

@@ -46,9 +46,12 @@ static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int
     struct ftk_vcomm *vc, bool sync)
 {
     int rc = MPI_SUCCESS;
-    if (!sync && ftk_p2p_check(vc, count, type, dest, tag, false) == MPI_SUCCESS && dest >= 0
-        && ftk_p2p_send_small(buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
-        return ftk_vcomm_end(vc, rc);
+    if (!sync && ftk_p2p_check(vc, count, type, dest, tag, false) == MPI_SUCCESS && dest >= 0) {
+        const int world = ftk_vcomm_peer_world(vc, dest);
+        const int context = ftk_vcomm_there(vc, world);
+        if (ftk_p2p_send_small(buf, count, type, vc, world, context, tag, &rc))
+            return ftk_vcomm_end(vc, rc);
+    }
     struct ftk_req r = { .send.sync = sync };
     rc = fill_send(&r, buf, count, type, dest, tag, vc);
     if (rc == MPI_SUCCESS)
@@ -198,29 +201,57 @@ static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request
 }
 
 /* Whether a copy is sent: to a team-mate in a replay (own_bytes() in send.c). */
-static bool needs_copy(const struct ftk_req *r)
+static bool needs_copy(int world)
 {
-    return ftk_log.phase == FTK_PHASE_REPLAY && !ftk_log_crosses(r->peer);
+    return ftk_log.phase == FTK_PHASE_REPLAY && !ftk_log_crosses(world);
+}
+
+/* Send a small message without the states of a request.  False: nothing is sent. */
+static bool isend_small(const void *buf, int count, MPI_Datatype type, int dest, int tag,
+    struct ftk_vcomm *vc, MPI_Request *request, int *error)
+{
+    MPI_Request real;
+    if (dest < 0 || ftk_p2p_check(vc, count, type, dest, tag, false) != MPI_SUCCESS)
+        return false;
+    const int world = ftk_vcomm_peer_world(vc, dest), context = ftk_vcomm_there(vc, world);
+    struct ftk_req *r = needs_copy(world) ? NULL : ftk_req_sent();
+    if (!r)
+        return false;
+    if (!ftk_p2p_send_at_once(buf, count, type, world, context, tag, &real)) {
+        ftk_req_delete(r);
+        return false;
+    }
+    if (real != MPI_REQUEST_NULL) { /* the MPI still reads buf */
+        ftk_req_delete(r);
+        r = ftk_req_new();
+        if (!r) {
+            (void)PMPI_Request_free(&real); /* the call returns an error anyway */
+            *error = MPI_ERR_NO_MEM;
+            return true;
+        }
+        (void)fill_send(r, buf, count, type, dest, tag, vc); /* checked above */
+        ftk_empty_status(&r->status);
+        r->real = real;
+        r->state = FTK_REQ_POSTED;
+        ftk_req_link(r);
+    }
+    *request = ftk_req_handle(r);
+    return true;
 }
 
 static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag,
     struct ftk_vcomm *vc, bool sync, MPI_Request *request)
 {
+    int rc = MPI_SUCCESS;
+    if (!sync && isend_small(buf, count, type, dest, tag, vc, request, &rc))
+        return ftk_vcomm_end(vc, rc);
     struct ftk_req *r = ftk_req_new();
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     r->send.sync = sync;
-    int rc = fill_send(r, buf, count, type, dest, tag, vc);
-    if (rc == MPI_SUCCESS && !sync && dest >= 0 && !needs_copy(r)
-        && ftk_p2p_send_at_once(buf, count, type, r->peer, r->context, tag, &r->real)) {
-        ftk_empty_status(&r->status);
-        if (r->real != MPI_REQUEST_NULL) {
-            r->state = FTK_REQ_POSTED;
-            ftk_req_link(r);
-        }
-    } else if (rc == MPI_SUCCESS) {
+    rc = fill_send(r, buf, count, type, dest, tag, vc);
+    if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
-    }
     return hand_out(vc, r, rc, request);
 }
 

@@ -105,8 +105,28 @@ struct ftk_req *ftk_req_new(void)
     return r;
 }
 
+struct ftk_req *ftk_req_sent(void)
+{
+    struct ftk_req_pool *p = &ftk_req_pool;
+    if (!p->sent) {
+        p->sent = ftk_req_new();
+        if (!p->sent)
+            return NULL;
+        ftk_log.queue.nactive--;
+        ftk_empty_status(&p->sent->status);
+    }
+    p->nsent++;
+    ftk_log.queue.nactive++;
+    return p->sent;
+}
+
 void ftk_req_delete(struct ftk_req *r)
 {
+    if (r == ftk_req_pool.sent) {
+        ftk_req_pool.nsent--;
+        ftk_log.queue.nactive--;
+        return;
+    }
     if (r->own) /* seldom: this saves the call */
         free(r->own);
     r->own = NULL;
@@ -158,9 +178,11 @@ static bool uses_type(MPI_Datatype type)
 
 void ftk_p2p_forget_requests(void)
 {
+    ftk_log.queue.nactive -= ftk_req_pool.nsent;
+    ftk_req_pool.nsent = 0;
     for (size_t i = 0; i < ftk_req_pool.used; i++) {
         struct ftk_req *r = &ftk_req_pool.at[i];
-        if (r->state == FTK_REQ_FREE)
+        if (r->state == FTK_REQ_FREE || r == ftk_req_pool.sent)
             continue;
         if (!r->persistent) {
             ftk_req_delete(r);
