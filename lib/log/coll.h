@@ -233,7 +233,7 @@ struct ftk_tree {
     int kid[32];  /* ranks; kid i has the numbers from at + 2^i */
     int size[32]; /* number of ranks below the kid, itself included */
 };
-void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t);
+void ftk_coll_tree(const struct ftk_vcomm *vc, int root, struct ftk_tree *t);
 
 /* ---- the algorithms ------------------------------------------------------------------ */
 

@@ -79,9 +79,8 @@ static void copy(struct bench *b)
     int n = (int)b->bytes;
     for (int i = 0; i < 2 && b->rank < 2; i++)
         bench_mpi(b,
-            b->rank == 0
-                ? MPI_Send(b->data, n, MPI_BYTE, 1, 0, b->comm)
-                : MPI_Recv(message, n, MPI_BYTE, 0, 0, b->comm, MPI_STATUS_IGNORE),
+            b->rank == 0 ? MPI_Send(b->data, n, MPI_BYTE, 1, 0, b->comm)
+                         : MPI_Recv(message, n, MPI_BYTE, 0, 0, b->comm, MPI_STATUS_IGNORE),
             "message");
     memcpy(message, b->data, b->bytes);
 }

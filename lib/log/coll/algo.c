@@ -89,7 +89,7 @@ static void bcast_large(
     if ((size_t)c->vc->size <= bytes / SEGMENT || c->vc->size == 2)
         chain(c, root, &t);
     else
-        ftk_coll_tree(c, root, &t);
+        ftk_coll_tree(c->vc, root, &t);
     if (!s->plain && t.parent < 0)
         pack_all(c, buf, count, s->type, data, false);
     pipeline(c, data, bytes, &t);
@@ -111,7 +111,7 @@ void ftk_build_bcast(struct ftk_coll *c, void *buf, int count, MPI_Datatype type
         return;
     }
     struct ftk_tree t;
-    ftk_coll_tree(c, root, &t);
+    ftk_coll_tree(c->vc, root, &t);
     if (t.parent >= 0)
         ftk_step_recv(c, buf, count, type, t.parent);
     ftk_step_fence(c);
@@ -157,7 +157,7 @@ static void gather_tree(struct ftk_coll *c, size_t bytes)
     const struct ftk_side *s = &c->call.s, *r = &c->call.r;
     int root = c->call.root, n = c->vc->size;
     bool is_root = c->vc->rank == root;
-    ftk_coll_tree(c, root, &t);
+    ftk_coll_tree(c->vc, root, &t);
     bool direct = is_root && root == 0 && ftk_coll_shape(c, r->type).plain
                   && bytes == ftk_coll_block_bytes(c, r);
     if (t.below == 1) {
@@ -254,7 +254,7 @@ static void scatter_tree(struct ftk_coll *c, size_t bytes)
     struct ftk_tree t;
     const struct ftk_side *s = &c->call.s, *r = &c->call.r;
     void *mine = ftk_coll_at(r->buf, 0);
-    ftk_coll_tree(c, c->call.root, &t);
+    ftk_coll_tree(c->vc, c->call.root, &t);
     if (t.below == 1) {
         ftk_step_recv(c, mine, r->count, r->type, t.parent);
         return;

@@ -124,7 +124,7 @@ static void allgather_tree(struct ftk_coll *c, const size_t *off)
     int n = c->vc->size, me = c->vc->rank;
     struct ftk_tree t;
     struct packed p;
-    ftk_coll_tree(c, 0, &t);
+    ftk_coll_tree(c->vc, 0, &t);
     if (!packed_blocks(c, off, &p))
         return;
     for (int i = 0; i < t.nkids; i++)

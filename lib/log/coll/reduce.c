@@ -180,7 +180,7 @@ void ftk_build_reduce(struct ftk_coll *c)
     if (count == 0 || c->error)
         return;
     void *place = me == a->root ? ftk_coll_at(a->r.buf, 0) : NULL;
-    ftk_coll_tree(c, 0, &t);
+    ftk_coll_tree(c->vc, 0, &t);
     const void *got = up(c, &t, count, me == 0 && !ftk_in_place(&a->s) ? place : NULL);
     if (me == 0 && a->root == 0) {
         ftk_coll_copy_same(c, got, place, count);
@@ -228,7 +228,7 @@ void ftk_build_allreduce(struct ftk_coll *c)
         ftk_build_doubling_allreduce(c);
         return;
     }
-    ftk_coll_tree(c, 0, &t);
+    ftk_coll_tree(c->vc, 0, &t);
     const void *got = up(c, &t, count, me == 0 && !in_place ? place : NULL);
     if (me == 0)
         ftk_coll_copy_same(c, got, place, count);
@@ -275,7 +275,7 @@ void ftk_build_reduce_scatter(struct ftk_coll *c)
         ftk_coll_fail(c, MPI_ERR_COUNT);
         return;
     }
-    ftk_coll_tree(c, 0, &t);
+    ftk_coll_tree(c->vc, 0, &t);
     const void *got = up(c, &t, (int)off[n], NULL);
     if (me > 0) {
         if (got == place)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "log/coll.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 
 /* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where
@@ -25,21 +26,30 @@
 _Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT < INT32_MAX - EXTRA_PERSISTENT,
     "the last tag is that of letters");
 
+#define SMALL_BCAST 512 /* bytes of a broadcast without a schedule */
+
 static struct ftk_coll *first_coll, *last_coll; /* under way */
 static MPI_Comm self = MPI_COMM_NULL;           /* of this process alone; errors are returned */
 
 /* ---- tags ---------------------------------------------------------------------------- */
 
-/* The tag of the collective with that number, for a rank that receives in context. */
+/* The tag of a slot, for a rank that receives in context. */
+static int slot_tag(int slot, int context)
+{
+    return ftk_context_shares(context)
+               ? EXTRA_SLOTS + (context - FTK_LOG_EXTRA) * FTK_COLL_SLOTS + slot
+               : context * FTK_COLL_SLOTS + slot;
+}
+
+/* The tag of a collective, for a rank that receives in context. */
 static int tag_of(const struct ftk_coll *c, int context)
 {
-    int extra = context - FTK_LOG_EXTRA;
-    if (c->persistent)
-        return ftk_context_shares(context)
-                   ? EXTRA_FIRST + extra * EXTRA_PERSISTENT + c->index % EXTRA_PERSISTENT
-                   : FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + context * PERSISTENT + c->index;
-    return ftk_context_shares(context) ? EXTRA_SLOTS + extra * FTK_COLL_SLOTS + c->index
-                                       : context * FTK_COLL_SLOTS + c->index;
+    if (!c->persistent)
+        return slot_tag(c->index, context);
+    return ftk_context_shares(context)
+               ? EXTRA_FIRST + (context - FTK_LOG_EXTRA) * EXTRA_PERSISTENT
+                     + c->index % EXTRA_PERSISTENT
+               : FTK_LOG_CONTEXTS * FTK_COLL_SLOTS + context * PERSISTENT + c->index;
 }
 
 /* ---- running ------------------------------------------------------------------------- */
@@ -319,6 +329,64 @@ void ftk_coll_close(void)
     self = MPI_COMM_NULL;
 }
 
+/* ---- small broadcasts -------------------------------------------------------------------
+ * A blocking broadcast of a few bytes takes less time than a schedule of its own.  Its messages are
+ * those of ftk_build_bcast(), so each rank chooses for itself. */
+
+/* Whether the call needs no schedule: nothing has failed, and the call may wait for each message. */
+static bool is_small_bcast(const struct ftk_vcomm *vc, const struct ftk_call *call)
+{
+    const struct ftk_side *r = &call->r;
+    const struct ftk_type_facts *f;
+    return call->kind == FTK_BCAST && !vc->remote && vc->size > 1 && call->root >= 0
+           && call->root < vc->size && r->count > 0 && r->count <= SMALL_BCAST
+           && ftk_log.phase == FTK_PHASE_NORMAL && !ftk_log.mode->needs_request
+           && !vc->slot[vc->colls % FTK_COLL_SLOTS] && ftk_p2p_facts(r->type, &f) == MPI_SUCCESS
+           && f->bytes > 0 && r->count * f->bytes <= SMALL_BCAST;
+}
+
+/* Begin the message of a small broadcast, and wait for it. */
+static int transfer(
+    struct ftk_vcomm *vc, const struct ftk_side *side, int slot, enum ftk_req_kind kind, int rank)
+{
+    const int peer = ftk_coll_peer(vc, rank);
+    const bool sends = kind == FTK_REQ_SEND;
+    const int tag = slot_tag(slot, sends ? ftk_vcomm_there(vc, peer) : vc->context);
+    int rc = MPI_SUCCESS;
+    if (sends
+        && ftk_p2p_send_small(
+            side->buf, side->count, side->type, vc, peer, FTK_LOG_COLLS, tag, &rc))
+        return rc;
+    struct ftk_req q = { .kind = kind,
+        .internal = true,
+        .vc = vc,
+        .context = FTK_LOG_COLLS,
+        .count = side->count,
+        .type = side->type,
+        .peer = peer,
+        .tag = tag };
+    if (sends)
+        q.send.buf = side->buf;
+    else
+        q.recv.buf = ftk_coll_at(side->buf, 0);
+    rc = ftk_req_begin(&q);
+    return rc == MPI_SUCCESS && !ftk_req_is_done(&q) ? ftk_req_wait(&q) : rc;
+}
+
+static int bcast_small(struct ftk_vcomm *vc, const struct ftk_call *call)
+{
+    const int slot = (int)(vc->colls++ % FTK_COLL_SLOTS);
+    struct ftk_tree t;
+    ftk_coll_tree(vc, call->root, &t);
+    int rc = t.parent < 0 ? MPI_SUCCESS : transfer(vc, &call->r, slot, FTK_REQ_RECV, t.parent);
+    /* after an error of this rank alone the others still get their messages */
+    for (int i = t.nkids - 1; i >= 0 && !ftk_log_is_rolling_back(); i--) {
+        int error = transfer(vc, &call->r, slot, FTK_REQ_SEND, t.kid[i]);
+        rc = rc != MPI_SUCCESS ? rc : error;
+    }
+    return rc;
+}
+
 /* ---- the three forms ----------------------------------------------------------------- */
 
 static void prepare(struct ftk_req *r, struct ftk_vcomm *vc)
@@ -347,7 +415,7 @@ static int wait_for(struct ftk_vcomm *vc, const struct ftk_call *call)
 
 int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
 {
-    int rc = wait_for(vc, call);
+    int rc = is_small_bcast(vc, call) ? bcast_small(vc, call) : wait_for(vc, call);
     return ftk_vcomm_end(vc, rc);
 }
 

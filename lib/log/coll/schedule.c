@@ -241,9 +241,9 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
 
 /* ---- trees --------------------------------------------------------------------------- */
 
-void ftk_coll_tree(const struct ftk_coll *c, int root, struct ftk_tree *t)
+void ftk_coll_tree(const struct ftk_vcomm *vc, int root, struct ftk_tree *t)
 {
-    int n = c->vc->size, v = c->vc->rank - root;
+    int n = vc->size, v = vc->rank - root;
     v = v < 0 ? v + n : v;
     t->at = v;
     t->nkids = 0;
