@@ -170,7 +170,7 @@ struct ftk_req_pool {
     struct ftk_req *at;
     size_t used;
     struct ftk_req *free;
-    struct ftk_req *sent; /* one COMPLETE request for all sends that were over at once; NULL: none */
+    struct ftk_req *sent; /* COMPLETE: all sends that were over at once share it; NULL: none yet */
     size_t nsent;         /* times that the program has its handle */
 };
 extern struct ftk_req_pool ftk_req_pool; /* request.c */
