@@ -76,8 +76,8 @@ int ftk_send_begin(struct ftk_req *r);
 bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int world, int context,
     int tag, MPI_Request *real);
 /* Send a small message in a context, and wait until the MPI or the log has its bytes: *error is the
- * MPI error.  false: nothing has been done, because earlier requests are in the way; the message has to be sent
- * as a request. */
+ * MPI error.  false: nothing has been done, because earlier requests are in the way; the message has
+ * to be sent as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
     int world, int context, int tag, int *error);
 /* Send a log entry to dest. */

@@ -333,7 +333,7 @@ void ftk_coll_close(void)
  * A blocking broadcast of a few bytes takes less time than a schedule of its own.  Its messages are
  * those of ftk_build_bcast(), so each rank chooses for itself. */
 
-/* Whether the call needs no schedule: nothing has failed, and the call may wait for each message. */
+/* Whether the call needs no schedule: nothing has failed, and the call may wait for a message. */
 static bool is_small_bcast(const struct ftk_vcomm *vc, const struct ftk_call *call)
 {
     const struct ftk_side *r = &call->r;
