@@ -162,6 +162,15 @@ for (1 .. 4) {
     is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
         "requests on communicators that are gone: $fault");
 }
+for my $team (1, 2) {
+    for (1 .. 3) {
+        my $p = { name => 'unwaited', steps => 40 };
+        my $fault = sprintf('app.mid:%d:%d:kill', rand(4), 1 + rand(76));
+        my $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => $team }, fault => $fault);
+        is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
+            "small sends on communicators that are gone, teams of $team: $fault");
+    }
+}
 
 # ---- receives are matched in the order in which they are asked for, also when the program looks
 # at them in another one

@@ -75,11 +75,11 @@ int ftk_send_begin(struct ftk_req *r);
  * request. */
 bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int world, int context,
     int tag, MPI_Request *real);
-/* Send a small message in a context, and wait until the MPI or the log has its bytes: *error is the
- * MPI error.  false: nothing has been done, because earlier requests are in the way; the message has
- * to be sent as a request. */
+/* Send a small message, and wait until the MPI or the log has its bytes: *error is the MPI error.
+ * false: nothing has been done, because earlier requests are in the way; the message has to be sent
+ * as a request. */
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
-    int world, int context, int tag, int *error);
+    int world, int tag, int *error);
 /* Send a log entry to dest. */
 int ftk_p2p_transmit(struct ftk_entry *e, int dest);
 /* Whether the MPI has sent the entry, or never will because the receiver is gone. */

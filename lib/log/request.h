@@ -34,7 +34,7 @@
 enum ftk_req_kind { FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL };
 
 enum ftk_req_state {
-    FTK_REQ_FREE,     /* unused, in the pool */
+    FTK_REQ_FREE,     /* unused, in the pool; or shared, and the program has no handle of it */
     FTK_REQ_INACTIVE, /* persistent, and not started since its completion was reported */
     FTK_REQ_COMPLETE, /* status and error hold */
     FTK_REQ_WAITING,  /* begun, but not given to the MPI: a receive in a replay that gets no message
@@ -58,6 +58,7 @@ struct ftk_req_send {
     size_t owned;            /* the send reads so many bytes of own; 0: it reads buf */
     struct ftk_entry *entry; /* its log entry; NULL: not logged */
     uint64_t hold_round;     /* HELD: until this round of determinants is acknowledged */
+    size_t handles;          /* of a shared request: so many handles the program has */
 };
 
 /* What a receive has besides its arguments. */
@@ -159,9 +160,9 @@ int ftk_log_progress(unsigned *turns);
 int ftk_log_error(void);
 /* Requests of the program. */
 struct ftk_req *ftk_req_new(void); /* NULL: no memory */
-/* The request of a send that is over: the program may have its handle many times.  NULL: no
- * memory. */
-struct ftk_req *ftk_req_sent(void);
+/* The request of a send on vc that is over.  All such sends share it.  The program may have its
+ * handle many times; each handle is deleted by itself.  NULL: no memory. */
+struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc);
 void ftk_req_delete(struct ftk_req *r);
 void ftk_req_abandon(struct ftk_req *r); /* deletes it when it is complete */
 /* The program's requests are in one piece of address space, so that a handle shows whether it is
@@ -170,8 +171,6 @@ struct ftk_req_pool {
     struct ftk_req *at;
     size_t used;
     struct ftk_req *free;
-    struct ftk_req *sent; /* COMPLETE: all sends that were over at once share it; NULL: none yet */
-    size_t nsent;         /* times that the program has its handle */
 };
 extern struct ftk_req_pool ftk_req_pool; /* request.c */
 /* The request of a handle; NULL: a handle of the MPI. */

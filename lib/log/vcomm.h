@@ -44,11 +44,12 @@ struct ftk_vcomm {
     int *index;                /* [world size] rank in it, -1: none; NULL with member */
     struct ftk_remote *remote; /* NULL: an intracommunicator; else size, rank, member and index
                                are those of the local group */
-    uint64_t colls;      /* collectives begun, plus FTK_COLL_INIT for each persistent one made */
-    uint64_t line_colls; /* the same at the line */
-    uint64_t born;       /* lines committed when it was made */
-    bool freed;          /* by the program; the log keeps it until the next line */
-    bool holds;          /* freed, and the program has requests on it: its context is in use */
+    uint64_t colls;       /* collectives begun, plus FTK_COLL_INIT for each persistent one made */
+    uint64_t line_colls;  /* the same at the line */
+    uint64_t born;        /* lines committed when it was made */
+    bool freed;           /* by the program; the log keeps it until the next line */
+    bool holds;           /* freed, and the program has requests on it: its context is in use */
+    struct ftk_req *sent; /* shared by sends that are over (ftk_req_sent()); NULL: none yet */
     struct ftk_coll *slot[FTK_COLL_SLOTS]; /* the last collective under way of each number */
     struct ftk_topo topo;
     struct ftk_vcomm *next; /* list of all */

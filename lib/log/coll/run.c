@@ -121,24 +121,25 @@ static void finish_coll(struct ftk_coll *c, int error)
     }
 }
 
-/* Begin the message of a step.  A small message that is sent at once needs no request. */
-static void post(struct ftk_coll *c, const struct ftk_step *s)
+/* Begin the message of a step in the request q, of the collective c or NULL.  False: the message is
+ * small and is over, and q is not used. */
+static bool begin_message(const struct ftk_step *s, struct ftk_vcomm *vc, struct ftk_coll *c,
+    int tag, struct ftk_req *q, int *error)
 {
     const bool sends = s->kind == FTK_STEP_SEND;
-    const int peer = ftk_coll_peer(c->vc, s->peer);
-    const int tag = sends ? tag_of(c, ftk_vcomm_there(c->vc, peer)) : c->tag;
+    const int peer = ftk_coll_peer(vc, s->peer);
     MPI_Request real = MPI_REQUEST_NULL;
     const bool sent =
         sends && s->count > 0
         && ftk_p2p_send_at_once(s->from, s->count, s->type, peer, FTK_LOG_COLLS, tag, &real);
+    *error = MPI_SUCCESS;
     if (sent && real == MPI_REQUEST_NULL)
-        return;
-    struct ftk_req *q = &c->reqs[c->open++];
+        return false;
     *q = (struct ftk_req){
         .kind = sends ? FTK_REQ_SEND : FTK_REQ_RECV,
         .internal = true,
         .coll = c,
-        .vc = c->vc,
+        .vc = vc,
         .context = FTK_LOG_COLLS,
         .send.buf = s->from,
         .recv.buf = s->into,
@@ -151,9 +152,24 @@ static void post(struct ftk_coll *c, const struct ftk_step *s)
     };
     if (sent)
         ftk_req_link(q);
-    int rc = sent ? MPI_SUCCESS : ftk_req_begin(q);
-    if (rc != MPI_SUCCESS)
-        ftk_coll_fail(c, rc);
+    else
+        *error = ftk_req_begin(q);
+    return true;
+}
+
+/* The context in which the receiver of a step has the message. */
+static int context_of(const struct ftk_vcomm *vc, const struct ftk_step *s)
+{
+    return s->kind == FTK_STEP_SEND ? ftk_vcomm_there(vc, ftk_coll_peer(vc, s->peer)) : vc->context;
+}
+
+static void post(struct ftk_coll *c, const struct ftk_step *s)
+{
+    int error;
+    c->open +=
+        begin_message(s, c->vc, c, tag_of(c, context_of(c->vc, s)), &c->reqs[c->open], &error);
+    if (error != MPI_SUCCESS)
+        ftk_coll_fail(c, error);
 }
 
 /* Whether all messages since the last fence are complete. */
@@ -333,7 +349,8 @@ void ftk_coll_close(void)
  * A blocking broadcast of a few bytes takes less time than a schedule of its own.  Its messages are
  * those of ftk_build_bcast(), so each rank chooses for itself. */
 
-/* Whether the call needs no schedule: nothing has failed, and the call may wait for a message. */
+/* Whether the call needs no schedule: this rank neither replays nor rolls back, and no earlier
+ * collective has the slot. */
 static bool is_small_bcast(const struct ftk_vcomm *vc, const struct ftk_call *call)
 {
     const struct ftk_side *r = &call->r;
@@ -341,47 +358,37 @@ static bool is_small_bcast(const struct ftk_vcomm *vc, const struct ftk_call *ca
     return call->kind == FTK_BCAST && !vc->remote && vc->size > 1 && call->root >= 0
            && call->root < vc->size && r->count > 0 && r->count <= SMALL_BCAST
            && ftk_log.phase == FTK_PHASE_NORMAL && !ftk_log.mode->needs_request
-           && !vc->slot[vc->colls % FTK_COLL_SLOTS] && ftk_p2p_facts(r->type, &f) == MPI_SUCCESS
-           && f->bytes > 0 && r->count * f->bytes <= SMALL_BCAST;
-}
-
-/* Begin the message of a small broadcast, and wait for it. */
-static int transfer(
-    struct ftk_vcomm *vc, const struct ftk_side *side, int slot, enum ftk_req_kind kind, int rank)
-{
-    const int peer = ftk_coll_peer(vc, rank);
-    const bool sends = kind == FTK_REQ_SEND;
-    const int tag = slot_tag(slot, sends ? ftk_vcomm_there(vc, peer) : vc->context);
-    int rc = MPI_SUCCESS;
-    if (sends
-        && ftk_p2p_send_small(
-            side->buf, side->count, side->type, vc, peer, FTK_LOG_COLLS, tag, &rc))
-        return rc;
-    struct ftk_req q = { .kind = kind,
-        .internal = true,
-        .vc = vc,
-        .context = FTK_LOG_COLLS,
-        .count = side->count,
-        .type = side->type,
-        .peer = peer,
-        .tag = tag };
-    if (sends)
-        q.send.buf = side->buf;
-    else
-        q.recv.buf = ftk_coll_at(side->buf, 0);
-    rc = ftk_req_begin(&q);
-    return rc == MPI_SUCCESS && !ftk_req_is_done(&q) ? ftk_req_wait(&q) : rc;
+           && !vc->slot[vc->colls % FTK_COLL_SLOTS] && r->type != MPI_DATATYPE_NULL
+           && ftk_p2p_facts(r->type, &f) == MPI_SUCCESS && f->bytes > 0
+           && r->count * f->bytes <= SMALL_BCAST;
 }
 
 static int bcast_small(struct ftk_vcomm *vc, const struct ftk_call *call)
 {
+    const struct ftk_side *r = &call->r;
+    struct ftk_step s = { .count = r->count, .type = r->type };
     const int slot = (int)(vc->colls++ % FTK_COLL_SLOTS);
     struct ftk_tree t;
+    struct ftk_req q[sizeof t.kid / sizeof *t.kid];
+    int rc = MPI_SUCCESS, error, open = 0;
     ftk_coll_tree(vc, call->root, &t);
-    int rc = t.parent < 0 ? MPI_SUCCESS : transfer(vc, &call->r, slot, FTK_REQ_RECV, t.parent);
+    if (t.parent >= 0) {
+        s.kind = FTK_STEP_RECV;
+        s.peer = t.parent;
+        s.into = ftk_coll_at(r->buf, 0);
+        (void)begin_message(&s, vc, NULL, slot_tag(slot, context_of(vc, &s)), q, &rc);
+        rc = ftk_req_wait(q);
+    }
+    s.kind = FTK_STEP_SEND;
+    s.from = r->buf;
     /* after an error of this rank alone the others still get their messages */
     for (int i = t.nkids - 1; i >= 0 && !ftk_log_is_rolling_back(); i--) {
-        int error = transfer(vc, &call->r, slot, FTK_REQ_SEND, t.kid[i]);
+        s.peer = t.kid[i];
+        open += begin_message(&s, vc, NULL, slot_tag(slot, context_of(vc, &s)), &q[open], &error);
+        rc = rc != MPI_SUCCESS ? rc : error;
+    }
+    for (int i = 0; i < open; i++) {
+        error = ftk_req_wait(&q[i]);
         rc = rc != MPI_SUCCESS ? rc : error;
     }
     return rc;

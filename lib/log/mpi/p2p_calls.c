@@ -46,12 +46,9 @@ static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int
     struct ftk_vcomm *vc, bool sync)
 {
     int rc = MPI_SUCCESS;
-    if (!sync && ftk_p2p_check(vc, count, type, dest, tag, false) == MPI_SUCCESS && dest >= 0) {
-        const int world = ftk_vcomm_peer_world(vc, dest);
-        const int context = ftk_vcomm_there(vc, world);
-        if (ftk_p2p_send_small(buf, count, type, vc, world, context, tag, &rc))
-            return ftk_vcomm_end(vc, rc);
-    }
+    if (!sync && ftk_p2p_check(vc, count, type, dest, tag, false) == MPI_SUCCESS && dest >= 0
+        && ftk_p2p_send_small(buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
+        return ftk_vcomm_end(vc, rc);
     struct ftk_req r = { .send.sync = sync };
     rc = fill_send(&r, buf, count, type, dest, tag, vc);
     if (rc == MPI_SUCCESS)
@@ -214,9 +211,10 @@ static bool isend_small(const void *buf, int count, MPI_Datatype type, int dest,
     if (dest < 0 || ftk_p2p_check(vc, count, type, dest, tag, false) != MPI_SUCCESS)
         return false;
     const int world = ftk_vcomm_peer_world(vc, dest), context = ftk_vcomm_there(vc, world);
-    struct ftk_req *r = needs_copy(world) ? NULL : ftk_req_sent();
+    struct ftk_req *r = needs_copy(world) ? NULL : ftk_req_sent(vc);
     if (!r)
         return false;
+    *request = MPI_REQUEST_NULL;
     if (!ftk_p2p_send_at_once(buf, count, type, world, context, tag, &real)) {
         ftk_req_delete(r);
         return false;

@@ -110,8 +110,9 @@ bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int wor
 }
 
 bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
-    int world, int context, int tag, int *error)
+    int world, int tag, int *error)
 {
+    const int context = ftk_vcomm_there(vc, world);
     MPI_Request real;
     *error = MPI_SUCCESS;
     if (!ftk_p2p_send_at_once(buf, count, type, world, context, tag, &real))
@@ -119,7 +120,6 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     if (real == MPI_REQUEST_NULL)
         return true;
     struct ftk_req r = { .kind = FTK_REQ_SEND,
-        .internal = context == FTK_LOG_COLLS,
         .vc = vc,
         .context = context,
         .send.buf = buf,

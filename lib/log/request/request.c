@@ -105,26 +105,39 @@ struct ftk_req *ftk_req_new(void)
     return r;
 }
 
-struct ftk_req *ftk_req_sent(void)
+struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc)
 {
-    struct ftk_req_pool *p = &ftk_req_pool;
-    if (!p->sent) {
-        p->sent = ftk_req_new();
-        if (!p->sent)
+    struct ftk_req *r = vc->sent;
+    if (!r) {
+        r = ftk_req_new();
+        if (!r)
             return NULL;
-        ftk_log.queue.nactive--;
-        ftk_empty_status(&p->sent->status);
+        ftk_log.queue.nactive--; /* counted for each handle */
+        ftk_empty_status(&r->status);
+        r->vc = vc;
+        vc->sent = r;
     }
-    p->nsent++;
+    r->state = FTK_REQ_COMPLETE;
+    r->send.handles++;
     ftk_log.queue.nactive++;
-    return p->sent;
+    return r;
+}
+
+/* The program has lost n handles of a shared request. */
+static void give_back(struct ftk_req *r, size_t n)
+{
+    ftk_log.queue.nactive -= n;
+    r->send.handles -= n;
+    if (r->send.handles == 0)
+        r->state = FTK_REQ_FREE;
 }
 
 void ftk_req_delete(struct ftk_req *r)
 {
-    if (r == ftk_req_pool.sent) {
-        ftk_req_pool.nsent--;
-        ftk_log.queue.nactive--;
+    if (r->state == FTK_REQ_FREE)
+        return; /* a handle from before a rollback */
+    if (r->send.handles > 0) {
+        give_back(r, 1);
         return;
     }
     if (r->own) /* seldom: this saves the call */
@@ -161,6 +174,12 @@ void ftk_p2p_part(const struct ftk_vcomm *vc)
     for (size_t i = 0; i < ftk_req_pool.used; i++)
         if (ftk_req_pool.at[i].state == FTK_REQ_INACTIVE && ftk_req_pool.at[i].vc == vc)
             ftk_req_pool.at[i].vc = NULL;
+    struct ftk_req *r = vc->sent;
+    if (!r)
+        return;
+    give_back(r, r->send.handles);
+    r->state = FTK_REQ_INACTIVE;
+    ftk_req_delete(r);
 }
 
 /* Whether a request that is under way, or persistent, uses the type. */
@@ -178,12 +197,14 @@ static bool uses_type(MPI_Datatype type)
 
 void ftk_p2p_forget_requests(void)
 {
-    ftk_log.queue.nactive -= ftk_req_pool.nsent;
-    ftk_req_pool.nsent = 0;
     for (size_t i = 0; i < ftk_req_pool.used; i++) {
         struct ftk_req *r = &ftk_req_pool.at[i];
-        if (r->state == FTK_REQ_FREE || r == ftk_req_pool.sent)
+        if (r->state == FTK_REQ_FREE)
             continue;
+        if (r->send.handles > 0) {
+            give_back(r, r->send.handles);
+            continue;
+        }
         if (!r->persistent) {
             ftk_req_delete(r);
             continue;
