@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A call becomes a list of steps, the schedule, when it begins.  Messages between two fences are
+ * A call becomes a list of steps, the schedule, when it begins; only a small blocking broadcast may
+ * run without one (run.c).  Messages between two fences are
  * under way together; a fence waits for all of them; a local step runs in its place in the list.
  * Messages between two ranks keep their order, so all messages of a collective have one tag.
  *
