@@ -37,7 +37,8 @@ static uint64_t ring(
     return bad;
 }
 
-/* A second communicator is made while the sends on the first, which is freed, are not waited for. */
+/* A second communicator is made while nobody has waited for the sends on the first one, which is
+ * freed. */
 static bool around(struct foreign *f, bool later)
 {
     MPI_Comm first, second;
