@@ -9,8 +9,8 @@
  * come together; supply, rebuild and copies as ftkit_query() tells them, of the lowest rank
  * that survived; regions, from the end of the repair to the end of all.
  *
- * Bound: notice, and copies: a rank receives two segments of another rank, its own and the one
- * that it holds, and every rank copies one in memory.
+ * Bound: notice, and copies: a rank receives its segment from another rank, and with buddies also
+ * the one that it holds; and every rank copies one in memory.  The least of three tries.
  *
  *   repair -f FILE [-b BYTES] [-r KILLS] [-s SEED] [-k SCHEME]     at least KILLS spares
  *
@@ -40,16 +40,19 @@ static const char *file;
 static unsigned seed = 1;
 static struct page *page;
 static double repaired_s;
-static char *message; /* [bytes] */
+static char *message;    /* [bytes] */
+static int segments = 2; /* that a new process receives, at least */
 
 static int option(int opt, const char *value)
 {
-    if (opt == 'f')
+    if (opt == 'f') {
         file = value;
-    else if (opt == 'k')
+    } else if (opt == 'k') {
         bench_set("FTKIT_LEVEL_MEMORY_SCHEME", value);
-    else
+        segments = 1;
+    } else {
         seed = (unsigned)atoi(value);
+    }
     return 0;
 }
 
@@ -77,7 +80,7 @@ static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 static void copy(struct bench *b)
 {
     int n = (int)b->bytes;
-    for (int i = 0; i < 2 && b->rank < 2; i++)
+    for (int i = 0; i < segments && b->rank < 2; i++)
         bench_mpi(b,
             b->rank == 0 ? MPI_Send(b->data, n, MPI_BYTE, 1, 0, b->comm)
                          : MPI_Recv(message, n, MPI_BYTE, 0, 0, b->comm, MPI_STATUS_IGNORE),
@@ -89,8 +92,12 @@ static double copy_s(struct bench *b)
 {
     if (!message)
         message = bench_alloc(b, b->bytes);
-    (void)bench_time(b, copy); /* warms up */
-    return bench_time(b, copy);
+    double least = bench_time(b, copy);
+    for (int i = 0; i < 2; i++) {
+        double took = bench_time(b, copy);
+        least = took < least ? took : least;
+    }
+    return least;
 }
 
 /* ---- the program --------------------------------------------------------------------- */
