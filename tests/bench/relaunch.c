@@ -7,9 +7,9 @@
  * The parts: main, until the last process has come to main(); open, until the last rank has come to
  * ftkit_recover(); restore, the rest.
  *
- * Bound: as many ranks start, and each maps a file and copies as many bytes as a rank has.  The start
- * is not measured here: scripts/bench runs `relaunch -e` by mpirun with the same options, and adds the
- * median of the times until its ranks have met.
+ * Bound: as many ranks start, and each maps a file and copies as many bytes as a rank has.  The
+ * start is not measured here: scripts/bench runs `relaunch -e` by mpirun with the same options, and
+ * adds the median of the times until its ranks have met.
  *
  *   relaunch -f FILE [-b BYTES] [-r KILLS]
  *   relaunch -e              start, meet, print the time of CLOCK_MONOTONIC
