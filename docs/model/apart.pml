@@ -100,7 +100,7 @@ inline receive(me, from)
     had[S(from, me)].v[n] = w;
 #ifndef BREAK_STOP
     if
-    :: t && !knows[me] -> /* a letter: who records stops, and depends on what is not recorded */
+    :: t && !knows[me] -> /* the sender's control message: this rank stops recording, too */
         records[me] = false;
         tainted[me] = true
     :: else
@@ -157,7 +157,8 @@ inline make_cut(r)
     j = 0
 }
 
-/* All have cut, so the counts are known: late messages go into the tail, delivered or not. */
+/* All ranks have cut, so all counts are known.  Late messages go into the tail, whether the program
+ * has received them or not. */
 inline close_and_vote(r)
 {
     for (j : 0 .. 2) {
@@ -198,8 +199,8 @@ inline learn(r)
     j = 0
 }
 
-/* What is known of a line that is given up: nothing. */
-inline before_line(r)
+/* Forget the cut and the tail of rank r. */
+inline forget_line(r)
 {
     tail_det[r] = 0;
     cut_pc[r] = 0;
@@ -216,7 +217,7 @@ inline before_line(r)
 inline withdraw(r)
 {
     cut[r] = false; records[r] = false; tainted[r] = false; votes[r] = false;
-    before_line(r);
+    forget_line(r);
     for (j : 0 .. 2) {
         before[S(r, j)] = before[S(r, j)] | since[S(r, j)];
         since[S(r, j)] = 0
@@ -261,7 +262,7 @@ inline restore(r)
     j = 0; k = 0
 }
 
-/* What the receiver j tells the sender i that it has. */
+/* In a repair the receiver r tells the sender s how many messages r has. */
 inline tell(s, r)
 {
 #ifdef BREAK_REBASE
@@ -276,14 +277,14 @@ inline tell(s, r)
 #endif
 }
 
-/* The messages that r has: early ones count. */
+/* How many messages of s the rank r has.  Early messages count. */
 #ifdef BREAK_EARLY
 #define HAS_UPTO(s, r) (found -> cut_sent[S(s, r)] : 0)
 #else
 #define HAS_UPTO(s, r) (got[S(s, r)] + len(held[S(s, r)]))
 #endif
 
-/* The log of s has what r, which was dead, does not have. */
+/* Rank r was dead.  The sender s sends the messages of its log that r does not have. */
 inline resend(s, r)
 {
     for (k : 1 .. 2) {
@@ -323,7 +324,7 @@ inline repair()
         :: dead[i] ->
             restore(i);
             if
-            :: !found -> before_line(i); j = 0
+            :: !found -> forget_line(i); j = 0
             :: else
             fi
         :: else

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A call becomes a list of steps, the schedule, when it begins; only a small blocking broadcast may
- * run without one (run.c).  Messages between two fences are
- * under way together; a fence waits for all of them; a local step runs in its place in the list.
- * Messages between two ranks keep their order, so all messages of a collective have one tag.
+ * A call becomes a list of steps, the schedule, when it begins.  Only a small blocking broadcast
+ * may run without a schedule (run.c).  Messages between two fences are under way together; a fence
+ * waits for all of them; a local step runs in its place in the list.  Messages between two ranks
+ * keep their order, so all messages of a collective have one tag.
  *
  * A schedule depends on the arguments, the size of the communicator and the rank, and never on
  * teams, time, or the order of arrival.  So the result of a reduction is the same bit by bit in a
@@ -141,7 +141,6 @@ struct ftk_coll {
     struct ftk_call call;
     uint64_t number;        /* on its communicator, from 1; persistent ones are counted apart */
     int index;              /* of its tag, among the tags of this kind on vc */
-    int tag;                /* of the messages that this rank receives */
     struct ftk_coll **slot; /* its slot while under way; NULL: persistent */
     struct ftk_coll *slot_prev, *slot_next; /* collectives of the slot, by number */
     int error;                              /* the first error, of building or of running */

@@ -103,12 +103,18 @@ static inline char *bench_alloc(const struct bench *b, size_t bytes)
     return p;
 }
 
-/* The region of a program: plain malloc(), touched. */
-static inline void bench_region(struct bench *b)
+/* The region of a program: plain malloc(), not touched. */
+static inline void bench_new_region(struct bench *b)
 {
     b->data = malloc(b->bytes);
     if (!b->data)
         bench_die(b, "no memory for %zu bytes", b->bytes);
+}
+
+/* The same, touched. */
+static inline void bench_region(struct bench *b)
+{
+    bench_new_region(b);
     for (size_t i = 0; i < b->bytes; i++)
         b->data[i] = (char)(i * 31 + i / 4096 + (size_t)b->rank);
 }

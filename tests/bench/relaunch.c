@@ -124,9 +124,7 @@ int main(int argc, char **argv)
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
     bench_set("FTKIT_LEVEL_MEMORY_PLACE", "shared");
     bench_open(&b, &argc, &argv);
-    b.data = malloc(b.bytes);
-    if (!b.data)
-        bench_die(&b, "no memory for %zu bytes", b.bytes);
+    bench_new_region(&b);
     bench_ft(&b, ftkit_register(b.ft, "data", b.data, b.bytes, MPI_BYTE), FTKIT_OK, "register");
     double open_s = bench_now_s();
     int rc = ftkit_recover(b.ft, NULL);

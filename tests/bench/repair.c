@@ -231,9 +231,7 @@ int main(int argc, char **argv)
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
     bench_open(&b, &argc, &argv);
-    b.data = malloc(b.bytes);
-    if (!b.data)
-        bench_die(&b, "no memory for %zu bytes", b.bytes);
+    bench_new_region(&b);
     bench_ft(&b, ftkit_register(b.ft, "data", b.data, b.bytes, MPI_BYTE), FTKIT_OK, "register");
     bench_ft(&b, ftkit_register_replicated(b.ft, "step", &step, 1, MPI_INT), FTKIT_OK, "step");
     bench_ft(&b, ftkit_on_repair(b.ft, on_repair, NULL), FTKIT_OK, "callback");

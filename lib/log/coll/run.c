@@ -277,7 +277,6 @@ static void take_number(struct ftk_coll *c)
     vc->colls++;
     c->number = vc->colls % FTK_COLL_INIT;
     c->index = number;
-    c->tag = tag_of(c, vc->context);
     c->slot = slot;
     c->slot_prev = *slot;
     if (*slot)
@@ -459,7 +458,6 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
     r->coll->persistent = true;
     r->coll->owner = r;
     r->coll->index = (int)number;
-    r->coll->tag = tag_of(r->coll, vc->context);
     r->persistent = true;
     r->state = FTK_REQ_INACTIVE;
     ftk_log.queue.nactive--;
