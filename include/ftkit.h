@@ -273,6 +273,42 @@ FTKIT_API int ftkit_register_serializer(
  */
 FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm);
 
+/**
+ * Register n variables that hold requests.  The requests may then be under way at
+ * ftkit_checkpoint(): receives that are posted ahead, started persistent requests, non-blocking
+ * collectives, requests that are complete and not waited for.
+ *
+ * @param requests  the variables [n]; read at every checkpoint, set by a restore.  Each holds a
+ *                  request or MPI_REQUEST_NULL; two may hold the same request.  They stay the
+ *                  caller's.
+ *
+ * With the message log (log.enabled) a restore sets each variable to the request that the
+ * variable held at the set: an incomplete receive is posted again, a collective continues, and a
+ * wait for a request that was complete returns at once with its status.  Persistent requests that
+ * the loop makes are made again; requests that the program makes before ftkit_recover() stay.
+ * Every request that ftkit_checkpoint() finds under way, or complete and not waited for, must be
+ * in a registered variable, unless the program has freed the request.  The memory into which a
+ * receive or a collective writes must be inside one region, in ftkit_register(),
+ * ftkit_register_array() or ftkit_register_growing(): the request is restored with this memory.
+ * Without the message log requests do not survive a restore: the variables become
+ * MPI_REQUEST_NULL on all ranks, and a request under way at a set is FTKIT_ERR_STATE.
+ *
+ * Local.  Errors: as ftkit_register().
+ * Errors of ftkit_checkpoint(): FTKIT_ERR_STATE: a request is in no registered variable, or its
+ * memory is in no region; FTKIT_ERR_ARG: a variable holds a request that is not of the program's
+ * messages (of a file, a window, another library); FTKIT_ERR_UNSUPPORTED: the set cannot have the
+ * request (MPI_Comm_idup, an operation made in the loop, a communicator that is freed).  The
+ * detail names the request; no set is written, and nothing is lost.
+ * Errors of a restore: FTKIT_ERR_SIZE: the region is smaller than the memory of the request.
+ * Source: requests in a table with stable names, saved with the set [Schulz et al., SC 2004, 4.1].
+ */
+FTKIT_API int ftkit_register_requests(
+    ftkit_ctx *ctx, const char *name, MPI_Request *requests, size_t n);
+
+/** The same for messages that MPI_Mprobe or MPI_Improbe has matched and no call has received. */
+FTKIT_API int ftkit_register_messages(
+    ftkit_ctx *ctx, const char *name, MPI_Message *messages, size_t n);
+
 /** Change address and count of a region of ftkit_register(), e.g. after realloc().  In a
  * context that repairs in the job, a new count after ftkit_recover() is FTKIT_ERR_STATE: use
  * ftkit_register_growing() for data whose size changes in the loop. */
@@ -343,7 +379,8 @@ FTKIT_API int ftkit_attribute(
  *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
  *             different calls; no new set.
  *             FTKIT_ERR_STATE: with log.enabled a rank has a request under way, or has
- *             matched a message that it has not received.  No new set; nothing is lost.  The
+ *             matched a message that it has not received, and has not registered the variable
+ *             or the memory (ftkit_register_requests()).  No new set; nothing is lost.  The
  *             first call after these operations are complete writes the set.
  *             FTKIT_ERR_BUSY: another job has taken the sets on the file system, because
  *             this job was silent for too long.  FTKIT_ERR_EXISTS: the file system has a set
@@ -538,9 +575,10 @@ typedef struct ftkit_info {
     uint64_t log_determinant_bytes; /**< bytes sent to other ranks for them (log.determinants) */
     uint64_t log_resent;            /**< messages sent again to ranks that rolled back */
     uint64_t log_suppressed;        /**< messages not sent again because their receiver had them */
-    uint64_t log_drained; /**< messages that a repair or a set received before the program did */
-    uint64_t log_spilled; /**< bytes of files that the log took as memory, see log.memory */
-    uint64_t log_differs; /**< messages that differed when they were sent again, see log.check */
+    uint64_t log_drained;  /**< messages that a repair or a set received before the program did */
+    uint64_t log_spilled;  /**< bytes of files that the log took as memory, see log.memory */
+    uint64_t log_differs;  /**< messages that differed when they were sent again, see log.check */
+    uint64_t log_requests; /**< requests and matched messages of this rank in the last set */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

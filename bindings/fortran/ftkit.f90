@@ -9,7 +9,8 @@
 !   - Without ierr an error (a code below 0) ends the program with its text.  ierr is not
 !     optional where news (a code above 0) must not be missed: ftkit_finish, ftkit_scrub,
 !     ftkit_wait.
-!   - Communicators and datatypes are type(MPI_Comm) and type(MPI_Datatype) of mpi_f08, or
+!   - Communicators, datatypes, requests and messages are the types of mpi_f08, such as
+!     type(MPI_Comm), or
 !     integers of mpi and mpif.h.
 !   - Data may be of any intrinsic type, kind and rank.  ftkit keeps its address: give it
 !     the target attribute.  It must be contiguous; nothing is copied on the way.
@@ -19,7 +20,7 @@ module ftkit
     use, intrinsic :: iso_c_binding, only: c_ptr, c_funptr, c_null_ptr, c_null_funptr, &
         c_int, c_int32_t, c_int64_t, c_size_t, c_double, c_char, c_f_pointer, c_funloc, &
         c_f_procpointer
-    use mpi_f08, only: MPI_Comm, MPI_Datatype
+    use mpi_f08, only: MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request
     implicit none
     private
 
@@ -72,6 +73,7 @@ module ftkit
         integer(c_int64_t) :: log_drained = 0
         integer(c_int64_t) :: log_spilled = 0
         integer(c_int64_t) :: log_differs = 0
+        integer(c_int64_t) :: log_requests = 0
     end type
 
     ! ---- Procedures of the program ------------------------------------------------------
@@ -353,6 +355,50 @@ module ftkit
         end subroutine
     end interface
     public :: ftkit_register_comm
+
+    !> Register variables that hold requests: a scalar or an array.
+    interface ftkit_register_requests
+        subroutine register_requests_integer(ctx, name, requests, ierr) &
+            bind(c, name="ftkit_f_register_requests")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_int), dimension(..), intent(inout), target, asynchronous :: requests
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        subroutine register_requests_f08(ctx, name, requests, ierr) &
+            bind(c, name="ftkit_f_register_requests_f08")
+            import :: ftkit_ctx, MPI_Request, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            type(MPI_Request), dimension(..), intent(inout), target, asynchronous :: requests
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_register_requests
+
+    !> The same for messages that a probe has matched.
+    interface ftkit_register_messages
+        subroutine register_messages_integer(ctx, name, messages, ierr) &
+            bind(c, name="ftkit_f_register_messages")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_int), dimension(..), intent(inout), target, asynchronous :: messages
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        subroutine register_messages_f08(ctx, name, messages, ierr) &
+            bind(c, name="ftkit_f_register_messages_f08")
+            import :: ftkit_ctx, MPI_Message, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            type(MPI_Message), dimension(..), intent(inout), target, asynchronous :: messages
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_register_messages
 
     !> Give a region another array, for instance after deallocate and allocate.
     interface

@@ -484,17 +484,52 @@ void ftkit_f_register_serializer(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
     done(ierr, *ctx, "ftkit_register_serializer", rc);
 }
 
+static void register_handles(ftkit_ctx *ctx, const CFI_cdesc_t *name,
+    enum ftkit_binding_handle kind, MPI_Fint *handles, size_t n, int *ierr)
+{
+    static const char *const call[] = { "ftkit_register_comm", "ftkit_register_requests",
+        "ftkit_register_messages" };
+    char *c_name;
+    int rc = name_of(ctx, call[kind], name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_binding_register_handles(ctx, c_name, kind, handles, n);
+    free(c_name);
+    done(ierr, ctx, call[kind], rc);
+}
+
 void ftkit_f_register_comm(
     ftkit_ctx *const *ctx, const CFI_cdesc_t *name, MPI_Fint *comm, int *ierr)
 {
-    char *c_name;
-    int rc = name_of(*ctx, "ftkit_register_comm", name, &c_name);
-    if (rc == FTKIT_OK)
-        rc = ftkit_binding_register_comm(*ctx, c_name, comm);
-    free(c_name);
-    done(ierr, *ctx, "ftkit_register_comm", rc);
+    register_handles(*ctx, name, FTKIT_BINDING_COMM, comm, 1, ierr);
 }
 SAME_FOR_F08(ftkit_f_register_comm);
+
+/* One variable or an array of any rank. */
+static void register_array_of_handles(ftkit_ctx *ctx, const CFI_cdesc_t *name,
+    enum ftkit_binding_handle kind, const CFI_cdesc_t *handles, const char *call, int *ierr)
+{
+    int rc = check_memory(ctx, call, "the argument", handles);
+    if (rc == FTKIT_OK)
+        register_handles(ctx, name, kind, handles->base_addr, elements(handles), ierr);
+    else
+        done(ierr, ctx, call, rc);
+}
+
+void ftkit_f_register_requests(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *requests, int *ierr)
+{
+    register_array_of_handles(
+        *ctx, name, FTKIT_BINDING_REQUEST, requests, "ftkit_register_requests", ierr);
+}
+SAME_FOR_F08(ftkit_f_register_requests);
+
+void ftkit_f_register_messages(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *messages, int *ierr)
+{
+    register_array_of_handles(
+        *ctx, name, FTKIT_BINDING_MESSAGE, messages, "ftkit_register_messages", ierr);
+}
+SAME_FOR_F08(ftkit_f_register_messages);
 
 /* ---- Changes ------------------------------------------------------------------------- */
 

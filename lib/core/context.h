@@ -14,6 +14,8 @@
 #include "type.h"
 
 /* A region of the program. */
+struct ftk_handles;
+
 struct ftk_region {
     char name[64];
     uint32_t kind; /* enum ftk_region_kind */
@@ -33,6 +35,7 @@ struct ftk_region {
     /* serializers */
     ftkit_serializer ops;
     void *arg;
+    struct ftk_handles *handles; /* variables with handles of MPI (set/handles.h), owned; or NULL */
 };
 
 /* The place of a rank in the program.  It is in the census, and decides what a repair may do. */

@@ -34,6 +34,10 @@ struct ftk_log_ops {
     MPI_Comm (*comm)(void);
     int (*context_of)(MPI_Comm comm);
     int (*comm_back)(int context, MPI_Comm *comm);
+    int64_t (*request_number)(MPI_Request request);
+    MPI_Request (*request_back)(int64_t number);
+    int64_t (*message_number)(MPI_Message message);
+    MPI_Message (*message_back)(int64_t number);
     /* at a failure */
     const int *(*teams)(void);
     int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
@@ -53,6 +57,7 @@ struct ftk_log_ops {
     int64_t (*calls_left)(const struct ftkit_ctx *ctx, bool emptied);
     int (*drain)(struct ftk_chan *ch);
     void (*committed)(struct ftkit_ctx *ctx);
+    void (*line_end)(void);
 };
 
 /* The log calls this function of a layer above it: repair the context, in a call of the program. */
@@ -125,6 +130,30 @@ static inline int ftk_log_comm_back(const struct ftkit_ctx *ctx, int context, MP
         return ctx->log->comm_back(context, comm);
     *comm = MPI_COMM_NULL;
     return FTKIT_OK;
+}
+
+/* The number of a request in a set that is being written.  FTK_NO_HANDLE: the handle is null.
+ * FTK_FOREIGN_HANDLE: the request is not of the program's messages.  With the log only. */
+enum { FTK_NO_HANDLE = -1, FTK_FOREIGN_HANDLE = -2 };
+static inline int64_t ftk_log_request_number(const struct ftkit_ctx *ctx, MPI_Request request)
+{
+    return ctx->log->request_number(request);
+}
+
+/* The request that has that number in the set that is being restored, or MPI_REQUEST_NULL. */
+static inline MPI_Request ftk_log_request_back(const struct ftkit_ctx *ctx, int64_t number)
+{
+    return ctx->log ? ctx->log->request_back(number) : MPI_REQUEST_NULL;
+}
+
+/* The same for a message that a probe has matched; MPI_MESSAGE_NULL. */
+static inline int64_t ftk_log_message_number(const struct ftkit_ctx *ctx, MPI_Message message)
+{
+    return ctx->log->message_number(message);
+}
+static inline MPI_Message ftk_log_message_back(const struct ftkit_ctx *ctx, int64_t number)
+{
+    return ctx->log ? ctx->log->message_back(number) : MPI_MESSAGE_NULL;
 }
 
 /* ---- at a failure -----------------------------------------------------------------------
@@ -234,7 +263,8 @@ static inline int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool empti
     return ctx->log ? ctx->log->calls_left(ctx, emptied) : INT64_MAX;
 }
 
-/* Drain the messages in flight, so that they are in the segments of their receivers. */
+/* Drain the messages in flight, so that they are in the segments of their receivers.  Requests
+ * under way stop until ftk_log_line_end(). */
 static inline int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     return ctx->log ? ctx->log->drain(ch) : FTKIT_OK;
@@ -245,6 +275,13 @@ static inline void ftk_log_committed(struct ftkit_ctx *ctx)
 {
     if (ctx->log)
         ctx->log->committed(ctx);
+}
+
+/* The end of what ftk_log_drain() has begun: the set is committed, or it is given up. */
+static inline void ftk_log_line_end(struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->line_end();
 }
 
 #endif

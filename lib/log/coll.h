@@ -25,10 +25,13 @@ void ftk_coll_free(struct ftk_req *r);
 /* One look at all collectives under way.  Every wait of the program does that, because other ranks
  * may wait for messages that this rank forwards. */
 void ftk_coll_poll(void);
+bool ftk_coll_any(void); /* whether a collective is under way */
 /* Drop all collectives under way. */
 void ftk_coll_forget(void);
 /* Free unused objects and the communicator of local copies. */
 void ftk_coll_close(void);
+/* Set-up ends: note the operations that it has made. */
+void ftk_coll_note_ops(void);
 /* MPI_Op_free: an operation that a collective under way needs is freed with the collective. */
 int ftk_coll_op_free(MPI_Op *op);
 /* The same for a type that such an operation gets; false: no operation gets it. */
@@ -90,6 +93,28 @@ struct ftk_call {
 int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call);
 int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request);
 int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request);
+
+/* ---- saved.c: in a set ---------------------------------------------------------------- */
+
+struct ftk_saving;
+struct ftk_loading;
+
+/* How far a collective of a set was. */
+struct ftk_coll_progress {
+    size_t first, at; /* the steps from first to at have begun */
+    bool *open;       /* [at - first] receives that are not complete; owned */
+    int error;
+};
+
+/* Append a collective, at a line.  active: it is under way.  FTKIT_ERR_STATE: its memory is in no
+ * region; bare: then *bare is set instead, and a persistent one is appended without steps. */
+int ftk_coll_save(struct ftk_saving *s, const struct ftk_coll *c, bool active, bool *bare);
+/* Read a collective.  *c: the persistent one of this process to which it belongs, or NULL: it is
+ * made.  Codes of ftkit. */
+int ftk_coll_load(struct ftk_loading *l, struct ftk_vcomm *vc, bool persistent, struct ftk_coll **c,
+    struct ftk_coll_progress *p);
+/* Continue the collective of r, whose state is set, from there. */
+void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p);
 
 /* ---- schedules ----------------------------------------------------------------------- */
 
@@ -172,9 +197,18 @@ int ftk_coll_make(
     struct ftk_vcomm *vc, const struct ftk_call *call, bool owned, struct ftk_coll **out);
 void ftk_coll_delete(struct ftk_coll *c);
 void ftk_coll_free_memory(void);
+/* A collective without steps; NULL: no memory.  When it has all steps: what ftk_coll_make() does
+ * for a schedule that outlives the call.  MPI codes. */
+struct ftk_coll *ftk_coll_blank(struct ftk_vcomm *vc, const struct ftk_call *call);
+int ftk_coll_seal(struct ftk_coll *c);
+/* The number of an operation in a set; false: it has none.  The operation of a number; MPI_OP_NULL:
+ * none. */
+bool ftk_coll_op_number(MPI_Op op, uint64_t *number);
+MPI_Op ftk_coll_op_numbered(uint64_t number);
 
 /* ---- schedule.c: building a schedule.  Errors are in c->error. ----------------------- */
 
+void ftk_step_add(struct ftk_coll *c, const struct ftk_step *s);
 void ftk_step_send(struct ftk_coll *c, const void *buf, int count, MPI_Datatype type, int to);
 void ftk_step_recv(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int from);
 void ftk_step_fence(struct ftk_coll *c);

@@ -44,7 +44,15 @@ void ftk_det_close(void);
 /* The job is over: remove the files that dead processes have left on this node. */
 void ftk_det_clean(uint64_t job);
 void ftk_det_hold(bool on); /* do not record: the replay makes these choices again */
-void ftk_det_line(void);    /* the line is committed: drop all */
+/* A set is being written: the line is here, if the set is committed.  The receives with these
+ * numbers are under way, in rising order [n]: among the wildcard receives, among all receives.
+ * FTKIT_ERR_NOMEM. */
+int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr);
+/* The line is committed: drop the determinants before the line.  The receives under way there are
+ * numbered from 1 now. */
+void ftk_det_line(void);
+uint32_t ftk_det_new_wildcard(uint32_t number);
+uint32_t ftk_det_new_receive(uint32_t number);
 int ftk_det_back(void);     /* this process rolls back to the line, and repeats them */
 size_t ftk_det_count(void); /* since the line */
 

@@ -82,6 +82,8 @@ struct ftk_log_epoch {
 struct ftk_log_line {
     uint64_t count;             /* lines committed so far */
     uint64_t calls, next_event; /* of ctx, at the line */
+    bool here;                  /* from the drain until the set is committed or given up: no request
+                                   under way makes progress */
     bool none_yet;              /* before the first line every rank is a team of its own */
     bool of_earlier_job;        /* the line was written by an earlier job, and has no set-up log */
     bool setup_unread;          /* the set-up log could not be read: the line is not in memory */
@@ -119,6 +121,7 @@ struct ftk_log_traffic {
 
 /* Figures for ftkit_query(). */
 struct ftk_log_stats {
+    uint64_t requests;    /* in the last set, or in the one that is being written */
     uint64_t differs;     /* suppressed messages that differed from the first execution's */
     uint64_t relay_bytes; /* of determinants sent to other nodes */
     uint64_t logged_messages, logged_bytes, resent, suppressed, drained;

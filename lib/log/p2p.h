@@ -51,6 +51,8 @@ void ftk_req_failed(struct ftk_req *r);
 bool ftk_p2p_has(const struct ftk_vcomm *vc);
 /* vc is deleted: its inactive persistent requests become stale. */
 void ftk_p2p_part(const struct ftk_vcomm *vc);
+/* A request, for messages: kind, peer, tag, communicator. */
+void ftk_req_describe(const struct ftk_req *r, char *text, size_t room);
 /* Wait for all requests on vc. */
 int ftk_p2p_finish(const struct ftk_vcomm *vc);
 /* One look at a request on a communicator that is given up.  Returns FTKIT_OK; the request is

@@ -136,7 +136,9 @@ void ftk_matched_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_matched_take(MPI_Message message); /* NULL: none of ours */
 int ftk_matched_number(MPI_Message message);             /* -1: none of ours */
 struct ftk_unexp *ftk_matched_numbered(int number);      /* NULL: none has it */
-bool ftk_matched_any(void);
+const struct ftk_unexp *ftk_matched_first(void);         /* the list of them, by next */
+/* One of a set: h->number is its number. */
+void ftk_matched_back(struct ftk_unexp *h);
 void ftk_matched_clear(void);
 struct ftk_channel *ftk_channel_find(int context, int source, int tag); /* NULL: no memory */
 /* Count a delivery; the hash is compared when the message is sent again. */
@@ -147,6 +149,9 @@ void ftk_channel_line(void);  /* the line is here, if its set is committed */
 void ftk_channel_shift(void); /* it is committed: receptions before the line count no more */
 struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag);
 int ftk_suppress_add(const struct ftk_suppress *m); /* takes hole and hash */
+/* Whether a message in the context is left that a receiver has, and that this rank has not sent
+ * again. */
+bool ftk_suppress_left(int context);
 void ftk_suppress_clear(void);
 void ftk_suppress_drop(const bool *back); /* entries towards ranks that roll back themselves */
 

@@ -5,6 +5,7 @@
 #define FTK_LOG_RECOVERY_H
 
 #include "log/log.h"
+#include "log/words.h"
 
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
 int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all);
@@ -21,6 +22,22 @@ int ftk_line_drain(struct ftk_chan *ch);
 void ftk_line_committed(struct ftkit_ctx *ctx);
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc);
 bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
+void ftk_line_end(void);
+
+/* requests.c: what the program has under way, in a set.  At a line, after the drain: check that a
+ * set can have it, and write it as words; these words; the line is over. */
+int ftk_requests_save(struct ftkit_ctx *ctx);
+const struct ftk_words *ftk_requests_words(void);
+void ftk_requests_saved(void);
+/* Read the words; drop what has been read, if it has not begun; begin it. */
+int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end);
+void ftk_requests_drop(void);
+void ftk_requests_begin(void);
+/* Numbers of requests and matched messages in a set (core/log_ops.h). */
+int64_t ftk_requests_number(MPI_Request request);
+MPI_Request ftk_requests_back(int64_t number);
+int64_t ftk_requests_message_number(MPI_Message message);
+MPI_Message ftk_requests_message_back(int64_t number);
 
 /* calls.c, for the table of log_ops.h */
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code);

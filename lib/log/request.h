@@ -107,7 +107,8 @@ struct ftk_req {
     MPI_Request real;
     MPI_Status status;             /* MPI_SOURCE is a rank of vc */
     uint64_t seq;                  /* sequence number: the order of posting */
-    uint64_t born;                 /* lines committed when the program made it */
+    uint32_t born;                 /* lines committed when the program made it */
+    uint32_t id;                   /* number among the persistent requests, from 1; 0: none */
     struct ftk_req *next, *prev;   /* in the list of requests under way, in the order of seq */
     struct ftk_req *pair;          /* the send of a combined send and receive */
     const struct ftk_req_ops *ops; /* of a receive of the log itself; NULL: any other request */
@@ -138,6 +139,8 @@ struct ftk_req_queue {
     size_t nactive;               /* requests in the hands of the program */
     size_t nwildcards;            /* wildcard receives under way */
     size_t nmprobed;              /* receives under way in the state PROBING */
+    uint32_t npersistent;         /* persistent requests made; a rollback resets the number */
+    uint32_t set_up;              /* these, in set-up */
     size_t nfreed_before;         /* sends freed while active that the last look has left */
     size_t nfreed;                /* these, and those since then */
 };
@@ -164,6 +167,7 @@ struct ftk_req *ftk_req_new(void); /* NULL: no memory */
  * handle many times; each handle is deleted by itself.  NULL: no memory. */
 struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc);
 void ftk_req_delete(struct ftk_req *r);
+void ftk_req_persist(struct ftk_req *r); /* a new request is persistent, and not started */
 void ftk_req_abandon(struct ftk_req *r); /* deletes it when it is complete */
 /* The program's requests are in one piece of address space, so that a handle shows whether it is
  * one of the log's. */

@@ -98,6 +98,10 @@ struct ftk_vcomms {
 };
 
 struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: a communicator of the MPI */
+/* The name of a communicator, for messages. */
+void ftk_vcomm_describe(const struct ftk_vcomm *vc, char *text, size_t room);
+/* The communicator in which this process receives in a context; NULL: none. */
+struct ftk_vcomm *ftk_vcomm_in_context(int context);
 /* Give the world and ftkit_comm() their virtual communicators. */
 int ftk_vcomm_open(void);
 /* forget(): deletes other references to the communicators that are freed; or NULL. */

@@ -26,8 +26,9 @@ int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_b
         struct ftk_region *r = &ctx->regions.list[i];
         size_t bytes;
         if (r->kind == FTK_KIND_SERIALIZED) {
-            if (r->ops.measure(r->arg, &r->count) != 0)
-                return ftk_fail(FTKIT_ERR_CALLBACK, "measure() of '%s' failed", r->name);
+            int bad = r->ops.measure(r->arg, &r->count);
+            if (bad != 0)
+                return ftk_region_failed(r, "measure", bad);
         }
         if (r->kind == FTK_KIND_GROWING && *r->count_ref > 0 && !*r->data_ref)
             return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", r->name);
@@ -97,9 +98,8 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
 static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *rec, char *to)
 {
     if (r->kind == FTK_KIND_SERIALIZED) {
-        if (r->ops.pack(r->arg, to, rec->bytes) != 0)
-            return ftk_fail(FTKIT_ERR_CALLBACK, "pack() of '%s' failed", r->name);
-        return FTKIT_OK;
+        int bad = r->ops.pack(r->arg, to, rec->bytes);
+        return bad == 0 ? FTKIT_OK : ftk_region_failed(r, "pack", bad);
     }
     return ftk_type_pack(&r->type, region_data(r), rec->count, to);
 }

@@ -3,13 +3,12 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "binding.h"
-#include "core/log_ops.h"
 #include "core/utf8.h"
-#include "detect/detect.h"
 #include "region.h"
 #include "store/attribute.h"
 
@@ -66,6 +65,7 @@ static void region_free(struct ftk_region *r)
     ftk_type_free(&r->type);
     if (ftk_region_is_note(r))
         free(r->data);
+    free(r->handles);
 }
 
 /* Add a region; its fields are zero, except for name, kind and type. */
@@ -309,96 +309,26 @@ int ftkit_register_serializer(
     return ftk_done(ctx, rc);
 }
 
-/* ---- communicators: saved as the number of their context, or -1 ------------------------ */
-
-static int measure_comm(void *arg, size_t *bytes)
-{
-    (void)arg;
-    *bytes = sizeof(int64_t);
-    return 0;
-}
-
-/* Return the one context of the process that logs, or NULL. */
-static const struct ftkit_ctx *logging(void)
-{
-    const struct ftkit_ctx *ctx = ftk_detect_first();
-    while (ctx && !ftk_log_of(ctx))
-        ctx = ctx->next;
-    return ctx;
-}
-
-static int pack_comm(void *arg, void *buf, size_t bytes)
-{
-    const struct ftkit_ctx *ctx = logging();
-    int64_t context = ctx ? ftk_log_context_of(ctx, *(MPI_Comm *)arg) : -1;
-    if (bytes != sizeof context)
-        return -1;
-    memcpy(buf, &context, sizeof context);
-    return 0;
-}
-
-static int unpack_comm(void *arg, const void *buf, size_t bytes)
-{
-    const struct ftkit_ctx *ctx = logging();
-    MPI_Comm *comm = arg;
-    int64_t context;
-    if (bytes != sizeof context)
-        return -1;
-    memcpy(&context, buf, sizeof context);
-    *comm = ctx ? *comm : MPI_COMM_NULL;
-    int rc = ctx ? ftk_log_comm_back(ctx, context > INT32_MAX ? -1 : (int)context, comm) : FTKIT_OK;
-    return rc == FTKIT_OK ? 0 : -1;
-}
-
-/* The same for a variable that holds a Fortran handle. */
-static int pack_comm_f(void *arg, void *buf, size_t bytes)
-{
-    MPI_Comm comm = MPI_Comm_f2c(*(const MPI_Fint *)arg);
-    return pack_comm(&comm, buf, bytes);
-}
-
-static int unpack_comm_f(void *arg, const void *buf, size_t bytes)
-{
-    MPI_Comm comm = MPI_Comm_f2c(*(const MPI_Fint *)arg);
-    int rc = unpack_comm(&comm, buf, bytes);
-    if (rc == 0)
-        *(MPI_Fint *)arg = MPI_Comm_c2f(comm);
-    return rc;
-}
-
-static int register_comm(ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *comm)
-{
-    struct ftk_region *r = NULL;
-    int rc = check_new(ctx, "ftkit_register_comm", name);
-    if (rc == FTKIT_OK && !comm)
-        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': comm is NULL", name);
-    if (rc == FTKIT_OK)
-        rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
-    if (rc == FTKIT_OK) {
-        r->ops = *ops;
-        r->arg = comm;
-    }
-    return ftk_done(ctx, rc);
-}
-
-int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
-{
-    static const ftkit_serializer ops = { sizeof ops, measure_comm, pack_comm, unpack_comm };
-    return register_comm(ctx, name, &ops, comm);
-}
-
-int ftkit_binding_register_comm(ftkit_ctx *ctx, const char *name, MPI_Fint *comm)
-{
-    static const ftkit_serializer ops = { sizeof ops, measure_comm, pack_comm_f, unpack_comm_f };
-    return register_comm(ctx, name, &ops, comm);
-}
-
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops)
 {
     struct ftk_region *r = NULL;
     int rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK)
         r->ops = *ops;
+    return rc;
+}
+
+int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *name,
+    const ftkit_serializer *ops, struct ftk_handles *h)
+{
+    struct ftk_region *r = NULL;
+    int rc = check_new(ctx, call, name);
+    if (rc == FTKIT_OK)
+        rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    if (rc != FTKIT_OK)
+        return rc;
+    r->ops = *ops;
+    r->arg = r->handles = h;
     return rc;
 }
 
@@ -550,4 +480,60 @@ void ftk_region_free_all(struct ftkit_ctx *ctx)
 size_t ftk_region_count(const struct ftk_region *r)
 {
     return r->kind == FTK_KIND_GROWING ? *r->count_ref : r->count;
+}
+
+/* ---- the memory of regions ----------------------------------------------------------- */
+
+bool ftk_region_memory(const struct ftk_region *r, uintptr_t *first, uintptr_t *end)
+{
+    const size_t n = r->kind == FTK_KIND_SERIALIZED ? 0 : ftk_region_count(r);
+    const uintptr_t base = (uintptr_t)(r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data);
+    if (n == 0 || ftk_region_is_note(r))
+        return false;
+    const ptrdiff_t rest = (ptrdiff_t)(n - 1) * r->type.extent;
+    *first = base + (uintptr_t)(r->type.span_lb + (rest < 0 ? rest : 0));
+    *end = base + (uintptr_t)(r->type.span_end + (rest > 0 ? rest : 0));
+    return true;
+}
+
+const struct ftk_region *ftk_region_around(
+    const struct ftkit_ctx *ctx, uintptr_t first, uintptr_t end)
+{
+    uintptr_t from, to;
+    for (int i = 0; i < ctx->regions.n; i++)
+        if (ftk_region_memory(&ctx->regions.list[i], &from, &to) && from <= first && end <= to)
+            return &ctx->regions.list[i];
+    return NULL;
+}
+
+/* How far the memory from..to is from first..end; 0: they overlap. */
+static uintptr_t distance(uintptr_t from, uintptr_t to, uintptr_t first, uintptr_t end)
+{
+    if (from >= end)
+        return from - end;
+    return first >= to ? first - to : 0;
+}
+
+void ftk_region_describe_near(
+    const struct ftkit_ctx *ctx, uintptr_t first, uintptr_t end, char *text, size_t room)
+{
+    const struct ftk_region *near = NULL;
+    uintptr_t from = 0, least = UINTPTR_MAX;
+    for (int i = 0; i < ctx->regions.n; i++) {
+        uintptr_t a, b;
+        const struct ftk_region *r = &ctx->regions.list[i];
+        if (!ftk_region_memory(r, &a, &b) || distance(a, b, first, end) >= least)
+            continue;
+        near = r;
+        from = a;
+        least = distance(a, b, first, end);
+    }
+    if (!near)
+        snprintf(text, room, "no region has memory of the program");
+    else if (least == 0)
+        snprintf(text, room, "region '%s' has only a part of this memory", near->name);
+    else
+        snprintf(text, room, "the nearest region, '%s', %s %zu bytes %s", near->name,
+            from >= end ? "begins" : "ends", (size_t)least,
+            from >= end ? "behind it" : "before it");
 }

@@ -13,11 +13,24 @@
 /* Add a region of ftkit's own.  A set without this region can be restored, too. */
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops);
 
+/* Add a region of ftkit_register_comm() or the like (handles.h).  The region owns h. */
+int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *name,
+    const ftkit_serializer *ops, struct ftk_handles *h);
+
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);
 
 /* Return the number of items that a region has now. */
 size_t ftk_region_count(const struct ftk_region *r);
+
+/* The memory that a region has now: *first, and *end behind its last byte.  false: none. */
+bool ftk_region_memory(const struct ftk_region *r, uintptr_t *first, uintptr_t *end);
+/* The region that contains all bytes from first to end; NULL: none does. */
+const struct ftk_region *ftk_region_around(
+    const struct ftkit_ctx *ctx, uintptr_t first, uintptr_t end);
+/* For messages: which region is nearest to this memory. */
+void ftk_region_describe_near(
+    const struct ftkit_ctx *ctx, uintptr_t first, uintptr_t end, char *text, size_t room);
 
 /* FTKIT_ERR_SIZE: count items of the type do not fit into the address space. */
 int ftk_region_check_extent(const struct ftk_type *t, size_t count, const char *name);
@@ -31,6 +44,13 @@ static inline bool ftk_region_is_note(const struct ftk_region *r)
 static inline bool ftk_region_is_own(const struct ftk_region *r)
 {
     return strcmp(r->name, FTK_LOG_REGION) == 0;
+}
+/* The error of a callback of a region.  Callbacks of ftkit return codes of ftkit, with a text. */
+static inline int ftk_region_failed(const struct ftk_region *r, const char *callback, int result)
+{
+    return ftk_region_is_own(r) || r->handles
+               ? result
+               : ftk_fail(FTKIT_ERR_CALLBACK, "%s() of '%s' failed", callback, r->name);
 }
 
 #endif

@@ -161,9 +161,8 @@ static int restore_one(
         return rc;
     if (r->kind != FTK_KIND_SERIALIZED)
         return ftk_type_unpack(&r->type, from, rec->count, to);
-    if (r->ops.unpack(r->arg, from, rec->bytes) != 0)
-        return ftk_fail(FTKIT_ERR_CALLBACK, "unpack() of '%s' failed", r->name);
-    return FTKIT_OK;
+    int bad = r->ops.unpack(r->arg, from, rec->bytes);
+    return bad == 0 ? FTKIT_OK : ftk_region_failed(r, "unpack", bad);
 }
 
 int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)

@@ -9,7 +9,7 @@ use File::Path qw(remove_tree);
 use FtkitTest;
 use Test::More;
 
-our @EXPORT = qw(programs call_programs fortran_programs collective_kills title logged
+our @EXPORT = qw(programs ahead_programs call_programs fortran_programs collective_kills title logged
     undisturbed verdict teams_of read_teams one_of call_fault fault_of passes checks);
 
 my $build = build();
@@ -46,7 +46,14 @@ my @fortran_programs = map { { steps => $_->[1], args => [ '-m', $_->[0], '-n', 
     [ cancel => 40, 150 ], [ edges => 40, 400 ], [ comms => 40, 150 ],
     [ collective => 120, 130 ], [ rounded => 48, 150 ];
 
+# Programs with requests under way at each set; parts: how often a step passes app.inflight.
+my @ahead_programs = map { { name => 'ahead', steps => 40, args => [ '-m', $_->[0] ],
+        messages => $_->[1], parts => $_->[2] // 1 } }
+    [ halo => 120 ], [ persistent => 60 ], [ types => 36 ], [ collective => 200 ],
+    [ wildcard => 120 ], [ probe => 36 ], [ all => 300, 6 ];
+
 sub programs { return @programs }
+sub ahead_programs { return @ahead_programs }
 sub call_programs { return @call_programs }
 
 # ... with one of the bindings mpifh, mpi and f08; bare: libftkit_mpi is not linked
@@ -101,7 +108,9 @@ sub checks {
 sub call_fault {
     my ($p, $rank) = @_;
     my $point = one_of(qw(app.step app.mid log.send log.send log.received));
+    $point = 'app.inflight' if $p->{parts} && $point eq 'log.received' && rand(2) < 1;
     my $most = $point =~ /^app/ ? $p->{steps} : $p->{messages};
+    $most *= $p->{parts} if $point eq 'app.inflight';
     $most /= 3 if $point eq 'log.received' && title($p) =~ /-m probe/; # by MPI_Mprobe
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(0.9 * $most));
 }

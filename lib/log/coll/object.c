@@ -74,19 +74,60 @@ static bool free_later(const struct holds *all, uintptr_t handle)
     return h;
 }
 
-static bool predefined(MPI_Op op)
+/* The predefined operations.  Their numbers are in files: append only. */
+static MPI_Op predefined_op(uint64_t number)
 {
     const MPI_Op all[] = { MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_MAXLOC, MPI_MINLOC, MPI_LAND,
         MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_REPLACE, MPI_NO_OP };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i] == op)
-            return true;
-    return false;
+    return number < sizeof all / sizeof *all ? all[number] : MPI_OP_NULL;
+}
+
+/* The number of a predefined operation; -1: it is none. */
+static int predefined(MPI_Op op)
+{
+    for (uint64_t i = 0; predefined_op(i) != MPI_OP_NULL; i++)
+        if (predefined_op(i) == op)
+            return (int)i;
+    return -1;
+}
+
+/* ---- numbers of operations --------------------------------------------------------------
+ * The operations of set-up have the same Fortran handles in a replacement, which makes them again.
+ * Open MPI gives the lowest handle that is free, and a null pointer for a handle that is not in
+ * use. */
+
+#define USER_OP (UINT64_C(1) << 32)
+#define OPS_MAX 1024
+
+static MPI_Op of_set_up[OPS_MAX]; /* by Fortran handle; NULL: none */
+
+void ftk_coll_note_ops(void)
+{
+    for (int i = 0; i < OPS_MAX; i++)
+        of_set_up[i] = PMPI_Op_f2c(i);
+}
+
+bool ftk_coll_op_number(MPI_Op op, uint64_t *number)
+{
+    const int p = predefined(op);
+    const MPI_Fint f = p < 0 ? PMPI_Op_c2f(op) : 0;
+    *number = p >= 0 ? (uint64_t)p : USER_OP | (uint64_t)f;
+    return p >= 0 || (f >= 0 && f < OPS_MAX && of_set_up[f] == op);
+}
+
+MPI_Op ftk_coll_op_numbered(uint64_t number)
+{
+    const uint64_t f = number & ~USER_OP;
+    if (!(number & USER_OP))
+        return predefined_op(number);
+    MPI_Op op = f < OPS_MAX ? PMPI_Op_f2c((MPI_Fint)f) : NULL;
+    const bool loop_made = op && ftk_log.ctx->where >= FTK_IN_LOOP && of_set_up[f] != op;
+    return op && !loop_made ? op : MPI_OP_NULL;
 }
 
 static void hold_op(struct ftk_coll *c)
 {
-    if (!ftk_coll_reduces(c) || predefined(c->call.op))
+    if (!ftk_coll_reduces(c) || predefined(c->call.op) >= 0)
         return;
     c->holds_op = hold_handle(&ops, (uintptr_t)c->call.op);
     if (!c->holds_op)
@@ -203,7 +244,7 @@ static void free_types(struct ftk_coll *c)
 
 /* ---- objects ------------------------------------------------------------------------- */
 
-static struct ftk_coll *new_coll(struct ftk_vcomm *vc, const struct ftk_call *call)
+struct ftk_coll *ftk_coll_blank(struct ftk_vcomm *vc, const struct ftk_call *call)
 {
     struct ftk_coll *c = free_list;
     if (c) {
@@ -243,10 +284,19 @@ void ftk_coll_delete(struct ftk_coll *c)
     free_list = c;
 }
 
+static void take_requests(struct ftk_coll *c)
+{
+    if (c->error || c->nreqs <= FTK_COLL_REQS)
+        return;
+    c->reqs = malloc(c->nreqs * sizeof *c->reqs);
+    if (!c->reqs)
+        ftk_coll_fail(c, MPI_ERR_NO_MEM);
+}
+
 int ftk_coll_make(
     struct ftk_vcomm *vc, const struct ftk_call *call, bool owned, struct ftk_coll **out)
 {
-    struct ftk_coll *c = new_coll(vc, call);
+    struct ftk_coll *c = ftk_coll_blank(vc, call);
     if (!c)
         return MPI_ERR_NO_MEM;
     ftk_coll_build(c);
@@ -256,17 +306,23 @@ int ftk_coll_make(
         hold_type(c);
     if (owned && !c->error)
         own_types(c);
-    if (!c->error && c->nreqs > FTK_COLL_REQS) {
-        c->reqs = malloc(c->nreqs * sizeof *c->reqs);
-        if (!c->reqs)
-            ftk_coll_fail(c, MPI_ERR_NO_MEM);
-    }
+    take_requests(c);
     int error = c->error;
     if (error)
         ftk_coll_delete(c);
     else
         *out = c;
     return error;
+}
+
+int ftk_coll_seal(struct ftk_coll *c)
+{
+    if (!c->error)
+        hold_op(c);
+    if (!c->error)
+        own_types(c);
+    take_requests(c);
+    return c->error;
 }
 
 void ftk_coll_free_memory(void)
@@ -279,6 +335,7 @@ void ftk_coll_free_memory(void)
     nfree = 0;
     if (ops.n > 0)
         return; /* persistent collectives that the program has not freed */
+    memset(of_set_up, 0, sizeof of_set_up);
     free(ops.at);
     free(types.at);
     ops = types = (struct holds){ 0 };

@@ -259,6 +259,11 @@ void ftk_coll_poll(void)
     inside = false;
 }
 
+bool ftk_coll_any(void)
+{
+    return first_coll != NULL;
+}
+
 int ftk_coll_progress(struct ftk_req *r)
 {
     if (!ftk_req_is_done(r))
@@ -268,15 +273,11 @@ int ftk_coll_progress(struct ftk_req *r)
 
 /* ---- beginning and ending ------------------------------------------------------------ */
 
-/* Give a collective that is not persistent its number, slot and tag. */
-static void take_number(struct ftk_coll *c)
+/* The last collective of its slot. */
+static void enter_slot(struct ftk_coll *c)
 {
-    struct ftk_vcomm *vc = c->vc;
-    int number = (int)(vc->colls % FTK_COLL_SLOTS);
-    struct ftk_coll **slot = &vc->slot[number];
-    vc->colls++;
-    c->number = vc->colls % FTK_COLL_INIT;
-    c->index = number;
+    c->index = (int)((c->number - 1) % FTK_COLL_SLOTS);
+    struct ftk_coll **slot = &c->vc->slot[c->index];
     c->slot = slot;
     c->slot_prev = *slot;
     if (*slot)
@@ -284,11 +285,45 @@ static void take_number(struct ftk_coll *c)
     *slot = c;
 }
 
+/* Give a collective that is not persistent its number, slot and tag. */
+static void take_number(struct ftk_coll *c)
+{
+    c->vc->colls++;
+    c->number = c->vc->colls % FTK_COLL_INIT;
+    enter_slot(c);
+}
+
+/* Begin the receives of the steps that were open at the set; the other messages are complete. */
+static void begin_open(struct ftk_coll *c, const struct ftk_coll_progress *p)
+{
+    c->at = p->at;
+    c->open = c->first = 0;
+    c->error = p->error;
+    for (size_t i = p->first; i < p->at; i++)
+        if (p->open[i - p->first])
+            post(c, &c->steps[i]);
+}
+
+void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p)
+{
+    struct ftk_coll *c = r->coll;
+    r->state = FTK_REQ_RUNNING;
+    r->error = MPI_SUCCESS;
+    r->seq = ++ftk_log.queue.seq;
+    c->owner = r;
+    if (!c->persistent)
+        enter_slot(c);
+    link_up(c);
+    begin_open(c, p);
+    run_steps(c);
+}
+
 int ftk_coll_begin(struct ftk_req *r)
 {
     struct ftk_coll *c = r->coll;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
+    r->seq = ++ftk_log.queue.seq; /* the order of requests in a set */
     c->owner = r;
     c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     c->at = c->open = c->first = 0;
@@ -425,6 +460,20 @@ int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
     return ftk_vcomm_end(vc, rc);
 }
 
+/* Where this rank gets the result, for the check of a set that the memory is in a region; NULL: it
+ * gets none, or that is not said here (forms with counts, derived types). */
+static void *result_of(const struct ftk_vcomm *vc, const struct ftk_call *call)
+{
+    const struct ftk_type_facts *f;
+    const bool one =
+        call->kind == FTK_GATHER || call->kind == FTK_GATHERV || call->kind == FTK_REDUCE;
+    if (call->kind == FTK_BARRIER || (one && (vc->remote || vc->rank != call->root))
+        || ftk_in_place(&call->r) || call->r.counts || call->r.types || call->r.count <= 0
+        || ftk_p2p_facts(call->r.type, &f) != MPI_SUCCESS || !f->dense || f->bytes == 0)
+        return NULL;
+    return ftk_coll_at(call->r.buf, 0);
+}
+
 int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_new();
@@ -436,6 +485,7 @@ int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Reques
         ftk_req_delete(r);
         return ftk_vcomm_error(vc, rc);
     }
+    r->recv.buf = result_of(vc, call);
     *request = ftk_req_handle(r);
     return MPI_SUCCESS;
 }
@@ -458,9 +508,7 @@ int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request
     r->coll->persistent = true;
     r->coll->owner = r;
     r->coll->index = (int)number;
-    r->persistent = true;
-    r->state = FTK_REQ_INACTIVE;
-    ftk_log.queue.nactive--;
+    ftk_req_persist(r);
     *request = ftk_req_handle(r);
     return MPI_SUCCESS;
 }

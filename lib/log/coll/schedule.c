@@ -131,7 +131,7 @@ static void more_steps(struct ftk_coll *c)
     c->room = room;
 }
 
-static void add_step(struct ftk_coll *c, const struct ftk_step *s)
+void ftk_step_add(struct ftk_coll *c, const struct ftk_step *s)
 {
     if (!c->error && c->nsteps == c->room)
         more_steps(c);
@@ -160,7 +160,7 @@ void ftk_step_send(struct ftk_coll *c, const void *buf, int count, MPI_Datatype 
         .kind = FTK_STEP_SEND, .peer = to, .count = count, .from = buf, .type = type
     };
     if (something(c, count, type))
-        add_step(c, &s);
+        ftk_step_add(c, &s);
 }
 
 void ftk_step_recv(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, int from)
@@ -169,26 +169,26 @@ void ftk_step_recv(struct ftk_coll *c, void *buf, int count, MPI_Datatype type, 
         .kind = FTK_STEP_RECV, .peer = from, .count = count, .into = buf, .type = type
     };
     if (something(c, count, type))
-        add_step(c, &s);
+        ftk_step_add(c, &s);
 }
 
 void ftk_step_signal(struct ftk_coll *c, int to)
 {
     struct ftk_step s = { .kind = FTK_STEP_SEND, .peer = to, .from = c, .type = MPI_BYTE };
-    add_step(c, &s);
+    ftk_step_add(c, &s);
 }
 
 void ftk_step_await(struct ftk_coll *c, int from)
 {
     struct ftk_step s = { .kind = FTK_STEP_RECV, .peer = from, .into = c, .type = MPI_BYTE };
-    add_step(c, &s);
+    ftk_step_add(c, &s);
 }
 
 void ftk_step_fence(struct ftk_coll *c)
 {
     struct ftk_step s = { .kind = FTK_STEP_FENCE };
     if (c->open > 0) /* nothing to wait for otherwise */
-        add_step(c, &s);
+        ftk_step_add(c, &s);
 }
 
 void ftk_step_reduce(struct ftk_coll *c, const void *in, void *inout, size_t count)
@@ -201,7 +201,7 @@ void ftk_step_reduce(struct ftk_coll *c, const void *in, void *inout, size_t cou
     if (count > INT_MAX)
         ftk_coll_fail(c, MPI_ERR_COUNT);
     else if (count > 0)
-        add_step(c, &s);
+        ftk_step_add(c, &s);
 }
 
 void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype type, void *into,
@@ -236,7 +236,7 @@ void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype
         s.kind = FTK_STEP_MOVE;
     }
     if (s.kind != FTK_STEP_MOVE || from != into)
-        add_step(c, &s);
+        ftk_step_add(c, &s);
 }
 
 /* ---- trees --------------------------------------------------------------------------- */

@@ -57,6 +57,13 @@ static struct {
     bool hold;
 } d;
 
+/* The line of a set that is being written: see ftk_det_at_line(). */
+static struct {
+    size_t n; /* determinants before the line */
+    uint32_t *wildcard, *receive;
+    size_t nwildcards, nreceives;
+} at_line;
+
 static uint64_t epoch; /* the epoch id, as this process knows it */
 
 static struct ftk_det *list(void)
@@ -184,6 +191,9 @@ void ftk_det_close(void)
     free(d.receive);
     free(d.cancel);
     memset(&d, 0, sizeof d);
+    free(at_line.wildcard);
+    free(at_line.receive);
+    memset(&at_line, 0, sizeof at_line);
 }
 
 static void begin_again(void)
@@ -198,16 +208,89 @@ static void begin_again(void)
     d.cancel = NULL;
 }
 
+/* ---- the line ------------------------------------------------------------------------ */
+
+static uint32_t *copy_numbers(const uint32_t *v, size_t n)
+{
+    uint32_t *c = malloc((n + 1) * sizeof *c);
+    if (c && n > 0)
+        memcpy(c, v, n * sizeof *c);
+    return c;
+}
+
+int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr)
+{
+    free(at_line.wildcard);
+    free(at_line.receive);
+    at_line.n = count();
+    at_line.nwildcards = nw;
+    at_line.nreceives = nr;
+    at_line.wildcard = copy_numbers(wildcards, nw);
+    at_line.receive = copy_numbers(receives, nr);
+    if (at_line.wildcard && at_line.receive)
+        return FTKIT_OK;
+    at_line.nwildcards = at_line.nreceives = 0;
+    return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+}
+
+static uint32_t new_number(const uint32_t *v, size_t n, uint32_t number)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i] == number)
+            return (uint32_t)i + 1;
+    return 0;
+}
+
+uint32_t ftk_det_new_wildcard(uint32_t number)
+{
+    return new_number(at_line.wildcard, at_line.nwildcards, number);
+}
+
+uint32_t ftk_det_new_receive(uint32_t number)
+{
+    return new_number(at_line.receive, at_line.nreceives, number);
+}
+
+/* The determinants since the line, with their new numbers; *n of them, of the caller.  There are
+ * some when this rank has not seen the commit: the repair has completed receives meanwhile. */
+static struct ftk_det *since_line(size_t *n)
+{
+    const size_t all = count();
+    *n = all > at_line.n ? all - at_line.n : 0;
+    struct ftk_det *v = *n > 0 ? malloc(*n * sizeof *v) : NULL;
+    if (*n > 0 && !v)
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: no memory for determinants",
+            ftk_log.ctx->cfg.name, ftk_log.me);
+    *n = v ? *n : 0;
+    for (size_t i = 0; i < *n; i++) {
+        v[i] = list()[at_line.n + i];
+        if (v[i].kind == FTK_DET_RECV)
+            v[i].n = ftk_det_new_wildcard(v[i].n);
+        else if (v[i].kind == FTK_DET_CANCEL)
+            v[i].n = ftk_det_new_receive(v[i].n);
+    }
+    return v;
+}
+
+static void append_det(struct ftk_det det);
+
 void ftk_det_line(void)
 {
+    size_t n;
+    struct ftk_det *v = since_line(&n);
     begin_again();
-    if (!d.now)
-        return;
-    d.now = &d.file[ftk_log.line.count & 1];
-    /* in this order: a reader in between finds a line that no rank asks for */
-    atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
-    atomic_store_explicit(&d.now->head->stable, 0, memory_order_release);
-    d.now->head->lines = ftk_log.line.count;
+    d.wildcards = (uint32_t)at_line.nwildcards;
+    d.receives = (uint32_t)at_line.nreceives;
+    if (d.now) {
+        d.now = &d.file[ftk_log.line.count & 1];
+        /* in this order: a reader in between finds a line that no rank asks for */
+        atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
+        atomic_store_explicit(&d.now->head->stable, 0, memory_order_release);
+        d.now->head->lines = ftk_log.line.count;
+    }
+    for (size_t i = 0; i < n; i++)
+        append_det(v[i]);
+    free(v);
 }
 
 void ftk_det_drop(void)

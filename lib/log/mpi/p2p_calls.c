@@ -368,9 +368,7 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
         ftk_req_delete(r);
         return ftk_vcomm_end(vc, rc);
     }
-    r->persistent = true;
-    r->state = FTK_REQ_INACTIVE;
-    ftk_log.queue.nactive--;
+    ftk_req_persist(r);
     *request = ftk_req_handle(r);
     return rc;
 }

@@ -186,6 +186,15 @@ int ftk_suppress_add(const struct ftk_suppress *m)
     return FTKIT_OK;
 }
 
+bool ftk_suppress_left(int context)
+{
+    const struct ftk_suppress_list *l = &ftk_log.suppress;
+    for (size_t i = 0; i < l->table.n; i++)
+        if (l->v[i].context == context && l->v[i].next <= l->v[i].upto)
+            return true;
+    return false;
+}
+
 static void free_suppress(struct ftk_suppress *m)
 {
     free(m->gap);

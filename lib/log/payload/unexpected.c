@@ -164,9 +164,17 @@ struct ftk_unexp *ftk_matched_numbered(int number)
     return h;
 }
 
-bool ftk_matched_any(void)
+const struct ftk_unexp *ftk_matched_first(void)
 {
-    return matched != NULL;
+    return matched;
+}
+
+void ftk_matched_back(struct ftk_unexp *h)
+{
+    h->next = matched;
+    matched = h;
+    if (matches <= h->number)
+        matches = h->number + 1;
 }
 
 void ftk_matched_clear(void)

@@ -12,13 +12,17 @@
 #include "log/recovery.h"
 #include "store/h5/h5.h"
 
-enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 3, HEAD = 7, MESSAGE = 4 };
-enum { STATE_OLDEST = 2 }; /* this version has no remote groups (vcomm_image.c) */
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 4, HEAD = 7, MESSAGE = 4 };
+enum {
+    STATE_OLDEST = 2,  /* this version has no remote groups (vcomm_image.c) */
+    STATE_REQUESTS = 4 /* the first version that has requests */
+};
 
 /* ---- the state in the segment -----------------------------------------------------------
  * Words of 64 bits, little-endian: the communicators with their counts of collectives; messages and
- * bytes sent to each rank since the first line; the unexpected messages; the set-up log.  A state
- * of version 2 has no contexts from FTK_LOG_EXTRA on; otherwise it equals version 3. */
+ * bytes sent to each rank since the first line; the unexpected messages; the set-up log; what is
+ * under way (requests.c).  A state of version 2 has no contexts from FTK_LOG_EXTRA on; versions 2
+ * and 3 have nothing under way. */
 
 static bool version_is_known(uint64_t word)
 {
@@ -55,7 +59,8 @@ static int measure_state(void *arg, size_t *bytes)
     (void)arg;
     *bytes = (HEAD + ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
                  * sizeof(uint64_t)
-             + list_bytes(ftk_log.unexp.first) + list_bytes(ftk_log.setup_log.first);
+             + list_bytes(ftk_log.unexp.first) + list_bytes(ftk_log.setup_log.first)
+             + ftk_requests_words()->n * sizeof(uint64_t);
     return 0;
 }
 
@@ -91,7 +96,13 @@ static int pack_state(void *arg, void *to, size_t bytes)
     w = ftk_matrix_write(w);
     w = write_list(w, l->unexp.first);
     w = write_list(w, l->setup_log.first);
-    return (size_t)((char *)w - (char *)to) == bytes ? 0 : -1;
+    const struct ftk_words *requests = ftk_requests_words();
+    if (requests->n > 0)
+        memcpy(w, requests->v, requests->n * sizeof *w);
+    w += requests->n;
+    return (size_t)((char *)w - (char *)to) == bytes
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_INTERNAL, "state of the message log: another size");
 }
 
 /* Check every number: the state may come from a damaged file. */
@@ -154,6 +165,21 @@ static int read_comms(struct reader *r, const uint64_t *head, bool make, bool co
     return rc;
 }
 
+/* The lists of messages, and what is under way. */
+static int unpack_messages(struct reader *r, const uint64_t *head)
+{
+    const bool replays = ftk_log_replays_setup();
+    ftk_unexp_clear();
+    int rc = read_list(r, head[2], ftk_unexp_add);
+    if (rc == FTKIT_OK && replays)
+        ftk_setup_log_clear();
+    if (rc == FTKIT_OK)
+        rc = read_list(r, head[3], replays ? ftk_setup_log_add : NULL);
+    if (rc == FTKIT_OK && head[0] >> 32 >= STATE_REQUESTS && head[6] == (uint64_t)ftk_log.n)
+        rc = ftk_requests_load(ftk_log.ctx, r->w, r->end);
+    return rc;
+}
+
 static int unpack_state(void *arg, const void *from, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
@@ -162,8 +188,9 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     (void)arg;
     int rc = read_head(from, bytes, &r, &head);
     if (rc != FTKIT_OK)
-        return -1;
+        return rc;
     bool first = l->ctx->where < FTK_IN_LOOP; /* this process has not been at a line */
+    ftk_requests_drop();
     if (ftk_log_is_rolling_back()) {
         ftk_coll_forget();
         ftk_p2p_forget_requests();
@@ -172,22 +199,18 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
             ftk_vcomm_back(ftk_idup_clear);
     }
     bool make = (first || !ftk_log_is_rolling_back()) && head[6] == (uint64_t)l->n;
-    if (read_comms(&r, head, make, true) != FTKIT_OK)
-        return -1;
+    rc = read_comms(&r, head, make, true);
+    if (rc != FTKIT_OK)
+        return rc;
     if ((ftk_log_is_rolling_back() || ftk_log_replays_setup()) && !ftk_matrix_read(r.w, head[5]))
-        return -1;
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: the matrix is damaged");
     r.w += FTK_MATRIX_WORDS * head[5];
-    if (ftk_det_back() != FTKIT_OK)
-        return -1;
+    rc = ftk_det_back();
+    if (rc != FTKIT_OK)
+        return rc;
     if (first)
         ftk_vcomm_line(); /* the communicators of set-up are older than the line */
-    ftk_unexp_clear();
-    rc = read_list(&r, head[2], ftk_unexp_add);
-    if (rc == FTKIT_OK && ftk_log_replays_setup()) {
-        ftk_setup_log_clear();
-        rc = read_list(&r, head[3], ftk_setup_log_add);
-    }
-    return rc == FTKIT_OK ? 0 : -1;
+    return unpack_messages(&r, head);
 }
 
 const ftkit_serializer ftk_image_ops = { sizeof ftk_image_ops, measure_state, pack_state,

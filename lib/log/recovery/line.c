@@ -1,7 +1,10 @@
 /* The message log at the line: a set is written, committed or loaded.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
 #include "detect/sure.h"
+#include "log/coll.h"
 #include "log/control.h"
 #include "log/matrix.h"
 #include "log/mode.h"
@@ -28,27 +31,87 @@ static bool still_sends(void)
     return ftk_p2p_sending() + ftk_control_sending() > 0;
 }
 
-/* The number of receives under way whose requests the program has freed: a rank that rolls back
- * would not begin them again. */
-static size_t freed_receives(void)
+/* Note the receives under way, for their determinants after the line. */
+static int note_receives(void)
 {
-    size_t n = 0;
+    size_t nw = 0, nr = 0, n = 0;
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        n += r->kind == FTK_REQ_RECV && r->freed_active && !r->internal;
-    return n;
+        n += r->kind == FTK_REQ_RECV && !r->internal;
+    uint32_t *wildcards = malloc((2 * n + 1) * sizeof *wildcards);
+    if (!wildcards)
+        return ftk_fail(FTKIT_ERR_NOMEM, "receives under way");
+    uint32_t *receives = wildcards + n;
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next) {
+        if (r->kind != FTK_REQ_RECV || r->internal)
+            continue;
+        if (r->recv.wildcard_seq)
+            wildcards[nw++] = r->recv.wildcard_seq;
+        receives[nr++] = r->recv.number;
+    }
+    int rc = ftk_det_at_line(wildcards, nw, receives, nr);
+    free(wildcards);
+    return rc;
+}
+
+void ftk_line_number_receives(void)
+{
+    for (struct ftk_req *r = ftk_log.queue.first; r; r = r->next) {
+        if (r->kind != FTK_REQ_RECV || r->internal)
+            continue;
+        if (r->recv.wildcard_seq)
+            r->recv.wildcard_seq = ftk_det_new_wildcard(r->recv.wildcard_seq);
+        r->recv.number = ftk_det_new_receive(r->recv.number);
+    }
+}
+
+/* One look, before all ranks are here: collectives of the program continue, because other ranks may
+ * wait for them. */
+static int look(struct ftk_chan *ch)
+{
+    ftk_p2p_keep_going();
+    return line_progress(ch);
+}
+
+#define CONTINUES (UINT64_C(1) << 63) /* in a count: the sender has collectives under way */
+
+/* All ranks meet here and tell each other how many messages they have sent.  From then on no
+ * collective makes progress.  Collectives under way may have sent messages meanwhile: then the
+ * ranks tell their counts again. */
+static int meet(struct ftk_chan *ch)
+{
+    struct ftk_log *l = &ftk_log;
+    const struct ftk_sure s = { ch->comm, ch, "draining" };
+    const uint64_t mine = ftk_coll_any() ? CONTINUES : 0;
+    uint64_t *to = malloc((size_t)l->n * sizeof *to);
+    bool again = false;
+    for (int i = 0; to && i < l->n; i++)
+        to[i] = l->counts.sent[i] | mine;
+    int rc = to ? ftk_sure_alltoall(&s, to, sizeof *to, l->counts.announced)
+                : ftk_fail(FTKIT_ERR_NOMEM, "draining");
+    free(to);
+    for (int i = 0; rc == FTKIT_OK && i < l->n; i++) {
+        again = again || (l->counts.announced[i] & CONTINUES);
+        l->counts.announced[i] &= ~CONTINUES;
+    }
+    l->line.here = true;
+    return rc == FTKIT_OK && again
+               ? ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced)
+               : rc;
 }
 
 static int drain(struct ftk_chan *ch)
 {
     struct ftk_log *l = &ftk_log;
-    const struct ftk_sure s = { ch->comm, ch, "draining" };
     int rc = FTKIT_OK;
     while (rc == FTKIT_OK && l->mode->holds_any
            && l->mode->holds_any()) /* a send is counted when it is sent */
-        rc = line_progress(ch);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
+        rc = look(ch);
+    /* a collective that began before a failure may be behind its first execution: the receivers
+     * have messages that it has not sent again yet */
+    while (rc == FTKIT_OK && ftk_coll_any() && ftk_suppress_left(FTK_LOG_COLLS))
+        rc = look(ch);
+    if (rc == FTKIT_OK)
+        rc = meet(ch);
     if (rc == FTKIT_OK)
         rc = ftk_drain_all(l->counts.announced, NULL, line_progress, ch);
     while (rc == FTKIT_OK && still_sends()) { /* the receivers have drained all messages */
@@ -56,8 +119,11 @@ static int drain(struct ftk_chan *ch)
         ftk_p2p_reap(SIZE_MAX);
         rc = line_progress(ch);
     }
-    if (rc == FTKIT_OK)
+    if (rc == FTKIT_OK) {
         ftk_channel_line();
+        l->early.n = 0; /* no receive under way has been matched */
+        rc = note_receives();
+    }
     (void)FTK_FAULT("log.drained");
     return rc;
 }
@@ -65,17 +131,13 @@ static int drain(struct ftk_chan *ch)
 int ftk_line_drain(struct ftk_chan *ch)
 {
     int rc = drain(ch);
-    if (rc == FTKIT_OK && ftk_matched_any())
-        return ftk_fail(FTKIT_ERR_STATE,
-            "a message that was matched by a probe has not been received: with log.enabled that "
-            "comes before ftkit_checkpoint");
-    size_t left = ftk_log.queue.nactive + freed_receives();
-    if (rc == FTKIT_OK && left > 0)
-        return ftk_fail(FTKIT_ERR_STATE,
-            "%zu requests of the program are not complete: with log.enabled ftkit_checkpoint "
-            "is called when none but persistent ones at rest are left",
-            left);
-    return rc;
+    return rc == FTKIT_OK ? ftk_requests_save(ch->ctx) : rc;
+}
+
+void ftk_line_end(void)
+{
+    ftk_log.line.here = false;
+    ftk_requests_saved();
 }
 
 /* Sends that set-up leaves open are complete when all messages are drained.  A receive that set-up
@@ -141,5 +203,7 @@ void ftk_line_committed(struct ftkit_ctx *ctx)
     ftk_line_forget(ctx);
     ftk_channel_clear();
     ftk_det_line();
+    ftk_line_number_receives();
     ftk_mode_line();
+    ftk_line_end();
 }

@@ -163,6 +163,7 @@ static void pass_missed_line(struct ftkit_ctx *ctx)
     ftk_channel_shift(); /* messages drained since the line count */
     ftk_log.line.count = ftk_job_state.lines;
     ftk_det_line();
+    ftk_line_number_receives();
     ftk_mode_line();
 }
 

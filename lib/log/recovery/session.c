@@ -62,6 +62,7 @@ static void close_log(struct ftkit_ctx *ctx)
         l->on = false;
         ftk_log_begin_rollback(); /* ends the requests that the program has left under way */
         ftk_coll_forget();
+        ftk_requests_drop();
         ftk_p2p_forget_requests();
         ftk_coll_close();
         ftk_vcomm_close(ftk_idup_clear);
@@ -131,6 +132,8 @@ static void give_up_receives(void)
 static void restored(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_log *l = &ftk_log;
+    if (ctx->where < FTK_IN_LOOP)
+        ftk_coll_note_ops();
     if (set == 0)
         return;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
@@ -143,6 +146,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
         give_up_receives();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
         l->phase = ftk_recovery_phase();
+    ftk_requests_begin();
 }
 
 static const char *current_call(void)
@@ -163,6 +167,7 @@ static void add_stats(ftkit_info *info)
     info->log_drained = l->stats.drained;
     info->log_spilled = l->slog.spilled;
     info->log_differs = l->stats.differs;
+    info->log_requests = l->stats.requests;
 }
 
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
@@ -184,6 +189,10 @@ static const struct ftk_log_ops log_ops = {
     .comm = comm_of_program,
     .context_of = ftk_vcomm_image_context,
     .comm_back = ftk_vcomm_of_context,
+    .request_number = ftk_requests_number,
+    .request_back = ftk_requests_back,
+    .message_number = ftk_requests_message_number,
+    .message_back = ftk_requests_message_back,
     .teams = teams_of,
     .share_teams = ftk_recovery_share_teams,
     .search = ftk_recovery_search,
@@ -201,6 +210,7 @@ static const struct ftk_log_ops log_ops = {
     .calls_left = ftk_slog_calls_left,
     .drain = ftk_line_drain,
     .committed = ftk_line_committed,
+    .line_end = ftk_line_end,
 };
 
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)

@@ -69,5 +69,7 @@ void ftk_job_adopt(const struct ftk_log_repair *r);
 
 /* A line is committed: messages that were sent before the line are not needed again. */
 void ftk_line_forget(struct ftkit_ctx *ctx);
+/* The line is committed, and its determinants begin: number the receives under way anew. */
+void ftk_line_number_receives(void);
 
 #endif

@@ -33,8 +33,10 @@ void ftk_p2p_keep_going(void)
 {
     if (!ftk_log.on || ftk_log_is_rolling_back())
         return;
-    ftk_log.colls->poll();
-    ftk_p2p_progress_mprobed();
+    if (!ftk_log.line.here) {
+        ftk_log.colls->poll();
+        ftk_p2p_progress_mprobed();
+    }
     ftk_mode_progress();
 }
 

@@ -99,10 +99,22 @@ struct ftk_req *ftk_req_new(void)
     memset(r, 0, sizeof *r);
     r->state = FTK_REQ_COMPLETE;
     r->real = MPI_REQUEST_NULL;
-    r->born =
-        ftk_log.ctx->where < FTK_IN_LOOP ? 0 : ftk_log.line.count; /* set-up precedes all lines */
+    r->born = ftk_log.ctx->where < FTK_IN_LOOP
+                  ? 0
+                  : (uint32_t)ftk_log.line.count; /* set-up precedes all lines */
     ftk_log.queue.nactive++;
     return r;
+}
+
+void ftk_req_persist(struct ftk_req *r)
+{
+    struct ftk_req_queue *q = &ftk_log.queue;
+    r->persistent = true;
+    r->state = FTK_REQ_INACTIVE;
+    q->nactive--;
+    r->id = ++q->npersistent;
+    if (ftk_log.ctx->where < FTK_IN_LOOP)
+        q->set_up = r->id;
 }
 
 struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc)

@@ -294,18 +294,6 @@ int ftk_send_begin(struct ftk_req *r)
 
 /* ---- the replay check ---------------------------------------------------------------- */
 
-/* The name of a communicator, for messages. */
-static void name_comm(const struct ftk_vcomm *vc, char *text, size_t room)
-{
-    char name[MPI_MAX_OBJECT_NAME];
-    int n = 0;
-    int rc = PMPI_Comm_get_name(vc->handle, name, &n);
-    if (rc == MPI_SUCCESS && n > 0)
-        snprintf(text, room, "%s", name);
-    else
-        snprintf(text, room, "a communicator of %d ranks without a name", vc->size);
-}
-
 static void report_difference(const struct ftk_req *r, uint64_t n)
 {
     char comm[MPI_MAX_OBJECT_NAME + 64], what[160];
@@ -313,7 +301,7 @@ static void report_difference(const struct ftk_req *r, uint64_t n)
     int dest = c ? ftk_vcomm_rank(r->vc, r->peer) : ftk_vcomm_peer_rank(r->vc, r->peer);
     if (c && dest < 0) /* of the remote group */
         dest = ftk_vcomm_peer_rank(r->vc, r->peer);
-    name_comm(r->vc, comm, sizeof comm);
+    ftk_vcomm_describe(r->vc, comm, sizeof comm);
     if (c)
         snprintf(what, sizeof what, "what %s, %scollective %llu, sends to rank %d", c->call.name,
             c->persistent ? "persistent " : "", (unsigned long long)c->number, dest);

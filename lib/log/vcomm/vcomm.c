@@ -14,6 +14,7 @@
  * have the same context, because they have no member in common.  If no plain context is free at
  * all members, each member receives in a shared context of its own choice, which its proposal has
  * named.  So other constructions under way, and their order, have no influence. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -434,4 +435,15 @@ void ftk_vcomm_close(void (*forget)(void))
 struct ftk_proposal *ftk_make_room(void)
 {
     return words;
+}
+
+void ftk_vcomm_describe(const struct ftk_vcomm *vc, char *text, size_t room)
+{
+    char name[MPI_MAX_OBJECT_NAME];
+    int n = 0;
+    int rc = PMPI_Comm_get_name(vc->handle, name, &n);
+    if (rc == MPI_SUCCESS && n > 0)
+        snprintf(text, room, "%s", name);
+    else
+        snprintf(text, room, "a communicator of %d ranks without a name", vc->size);
 }

@@ -203,7 +203,7 @@ static int read_one(struct reader *r, int context, struct ftk_vcomm **out)
     return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: damaged");
 }
 
-static struct ftk_vcomm *in_context(int context)
+struct ftk_vcomm *ftk_vcomm_in_context(int context)
 {
     for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next)
         if (!v->freed && v->context == context)
@@ -236,7 +236,7 @@ static bool same(struct ftk_vcomm *a, struct ftk_vcomm *b)
 /* A communicator of set-up is used again if it equals the one that the line has in its context. */
 static int apply(struct reader r, int context)
 {
-    struct ftk_vcomm *vc = NULL, *there = in_context(context);
+    struct ftk_vcomm *vc = NULL, *there = ftk_vcomm_in_context(context);
     int rc = read_one(&r, context, &vc);
     if (rc != FTKIT_OK)
         return rc;
@@ -263,7 +263,7 @@ static void let_others_go(const struct ftk_contexts *seen)
 
 static void set_colls(int context, uint64_t colls)
 {
-    struct ftk_vcomm *vc = in_context(context);
+    struct ftk_vcomm *vc = ftk_vcomm_in_context(context);
     if (vc)
         vc->colls = colls;
 }
@@ -312,7 +312,7 @@ static int let_go(MPI_Comm was)
 
 int ftk_vcomm_of_context(int context, MPI_Comm *comm)
 {
-    const struct ftk_vcomm *vc = ftk_log.on && context >= 0 ? in_context(context) : NULL;
+    const struct ftk_vcomm *vc = ftk_log.on && context >= 0 ? ftk_vcomm_in_context(context) : NULL;
     int rc = let_go(*comm);
     *comm = vc ? vc->handle : MPI_COMM_NULL;
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "freeing a communicator");

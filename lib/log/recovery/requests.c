@@ -1,0 +1,686 @@
+/* What the program has under way, in a set: requests, and messages that a probe has matched.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A request in a set has a number, and the registered variables of the program have these numbers
+ * (set/handles.h).  At a line all messages have been drained.  So a send is complete; a receive is
+ * complete, or gets a message that is sent after the line; and so are the messages of a collective
+ * since its last fence.  A restore makes the requests again, in the order in which the program had
+ * begun them: they match the same messages, and have the same numbers in determinants.
+ *
+ * A persistent request has an id: its place among all persistent requests that the process has
+ * made.  One that set-up makes is there in a replacement, with the same id; one that the loop has
+ * made is made again. [Schulz et al., SC 2004, 4.1] */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/coll.h"
+#include "log/det.h"
+#include "log/p2p.h"
+#include "log/recovery.h"
+#include "log/saved.h"
+#include "set/handles.h"
+#include "set/region.h"
+
+/* The words: the lists of saved.h; the number of requests, the number of persistent requests made
+ * so far; for each request these words, and those of its collective (coll/saved.c); the number of
+ * matched messages, and for each the words of MESSAGE and its bytes. */
+enum {
+    NUMBER,
+    FLAGS,
+    CONTEXT,
+    PEER,
+    TAG,
+    COUNT,
+    TYPE,
+    PLACE,
+    PLACE_OFFSET,
+    ID,
+    ERROR,
+    SOURCE, /* of the status, if it is complete; likewise the following two */
+    STATUS_TAG,
+    BYTES,
+    HEAD
+};
+enum { MESSAGE = 6 };
+enum {
+    IS_RECV = 1,
+    IS_COLL = 2,
+    IS_SYNC = 4,
+    IS_BUFFERED = 8,
+    IS_DONE = 16, /* complete; neither this nor IS_OPEN: persistent, and not started */
+    IS_OPEN = 32, /* under way */
+    IS_PERSISTENT = 64,
+    IS_FREED = 128, /* the program has freed it while it was under way */
+    IS_CANCELLED = 256,
+    IS_SHARED = 512, /* a send that is over: all of them on a communicator share a request */
+    IS_BARE = 1024   /* persistent, of set-up: it cannot be made again */
+};
+#define NO_TYPE UINT64_MAX
+
+/* ---- at a line: which requests a set has --------------------------------------------- */
+
+static struct ftk_words words; /* of the line that is here */
+
+const struct ftk_words *ftk_requests_words(void)
+{
+    return &words;
+}
+
+void ftk_requests_saved(void)
+{
+    ftk_words_free(&words);
+}
+
+int64_t ftk_requests_number(MPI_Request request)
+{
+    const struct ftk_req *r = ftk_req_of(request);
+    if (r)
+        return r->state == FTK_REQ_FREE || !r->vc ? FTK_NO_HANDLE : ftk_req_number(r);
+    return request == MPI_REQUEST_NULL ? FTK_NO_HANDLE : FTK_FOREIGN_HANDLE;
+}
+
+int64_t ftk_requests_message_number(MPI_Message message)
+{
+    int number = ftk_matched_number(message);
+    if (number >= 0)
+        return number;
+    return message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC ? FTK_NO_HANDLE
+                                                                         : FTK_FOREIGN_HANDLE;
+}
+
+/* How many registered variables have each request: found [requests of the pool]. */
+static void count_variables(const struct ftkit_ctx *ctx, size_t *found)
+{
+    const struct ftk_handles *h = NULL;
+    while ((h = ftk_handles_next(ctx, FTK_HANDLE_REQUEST, h)) != NULL)
+        for (size_t i = 0; i < h->n; i++) {
+            int64_t number = ftk_requests_number(ftk_handles_request(h, i));
+            if (number >= 0)
+                found[number]++;
+        }
+}
+
+static bool is_message_registered(const struct ftkit_ctx *ctx, const struct ftk_unexp *m)
+{
+    const struct ftk_handles *h = NULL;
+    while ((h = ftk_handles_next(ctx, FTK_HANDLE_MESSAGE, h)) != NULL)
+        for (size_t i = 0; i < h->n; i++)
+            if (ftk_requests_message_number(ftk_handles_message(h, i)) == m->number)
+                return true;
+    return false;
+}
+
+/* An error of ftkit_checkpoint() that names the request; why: a sentence. */
+static int refuse(const struct ftk_req *r, int code, const char *why)
+{
+    char what[3 * MPI_MAX_OBJECT_NAME];
+    ftk_req_describe(r, what, sizeof what);
+    return ftk_fail(code, "%s, %s: %s", what, ftk_req_is_done(r) ? "complete" : "under way", why);
+}
+
+static int not_registered(const struct ftk_req *r)
+{
+    return refuse(r, FTKIT_ERR_STATE,
+        "it is in no registered variable (complete it before ftkit_checkpoint(), or register its "
+        "variable with ftkit_register_requests())");
+}
+
+/* Requests that the set gets, in the order of their beginning. */
+struct chosen {
+    struct ftk_req **v; /* [n] */
+    size_t n;
+};
+
+static int by_seq(const void *a, const void *b)
+{
+    const struct ftk_req *const *x = a, *const *y = b;
+    return ((*x)->seq > (*y)->seq) - ((*x)->seq < (*y)->seq);
+}
+
+/* Whether the set gets a request.  found: how many registered variables have it. */
+static int choose_one(struct ftk_req *r, size_t found, bool *take)
+{
+    const bool at_rest = r->state == FTK_REQ_INACTIVE;
+    *take = found > 0 || r->freed_active;
+    if (r->state == FTK_REQ_FREE || !r->vc || (at_rest && found == 0)) {
+        *take = false;
+        return FTKIT_OK;
+    }
+    if (r->freed_active && r->kind == FTK_REQ_SEND)
+        *take = false; /* complete: its message has been drained */
+    else if (!r->freed_active && found < (r->send.handles > 0 ? r->send.handles : 1))
+        return not_registered(r);
+    if (*take && r->vc->freed)
+        return refuse(r, FTKIT_ERR_UNSUPPORTED, "its communicator has been freed");
+    if (*take && r->then)
+        return refuse(r, FTKIT_ERR_UNSUPPORTED, "a set cannot have MPI_Comm_idup under way");
+    return FTKIT_OK;
+}
+
+/* found [used]; a combined send and receive counts as its receive. */
+static int choose(const size_t *found, struct chosen *c)
+{
+    const size_t used = ftk_req_pool.used;
+    bool *is_pair = calloc(used + 1, sizeof *is_pair);
+    int rc = is_pair ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
+    for (size_t i = 0; rc == FTKIT_OK && i < used; i++) {
+        const struct ftk_req *r = &ftk_req_pool.at[i];
+        if (r->state != FTK_REQ_FREE && r->pair)
+            is_pair[ftk_req_number(r->pair)] = true;
+    }
+    for (size_t i = 0; rc == FTKIT_OK && i < used; i++) {
+        bool take = false;
+        if (is_pair[i])
+            continue;
+        rc = choose_one(&ftk_req_pool.at[i], found[i], &take);
+        if (rc == FTKIT_OK && take)
+            c->v[c->n++] = &ftk_req_pool.at[i];
+    }
+    free(is_pair);
+    return rc;
+}
+
+/* ---- writing ------------------------------------------------------------------------- */
+
+/* Why a request cannot be in a set: its memory is in no region. */
+static int nowhere(
+    const struct ftkit_ctx *ctx, const struct ftk_req *r, ptrdiff_t low, ptrdiff_t end)
+{
+    char near[160], why[400];
+    const char *p = r->kind == FTK_REQ_SEND ? r->send.buf : r->recv.buf;
+    const uintptr_t first = (uintptr_t)p + (uintptr_t)low;
+    ftk_region_describe_near(ctx, first, first + (uintptr_t)(end - low), near, sizeof near);
+    snprintf(why, sizeof why, "its memory, %zu bytes at %p, is in no region: %s",
+        (size_t)(end - low), (const void *)(p + low), near);
+    return refuse(r, FTKIT_ERR_STATE, why);
+}
+
+/* The type and the memory of a receive under way, or of a persistent request. */
+static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+{
+    ptrdiff_t low, end;
+    bool found;
+    const void *p = r->kind == FTK_REQ_SEND ? r->send.buf : r->recv.buf;
+    int mrc = ftk_saved_span((size_t)r->count, r->type, &low, &end);
+    if (mrc != MPI_SUCCESS)
+        return ftk_fail_mpi(mrc, "the datatype of a request");
+    if (r->peer == MPI_PROC_NULL)
+        low = end = 0;
+    int rc = ftk_typemap_add(&s->types, r->type, &head[TYPE]);
+    if (rc == FTKIT_OK)
+        rc = ftk_saving_place(s, p, low, end, &head[PLACE], &found);
+    if (rc == FTKIT_ERR_UNSUPPORTED)
+        return refuse(r, rc, ftk_detail_text());
+    if (rc != FTKIT_OK || found)
+        return rc;
+    if (!r->persistent || r->id > ftk_log.queue.set_up)
+        return nowhere(s->ctx, r, low, end);
+    head[FLAGS] |= IS_BARE;
+    return FTKIT_OK;
+}
+
+/* A receive or a collective that is complete: its data are in the set only if its memory is in a
+ * region.  The program may have freed the type, so the first byte stands for all. */
+static int check_data(struct ftk_saving *s, const struct ftk_req *r)
+{
+    uint64_t place[FTK_PLACE_WORDS];
+    bool found = true;
+    MPI_Count bytes = 1;
+    int mrc =
+        r->kind == FTK_REQ_RECV ? PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes) : MPI_SUCCESS;
+    if (mrc != MPI_SUCCESS)
+        return ftk_fail_mpi(mrc, "MPI_Get_elements_x");
+    if (r->kind == FTK_REQ_SEND || r->recv.buf == MPI_BOTTOM || bytes <= 0
+        || r->error != MPI_SUCCESS)
+        return FTKIT_OK;
+    int rc = ftk_saving_place(s, r->recv.buf, 0, 1, place, &found);
+    return rc != FTKIT_OK || found ? rc : nowhere(s->ctx, r, 0, 1);
+}
+
+static int put_status(const struct ftk_req *r, uint64_t *head)
+{
+    int cancelled = 0;
+    MPI_Count bytes = 0;
+    int rc = PMPI_Test_cancelled(&r->status, &cancelled);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "the status of a request");
+    head[FLAGS] |= cancelled ? IS_CANCELLED : 0;
+    head[ERROR] = (uint64_t)(int64_t)r->error;
+    head[SOURCE] = (uint64_t)(int64_t)r->status.MPI_SOURCE;
+    head[STATUS_TAG] = (uint64_t)(int64_t)r->status.MPI_TAG;
+    head[BYTES] = (uint64_t)bytes;
+    return FTKIT_OK;
+}
+
+static uint64_t flags_of(const struct ftk_req *r)
+{
+    uint64_t flags = ftk_req_is_done(r) ? IS_DONE : IS_OPEN;
+    if (r->state == FTK_REQ_INACTIVE)
+        flags = 0;
+    return flags | (r->kind == FTK_REQ_RECV ? IS_RECV : 0) | (r->kind == FTK_REQ_COLL ? IS_COLL : 0)
+           | (r->send.sync ? IS_SYNC : 0) | (r->send.buffered ? IS_BUFFERED : 0)
+           | (r->persistent ? IS_PERSISTENT : 0) | (r->freed_active ? IS_FREED : 0)
+           | (r->send.handles > 0 ? IS_SHARED : 0);
+}
+
+/* The collective of a request: its words follow the head. */
+static int put_coll(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+{
+    bool bare = false;
+    const bool of_set_up = r->persistent && r->id <= ftk_log.queue.set_up;
+    int rc = ftk_coll_save(s, r->coll, !ftk_req_is_done(r), of_set_up ? &bare : NULL);
+    head[FLAGS] |= bare ? IS_BARE : 0;
+    return rc == FTKIT_ERR_STATE || rc == FTKIT_ERR_UNSUPPORTED ? refuse(r, rc, ftk_detail_text())
+                                                                : rc;
+}
+
+static int put_request(struct ftk_saving *s, const struct ftk_req *r)
+{
+    uint64_t head[HEAD] = { [NUMBER] = (uint64_t)ftk_req_number(r),
+        [FLAGS] = flags_of(r),
+        [CONTEXT] = (uint64_t)r->vc->context,
+        [PEER] = (uint64_t)(int64_t)r->peer,
+        [TAG] = (uint64_t)(int64_t)r->tag,
+        [COUNT] = (uint64_t)r->count,
+        [TYPE] = NO_TYPE,
+        [PLACE] = FTK_NO_PLACE,
+        [ID] = r->id };
+    const bool coll = r->kind == FTK_REQ_COLL;
+    const size_t at = s->w.n;
+    int rc =
+        ftk_words_extend(&s->w, HEAD) ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
+    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE))
+        rc = put_status(r, head);
+    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE) && !r->persistent && !(head[FLAGS] & IS_SHARED))
+        rc = check_data(s, r);
+    if (rc == FTKIT_OK && coll && r->coll)
+        rc = put_coll(s, r, head);
+    if (rc == FTKIT_OK && !coll && (r->persistent || (head[FLAGS] & IS_OPEN)))
+        rc = put_memory(s, r, head);
+    if (rc == FTKIT_OK)
+        memcpy(s->w.v + at, head, sizeof head);
+    return rc;
+}
+
+static int put_message(struct ftk_saving *s, const struct ftk_unexp *m)
+{
+    const size_t n = (m->bytes + 7) / 8;
+    uint64_t *w = ftk_words_extend(&s->w, MESSAGE + n);
+    if (!w)
+        return ftk_fail(FTKIT_ERR_NOMEM, "matched messages of a set");
+    *w++ = (uint64_t)m->context;
+    *w++ = (uint64_t)m->source;
+    *w++ = (uint64_t)(uint32_t)m->tag;
+    *w++ = (uint64_t)m->number;
+    *w++ = (uint64_t)m->rank;
+    *w++ = m->bytes;
+    if (n > 0)
+        w[n - 1] = 0;
+    memcpy(w, m->data, m->bytes);
+    return FTKIT_OK;
+}
+
+static int put_messages(struct ftk_saving *s)
+{
+    uint64_t n = 0;
+    for (const struct ftk_unexp *m = ftk_matched_first(); m; m = m->next)
+        n++;
+    int rc = ftk_words_add(&s->w, n);
+    ftk_log.stats.requests += n;
+    for (const struct ftk_unexp *m = ftk_matched_first(); rc == FTKIT_OK && m; m = m->next)
+        rc = is_message_registered(s->ctx, m)
+                 ? put_message(s, m)
+                 : ftk_fail(FTKIT_ERR_STATE,
+                     "a message of rank %d with tag %d, matched by a probe and not received: it is "
+                     "in no registered variable (receive it before ftkit_checkpoint(), or "
+                     "register its variable with ftkit_register_messages())",
+                     m->rank, m->tag);
+    return rc;
+}
+
+static int put_all(struct ftk_saving *s, const struct chosen *c)
+{
+    int rc = ftk_words_add(&s->w, c->n);
+    ftk_log.stats.requests = c->n;
+    if (rc == FTKIT_OK)
+        rc = ftk_words_add(&s->w, ftk_log.queue.npersistent);
+    for (size_t i = 0; rc == FTKIT_OK && i < c->n; i++)
+        rc = put_request(s, c->v[i]);
+    if (rc == FTKIT_OK)
+        rc = put_messages(s);
+    if (rc == FTKIT_OK)
+        rc = ftk_saving_heads(s, &words);
+    uint64_t *at = rc == FTKIT_OK ? ftk_words_extend(&words, s->w.n) : NULL;
+    if (rc == FTKIT_OK && !at)
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
+    if (at)
+        memcpy(at, s->w.v, s->w.n * sizeof *at);
+    return rc;
+}
+
+int ftk_requests_save(struct ftkit_ctx *ctx)
+{
+    struct ftk_saving s = { .ctx = ctx };
+    struct chosen c = { 0 };
+    size_t *found = calloc(ftk_req_pool.used + 1, sizeof *found);
+    c.v = calloc(ftk_req_pool.used + 1, sizeof(struct ftk_req *));
+    ftk_requests_saved(); /* of an earlier call */
+    int rc = found && c.v ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
+    if (rc == FTKIT_OK) {
+        count_variables(ctx, found);
+        rc = choose(found, &c);
+    }
+    if (rc == FTKIT_OK) {
+        qsort(c.v, c.n, sizeof *c.v, by_seq);
+        rc = put_all(&s, &c);
+    }
+    if (rc == FTKIT_OK && FTK_FAULT("req.write"))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
+    if (rc != FTKIT_OK)
+        ftk_requests_saved();
+    ftk_saving_free(&s);
+    free(c.v);
+    free(found);
+    return rc;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+/* A request of the set. */
+struct restored {
+    int64_t number;
+    uint64_t flags;
+    struct ftk_req *r; /* NULL: a shared request */
+    struct ftk_vcomm *vc;
+    struct ftk_coll_progress progress;
+};
+
+static struct {
+    struct restored *v; /* [n] in the order of their beginning */
+    size_t n;
+    struct ftk_loading l;
+    bool begun;
+} back;
+
+static void clear_back(void)
+{
+    for (size_t i = 0; i < back.n; i++)
+        free(back.v[i].progress.open);
+    free(back.v);
+    ftk_loading_free(&back.l, ftk_p2p_type_free);
+    back.v = NULL;
+    back.n = 0;
+    back.begun = false;
+}
+
+void ftk_requests_drop(void)
+{
+    for (size_t i = 0; i < back.n && !back.begun; i++) {
+        struct ftk_req *r = back.v[i].r;
+        if (!r || r->kind != FTK_REQ_COLL || r->persistent || !r->coll)
+            continue;
+        ftk_coll_delete(r->coll);
+        r->coll = NULL;
+    }
+    clear_back();
+}
+
+/* The persistent request of this process with an id. */
+static struct ftk_req *with_id(uint64_t id)
+{
+    for (size_t i = 0; id > 0 && i < ftk_req_pool.used; i++) {
+        struct ftk_req *r = &ftk_req_pool.at[i];
+        if (r->state != FTK_REQ_FREE && r->persistent && r->id == id && !r->stale)
+            return r;
+    }
+    return NULL;
+}
+
+/* A number of the set between two bounds. */
+static bool is_in(uint64_t word, int64_t least, int64_t most)
+{
+    return (int64_t)word >= least && (int64_t)word <= most;
+}
+
+static bool is_sane(const uint64_t *head)
+{
+    return is_in(head[NUMBER], 0, INT32_MAX) && is_in(head[PEER], INT32_MIN, ftk_log.n - 1)
+           && is_in(head[TAG], INT32_MIN, INT32_MAX) && is_in(head[COUNT], 0, INT32_MAX)
+           && is_in(head[ID], 0, UINT32_MAX) && is_in(head[ERROR], INT32_MIN, INT32_MAX)
+           && is_in(head[SOURCE], INT32_MIN, INT32_MAX)
+           && is_in(head[STATUS_TAG], INT32_MIN, INT32_MAX) && is_in(head[BYTES], 0, INT64_MAX / 4)
+           && head[CONTEXT] < FTK_LOG_ALL;
+}
+
+static enum ftk_req_kind kind_of(uint64_t flags)
+{
+    if (flags & IS_COLL)
+        return FTK_REQ_COLL;
+    return flags & IS_RECV ? FTK_REQ_RECV : FTK_REQ_SEND;
+}
+
+/* The arguments of a request that is made again. */
+static int fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
+{
+    const struct ftk_loading *l = &back.l;
+    ptrdiff_t low = 0, end = 0;
+    void *p = NULL;
+    r->kind = kind_of(head[FLAGS]);
+    r->vc = vc;
+    r->peer = (int)(int64_t)head[PEER];
+    r->tag = (int)(int64_t)head[TAG];
+    r->count = (int)head[COUNT];
+    r->context = r->kind == FTK_REQ_SEND ? ftk_vcomm_there(vc, r->peer) : vc->context;
+    r->send.sync = (head[FLAGS] & IS_SYNC) != 0;
+    r->send.buffered = (head[FLAGS] & IS_BUFFERED) != 0;
+    r->born = 0; /* before the line */
+    if (head[TYPE] == NO_TYPE)
+        return FTKIT_OK;
+    r->type = ftk_types_of(&l->types, head[TYPE]);
+    if (r->type == MPI_DATATYPE_NULL)
+        return ftk_loading_damaged();
+    int mrc = ftk_saved_span(r->peer == MPI_PROC_NULL ? 0 : (size_t)r->count, r->type, &low, &end);
+    if (mrc != MPI_SUCCESS)
+        return ftk_fail_mpi(mrc, "a datatype of a set");
+    int rc = ftk_loading_address(l, &head[PLACE], low, end, &p);
+    r->send.buf = r->recv.buf = p;
+    return rc;
+}
+
+/* Set-up has made the request, or this process has it since before the rollback. */
+static int check_known(const struct ftk_req *r, const uint64_t *head)
+{
+    if (r->kind == kind_of(head[FLAGS]) && r->vc && (uint64_t)r->vc->context == head[CONTEXT]
+        && (r->kind == FTK_REQ_COLL
+            || (r->count == (int)head[COUNT] && r->peer == (int)(int64_t)head[PEER]
+                && r->tag == (int)(int64_t)head[TAG])))
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_STATE,
+        "persistent request %u, in the order of their making, is not what it was at the set: "
+        "ftkit_recover() has to come after the same calls of MPI_..._init()",
+        r->id);
+}
+
+static int make_request(const uint64_t *head, struct ftk_vcomm *vc, struct ftk_req **out)
+{
+    const bool persistent = (head[FLAGS] & IS_PERSISTENT) != 0;
+    struct ftk_req *r = persistent ? with_id(head[ID]) : NULL;
+    *out = r;
+    if (r)
+        return check_known(r, head);
+    if (head[FLAGS] & IS_BARE)
+        return ftk_fail(FTKIT_ERR_STATE,
+            "the set has persistent request %llu of set-up, and this process has not made it or "
+            "has freed it",
+            (unsigned long long)head[ID]);
+    r = *out = ftk_req_new();
+    if (!r)
+        return ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
+    ftk_empty_status(&r->status);
+    int rc = fill(r, head, vc);
+    if (persistent) {
+        ftk_req_persist(r);
+        r->id = (uint32_t)head[ID];
+    }
+    return rc;
+}
+
+/* The collective of the request, if it has one. */
+static int read_coll(struct restored *e, bool known)
+{
+    const bool persistent = (e->flags & IS_PERSISTENT) != 0;
+    struct ftk_coll *c = known ? e->r->coll : NULL;
+    if (!(e->flags & IS_COLL) || (!persistent && (e->flags & IS_DONE)))
+        return FTKIT_OK;
+    int rc = ftk_coll_load(&back.l, e->vc, persistent, &c, &e->progress);
+    if (rc != FTKIT_OK)
+        return rc;
+    e->r->coll = c;
+    c->owner = e->r;
+    return FTKIT_OK;
+}
+
+static void set_status(struct ftk_req *r, const uint64_t *head)
+{
+    if (r->kind == FTK_REQ_SEND)
+        ftk_empty_status(&r->status);
+    else
+        ftk_p2p_status(&r->status, (int)(int64_t)head[SOURCE], (int)(int64_t)head[STATUS_TAG],
+            (size_t)head[BYTES]);
+    if (head[FLAGS] & IS_CANCELLED)
+        (void)PMPI_Status_set_cancelled(&r->status, 1); /* it sets a field */
+    r->error = (int)(int64_t)head[ERROR];
+}
+
+static int read_request(struct restored *e)
+{
+    const uint64_t *head = ftk_loading_take(&back.l, HEAD);
+    if (!head || !is_sane(head))
+        return ftk_loading_damaged();
+    e->number = (int64_t)head[NUMBER];
+    e->flags = head[FLAGS];
+    e->vc = ftk_vcomm_in_context((int)head[CONTEXT]);
+    if (!e->vc)
+        return ftk_loading_damaged();
+    if (e->flags & IS_SHARED)
+        return FTKIT_OK;
+    const bool known = (e->flags & IS_PERSISTENT) && with_id(head[ID]);
+    int rc = make_request(head, e->vc, &e->r);
+    if (rc == FTKIT_OK)
+        rc = read_coll(e, known);
+    if (rc == FTKIT_OK && (e->flags & IS_DONE))
+        set_status(e->r, head);
+    return rc;
+}
+
+static int read_message(void)
+{
+    const uint64_t *w = ftk_loading_take(&back.l, MESSAGE);
+    if (!w || w[0] >= FTK_LOG_ALL || w[1] >= (uint64_t)ftk_log.n || w[2] > INT32_MAX
+        || w[3] >= FTK_HANDLES_FROM || w[4] >= (uint64_t)ftk_log.n || w[5] > INT64_MAX / 4)
+        return ftk_loading_damaged();
+    const uint64_t *data = ftk_loading_take(&back.l, (w[5] + 7) / 8);
+    if (!data)
+        return ftk_loading_damaged();
+    struct ftk_unexp *m = ftk_unexp_new((int)w[0], (int)w[1], (int)w[2], (size_t)w[5]);
+    if (!m)
+        return ftk_fail(FTKIT_ERR_NOMEM, "matched messages of a set");
+    memcpy(m->data, data, (size_t)w[5]);
+    m->number = (int)w[3];
+    m->rank = (int)w[4];
+    ftk_matched_back(m);
+    return FTKIT_OK;
+}
+
+static int read_all(void)
+{
+    const uint64_t *n = ftk_loading_take(&back.l, 2);
+    if (!n || n[0] > (uint64_t)(back.l.end - back.l.w) / HEAD || n[1] > UINT32_MAX)
+        return ftk_loading_damaged();
+    back.v = calloc((size_t)n[0] + 1, sizeof *back.v);
+    if (!back.v)
+        return ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
+    int rc = FTKIT_OK;
+    for (uint64_t i = 0; rc == FTKIT_OK && i < n[0]; i++)
+        rc = read_request(&back.v[back.n++]);
+    const uint64_t *m = rc == FTKIT_OK ? ftk_loading_take(&back.l, 1) : NULL;
+    if (rc == FTKIT_OK && !m)
+        rc = ftk_loading_damaged();
+    const uint64_t messages = m ? *m : 0;
+    for (uint64_t i = 0; rc == FTKIT_OK && i < messages; i++)
+        rc = read_message();
+    if (rc != FTKIT_OK)
+        return rc;
+    ftk_log.queue.npersistent = (uint32_t)n[1];
+    ftk_log.stats.requests = n[0] + messages;
+    return rc;
+}
+
+int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end)
+{
+    ftk_requests_drop();
+    if (w == end)
+        return FTKIT_OK;
+    back.l = (struct ftk_loading){ .ctx = ctx, .w = w, .end = end };
+    int rc = ftk_loading_heads(&back.l);
+    if (rc == FTKIT_OK)
+        rc = read_all();
+    if (rc == FTKIT_OK && FTK_FAULT("req.read"))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
+    if (rc != FTKIT_OK)
+        ftk_requests_drop();
+    return rc;
+}
+
+MPI_Request ftk_requests_back(int64_t number)
+{
+    for (size_t i = 0; i < back.n; i++) {
+        const struct restored *e = &back.v[i];
+        if (e->number != number)
+            continue;
+        struct ftk_req *r = e->r ? e->r : ftk_req_sent(e->vc);
+        return r ? ftk_req_handle(r) : MPI_REQUEST_NULL;
+    }
+    return MPI_REQUEST_NULL;
+}
+
+MPI_Message ftk_requests_message_back(int64_t number)
+{
+    struct ftk_unexp *m =
+        number >= 0 && number < FTK_HANDLES_FROM ? ftk_matched_numbered((int)number) : NULL;
+    return m ? (MPI_Message)(void *)m : MPI_MESSAGE_NULL;
+}
+
+/* ---- beginning again ----------------------------------------------------------------- */
+
+static void begin_one(struct restored *e)
+{
+    struct ftk_req *r = e->r;
+    const int error = r->error;
+    if (!(e->flags & (IS_DONE | IS_OPEN)))
+        return; /* persistent, and not started */
+    ftk_log.queue.nactive += r->persistent;
+    if (e->flags & IS_DONE) {
+        r->state = FTK_REQ_COMPLETE;
+        r->error = error;
+        return;
+    }
+    if (r->kind == FTK_REQ_COLL)
+        ftk_coll_resume(r, &e->progress);
+    else
+        (void)ftk_req_begin(r); /* the wait returns the error */
+    if (e->flags & IS_FREED)
+        ftk_req_abandon(r);
+}
+
+void ftk_requests_begin(void)
+{
+    for (size_t i = 0; i < back.n; i++)
+        if (back.v[i].r)
+            begin_one(&back.v[i]);
+    back.begun = true;
+    clear_back();
+}

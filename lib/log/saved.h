@@ -1,0 +1,62 @@
+/* What the program has under way, as words of a set: the parts that requests and collectives share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * An address is a place in a region: the number of the region in a list of names, and an offset.
+ * So the address is right in another process, too.  A datatype is a reference (typemap.h).
+ *
+ * Functions return codes of ftkit. */
+#ifndef FTK_LOG_SAVED_H
+#define FTK_LOG_SAVED_H
+
+#include "log/typemap.h"
+
+struct ftk_region;
+
+/* Memory: two words. */
+enum { FTK_PLACE_WORDS = 2 };
+#define FTK_NO_PLACE UINT64_MAX /* first word: no byte is used */
+#define FTK_FAR (INT64_MAX / 4) /* the largest offset that is believed */
+
+/* What is being written. */
+struct ftk_saving {
+    const struct ftkit_ctx *ctx;
+    const struct ftk_region **region; /* [nregions] with memory of requests */
+    size_t nregions, room;
+    struct ftk_typemap types;
+    struct ftk_words w; /* the requests */
+};
+
+/* The bytes that count items of a type take, from the address of the first one: [*low, *end).  Both
+ * are 0 when there are none.  MPI codes. */
+int ftk_saved_span(size_t count, MPI_Datatype type, ptrdiff_t *low, ptrdiff_t *end);
+/* Write where p is, of which the bytes [low, end) are used, to place [FTK_PLACE_WORDS].  *found:
+ * one region contains these bytes. */
+int ftk_saving_place(struct ftk_saving *s, const void *p, ptrdiff_t low, ptrdiff_t end,
+    uint64_t *place, bool *found);
+/* The list of regions and the list of types, which precede the requests: append them to out. */
+int ftk_saving_heads(const struct ftk_saving *s, struct ftk_words *out);
+void ftk_saving_free(struct ftk_saving *s);
+
+/* What is being read.  Nothing is trusted. */
+struct ftk_loading {
+    const struct ftkit_ctx *ctx;
+    const uint64_t *w, *end;
+    const struct ftk_region **region; /* [nregions] */
+    size_t nregions;
+    struct ftk_types types;
+};
+
+/* Read the two lists at l->w.  FTKIT_ERR_NOT_FOUND: a region is not registered. */
+int ftk_loading_heads(struct ftk_loading *l);
+/* The next n words; NULL: there are not so many. */
+const uint64_t *ftk_loading_take(struct ftk_loading *l, uint64_t n);
+/* FTKIT_ERR_FORMAT, with a text. */
+int ftk_loading_damaged(void);
+/* The address of a place, of which the bytes [low, end) will be used.  FTKIT_ERR_SIZE: the region
+ * is smaller now. */
+int ftk_loading_address(
+    const struct ftk_loading *l, const uint64_t *place, ptrdiff_t low, ptrdiff_t end, void **p);
+void ftk_loading_free(struct ftk_loading *l, int (*release)(MPI_Datatype *type));
+
+#endif

@@ -1,0 +1,235 @@
+/* Variables that hold handles of MPI (see handles.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "binding.h"
+#include "core/log_ops.h"
+#include "detect/detect.h"
+#include "handles.h"
+#include "region.h"
+
+/* Return the one context of the process that logs, or NULL. */
+static const struct ftkit_ctx *logging(void)
+{
+    const struct ftkit_ctx *ctx = ftk_detect_first();
+    while (ctx && !ftk_log_of(ctx))
+        ctx = ctx->next;
+    return ctx;
+}
+
+/* ---- reading and setting variables --------------------------------------------------- */
+
+static MPI_Comm comm_of(const struct ftk_handles *h, size_t i)
+{
+    return h->fortran ? MPI_Comm_f2c(((const MPI_Fint *)h->at)[i]) : ((const MPI_Comm *)h->at)[i];
+}
+
+MPI_Request ftk_handles_request(const struct ftk_handles *h, size_t i)
+{
+    return h->fortran ? MPI_Request_f2c(((const MPI_Fint *)h->at)[i])
+                      : ((const MPI_Request *)h->at)[i];
+}
+
+MPI_Message ftk_handles_message(const struct ftk_handles *h, size_t i)
+{
+    return h->fortran ? MPI_Message_f2c(((const MPI_Fint *)h->at)[i])
+                      : ((const MPI_Message *)h->at)[i];
+}
+
+static void set_comm(const struct ftk_handles *h, size_t i, MPI_Comm comm)
+{
+    if (h->fortran)
+        ((MPI_Fint *)h->at)[i] = MPI_Comm_c2f(comm);
+    else
+        ((MPI_Comm *)h->at)[i] = comm;
+}
+
+static void set_request(const struct ftk_handles *h, size_t i, MPI_Request request)
+{
+    if (h->fortran)
+        ((MPI_Fint *)h->at)[i] = MPI_Request_c2f(request);
+    else
+        ((MPI_Request *)h->at)[i] = request;
+}
+
+static void set_message(const struct ftk_handles *h, size_t i, MPI_Message message)
+{
+    if (h->fortran)
+        ((MPI_Fint *)h->at)[i] = MPI_Message_c2f(message);
+    else
+        ((MPI_Message *)h->at)[i] = message;
+}
+
+/* ---- into a set ---------------------------------------------------------------------- */
+
+/* Without the log no request survives a failure.  One that is under way would be lost. */
+static int check_without_log(const struct ftk_handles *h, size_t i)
+{
+    int done = 1;
+    MPI_Request r = h->kind == FTK_HANDLE_REQUEST ? ftk_handles_request(h, i) : MPI_REQUEST_NULL;
+    if (h->kind == FTK_HANDLE_MESSAGE)
+        done = ftk_handles_message(h, i) == MPI_MESSAGE_NULL
+               || ftk_handles_message(h, i) == MPI_MESSAGE_NO_PROC;
+    int rc =
+        r == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Request_get_status(r, &done, MPI_STATUS_IGNORE);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "MPI_Request_get_status");
+    return done ? FTKIT_OK
+                : ftk_fail(FTKIT_ERR_STATE,
+                    "region '%s': variable %zu holds %s under way: without log.enabled complete it "
+                    "before ftkit_checkpoint()",
+                    h->name, i, h->kind == FTK_HANDLE_REQUEST ? "a request" : "a matched message");
+}
+
+/* The number of the object that variable i holds. */
+static int number_of(const struct ftk_handles *h, size_t i, int64_t *number)
+{
+    const struct ftkit_ctx *logs = logging();
+    *number = FTK_NO_HANDLE;
+    if (h->kind == FTK_HANDLE_COMM) {
+        *number = logs ? ftk_log_context_of(logs, comm_of(h, i)) : FTK_NO_HANDLE;
+        return FTKIT_OK;
+    }
+    if (!ftk_log_of(h->ctx))
+        return check_without_log(h, i);
+    *number = h->kind == FTK_HANDLE_REQUEST
+                  ? ftk_log_request_number(h->ctx, ftk_handles_request(h, i))
+                  : ftk_log_message_number(h->ctx, ftk_handles_message(h, i));
+    return *number != FTK_FOREIGN_HANDLE
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_ARG,
+                   "region '%s': variable %zu holds no %s of the program's messages: a set cannot "
+                   "have requests of files, of windows or of other libraries, nor values that are "
+                   "not set",
+                   h->name, i, h->kind == FTK_HANDLE_REQUEST ? "request" : "matched message");
+}
+
+static int measure(void *arg, size_t *bytes)
+{
+    const struct ftk_handles *h = arg;
+    int64_t number;
+    int rc = FTKIT_OK;
+    for (size_t i = 0; rc == FTKIT_OK && i < h->n; i++)
+        rc = number_of(h, i, &number);
+    *bytes = h->n * sizeof number;
+    return rc;
+}
+
+static int pack(void *arg, void *buf, size_t bytes)
+{
+    const struct ftk_handles *h = arg;
+    int64_t number;
+    if (bytes != h->n * sizeof number)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "region '%s': another size", h->name);
+    for (size_t i = 0; i < h->n; i++) {
+        int rc = number_of(h, i, &number);
+        if (rc != FTKIT_OK)
+            return rc;
+        memcpy((char *)buf + i * sizeof number, &number, sizeof number);
+    }
+    return FTKIT_OK;
+}
+
+/* ---- back ---------------------------------------------------------------------------- */
+
+static int comm_back(const struct ftk_handles *h, size_t i, int64_t context)
+{
+    const struct ftkit_ctx *logs = logging();
+    MPI_Comm comm = logs ? comm_of(h, i) : MPI_COMM_NULL;
+    int rc =
+        logs ? ftk_log_comm_back(logs, context > INT32_MAX ? -1 : (int)context, &comm) : FTKIT_OK;
+    if (rc == FTKIT_OK)
+        set_comm(h, i, comm);
+    return rc;
+}
+
+static int unpack(void *arg, const void *buf, size_t bytes)
+{
+    const struct ftk_handles *h = arg;
+    int64_t number;
+    int rc = FTKIT_OK;
+    if (bytes != h->n * sizeof number)
+        return ftk_fail(FTKIT_ERR_SIZE, "region '%s': %zu variables, and %zu in the set", h->name,
+            h->n, bytes / sizeof number);
+    for (size_t i = 0; rc == FTKIT_OK && i < h->n; i++) {
+        memcpy(&number, (const char *)buf + i * sizeof number, sizeof number);
+        if (h->kind == FTK_HANDLE_COMM)
+            rc = comm_back(h, i, number);
+        else if (h->kind == FTK_HANDLE_REQUEST)
+            set_request(h, i, ftk_log_request_back(h->ctx, number));
+        else
+            set_message(h, i, ftk_log_message_back(h->ctx, number));
+    }
+    return rc;
+}
+
+/* ---- registration -------------------------------------------------------------------- */
+
+static const ftkit_serializer ops = { sizeof ops, measure, pack, unpack };
+
+static int register_handles(const char *call, const char *name, const struct ftk_handles *like)
+{
+    struct ftk_handles *h = malloc(sizeof *h);
+    int rc = FTKIT_OK;
+    if (!h)
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "%s", call);
+    else
+        *h = *like;
+    if (rc == FTKIT_OK)
+        rc = ftk_check_ctx(like->ctx, call);
+    if (rc == FTKIT_OK && !like->at && like->n > 0)
+        rc = ftk_fail(FTKIT_ERR_ARG, "%s: the address of the variables is NULL", call);
+    if (rc == FTKIT_OK)
+        rc = ftk_region_add_handles(like->ctx, call, name, &ops, h);
+    if (rc == FTKIT_OK)
+        memcpy(h->name, name, strlen(name) + 1);
+    else
+        free(h);
+    return ftk_done(like->ctx, rc);
+}
+
+int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm)
+{
+    return register_handles("ftkit_register_comm", name,
+        &(struct ftk_handles){ .ctx = ctx, .kind = FTK_HANDLE_COMM, .at = comm, .n = 1 });
+}
+
+int ftkit_register_requests(ftkit_ctx *ctx, const char *name, MPI_Request *requests, size_t n)
+{
+    return register_handles("ftkit_register_requests", name,
+        &(struct ftk_handles){ .ctx = ctx, .kind = FTK_HANDLE_REQUEST, .at = requests, .n = n });
+}
+
+int ftkit_register_messages(ftkit_ctx *ctx, const char *name, MPI_Message *messages, size_t n)
+{
+    return register_handles("ftkit_register_messages", name,
+        &(struct ftk_handles){ .ctx = ctx, .kind = FTK_HANDLE_MESSAGE, .at = messages, .n = n });
+}
+
+int ftkit_binding_register_handles(
+    ftkit_ctx *ctx, const char *name, enum ftkit_binding_handle kind, MPI_Fint *handles, size_t n)
+{
+    static const char *const call[] = { "ftkit_register_comm", "ftkit_register_requests",
+        "ftkit_register_messages" };
+    return register_handles(call[kind], name,
+        &(struct ftk_handles){ .ctx = ctx,
+            .kind = (enum ftk_handle_kind)kind,
+            .fortran = true,
+            .at = handles,
+            .n = n });
+}
+
+const struct ftk_handles *ftk_handles_next(
+    const struct ftkit_ctx *ctx, enum ftk_handle_kind kind, const struct ftk_handles *at)
+{
+    bool found = at == NULL;
+    for (int i = 0; i < ctx->regions.n; i++) {
+        const struct ftk_handles *h = ctx->regions.list[i].handles;
+        if (found && h && h->kind == kind)
+            return h;
+        found = found || h == at;
+    }
+    return NULL;
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/perl
+# Requests under way at a set (rows A-1, A-2 and A-3 of the acceptance).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+srand(18);
+
+# ---- each kind of request, with a rank killed
+
+for my $p (ahead_programs()) {
+    like(undisturbed($p, 4), qr/^OK step $p->{steps} hash \w+ 0 wrong/, title($p) . ', undisturbed');
+    for my $team (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+        for my $i (1 .. 2) {
+            my $rank = int(rand(4));
+            my $fault = fault_of($p, $rank);
+            my $j = logged($p, env => $env, fault => $fault);
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
+                '', "teams of $team: $fault");
+        }
+    }
+}
+
+# ---- all kinds at once, killed at each step of a set and of a repair
+
+my ($all) = grep { "@{$_->{args}}" =~ /all/ } ahead_programs();
+for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted ckpt.committed
+    log.drained req.write))
+{
+    for my $team (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+        my $rank = int(rand(4));
+        my $fault = "$point:$rank:" . (2 + int(rand(6))) . ':kill';
+        my $j = logged($all, env => $env, fault => $fault);
+        is(verdict($all, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
+            '', "teams of $team: $fault");
+    }
+}
+for my $point (qw(log.settle log.settled log.marks log.install req.read restore.corrupt)) {
+    my $env = { FTKIT_LOG_TEAM_SIZE => 2 };
+    my ($first, $second) = (int(rand(2)), 2 + int(rand(2)));
+    my $victim = $point =~ /req|restore/ ? 1 - $first : $second;
+    my $fault = "app.mid:$first:17:kill,$point:$victim:1:kill";
+    my $j = logged($all, spares => 2, env => $env, fault => $fault);
+    is(verdict($all, $j, any => 1), '', "a second failure: $fault");
+}
+
+# ---- no memory, on one rank
+
+for my $fault ('req.write:2:3:error') {
+    my $j = logged($all, spares => 0, fault => $fault);
+    is(verdict($all, $j, any => 1), '', "$fault: the job goes on without this set");
+    is(scalar(@{ $j->{faults} }), 1, '... which has failed');
+}
+
+# ---- a whole job goes on from files
+
+for my $team (1, 2) {
+    my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+        FTKIT_LEVEL_HDF5_EVERY => '1 set', FTKIT_LOG_TEAM_SIZE => $team);
+    my $j = logged($all, env => \%files, run => ['--log'], fault => 'app.mid:*:23:kill', faults => 4);
+    like($j->{log}, qr/restored set \d+ from files/, "teams of $team: a job goes on from files");
+    is(verdict($all, $j, any => 1), '', '... with its requests');
+}
+
+# ---- what a set cannot have
+
+checks('unsaved', 2, $_) for 1, 2;
+
+done_testing();
