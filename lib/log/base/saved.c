@@ -12,7 +12,7 @@ _Static_assert((FTKIT_NAME_MAX + 1) % sizeof(uint64_t) == 0, "a name is whole wo
 
 int ftk_saved_span(size_t count, MPI_Datatype type, ptrdiff_t *low, ptrdiff_t *end)
 {
-    MPI_Aint lb, extent, true_lb, true_extent;
+    MPI_Aint lb, extent, true_lb, true_extent = 0;
     *low = *end = 0;
     if (count == 0)
         return MPI_SUCCESS;
