@@ -275,7 +275,7 @@ $(BUILD)/ftests/%: tests/fortran/%.f90 $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(T
 FFOR_mpifh := -DUSE_MPIFH -std=legacy -w
 FFOR_mpi = -DUSE_MPI $(FFLAGS_ALL)
 FFOR_f08 = -DUSE_F08 $(FFLAGS_ALL)
-FBIND_calls := foreign p2p edges coll calls
+FBIND_calls := foreign p2p edges coll ahead calls
 FBIND_bare := $(FBIND_calls)
 FBIND_refused := refused
 FBIND_regions := regions

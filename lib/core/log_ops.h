@@ -38,6 +38,10 @@ struct ftk_log_ops {
     MPI_Request (*request_back)(int64_t number);
     int64_t (*message_number)(MPI_Message message);
     MPI_Message (*message_back)(int64_t number);
+    MPI_Request (*request_f2c)(MPI_Fint request);
+    MPI_Fint (*request_c2f)(MPI_Request request);
+    MPI_Message (*message_f2c)(MPI_Fint message);
+    MPI_Fint (*message_c2f)(MPI_Message message);
     /* at a failure */
     const int *(*teams)(void);
     int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
@@ -154,6 +158,24 @@ static inline int64_t ftk_log_message_number(const struct ftkit_ctx *ctx, MPI_Me
 static inline MPI_Message ftk_log_message_back(const struct ftkit_ctx *ctx, int64_t number)
 {
     return ctx->log ? ctx->log->message_back(number) : MPI_MESSAGE_NULL;
+}
+
+/* Fortran handles of requests and of matched messages. */
+static inline MPI_Request ftk_log_request_f2c(const struct ftkit_ctx *ctx, MPI_Fint request)
+{
+    return ctx->log ? ctx->log->request_f2c(request) : MPI_Request_f2c(request);
+}
+static inline MPI_Fint ftk_log_request_c2f(const struct ftkit_ctx *ctx, MPI_Request request)
+{
+    return ctx->log ? ctx->log->request_c2f(request) : MPI_Request_c2f(request);
+}
+static inline MPI_Message ftk_log_message_f2c(const struct ftkit_ctx *ctx, MPI_Fint message)
+{
+    return ctx->log ? ctx->log->message_f2c(message) : MPI_Message_f2c(message);
+}
+static inline MPI_Fint ftk_log_message_c2f(const struct ftkit_ctx *ctx, MPI_Message message)
+{
+    return ctx->log ? ctx->log->message_c2f(message) : MPI_Message_c2f(message);
 }
 
 /* ---- at a failure -----------------------------------------------------------------------

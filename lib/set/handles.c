@@ -28,13 +28,13 @@ static MPI_Comm comm_of(const struct ftk_handles *h, size_t i)
 
 MPI_Request ftk_handles_request(const struct ftk_handles *h, size_t i)
 {
-    return h->fortran ? MPI_Request_f2c(((const MPI_Fint *)h->at)[i])
+    return h->fortran ? ftk_log_request_f2c(h->ctx, ((const MPI_Fint *)h->at)[i])
                       : ((const MPI_Request *)h->at)[i];
 }
 
 MPI_Message ftk_handles_message(const struct ftk_handles *h, size_t i)
 {
-    return h->fortran ? MPI_Message_f2c(((const MPI_Fint *)h->at)[i])
+    return h->fortran ? ftk_log_message_f2c(h->ctx, ((const MPI_Fint *)h->at)[i])
                       : ((const MPI_Message *)h->at)[i];
 }
 
@@ -49,7 +49,7 @@ static void set_comm(const struct ftk_handles *h, size_t i, MPI_Comm comm)
 static void set_request(const struct ftk_handles *h, size_t i, MPI_Request request)
 {
     if (h->fortran)
-        ((MPI_Fint *)h->at)[i] = MPI_Request_c2f(request);
+        ((MPI_Fint *)h->at)[i] = ftk_log_request_c2f(h->ctx, request);
     else
         ((MPI_Request *)h->at)[i] = request;
 }
@@ -57,7 +57,7 @@ static void set_request(const struct ftk_handles *h, size_t i, MPI_Request reque
 static void set_message(const struct ftk_handles *h, size_t i, MPI_Message message)
 {
     if (h->fortran)
-        ((MPI_Fint *)h->at)[i] = MPI_Message_c2f(message);
+        ((MPI_Fint *)h->at)[i] = ftk_log_message_c2f(h->ctx, message);
     else
         ((MPI_Message *)h->at)[i] = message;
 }

@@ -13,6 +13,7 @@
 !      comms        communicators and topologies; one that lives for some steps
 !      collective   every collective in its three forms; values are whole numbers
 !      rounded      sums that depend on the order of adding
+!      ahead        requests and a matched message under way at ftkit_checkpoint
 !
 ! A step passes app.mid once, in the middle of its communication.
 !
@@ -23,6 +24,7 @@ program calls
     use p2p
     use edges
     use coll
+    use ahead
     implicit none
     logical :: good, known
     integer :: ierr
@@ -33,11 +35,13 @@ program calls
     call p2p_begin()
     call edges_begin()
     call coll_begin()
+    call ahead_begin()
     call ftkit_recover(ft)
     good = .false.
     do
         call ftkit_checkpoint(ft)
         if (step >= steps) then
+            call ahead_end()
             good = verdict(.not. any(family == ['any     ', 'probe   ', 'wildcard']))
             call ftkit_finish(ft, ierr)
             if (ierr == FTKIT_ROLLED_BACK) cycle
@@ -47,6 +51,7 @@ program calls
         known = p2p_step()
         if (.not. known) known = edges_step()
         if (.not. known) known = coll_step()
+        if (.not. known) known = ahead_step()
         if (.not. known) error stop 'no such family'
         step = step + 1
     end do

@@ -40,11 +40,11 @@ my @call_programs = (
 
 # The same from Fortran.
 my @fortran_programs = map { { steps => $_->[1], args => [ '-m', $_->[0], '-n', $_->[1] ],
-        messages => $_->[2], ordered => $_->[0] ne 'rounded' } }
+        messages => $_->[2], ordered => $_->[0] !~ /^(?:rounded|ahead)$/ } }
     [ blocking => 40, 250 ], [ nonblocking => 40, 600 ], [ any => 40, 900 ],
     [ persistent => 40, 150 ], [ probe => 40, 120 ], [ wildcard => 40, 200 ],
     [ cancel => 40, 150 ], [ edges => 40, 400 ], [ comms => 40, 150 ],
-    [ collective => 120, 130 ], [ rounded => 48, 150 ];
+    [ collective => 120, 130 ], [ rounded => 48, 150 ], [ ahead => 40, 150 ];
 
 # Programs with requests under way at each set; parts: how often a step passes app.inflight.
 my @ahead_programs = map { { name => 'ahead', steps => 40, args => [ '-m', $_->[0] ],
