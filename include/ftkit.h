@@ -453,6 +453,32 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
  */
 FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
 
+/**
+ * Make a value that MPI does not know of the same in every replay: time, a random number, an
+ * answer from outside.
+ *
+ * @param[in,out] data   the value; in a replay it is overwritten with the value of the first
+ *                       execution [bytes]
+ * @param[in]     bytes  at most 65536; 0 does nothing
+ *
+ * With the message log (log.enabled) only a failed team rolls back.  When the program sends
+ * something that depends on such a value, the other teams have seen the first value, so the
+ * replay has to have the same.  Call this function after each value is made and before it is
+ * used, in the same order in a replay; also between ftkit_open() and ftkit_recover().  ftkit keeps
+ * the value until the next set.  Without the message log all ranks roll back together, and the
+ * call does nothing.
+ *
+ *     double now = MPI_Wtime();
+ *     ftkit_decide(ft, &now, sizeof now);
+ *
+ * Local.  Cost: 16 bytes of shared memory for each 12 bytes of the value.
+ * Errors: FTKIT_ERR_ARG, FTKIT_ERR_SIZE; FTKIT_ERR_UNSUPPORTED: log.determinants = refuse or
+ *         relaxed; FTKIT_ERR_MISMATCH: the program does not take the same course in a replay;
+ *         FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the value is not kept.
+ * Source: determinants [Strom, Yemini, TOCS 1985]; here with the contents.
+ */
+FTKIT_API int ftkit_decide(ftkit_ctx *ctx, void *data, size_t bytes);
+
 /** 1 from the moment at which this rank notices a failure (by a failed MPI call, for
  * instance) until ftkit_checkpoint() or another call has repaired it; else 0.  Local,
  * nanoseconds: for programs that leave a long computation early, and for the program's own

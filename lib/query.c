@@ -45,6 +45,20 @@ int ftkit_binding_fail(ftkit_ctx *ctx, const char *file, int line, int code, con
     return ftk_done(ctx, ftk_fail_at(file, line, code, "%s", text));
 }
 
+#define VALUE_MAX 65536 /* bytes of ftkit_decide() */
+
+int ftkit_decide(ftkit_ctx *ctx, void *data, size_t bytes)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_decide");
+    if (rc == FTKIT_OK && !data && bytes > 0)
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_decide: data is NULL");
+    if (rc == FTKIT_OK && bytes > VALUE_MAX)
+        rc = ftk_fail(FTKIT_ERR_SIZE, "ftkit_decide: %zu bytes, at most %d", bytes, VALUE_MAX);
+    if (rc == FTKIT_OK)
+        rc = ftk_log_decide(ctx, data, bytes);
+    return ftk_done(ctx, rc);
+}
+
 int ftkit_failed(const ftkit_ctx *ctx)
 {
     return ctx && (ctx->detect.failed || ftk_log_rolling_back(ctx));

@@ -443,6 +443,18 @@ module ftkit
 
     ! ---- Checkpoint and recovery --------------------------------------------------------
 
+    !> A value that MPI does not know of (time, a random number) is the same in every replay: data
+    !! is overwritten with the value of the first execution.  At most 65536 bytes.
+    interface
+        subroutine ftkit_decide(ctx, data, ierr) bind(c, name="ftkit_f_decide")
+            import :: ftkit_ctx, c_int
+            type(ftkit_ctx), intent(in) :: ctx
+            type(*), dimension(..), intent(inout) :: data
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_decide
+
     !> The one call in the loop.
     interface
         subroutine ftkit_checkpoint(ctx, ierr) bind(c, name="ftkit_f_checkpoint")

@@ -594,6 +594,14 @@ void ftkit_f_attribute(ftkit_ctx *const *ctx, const CFI_cdesc_t *region, const C
 
 /* ---- Checkpoint and recovery --------------------------------------------------------- */
 
+void ftkit_f_decide(ftkit_ctx *const *ctx, const CFI_cdesc_t *data, int *ierr)
+{
+    int rc = check_memory(*ctx, "ftkit_decide", "the value", data);
+    if (rc == FTKIT_OK)
+        rc = ftkit_decide(*ctx, data->base_addr, elements(data) * data->elem_len);
+    done(ierr, *ctx, "ftkit_decide", rc);
+}
+
 void ftkit_f_checkpoint(ftkit_ctx *const *ctx, int *ierr)
 {
     done(ierr, *ctx, "ftkit_checkpoint", ftkit_checkpoint(*ctx));

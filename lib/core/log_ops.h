@@ -42,6 +42,7 @@ struct ftk_log_ops {
     MPI_Fint (*request_c2f)(MPI_Request request);
     MPI_Message (*message_f2c)(MPI_Fint message);
     MPI_Fint (*message_c2f)(MPI_Message message);
+    int (*decide)(void *data, size_t bytes);
     /* at a failure */
     const int *(*teams)(void);
     int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
@@ -158,6 +159,13 @@ static inline int64_t ftk_log_message_number(const struct ftkit_ctx *ctx, MPI_Me
 static inline MPI_Message ftk_log_message_back(const struct ftkit_ctx *ctx, int64_t number)
 {
     return ctx->log ? ctx->log->message_back(number) : MPI_MESSAGE_NULL;
+}
+
+/* Record a value of ftkit_decide(), or overwrite it with the recorded one.  Without the log all
+ * ranks roll back together, and may decide anew. */
+static inline int ftk_log_decide(const struct ftkit_ctx *ctx, void *data, size_t bytes)
+{
+    return ctx->log ? ctx->log->decide(data, bytes) : FTKIT_OK;
 }
 
 /* Fortran handles of requests and of matched messages. */

@@ -22,9 +22,10 @@ enum ftk_det_kind {
     FTK_DET_TEST,
     FTK_DET_SOME,
     FTK_DET_MORE,
-    FTK_DET_NONE,  /* n probes or tests in a row failed before a message was sent */
-    FTK_DET_CANCEL /* a = 1: receive number n (of all receives) was cancelled; a = 0: the
+    FTK_DET_NONE,   /* n probes or tests in a row failed before a message was sent */
+    FTK_DET_CANCEL, /* a = 1: receive number n (of all receives) was cancelled; a = 0: the
                                cancel came too late */
+    FTK_DET_VALUE   /* a value of ftkit_decide(): a MORE follow, with its b bytes */
 };
 
 struct ftk_det {
@@ -55,6 +56,12 @@ uint32_t ftk_det_new_wildcard(uint32_t number);
 uint32_t ftk_det_new_receive(uint32_t number);
 int ftk_det_back(void);     /* this process rolls back to the line, and repeats them */
 size_t ftk_det_count(void); /* since the line */
+
+/* log_ops.h: decide (decide.c).  The bytes of a value are in the fields n, a and b of MORE. */
+int ftk_det_decide(void *data, size_t bytes);
+#define FTK_DET_BYTES (sizeof(struct ftk_det) - sizeof(uint32_t))
+/* Record a value.  FTKIT_ERR_NOSPACE: nothing is recorded. */
+int ftk_det_value(const void *data, size_t bytes);
 
 /* The next wildcard receive: its number; 0: a determinant gives the match in *source and *tag. */
 uint32_t ftk_det_receive(int *source, int *tag);

@@ -180,7 +180,8 @@ static int register_handles(const char *call, const char *name, const struct ftk
     if (rc == FTKIT_OK)
         rc = ftk_check_ctx(like->ctx, call);
     if (rc == FTKIT_OK && !like->at && like->n > 0)
-        rc = ftk_fail(FTKIT_ERR_ARG, "%s: the address of the variables is NULL", call);
+        rc = ftk_fail(FTKIT_ERR_ARG, "%s: region '%s': the address of the variables is NULL", call,
+            name ? name : "");
     if (rc == FTKIT_OK)
         rc = ftk_region_add_handles(like->ctx, call, name, &ops, h);
     if (rc == FTKIT_OK)

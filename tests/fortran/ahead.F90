@@ -12,6 +12,8 @@ module ahead
     integer(int64), target, asynchronous :: mine(longest, 0:ranks - 1)
     integer(int64), target, asynchronous :: theirs(longest, 0:ranks - 1)
     integer, target, asynchronous :: totals(2)
+    integer(int64), target :: told(2)
+    real :: seconds
     REQUEST_T, target, asynchronous :: q(2, 0:ranks - 1)
     REQUEST_T, target, asynchronous :: sum
     MESSAGE_T, target, asynchronous :: message
@@ -29,6 +31,8 @@ contains
         call ftkit_register(ft, 'mine', mine)
         call ftkit_register(ft, 'theirs', theirs)
         call ftkit_register(ft, 'totals', totals)
+        told = 0
+        call ftkit_register(ft, 'told', told)
         call ftkit_register_requests(ft, 'q', q)
         call ftkit_register_requests(ft, 'sum', sum)
         call ftkit_register_messages(ft, 'message', message)
@@ -53,6 +57,20 @@ contains
         call MPI_Iallreduce(totals(1), totals(2), 1, MPI_INTEGER, MPI_SUM, comm, sum NO_E)
         call MPI_Send(step, 1, MPI_INTEGER, partner(1), 2, comm NO_E)
         call MPI_Mprobe(partner(-1), 2, comm, message, st NO_E)
+    end subroutine
+
+    !> The time goes round, and each rank keeps what it has told and what it was told.
+    subroutine send_decided()
+        integer :: clock(2), theirs(2), ierr
+        call system_clock(clock(1))
+        call cpu_time(seconds)
+        clock(2) = transfer(seconds, 0)
+        call ftkit_decide(ft, clock)
+        call MPI_Sendrecv(clock, 2, MPI_INTEGER, partner(1), 3, theirs, 2, MPI_INTEGER, partner(-1), &
+            3, comm, MPI_STATUS_IGNORE, ierr)
+        if (ierr /= MPI_SUCCESS) return
+        told(1) = ieor(31*told(1), int(clock(1), int64) + clock(2))
+        told(2) = ieor(31*told(2), int(theirs(1), int64) + theirs(2))
     end subroutine
 
     !> Complete what the step before has begun.
@@ -83,11 +101,18 @@ contains
         ahead_step = family == 'ahead'
         if (.not. ahead_step) return
         if (step > 0) call end_all()
+        call send_decided()
         call begin_all()
     end function
 
     !> What the last step has begun.
     subroutine ahead_end()
-        if (family == 'ahead' .and. step > 0) call end_all()
+        integer(int64) :: theirs
+        integer :: ierr
+        if (family /= 'ahead') return
+        if (step > 0) call end_all()
+        call MPI_Sendrecv(told(1), 1, MPI_INTEGER8, partner(1), 4, theirs, 1, MPI_INTEGER8, &
+            partner(-1), 4, comm, MPI_STATUS_IGNORE, ierr)
+        call check(ierr /= MPI_SUCCESS .or. theirs == told(2), 'ftkit_decide')
     end subroutine
 end module

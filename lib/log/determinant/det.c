@@ -140,12 +140,17 @@ static int open_file(
     return FTKIT_OK;
 }
 
+static bool has_more(uint32_t kind)
+{
+    return kind == FTK_DET_SOME || kind == FTK_DET_VALUE;
+}
+
 /* Count the determinants of one call at once.  A process that dies before that has reported no
  * outcome of the call. */
 static size_t whole(const struct ftk_det *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (v[i].kind == FTK_DET_SOME && (size_t)v[i].a >= n - i)
+        if (has_more(v[i].kind) && (size_t)v[i].a >= n - i)
             return i;
     return n;
 }
@@ -446,7 +451,7 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
         d.plan = d.at;
         return FTK_DET_FREE;
     }
-    d.at += 1 + (size_t)((*det)->kind == FTK_DET_SOME ? (*det)->a : 0);
+    d.at += 1 + (size_t)(has_more((*det)->kind) ? (*det)->a : 0);
     d.nothings = 0;
     return FTK_DET_THIS;
 }
@@ -463,6 +468,26 @@ void ftk_det_more(int index)
 {
     if (counts())
         append_det((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
+}
+
+int ftk_det_value(const void *data, size_t bytes)
+{
+    const char *from = data;
+    const size_t n = (bytes + FTK_DET_BYTES - 1) / FTK_DET_BYTES;
+    if (!counts() || !d.now || d.hold)
+        return FTKIT_OK;
+    int rc = reserve(d.now, count() + 1 + n);
+    if (rc != FTKIT_OK)
+        return ftk_fail(FTKIT_ERR_NOSPACE, "a decided value: %s", ftk_detail_text());
+    append_det((struct ftk_det){ FTK_DET_VALUE, d.nothings, (int32_t)n, (int32_t)bytes });
+    for (size_t at = 0; at < bytes; at += FTK_DET_BYTES) {
+        struct ftk_det more = { .kind = FTK_DET_MORE };
+        memcpy((char *)&more + offsetof(struct ftk_det, n), from + at,
+            bytes - at < FTK_DET_BYTES ? bytes - at : FTK_DET_BYTES);
+        append_det(more);
+    }
+    d.nothings = 0;
+    return FTKIT_OK;
 }
 
 void ftk_det_found_nothing(void)

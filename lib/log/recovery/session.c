@@ -197,6 +197,7 @@ static const struct ftk_log_ops log_ops = {
     .request_c2f = ftk_mpi_Request_c2f,
     .message_f2c = ftk_mpi_Message_f2c,
     .message_c2f = ftk_mpi_Message_c2f,
+    .decide = ftk_det_decide,
     .teams = teams_of,
     .share_teams = ftk_recovery_share_teams,
     .search = ftk_recovery_search,
