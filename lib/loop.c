@@ -349,6 +349,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     ctx->where = FTK_IN_LOOP;
+    ftk_log_enter_loop(ctx);
     ctx->detect.app_errors = false;
     define_state(ctx);
     ftk_watchdog_progress(ctx->dog);

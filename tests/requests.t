@@ -29,6 +29,19 @@ for my $p (ahead_programs()) {
     }
 }
 
+# ---- a set at each call, so that requests are under way at several sets; two failures
+
+for my $p (grep { "@{$_->{args}}" =~ /long|collective|all/ } ahead_programs()) {
+    for my $period (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $period, FTKIT_CHECKPOINT_PERIOD => "$period calls" };
+        my ($first, $second) = map { int(rand(4)) } 1, 2;
+        my $at = 4 + int(rand(20));
+        my $fault = "app.mid:$first:$at:kill,app.mid:$second:" . ($at + 2 + int(rand(6))) . ':kill';
+        my $j = logged($p, spares => 2, env => $env, fault => $fault);
+        is(verdict($p, $j, any => 1), '', title($p) . ", a set in $period calls: $fault");
+    }
+}
+
 # ---- all kinds at once, killed at each step of a set and of a repair
 
 my ($all) = grep { "@{$_->{args}}" =~ /all/ } ahead_programs();

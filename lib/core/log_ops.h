@@ -56,6 +56,7 @@ struct ftk_log_ops {
     void (*keep_going)(void);
     bool (*rolling_back)(void);
     void (*restored)(struct ftkit_ctx *ctx, uint64_t set);
+    void (*enter_loop)(void);
     int (*loaded)(struct ftkit_ctx *ctx, int rc);
     bool (*of_earlier_job)(const struct ftkit_ctx *ctx);
     /* at the line */
@@ -269,6 +270,13 @@ static inline void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
 {
     if (ctx->log)
         ctx->log->restored(ctx, set);
+}
+
+/* The first ftkit_recover() is about to return: the requests of the line begin. */
+static inline void ftk_log_enter_loop(struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->enter_loop();
 }
 
 /* At a start this rank has loaded the line, or rc is its error; returns the code. */

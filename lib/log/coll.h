@@ -113,6 +113,8 @@ int ftk_coll_save(struct ftk_saving *s, const struct ftk_coll *c, bool active, b
  * made.  Codes of ftkit. */
 int ftk_coll_load(struct ftk_loading *l, struct ftk_vcomm *vc, bool persistent, struct ftk_coll **c,
     struct ftk_coll_progress *p);
+/* A persistent collective that set-up has started: it is not under way any more. */
+void ftk_coll_halt(struct ftk_req *r);
 /* Continue the collective of r, whose state is set, from there. */
 void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p);
 

@@ -78,15 +78,21 @@ struct ftk_log_epoch {
     bool all_rolled_back_now;     /* the same of the epoch that a repair under way is to replace */
 };
 
+/* Where this rank is while a set is written.  Requests make progress in FTK_LINE_AWAY only. */
+enum ftk_line_state {
+    FTK_LINE_AWAY,   /* no set is written */
+    FTK_LINE_HERE,   /* all ranks have come, and drain */
+    FTK_LINE_DRAINED /* until the set is committed or given up; after a failure, until the repair */
+};
+
 /* The line (recovery/line.c). */
 struct ftk_log_line {
     uint64_t count;             /* lines committed so far */
     uint64_t calls, next_event; /* of ctx, at the line */
-    bool here;                  /* from the drain until the set is committed or given up: no request
-                                   under way makes progress */
-    bool none_yet;              /* before the first line every rank is a team of its own */
-    bool of_earlier_job;        /* the line was written by an earlier job, and has no set-up log */
-    bool setup_unread;          /* the set-up log could not be read: the line is not in memory */
+    enum ftk_line_state state;
+    bool none_yet;       /* before the first line every rank is a team of its own */
+    bool of_earlier_job; /* the line was written by an earlier job, and has no set-up log */
+    bool setup_unread;   /* the set-up log could not be read: the line is not in memory */
 };
 
 /* Messages per rank of the world since the last repair. */

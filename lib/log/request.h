@@ -136,7 +136,6 @@ struct ftk_req_ops {
 struct ftk_req_queue {
     struct ftk_req *first, *last; /* by seq */
     uint64_t seq;                 /* the latest sequence number */
-    size_t nactive;               /* requests in the hands of the program */
     size_t nwildcards;            /* wildcard receives under way */
     size_t nmprobed;              /* receives under way in the state PROBING */
     uint32_t npersistent;         /* persistent requests made; a rollback resets the number */

@@ -16,7 +16,7 @@ struct ftk_region;
 /* Memory: two words. */
 enum { FTK_PLACE_WORDS = 2 };
 #define FTK_NO_PLACE UINT64_MAX /* first word: no byte is used */
-#define FTK_FAR (INT64_MAX / 4) /* the largest offset that is believed */
+#define FTK_FAR (INT64_MAX / 8) /* the largest offset that is believed */
 
 /* What is being written. */
 struct ftk_saving {

@@ -265,7 +265,8 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     c.w.ch = &c.ch;
     c.w.like = head_of(ctx);
     int rc = write_set(&c);
-    ftk_log_line_end(ctx);
+    if (rc != FTKIT_ERR_PEER) /* otherwise the repair ends the line */
+        ftk_log_line_end(ctx);
     ftk_write_end(&c.w, rc);
     if (rc == FTKIT_OK)
         ftk_increment_end(ctx, &c.changes, c.ch.sent);

@@ -47,10 +47,10 @@ my @fortran_programs = map { { steps => $_->[1], args => [ '-m', $_->[0], '-n', 
     [ collective => 120, 130 ], [ rounded => 48, 150 ], [ ahead => 40, 150 ];
 
 # Programs with requests under way at each set; parts: how often a step passes app.inflight.
-my @ahead_programs = map { { name => 'ahead', steps => 40, args => [ '-m', $_->[0] ],
+my @ahead_programs = map { { name => 'ahead', steps => 42, args => [ '-m', $_->[0] ],
         messages => $_->[1], parts => $_->[2] // 1 } }
     [ halo => 120 ], [ persistent => 60 ], [ types => 36 ], [ collective => 200 ],
-    [ wildcard => 120 ], [ probe => 36 ], [ all => 300, 6 ];
+    [ wildcard => 120 ], [ probe => 36 ], [ long => 20 ], [ all => 300, 7 ];
 
 sub programs { return @programs }
 sub ahead_programs { return @ahead_programs }

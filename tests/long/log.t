@@ -4,6 +4,7 @@
 # and with files of most or all ranks (rows L1, L3, L4, L5, L9 of the acceptance).
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 250)
+#   FTKIT_TEST_ONLY=...  only programs whose title matches
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -19,6 +20,11 @@ my $seed = $ENV{FTKIT_TEST_SEED} // 7;
 my $count = $ENV{FTKIT_TEST_COUNT} // 250;
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed, $count runs of each kind");
+
+my $only = $ENV{FTKIT_TEST_ONLY} // '.';
+my @programs = grep { title($_) =~ /$only/ }
+    programs(), ahead_programs(), { name => 'decide', steps => 40, messages => 120 };
+my @modes = qw(node node causal pessimistic);
 
 my @teams = (
     { FTKIT_LOG_TEAMS => 'rank' },
@@ -46,6 +52,7 @@ sub turns {
 # A fault at a random passing of a point in the loop.
 sub in_loop {
     my ($p, $rank) = @_;
+    return call_fault($p, $rank) if $p->{messages} && rand(3) < 1;
     my $point = one_of(@loop);
     my $most = $point =~ /^(?:ckpt|log)/ ? $p->{steps} / 5 : 0.9 * turns($p, $point, $rank);
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most));
@@ -89,8 +96,12 @@ $kinds{files} = sub {
 for my $kind (sort keys %kinds) {
     my ($bad, $hits, $ended) = (0, 0, 0);
     for my $i (1 .. $count) {
-        my $p = one_of(programs());
+        my $p = one_of(@programs);
         my $env = { %{ one_of(@teams) }, FTKIT_LEVEL_MEMORY_MAP => 'ring' };
+        if ($p->{name} =~ /ahead|decide/) {
+            $env->{FTKIT_LOG_DETERMINANTS} = one_of(@modes);
+            $env->{FTKIT_CHECKPOINT_PERIOD} = one_of(map {"$_ calls"} 1, 2, 5);
+        }
         my $fault = $kinds{$kind}->($p);
         my $with = $kind eq 'files';
         $env = { %$env, %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => one_of('true', 'false') } if $with;

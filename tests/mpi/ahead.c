@@ -1,6 +1,9 @@
 /* Requests under way at ftkit_checkpoint(): a step ends by beginning the communication that the
  * next step completes.  The variants (-m) choose the kind: halo, persistent, types, collective,
- * wildcard, probe; all is the default.
+ * wildcard, probe, long; all is the default.
+ *
+ * In some steps the messages are sent at once, so that the receives are complete at the set; in
+ * others the next step sends them (is_late()), so that the receives are under way.
  *
  * What is sent depends on the state, so a wrong message changes the result.  A step passes app.mid
  * once, with nothing under way, and app.inflight after each kind has begun.
@@ -9,8 +12,8 @@
 #define _GNU_SOURCE
 #include "foreign.h"
 
-enum { LONG = 5000, TYPED = 4, ROOM = 32, PARTS = 6, MANY = 16, LARGE = 3000 };
-enum { PART_HALO, PART_PERSISTENT, PART_TYPES, PART_COLL, PART_WILDCARD, PART_PROBE };
+enum { LONG = 5000, TYPED = 4, ROOM = 32, PARTS = 7, MANY = 16, LARGE = 3000 };
+enum { PART_HALO, PART_PERSISTENT, PART_TYPES, PART_COLL, PART_WILDCARD, PART_PROBE, PART_LONG };
 enum { COLLS = 9 };
 
 /* All that is registered, but for requests. */
@@ -22,21 +25,24 @@ static struct memory {
     uint64_t sum[2], mine[2], product[2], all[MANY], part[MANY], spread[MANY], near_in[4], near[4];
     uint64_t large[LARGE], large_in[LARGE], again, again_in;
     uint64_t wild[MANY], wild_out;
-    uint64_t order_in, probe_out;
+    uint64_t probe_out;
+    uint64_t long_in[MANY], long_out[MANY];
+    uint64_t seen; /* steps with requests in the last set */
 } * m;
 
 /* Variables with requests: registered, too. */
 static MPI_Request halo[8], persistent[6], typed[2], coll[COLLS], wild[2 * MANY];
+static MPI_Request long_coll = MPI_REQUEST_NULL;
 static MPI_Message message;
 
-static MPI_Comm cart = MPI_COMM_NULL;
+static MPI_Comm cart = MPI_COMM_NULL, apart = MPI_COMM_NULL;
 static MPI_Op mix_op;
 static int counts[MANY], displs[MANY];
 
 static bool has(const struct foreign *f, int part)
 {
     static const char *const names[PARTS] = { "halo", "persistent", "types", "collective",
-        "wildcard", "probe" };
+        "wildcard", "probe", "long" };
     return !f->variant || strcmp(f->variant, "all") == 0 || strcmp(f->variant, names[part]) == 0;
 }
 
@@ -60,6 +66,7 @@ static int register_all(struct foreign *f)
     rc |= ftkit_register_requests(f->ft, "typed", typed, 2);
     rc |= ftkit_register_requests(f->ft, "coll", coll, COLLS);
     rc |= ftkit_register_requests(f->ft, "wild", wild, (size_t)(2 * MANY));
+    rc |= ftkit_register_requests(f->ft, "long", &long_coll, 1);
     return rc | ftkit_register_messages(f->ft, "message", &message, 1);
 }
 
@@ -102,6 +109,8 @@ static int connect(struct foreign *f)
 {
     int dims[1] = { f->nranks }, ring[1] = { 1 };
     int rc = MPI_Cart_create(f->comm, 1, dims, ring, 0, &cart);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_dup(f->comm, &apart);
     if (rc == MPI_SUCCESS && has(f, PART_PERSISTENT)) {
         rc = MPI_Recv_init(&m->pin[0], 1, MPI_UINT64_T, prev_of(f), 20, f->comm, &persistent[0]);
         if (rc == MPI_SUCCESS)
@@ -118,10 +127,31 @@ static void take(uint64_t value)
 
 /* ---- halo: receives are posted a step ahead; small, long, synchronous and freed sends ---- */
 
-static bool begin_halo(struct foreign *f)
+/* Whether what was begun in a step is sent in the next one. */
+static bool is_late(int step)
+{
+    return step % 3 == 1;
+}
+
+static bool send_halo(struct foreign *f, int step)
 {
     const int next = next_of(f), prev = prev_of(f);
     MPI_Request q;
+    int rc = MPI_Isend(&m->out[0], 1, MPI_UINT64_T, next, 1, f->comm, &halo[3]);
+    if (rc == MPI_SUCCESS && step % 2)
+        rc = MPI_Issend(&m->out[1], 1, MPI_UINT64_T, prev, 2, f->comm, &halo[4]);
+    else if (rc == MPI_SUCCESS)
+        rc = MPI_Isend(&m->out[1], 1, MPI_UINT64_T, prev, 2, f->comm, &halo[4]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Isend(m->far_out, LONG, MPI_UINT64_T, next, 3, f->comm, &halo[5]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Isend(&m->freed[step & 1], 1, MPI_UINT64_T, next, 4, f->comm, &q);
+    return rc == MPI_SUCCESS && MPI_Request_free(&q) == MPI_SUCCESS;
+}
+
+static bool begin_halo(struct foreign *f)
+{
+    const int next = next_of(f), prev = prev_of(f);
     bool ok =
         MPI_Irecv(&m->in[0], 1, MPI_UINT64_T, prev, 1, f->comm, &halo[0]) == MPI_SUCCESS
         && MPI_Irecv(&m->in[1], 1, MPI_UINT64_T, next, 2, f->comm, &halo[1]) == MPI_SUCCESS
@@ -131,20 +161,8 @@ static bool begin_halo(struct foreign *f)
     for (int i = 0; i < LONG; i++)
         m->far_out[i] = m->state * (uint64_t)(i + 1);
     m->freed[f->step & 1] = m->state + 2;
-    ok = ok && MPI_Isend(&m->out[0], 1, MPI_UINT64_T, next, 1, f->comm, &halo[3]) == MPI_SUCCESS;
-    if (f->step % 2)
-        ok = ok
-             && MPI_Issend(&m->out[1], 1, MPI_UINT64_T, prev, 2, f->comm, &halo[4]) == MPI_SUCCESS;
-    else
-        ok =
-            ok && MPI_Isend(&m->out[1], 1, MPI_UINT64_T, prev, 2, f->comm, &halo[4]) == MPI_SUCCESS;
-    ok = ok && MPI_Isend(m->far_out, LONG, MPI_UINT64_T, next, 3, f->comm, &halo[5]) == MPI_SUCCESS;
-    ok = ok
-         && MPI_Isend(&m->freed[f->step & 1], 1, MPI_UINT64_T, next, 4, f->comm, &q) == MPI_SUCCESS
-         && MPI_Request_free(&q) == MPI_SUCCESS;
-    /* two variables, one request */
-    halo[6] = halo[0];
-    return ok;
+    halo[6] = halo[0]; /* two variables, one request */
+    return ok && (is_late(f->step) || send_halo(f, f->step));
 }
 
 static void end_halo(struct foreign *f)
@@ -153,6 +171,8 @@ static void end_halo(struct foreign *f)
     uint64_t freed = 0;
     int got = -1;
     halo[6] = MPI_REQUEST_NULL;
+    if (is_late(f->step - 1) && !send_halo(f, f->step - 1))
+        return;
     if (MPI_Waitall(8, halo, s) != MPI_SUCCESS
         || MPI_Recv(&freed, 1, MPI_UINT64_T, prev_of(f), 4, f->comm, &s[6]) != MPI_SUCCESS)
         return;
@@ -186,12 +206,18 @@ static bool begin_persistent(struct foreign *f)
     m->pout[0] = m->state + 3;
     m->pout[1] = m->state + 4;
     m->pout[2] = m->state + 5;
-    return MPI_Startall(f->step < 3 ? 2 : 5, persistent) == MPI_SUCCESS;
+    for (int i = 0; i < (f->step < 3 ? 2 : 5); i++)
+        if ((i % 2 == 0 || !is_late(f->step)) && MPI_Start(&persistent[i]) != MPI_SUCCESS)
+            return false;
+    return true;
 }
 
 static void end_persistent(struct foreign *f)
 {
     MPI_Status s[6];
+    for (int i = 1; is_late(f->step - 1) && i < (f->step - 1 < 3 ? 2 : 5); i += 2)
+        if (MPI_Start(&persistent[i]) != MPI_SUCCESS)
+            return;
     if (MPI_Waitall(6, persistent, s) != MPI_SUCCESS)
         return;
     take(m->pin[0]);
@@ -249,6 +275,12 @@ static int make_type(int kind, MPI_Datatype *out)
     return rc == MPI_SUCCESS ? MPI_Type_commit(out) : rc;
 }
 
+static bool send_typed(struct foreign *f)
+{
+    return MPI_Isend(m->typed_out, TYPED, MPI_UINT64_T, next_of(f), 5, f->comm, &typed[1])
+           == MPI_SUCCESS;
+}
+
 static bool begin_types(struct foreign *f)
 {
     MPI_Datatype t;
@@ -259,9 +291,7 @@ static bool begin_types(struct foreign *f)
         return false;
     bool ok = MPI_Irecv(m->typed, 1, t, prev_of(f), 5, f->comm, &typed[0]) == MPI_SUCCESS;
     ok = MPI_Type_free(&t) == MPI_SUCCESS && ok;
-    return ok
-           && MPI_Isend(m->typed_out, TYPED, MPI_UINT64_T, next_of(f), 5, f->comm, &typed[1])
-                  == MPI_SUCCESS;
+    return ok && (is_late(f->step) || send_typed(f));
 }
 
 /* The data are where the type says, in the order of the type. */
@@ -271,6 +301,8 @@ static void end_types(struct foreign *f)
         { 0, 3, 6, 9 }, { 15, 16, 21, 22 }, { 0, 2, 4, 6 }, { 2, 9, 14, 21 }, { 2, 3, 9, 10 } };
     uint64_t sum = 0, want = 0;
     const int *at = places[(f->step - 1) % 8];
+    if (is_late(f->step - 1) && !send_typed(f))
+        return;
     if (MPI_Waitall(2, typed, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
         return;
     for (int i = 0; i < TYPED; i++) {
@@ -285,10 +317,43 @@ static void end_types(struct foreign *f)
 
 /* ---- collectives: several at once ------------------------------------------------------- */
 
+static bool start_coll(struct foreign *f, int step)
+{
+    const int root = step % f->nranks;
+    MPI_Comm c = f->comm;
+    int rc = MPI_Iallreduce(&m->sum[1], &m->sum[0], 1, MPI_UINT64_T, MPI_SUM, c, &coll[0]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Iallreduce(m->mine, m->product, 2, MPI_UINT64_T, mix_op, c, &coll[1]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Ialltoallv(m->part, counts, displs, MPI_UINT64_T, m->all, counts, displs,
+            MPI_UINT64_T, c, &coll[2]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Ineighbor_alltoall(
+            m->near, 1, MPI_UINT64_T, m->near_in, 1, MPI_UINT64_T, cart, &coll[3]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Ibcast(m->spread, 1, MPI_UINT64_T, root, c, &coll[4]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Ireduce(m->large, m->large_in, LARGE, MPI_UINT64_T, MPI_SUM, 0, c, &coll[5]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Ibarrier(c, &coll[6]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Iexscan(&m->again, &m->again_in, 1, MPI_UINT64_T, MPI_SUM, c, &coll[7]);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Iallgather(
+            MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, &m->spread[1], 0, MPI_UINT64_T, c, &coll[8]);
+    return rc == MPI_SUCCESS;
+}
+
+/* In a late step one rank begins only in the next step, so that the others wait for it at the set. */
+static bool is_last(const struct foreign *f, int step)
+{
+    return is_late(step) && f->rank == step % f->nranks;
+}
+
 static bool begin_coll(struct foreign *f)
 {
     const int n = f->nranks;
-    MPI_Comm c = f->comm;
+    m->sum[1] = m->state;
     m->mine[0] = 2 * m->state + 1;
     m->mine[1] = m->state;
     for (int i = 0; i < n; i++)
@@ -300,30 +365,14 @@ static bool begin_coll(struct foreign *f)
     m->again = m->state + 6;
     if (f->rank == f->step % n)
         m->spread[0] = m->state;
-    bool ok =
-        MPI_Iallreduce(&m->state, &m->sum[0], 1, MPI_UINT64_T, MPI_SUM, c, &coll[0]) == MPI_SUCCESS
-        && MPI_Iallreduce(m->mine, m->product, 2, MPI_UINT64_T, mix_op, c, &coll[1]) == MPI_SUCCESS
-        && MPI_Ialltoallv(m->part, counts, displs, MPI_UINT64_T, m->all, counts, displs,
-               MPI_UINT64_T, c, &coll[2])
-               == MPI_SUCCESS;
-    return ok
-           && MPI_Ineighbor_alltoall(
-                  m->near, 1, MPI_UINT64_T, m->near_in, 1, MPI_UINT64_T, cart, &coll[3])
-                  == MPI_SUCCESS
-           && MPI_Ibcast(m->spread, 1, MPI_UINT64_T, f->step % n, c, &coll[4]) == MPI_SUCCESS
-           && MPI_Ireduce(m->large, m->large_in, LARGE, MPI_UINT64_T, MPI_SUM, 0, c, &coll[5])
-                  == MPI_SUCCESS
-           && MPI_Ibarrier(c, &coll[6]) == MPI_SUCCESS
-           && MPI_Iexscan(&m->again, &m->again_in, 1, MPI_UINT64_T, MPI_SUM, c, &coll[7])
-                  == MPI_SUCCESS
-           && MPI_Iallgather(
-                  MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, &m->spread[1], 0, MPI_UINT64_T, c, &coll[8])
-                  == MPI_SUCCESS;
+    return is_last(f, f->step) || start_coll(f, f->step);
 }
 
 static void end_coll(struct foreign *f)
 {
     uint64_t sum = 0;
+    if (is_last(f, f->step - 1) && !start_coll(f, f->step - 1))
+        return;
     if (MPI_Waitall(COLLS, coll, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
         return;
     take(m->sum[0]);
@@ -344,6 +393,16 @@ static void end_coll(struct foreign *f)
 
 /* ---- wildcard: which message a receive gets is left to the MPI ------------------------- */
 
+static bool send_wildcard(struct foreign *f, int step)
+{
+    bool ok = true;
+    for (int i = 1; ok && i < f->nranks; i++)
+        ok = MPI_Isend(&m->wild_out, 1, MPI_UINT64_T, (f->rank + i) % f->nranks, 30 + step % 2,
+                 f->comm, &wild[MANY + i])
+             == MPI_SUCCESS;
+    return ok;
+}
+
 static bool begin_wildcard(struct foreign *f)
 {
     int k = 0;
@@ -353,11 +412,7 @@ static bool begin_wildcard(struct foreign *f)
     for (int i = 0; ok && i < f->nranks - 1; i++)
         ok = MPI_Irecv(&m->wild[i], 1, MPI_UINT64_T, MPI_ANY_SOURCE, tag, f->comm, &wild[k++])
              == MPI_SUCCESS;
-    for (int i = 1; ok && i < f->nranks; i++)
-        ok = MPI_Isend(
-                 &m->wild_out, 1, MPI_UINT64_T, (f->rank + i) % f->nranks, tag, f->comm, &wild[k++])
-             == MPI_SUCCESS;
-    return ok;
+    return ok && (is_late(f->step) || send_wildcard(f, f->step));
 }
 
 /* The order goes to the next rank, and no rank may be told another order than the last one. */
@@ -366,6 +421,8 @@ static void end_wildcard(struct foreign *f)
     uint64_t sum = 0, theirs = 0;
     MPI_Status s;
     int index = 0;
+    if (is_late(f->step - 1) && !send_wildcard(f, f->step - 1))
+        return;
     while (index != MPI_UNDEFINED) {
         if (MPI_Waitany(2 * MANY, wild, &index, &s) != MPI_SUCCESS)
             return;
@@ -402,6 +459,32 @@ static void end_probe(struct foreign *f)
     }
 }
 
+/* ---- long: a collective under way at several sets; one rank begins three steps later ------- */
+
+enum { ROUND = 6 };
+
+static bool begin_long(struct foreign *f)
+{
+    const int in_round = f->step % ROUND;
+    const bool last = f->rank == f->step / ROUND % f->nranks;
+    if (in_round == 1)
+        for (int i = 0; i < f->nranks; i++)
+            m->long_out[i] = foreign_mix(m->state, (uint64_t)i);
+    if (in_round != (last ? 4 : 1))
+        return true;
+    return MPI_Ialltoall(
+               m->long_out, 1, MPI_UINT64_T, m->long_in, 1, MPI_UINT64_T, apart, &long_coll)
+           == MPI_SUCCESS;
+}
+
+static void end_long(struct foreign *f)
+{
+    if (f->step % ROUND != 0 || MPI_Wait(&long_coll, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        return;
+    for (int i = 0; i < f->nranks; i++)
+        take(m->long_in[i]);
+}
+
 /* ---- the program ------------------------------------------------------------------------ */
 
 static const struct part {
@@ -409,7 +492,7 @@ static const struct part {
     void (*end)(struct foreign *f);
 } parts[PARTS] = { { begin_halo, end_halo }, { begin_persistent, end_persistent },
     { begin_types, end_types }, { begin_coll, end_coll }, { begin_wildcard, end_wildcard },
-    { begin_probe, end_probe } };
+    { begin_probe, end_probe }, { begin_long, end_long } };
 
 static void end_all(struct foreign *f)
 {
@@ -421,9 +504,8 @@ static void end_all(struct foreign *f)
 static void step(struct foreign *f)
 {
     ftkit_info info = { .size = sizeof info };
-    /* the first set has none: nothing has begun then */
-    if (f->step > 6)
-        m->bad += ftkit_query(f->ft, &info) != FTKIT_OK || info.log_requests == 0;
+    m->bad += ftkit_query(f->ft, &info) != FTKIT_OK;
+    m->seen += info.log_requests > 0;
     end_all(f);
     (void)FTK_FAULT("app.mid");
     for (int i = 0; i < PARTS; i++) {
@@ -441,7 +523,8 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
     end_all(f);
     MPI_Sendrecv(&m->order, 1, MPI_UINT64_T, next_of(f), 32, &theirs, 1, MPI_UINT64_T, prev_of(f),
         32, f->comm, MPI_STATUS_IGNORE);
-    return foreign_counted(f, m->state, m->bad + (m->theirs != theirs), hash, detail, room);
+    return foreign_counted(
+        f, m->state, m->bad + (m->theirs != theirs) + (m->seen == 0), hash, detail, room);
 }
 
 static void disconnect(void)
@@ -451,6 +534,8 @@ static void disconnect(void)
             MPI_Request_free(&persistent[i]);
     if (cart != MPI_COMM_NULL)
         MPI_Comm_free(&cart);
+    if (apart != MPI_COMM_NULL)
+        MPI_Comm_free(&apart);
     MPI_Op_free(&mix_op);
 }
 
@@ -462,7 +547,7 @@ static void release(void)
 int main(int argc, char **argv)
 {
     static const struct foreign_app app = { .name = "ahead",
-        .steps = 40,
+        .steps = 42,
         .size = 1,
         .prepare = prepare,
         .connect = connect,

@@ -10,6 +10,11 @@
 #define NAME_WORDS ((FTKIT_NAME_MAX + 1) / sizeof(uint64_t))
 _Static_assert((FTKIT_NAME_MAX + 1) % sizeof(uint64_t) == 0, "a name is whole words");
 
+static bool is_near(ptrdiff_t offset)
+{
+    return offset >= -FTK_FAR && offset <= FTK_FAR;
+}
+
 int ftk_saved_span(size_t count, MPI_Datatype type, ptrdiff_t *low, ptrdiff_t *end)
 {
     MPI_Aint lb, extent, true_lb, true_extent = 0;
@@ -21,7 +26,10 @@ int ftk_saved_span(size_t count, MPI_Datatype type, ptrdiff_t *low, ptrdiff_t *e
         rc = PMPI_Type_get_true_extent(type, &true_lb, &true_extent);
     if (rc != MPI_SUCCESS || true_extent == 0)
         return rc;
-    const ptrdiff_t rest = (ptrdiff_t)(count - 1) * extent;
+    ptrdiff_t rest;
+    if (__builtin_mul_overflow((ptrdiff_t)count - 1, extent, &rest) || !is_near(rest)
+        || !is_near(true_lb) || !is_near(true_extent))
+        return MPI_ERR_COUNT;
     *low = true_lb + (rest < 0 ? rest : 0);
     *end = true_lb + true_extent + (rest > 0 ? rest : 0);
     return rc;
@@ -147,7 +155,7 @@ int ftk_loading_address(
     *p = NULL;
     if (place[0] == FTK_NO_PLACE)
         return low == end ? FTKIT_OK : ftk_loading_damaged();
-    if (place[0] >= l->nregions || (int64_t)place[1] < -FTK_FAR || (int64_t)place[1] > FTK_FAR)
+    if (place[0] >= l->nregions || !is_near((ptrdiff_t)place[1]))
         return ftk_loading_damaged();
     const struct ftk_region *r = l->region[place[0]];
     const bool any = ftk_region_memory(r, &first, &last);

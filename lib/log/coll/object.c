@@ -143,6 +143,9 @@ static void let_op_go(struct ftk_coll *c)
 
 int ftk_coll_op_free(MPI_Op *op)
 {
+    for (int i = 0; op && i < OPS_MAX; i++)
+        if (of_set_up[i] == *op)
+            of_set_up[i] = NULL; /* another operation may get the handle */
     if (!op || !free_later(&ops, (uintptr_t)*op))
         return PMPI_Op_free(op);
     *op = MPI_OP_NULL;

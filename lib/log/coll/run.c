@@ -115,10 +115,8 @@ static void finish_coll(struct ftk_coll *c, int error)
     r->then = NULL;
     if (then && error == MPI_SUCCESS)
         r->error = then(r);
-    if (r->freed_active) {
-        ftk_log.queue.nactive++; /* its deletion subtracts one */
+    if (r->freed_active)
         ftk_req_delete(r);
-    }
 }
 
 /* Begin the message of a step in the request q, of the collective c or NULL.  False: the message is
@@ -293,15 +291,34 @@ static void take_number(struct ftk_coll *c)
     enter_slot(c);
 }
 
-/* Begin the receives of the steps that were open at the set; the other messages are complete. */
+/* Begin the receives of the steps that were open at the set; the other messages are complete.  Each
+ * receive has a request: the next set finds the receives by their order. */
 static void begin_open(struct ftk_coll *c, const struct ftk_coll_progress *p)
 {
     c->at = p->at;
     c->open = c->first = 0;
     c->error = p->error;
-    for (size_t i = p->first; i < p->at; i++)
+    for (size_t i = p->first; i < p->at; i++) {
         if (p->open[i - p->first])
             post(c, &c->steps[i]);
+        else if (c->steps[i].kind == FTK_STEP_RECV)
+            c->reqs[c->open++] = (struct ftk_req){ .kind = FTK_REQ_RECV,
+                .internal = true,
+                .coll = c,
+                .vc = c->vc,
+                .state = FTK_REQ_COMPLETE,
+                .real = MPI_REQUEST_NULL };
+    }
+}
+
+void ftk_coll_halt(struct ftk_req *r)
+{
+    struct ftk_coll *c = r->coll;
+    for (size_t i = c->first; c->under_way && i < c->open; i++)
+        if (!ftk_req_is_done(&c->reqs[i]))
+            (void)ftk_p2p_fail(&c->reqs[i], MPI_ERR_PENDING); /* nobody waits for it */
+    unlink_from(c);
+    r->state = FTK_REQ_INACTIVE;
 }
 
 void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p)
@@ -465,10 +482,15 @@ int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
 static void *result_of(const struct ftk_vcomm *vc, const struct ftk_call *call)
 {
     const struct ftk_type_facts *f;
-    const bool one =
-        call->kind == FTK_GATHER || call->kind == FTK_GATHERV || call->kind == FTK_REDUCE;
-    if (call->kind == FTK_BARRIER || (one && (vc->remote || vc->rank != call->root))
-        || ftk_in_place(&call->r) || call->r.counts || call->r.types || call->r.count <= 0
+    const bool root = vc->rank == call->root;
+    bool gets = !vc->remote && call->kind != FTK_BARRIER;
+    if (call->kind == FTK_GATHER || call->kind == FTK_GATHERV || call->kind == FTK_REDUCE)
+        gets = gets && root;
+    if (call->kind == FTK_BCAST)
+        gets = gets && !root;
+    if (call->kind == FTK_EXSCAN)
+        gets = gets && vc->rank > 0;
+    if (!gets || ftk_in_place(&call->r) || call->r.counts || call->r.types || call->r.count <= 0
         || ftk_p2p_facts(call->r.type, &f) != MPI_SUCCESS || !f->dense || f->bytes == 0)
         return NULL;
     return ftk_coll_at(call->r.buf, 0);

@@ -489,8 +489,9 @@ static int read_progress(struct reading *r, const uint64_t *head, struct ftk_col
     if (!w || !p->open)
         return w ? ftk_fail(FTKIT_ERR_NOMEM, "a collective of a set") : ftk_loading_damaged();
     for (size_t i = 0; i < p->at - p->first; i++) {
+        const int kind = r->c->steps[p->first + i].kind;
         p->open[i] = w[i] != 0;
-        if (p->open[i] && r->c->steps[p->first + i].kind != FTK_STEP_RECV)
+        if (kind == FTK_STEP_FENCE || (p->open[i] && kind != FTK_STEP_RECV))
             return ftk_loading_damaged();
     }
     return FTKIT_OK;

@@ -443,7 +443,6 @@ int ftk_mpi_Start(MPI_Request *request)
         return PMPI_Start(request);
     if (r->state != FTK_REQ_INACTIVE || !r->vc)
         return ftk_vcomm_end(r->vc ? r->vc : ftk_log.vcomms.world, MPI_ERR_REQUEST);
-    ftk_log.queue.nactive++;
     return ftk_vcomm_end(r->vc, start(r));
 }
 

@@ -29,7 +29,6 @@ static void consume(MPI_Request *h, struct ftk_req *r)
 {
     if (r->persistent) {
         r->state = FTK_REQ_INACTIVE;
-        ftk_log.queue.nactive--;
         return;
     }
     ftk_req_delete(r);

@@ -13,6 +13,7 @@
 #include "log/recovery.h"
 #include "steps.h"
 
+/* One look at failures and at control messages; arg: the channel. */
 static int line_progress(void *arg)
 {
     struct ftk_chan *ch = arg;
@@ -66,10 +67,19 @@ void ftk_line_number_receives(void)
 
 /* One look, before all ranks are here: collectives of the program continue, because other ranks may
  * wait for them. */
-static int look(struct ftk_chan *ch)
+static int look(void *arg)
 {
     ftk_p2p_keep_going();
-    return line_progress(ch);
+    return line_progress(arg);
+}
+
+/* Wait until no send is held back: a send is counted when it is sent. */
+static int release_held(struct ftk_chan *ch, int (*progress)(void *ch))
+{
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && ftk_log.mode->holds_any && ftk_log.mode->holds_any())
+        rc = progress(ch);
+    return rc;
 }
 
 #define CONTINUES (UINT64_C(1) << 63) /* in a count: the sender has collectives under way */
@@ -82,30 +92,48 @@ static int meet(struct ftk_chan *ch)
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { ch->comm, ch, "draining" };
     const uint64_t mine = ftk_coll_any() ? CONTINUES : 0;
-    uint64_t *to = malloc((size_t)l->n * sizeof *to);
     bool again = false;
-    for (int i = 0; to && i < l->n; i++)
-        to[i] = l->counts.sent[i] | mine;
-    int rc = to ? ftk_sure_alltoall(&s, to, sizeof *to, l->counts.announced)
-                : ftk_fail(FTKIT_ERR_NOMEM, "draining");
-    free(to);
-    for (int i = 0; rc == FTKIT_OK && i < l->n; i++) {
-        again = again || (l->counts.announced[i] & CONTINUES);
+    for (int i = 0; i < l->n; i++)
+        l->counts.sent[i] |= mine; /* counting goes on below this bit */
+    int rc = ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
+    for (int i = 0; i < l->n; i++) {
+        l->counts.sent[i] &= ~CONTINUES;
+        again = again || (rc == FTKIT_OK && (l->counts.announced[i] & CONTINUES));
         l->counts.announced[i] &= ~CONTINUES;
     }
-    l->line.here = true;
-    return rc == FTKIT_OK && again
+    l->line.state = FTK_LINE_HERE;
+    if (rc != FTKIT_OK || !again)
+        return rc;
+    rc = release_held(ch, line_progress);
+    return rc == FTKIT_OK
                ? ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced)
                : rc;
+}
+
+/* Whether a message has arrived that is not recorded: its receive is complete in the MPI, and has
+ * not been looked at in its turn. */
+static bool is_unrecorded(void)
+{
+    const struct ftk_log_counts *c = &ftk_log.counts;
+    for (int i = 0; i < ftk_log.n; i++)
+        if (c->received[i] < c->announced[i])
+            return true;
+    return false;
+}
+
+/* A combined send and receive, whose receive is complete: its send is, too. */
+static void complete_pairs(void)
+{
+    struct ftk_req *r;
+    for (int i = 0; (r = ftk_req_numbered(i)) != NULL; i++)
+        if (r->state == FTK_REQ_HALF)
+            (void)ftk_req_progress(r); /* the request has the error, if there is one */
 }
 
 static int drain(struct ftk_chan *ch)
 {
     struct ftk_log *l = &ftk_log;
-    int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && l->mode->holds_any
-           && l->mode->holds_any()) /* a send is counted when it is sent */
-        rc = look(ch);
+    int rc = release_held(ch, look);
     /* a collective that began before a failure may be behind its first execution: the receivers
      * have messages that it has not sent again yet */
     while (rc == FTKIT_OK && ftk_coll_any() && ftk_suppress_left(FTK_LOG_COLLS))
@@ -114,14 +142,16 @@ static int drain(struct ftk_chan *ch)
         rc = meet(ch);
     if (rc == FTKIT_OK)
         rc = ftk_drain_all(l->counts.announced, NULL, line_progress, ch);
-    while (rc == FTKIT_OK && still_sends()) { /* the receivers have drained all messages */
+    while (rc == FTKIT_OK && (is_unrecorded() || still_sends())) {
         ftk_drain_poll();
-        ftk_p2p_reap(SIZE_MAX);
+        ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
         rc = line_progress(ch);
     }
     if (rc == FTKIT_OK) {
+        complete_pairs();
         ftk_channel_line();
         l->early.n = 0; /* no receive under way has been matched */
+        l->line.state = FTK_LINE_DRAINED;
         rc = note_receives();
     }
     (void)FTK_FAULT("log.drained");
@@ -136,7 +166,7 @@ int ftk_line_drain(struct ftk_chan *ch)
 
 void ftk_line_end(void)
 {
-    ftk_log.line.here = false;
+    ftk_log.line.state = FTK_LINE_AWAY;
     ftk_requests_saved();
 }
 
@@ -184,6 +214,7 @@ int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
     }
     if (rc == FTKIT_OK)
         rc = drained;
+    ftk_line_end();
     if (rc == FTKIT_OK) {
         ftk_line_committed(ctx);
         ftk_log.line.calls = 1; /* see ftk_policy_reset() */

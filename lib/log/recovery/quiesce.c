@@ -109,14 +109,40 @@ static int withdraw_receive(struct quiescing *s, struct ftk_req *r)
     return FTKIT_OK;
 }
 
+/* Whether this rank was at a line whose commit no rank knows that is left.  All messages before the
+ * line have been drained.  A message that comes nevertheless is from a dead rank that had seen the
+ * commit: its replacement sends that message again, after it has come to that line again. */
+static bool is_at_lost_line(const struct ftk_log_repair *r)
+{
+    return ftk_log.line.state == FTK_LINE_DRAINED && !ftk_line_is_missed(ftk_log.ctx, r);
+}
+
+/* Take a receive from the MPI; a message that it has got is dropped. */
+static int discard_receive(struct quiescing *s, struct ftk_req *r)
+{
+    int done = PMPI_Cancel(&r->real) != MPI_SUCCESS;
+    for (int i = 0; !done && i < LAST_LOOKS; i++) {
+        int rc = PMPI_Test(&r->real, &done, MPI_STATUS_IGNORE);
+        done = done || rc != MPI_SUCCESS;
+        rc = watch_progress(s);
+        if (rc != FTKIT_OK)
+            return rc;
+    }
+    if (r->real != MPI_REQUEST_NULL)
+        (void)PMPI_Request_free(&r->real); /* its sender is dead */
+    r->state = FTK_REQ_WITHDRAWN;
+    return FTKIT_OK;
+}
+
 static int withdraw_all(struct quiescing *s)
 {
+    const bool drops = is_at_lost_line(s->r);
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
         if (r->state != FTK_REQ_POSTED)
             continue;
         if (r->kind == FTK_REQ_RECV) {
-            int rc = withdraw_receive(s, r);
+            int rc = drops ? discard_receive(s, r) : withdraw_receive(s, r);
             if (rc != FTKIT_OK)
                 return rc;
         }
@@ -172,7 +198,7 @@ int ftk_quiesce(const struct ftk_log_repair *r)
             &act, l->counts.relay_sent, sizeof *l->counts.relay_sent, l->counts.relay_announced);
     if (rc == FTKIT_OK)
         rc = watch_begin(&s);
-    if (rc == FTKIT_OK && !r->is_new[r->me])
+    if (rc == FTKIT_OK && !r->is_new[r->me] && !is_at_lost_line(r))
         rc = ftk_drain_all(l->counts.announced, r->is_new, watch_progress, &s);
     if (rc == FTKIT_OK && !r->is_new[r->me] && l->mode->own_comm)
         rc = drain_relay(r, &s);

@@ -143,8 +143,7 @@ static void repost(void)
     }
 }
 
-/* Whether this rank was writing a set and has not seen the commit. */
-static bool missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     return !r->fresh && !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
 }
@@ -153,7 +152,7 @@ bool ftk_recovery_missed(
     const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next)
 {
     *next = ftk_job_state.next_event;
-    return missed(ctx, r);
+    return ftk_line_is_missed(ctx, r);
 }
 
 /* The log passes the line whose commit this rank has not seen. */
@@ -197,8 +196,9 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     int rc = begin_epoch(ctx, r);
     if (rc != FTKIT_OK)
         return rc;
-    if (!r->fresh && missed(ctx, r))
+    if (!r->fresh && ftk_line_is_missed(ctx, r))
         pass_missed_line(ctx);
+    ftk_line_end();
     if (!r->fresh)
         ftk_job_adopt(r);
     rc = l->mode->install ? l->mode->install(r) : FTKIT_OK;

@@ -153,6 +153,8 @@ static int choose_one(struct ftk_req *r, size_t found, bool *take)
         return not_registered(r);
     if (*take && r->vc->freed)
         return refuse(r, FTKIT_ERR_UNSUPPORTED, "its communicator has been freed");
+    if (*take && r->freed_active && r->coll && r->coll->persistent)
+        return refuse(r, FTKIT_ERR_UNSUPPORTED, "its request has been freed");
     if (*take && r->then)
         return refuse(r, FTKIT_ERR_UNSUPPORTED, "a set cannot have MPI_Comm_idup under way");
     return FTKIT_OK;
@@ -196,46 +198,63 @@ static int nowhere(
     return refuse(r, FTKIT_ERR_STATE, why);
 }
 
+/* Find the memory of a request; *found: a region has it. */
+static int find_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *place,
+    ptrdiff_t *low, ptrdiff_t *end, bool *found)
+{
+    const void *p = r->kind == FTK_REQ_SEND ? r->send.buf : r->recv.buf;
+    const size_t count = r->peer == MPI_PROC_NULL ? 0 : (size_t)r->count;
+    int mrc = ftk_saved_span(count, r->type, low, end);
+    return mrc == MPI_SUCCESS ? ftk_saving_place(s, p, *low, *end, place, found)
+                              : ftk_fail_mpi(mrc, "the datatype of a request");
+}
+
+/* Whether a process can get the request from its set-up, with memory that no set has: its contents
+ * do not matter at the line. */
+static bool may_be_bare(const struct ftk_req *r)
+{
+    return r->persistent && r->id <= ftk_log.queue.set_up
+           && (r->state == FTK_REQ_INACTIVE || r->kind == FTK_REQ_SEND || !ftk_req_is_done(r));
+}
+
 /* The type and the memory of a receive under way, or of a persistent request. */
 static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
 {
     ptrdiff_t low, end;
     bool found;
-    const void *p = r->kind == FTK_REQ_SEND ? r->send.buf : r->recv.buf;
-    int mrc = ftk_saved_span((size_t)r->count, r->type, &low, &end);
-    if (mrc != MPI_SUCCESS)
-        return ftk_fail_mpi(mrc, "the datatype of a request");
-    if (r->peer == MPI_PROC_NULL)
-        low = end = 0;
     int rc = ftk_typemap_add(&s->types, r->type, &head[TYPE]);
     if (rc == FTKIT_OK)
-        rc = ftk_saving_place(s, p, low, end, &head[PLACE], &found);
+        rc = find_memory(s, r, &head[PLACE], &low, &end, &found);
     if (rc == FTKIT_ERR_UNSUPPORTED)
         return refuse(r, rc, ftk_detail_text());
     if (rc != FTKIT_OK || found)
         return rc;
-    if (!r->persistent || r->id > ftk_log.queue.set_up)
+    if (!may_be_bare(r))
         return nowhere(s->ctx, r, low, end);
     head[FLAGS] |= IS_BARE;
     return FTKIT_OK;
 }
 
 /* A receive or a collective that is complete: its data are in the set only if its memory is in a
- * region.  The program may have freed the type, so the first byte stands for all. */
+ * region.  Of a collective the address of the result is known, if anything (run.c). */
 static int check_data(struct ftk_saving *s, const struct ftk_req *r)
 {
     uint64_t place[FTK_PLACE_WORDS];
+    ptrdiff_t low = 0, end = 1;
     bool found = true;
-    MPI_Count bytes = 1;
+    MPI_Count bytes = 0;
+    int rc = FTKIT_OK;
+    if (r->kind == FTK_REQ_SEND || r->error != MPI_SUCCESS)
+        return FTKIT_OK;
+    if (r->kind == FTK_REQ_COLL && r->recv.buf)
+        rc = ftk_saving_place(s, r->recv.buf, low, end, place, &found);
     int mrc =
         r->kind == FTK_REQ_RECV ? PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes) : MPI_SUCCESS;
     if (mrc != MPI_SUCCESS)
         return ftk_fail_mpi(mrc, "MPI_Get_elements_x");
-    if (r->kind == FTK_REQ_SEND || r->recv.buf == MPI_BOTTOM || bytes <= 0
-        || r->error != MPI_SUCCESS)
-        return FTKIT_OK;
-    int rc = ftk_saving_place(s, r->recv.buf, 0, 1, place, &found);
-    return rc != FTKIT_OK || found ? rc : nowhere(s->ctx, r, 0, 1);
+    if (bytes > 0)
+        rc = find_memory(s, r, place, &low, &end, &found);
+    return rc != FTKIT_OK || found ? rc : nowhere(s->ctx, r, low, end);
 }
 
 static int put_status(const struct ftk_req *r, uint64_t *head)
@@ -270,8 +289,8 @@ static uint64_t flags_of(const struct ftk_req *r)
 static int put_coll(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
 {
     bool bare = false;
-    const bool of_set_up = r->persistent && r->id <= ftk_log.queue.set_up;
-    int rc = ftk_coll_save(s, r->coll, !ftk_req_is_done(r), of_set_up ? &bare : NULL);
+    const bool may = may_be_bare(r) && r->state == FTK_REQ_INACTIVE;
+    int rc = ftk_coll_save(s, r->coll, !ftk_req_is_done(r), may ? &bare : NULL);
     head[FLAGS] |= bare ? IS_BARE : 0;
     return rc == FTKIT_ERR_STATE || rc == FTKIT_ERR_UNSUPPORTED ? refuse(r, rc, ftk_detail_text())
                                                                 : rc;
@@ -284,7 +303,7 @@ static int put_request(struct ftk_saving *s, const struct ftk_req *r)
         [CONTEXT] = (uint64_t)r->vc->context,
         [PEER] = (uint64_t)(int64_t)r->peer,
         [TAG] = (uint64_t)(int64_t)r->tag,
-        [COUNT] = (uint64_t)r->count,
+        [COUNT] = r->send.handles > 0 ? r->send.handles : (uint64_t)r->count,
         [TYPE] = NO_TYPE,
         [PLACE] = FTK_NO_PLACE,
         [ID] = r->id };
@@ -294,7 +313,7 @@ static int put_request(struct ftk_saving *s, const struct ftk_req *r)
         ftk_words_extend(&s->w, HEAD) ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
     if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE))
         rc = put_status(r, head);
-    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE) && !r->persistent && !(head[FLAGS] & IS_SHARED))
+    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE) && !(head[FLAGS] & IS_SHARED))
         rc = check_data(s, r);
     if (rc == FTKIT_OK && coll && r->coll)
         rc = put_coll(s, r, head);
@@ -395,14 +414,16 @@ struct restored {
     uint64_t flags;
     struct ftk_req *r; /* NULL: a shared request */
     struct ftk_vcomm *vc;
+    size_t handles; /* of a shared request: so many are left to give */
+    size_t given;   /* ... and so many are given */
     struct ftk_coll_progress progress;
 };
 
 static struct {
     struct restored *v; /* [n] in the order of their beginning */
     size_t n;
+    uint64_t messages; /* matched ones */
     struct ftk_loading l;
-    bool begun;
 } back;
 
 static void clear_back(void)
@@ -413,19 +434,48 @@ static void clear_back(void)
     ftk_loading_free(&back.l, ftk_p2p_type_free);
     back.v = NULL;
     back.n = 0;
-    back.begun = false;
+    back.messages = 0;
+}
+
+/* Delete a request that has been read and has not begun.  A persistent one stays, at rest. */
+static void drop_one(struct restored *e)
+{
+    struct ftk_req *r = e->r;
+    for (size_t i = 0; !r && e->vc && i < e->given; i++)
+        if (e->vc->sent)
+            ftk_req_delete(e->vc->sent);
+    if (!r || r->state == FTK_REQ_FREE || r->persistent)
+        return;
+    if (r->coll)
+        ftk_coll_delete(r->coll);
+    r->coll = NULL;
+    ftk_req_delete(r);
 }
 
 void ftk_requests_drop(void)
 {
-    for (size_t i = 0; i < back.n && !back.begun; i++) {
-        struct ftk_req *r = back.v[i].r;
-        if (!r || r->kind != FTK_REQ_COLL || r->persistent || !r->coll)
-            continue;
-        ftk_coll_delete(r->coll);
-        r->coll = NULL;
-    }
+    for (size_t i = 0; i < back.n; i++)
+        drop_one(&back.v[i]);
+    if (back.messages > 0)
+        ftk_matched_clear();
     clear_back();
+}
+
+/* A request of set-up is under way, or complete, that was at rest or elsewhere at the line. */
+static void halt(struct ftk_req *r)
+{
+    if (r->kind == FTK_REQ_COLL && r->coll)
+        ftk_coll_halt(r);
+    else if (!ftk_req_is_done(r))
+        (void)ftk_p2p_fail(r, MPI_ERR_PENDING); /* nobody waits for it */
+    r->state = FTK_REQ_INACTIVE;
+}
+
+void ftk_requests_halt(void)
+{
+    for (size_t i = 0; i < back.n; i++)
+        if (back.v[i].r && back.v[i].r->persistent && back.v[i].r->state != FTK_REQ_INACTIVE)
+            halt(back.v[i].r);
 }
 
 /* The persistent request of this process with an id. */
@@ -447,12 +497,18 @@ static bool is_in(uint64_t word, int64_t least, int64_t most)
 
 static bool is_sane(const uint64_t *head)
 {
-    return is_in(head[NUMBER], 0, INT32_MAX) && is_in(head[PEER], INT32_MIN, ftk_log.n - 1)
+    const bool message = !(head[FLAGS] & (IS_COLL | IS_SHARED));
+    const bool needs_type = message && (head[FLAGS] & (IS_OPEN | IS_PERSISTENT));
+    const bool names_peer = is_in(head[PEER], 0, ftk_log.n - 1)
+                            || (int64_t)head[PEER] == MPI_PROC_NULL
+                            || ((int64_t)head[PEER] == MPI_ANY_SOURCE && (head[FLAGS] & IS_RECV));
+    return is_in(head[NUMBER], 0, INT32_MAX) && (!message || names_peer)
            && is_in(head[TAG], INT32_MIN, INT32_MAX) && is_in(head[COUNT], 0, INT32_MAX)
            && is_in(head[ID], 0, UINT32_MAX) && is_in(head[ERROR], INT32_MIN, INT32_MAX)
            && is_in(head[SOURCE], INT32_MIN, INT32_MAX)
            && is_in(head[STATUS_TAG], INT32_MIN, INT32_MAX) && is_in(head[BYTES], 0, INT64_MAX / 4)
-           && head[CONTEXT] < FTK_LOG_ALL;
+           && head[CONTEXT] < FTK_LOG_ALL && (!needs_type || head[TYPE] != NO_TYPE)
+           && (!message || !(head[FLAGS] & IS_OPEN) || (head[FLAGS] & IS_RECV));
 }
 
 static enum ftk_req_kind kind_of(uint64_t flags)
@@ -470,7 +526,9 @@ static int fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
     void *p = NULL;
     r->kind = kind_of(head[FLAGS]);
     r->vc = vc;
-    r->peer = (int)(int64_t)head[PEER];
+    r->peer = r->kind == FTK_REQ_COLL ? MPI_PROC_NULL : (int)(int64_t)head[PEER];
+    if (r->peer >= 0 && ftk_vcomm_peer_rank(vc, r->peer) < 0)
+        return ftk_loading_damaged();
     r->tag = (int)(int64_t)head[TAG];
     r->count = (int)head[COUNT];
     r->context = r->kind == FTK_REQ_SEND ? ftk_vcomm_there(vc, r->peer) : vc->context;
@@ -520,10 +578,19 @@ static int make_request(const uint64_t *head, struct ftk_vcomm *vc, struct ftk_r
     if (!r)
         return ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
     ftk_empty_status(&r->status);
-    int rc = fill(r, head, vc);
-    if (persistent) {
-        ftk_req_persist(r);
-        r->id = (uint32_t)head[ID];
+    r->persistent = persistent;
+    r->id = (uint32_t)head[ID];
+    r->state = persistent ? FTK_REQ_INACTIVE : FTK_REQ_COMPLETE;
+    return fill(r, head, vc);
+}
+
+/* An error: a request that has been made for it goes. */
+static int give_up(struct restored *e, bool known, int rc)
+{
+    if (e->r && !known) {
+        e->r->persistent = false;
+        drop_one(e);
+        e->r = NULL;
     }
     return rc;
 }
@@ -565,15 +632,18 @@ static int read_request(struct restored *e)
     e->vc = ftk_vcomm_in_context((int)head[CONTEXT]);
     if (!e->vc)
         return ftk_loading_damaged();
+    e->handles = e->flags & IS_SHARED ? (size_t)head[COUNT] : 0;
     if (e->flags & IS_SHARED)
         return FTKIT_OK;
     const bool known = (e->flags & IS_PERSISTENT) && with_id(head[ID]);
     int rc = make_request(head, e->vc, &e->r);
     if (rc == FTKIT_OK)
         rc = read_coll(e, known);
-    if (rc == FTKIT_OK && (e->flags & IS_DONE))
+    if (rc != FTKIT_OK)
+        return give_up(e, known, rc);
+    if (e->flags & IS_DONE)
         set_status(e->r, head);
-    return rc;
+    return FTKIT_OK;
 }
 
 static int read_message(void)
@@ -592,6 +662,7 @@ static int read_message(void)
     m->number = (int)w[3];
     m->rank = (int)w[4];
     ftk_matched_back(m);
+    back.messages++;
     return FTKIT_OK;
 }
 
@@ -635,13 +706,23 @@ int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *
     return rc;
 }
 
+/* A handle of the shared request; not more than the program had. */
+static struct ftk_req *give_shared(struct restored *e)
+{
+    if (e->given >= e->handles)
+        return e->vc->sent;
+    struct ftk_req *r = ftk_req_sent(e->vc);
+    e->given += r != NULL;
+    return r;
+}
+
 MPI_Request ftk_requests_back(int64_t number)
 {
     for (size_t i = 0; i < back.n; i++) {
-        const struct restored *e = &back.v[i];
+        struct restored *e = &back.v[i];
         if (e->number != number)
             continue;
-        struct ftk_req *r = e->r ? e->r : ftk_req_sent(e->vc);
+        struct ftk_req *r = e->r ? e->r : give_shared(e);
         return r ? ftk_req_handle(r) : MPI_REQUEST_NULL;
     }
     return MPI_REQUEST_NULL;
@@ -661,8 +742,7 @@ static void begin_one(struct restored *e)
     struct ftk_req *r = e->r;
     const int error = r->error;
     if (!(e->flags & (IS_DONE | IS_OPEN)))
-        return; /* persistent, and not started */
-    ftk_log.queue.nactive += r->persistent;
+        return; /* persistent, and at rest */
     if (e->flags & IS_DONE) {
         r->state = FTK_REQ_COMPLETE;
         r->error = error;
@@ -681,6 +761,5 @@ void ftk_requests_begin(void)
     for (size_t i = 0; i < back.n; i++)
         if (back.v[i].r)
             begin_one(&back.v[i]);
-    back.begun = true;
     clear_back();
 }

@@ -132,10 +132,10 @@ static void give_up_receives(void)
 static void restored(struct ftkit_ctx *ctx, uint64_t set)
 {
     struct ftk_log *l = &ftk_log;
-    if (ctx->where < FTK_IN_LOOP)
-        ftk_coll_note_ops();
     if (set == 0)
         return;
+    if (ftk_log_replays_setup() || ctx->where < FTK_IN_LOOP)
+        ftk_requests_halt();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
         ftk_policy_back(ctx, l->line.calls, l->line.next_event);
     }
@@ -146,6 +146,14 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
         give_up_receives();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
         l->phase = ftk_recovery_phase();
+    if (ctx->where >= FTK_IN_LOOP)
+        ftk_requests_begin();
+}
+
+/* Set-up is over. */
+static void enter_loop(void)
+{
+    ftk_coll_note_ops();
     ftk_requests_begin();
 }
 
@@ -210,6 +218,7 @@ static const struct ftk_log_ops log_ops = {
     .keep_going = ftk_p2p_keep_going,
     .rolling_back = falls,
     .restored = restored,
+    .enter_loop = enter_loop,
     .loaded = ftk_line_loaded,
     .of_earlier_job = ftk_line_of_earlier_job,
     .calls_left = ftk_slog_calls_left,

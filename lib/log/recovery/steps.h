@@ -69,6 +69,8 @@ void ftk_job_adopt(const struct ftk_log_repair *r);
 
 /* A line is committed: messages that were sent before the line are not needed again. */
 void ftk_line_forget(struct ftkit_ctx *ctx);
+/* Whether this rank was writing a set and has not seen the commit, which another rank knows. */
+bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
 /* The line is committed, and its determinants begin: number the receives under way anew. */
 void ftk_line_number_receives(void);
 

@@ -33,7 +33,7 @@ void ftk_p2p_keep_going(void)
 {
     if (!ftk_log.on || ftk_log_is_rolling_back())
         return;
-    if (!ftk_log.line.here) {
+    if (ftk_log.line.state == FTK_LINE_AWAY) {
         ftk_log.colls->poll();
         ftk_p2p_progress_mprobed();
     }
@@ -266,7 +266,6 @@ void ftk_req_abandon(struct ftk_req *r)
         ftk_req_delete(r);
         return;
     }
-    ftk_log.queue.nactive--; /* only the log completes it */
     look_at_freed();
 }
 

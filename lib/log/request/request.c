@@ -53,10 +53,8 @@ int ftk_req_finish(struct ftk_req *r, int error)
     r->real = MPI_REQUEST_NULL;
     r->state = FTK_REQ_COMPLETE;
     r->error = error;
-    if (r->freed_active) {
-        ftk_log.queue.nactive++; /* its deletion subtracts one */
+    if (r->freed_active)
         ftk_req_delete(r);
-    }
     return error;
 }
 
@@ -102,7 +100,6 @@ struct ftk_req *ftk_req_new(void)
     r->born = ftk_log.ctx->where < FTK_IN_LOOP
                   ? 0
                   : (uint32_t)ftk_log.line.count; /* set-up precedes all lines */
-    ftk_log.queue.nactive++;
     return r;
 }
 
@@ -111,7 +108,6 @@ void ftk_req_persist(struct ftk_req *r)
     struct ftk_req_queue *q = &ftk_log.queue;
     r->persistent = true;
     r->state = FTK_REQ_INACTIVE;
-    q->nactive--;
     r->id = ++q->npersistent;
     if (ftk_log.ctx->where < FTK_IN_LOOP)
         q->set_up = r->id;
@@ -124,21 +120,18 @@ struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc)
         r = ftk_req_new();
         if (!r)
             return NULL;
-        ftk_log.queue.nactive--; /* counted for each handle */
         ftk_empty_status(&r->status);
         r->vc = vc;
         vc->sent = r;
     }
     r->state = FTK_REQ_COMPLETE;
     r->send.handles++;
-    ftk_log.queue.nactive++;
     return r;
 }
 
 /* The program has lost n handles of a shared request. */
 static void give_back(struct ftk_req *r, size_t n)
 {
-    ftk_log.queue.nactive -= n;
     r->send.handles -= n;
     if (r->send.handles == 0)
         r->state = FTK_REQ_FREE;
@@ -155,7 +148,6 @@ void ftk_req_delete(struct ftk_req *r)
     if (r->own) /* seldom: this saves the call */
         free(r->own);
     r->own = NULL;
-    ftk_log.queue.nactive -= r->state != FTK_REQ_INACTIVE;
     r->state = FTK_REQ_FREE;
     r->next = ftk_req_pool.free;
     ftk_req_pool.free = r;
@@ -194,15 +186,16 @@ void ftk_p2p_part(const struct ftk_vcomm *vc)
     ftk_req_delete(r);
 }
 
-/* Whether a request that is under way, or persistent, uses the type. */
+/* Whether a request uses the type: one that is under way, or persistent, or a receive that is
+ * complete, whose memory a set has to find. */
 static bool uses_type(MPI_Datatype type)
 {
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->type == type)
             return true;
     for (size_t i = 0; i < ftk_req_pool.used; i++)
-        if (ftk_req_pool.at[i].persistent && ftk_req_pool.at[i].state != FTK_REQ_FREE
-            && ftk_req_pool.at[i].type == type)
+        if (ftk_req_pool.at[i].state != FTK_REQ_FREE && ftk_req_pool.at[i].type == type
+            && (ftk_req_pool.at[i].persistent || ftk_req_pool.at[i].kind == FTK_REQ_RECV))
             return true;
     return false;
 }
@@ -221,7 +214,6 @@ void ftk_p2p_forget_requests(void)
             ftk_req_delete(r);
             continue;
         }
-        ftk_log.queue.nactive -= r->state != FTK_REQ_INACTIVE;
         r->state = FTK_REQ_INACTIVE;
         r->stale = r->stale || (ftk_log.line.count > 0 && r->born == ftk_log.line.count);
     }
