@@ -344,7 +344,7 @@ static bool start_coll(struct foreign *f, int step)
     return rc == MPI_SUCCESS;
 }
 
-/* In a late step one rank begins only in the next step, so that the others wait for it at the set. */
+/* In a late step one rank begins in the next step only: the others wait for it at the set. */
 static bool is_last(const struct foreign *f, int step)
 {
     return is_late(step) && f->rank == step % f->nranks;

@@ -231,7 +231,7 @@ static int damaged(void)
 /* How many numbers of each kind a constructor has, for its count n = ints[0] [MPI 5.1.13]. */
 static bool has_shape(int number, const struct contents *c)
 {
-    const int64_t n = c->nints > 0 ? c->ints[0] : 0;
+    const int64_t n = c->nints > 0 ? c->ints[0] : 0, dims = c->nints > 2 ? c->ints[2] : 0;
     /* clang-format off */
     const struct { int64_t ints, aints, types; } shape[CONSTRUCTORS] = {
         { 0, 0, 1 },                 /* dup */
@@ -244,7 +244,7 @@ static bool has_shape(int number, const struct contents *c)
         { 2, n, 1 },                 /* hindexed_block */
         { n + 1, n, n },             /* struct */
         { 3 * n + 2, 0, 1 },         /* subarray */
-        { 4 * (c->nints > 2 ? c->ints[2] : 0) + 4, 0, 1 }, /* darray */
+        { 4 * dims + 4, 0, 1 },      /* darray */
         { 0, 2, 1 },                 /* resized */
         { 2, 0, 0 }, { 2, 0, 0 }, { 1, 0, 0 } };
     /* clang-format on */

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A value is a determinant with contents.  A value of set-up is also in the set-up log, as a message
- * of this rank to itself that no receive matches: a replacement that replays set-up gets it there. */
+ * A value is a determinant with contents.  A value of set-up is also in the set-up log, as a
+ * message of this rank to itself that no receive matches: a replacement that replays set-up gets it
+ * there. */
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>

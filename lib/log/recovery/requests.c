@@ -235,26 +235,27 @@ static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *h
     return FTKIT_OK;
 }
 
-/* A receive or a collective that is complete: its data are in the set only if its memory is in a
- * region.  Of a collective the address of the result is known, if anything (run.c). */
-static int check_data(struct ftk_saving *s, const struct ftk_req *r)
+/* A receive that is complete: its data are in the set only if its memory is in a region. */
+static int has_data(const struct ftk_req *r, bool *yes)
+{
+    MPI_Count bytes = 0;
+    *yes = false;
+    if (r->kind != FTK_REQ_RECV || !ftk_req_is_done(r) || r->error != MPI_SUCCESS)
+        return FTKIT_OK;
+    int rc = PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes);
+    *yes = bytes > 0 && bytes != MPI_UNDEFINED;
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "MPI_Get_elements_x");
+}
+
+/* The same of a collective: of its result the address is known, if anything (run.c). */
+static int check_result(struct ftk_saving *s, const struct ftk_req *r)
 {
     uint64_t place[FTK_PLACE_WORDS];
-    ptrdiff_t low = 0, end = 1;
     bool found = true;
-    MPI_Count bytes = 0;
     int rc = FTKIT_OK;
-    if (r->kind == FTK_REQ_SEND || r->error != MPI_SUCCESS)
-        return FTKIT_OK;
-    if (r->kind == FTK_REQ_COLL && r->recv.buf)
-        rc = ftk_saving_place(s, r->recv.buf, low, end, place, &found);
-    int mrc =
-        r->kind == FTK_REQ_RECV ? PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes) : MPI_SUCCESS;
-    if (mrc != MPI_SUCCESS)
-        return ftk_fail_mpi(mrc, "MPI_Get_elements_x");
-    if (bytes > 0)
-        rc = find_memory(s, r, place, &low, &end, &found);
-    return rc != FTKIT_OK || found ? rc : nowhere(s->ctx, r, low, end);
+    if (r->kind == FTK_REQ_COLL && r->error == MPI_SUCCESS && r->recv.buf)
+        rc = ftk_saving_place(s, r->recv.buf, 0, 1, place, &found);
+    return rc != FTKIT_OK || found ? rc : nowhere(s->ctx, r, 0, 1);
 }
 
 static int put_status(const struct ftk_req *r, uint64_t *head)
@@ -313,11 +314,14 @@ static int put_request(struct ftk_saving *s, const struct ftk_req *r)
         ftk_words_extend(&s->w, HEAD) ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
     if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE))
         rc = put_status(r, head);
-    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE) && !(head[FLAGS] & IS_SHARED))
-        rc = check_data(s, r);
+    bool data = false;
+    if (rc == FTKIT_OK && !(head[FLAGS] & IS_SHARED) && r->state != FTK_REQ_INACTIVE)
+        rc = has_data(r, &data);
+    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE))
+        rc = check_result(s, r);
     if (rc == FTKIT_OK && coll && r->coll)
         rc = put_coll(s, r, head);
-    if (rc == FTKIT_OK && !coll && (r->persistent || (head[FLAGS] & IS_OPEN)))
+    if (rc == FTKIT_OK && !coll && (r->persistent || (head[FLAGS] & IS_OPEN) || data))
         rc = put_memory(s, r, head);
     if (rc == FTKIT_OK)
         memcpy(s->w.v + at, head, sizeof head);
