@@ -66,6 +66,20 @@ for my $point (qw(log.settle log.settled log.marks log.install req.read restore.
     is(verdict($all, $j, any => 1), '', "a second failure: $fault");
 }
 
+# ---- the only rank that has seen a commit sends to a receive that is under way there, and dies
+
+for my $variant (qw(halo all)) {
+    my ($p) = grep { "@{$_->{args}}" =~ /$variant/ } ahead_programs();
+    for my $team (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+        my $fault = join(',', map({"ckpt.unseen:$_:2:EIO"} 1 .. 3), 'app.sent:0:2:kill');
+        my $j = logged($p, env => $env, fault => $fault);
+        is(verdict($p, $j, env => $env, killed => [0], faults => 4, what => $fault), '',
+            title($p) . ", teams of $team: the commit is lost");
+        like($j->{log}, qr/back to set 1$/m, '... and so is the set');
+    }
+}
+
 # ---- no memory, on one rank
 
 for my $fault ('req.write:2:3:error') {

@@ -201,6 +201,12 @@ static int commit(struct writing *c)
         v.min[WORD_LOCAL] = ftk_local_due(ctx);
     (void)FTK_FAULT("ckpt.sealed");
     int rc = ftk_vote(&c->ch, ctx->nranks, &v);
+    if (rc == FTKIT_OK
+        && FTK_FAULT("ckpt.unseen")) { /* injected: a rank dies that has seen the vote */
+        while (!ftk_detect_poll(ctx))
+            ;
+        rc = ftk_fail(FTKIT_ERR_PEER, "injected");
+    }
     if (rc != FTKIT_OK)
         return rc;
     if (v.min[WORD_ERROR] != FTKIT_OK) {

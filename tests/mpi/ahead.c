@@ -6,7 +6,8 @@
  * others the next step sends them (is_late()), so that the receives are under way.
  *
  * What is sent depends on the state, so a wrong message changes the result.  A step passes app.mid
- * once, with nothing under way, and app.inflight after each kind has begun.
+ * once, with nothing under way, and app.inflight after each kind has begun.  app.sent comes when the
+ * messages of a late step have been sent.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -171,8 +172,11 @@ static void end_halo(struct foreign *f)
     uint64_t freed = 0;
     int got = -1;
     halo[6] = MPI_REQUEST_NULL;
-    if (is_late(f->step - 1) && !send_halo(f, f->step - 1))
-        return;
+    if (is_late(f->step - 1)) {
+        if (!send_halo(f, f->step - 1))
+            return;
+        (void)FTK_FAULT("app.sent");
+    }
     if (MPI_Waitall(8, halo, s) != MPI_SUCCESS
         || MPI_Recv(&freed, 1, MPI_UINT64_T, prev_of(f), 4, f->comm, &s[6]) != MPI_SUCCESS)
         return;
