@@ -6,8 +6,8 @@
  * others the next step sends them (is_late()), so that the receives are under way.
  *
  * What is sent depends on the state, so a wrong message changes the result.  A step passes app.mid
- * once, with nothing under way, and app.inflight after each kind has begun.  app.sent comes when the
- * messages of a late step have been sent.
+ * once, with nothing under way but a long collective, and app.inflight after each kind has begun.
+ * app.sent comes when the messages of a late step have been sent.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
