@@ -1,6 +1,7 @@
 /* Datatypes as words (see typemap.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,6 +253,64 @@ static bool has_shape(int number, const struct contents *c)
            && c->naints == shape[number].aints && c->ntypes == shape[number].types;
 }
 
+static bool are_in(const int *v, ptrdiff_t n, int least, int most)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        if (v[i] < least || v[i] > most)
+            return false;
+    return true;
+}
+
+/* A distributed array: the process is one of a grid, and blocks are not empty. */
+static bool is_darray(const int *i)
+{
+    const ptrdiff_t n = i[2];
+    const int *args = i + 3 + 2 * n, *grid = args + n;
+    int64_t processes = 1;
+    bool good = n > 0 && i[1] >= 0 && i[1] < i[0] && are_in(i + 3, n, 1, INT_MAX)
+                && are_in(grid, n, 1, INT_MAX);
+    for (ptrdiff_t k = 0; good && k < n; k++) {
+        processes *= grid[k];
+        good = processes <= i[0] && (args[k] > 0 || args[k] == MPI_DISTRIBUTE_DFLT_DARG);
+    }
+    return good && processes == i[0];
+}
+
+/* A part of an array, inside the array. */
+static bool is_subarray(const int *i)
+{
+    const ptrdiff_t n = i[0];
+    const int *sizes = i + 1, *parts = sizes + n, *starts = parts + n;
+    bool good = n > 0;
+    for (ptrdiff_t k = 0; good && k < n; k++)
+        good = sizes[k] > 0 && parts[k] > 0 && starts[k] >= 0 && parts[k] <= sizes[k]
+               && starts[k] <= sizes[k] - parts[k];
+    return good;
+}
+
+/* Whether the arguments of the constructor are valid.  MPIs do not check all of them. */
+static bool is_valid(const struct contents *c)
+{
+    const int *i = c->ints, n = c->nints > 0 ? i[0] : 0;
+    switch (c->combiner) {
+    case MPI_COMBINER_VECTOR:
+    case MPI_COMBINER_HVECTOR:
+    case MPI_COMBINER_INDEXED_BLOCK:
+    case MPI_COMBINER_HINDEXED_BLOCK:
+        return i[1] >= 0;
+    case MPI_COMBINER_INDEXED:
+    case MPI_COMBINER_HINDEXED:
+    case MPI_COMBINER_STRUCT:
+        return are_in(i + 1, n, 0, INT_MAX);
+    case MPI_COMBINER_SUBARRAY:
+        return is_subarray(i);
+    case MPI_COMBINER_DARRAY:
+        return is_darray(i);
+    default:
+        return true;
+    }
+}
+
 static int make_type(const struct contents *c, MPI_Datatype *out)
 {
     const int *i = c->ints, n = c->nints > 0 ? i[0] : 0;
@@ -327,7 +386,7 @@ static int read_entry(struct ftk_types *t, const uint64_t **at, const uint64_t *
         .combiner = constructors[w[0]], .nints = (int)w[1], .naints = (int)w[2], .ntypes = (int)w[3]
     };
     int rc = take_contents(t, w + HEAD, &c);
-    if (rc == FTKIT_OK && !has_shape((int)w[0], &c))
+    if (rc == FTKIT_OK && !(has_shape((int)w[0], &c) && is_valid(&c)))
         rc = damaged();
     int mrc = rc == FTKIT_OK ? make_type(&c, &t->v[t->n]) : MPI_SUCCESS;
     if (rc == FTKIT_OK && mrc == MPI_SUCCESS) {

@@ -164,6 +164,11 @@ int ftk_line_drain(struct ftk_chan *ch)
     return rc == FTKIT_OK ? ftk_requests_save(ch->ctx) : rc;
 }
 
+bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    return !r->fresh && !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
+}
+
 void ftk_line_end(void)
 {
     ftk_log.line.state = FTK_LINE_AWAY;

@@ -143,11 +143,6 @@ static void repost(void)
     }
 }
 
-bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
-{
-    return !r->fresh && !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
-}
-
 bool ftk_recovery_missed(
     const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next)
 {
