@@ -32,6 +32,7 @@ static void clear(void)
 static void without_log(void **state)
 {
     int there = 5, here = 0;
+    MPI_Request sending;
     (void)state;
     clear();
     ftkit_ctx *ft = begin(FTKIT_NO_SET);
@@ -52,14 +53,14 @@ static void without_log(void **state)
         MPI_Recv_init(&here, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &requests[0]), MPI_SUCCESS);
     save(ft);
     assert_int_equal(MPI_Request_free(&requests[0]), MPI_SUCCESS);
-    /* a matched message */
-    assert_int_equal(MPI_Isend(&there, 1, MPI_INT, 0, 2, MPI_COMM_SELF, &requests[0]), MPI_SUCCESS);
+    /* a matched message; an MPI may keep the send under way until the receive */
+    assert_int_equal(MPI_Isend(&there, 1, MPI_INT, 0, 2, MPI_COMM_SELF, &sending), MPI_SUCCESS);
     assert_int_equal(MPI_Mprobe(0, 2, MPI_COMM_SELF, &message, MPI_STATUS_IGNORE), MPI_SUCCESS);
     CHECK(FTKIT_OK, ft, ftkit_request(ft, 1));
     CHECK_ERROR(
         FTKIT_ERR_STATE, ft, "'message'|variable 0|a matched message", ftkit_checkpoint(ft));
     assert_int_equal(MPI_Mrecv(&here, 1, MPI_INT, &message, MPI_STATUS_IGNORE), MPI_SUCCESS);
-    assert_int_equal(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_SUCCESS);
+    assert_int_equal(MPI_Wait(&sending, MPI_STATUS_IGNORE), MPI_SUCCESS);
     data[2] = 7;
     save(ft);
     close_context(&ft);
