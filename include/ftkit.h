@@ -289,13 +289,15 @@ FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *co
  * Every request that ftkit_checkpoint() finds under way, or complete and not waited for, must be
  * in a registered variable, unless the program has freed the request.  The memory into which a
  * receive or a collective writes must be inside one region, in ftkit_register(),
- * ftkit_register_array() or ftkit_register_growing(): the request is restored with this memory.
+ * ftkit_register_array() or ftkit_register_growing(), whose datatype has no holes there: the
+ * request is restored with this memory.  A request that the program begins before ftkit_recover()
+ * in a registered variable is given up when a set is restored.
  * Without the message log requests do not survive a restore: the variables become
  * MPI_REQUEST_NULL on all ranks, and a request under way at a set is FTKIT_ERR_STATE.
  *
  * Local.  Errors: as ftkit_register().
  * Errors of ftkit_checkpoint(): FTKIT_ERR_STATE: a request is in no registered variable, or its
- * memory is in no region; FTKIT_ERR_ARG: a variable holds a request that is not of the program's
+ * memory is in no region, in a replicated one or in a hole; FTKIT_ERR_ARG: a variable holds a request that is not of the program's
  * messages (of a file, a window, another library); FTKIT_ERR_UNSUPPORTED: the set cannot have the
  * request (MPI_Comm_idup, an operation made in the loop, a communicator that is freed).  The
  * detail names the request; no set is written, and nothing is lost.

@@ -80,9 +80,42 @@ for my $variant (qw(halo all)) {
     }
 }
 
+# ---- a set is given up; a rank that has not seen this gets messages of ranks that have
+
+for my $variant (qw(halo collective all)) {
+    my ($p) = grep { "@{$_->{args}}" =~ /$variant/ } ahead_programs();
+    for my $team (1, 2) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+        my $fault = 'req.write:3:2:EIO,ckpt.unheard:1:2:EIO,app.step:3:6:kill';
+        my $j = logged($p, env => $env, fault => $fault);
+        is(verdict($p, $j, any => 1, faults => 3, what => $fault), '',
+            title($p) . ", teams of $team: a set is given up");
+    }
+}
+
+# ---- requests that set-up has begun
+
+my $begun = { name => 'begun', steps => 20, messages => 80 };
+like(undisturbed($begun, 4), qr/^OK step 20 hash \w+ 0 wrong/, 'begun, undisturbed');
+for my $team (1, 2) {
+    my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
+    for my $fault ('app.mid:2:1:kill', 'app.inflight:0:1:kill', 'app.inflight:3:3:kill',
+        'app.mid:1:9:kill')
+    {
+        my $j = logged($begun, env => $env, fault => $fault);
+        is(verdict($begun, $j, env => $env, killed => [$fault =~ /:(\d)/], faults => 1,
+                what => $fault), '', "requests of set-up, teams of $team: $fault");
+    }
+    my $j = logged($begun, env => { %$env, FTKIT_LEVEL_HDF5_ENABLED => 'true',
+            FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 set' },
+        run => ['--log'], fault => 'app.mid:*:8:kill', faults => 4);
+    like($j->{log}, qr/restored set \d+ from files/, "teams of $team: a job goes on from files");
+    is(verdict($begun, $j, any => 1), '', '... with requests of set-up');
+}
+
 # ---- no memory, on one rank
 
-for my $fault ('req.write:2:3:error') {
+for my $fault ('req.write:2:3:EIO') {
     my $j = logged($all, spares => 0, fault => $fault);
     is(verdict($all, $j, any => 1), '', "$fault: the job goes on without this set");
     is(scalar(@{ $j->{faults} }), 1, '... which has failed');

@@ -167,6 +167,7 @@ struct ftk_repair_state {
     uint64_t repeats_of;
     int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */
     uint64_t unusable; /* the set that this rank has given up in memory; 0: none */
+    uint64_t told;     /* the newest set that an attempt to repair has told to be committed */
 };
 
 /* Figures for ftkit_query(). */

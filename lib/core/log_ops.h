@@ -57,6 +57,7 @@ struct ftk_log_ops {
     bool (*rolling_back)(void);
     void (*restored)(struct ftkit_ctx *ctx, uint64_t set);
     void (*enter_loop)(void);
+    int (*leave_set_up)(struct ftkit_ctx *ctx, int rc);
     int (*loaded)(struct ftkit_ctx *ctx, int rc);
     bool (*of_earlier_job)(const struct ftkit_ctx *ctx);
     /* at the line */
@@ -279,7 +280,14 @@ static inline void ftk_log_enter_loop(struct ftkit_ctx *ctx)
         ctx->log->enter_loop();
 }
 
-/* At a start this rank has loaded the line, or rc is its error; returns the code. */
+/* Collective: at a start this rank has found the set that it will restore, or rc is its error.  Drop
+ * the messages of set-up.  Returns the code. */
+static inline int ftk_log_leave_set_up(struct ftkit_ctx *ctx, int rc)
+{
+    return ctx->log ? ctx->log->leave_set_up(ctx, rc) : rc;
+}
+
+/* At a start this rank has restored the line, or rc is its error; returns the code. */
 static inline int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
 {
     return ctx->log ? ctx->log->loaded(ctx, rc) : rc;

@@ -20,6 +20,7 @@ enum ftk_phase ftk_recovery_phase(void);
 
 int ftk_line_drain(struct ftk_chan *ch);
 void ftk_line_committed(struct ftkit_ctx *ctx);
+int ftk_line_leave_set_up(struct ftkit_ctx *ctx, int rc);
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc);
 bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
 void ftk_line_end(void);
@@ -32,7 +33,7 @@ void ftk_requests_saved(void);
 /* Read the words; drop what has been read, if it has not begun; begin it. */
 int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end);
 void ftk_requests_drop(void);
-void ftk_requests_halt(void); /* set-up has started persistent requests that the set has, too */
+void ftk_requests_close(void); /* the log closes */
 void ftk_requests_begin(void);
 /* Numbers of requests and matched messages in a set (core/log_ops.h). */
 int64_t ftk_requests_number(MPI_Request request);

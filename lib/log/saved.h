@@ -18,6 +18,13 @@ enum { FTK_PLACE_WORDS = 2 };
 #define FTK_NO_PLACE UINT64_MAX /* first word: no byte is used */
 #define FTK_FAR (INT64_MAX / 8) /* the largest offset that is believed */
 
+/* Why a set cannot have memory in a region. */
+#define FTK_REGION_HAS_HOLES                                                                       \
+    "whose datatype has holes: a set has only what the datatype names (register all of the memory)"
+#define FTK_REGION_IS_REPLICATED                                                                   \
+    "which is replicated: the other ranks may have the data already (complete it before "          \
+    "ftkit_checkpoint())"
+
 /* What is being written. */
 struct ftk_saving {
     const struct ftkit_ctx *ctx;

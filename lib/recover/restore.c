@@ -179,6 +179,8 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
     int rc = load_newest(ctx, set);
     if (rc == FTKIT_OK)
         rc = ftk_start_check(ctx, *set);
+    if (*set > 0)
+        rc = ftk_log_leave_set_up(ctx, rc);
     if (rc == FTKIT_OK && *set > 0)
         rc = restore(ctx);
     if (*set > 0)

@@ -59,6 +59,14 @@ static void offer_changes(struct writing *c)
     c->w.base = ctx->committed;
 }
 
+/* Injected: this rank does not see the result of a vote, and a rank dies. */
+static int lose_vote(struct ftkit_ctx *ctx)
+{
+    while (!ftk_detect_poll(ctx))
+        ;
+    return ftk_fail(FTKIT_ERR_PEER, "injected");
+}
+
 /* Compute the sizes and take the memory, here and at other ranks; the ranks agree on the result. */
 static int prepare(struct writing *c)
 {
@@ -85,6 +93,8 @@ static int prepare(struct writing *c)
     ftk_vote_same(&v, FTK_VOTE_CALLS, ctx->policy.calls);
     ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&c->ch, ctx->nranks, &v);
+    if (rc == FTKIT_OK && FTK_FAULT("ckpt.unheard"))
+        rc = lose_vote(ctx);
     if (rc != FTKIT_OK)
         return rc;
     c->flushing = ftk_flush_agreed(ctx, &v);
@@ -201,12 +211,8 @@ static int commit(struct writing *c)
         v.min[WORD_LOCAL] = ftk_local_due(ctx);
     (void)FTK_FAULT("ckpt.sealed");
     int rc = ftk_vote(&c->ch, ctx->nranks, &v);
-    if (rc == FTKIT_OK
-        && FTK_FAULT("ckpt.unseen")) { /* injected: a rank dies that has seen the vote */
-        while (!ftk_detect_poll(ctx))
-            ;
-        rc = ftk_fail(FTKIT_ERR_PEER, "injected");
-    }
+    if (rc == FTKIT_OK && FTK_FAULT("ckpt.unseen"))
+        rc = lose_vote(ctx);
     if (rc != FTKIT_OK)
         return rc;
     if (v.min[WORD_ERROR] != FTKIT_OK) {

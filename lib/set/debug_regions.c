@@ -7,6 +7,7 @@
  * known by its prefix, a static one by the name of its file (FTK_OWN_FILES, from the Makefile). */
 #define _GNU_SOURCE
 #include "debug_regions.h"
+#include "handles.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -117,8 +118,10 @@ static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
             s[(*n)++] = (struct span){ (const char *)r->count_ref, sizeof *r->count_ref };
         } else if (r->data) {
             s[(*n)++] = span_of(r);
-        } else if (r->arg) { /* a communicator; of another argument the first bytes */
-            s[(*n)++] = (struct span){ r->arg, sizeof(MPI_Comm) };
+        } else if (r->handles) {
+            s[(*n)++] = (struct span){ r->handles->at, ftk_handles_bytes(r->handles) };
+        } else if (r->arg) { /* the first bytes */
+            s[(*n)++] = (struct span){ r->arg, sizeof(void *) };
         }
     }
     for (int i = 0; i < ctx->nbound; i++)

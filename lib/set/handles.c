@@ -21,6 +21,12 @@ static const struct ftkit_ctx *logging(void)
 
 /* ---- reading and setting variables --------------------------------------------------- */
 
+size_t ftk_handles_bytes(const struct ftk_handles *h)
+{
+    static const size_t each[] = { sizeof(MPI_Comm), sizeof(MPI_Request), sizeof(MPI_Message) };
+    return h->n * (h->fortran ? sizeof(MPI_Fint) : each[h->kind]);
+}
+
 static MPI_Comm comm_of(const struct ftk_handles *h, size_t i)
 {
     return h->fortran ? MPI_Comm_f2c(((const MPI_Fint *)h->at)[i]) : ((const MPI_Comm *)h->at)[i];

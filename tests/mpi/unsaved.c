@@ -15,7 +15,7 @@ static MPI_Comm comm, other;
 static int rank, size, checked, bad;
 static double region[8], *grown;
 static size_t ngrown = 4;
-static double outside[4], sum;
+static double outside[4], sum, gathered[64], same[2], strided[8];
 static MPI_Request registered = MPI_REQUEST_NULL, loose = MPI_REQUEST_NULL;
 static MPI_Message message = MPI_MESSAGE_NULL, matched = MPI_MESSAGE_NULL;
 static MPI_Op op;
@@ -99,6 +99,48 @@ static void loose_wait(void)
 static void result_begin(void)
 {
     MPI_Iallreduce(region, &sum, 1, MPI_DOUBLE, MPI_SUM, comm, &registered);
+}
+
+/* The last rank is late: it alone has the collective complete, and the others all messages but its
+ * own. */
+static void gathered_begin(void)
+{
+    if (rank < size - 1)
+        MPI_Ialltoall(region, 1, MPI_DOUBLE, gathered, 1, MPI_DOUBLE, comm, &registered);
+}
+static void gathered_end(void)
+{
+    if (rank == size - 1)
+        MPI_Ialltoall(region, 1, MPI_DOUBLE, gathered, 1, MPI_DOUBLE, comm, &registered);
+    wait_end();
+}
+
+static void same_begin(void)
+{
+    receive_begin(&registered, same + 1);
+}
+static void same_all_begin(void)
+{
+    if (rank < size - 1)
+        MPI_Iallreduce(region, same, 1, MPI_DOUBLE, MPI_SUM, comm, &registered);
+}
+static void same_all_end(void)
+{
+    if (rank == size - 1)
+        MPI_Iallreduce(region, same, 1, MPI_DOUBLE, MPI_SUM, comm, &registered);
+    wait_end();
+    same[0] = same[1] = 0;
+}
+
+/* Element 1 is in a hole of the region's datatype. */
+static void hole_begin(void)
+{
+    double x = 2;
+    int flag = 0;
+    receive_begin(&registered, strided + 1);
+    MPI_Send(&x, 1, MPI_DOUBLE, peer(), 7, comm);
+    while (!flag)
+        MPI_Request_get_status(registered, &flag, MPI_STATUS_IGNORE);
 }
 
 static void persistent_begin(void)
@@ -212,6 +254,14 @@ static const struct wrong {
         "tag 7 on MPI_COMM_WORLD, complete: its memory" },
     { "a small send in no variable", sent_begin, loose_wait, FTKIT_ERR_STATE, "send" },
     { "a result in no region", result_begin, wait_end, FTKIT_ERR_STATE, "is in no region" },
+    { "a collective that writes to no region", gathered_begin, gathered_end, FTKIT_ERR_STATE,
+        "is in no region" },
+    { "a receive into a replicated region", same_begin, outside_end, FTKIT_ERR_STATE,
+        "is in region 'same', which is replicated" },
+    { "a collective into a replicated region", same_all_begin, same_all_end, FTKIT_ERR_STATE,
+        "is in region 'same', which is replicated" },
+    { "a complete receive into a hole", hole_begin, wait_end, FTKIT_ERR_STATE,
+        "is in region 'strided', whose datatype has holes" },
     { "a persistent receive into no region", persistent_begin, persistent_end, FTKIT_ERR_STATE,
         "a persistent receive of 1 items from rank 1 with tag 9" },
     { "a matched message in no variable", probe_begin, probe_end, FTKIT_ERR_STATE,
@@ -240,7 +290,13 @@ static void try(const struct wrong *w)
 
 static void register_all(void)
 {
+    MPI_Datatype every_other;
+    MPI_Type_vector(4, 1, 2, MPI_DOUBLE, &every_other);
+    MPI_Type_commit(&every_other);
     int rc = ftkit_register(ft, "region", region, 8, MPI_DOUBLE);
+    rc |= ftkit_register(ft, "strided", strided, 1, every_other);
+    rc |= ftkit_register_replicated(ft, "same", same, 2, MPI_DOUBLE);
+    MPI_Type_free(&every_other);
     rc |= ftkit_register_growing(
         ft, "grown", (void **)(void *)&grown, &ngrown, MPI_DOUBLE, NULL, NULL);
     rc |= ftkit_register_requests(ft, "registered", &registered, 1);

@@ -454,10 +454,42 @@ static void prepare(struct ftk_req *r, struct ftk_vcomm *vc)
     r->real = MPI_REQUEST_NULL;
 }
 
+/* Whether the memory belongs to the schedule. */
+static bool is_own(const struct ftk_coll *c, const char *p)
+{
+    bool own = p >= c->arena && p < c->arena + c->used;
+    for (const struct ftk_temp *t = c->temps; t && !own; t = t->next)
+        own = p >= t->bytes && p < t->bytes + t->room;
+    return own;
+}
+
+/* An address in the program's memory that the collective writes to, for the check of a set that the
+ * memory is in a region; NULL: there is none. */
+static void *result_of(const struct ftk_coll *c)
+{
+    for (size_t i = 0; i < c->nsteps; i++) {
+        const struct ftk_step *s = &c->steps[i];
+        const bool copies = s->kind == FTK_STEP_COPY, moves = s->kind == FTK_STEP_MOVE;
+        const int count = moves ? (int)(s->bytes > 0) : copies ? s->into_count : s->count;
+        MPI_Aint low = 0, extent;
+        if (s->kind == FTK_STEP_FENCE || s->kind == FTK_STEP_SEND || count == 0
+            || is_own(c, s->into))
+            continue;
+        if (!moves
+            && PMPI_Type_get_true_extent(copies ? s->into_type : s->type, &low, &extent)
+                   != MPI_SUCCESS)
+            continue; /* the call ends with the error */
+        return (char *)s->into + low;
+    }
+    return NULL;
+}
+
 static int start(struct ftk_req *r, struct ftk_vcomm *vc, const struct ftk_call *call, bool owned)
 {
     prepare(r, vc);
     int rc = ftk_coll_make(vc, call, owned, &r->coll);
+    if (rc == MPI_SUCCESS && owned)
+        r->recv.buf = result_of(r->coll);
     return rc == MPI_SUCCESS ? ftk_coll_begin(r) : rc;
 }
 
@@ -477,25 +509,6 @@ int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
     return ftk_vcomm_end(vc, rc);
 }
 
-/* Where this rank gets the result, for the check of a set that the memory is in a region; NULL: it
- * gets none, or that is not said here (forms with counts, derived types). */
-static void *result_of(const struct ftk_vcomm *vc, const struct ftk_call *call)
-{
-    const struct ftk_type_facts *f;
-    const bool root = vc->rank == call->root;
-    bool gets = !vc->remote && call->kind != FTK_BARRIER;
-    if (call->kind == FTK_GATHER || call->kind == FTK_GATHERV || call->kind == FTK_REDUCE)
-        gets = gets && root;
-    if (call->kind == FTK_BCAST)
-        gets = gets && !root;
-    if (call->kind == FTK_EXSCAN)
-        gets = gets && vc->rank > 0;
-    if (!gets || ftk_in_place(&call->r) || call->r.counts || call->r.types || call->r.count <= 0
-        || ftk_p2p_facts(call->r.type, &f) != MPI_SUCCESS || !f->dense || f->bytes == 0)
-        return NULL;
-    return ftk_coll_at(call->r.buf, 0);
-}
-
 int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_new();
@@ -507,7 +520,6 @@ int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Reques
         ftk_req_delete(r);
         return ftk_vcomm_error(vc, rc);
     }
-    r->recv.buf = result_of(vc, call);
     *request = ftk_req_handle(r);
     return MPI_SUCCESS;
 }

@@ -245,6 +245,31 @@ static int put_memory(struct writer *w)
     return rc;
 }
 
+/* The memory of a collective under way that messages have been written to, or will be: a set has
+ * its data. */
+static int check_written(struct writer *w)
+{
+    const struct ftk_coll *c = w->c;
+    int rc = FTKIT_OK;
+    for (size_t i = 0; rc == FTKIT_OK && i < c->nsteps; i++) {
+        const struct ftk_step *s = &c->steps[i];
+        uint64_t place[FTK_PLACE_WORDS] = { FTK_NO_PLACE, 0 };
+        if (s->kind == FTK_STEP_MOVE)
+            rc = put_place(w, s->into, 0, (ptrdiff_t)s->bytes, true, false, place);
+        else if (s->kind == FTK_STEP_COPY)
+            rc = put_items(w, s->into, s->into_count, s->into_type, false, place);
+        else if (s->kind != FTK_STEP_FENCE && s->kind != FTK_STEP_SEND)
+            rc = put_items(w, s->into, s->count, s->type, false, place);
+        const struct ftk_region *in = place[0] < IN_BLOCK ? w->s->region[place[0]] : NULL;
+        if (rc != FTKIT_OK || !in)
+            continue;
+        if (in->kind == FTK_KIND_REPLICATED || !in->type.contiguous)
+            rc = ftk_fail(FTKIT_ERR_STATE, "its memory is in region '%s', %s", in->name,
+                in->kind == FTK_KIND_REPLICATED ? FTK_REGION_IS_REPLICATED : FTK_REGION_HAS_HOLES);
+    }
+    return rc;
+}
+
 static int put_all(struct writer *w, bool active, bool *bare)
 {
     const struct ftk_coll *c = w->c;
@@ -258,7 +283,9 @@ static int put_all(struct writer *w, bool active, bool *bare)
     if (ftk_coll_reduces(c) && !ftk_coll_op_number(c->call.op, &head[OP]))
         return ftk_fail(FTKIT_ERR_UNSUPPORTED,
             "its operation was not made before ftkit_recover(), or has been freed");
-    int rc = put_steps(w, from, first, active);
+    int rc = active ? check_written(w) : FTKIT_OK;
+    if (rc == FTKIT_OK)
+        rc = put_steps(w, from, first, active);
     if (rc == FTKIT_ERR_STATE && bare) { /* the process has this one, or makes it in its set-up */
         *bare = true;
         w->steps.n = w->ncopies = 0;

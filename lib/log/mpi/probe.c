@@ -286,6 +286,8 @@ static int receive_matched(
         vc = vc->next;
     r->kind = FTK_REQ_RECV;
     r->vc = vc ? vc : ftk_log.vcomms.world;
+    r->peer = h->source;
+    r->tag = h->tag;
     r->recv.buf = buf;
     r->count = count;
     r->type = type;

@@ -207,18 +207,18 @@ void ftk_line_forget(struct ftkit_ctx *ctx)
     ftk_vcomm_line();
 }
 
-/* All messages of set-up have been delivered or are in the line, so none has to be sent again. */
-int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
+/* All messages of set-up have been delivered or are in the line, so none has to be sent again, and
+ * none may come when the line is restored. */
+int ftk_line_leave_set_up(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    struct ftk_unexp *last = ftk_log.unexp.last;
     int drained = drain_set_up(&ch);
-    for (struct ftk_unexp *h; (h = last ? last->next : ftk_log.unexp.first) != NULL;) {
-        ftk_unexp_take(h);
-        ftk_unexp_free(h);
-    }
-    if (rc == FTKIT_OK)
-        rc = drained;
+    ftk_unexp_clear();
+    return rc == FTKIT_OK ? drained : rc;
+}
+
+int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
+{
     ftk_line_end();
     if (rc == FTKIT_OK) {
         ftk_line_committed(ctx);

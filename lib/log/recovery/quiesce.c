@@ -111,10 +111,12 @@ static int withdraw_receive(struct quiescing *s, struct ftk_req *r)
 
 /* Whether this rank was at a line whose commit no rank knows that is left.  All messages before the
  * line have been drained.  A message that comes nevertheless is from a dead rank that had seen the
- * commit: its replacement sends that message again, after it has come to that line again. */
+ * commit: its replacement sends that message again, after it has come to that line again.  If
+ * another rank knows that the set was given up, that rank may have gone on: its messages count. */
 static bool is_at_lost_line(const struct ftk_log_repair *r)
 {
-    return ftk_log.line.state == FTK_LINE_DRAINED && !ftk_line_is_missed(ftk_log.ctx, r);
+    return ftk_log.line.state == FTK_LINE_DRAINED && !ftk_line_is_missed(ftk_log.ctx, r)
+           && ftk_job_state.nouts == ftk_log.calls.n;
 }
 
 /* Take a receive from the MPI; a message that it has got is dropped. */

@@ -217,6 +217,23 @@ static bool may_be_bare(const struct ftk_req *r)
            && (r->state == FTK_REQ_INACTIVE || r->kind == FTK_REQ_SEND || !ftk_req_is_done(r));
 }
 
+/* Whether the set can have a receive into the region of a place: all its bytes are in the set, if
+ * the receive is complete, and other ranks need not have the same, if it is under way. */
+static int check_region(const struct ftk_saving *s, const struct ftk_req *r, uint64_t place)
+{
+    char why[200];
+    const struct ftk_region *in = place == FTK_NO_PLACE ? NULL : s->region[place];
+    const bool done = ftk_req_is_done(r);
+    const char *flaw = !in                                        ? NULL
+                       : done && !in->type.contiguous             ? FTK_REGION_HAS_HOLES
+                       : !done && in->kind == FTK_KIND_REPLICATED ? FTK_REGION_IS_REPLICATED
+                                                                  : NULL;
+    if (!flaw)
+        return FTKIT_OK;
+    snprintf(why, sizeof why, "its memory is in region '%s', %s", in->name, flaw);
+    return refuse(r, FTKIT_ERR_STATE, why);
+}
+
 /* The type and the memory of a receive under way, or of a persistent request. */
 static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
 {
@@ -227,6 +244,8 @@ static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *h
         rc = find_memory(s, r, &head[PLACE], &low, &end, &found);
     if (rc == FTKIT_ERR_UNSUPPORTED)
         return refuse(r, rc, ftk_detail_text());
+    if (rc == FTKIT_OK && found && r->kind == FTK_REQ_RECV && r->state != FTK_REQ_INACTIVE)
+        rc = check_region(s, r, head[PLACE]);
     if (rc != FTKIT_OK || found)
         return rc;
     if (!may_be_bare(r))
@@ -430,6 +449,8 @@ static struct {
     struct ftk_loading l;
 } back;
 
+static bool released; /* the requests of set-up: see release_set_up() */
+
 static void clear_back(void)
 {
     for (size_t i = 0; i < back.n; i++)
@@ -473,13 +494,6 @@ static void halt(struct ftk_req *r)
     else if (!ftk_req_is_done(r))
         (void)ftk_p2p_fail(r, MPI_ERR_PENDING); /* nobody waits for it */
     r->state = FTK_REQ_INACTIVE;
-}
-
-void ftk_requests_halt(void)
-{
-    for (size_t i = 0; i < back.n; i++)
-        if (back.v[i].r && back.v[i].r->persistent && back.v[i].r->state != FTK_REQ_INACTIVE)
-            halt(back.v[i].r);
 }
 
 /* The persistent request of this process with an id. */
@@ -641,6 +655,8 @@ static int read_request(struct restored *e)
         return FTKIT_OK;
     const bool known = (e->flags & IS_PERSISTENT) && with_id(head[ID]);
     int rc = make_request(head, e->vc, &e->r);
+    if (rc == FTKIT_OK && known && e->r->state != FTK_REQ_INACTIVE)
+        halt(e->r);
     if (rc == FTKIT_OK)
         rc = read_coll(e, known);
     if (rc != FTKIT_OK)
@@ -694,9 +710,44 @@ static int read_all(void)
     return rc;
 }
 
+/* A request of set-up, in a variable that the restore overwrites. */
+static void release(struct ftk_req *r)
+{
+    if (!r || r->state == FTK_REQ_FREE || r->persistent)
+        return;
+    if (ftk_req_is_done(r))
+        ftk_req_delete(r);
+    else
+        ftk_req_abandon(r);
+}
+
+/* Set-up has begun requests that the lost process, or the earlier job, had completed before the
+ * line.  The restore overwrites the registered variables, so nobody completes the requests that
+ * these variables hold.  Once in a process. */
+static void release_set_up(const struct ftkit_ctx *ctx)
+{
+    const struct ftk_handles *h = NULL;
+    if (ctx->where >= FTK_IN_LOOP || released)
+        return;
+    released = true;
+    while ((h = ftk_handles_next(ctx, FTK_HANDLE_REQUEST, h)) != NULL)
+        for (size_t i = 0; i < h->n; i++)
+            release(ftk_req_of(ftk_handles_request(h, i)));
+    while ((h = ftk_handles_next(ctx, FTK_HANDLE_MESSAGE, h)) != NULL)
+        for (size_t i = 0; i < h->n; i++)
+            ftk_unexp_free(ftk_matched_take(ftk_handles_message(h, i)));
+}
+
+void ftk_requests_close(void)
+{
+    ftk_requests_drop();
+    released = false;
+}
+
 int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end)
 {
     ftk_requests_drop();
+    release_set_up(ctx);
     if (w == end)
         return FTKIT_OK;
     back.l = (struct ftk_loading){ .ctx = ctx, .w = w, .end = end };

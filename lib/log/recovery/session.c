@@ -62,7 +62,7 @@ static void close_log(struct ftkit_ctx *ctx)
         l->on = false;
         ftk_log_begin_rollback(); /* ends the requests that the program has left under way */
         ftk_coll_forget();
-        ftk_requests_drop();
+        ftk_requests_close();
         ftk_p2p_forget_requests();
         ftk_coll_close();
         ftk_vcomm_close(ftk_idup_clear);
@@ -134,8 +134,6 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     struct ftk_log *l = &ftk_log;
     if (set == 0)
         return;
-    if (ftk_log_replays_setup() || ctx->where < FTK_IN_LOOP)
-        ftk_requests_halt();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
         ftk_policy_back(ctx, l->line.calls, l->line.next_event);
     }
@@ -219,6 +217,7 @@ static const struct ftk_log_ops log_ops = {
     .rolling_back = falls,
     .restored = restored,
     .enter_loop = enter_loop,
+    .leave_set_up = ftk_line_leave_set_up,
     .loaded = ftk_line_loaded,
     .of_earlier_job = ftk_line_of_earlier_job,
     .calls_left = ftk_slog_calls_left,
