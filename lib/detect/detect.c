@@ -608,6 +608,23 @@ void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns)
         ch->broken = true; /* act is revoked, so pending requests end with an error */
 }
 
+int ftk_chan_test(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what, bool *all)
+{
+    *all = true;
+    for (int i = 0; i < n; i++) {
+        int done = 1;
+        if (reqs[i] == MPI_REQUEST_NULL)
+            continue;
+        int rc = MPI_Test(&reqs[i], &done, MPI_STATUS_IGNORE);
+        if (rc != MPI_SUCCESS) {
+            reqs[i] = MPI_REQUEST_NULL;
+            return ftk_chan_break(ch, rc, what);
+        }
+        *all = *all && done;
+    }
+    return FTKIT_OK;
+}
+
 int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what)
 {
     int result = FTKIT_OK;

@@ -75,6 +75,10 @@ int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what);
 /* Wait for all requests; FTKIT_ERR_PEER: a failure.  No request is left in either case. */
 int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what);
 
+/* Test all requests, without waiting; *all: none is left.  FTKIT_ERR_PEER: a failure; then requests
+ * may be left, and ftk_chan_wait() ends them. */
+int ftk_chan_test(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what, bool *all);
+
 /* Call this function in the loop of a wait, when no request was complete: it lets the log progress,
  * and tests the watch at every 16th call.  *turns counts the calls. */
 void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns);

@@ -357,23 +357,6 @@ static int open_next(struct ftk_coding *c, struct ftk_chan *ch, struct ftk_codin
     return FTKIT_OK;
 }
 
-static int test(struct ftk_chan *ch, struct ftk_coding_slot *s, bool *all)
-{
-    *all = true;
-    for (int i = 0; i < s->nreq; i++) {
-        int done = 1;
-        if (s->req[i] == MPI_REQUEST_NULL)
-            continue;
-        int rc = MPI_Test(&s->req[i], &done, MPI_STATUS_IGNORE);
-        if (rc != MPI_SUCCESS) {
-            s->req[i] = MPI_REQUEST_NULL;
-            return ftk_chan_break(ch, rc, "parity");
-        }
-        *all = *all && done;
-    }
-    return FTKIT_OK;
-}
-
 /* The difference of a parity has come from the worker: add it to the parity. */
 static void take_in(const struct ftk_coding *c, const struct ftk_coding_slot *s)
 {
@@ -391,12 +374,12 @@ static int advance(
     int rc = s->open ? FTKIT_OK : open_next(c, ch, s);
     if (rc != FTKIT_OK || !s->open)
         return rc;
-    rc = test(ch, s, &all);
+    rc = ftk_chan_test(ch, s->req, s->nreq, "parity", &all);
     if (rc == FTKIT_OK && all && !s->computed) {
         *moved = true;
         rc = compute(c, ch, s);
         if (rc == FTKIT_OK)
-            rc = test(ch, s, &all);
+            rc = ftk_chan_test(ch, s->req, s->nreq, "parity", &all);
     }
     if (rc == FTKIT_OK && all && s->computed) {
         *moved = true;

@@ -5,6 +5,17 @@
 #include "core/context.h"
 #include "write.h"
 
+static void begin_send(struct ftk_write *w, struct ftk_stream *s, int to)
+{
+    const struct ftkit_ctx *ctx = w->ch->ctx;
+    ftk_stream_init(s, true, to, w->level->tag, w->like.set, ctx->rank, ctx->nranks);
+    s->seg = w->own;
+    s->sizes[0] = w->head_bytes;
+    s->sizes[1] = w->data_bytes;
+    if (w->changes)
+        (void)ftk_stream_partial(s, w->base, w->changes->masks);
+}
+
 /* Set up a stream to each holder of this rank's segment, and a stream from each rank for which this
  * rank is a holder. */
 static void begin(struct ftk_write *w)
@@ -15,8 +26,7 @@ static void begin(struct ftk_write *w)
     w->streams = to->streams;
     for (int i = me; i < copies * ctx->nranks; i += ctx->nranks)
         if (to->holder[i] >= 0)
-            ftk_stream_init(
-                &w->streams[n++], true, to->holder[i], w->level->tag, w->like.set, me, ctx->nranks);
+            begin_send(w, &w->streams[n++], to->holder[i]);
     w->nsends = n;
     for (int i = 0; i < copies * ctx->nranks; i++)
         if (to->holder[i] == me)
@@ -25,25 +35,13 @@ static void begin(struct ftk_write *w)
     w->nstreams = n;
 }
 
-static int sizes(struct ftk_write *w)
+static int sizes(struct ftk_write *w, bool *idle, bool *done)
 {
-    int local = FTKIT_OK;
-    for (int i = 0; i < w->nsends; i++) {
-        w->streams[i].seg = w->own;
-        w->streams[i].sizes[0] = w->head_bytes;
-        w->streams[i].sizes[1] = w->data_bytes;
-        if (w->changes)
-            (void)ftk_stream_partial(&w->streams[i], w->base, w->changes->masks);
-    }
-    int rc = ftk_stream_sizes(w->ch, &w->level->mem, w->streams, w->nstreams, &local);
+    int local;
+    int rc =
+        ftk_stream_sizes_step(w->ch, &w->level->mem, w->streams, w->nstreams, idle, done, &local);
     ftk_write_note(w, local);
     return rc;
-}
-
-static int take(struct ftk_write *w)
-{
-    (void)w; /* ftk_stream_sizes() has taken the buffers */
-    return FTKIT_OK;
 }
 
 static int progress(struct ftk_write *w, size_t ready)
@@ -54,14 +52,14 @@ static int progress(struct ftk_write *w, size_t ready)
     return ftk_stream_progress(w->ch, w->streams, w->nstreams, &idle, &done);
 }
 
-static int finish(struct ftk_write *w)
+static int send(struct ftk_write *w, bool *idle, bool *done)
 {
     int local;
     for (int i = 0; i < w->nsends; i++) {
         w->streams[i].ready = w->data_bytes;
         w->streams[i].sealed = true;
     }
-    int rc = ftk_stream_run(w->ch, w->streams, w->nstreams, &local);
+    int rc = ftk_stream_step(w->ch, w->streams, w->nstreams, idle, done, &local);
     ftk_write_note(w, local);
     return rc;
 }
@@ -86,4 +84,4 @@ static int reach(const struct ftk_level *l, int rank, int nranks, const int *dom
     return most;
 }
 
-const struct ftk_write_ops ftk_write_copies = { begin, sizes, take, progress, finish, end, reach };
+const struct ftk_write_ops ftk_write_copies = { begin, sizes, progress, send, end, reach };

@@ -30,25 +30,31 @@ int ftk_group_map(
 
 /* ---- writing a set ------------------------------------------------------------------- */
 
-int ftk_group_exchange(const struct ftk_group *g, struct ftk_chan *ch, int tag, void *const *part,
-    const size_t *bytes, const char *what)
+int ftk_group_post(struct ftk_group_exchange *x, const struct ftk_group *g, struct ftk_chan *ch,
+    int tag, void *const *part, const size_t *bytes, const char *what)
 {
-    MPI_Request req[2 * FTK_GROUP_MAX];
-    int n = 0, mrc = MPI_SUCCESS;
+    int mrc = MPI_SUCCESS;
+    *x = (struct ftk_group_exchange){ .what = what };
     for (uint32_t i = 0; mrc == MPI_SUCCESS && i < g->n; i++) {
         if (i == g->index)
             continue;
         int peer = (int)g->rank[i];
-        mrc = MPI_Irecv(part[i], (int)bytes[i], MPI_BYTE, peer, tag, ch->comm, &req[n]);
-        n += mrc == MPI_SUCCESS;
+        mrc = MPI_Irecv(part[i], (int)bytes[i], MPI_BYTE, peer, tag, ch->comm, &x->req[x->n]);
+        x->n += mrc == MPI_SUCCESS;
         if (mrc == MPI_SUCCESS)
             mrc = MPI_Isend(
-                part[g->index], (int)bytes[g->index], MPI_BYTE, peer, tag, ch->comm, &req[n]);
-        n += mrc == MPI_SUCCESS;
+                part[g->index], (int)bytes[g->index], MPI_BYTE, peer, tag, ch->comm, &x->req[x->n]);
+        x->n += mrc == MPI_SUCCESS;
     }
-    int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, what);
-    int waited = ftk_chan_wait(ch, req, n, what);
-    return rc == FTKIT_OK ? waited : rc;
+    return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, mrc, what);
+}
+
+int ftk_group_test(struct ftk_group_exchange *x, struct ftk_chan *ch, bool *all)
+{
+    int rc = ftk_chan_test(ch, x->req, x->n, x->what, all);
+    if (rc == FTKIT_OK && *all)
+        x->n = 0;
+    return rc;
 }
 
 /* Return the set with which changes are compared; 0: there are no changes. */
@@ -57,35 +63,66 @@ static uint64_t base_of(const struct ftk_parity_update *u)
     return u->changes ? ((const struct ftk_seg_header *)(const void *)u->changes->base)->set : 0;
 }
 
-int ftk_parity_sizes(struct ftk_parity_write *w, struct ftk_chan *ch, const struct ftk_group *group,
-    size_t head_bytes, size_t data_bytes)
+void ftk_parity_start(
+    struct ftk_parity_write *w, const struct ftk_group *g, size_t head_bytes, size_t data_bytes)
 {
-    struct ftk_group *g = &w->group;
-    uint64_t all[FTK_GROUP_MAX][FTK_CODED + 1];
-    void *part[FTK_GROUP_MAX];
-    size_t bytes[FTK_GROUP_MAX] = { 0 };
-    *g = *group;
-    w->seg = NULL;
-    for (uint32_t i = 0; i < g->n; i++) {
-        part[i] = all[i];
-        bytes[i] = sizeof all[i];
-    }
-    uint64_t *mine = all[g->index];
+    uint64_t *mine = w->sizes[g->index];
+    w->group = *g;
+    w->phase = FTK_PARITY_START;
+    w->own = w->seg = NULL;
+    w->error = FTKIT_OK;
+    w->under_way.n = 0;
     mine[FTK_CODED_DATA] = data_bytes;
     mine[FTK_CODED_HEAD] = head_bytes;
     mine[FTK_CODED] = base_of(&w->update);
-    int rc = ftk_group_exchange(g, ch, FTK_TAG_SIZES, part, bytes, "sizes of a group");
-    w->update.agreed = mine[FTK_CODED] != 0;
+}
+
+static int post_sizes(struct ftk_parity_write *w, struct ftk_chan *ch)
+{
+    void *part[FTK_GROUP_MAX] = { NULL };
+    size_t bytes[FTK_GROUP_MAX] = { 0 };
+    for (uint32_t i = 0; i < w->group.n; i++) {
+        part[i] = w->sizes[i];
+        bytes[i] = sizeof w->sizes[i];
+    }
+    return ftk_group_post(
+        &w->under_way, &w->group, ch, FTK_TAG_SIZES, part, bytes, "sizes of a group");
+}
+
+static void use_sizes(struct ftk_parity_write *w)
+{
+    struct ftk_group *g = &w->group;
+    uint64_t base = w->sizes[g->index][FTK_CODED];
+    w->update.agreed = base != 0;
     for (uint32_t i = 0; i < g->n; i++) {
         for (int o = 0; o < FTK_CODED; o++)
-            g->len[o][i] = all[i][o];
-        w->update.agreed = w->update.agreed && all[i][FTK_CODED] == mine[FTK_CODED];
+            g->len[o][i] = w->sizes[i][o];
+        w->update.agreed = w->update.agreed && w->sizes[i][FTK_CODED] == base;
     }
+}
+
+int ftk_parity_sizes_step(struct ftk_parity_write *w, struct ftk_chan *ch, bool *idle, bool *done)
+{
+    bool all = true;
+    int rc = FTKIT_OK;
+    if (w->phase == FTK_PARITY_START) {
+        w->phase = FTK_PARITY_SIZES;
+        rc = post_sizes(w, ch);
+    }
+    if (rc == FTKIT_OK && w->phase == FTK_PARITY_SIZES) {
+        rc = ftk_group_test(&w->under_way, ch, &all);
+        if (rc == FTKIT_OK && all) {
+            w->phase = FTK_PARITY_FILL;
+            use_sizes(w);
+        }
+    }
+    *idle = !all;
+    *done = rc == FTKIT_OK && all;
     return rc;
 }
 
 /* Begin to encode one object of all members into the parities of all members. */
-static int begin_coding(struct ftk_parity_write *w, int object, const struct ftk_mem_seg *own)
+static int begin_coding(struct ftk_parity_write *w, int object)
 {
     struct ftk_coding *c = &w->coding;
     const struct ftk_group *g = &w->group;
@@ -97,7 +134,9 @@ static int begin_coding(struct ftk_parity_write *w, int object, const struct ftk
             .data_at = (int)g->rank[i], .parity_at = -1, .data_to = -1, .parity_to = (int)g->rank[i]
         };
     struct ftk_coding_member *me = &c->member[g->index];
-    me->data = object == FTK_CODED_HEAD ? own->buf : own->buf + g->len[FTK_CODED_HEAD][g->index];
+    me->data = w->own->buf;
+    if (object == FTK_CODED_DATA)
+        me->data += g->len[FTK_CODED_HEAD][g->index];
     me->parity = ftk_parity_object(w->seg->buf, object);
     return ftk_coding_begin(c, (int)g->rank[g->index]);
 }
@@ -106,16 +145,17 @@ int ftk_parity_take(struct ftk_parity_write *w, struct ftk_mem *mem,
     const struct ftk_seg_header *like, struct ftk_mem_seg *own)
 {
     const struct ftk_group *g = &w->group;
-    if (g->n < 2)
+    if (g->n < 2 || w->seg)
         return FTKIT_OK;
     int rc = ftk_mem_take(mem, like->set, (int)g->rank[g->index], (int)like->nranks,
         ftk_parity_seg_bytes(g), &w->seg);
     if (rc != FTKIT_OK)
         return rc;
+    w->own = own;
     w->seg->parity = true;
     ftk_parity_begin(w->seg->buf, g, like);
     rc = ftk_parity_update_take(w, mem);
-    return rc == FTKIT_OK ? begin_coding(w, FTK_CODED_DATA, own) : rc;
+    return rc == FTKIT_OK ? begin_coding(w, FTK_CODED_DATA) : rc;
 }
 
 int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t ready)
@@ -127,31 +167,73 @@ int ftk_parity_progress(struct ftk_parity_write *w, struct ftk_chan *ch, size_t 
     return ftk_coding_progress(&w->coding, ch, &idle, &done);
 }
 
-int ftk_parity_finish(struct ftk_parity_write *w, struct ftk_chan *ch, struct ftk_mem_seg *own)
+/* The parity of the data is made: begin with that of the head. */
+static int begin_head(struct ftk_parity_write *w, struct ftk_chan *ch)
 {
-    if (!w->seg)
-        return FTKIT_OK;
-    w->coding.ready = SIZE_MAX;
-    int rc = ftk_parity_update_run(w, ch);
-    if (rc == FTKIT_OK)
-        rc = ftk_coding_run(&w->coding, ch);
-    if (rc != FTKIT_OK)
-        return rc;
     ftk_coding_end(&w->coding, ch);
-    rc = begin_coding(w, FTK_CODED_HEAD, own);
-    if (rc != FTKIT_OK) /* the others have begun: break the channel, as after a failure */
-        return ftk_chan_break(ch, MPI_ERR_NO_MEM, ftk_detail_text());
+    int rc = begin_coding(w, FTK_CODED_HEAD);
     w->coding.ready = SIZE_MAX;
-    rc = ftk_coding_run(&w->coding, ch);
-    if (rc != FTKIT_OK)
-        return rc;
-    ftk_parity_seal(w->seg->buf);
-    w->error = ftk_mem_seal(w->seg);
-    return FTKIT_OK;
+    if (rc == FTKIT_OK) /* else the others have begun: break the channel, as after a failure */
+        return FTKIT_OK;
+    return ftk_chan_break(ch, MPI_ERR_NO_MEM, ftk_detail_text());
+}
+
+/* Go on to the next phase if that for which this phase waits has come. */
+static int advance(struct ftk_parity_write *w, struct ftk_chan *ch, bool *idle)
+{
+    bool over = true;
+    int rc = FTKIT_OK;
+    switch (w->phase) {
+    case FTK_PARITY_FILL:
+        w->coding.ready = SIZE_MAX;
+        rc = ftk_parity_update_post(w, ch);
+        break;
+    case FTK_PARITY_CHANGES:
+        rc = ftk_group_test(&w->under_way, ch, &over);
+        *idle = !over;
+        if (rc == FTKIT_OK && over)
+            ftk_parity_update_use(w);
+        break;
+    case FTK_PARITY_DATA:
+        rc = ftk_coding_progress(&w->coding, ch, idle, &over);
+        if (rc == FTKIT_OK && over)
+            rc = begin_head(w, ch);
+        break;
+    case FTK_PARITY_HEAD:
+        rc = ftk_coding_progress(&w->coding, ch, idle, &over);
+        if (rc == FTKIT_OK && over) {
+            ftk_parity_seal(w->seg->buf);
+            w->error = ftk_mem_seal(w->seg);
+        }
+        break;
+    default:
+        break;
+    }
+    if (rc == FTKIT_OK && over)
+        w->phase++;
+    return rc;
+}
+
+int ftk_parity_step(struct ftk_parity_write *w, struct ftk_chan *ch, bool *idle, bool *done)
+{
+    bool moved = w->seg && w->phase < FTK_PARITY_DONE;
+    int rc = FTKIT_OK;
+    *idle = false;
+    while (rc == FTKIT_OK && moved) {
+        int phase = w->phase;
+        rc = advance(w, ch, idle);
+        moved = w->phase != phase && w->phase < FTK_PARITY_DONE;
+    }
+    *done = !w->seg || w->phase == FTK_PARITY_DONE;
+    return rc;
 }
 
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch)
 {
+    /* after a failure the communicator is revoked and every request ends */
+    if (w->under_way.n > 0)
+        (void)ftk_chan_wait(ch, w->under_way.req, w->under_way.n, w->under_way.what);
+    w->under_way.n = 0;
     if (!w->seg)
         return;
     ftk_coding_end(&w->coding, ch);
@@ -159,6 +241,23 @@ void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch)
     if (!w->seg->sealed)
         ftk_mem_release(w->seg);
     w->seg = NULL;
+}
+
+/* ---- after a repair ------------------------------------------------------------------ */
+
+/* Call a step until it is done. */
+static int run(struct ftk_parity_write *w, struct ftk_chan *ch,
+    int (*step)(struct ftk_parity_write *, struct ftk_chan *, bool *, bool *))
+{
+    unsigned turns = 0;
+    bool idle = false, done = false;
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && !done) {
+        rc = step(w, ch, &idle, &done);
+        if (idle)
+            ftk_chan_progress(ch, &turns);
+    }
+    return rc;
 }
 
 int ftk_parity_make(struct ftk_level *l, struct ftk_chan *ch, uint64_t set)
@@ -175,12 +274,12 @@ int ftk_parity_make(struct ftk_level *l, struct ftk_chan *ch, uint64_t set)
     if (old)
         ftk_mem_release(old);
     const struct ftk_seg_header *h = (const void *)own->buf;
-    int rc = ftk_parity_sizes(&w, ch, g, (size_t)h->head_bytes, (size_t)h->data_bytes);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = ftk_parity_take(&w, &l->mem, h, own);
+    ftk_parity_start(&w, g, (size_t)h->head_bytes, (size_t)h->data_bytes);
+    int rc = run(&w, ch, ftk_parity_sizes_step);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_finish(&w, ch, own);
+        rc = ftk_parity_take(&w, &l->mem, h, own);
+    if (rc == FTKIT_OK)
+        rc = run(&w, ch, ftk_parity_step);
     if (rc == FTKIT_OK)
         rc = w.error;
     if (rc != FTKIT_OK && !ch->broken)

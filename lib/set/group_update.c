@@ -117,38 +117,39 @@ static bool is_usable(struct ftk_parity_write *w)
 
 /* ---- with the others ----------------------------------------------------------------- */
 
-static int exchange(struct ftk_parity_write *w, struct ftk_chan *ch)
-{
-    const struct ftk_group *g = &w->group;
-    void *part[FTK_GROUP_MAX];
-    size_t bytes[FTK_GROUP_MAX] = { 0 };
-    for (uint32_t i = 0; i < g->n; i++) {
-        part[i] = w->update.of[i];
-        bytes[i] = words_of(g, i) * sizeof *w->update.words;
-    }
-    ch->sent += (g->n - 1) * (uint64_t)bytes[g->index];
-    return ftk_group_exchange(g, ch, FTK_TAG_CHANGES, part, bytes, "changes of a group");
-}
-
-int ftk_parity_update_run(struct ftk_parity_write *w, struct ftk_chan *ch)
+int ftk_parity_update_post(struct ftk_parity_write *w, struct ftk_chan *ch)
 {
     struct ftk_parity_update *u = &w->update;
     const struct ftk_group *g = &w->group;
+    void *part[FTK_GROUP_MAX] = { NULL };
+    size_t bytes[FTK_GROUP_MAX] = { 0 };
     if (!u->agreed)
         return FTKIT_OK;
     uint16_t *mine = u->of[g->index];
-    bool sound = is_usable(w);
-    mine[0] = sound;
+    mine[0] = is_usable(w);
     memcpy(mine + 1, u->changes->masks, (words_of(g, g->index) - 1) * sizeof *mine);
-    int rc = exchange(w, ch);
+    for (uint32_t i = 0; i < g->n; i++) {
+        part[i] = u->of[i];
+        bytes[i] = words_of(g, i) * sizeof *u->words;
+    }
+    ch->sent += (g->n - 1) * (uint64_t)bytes[g->index];
+    return ftk_group_post(&w->under_way, g, ch, FTK_TAG_CHANGES, part, bytes, "changes of a group");
+}
+
+void ftk_parity_update_use(struct ftk_parity_write *w)
+{
+    struct ftk_parity_update *u = &w->update;
+    const struct ftk_group *g = &w->group;
+    bool usable = true;
+    if (!u->agreed)
+        return;
     (void)FTK_FAULT("ckpt.changes");
     for (uint32_t i = 0; i < g->n; i++) {
-        sound = sound && u->of[i][0] == 1;
+        usable = usable && u->of[i][0] == 1;
         u->delta.now[i] = g->len[FTK_CODED_DATA][i];
         u->delta.masks[i] = u->of[i] + 1;
     }
     u->delta.base = ftk_seg_data_c(u->changes->base);
-    if (rc == FTKIT_OK && sound)
+    if (usable)
         ftk_coding_update(&w->coding, &u->delta);
-    return rc;
 }

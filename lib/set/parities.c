@@ -5,19 +5,16 @@
 
 static void begin(struct ftk_write *w)
 {
-    (void)w;
-}
-
-static int sizes(struct ftk_write *w)
-{
     w->parity.update.changes = w->changes;
-    return ftk_parity_sizes(
-        &w->parity, w->ch, &w->level->layout.group, w->head_bytes, w->data_bytes);
+    ftk_parity_start(&w->parity, &w->level->layout.group, w->head_bytes, w->data_bytes);
 }
 
-static int take(struct ftk_write *w)
+static int sizes(struct ftk_write *w, bool *idle, bool *done)
 {
-    return ftk_parity_take(&w->parity, &w->level->mem, &w->like, w->own);
+    int rc = ftk_parity_sizes_step(&w->parity, w->ch, idle, done);
+    if (rc == FTKIT_OK && *done && w->own)
+        ftk_write_note(w, ftk_parity_take(&w->parity, &w->level->mem, &w->like, w->own));
+    return rc;
 }
 
 static int progress(struct ftk_write *w, size_t ready)
@@ -25,9 +22,9 @@ static int progress(struct ftk_write *w, size_t ready)
     return ftk_parity_progress(&w->parity, w->ch, ready);
 }
 
-static int finish(struct ftk_write *w)
+static int send(struct ftk_write *w, bool *idle, bool *done)
 {
-    int rc = ftk_parity_finish(&w->parity, w->ch, w->own);
+    int rc = ftk_parity_step(&w->parity, w->ch, idle, done);
     ftk_write_note(w, w->parity.error);
     return rc;
 }
@@ -48,5 +45,4 @@ static int reach(const struct ftk_level *l, int rank, int nranks, const int *dom
     return g->n > 1 ? FTK_REACH_NODE : FTK_REACH_NOBODY;
 }
 
-const struct ftk_write_ops ftk_write_parities = { begin, sizes, take, progress, finish, end,
-    reach };
+const struct ftk_write_ops ftk_write_parities = { begin, sizes, progress, send, end, reach };

@@ -388,35 +388,68 @@ static int run_upto(struct ftk_chan *ch, struct ftk_stream *s, int n, int upto)
     return rc;
 }
 
+/* The sizes are there: take the receivers' buffers; return the most severe error. */
+static int take_buffers(struct ftk_mem *mem, struct ftk_stream *s, int n)
+{
+    int local = FTKIT_OK;
+    for (int i = 0; i < n; i++) {
+        if (s[i].send)
+            continue;
+        if (!s[i].seg && s[i].error == FTKIT_OK)
+            s[i].error = accept_sizes(mem, &s[i]);
+        if (s[i].error < local)
+            local = s[i].error;
+    }
+    return local;
+}
+
+int ftk_stream_sizes_step(struct ftk_chan *ch, struct ftk_mem *mem, struct ftk_stream *s, int n,
+    bool *idle, bool *done, int *local)
+{
+    int rc = round_upto(ch, s, n, FTK_STREAM_DATA, idle, done);
+    *local = rc == FTKIT_OK && *done ? take_buffers(mem, s, n) : FTKIT_OK;
+    return rc;
+}
+
 int ftk_stream_sizes(
     struct ftk_chan *ch, struct ftk_mem *mem, struct ftk_stream *s, int n, int *local)
 {
+    bool idle, done;
     int rc = run_upto(ch, s, n, FTK_STREAM_DATA);
     *local = FTKIT_OK;
-    for (int i = 0; rc == FTKIT_OK && i < n; i++) {
-        if (s[i].send)
+    return rc == FTKIT_OK ? ftk_stream_sizes_step(ch, mem, s, n, &idle, &done, local) : rc;
+}
+
+/* All streams are done: seal what has been received; return the most severe error. */
+static int seal_received(struct ftk_stream *s, int n)
+{
+    int local = FTKIT_OK;
+    for (int i = 0; i < n; i++) {
+        if (s[i].send || s[i].seg->sealed)
             continue;
-        s[i].error = accept_sizes(mem, &s[i]);
-        if (s[i].error < *local)
-            *local = s[i].error;
+        int bad = ftk_seg_check_head(s[i].seg->buf, s[i].seg->bytes, "a received copy");
+        if (bad == FTKIT_OK)
+            bad = ftk_mem_seal(s[i].seg);
+        if (bad < local)
+            local = bad;
     }
+    return local;
+}
+
+int ftk_stream_step(
+    struct ftk_chan *ch, struct ftk_stream *s, int n, bool *idle, bool *done, int *local)
+{
+    int rc = ftk_stream_progress(ch, s, n, idle, done);
+    *local = rc == FTKIT_OK && *done ? seal_received(s, n) : FTKIT_OK;
     return rc;
 }
 
 int ftk_stream_run(struct ftk_chan *ch, struct ftk_stream *s, int n, int *local)
 {
+    bool idle, done;
     int rc = run_upto(ch, s, n, FTK_STREAM_DONE);
     *local = FTKIT_OK;
-    for (int i = 0; rc == FTKIT_OK && i < n; i++) {
-        if (s[i].send)
-            continue;
-        int bad = ftk_seg_check_head(s[i].seg->buf, s[i].seg->bytes, "a received copy");
-        if (bad == FTKIT_OK)
-            bad = ftk_mem_seal(s[i].seg);
-        if (bad < *local)
-            *local = bad;
-    }
-    return rc;
+    return rc == FTKIT_OK ? ftk_stream_step(ch, s, n, &idle, &done, local) : rc;
 }
 
 void ftk_stream_abandon(struct ftk_chan *ch, struct ftk_stream *s, int n)

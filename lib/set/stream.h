@@ -80,6 +80,10 @@ bool ftk_stream_partial(struct ftk_stream *s, uint64_t base, uint16_t *masks);
  * are sent.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_stream_sizes(
     struct ftk_chan *ch, struct ftk_mem *mem, struct ftk_stream *s, int n, int *local);
+/* The same without waiting, in as many calls as it takes.  *idle: nothing has moved; *done: the
+ * sizes are there, and the buffers are taken. */
+int ftk_stream_sizes_step(struct ftk_chan *ch, struct ftk_mem *mem, struct ftk_stream *s, int n,
+    bool *idle, bool *done, int *local);
 
 /* Advance all streams once.  *idle: nothing has moved; *done: all streams are done. */
 int ftk_stream_progress(struct ftk_chan *ch, struct ftk_stream *s, int n, bool *idle, bool *done);
@@ -87,6 +91,9 @@ int ftk_stream_progress(struct ftk_chan *ch, struct ftk_stream *s, int n, bool *
 /* Run until every stream is done.  Received segments with a good head are sealed then; the caller
  * verifies the data.  *local: the error of a bad head. */
 int ftk_stream_run(struct ftk_chan *ch, struct ftk_stream *s, int n, int *local);
+/* The same without waiting: ftk_stream_progress(), which seals when all streams are done. */
+int ftk_stream_step(
+    struct ftk_chan *ch, struct ftk_stream *s, int n, bool *idle, bool *done, int *local);
 
 /* Give up after an error: end all requests, and release the buffers of incomplete segments. */
 void ftk_stream_abandon(struct ftk_chan *ch, struct ftk_stream *s, int n);

@@ -13,16 +13,56 @@ static const struct ftk_write_ops *ops_of(const struct ftk_write *w)
     return ftk_write_ops_of(w->level->scheme);
 }
 
-int ftk_write_begin(struct ftk_write *w)
+typedef int step_fn(struct ftk_write *w, bool *idle, bool *done);
+
+/* Call a step once. */
+static int step(struct ftk_write *w, step_fn *fn, bool *idle, bool *done)
+{
+    *idle = *done = false;
+    if (w->ch->broken)
+        return ftk_fail(FTKIT_ERR_PEER, "writing a set: a rank has failed");
+    return fn(w, idle, done);
+}
+
+/* Call a step until it is done. */
+static int run(struct ftk_write *w, step_fn *fn)
+{
+    unsigned turns = 0;
+    bool idle, done = false;
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && !done) {
+        rc = step(w, fn, &idle, &done);
+        if (idle)
+            ftk_chan_progress(w->ch, &turns);
+    }
+    return rc;
+}
+
+void ftk_write_start(struct ftk_write *w)
 {
     const struct ftkit_ctx *ctx = w->ch->ctx;
+    if (!w->own)
+        ftk_write_note(w, ftk_mem_take(&w->level->mem, w->like.set, ctx->rank, ctx->nranks,
+                              w->head_bytes + w->data_bytes, &w->own));
     ops_of(w)->begin(w);
-    ftk_write_note(w, ftk_mem_take(&w->level->mem, w->like.set, ctx->rank, ctx->nranks,
-                          w->head_bytes + w->data_bytes, &w->own));
-    int rc = ops_of(w)->sizes(w);
-    if (rc == FTKIT_OK && w->own)
-        ftk_write_note(w, ops_of(w)->take(w));
-    return rc;
+}
+
+int ftk_write_sizes_step(struct ftk_write *w, bool *done)
+{
+    bool idle;
+    return step(w, ops_of(w)->sizes, &idle, done);
+}
+
+int ftk_write_send_step(struct ftk_write *w, bool *done)
+{
+    bool idle;
+    return step(w, ops_of(w)->send, &idle, done);
+}
+
+int ftk_write_begin(struct ftk_write *w)
+{
+    ftk_write_start(w);
+    return run(w, ops_of(w)->sizes);
 }
 
 int ftk_write_data(struct ftk_write *w, const struct ftk_fill *fill)
@@ -37,7 +77,7 @@ int ftk_write_data(struct ftk_write *w, const struct ftk_fill *fill)
         return rc;
     /* after an error of this rank the announced bytes are sent all the same */
     fill->end(w);
-    return ops_of(w)->finish(w);
+    return run(w, ops_of(w)->send);
 }
 
 void ftk_write_end(struct ftk_write *w, int rc)

@@ -4,7 +4,12 @@
  *
  * The order of the calls, the same on all ranks: ftk_write_begin(), a vote, ftk_write_data(), the
  * vote that commits, ftk_write_end().  The caller makes the votes and fills the segment;
- * meanwhile the scheme of the level brings copies or parity to other ranks. */
+ * meanwhile the scheme of the level brings copies or parity to other ranks.
+ *
+ * The same without waiting: ftk_write_start(), ftk_write_sizes_step() until it is done, a vote,
+ * ftk_write_send_step() until it is done, the vote that commits, ftk_write_end().  The caller has
+ * filled and sealed the segment before it sends, polls the watch between the steps, and leaves the
+ * struct where it is: MPI has pointers into it. */
 #ifndef FTK_WRITE_H
 #define FTK_WRITE_H
 
@@ -43,16 +48,17 @@ struct ftk_fill {
 /* How far the data of a rank travel by the scheme of a level. */
 enum ftk_reach { FTK_REACH_NOBODY, FTK_REACH_NODE, FTK_REACH_OTHER_NODES };
 
-/* The steps of a writing.  The functions return FTKIT_ERR_PEER when a rank has failed.  Of
- * other errors, which are local, take() returns its own; the other functions call
- * ftk_write_note(). */
+/* The steps of a writing.  None of them waits, except end().  The functions return FTKIT_ERR_PEER
+ * when a rank has failed; for other errors, which are local, they call ftk_write_note().
+ * *idle: nothing has moved; *done: the step is over, and another call changes nothing. */
 struct ftk_write_ops {
-    void (*begin)(struct ftk_write *w);
-    int (*sizes)(struct ftk_write *w); /* exchange the sizes of the segments */
-    int (*take)(struct ftk_write *w);  /* take the rest of the memory; own is there */
+    void (*begin)(struct ftk_write *w); /* own is there, or local has the error; no MPI call */
+    /* Exchange the sizes of the segments; then take the rest of the memory. */
+    int (*sizes)(struct ftk_write *w, bool *idle, bool *done);
     int (*progress)(struct ftk_write *w, size_t ready); /* bytes of the data area may be read */
-    int (*finish)(struct ftk_write *w);                 /* the segment is sealed: run to the end */
-    void (*end)(struct ftk_write *w, int rc);           /* end all requests; also after an error */
+    /* The segment is sealed: bring its redundancy to other ranks. */
+    int (*send)(struct ftk_write *w, bool *idle, bool *done);
+    void (*end)(struct ftk_write *w, int rc); /* end all requests; also after an error */
     int (*reach)(const struct ftk_level *l, int rank, int nranks, const int *domain);
 };
 extern const struct ftk_write_ops ftk_write_copies;   /* copies.c: schemes without parity */
@@ -68,15 +74,34 @@ static inline void ftk_write_note(struct ftk_write *w, int rc)
         w->local = rc;
 }
 
-/* Take memory here and, as the scheme says, at other ranks.  The ranks have to agree on w->local
- * before the data are written.  FTKIT_ERR_PEER: a rank has failed. */
+/* Prepare the writing, without a call of MPI.  The caller has set the fields from level to base;
+ * the others are zero.  Only own may be there, a segment of set like.set with head_bytes +
+ * data_bytes bytes; else this function takes own.  An error of this rank is in w->local. */
+void ftk_write_start(struct ftk_write *w);
+
+/* Exchange the sizes, without waiting.  *done: the sizes are known and the memory is taken; an
+ * error of this rank is in w->local, and the ranks have to agree on it before the data are sent.
+ * FTKIT_ERR_PEER: a rank has failed. */
+int ftk_write_sizes_step(struct ftk_write *w, bool *done);
+
+/* The whole segment is filled and sealed (or w->local has an error: its bytes are sent all the
+ * same): bring its copies or parity to other ranks, without waiting.  *done: all of them are
+ * sealed, or an error is in w->local.  FTKIT_ERR_PEER: a rank has failed. */
+int ftk_write_send_step(struct ftk_write *w, bool *done);
+
+/* ftk_write_start(), and the step of the sizes to its end: take memory here and, as the scheme
+ * says, at other ranks.  The ranks have to agree on w->local before the data are written.
+ * FTKIT_ERR_PEER: a rank has failed. */
 int ftk_write_begin(struct ftk_write *w);
 
-/* Fill the segment and bring its redundancy to other ranks; then the ranks agree on w->local. */
+/* Fill the segment, and bring its redundancy to other ranks until all of it is there; then the
+ * ranks agree on w->local. */
 int ftk_write_data(struct ftk_write *w, const struct ftk_fill *fill);
 
 /* End with the agreed result rc.  A set that was not committed is released, except for sealed
- * segments after FTKIT_ERR_PEER: a survivor may have seen the set committed. */
+ * segments after FTKIT_ERR_PEER: a survivor may have seen the set committed.  After FTKIT_ERR_PEER
+ * the function may be called at any moment; with another result only when no step is under way on
+ * any rank, because it waits for messages that are under way. */
 void ftk_write_end(struct ftk_write *w, int rc);
 
 #endif

@@ -147,6 +147,26 @@ int ftk_mem_take(
     return FTKIT_OK;
 }
 
+int ftk_mem_grow(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes)
+{
+    if (s->cap < bytes) {
+        struct ftk_mem_seg old = *s;
+        s->buf = NULL;
+        s->cap = 0;
+        s->place = NULL;
+        s->fd = -1;
+        int rc = reserve(m, s, bytes);
+        if (rc != FTKIT_OK) {
+            *s = old;
+            return rc;
+        }
+        memcpy(s->buf, old.buf, old.bytes);
+        unmap(&old, false);
+    }
+    s->bytes = bytes;
+    return FTKIT_OK;
+}
+
 static struct ftk_mem_seg *find(const struct ftk_mem *m, uint64_t set, int rank, bool parity)
 {
     for (int i = 0; i < m->nsegs; i++) {

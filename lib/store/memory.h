@@ -46,6 +46,10 @@ struct ftk_mem {
 int ftk_mem_take(
     struct ftk_mem *m, uint64_t set, int rank, int nranks, size_t bytes, struct ftk_mem_seg **out);
 
+/* Make an unsealed segment longer; its first s->bytes bytes stay, and s->buf may move.
+ * FTKIT_ERR_NOMEM or an error of the place: the segment is as before. */
+int ftk_mem_grow(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes);
+
 /* Reserve memory for later calls of ftk_mem_take(): at least n free buffers of bytes bytes. */
 int ftk_mem_reserve(struct ftk_mem *m, size_t bytes, int n);
 /* Touch at most `most` further bytes of the free buffers, of which the first `touched` bytes are

@@ -1,0 +1,49 @@
+#!/usr/bin/perl
+# A set written by steps that do not wait: what they bring to other ranks is what the functions
+# that wait bring, also after an error between the steps; and ranks are killed before, between and
+# in the steps.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my %env = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '1 calls');
+
+sub steps {
+    my ($name, $scheme, %o) = @_;
+    my $j = job(spares => 0, %o, program => build() . '/mpi/steps',
+        env => { %env, FTKIT_LEVEL_MEMORY_SCHEME => $scheme, %{ $o{env} // {} } });
+    my $faults = $o{faults} // 0;
+    is("$j->{rc} $j->{result}" . scalar(@{ $j->{faults} }), "0 12 rounds\n$faults",
+        "$scheme: $name") or diag($j->{log});
+    unlike($j->{log}, qr/^handles: /m, '... and no communicator is left');
+    return;
+}
+
+for my $scheme (qw(buddy xor rs own)) {
+    steps('a late rank in each round', $scheme);
+    steps('the same in shared memory', $scheme, env => { FTKIT_LEVEL_MEMORY_PLACE => 'shared' });
+}
+steps('two ranks without a partner', 'xor', env => { FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 });
+steps('eight ranks in uneven groups', 'xor', n => 8,
+    env => { FTKIT_LEVEL_MEMORY_GROUP => 3, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 });
+# the set is given up; or, when the parity of the data is made already, all roll back
+steps('no memory for a copy', 'buddy', faults => 1, fault => 'stream.take:3:2:ENOMEM');
+steps('no memory for the parity', 'xor', faults => 1, fault => 'coding.alloc:3:3:ENOMEM');
+steps('no memory for the parity of the head', 'xor', faults => 1,
+    fault => 'coding.alloc:3:4:ENOMEM');
+
+for my $scheme (qw(buddy xor rs)) {
+    for my $rank (0, 3) {
+        for my $point (qw(sizes sized send)) {
+            steps("rank $rank is killed at steps.$point", $scheme, spares => 1, faults => 1,
+                fault => "steps.$point:$rank:$_:kill") for 3, 4;
+        }
+    }
+}
+done_testing();
