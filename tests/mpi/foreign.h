@@ -38,10 +38,11 @@ struct foreign {
     int steps, size, remake;
     const char *out, *watch, *config, *variant, *info;
     const struct foreign_app *app;
+    int (*loop)(struct foreign *f); /* of ranks that are at different steps; or NULL */
     ftkit_ctx *ft;
     MPI_Comm comm;
     int rank, nranks;
-    int step; /* steps done, registered */
+    int step; /* steps done, registered: with an own loop, of each rank */
     FILE *log;
     char line[256]; /* the result */
     bool good;
@@ -270,7 +271,8 @@ static inline int foreign_begin(struct foreign *f)
         f->steps = input[0];
         f->size = input[1];
     }
-    rc |= ftkit_register_replicated(f->ft, "step", &f->step, 1, MPI_INT);
+    rc |= f->loop ? ftkit_register(f->ft, "step", &f->step, 1, MPI_INT)
+                  : ftkit_register_replicated(f->ft, "step", &f->step, 1, MPI_INT);
     if (rc != FTKIT_OK || f->app->prepare(f) != 0)
         return foreign_complain(f, "cannot begin", rc);
     if (f->remake)
@@ -323,21 +325,36 @@ static inline void foreign_judge(struct foreign *f)
         (unsigned long long)hash, *detail ? " " : "", detail);
 }
 
+/* Whether the program cannot go on after ftkit_checkpoint() has returned rc. */
+static inline bool foreign_fatal(int rc)
+{
+    return rc <= FTKIT_ERR_IO - 20 || (rc < 0 && rc > FTKIT_ERR_IO);
+}
+
+/* What follows the last step; false: a failure has come, and the loop goes on. */
+static inline bool foreign_end(struct foreign *f, int *bad)
+{
+    foreign_judge(f);
+    int rc = ftkit_finish(f->ft);
+    if (rc == FTKIT_ROLLED_BACK)
+        return false;
+    foreign_info(f, "end");
+    *bad = rc < 0 ? foreign_complain(f, "finish", rc) : 0;
+    return true;
+}
+
 static inline int foreign_loop(struct foreign *f)
 {
     for (bool first = true;; first = false) {
         int rc = ftkit_checkpoint(f->ft);
-        if (rc <= FTKIT_ERR_IO - 20 || (rc < 0 && rc > FTKIT_ERR_IO))
+        if (foreign_fatal(rc))
             return foreign_complain(f, "checkpoint", rc);
         if (first)
             foreign_info(f, "line");
         if (f->step >= f->steps) {
-            foreign_judge(f);
-            rc = ftkit_finish(f->ft);
-            if (rc == FTKIT_ROLLED_BACK)
-                continue;
-            foreign_info(f, "end");
-            return rc < 0 ? foreign_complain(f, "finish", rc) : 0;
+            if (foreign_end(f, &rc))
+                return rc;
+            continue;
         }
         foreign_watch(f);
         (void)FTK_FAULT("app.step");
@@ -355,9 +372,11 @@ static inline int foreign_result(const struct foreign *f)
     return (out && fclose(out) != 0) || !written || !f->good;
 }
 
-static inline int foreign_main(int argc, char **argv, const struct foreign_app *app)
+/* loop: in the place of foreign_loop(); or NULL */
+static inline int foreign_run(
+    int argc, char **argv, const struct foreign_app *app, int (*loop)(struct foreign *f))
 {
-    struct foreign f = { .app = app };
+    struct foreign f = { .app = app, .loop = loop };
     MPI_Init(&argc, &argv);
     if (foreign_options(&f, argc, argv) != 0) {
         fprintf(stderr, "%s: see foreign.h for the options\n", app->name);
@@ -370,7 +389,7 @@ static inline int foreign_main(int argc, char **argv, const struct foreign_app *
         MPI_Finalize();
         return 1;
     }
-    int bad = foreign_begin(&f) || foreign_loop(&f) || foreign_result(&f);
+    int bad = foreign_begin(&f) || (loop ? loop(&f) : foreign_loop(&f)) || foreign_result(&f);
     foreign_disconnect(&f);
     rc = ftkit_close(&f.ft);
     if (rc != FTKIT_OK)
@@ -380,6 +399,11 @@ static inline int foreign_main(int argc, char **argv, const struct foreign_app *
         bad = 1;
     MPI_Finalize();
     return bad;
+}
+
+static inline int foreign_main(int argc, char **argv, const struct foreign_app *app)
+{
+    return foreign_run(argc, argv, app, NULL);
 }
 
 #endif
