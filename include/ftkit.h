@@ -297,8 +297,8 @@ FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *co
  *
  * Local.  Errors: as ftkit_register().
  * Errors of ftkit_checkpoint(): FTKIT_ERR_STATE: a request is in no registered variable, or its
- * memory is in no region, in a replicated one or in a hole; FTKIT_ERR_ARG: a variable holds a request that is not of the program's
- * messages (of a file, a window, another library); FTKIT_ERR_UNSUPPORTED: the set cannot have the
+ * memory is in no region, in a replicated one or in a hole; FTKIT_ERR_ARG: a variable holds a
+ * request that is not of the program's messages (of a file, a window, another library); FTKIT_ERR_UNSUPPORTED: the set cannot have the
  * request (MPI_Comm_idup, an operation made in the loop, a communicator that is freed).  The
  * detail names the request; no set is written, and nothing is lost.
  * Errors of a restore: FTKIT_ERR_SIZE: the region is smaller than the memory of the request.
@@ -607,6 +607,11 @@ typedef struct ftkit_info {
     uint64_t log_spilled;  /**< bytes of files that the log took as memory, see log.memory */
     uint64_t log_differs;  /**< messages that differed when they were sent again, see log.check */
     uint64_t log_requests; /**< requests and matched messages of this rank in the last set */
+    /* since ftkit_open(), of sets with checkpoint.line = apart, in the parts of this rank */
+    uint64_t line_late;         /**< late messages: received after the cut, and part of the set */
+    uint64_t line_early;        /**< early messages: received before the cut of this rank and sent
+                                     after that of their sender */
+    uint64_t line_determinants; /**< choices after the cut that are part of the set */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

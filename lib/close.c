@@ -79,7 +79,9 @@ static int part(struct ftkit_ctx *ctx, int *mismatch)
         ch = ftk_chan_of(ctx);
         ch.broken = ctx->detect.failed;
         (void)FTK_FAULT("close.begin");
-        int rc = drain_to_close(ctx, &ch, mismatch);
+        int rc = ftk_log_settle(ctx, &ch);
+        if (rc == FTKIT_OK)
+            rc = drain_to_close(ctx, &ch, mismatch);
         (void)FTK_FAULT("close.voted");
         if (rc == FTKIT_OK)
             ctx->where = FTK_ALL_CLOSED;

@@ -17,10 +17,16 @@
 #define HALT_TRIES 3       /* to write the set of a halt again after failures */
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
 
+/* The calls of ftkit_checkpoint(), which are the same on all ranks; 0: they need not be. */
+static uint64_t calls_to_compare(const ftkit_ctx *ctx)
+{
+    return ftk_log_apart(ctx) ? 0 : ctx->policy.calls;
+}
+
 /* Set the place of this rank, for the watchdog's report. */
 static void at(const ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
+    ftk_watchdog_at(ctx->dog, place, ctx->rank, calls_to_compare(ctx));
 }
 
 /* A failure is known, or this rank is rolling back: repair, and bring the regions to the line.
@@ -128,7 +134,7 @@ static bool is_halted(const ftkit_ctx *ctx)
 /* Whether a set may be due in this call: then all ranks look together. */
 static bool may_write(const ftkit_ctx *ctx)
 {
-    return !is_halted(ctx)
+    return !is_halted(ctx) && !ftk_log_apart(ctx)
            && (ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested
                || !ctx->committed);
 }
@@ -145,7 +151,9 @@ static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
             return rc;
         struct ftk_chan ch = ftk_chan_of(ctx);
         ch.broken = ctx->detect.failed;
-        rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : step(ctx, &ch, bad);
+        rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : ftk_log_settle(ctx, &ch);
+        if (rc == FTKIT_OK)
+            rc = step(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
             return ftk_log_outcome(ctx, rc);
         rc = back(ctx);
@@ -214,6 +222,18 @@ static int checkpoint_here(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
+/* Lines are apart: cut if a set is wished, and make progress with an open set. */
+static int checkpoint_apart(ftkit_ctx *ctx)
+{
+    const uint64_t had = ctx->committed;
+    int rc = ftk_log_checkpoint(ctx);
+    if (had != ctx->committed) {
+        ftk_status_file(ctx);
+        ftk_spare_tell(ctx);
+    }
+    return ftk_done(ctx, rc);
+}
+
 int ftkit_checkpoint(ftkit_ctx *ctx)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_checkpoint");
@@ -235,8 +255,8 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     }
     if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || is_halted(ctx))
         return checkpoint_here(ctx);
-    ftk_watchdog_calls(ctx->dog, ctx->policy.calls);
-    return FTKIT_OK;
+    ftk_watchdog_calls(ctx->dog, calls_to_compare(ctx));
+    return ftk_log_apart(ctx) ? checkpoint_apart(ctx) : FTKIT_OK;
 }
 
 /* ---- wait ---------------------------------------------------------------------------- */

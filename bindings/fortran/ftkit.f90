@@ -74,6 +74,9 @@ module ftkit
         integer(c_int64_t) :: log_spilled = 0
         integer(c_int64_t) :: log_differs = 0
         integer(c_int64_t) :: log_requests = 0
+        integer(c_int64_t) :: line_late = 0
+        integer(c_int64_t) :: line_early = 0
+        integer(c_int64_t) :: line_determinants = 0
     end type
 
     ! ---- Procedures of the program ------------------------------------------------------

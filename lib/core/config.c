@@ -77,6 +77,8 @@ static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", F
     { "all", FTK_TEAMS_ALL }, { NULL, 0 } };
 #define DET_WORD(name, word) { #word, FTK_DETS_##name },
 static const struct word determinants[] = { FTK_DET_MODES(DET_WORD){ NULL, 0 } };
+static const struct word lines[] = { { "together", FTK_LINE_TOGETHER }, { "apart", FTK_LINE_APART },
+    { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK }, { "end", FTK_SUPPLY_END },
     { NULL, 0 } };
@@ -141,6 +143,10 @@ static const struct key keys[] = {
         "The program that owns the sets; sets that another program has written are refused." },
     { "checkpoint", "period", AT(period), PERIOD("call"), "auto", PERIOD_TEXT("call"),
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
+    { "checkpoint", "line", AT(line), WORD(lines), "together", NULL,
+        "Where the line is that a set is of: all ranks write it in the same call of "
+        "ftkit_checkpoint(), or each rank in its own next call, without waiting for others (needs "
+        "log.enabled; without logging: log.teams = all)." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
     { "checkpoint", "deadline", AT(deadline_s), DEADLINE, "none",

@@ -25,6 +25,7 @@ enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
+enum ftk_line { FTK_LINE_TOGETHER, FTK_LINE_APART };
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
@@ -69,6 +70,7 @@ struct ftk_config {
     char log_team_list[FTK_PATH_MAX]; /* log.team_list, "": not by a list */
     char log_team_file[FTK_PATH_MAX]; /* log.team_file, "": not by a file */
     char log_matrix[FTK_PATH_MAX];    /* log.matrix, "": none */
+    int line;                         /* checkpoint.line = together */
     int log_dets;                     /* log.determinants = node */
     bool log_check;                   /* log.check = true */
     int log_contexts;                 /* log.contexts = 16 */

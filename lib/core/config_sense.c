@@ -156,6 +156,14 @@ static void look_at_log(const struct sense *s)
         AT(log_matrix), AT(log_dets), AT(log_check), AT(log_contexts), AT(log_memory),
         AT(log_dir) };
     const struct ftk_config *c = s->cfg;
+    if (c->line == FTK_LINE_APART && !c->log_enabled)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(line),
+            "apart needs log.enabled, because messages cross the line; log.teams = all logs none");
+    else if (c->line == FTK_LINE_APART && c->log_dets != FTK_DETS_NODE
+             && c->log_dets != FTK_DETS_REFUSE)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(line),
+            "apart needs log.determinants = node or refuse: the others need a line at which all ranks "
+            "meet");
     if (!c->log_enabled) {
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             idle(s, "without effect: log.enabled is false; use ftkit run --log", keys[i]);

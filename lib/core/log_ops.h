@@ -65,6 +65,10 @@ struct ftk_log_ops {
     int (*drain)(struct ftk_chan *ch);
     void (*committed)(struct ftkit_ctx *ctx);
     void (*line_end)(void);
+    /* lines apart */
+    int (*checkpoint)(struct ftkit_ctx *ctx);
+    int (*settle)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+    void (*freeze)(void);
 };
 
 /* The log calls this function of a layer above it: repair the context, in a call of the program. */
@@ -280,8 +284,8 @@ static inline void ftk_log_enter_loop(struct ftkit_ctx *ctx)
         ctx->log->enter_loop();
 }
 
-/* Collective: at a start this rank has found the set that it will restore, or rc is its error.  Drop
- * the messages of set-up.  Returns the code. */
+/* Collective: at a start this rank has found the set that it will restore, or rc is its error.
+ * Drop the messages of set-up.  Returns the code. */
 static inline int ftk_log_leave_set_up(struct ftkit_ctx *ctx, int rc)
 {
     return ctx->log ? ctx->log->leave_set_up(ctx, rc) : rc;
@@ -328,6 +332,35 @@ static inline void ftk_log_line_end(struct ftkit_ctx *ctx)
 {
     if (ctx->log)
         ctx->log->line_end();
+}
+
+/* ---- lines apart: checkpoint.line = apart ------------------------------------------------ */
+
+/* Whether each rank cuts at its own call of ftkit_checkpoint(), after the first line. */
+static inline bool ftk_log_apart(const struct ftkit_ctx *ctx)
+{
+    return ctx->log && ctx->cfg.line == FTK_LINE_APART && ctx->committed > 0;
+}
+
+/* In ftkit_checkpoint(): make progress; cut if a set is wished.  An error of a set that was given
+ * up, once; the same on all ranks, in calls of their own. */
+static inline int ftk_log_checkpoint(struct ftkit_ctx *ctx)
+{
+    return ctx->log->checkpoint(ctx);
+}
+
+/* Collective, in another call that all ranks make together: write the open set to its end, or give
+ * it up if a rank has not cut yet.  FTKIT_ERR_PEER. */
+static inline int ftk_log_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    return ctx->log ? ctx->log->settle(ctx, ch) : FTKIT_OK;
+}
+
+/* A repair begins: no message of an open set is under way any more. */
+static inline void ftk_log_freeze(struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->freeze();
 }
 
 #endif

@@ -19,7 +19,10 @@
     X(WATCH, 11)    /* never sent: a receive that ends when a rank fails */                        \
     X(MATRIX, 12)   /* rows of the communication matrix */                                         \
     X(ROOM, 13)     /* on ctl, from rank 0 to spares: the sizes of segments */                     \
-    X(TRANSFER, 16) /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
+    X(TALLY, 14)    /* letters of tallies */                                                       \
+    X(COUNTS, 15)   /* line apart: numbers of messages at a cut */                                 \
+    X(EARLY, 16)    /* line apart: numbers of early messages */                                    \
+    X(TRANSFER, 32) /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
 
 enum ftk_tag {
 #define TAG(name, value) FTK_TAG_##name = (value),

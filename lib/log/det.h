@@ -52,6 +52,20 @@ int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receiv
 /* The line is committed: drop the determinants before the line.  The receives under way there are
  * numbered from 1 now. */
 void ftk_det_line(void);
+/* Line apart: this rank cuts; as ftk_det_at_line(), but the program goes on.  Determinants from now
+ * on are of the window of the set, until ftk_det_stop(). */
+int ftk_det_cut(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr);
+void ftk_det_withdraw(void); /* the set of the cut is given up */
+void ftk_det_stop(void);
+/* Whether this rank has made a choice since then, or failed probes and tests that are not recorded
+ * yet. */
+bool ftk_det_is_past_stop(void);
+/* The determinants of the window, numbered from the cut: [*n], the caller's.  NULL: no memory. */
+struct ftk_det *ftk_det_window(size_t *n);
+/* All ranks are back at a line apart: repeat the determinants of its window. */
+int ftk_det_restore(const struct ftk_det *v, size_t n);
+/* Whether a replay has determinants left that it has not repeated. */
+bool ftk_det_plan_left(void);
 uint32_t ftk_det_new_wildcard(uint32_t number);
 uint32_t ftk_det_new_receive(uint32_t number);
 int ftk_det_back(void);     /* this process rolls back to the line, and repeats them */

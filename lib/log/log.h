@@ -125,12 +125,22 @@ struct ftk_log_traffic {
     uint64_t *messages, *bytes; /* [n] */
 };
 
+/* checkpoint.line = apart (recovery/apart.c). */
+struct ftk_log_apart {
+    bool on;      /* lines after the first one are apart: messages are counted on all channels */
+    bool open;    /* this rank has cut, and the set is neither committed nor given up */
+    bool told;    /* ... and all senders have told how many messages they had sent */
+    uint64_t set; /* the set of the cut */
+    void (*turn)(void); /* ftk_apart_turn(); NULL: lines are not apart */
+};
+
 /* Figures for ftkit_query(). */
 struct ftk_log_stats {
     uint64_t requests;    /* in the last set, or in the one that is being written */
     uint64_t differs;     /* suppressed messages that differed from the first execution's */
     uint64_t relay_bytes; /* of determinants sent to other nodes */
     uint64_t logged_messages, logged_bytes, resent, suppressed, drained;
+    uint64_t late, early, window; /* of lines apart: messages, determinants in sets */
 };
 
 struct ftk_det_mode;
@@ -157,6 +167,8 @@ struct ftk_log {
     struct ftk_unexp_list setup_log; /* messages received before ftkit_recover(), in the order of
                                         their receives; a replacement is served from it */
     struct ftk_channels channels;
+    struct ftk_sent_list sent;
+    struct ftk_log_apart apart;
     struct ftk_suppress_list suppress;
     struct ftk_early_list early;
     struct ftk_log_calls calls;

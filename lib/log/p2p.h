@@ -63,6 +63,8 @@ void ftk_p2p_keep_going(void);
 /* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale
  * if the program made them after the line. */
 void ftk_p2p_forget_requests(void);
+/* Persistent requests with a larger id are made after the line that is just committed. */
+void ftk_p2p_born_after(uint32_t id);
 /* The log closes: reset the variables of send.c, of match.c and of request.c. */
 void ftk_send_close(void);
 void ftk_match_close(void);
@@ -92,6 +94,16 @@ void ftk_p2p_release(struct ftk_req *r);
 void ftk_p2p_reap(size_t most);
 /* The number of log entries that the MPI is sending. */
 size_t ftk_p2p_sending(void);
+/* Whether the MPI, or a request, still uses a log entry of a generation before this one. */
+bool ftk_p2p_sends_before(uint32_t generation);
+/* Line apart: count a message of the program; false: no memory. */
+static inline bool ftk_p2p_count_sent(int context, int dest, int tag)
+{
+    struct ftk_sent *s = ftk_sent_find(context, dest, tag);
+    if (s)
+        s->count++;
+    return s != NULL;
+}
 
 /* ---- receives ------------------------------------------------------------------------ */
 
@@ -114,6 +126,10 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
 /* The same without waiting: *out is NULL while the message arrives; when it is complete, it is
  * among the unexpected messages. */
 int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
+/* Line apart: the same, and the message stays among the unexpected messages when it is complete.
+ * Whether this is possible now: one message at a time arrives. */
+int ftk_p2p_drain_later(int context, MPI_Message *m, const MPI_Status *s);
+bool ftk_p2p_can_drain(void);
 /* One look; whether a message that the probe matches still arrives. */
 bool ftk_p2p_arrives(const struct ftk_envelope *want);
 
@@ -144,9 +160,10 @@ struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool
 
 /* ---- records ------------------------------------------------------------------------- */
 
-/* A message has arrived for the receive with that sequence number; data may be NULL when no hash is
- * needed. */
-int ftk_p2p_count(int context, int source, int tag, uint64_t seq, const void *data, size_t bytes);
+/* A message has arrived for the receive with that sequence number.  data [bytes] may be NULL when
+ * neither a hash nor a copy is needed; hash: data are all that was sent. */
+int ftk_p2p_count(
+    int context, int source, int tag, uint64_t seq, const void *data, size_t bytes, bool hash);
 /* A message of a channel is complete while receives posted before seq are not. */
 int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag);
 /* Record in the set-up log a drained message that set-up has received; seq: of its receive. */

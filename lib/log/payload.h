@@ -20,7 +20,8 @@ struct ftk_entry {
     size_t bytes;
     int context, tag;
     bool sync;
-    bool unsent; /* its request is held back */
+    bool unsent;         /* its request is held back */
+    uint32_t generation; /* cuts of this rank before it */
     uint64_t
         *deps; /* [deps_words] dependency vector, sent before it (determinant/depend.c), or NULL */
     size_t deps_words;
@@ -60,9 +61,23 @@ struct ftk_reception {
 struct ftk_channel {
     int context, source, tag;
     uint64_t count;
-    uint64_t at_line;                 /* count at the line of the set that is being written */
+    uint64_t
+        at_line; /* count at the line, or at this rank's cut, of the set that is being written */
+    uint64_t at_cut; /* line apart: how many messages the sender had sent at its cut of that set */
     struct ftk_reception *receptions; /* [count] in the order of seq, [room] are allocated */
     size_t room;
+};
+
+/* Line apart: the messages that this rank has sent on a channel (context, dest, tag) since its cut
+ * of the line. */
+struct ftk_sent {
+    int context, dest, tag;
+    uint64_t count;
+    uint64_t at_cut;     /* count at the cut of the set that is being written */
+    uint64_t early;      /* the first messages since the cut of the line: the receiver had them at
+                            its own cut of the line */
+    uint64_t next_early; /* the same for the set that is being written */
+    uint64_t passed;     /* entries that a resend has looked at */
 };
 
 /* The messages of a channel that need not be sent again: the receiver has them. */
@@ -91,6 +106,7 @@ struct ftk_table { /* open addressing over (context, rank, tag) */
 struct ftk_slog {
     struct ftk_entry **first, **last; /* [n] entries to each rank, since the line */
     size_t bytes;                     /* of all entries, with their dependency vectors */
+    uint32_t generation;              /* cuts of this rank so far */
     uint64_t spilled;                 /* bytes of files that the log has taken */
 };
 
@@ -101,6 +117,11 @@ struct ftk_unexp_list {
 
 struct ftk_channels {
     struct ftk_channel *v; /* [table.n] */
+    struct ftk_table table;
+};
+
+struct ftk_sent_list {
+    struct ftk_sent *v; /* [table.n] */
     struct ftk_table table;
 };
 
@@ -120,6 +141,11 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes);
 uint64_t *ftk_slog_words(size_t n); /* live as long as the entries; NULL: no memory */
 void ftk_slog_drop_last(int dest);  /* the last entry to dest, which could not be sent */
 void ftk_slog_clear(void);          /* a line is committed, or this rank rolls back to it */
+/* Line apart: this rank cuts; the set of the cut is committed, so the entries before the cut go;
+ * the set is given up, so all entries are of one interval again.  FTKIT_ERR_NOMEM. */
+int ftk_slog_cut(void);
+void ftk_slog_drop_before(void);
+void ftk_slog_join(void);
 int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied); /* log_ops.h: calls_left */
 void ftk_unexp_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes);
@@ -147,12 +173,47 @@ size_t ftk_channel_bytes(void); /* memory of all channels */
 void ftk_channel_clear(void);
 void ftk_channel_line(void);  /* the line is here, if its set is committed */
 void ftk_channel_shift(void); /* it is committed: receptions before the line count no more */
+/* Line apart: the set is committed, so receptions are counted from the cuts of their senders. */
+void ftk_channel_rebase(void);
+/* Line apart: after a restore this rank has the first n messages since the sender's cut. */
+int ftk_channel_has(int context, int source, int tag, uint64_t n);
+/* The place of a reception with a sequence number among those of its channel, from 0. */
+uint64_t ftk_channel_place(const struct ftk_channel *s, uint64_t seq);
+
+/* Line apart: count a message that is sent; NULL: no memory. */
+struct ftk_sent *ftk_sent_find(int context, int dest, int tag);
+void ftk_sent_cut(void);    /* this rank cuts */
+void ftk_sent_rebase(void); /* the set of the cut is committed */
+void ftk_sent_clear(void);  /* this rank rolls back to the line, or the log closes */
+/* Whether the resend of a log entry passes over it: its receiver had it at its cut of the line.
+ * Entries come in their order; ftk_sent_resend() begins. */
+void ftk_sent_resend(void);
+bool ftk_sent_was_early(int dest, const struct ftk_entry *e);
 struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag);
 int ftk_suppress_add(const struct ftk_suppress *m); /* takes hole and hash */
 /* Whether a message in the context is left that a receiver has, and that this rank has not sent
  * again. */
 bool ftk_suppress_left(int context);
+/* The same in any context. */
+bool ftk_suppress_any_left(void);
 void ftk_suppress_clear(void);
-void ftk_suppress_drop(const bool *back); /* entries towards ranks that roll back themselves */
+/* Ranks roll back, and forget.  Line apart: they have the early messages of the line all the
+ * same. */
+void ftk_suppress_drop(const bool *back);
+
+/* ---- line apart: late messages, which were sent before the cut of the sender and received after
+ * the cut of the receiver (payload/late.c) ---- */
+
+/* A message has been received while a set is open: keep a copy if it may be late.  data [bytes].
+ * MPI codes. */
+int ftk_late_received(const struct ftk_channel *s, uint64_t seq, const void *data, size_t bytes);
+/* Whether ftk_late_received() would keep a copy. */
+bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq);
+/* All senders have told their numbers, and all late messages have come: drop the copies of other
+ * messages; the late ones, in the order of their receives. */
+struct ftk_unexp *ftk_late_settle(void);
+size_t ftk_late_count(void);
+size_t ftk_late_bytes(void);
+void ftk_late_clear(void);
 
 #endif

@@ -44,9 +44,12 @@ struct ftk_vcomm {
     int *index;                /* [world size] rank in it, -1: none; NULL with member */
     struct ftk_remote *remote; /* NULL: an intracommunicator; else size, rank, member and index
                                are those of the local group */
-    uint64_t colls;       /* collectives begun, plus FTK_COLL_INIT for each persistent one made */
-    uint64_t line_colls;  /* the same at the line */
-    uint64_t born;        /* lines committed when it was made */
+    uint64_t colls;      /* collectives begun, plus FTK_COLL_INIT for each persistent one made */
+    uint64_t line_colls; /* the same at the line */
+    uint64_t born;       /* lines committed when it was made */
+    /* line apart: at the cut of this rank for the set that is being written */
+    uint64_t cut_colls;
+    enum ftk_vcomm_at_cut { FTK_VCOMM_LATER, FTK_VCOMM_LIVES, FTK_VCOMM_FREED } at_cut;
     bool freed;           /* by the program; the log keeps it until the next line */
     bool holds;           /* freed, and the program has requests on it: its context is in use */
     struct ftk_req *sent; /* shared by sends that are over (ftk_req_sent()); NULL: none yet */
@@ -95,6 +98,7 @@ struct ftk_vcomms {
     int ncontexts;                  /* plain ones */
     struct ftk_contexts used;       /* by live virtual communicators */
     struct ftk_contexts line_used;
+    struct ftk_contexts cut_used;
 };
 
 struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: a communicator of the MPI */
@@ -109,6 +113,9 @@ void ftk_vcomm_close(void (*forget)(void));
 /* A line is committed: delete the communicators that the program has freed; a rollback restores the
  * others. */
 void ftk_vcomm_line(void);
+/* Line apart: this rank cuts; the set of the cut is committed. */
+void ftk_vcomm_cut(void);
+void ftk_vcomm_cut_line(void);
 /* Roll back to the line; forget() as above, not NULL. */
 void ftk_vcomm_back(void (*forget)(void));
 /* An MPI error of a call on comm goes to the error handler the program has given it. */

@@ -420,6 +420,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     if (shrink)
         ftk_detect_raise(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
+    ftk_log_freeze(ctx);
     ctx->detect.repairing = true;
     for (int i = 0; i < FTK_LEVELS; i++)
         ftk_mem_unverify(&ctx->level[i].mem);

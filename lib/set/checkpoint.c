@@ -34,10 +34,9 @@ struct writing {
 enum { WORD_ERROR = 0, WORD_SAME = 1, WORD_DURABLE = 3 }; /* vote before the data are written */
 enum { WORD_GAP = 3, WORD_LOCAL = 4 };                    /* vote that commits */
 
-/* Return the fields of the segment header that are known before the data are packed. */
-static struct ftk_seg_header head_of(const struct ftkit_ctx *ctx)
+struct ftk_seg_header ftk_set_head(const struct ftkit_ctx *ctx, uint64_t set)
 {
-    struct ftk_seg_header like = { .set = ctx->next_set,
+    struct ftk_seg_header like = { .set = set,
         .run = ctx->run,
         .epoch_id = ctx->epoch_id,
         .wall_ns = ftk_wall_ns(),
@@ -197,6 +196,23 @@ static int name_mismatch(struct writing *c)
                               (unsigned long long)c->w.like.set);
 }
 
+void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t gap, int ask)
+{
+    const uint64_t set = w->like.set;
+    ctx->committed = set;
+    ftk_progress_set(ctx, set);
+    ctx->repair.repeats = ctx->repair.corrupt = 0;
+    ctx->next_set = set + 1;
+    ctx->stats.region_bytes = w->data_bytes;
+    ftk_level_committed(w->level, set, ctx->epoch_id);
+    ftk_policy_committed(ctx, gap);
+    if (ask != FTK_ASK_NOTHING)
+        ftk_steer_taken(ctx, ask);
+    /* before the log notes the line: a rank that rolls back to the line halts, too */
+    if (ask == FTK_ASK_HALT)
+        ctx->policy.next_event = FTK_HALTED;
+}
+
 /* Commit: either all ranks have sealed their segments, or the set exists on no rank. */
 static int commit(struct writing *c)
 {
@@ -226,18 +242,7 @@ static int commit(struct writing *c)
         return name_mismatch(c);
     (void)FTK_FAULT("ckpt.voted");
     c->to_local = v.min[WORD_LOCAL] == 1;
-    ctx->committed = c->w.like.set;
-    ftk_progress_set(ctx, c->w.like.set);
-    ctx->repair.repeats = ctx->repair.corrupt = 0;
-    ctx->next_set = c->w.like.set + 1;
-    ctx->stats.region_bytes = c->w.data_bytes;
-    ftk_level_committed(c->w.level, c->w.like.set, ctx->epoch_id);
-    ftk_policy_committed(ctx, v.min[WORD_GAP]);
-    if (c->ask != FTK_ASK_NOTHING)
-        ftk_steer_taken(ctx, c->ask);
-    /* before the log notes the line: a rank that rolls back to the line halts, too */
-    if (c->ask == FTK_ASK_HALT)
-        ctx->policy.next_event = FTK_HALTED;
+    ftk_set_committed(ctx, &c->w, v.min[WORD_GAP], c->ask);
     ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");
     return FTKIT_OK;
@@ -275,7 +280,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     ftk_flush_poll(ctx); /* this may free the buffer of an earlier set */
     c.w.level = &ctx->level[FTK_LEVEL_MEMORY];
     c.w.ch = &c.ch;
-    c.w.like = head_of(ctx);
+    c.w.like = ftk_set_head(ctx, ctx->next_set);
     int rc = write_set(&c);
     if (rc != FTKIT_ERR_PEER) /* otherwise the repair ends the line */
         ftk_log_line_end(ctx);

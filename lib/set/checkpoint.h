@@ -13,6 +13,13 @@
  * new set committed in memory; any other error leaves the last committed set. */
 int ftk_set_write(struct ftkit_ctx *ctx);
 
+struct ftk_write;
+/* The fields of the header of a segment that are known before the data are packed. */
+struct ftk_seg_header ftk_set_head(const struct ftkit_ctx *ctx, uint64_t set);
+/* The set of w is committed in memory: what this rank does then, except for the log.  gap: see
+ * ftk_policy_committed(); ask: the request that the set fulfils (enum ftk_ask). */
+void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t gap, int ask);
+
 /* Make this job the owner of the sets on the file system (store/owner.h), or check that it still
  * is.  Rank 0 calls this before each use of the sets.  make: create the directory if it is missing,
  * because sets will be written.  FTKIT_ERR_BUSY: another job, named in the detail, is the owner. */
@@ -40,6 +47,10 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due);
 /* Decide whether this call of ftkit_checkpoint() writes a set.  *write is the same on all ranks;
  * most decisions need no communication.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
+
+/* Line apart: whether rank 0 wishes a set now.  And: a set was given up: wait for the next one. */
+bool ftk_policy_is_due(struct ftkit_ctx *ctx);
+void ftk_policy_tried(struct ftkit_ctx *ctx);
 
 /* Return whether the next set is due on the file system: 0 no, 1 yes, 2 the program has asked for
  * it.  Only the answer of rank 0 counts; a vote tells it to all ranks. */

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "checkpoint.h"
+#include "core/log_ops.h"
 #include "core/run_state.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
@@ -152,7 +153,7 @@ enum { WORD_FIRST = 2, WORD_LAST = 3, RANK_BITS = 24, CALL_BITS = 56 };
 void ftk_flush_ask_calls(const struct ftkit_ctx *ctx, enum ftk_drain call, struct ftk_vote *v)
 {
     /* the first call after a rollback or a start is still to come (see loop.c) */
-    bool counts = call != FTK_DRAIN_INSIDE && call != FTK_DRAIN_CLOSE_ANYWAY;
+    bool counts = call != FTK_DRAIN_INSIDE && call != FTK_DRAIN_CLOSE_ANYWAY && !ftk_log_apart(ctx);
     bool ahead = ctx->first_call && call != FTK_DRAIN_LOOK;
     uint64_t calls = counts ? ctx->policy.calls + ahead : 0;
     int64_t with_rank =

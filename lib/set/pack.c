@@ -160,6 +160,43 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
     return FTKIT_OK;
 }
 
+/* ---- line apart ---------------------------------------------------------------------- */
+
+static struct ftk_seg_region *last_record(const struct ftk_packer *p)
+{
+    return &ftk_seg_regions(p->seg)[p->ctx->regions.n - 1];
+}
+
+int ftk_region_pack_first(struct ftk_packer *p)
+{
+    const size_t end = last_record(p)->offset;
+    int rc = ftk_region_pack(p, end / FTK_SEG_BLOCK * FTK_SEG_BLOCK);
+    return rc == FTKIT_OK ? fill(p, end) : rc;
+}
+
+int ftk_region_measure_last(struct ftk_packer *p, size_t *bytes)
+{
+    const struct ftk_seg_header *h = (const void *)p->seg;
+    struct ftk_region *r = &p->ctx->regions.list[p->ctx->regions.n - 1];
+    int rc = r->ops.measure(r->arg, &r->count);
+    *bytes = (size_t)h->head_bytes + last_record(p)->offset + r->count;
+    return rc;
+}
+
+int ftk_region_pack_last(struct ftk_packer *p, size_t bytes)
+{
+    struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)p->seg;
+    const struct ftk_region *r = &p->ctx->regions.list[p->ctx->regions.n - 1];
+    struct ftk_seg_region *rec = last_record(p);
+    rec->count = rec->bytes = r->count;
+    h->data_bytes = bytes - h->head_bytes;
+    h->nblocks = (h->data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
+    if (ftk_seg_head_bytes((size_t)p->ctx->regions.n, h->data_bytes, FTK_SEG_BLOCK) > h->head_bytes)
+        return ftk_fail(FTKIT_ERR_NOSPACE,
+            "the messages and requests under way, %zu bytes, have no room in the set", r->count);
+    return ftk_region_pack(p, SIZE_MAX);
+}
+
 void ftk_region_seal(struct ftk_packer *p)
 {
     ftk_seg_seal_head(p->seg);

@@ -25,6 +25,13 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
 /* Pack and checksum further blocks until at least upto bytes of the data area are done. */
 int ftk_region_pack(struct ftk_packer *p, size_t upto);
 
+/* Line apart: pack all regions but the last one, which is the log's.  Later measure the last one:
+ * the segment has to have *bytes bytes.  Then pack it.  FTKIT_ERR_NOSPACE: the head has no room for
+ * the checksums of so many bytes. */
+int ftk_region_pack_first(struct ftk_packer *p);
+int ftk_region_measure_last(struct ftk_packer *p, size_t *bytes);
+int ftk_region_pack_last(struct ftk_packer *p, size_t bytes);
+
 /* Seal the head; everything must be packed. */
 void ftk_region_seal(struct ftk_packer *p);
 

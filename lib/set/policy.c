@@ -209,6 +209,22 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
         p->next_event = p->set_at;
 }
 
+bool ftk_policy_is_due(struct ftkit_ctx *ctx)
+{
+    const struct ftk_policy *p = &ctx->policy;
+    if (p->requested || ftk_steer_ask(ctx) != FTK_ASK_NOTHING)
+        return true;
+    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
+        return p->calls >= p->set_at;
+    return ftk_now_s() - p->last_set_s >= period_s(ctx) || ftk_log_calls_left(ctx, false) == 0;
+}
+
+void ftk_policy_tried(struct ftkit_ctx *ctx)
+{
+    ctx->policy.last_set_s = ftk_now_s();
+    ctx->policy.set_at = ctx->policy.calls + (uint64_t)ctx->cfg.period.value;
+}
+
 void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s)
 {
     if (set_s > 0)

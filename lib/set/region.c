@@ -80,14 +80,17 @@ static int add_region(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MP
         ctx->regions.list = all;
         ctx->regions.cap = cap;
     }
-    struct ftk_region *r = &ctx->regions.list[ctx->regions.n];
-    memset(r, 0, sizeof *r);
-    int rc = make_type(name, type, &r->type);
+    struct ftk_region new = { .kind = kind };
+    int rc = make_type(name, type, &new.type);
     if (rc != FTKIT_OK)
         return rc;
-    memcpy(r->name, name, strlen(name) + 1);
-    r->kind = kind;
-    ctx->regions.n++;
+    memcpy(new.name, name, strlen(name) + 1);
+    struct ftk_region *r = &ctx->regions.list[ctx->regions.n++];
+    if (ctx->regions.n > 1 && ftk_region_is_own(r - 1)) { /* it stays the last one */
+        *r = r[-1];
+        r--;
+    }
+    *r = new;
     *out = r;
     return FTKIT_OK;
 }

@@ -165,6 +165,27 @@ static int restore_one(
     return bad == 0 ? FTKIT_OK : ftk_region_failed(r, "unpack", bad);
 }
 
+/* The regions are restored in this order: data; the state of the log, which makes the requests and
+ * communicators of the set; the variables that hold these. */
+enum pass { PASS_DATA, PASS_LOG, PASS_HANDLES, PASSES };
+
+static enum pass pass_of(const struct ftk_region *r)
+{
+    return ftk_region_is_own(r) ? PASS_LOG : r->handles ? PASS_HANDLES : PASS_DATA;
+}
+
+static int restore_all(const struct ftkit_ctx *ctx, enum pass pass, struct source *src)
+{
+    int rc = FTKIT_OK;
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
+        const struct ftk_seg_region *rec = ftk_seg_find(src->seg, r->name);
+        if (pass_of(r) == pass && !ftk_region_is_note(r) && (rec || !ftk_region_is_own(r)))
+            rc = restore_one(r, rec, src);
+    }
+    return rc;
+}
+
 int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
 {
     struct source src = {
@@ -178,10 +199,7 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
         if (r->kind == FTK_KIND_GROWING)
             rc = resize_growing(r, ftk_seg_find(seg, r->name)->count);
     }
-    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
-        const struct ftk_region *r = &ctx->regions.list[i];
-        if (!ftk_region_is_note(r) && !(ftk_region_is_own(r) && !ftk_seg_find(seg, r->name)))
-            rc = restore_one(r, ftk_seg_find(seg, r->name), &src);
-    }
+    for (enum pass pass = PASS_DATA; rc == FTKIT_OK && pass < PASSES; pass++)
+        rc = restore_all(ctx, pass, &src);
     return rc;
 }

@@ -9,7 +9,7 @@ use File::Path qw(remove_tree);
 use FtkitTest;
 use Test::More;
 
-our @EXPORT = qw(programs ahead_programs call_programs fortran_programs collective_kills title logged
+our @EXPORT = qw(programs ahead_programs script apart_fault call_programs fortran_programs collective_kills title logged
     undisturbed verdict teams_of read_teams one_of call_fault fault_of passes checks);
 
 my $build = build();
@@ -53,6 +53,23 @@ my @ahead_programs = map { { name => 'ahead', steps => 42, args => [ '-m', $_->[
     [ wildcard => 120 ], [ probe => 36 ], [ long => 20 ], [ all => 300, 7 ];
 
 sub programs { return @programs }
+
+# A random program whose ranks call ftkit_checkpoint() at places of their own.  It needs lines that
+# are apart, so it has no result without them.
+sub script {
+    my ($seed, @kinds) = @_;
+    return { name => 'script', steps => 30, env => { FTKIT_CHECKPOINT_LINE => 'apart' },
+        args => [ '-m', join(',', 'apart', @kinds), '-s', $seed, '-n', 30 ] };
+}
+
+# A kill of a rank at a step of a line apart, or at an operation of a script.
+my @apart = qw(wish cut counts all late early tail vote voted commit);
+sub apart_fault {
+    my ($rank, $point) = @_;
+    $point //= rand() < 0.6 ? 'op' : one_of(@apart);
+    return sprintf('app.op:%d:%d:kill', $rank, 25 + rand(400)) if $point eq 'op';
+    return sprintf('apart.%s:%d:%d:kill', $point, $rank, 1 + rand($point =~ /counts|late/ ? 20 : 7));
+}
 sub ahead_programs { return @ahead_programs }
 sub call_programs { return @call_programs }
 
@@ -81,7 +98,7 @@ sub logged {
     my ($program, @before) = (@{ $o{wrap} // [] }, ($o{from} // $build) . '/' . ($p->{path} // "mpi/$p->{name}"));
     return job(timeout => 40, %o, keep => $work, program => $program,
         env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
-            FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
+            FTKIT_REPORT_EVENTS => "$work/events", %{ $p->{env} // {} }, %{ $o{env} // {} } },
         args => [@before, '-o', "$work/out", '-w', "$work/watch", @{ $p->{args} // [] }]);
 }
 

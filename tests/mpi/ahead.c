@@ -527,8 +527,11 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
     end_all(f);
     MPI_Sendrecv(&m->order, 1, MPI_UINT64_T, next_of(f), 32, &theirs, 1, MPI_UINT64_T, prev_of(f),
         32, f->comm, MPI_STATUS_IGNORE);
+    /* where lines are apart the sets are at other steps, and may meet no request */
+    const char *line = getenv("FTKIT_CHECKPOINT_LINE");
+    const bool unseen = m->seen == 0 && !(line && strcmp(line, "apart") == 0);
     return foreign_counted(
-        f, m->state, m->bad + (m->theirs != theirs) + (m->seen == 0), hash, detail, room);
+        f, m->state, m->bad + (m->theirs != theirs) + unseen, hash, detail, room);
 }
 
 static void disconnect(void)

@@ -338,7 +338,8 @@ static int prepare(struct foreign *f)
     MPI_Type_contiguous(2, MPI_DOUBLE, &c.pair);
     MPI_Type_commit(&c.pair);
     MPI_Op_create(compose, 0, &c.compose);
-    return ftkit_register(f->ft, "state", &c.state, 1, MPI_UINT64_T) != FTKIT_OK;
+    return ftkit_register(f->ft, "state", &c.state, 1, MPI_UINT64_T) != FTKIT_OK
+           || ftkit_register_comm(f->ft, "some", &c.some) != FTKIT_OK;
 }
 
 static int connect_ranks(struct foreign *f)
@@ -408,14 +409,11 @@ static void passing(const struct foreign *f, const struct collective *op)
     MPI_Comm_free(&made);
 }
 
-/* One that is made in a step and freed in a later one, before the next set: those are
- * written every five steps, and nobody would give it to a replacement. */
+/* One that is made in a step and freed in a later one. */
 static MPI_Comm lasting(const struct foreign *f)
 {
     int phase = f->step % 5;
     if (phase == 0) {
-        if (c.some != MPI_COMM_NULL) /* left from before this rank went back */
-            MPI_Comm_free(&c.some);
         if (MPI_Comm_split(f->comm, f->step % 10 ? f->rank / 2 : f->rank % 2, -f->rank, &c.some)
             != MPI_SUCCESS)
             c.some = MPI_COMM_NULL;

@@ -9,7 +9,8 @@
  * -o: rank 0 writes a line "OK step S hash H detail", or BAD for OK and exit code 1.
  * -w: every rank adds a line "rank step" to FILE.<rank> when a step begins, so that one
  * can see who went back.  -i: every rank adds "line MESSAGES BYTES" of its log to FILE.<rank>
- * behind its first set, and "end MESSAGES BYTES" behind ftkit_finish().
+ * behind its first set, and "end MESSAGES BYTES" behind ftkit_finish(), then "apart LATE EARLY
+ * DETERMINANTS", of lines apart.
  * -r: what depends on the communicator is made in the callback of ftkit_on_repair(), and
  * tracked: failures are survived by a rollback of all ranks, which these programs are otherwise
  * not written for.
@@ -310,6 +311,11 @@ static inline void foreign_info(const struct foreign *f, const char *when)
                    && fprintf(out, "%s %llu %llu\n", when, (unsigned long long)info.log_messages,
                           (unsigned long long)info.log_bytes)
                           > 0;
+    if (written && strcmp(when, "end") == 0)
+        written =
+            fprintf(out, "apart %llu %llu %llu\n", (unsigned long long)info.line_late,
+                (unsigned long long)info.line_early, (unsigned long long)info.line_determinants)
+            > 0;
     if ((out && fclose(out) != 0) || !written)
         fprintf(stderr, "%s: cannot write %s\n", f->app->name, path);
 }

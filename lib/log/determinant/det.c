@@ -57,11 +57,16 @@ static struct {
     bool hold;
 } d;
 
-/* The line of a set that is being written: see ftk_det_at_line(). */
+/* The line of a set that is being written: see ftk_det_at_line().  Receives that were begun before
+ * the line and are not in the lists were complete. */
 static struct {
     size_t n; /* determinants before the line */
     uint32_t *wildcard, *receive;
     size_t nwildcards, nreceives;
+    uint32_t wildcards, receives; /* begun before the line */
+    /* of a line apart */
+    size_t stop; /* determinants before ftk_det_stop(); SIZE_MAX: not yet */
+    enum { ONE_FILE, SINCE_CUT, SINCE_COMMIT } files; /* see append_det() */
 } at_line;
 
 static uint64_t epoch; /* the epoch id, as this process knows it */
@@ -215,6 +220,23 @@ static void begin_again(void)
 
 /* ---- the line ------------------------------------------------------------------------ */
 
+/* The file that `now` is not. */
+static struct file *other_file(void)
+{
+    return d.now == &d.file[0] ? &d.file[1] : &d.file[0];
+}
+
+/* In this order: a reader in between finds a line that no rank asks for. */
+static void begin_file(struct file *f, uint64_t line)
+{
+    atomic_store_explicit(&f->head->n, 0, memory_order_release);
+    atomic_store_explicit(&f->head->stable, 0, memory_order_release);
+    f->head->lines = line;
+}
+
+static void append_det(struct ftk_det det);
+static const struct ftk_det *upcoming(void);
+
 static uint32_t *copy_numbers(const uint32_t *v, size_t n)
 {
     uint32_t *c = malloc((n + 1) * sizeof *c);
@@ -227,6 +249,10 @@ int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receiv
 {
     free(at_line.wildcard);
     free(at_line.receive);
+    at_line.files = ONE_FILE;
+    at_line.stop = SIZE_MAX;
+    at_line.wildcards = d.wildcards;
+    at_line.receives = d.receives;
     at_line.n = count();
     at_line.nwildcards = nw;
     at_line.nreceives = nr;
@@ -238,69 +264,144 @@ int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receiv
     return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
 }
 
-static uint32_t new_number(const uint32_t *v, size_t n, uint32_t number)
+int ftk_det_cut(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr)
 {
+    ftk_det_before_send(); /* failed probes and tests before the cut count no more */
+    int rc = ftk_det_at_line(wildcards, nw, receives, nr);
+    if (rc != FTKIT_OK || !d.now)
+        return rc;
+    /* no rank asks for the interval before the last line: all know that line */
+    begin_file(other_file(), ftk_log.line.count + 1);
+    at_line.files = SINCE_CUT;
+    return rc;
+}
+
+void ftk_det_withdraw(void)
+{
+    at_line.files = ONE_FILE;
+}
+
+void ftk_det_stop(void)
+{
+    if (at_line.stop == SIZE_MAX)
+        at_line.stop = count();
+}
+
+bool ftk_det_is_past_stop(void)
+{
+    return at_line.stop != SIZE_MAX && (count() > at_line.stop || d.nothings > 0);
+}
+
+bool ftk_det_plan_left(void)
+{
+    return d.plan > 0
+           && (upcoming() || d.wildcards < d.nreceive
+               || (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n > d.receives));
+}
+
+static uint32_t new_number(const uint32_t *v, size_t n, uint32_t before, uint32_t number)
+{
+    if (number > before)
+        return (uint32_t)n + number - before;
     for (size_t i = 0; i < n; i++)
         if (v[i] == number)
             return (uint32_t)i + 1;
     return 0;
 }
 
+static uint32_t old_number(const uint32_t *v, size_t n, uint32_t before, uint32_t number)
+{
+    return number > n ? before + number - (uint32_t)n : number > 0 ? v[number - 1] : 0;
+}
+
 uint32_t ftk_det_new_wildcard(uint32_t number)
 {
-    return new_number(at_line.wildcard, at_line.nwildcards, number);
+    return new_number(at_line.wildcard, at_line.nwildcards, at_line.wildcards, number);
 }
 
 uint32_t ftk_det_new_receive(uint32_t number)
 {
-    return new_number(at_line.receive, at_line.nreceives, number);
+    return new_number(at_line.receive, at_line.nreceives, at_line.receives, number);
 }
 
-/* The determinants since the line, with their new numbers; *n of them, of the caller.  There are
- * some when this rank has not seen the commit: the repair has completed receives meanwhile. */
-static struct ftk_det *since_line(size_t *n)
+/* A determinant with the numbers that it has in the interval before the line, or after it. */
+static struct ftk_det of_before(struct ftk_det det)
 {
-    const size_t all = count();
-    *n = all > at_line.n ? all - at_line.n : 0;
+    if (det.kind == FTK_DET_RECV)
+        det.n = old_number(at_line.wildcard, at_line.nwildcards, at_line.wildcards, det.n);
+    else if (det.kind == FTK_DET_CANCEL)
+        det.n = old_number(at_line.receive, at_line.nreceives, at_line.receives, det.n);
+    return det;
+}
+
+static struct ftk_det of_after(struct ftk_det det)
+{
+    if (det.kind == FTK_DET_RECV)
+        det.n = ftk_det_new_wildcard(det.n);
+    else if (det.kind == FTK_DET_CANCEL)
+        det.n = ftk_det_new_receive(det.n);
+    return det;
+}
+
+/* The determinants since the line, up to number upto, with their new numbers; *n of them, of the
+ * caller.  There are some when the line is apart, or when this rank has not seen the commit: the
+ * repair has completed receives meanwhile. */
+static struct ftk_det *since_line(size_t upto, size_t *n)
+{
+    *n = upto > at_line.n ? upto - at_line.n : 0;
     struct ftk_det *v = *n > 0 ? malloc(*n * sizeof *v) : NULL;
     if (*n > 0 && !v)
         ftk_report(FTKIT_ERROR, "context %s: rank %d: no memory for determinants",
             ftk_log.ctx->cfg.name, ftk_log.me);
     *n = v ? *n : 0;
-    for (size_t i = 0; i < *n; i++) {
-        v[i] = list()[at_line.n + i];
-        if (v[i].kind == FTK_DET_RECV)
-            v[i].n = ftk_det_new_wildcard(v[i].n);
-        else if (v[i].kind == FTK_DET_CANCEL)
-            v[i].n = ftk_det_new_receive(v[i].n);
-    }
+    for (size_t i = 0; i < *n; i++)
+        v[i] = of_after(list()[at_line.n + i]);
     return v;
 }
 
-static void append_det(struct ftk_det det);
+struct ftk_det *ftk_det_window(size_t *n)
+{
+    struct ftk_det *v = since_line(at_line.stop < count() ? at_line.stop : count(), n);
+    return v ? v : malloc(sizeof *v);
+}
+
+int ftk_det_restore(const struct ftk_det *v, size_t n)
+{
+    n = whole(v, n);
+    int rc = d.now && n > 0 ? reserve(d.now, count() + n) : FTKIT_OK;
+    for (size_t i = 0; rc == FTKIT_OK && i < n; i++)
+        append_det(v[i]);
+    return rc == FTKIT_OK ? ftk_det_back() : rc;
+}
 
 void ftk_det_line(void)
 {
-    size_t n;
-    struct ftk_det *v = since_line(&n);
+    const bool both =
+        at_line.files == SINCE_CUT; /* the file of the interval has all since the cut */
+    size_t n = 0;
+    struct ftk_det *v = both ? NULL : since_line(count(), &n);
+    const uint32_t wildcards = d.wildcards - at_line.wildcards;
+    const uint32_t receives = d.receives - at_line.receives;
+    const uint32_t nothings = ftk_log.apart.open ? d.nothings : 0;
     begin_again();
-    d.wildcards = (uint32_t)at_line.nwildcards;
-    d.receives = (uint32_t)at_line.nreceives;
+    d.wildcards = (uint32_t)at_line.nwildcards + wildcards;
+    d.receives = (uint32_t)at_line.nreceives + receives;
+    d.nothings = nothings;
     if (d.now) {
         d.now = &d.file[ftk_log.line.count & 1];
-        /* in this order: a reader in between finds a line that no rank asks for */
-        atomic_store_explicit(&d.now->head->n, 0, memory_order_release);
-        atomic_store_explicit(&d.now->head->stable, 0, memory_order_release);
-        d.now->head->lines = ftk_log.line.count;
+        if (!both)
+            begin_file(d.now, ftk_log.line.count);
     }
     for (size_t i = 0; i < n; i++)
         append_det(v[i]);
     free(v);
+    at_line.files = both ? SINCE_COMMIT : ONE_FILE;
 }
 
 void ftk_det_drop(void)
 {
     begin_again();
+    at_line.files = ONE_FILE;
     for (int i = 0; d.now && i < 2; i++)
         atomic_store_explicit(&d.file[i].head->n, 0, memory_order_release);
 }
@@ -315,19 +416,36 @@ size_t ftk_det_count(void)
     return count();
 }
 
+/* Append to a file of this process. */
+static int append_to(struct file *f, struct ftk_det det)
+{
+    const size_t n = (size_t)atomic_load_explicit(&f->head->n, memory_order_relaxed);
+    int rc = reserve(f, n + 1);
+    if (rc != FTKIT_OK)
+        return rc;
+    ((struct ftk_det *)(void *)(f->head + 1))[n] = det;
+    atomic_store_explicit(&f->head->n, n + 1, memory_order_release);
+    return rc;
+}
+
+/* Line apart: from the cut on determinants go to the files of both intervals, each with the numbers
+ * that it has there.  So a repair finds them, whether the line of the cut is committed or not, and
+ * whether this process knows that or not.  After the commit the interval before the line may count,
+ * too, until all ranks know the commit: this process may be the only one that does. */
 static void append_det(struct ftk_det det)
 {
     if (!d.now || d.hold)
         return;
-    if (reserve(d.now, count() + 1) != FTKIT_OK) {
+    int rc = FTKIT_OK;
+    if (at_line.files != ONE_FILE)
+        rc = append_to(other_file(), at_line.files == SINCE_CUT ? of_after(det) : of_before(det));
+    if (rc == FTKIT_OK)
+        rc = append_to(d.now, det);
+    if (rc != FTKIT_OK)
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d: %s: after a failure now the program may "
             "not take the same course again",
             ftk_log.ctx->cfg.name, ftk_log.me, ftk_detail_text());
-        return;
-    }
-    list()[count()] = det;
-    atomic_store_explicit(&d.now->head->n, count() + 1, memory_order_release);
 }
 
 /* ---- replay -------------------------------------------------------------------------- */
@@ -365,6 +483,7 @@ static int sort_out(void)
 int ftk_det_back(void)
 {
     begin_again();
+    at_line.files = ONE_FILE;
     d.plan = count();
     return d.plan > 0 ? sort_out() : FTKIT_OK;
 }

@@ -60,6 +60,16 @@ static bool grow(struct ftk_table *t, key_fn *key)
     return true;
 }
 
+/* The array has n entries now, at other places. */
+static void again(struct ftk_table *t, key_fn *key, size_t n)
+{
+    t->n = n;
+    if (t->slot)
+        memset(t->slot, 0, t->cap * sizeof *t->slot);
+    for (size_t i = 0; i < n; i++)
+        insert(t, key, (int)i);
+}
+
 static void clear_table(struct ftk_table *t)
 {
     free(t->slot);
@@ -114,8 +124,9 @@ int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash)
         s->receptions = all;
         s->room = room;
     }
+    const uint64_t least = ftk_log.apart.on ? 0 : s->at_line;
     uint64_t i = s->count++;
-    for (; i > s->at_line && s->receptions[i - 1].seq > seq; i--)
+    for (; i > least && s->receptions[i - 1].seq > seq; i--)
         s->receptions[i] = s->receptions[i - 1];
     s->receptions[i] = (struct ftk_reception){ seq, hash };
     return FTKIT_OK;
@@ -144,16 +155,125 @@ void ftk_channel_line(void)
         ftk_log.channels.v[i].at_line = ftk_log.channels.v[i].count;
 }
 
+/* Receptions before the first n count no more. */
+static void drop_first(struct ftk_channel *s, uint64_t n)
+{
+    s->count -= n;
+    if (s->receptions && s->count > 0 && n > 0)
+        memmove(s->receptions, s->receptions + n, (size_t)s->count * sizeof *s->receptions);
+    s->at_line = s->at_cut = 0;
+}
+
 void ftk_channel_shift(void)
 {
-    for (size_t i = 0; i < ftk_log.channels.table.n; i++) {
-        struct ftk_channel *s = &ftk_log.channels.v[i];
-        s->count -= s->at_line;
-        if (s->receptions && s->count > 0)
-            memmove(s->receptions, s->receptions + s->at_line,
-                (size_t)s->count * sizeof *s->receptions);
-        s->at_line = 0;
+    for (size_t i = 0; i < ftk_log.channels.table.n; i++)
+        drop_first(&ftk_log.channels.v[i], ftk_log.channels.v[i].at_line);
+}
+
+/* Channels without messages since the cut go: a program may always use new tags. */
+void ftk_channel_rebase(void)
+{
+    struct ftk_channels *c = &ftk_log.channels;
+    size_t n = 0;
+    in_bytes = 0;
+    for (size_t i = 0; i < c->table.n; i++) {
+        struct ftk_channel *s = &c->v[i];
+        drop_first(s, s->at_cut);
+        if (s->count == 0) {
+            free(s->receptions);
+            continue;
+        }
+        in_bytes += sizeof *s + s->room * sizeof *s->receptions;
+        c->v[n++] = *s;
     }
+    again(&c->table, key_in, n);
+}
+
+int ftk_channel_has(int context, int source, int tag, uint64_t n)
+{
+    struct ftk_channel *s = ftk_channel_find(context, source, tag);
+    int rc = s ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "channels of a set");
+    for (uint64_t i = 0; rc == FTKIT_OK && i < n; i++)
+        rc = ftk_channel_count(s, 0, 0);
+    return rc;
+}
+
+uint64_t ftk_channel_place(const struct ftk_channel *s, uint64_t seq)
+{
+    uint64_t i = s->count;
+    while (i > 0 && s->receptions[i - 1].seq > seq)
+        i--;
+    return i > 0 && s->receptions[i - 1].seq == seq ? i - 1 : i;
+}
+
+/* ---- messages sent ---------------------------------------------------------------------- */
+
+static void key_sent(int i, int *context, int *rank, int *tag)
+{
+    const struct ftk_sent *s = &ftk_log.sent.v[i];
+    *context = s->context;
+    *rank = s->dest;
+    *tag = s->tag;
+}
+
+struct ftk_sent *ftk_sent_find(int context, int dest, int tag)
+{
+    struct ftk_sent_list *l = &ftk_log.sent;
+    int i = look_up_slot(&l->table, key_sent, context, dest, tag);
+    if (i >= 0)
+        return &l->v[i];
+    if (!grow(&l->table, key_sent))
+        return NULL;
+    struct ftk_sent *all = more(l->v, l->table.n, sizeof *all);
+    if (!all)
+        return NULL;
+    l->v = all;
+    all += l->table.n;
+    *all = (struct ftk_sent){ .context = context, .dest = dest, .tag = tag };
+    insert(&l->table, key_sent, (int)l->table.n++);
+    return all;
+}
+
+void ftk_sent_cut(void)
+{
+    for (size_t i = 0; i < ftk_log.sent.table.n; i++) {
+        ftk_log.sent.v[i].at_cut = ftk_log.sent.v[i].count;
+        ftk_log.sent.v[i].next_early = 0;
+    }
+}
+
+void ftk_sent_rebase(void)
+{
+    struct ftk_sent_list *l = &ftk_log.sent;
+    size_t n = 0;
+    for (size_t i = 0; i < l->table.n; i++) {
+        struct ftk_sent s = l->v[i];
+        s.count -= s.at_cut;
+        s.early = s.next_early;
+        s.at_cut = s.next_early = 0;
+        if (s.count > 0)
+            l->v[n++] = s;
+    }
+    again(&l->table, key_sent, n);
+}
+
+void ftk_sent_clear(void)
+{
+    free(ftk_log.sent.v);
+    ftk_log.sent.v = NULL;
+    clear_table(&ftk_log.sent.table);
+}
+
+void ftk_sent_resend(void)
+{
+    for (size_t i = 0; i < ftk_log.sent.table.n; i++)
+        ftk_log.sent.v[i].passed = 0;
+}
+
+bool ftk_sent_was_early(int dest, const struct ftk_entry *e)
+{
+    int i = look_up_slot(&ftk_log.sent.table, key_sent, e->context, dest, e->tag);
+    return i >= 0 && ftk_log.sent.v[i].passed++ < ftk_log.sent.v[i].early;
 }
 
 /* ---- suppression points -------------------------------------------------------------- */
@@ -195,6 +315,15 @@ bool ftk_suppress_left(int context)
     return false;
 }
 
+bool ftk_suppress_any_left(void)
+{
+    const struct ftk_suppress_list *l = &ftk_log.suppress;
+    for (size_t i = 0; i < l->table.n; i++)
+        if (l->v[i].next <= l->v[i].upto)
+            return true;
+    return false;
+}
+
 static void free_suppress(struct ftk_suppress *m)
 {
     free(m->gap);
@@ -211,19 +340,29 @@ void ftk_suppress_clear(void)
     clear_table(&l->suppress.table);
 }
 
+/* The receiver rolls back to the line, where it has the early messages.  True: nothing is left to
+ * be suppressed. */
+static bool keep_early(struct ftk_suppress *m)
+{
+    int i = look_up_slot(&ftk_log.sent.table, key_sent, m->context, m->dest, m->tag);
+    const uint64_t early = i < 0 ? 0 : ftk_log.sent.v[i].early;
+    free_suppress(m);
+    m->gap = m->hash = NULL;
+    m->ngaps = 0;
+    m->upto = early;
+    return m->next > early;
+}
+
 void ftk_suppress_drop(const bool *back)
 {
     struct ftk_log *l = &ftk_log;
     size_t n = 0;
     for (size_t i = 0; i < l->suppress.table.n; i++) {
-        if (back[l->suppress.v[i].dest])
-            free_suppress(&l->suppress.v[i]);
+        struct ftk_suppress m = l->suppress.v[i];
+        if (back[m.dest] && keep_early(&m))
+            free_suppress(&m);
         else
-            l->suppress.v[n++] = l->suppress.v[i];
+            l->suppress.v[n++] = m;
     }
-    l->suppress.table.n = n;
-    if (l->suppress.table.slot)
-        memset(l->suppress.table.slot, 0, l->suppress.table.cap * sizeof *l->suppress.table.slot);
-    for (size_t i = 0; i < n; i++)
-        insert(&l->suppress.table, key_suppress, (int)i);
+    again(&l->suppress.table, key_suppress, n);
 }

@@ -42,6 +42,13 @@ static size_t chunk_bytes;           /* of all chunks */
 static size_t used_bytes;            /* of entries with their heads, since the line */
 static bool warned;                  /* that there is no file: once */
 
+/* The entries before a cut, while the set of the cut is open. */
+static struct {
+    struct chunk *chunks;
+    struct ftk_entry **last; /* [n] the last one to each rank, NULL: none; NULL: no set is open */
+    size_t used_bytes, bytes;
+} before;
+
 /* The size of a chunk for so many bytes, at least 8.  Few sizes, so that an empty chunk fits the
  * next long entry of about the same length. */
 static size_t chunk_size(size_t bytes)
@@ -177,7 +184,8 @@ static void *take_room(size_t bytes)
     return p;
 }
 
-static void forget_chunks(bool all)
+/* Empty the chunks of a list. */
+static void forget_chunks(struct chunk **list, bool all)
 {
     for (size_t i = 0; i < CLASSES; i++) /* empty since the last line */
         while (empty[i] && (all || chunk_bytes > KEPT_BYTES)) {
@@ -185,9 +193,9 @@ static void forget_chunks(bool all)
             empty[i] = c->next;
             free_chunk(c);
         }
-    while (chunks) {
-        struct chunk *c = chunks;
-        chunks = c->next;
+    while (*list) {
+        struct chunk *c = *list;
+        *list = c->next;
         if (all || c->mapped) {
             free_chunk(c);
             continue;
@@ -222,9 +230,11 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
     struct ftk_entry *e = take_room(sizeof *e + bytes);
     if (!e)
         return NULL;
-    *e = (struct ftk_entry){
-        .real = MPI_REQUEST_NULL, .bytes = bytes, .context = context, .tag = tag
-    };
+    *e = (struct ftk_entry){ .real = MPI_REQUEST_NULL,
+        .bytes = bytes,
+        .context = context,
+        .tag = tag,
+        .generation = l->slog.generation };
     if (l->slog.last[dest])
         l->slog.last[dest]->next = e;
     else
@@ -245,18 +255,18 @@ uint64_t *ftk_slog_words(size_t n)
 void ftk_slog_drop_last(int dest)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_entry *before = NULL, *last = l->slog.first[dest];
+    struct ftk_entry *previous = NULL, *last = l->slog.first[dest];
     while (last && last->next) {
-        before = last;
+        previous = last;
         last = last->next;
     }
     if (!last)
         return;
-    if (before)
-        before->next = NULL;
+    if (previous)
+        previous->next = NULL;
     else
         l->slog.first[dest] = NULL;
-    l->slog.last[dest] = before;
+    l->slog.last[dest] = previous;
     l->slog.bytes -= last->bytes + last->deps_words * sizeof *last->deps;
 }
 
@@ -267,5 +277,56 @@ void ftk_slog_clear(void)
         l->slog.first[r] = l->slog.last[r] = NULL;
     l->slog.bytes = 0;
     used_bytes = 0;
-    forget_chunks(!l->on);
+    forget_chunks(&before.chunks, !l->on);
+    forget_chunks(&chunks, !l->on);
+    free(before.last);
+    before.last = NULL;
+    before.used_bytes = before.bytes = 0;
+}
+
+/* ---- line apart ---------------------------------------------------------------------- */
+
+int ftk_slog_cut(void)
+{
+    struct ftk_slog *s = &ftk_log.slog;
+    const size_t n = (size_t)ftk_log.n;
+    before.last = malloc(n * sizeof(struct ftk_entry *));
+    if (!before.last)
+        return ftk_fail(FTKIT_ERR_NOMEM, "the message log at a cut");
+    memcpy(before.last, s->last, n * sizeof(struct ftk_entry *));
+    before.chunks = chunks;
+    before.used_bytes = used_bytes;
+    before.bytes = s->bytes;
+    chunks = NULL;
+    s->generation++;
+    return FTKIT_OK;
+}
+
+void ftk_slog_drop_before(void)
+{
+    struct ftk_slog *s = &ftk_log.slog;
+    for (int r = 0; before.last && r < ftk_log.n; r++) {
+        if (before.last[r])
+            s->first[r] = before.last[r]->next;
+        if (!s->first[r])
+            s->last[r] = NULL;
+    }
+    s->bytes -= before.bytes;
+    used_bytes -= before.used_bytes;
+    forget_chunks(&before.chunks, false);
+    free(before.last);
+    before.last = NULL;
+    before.used_bytes = before.bytes = 0;
+}
+
+void ftk_slog_join(void)
+{
+    struct chunk **end = &chunks;
+    while (*end)
+        end = &(*end)->next;
+    *end = before.chunks;
+    before.chunks = NULL;
+    free(before.last);
+    before.last = NULL;
+    before.used_bytes = before.bytes = 0;
 }

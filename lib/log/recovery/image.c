@@ -11,18 +11,37 @@
 #include "log/p2p.h"
 #include "log/recovery.h"
 #include "store/h5/h5.h"
+#include "steps.h"
+#include "tail.h"
 
-enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 4, HEAD = 7, MESSAGE = 4 };
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 5, HEAD = 8, MESSAGE = 4 };
 enum {
-    STATE_OLDEST = 2,  /* this version has no remote groups (vcomm_image.c) */
-    STATE_REQUESTS = 4 /* the first version that has requests */
+    STATE_OLDEST = 2,   /* this version has no remote groups (vcomm_image.c) */
+    STATE_REQUESTS = 4, /* the first version that has requests */
+    STATE_TAIL = 5      /* the first version that has a tail; older heads lack its length */
 };
 
 /* ---- the state in the segment -----------------------------------------------------------
  * Words of 64 bits, little-endian: the communicators with their counts of collectives; messages and
- * bytes sent to each rank since the first line; the unexpected messages; the set-up log; what is
- * under way (requests.c).  A state of version 2 has no contexts from FTK_LOG_EXTRA on; versions 2
- * and 3 have nothing under way. */
+ * bytes sent to each rank since the first line; the unexpected messages; the set-up log; the tail
+ * of a line apart (tail.h); what is under way (requests.c).  A state of version 2 has no contexts
+ * from FTK_LOG_EXTRA on; versions 2 and 3 have nothing under way; versions 2 to 4 have no tail.
+ *
+ * At a line apart the state is that of the cut.  So everything that changes after the cut is
+ * written at the cut; late messages and the tail are added when they are known. */
+
+/* The state at a cut. */
+static struct {
+    bool there, settled;
+    uint64_t head[HEAD];
+    struct ftk_words front;    /* communicators, matrix, unexpected messages */
+    struct ftk_words requests; /* what is under way */
+    struct ftk_words tail;
+    const struct ftk_unexp *late; /* of late.c */
+} cut;
+
+#define LEAST_MORE ((size_t)64 << 10)
+static size_t more; /* bytes for what comes after a cut, by the sets before; 0: none was measured */
 
 static bool version_is_known(uint64_t word)
 {
@@ -54,9 +73,21 @@ static size_t live_comms(void)
     return n;
 }
 
+/* After a cut and before the tail is known: as many bytes as the state will probably have. */
+static size_t cut_bytes(void)
+{
+    size_t bytes = (HEAD + cut.front.n + cut.requests.n + cut.tail.n) * sizeof(uint64_t)
+                   + list_bytes(ftk_log.setup_log.first);
+    return bytes + (cut.settled ? list_bytes(cut.late) : LEAST_MORE + more);
+}
+
 static int measure_state(void *arg, size_t *bytes)
 {
     (void)arg;
+    if (cut.there) {
+        *bytes = cut_bytes();
+        return 0;
+    }
     *bytes = (HEAD + ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
                  * sizeof(uint64_t)
              + list_bytes(ftk_log.unexp.first) + list_bytes(ftk_log.setup_log.first)
@@ -80,29 +111,107 @@ static uint64_t *write_list(uint64_t *w, const struct ftk_unexp *h)
     return w;
 }
 
-static int pack_state(void *arg, void *to, size_t bytes)
+enum { MAGIC, COMMS, UNEXPECTED, SETUP, CALLS, MATRIX, RANKS, TAIL }; /* of the head */
+
+static void write_head(uint64_t *head)
 {
-    struct ftk_log *l = &ftk_log;
-    uint64_t *w = to;
-    (void)arg;
-    *w++ = STATE_MAGIC | (uint64_t)STATE_VERSION << 32;
-    *w++ = live_comms();
-    *w++ = list_length(l->unexp.first);
-    *w++ = list_length(l->setup_log.first);
-    *w++ = l->ctx->policy.calls;
-    *w++ = ftk_matrix_length();
-    *w++ = (uint64_t)l->n;
+    const struct ftk_log *l = &ftk_log;
+    head[MAGIC] = STATE_MAGIC | (uint64_t)STATE_VERSION << 32;
+    head[COMMS] = live_comms();
+    head[UNEXPECTED] = list_length(l->unexp.first);
+    head[SETUP] = list_length(l->setup_log.first);
+    head[CALLS] = l->ctx->policy.calls;
+    head[MATRIX] = ftk_matrix_length();
+    head[RANKS] = (uint64_t)l->n;
+    head[TAIL] = 0;
+}
+
+static uint64_t *write_front(uint64_t *w)
+{
     w = ftk_vcomm_images_write(w);
     w = ftk_matrix_write(w);
-    w = write_list(w, l->unexp.first);
-    w = write_list(w, l->setup_log.first);
-    const struct ftk_words *requests = ftk_requests_words();
-    if (requests->n > 0)
-        memcpy(w, requests->v, requests->n * sizeof *w);
-    w += requests->n;
-    return (size_t)((char *)w - (char *)to) == bytes
+    return write_list(w, ftk_log.unexp.first);
+}
+
+static uint64_t *write_words(uint64_t *w, const struct ftk_words *words)
+{
+    if (words->n > 0)
+        memcpy(w, words->v, words->n * sizeof *w);
+    return w + words->n;
+}
+
+static uint64_t *write_cut(uint64_t *w)
+{
+    memcpy(w, cut.head, sizeof cut.head);
+    w[UNEXPECTED] += list_length(cut.late);
+    w[TAIL] = cut.tail.n;
+    w = write_words(w + HEAD, &cut.front);
+    w = write_list(w, cut.late);
+    w = write_list(w, ftk_log.setup_log.first);
+    w = write_words(w, &cut.tail);
+    return write_words(w, &cut.requests);
+}
+
+static uint64_t *write_now(uint64_t *w)
+{
+    write_head(w);
+    w = write_front(w + HEAD);
+    w = write_list(w, ftk_log.setup_log.first);
+    return write_words(w, ftk_requests_words());
+}
+
+static int pack_state(void *arg, void *to, size_t bytes)
+{
+    (void)arg;
+    const uint64_t *w = cut.there ? write_cut(to) : write_now(to);
+    return (size_t)((const char *)w - (char *)to) == bytes
                ? FTKIT_OK
                : ftk_fail(FTKIT_ERR_INTERNAL, "state of the message log: another size");
+}
+
+/* ---- line apart ---------------------------------------------------------------------- */
+
+void ftk_image_drop(void)
+{
+    ftk_words_free(&cut.front);
+    ftk_words_free(&cut.requests);
+    ftk_words_free(&cut.tail);
+    memset(&cut, 0, sizeof cut);
+}
+
+int ftk_image_cut(void)
+{
+    const struct ftk_words *requests = ftk_requests_words();
+    const size_t words = ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length()
+                         + list_bytes(ftk_log.unexp.first) / sizeof(uint64_t);
+    ftk_image_drop();
+    write_head(cut.head);
+    uint64_t *front = ftk_words_extend(&cut.front, words);
+    uint64_t *under_way = ftk_words_extend(&cut.requests, requests->n);
+    if ((!front && words > 0) || (!under_way && requests->n > 0))
+        return ftk_fail(FTKIT_ERR_NOMEM, "state of the message log");
+    if (words > 0 && (size_t)(write_front(front) - front) != words)
+        return ftk_fail(FTKIT_ERR_INTERNAL, "state of the message log: another size");
+    (void)write_words(under_way, requests);
+    cut.there = true;
+    return FTKIT_OK;
+}
+
+int ftk_image_settle(void)
+{
+    cut.late = ftk_late_settle();
+    ftk_log.stats.late += ftk_late_count();
+    int rc = ftk_tail_write(&cut.tail);
+    cut.settled = true;
+    const size_t bytes = list_bytes(cut.late) + cut.tail.n * sizeof(uint64_t);
+    more = 2 * bytes > more ? 2 * bytes : more;
+    return rc;
+}
+
+void ftk_image_close(void)
+{
+    ftk_image_drop();
+    more = 0;
 }
 
 /* Check every number: the state may come from a damaged file. */
@@ -144,24 +253,41 @@ static int read_list(struct reader *r, uint64_t n, void (*add)(struct ftk_unexp 
     return FTKIT_OK;
 }
 
+static bool has_tail(const uint64_t *head)
+{
+    return head[MAGIC] >> 32 >= STATE_TAIL;
+}
+
 static int read_head(const void *from, size_t bytes, struct reader *r, const uint64_t **head)
 {
     r->w = from;
     r->end = r->w + bytes / 8;
     *head = r->w;
-    if (bytes / sizeof(uint64_t) < HEAD || !version_is_known(r->w[0]) || r->w[1] > FTK_LOG_ALL
-        || r->w[5] > bytes / 8 / FTK_MATRIX_WORDS)
+    if (bytes / sizeof(uint64_t) < HEAD || !version_is_known(r->w[MAGIC])
+        || r->w[COMMS] > FTK_LOG_ALL || r->w[MATRIX] > bytes / 8 / FTK_MATRIX_WORDS)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
-    r->w += HEAD;
+    r->w += has_tail(*head) ? HEAD : HEAD - 1;
     return FTKIT_OK;
 }
 
 /* Read the communicators; the matrix follows. */
 static int read_comms(struct reader *r, const uint64_t *head, bool make, bool colls)
 {
-    int rc = ftk_vcomm_images_read(&r->w, r->end, head[1], make, colls);
-    if (rc == FTKIT_OK && head[5] > (uint64_t)(r->end - r->w) / FTK_MATRIX_WORDS)
+    int rc = ftk_vcomm_images_read(&r->w, r->end, head[COMMS], make, colls);
+    if (rc == FTKIT_OK && head[MATRIX] > (uint64_t)(r->end - r->w) / FTK_MATRIX_WORDS)
         rc = ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+    return rc;
+}
+
+/* A rank that is restored to a line apart counts its calls from its own cut. */
+static int read_tail(struct reader *r, const uint64_t *head)
+{
+    if (head[TAIL] > (uint64_t)(r->end - r->w))
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+    int rc = ftk_tail_read(r->w, (size_t)head[TAIL]);
+    r->w += head[TAIL];
+    if (rc == FTKIT_OK && head[TAIL] > 0)
+        ftk_log.line.calls = head[CALLS];
     return rc;
 }
 
@@ -170,12 +296,14 @@ static int unpack_messages(struct reader *r, const uint64_t *head)
 {
     const bool replays = ftk_log_replays_setup();
     ftk_unexp_clear();
-    int rc = read_list(r, head[2], ftk_unexp_add);
+    int rc = read_list(r, head[UNEXPECTED], ftk_unexp_add);
     if (rc == FTKIT_OK && replays)
         ftk_setup_log_clear();
     if (rc == FTKIT_OK)
-        rc = read_list(r, head[3], replays ? ftk_setup_log_add : NULL);
-    if (rc == FTKIT_OK && head[0] >> 32 >= STATE_REQUESTS && head[6] == (uint64_t)ftk_log.n)
+        rc = read_list(r, head[SETUP], replays ? ftk_setup_log_add : NULL);
+    if (rc == FTKIT_OK && has_tail(head))
+        rc = read_tail(r, head);
+    if (rc == FTKIT_OK && head[MAGIC] >> 32 >= STATE_REQUESTS && head[RANKS] == (uint64_t)ftk_log.n)
         rc = ftk_requests_load(ftk_log.ctx, r->w, r->end);
     return rc;
 }
@@ -198,13 +326,14 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
         if (!first)
             ftk_vcomm_back(ftk_idup_clear);
     }
-    bool make = (first || !ftk_log_is_rolling_back()) && head[6] == (uint64_t)l->n;
+    bool make = (first || !ftk_log_is_rolling_back()) && head[RANKS] == (uint64_t)l->n;
     rc = read_comms(&r, head, make, true);
     if (rc != FTKIT_OK)
         return rc;
-    if ((ftk_log_is_rolling_back() || ftk_log_replays_setup()) && !ftk_matrix_read(r.w, head[5]))
+    if ((ftk_log_is_rolling_back() || ftk_log_replays_setup())
+        && !ftk_matrix_read(r.w, head[MATRIX]))
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: the matrix is damaged");
-    r.w += FTK_MATRIX_WORDS * head[5];
+    r.w += FTK_MATRIX_WORDS * head[MATRIX];
     rc = ftk_det_back();
     if (rc != FTKIT_OK)
         return rc;
@@ -229,9 +358,9 @@ static int read_setup_log(const void *seg)
         rc = read_comms(&r, head, false, false);
     if (rc != FTKIT_OK)
         return rc;
-    r.w += FTK_MATRIX_WORDS * head[5];
-    rc = read_list(&r, head[2], NULL);
-    return rc == FTKIT_OK ? read_list(&r, head[3], ftk_unexp_add) : rc;
+    r.w += FTK_MATRIX_WORDS * head[MATRIX];
+    rc = read_list(&r, head[UNEXPECTED], NULL);
+    return rc == FTKIT_OK ? read_list(&r, head[SETUP], ftk_unexp_add) : rc;
 }
 
 static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)

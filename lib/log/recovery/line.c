@@ -32,8 +32,7 @@ static bool still_sends(void)
     return ftk_p2p_sending() + ftk_control_sending() > 0;
 }
 
-/* Note the receives under way, for their determinants after the line. */
-static int note_receives(void)
+int ftk_line_note_receives(bool apart)
 {
     size_t nw = 0, nr = 0, n = 0;
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
@@ -49,7 +48,8 @@ static int note_receives(void)
             wildcards[nw++] = r->recv.wildcard_seq;
         receives[nr++] = r->recv.number;
     }
-    int rc = ftk_det_at_line(wildcards, nw, receives, nr);
+    int rc = apart ? ftk_det_cut(wildcards, nw, receives, nr)
+                   : ftk_det_at_line(wildcards, nw, receives, nr);
     free(wildcards);
     return rc;
 }
@@ -152,7 +152,7 @@ static int drain(struct ftk_chan *ch)
         ftk_channel_line();
         l->early.n = 0; /* no receive under way has been matched */
         l->line.state = FTK_LINE_DRAINED;
-        rc = note_receives();
+        rc = ftk_line_note_receives(false);
     }
     (void)FTK_FAULT("log.drained");
     return rc;
@@ -190,7 +190,8 @@ static int drain_set_up(struct ftk_chan *ch)
                          left);
 }
 
-void ftk_line_forget(struct ftkit_ctx *ctx)
+/* A line is committed, which was in that call of ftkit_checkpoint(). */
+static void begin_interval(const struct ftkit_ctx *ctx, uint64_t calls)
 {
     struct ftk_log *l = &ftk_log;
     if (l->line.none_yet)
@@ -200,11 +201,30 @@ void ftk_line_forget(struct ftkit_ctx *ctx)
         l->phase = FTK_PHASE_NORMAL;
     l->line.count++;
     l->calls.n = l->calls.seq = 0;
-    l->line.calls = ctx->policy.calls;
+    l->line.calls = calls;
     l->line.next_event = ctx->policy.next_event;
-    ftk_slog_clear();
     ftk_suppress_clear();
+}
+
+void ftk_line_forget(struct ftkit_ctx *ctx)
+{
+    begin_interval(ctx, ctx->policy.calls);
+    ftk_slog_clear();
+    ftk_sent_clear();
     ftk_vcomm_line();
+}
+
+void ftk_line_committed_apart(struct ftkit_ctx *ctx, uint64_t calls, uint32_t persistent)
+{
+    begin_interval(ctx, calls);
+    ftk_slog_drop_before();
+    ftk_channel_rebase();
+    ftk_sent_rebase();
+    ftk_vcomm_cut_line();
+    ftk_p2p_born_after(persistent);
+    ftk_det_line();
+    ftk_line_number_receives();
+    ftk_mode_line();
 }
 
 /* All messages of set-up have been delivered or are in the line, so none has to be sent again, and

@@ -15,6 +15,7 @@
 #include "log/det.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
+#include "apart.h"
 #include "steps.h"
 
 int ftk_recovery_discard(struct ftkit_ctx *ctx)
@@ -94,6 +95,7 @@ static int roll_back(const struct ftk_log_repair *r)
         l->phase = ftk_recovery_phase();
     else if (!r->is_new[r->me] && !in_set_up)
         ftk_log_begin_rollback();
+    ftk_apart_forget();
     ftk_slog_clear();
     ftk_channel_clear();
     ftk_suppress_clear();
@@ -120,10 +122,13 @@ static int resend(const struct ftk_log_repair *r)
         back[d] = r->back[d] != 0;
     ftk_suppress_drop(back);
     free(back);
+    ftk_sent_resend();
     for (int d = 0; d < r->n; d++) {
         for (struct ftk_entry *e = r->back[d] ? l->slog.first[d] : NULL; e; e = e->next) {
             if (e->unsent)
                 continue; /* and so are all entries after it */
+            if (l->apart.on && ftk_sent_was_early(d, e))
+                continue;
             int rc = ftk_p2p_transmit(e, d);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "resending");
@@ -191,7 +196,9 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     int rc = begin_epoch(ctx, r);
     if (rc != FTKIT_OK)
         return rc;
-    if (!r->fresh && ftk_line_is_missed(ctx, r))
+    if (!r->fresh && l->apart.open)
+        ftk_apart_install(ctx, r);
+    else if (!r->fresh && ftk_line_is_missed(ctx, r))
         pass_missed_line(ctx);
     ftk_line_end();
     if (!r->fresh)

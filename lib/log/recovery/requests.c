@@ -89,6 +89,14 @@ int64_t ftk_requests_message_number(MPI_Message message)
                                                                          : FTK_FOREIGN_HANDLE;
 }
 
+/* Whether a request is complete at the line.  At a cut a send counts as complete: its message is in
+ * the set of its receiver, or comes there as a late message. */
+static bool is_complete(const struct ftk_req *r)
+{
+    const bool apart = ftk_log.line.state == FTK_LINE_AWAY;
+    return ftk_req_is_done(r) || (apart && (r->kind == FTK_REQ_SEND || r->state == FTK_REQ_HALF));
+}
+
 /* How many registered variables have each request: found [requests of the pool]. */
 static void count_variables(const struct ftkit_ctx *ctx, size_t *found)
 {
@@ -116,7 +124,7 @@ static int refuse(const struct ftk_req *r, int code, const char *why)
 {
     char what[3 * MPI_MAX_OBJECT_NAME];
     ftk_req_describe(r, what, sizeof what);
-    return ftk_fail(code, "%s, %s: %s", what, ftk_req_is_done(r) ? "complete" : "under way", why);
+    return ftk_fail(code, "%s, %s: %s", what, is_complete(r) ? "complete" : "under way", why);
 }
 
 static int not_registered(const struct ftk_req *r)
@@ -223,7 +231,7 @@ static int check_region(const struct ftk_saving *s, const struct ftk_req *r, uin
 {
     char why[200];
     const struct ftk_region *in = place == FTK_NO_PLACE ? NULL : s->region[place];
-    const bool done = ftk_req_is_done(r);
+    const bool done = is_complete(r);
     const char *flaw = !in                                        ? NULL
                        : done && !in->type.contiguous             ? FTK_REGION_HAS_HOLES
                        : !done && in->kind == FTK_KIND_REPLICATED ? FTK_REGION_IS_REPLICATED
@@ -259,7 +267,7 @@ static int has_data(const struct ftk_req *r, bool *yes)
 {
     MPI_Count bytes = 0;
     *yes = false;
-    if (r->kind != FTK_REQ_RECV || !ftk_req_is_done(r) || r->error != MPI_SUCCESS)
+    if (r->kind != FTK_REQ_RECV || !is_complete(r) || r->error != MPI_SUCCESS)
         return FTKIT_OK;
     int rc = PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes);
     *yes = bytes > 0 && bytes != MPI_UNDEFINED;
@@ -296,7 +304,7 @@ static int put_status(const struct ftk_req *r, uint64_t *head)
 
 static uint64_t flags_of(const struct ftk_req *r)
 {
-    uint64_t flags = ftk_req_is_done(r) ? IS_DONE : IS_OPEN;
+    uint64_t flags = is_complete(r) ? IS_DONE : IS_OPEN;
     if (r->state == FTK_REQ_INACTIVE)
         flags = 0;
     return flags | (r->kind == FTK_REQ_RECV ? IS_RECV : 0) | (r->kind == FTK_REQ_COLL ? IS_COLL : 0)

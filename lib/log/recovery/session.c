@@ -14,7 +14,10 @@
 #include "log/recovery.h"
 #include "set/checkpoint.h"
 #include "set/region.h"
+#include "apart.h"
+#include "log/stop.h"
 #include "steps.h"
+#include "tail.h"
 
 static const int *teams_of(void)
 {
@@ -60,6 +63,7 @@ static void close_log(struct ftkit_ctx *ctx)
     if (l->on) {
         layer_off();
         l->on = false;
+        ftk_apart_close();
         ftk_log_begin_rollback(); /* ends the requests that the program has left under way */
         ftk_coll_forget();
         ftk_requests_close();
@@ -82,6 +86,7 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_unexp_clear();
     ftk_setup_log_clear();
     ftk_channel_clear();
+    ftk_sent_clear();
     ftk_suppress_clear();
     ftk_suppress_forget();
     ftk_job_state_forget();
@@ -144,6 +149,11 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
         give_up_receives();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
         l->phase = ftk_recovery_phase();
+    if (ftk_tail_apply(l->epoch.all_rolled_back || l->line.of_earlier_job) != FTKIT_OK) {
+        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, l->me, ftk_detail_text());
+        ctx->repair.local_error = FTKIT_ERR_NOMEM; /* the next census has it */
+        ftk_detect_raise(ctx);
+    }
     if (ctx->where >= FTK_IN_LOOP)
         ftk_requests_begin();
 }
@@ -174,6 +184,9 @@ static void add_stats(ftkit_info *info)
     info->log_spilled = l->slog.spilled;
     info->log_differs = l->stats.differs;
     info->log_requests = l->stats.requests;
+    info->line_late = l->stats.late;
+    info->line_early = l->stats.early;
+    info->line_determinants = l->stats.window;
 }
 
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
@@ -223,6 +236,9 @@ static const struct ftk_log_ops log_ops = {
     .calls_left = ftk_slog_calls_left,
     .drain = ftk_line_drain,
     .committed = ftk_line_committed,
+    .checkpoint = ftk_apart_checkpoint,
+    .settle = ftk_apart_settle,
+    .freeze = ftk_apart_freeze,
     .line_end = ftk_line_end,
 };
 
@@ -251,6 +267,10 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     ftk_log.ctx = ctx;
     ftk_log.line.none_yet = true;
     ftk_log.mode = ftk_mode_of(ctx->cfg.log_dets);
+    ftk_log.apart.on = ctx->cfg.line == FTK_LINE_APART;
+    ftk_log.apart.turn = ftk_log.apart.on ? ftk_apart_turn : NULL;
+    if (ftk_log.apart.on && ctx->cfg.log_dets == FTK_DETS_NODE)
+        ftk_log.mode = &ftk_mode_node_apart;
     ftk_log.vcomms.ncontexts = ctx->cfg.log_contexts;
     ftk_log.vcomms.group = MPI_GROUP_NULL;
     for (int c = 0; c < FTK_LOG_COMMS; c++)

@@ -65,7 +65,26 @@ int ftk_job_share(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */
 void ftk_job_adopt(const struct ftk_log_repair *r);
 
+/* How many messages of the channel completed before q, although q was posted earlier: then the MPI
+ * had matched q before them.  0: q cannot get messages of the channel. */
+size_t ftk_suppress_later(const struct ftk_channel *s, const struct ftk_req *q);
+
 /* ---- line.c -------------------------------------------------------------------------- */
+
+/* Note the receives under way, for their determinants after the line; apart: this rank cuts. */
+int ftk_line_note_receives(bool apart);
+/* The set of this rank's cut is committed.  calls: of ftkit_checkpoint() at the cut; persistent:
+ * persistent requests made before the cut. */
+void ftk_line_committed_apart(struct ftkit_ctx *ctx, uint64_t calls, uint32_t persistent);
+
+/* ---- image.c, line apart ------------------------------------------------------------- */
+
+/* This rank cuts: write what changes after the cut.  Then late messages and the tail are known.
+ * Then the set is over. */
+int ftk_image_cut(void);
+int ftk_image_settle(void);
+void ftk_image_drop(void);
+void ftk_image_close(void); /* the log closes */
 
 /* A line is committed: messages that were sent before the line are not needed again. */
 void ftk_line_forget(struct ftkit_ctx *ctx);

@@ -20,7 +20,9 @@ static uint64_t job_lines; /* committed, as the most advanced survivor knows */
  * not seen the commit of a set still counts from the line before. */
 static uint64_t since(const struct ftk_channel *s)
 {
-    return job_lines > ftk_log.line.count ? s->at_line : 0;
+    if (job_lines <= ftk_log.line.count)
+        return 0;
+    return ftk_log.apart.open ? s->at_cut : s->at_line;
 }
 
 /* How many messages of the channel completed before q, although q was posted earlier.  The message
@@ -41,6 +43,11 @@ static bool may_match(const struct ftk_req *q, const struct ftk_channel *s)
     const struct ftk_envelope of = { s->context, s->source, s->tag };
     return q->kind == FTK_REQ_RECV && q->replay.cancel != FTK_CANCEL_DONE
            && q->state != FTK_REQ_PROBING && ftk_envelope_matches(&q->recv.want, &of);
+}
+
+size_t ftk_suppress_later(const struct ftk_channel *s, const struct ftk_req *q)
+{
+    return may_match(q, s) ? later(s, q) : 0;
 }
 
 static int put_gaps(const struct ftk_log_repair *r, struct ftk_words *w,

@@ -70,7 +70,7 @@ static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
     if (error == MPI_SUCCESS)
         error = ftk_p2p_note_early(r->seq, h->context, h->source, h->tag);
     if (error == MPI_SUCCESS)
-        error = ftk_p2p_count(h->context, h->source, h->tag, r->seq, h->data, h->bytes);
+        error = ftk_p2p_count(h->context, h->source, h->tag, r->seq, h->data, h->bytes, true);
     if (error == MPI_SUCCESS)
         ftk_unexp_add(h);
     else
@@ -410,7 +410,52 @@ int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struc
     return rc;
 }
 
-/* One look; *other: the message that was found is for another receive. */
+bool ftk_p2p_can_drain(void)
+{
+    return !is_aside_busy();
+}
+
+int ftk_p2p_drain_later(int context, MPI_Message *m, const MPI_Status *s)
+{
+    int rc = ftk_mode_absorb(context, s->MPI_SOURCE);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
+    const struct ftk_envelope found = { context, s->MPI_SOURCE,
+        ftk_context_tag(context, s->MPI_TAG) };
+    return take_aside(&found, m, s);
+}
+
+/* What a receive does after older receives have looked. */
+enum turn { TAKE, AGAIN, LATER };
+
+/* A message may have come that r could get, and so could an older receive.  The older one looks for
+ * itself: its envelope may be wider, and may match a message further in front, so that r gets this
+ * one. */
+static int let_older_look(struct ftk_req *r, int tag, enum turn *turn)
+{
+    MPI_Status s;
+    int flag = 0;
+    *turn = TAKE;
+    if (ftk_log.queue.nmprobed < 2 || !earlier(r->seq, is_mprobed, &r->recv.want))
+        return MPI_SUCCESS;
+    int rc = PMPI_Iprobe(r->recv.want.source, tag, ftk_log_real(r->context), &flag, &s);
+    *turn = flag ? TAKE : LATER; /* a message may come at any moment, so r must not look again */
+    if (rc != MPI_SUCCESS || !flag || s.MPI_TAG == FTK_CONTROL_TAG)
+        return rc;
+    const int context = ftk_context_of(ftk_context_comm(r->context), s.MPI_TAG);
+    const struct ftk_envelope found = { context, s.MPI_SOURCE,
+        ftk_context_tag(context, s.MPI_TAG) };
+    struct ftk_req *older = earlier(r->seq, is_mprobed, &found);
+    if (!older)
+        return rc;
+    (void)ftk_match_mprobed(older); /* the request has the error, if there is one */
+    *turn = older->state == FTK_REQ_PROBING ? LATER : AGAIN;
+    return rc;
+}
+
+/* One look; *other: the message that was found is for another receive, or is a control message:
+ * this receive looks again. */
 static int look_for(struct ftk_req *r, bool *other)
 {
     MPI_Message m;
@@ -430,7 +475,11 @@ static int look_for(struct ftk_req *r, bool *other)
     const int tag = r->recv.want.tag == MPI_ANY_TAG
                         ? r->recv.want.tag
                         : ftk_context_wire(r->context, r->recv.want.tag);
-    int rc = PMPI_Improbe(r->recv.want.source, tag, ftk_log_real(r->context), &flag, &m, &s);
+    enum turn turn;
+    int rc = let_older_look(r, tag, &turn);
+    *other = turn == AGAIN;
+    if (rc == MPI_SUCCESS && turn == TAKE)
+        rc = PMPI_Improbe(r->recv.want.source, tag, ftk_log_real(r->context), &flag, &m, &s);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     if (rc != MPI_SUCCESS)
@@ -439,6 +488,7 @@ static int look_for(struct ftk_req *r, bool *other)
         return MPI_SUCCESS;
     if (s.MPI_TAG == FTK_CONTROL_TAG) {
         rc = ftk_log.mode->control(r->context, &m, &s);
+        *other = rc == MPI_SUCCESS;
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     }
     *other = ftk_context_of(ftk_context_comm(r->context), s.MPI_TAG) != r->context;

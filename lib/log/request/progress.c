@@ -38,6 +38,8 @@ void ftk_p2p_keep_going(void)
         ftk_p2p_progress_mprobed();
     }
     ftk_mode_progress();
+    if (ftk_log.apart.turn)
+        ftk_log.apart.turn();
 }
 
 int ftk_log_progress(unsigned *turns)
@@ -48,7 +50,10 @@ int ftk_log_progress(unsigned *turns)
     ftk_log.colls->poll();
     ftk_p2p_progress_mprobed();
     ftk_mode_progress();
-    if (!l->ctx->detect.failed && (++*turns % TURNS != 0 || !ftk_detect_poll(l->ctx)))
+    const bool watches = ++*turns % TURNS == 0;
+    if (l->apart.turn && (l->apart.open || watches))
+        l->apart.turn();
+    if (!l->ctx->detect.failed && !(watches && ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
     return repair_failure();
 }
@@ -94,15 +99,20 @@ bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int wor
         return false;
     const size_t bytes = (size_t)count * (size_t)f->bytes;
     const bool kept = ftk_log_crosses(world);
-    if (kept && ftk_log_replays())
+    if ((kept || l->apart.on) && ftk_log_replays())
         return false; /* the receiver may have it */
+    struct ftk_sent *out = l->apart.on ? ftk_sent_find(context, world, tag) : NULL;
+    if (l->apart.on && !out)
+        return false; /* no memory */
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
     int rc = kept ? log_small(buf, count, f, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                       ftk_log_real(context), real);
     if (rc != MPI_SUCCESS)
-        return false;               /* not sent: the send with a request finds the reason */
+        return false; /* not sent: the send with a request finds the reason */
+    if (out)
+        out->count++;
     l->counts.sent[world] += !kept; /* a logged message has been counted */
     l->traffic.messages[world]++;
     l->traffic.bytes[world] += bytes;

@@ -36,7 +36,7 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_note_early(seq, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(context, h->source, h->tag, seq, h->data, h->bytes);
+        rc = ftk_p2p_count(context, h->source, h->tag, seq, h->data, h->bytes, true);
     if (rc != MPI_SUCCESS) {
         ftk_unexp_free(h);
         return rc;
@@ -47,21 +47,32 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
 
 /* ---- receiving ----------------------------------------------------------------------- */
 
-/* A message has been received: count it, and if it comes from another team, record it on its
- * channel. */
-int ftk_p2p_count(int context, int source, int tag, uint64_t seq, const void *data, size_t bytes)
+/* A message has been received: count it, and if it comes from another team, or lines are apart,
+ * record it on its channel. */
+int ftk_p2p_count(
+    int context, int source, int tag, uint64_t seq, const void *data, size_t bytes, bool hash)
 {
     struct ftk_log *l = &ftk_log;
-    uint64_t hash = 0;
+    const bool crosses = ftk_log_crosses(source);
+    uint64_t sum = 0;
     l->counts.received[source]++;
-    if (!ftk_log_crosses(source))
+    if (!crosses && !l->apart.on)
         return MPI_SUCCESS;
     struct ftk_channel *s = ftk_channel_find(context, source, tag);
-    if (s && data && l->ctx->cfg.log_check)
-        hash = ftk_log_hash(data, bytes);
-    if (!s || ftk_channel_count(s, seq, hash) != FTKIT_OK)
+    if (s && data && hash && crosses && l->ctx->cfg.log_check)
+        sum = ftk_log_hash(data, bytes);
+    if (!s || ftk_channel_count(s, seq, sum) != FTKIT_OK)
         return MPI_ERR_NO_MEM;
-    return MPI_SUCCESS;
+    return l->apart.open && ftk_late_wants(s, seq) ? ftk_late_received(s, seq, data, bytes)
+                                                   : MPI_SUCCESS;
+}
+
+/* Line apart: whether a message may be late, so that its data are needed. */
+static bool may_be_late(const struct ftk_req *r, int source, int tag)
+{
+    const struct ftk_channel *s =
+        ftk_log.apart.open ? ftk_channel_find(r->context, source, tag) : NULL;
+    return s && ftk_late_wants(s, r->seq);
 }
 
 /* The bytes of a received message, copied to the heap; the program's buffer may have been shorter
@@ -85,6 +96,7 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     struct ftk_log *l = &ftk_log;
     bool journal = l->ctx->where < FTK_IN_LOOP && !ftk_log_replays_setup();
     bool hash = l->ctx->cfg.log_check && ftk_log_crosses(source);
+    const bool late = may_be_late(r, source, tag);
     const struct ftk_type_facts *f;
     char *copy = NULL;
     const void *data = NULL;
@@ -93,12 +105,13 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     if (rc == MPI_SUCCESS)
         room = (size_t)r->count * (size_t)f->bytes;
     hash = hash && bytes <= room; /* the hash of a truncated message is not known */
-    if (rc == MPI_SUCCESS && hash && f->dense && !journal)
+    if (rc == MPI_SUCCESS && (hash || late) && f->dense && !journal && bytes <= room)
         data = r->recv.buf;
-    else if (rc == MPI_SUCCESS && (journal || hash))
+    else if (rc == MPI_SUCCESS && (journal || hash || late))
         rc = copy_out(r, bytes, room, &copy);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(r->context, source, tag, r->seq, hash && copy ? copy : data, bytes);
+        rc = ftk_p2p_count(
+            r->context, source, tag, r->seq, (hash || late) && copy ? copy : data, bytes, hash);
     if (rc == MPI_SUCCESS && journal) {
         struct ftk_unexp *h = calloc(1, sizeof *h);
         if (!h) {
@@ -123,7 +136,7 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
-    if (!l->queue.first || l->queue.first->seq >= seq || !ftk_log_crosses(source))
+    if (!l->queue.first || l->queue.first->seq >= seq || !(ftk_log_crosses(source) || l->apart.on))
         return MPI_SUCCESS;
     if (l->early.n == l->early.room) {
         size_t room = l->early.room ? 2 * l->early.room : 64;
@@ -176,7 +189,7 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     if (r->ops)
         return r->ops->complete(r, s, error);
     if (error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
-        && !ftk_log_crosses(s->MPI_SOURCE)) { /* nothing to record */
+        && !ftk_log_crosses(s->MPI_SOURCE) && !ftk_log.apart.on) { /* nothing to record */
         ftk_log.counts.received[s->MPI_SOURCE]++;
         r->status = *s;
         r->status.MPI_SOURCE = ftk_vcomm_peer_rank(r->vc, s->MPI_SOURCE);

@@ -219,6 +219,15 @@ void ftk_p2p_forget_requests(void)
     }
 }
 
+void ftk_p2p_born_after(uint32_t id)
+{
+    for (size_t i = 0; i < ftk_req_pool.used; i++) {
+        struct ftk_req *r = &ftk_req_pool.at[i];
+        if (r->state != FTK_REQ_FREE && r->persistent && r->id > id && !r->stale)
+            r->born = (uint32_t)ftk_log.line.count;
+    }
+}
+
 /* ---- datatypes in use: a receive may have to be posted again, with its type ---------- */
 
 static MPI_Datatype *late;

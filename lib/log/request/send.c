@@ -63,6 +63,18 @@ size_t ftk_p2p_sending(void)
     return nsending;
 }
 
+bool ftk_p2p_sends_before(uint32_t generation)
+{
+    ftk_p2p_reap(SIZE_MAX);
+    for (size_t i = 0; i < nsending; i++)
+        if (sending[i]->generation < generation)
+            return true;
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
+        if (r->kind == FTK_REQ_SEND && r->send.entry && r->send.entry->generation < generation)
+            return true;
+    return false;
+}
+
 static int room_to_remember(void)
 {
     if (nsending < sending_room)
@@ -113,10 +125,10 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
 
 /* Suppression: whether the receiver has this message already.  The replay check compares the
  * hash. */
-static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
+static bool suppressed(const struct ftk_req *r, uint64_t hash)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_suppress *m = ftk_suppress_find(e->context, r->peer, e->tag);
+    struct ftk_suppress *m = ftk_suppress_find(r->context, r->peer, r->tag);
     if (!m)
         return false;
     uint64_t n = m->next++;
@@ -126,7 +138,7 @@ static bool suppressed(const struct ftk_req *r, const struct ftk_entry *e)
         if (m->gap[i] == n)
             return false;
     l->stats.suppressed++;
-    if (m->hash && e->hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != e->hash)
+    if (m->hash && hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != hash)
         report_difference(r, n);
     return true;
 }
@@ -213,7 +225,7 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     if (ftk_log_replays() && l->ctx->cfg.log_check)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
     ftk_empty_status(&r->status);
-    if (ftk_log_replays() && suppressed(r, e))
+    if (ftk_log_replays() && suppressed(r, e->hash))
         return ftk_req_finish(r, MPI_SUCCESS);
     r->send.entry = e;
     e->unsent = r->state == FTK_REQ_HELD || ftk_mode_hold(r);
@@ -242,6 +254,8 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     ftk_empty_status(&r->status);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
+    if (ftk_log.apart.on && ftk_log_replays() && suppressed(r, 0))
+        return ftk_req_finish(r, MPI_SUCCESS); /* an early message of the line */
     if (ftk_mode_hold(r)) {
         ftk_req_link(r);
         return MPI_SUCCESS;
@@ -289,6 +303,8 @@ int ftk_send_begin(struct ftk_req *r)
     (void)FTK_FAULT("log.send");
     l->traffic.messages[r->peer]++;
     l->traffic.bytes[r->peer] += bytes;
+    if (l->apart.on && !ftk_p2p_count_sent(r->context, r->peer, r->tag))
+        return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
     return ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
 }
 

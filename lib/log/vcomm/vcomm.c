@@ -236,10 +236,53 @@ int ftk_vcomm_free(struct ftk_vcomm *vc)
     if (!vc->holds)
         ftk_vcomm_give_up(vc);
     find_anew();
-    if (vc->born < ftk_log.line.count || busy(vc))
+    const bool in_set = ftk_log.apart.open && vc->at_cut == FTK_VCOMM_LIVES;
+    if (vc->born < ftk_log.line.count || in_set || busy(vc))
         return MPI_SUCCESS;
     unlink_from_list(vc);
     return vcomm_delete(vc, true);
+}
+
+static void discard_all(struct ftk_vcomm *go)
+{
+    while (go) { /* taken out of the list first: delete callbacks may change the list */
+        struct ftk_vcomm *next = go->next;
+        ftk_vcomm_discard(go);
+        go = next;
+    }
+}
+
+void ftk_vcomm_cut(void)
+{
+    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
+        vc->cut_colls = vc->colls;
+        vc->at_cut = vc->freed ? FTK_VCOMM_FREED : FTK_VCOMM_LIVES;
+    }
+    ftk_log.vcomms.cut_used = ftk_log.vcomms.used;
+}
+
+/* The set has the communicators that the program had at the cut. */
+void ftk_vcomm_cut_line(void)
+{
+    struct ftk_vcomm *go = NULL;
+    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
+        struct ftk_vcomm *vc = *p;
+        if (vc->at_cut == FTK_VCOMM_FREED && !busy(vc)) {
+            if (vc->holds)
+                ftk_vcomm_give_up(vc);
+            *p = vc->next;
+            vc->next = go;
+            go = vc;
+            continue;
+        }
+        vc->line_colls = vc->at_cut == FTK_VCOMM_LATER ? 0 : vc->cut_colls;
+        vc->born = vc->at_cut == FTK_VCOMM_LATER   ? ftk_log.line.count
+                   : vc->at_cut == FTK_VCOMM_FREED ? GONE
+                                                   : 0;
+        p = &vc->next;
+    }
+    ftk_log.vcomms.line_used = ftk_log.vcomms.cut_used;
+    discard_all(go);
 }
 
 void ftk_vcomm_line(void)
@@ -260,11 +303,7 @@ void ftk_vcomm_line(void)
         p = &vc->next;
     }
     ftk_log.vcomms.line_used = ftk_log.vcomms.used;
-    while (go) { /* taken out of the list first: delete callbacks may change the list */
-        struct ftk_vcomm *next = go->next;
-        ftk_vcomm_discard(go);
-        go = next;
-    }
+    discard_all(go);
 }
 
 static MPI_Comm detached[FTK_LOG_ALL];
@@ -379,7 +418,7 @@ int ftk_vcomm_open(void)
     ftk_log.vcomms.group = MPI_GROUP_NULL;
     ftk_log.vcomms.list = NULL;
     memset(&ftk_log.vcomms.used, 0, sizeof ftk_log.vcomms.used);
-    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
+    ftk_log.vcomms.line_used = ftk_log.vcomms.cut_used = ftk_log.vcomms.used;
     ftk_log.vcomms.world = open_one(0);
     ftk_log.vcomms.user = open_one(1);
     words = calloc((size_t)ftk_log.n, sizeof *words);

@@ -1,0 +1,36 @@
+/* Tallies: votes that nobody waits for.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tally has the words of a vote (detect.h).  Each rank says its words when it is ready, and goes
+ * on.  The words go up a binary tree of the ranks; the result comes down.  Letters travel on act,
+ * so a failure ends all tallies of an epoch.  A round has a number; all ranks use the same numbers
+ * in rising order.  A success of MPI proves nothing: a result that has come counts all voters. */
+#ifndef FTK_TALLY_H
+#define FTK_TALLY_H
+
+#include "detect.h"
+
+struct ftk_tally; /* of an epoch */
+
+/* Begin to take letters in this epoch.  NULL: no memory. */
+struct ftk_tally *ftk_tally_open(struct ftkit_ctx *ctx);
+/* End all rounds.  Letters under way are lost; after a failure, or when no round is under way. */
+void ftk_tally_close(struct ftk_tally *t);
+
+/* This rank's words of a round.  up_only: only rank 0 needs the result.  FTKIT_ERR_NOMEM,
+ * FTKIT_ERR_PEER. */
+int ftk_tally_say(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v, bool up_only);
+/* Rank 0 tells words to all ranks, as the result of a round in which no rank says anything: the
+ * result has no voters. */
+int ftk_tally_tell(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v);
+/* The result of a round; false: it has not come. */
+bool ftk_tally_heard(const struct ftk_tally *t, uint64_t round, struct ftk_vote *v);
+/* The latest round that rank 0 has told, and that is not void; false: there is none. */
+bool ftk_tally_told(const struct ftk_tally *t, uint64_t *round, struct ftk_vote *v);
+/* Rounds below this number are void: late letters about them are ignored. */
+void ftk_tally_void(struct ftk_tally *t, uint64_t below);
+/* Take and send letters, without waiting.  FTKIT_ERR_PEER: a rank has failed. */
+int ftk_tally_poll(struct ftk_tally *t);
+
+#endif

@@ -1,0 +1,103 @@
+/* Mode node with checkpoint.line = apart: stop letters.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * While a set is open, a rank that has cut records its determinants for the set, too: another rank
+ * may get a message that depends on them before its own cut.  A rank stops recording when it knows
+ * that all ranks have cut.  Its later choices are in no set.  A rank that still records must not
+ * record a choice that depends on such a choice: a replay could not repeat it.  So a rank that has
+ * stopped and then chosen something sends a control message, the stop letter, before its next
+ * message to each rank, on the same communicator.  The receiver of a stop letter stops, too, and
+ * counts as a rank that has chosen. [Schulz et al., SC 2004, 3.1, has a bit in each message
+ * instead] */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/control.h"
+#include "log/det.h"
+#include "log/mode.h"
+#include "log/p2p.h"
+#include "log/stop.h"
+
+static bool *told;    /* [n * FTK_LOG_COMMS] who has got the letter for the open set */
+static bool received; /* this rank has received one for the open set */
+
+int ftk_stop_cut(void)
+{
+    const size_t n = (size_t)ftk_log.n * FTK_LOG_COMMS;
+    received = false;
+    if (!told)
+        told = calloc(n, sizeof *told);
+    else
+        memset(told, 0, n * sizeof *told);
+    return told ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "stop letters");
+}
+
+static bool *place_of(int dest, int context)
+{
+    return &told[(size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_comm(context)];
+}
+
+/* Whether what this rank sends depends on a choice that is in no set. */
+static bool depends(void)
+{
+    return ftk_log.apart.open && (received || ftk_det_is_past_stop());
+}
+
+static bool needs_request(int world)
+{
+    (void)world;
+    return depends();
+}
+
+static int before(int dest, int context, int tag, const struct ftk_entry *e)
+{
+    (void)tag;
+    (void)e;
+    if (!depends() || *place_of(dest, context))
+        return MPI_SUCCESS;
+    *place_of(dest, context) = true;
+    return ftk_control_send(&ftk_log.apart.set, 1, dest, FTK_CONTROL_TAG, context);
+}
+
+/* Letters for other sets are late: those sets are committed, or given up. */
+static int control(int context, MPI_Message *m, const MPI_Status *s)
+{
+    uint64_t *w;
+    size_t words;
+    int rc = ftk_control_recv(context, m, s, &w, &words);
+    if (rc == MPI_SUCCESS && words == 1 && ftk_log.apart.open && *w == ftk_log.apart.set) {
+        ftk_det_stop();
+        received = true;
+    }
+    free(w);
+    return rc;
+}
+
+static int absorb(int context, int source)
+{
+    int flag = ftk_log.apart.open, rc = MPI_SUCCESS;
+    while (rc == MPI_SUCCESS && flag) {
+        MPI_Message m;
+        MPI_Status s;
+        rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), &flag, &m, &s);
+        if (rc == MPI_SUCCESS && flag)
+            rc = control(context, &m, &s);
+    }
+    return rc;
+}
+
+static void close_letters(void)
+{
+    free(told);
+    told = NULL;
+    received = false;
+}
+
+const struct ftk_det_mode ftk_mode_node_apart = { .records = true,
+    .in_band = true,
+    .close = close_letters,
+    .needs_request = needs_request,
+    .before = before,
+    .absorb = absorb,
+    .control = control };

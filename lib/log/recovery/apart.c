@@ -1,0 +1,774 @@
+/* checkpoint.line = apart: each rank cuts at its own next call of ftkit_checkpoint() (apart.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rank 0 wishes a set.  Each rank cuts: it copies its regions and the state of the log, and goes
+ * on.  All later steps are made in calls of MPI and of ftkit, and no rank waits in them:
+ *
+ *     WISHED    this rank knows the wish, and has not cut
+ *     COUNTING  this rank has cut.  It tells each receiver how many messages it had sent on each
+ *               channel at its cut
+ *     CLOSING   all ranks have cut: no more determinants are recorded for the set.  Late messages
+ *               come into the set of their receiver; the receivers tell the senders how many early
+ *               messages they have
+ *     SIZING    late and early messages are known everywhere: the segment is whole.  The ranks that
+ *               will get copies or parity take their memory
+ *     SENDING   copies and parity go to these ranks
+ *     ENDING    the set is committed, or given up
+ *
+ * Between two steps stands a round of a tally (detect/tally.h): a rank takes the next step when all
+ * have ended the last one.  The most severe error of all ranks is in each result, so all ranks give
+ * the set up together.  A rank that has seen the last result commits.  After a failure the census
+ * tells whether a survivor has seen it, as for a line together (set/checkpoint.c).
+ *
+ * A message is late if it was sent before the cut of its sender and received after that of its
+ * receiver; early, if it was sent after the one and received before the other. [Schulz et al., SC
+ * 2004, 2.3, 3.1; docs/model/apart.pml] */
+#include "apart.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/tags.h"
+#include "detect/tally.h"
+#include "log/control.h"
+#include "log/det.h"
+#include "log/mode.h"
+#include "log/p2p.h"
+#include "log/recovery.h"
+#include "log/stop.h"
+#include "log/words.h"
+#include "set/checkpoint.h"
+#include "set/cut.h"
+#include "set/steer.h"
+#include "steps.h"
+#include "tail.h"
+
+enum state {
+    AWAY,
+    WISHED,
+    COUNTING,
+    COUNTED,
+    CLOSING,
+    CLOSED,
+    SIZING,
+    SIZED,
+    SENDING,
+    SENT,
+    FROZEN
+};
+
+/* Rounds of the tallies of a set. */
+enum phase { PHASE_WISH, PHASE_CUT, PHASE_CLOSED, PHASE_SIZED, PHASE_SENT, PHASE_SEEN, PHASES = 8 };
+
+enum { WORD_ERROR = 0, WORD_DURABLE = 1, WORD_LOCAL = 2 }; /* of the votes */
+
+/* A list of numbers on its way to a rank. */
+struct list {
+    MPI_Request req;
+    uint64_t *words;
+};
+
+static struct {
+    enum state state;
+    struct ftk_tally *tally; /* of this epoch; NULL: not opened yet */
+    uint64_t set;            /* that is wished or open */
+    int durable;             /* see ftk_policy_durable() */
+    bool local;              /* see ftk_local_due() */
+    struct ftk_cut *cut;
+    struct list *lists; /* [nlists] under way */
+    size_t nlists;
+    uint64_t calls;      /* of ftkit_checkpoint(), at the cut */
+    uint32_t persistent; /* persistent requests made before the cut */
+    int error;           /* of this rank, outside of cut */
+    bool busy;           /* rank 0: a rank may not have seen the end of the last set */
+    int result;          /* of a set that was given up: for the next ftkit_checkpoint() */
+    char why[FTK_DETAIL_MAX];
+} a;
+
+static uint64_t round_of(enum phase p)
+{
+    return a.set * PHASES + p;
+}
+
+/* ---- lists of numbers ------------------------------------------------------------------ */
+
+struct number {
+    int rank, context, tag;
+    uint64_t value;
+};
+
+static int by_rank(const void *x, const void *y)
+{
+    const struct number *p = x, *q = y;
+    return (p->rank > q->rank) - (p->rank < q->rank);
+}
+
+/* How many messages the sender had sent on a channel to this rank at its cut. */
+static int note_count(int source, const uint64_t *w)
+{
+    struct ftk_channel *s = ftk_channel_find((int)w[0], source, (int)w[1]);
+    if (!s)
+        return FTKIT_ERR_NOMEM;
+    s->at_cut = w[2];
+    return FTKIT_OK;
+}
+
+/* How many messages of this rank a receiver had received too early. */
+static int note_early(int dest, const uint64_t *w)
+{
+    struct ftk_sent *s = ftk_sent_find((int)w[0], dest, (int)w[1]);
+    if (!s)
+        return FTKIT_ERR_NOMEM;
+    s->next_early = w[2];
+    return FTKIT_OK;
+}
+
+static int note(int tag, int rank, const uint64_t *w)
+{
+    return tag == FTK_TAG_COUNTS ? note_count(rank, w) : note_early(rank, w);
+}
+
+enum { NUMBER = 3, LIST_HEAD = 1 };
+
+/* Send numbers v [n], which are all for one rank. */
+static int send_list(int tag, const struct number *v, size_t n)
+{
+    struct list *all = realloc(a.lists, (a.nlists + 1) * sizeof *all);
+    uint64_t *w = malloc((LIST_HEAD + n * NUMBER) * sizeof *w);
+    a.lists = all ? all : a.lists;
+    if (!all || !w) {
+        free(w);
+        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of messages at a cut");
+    }
+    w[0] = a.set;
+    for (size_t i = 0; i < n; i++) {
+        w[LIST_HEAD + i * NUMBER] = (uint64_t)v[i].context;
+        w[LIST_HEAD + i * NUMBER + 1] = (uint64_t)v[i].tag;
+        w[LIST_HEAD + i * NUMBER + 2] = v[i].value;
+    }
+    struct list *l = &all[a.nlists];
+    l->words = w;
+    /* synchronous: when it is complete the receiver has it */
+    int rc = PMPI_Issend(w, (int)(LIST_HEAD + n * NUMBER), MPI_UINT64_T, v->rank, tag,
+        ftk_log.ctx->comms.act, &l->req);
+    if (rc == MPI_SUCCESS) {
+        a.nlists++;
+        return FTKIT_OK;
+    }
+    free(w);
+    ftk_note_failure();
+    return FTKIT_ERR_PEER;
+}
+
+/* Send each rank its numbers, of v [n]. */
+static int send_lists(int tag, struct number *v, size_t n)
+{
+    int rc = FTKIT_OK;
+    if (n > 0)
+        qsort(v, n, sizeof *v, by_rank);
+    for (size_t i = 0, end; rc == FTKIT_OK && i < n; i = end) {
+        for (end = i + 1; end < n && v[end].rank == v[i].rank; end++)
+            ;
+        if (v[i].rank != ftk_log.me)
+            rc = send_list(tag, v + i, end - i);
+        for (size_t k = i; rc == FTKIT_OK && v[i].rank == ftk_log.me && k < end; k++) {
+            const uint64_t w[NUMBER] = { (uint64_t)v[k].context, (uint64_t)v[k].tag, v[k].value };
+            rc = note(tag, ftk_log.me, w);
+        }
+    }
+    return rc;
+}
+
+static int send_counts(void)
+{
+    const struct ftk_sent_list *l = &ftk_log.sent;
+    struct number *v = malloc((l->table.n + 1) * sizeof *v);
+    size_t n = 0;
+    if (!v)
+        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of messages at a cut");
+    for (size_t i = 0; i < l->table.n; i++)
+        if (l->v[i].at_cut > 0)
+            v[n++] = (struct number){ l->v[i].dest, l->v[i].context, l->v[i].tag, l->v[i].at_cut };
+    int rc = send_lists(FTK_TAG_COUNTS, v, n);
+    free(v);
+    return rc;
+}
+
+static int send_early(void)
+{
+    const struct ftk_channels *l = &ftk_log.channels;
+    struct number *v = malloc((l->table.n + 1) * sizeof *v);
+    size_t n = 0;
+    if (!v)
+        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of early messages");
+    for (size_t i = 0; i < l->table.n; i++) {
+        const struct ftk_channel *s = &l->v[i];
+        if (s->at_line > s->at_cut)
+            v[n++] = (struct number){ s->source, s->context, s->tag, s->at_line - s->at_cut };
+    }
+    int rc = send_lists(FTK_TAG_EARLY, v, n);
+    free(v);
+    return rc;
+}
+
+/* Take a list that a matched probe has found. */
+static int take_list(int tag, MPI_Message *m, const MPI_Status *s)
+{
+    int n = 0, rc = PMPI_Get_count(s, MPI_UINT64_T, &n);
+    uint64_t *w = rc == MPI_SUCCESS && n >= LIST_HEAD ? malloc((size_t)n * sizeof *w) : NULL;
+    if (!w)
+        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of messages at a cut");
+    rc = PMPI_Mrecv(w, n, MPI_UINT64_T, m, MPI_STATUS_IGNORE);
+    int noted = FTKIT_OK;
+    if (rc != MPI_SUCCESS)
+        ftk_note_failure();
+    for (int i = LIST_HEAD;
+         rc == MPI_SUCCESS && w[0] == a.set && noted == FTKIT_OK && i + NUMBER <= n; i += NUMBER)
+        noted = note(tag, s->MPI_SOURCE, w + i);
+    free(w);
+    return rc == MPI_SUCCESS ? noted : FTKIT_ERR_PEER;
+}
+
+static int take_lists(int tag)
+{
+    int flag = 1, rc = FTKIT_OK;
+    while (rc == FTKIT_OK && flag) {
+        MPI_Message m;
+        MPI_Status s;
+        int mrc = PMPI_Improbe(MPI_ANY_SOURCE, tag, ftk_log.ctx->comms.act, &flag, &m, &s);
+        if (mrc != MPI_SUCCESS) {
+            ftk_note_failure();
+            return FTKIT_ERR_PEER;
+        }
+        if (flag)
+            rc = take_list(tag, &m, &s);
+    }
+    return rc;
+}
+
+/* Whether all lists of this rank have come. */
+static bool lists_have_come(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < a.nlists; i++) {
+        int done = 0;
+        if (PMPI_Test(&a.lists[i].req, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+            ftk_note_failure();
+            return false;
+        }
+        if (done)
+            free(a.lists[i].words);
+        else
+            a.lists[kept++] = a.lists[i];
+    }
+    a.nlists = kept;
+    return kept == 0;
+}
+
+/* The communicator of the lists is revoked. */
+static void drop_lists(void)
+{
+    for (size_t i = 0; i < a.nlists; i++) {
+        int done = 0;
+        if (a.lists[i].req != MPI_REQUEST_NULL
+            && PMPI_Test(&a.lists[i].req, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
+            (void)PMPI_Request_free(&a.lists[i].req); /* the MPI may still read the list */
+            continue;
+        }
+        free(a.lists[i].words);
+    }
+    free(a.lists);
+    a.lists = NULL;
+    a.nlists = 0;
+}
+
+/* ---- the end of a set -------------------------------------------------------------------- */
+
+static void forget_window(void)
+{
+    ftk_log.apart.open = ftk_log.apart.told = false;
+    ftk_late_clear();
+    ftk_image_drop();
+    ftk_requests_saved();
+}
+
+/* The log passes the line of the open set. */
+static void pass_line(struct ftkit_ctx *ctx)
+{
+    ftk_line_committed_apart(ctx, a.calls, a.persistent);
+    forget_window();
+}
+
+/* All that has happened since the last line is one interval again. */
+static void withdraw(void)
+{
+    ftk_slog_join();
+    ftk_det_withdraw();
+    forget_window();
+}
+
+static int say(enum phase p, int error, bool up_only)
+{
+    struct ftk_vote v;
+    ftk_vote_init(&v);
+    v.min[WORD_ERROR] = error;
+    if (p == PHASE_SENT)
+        ftk_flush_ask(ftk_log.ctx, &v);
+    return ftk_tally_say(a.tally, round_of(p), &v, up_only);
+}
+
+static int error_of(void)
+{
+    const int cut = a.cut ? ftk_cut_error(a.cut) : FTKIT_OK;
+    return cut < a.error ? cut : a.error;
+}
+
+/* The set is over, for this rank. */
+static int end_set(void)
+{
+    a.cut = NULL;
+    a.error = FTKIT_OK;
+    a.state = AWAY;
+    return say(PHASE_SEEN, FTKIT_OK, true);
+}
+
+static int give_up(int code)
+{
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    const bool own = error_of() != FTKIT_OK;
+    a.result = code;
+    snprintf(a.why, sizeof a.why, "set %llu was not written: %s%s", (unsigned long long)a.set,
+        own ? "" : "error on another rank: ", own ? ftk_detail_text() : ftkit_strerror(code));
+    if (a.cut)
+        ftk_cut_end(a.cut, code);
+    withdraw();
+    ctx->next_set = a.set + 1 > ctx->next_set ? a.set + 1 : ctx->next_set;
+    ftk_policy_tried(ctx);
+    return end_set();
+}
+
+static int commit(const struct ftk_vote *v)
+{
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    const uint64_t set = a.set;
+    const bool flushing = ftk_flush_agreed(ctx, v);
+    (void)FTK_FAULT("apart.voted");
+    ftk_cut_commit(a.cut);
+    ftk_cut_end(a.cut, FTKIT_OK);
+    pass_line(ctx);
+    (void)FTK_FAULT("apart.commit");
+    int rc = end_set();
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_local_write(&ch, set, a.local);
+    int flushed = rc == FTKIT_ERR_PEER ? rc : ftk_flush_set(ctx, set, a.durable, flushing);
+    if (flushed == FTKIT_ERR_PEER && a.durable)
+        ftk_policy_flush_lost(ctx);
+    if (flushed != FTKIT_OK && flushed != FTKIT_ERR_PEER) {
+        a.result = flushed;
+        snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
+    }
+    return flushed == FTKIT_ERR_PEER ? flushed : rc;
+}
+
+/* ---- the cut ------------------------------------------------------------------------------ */
+
+/* Whether a receive is under way that later messages have overtaken: then the numbers of the
+ * messages of its channel are not known yet. */
+static bool is_overtaken(void)
+{
+    for (struct ftk_req *q = ftk_log.early.n > 0 ? ftk_log.queue.first : NULL; q; q = q->next)
+        for (size_t i = 0; i < ftk_log.channels.table.n; i++)
+            if (ftk_suppress_later(&ftk_log.channels.v[i], q) > 0)
+                return true;
+    return false;
+}
+
+/* A rank that replays does not cut: what it has to repeat is of its last cut. */
+static bool may_cut(void)
+{
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
+        if (r->kind == FTK_REQ_RECV && r->replay.match_known)
+            return false;
+    return !ftk_suppress_any_left() && !ftk_det_plan_left() && !is_overtaken();
+}
+
+/* The state of the log at the cut. */
+static int cut_log(struct ftkit_ctx *ctx)
+{
+    int rc = ftk_line_note_receives(true);
+    if (rc == FTKIT_OK)
+        rc = ftk_requests_save(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_image_cut();
+    if (rc == FTKIT_OK)
+        rc = ftk_stop_cut();
+    ftk_vcomm_cut();
+    return rc;
+}
+
+static void cut(struct ftkit_ctx *ctx)
+{
+    struct ftk_log *l = &ftk_log;
+    (void)FTK_FAULT("apart.cut");
+    a.calls = ctx->policy.calls;
+    a.persistent = l->queue.npersistent;
+    a.error = cut_log(ctx);
+    const int kept = ftk_slog_cut();
+    a.error = a.error == FTKIT_OK ? kept : a.error;
+    ftk_channel_line();
+    for (size_t i = 0; i < l->channels.table.n; i++)
+        l->channels.v[i].at_cut = 0;
+    ftk_sent_cut();
+    l->apart.set = a.set;
+    l->apart.open = true;
+    l->apart.told = false;
+    if (a.error == FTKIT_OK) {
+        a.cut = ftk_cut_begin(ctx, a.set);
+        if (!a.cut)
+            a.error = ftk_fail(FTKIT_ERR_NOMEM, "a set");
+    }
+    a.state = COUNTING;
+    const int sent = send_counts();
+    a.error = sent < a.error ? sent : a.error;
+}
+
+/* ---- closing: late messages ----------------------------------------------------------------- */
+
+/* Whether a late message of a channel has not come: it is in flight, or its receive is under way
+ * and later messages have overtaken it. */
+static bool lacks(const struct ftk_channel *s)
+{
+    if (s->count < s->at_cut)
+        return true;
+    for (struct ftk_req *q = ftk_log.early.n > 0 ? ftk_log.queue.first : NULL; q; q = q->next) {
+        const size_t later = ftk_suppress_later(s, q);
+        if (later > 0 && s->count - later < s->at_cut)
+            return true;
+    }
+    return false;
+}
+
+/* Take a message of that source which no receive has matched.  The first one in the order of the
+ * MPI comes first, so messages of the source do not overtake. */
+static int drain_from(const struct ftk_channel *s)
+{
+    MPI_Message m;
+    MPI_Status st;
+    int flag = 0;
+    const int comm = ftk_context_comm(s->context);
+    if (!ftk_p2p_can_drain())
+        return FTKIT_OK;
+    int rc = PMPI_Improbe(s->source, MPI_ANY_TAG, ftk_log.epoch.real[comm], &flag, &m, &st);
+    if (rc == MPI_SUCCESS && flag)
+        rc = st.MPI_TAG == FTK_CONTROL_TAG && ftk_log.mode->in_band
+                 ? ftk_log.mode->control(comm, &m, &st)
+                 : ftk_p2p_drain_later(comm, &m, &st);
+    if (rc == MPI_SUCCESS)
+        return FTKIT_OK;
+    if (!ftk_p2p_is_failure(rc))
+        return ftk_fail_mpi(rc, "draining a late message");
+    ftk_note_failure();
+    return FTKIT_ERR_PEER;
+}
+
+/* One look for late messages.  *all: all have come. */
+static int drain_late(bool *all)
+{
+    int rc = FTKIT_OK;
+    *all = true;
+    ftk_drain_poll();
+    for (size_t i = 0; rc == FTKIT_OK && i < ftk_log.channels.table.n; i++) {
+        if (!lacks(&ftk_log.channels.v[i]))
+            continue;
+        *all = false;
+        const struct ftk_channel s = ftk_log.channels.v[i]; /* the array may move */
+        rc = drain_from(&s);
+    }
+    return rc;
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+static int all_have_cut(void)
+{
+    ftk_log.apart.told = true;
+    ftk_det_stop();
+    a.state = CLOSING;
+    (void)FTK_FAULT("apart.all");
+    return send_early();
+}
+
+static int all_are_closed(void)
+{
+    (void)FTK_FAULT("apart.early");
+    int rc = ftk_image_settle();
+    a.error = a.error == FTKIT_OK ? rc : a.error;
+    ftk_cut_close(a.cut);
+    (void)FTK_FAULT("apart.tail");
+    a.state = SIZING;
+    return FTKIT_OK;
+}
+
+/* The result of a round has come: the next step. */
+static int heard(const struct ftk_vote *v)
+{
+    const int error = (int)v->min[WORD_ERROR];
+    if (error != FTKIT_OK)
+        return give_up(error);
+    switch (a.state) {
+    case COUNTED:
+        return all_have_cut();
+    case CLOSED:
+        return all_are_closed();
+    case SIZED:
+        a.state = SENDING;
+        return FTKIT_OK;
+    default:
+        return commit(v);
+    }
+}
+
+/* This rank has ended a step. */
+static int ended(enum phase p)
+{
+    a.state++;
+    if (p == PHASE_SENT)
+        (void)FTK_FAULT("apart.vote");
+    return say(p, error_of(), false);
+}
+
+static int listen_for(enum phase p)
+{
+    struct ftk_vote v;
+    return ftk_tally_heard(a.tally, round_of(p), &v) ? heard(&v) : FTKIT_OK;
+}
+
+static int hear_wish(void)
+{
+    struct ftk_vote v;
+    uint64_t round;
+    if (!ftk_tally_told(a.tally, &round, &v))
+        return FTKIT_OK;
+    a.set = round / PHASES;
+    a.durable = (int)v.min[WORD_DURABLE];
+    a.local = v.min[WORD_LOCAL] == 1;
+    a.state = WISHED;
+    ftk_tally_void(a.tally, round + 1); /* rounds of earlier sets are over */
+    (void)FTK_FAULT("apart.wish");
+    return FTKIT_OK;
+}
+
+static int step_counting(void)
+{
+    int rc = take_lists(FTK_TAG_COUNTS);
+    if (rc != FTKIT_OK || a.state == COUNTED)
+        return rc != FTKIT_OK ? rc : listen_for(PHASE_CUT);
+    (void)FTK_FAULT("apart.counts");
+    return lists_have_come() ? ended(PHASE_CUT) : FTKIT_OK;
+}
+
+static int step_closing(void)
+{
+    bool all = true;
+    int rc = take_lists(FTK_TAG_EARLY);
+    if (rc != FTKIT_OK || a.state == CLOSED)
+        return rc != FTKIT_OK ? rc : listen_for(PHASE_CLOSED);
+    (void)FTK_FAULT("apart.late");
+    rc = drain_late(&all);
+    return rc == FTKIT_OK && all && lists_have_come() ? ended(PHASE_CLOSED) : rc;
+}
+
+static int step(void)
+{
+    bool done = false;
+    int rc = ftk_tally_poll(a.tally);
+    if (rc != FTKIT_OK)
+        return rc;
+    switch (a.state) {
+    case AWAY:
+        return hear_wish();
+    case COUNTING:
+    case COUNTED:
+        return step_counting();
+    case CLOSING:
+    case CLOSED:
+        return step_closing();
+    case SIZING:
+        rc = ftk_cut_sizes(a.cut, &done);
+        return rc == FTKIT_OK && done ? ended(PHASE_SIZED) : rc;
+    case SIZED:
+        return listen_for(PHASE_SIZED);
+    case SENDING:
+        rc = ftk_cut_send(a.cut, &done);
+        return rc == FTKIT_OK && done && !ftk_p2p_sends_before(ftk_log.slog.generation)
+                   ? ended(PHASE_SENT)
+                   : rc;
+    case SENT:
+        return listen_for(PHASE_SENT);
+    default:
+        return FTKIT_OK;
+    }
+}
+
+static bool is_usable(const struct ftkit_ctx *ctx)
+{
+    return ftk_log.on && !ftk_log_is_rolling_back() && !ftk_log_replays_setup()
+           && !ctx->detect.failed && !ctx->detect.repairing && ctx->where >= FTK_IN_LOOP
+           && ctx->where < FTK_ALL_CLOSED && ctx->committed > 0 && a.state != FROZEN;
+}
+
+void ftk_apart_turn(void)
+{
+    static bool inside;
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    if (inside || !is_usable(ctx))
+        return;
+    inside = true;
+    if (!a.tally)
+        a.tally = ftk_tally_open(ctx);
+    int rc = a.tally ? step() : FTKIT_OK;       /* no memory: the next turn tries again */
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* it cannot be told to the others: see give_up() */
+        a.error = rc < a.error ? rc : a.error;
+    inside = false;
+}
+
+/* ---- in ftkit_checkpoint() ------------------------------------------------------------------ */
+
+/* Rank 0: a set is due, and no other is open anywhere. */
+static void wish(struct ftkit_ctx *ctx)
+{
+    struct ftk_vote v;
+    if (a.busy && !ftk_tally_heard(a.tally, round_of(PHASE_SEEN), &v))
+        return;
+    a.busy = false;
+    if (!ftk_policy_is_due(ctx))
+        return;
+    ftk_vote_init(&v);
+    v.min[WORD_DURABLE] = ftk_policy_durable(ctx);
+    v.min[WORD_LOCAL] = ftk_local_due(ctx);
+    a.set = ctx->next_set;
+    if (ftk_tally_tell(a.tally, round_of(PHASE_WISH), &v) == FTKIT_OK)
+        a.busy = true;
+}
+
+int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
+{
+    ftk_apart_turn();
+    if (!a.tally || !is_usable(ctx))
+        return FTKIT_OK;
+    if (ctx->rank == 0 && a.state == AWAY) {
+        wish(ctx);
+        ftk_apart_turn();
+    }
+    if (a.state == WISHED && may_cut()) {
+        cut(ctx);
+        ftk_apart_turn();
+    }
+    const int rc = a.result;
+    a.result = FTKIT_OK;
+    return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", a.why);
+}
+
+/* ---- other calls that all ranks make together ------------------------------------------------- */
+
+static int run_to_the_end(struct ftk_chan *ch)
+{
+    unsigned turns = 0;
+    while (a.state != AWAY && !ch->broken) {
+        ftk_apart_turn();
+        ftk_chan_progress(ch, &turns);
+        if (ftk_log.ctx->detect.failed)
+            return ftk_fail(FTKIT_ERR_PEER, "a set: a rank has failed");
+    }
+    return ch->broken ? ftk_fail(FTKIT_ERR_PEER, "a set: a rank has failed") : FTKIT_OK;
+}
+
+/* Some ranks cannot cut for the newest set in this call: no rank waits for them. */
+static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
+{
+    drop_lists();
+    if (a.cut)
+        ftk_cut_end(a.cut, FTKIT_ERR_STATE);
+    a.cut = NULL;
+    a.error = FTKIT_OK;
+    if (ftk_log.apart.open)
+        withdraw();
+    a.state = AWAY;
+    a.busy = false;
+    ctx->next_set = newest >= ctx->next_set ? newest + 1 : ctx->next_set;
+    if (a.tally)
+        ftk_tally_void(a.tally, (newest + 1) * PHASES);
+}
+
+/* If all ranks have cut for the same set, it is written to its end.  Otherwise the newest set, which
+ * some ranks may only wish, is given up. */
+int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+{
+    struct ftk_vote v;
+    enum { LEAST, MOST, NEWEST };
+    if (!ftk_log.apart.on || ctx->committed == 0)
+        return FTKIT_OK;
+    const uint64_t cut_for = ftk_log.apart.open ? a.set : ctx->committed;
+    const uint64_t wished = a.state == WISHED || a.busy ? a.set : 0;
+    ftk_vote_init(&v);
+    v.min[LEAST] = (int64_t)cut_for;
+    v.min[MOST] = -(int64_t)cut_for;
+    v.min[NEWEST] = -(int64_t)(wished > cut_for ? wished : cut_for);
+    int rc = ftk_vote(ch, ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    const uint64_t newest = (uint64_t)-v.min[NEWEST];
+    if (v.min[LEAST] != -v.min[MOST] || newest > (uint64_t)-v.min[MOST])
+        give_up_here(ctx, newest);
+    return run_to_the_end(ch);
+}
+
+/* ---- failures --------------------------------------------------------------------------------- */
+
+void ftk_apart_freeze(void)
+{
+    drop_lists();
+    ftk_tally_close(a.tally);
+    a.tally = NULL;
+    a.busy = false;
+    if (a.cut)
+        ftk_cut_end(a.cut, FTKIT_ERR_PEER);
+    a.cut = NULL;
+    a.error = FTKIT_OK;
+    a.state = ftk_log.apart.open ? FROZEN : AWAY;
+}
+
+bool ftk_apart_is_missed(const struct ftk_log_repair *r)
+{
+    return ftk_log.apart.open && a.set == r->line;
+}
+
+void ftk_apart_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    if (!ftk_log.apart.open)
+        return;
+    if (ftk_apart_is_missed(r))
+        pass_line(ctx);
+    else
+        withdraw();
+    a.state = AWAY;
+}
+
+void ftk_apart_forget(void)
+{
+    if (ftk_log.apart.open)
+        forget_window();
+    ftk_sent_clear();
+    a.state = AWAY;
+}
+
+void ftk_apart_close(void)
+{
+    ftk_apart_freeze();
+    ftk_apart_forget();
+    ftk_tail_forget();
+    ftk_image_close();
+    memset(&a, 0, sizeof a);
+}

@@ -1,0 +1,27 @@
+/* checkpoint.line = apart: each rank cuts at its own next call of ftkit_checkpoint().
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Functions return codes of ftkit, unless their comment says otherwise. */
+#ifndef FTK_LOG_APART_H
+#define FTK_LOG_APART_H
+
+#include "core/log_ops.h"
+
+/* In ftkit_checkpoint(), after the first line (log_ops.h: cut). */
+int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
+/* Progress, in any call of MPI or ftkit, without waiting. */
+void ftk_apart_turn(void);
+/* Collective, in another call of ftkit that all ranks make together (log_ops.h: settle). */
+int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+/* A repair begins: nothing of a set is under way any more (log_ops.h: freeze). */
+void ftk_apart_freeze(void);
+/* The ranks have agreed on the line of the repair: the open set is committed, or given up. */
+void ftk_apart_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
+/* Whether the open set is the line of the repair, and this rank has not seen its commit. */
+bool ftk_apart_is_missed(const struct ftk_log_repair *r);
+/* This rank rolls back, or the log closes: forget the open set. */
+void ftk_apart_forget(void);
+void ftk_apart_close(void);
+
+#endif

@@ -1,0 +1,120 @@
+/* Line apart: the part of a set that one rank writes (see cut.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "cut.h"
+
+#include <stdlib.h>
+
+#include "checkpoint.h"
+#include "pack.h"
+#include "write.h"
+
+/* Bytes of data for which the head has room beyond those that are known at the cut. */
+#define MORE ((size_t)1 << 30)
+
+struct ftk_cut {
+    struct ftk_write w;
+    struct ftkit_ctx *ctx;
+    struct ftk_chan ch;
+    struct ftk_packer packer;
+    double begun_s, blocked_s;
+};
+
+static int pack(struct ftk_cut *c)
+{
+    struct ftk_write *w = &c->w;
+    int rc = ftk_region_measure(c->ctx, &w->head_bytes, &w->data_bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    w->head_bytes =
+        ftk_seg_head_bytes((size_t)c->ctx->regions.n, w->data_bytes + MORE, FTK_SEG_BLOCK);
+    rc = ftk_mem_take(&w->level->mem, w->like.set, c->ctx->rank, c->ctx->nranks,
+        w->head_bytes + w->data_bytes, &w->own);
+    if (rc != FTKIT_OK)
+        return rc;
+    ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
+    return ftk_region_pack_first(&c->packer);
+}
+
+struct ftk_cut *ftk_cut_begin(struct ftkit_ctx *ctx, uint64_t set)
+{
+    struct ftk_cut *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->begun_s = ftk_now_s();
+    c->ctx = ctx;
+    c->ch = ftk_chan_of(ctx);
+    c->w.level = &ctx->level[FTK_LEVEL_MEMORY];
+    c->w.ch = &c->ch;
+    c->w.like = ftk_set_head(ctx, set);
+    ftk_write_note(&c->w, pack(c));
+    if (FTK_FAULT("apart.packed"))
+        ftk_write_note(&c->w, ftk_fail(FTKIT_ERR_IO, "injected"));
+    c->blocked_s = ftk_now_s() - c->begun_s;
+    return c;
+}
+
+int ftk_cut_error(const struct ftk_cut *c)
+{
+    return c->w.local;
+}
+
+double ftk_cut_blocked_s(const struct ftk_cut *c)
+{
+    return c->blocked_s;
+}
+
+static int close_segment(struct ftk_cut *c)
+{
+    struct ftk_write *w = &c->w;
+    size_t bytes = 0;
+    int rc = ftk_region_measure_last(&c->packer, &bytes);
+    if (rc == FTKIT_OK)
+        rc = ftk_mem_grow(&w->level->mem, w->own, bytes);
+    c->packer.seg = w->own->buf; /* the buffer may have moved */
+    if (rc == FTKIT_OK)
+        rc = ftk_region_pack_last(&c->packer, bytes);
+    if (rc != FTKIT_OK)
+        return rc;
+    w->data_bytes = bytes - w->head_bytes;
+    ftk_region_seal(&c->packer);
+    return ftk_mem_seal(w->own);
+}
+
+void ftk_cut_close(struct ftk_cut *c)
+{
+    if (c->w.local == FTKIT_OK)
+        ftk_write_note(&c->w, close_segment(c));
+    if (c->w.local != FTKIT_OK) { /* the others need sizes all the same */
+        c->w.head_bytes = FTK_SEG_ALIGN;
+        c->w.data_bytes = 0;
+    }
+    ftk_write_start(&c->w);
+}
+
+int ftk_cut_sizes(struct ftk_cut *c, bool *done)
+{
+    return ftk_write_sizes_step(&c->w, done);
+}
+
+int ftk_cut_send(struct ftk_cut *c, bool *done)
+{
+    return ftk_write_send_step(&c->w, done);
+}
+
+void ftk_cut_commit(struct ftk_cut *c)
+{
+    ftk_set_committed(c->ctx, &c->w, 0, FTK_ASK_NOTHING);
+    c->ctx->stats.checkpoint_s = c->blocked_s;
+    ftk_policy_measured(c->ctx, c->blocked_s);
+    c->ctx->policy.sets_since_durable++;
+    ftk_level_event(c->w.level, c->ctx, c->w.data_bytes, ftk_now_s() - c->begun_s, c->ch.sent);
+}
+
+void ftk_cut_end(struct ftk_cut *c, int rc)
+{
+    if (rc == FTKIT_ERR_PEER)
+        c->ch.broken = true;
+    ftk_write_end(&c->w, rc);
+    free(c);
+}

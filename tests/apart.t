@@ -1,0 +1,127 @@
+#!/usr/bin/perl
+# checkpoint.line = apart: each rank cuts at its own next call of ftkit_checkpoint() (rows A-4 to A-9
+# of the acceptance; tests/long/apart.t has more of the same).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+srand(19);
+
+my %apart = (FTKIT_CHECKPOINT_LINE => 'apart');
+
+# The figures that the ranks of a job have left: late and early messages, determinants.
+sub figures {
+    my ($base) = @_;
+    my @sum = (0, 0, 0);
+    for my $file (glob("$base.*")) {
+        my @mine = slurp($file) =~ /^apart (\d+) (\d+) (\d+)$/m or next;
+        $sum[$_] += $mine[$_] for 0 .. 2;
+        unlink($file);
+    }
+    return @sum;
+}
+
+sub script_with_info {
+    my ($seed) = @_;
+    my $base = scratch() . "/info$seed";
+    my $p = script($seed);
+    push(@{ $p->{args} }, '-i', $base);
+    return ($p, $base);
+}
+
+# ---- programs whose ranks call together: the result is that of lines together
+
+my @some = grep { title($_) =~ /^(?:wavefront|transpose|farm|comms|irregular -m arrival)$/ }
+    programs();
+push(@some, grep { title($_) =~ /^collect$|^inters$| -m (?:any|probe|cancel|persistent)$/ }
+    call_programs());
+push(@some, grep { title($_) =~ / -m (?:halo|collective|wildcard|all)$/ } ahead_programs());
+for my $p (@some) {
+    my $team = one_of(1, 2, 4);
+    my $env = { %apart, FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
+    my $rank = int(rand(4));
+    my $fault = rand() < 0.5 ? fault_of($p, $rank) : apart_fault($rank, one_of(qw(all tail commit)));
+    my $j = logged($p, env => $env, fault => $fault);
+    is(verdict($p, $j, env => $env, killed => [$rank], what => $fault), '',
+        title($p) . ", teams of $team: $fault");
+}
+
+# ---- ranks that call at different places: a kill at each step of a line
+
+my $seed = 100;
+for my $point (qw(wish cut counts all late early tail vote voted commit)) {
+    for my $rank (0, 3) {
+        my $p = script(++$seed);
+        my $team = one_of(1, 2, 4);
+        my $fault = apart_fault($rank, $point);
+        my $j = logged($p, spares => 2, fault => $fault, env => { FTKIT_LOG_TEAM_SIZE => $team,
+                FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') });
+        is(verdict($p, $j, any => 1, what => $fault), '', "seed $seed, teams of $team: $fault");
+    }
+}
+
+# ---- messages cross the line in both directions, and choices are in sets
+
+my @sum = (0, 0, 0);
+for my $i (1 .. 6) {
+    my ($p, $base) = script_with_info(300 + $i);
+    my $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    like($j->{result}, qr/^OK step 30 hash \w+ 0 wrong/, "seed " . (300 + $i) . ', undisturbed')
+        or diag(substr($j->{log}, 0, 2000));
+    my @mine = figures($base);
+    $sum[$_] += $mine[$_] for 0 .. 2;
+}
+note("$sum[0] late and $sum[1] early messages, $sum[2] determinants in sets");
+cmp_ok($sum[0], '>', 0, 'some messages were late');
+cmp_ok($sum[1], '>', 0, 'some messages were early');
+cmp_ok($sum[2], '>', 0, 'some choices were in sets');
+
+# ---- nobody waits: a rank sleeps for 5 s before its call
+
+{
+    my $base = scratch() . '/uneven';
+    my $p = { name => 'uneven', steps => 210, env => {%apart}, args => [ '-m', 'apart' ] };
+    my $asleep = { %$p, args => [ '-m', 'sleep', '-i', $base ] };
+    my $j = logged($asleep, spares => 0, env => { FTKIT_LOG_TEAM_SIZE => 1,
+            FTKIT_CHECKPOINT_PERIOD => '3 calls' });
+    is($j->{result}, undisturbed($p, 4), 'a rank that sleeps: the result')
+        or diag(substr($j->{log}, 0, 2000));
+    for my $rank (0, 1) { # the ranks before it in the pipeline
+        my ($steps) = slurp("$base.$rank") =~ /^longest \S+ steps (\d+)/m;
+        cmp_ok($steps // 0, '>=', 190, "rank $rank makes its steps meanwhile");
+    }
+}
+
+# ---- other calls with a line open, and relaunch from files
+
+my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+    FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LOG_TEAM_SIZE => 2, FTKIT_RECOVER_SUPPLY => 'end' };
+for my $i (1 .. 4) {
+    my $p = script(400 + $i);
+    my ($rank, $at) = (int(rand(4)), 150 + int(rand(250)));
+    my $j = logged($p, env => $files, spares => 0, run => ['--log'], timeout => 60,
+        fault => "app.op:$rank:$at:kill");
+    is(verdict($p, $j, any => 1), '', 'seed ' . (400 + $i) . ': the job is lost');
+    like($j->{log}, qr/restored set \d+ from files/, '... and the job goes on from files');
+}
+
+# ---- what cannot be
+
+for my $case ([ { FTKIT_LOG_ENABLED => 'false' }, qr/apart needs log\.enabled/ ],
+    [ { FTKIT_LOG_DETERMINANTS => 'relaxed' }, qr/apart needs log\.determinants = node or refuse/ ],
+    [ { FTKIT_LOG_DETERMINANTS => 'causal' }, qr/apart needs log\.determinants = node or refuse/ ])
+{
+    my ($env, $text) = @$case;
+    my $j = logged($some[0], spares => 0, env => { %apart, %$env });
+    isnt($j->{rc}, 0, join(' ', %$env) . ': refused');
+    like($j->{log}, $text, '... with the reason');
+}
+
+done_testing();

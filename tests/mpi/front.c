@@ -1,0 +1,78 @@
+/* Two receives from one rank: of any tag, and of tag 5, which is posted later and tested first.  The
+ * messages have tags 1 and 5.  The first receive gets the message with tag 1, also when the log
+ * looks for the messages by probes.
+ *
+ * A step passes no fault point but app.step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "foreign.h"
+
+enum { WORDS = 4, LOOKS = 100000 };
+
+static uint64_t *state; /* the hash; wrong messages */
+
+static int prepare(struct foreign *f)
+{
+    state = foreign_state(f, 2);
+    return !state;
+}
+
+static void send_both(const struct foreign *f)
+{
+    uint64_t first[WORDS] = { (uint64_t)f->step, 1 }, second[WORDS] = { (uint64_t)f->step, 5 };
+    MPI_Request q[2];
+    int flag; /* its outcome is a determinant, of which others may have to learn */
+    MPI_Iprobe(0, 77, f->comm, &flag, MPI_STATUS_IGNORE);
+    MPI_Isend(first, WORDS, MPI_UINT64_T, 0, 1, f->comm, &q[0]);
+    MPI_Isend(second, WORDS, MPI_UINT64_T, 0, 5, f->comm, &q[1]);
+    MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+}
+
+static void receive_both(const struct foreign *f)
+{
+    uint64_t first[WORDS] = { 0 }, second[WORDS] = { 0 };
+    MPI_Request q[2];
+    MPI_Status s = { .MPI_TAG = -1 };
+    int done = 0;
+    if (f->step % 2 == 1) /* the messages are there, or on their way */
+        usleep(2000);
+    MPI_Irecv(first, WORDS, MPI_UINT64_T, 1, MPI_ANY_TAG, f->comm, &q[0]);
+    MPI_Irecv(second, WORDS, MPI_UINT64_T, 1, 5, f->comm, &q[1]);
+    for (int i = 0; !done && i < LOOKS; i++)
+        MPI_Test(&q[1], &done, MPI_STATUS_IGNORE);
+    MPI_Wait(&q[0], &s);
+    MPI_Wait(&q[1], MPI_STATUS_IGNORE);
+    state[1] += s.MPI_TAG != 1 || first[1] != 1 || second[1] != 5;
+    state[0] = foreign_mix(state[0], first[0] + second[0]);
+}
+
+static void step(struct foreign *f)
+{
+    if (f->rank == 1)
+        send_both(f);
+    else if (f->rank == 0)
+        receive_both(f);
+}
+
+static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room)
+{
+    return foreign_counted(f, state[0], state[1], hash, detail, room);
+}
+
+static void release(void)
+{
+    free(state);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct foreign_app app = { .name = "front",
+        .steps = 20,
+        .size = 1,
+        .prepare = prepare,
+        .step = step,
+        .verdict = verdict,
+        .release = release };
+    return foreign_main(argc, argv, &app);
+}
