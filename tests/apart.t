@@ -105,7 +105,7 @@ my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 s
     FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LOG_TEAM_SIZE => 2, FTKIT_RECOVER_SUPPLY => 'end' };
 for my $i (1 .. 4) {
     my $p = script(400 + $i);
-    my ($rank, $at) = (int(rand(4)), 150 + int(rand(250)));
+    my ($rank, $at) = (int(rand(4)), 150 + int(rand(130)));
     my $j = logged($p, env => $files, spares => 0, run => ['--log'], timeout => 60,
         fault => "app.op:$rank:$at:kill");
     is(verdict($p, $j, any => 1), '', 'seed ' . (400 + $i) . ': the job is lost');

@@ -147,6 +147,9 @@ static const struct key keys[] = {
         "Where the line is that a set is of: all ranks write it in the same call of "
         "ftkit_checkpoint(), or each rank in its own next call, without waiting for others (needs "
         "log.enabled; without logging: log.teams = all)." },
+    { "checkpoint", "patience", AT(patience_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
+        "With line = apart: how long a set waits for a rank that does not call ftkit_checkpoint() "
+        "before that rank says so in a warning; after ten times this time the set is given up." },
     { "checkpoint", "mtbf", AT(mtbf_s), TIME(TIME_MIN_S), "24h", TIME_TEXT,
         "Mean time between failures of the whole job, for automatic periods." },
     { "checkpoint", "deadline", AT(deadline_s), DEADLINE, "none",

@@ -71,6 +71,7 @@ struct ftk_config {
     char log_team_file[FTK_PATH_MAX]; /* log.team_file, "": not by a file */
     char log_matrix[FTK_PATH_MAX];    /* log.matrix, "": none */
     int line;                         /* checkpoint.line = together */
+    double patience_s;                /* checkpoint.patience = 60s */
     int log_dets;                     /* log.determinants = node */
     bool log_check;                   /* log.check = true */
     int log_contexts;                 /* log.contexts = 16 */

@@ -11,10 +11,15 @@
 /* A letter: the words of a subtree on their way up, or a result on its way down. */
 struct letter {
     uint64_t round;
-    int64_t up; /* 0: down; 1: up, and the result is for rank 0 only; 2: up */
+    int64_t up; /* below */
     struct ftk_vote vote;
 };
-enum { DOWN, UP_ONLY, UP };
+enum {
+    DOWN,
+    UP_ONLY, /* the result is for rank 0 only */
+    UP,
+    ASK /* to rank 0, of no round */
+};
 
 /* A letter that MPI sends. */
 struct outgoing {
@@ -40,6 +45,7 @@ struct ftk_tally {
     struct letter arrived;
     struct outgoing *out;
     uint64_t least; /* rounds below are void */
+    int64_t asked;  /* on rank 0 */
     struct round rounds[ROUNDS];
 };
 
@@ -166,6 +172,8 @@ static int add(struct ftk_tally *t, struct round *r, const struct ftk_vote *v, i
     if (r->said < 1 + nkids(t))
         return FTKIT_OK;
     const struct ftk_vote all = r->vote;
+    if (r->over) /* rank 0 has ended the round */
+        return FTKIT_OK;
     if (t->ctx->rank > 0) {
         r->over = up == UP_ONLY; /* nothing more will come */
         return post(t, parent_of(t->ctx->rank), r->number, up, &all);
@@ -175,8 +183,28 @@ static int add(struct ftk_tally *t, struct round *r, const struct ftk_vote *v, i
     return over(t, r, &all, up == UP);
 }
 
+int ftk_tally_ask(struct ftk_tally *t, int64_t number)
+{
+    struct ftk_vote v;
+    ftk_vote_init(&v);
+    v.min[0] = number;
+    if (t->ctx->rank > 0)
+        return post(t, parent_of(t->ctx->rank), UINT64_MAX, ASK, &v);
+    t->asked = number > t->asked ? number : t->asked;
+    return FTKIT_OK;
+}
+
+int64_t ftk_tally_asked(struct ftk_tally *t)
+{
+    const int64_t asked = t->asked;
+    t->asked = 0;
+    return asked;
+}
+
 static int take(struct ftk_tally *t, const struct letter *l)
 {
+    if (l->up == ASK)
+        return ftk_tally_ask(t, l->vote.min[0]);
     struct round *r = l->round < t->least ? NULL : round_of(t, l->round);
     if (l->round < t->least)
         return FTKIT_OK;
@@ -234,9 +262,7 @@ int ftk_tally_say(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v,
 int ftk_tally_tell(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v)
 {
     struct round *r = round_of(t, round);
-    struct ftk_vote told = *v;
-    told.voters = 0;
-    return r ? over(t, r, &told, true) : ftk_fail(FTKIT_ERR_INTERNAL, "too many rounds of tallies");
+    return r ? over(t, r, v, true) : ftk_fail(FTKIT_ERR_INTERNAL, "too many rounds of tallies");
 }
 
 bool ftk_tally_told(const struct ftk_tally *t, uint64_t *round, struct ftk_vote *v)

@@ -273,7 +273,7 @@ static bool same_global(const struct ftk_region *r, const struct ftk_seg_region 
 static int compare(const struct redist *d, const struct ftk_region *r)
 {
     const struct ftk_seg_region *rec = find_record(d, r->name);
-    if (strcmp(r->name, FTK_LOG_REGION) == 0)
+    if (ftk_log_of(d->ctx))
         return ftk_fail(FTKIT_ERR_SIZE,
             "with the message log (log.enabled) a set of %d ranks cannot be restored on %d: start "
             "with %d ranks",

@@ -157,6 +157,12 @@ static int restore_line(struct ftkit_ctx *ctx)
         s->verified = false;
     }
     int rc = ftk_mem_verify_head(s, "own copy");
+    const struct ftk_seg_header *h = (const void *)s->buf;
+    if (rc == FTKIT_OK && (h->flags & FTK_SEG_APART) && !ftk_log_of(ctx))
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "set %llu is of a line apart (checkpoint.line = apart): its ranks are at different "
+            "steps, and messages belong to it; start with log.enabled (ftkit run --log)",
+            (unsigned long long)ctx->repair.line);
     if (rc == FTKIT_OK)
         rc = ftk_region_restore(ctx, s->buf, s->verified);
     if (rc == FTKIT_ERR_CORRUPT)

@@ -33,6 +33,7 @@ static int pack(struct ftk_cut *c)
     if (rc != FTKIT_OK)
         return rc;
     ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
+    ((struct ftk_seg_header *)(void *)w->own->buf)->flags |= FTK_SEG_APART;
     return ftk_region_pack_first(&c->packer);
 }
 
@@ -102,9 +103,9 @@ int ftk_cut_send(struct ftk_cut *c, bool *done)
     return ftk_write_send_step(&c->w, done);
 }
 
-void ftk_cut_commit(struct ftk_cut *c)
+void ftk_cut_commit(struct ftk_cut *c, int ask)
 {
-    ftk_set_committed(c->ctx, &c->w, 0, FTK_ASK_NOTHING);
+    ftk_set_committed(c->ctx, &c->w, 0, ask);
     c->ctx->stats.checkpoint_s = c->blocked_s;
     ftk_policy_measured(c->ctx, c->blocked_s);
     c->ctx->policy.sets_since_durable++;

@@ -26,8 +26,9 @@ void ftk_cut_close(struct ftk_cut *c);
  * is over.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_cut_sizes(struct ftk_cut *c, bool *done);
 int ftk_cut_send(struct ftk_cut *c, bool *done);
-/* All ranks have sealed the set: it is committed. */
-void ftk_cut_commit(struct ftk_cut *c);
+/* All ranks have sealed the set: it is committed.  ask: the request from outside that the set
+ * fulfils (enum ftk_ask). */
+void ftk_cut_commit(struct ftk_cut *c, int ask);
 /* End with the result: FTKIT_OK after a commit; FTKIT_ERR_PEER: a rank has failed, and a sealed
  * segment stays; another code: the set is given up. */
 void ftk_cut_end(struct ftk_cut *c, int rc);

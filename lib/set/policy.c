@@ -212,11 +212,9 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 bool ftk_policy_is_due(struct ftkit_ctx *ctx)
 {
     const struct ftk_policy *p = &ctx->policy;
-    if (p->requested || ftk_steer_ask(ctx) != FTK_ASK_NOTHING)
-        return true;
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         return p->calls >= p->set_at;
-    return ftk_now_s() - p->last_set_s >= period_s(ctx) || ftk_log_calls_left(ctx, false) == 0;
+    return ftk_now_s() - p->last_set_s >= period_s(ctx);
 }
 
 void ftk_policy_tried(struct ftkit_ctx *ctx)

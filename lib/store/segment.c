@@ -202,7 +202,7 @@ static int check_header(const struct ftk_seg_header *h, const char *what)
     if (h->program[0] && !name_valid(h->program))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: impossible name of the program", what);
     /* a restore that ignores unknown content would be incomplete */
-    if ((h->flags & ~FTK_SEG_PARITY) != 0 || h->log_bytes != 0)
+    if ((h->flags & ~(FTK_SEG_PARITY | FTK_SEG_APART)) != 0 || h->log_bytes != 0)
         return ftk_fail(FTKIT_ERR_FORMAT,
             "%s: unknown content (flags 0x%" PRIx32 ", %" PRIu64 " bytes of log)", what, h->flags,
             h->log_bytes);

@@ -23,6 +23,7 @@
 #define FTK_SEG_REGION_ALIGN 64u
 #define FTK_SEG_BLOCK (256u << 10)
 #define FTK_SEG_PARITY 1u /* among the flags of a header; see parity.h */
+#define FTK_SEG_APART 2u  /* the set is of a line apart: it cannot be restored without the log */
 
 /* What a region is; values are on disk. */
 enum ftk_region_kind {
@@ -70,7 +71,8 @@ struct ftk_seg_header {
     uint32_t incarnation;
     uint32_t nregions;
     uint32_t block_bytes;
-    uint32_t flags; /* 0, or FTK_SEG_PARITY: parity of a group in place of data of a rank */
+    uint32_t
+        flags; /* FTK_SEG_PARITY: parity of a group in place of data of a rank; FTK_SEG_APART */
     uint64_t nblocks;
     uint64_t log_bytes; /* 0: reserved for the state of the message log */
     char context[64];   /* name of the context, NUL-padded */

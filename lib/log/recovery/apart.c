@@ -61,7 +61,12 @@ enum state {
 /* Rounds of the tallies of a set. */
 enum phase { PHASE_WISH, PHASE_CUT, PHASE_CLOSED, PHASE_SIZED, PHASE_SENT, PHASE_SEEN, PHASES = 8 };
 
-enum { WORD_ERROR = 0, WORD_DURABLE = 1, WORD_LOCAL = 2 }; /* of the votes */
+enum { WORD_ERROR = 0, WORD_DURABLE = 1, WORD_LOCAL = 2, WORD_ASK = 3 }; /* of the votes */
+
+/* What a rank asks rank 0 for. */
+enum { ASK_SET = 1, ASK_DURABLE, ASK_OUTSIDE, ASK_HALT };
+
+#define GIVE_UP_AFTER 10 /* times checkpoint.patience */
 
 /* A list of numbers on its way to a rank. */
 struct list {
@@ -75,6 +80,10 @@ static struct {
     uint64_t set;            /* that is wished or open */
     int durable;             /* see ftk_policy_durable() */
     bool local;              /* see ftk_local_due() */
+    int ask;                 /* what the set was asked for; 0: it was due */
+    int64_t asked;           /* what this rank has asked for since the last set */
+    double since_s;          /* the wish is known */
+    bool warned;             /* that this rank has not cut */
     struct ftk_cut *cut;
     struct list *lists; /* [nlists] under way */
     size_t nlists;
@@ -340,6 +349,7 @@ static int give_up(int code)
     a.result = code;
     snprintf(a.why, sizeof a.why, "set %llu was not written: %s%s", (unsigned long long)a.set,
         own ? "" : "error on another rank: ", own ? ftk_detail_text() : ftkit_strerror(code));
+    drop_lists();
     if (a.cut)
         ftk_cut_end(a.cut, code);
     withdraw();
@@ -354,7 +364,9 @@ static int commit(const struct ftk_vote *v)
     const uint64_t set = a.set;
     const bool flushing = ftk_flush_agreed(ctx, v);
     (void)FTK_FAULT("apart.voted");
-    ftk_cut_commit(a.cut);
+    ftk_cut_commit(a.cut, a.ask == ASK_HALT      ? FTK_ASK_HALT
+                          : a.ask == ASK_OUTSIDE ? FTK_ASK_SET
+                                                 : FTK_ASK_NOTHING);
     ftk_cut_end(a.cut, FTKIT_OK);
     pass_line(ctx);
     (void)FTK_FAULT("apart.commit");
@@ -368,6 +380,10 @@ static int commit(const struct ftk_vote *v)
     if (flushed != FTKIT_OK && flushed != FTKIT_ERR_PEER) {
         a.result = flushed;
         snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
+    }
+    if (a.ask == ASK_HALT) { /* all calls fail, so that each rank comes to ftkit_checkpoint() */
+        ftk_log.apart.halted = true;
+        ftk_log_begin_rollback();
     }
     return flushed == FTKIT_ERR_PEER ? flushed : rc;
 }
@@ -554,19 +570,67 @@ static int hear_wish(void)
     a.set = round / PHASES;
     a.durable = (int)v.min[WORD_DURABLE];
     a.local = v.min[WORD_LOCAL] == 1;
+    a.ask = (int)v.min[WORD_ASK];
+    a.asked = 0;
+    a.since_s = ftk_now_s();
+    a.warned = false;
     a.state = WISHED;
     ftk_tally_void(a.tally, round + 1); /* rounds of earlier sets are over */
     (void)FTK_FAULT("apart.wish");
     return FTKIT_OK;
 }
 
+/* Rank 0: a rank has not cut for a long time.  No rank has the result of the round, so all give the
+ * set up. */
+static int lose_patience(void)
+{
+    struct ftk_vote v;
+    const double limit_s = GIVE_UP_AFTER * ftk_log.ctx->cfg.patience_s;
+    if (ftk_log.me != 0 || ftk_now_s() - a.since_s < limit_s
+        || ftk_tally_heard(a.tally, round_of(PHASE_CUT), &v))
+        return FTKIT_OK;
+    ftk_report(FTKIT_WARNING,
+        "context %s: set %llu is given up: a rank has not called ftkit_checkpoint for %.0f s",
+        ftk_log.ctx->cfg.name, (unsigned long long)a.set, limit_s);
+    ftk_vote_init(&v);
+    v.min[WORD_ERROR] = FTKIT_ERR_STATE;
+    return ftk_tally_tell(a.tally, round_of(PHASE_CUT), &v);
+}
+
 static int step_counting(void)
 {
+    struct ftk_vote v;
     int rc = take_lists(FTK_TAG_COUNTS);
-    if (rc != FTKIT_OK || a.state == COUNTED)
-        return rc != FTKIT_OK ? rc : listen_for(PHASE_CUT);
+    if (rc == FTKIT_OK)
+        rc = lose_patience();
+    if (rc != FTKIT_OK)
+        return rc;
+    if (ftk_tally_heard(a.tally, round_of(PHASE_CUT), &v))
+        return heard(&v);
+    if (a.state == COUNTED)
+        return FTKIT_OK;
     (void)FTK_FAULT("apart.counts");
     return lists_have_come() ? ended(PHASE_CUT) : FTKIT_OK;
+}
+
+/* This rank has not cut yet. */
+static int step_wished(void)
+{
+    struct ftk_vote v;
+    const struct ftkit_ctx *ctx = ftk_log.ctx;
+    const double wait_s = ftk_now_s() - a.since_s;
+    if (!a.warned && wait_s > ctx->cfg.patience_s) {
+        a.warned = true;
+        ftk_report(FTKIT_WARNING,
+            "context %s: set %llu waits for rank %d, which has not called ftkit_checkpoint for "
+            "%.0f s (or is still behind its state before a failure)",
+            ctx->cfg.name, (unsigned long long)a.set, ftk_log.me, wait_s);
+    }
+    if (!ftk_tally_heard(a.tally, round_of(PHASE_CUT), &v)) /* rank 0 has lost patience */
+        return lose_patience();
+    a.state = AWAY;
+    ftk_log.ctx->next_set = a.set + 1;
+    return say(PHASE_SEEN, FTKIT_OK, true);
 }
 
 static int step_closing(void)
@@ -589,6 +653,8 @@ static int step(void)
     switch (a.state) {
     case AWAY:
         return hear_wish();
+    case WISHED:
+        return step_wished();
     case COUNTING:
     case COUNTED:
         return step_counting();
@@ -636,6 +702,24 @@ void ftk_apart_turn(void)
 
 /* ---- in ftkit_checkpoint() ------------------------------------------------------------------ */
 
+/* What this rank asks rank 0 for, besides the period; 0: nothing. */
+static int64_t asks_for(struct ftkit_ctx *ctx)
+{
+    const int ask = ftk_steer_ask(ctx);
+    if (ask != FTK_ASK_NOTHING)
+        return ask == FTK_ASK_HALT ? ASK_HALT : ASK_OUTSIDE;
+    if (ctx->policy.requested)
+        return ctx->policy.requested == 2 ? ASK_DURABLE : ASK_SET;
+    return ftk_log_calls_left(ctx, false) == 0 ? ASK_SET : 0;
+}
+
+static void ask(struct ftkit_ctx *ctx)
+{
+    const int64_t number = asks_for(ctx);
+    if (number > a.asked && ftk_tally_ask(a.tally, number) == FTKIT_OK)
+        a.asked = number;
+}
+
 /* Rank 0: a set is due, and no other is open anywhere. */
 static void wish(struct ftkit_ctx *ctx)
 {
@@ -643,11 +727,15 @@ static void wish(struct ftkit_ctx *ctx)
     if (a.busy && !ftk_tally_heard(a.tally, round_of(PHASE_SEEN), &v))
         return;
     a.busy = false;
-    if (!ftk_policy_is_due(ctx))
+    const int64_t others = ftk_tally_asked(a.tally), own = asks_for(ctx);
+    const int64_t ask = others > own ? others : own;
+    if (ask == 0 && !ftk_policy_is_due(ctx))
         return;
     ftk_vote_init(&v);
-    v.min[WORD_DURABLE] = ftk_policy_durable(ctx);
+    v.voters = 0;
+    v.min[WORD_DURABLE] = ask >= ASK_DURABLE && ctx->cfg.h5_enabled ? 2 : ftk_policy_durable(ctx);
     v.min[WORD_LOCAL] = ftk_local_due(ctx);
+    v.min[WORD_ASK] = ask;
     a.set = ctx->next_set;
     if (ftk_tally_tell(a.tally, round_of(PHASE_WISH), &v) == FTKIT_OK)
         a.busy = true;
@@ -658,6 +746,8 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     ftk_apart_turn();
     if (!a.tally || !is_usable(ctx))
         return FTKIT_OK;
+    if (ctx->rank > 0 && a.state == AWAY)
+        ask(ctx);
     if (ctx->rank == 0 && a.state == AWAY) {
         wish(ctx);
         ftk_apart_turn();
@@ -736,6 +826,7 @@ void ftk_apart_freeze(void)
     if (a.cut)
         ftk_cut_end(a.cut, FTKIT_ERR_PEER);
     a.cut = NULL;
+    a.asked = 0; /* letters are lost */
     a.error = FTKIT_OK;
     a.state = ftk_log.apart.open ? FROZEN : AWAY;
 }
@@ -758,6 +849,7 @@ void ftk_apart_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 
 void ftk_apart_forget(void)
 {
+    ftk_log.apart.halted = false;
     if (ftk_log.apart.open)
         forget_window();
     ftk_sent_clear();

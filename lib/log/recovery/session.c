@@ -114,7 +114,7 @@ static void close_log(struct ftkit_ctx *ctx)
 
 static bool falls(void)
 {
-    return ftk_log_is_rolling_back();
+    return ftk_log_is_rolling_back() && !ftk_log.apart.halted;
 }
 
 /* End the receives of set-up that are still incomplete: the lost process completed them before the

@@ -51,8 +51,11 @@ int ftk_log_progress(unsigned *turns)
     ftk_p2p_progress_mprobed();
     ftk_mode_progress();
     const bool watches = ++*turns % TURNS == 0;
-    if (l->apart.turn && (l->apart.open || watches))
+    if (l->apart.turn && (l->apart.open || watches)) {
         l->apart.turn();
+        if (ftk_log_is_rolling_back()) /* the job halts */
+            return ftk_log_error();
+    }
     if (!l->ctx->detect.failed && !(watches && ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
     return repair_failure();
