@@ -112,6 +112,28 @@ for my $i (1 .. 4) {
     like($j->{log}, qr/restored set \d+ from files/, '... and the job goes on from files');
 }
 
+# ---- a set of a line apart needs a job with lines apart
+
+{
+    my $dir = scratch() . '/sets';
+    mkdir($dir);
+    my $p = script(501);
+    my $env = { %$files, FTKIT_LEVEL_HDF5_DIRECTORY => $dir };
+    my $j = logged($p, env => $env, spares => 0, fault => 'app.op:1:300:kill');
+    isnt($j->{rc}, 0, 'a job is lost');
+    for my $other ({ FTKIT_CHECKPOINT_LINE => 'together' },
+        { FTKIT_CHECKPOINT_LINE => 'together', FTKIT_LOG_ENABLED => 'false' })
+    {
+        $j = logged($p, env => { %$env, %$other }, spares => 0);
+        isnt($j->{rc}, 0, join(' ', map {"$_=$other->{$_}"} sort keys(%$other)) . ': no start');
+        like($j->{log}, qr/set \d+ is of a line apart: .* start with checkpoint\.line = apart/,
+            '... with the reason');
+    }
+    $j = logged($p, env => $env, spares => 0);
+    is(verdict($p, $j, any => 1), '', '... and with lines apart the job goes on');
+    like($j->{log}, qr/restored set \d+ from files/, '... from these files');
+}
+
 # ---- what cannot be
 
 for my $case ([ { FTKIT_LOG_ENABLED => 'false' }, qr/apart needs log\.enabled/ ],

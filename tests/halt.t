@@ -77,8 +77,8 @@ like($want, qr/^3 [0-9a-f]{16}$/m, '... has a result');
 # the next start: to the end
 sub goes_on
 {
-    my ($dir, @options) = @_;
-    run_job($dir, {}, undef, @options);
+    my ($dir, $more, @options) = @_;
+    run_job($dir, $more, undef, @options);
     is($code, 0, '... the next start ends well') or diag($log);
     like($log, qr/restored set \d+ from files/, '... and goes on from the files');
     is(slurp("$dir/result"), $want, '... with the right result');
@@ -96,7 +96,8 @@ sub halts
         '... says so');
     ok(!-e "$dir/result", '... the program has not come to its end');
     delete local $ENV{PROGRAM_OPTIONS};
-    goes_on($dir, grep { $_ eq '--log' } @options);
+    my %line = map { $_ => $more->{$_} } grep {/LINE/} keys(%$more);
+    goes_on($dir, \%line, grep { $_ eq '--log' } @options);
     return $dir;
 }
 
@@ -110,6 +111,8 @@ sub halts
 }
 halts("SIG$_", signalled($_, 60), {}) for qw(TERM INT);
 halts('SIGUSR2, with the message log', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2 }, '--log');
+halts('SIGUSR2, with lines apart', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2,
+        FTKIT_CHECKPOINT_LINE => 'apart' }, '--log');
 halts('a set at each call', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1 call',
         FTKIT_LEVEL_HDF5_EVERY => '1000 sets' });
 halts('a period in calls', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
@@ -201,7 +204,7 @@ sub asks
     is($code, 75, 'a program that goes on is ended: 75') or diag($log);
     like($log, qr/the program goes on after FTKIT_HALT: ending it/, '... says so');
     delete local $ENV{PROGRAM_OPTIONS};
-    goes_on($dir);
+    goes_on($dir, {});
 }
 
 # without files there is nothing durable
@@ -227,7 +230,7 @@ for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'flush.part:1', 'halt.drained
             or diag($log);
         like($log, $name =~ /^(ckpt|flush)/ ? qr/repaired in/ : qr/start it again to go on/, '... says so');
         delete local $ENV{PROGRAM_OPTIONS};
-        goes_on($dir, $teams ? '--log' : ());
+        goes_on($dir, {}, $teams ? '--log' : ());
     }
 }
 done_testing();

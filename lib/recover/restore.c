@@ -145,6 +145,12 @@ static int load_line(struct ftkit_ctx *ctx)
     return rc;
 }
 
+/* Whether this job can go on from a line apart. */
+static bool may_be_apart(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) && ctx->cfg.line == FTK_LINE_APART;
+}
+
 static int restore_line(struct ftkit_ctx *ctx)
 {
     struct ftk_mem_seg *s =
@@ -158,10 +164,10 @@ static int restore_line(struct ftkit_ctx *ctx)
     }
     int rc = ftk_mem_verify_head(s, "own copy");
     const struct ftk_seg_header *h = (const void *)s->buf;
-    if (rc == FTKIT_OK && (h->flags & FTK_SEG_APART) && !ftk_log_of(ctx))
+    if (rc == FTKIT_OK && (h->flags & FTK_SEG_APART) && !may_be_apart(ctx))
         return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "set %llu is of a line apart (checkpoint.line = apart): its ranks are at different "
-            "steps, and messages belong to it; start with log.enabled (ftkit run --log)",
+            "set %llu is of a line apart: its ranks are at different steps, and messages belong to "
+            "it; start with checkpoint.line = apart, and with log.enabled (ftkit run --log)",
             (unsigned long long)ctx->repair.line);
     if (rc == FTKIT_OK)
         rc = ftk_region_restore(ctx, s->buf, s->verified);
