@@ -67,6 +67,7 @@ enum { WORD_ERROR = 0, WORD_DURABLE = 1, WORD_LOCAL = 2, WORD_ASK = 3 }; /* of t
 enum { ASK_SET = 1, ASK_DURABLE, ASK_OUTSIDE, ASK_HALT };
 
 #define GIVE_UP_AFTER 10 /* times checkpoint.patience */
+#define LOOK_S 0.001     /* between two looks in ftkit_checkpoint() while no set is open */
 
 /* A list of numbers on its way to a rank. */
 struct list {
@@ -83,6 +84,7 @@ static struct {
     int ask;                 /* what the set was asked for; 0: it was due */
     int64_t asked;           /* what this rank has asked for since the last set */
     double since_s;          /* the wish is known */
+    double looked_s;         /* of LOOK_S */
     bool warned;             /* that this rank has not cut */
     struct ftk_cut *cut;
     struct list *lists; /* [nlists] under way */
@@ -741,8 +743,22 @@ static void wish(struct ftkit_ctx *ctx)
         a.busy = true;
 }
 
+/* Whether there is anything to look for: without a set, once in LOOK_S. */
+static bool must_look(const struct ftkit_ctx *ctx)
+{
+    const bool by_calls = ctx->cfg.period.kind == FTK_PERIOD_COUNT;
+    const double now = ftk_now_s();
+    if (a.state == AWAY && a.result == FTKIT_OK && now - a.looked_s < LOOK_S
+        && !(ctx->rank == 0 && by_calls && ctx->policy.calls >= ctx->policy.set_at))
+        return false;
+    a.looked_s = now;
+    return true;
+}
+
 int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
 {
+    if (!must_look(ctx))
+        return FTKIT_OK;
     ftk_apart_turn();
     if (!a.tally || !is_usable(ctx))
         return FTKIT_OK;
