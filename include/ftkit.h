@@ -298,9 +298,10 @@ FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *co
  * Local.  Errors: as ftkit_register().
  * Errors of ftkit_checkpoint(): FTKIT_ERR_STATE: a request is in no registered variable, or its
  * memory is in no region, in a replicated one or in a hole; FTKIT_ERR_ARG: a variable holds a
- * request that is not of the program's messages (of a file, a window, another library); FTKIT_ERR_UNSUPPORTED: the set cannot have the
- * request (MPI_Comm_idup, an operation made in the loop, a communicator that is freed).  The
- * detail names the request; no set is written, and nothing is lost.
+ * request that is not of the program's messages (of a file, a window, another library);
+ * FTKIT_ERR_UNSUPPORTED: the set cannot have the request (MPI_Comm_idup, an operation made in the
+ * loop, a communicator that is freed).  The detail names the request; no set is written, and
+ * nothing is lost.
  * Errors of a restore: FTKIT_ERR_SIZE: the region is smaller than the memory of the request.
  * Source: requests in a table with stable names, saved with the set [Schulz et al., SC 2004, 4.1].
  */
@@ -363,23 +364,33 @@ FTKIT_API int ftkit_attribute(
  *             nobody filled.  Register, or set again after FTKIT_ROLLED_BACK, everything that
  *             the loop writes to, also work arrays with constants that are set once.  A check
  *             of the program that fails in between asks ftkit_confirm().
- * Collective: the n-th call of one rank belongs to the n-th call of every other rank.
+ * Collective: the n-th call of one rank belongs to the n-th call of every other rank.  With
+ *             checkpoint.line = apart this holds until the job has its first set.  From then on
+ *             the ranks may call at different places, and not equally often.
  * Blocking:   when nothing is due, about 100 ns and no communication; every checkpoint.react
  *             one small vote of all ranks.  When a set is due, until the set is committed and
  *             survives the loss of any one process.  A set that is also due on the file system
  *             is written there by a helper thread (level.hdf5.asynchronous) and becomes complete
  *             without a further call.  The thread writes one set at a time; a set that becomes
  *             due there meanwhile stays in memory, and a later set is written there instead.
+ *             With checkpoint.line = apart, after the first set: as long as this rank copies
+ *             and checksums its regions, without waiting for others.  The set is committed
+ *             later, in a call of MPI or ftkit.  If the set also goes to level.local or to the
+ *             file system, that call waits for all ranks.
  * Memory:     with buddies, per rank: 2 x the registered bytes in steady state, 4 x while a
  *             set is committed; 4 x at all times in a place other than memory.  While a set is
  *             written to the file system, 1 x more, and on the rank that writes for its node
- *             also the bytes of one rank.
+ *             also the bytes of one rank.  With checkpoint.line = apart the 4 x last from the
+ *             copy of the regions to the commit.
  * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set was not written (at
  *             all, or to one level), the last one holds, the program may continue.  Errors of
  *             the helper threads are returned by the next call that writes a set, with the
  *             same code on all ranks; that set itself is committed.
+ *             With checkpoint.line = apart an error of a set comes once on each rank, in its
+ *             next call, and a replay of that call returns FTKIT_OK.
  *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
- *             different calls; no new set.
+ *             different calls; no new set.  Not with checkpoint.line = apart after the first
+ *             set: there regions and calls are not compared.
  *             FTKIT_ERR_STATE: with log.enabled a rank has a request under way, or has
  *             matched a message that it has not received, and has not registered the variable
  *             or the memory (ftkit_register_requests()).  No new set; nothing is lost.  The
@@ -436,7 +447,9 @@ FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
  *
  * Errors: those of ftkit_checkpoint(), and FTKIT_ERR_MISMATCH on all ranks: a rank is in
  *         another call, or has called ftkit_checkpoint() another number of times.  A line
- *         names two ranks, and `ftkit run` ends with 1.
+ *         names two ranks, and `ftkit run` ends with 1.  With checkpoint.line = apart the
+ *         numbers of calls may differ, and a set that some ranks have not begun is given up
+ *         here without an error.
  */
 FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
 
@@ -526,7 +539,9 @@ FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
 /** Write a set at the next ftkit_checkpoint(), whatever the period is.  With durable != 0 the
  * set also goes to the file system: ftkit_checkpoint() then waits for an earlier set that is
  * still being written there, and ftkit_wait() waits for the requested set.  Call this function
- * on every rank before the same ftkit_checkpoint(); the call itself does not communicate. */
+ * on every rank before the same ftkit_checkpoint(); the call itself does not communicate.
+ * With checkpoint.line = apart only the call on rank 0 has an effect, and ftkit_wait() may give
+ * up the requested set: a later ftkit_checkpoint() then begins another set. */
 FTKIT_API int ftkit_request(ftkit_ctx *ctx, int durable);
 
 /* ---- Communicators ------------------------------------------------------------------- */
@@ -629,7 +644,9 @@ FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
  *         of the failure; the next set then goes to the file system.
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
- *             ftkit_checkpoint(); the same code on every rank.
+ *             ftkit_checkpoint(); the same code on every rank.  With checkpoint.line = apart
+ *             by every rank in the same order as the other collective calls of ftkit.  A set
+ *             that some ranks have not begun is given up here without an error.
  * Blocking:   as long as writing takes, which level.hdf5.bandwidth may slow down.  To look
  *             without waiting: ftkit_test(), or flushing and durable of ftkit_query().
  */
