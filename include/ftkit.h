@@ -540,8 +540,8 @@ FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
  * set also goes to the file system: ftkit_checkpoint() then waits for an earlier set that is
  * still being written there, and ftkit_wait() waits for the requested set.  Call this function
  * on every rank before the same ftkit_checkpoint(); the call itself does not communicate.
- * With checkpoint.line = apart only the call on rank 0 has an effect, and ftkit_wait() may give
- * up the requested set: a later ftkit_checkpoint() then begins another set. */
+ * With checkpoint.line = apart the call of one rank is enough, and ftkit_wait() may give up the
+ * requested set: a later ftkit_checkpoint() then begins another set. */
 FTKIT_API int ftkit_request(ftkit_ctx *ctx, int durable);
 
 /* ---- Communicators ------------------------------------------------------------------- */

@@ -225,9 +225,10 @@ static int checkpoint_here(ftkit_ctx *ctx)
 /* Lines are apart: cut if a set is wished, and make progress with an open set. */
 static int checkpoint_apart(ftkit_ctx *ctx)
 {
-    const uint64_t had = ctx->committed;
+    static uint64_t told; /* a set is committed in any call of MPI */
     int rc = ftk_log_checkpoint(ctx);
-    if (had != ctx->committed) {
+    if (told != ctx->committed) {
+        told = ctx->committed;
         ftk_status_file(ctx);
         ftk_spare_tell(ctx);
     }

@@ -162,8 +162,8 @@ static void look_at_log(const struct sense *s)
     else if (c->line == FTK_LINE_APART && c->log_dets != FTK_DETS_NODE
              && c->log_dets != FTK_DETS_REFUSE)
         s->say(s->arg, FTK_SENSE_WRONG, AT(line),
-            "apart needs log.determinants = node or refuse: the others need a line at which all ranks "
-            "meet");
+            "apart needs log.determinants = node or refuse: the others need a line at which all "
+            "ranks meet");
     if (!c->log_enabled) {
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             idle(s, "without effect: log.enabled is false; use ftkit run --log", keys[i]);

@@ -180,7 +180,7 @@ static int restore_all(const struct ftkit_ctx *ctx, enum pass pass, struct sourc
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
         const struct ftk_seg_region *rec = ftk_seg_find(src->seg, r->name);
-        if (pass_of(r) == pass && !ftk_region_is_note(r) && (rec || !ftk_region_is_own(r)))
+        if (pass_of(r) == pass && !ftk_region_is_note(r) && rec) /* only the log's may be missing */
             rc = restore_one(r, rec, src);
     }
     return rc;

@@ -1,7 +1,7 @@
 /* Requests that set-up begins, and leaves complete without a wait: sends, a receive, a started
- * persistent receive, a matched message.  The first step completes them, and each step begins others
- * in their variables.  A receive of a matched message, on a communicator without rank 0, is complete
- * at the set, too.
+ * persistent receive, a matched message.  The first step completes them, and each step begins
+ * others in their variables.  A receive of a matched message, on a communicator without rank 0, is
+ * complete at the set, too.
  *
  * A step passes app.mid with nothing under way, and app.inflight at its end.
  *

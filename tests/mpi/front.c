@@ -1,5 +1,5 @@
-/* Two receives from one rank: of any tag, and of tag 5, which is posted later and tested first.  The
- * messages have tags 1 and 5.  The first receive gets the message with tag 1, also when the log
+/* Two receives from one rank: of any tag, and of tag 5, which is posted later and tested first.
+ * The messages have tags 1 and 5.  The first receive gets the message with tag 1, also when the log
  * looks for the messages by probes.
  *
  * A step passes no fault point but app.step.

@@ -64,8 +64,9 @@ static bool grow(struct ftk_table *t, key_fn *key)
 static void again(struct ftk_table *t, key_fn *key, size_t n)
 {
     t->n = n;
-    if (t->slot)
-        memset(t->slot, 0, t->cap * sizeof *t->slot);
+    if (!t->slot)
+        return;
+    memset(t->slot, 0, t->cap * sizeof *t->slot);
     for (size_t i = 0; i < n; i++)
         insert(t, key, (int)i);
 }

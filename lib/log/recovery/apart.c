@@ -67,6 +67,7 @@ enum { WORD_ERROR = 0, WORD_DURABLE = 1, WORD_LOCAL = 2, WORD_ASK = 3 }; /* of t
 enum { ASK_SET = 1, ASK_DURABLE, ASK_OUTSIDE, ASK_HALT };
 
 #define GIVE_UP_AFTER 10 /* times checkpoint.patience */
+#define AGAIN_S 1.0      /* after a set was given up, until the next one */
 #define LOOK_S 0.001     /* between two looks in ftkit_checkpoint() while no set is open */
 
 /* A list of numbers on its way to a rank. */
@@ -86,6 +87,7 @@ static struct {
     double since_s;          /* the wish is known */
     double looked_s;         /* of LOOK_S */
     bool warned;             /* that this rank has not cut */
+    double again_s;          /* rank 0: a set was given up; no other is wished before this time */
     struct ftk_cut *cut;
     struct list *lists; /* [nlists] under way */
     size_t nlists;
@@ -344,6 +346,13 @@ static int end_set(void)
     return say(PHASE_SEEN, FTKIT_OK, true);
 }
 
+/* The set is given up: on rank 0 the request for it still holds. */
+static void keep_request(struct ftkit_ctx *ctx)
+{
+    if (ctx->rank == 0 && ctx->policy.requested == 0)
+        ctx->policy.requested = a.ask == ASK_SET ? 1 : a.ask == ASK_DURABLE ? 2 : 0;
+}
+
 static int give_up(int code)
 {
     struct ftkit_ctx *ctx = ftk_log.ctx;
@@ -357,6 +366,8 @@ static int give_up(int code)
     withdraw();
     ctx->next_set = a.set + 1 > ctx->next_set ? a.set + 1 : ctx->next_set;
     ftk_policy_tried(ctx);
+    keep_request(ctx);
+    a.again_s = ftk_now_s() + AGAIN_S;
     return end_set();
 }
 
@@ -376,6 +387,10 @@ static int commit(const struct ftk_vote *v)
     struct ftk_chan ch = ftk_chan_of(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_local_write(&ch, set, a.local);
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) {
+        a.result = rc;
+        snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
+    }
     int flushed = rc == FTKIT_ERR_PEER ? rc : ftk_flush_set(ctx, set, a.durable, flushing);
     if (flushed == FTKIT_ERR_PEER && a.durable)
         ftk_policy_flush_lost(ctx);
@@ -387,7 +402,7 @@ static int commit(const struct ftk_vote *v)
         ftk_log.apart.halted = true;
         ftk_log_begin_rollback();
     }
-    return flushed == FTKIT_ERR_PEER ? flushed : rc;
+    return flushed == FTKIT_ERR_PEER ? flushed : FTKIT_OK;
 }
 
 /* ---- the cut ------------------------------------------------------------------------------ */
@@ -718,8 +733,10 @@ static int64_t asks_for(struct ftkit_ctx *ctx)
 static void ask(struct ftkit_ctx *ctx)
 {
     const int64_t number = asks_for(ctx);
-    if (number > a.asked && ftk_tally_ask(a.tally, number) == FTKIT_OK)
-        a.asked = number;
+    if (number <= a.asked || ftk_tally_ask(a.tally, number) != FTKIT_OK)
+        return;
+    a.asked = number;
+    ctx->policy.requested = 0; /* rank 0 has it now */
 }
 
 /* Rank 0: a set is due, and no other is open anywhere. */
@@ -729,10 +746,13 @@ static void wish(struct ftkit_ctx *ctx)
     if (a.busy && !ftk_tally_heard(a.tally, round_of(PHASE_SEEN), &v))
         return;
     a.busy = false;
+    if (ftk_now_s() < a.again_s)
+        return;
     const int64_t others = ftk_tally_asked(a.tally), own = asks_for(ctx);
     const int64_t ask = others > own ? others : own;
     if (ask == 0 && !ftk_policy_is_due(ctx))
         return;
+    ctx->policy.requested = 0; /* the set is for this request; later ones are for the next set */
     ftk_vote_init(&v);
     v.voters = 0;
     v.min[WORD_DURABLE] = ask >= ASK_DURABLE && ctx->cfg.h5_enabled ? 2 : ftk_policy_durable(ctx);
@@ -777,7 +797,7 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", a.why);
 }
 
-/* ---- other calls that all ranks make together ------------------------------------------------- */
+/* ---- other calls that all ranks make together ---------------------------------------- */
 
 static int run_to_the_end(struct ftk_chan *ch)
 {
@@ -801,6 +821,8 @@ static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
     a.error = FTKIT_OK;
     if (ftk_log.apart.open)
         withdraw();
+    if (a.state == WISHED || a.busy)
+        keep_request(ctx);
     a.state = AWAY;
     a.busy = false;
     ctx->next_set = newest >= ctx->next_set ? newest + 1 : ctx->next_set;
@@ -808,8 +830,8 @@ static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
         ftk_tally_void(a.tally, (newest + 1) * PHASES);
 }
 
-/* If all ranks have cut for the same set, it is written to its end.  Otherwise the newest set, which
- * some ranks may only wish, is given up. */
+/* If all ranks have cut for the same set, it is written to its end.  Otherwise the newest set,
+ * which some ranks may only wish, is given up. */
 int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_vote v;
@@ -831,7 +853,7 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     return run_to_the_end(ch);
 }
 
-/* ---- failures --------------------------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------------------ */
 
 void ftk_apart_freeze(void)
 {

@@ -4,9 +4,9 @@
  *
  * The tail has what belongs to the line and is known only after the cut: the numbers of early
  * messages, of both their senders and their receivers, and the determinants of the window.  (Late
- * messages are among the unexpected messages of the set.)  In words of 64 bits: how many channels to
- * this rank have early messages, and for each context, source, tag and number; the same for channels
- * from this rank; the number of determinants, and two words for each.
+ * messages are among the unexpected messages of the set.)  In words of 64 bits: how many channels
+ * to this rank have early messages, and for each context, source, tag and number; the same for
+ * channels from this rank; the number of determinants, and two words for each.
  *
  * Functions return codes of ftkit. */
 #ifndef FTK_LOG_TAIL_H
