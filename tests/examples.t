@@ -158,6 +158,28 @@ SKIP: {
         kills => 2 * between(1, 10), like => qr/$continued.*$converged/s);
 }
 
+# ---- pipeline and farm: each rank saves its state at its own call --------------------
+
+for my $p (['pipeline', 110, qw(-n 1200x500 -b 10 -d 3)], ['farm', 60, qw(-n 300 -d 3)]) {
+    my ($name, $last, @args) = @$p;
+    my %apart = (FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_LEVEL_HDF5_ENABLED => 'false',
+        FTKIT_LOG_TEAM_SIZE => 1);
+    my @log = (run => [ '--no-relaunch', '--log' ]);
+    my $work = "$tmp/$name";
+    my $j = job(@log, n => 4, spares => 0, keep => $work, env => \%apart,
+        program => "$examples/$name", args => [ '-o', "$work/out", @args ]);
+    ok($j->{rc} == 0 && $j->{result} ne '' && $j->{log} =~ /^$name: .*: right$/m,
+        "$name undisturbed") or diag(clean($j->{log}));
+    for my $team (1, 2, 4) {
+        my ($rank, $at) = (between(0, 3), between(1, $last));
+        my $period = between(1, 8) . ' calls';
+        outlives("$name: rank $rank is killed at $at, teams of $team, a set each $period", @log,
+            program => [ $name, @args ], want => $j->{result}, kills => [ [ $rank, $at ] ],
+            env => { %apart, FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => $period },
+            like => qr/$name: rank $rank continues .*^$name: .*: right$/ms);
+    }
+}
+
 # ---- sets read by others -------------------------------------------------------------
 
 {
