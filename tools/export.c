@@ -26,7 +26,8 @@ void ftk_export_usage(FILE *out)
           "global array is put together from all ranks in its global shape, without halo;\n"
           "cells that no rank has are NaN, or 0 if the type has no NaN.  A replicated\n"
           "region is taken from rank 0.  Other regions differ from rank to rank: choose a\n"
-          "rank by --rank.  SET is a number or newest, the newest complete set.\n"
+          "rank by --rank.  SET is a number or newest, the newest complete set.  In a set\n"
+          "of a line apart each rank is at a step of its own, so --rank is needed.\n"
           "\n"
           "  -o FILE         the file to write; FILE appears when it is complete\n"
           "  --rank R        only the data of rank R; of an array its block, without halo\n"
@@ -39,7 +40,8 @@ void ftk_export_usage(FILE *out)
           "\n"
           "Exit code:\n"
           "  0  FILE is written\n"
-          "  1  set or region is damaged or not there, or FILE cannot be written\n"
+          "  1  set or region is damaged or not there, FILE cannot be written, or --rank is\n"
+          "     missing with a set of a line apart\n"
           "  2  usage, or there are no sets\n",
         out);
 }
@@ -199,6 +201,7 @@ static int fill(struct export *x, uint64_t bytes)
 struct survey {
     struct export *x;
     bool any, differ;
+    bool apart;           /* the ranks are at different steps */
     uint64_t ranks, held; /* bytes */
 };
 
@@ -215,6 +218,8 @@ static int survey_head(const void *head, const struct ftk_h5_part *p, void *arg)
     const struct ftk_seg_region *r = ftk_seg_find(head, s->x->region);
     uint64_t held;
     (void)p;
+    if (((const struct ftk_seg_header *)head)->flags & FTK_SEG_APART)
+        s->apart = true;
     if (!r)
         return FTKIT_OK;
     if (!s->any)
@@ -229,6 +234,11 @@ static int survey_head(const void *head, const struct ftk_h5_part *p, void *arg)
     if (__builtin_add_overflow(s->held, held, &s->held))
         s->held = UINT64_MAX;
     return FTKIT_OK;
+}
+
+static bool is_of_all_ranks(uint32_t kind)
+{
+    return kind == FTK_KIND_ARRAY || kind == FTK_KIND_REPLICATED;
 }
 
 static int take_survey(struct export *x, struct survey *s)
@@ -247,6 +257,13 @@ static int take_survey(struct export *x, struct survey *s)
             "the ranks disagree on kind, type or shape of '%s'; --rank takes the region of "
             "one rank",
             x->region);
+        return TOOL_FAIL;
+    }
+    if (s->apart && s->ranks > 1 && is_of_all_ranks(x->first.kind)) {
+        ftk_tool_say("set %" PRIu64 " is of a line apart (checkpoint.line = apart): each rank was "
+                     "at a step of its own, so the parts of '%s' do not belong together; --rank "
+                     "takes that of one rank",
+            x->m->set, x->region);
         return TOOL_FAIL;
     }
     return 0;

@@ -16,15 +16,15 @@ void ftk_show_usage(FILE *out)
           "\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --json          as an object: directory, context, set, state, why, run,\n"
-          "                  program (null: an older ftkit wrote the set), ranks,\n"
-          "                  saved (by rank 0), completed, bytes (of the files),\n"
-          "                  region_bytes, regions[]: name, kind, type, values (of a type "
-          "in\n"
-          "                  an item), shape (of the global array, or what one rank has;\n"
-          "                  null when the ranks differ), halo, count_min, count_max\n"
-          "                  (items of a rank), bytes (of all), ranks (that have it);\n"
-          "                  parts[]: file, ranks[] (first, last), bytes; unreadable[]:\n"
-          "                  file, text\n"
+          "                  program (null: an older ftkit wrote the set), ranks, line\n"
+          "                  (together; apart: each rank was at a step of its own; null:\n"
+          "                  not known), saved (by rank 0), completed, bytes (of the\n"
+          "                  files), region_bytes, regions[]: name, kind, type, values (of\n"
+          "                  a type in an item), shape (of the global array, or what one\n"
+          "                  rank has; null when the ranks differ), halo, count_min,\n"
+          "                  count_max (items of a rank), bytes (of all), ranks (that have\n"
+          "                  it); parts[]: file, ranks[] (first, last), bytes;\n"
+          "                  unreadable[]: file, text\n"
           "\n"
           "Exit code:\n"
           "  0  the set is complete\n"
@@ -52,6 +52,7 @@ struct summary {
     uint64_t bytes;
     uint64_t wall_ns; /* of the lowest rank that can be read */
     uint32_t wall_rank;
+    uint32_t flags;                     /* of all heads that can be read */
     char (*unreadable)[FTK_DETAIL_MAX]; /* [nparts] why a part cannot be read; "": it can */
 };
 
@@ -88,6 +89,7 @@ static int add_head(const void *head, const struct ftk_h5_part *p, void *arg)
         g->ranks++;
         s->bytes += r[i].bytes;
     }
+    s->flags |= h->flags;
     if (s->wall_ns == 0 || h->rank < s->wall_rank) {
         s->wall_ns = h->wall_ns;
         s->wall_rank = h->rank;
@@ -193,6 +195,8 @@ static void print_text(FILE *out, const struct summary *s)
     if (s->wall_ns)
         fprintf(out, "saved      %s\n", saved);
     fprintf(out, "completed  %s\nranks      %" PRIu32 "\n", completed, s->m->nranks);
+    if (s->flags & FTK_SEG_APART)
+        fputs("line       apart: each rank was at a step of its own\n", out);
     fprintf(out, "bytes      %s in files, %s of regions\n\nregions\n", files, all);
     fprintf(out, "  %-20s %-11s %-12s %-20s %6s %9s\n", "name", "kind", "type", "shape", "ranks",
         "bytes");
@@ -272,6 +276,16 @@ static void unreadable_json(struct ftk_json *j, const struct summary *s)
     ftk_json_close(j, ']');
 }
 
+static void line_json(struct ftk_json *j, const struct summary *s)
+{
+    if (s->flags & FTK_SEG_APART)
+        ftk_json_text(j, "line", "apart");
+    else if (s->wall_ns)
+        ftk_json_text(j, "line", "together");
+    else
+        ftk_json_null(j, "line");
+}
+
 static void print_json(FILE *out, const struct summary *s)
 {
     struct ftk_json j = { .out = out };
@@ -294,6 +308,7 @@ static void print_json(FILE *out, const struct summary *s)
     else
         ftk_json_null(&j, "program");
     ftk_json_uint(&j, "ranks", s->m->nranks);
+    line_json(&j, s);
     if (s->wall_ns)
         ftk_json_text(&j, "saved", saved);
     else

@@ -1,0 +1,80 @@
+#!/usr/bin/perl
+# The commands on sets of a line apart: show says so, export does not put together what is of
+# different steps.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use JSON::PP;
+use Test::More;
+
+ulfm_only();
+
+my %env = (FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_CHECKPOINT_PERIOD => '3 calls',
+    FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+    FTKIT_LEVEL_HDF5_KEEP => 100, FTKIT_LOG_TEAM_SIZE => 1);
+my $apart = qr/^line +apart: each rank was at a step of its own$/m;
+my ($code, $out, $err);
+
+sub ftkit
+{
+    ($code, $out, $err) = command(@_);
+    return $out;
+}
+
+sub said { return diag("code $code\n$out$err") && 0 }
+sub json { return eval { JSON::PP->new->decode(ftkit(@_, '--json')) } // {} }
+
+# Run a program; returns the directory of its sets, and the numbers of the first and the last one.
+sub sets
+{
+    my ($p) = @_;
+    my $j = logged($p, spares => 0, env => \%env);
+    my @sets = sort { $a <=> $b } map { $_->{set} } grep { $_->{state} eq 'complete' }
+        @{ json('ls', $j->{dir})->{sets} };
+    cmp_ok(scalar(@sets), '>', 1, "$p->{name}: a job with sets") or diag(substr($j->{log}, 0, 3000));
+    return ($j->{dir}, @sets[0, -1]);
+}
+
+# ---- ranks that call at different places
+
+my ($dir, $first, $last) = sets(script(7));
+is(json('show', $dir, $first)->{line}, 'together', 'the first set of a job: all ranks waited');
+unlike(ftkit('show', $dir, $first), qr/^line/m, '... as text');
+is(json('show', $dir, $last)->{line}, 'apart', 'the last one: they did not');
+like(ftkit('show', $dir, $last), $apart, '... as text') or said();
+is($code, 0, '... code');
+like(ftkit('verify', $dir, $last), qr/^  good$/m, 'verify') or said();
+my %region = map { $_->{name} => $_ } @{ json('show', $dir, $last)->{regions} };
+ok($region{'ftkit.log'} && $region{memory}, '... has the regions and the state of the log');
+
+my $file = scratch() . '/x.raw';
+for my $rank (0 .. 3) {
+    ftkit('export', $dir, $last, 'memory', '--rank', $rank, '--format', 'raw', '-o', $file);
+    ok($code == 0 && -s $file == $region{memory}{bytes} / 4, "export: a region of rank $rank") or said();
+}
+
+# ---- a global array, and a replicated region
+
+my ($wavefront) = grep { $_->{name} eq 'wavefront' } programs();
+($dir, $first, $last) = sets($wavefront);
+%region = map { $_->{name} => $_ } @{ json('show', $dir, $last)->{regions} };
+is("$region{u}{kind} $region{step}{kind}", 'array replicated', 'regions of all ranks');
+for my $name (qw(u step)) {
+    unlink($file);
+    ftkit('export', $dir, $first, $name, '--format', 'raw', '-o', $file);
+    ok($code == 0 && -s $file, "export: '$name' of a line together") or said();
+    unlink($file);
+    ftkit('export', $dir, $last, $name, '--format', 'raw', '-o', $file);
+    ok($code == 1 && !-e $file, "'$name' of a line apart is refused") or said();
+    like($err, qr/set $last is of a line apart .*'$name' do not belong together; --rank takes/,
+        '... with the reason');
+    ftkit('export', $dir, $last, $name, '--rank', 2, '--format', 'raw', '-o', $file);
+    ok($code == 0 && -s $file, '... that of one rank is not') or said();
+}
+
+done_testing();
