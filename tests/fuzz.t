@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The readers of foreign bytes (segments, manifests, configurations, records of owners, requests) on
+# The readers of foreign bytes (segments, manifests, configurations, owners, requests, tails) on
 # what is kept in tests/fuzz/corpus and on what is nearly that, under the address and
 # undefined behaviour sanitizers.  `make fuzz` looks for more.
 #
