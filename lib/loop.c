@@ -178,7 +178,7 @@ static int drain_of_halt(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
         /* the vote of the drain has told both to all ranks */
         if (!ctx->cfg.h5_enabled || ctx->durable >= ctx->committed || ctx->flush.agreed)
             break;
-        rc = ftk_flush_set(ctx, ctx->committed, 2, false);
+        rc = ftk_flush_set(ch, ctx->committed, 2, false);
         if (rc == FTKIT_OK)
             rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
     }

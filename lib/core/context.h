@@ -104,8 +104,9 @@ struct ftk_detection {
     bool repairing;      /* inside ftk_repair(): errors of MPI are expected */
     /* buffers of votes: in the context, because the rest of an all-reduce that ended with an error
      * may still write into them */
-    int64_t vote_in[FTK_VOTE_INTS];
-    int64_t vote_out[FTK_VOTE_INTS];
+    int64_t vote_in[2][FTK_VOTE_INTS];
+    int64_t vote_out[2][FTK_VOTE_INTS];
+    int votes; /* under way: 0 or 1, and 2 for a moment */
     MPI_Comm tracked[FTK_TRACKED_MAX]; /* [ntracked] of the program, revoked at a failure */
     int ntracked;
 };

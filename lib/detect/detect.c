@@ -646,6 +646,11 @@ int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *wha
     return result;
 }
 
+struct ftk_chan ftk_chan_beside(struct ftkit_ctx *ctx)
+{
+    return (struct ftk_chan){ .ctx = ctx, .comm = ctx->comms.app, .also = MPI_COMM_NULL };
+}
+
 /* ---- votes --------------------------------------------------------------------------- */
 
 void ftk_vote_init(struct ftk_vote *v)
@@ -672,18 +677,21 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
     MPI_Request req = MPI_REQUEST_NULL;
     if (ch->broken)
         return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
-    _Static_assert(sizeof ctx->detect.vote_in == sizeof *v, "a vote and its buffers");
-    memcpy(ctx->detect.vote_in, v, sizeof *v);
+    int64_t *in = ctx->detect.vote_in[ctx->detect.votes];
+    int64_t *out = ctx->detect.vote_out[ctx->detect.votes];
+    _Static_assert(sizeof ctx->detect.vote_in[0] == sizeof *v, "a vote and its buffers");
+    memcpy(in, v, sizeof *v);
     /* if MPI returns success without a result, the number of voters is wrong */
-    memset(ctx->detect.vote_out, 0, sizeof ctx->detect.vote_out);
-    int rc = MPI_Iallreduce(
-        ctx->detect.vote_in, ctx->detect.vote_out, 1, vote_type, vote_op, ch->comm, &req);
+    memset(out, 0, sizeof *v);
+    int rc = MPI_Iallreduce(in, out, 1, vote_type, vote_op, ch->comm, &req);
     if (rc != MPI_SUCCESS)
         return ftk_chan_break(ch, rc, "vote");
+    ctx->detect.votes++; /* the wait may commit a set apart, which takes votes of its own */
     rc = ftk_chan_wait(ch, &req, 1, "vote");
+    ctx->detect.votes--;
     if (FTK_FAULT("sure.none")) /* injected: success, and nothing has been written */
-        memset(ctx->detect.vote_out, 0, sizeof ctx->detect.vote_out);
-    memcpy(v, ctx->detect.vote_out, sizeof *v);
+        memset(out, 0, sizeof *v);
+    memcpy(v, out, sizeof *v);
     if (rc == FTKIT_OK && v->voters != nranks) /* impossible without coll/han (mpi_ulfm.c) */
         rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");
     return rc;

@@ -255,7 +255,7 @@ static int pass_on(struct writing *c)
     int rc = ftk_local_write(&c->ch, set, c->to_local);
     if (rc == FTKIT_ERR_PEER)
         return rc;
-    int flushed = ftk_flush_set(c->ctx, set, c->durable, c->flushing);
+    int flushed = ftk_flush_set(&c->ch, set, c->durable, c->flushing);
     return flushed != FTKIT_OK ? flushed : rc;
 }
 

@@ -27,7 +27,7 @@ int ftk_durable_own(struct ftkit_ctx *ctx, bool make);
 
 /* Write a set that is in memory to the file system, and wait until it is durable.  Collective; all
  * ranks return the same code. */
-int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set);
+int ftk_durable_write(struct ftk_chan *ch, uint64_t set);
 
 /* Return the rank that writes the segment of rank: the lowest rank in the failure domain of
  * rank. */

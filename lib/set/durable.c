@@ -188,10 +188,10 @@ static int gather_parts(
 }
 
 static int write_set(
-    struct ftkit_ctx *ctx, const struct ftk_mem_seg *own, struct ftk_h5_part *parts)
+    struct ftk_chan *ch, const struct ftk_mem_seg *own, struct ftk_h5_part *parts)
 {
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    struct collecting c = { .ctx = ctx, .ch = &ch, .own = own };
+    struct ftkit_ctx *ctx = ch->ctx;
+    struct collecting c = { .ctx = ctx, .ch = ch, .own = own };
     struct ftk_h5_part mine;
     int writer = ftk_durable_writer(ctx, ctx->rank);
     int rc = FTKIT_OK;
@@ -201,7 +201,7 @@ static int write_set(
         rc = ftk_durable_own(ctx, true);
     if (ctx->rank == 0 && rc == FTKIT_OK)
         rc = ftk_h5_begin(ctx->cfg.h5_dir, ctx->cfg.name, own->set);
-    rc = ftk_agree(&ch, rc, "making the directory of the set failed on another rank");
+    rc = ftk_agree(ch, rc, "making the directory of the set failed on another rank");
     if (rc != FTKIT_OK)
         return rc;
     if (writer == ctx->rank)
@@ -209,30 +209,30 @@ static int write_set(
     else
         rc = send_segment(&c, writer);
     (void)FTK_FAULT("durable.written");
-    rc = ftk_agree(&ch, rc, "writing a part of the set failed on another rank");
+    rc = ftk_agree(ch, rc, "writing a part of the set failed on another rank");
     if (rc == FTKIT_OK)
-        rc = gather_parts(&ch, &mine, parts);
+        rc = gather_parts(ch, &mine, parts);
     if (rc == FTKIT_OK && ctx->rank == 0)
         rc = write_manifest(ctx, own->set, parts, own);
     (void)FTK_FAULT("durable.manifest");
-    return ftk_agree(&ch, rc, "writing the manifest of the set failed on another rank");
+    return ftk_agree(ch, rc, "writing the manifest of the set failed on another rank");
 }
 
-int ftk_durable_write(struct ftkit_ctx *ctx, uint64_t set)
+int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
 {
+    struct ftkit_ctx *ctx = ch->ctx;
     const struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     struct ftk_h5_part *parts = calloc((size_t)ctx->nranks, sizeof *parts);
     const double begin_s = ftk_now_s();
     int rc;
     if (!own || !parts) {
-        struct ftk_chan ch = ftk_chan_of(ctx);
         (void)ftk_fail(own ? FTKIT_ERR_NOMEM : FTKIT_ERR_INTERNAL, "set %llu",
             (unsigned long long)set); /* only the text is used: the code is that of a failure */
         free(parts);
-        (void)ftk_chan_break(&ch, MPI_ERR_OTHER, ftk_detail_text());
+        (void)ftk_chan_break(ch, MPI_ERR_OTHER, ftk_detail_text());
         return FTKIT_ERR_PEER;
     }
-    rc = write_set(ctx, own, parts);
+    rc = write_set(ch, own, parts);
     free(parts);
     if (rc != FTKIT_OK)
         return rc;

@@ -381,19 +381,19 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
     ftk_flusher_give(fl->thread, &j);
 }
 
-static int submit(struct ftkit_ctx *ctx, uint64_t set)
+static int submit(struct ftk_chan *ch, uint64_t set)
 {
-    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct ftkit_ctx *ctx = ch->ctx;
     struct ftk_flush *fl = &ctx->flush;
     struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     int rc = FTKIT_OK;
     (void)FTK_FAULT("flush.submit");
     if (!own)
-        return ftk_chan_break(&ch, MPI_ERR_OTHER, "the set is not in memory");
+        return ftk_chan_break(ch, MPI_ERR_OTHER, "the set is not in memory");
     if (!fl->ring_known || fl->ring_epoch != ctx->epoch)
-        rc = make_ring(ctx, &ch);
+        rc = make_ring(ctx, ch);
     if (rc == FTKIT_OK)
-        rc = tell_all(ctx, &ch, get_ready(ctx, set), own);
+        rc = tell_all(ctx, ch, get_ready(ctx, set), own);
     if (rc != FTKIT_OK)
         return rc;
     (void)FTK_FAULT("flush.told");
@@ -405,15 +405,15 @@ static int submit(struct ftkit_ctx *ctx, uint64_t set)
     return FTKIT_OK;
 }
 
-static int begin(struct ftkit_ctx *ctx, uint64_t set, bool wait)
+static int begin(struct ftk_chan *ch, uint64_t set, bool wait)
 {
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    int rc = wait ? ftk_flush_drain(ctx, &ch, FTK_DRAIN_INSIDE) : FTKIT_OK;
-    return rc == FTKIT_OK ? submit(ctx, set) : rc;
+    int rc = wait ? ftk_flush_drain(ch->ctx, ch, FTK_DRAIN_INSIDE) : FTKIT_OK;
+    return rc == FTKIT_OK ? submit(ch, set) : rc;
 }
 
-int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
+int ftk_flush_set(struct ftk_chan *ch, uint64_t set, int due, bool busy)
 {
+    struct ftkit_ctx *ctx = ch->ctx;
     int rc = FTKIT_OK;
     if (due == 1 && busy) {
         if (ctx->rank == 0)
@@ -423,7 +423,7 @@ int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
                 ctx->cfg.name, (unsigned long long)set);
     } else if (due) {
         double t0 = ftk_now_s();
-        rc = ctx->flush.off ? ftk_durable_write(ctx, set) : begin(ctx, set, busy);
+        rc = ctx->flush.off ? ftk_durable_write(ch, set) : begin(ch, set, busy);
         if (rc != FTKIT_ERR_PEER) /* else the next set is due: see ftk_set_write() */
             ftk_policy_flushed(ctx, ftk_now_s() - t0);
     }

@@ -49,7 +49,7 @@ bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v);
  * now, if there is no thread; or skip it, if an earlier set is still being written (busy) and the
  * program has not asked for this one.  due: 0: only return an agreed error, 1: due, 2: the program
  * has asked for it.  Collective; the code is agreed. */
-int ftk_flush_set(struct ftkit_ctx *ctx, uint64_t set, int due, bool busy);
+int ftk_flush_set(struct ftk_chan *ch, uint64_t set, int due, bool busy);
 
 /* The call in which a rank drains.  INSIDE: another collective call of ftkit; CLOSE_ANYWAY: in
  * ftkit_close(), after a mismatch. */

@@ -384,14 +384,14 @@ static int commit(const struct ftk_vote *v)
     pass_line(ctx);
     (void)FTK_FAULT("apart.commit");
     int rc = end_set();
-    struct ftk_chan ch = ftk_chan_of(ctx);
+    struct ftk_chan ch = ftk_chan_beside(ctx); /* a vote may be under way on act: see settle */
     if (rc == FTKIT_OK)
         rc = ftk_local_write(&ch, set, a.local);
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) {
         a.result = rc;
         snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
     }
-    int flushed = rc == FTKIT_ERR_PEER ? rc : ftk_flush_set(ctx, set, a.durable, flushing);
+    int flushed = rc == FTKIT_ERR_PEER ? rc : ftk_flush_set(&ch, set, a.durable, flushing);
     if (flushed == FTKIT_ERR_PEER && a.durable)
         ftk_policy_flush_lost(ctx);
     if (flushed != FTKIT_OK && flushed != FTKIT_ERR_PEER) {
