@@ -93,9 +93,10 @@ cmp_ok($sum[2], '>', 0, 'some choices were in sets');
             FTKIT_CHECKPOINT_PERIOD => '3 calls' });
     is($j->{result}, undisturbed($p, 4), 'a rank that sleeps: the result')
         or diag(substr($j->{log}, 0, 2000));
-    for my $rank (0, 1) { # the ranks before it in the pipeline
+    # the ranks before it in the pipeline; a rank that waited would make a period of 3 steps
+    for my $rank (0, 1) {
         my ($steps) = slurp("$base.$rank") =~ /^longest \S+ steps (\d+)/m;
-        cmp_ok($steps // 0, '>=', 190, "rank $rank makes its steps meanwhile");
+        cmp_ok($steps // 0, '>=', 60, "rank $rank makes its steps meanwhile");
     }
 }
 

@@ -77,4 +77,16 @@ for my $name (qw(u step)) {
     ok($code == 0 && -s $file, '... that of one rank is not') or said();
 }
 
+# ---- another number of ranks: the blocks are of different steps
+
+my ($halo) = grep { $_->{name} eq 'halo3d' } programs();
+my $j = logged($halo, spares => 0, env => \%env);
+is($j->{rc}, 0, 'halo3d with lines apart') or diag($j->{log});
+$j = job(n => 2, spares => 0, keep => $j->{dir}, program => build() . '/mpi/halo3d',
+    args => [ '-o', "$j->{dir}/out", '-w', "$j->{dir}/watch", @{ $halo->{args} // [] } ]);
+isnt($j->{rc}, 0, '... does not start with 2 ranks') or diag($j->{log});
+like($j->{log}, qr/set \d+ is of a line apart: its ranks are at different steps; start with 4 ranks/,
+    '... and says why');
+is($j->{result}, '', '... instead of a wrong result');
+
 done_testing();

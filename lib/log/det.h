@@ -62,7 +62,8 @@ void ftk_det_stop(void);
 bool ftk_det_is_past_stop(void);
 /* The determinants of the window, numbered from the cut: [*n], the caller's.  NULL: no memory. */
 struct ftk_det *ftk_det_window(size_t *n);
-/* All ranks are back at a line apart: repeat the determinants of its window. */
+/* This rank is back at a line apart: repeat the determinants of the window, v [n].  The list may
+ * have them, or the first of them, already: from this process, or from the lost one. */
 int ftk_det_restore(const struct ftk_det *v, size_t n);
 /* Whether a replay has determinants left that it has not repeated. */
 bool ftk_det_plan_left(void);

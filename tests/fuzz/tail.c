@@ -44,7 +44,7 @@ static void check(const uint64_t *w, size_t n)
     const uint64_t *end = w + n, *out = check_list(w, end, CHANNEL);
     MUST(check_list(check_list(out, end, CHANNEL), end, DET) == end);
     if (check_channels(w) & check_channels(out)) {
-        MUST(ftk_tail_apply(false) == FTKIT_OK);
+        MUST(ftk_tail_apply() == FTKIT_OK);
         check_applied();
     }
 }

@@ -120,7 +120,7 @@ static void version_4(void **state)
     assert_loaded();
     assert_requests();
     assert_int_equal(ftk_log.line.calls, 0); /* the job counts them */
-    assert_int_equal(ftk_tail_apply(false), FTKIT_OK);
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK);
     assert_int_equal(ftk_log.channels.table.n + ftk_log.sent.table.n, 0);
 }
 
@@ -131,7 +131,7 @@ static void version_5(void **state)
     assert_loaded();
     assert_requests();
     assert_int_equal(ftk_log.line.calls, CALLS);
-    assert_int_equal(ftk_tail_apply(false), FTKIT_OK);
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK);
     assert_int_equal(ftk_channel_find(0, 2, 7)->count, 3);
     assert_int_equal(ftk_sent_find(1, 3, 8)->early, 1);
 }

@@ -41,7 +41,7 @@ static int read_copy(const uint64_t *w, size_t n)
 static void assert_refused(const uint64_t *w, size_t n)
 {
     assert_int_equal(read_copy(w, n), FTKIT_ERR_FORMAT);
-    assert_int_equal(ftk_tail_apply(false), FTKIT_OK); /* nothing is left of it */
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK); /* nothing is left of it */
     assert_int_equal(ftk_log.channels.table.n, 0);
     assert_int_equal(ftk_log.sent.table.n, 0);
 }
@@ -70,7 +70,7 @@ static int clean_up(void **state)
 
 static void assert_applied(void)
 {
-    assert_int_equal(ftk_tail_apply(false), FTKIT_OK);
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK);
     assert_int_equal(ftk_log.channels.table.n, 2);
     assert_int_equal(ftk_channel_find(0, 3, 7)->count, 5);
     assert_int_equal(ftk_channel_find(FTK_LOG_COLLS, 0, INT_MAX)->count, 1);
@@ -89,7 +89,7 @@ static void good_words(void **state)
     make(w);
     assert_int_equal(read_copy(w, WORDS), FTKIT_OK);
     assert_applied();
-    assert_int_equal(ftk_tail_apply(false), FTKIT_OK); /* once */
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK); /* once */
     assert_int_equal(ftk_channel_find(0, 3, 7)->count, 5);
 }
 
@@ -121,9 +121,9 @@ static void nothing(void **state)
     const uint64_t w[3] = { 0 };
     (void)state;
     assert_int_equal(read_copy(w, 0), FTKIT_OK);
-    assert_int_equal(ftk_tail_apply(false), FTKIT_OK);
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK);
     assert_int_equal(read_copy(w, 3), FTKIT_OK);
-    assert_int_equal(ftk_tail_apply(false), FTKIT_OK);
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK);
     assert_int_equal(ftk_log.channels.table.n + ftk_log.sent.table.n, 0);
 }
 

@@ -292,8 +292,19 @@ bool ftk_det_is_past_stop(void)
     return at_line.stop != SIZE_MAX && (count() > at_line.stop || d.nothings > 0);
 }
 
+/* The replay has made the failed calls that stand before a message of this rank. */
+static void pass_nothings(void)
+{
+    const struct ftk_det *n;
+    while ((n = upcoming()) && n->kind == FTK_DET_NONE && d.nothings >= n->n) {
+        d.nothings = 0;
+        d.at++;
+    }
+}
+
 bool ftk_det_plan_left(void)
 {
+    pass_nothings();
     return d.plan > 0
            && (upcoming() || d.wildcards < d.nreceive
                || (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n > d.receives));
@@ -368,8 +379,11 @@ struct ftk_det *ftk_det_window(size_t *n)
 int ftk_det_restore(const struct ftk_det *v, size_t n)
 {
     n = whole(v, n);
-    int rc = d.now && n > 0 ? reserve(d.now, count() + n) : FTKIT_OK;
-    for (size_t i = 0; rc == FTKIT_OK && i < n; i++)
+    const size_t has = count();
+    if (!d.now || has >= n)
+        return FTKIT_OK;
+    int rc = reserve(d.now, n);
+    for (size_t i = has; rc == FTKIT_OK && i < n; i++)
         append_det(v[i]);
     return rc == FTKIT_OK ? ftk_det_back() : rc;
 }
@@ -617,7 +631,10 @@ void ftk_det_found_nothing(void)
 
 void ftk_det_before_send(void)
 {
-    if (d.nothings == 0 || upcoming() || !counts())
+    if (!counts())
+        return;
+    pass_nothings();
+    if (d.nothings == 0 || upcoming())
         return;
     append_det((struct ftk_det){ FTK_DET_NONE, d.nothings, 0, 0 });
     d.nothings = 0;

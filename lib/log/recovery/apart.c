@@ -267,8 +267,8 @@ static bool lists_have_come(void)
     for (size_t i = 0; i < a.nlists; i++) {
         int done = 0;
         if (PMPI_Test(&a.lists[i].req, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-            ftk_note_failure();
-            return false;
+            ftk_note_failure(); /* the list stays: drop_lists() takes care of the words */
+            done = 0;
         }
         if (done)
             free(a.lists[i].words);
@@ -421,6 +421,8 @@ static bool is_overtaken(void)
 /* A rank that replays does not cut: what it has to repeat is of its last cut. */
 static bool may_cut(void)
 {
+    if (ftk_log.calls.seq < ftk_log.calls.n)
+        return false;
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->kind == FTK_REQ_RECV && r->replay.match_known)
             return false;
@@ -685,6 +687,7 @@ static int step(void)
         return listen_for(PHASE_SIZED);
     case SENDING:
         rc = ftk_cut_send(a.cut, &done);
+        ftk_drain_poll(); /* no call of the program may look after a request that it has freed */
         return rc == FTKIT_OK && done && !ftk_p2p_sends_before(ftk_log.slog.generation)
                    ? ended(PHASE_SENT)
                    : rc;
@@ -847,6 +850,8 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     int rc = ftk_vote(ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
+    if (!a.tally && is_usable(ctx)) /* it must not hear of the set that is given up */
+        a.tally = ftk_tally_open(ctx);
     const uint64_t newest = (uint64_t)-v.min[NEWEST];
     if (v.min[LEAST] != -v.min[MOST] || newest > (uint64_t)-v.min[MOST])
         give_up_here(ctx, newest);

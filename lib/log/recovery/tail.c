@@ -148,7 +148,7 @@ static int suppress(int context, int dest, int tag, uint64_t early)
     return ftk_suppress_find(context, dest, tag) ? FTKIT_OK : ftk_suppress_add(&m);
 }
 
-int ftk_tail_apply(bool all)
+int ftk_tail_apply(void)
 {
     int rc = FTKIT_OK;
     for (uint64_t i = 0; rc == FTKIT_OK && i < tail.nin; i++) {
@@ -165,7 +165,7 @@ int ftk_tail_apply(bool all)
         if (rc == FTKIT_OK)
             rc = suppress((int)c[0], (int)c[1], (int)c[2], c[3]);
     }
-    if (rc == FTKIT_OK && all)
+    if (rc == FTKIT_OK)
         rc = ftk_det_restore((const struct ftk_det *)(const void *)tail.det, (size_t)tail.ndet);
     ftk_tail_forget();
     return rc;

@@ -18,9 +18,9 @@
 int ftk_tail_write(struct ftk_words *w);
 /* Read the n words of a set that is being restored.  Nothing is trusted. */
 int ftk_tail_read(const uint64_t *w, size_t n);
-/* The restored rank goes on: early messages count as received, and are not sent again.  all: the
- * ranks have all rolled back, so the determinants of the window are repeated, too. */
-int ftk_tail_apply(bool all);
+/* The restored rank goes on: early messages count as received, and are not sent again; the
+ * determinants of the window are repeated. */
+int ftk_tail_apply(void);
 void ftk_tail_forget(void);
 
 #endif
