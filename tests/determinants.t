@@ -136,6 +136,13 @@ for my $p (@relays) {
     isnt($j->{result}, undisturbed($p, 4), '... and without its gate something is');
 }
 
+# a receive of any tag that is posted first gets the first message, also when the log probes
+for my $mode (qw(node causal pessimistic)) {
+    my $j = logged({ name => 'front' },
+        env => { FTKIT_LOG_DETERMINANTS => $mode, FTKIT_LOG_TEAM_SIZE => 1 }, spares => 0);
+    like($j->{result}, qr/^OK step 20 hash \w+ 0 wrong/, "front: $mode") or diag($j->{log});
+}
+
 # refuse: nothing is left open
 {
     my ($farm) = grep { title($_) eq 'farm' } programs();

@@ -106,7 +106,7 @@ struct ftk_detection {
      * may still write into them */
     int64_t vote_in[2][FTK_VOTE_INTS];
     int64_t vote_out[2][FTK_VOTE_INTS];
-    int votes; /* under way: 0 or 1, and 2 for a moment */
+    int votes;                         /* under way: 0 or 1, and 2 for a moment */
     MPI_Comm tracked[FTK_TRACKED_MAX]; /* [ntracked] of the program, revoked at a failure */
     int ntracked;
 };

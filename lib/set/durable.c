@@ -187,8 +187,7 @@ static int gather_parts(
     return ftk_sure_allgather(&s, mine, sizeof *mine, all);
 }
 
-static int write_set(
-    struct ftk_chan *ch, const struct ftk_mem_seg *own, struct ftk_h5_part *parts)
+static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, struct ftk_h5_part *parts)
 {
     struct ftkit_ctx *ctx = ch->ctx;
     struct collecting c = { .ctx = ctx, .ch = ch, .own = own };
