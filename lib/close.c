@@ -64,7 +64,7 @@ static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *misma
     int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);
     while (rc == FTKIT_ERR_MISMATCH) {
         *mismatch = rc;
-        rc = ftk_log_settle(ctx, ch); /* as the ranks do that come only now */
+        rc = ftk_log_settle(ctx, ch); /* ranks that come only now settle first, too */
         if (rc == FTKIT_OK)
             rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE_ANYWAY);
     }

@@ -144,9 +144,9 @@ static const struct key keys[] = {
     { "checkpoint", "period", AT(period), PERIOD("call"), "auto", PERIOD_TEXT("call"),
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "line", AT(line), WORD(lines), "together", NULL,
-        "Where the line is that a set is of: all ranks write it in the same call of "
-        "ftkit_checkpoint(), or each rank in its own next call, without waiting for others (needs "
-        "log.enabled; without logging: log.teams = all)." },
+        "Where a set is cut.  together: by all ranks in the same call of ftkit_checkpoint().  "
+        "apart: by each rank in its own next call, without waiting for others; needs log.enabled "
+        "(log.teams = all logs no messages)." },
     { "checkpoint", "patience", AT(patience_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
         "With line = apart: how long a set waits for a rank that does not call ftkit_checkpoint() "
         "before that rank says so in a warning; after ten times this time the set is given up." },

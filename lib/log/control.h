@@ -20,4 +20,10 @@ enum { FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */
  * error. */
 int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
 
+/* Take the next control message of a source, if the MPI has one: receive() receives the message.
+ * *found: there was one.  Then: take all of them.  MPI codes. */
+typedef int ftk_control_fn(int context, MPI_Message *m, const MPI_Status *s);
+int ftk_control_next(int context, int source, ftk_control_fn *receive, int *found);
+int ftk_control_all(int context, int source, ftk_control_fn *receive);
+
 #endif

@@ -171,7 +171,7 @@ struct ftk_channel *ftk_channel_find(int context, int source, int tag); /* NULL:
 int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash);
 size_t ftk_channel_bytes(void); /* memory of all channels */
 void ftk_channel_clear(void);
-void ftk_channel_line(void);  /* the line is here, if its set is committed */
+void ftk_channel_line(void);  /* the line, or the cut, is here, if its set is committed */
 void ftk_channel_shift(void); /* it is committed: receptions before the line count no more */
 /* Line apart: the set is committed, so receptions are counted from the cuts of their senders. */
 void ftk_channel_rebase(void);
@@ -179,6 +179,11 @@ void ftk_channel_rebase(void);
 int ftk_channel_has(int context, int source, int tag, uint64_t n);
 /* The place of a reception with a sequence number among those of its channel, from 0. */
 uint64_t ftk_channel_place(const struct ftk_channel *s, uint64_t seq);
+/* Line apart, when the sender has told its number: how many messages of the channel are early. */
+static inline uint64_t ftk_channel_early(const struct ftk_channel *s)
+{
+    return s->at_line > s->at_cut ? s->at_line - s->at_cut : 0;
+}
 
 /* Line apart: count a message that is sent; NULL: no memory. */
 struct ftk_sent *ftk_sent_find(int context, int dest, int tag);
@@ -213,7 +218,6 @@ bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq);
  * messages; the late ones, in the order of their receives. */
 struct ftk_unexp *ftk_late_settle(void);
 size_t ftk_late_count(void);
-size_t ftk_late_bytes(void);
 void ftk_late_clear(void);
 
 #endif

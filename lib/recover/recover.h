@@ -226,6 +226,9 @@ int ftk_rebuild(
  * of other data gives a damaged segment each time; the second level or files have to serve.  After
  * more than twice as many: FTKIT_ERR_LOST. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
+/* Whether this job can go on from a segment of any rank: a line apart needs the log, and the same
+ * number of ranks.  FTKIT_ERR_UNSUPPORTED: it cannot. */
+int ftk_check_line(const struct ftkit_ctx *ctx, const struct ftk_mem_seg *s);
 
 /* Verify every segment in the memory of both levels; release damaged segments, and replace them
  * from copies and parity or by a new set.  *bad: the number of damaged segments of this rank.

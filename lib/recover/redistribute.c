@@ -241,13 +241,7 @@ static int check_segment(struct ftkit_ctx *ctx, int q)
     }
     if (ftk_mem_verify(s, what) != FTKIT_OK)
         return ftk_drop_own(ctx, s);
-    if (((const struct ftk_seg_header *)(const void *)s->buf)->flags & FTK_SEG_APART)
-        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "set %llu is of a line apart: its ranks are at different steps; start with %d ranks, "
-            "checkpoint.line = apart, and log.enabled (ftkit run --log)",
-            (unsigned long long)ctx->repair.line,
-            (int)((const struct ftk_seg_header *)(const void *)s->buf)->nranks);
-    return FTKIT_OK;
+    return ftk_check_line(ctx, s);
 }
 
 static int check_segments(const struct redist *d)

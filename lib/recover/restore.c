@@ -145,10 +145,17 @@ static int load_line(struct ftkit_ctx *ctx)
     return rc;
 }
 
-/* Whether this job can go on from a line apart. */
-static bool may_be_apart(const struct ftkit_ctx *ctx)
+int ftk_check_line(const struct ftkit_ctx *ctx, const struct ftk_mem_seg *s)
 {
-    return ftk_log_of(ctx) && ctx->cfg.line == FTK_LINE_APART;
+    const struct ftk_seg_header *h = (const void *)s->buf;
+    if (!(h->flags & FTK_SEG_APART)
+        || (ftk_log_of(ctx) && ctx->cfg.line == FTK_LINE_APART
+            && h->nranks == (uint32_t)ctx->nranks))
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+        "set %llu is of a line apart: its ranks are at different steps; start with %d ranks, "
+        "checkpoint.line = apart, and log.enabled (ftkit run --log)",
+        (unsigned long long)h->set, (int)h->nranks);
 }
 
 static int restore_line(struct ftkit_ctx *ctx)
@@ -163,12 +170,8 @@ static int restore_line(struct ftkit_ctx *ctx)
         s->verified = false;
     }
     int rc = ftk_mem_verify_head(s, "own copy");
-    const struct ftk_seg_header *h = (const void *)s->buf;
-    if (rc == FTKIT_OK && (h->flags & FTK_SEG_APART) && !may_be_apart(ctx))
-        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "set %llu is of a line apart: its ranks are at different steps, and messages belong to "
-            "it; start with checkpoint.line = apart, and with log.enabled (ftkit run --log)",
-            (unsigned long long)ctx->repair.line);
+    if (rc == FTKIT_OK)
+        rc = ftk_check_line(ctx, s);
     if (rc == FTKIT_OK)
         rc = ftk_region_restore(ctx, s->buf, s->verified);
     if (rc == FTKIT_ERR_CORRUPT)

@@ -60,11 +60,6 @@ int ftk_cut_error(const struct ftk_cut *c)
     return c->w.local;
 }
 
-double ftk_cut_blocked_s(const struct ftk_cut *c)
-{
-    return c->blocked_s;
-}
-
 static int close_segment(struct ftk_cut *c)
 {
     struct ftk_write *w = &c->w;

@@ -18,8 +18,6 @@ struct ftk_cut;
 struct ftk_cut *ftk_cut_begin(struct ftkit_ctx *ctx, uint64_t set);
 /* The most severe error of this rank so far. */
 int ftk_cut_error(const struct ftk_cut *c);
-/* Seconds that the program has waited at the cut. */
-double ftk_cut_blocked_s(const struct ftk_cut *c);
 /* The log knows its tail: pack its region, and seal the segment. */
 void ftk_cut_close(struct ftk_cut *c);
 /* Exchange sizes; then, when all ranks have their memory, send.  Without waiting.  *done: the step

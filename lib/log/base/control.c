@@ -112,6 +112,22 @@ int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t 
     return rc;
 }
 
+int ftk_control_next(int context, int source, ftk_control_fn *receive, int *found)
+{
+    MPI_Message m;
+    MPI_Status s;
+    int rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), found, &m, &s);
+    return rc == MPI_SUCCESS && *found ? receive(context, &m, &s) : rc;
+}
+
+int ftk_control_all(int context, int source, ftk_control_fn *receive)
+{
+    int found = 1, rc = MPI_SUCCESS;
+    while (rc == MPI_SUCCESS && found)
+        rc = ftk_control_next(context, source, receive, &found);
+    return rc;
+}
+
 void ftk_control_close(void)
 {
     (void)ftk_control_sending();

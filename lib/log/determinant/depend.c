@@ -247,21 +247,9 @@ static int recv_deps(int context, MPI_Message *m, const MPI_Status *s)
     return rc;
 }
 
-/* Receive the next vector of a source, if the MPI has one. */
-static int take_next(int context, int source, int *found)
-{
-    MPI_Message m;
-    MPI_Status s;
-    int rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), found, &m, &s);
-    return rc == MPI_SUCCESS && *found ? recv_deps(context, &m, &s) : rc;
-}
-
 static int recv_all(int context, int source)
 {
-    int found = source != ftk_log.me, rc = MPI_SUCCESS;
-    while (rc == MPI_SUCCESS && found)
-        rc = take_next(context, source, &found);
-    return rc;
+    return source == ftk_log.me ? MPI_SUCCESS : ftk_control_all(context, source, recv_deps);
 }
 
 /* The vector of a message.  Vectors are in the order of their messages, so the first one of a
@@ -292,7 +280,7 @@ static int drained(struct ftk_unexp *h)
     while (rc == MPI_SUCCESS && found && !h->deps) {
         h->deps = match_deps(h);
         if (!h->deps)
-            rc = take_next(h->context, h->source, &found);
+            rc = ftk_control_next(h->context, h->source, recv_deps, &found);
     }
     return rc != MPI_SUCCESS || h->deps ? rc
                                         : MPI_ERR_INTERN; /* the vector has to be there first */

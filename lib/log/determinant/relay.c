@@ -378,17 +378,9 @@ static int send_before(int dest, int context, int tag, const struct ftk_entry *e
 
 static int recv_all(int context, int source)
 {
-    int flag = 1, rc = MPI_SUCCESS;
-    if (ftk_log.node[source] == ftk_log.node[ftk_log.me])
-        return MPI_SUCCESS;
-    while (rc == MPI_SUCCESS && flag) {
-        MPI_Message m;
-        MPI_Status s;
-        rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), &flag, &m, &s);
-        if (rc == MPI_SUCCESS && flag)
-            rc = recv_control(context, &m, &s);
-    }
-    return rc;
+    return ftk_log.node[source] == ftk_log.node[ftk_log.me]
+               ? MPI_SUCCESS
+               : ftk_control_all(context, source, recv_control);
 }
 
 static int recv_control(int context, MPI_Message *m, const MPI_Status *s)

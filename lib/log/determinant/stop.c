@@ -19,7 +19,7 @@
 #include "log/p2p.h"
 #include "log/stop.h"
 
-static bool *told;    /* [n * FTK_LOG_COMMS] who has got the letter for the open set */
+static bool *told;    /* [n * FTK_LOG_COMMS] this rank has sent the letter for the open set */
 static bool received; /* this rank has received one for the open set */
 
 int ftk_stop_cut(void)
@@ -38,7 +38,7 @@ static bool *place_of(int dest, int context)
     return &told[(size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_comm(context)];
 }
 
-/* Whether what this rank sends depends on a choice that is in no set. */
+/* Whether the messages of this rank depend on a choice that is in no set. */
 static bool depends(void)
 {
     return ftk_log.apart.open && (received || ftk_det_is_past_stop());
@@ -76,15 +76,7 @@ static int control(int context, MPI_Message *m, const MPI_Status *s)
 
 static int absorb(int context, int source)
 {
-    int flag = ftk_log.apart.open, rc = MPI_SUCCESS;
-    while (rc == MPI_SUCCESS && flag) {
-        MPI_Message m;
-        MPI_Status s;
-        rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), &flag, &m, &s);
-        if (rc == MPI_SUCCESS && flag)
-            rc = control(context, &m, &s);
-    }
-    return rc;
+    return ftk_log.apart.open ? ftk_control_all(context, source, control) : MPI_SUCCESS;
 }
 
 static void close_letters(void)

@@ -50,16 +50,6 @@ static enum verdict own_context(int context, MPI_Status *s)
     return ftk_log.ctx->detect.failed || ftk_context_shares(context) ? NOTHING : LOOK_AGAIN;
 }
 
-/* A stop letter, which may be of a set that is over. */
-static int take_letter(int context, int source)
-{
-    MPI_Message m;
-    MPI_Status s;
-    int flag = 0;
-    int rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), &flag, &m, &s);
-    return rc == MPI_SUCCESS && flag ? ftk_log.mode->control(context, &m, &s) : rc;
-}
-
 /* PMPI_Iprobe() with three differences.  The control messages before the message that is found are
  * received.  A message for a matched-probe receive, or for another context, goes there.  A message
  * is found only when the wildcard receives that come first are complete and recorded.  *s has the
@@ -79,8 +69,10 @@ static int look_for_message(const struct ftk_envelope *want, bool *found, MPI_St
             return rc;
         const bool control = ftk_log.mode->in_band && s->MPI_TAG == FTK_CONTROL_TAG;
         const int of = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
-        rc = control && ftk_log.apart.on ? take_letter(context, s->MPI_SOURCE)
-                                         : ftk_mode_absorb(context, s->MPI_SOURCE);
+        int next; /* a stop letter, which may be of a set that is over: it is not absorbed */
+        rc = control && ftk_log.apart.on
+                 ? ftk_control_next(context, s->MPI_SOURCE, ftk_log.mode->control, &next)
+                 : ftk_mode_absorb(context, s->MPI_SOURCE);
         if (rc != MPI_SUCCESS || control)
             continue;
         if (of != context)

@@ -152,8 +152,10 @@ void ftk_channel_clear(void)
 
 void ftk_channel_line(void)
 {
-    for (size_t i = 0; i < ftk_log.channels.table.n; i++)
+    for (size_t i = 0; i < ftk_log.channels.table.n; i++) {
         ftk_log.channels.v[i].at_line = ftk_log.channels.v[i].count;
+        ftk_log.channels.v[i].at_cut = 0; /* the sender has not told its number yet */
+    }
 }
 
 /* Receptions before the first n count no more. */

@@ -12,7 +12,7 @@
 #include "log/log.h"
 
 static struct ftk_unexp *copies; /* in no order */
-static size_t ncopies, copied_bytes;
+static size_t ncopies;
 
 bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq)
 {
@@ -30,14 +30,12 @@ int ftk_late_received(const struct ftk_channel *s, uint64_t seq, const void *dat
     h->next = copies;
     copies = h;
     ncopies++;
-    copied_bytes += bytes;
     return MPI_SUCCESS;
 }
 
 static void drop(struct ftk_unexp *h)
 {
     ncopies--;
-    copied_bytes -= h->bytes;
     ftk_unexp_free(h);
 }
 
@@ -78,11 +76,6 @@ struct ftk_unexp *ftk_late_settle(void)
 size_t ftk_late_count(void)
 {
     return ncopies;
-}
-
-size_t ftk_late_bytes(void)
-{
-    return copied_bytes;
 }
 
 void ftk_late_clear(void)

@@ -37,10 +37,10 @@
 #include "log/p2p.h"
 #include "log/recovery.h"
 #include "log/stop.h"
-#include "log/words.h"
 #include "set/checkpoint.h"
 #include "set/cut.h"
 #include "set/steer.h"
+#include "numbers.h"
 #include "steps.h"
 #include "tail.h"
 
@@ -70,12 +70,6 @@ enum { ASK_SET = 1, ASK_DURABLE, ASK_OUTSIDE, ASK_HALT };
 #define AGAIN_S 1.0      /* after a set was given up, until the next one */
 #define LOOK_S 0.001     /* between two looks in ftkit_checkpoint() while no set is open */
 
-/* A list of numbers on its way to a rank. */
-struct list {
-    MPI_Request req;
-    uint64_t *words;
-};
-
 static struct {
     enum state state;
     struct ftk_tally *tally; /* of this epoch; NULL: not opened yet */
@@ -89,8 +83,6 @@ static struct {
     bool warned;             /* that this rank has not cut */
     double again_s;          /* rank 0: a set was given up; no other is wished before this time */
     struct ftk_cut *cut;
-    struct list *lists; /* [nlists] under way */
-    size_t nlists;
     uint64_t calls;      /* of ftkit_checkpoint(), at the cut */
     uint32_t persistent; /* persistent requests made before the cut */
     int error;           /* of this rank, outside of cut */
@@ -102,198 +94,6 @@ static struct {
 static uint64_t round_of(enum phase p)
 {
     return a.set * PHASES + p;
-}
-
-/* ---- lists of numbers ------------------------------------------------------------------ */
-
-struct number {
-    int rank, context, tag;
-    uint64_t value;
-};
-
-static int by_rank(const void *x, const void *y)
-{
-    const struct number *p = x, *q = y;
-    return (p->rank > q->rank) - (p->rank < q->rank);
-}
-
-/* How many messages the sender had sent on a channel to this rank at its cut. */
-static int note_count(int source, const uint64_t *w)
-{
-    struct ftk_channel *s = ftk_channel_find((int)w[0], source, (int)w[1]);
-    if (!s)
-        return FTKIT_ERR_NOMEM;
-    s->at_cut = w[2];
-    return FTKIT_OK;
-}
-
-/* How many messages of this rank a receiver had received too early. */
-static int note_early(int dest, const uint64_t *w)
-{
-    struct ftk_sent *s = ftk_sent_find((int)w[0], dest, (int)w[1]);
-    if (!s)
-        return FTKIT_ERR_NOMEM;
-    s->next_early = w[2];
-    return FTKIT_OK;
-}
-
-static int note(int tag, int rank, const uint64_t *w)
-{
-    return tag == FTK_TAG_COUNTS ? note_count(rank, w) : note_early(rank, w);
-}
-
-enum { NUMBER = 3, LIST_HEAD = 1 };
-
-/* Send numbers v [n], which are all for one rank. */
-static int send_list(int tag, const struct number *v, size_t n)
-{
-    struct list *all = realloc(a.lists, (a.nlists + 1) * sizeof *all);
-    uint64_t *w = malloc((LIST_HEAD + n * NUMBER) * sizeof *w);
-    a.lists = all ? all : a.lists;
-    if (!all || !w) {
-        free(w);
-        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of messages at a cut");
-    }
-    w[0] = a.set;
-    for (size_t i = 0; i < n; i++) {
-        w[LIST_HEAD + i * NUMBER] = (uint64_t)v[i].context;
-        w[LIST_HEAD + i * NUMBER + 1] = (uint64_t)v[i].tag;
-        w[LIST_HEAD + i * NUMBER + 2] = v[i].value;
-    }
-    struct list *l = &all[a.nlists];
-    l->words = w;
-    /* synchronous: when it is complete the receiver has it */
-    int rc = PMPI_Issend(w, (int)(LIST_HEAD + n * NUMBER), MPI_UINT64_T, v->rank, tag,
-        ftk_log.ctx->comms.act, &l->req);
-    if (rc == MPI_SUCCESS) {
-        a.nlists++;
-        return FTKIT_OK;
-    }
-    free(w);
-    ftk_note_failure();
-    return FTKIT_ERR_PEER;
-}
-
-/* Send each rank its numbers, of v [n]. */
-static int send_lists(int tag, struct number *v, size_t n)
-{
-    int rc = FTKIT_OK;
-    if (n > 0)
-        qsort(v, n, sizeof *v, by_rank);
-    for (size_t i = 0, end; rc == FTKIT_OK && i < n; i = end) {
-        for (end = i + 1; end < n && v[end].rank == v[i].rank; end++)
-            ;
-        if (v[i].rank != ftk_log.me)
-            rc = send_list(tag, v + i, end - i);
-        for (size_t k = i; rc == FTKIT_OK && v[i].rank == ftk_log.me && k < end; k++) {
-            const uint64_t w[NUMBER] = { (uint64_t)v[k].context, (uint64_t)v[k].tag, v[k].value };
-            rc = note(tag, ftk_log.me, w);
-        }
-    }
-    return rc;
-}
-
-static int send_counts(void)
-{
-    const struct ftk_sent_list *l = &ftk_log.sent;
-    struct number *v = malloc((l->table.n + 1) * sizeof *v);
-    size_t n = 0;
-    if (!v)
-        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of messages at a cut");
-    for (size_t i = 0; i < l->table.n; i++)
-        if (l->v[i].at_cut > 0)
-            v[n++] = (struct number){ l->v[i].dest, l->v[i].context, l->v[i].tag, l->v[i].at_cut };
-    int rc = send_lists(FTK_TAG_COUNTS, v, n);
-    free(v);
-    return rc;
-}
-
-static int send_early(void)
-{
-    const struct ftk_channels *l = &ftk_log.channels;
-    struct number *v = malloc((l->table.n + 1) * sizeof *v);
-    size_t n = 0;
-    if (!v)
-        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of early messages");
-    for (size_t i = 0; i < l->table.n; i++) {
-        const struct ftk_channel *s = &l->v[i];
-        if (s->at_line > s->at_cut)
-            v[n++] = (struct number){ s->source, s->context, s->tag, s->at_line - s->at_cut };
-    }
-    int rc = send_lists(FTK_TAG_EARLY, v, n);
-    free(v);
-    return rc;
-}
-
-/* Take a list that a matched probe has found. */
-static int take_list(int tag, MPI_Message *m, const MPI_Status *s)
-{
-    int n = 0, rc = PMPI_Get_count(s, MPI_UINT64_T, &n);
-    uint64_t *w = rc == MPI_SUCCESS && n >= LIST_HEAD ? malloc((size_t)n * sizeof *w) : NULL;
-    if (!w)
-        return ftk_fail(FTKIT_ERR_NOMEM, "numbers of messages at a cut");
-    rc = PMPI_Mrecv(w, n, MPI_UINT64_T, m, MPI_STATUS_IGNORE);
-    int noted = FTKIT_OK;
-    if (rc != MPI_SUCCESS)
-        ftk_note_failure();
-    for (int i = LIST_HEAD;
-         rc == MPI_SUCCESS && w[0] == a.set && noted == FTKIT_OK && i + NUMBER <= n; i += NUMBER)
-        noted = note(tag, s->MPI_SOURCE, w + i);
-    free(w);
-    return rc == MPI_SUCCESS ? noted : FTKIT_ERR_PEER;
-}
-
-static int take_lists(int tag)
-{
-    int flag = 1, rc = FTKIT_OK;
-    while (rc == FTKIT_OK && flag) {
-        MPI_Message m;
-        MPI_Status s;
-        int mrc = PMPI_Improbe(MPI_ANY_SOURCE, tag, ftk_log.ctx->comms.act, &flag, &m, &s);
-        if (mrc != MPI_SUCCESS) {
-            ftk_note_failure();
-            return FTKIT_ERR_PEER;
-        }
-        if (flag)
-            rc = take_list(tag, &m, &s);
-    }
-    return rc;
-}
-
-/* Whether all lists of this rank have come. */
-static bool lists_have_come(void)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < a.nlists; i++) {
-        int done = 0;
-        if (PMPI_Test(&a.lists[i].req, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-            ftk_note_failure(); /* the list stays: drop_lists() takes care of the words */
-            done = 0;
-        }
-        if (done)
-            free(a.lists[i].words);
-        else
-            a.lists[kept++] = a.lists[i];
-    }
-    a.nlists = kept;
-    return kept == 0;
-}
-
-/* The communicator of the lists is revoked. */
-static void drop_lists(void)
-{
-    for (size_t i = 0; i < a.nlists; i++) {
-        int done = 0;
-        if (a.lists[i].req != MPI_REQUEST_NULL
-            && PMPI_Test(&a.lists[i].req, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
-            (void)PMPI_Request_free(&a.lists[i].req); /* the MPI may still read the list */
-            continue;
-        }
-        free(a.lists[i].words);
-    }
-    free(a.lists);
-    a.lists = NULL;
-    a.nlists = 0;
 }
 
 /* ---- the end of a set -------------------------------------------------------------------- */
@@ -360,7 +160,7 @@ static int give_up(int code)
     a.result = code;
     snprintf(a.why, sizeof a.why, "set %llu was not written: %s%s", (unsigned long long)a.set,
         own ? "" : "error on another rank: ", own ? ftk_detail_text() : ftkit_strerror(code));
-    drop_lists();
+    ftk_numbers_drop();
     if (a.cut)
         ftk_cut_end(a.cut, code);
     withdraw();
@@ -369,6 +169,15 @@ static int give_up(int code)
     keep_request(ctx);
     a.again_s = ftk_now_s() + AGAIN_S;
     return end_set();
+}
+
+/* The next ftkit_checkpoint() returns the code of a level that has not got the set. */
+static void keep_result(int rc)
+{
+    if (rc == FTKIT_OK || rc == FTKIT_ERR_PEER)
+        return;
+    a.result = rc;
+    snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
 }
 
 static int commit(const struct ftk_vote *v)
@@ -387,17 +196,11 @@ static int commit(const struct ftk_vote *v)
     struct ftk_chan ch = ftk_chan_beside(ctx); /* a vote may be under way on act: see settle */
     if (rc == FTKIT_OK)
         rc = ftk_local_write(&ch, set, a.local);
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) {
-        a.result = rc;
-        snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
-    }
+    keep_result(rc);
     int flushed = rc == FTKIT_ERR_PEER ? rc : ftk_flush_set(&ch, set, a.durable, flushing);
     if (flushed == FTKIT_ERR_PEER && a.durable)
         ftk_policy_flush_lost(ctx);
-    if (flushed != FTKIT_OK && flushed != FTKIT_ERR_PEER) {
-        a.result = flushed;
-        snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
-    }
+    keep_result(flushed);
     if (a.ask == ASK_HALT) { /* all calls fail, so that each rank comes to ftkit_checkpoint() */
         ftk_log.apart.halted = true;
         ftk_log_begin_rollback();
@@ -453,8 +256,6 @@ static void cut(struct ftkit_ctx *ctx)
     const int kept = ftk_slog_cut();
     a.error = a.error == FTKIT_OK ? kept : a.error;
     ftk_channel_line();
-    for (size_t i = 0; i < l->channels.table.n; i++)
-        l->channels.v[i].at_cut = 0;
     ftk_sent_cut();
     l->apart.set = a.set;
     l->apart.open = true;
@@ -465,7 +266,7 @@ static void cut(struct ftkit_ctx *ctx)
             a.error = ftk_fail(FTKIT_ERR_NOMEM, "a set");
     }
     a.state = COUNTING;
-    const int sent = send_counts();
+    const int sent = ftk_numbers_send(FTK_TAG_COUNTS, a.set);
     a.error = sent < a.error ? sent : a.error;
 }
 
@@ -532,7 +333,7 @@ static int all_have_cut(void)
     ftk_det_stop();
     a.state = CLOSING;
     (void)FTK_FAULT("apart.all");
-    return send_early();
+    return ftk_numbers_send(FTK_TAG_EARLY, a.set);
 }
 
 static int all_are_closed(void)
@@ -619,7 +420,7 @@ static int lose_patience(void)
 static int step_counting(void)
 {
     struct ftk_vote v;
-    int rc = take_lists(FTK_TAG_COUNTS);
+    int rc = ftk_numbers_take(FTK_TAG_COUNTS, a.set);
     if (rc == FTKIT_OK)
         rc = lose_patience();
     if (rc != FTKIT_OK)
@@ -629,7 +430,7 @@ static int step_counting(void)
     if (a.state == COUNTED)
         return FTKIT_OK;
     (void)FTK_FAULT("apart.counts");
-    return lists_have_come() ? ended(PHASE_CUT) : FTKIT_OK;
+    return ftk_numbers_are_there() ? ended(PHASE_CUT) : FTKIT_OK;
 }
 
 /* This rank has not cut yet. */
@@ -655,12 +456,12 @@ static int step_wished(void)
 static int step_closing(void)
 {
     bool all = true;
-    int rc = take_lists(FTK_TAG_EARLY);
+    int rc = ftk_numbers_take(FTK_TAG_EARLY, a.set);
     if (rc != FTKIT_OK || a.state == CLOSED)
         return rc != FTKIT_OK ? rc : listen_for(PHASE_CLOSED);
     (void)FTK_FAULT("apart.late");
     rc = drain_late(&all);
-    return rc == FTKIT_OK && all && lists_have_come() ? ended(PHASE_CLOSED) : rc;
+    return rc == FTKIT_OK && all && ftk_numbers_are_there() ? ended(PHASE_CLOSED) : rc;
 }
 
 static int step(void)
@@ -817,7 +618,7 @@ static int run_to_the_end(struct ftk_chan *ch)
 /* Some ranks cannot cut for the newest set in this call: no rank waits for them. */
 static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
 {
-    drop_lists();
+    ftk_numbers_drop();
     if (a.cut)
         ftk_cut_end(a.cut, FTKIT_ERR_STATE);
     a.cut = NULL;
@@ -862,7 +663,7 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 
 void ftk_apart_freeze(void)
 {
-    drop_lists();
+    ftk_numbers_drop();
     ftk_tally_close(a.tally);
     a.tally = NULL;
     a.busy = false;

@@ -32,10 +32,11 @@ static int put_in(struct ftk_words *w)
     int rc = ftk_words_add(w, 0);
     for (size_t i = 0; rc == FTKIT_OK && i < ftk_log.channels.table.n; i++) {
         const struct ftk_channel *s = &ftk_log.channels.v[i];
-        if (s->at_line <= s->at_cut)
+        const uint64_t early = ftk_channel_early(s);
+        if (early == 0)
             continue;
-        rc = put_channel(w, s->context, s->source, s->tag, s->at_line - s->at_cut);
-        ftk_log.stats.early += s->at_line - s->at_cut;
+        rc = put_channel(w, s->context, s->source, s->tag, early);
+        ftk_log.stats.early += early;
         w->v[at]++;
     }
     return rc;
