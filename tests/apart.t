@@ -130,7 +130,7 @@ for my $i (1 .. 4) {
     {
         $j = logged($p, env => { %$env, %$other }, spares => 0);
         isnt($j->{rc}, 0, join(' ', map {"$_=$other->{$_}"} sort keys(%$other)) . ': no start');
-        like($j->{log}, qr/set \d+ is of a line apart: .* start with checkpoint\.line = apart/,
+        like($j->{log}, qr/set \d+ is of a line apart: .* start with 4 ranks, checkpoint\.line = apart/,
             '... with the reason');
     }
     $j = logged($p, env => $env, spares => 0);

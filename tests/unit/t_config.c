@@ -29,6 +29,7 @@ static char work[] = "/tmp/t_config.XXXXXX"; /* we are in it: paths below are re
         c->member = (wanted);                                                                      \
     }
 STORES(period, ((struct ftk_period){ FTK_PERIOD_COUNT, 10 }))
+STORES(patience_s, 5400)
 STORES(mtbf_s, 5400)
 STORES(deadline_s, 5400)
 STORES(signals, false)
@@ -68,6 +69,13 @@ STORES(say_s, 90)
 STORES(attempts, 4)
 STORES(exit_is_failure, false)
 STORES(stderr_level, FTKIT_DEBUG)
+
+/* A line apart needs the log; t_every_key and t_origin set the variable FTKIT_LOG_ENABLED. */
+static void put_line(struct ftk_config *c)
+{
+    c->line = FTK_LINE_APART;
+    c->log_enabled = true;
+}
 
 static void put_name(struct ftk_config *c)
 {
@@ -153,6 +161,8 @@ static const struct sample {
     { "context", "name", "heat 2d=x:y", "FTKIT_CONTEXT_NAME", put_name },
     { "context", "program", "heat2d", "FTKIT_CONTEXT_PROGRAM", put_program },
     { "checkpoint", "period", "10 calls", "FTKIT_CHECKPOINT_PERIOD", put_period },
+    { "checkpoint", "line", "apart", "FTKIT_CHECKPOINT_LINE", put_line },
+    { "checkpoint", "patience", "1.5 h", "FTKIT_CHECKPOINT_PATIENCE", put_patience_s },
     { "checkpoint", "mtbf", "1.5 h", "FTKIT_CHECKPOINT_MTBF", put_mtbf_s },
     { "checkpoint", "deadline", "1.5 h", "FTKIT_CHECKPOINT_DEADLINE", put_deadline_s },
     { "checkpoint", "signals", "no", "FTKIT_CHECKPOINT_SIGNALS", put_signals },
@@ -210,6 +220,7 @@ static struct ftk_config defaults(void)
 {
     struct ftk_config c = { .name = "default",
         .period = { FTK_PERIOD_AUTO, 0 },
+        .patience_s = 60,
         .mtbf_s = 86400,
         .scheme = FTK_SCHEME_BUDDY,
         .map = FTK_MAP_PAIR,
@@ -374,6 +385,30 @@ static size_t lines_with(const char *text, const char *part)
     return n;
 }
 
+/* Set what a key needs: a line apart needs the log. */
+static void set_needs(const struct sample *s)
+{
+    if (strcmp(s->key, "line") == 0)
+        setenv("FTKIT_LOG_ENABLED", "1", 1);
+}
+
+static void unset_needs(const struct sample *s)
+{
+    if (strcmp(s->key, "line") == 0)
+        unsetenv("FTKIT_LOG_ENABLED");
+}
+
+/* Lines "key = value" outside of comments. */
+static size_t values_in(const char *text)
+{
+    size_t n = 0;
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *value = strstr(line, " = ");
+        n += *line != '#' && value && value < line + strcspn(line, "\n");
+    }
+    return n;
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -420,12 +455,14 @@ static void t_every_key_from_file(void **state)
         struct ftk_config cfg, want = defaults();
         char text[256];
         s->put(&want);
+        set_needs(s);
         snprintf(text, sizeof text, "[%s]\n%s = %s\n", s->section, s->key, s->value);
         loads(text, &cfg);
         assert_same(&cfg, &want);
         snprintf(text, sizeof text, "\xef\xbb\xbf ; c\r\n\t[ %s ] # c\r\n  %s:%s \t; c", s->section,
             s->key, s->value);
         loads(text, &cfg);
+        unset_needs(s);
         assert_same(&cfg, &want);
     }
 }
@@ -436,9 +473,11 @@ static void t_every_key_from_environment(void **state)
     for (size_t i = 0; i < COUNT(samples); i++) {
         struct ftk_config cfg, want = defaults();
         samples[i].put(&want);
+        set_needs(&samples[i]);
         setenv(samples[i].env, samples[i].value, 1);
         loads_path(NULL, &cfg);
         unsetenv(samples[i].env);
+        unset_needs(&samples[i]);
         assert_same(&cfg, &want);
     }
 }
@@ -994,6 +1033,7 @@ static void t_round_trip(void **state)
         samples[i].put(&cfg);
         snprintf(cfg.source, sizeof cfg.source, "%s", i % 2 ? "a.ini" : "a\nb");
         round_trip(&cfg);
+        cfg.line = FTK_LINE_TOGETHER; /* apart does not go with all other keys */
     }
     memset(cfg.events, 'e', sizeof cfg.events - 1);
     cfg.events[sizeof cfg.events - 1] = '\0';
@@ -1064,7 +1104,7 @@ static void t_print_text(void **state)
     assert_non_null(strstr(text, "\ntimeout = 60s\n"));
     assert_non_null(strstr(text, "\nevents =\n"));
     assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
-    assert_int_equal(lines_with(text, " = ") + 8, COUNT(samples)); /* eight are empty */
+    assert_int_equal(values_in(text) + 8, COUNT(samples)); /* eight are empty */
     free(text);
     cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
     f = tmpfile();
@@ -1124,6 +1164,7 @@ static void t_origin(void **state)
     for (size_t i = 0; i < COUNT(samples); i++) {
         const struct sample *s = &samples[i];
         origin_is(s, NULL, FTK_FROM_DEFAULT, 0);
+        set_needs(s);
         snprintf(text, sizeof text, "; c\n[%s]\n\n%s = %s\n", s->section, s->key, s->value);
         put_file("t.ini", text, strlen(text));
         origin_is(s, "t.ini", FTK_FROM_FILE, 4);
@@ -1137,6 +1178,7 @@ static void t_origin(void **state)
         origin_is(s, NULL, FTK_FROM_ENVIRONMENT, 0);
         unsetenv(FTK_CONFIG_RUN_SETS);
         unsetenv(s->env);
+        unset_needs(s);
     }
 }
 

@@ -398,7 +398,7 @@ static const struct forgery {
     { H(nregions), UINT32_MAX, FTKIT_ERR_FORMAT, "regions and 6 blocks do not fit" },
     { H(rank), 12, FTKIT_ERR_FORMAT, "rank 12 of 12" },
     { H(nranks), 0, FTKIT_ERR_FORMAT, "rank 5 of 0" },
-    { H(flags), 2, FTKIT_ERR_FORMAT, "flags 0x2" },
+    { H(flags), 4, FTKIT_ERR_FORMAT, "flags 0x4" },
     { H(log_bytes), 8, FTKIT_ERR_FORMAT, "8 bytes of log" },
     { R(1, name[0]), 0, FTKIT_ERR_FORMAT, "name of region 1" },
     { R(1, name[4]), '/', FTKIT_ERR_FORMAT, "name of region 1" },
