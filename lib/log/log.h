@@ -171,7 +171,6 @@ struct ftk_log {
     struct ftk_sent_list sent;
     struct ftk_log_apart apart;
     struct ftk_suppress_list suppress;
-    struct ftk_early_list early;
     struct ftk_log_calls calls;
     struct ftk_log_traffic traffic;
     struct ftk_log_stats stats;

@@ -164,10 +164,24 @@ struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool
  * neither a hash nor a copy is needed; hash: data are all that was sent. */
 int ftk_p2p_count(
     int context, int source, int tag, uint64_t seq, const void *data, size_t bytes, bool hash);
-/* A message of a channel is complete while receives posted before seq are not. */
-int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag);
 /* Record in the set-up log a drained message that set-up has received; seq: of its receive. */
 int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq);
+
+/* ---- request/overtake.c -------------------------------------------------------------- */
+
+/* The receive with that sequence number has completed; receives posted earlier may not have. */
+int ftk_overtake_note(uint64_t seq, int context, int source, int tag);
+/* How many messages of the channel completed before q, although q was posted earlier: then the MPI
+ * had matched q before them.  0: q cannot get messages of the channel. */
+size_t ftk_overtake_count(const struct ftk_channel *s, const struct ftk_req *q);
+/* The number of messages in the list; 0: no receive is overtaken. */
+size_t ftk_overtake_any(void);
+/* Drop what tells nothing of the receives that are under way now. */
+void ftk_overtake_tidy(void);
+/* No receive under way has been matched. */
+void ftk_overtake_clear(void);
+/* The log closes. */
+void ftk_overtake_free(void);
 
 /* ---- failures and replay ------------------------------------------------------------- */
 

@@ -90,13 +90,6 @@ struct ftk_suppress {
     uint64_t *hash; /* [upto] of their bytes; NULL: not known */
 };
 
-/* A message that completed while receives posted earlier had not (see recovery.c). */
-struct ftk_early {
-    uint64_t seq;
-    uint64_t posted_seq; /* the latest sequence number when it was seen */
-    int context, source, tag;
-};
-
 struct ftk_table { /* open addressing over (context, rank, tag) */
     int *slot;     /* [cap] index + 1, 0: empty */
     size_t cap, n;
@@ -128,11 +121,6 @@ struct ftk_sent_list {
 struct ftk_suppress_list {
     struct ftk_suppress *v; /* [table.n] */
     struct ftk_table table;
-};
-
-struct ftk_early_list {
-    struct ftk_early *v; /* [n] */
-    size_t n, room;
 };
 
 /* ---- payload/: the sender-based log, unexpected messages, channels ------------------- */
@@ -215,8 +203,9 @@ int ftk_late_received(const struct ftk_channel *s, uint64_t seq, const void *dat
 /* Whether ftk_late_received() would keep a copy. */
 bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq);
 /* All senders have told their numbers, and all late messages have come: drop the copies of other
- * messages; the late ones, in the order of their receives. */
-struct ftk_unexp *ftk_late_settle(void);
+ * messages; *late: the late ones, in the order of their receives, until ftk_late_clear().
+ * FTKIT_ERR_NOMEM: the copies stay as they are. */
+int ftk_late_settle(const struct ftk_unexp **late);
 size_t ftk_late_count(void);
 void ftk_late_clear(void);
 

@@ -171,7 +171,7 @@ static void wrong_channels(void **state)
         { TAG, (uint64_t)INT_MAX + 1 },
         { TAG, UINT32_MAX },
         { TAG, UINT64_C(1) << 32 },
-        { EARLY, (UINT64_C(1) << 40) + 1 },
+        { EARLY, (UINT64_C(1) << 32) + 1 },
         { EARLY, UINT64_MAX },
     };
     (void)state;
@@ -184,11 +184,65 @@ static void wrong_channels(void **state)
         }
 }
 
+/* Two determinants in place of the good ones. */
+static void wrong_determinants(void **state)
+{
+    static const struct ftk_det recv = { FTK_DET_RECV, 1, 3, 7 };
+    static const struct ftk_det bad[][2] = {
+        { { 0, 1, 3, 7 }, recv },
+        { { FTK_DET_VALUE + 1, 1, 3, 7 }, recv },
+        { { FTK_DET_MORE, 1, 3, 7 }, recv }, /* of no call */
+        { { FTK_DET_RECV, UINT32_MAX, 3, 7 }, recv },
+        { { FTK_DET_RECV, 1, RANKS, 7 }, recv },
+        { { FTK_DET_RECV, 1, -1, 7 }, recv },
+        { { FTK_DET_RECV, 1, 3, -1 }, recv },
+        { { FTK_DET_PROBE, 0, INT_MIN, 7 }, recv },
+        { { FTK_DET_TEST, 0, -1, 0 }, recv },
+        { { FTK_DET_CANCEL, 1, -1, 0 }, recv },
+        { { FTK_DET_SOME, 0, 1, 0 }, recv },
+        { { FTK_DET_SOME, 0, 1, 0 }, { FTK_DET_MORE, 0, -1, 0 } },
+        { { FTK_DET_SOME, 0, 2, 0 }, { FTK_DET_MORE, 0, 1, 0 } },
+        { { FTK_DET_SOME, 0, -1, 0 }, recv },
+        { { FTK_DET_VALUE, 0, 1, 4 }, recv },
+        { { FTK_DET_VALUE, 0, 1, 13 }, { FTK_DET_MORE, 1, 1, 1 } },
+        { { FTK_DET_VALUE, 0, 1, -1 }, { FTK_DET_MORE, 1, 1, 1 } },
+        { { FTK_DET_VALUE, 0, INT_MAX, 4 }, { FTK_DET_MORE, 1, 1, 1 } },
+        { recv, { FTK_DET_VALUE, 0, 1, 4 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        uint64_t w[WORDS];
+        make(w);
+        memcpy(w + DET, bad[i], sizeof bad[i]);
+        assert_refused(w, WORDS);
+    }
+}
+
+/* The bytes of a value may be anything. */
+static void good_determinants(void **state)
+{
+    static const struct ftk_det good[][2] = {
+        { { FTK_DET_VALUE, 0, 1, 12 }, { FTK_DET_MORE, UINT32_MAX, -1, INT_MIN } },
+        { { FTK_DET_SOME, 3, 1, 0 }, { FTK_DET_MORE, 0, 2, 0 } },
+        { { FTK_DET_NONE, 8, 0, 0 }, { FTK_DET_CANCEL, 7, 1, 0 } },
+        { { FTK_DET_VALUE, 0, 0, 0 }, { FTK_DET_TEST, 1, 0, 0 } },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        uint64_t w[WORDS];
+        make(w);
+        memcpy(w + DET, good[i], sizeof good[i]);
+        assert_int_equal(read_copy(w, WORDS), FTKIT_OK);
+        forget();
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, clean_up)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = { TEST(good_words), TEST(round_trip), TEST(nothing),
-        TEST(cut_short), TEST(wrong_counts), TEST(wrong_channels) };
+        TEST(cut_short), TEST(wrong_counts), TEST(wrong_channels), TEST(wrong_determinants),
+        TEST(good_determinants) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,9 +76,14 @@ static struct ftk_det *list(void)
     return (struct ftk_det *)(void *)(d.now->head + 1);
 }
 
+static size_t count_of(const struct file *f)
+{
+    return (size_t)atomic_load_explicit(&f->head->n, memory_order_relaxed);
+}
+
 static size_t count(void)
 {
-    return d.now ? (size_t)atomic_load_explicit(&d.now->head->n, memory_order_relaxed) : 0;
+    return d.now ? count_of(d.now) : 0;
 }
 
 /* `ftkit run` names the files of its jobs by a number, so that it finds the files that a job has
@@ -433,7 +438,7 @@ size_t ftk_det_count(void)
 /* Append to a file of this process. */
 static int append_to(struct file *f, struct ftk_det det)
 {
-    const size_t n = (size_t)atomic_load_explicit(&f->head->n, memory_order_relaxed);
+    const size_t n = count_of(f);
     int rc = reserve(f, n + 1);
     if (rc != FTKIT_OK)
         return rc;
@@ -453,9 +458,8 @@ static void append_det(struct ftk_det det)
     int rc = FTKIT_OK;
     if (at_line.files != ONE_FILE)
         rc = append_to(other_file(), at_line.files == SINCE_CUT ? of_after(det) : of_before(det));
-    if (rc == FTKIT_OK)
-        rc = append_to(d.now, det);
-    if (rc != FTKIT_OK)
+    const int now = append_to(d.now, det); /* also when the other file is full */
+    if (rc != FTKIT_OK || now != FTKIT_OK)
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d: %s: after a failure now the program may "
             "not take the same course again",
@@ -610,6 +614,8 @@ int ftk_det_value(const void *data, size_t bytes)
     if (!counts() || !d.now || d.hold)
         return FTKIT_OK;
     int rc = reserve(d.now, count() + 1 + n);
+    if (rc == FTKIT_OK && at_line.files != ONE_FILE)
+        rc = reserve(other_file(), count_of(other_file()) + 1 + n);
     if (rc != FTKIT_OK)
         return ftk_fail(FTKIT_ERR_NOSPACE, "a decided value: %s", ftk_detail_text());
     append_det((struct ftk_det){ FTK_DET_VALUE, d.nothings, (int32_t)n, (int32_t)bytes });

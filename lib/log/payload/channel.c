@@ -114,17 +114,26 @@ struct ftk_channel *ftk_channel_find(int context, int source, int tag)
     return in;
 }
 
+static bool has_room(struct ftk_channel *s, uint64_t n)
+{
+    size_t room = s->room ? s->room : 8;
+    while (room < n)
+        room *= 2;
+    if (room == s->room)
+        return true;
+    struct ftk_reception *all = realloc(s->receptions, room * sizeof *all);
+    if (!all)
+        return false;
+    in_bytes += (room - s->room) * sizeof *all;
+    s->receptions = all;
+    s->room = room;
+    return true;
+}
+
 int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash)
 {
-    if (s->count == s->room) {
-        size_t room = s->room ? 2 * s->room : 8;
-        struct ftk_reception *all = realloc(s->receptions, room * sizeof *all);
-        if (!all)
-            return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
-        in_bytes += (room - s->room) * sizeof *all;
-        s->receptions = all;
-        s->room = room;
-    }
+    if (s->count == s->room && !has_room(s, s->count + 1))
+        return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
     const uint64_t least = ftk_log.apart.on ? 0 : s->at_line;
     uint64_t i = s->count++;
     for (; i > least && s->receptions[i - 1].seq > seq; i--)
@@ -147,7 +156,6 @@ void ftk_channel_clear(void)
     l->channels.v = NULL;
     clear_table(&l->channels.table);
     in_bytes = 0;
-    l->early.n = 0;
 }
 
 void ftk_channel_line(void)
@@ -195,10 +203,12 @@ void ftk_channel_rebase(void)
 int ftk_channel_has(int context, int source, int tag, uint64_t n)
 {
     struct ftk_channel *s = ftk_channel_find(context, source, tag);
-    int rc = s ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "channels of a set");
-    for (uint64_t i = 0; rc == FTKIT_OK && i < n; i++)
-        rc = ftk_channel_count(s, 0, 0);
-    return rc;
+    if (!s || !has_room(s, s->count + n))
+        return ftk_fail(FTKIT_ERR_NOMEM, "channels of a set");
+    memmove(s->receptions + n, s->receptions, (size_t)s->count * sizeof *s->receptions);
+    memset(s->receptions, 0, (size_t)n * sizeof *s->receptions);
+    s->count += n;
+    return FTKIT_OK;
 }
 
 uint64_t ftk_channel_place(const struct ftk_channel *s, uint64_t seq)

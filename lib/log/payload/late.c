@@ -51,11 +51,14 @@ static int by_seq(const void *a, const void *b)
     return ((*x)->seq > (*y)->seq) - ((*x)->seq < (*y)->seq);
 }
 
-struct ftk_unexp *ftk_late_settle(void)
+int ftk_late_settle(const struct ftk_unexp **late)
 {
     struct ftk_unexp **sorted = malloc((ncopies + 1) * sizeof(struct ftk_unexp *));
     size_t n = 0;
-    while (sorted && copies) {
+    *late = NULL;
+    if (!sorted)
+        return ftk_fail(FTKIT_ERR_NOMEM, "late messages of a set");
+    while (copies) {
         struct ftk_unexp *h = copies;
         copies = h->next;
         if (is_late(h))
@@ -63,14 +66,14 @@ struct ftk_unexp *ftk_late_settle(void)
         else
             drop(h);
     }
-    if (sorted)
-        qsort(sorted, n, sizeof *sorted, by_seq);
-    while (sorted && n > 0) {
+    qsort(sorted, n, sizeof *sorted, by_seq);
+    while (n > 0) {
         sorted[--n]->next = copies;
         copies = sorted[n];
     }
     free(sorted);
-    return copies;
+    *late = copies;
+    return FTKIT_OK;
 }
 
 size_t ftk_late_count(void)

@@ -214,11 +214,8 @@ static int commit(const struct ftk_vote *v)
  * messages of its channel are not known yet. */
 static bool is_overtaken(void)
 {
-    for (struct ftk_req *q = ftk_log.early.n > 0 ? ftk_log.queue.first : NULL; q; q = q->next)
-        for (size_t i = 0; i < ftk_log.channels.table.n; i++)
-            if (ftk_suppress_later(&ftk_log.channels.v[i], q) > 0)
-                return true;
-    return false;
+    ftk_overtake_tidy();
+    return ftk_overtake_any() > 0;
 }
 
 /* A rank that replays does not cut: what it has to repeat is of its last cut. */
@@ -278,8 +275,8 @@ static bool lacks(const struct ftk_channel *s)
 {
     if (s->count < s->at_cut)
         return true;
-    for (struct ftk_req *q = ftk_log.early.n > 0 ? ftk_log.queue.first : NULL; q; q = q->next) {
-        const size_t later = ftk_suppress_later(s, q);
+    for (struct ftk_req *q = ftk_overtake_any() > 0 ? ftk_log.queue.first : NULL; q; q = q->next) {
+        const size_t later = ftk_overtake_count(s, q);
         if (later > 0 && s->count - later < s->at_cut)
             return true;
     }
@@ -499,6 +496,18 @@ static int step(void)
     }
 }
 
+/* Take steps until one waits for other ranks. */
+static int steps(void)
+{
+    enum state before;
+    int rc;
+    do {
+        before = a.state;
+        rc = step();
+    } while (rc == FTKIT_OK && a.state > before && a.state != FROZEN);
+    return rc;
+}
+
 static bool is_usable(const struct ftkit_ctx *ctx)
 {
     return ftk_log.on && !ftk_log_is_rolling_back() && !ftk_log_replays_setup()
@@ -515,7 +524,7 @@ void ftk_apart_turn(void)
     inside = true;
     if (!a.tally)
         a.tally = ftk_tally_open(ctx);
-    int rc = a.tally ? step() : FTKIT_OK;       /* no memory: the next turn tries again */
+    int rc = a.tally ? steps() : FTKIT_OK;      /* no memory: the next turn tries again */
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* it cannot be told to the others: see give_up() */
         a.error = rc < a.error ? rc : a.error;
     inside = false;

@@ -199,10 +199,12 @@ int ftk_image_cut(void)
 
 int ftk_image_settle(void)
 {
-    cut.late = ftk_late_settle();
-    ftk_log.stats.late += ftk_late_count();
-    int rc = ftk_tail_write(&cut.tail);
+    int rc = ftk_late_settle(&cut.late);
     cut.settled = true;
+    if (rc != FTKIT_OK)
+        return rc; /* the set is given up */
+    ftk_log.stats.late += ftk_late_count();
+    rc = ftk_tail_write(&cut.tail);
     const size_t bytes = list_bytes(cut.late) + cut.tail.n * sizeof(uint64_t);
     more = 2 * bytes > more ? 2 * bytes : more;
     return rc;

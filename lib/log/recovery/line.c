@@ -150,7 +150,7 @@ static int drain(struct ftk_chan *ch)
     if (rc == FTKIT_OK) {
         complete_pairs();
         ftk_channel_line();
-        l->early.n = 0; /* no receive under way has been matched */
+        ftk_overtake_clear(); /* no receive under way has been matched */
         l->line.state = FTK_LINE_DRAINED;
         rc = ftk_line_note_receives(false);
     }
@@ -258,6 +258,7 @@ void ftk_line_committed(struct ftkit_ctx *ctx)
 {
     ftk_line_forget(ctx);
     ftk_channel_clear();
+    ftk_overtake_clear();
     ftk_det_line();
     ftk_line_number_receives();
     ftk_mode_line();

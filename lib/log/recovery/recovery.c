@@ -98,6 +98,7 @@ static int roll_back(const struct ftk_log_repair *r)
     ftk_apart_forget();
     ftk_slog_clear();
     ftk_channel_clear();
+    ftk_overtake_clear();
     ftk_suppress_clear();
     if (!in_set_up)
         ftk_unexp_clear();

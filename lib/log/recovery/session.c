@@ -93,7 +93,7 @@ static void close_log(struct ftkit_ctx *ctx)
     if (l->slog.first)
         ftk_slog_clear();
     ftk_log_free_comms(ctx);
-    free(l->early.v);
+    ftk_overtake_free();
     free(l->calls.outs);
     free(l->counts.sent);
     free(l->counts.received);

@@ -65,10 +65,6 @@ int ftk_job_share(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */
 void ftk_job_adopt(const struct ftk_log_repair *r);
 
-/* How many messages of the channel completed before q, although q was posted earlier: then the MPI
- * had matched q before them.  0: q cannot get messages of the channel. */
-size_t ftk_suppress_later(const struct ftk_channel *s, const struct ftk_req *q);
-
 /* ---- line.c -------------------------------------------------------------------------- */
 
 /* Note the receives under way, for their determinants after the line; apart: this rank cuts. */

@@ -25,39 +25,12 @@ static uint64_t since(const struct ftk_channel *s)
     return ftk_log.apart.open ? s->at_cut : s->at_line;
 }
 
-/* How many messages of the channel completed before q, although q was posted earlier.  The message
- * of q had been matched before them, if the MPI had q by then. */
-static size_t later(const struct ftk_channel *s, const struct ftk_req *q)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < ftk_log.early.n; i++) {
-        const struct ftk_early *e = &ftk_log.early.v[i];
-        n += e->seq > q->seq && e->context == s->context && e->source == s->source
-             && e->tag == s->tag && e->posted_seq > q->recv.posted_seq;
-    }
-    return n;
-}
-
-static bool may_match(const struct ftk_req *q, const struct ftk_channel *s)
-{
-    const struct ftk_envelope of = { s->context, s->source, s->tag };
-    return q->kind == FTK_REQ_RECV && q->replay.cancel != FTK_CANCEL_DONE
-           && q->state != FTK_REQ_PROBING && ftk_envelope_matches(&q->recv.want, &of);
-}
-
-size_t ftk_suppress_later(const struct ftk_channel *s, const struct ftk_req *q)
-{
-    return may_match(q, s) ? later(s, q) : 0;
-}
-
 static int put_gaps(const struct ftk_log_repair *r, struct ftk_words *w,
     const struct ftk_channel *s, uint64_t *ngaps)
 {
     *ngaps = 0;
     for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next) {
-        if (!may_match(q, s))
-            continue;
-        size_t after = later(s, q);
+        const size_t after = ftk_overtake_count(s, q);
         if (after == 0)
             continue;
         if (!ftk_quiesce_is_sure(r, q)

@@ -68,7 +68,7 @@ static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
     if (error == MPI_SUCCESS)
         error = ftk_mode_drained(h);
     if (error == MPI_SUCCESS)
-        error = ftk_p2p_note_early(r->seq, h->context, h->source, h->tag);
+        error = ftk_overtake_note(r->seq, h->context, h->source, h->tag);
     if (error == MPI_SUCCESS)
         error = ftk_p2p_count(h->context, h->source, h->tag, r->seq, h->data, h->bytes, true);
     if (error == MPI_SUCCESS)

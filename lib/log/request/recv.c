@@ -34,7 +34,7 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
         rc = ftk_mode_drained(h);
     const uint64_t seq = ++ftk_log.queue.seq;
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_note_early(seq, context, h->source, h->tag);
+        rc = ftk_overtake_note(seq, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
         rc = ftk_p2p_count(context, h->source, h->tag, seq, h->data, h->bytes, true);
     if (rc != MPI_SUCCESS) {
@@ -131,27 +131,6 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     return rc;
 }
 
-/* A receive completes before one that was posted earlier.  If the sender of the earlier one dies,
- * this order shows whether the earlier one had been matched (recovery/suppress.c). */
-int ftk_p2p_note_early(uint64_t seq, int context, int source, int tag)
-{
-    struct ftk_log *l = &ftk_log;
-    if (!l->queue.first || l->queue.first->seq >= seq || !(ftk_log_crosses(source) || l->apart.on))
-        return MPI_SUCCESS;
-    if (l->early.n == l->early.room) {
-        size_t room = l->early.room ? 2 * l->early.room : 64;
-        struct ftk_early *all = realloc(l->early.v, room * sizeof *all);
-        if (!all)
-            return MPI_ERR_NO_MEM;
-        l->early.v = all;
-        l->early.room = room;
-    }
-    l->early.v[l->early.n++] = (struct ftk_early){
-        .seq = seq, .context = context, .source = source, .tag = tag, .posted_seq = ++l->queue.seq
-    };
-    return MPI_SUCCESS;
-}
-
 /* Record a determinant, if MPI could have given this receive another message. */
 static void decided(const struct ftk_req *r, int source, int tag)
 {
@@ -199,7 +178,7 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     }
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_note_early(r->seq, r->context, s->MPI_SOURCE, tag);
+        rc = ftk_overtake_note(r->seq, r->context, s->MPI_SOURCE, tag);
     if (rc == MPI_SUCCESS)
         rc = record(r, s->MPI_SOURCE, tag, (size_t)bytes);
     r->status = *s;

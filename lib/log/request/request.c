@@ -34,8 +34,10 @@ static void unlink_from(struct ftk_req *r)
     else
         l->queue.last = r->prev;
     r->next = r->prev = NULL;
-    if (!l->queue.first)
-        free_late_types();
+    if (l->queue.first)
+        return;
+    free_late_types();
+    ftk_overtake_clear();
 }
 
 int ftk_req_finish(struct ftk_req *r, int error)
@@ -253,7 +255,6 @@ int ftk_p2p_type_free(MPI_Datatype *datatype)
 
 static void free_late_types(void)
 {
-    ftk_log.early.n = 0;
     size_t kept = 0;
     for (size_t i = 0; i < nlate; i++) {
         if (uses_type(late[i])) {

@@ -231,7 +231,10 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     e->unsent = r->state == FTK_REQ_HELD || ftk_mode_hold(r);
     if (e->unsent || r->send.sync)
         ftk_req_link(r);
-    return e->unsent ? MPI_SUCCESS : send_entry(r);
+    rc = e->unsent ? MPI_SUCCESS : send_entry(r);
+    if (rc != MPI_SUCCESS)
+        ftk_slog_drop_last(r->peer);
+    return rc;
 }
 
 /* In a replay a rank sends a copy of a message to a team-mate.  A program may free the request of a
@@ -271,6 +274,14 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     return MPI_SUCCESS;
 }
 
+/* The MPI has refused a message that this rank has counted: none will come. */
+static void uncount(const struct ftk_req *r)
+{
+    struct ftk_sent *s = ftk_log.apart.on ? ftk_sent_find(r->context, r->peer, r->tag) : NULL;
+    if (s)
+        s->count--;
+}
+
 void ftk_p2p_release(struct ftk_req *r)
 {
     ftk_mode_unhold(r);
@@ -280,10 +291,14 @@ void ftk_p2p_release(struct ftk_req *r)
         return;
     }
     int rc = post_send(r);
-    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
-        (void)ftk_p2p_fail(r, rc);
-    else if (rc != MPI_SUCCESS)
+    if (rc == MPI_SUCCESS)
+        return;
+    if (ftk_p2p_is_failure(rc)) {
         ftk_note_failure();
+        return;
+    }
+    uncount(r);
+    (void)ftk_p2p_fail(r, rc);
 }
 
 int ftk_send_begin(struct ftk_req *r)
@@ -305,7 +320,10 @@ int ftk_send_begin(struct ftk_req *r)
     l->traffic.bytes[r->peer] += bytes;
     if (l->apart.on && !ftk_p2p_count_sent(r->context, r->peer, r->tag))
         return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
-    return ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
+    rc = ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
+    if (rc != MPI_SUCCESS)
+        uncount(r);
+    return rc;
 }
 
 /* ---- the replay check ---------------------------------------------------------------- */

@@ -9,7 +9,10 @@
  * The names of parts are relative to the master, so a set's directory may be moved.  Cells that
  * no rank holds read as NaN, or as 0 if the type has no NaN; `ftkit export` writes the same.  An
  * array has the attributes that rank 0 has for the array.  The master is made from the heads of
- * the parts; the heads are checked against the manifest. */
+ * the parts; the heads are checked against the manifest.
+ *
+ * In a set of a line apart the blocks of an array are of different steps.  The file and each array
+ * then have the attribute ftkit.line = "apart". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +33,7 @@ struct master {
     hid_t ranks; /* group /ranks */
     struct array *arrays;
     size_t narrays;
+    bool apart;  /* a rank of the set has FTK_SEG_APART */
     char *notes; /* attributes, as rank 0 has them, or NULL */
     size_t notes_bytes;
 };
@@ -134,6 +138,11 @@ static int array_map(
     return rc;
 }
 
+static herr_t mark(const struct master *w, hid_t object)
+{
+    return w->apart ? ftk_h5_attr_text(object, "ftkit.line", "apart") : 0;
+}
+
 static int array_write(struct master *w, struct array *a)
 {
     char name[FTK_H5_NAME_MAX];
@@ -144,7 +153,7 @@ static int array_write(struct master *w, struct array *a)
                < 0
         || ftk_h5_attr_text(ds, "ftkit.type", ftk_basic_name(a->first.basic)) < 0
         || ftk_h5_attr_of_region(ds, w->notes, w->notes_bytes, a->first.name) < 0
-        || H5Dclose(ds) < 0)
+        || mark(w, ds) < 0 || H5Dclose(ds) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "array '%s'", a->first.name);
     return w->io->err ? ftk_fail_errno(w->io->err, "%s: write", w->io->what) : FTKIT_OK;
 }
@@ -169,6 +178,7 @@ static int add_rank_to_master(const void *head, const struct ftk_h5_part *p, voi
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
     char file[FTK_H5_NAME_MAX], group[FTK_H5_NAME_MAX], number[16];
+    w->apart = w->apart || (h->flags & FTK_SEG_APART) != 0;
     ftk_h5_part_name(p->part, file);
     ftk_h5_rank_name(h->rank, group);
     snprintf(number, sizeof number, "%05u", h->rank);
@@ -219,6 +229,8 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
             rc = array_write(w, &w->arrays[i]);
         array_close(&w->arrays[i]);
     }
+    if (rc == FTKIT_OK && mark(w, w->file) < 0)
+        rc = ftk_h5_fail(w->io, FTKIT_ERR_IO, "attributes");
     if (H5Gclose(w->ranks) < 0 && rc == FTKIT_OK)
         rc = ftk_h5_fail(w->io, FTKIT_ERR_IO, "close the groups");
     return rc;
@@ -228,6 +240,7 @@ static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *
 static int hand_over(const struct master *w, struct ftk_h5_arrays *out)
 {
     out->n = 0;
+    out->apart = w->apart;
     out->v = malloc((w->narrays + 1) * sizeof *out->v);
     if (!out->v)
         return ftk_fail(FTKIT_ERR_NOMEM, "%s: table of arrays", w->io->what);

@@ -201,6 +201,7 @@ int ftk_h5_reader_region(
 struct ftk_h5_arrays {
     struct ftk_seg_region *v;
     size_t n;
+    bool apart; /* the blocks of the ranks are of different steps (FTK_SEG_APART) */
 };
 
 /* Write master.h5 and master.xdmf, durable; also checks every part against m. */

@@ -11,7 +11,8 @@
  * has the same shape as the dataset.  ftkit does not know the coordinates of the values; values
  * at nodes can be drawn, cut and contoured without coordinates.  Arrays of the same shape share
  * a grid.  Dimensions are in the order of the dataset, the slowest first, which XDMF calls
- * z y x: the last index of a C array is drawn along x.  The time is the number of the set. */
+ * z y x: the last index of a C array is drawn along x.  The time is the number of the set.  The
+ * grids of a line apart say so in their names: the blocks of the ranks are of different steps. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -145,7 +146,8 @@ static void put_grid(
     fputc(' ', f);
     for (uint32_t d = 0; d < r->ndims; d++)
         fprintf(f, "%s%" PRIu64, d ? "x" : "", r->global[d]);
-    fprintf(f, "\" GridType=\"Uniform\">\n      <Time Value=\"%" PRIu64 "\"/>\n", m->set);
+    fprintf(f, "%s\" GridType=\"Uniform\">\n      <Time Value=\"%" PRIu64 "\"/>\n",
+        a->apart ? " (line apart)" : "", m->set);
     put_mesh(f, r);
     for (size_t i = first; i < a->n; i++)
         if (is_shown(&a->v[i]) && same_shape(&a->v[i], r))

@@ -1,0 +1,110 @@
+/* Messages that completed while receives posted earlier had not.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * If the sender of an earlier receive dies, this order shows whether the MPI had matched the earlier
+ * receive (recovery/suppress.c).  A receive can stay under way during the whole job, so the list
+ * drops what tells nothing of the receives under way before it takes more memory. */
+#include <stdlib.h>
+
+#include "log/log.h"
+#include "log/p2p.h"
+
+struct completed {
+    uint64_t seq;        /* of its receive */
+    uint64_t posted_seq; /* the latest sequence number when it was seen */
+    struct ftk_envelope of;
+};
+
+static struct {
+    struct completed *v; /* [n] */
+    size_t n, room;
+} list;
+
+static bool may_match(const struct ftk_req *q, const struct ftk_envelope *of)
+{
+    return q->kind == FTK_REQ_RECV && q->replay.cancel != FTK_CANCEL_DONE
+           && q->state != FTK_REQ_PROBING && ftk_envelope_matches(&q->recv.want, of);
+}
+
+/* Whether e completed before q, although q was posted earlier and matches e. */
+static bool has_overtaken(const struct completed *e, const struct ftk_req *q)
+{
+    return e->seq > q->seq && e->posted_seq > q->recv.posted_seq && may_match(q, &e->of);
+}
+
+static bool tells_something(const struct completed *e)
+{
+    for (const struct ftk_req *q = ftk_log.queue.first; q && q->seq < e->seq; q = q->next)
+        if (has_overtaken(e, q))
+            return true;
+    return false;
+}
+
+void ftk_overtake_tidy(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list.n; i++)
+        if (tells_something(&list.v[i]))
+            list.v[kept++] = list.v[i];
+    list.n = kept;
+}
+
+/* After tidying half of the list is free, or the list grows: few messages make it tidy again. */
+static int make_room(void)
+{
+    if (list.n < list.room)
+        return MPI_SUCCESS;
+    ftk_overtake_tidy();
+    if (2 * list.n < list.room)
+        return MPI_SUCCESS;
+    const size_t room = list.room ? 2 * list.room : 64;
+    struct completed *all = realloc(list.v, room * sizeof *all);
+    if (!all)
+        return MPI_ERR_NO_MEM;
+    list.v = all;
+    list.room = room;
+    return MPI_SUCCESS;
+}
+
+int ftk_overtake_note(uint64_t seq, int context, int source, int tag)
+{
+    struct ftk_log *l = &ftk_log;
+    if (!l->queue.first || l->queue.first->seq >= seq || !(l->apart.on || ftk_log_crosses(source)))
+        return MPI_SUCCESS;
+    const int rc = make_room();
+    if (rc == MPI_SUCCESS)
+        list.v[list.n++] = (struct completed){ seq, ++l->queue.seq, { context, source, tag } };
+    return rc;
+}
+
+size_t ftk_overtake_count(const struct ftk_channel *s, const struct ftk_req *q)
+{
+    const struct ftk_envelope of = { s->context, s->source, s->tag };
+    size_t n = 0;
+    if (list.n == 0 || !may_match(q, &of))
+        return 0;
+    for (size_t i = 0; i < list.n; i++) {
+        const struct completed *e = &list.v[i];
+        n += e->of.context == of.context && e->of.source == of.source && e->of.tag == of.tag
+             && has_overtaken(e, q);
+    }
+    return n;
+}
+
+size_t ftk_overtake_any(void)
+{
+    return list.n;
+}
+
+void ftk_overtake_clear(void)
+{
+    list.n = 0;
+}
+
+void ftk_overtake_free(void)
+{
+    free(list.v);
+    list.v = NULL;
+    list.n = list.room = 0;
+}
