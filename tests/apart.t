@@ -95,9 +95,12 @@ cmp_ok($sum[2], '>', 0, 'some choices were in sets');
         or diag(substr($j->{log}, 0, 2000));
     # the ranks before it in the pipeline; a rank that waited would make a period of 3 steps
     for my $rank (0, 1) {
-        my ($steps) = slurp("$base.$rank") =~ /^longest \S+ steps (\d+)/m;
+        my ($steps, $cut) = slurp("$base.$rank") =~ /^longest \S+ steps (\d+) .* cut (\d+)/m;
         cmp_ok($steps // 0, '>=', 60, "rank $rank makes its steps meanwhile");
+        cmp_ok($cut // 0, '>=', 60, "... and line_open of ftkit_query is the set that is open");
     }
+    like(slurp("$base.2"), qr/^longest .* waits 1$/m,
+        'line_waits_here says that the set waits for the rank that has slept');
 }
 
 # ---- other calls with a line open, and relaunch from files

@@ -77,6 +77,8 @@ module ftkit
         integer(c_int64_t) :: line_late = 0
         integer(c_int64_t) :: line_early = 0
         integer(c_int64_t) :: line_determinants = 0
+        integer(c_int64_t) :: line_open = 0
+        integer(c_int64_t) :: line_waits_here = 0
     end type
 
     ! ---- Procedures of the program ------------------------------------------------------

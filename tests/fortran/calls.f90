@@ -436,7 +436,7 @@ contains
     ! The members of ftkit_info are where those of C are.
     subroutine layout()
         type(ftkit_info), target :: info
-        type(c_ptr) :: at(34)
+        type(c_ptr) :: at(40)
         integer(c_int64_t) :: base
         integer :: i, n
         logical :: same
@@ -451,7 +451,9 @@ contains
             c_loc(info%log_messages), c_loc(info%log_bytes), c_loc(info%log_held), &
             c_loc(info%log_determinants), c_loc(info%log_determinant_bytes), &
             c_loc(info%log_resent), c_loc(info%log_suppressed), c_loc(info%log_drained), &
-            c_loc(info%log_spilled), c_loc(info%log_differs)]
+            c_loc(info%log_spilled), c_loc(info%log_differs), &
+            c_loc(info%log_requests), c_loc(info%line_late), c_loc(info%line_early), &
+            c_loc(info%line_determinants), c_loc(info%line_open), c_loc(info%line_waits_here)]
         base = transfer(c_loc(info), base)
         same = .true.
         n = size(at)

@@ -52,7 +52,9 @@ int64_t test_address(const CFI_cdesc_t *d)
     X(checkpoint_s) X(repair_s) X(repair_detect_s) X(repair_supply_s) X(repair_rebuild_s)  \
     X(repair_restore_s) X(flushing) X(flush_s) X(sent_bytes) X(sent_total) X(log_messages) \
     X(log_bytes) X(log_held) X(log_determinants) X(log_determinant_bytes) X(log_resent)    \
-    X(log_suppressed) X(log_drained) X(log_spilled) X(log_differs)
+    X(log_suppressed) X(log_drained) X(log_spilled) X(log_differs) \
+    X(log_requests) X(line_late) X(line_early) X(line_determinants) X(line_open)           \
+    X(line_waits_here)
 /* clang-format on */
 
 int64_t test_info_offset(int i)

@@ -6,9 +6,11 @@
  *   -m sleep  ... and rank 2 sleeps for 5 s before its second call
  *   -m even   each rank calls in each step
  *
- * -i: each rank adds a line "longest SECONDS steps N copy SECONDS first SECONDS" to FILE.<rank>:
- * its longest call of ftkit_checkpoint() but the first, its steps that ended while rank 2 slept,
- * the time of one copy and one hash of its registered data, its first call.  Behind it comes the
+ * -i: each rank adds a line "longest SECONDS steps N copy SECONDS first SECONDS cut N waits N" to
+ * FILE.<rank>: its longest call of ftkit_checkpoint() but the first, its steps that ended while
+ * rank 2 slept, the time of one copy and one hash of its registered data, its first call, its steps
+ * that ended with a set open for which it had cut, and whether a set waited for rank 2 when it
+ * woke up.  Behind it comes the
  * line "end MESSAGES BYTES" of foreign.h.  A failure at the end adds a line again.
  *
  * A step passes app.step once, app.mid once before it sends, and app.inflight once behind that.
@@ -30,6 +32,7 @@ static struct {
     double longest;  /* call, s */
     double first;    /* call, s */
     int calls;       /* of this process */
+    int cut, waits;  /* as above */
 } g;
 
 static int prepare(struct foreign *f)
@@ -61,6 +64,13 @@ static void compute(const struct foreign *f, const uint64_t *in)
     }
 }
 
+static bool is_open(const struct foreign *f, bool waits_here)
+{
+    ftkit_info info = { .size = sizeof info };
+    return ftkit_query(f->ft, &info) == FTKIT_OK && info.line_open > info.committed
+           && (info.line_waits_here == 1) == waits_here;
+}
+
 static void step(struct foreign *f)
 {
     uint64_t in[WORDS] = { 0 }, out[WORDS] = { (uint64_t)f->step };
@@ -77,6 +87,16 @@ static void step(struct foreign *f)
         MPI_Send(out, WORDS, MPI_UINT64_T, f->rank + 1, 1, f->comm);
     (void)FTK_FAULT("app.inflight");
     g.ended[f->step] = ftk_now_s();
+    g.cut += is_open(f, false);
+}
+
+/* Rank 2 has made no call while others wanted a set: it learns this in calls of MPI. */
+static void wake_up(struct foreign *f)
+{
+    int flag = 0;
+    for (int i = 0; i < 10000 && !is_open(f, true); i++)
+        MPI_Iprobe(f->rank, 2, f->comm, &flag, MPI_STATUS_IGNORE);
+    g.waits = is_open(f, true);
 }
 
 /* A call of ftkit_checkpoint(), with its time. */
@@ -86,6 +106,7 @@ static int call(struct foreign *f)
         g.slept[0] = ftk_now_s();
         sleep(SLEEP_S);
         g.slept[1] = ftk_now_s();
+        wake_up(f);
     }
     double begin = ftk_now_s();
     int rc = ftkit_checkpoint(f->ft);
@@ -149,8 +170,8 @@ static void tell(const struct foreign *f, const double *slept)
     snprintf(path, sizeof path, "%s.%d", f->info, f->rank);
     FILE *out = fopen(path, "a");
     bool written = out
-                   && fprintf(out, "longest %.6f steps %d copy %.6f first %.6f\n", g.longest, steps,
-                          copy_s(), g.first)
+                   && fprintf(out, "longest %.6f steps %d copy %.6f first %.6f cut %d waits %d\n",
+                          g.longest, steps, copy_s(), g.first, g.cut, g.waits)
                           > 0;
     if ((out && fclose(out) != 0) || !written)
         fprintf(stderr, "uneven: cannot write %s\n", path);

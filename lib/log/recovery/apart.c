@@ -610,6 +610,12 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", a.why);
 }
 
+uint64_t ftk_apart_open_set(bool *waits_here)
+{
+    *waits_here = a.state == WISHED;
+    return a.state == AWAY ? 0 : a.set;
+}
+
 /* ---- other calls that all ranks make together ---------------------------------------- */
 
 static int run_to_the_end(struct ftk_chan *ch)

@@ -173,6 +173,7 @@ static const char *current_call(void)
 static void add_stats(ftkit_info *info)
 {
     const struct ftk_log *l = &ftk_log;
+    bool waits_here;
     info->log_messages = l->stats.logged_messages;
     info->log_bytes = l->stats.logged_bytes;
     info->log_held = l->slog.bytes;
@@ -187,6 +188,8 @@ static void add_stats(ftkit_info *info)
     info->line_late = l->stats.late;
     info->line_early = l->stats.early;
     info->line_determinants = l->stats.window;
+    info->line_open = ftk_apart_open_set(&waits_here);
+    info->line_waits_here = waits_here;
 }
 
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
