@@ -5,7 +5,7 @@
  * blocks of both in turns; it gives the fastest block of each, because the operations are
  * shorter than what a busy machine does in between by orders of magnitude.
  *
- *   log [-k KIND] [-t TEAM_SIZE] [-m MODE] [-b BYTES] [-c 0] [-o] [-r REPETITIONS]
+ *   log [-k KIND] [-t TEAM_SIZE] [-m MODE] [-b BYTES] [-c 0] [-o] [-a SET] [-r REPETITIONS]
  *
  * KIND: pingpong (one way: a send and a receive), self (the same without another
  * process), halo (four neighbours of a 2-D grid), rate (64 messages to the next rank and 64
@@ -15,7 +15,9 @@
  * plane); allreduce, barrier, bcast, reduce, allgather (BYTES of each rank), alltoall: their
  * bound is the non-blocking twin, polled.  TEAM_SIZE: ranks that roll back together; 0
  * leaves the log off.  MODE: log.determinants; each rank counts as a node then.  -c 0:
- * log.check = false.  -o: the bound of a collective is the blocking call of the MPI.
+ * log.check = false.  -o: the bound of a collective is the blocking call of the MPI.  -a: with
+ * checkpoint.line = apart; SET is away (no set is open), or open (all ranks but the last one have
+ * cut for a set).
  *
  * Between teams the bound of messages from 4096 bytes on has a memcpy() of what the log keeps,
  * after the operation, to memory that has been touched and is not in the cache.
@@ -95,7 +97,7 @@ struct kind {
     int sends;     /* how often its bytes are sent in an operation, by each rank at work; or ... */
 };
 
-static const char *kind_name = "pingpong", *mode = NULL;
+static const char *kind_name = "pingpong", *mode = NULL, *apart = NULL;
 static int team_size, check = 1;
 static bool own;       /* the bound is the blocking collective */
 static char *from;     /* [4 * bytes] */
@@ -113,9 +115,11 @@ static int option(int opt, const char *value)
         mode = value;
     else if (opt == 'o')
         own = true;
+    else if (opt == 'a')
+        apart = value;
     else
         check = atoi(value);
-    return team_size < 0;
+    return team_size < 0 || (apart && strcmp(apart, "away") != 0 && strcmp(apart, "open") != 0);
 }
 
 /* ---- the operations ------------------------------------------------------------------ */
@@ -374,13 +378,52 @@ static void count_since(const struct bench *b, const uint64_t before[COUNTS], ui
         out[i] -= before[i];
 }
 
+/* ---- the set before a repetition ---------------------------------------------------------- */
+
+/* Call ftkit_checkpoint() on all ranks that call, until all ranks are where they shall be. */
+static void call_until(struct bench *b, bool calls, bool (*there)(const ftkit_info *info))
+{
+    for (int all = 0; !all;) {
+        ftkit_info info = { .size = sizeof info };
+        if (calls)
+            bench_checkpoint(b);
+        bench_ft(b, ftkit_query(b->ft, &info), FTKIT_OK, "query");
+        const int own_there = !calls || there(&info);
+        bench_mpi(b, PMPI_Allreduce(&own_there, &all, 1, MPI_INT, MPI_MIN, world), "minimum");
+    }
+}
+
+static bool is_away(const ftkit_info *info)
+{
+    return info->committed > 0 && info->line_open == 0;
+}
+
+static bool has_cut(const ftkit_info *info)
+{
+    return info->line_open > 0 && !info->line_waits_here;
+}
+
+/* What the log has kept goes. */
+static void write_set(struct bench *b)
+{
+    if (!apart) {
+        bench_checkpoint(b);
+        return;
+    }
+    call_until(b, true, is_away); /* a set is open since the last repetition, or none was written */
+    bench_ft(b, ftkit_request(b->ft, 0), FTKIT_OK, "request");
+    call_until(b, b->rank < b->nranks - 1, has_cut);
+    if (strcmp(apart, "away") == 0)
+        call_until(b, true, is_away);
+}
+
 static void repetition(struct bench *b, const struct kind *k, int ops)
 {
     struct side twins = { &twin, world }, blocking = { &plain, world }, log = { &ours, b->comm };
     const struct side *bound = own && k->collective ? &blocking : &twins;
     struct fastest f = { 1e9, 1e9, 1e9, 1e9 };
     uint64_t before[COUNTS], since[COUNTS];
-    bench_checkpoint(b); /* what was kept goes */
+    write_set(b);
     counts(b, before);
     (void)block_s(b, k, &log, ops, 0);
     count_since(b, before, since);
@@ -409,7 +452,11 @@ static void configure(void)
 {
     char number[16];
     snprintf(number, sizeof number, "%d", team_size);
-    bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
+    bench_set("FTKIT_CHECKPOINT_PERIOD", apart ? "1000000 calls" : "1 call");
+    if (apart)
+        bench_set("FTKIT_CHECKPOINT_LINE", "apart");
+    if (apart)
+        bench_set("FTKIT_CHECKPOINT_PATIENCE", "1h"); /* the last rank calls when all is measured */
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
     bench_set("FTKIT_LOG_ENABLED", team_size > 0 ? "true" : "false");
     bench_set("FTKIT_LOG_TEAM_SIZE", number);
@@ -424,7 +471,7 @@ int main(int argc, char **argv)
 {
     struct bench b = { .bytes = 8, .reps = 5 };
     int step = 0;
-    bench_options(&b, argc, argv, "b:r:k:t:m:c:o", option);
+    bench_options(&b, argc, argv, "b:r:k:t:m:c:oa:", option);
     const struct kind *k = find_kind(&b);
     configure();
     bench_open(&b, &argc, &argv);
