@@ -140,7 +140,7 @@ for my $p (@relays) {
 for my $mode (qw(node causal pessimistic)) {
     my $j = logged({ name => 'front' },
         env => { FTKIT_LOG_DETERMINANTS => $mode, FTKIT_LOG_TEAM_SIZE => 1 }, spares => 0);
-    like($j->{result}, qr/^OK step 20 hash \w+ 0 wrong/, "front: $mode") or diag($j->{log});
+    like($j->{result}, qr/^OK step 40 hash \w+ 0 wrong/, "front: $mode") or diag($j->{log});
 }
 
 # refuse: nothing is left open

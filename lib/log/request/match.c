@@ -431,24 +431,29 @@ enum turn { TAKE, AGAIN, LATER };
 
 /* A message may have come that r could get, and so could an older receive.  The older one looks for
  * itself: its envelope may be wider, and may match a message further in front, so that r gets this
- * one. */
-static int let_older_look(struct ftk_req *r, int tag, enum turn *turn)
+ * one.  *source and *tag are what r looks for.  If r has to take a message, they become those of the
+ * message that no older receive could get: a message of another source may come at any moment. */
+static int let_older_look(struct ftk_req *r, int *source, int *tag, enum turn *turn)
 {
     MPI_Status s;
     int flag = 0;
     *turn = TAKE;
     if (ftk_log.queue.nmprobed < 2 || !earlier(r->seq, is_mprobed, &r->recv.want))
         return MPI_SUCCESS;
-    int rc = PMPI_Iprobe(r->recv.want.source, tag, ftk_log_real(r->context), &flag, &s);
+    int rc = PMPI_Iprobe(*source, *tag, ftk_log_real(r->context), &flag, &s);
     *turn = flag ? TAKE : LATER; /* a message may come at any moment, so r must not look again */
-    if (rc != MPI_SUCCESS || !flag || s.MPI_TAG == FTK_CONTROL_TAG)
+    if (rc != MPI_SUCCESS || !flag)
         return rc;
     const int context = ftk_context_of(ftk_context_comm(r->context), s.MPI_TAG);
     const struct ftk_envelope found = { context, s.MPI_SOURCE,
         ftk_context_tag(context, s.MPI_TAG) };
-    struct ftk_req *older = earlier(r->seq, is_mprobed, &found);
-    if (!older)
+    const bool control = s.MPI_TAG == FTK_CONTROL_TAG;
+    struct ftk_req *older = control ? NULL : earlier(r->seq, is_mprobed, &found);
+    if (!older) {
+        *source = s.MPI_SOURCE;
+        *tag = s.MPI_TAG;
         return rc;
+    }
     (void)ftk_match_mprobed(older); /* the request has the error, if there is one */
     *turn = older->state == FTK_REQ_PROBING ? LATER : AGAIN;
     return rc;
@@ -472,14 +477,14 @@ static int look_for(struct ftk_req *r, bool *other)
         return take_unexp(r, h);
     if (wait || arrives)
         return MPI_SUCCESS;
-    const int tag = r->recv.want.tag == MPI_ANY_TAG
-                        ? r->recv.want.tag
-                        : ftk_context_wire(r->context, r->recv.want.tag);
+    int source = r->recv.want.source;
+    int tag = r->recv.want.tag == MPI_ANY_TAG ? r->recv.want.tag
+                                              : ftk_context_wire(r->context, r->recv.want.tag);
     enum turn turn;
-    int rc = let_older_look(r, tag, &turn);
+    int rc = let_older_look(r, &source, &tag, &turn);
     *other = turn == AGAIN;
     if (rc == MPI_SUCCESS && turn == TAKE)
-        rc = PMPI_Improbe(r->recv.want.source, tag, ftk_log_real(r->context), &flag, &m, &s);
+        rc = PMPI_Improbe(source, tag, ftk_log_real(r->context), &flag, &m, &s);
     if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
         return ftk_p2p_fail(r, rc);
     if (rc != MPI_SUCCESS)

@@ -6,8 +6,9 @@
 #include "log/det.h"
 #include "log/p2p.h"
 
-#define TURNS 16  /* looks at requests for each look at the watch */
-#define SMALL 512 /* bytes of a message that MPI_Send sends without a request of the log */
+#define TURNS 16     /* looks at requests for each look at the watch */
+#define TURNS_OPEN 4 /* ... for each step of a set that is open; the first look has one */
+#define SMALL 512    /* bytes of a message that MPI_Send sends without a request of the log */
 
 /* A replacement receives a message that the set-up of the lost process never received; the MPI
  * error. */
@@ -51,7 +52,7 @@ int ftk_log_progress(unsigned *turns)
     ftk_p2p_progress_mprobed();
     ftk_mode_progress();
     const bool watches = ++*turns % TURNS == 0;
-    if (l->apart.turn && (l->apart.open || watches)) {
+    if (l->apart.turn && (watches || (l->apart.open && *turns % TURNS_OPEN == 1))) {
         l->apart.turn();
         if (ftk_log_is_rolling_back()) /* the job halts */
             return ftk_log_error();

@@ -148,11 +148,33 @@ void ftk_p2p_bind(struct ftk_req *r, int source)
     ftk_log.queue.nwildcards--;
 }
 
+/* Whether nothing but the number of a received message is recorded: no determinant, no hash, no copy. */
+static bool is_only_counted(const struct ftk_req *r, const MPI_Status *s, int error)
+{
+    return error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
+           && !ftk_log_crosses(s->MPI_SOURCE) && !ftk_log.apart.open;
+}
+
+static int only_count(const struct ftk_req *r, int source, int tag)
+{
+    const int rc =
+        ftk_log.apart.on ? ftk_overtake_note(r->seq, r->context, source, tag) : MPI_SUCCESS;
+    return rc == MPI_SUCCESS ? ftk_p2p_count(r->context, source, tag, r->seq, NULL, 0, false) : rc;
+}
+
+static int record_whole(struct ftk_req *r, const MPI_Status *s, int tag)
+{
+    MPI_Count bytes = 0;
+    int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_overtake_note(r->seq, r->context, s->MPI_SOURCE, tag);
+    return rc == MPI_SUCCESS ? record(r, s->MPI_SOURCE, tag, (size_t)bytes) : rc;
+}
+
 /* The MPI has completed a receive. */
 int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
 {
     int cancelled = 0;
-    MPI_Count bytes = 0;
     const int tag = ftk_context_tag(r->context, s->MPI_TAG);
     if (r->recv.cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
         ftk_det_cancelled(r->recv.number, true);
@@ -167,20 +189,8 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
         error = ftk_mode_absorb(r->context, s->MPI_SOURCE);
     if (r->ops)
         return r->ops->complete(r, s, error);
-    if (error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
-        && !ftk_log_crosses(s->MPI_SOURCE) && !ftk_log.apart.on) { /* nothing to record */
-        ftk_log.counts.received[s->MPI_SOURCE]++;
-        r->status = *s;
-        r->status.MPI_SOURCE = ftk_vcomm_peer_rank(r->vc, s->MPI_SOURCE);
-        r->status.MPI_TAG = tag;
-        decided(r, s->MPI_SOURCE, tag);
-        return ftk_req_finish(r, error);
-    }
-    int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
-    if (rc == MPI_SUCCESS)
-        rc = ftk_overtake_note(r->seq, r->context, s->MPI_SOURCE, tag);
-    if (rc == MPI_SUCCESS)
-        rc = record(r, s->MPI_SOURCE, tag, (size_t)bytes);
+    const int rc =
+        is_only_counted(r, s, error) ? only_count(r, s->MPI_SOURCE, tag) : record_whole(r, s, tag);
     r->status = *s;
     r->status.MPI_SOURCE = ftk_vcomm_peer_rank(r->vc, s->MPI_SOURCE);
     r->status.MPI_TAG = tag;
