@@ -106,7 +106,11 @@ sub logged {
 sub undisturbed {
     my ($p, $n) = @_;
     my $key = title($p) . $n;
-    $result{$key} //= logged($p, n => $n, spares => 0)->{result};
+    if (!defined($result{$key})) {
+        my $j = logged($p, n => $n, spares => 0);
+        diag("$key: no result without a failure: " . substr($j->{log}, 0, 2000)) if $j->{result} eq '';
+        $result{$key} = $j->{result};
+    }
     return $result{$key};
 }
 
