@@ -73,7 +73,13 @@ sub long_one
 %region = map { $_->{name} => $_ } @{ json('show', $dir, $last)->{regions} };
 is("$region{u}{kind} $region{step}{kind}", 'array replicated', 'regions of all ranks');
 # what h5py and ParaView see
-sub master { return slurp((glob("$dir/*/*" . sprintf('%08d', shift) . '*/master.' . shift))[0] // '/dev/null') }
+sub master
+{
+    my ($set, $type) = @_;
+    my ($file) = glob("$dir/*/set-" . sprintf('%010d', $set) . "/master.$type");
+    return $file ? slurp($file) : '';
+}
+
 unlike(master($first, 'h5'), qr/ftkit\.line/, 'master.h5 of a line together: no mark');
 is(scalar(() = master($last, 'h5') =~ /ftkit\.line/g), 2, '... apart: on the file and the array');
 unlike(master($first, 'xdmf'), qr/apart/, 'master.xdmf of a line together: no mark');
@@ -103,7 +109,8 @@ $small = { %$small, args => [ '-s', 8, '-n', 120 ] };
 my $k = logged($small, spares => 0, env => { %env, FTKIT_LOG_TEAM_SIZE => 2,
         FTKIT_LEVEL_HDF5_DIRECTORY => $old });
 like($k->{log}, qr/restored set 13 from files/, '... a job goes on from it');
-is($k->{result}, undisturbed($small, 4), '... to the right result') or diag(substr($k->{log}, 0, 3000));
+is($k->{result}, undisturbed($small, 4), '... to the right result')
+    or diag(substr($k->{log}, 0, 3000));
 
 # ---- another number of ranks: the blocks are of different steps
 

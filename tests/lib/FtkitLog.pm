@@ -108,8 +108,9 @@ sub undisturbed {
     my $key = title($p) . $n;
     if (!defined($result{$key})) {
         my $j = logged($p, n => $n, spares => 0);
-        diag("$key: no result without a failure: " . substr($j->{log}, 0, 2000)) if $j->{result} eq '';
         $result{$key} = $j->{result};
+        diag("$key: no result without a failure: " . substr($j->{log}, 0, 2000))
+            if $j->{result} eq '';
     }
     return $result{$key};
 }

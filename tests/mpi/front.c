@@ -3,8 +3,9 @@
  * looks for the messages by probes.
  *
  * With three ranks or more a step has another part: a receive of any tag from rank 2, and then two
- * receives of tag 6 + step from any rank, which are complete first.  Rank 1 sends a message with that
- * tag; rank 2 sends messages with tag 1 and with that tag.  The first receive gets the message with tag 1.
+ * receives of tag 6 + step from any rank, which are complete first.  Rank 1 sends a message with
+ * that tag; rank 2 sends messages with tag 1 and with that tag.  The first receive gets the message
+ * with tag 1.
  *
  * A step passes no fault point but app.step.
  *

@@ -431,8 +431,8 @@ enum turn { TAKE, AGAIN, LATER };
 
 /* A message may have come that r could get, and so could an older receive.  The older one looks for
  * itself: its envelope may be wider, and may match a message further in front, so that r gets this
- * one.  *source and *tag are what r looks for.  If r has to take a message, they become those of the
- * message that no older receive could get: a message of another source may come at any moment. */
+ * one.  *source and *tag are what r looks for.  If r has to take a message, they become those of
+ * the message that no older receive could get: a probe of any source might find another one. */
 static int let_older_look(struct ftk_req *r, int *source, int *tag, enum turn *turn)
 {
     MPI_Status s;

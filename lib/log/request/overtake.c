@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * If the sender of an earlier receive dies, this order shows whether the MPI had matched the earlier
- * receive (recovery/suppress.c).  A receive can stay under way during the whole job, so the list
- * drops what tells nothing of the receives under way before it takes more memory. */
+ * If the sender of an earlier receive dies, this order shows whether the MPI had matched the
+ * earlier receive (recovery/suppress.c).  A receive can stay under way during the whole job, so the
+ * list drops what tells nothing of the receives under way before it takes more memory. */
 #include <stdlib.h>
 
 #include "log/log.h"

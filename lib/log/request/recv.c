@@ -148,7 +148,7 @@ void ftk_p2p_bind(struct ftk_req *r, int source)
     ftk_log.queue.nwildcards--;
 }
 
-/* Whether nothing but the number of a received message is recorded: no determinant, no hash, no copy. */
+/* Whether a received message is only counted: no determinant, no hash, no copy. */
 static bool is_only_counted(const struct ftk_req *r, const MPI_Status *s, int error)
 {
     return error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP

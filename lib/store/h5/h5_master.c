@@ -152,8 +152,8 @@ static int array_write(struct master *w, struct array *a)
         || (ds = H5Dcreate2(w->file, name, a->type, a->space, H5P_DEFAULT, a->dcpl, H5P_DEFAULT))
                < 0
         || ftk_h5_attr_text(ds, "ftkit.type", ftk_basic_name(a->first.basic)) < 0
-        || ftk_h5_attr_of_region(ds, w->notes, w->notes_bytes, a->first.name) < 0
-        || mark(w, ds) < 0 || H5Dclose(ds) < 0)
+        || ftk_h5_attr_of_region(ds, w->notes, w->notes_bytes, a->first.name) < 0 || mark(w, ds) < 0
+        || H5Dclose(ds) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "array '%s'", a->first.name);
     return w->io->err ? ftk_fail_errno(w->io->err, "%s: write", w->io->what) : FTKIT_OK;
 }
