@@ -627,8 +627,10 @@ typedef struct ftkit_info {
     uint64_t line_early;        /**< early messages: received before the cut of this rank and sent
                                      after that of their sender */
     uint64_t line_determinants; /**< choices after the cut that are part of the set */
-    uint64_t line_open;         /**< set that is being written, as this rank knows; 0: none */
-    uint64_t line_waits_here;   /**< 1: it waits for a call of ftkit_checkpoint() here */
+    uint64_t line_open;         /**< the set that is being written, if this rank knows of
+                                     one; 0: none */
+    uint64_t line_waits_here;   /**< 1: that set waits until this rank calls
+                                     ftkit_checkpoint() */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

@@ -35,6 +35,12 @@ struct ftk_det {
                                many MORE follow, whose a are the indices */
 };
 
+/* Whether MORE follow a determinant of that kind: as many as its a says. */
+static inline bool ftk_det_has_more(uint32_t kind)
+{
+    return kind == FTK_DET_SOME || kind == FTK_DET_VALUE;
+}
+
 /* Open the files of this process, before the ranks agree on the repair that gives it its rank.
  * before [n]: the determinants of the lost process since the line, which the replay repeats.  The
  * files are valid from the epoch epoch_id on, so files of failed attempts are of no epoch. */
@@ -65,6 +71,8 @@ struct ftk_det *ftk_det_window(size_t *n);
 /* This rank is back at a line apart: repeat the determinants of the window, v [n].  The list may
  * have them, or the first of them, already: from this process, or from the lost one. */
 int ftk_det_restore(const struct ftk_det *v, size_t n);
+/* Whether determinants v [n] of a set can have been written by this job (check.c). */
+bool ftk_det_are_sane(const struct ftk_det *v, uint64_t n);
 /* Whether a replay has determinants left that it has not repeated. */
 bool ftk_det_plan_left(void);
 uint32_t ftk_det_new_wildcard(uint32_t number);

@@ -96,15 +96,6 @@ void ftk_p2p_reap(size_t most);
 size_t ftk_p2p_sending(void);
 /* Whether the MPI, or a request, still uses a log entry of a generation before this one. */
 bool ftk_p2p_sends_before(uint32_t generation);
-/* Line apart: count a message of the program; false: no memory. */
-static inline bool ftk_p2p_count_sent(int context, int dest, int tag)
-{
-    struct ftk_sent *s = ftk_sent_find(context, dest, tag);
-    if (s)
-        s->count++;
-    return s != NULL;
-}
-
 /* ---- receives ------------------------------------------------------------------------ */
 
 /* Post a receive that is linked but not posted; looks at the unexpected messages first. */
@@ -174,9 +165,9 @@ int ftk_overtake_note(uint64_t seq, int context, int source, int tag);
 /* How many messages of the channel completed before q, although q was posted earlier: then the MPI
  * had matched q before them.  0: q cannot get messages of the channel. */
 size_t ftk_overtake_count(const struct ftk_channel *s, const struct ftk_req *q);
-/* The number of messages in the list; 0: no receive is overtaken. */
-size_t ftk_overtake_any(void);
-/* Drop what tells nothing of the receives that are under way now. */
+/* How many messages the list has; 0: no receive is overtaken. */
+size_t ftk_overtake_length(void);
+/* Drop the messages that tell nothing of the receives under way. */
 void ftk_overtake_tidy(void);
 /* No receive under way has been matched. */
 void ftk_overtake_clear(void);

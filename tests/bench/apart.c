@@ -38,11 +38,7 @@ static void run_hash(struct bench *b)
 
 static void run_exchange(struct bench *b)
 {
-    const int buddy = b->rank ^ 1; /* level.memory.map = pair, on one node */
-    bench_mpi(b,
-        PMPI_Sendrecv(own, (int)b->bytes, MPI_BYTE, buddy, 0, copy, (int)b->bytes, MPI_BYTE, buddy,
-            0, world, MPI_STATUS_IGNORE),
-        "exchange");
+    bench_exchange(b, world, own, copy, b->bytes);
 }
 
 static uint64_t committed(const struct bench *b)

@@ -196,6 +196,17 @@ static inline int bench_close(struct bench *b)
     return 0;
 }
 
+/* Exchange bytes with the buddy (level.memory.map = pair, on one node) by the MPI alone. */
+static inline void bench_exchange(
+    const struct bench *b, MPI_Comm comm, const char *own, char *copy, size_t bytes)
+{
+    const int buddy = b->rank ^ 1;
+    bench_mpi(b,
+        PMPI_Sendrecv(own, (int)bytes, MPI_BYTE, buddy, 0, copy, (int)bytes, MPI_BYTE, buddy, 0,
+            comm, MPI_STATUS_IGNORE),
+        "exchange");
+}
+
 /* kB of a line of /proc/self/smaps_rollup. */
 static inline double bench_smaps_kb(const char *name)
 {

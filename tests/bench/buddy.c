@@ -20,11 +20,7 @@ static void run_memcpy(struct bench *b)
 
 static void exchange(struct bench *b, size_t at, size_t bytes)
 {
-    int buddy = b->rank ^ 1; /* level.memory.map = pair, on one node */
-    bench_mpi(b,
-        MPI_Sendrecv(own + at, (int)bytes, MPI_BYTE, buddy, 0, copy + at, (int)bytes, MPI_BYTE,
-            buddy, 0, b->comm, MPI_STATUS_IGNORE),
-        "exchange");
+    bench_exchange(b, b->comm, own + at, copy + at, bytes);
 }
 
 static void run_exchange(struct bench *b)

@@ -403,7 +403,7 @@ static bool has_cut(const ftkit_info *info)
     return info->line_open > 0 && !info->line_waits_here;
 }
 
-/* What the log has kept goes. */
+/* Write a set, so that the log drops all messages. */
 static void write_set(struct bench *b)
 {
     if (!apart) {

@@ -107,13 +107,9 @@ static void fill(struct bench *b, const char *what, size_t bytes)
 static void run_files_bound(struct bench *b)
 {
     char *own = new_memory(b), *copy = new_memory(b);
-    int buddy = b->rank ^ 1; /* level.memory.map = pair, on one node */
     read_file(b, own);
     memcpy(b->data, own, b->bytes);
-    bench_mpi(b,
-        MPI_Sendrecv(own, (int)b->bytes, MPI_BYTE, buddy, 0, copy, (int)b->bytes, MPI_BYTE, buddy,
-            0, b->comm, MPI_STATUS_IGNORE),
-        "exchange");
+    bench_exchange(b, b->comm, own, copy, b->bytes);
     munmap(own, b->bytes);
     munmap(copy, b->bytes);
 }

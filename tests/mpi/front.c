@@ -75,7 +75,7 @@ static void receive_three(const struct foreign *f)
         usleep(2000);
     MPI_Iprobe(0, 77, f->comm, &flag, MPI_STATUS_IGNORE);
     MPI_Irecv(in[0], WORDS, MPI_UINT64_T, 2, MPI_ANY_TAG, f->comm, &q);
-    for (int i = 1; i < 3; i++) /* hangs when the first receive has got its message */
+    for (int i = 1; i < 3; i++) /* hangs if the first receive has the message */
         MPI_Recv(in[i], WORDS, MPI_UINT64_T, MPI_ANY_SOURCE, tag_of(f), f->comm, MPI_STATUS_IGNORE);
     MPI_Wait(&q, &s);
     state[1] += s.MPI_TAG != 1 || in[0][1] != 1;

@@ -9,9 +9,9 @@
  * -i: each rank adds a line "longest SECONDS steps N copy SECONDS first SECONDS cut N waits N" to
  * FILE.<rank>: its longest call of ftkit_checkpoint() but the first, its steps that ended while
  * rank 2 slept, the time of one copy and one hash of its registered data, its first call, its steps
- * that ended with a set open for which it had cut, and whether a set waited for rank 2 when it
- * woke up.  Behind it comes the
- * line "end MESSAGES BYTES" of foreign.h.  A failure at the end adds a line again.
+ * that ended with a set open for which the rank had cut, and 1 if a set waited for rank 2 after
+ * the sleep.  The line "end MESSAGES BYTES" of foreign.h follows.  A failure at the end adds a line
+ * again.
  *
  * A step passes app.step once, app.mid once before it sends, and app.inflight once behind that.
  *
@@ -90,7 +90,7 @@ static void step(struct foreign *f)
     g.cut += is_open(f, false);
 }
 
-/* Rank 2 has made no call while others wanted a set: it learns this in calls of MPI. */
+/* Rank 2 learns in calls of MPI that a set waits for this rank. */
 static void wake_up(struct foreign *f)
 {
     int flag = 0;

@@ -150,17 +150,12 @@ static int open_file(
     return FTKIT_OK;
 }
 
-static bool has_more(uint32_t kind)
-{
-    return kind == FTK_DET_SOME || kind == FTK_DET_VALUE;
-}
-
 /* Count the determinants of one call at once.  A process that dies before that has reported no
  * outcome of the call. */
 static size_t whole(const struct ftk_det *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (has_more(v[i].kind) && (size_t)v[i].a >= n - i)
+        if (ftk_det_has_more(v[i].kind) && (size_t)v[i].a >= n - i)
             return i;
     return n;
 }
@@ -297,7 +292,8 @@ bool ftk_det_is_past_stop(void)
     return at_line.stop != SIZE_MAX && (count() > at_line.stop || d.nothings > 0);
 }
 
-/* The replay has made the failed calls that stand before a message of this rank. */
+/* Pass each NONE whose failed calls the replay has made: a message of this rank followed them, and
+ * follows now, too. */
 static void pass_nothings(void)
 {
     const struct ftk_det *n;
@@ -567,18 +563,14 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
 {
     if (d.plan == 0 || !counts())
         return FTK_DET_FREE;
-    while ((*det = upcoming()) != NULL) {
-        if (d.nothings < (*det)->n) {
-            d.nothings++;
-            return FTK_DET_NOTHING;
-        }
-        if ((*det)->kind != FTK_DET_NONE)
-            break;
-        d.nothings = 0; /* a message followed: it follows now, too */
-        d.at++;
-    }
+    pass_nothings();
+    *det = upcoming();
     if (!*det)
         return FTK_DET_FREE;
+    if (d.nothings < (*det)->n) {
+        d.nothings++;
+        return FTK_DET_NOTHING;
+    }
     if ((*det)->kind != kind) {
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d does not take the same course as before the failure: it "
@@ -588,7 +580,7 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
         d.plan = d.at;
         return FTK_DET_FREE;
     }
-    d.at += 1 + (size_t)(has_more((*det)->kind) ? (*det)->a : 0);
+    d.at += 1 + (size_t)(ftk_det_has_more((*det)->kind) ? (*det)->a : 0);
     d.nothings = 0;
     return FTK_DET_THIS;
 }

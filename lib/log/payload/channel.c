@@ -116,7 +116,8 @@ struct ftk_channel *ftk_channel_find(int context, int source, int tag)
     return in;
 }
 
-static bool has_room(struct ftk_channel *s, uint64_t n)
+/* Make room for n receptions; false: no memory. */
+static bool make_room(struct ftk_channel *s, uint64_t n)
 {
     size_t room = s->room ? s->room : 8;
     while (room < n)
@@ -134,7 +135,7 @@ static bool has_room(struct ftk_channel *s, uint64_t n)
 
 int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash)
 {
-    if (s->count == s->room && !has_room(s, s->count + 1))
+    if (s->count == s->room && !make_room(s, s->count + 1))
         return ftk_fail(FTKIT_ERR_NOMEM, "hashes of a stream");
     const uint64_t least = ftk_log.apart.on ? 0 : s->at_line;
     uint64_t i = s->count++;
@@ -205,7 +206,7 @@ void ftk_channel_rebase(void)
 int ftk_channel_has(int context, int source, int tag, uint64_t n)
 {
     struct ftk_channel *s = ftk_channel_find(context, source, tag);
-    if (!s || !has_room(s, s->count + n))
+    if (!s || !make_room(s, s->count + n))
         return ftk_fail(FTKIT_ERR_NOMEM, "channels of a set");
     memmove(s->receptions + n, s->receptions, (size_t)s->count * sizeof *s->receptions);
     memset(s->receptions, 0, (size_t)n * sizeof *s->receptions);

@@ -215,7 +215,7 @@ static int commit(const struct ftk_vote *v)
 static bool is_overtaken(void)
 {
     ftk_overtake_tidy();
-    return ftk_overtake_any() > 0;
+    return ftk_overtake_length() > 0;
 }
 
 /* A rank that replays does not cut: what it has to repeat is of its last cut. */
@@ -275,7 +275,8 @@ static bool lacks(const struct ftk_channel *s)
 {
     if (s->count < s->at_cut)
         return true;
-    for (struct ftk_req *q = ftk_overtake_any() > 0 ? ftk_log.queue.first : NULL; q; q = q->next) {
+    for (struct ftk_req *q = ftk_overtake_length() > 0 ? ftk_log.queue.first : NULL; q;
+         q = q->next) {
         const size_t later = ftk_overtake_count(s, q);
         if (later > 0 && s->count - later < s->at_cut)
             return true;
@@ -427,7 +428,7 @@ static int step_counting(void)
     if (a.state == COUNTED)
         return FTKIT_OK;
     (void)FTK_FAULT("apart.counts");
-    return ftk_numbers_are_there() ? ended(PHASE_CUT) : FTKIT_OK;
+    return ftk_numbers_are_taken() ? ended(PHASE_CUT) : FTKIT_OK;
 }
 
 /* This rank has not cut yet. */
@@ -458,7 +459,7 @@ static int step_closing(void)
         return rc != FTKIT_OK ? rc : listen_for(PHASE_CLOSED);
     (void)FTK_FAULT("apart.late");
     rc = drain_late(&all);
-    return rc == FTKIT_OK && all && ftk_numbers_are_there() ? ended(PHASE_CLOSED) : rc;
+    return rc == FTKIT_OK && all && ftk_numbers_are_taken() ? ended(PHASE_CLOSED) : rc;
 }
 
 static int step(void)
@@ -504,7 +505,7 @@ static int steps(void)
     do {
         before = a.state;
         rc = step();
-    } while (rc == FTKIT_OK && a.state > before && a.state != FROZEN);
+    } while (rc == FTKIT_OK && a.state > before);
     return rc;
 }
 

@@ -18,15 +18,15 @@ struct list {
 static struct list *lists; /* [nlists] under way */
 static size_t nlists;
 
+struct number {
+    int rank, context, tag; /* of a channel to this rank, or from this rank */
+    uint64_t value;
+};
+
 static int no_memory(void)
 {
     return ftk_fail(FTKIT_ERR_NOMEM, "numbers of messages at a cut");
 }
-
-struct number {
-    int rank, context, tag;
-    uint64_t value;
-};
 
 static int by_rank(const void *x, const void *y)
 {
@@ -110,7 +110,7 @@ static int send_lists(int tag, uint64_t set, struct number *v, size_t n)
     return rc;
 }
 
-/* The numbers of messages that this rank had sent at its cut: v; how many of them. */
+/* Write the numbers of messages that this rank had sent at its cut to v; how many numbers. */
 static size_t list_counts(struct number *v)
 {
     const struct ftk_sent_list *l = &ftk_log.sent;
@@ -121,6 +121,7 @@ static size_t list_counts(struct number *v)
     return n;
 }
 
+/* The same for early messages. */
 static size_t list_early(struct number *v)
 {
     size_t n = 0;
@@ -180,7 +181,7 @@ int ftk_numbers_take(int tag, uint64_t set)
     return rc;
 }
 
-bool ftk_numbers_are_there(void)
+bool ftk_numbers_are_taken(void)
 {
     size_t kept = 0;
     for (size_t i = 0; i < nlists; i++) {

@@ -14,7 +14,7 @@
 /* Begin to send the numbers of this rank for a set. */
 int ftk_numbers_send(int tag, uint64_t set);
 /* Whether the receivers have taken all numbers of this rank. */
-bool ftk_numbers_are_there(void);
+bool ftk_numbers_are_taken(void);
 /* Take the numbers for this rank that have come, without waiting.  Numbers for another set are
  * dropped. */
 int ftk_numbers_take(int tag, uint64_t set);

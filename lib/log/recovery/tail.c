@@ -112,7 +112,6 @@ static bool list(
 }
 
 #define EARLY_MAX (UINT64_C(1) << 32) /* early messages of a channel */
-#define OPEN_MAX (UINT64_C(1) << 24)  /* wildcard receives under way at a cut */
 
 static bool channels_are_sane(const uint64_t *c, uint64_t n)
 {
@@ -120,55 +119,6 @@ static bool channels_are_sane(const uint64_t *c, uint64_t n)
         if (!(ftk_context_is_one(c[0]) || c[0] == FTK_LOG_COLLS) || c[1] >= (uint64_t)ftk_log.n
             || c[2] > INT_MAX || c[3] > EARLY_MAX)
             return false;
-    return true;
-}
-
-static bool is_message(const struct ftk_det *d)
-{
-    return d->a >= 0 && d->a < ftk_log.n && d->b >= 0;
-}
-
-/* Each determinant of a call that has several outcomes, or a value, is followed by as many as it
- * says. */
-static bool are_followed(const struct ftk_det *d, uint64_t left)
-{
-    if (d->a < 0 || (uint64_t)d->a >= left)
-        return false;
-    for (int32_t i = 1; i <= d->a; i++)
-        if (d[i].kind != FTK_DET_MORE || (d->kind == FTK_DET_SOME && d[i].a < 0))
-            return false;
-    return d->kind == FTK_DET_SOME
-           || (d->b >= 0 && (uint64_t)d->b <= (uint64_t)d->a * FTK_DET_BYTES);
-}
-
-static bool det_is_sane(const struct ftk_det *d, uint64_t all, uint64_t left)
-{
-    switch (d->kind) {
-    case FTK_DET_RECV:
-        return is_message(d) && d->n <= all + OPEN_MAX;
-    case FTK_DET_PROBE:
-        return is_message(d);
-    case FTK_DET_TEST:
-    case FTK_DET_CANCEL:
-        return d->a >= 0;
-    case FTK_DET_NONE:
-        return true;
-    case FTK_DET_SOME:
-    case FTK_DET_VALUE:
-        return are_followed(d, left);
-    default:
-        return false;
-    }
-}
-
-static bool dets_are_sane(const struct ftk_det *d, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        if (!det_is_sane(&d[i], n, n - i))
-            return false;
-        if (d[i].kind == FTK_DET_SOME || d[i].kind == FTK_DET_VALUE)
-            i += (uint64_t)d[i].a;
-    }
     return true;
 }
 
@@ -186,7 +136,7 @@ int ftk_tail_read(const uint64_t *w, size_t n)
         || !list(&at, end, CHANNEL, &tail.nout, &tail.out)
         || !list(&at, end, DET, &tail.ndet, &tail.det) || at != end
         || !channels_are_sane(tail.in, tail.nin) || !channels_are_sane(tail.out, tail.nout)
-        || !dets_are_sane((const struct ftk_det *)(const void *)tail.det, tail.ndet))
+        || !ftk_det_are_sane((const struct ftk_det *)(const void *)tail.det, tail.ndet))
         return damaged();
     return FTKIT_OK;
 }

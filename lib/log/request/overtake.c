@@ -4,7 +4,7 @@
  *
  * If the sender of an earlier receive dies, this order shows whether the MPI had matched the
  * earlier receive (recovery/suppress.c).  A receive can stay under way during the whole job, so the
- * list drops what tells nothing of the receives under way before it takes more memory. */
+ * list drops the messages that tell nothing of receives under way before the list grows. */
 #include <stdlib.h>
 
 #include "log/log.h"
@@ -50,7 +50,7 @@ void ftk_overtake_tidy(void)
     list.n = kept;
 }
 
-/* After tidying half of the list is free, or the list grows: few messages make it tidy again. */
+/* The list grows unless tidying has freed half of it.  So tidying comes once for many messages. */
 static int make_room(void)
 {
     if (list.n < list.room)
@@ -92,7 +92,7 @@ size_t ftk_overtake_count(const struct ftk_channel *s, const struct ftk_req *q)
     return n;
 }
 
-size_t ftk_overtake_any(void)
+size_t ftk_overtake_length(void)
 {
     return list.n;
 }

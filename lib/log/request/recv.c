@@ -90,7 +90,7 @@ static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **c
     return MPI_SUCCESS;
 }
 
-/* Whether a copy of the bytes is needed. */
+/* Record a received message: its bytes, too, if a hash, a set or the set-up log needs them. */
 static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;

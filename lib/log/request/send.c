@@ -274,14 +274,6 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     return MPI_SUCCESS;
 }
 
-/* The MPI has refused a message that this rank has counted: none will come. */
-static void uncount(const struct ftk_req *r)
-{
-    struct ftk_sent *s = ftk_log.apart.on ? ftk_sent_find(r->context, r->peer, r->tag) : NULL;
-    if (s)
-        s->count--;
-}
-
 void ftk_p2p_release(struct ftk_req *r)
 {
     ftk_mode_unhold(r);
@@ -291,14 +283,10 @@ void ftk_p2p_release(struct ftk_req *r)
         return;
     }
     int rc = post_send(r);
-    if (rc == MPI_SUCCESS)
-        return;
-    if (ftk_p2p_is_failure(rc)) {
+    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
+        (void)ftk_p2p_fail(r, rc);
+    else if (rc != MPI_SUCCESS)
         ftk_note_failure();
-        return;
-    }
-    uncount(r);
-    (void)ftk_p2p_fail(r, rc);
 }
 
 int ftk_send_begin(struct ftk_req *r)
@@ -318,11 +306,12 @@ int ftk_send_begin(struct ftk_req *r)
     (void)FTK_FAULT("log.send");
     l->traffic.messages[r->peer]++;
     l->traffic.bytes[r->peer] += bytes;
-    if (l->apart.on && !ftk_p2p_count_sent(r->context, r->peer, r->tag))
+    struct ftk_sent *out = l->apart.on ? ftk_sent_find(r->context, r->peer, r->tag) : NULL;
+    if (l->apart.on && !out)
         return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
     rc = ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
-    if (rc != MPI_SUCCESS)
-        uncount(r);
+    if (out)
+        out->count += rc == MPI_SUCCESS;
     return rc;
 }
 
