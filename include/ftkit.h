@@ -375,8 +375,8 @@ FTKIT_API int ftkit_attribute(
  *             due there meanwhile stays in memory, and a later set is written there instead.
  *             With checkpoint.line = apart, after the first set: as long as this rank copies
  *             and checksums its regions, without waiting for others.  The set is committed
- *             later, in a call of MPI or ftkit.  If the set also goes to level.local or to the
- *             file system, that call waits for all ranks.
+ *             later, in a call of MPI or ftkit.  That call waits for the other ranks in two
+ *             cases: the set goes to the file system without a helper thread, or for a halt.
  * Memory:     with buddies, per rank: 2 x the registered bytes in steady state, 4 x while a
  *             set is committed; 4 x at all times in a place other than memory.  While a set is
  *             written to the file system, 1 x more, and on the rank that writes for its node

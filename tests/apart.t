@@ -99,8 +99,62 @@ cmp_ok($sum[2], '>', 0, 'some choices were in sets');
         cmp_ok($steps // 0, '>=', 60, "rank $rank makes its steps meanwhile");
         cmp_ok($cut // 0, '>=', 60, "... and line_open of ftkit_query is the set that is open");
     }
-    like(slurp("$base.2"), qr/^longest .* waits 1$/m,
+    like(slurp("$base.2"), qr/^longest .* waits 1 gap/m,
         'line_waits_here says that the set waits for the rank that has slept');
+}
+
+# ---- the other levels: no rank waits for another one there either
+
+my %levels = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+    FTKIT_LEVEL_LOCAL_SCHEME => 'buddy', FTKIT_LEVEL_LOCAL_EVERY => '1 set',
+    FTKIT_LEVEL_LOCAL_PLACE => 'shared');
+{
+    my $base = scratch() . '/deaf';
+    my $p = { name => 'uneven', steps => 210, env => {%apart}, args => [ '-m', 'apart' ] };
+    my $j = logged({ %$p, args => [ '-m', 'apart', '-i', $base ] }, spares => 0,
+        env => { %levels, FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '3 calls' },
+        fault => 'apart.voted:3:1:slow,apart.voted:3:3:slow');
+    is($j->{result}, undisturbed($p, 4), 'a rank that sleeps after a commit: the result')
+        or diag(substr($j->{log}, 0, 2000));
+    my @gap = map { slurp("$base.$_") =~ /^longest .* gap (\S+)$/m } 0 .. 3;
+    cmp_ok($gap[3] // 0, '>=', 2, 'the rank sleeps for two seconds');
+    cmp_ok($gap[$_] // 9, '<', 1, "... rank $_ does not") for 0 .. 2;
+}
+# a kill in each step of these levels
+my $i = 0;
+for my $point (qw(flush.submit flush.told flush.submitted local.begin local.sized
+    local.copied local.sealed local.voted))
+{
+    for my $rank (0, 2) {
+        my $p = script(600 + ++$i);
+        my $scheme = one_of(qw(own buddy xor));
+        my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(2));
+        my $j = logged($p, spares => 2, fault => $fault, env => { %levels,
+                FTKIT_LEVEL_LOCAL_SCHEME => $scheme, FTKIT_LEVEL_MEMORY_SCHEME => one_of(qw(buddy xor)),
+                FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4), FTKIT_CHECKPOINT_PERIOD => '2 calls' });
+        is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
+            'seed ' . (600 + $i) . ", level.local by $scheme: $fault");
+    }
+}
+# a rank asks for a durable set while an earlier one is still being written
+for my $fault ('flush.begin:0:1:slow', 'flush.begin:0:1:slow,flush.submit:1:2:kill',
+    'flush.begin:0:1:slow,apart.cut:2:2:kill')
+{
+    my $p = script(650);
+    my $asks = { %$p, args => [ '-m', 'apart,ask', '-s', 650, '-n', 30 ] };
+    my $j = logged($asks, spares => 2, fault => $fault, env => { %levels,
+            FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_LEVEL_HDF5_EVERY => '1000 sets',
+            FTKIT_LOG_TEAM_SIZE => 1 });
+    my @written = map { slurp($_) =~ /"event":"durable"/g } glob("$j->{dir}/events/*");
+    cmp_ok(scalar(@written), '>=', $fault =~ /kill/ ? 1 : 2, # a kill may end the second flush
+        "seed 650, $fault: sets are written because ranks ask");
+    is(verdict($p, $j, any => 1, faults => 1 + ($fault =~ tr/,//)), '', '... and the result is right');
+}
+for my $case ([ 'place.allocate:1:2:ENOSPC', 'no room' ], [ 'place.persist:1:2:EIO', 'no writing' ]) {
+    my $p = script(640);
+    my $j = logged($p, spares => 0, fault => $case->[0], env => { %levels,
+            FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '3 calls' });
+    is(verdict($p, $j, any => 1, faults => 1), '', "$case->[1] in level.local: the set is in memory");
 }
 
 # ---- other calls with a line open, and relaunch from files

@@ -268,17 +268,77 @@ static bool take_data(const struct call *c, const size_t *from, size_t each, int
     return true;
 }
 
+static int prepare_gather(struct call *c, const struct ftk_sure *s, const void *mine, size_t bytes)
+{
+    int rc = begin_call(c, ALLGATHER, s);
+    if (rc == FTKIT_OK)
+        rc = allocate(c, sealed(bytes), (size_t)c->n * sealed(bytes), false);
+    if (rc == FTKIT_OK)
+        (void)put_data(c, c->out, mine, bytes, -1);
+    return rc;
+}
+
 int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all)
 {
     struct call c;
-    int rc = begin_call(&c, ALLGATHER, s);
-    if (rc == FTKIT_OK)
-        rc = allocate(&c, sealed(bytes), (size_t)c.n * sealed(bytes), false);
+    int rc = prepare_gather(&c, s, mine, bytes);
     if (rc != FTKIT_OK)
         return rc;
-    (void)put_data(&c, c.out, mine, bytes, -1);
     rc = run_call(&c);
     return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, NULL, bytes, -1, all));
+}
+
+struct ftk_gather {
+    struct call c;
+    size_t bytes; /* of a block */
+    MPI_Request req;
+};
+
+int ftk_sure_gather_begin(
+    const struct ftk_sure *s, const void *mine, size_t bytes, struct ftk_gather **out)
+{
+    struct ftk_gather *g = *out = calloc(1, sizeof *g);
+    if (!g)
+        return ftk_chan_break(s->ch, MPI_ERR_NO_MEM, s->what);
+    g->bytes = bytes;
+    g->req = MPI_REQUEST_NULL;
+    int rc = prepare_gather(&g->c, s, mine, bytes);
+    if (rc == FTKIT_OK) {
+        (void)FTK_FAULT("sure.begin");
+        int mrc = start_polled(&g->c, &g->req);
+        if (mrc == MPI_SUCCESS)
+            return FTKIT_OK;
+        rc = end_call(&g->c, fail(&g->c, mrc), false);
+    }
+    free(g);
+    *out = NULL;
+    return rc;
+}
+
+int ftk_sure_gather_step(struct ftk_gather **at, void *all, bool *done)
+{
+    struct ftk_gather *g = *at;
+    int rc = ftk_chan_test(g->c.s->ch, &g->req, 1, g->c.s->what, done);
+    if (rc == FTKIT_OK && !*done)
+        return rc;
+    if (FTK_FAULT("sure.none") && rc == FTKIT_OK) /* injected: success without a result */
+        memset(g->c.in, WIPE, g->c.in_bytes);
+    rc = end_call(&g->c, rc, rc == FTKIT_OK && take_data(&g->c, NULL, g->bytes, -1, all));
+    free(g);
+    *at = NULL;
+    return rc;
+}
+
+void ftk_sure_gather_drop(struct ftk_gather **at)
+{
+    struct ftk_gather *g = *at;
+    if (!g)
+        return;
+    /* after a failure the communicator is revoked and the request ends */
+    int rc = ftk_chan_wait(g->c.s->ch, &g->req, 1, g->c.s->what);
+    (void)end_call(&g->c, rc, true);
+    free(g);
+    *at = NULL;
 }
 
 static size_t sum_of(const size_t *v, int n)

@@ -28,6 +28,14 @@ struct ftk_sure {
 int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes);
 /* all: n blocks of `bytes` bytes each */
 int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all);
+/* The same on a channel, without waiting.  step until *done: then all is filled, and *g is NULL.
+ * *g is NULL after an error, too, but for a failure that another call has found: drop ends it.  s
+ * and its channel stay the caller's until then. */
+struct ftk_gather;
+int ftk_sure_gather_begin(
+    const struct ftk_sure *s, const void *mine, size_t bytes, struct ftk_gather **g);
+int ftk_sure_gather_step(struct ftk_gather **g, void *all, bool *done);
+void ftk_sure_gather_drop(struct ftk_gather **g);
 /* bytes [n]: length of each rank's block, the same on all ranks; mine may be this rank's block in
  * all */
 int ftk_sure_allgatherv(const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all);

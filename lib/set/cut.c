@@ -17,6 +17,9 @@ struct ftk_cut {
     struct ftkit_ctx *ctx;
     struct ftk_chan ch;
     struct ftk_packer packer;
+    struct ftk_local *local;      /* the copy for level.local, if the set is due there */
+    struct ftk_chan beside;       /* of local: the writing of level.memory has ch meanwhile */
+    bool memory_done, local_done; /* the step that is under way */
     double begun_s, blocked_s;
 };
 
@@ -88,14 +91,47 @@ void ftk_cut_close(struct ftk_cut *c)
     ftk_write_start(&c->w);
 }
 
+int ftk_cut_begin_local(struct ftk_cut *c)
+{
+    c->beside = ftk_chan_beside(c->ctx);
+    return ftk_local_begin(&c->beside, c->w.like.set, &c->local);
+}
+
+int ftk_cut_local_error(const struct ftk_cut *c)
+{
+    return c->local ? ftk_local_error(c->local) : FTKIT_OK;
+}
+
+void ftk_cut_end_local(struct ftk_cut *c, int rc)
+{
+    if (c->local)
+        ftk_local_end(c->local, rc);
+    c->local = NULL;
+}
+
+/* The step is over when it is over in both levels. */
+static int both(struct ftk_cut *c, int (*memory)(struct ftk_write *, bool *),
+    int (*local)(struct ftk_local *, bool *), bool *done)
+{
+    int rc = c->memory_done ? FTKIT_OK : memory(&c->w, &c->memory_done);
+    if (rc == FTKIT_OK && !c->local)
+        c->local_done = true;
+    else if (rc == FTKIT_OK && !c->local_done)
+        rc = local(c->local, &c->local_done);
+    *done = rc == FTKIT_OK && c->memory_done && c->local_done;
+    if (*done)
+        c->memory_done = c->local_done = false; /* for the next step */
+    return rc;
+}
+
 int ftk_cut_sizes(struct ftk_cut *c, bool *done)
 {
-    return ftk_write_sizes_step(&c->w, done);
+    return both(c, ftk_write_sizes_step, ftk_local_sizes, done);
 }
 
 int ftk_cut_send(struct ftk_cut *c, bool *done)
 {
-    return ftk_write_send_step(&c->w, done);
+    return both(c, ftk_write_send_step, ftk_local_send, done);
 }
 
 void ftk_cut_commit(struct ftk_cut *c, int ask)
@@ -112,7 +148,9 @@ void ftk_cut_commit(struct ftk_cut *c, int ask)
 void ftk_cut_end(struct ftk_cut *c, int rc)
 {
     if (rc == FTKIT_ERR_PEER)
-        c->ch.broken = true;
+        c->ch.broken = c->beside.broken = true;
+    if (c->local) /* given up with the set */
+        ftk_local_give_up(c->local, rc);
     ftk_write_end(&c->w, rc);
     free(c);
 }

@@ -17,8 +17,8 @@
 #include "core/log_ops.h"
 #include "core/run_state.h"
 #include "detect/detect.h"
-#include "detect/sure.h"
 #include "detect/watchdog.h"
+#include "flush_start.h"
 #include "flusher.h"
 #include "store/h5/h5.h"
 
@@ -28,8 +28,7 @@ enum { WORD_ERROR = 6, WORD_BUSY = 7, WORD_DURABLE = 8 };
  * that of another rank; NEVER: a rank has no thread. */
 enum { BUSY_NO = 0, BUSY_FIRST = -1, BUSY_OTHER = -2, BUSY_NEVER = -3 };
 
-#define PATIENCE 10.0 /* the thread's patience, in units of recover.timeout, as the watchdog's */
-#define GRACE_S 60.0  /* until files of another node are visible here */
+#define GRACE_S 60.0       /* until files of another node are visible here */
 #define GRACE_FAILED_S 1.0 /* the same after a repair */
 #define PAUSE_MIN_S 0.0005
 #define PAUSE_MAX_S 0.01
@@ -219,190 +218,21 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
     }
 }
 
-/* ---- the writer of each rank ----------------------------------------------------------- */
-
-/* Return the place of a rank among the ranks of its domain, from 0; the first of them is the
- * writer. */
-static int member_of(const struct ftkit_ctx *ctx, int rank)
-{
-    int n = 0;
-    for (int r = 0; r < rank; r++)
-        n += ctx->domain[r] == ctx->domain[rank];
-    return n;
-}
-
-static int size_of_domain(const struct ftkit_ctx *ctx, int rank)
-{
-    int n = 0;
-    for (int r = 0; r < ctx->nranks; r++)
-        n += ctx->domain[r] == ctx->domain[rank];
-    return n;
-}
-
-static int gather(struct ftk_chan *ch, const void *mine, void *all, size_t bytes, const char *what)
-{
-    const struct ftk_sure s = { ch->comm, ch, what };
-    return ftk_sure_allgather(&s, mine, bytes, all);
-}
-
-/* Once in an epoch: the first rank of each domain makes a ring, the others join.  A rank that
- * cannot join writes a part of its own. */
-static int make_ring(struct ftkit_ctx *ctx, struct ftk_chan *ch)
-{
-    struct ftk_flush *fl = &ctx->flush;
-    int writer = ftk_durable_writer(ctx, ctx->rank);
-    int n = size_of_domain(ctx, ctx->rank);
-    struct ftk_ring_address mine = { 0, 0, 0 };
-    struct ftk_ring_address *all = malloc((size_t)ctx->nranks * sizeof *all);
-    if (!all)
-        return ftk_chan_break(ch, MPI_ERR_OTHER, "no memory for a table");
-    ftk_ring_close(fl->ring);
-    fl->ring = NULL;
-    fl->writer_of_own = ctx->rank;
-    int rc = FTKIT_OK;
-    if (writer == ctx->rank && n > 1)
-        rc = ftk_ring_make(n, &fl->ring, &mine);
-    if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: %s: every rank of the node writes a file",
-            ctx->cfg.name, ftk_detail_text());
-    rc = gather(ch, &mine, all, sizeof mine, "sharing memory in the nodes");
-    if (rc == FTKIT_OK && writer != ctx->rank) {
-        if (ftk_ring_join(&all[writer], member_of(ctx, ctx->rank), &fl->ring) == FTKIT_OK)
-            fl->writer_of_own = writer;
-        else if (all[writer].pid != 0)
-            ftk_report(FTKIT_WARNING, "context %s: rank %d writes a file of its own: %s",
-                ctx->cfg.name, ctx->rank, ftk_detail_text());
-    }
-    free(all);
-    fl->ring_known = rc == FTKIT_OK;
-    fl->ring_epoch = ctx->epoch;
-    return rc;
-}
-
-void ftk_flush_new_epoch(struct ftkit_ctx *ctx)
-{
-    if (ctx->flush.ring)
-        ftk_ring_leave(ctx->flush.ring);
-    ctx->flush.ring_known = false;
-}
-
 /* ---- beginning ----------------------------------------------------------------------- */
 
-/* What each rank tells the others when a flush begins. */
-struct fact {
-    int32_t rc;
-    int32_t writer;
-    uint64_t head;
-};
-
-/* Make the tables and, on rank 0, the directory of the set.  Local. */
-static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
-{
-    struct ftk_flush *fl = &ctx->flush;
-    size_t n = (size_t)ctx->nranks;
-    free(fl->writer);
-    free(fl->member);
-    free(fl->heads);
-    fl->writer = calloc(n, sizeof *fl->writer);
-    fl->member = calloc(n, sizeof *fl->member);
-    fl->heads = calloc(n, sizeof *fl->heads);
-    if (!fl->writer || !fl->member || !fl->heads)
-        return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
-    if (ctx->rank != 0)
-        return FTKIT_OK;
-    int rc = ftk_durable_own(ctx, true);
-    return rc == FTKIT_OK ? ftk_h5_make(ctx->cfg.h5_dir, ctx->cfg.name, set) : rc;
-}
-
-/* Exchange the facts of all ranks and fill the tables.  Return the most severe code of all
- * ranks. */
-static int tell_all(
-    struct ftkit_ctx *ctx, struct ftk_chan *ch, int local, const struct ftk_mem_seg *own)
-{
-    struct ftk_flush *fl = &ctx->flush;
-    struct fact mine = { local, fl->writer_of_own, 0 };
-    struct fact *all = malloc((size_t)ctx->nranks * sizeof *all);
-    if (!all)
-        return ftk_chan_break(ch, MPI_ERR_OTHER, "no memory for a table");
-    mine.head = ((const struct ftk_seg_header *)(const void *)own->buf)->head_xxh;
-    int rc = gather(ch, &mine, all, sizeof mine, "beginning to write a set");
-    if (rc == FTKIT_OK && fl->ring)
-        ftk_ring_made(fl->ring);
-    for (int r = 0, peer = rc; peer == FTKIT_OK && r < ctx->nranks; r++)
-        rc = all[r].rc < rc ? all[r].rc : rc;
-    for (int r = 0; rc == FTKIT_OK && r < ctx->nranks; r++) {
-        fl->writer[r] = all[r].writer;
-        fl->member[r] = member_of(ctx, r);
-        fl->heads[r] = all[r].head;
-    }
-    free(all);
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && local == FTKIT_OK)
-        return ftk_fail(
-            rc, "making the directory of the set failed on another rank: %s", ftkit_strerror(rc));
-    return rc;
-}
-
-/* The configured bandwidth is that of a node: the writers of the node share it. */
-static double own_bandwidth(const struct ftkit_ctx *ctx)
-{
-    int writers = 0;
-    for (int r = 0; r < ctx->nranks; r++)
-        writers += ctx->flush.writer[r] == r && ctx->domain[r] == ctx->domain[ctx->rank];
-    return ctx->cfg.h5_bandwidth / (writers > 0 ? writers : 1);
-}
-
-static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
-{
-    struct ftk_flush *fl = &ctx->flush;
-    const struct ftk_seg_header *h = (const void *)own->buf;
-    struct ftk_flush_job j = { .set = own->set,
-        .run = h->run,
-        .rank = ctx->rank,
-        .nranks = ctx->nranks,
-        .writer = fl->writer,
-        .member = fl->member,
-        .heads = fl->heads,
-        .seg = own->buf,
-        .bytes = own->bytes,
-        .ring = fl->ring,
-        .bytes_per_s = own_bandwidth(ctx),
-        .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
-        .patience_s = PATIENCE * ctx->cfg.timeout_s,
-        .keep = ctx->cfg.h5_keep };
-    snprintf(j.dir, sizeof j.dir, "%s", ctx->cfg.h5_dir);
-    snprintf(j.context, sizeof j.context, "%s", ctx->cfg.name);
-    memcpy(j.program, h->program, sizeof j.program);
-    ftk_mem_hold(&ctx->level[FTK_LEVEL_MEMORY].mem, own);
-    if (fl->ring)
-        ftk_ring_offer(fl->ring, own->set, own->bytes);
-    fl->held = own;
-    fl->set = fl->last = own->set;
-    fl->epoch = ctx->epoch;
-    ftk_flusher_give(fl->thread, &j);
-}
-
+/* Begin, and wait until the thread of this rank has the set. */
 static int submit(struct ftk_chan *ch, uint64_t set)
 {
-    struct ftkit_ctx *ctx = ch->ctx;
-    struct ftk_flush *fl = &ctx->flush;
-    struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
-    int rc = FTKIT_OK;
-    (void)FTK_FAULT("flush.submit");
-    if (!own)
-        return ftk_chan_break(ch, MPI_ERR_OTHER, "the set is not in memory");
-    if (!fl->ring_known || fl->ring_epoch != ctx->epoch)
-        rc = make_ring(ctx, ch);
-    if (rc == FTKIT_OK)
-        rc = tell_all(ctx, ch, get_ready(ctx, set), own);
-    if (rc != FTKIT_OK)
-        return rc;
-    (void)FTK_FAULT("flush.told");
-    give_to_thread(ctx, own);
-    if (ctx->rank == 0)
-        ftk_report(FTKIT_DEBUG, "context %s: set %llu: being written to the file system",
-            ctx->cfg.name, (unsigned long long)set);
-    (void)FTK_FAULT("flush.submitted");
-    return FTKIT_OK;
+    struct ftk_flush_start *s = NULL;
+    unsigned turns = 0;
+    bool done = false;
+    int rc = ftk_flush_start(ch, set, &s);
+    while (rc == FTKIT_OK && !done) {
+        rc = ftk_flush_start_step(&s, &done);
+        if (rc == FTKIT_OK && !done)
+            ftk_chan_progress(ch, &turns);
+    }
+    return rc;
 }
 
 static int begin(struct ftk_chan *ch, uint64_t set, bool wait)
@@ -411,19 +241,30 @@ static int begin(struct ftk_chan *ch, uint64_t set, bool wait)
     return rc == FTKIT_OK ? submit(ch, set) : rc;
 }
 
-int ftk_flush_set(struct ftk_chan *ch, uint64_t set, int due, bool busy)
+enum ftk_flush_how ftk_flush_how(const struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
 {
-    struct ftkit_ctx *ctx = ch->ctx;
-    int rc = FTKIT_OK;
     if (due == 1 && busy) {
         if (ctx->rank == 0)
             ftk_report(FTKIT_DEBUG,
                 "context %s: set %llu is not written to the file system: an earlier "
                 "one still is",
                 ctx->cfg.name, (unsigned long long)set);
-    } else if (due) {
+        return FTK_FLUSH_NOT;
+    }
+    if (!due)
+        return FTK_FLUSH_NOT;
+    return ctx->flush.off ? FTK_FLUSH_WAIT : busy ? FTK_FLUSH_AFTER : FTK_FLUSH_NOW;
+}
+
+int ftk_flush_set(struct ftk_chan *ch, uint64_t set, int due, bool busy)
+{
+    struct ftkit_ctx *ctx = ch->ctx;
+    int rc = FTKIT_OK;
+    const enum ftk_flush_how how = ftk_flush_how(ctx, set, due, busy);
+    if (how != FTK_FLUSH_NOT) {
         double t0 = ftk_now_s();
-        rc = ctx->flush.off ? ftk_durable_write(ch, set) : begin(ch, set, busy);
+        rc = how == FTK_FLUSH_WAIT ? ftk_durable_write(ch, set)
+                                   : begin(ch, set, how == FTK_FLUSH_AFTER);
         if (rc != FTKIT_ERR_PEER) /* else the next set is due: see ftk_set_write() */
             ftk_policy_flushed(ctx, ftk_now_s() - t0);
     }

@@ -45,6 +45,16 @@ void ftk_flush_take_cost(struct ftkit_ctx *ctx, double s);
 void ftk_flush_ask(struct ftkit_ctx *ctx, struct ftk_vote *v);
 bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v);
 
+/* How a set that is due on the file system is written, the same on every rank.  due: 0: no; 1: yes;
+ * 2: the program has asked for it.  busy: of ftk_flush_agreed(). */
+enum ftk_flush_how {
+    FTK_FLUSH_NOT,   /* not: it is not due, or an earlier set still is being written */
+    FTK_FLUSH_NOW,   /* in the background */
+    FTK_FLUSH_AFTER, /* in the background, when no thread writes any more */
+    FTK_FLUSH_WAIT   /* the program waits: some rank has no thread */
+};
+enum ftk_flush_how ftk_flush_how(const struct ftkit_ctx *ctx, uint64_t set, int due, bool busy);
+
 /* The set in memory is due on the file system.  Begin to write it in the background; or write it
  * now, if there is no thread; or skip it, if an earlier set is still being written (busy) and the
  * program has not asked for this one.  due: 0: only return an agreed error, 1: due, 2: the program

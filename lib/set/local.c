@@ -3,19 +3,24 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A set is copied here from the sealed segments in memory, after its commit there.  The protocol is
- * the same: sizes, vote, data, vote; only then is the older set dropped.  recover/load_slots.c
- * loads the set, as it loads segments of earlier processes. */
+ * A set is copied here from the sealed segments in memory: after its commit there, or, when lines
+ * are apart, before the commit and without waiting.  The protocol is the same: sizes, vote, data,
+ * vote; only then is the older set dropped.  recover/load_slots.c loads the set, as it loads
+ * segments of earlier processes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint.h"
 #include "period.h"
 #include "write.h"
 
-struct bringing {
+struct ftk_local {
     struct ftk_write w; /* first member: the fill functions get a pointer to it */
     const struct ftk_mem_seg *from;
     size_t sure; /* bytes of the data area whose checksums were compared */
+    bool sealed; /* the copy is whole: ftk_local_send() sends it */
+    double begun_s;
+    uint64_t sent; /* of the channel, before */
 };
 
 static const struct ftk_level *level_of(const struct ftkit_ctx *ctx)
@@ -40,7 +45,7 @@ bool ftk_local_due(const struct ftkit_ctx *ctx)
 
 static int copy_piece(struct ftk_write *w, size_t upto, size_t *done)
 {
-    struct bringing *b = (struct bringing *)w;
+    struct ftk_local *b = (struct ftk_local *)w;
     int rc = ftk_seg_check_upto(b->from->buf, &b->sure, upto, "own");
     if (rc != FTKIT_OK)
         return rc;
@@ -59,24 +64,45 @@ static void end_copy(struct ftk_write *w)
 
 static const struct ftk_fill copying = { copy_piece, end_copy };
 
-static int copy_and_send(struct bringing *b)
-{
-    memcpy(b->w.own->buf, b->from->buf, b->w.head_bytes);
-    return ftk_write_data(&b->w, &copying);
-}
-
 /* ---- writing ------------------------------------------------------------------------- */
 
-static int bring(struct bringing *b)
+/* Prepare the copy of a set that is sealed in memory.  Without the segment the others need sizes
+ * all the same. */
+static void prepare(struct ftk_local *b, struct ftk_chan *ch, uint64_t set)
+{
+    struct ftkit_ctx *ctx = ch->ctx;
+    struct ftk_write *w = &b->w;
+    *b = (struct ftk_local){ .w = { .level = &ctx->level[FTK_LEVEL_LOCAL], .ch = ch },
+        .begun_s = ftk_now_s(),
+        .sent = ch->sent };
+    b->from = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
+    if (b->from)
+        memcpy(&w->like, b->from->buf, sizeof w->like);
+    else
+        w->like = ftk_set_head(ctx, set);
+    w->head_bytes = b->from ? (size_t)w->like.head_bytes : FTK_SEG_ALIGN;
+    w->data_bytes = b->from ? (size_t)w->like.data_bytes : 0;
+    if (!b->from)
+        ftk_write_note(w, ftk_fail(FTKIT_ERR_INTERNAL, "a set without its segment"));
+    (void)FTK_FAULT("local.begin");
+}
+
+static void copy_head(struct ftk_local *b)
+{
+    memcpy(b->w.own->buf, b->from->buf, b->w.head_bytes);
+}
+
+static int bring(struct ftk_local *b)
 {
     struct ftk_write *w = &b->w;
-    (void)FTK_FAULT("local.begin");
     int rc = ftk_write_begin(w);
     if (rc == FTKIT_OK)
         rc = ftk_agree(w->ch, w->local, "level.local: taking room failed on another rank");
     (void)FTK_FAULT("local.sized");
-    if (rc == FTKIT_OK)
-        rc = copy_and_send(b);
+    if (rc == FTKIT_OK) {
+        copy_head(b);
+        rc = ftk_write_data(w, &copying);
+    }
     (void)FTK_FAULT("local.sealed");
     if (rc == FTKIT_OK)
         rc = ftk_agree(w->ch, w->local, "level.local: writing failed on another rank");
@@ -85,33 +111,99 @@ static int bring(struct bringing *b)
     return rc;
 }
 
-int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
+/* The writing has ended with the agreed code rc. */
+static void note_end(struct ftk_local *b, int rc)
 {
-    struct ftkit_ctx *ctx = ch->ctx;
-    struct ftk_level *l = &ctx->level[FTK_LEVEL_LOCAL];
-    if (!l->on)
-        return FTKIT_OK;
-    l->sets_since++;
-    if (!due)
-        return FTKIT_OK;
-    struct bringing b = { .w = { .level = l, .ch = ch } };
-    const double begin_s = ftk_now_s();
-    const uint64_t sent = ch->sent;
-    b.from = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
-    if (!b.from)
-        return ftk_chan_break(ch, MPI_ERR_OTHER, "a set without its segment");
-    memcpy(&b.w.like, b.from->buf, sizeof b.w.like);
-    b.w.head_bytes = (size_t)b.w.like.head_bytes;
-    b.w.data_bytes = (size_t)b.w.like.data_bytes;
-    int rc = bring(&b);
+    struct ftkit_ctx *ctx = b->w.ch->ctx;
+    struct ftk_level *l = b->w.level;
+    const uint64_t set = b->w.like.set;
     l->last_s = ftk_now_s(); /* also after an error: else every set would try again */
     l->sets_since = 0;
     l->epoch_id = ctx->epoch_id;
     if (rc != FTKIT_OK)
-        return rc;
+        return;
     ftk_level_committed(l, set, ctx->epoch_id);
-    ftk_level_event(l, ctx, b.w.data_bytes, ftk_now_s() - begin_s, ch->sent - sent);
+    ftk_level_event(l, ctx, b->w.data_bytes, ftk_now_s() - b->begun_s, b->w.ch->sent - b->sent);
     ftk_report(FTKIT_DEBUG, "context %s: set %llu is in level.local", ctx->cfg.name,
         (unsigned long long)set);
+}
+
+void ftk_local_count(struct ftkit_ctx *ctx)
+{
+    ctx->level[FTK_LEVEL_LOCAL].sets_since++;
+}
+
+int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
+{
+    struct ftk_local b;
+    ftk_local_count(ch->ctx);
+    if (!level_of(ch->ctx)->on || !due)
+        return FTKIT_OK;
+    prepare(&b, ch, set);
+    int rc = bring(&b);
+    note_end(&b, rc);
+    return rc;
+}
+
+/* ---- the same without waiting ----------------------------------------------------------- */
+
+int ftk_local_begin(struct ftk_chan *ch, uint64_t set, struct ftk_local **out)
+{
+    struct ftk_local *b = *out = malloc(sizeof *b);
+    if (!b)
+        return ftk_chan_break(ch, MPI_ERR_NO_MEM, "level.local");
+    prepare(b, ch, set);
+    ftk_write_start(&b->w);
     return FTKIT_OK;
+}
+
+int ftk_local_error(const struct ftk_local *b)
+{
+    return b->w.local;
+}
+
+int ftk_local_sizes(struct ftk_local *b, bool *done)
+{
+    int rc = ftk_write_sizes_step(&b->w, done);
+    if (rc == FTKIT_OK && *done) {
+        (void)FTK_FAULT("local.sized");
+        if (b->w.local == FTKIT_OK)
+            copy_head(b);
+    }
+    return rc;
+}
+
+/* Copy the next piece of the segment; seal the copy behind the last one. */
+static void copy_on(struct ftk_local *b)
+{
+    size_t done = b->sure;
+    if (b->w.local == FTKIT_OK && done < b->w.data_bytes)
+        ftk_write_note(&b->w, copy_piece(&b->w, done + FTK_STREAM_PIECE, &done));
+    if (b->w.local == FTKIT_OK && done < b->w.data_bytes)
+        return;
+    end_copy(&b->w); /* after an error the announced bytes are sent all the same */
+    b->sealed = true;
+    (void)FTK_FAULT("local.sealed");
+}
+
+int ftk_local_send(struct ftk_local *b, bool *done)
+{
+    if (!b->sealed)
+        copy_on(b);
+    *done = false;
+    return b->sealed ? ftk_write_send_step(&b->w, done) : FTKIT_OK;
+}
+
+void ftk_local_end(struct ftk_local *b, int rc)
+{
+    (void)FTK_FAULT("local.voted");
+    ftk_write_end(&b->w, rc);
+    note_end(b, rc);
+    free(b);
+}
+
+void ftk_local_give_up(struct ftk_local *b, int rc)
+{
+    ftk_write_end(&b->w, rc);
+    free(b);
 }

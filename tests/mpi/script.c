@@ -4,7 +4,8 @@
  *   -m apart,...     each rank calls it where and as often as it likes
  *
  * Words may follow.  ahead: requests stay under way when a round ends; middle: all ranks call
- * ftkit_checkpoint() also in the middle of a round.  Kinds (p2p, ring, wild, anytag, collective,
+ * ftkit_checkpoint() also in the middle of a round; ask: a rank asks for a durable set before each
+ * third call.  Kinds (p2p, ring, wild, anytag, collective,
  * persistent): the program has no others.  Otherwise the seed chooses the kinds, and ahead.
  *
  * A message has a head, a word that is the same in every run, and a word that has all that the
@@ -542,6 +543,7 @@ static void perform(struct foreign *f, const struct op *o)
  * it.  A replacement comes to this op first, as in the loop of the README. */
 static int loop(struct foreign *f)
 {
+    int calls = 0;
     for (bool first = true;;) {
         if (m->pc == (uint64_t)s.n) {
             int bad = 0;
@@ -553,7 +555,9 @@ static int loop(struct foreign *f)
         const struct op *o = &s.ops[m->pc];
         (void)FTK_FAULT("app.op");
         if (o->what == CALL) {
-            int rc = ftkit_checkpoint(f->ft);
+            int rc = s.asks && ++calls % 3 == 0 ? ftkit_request(f->ft, 1) : FTKIT_OK;
+            if (rc == FTKIT_OK)
+                rc = ftkit_checkpoint(f->ft);
             if (foreign_fatal(rc))
                 return foreign_complain(f, "checkpoint", rc);
             if (first)

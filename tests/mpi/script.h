@@ -91,6 +91,7 @@ struct script {
     int rank, nranks;
     bool apart;     /* ranks call ftkit_checkpoint where they like */
     bool middle;    /* all ranks also call it in the middle of a round */
+    bool asks;      /* some calls of ftkit_checkpoint come with a request for a durable set */
     bool ahead;     /* requests may stay under way when a round ends */
     int rare;       /* this rank calls so many times less often */
     unsigned parts; /* kinds of parts, a bit each */
@@ -509,6 +510,8 @@ static inline bool script_variant(struct script *s, const char *variant)
             parts |= 1U << k;
         else if (strcmp(w, "apart") == 0)
             s->apart = true;
+        else if (strcmp(w, "ask") == 0)
+            s->asks = true;
         else if (strcmp(w, "ahead") == 0)
             s->ahead = true;
         else if (strcmp(w, "middle") == 0)

@@ -6,12 +6,12 @@
  *   -m sleep  ... and rank 2 sleeps for 5 s before its second call
  *   -m even   each rank calls in each step
  *
- * -i: each rank adds a line "longest SECONDS steps N copy SECONDS first SECONDS cut N waits N" to
- * FILE.<rank>: its longest call of ftkit_checkpoint() but the first, its steps that ended while
- * rank 2 slept, the time of one copy and one hash of its registered data, its first call, its steps
- * that ended with a set open for which the rank had cut, and 1 if a set waited for rank 2 after
- * the sleep.  The line "end MESSAGES BYTES" of foreign.h follows.  A failure at the end adds a line
- * again.
+ * -i: each rank adds a line "longest SECONDS steps N copy SECONDS first SECONDS cut N waits N gap
+ * SECONDS" to FILE.<rank>: its longest call of ftkit_checkpoint() but the first, its steps that
+ * ended while rank 2 slept, the time of one copy and one hash of its registered data, its first
+ * call, its steps that ended with a set open for which the rank had cut, 1 if a set waited for rank
+ * 2 after the sleep, and the longest time between the ends of two steps.  The line "end MESSAGES
+ * BYTES" of foreign.h follows.  A failure at the end adds a line again.
  *
  * A step passes app.step once, app.mid once before it sends, and app.inflight once behind that.
  *
@@ -159,6 +159,15 @@ static double copy_s(void)
     return least;
 }
 
+static double longest_gap(const struct foreign *f)
+{
+    double gap = 0;
+    for (int i = 1; i < f->steps; i++)
+        if (g.ended[i - 1] > 0 && g.ended[i] - g.ended[i - 1] > gap) /* 0: of an earlier process */
+            gap = g.ended[i] - g.ended[i - 1];
+    return gap;
+}
+
 static void tell(const struct foreign *f, const double *slept)
 {
     char path[512];
@@ -169,10 +178,11 @@ static void tell(const struct foreign *f, const double *slept)
         steps += g.ended[i] > slept[0] && g.ended[i] < slept[1];
     snprintf(path, sizeof path, "%s.%d", f->info, f->rank);
     FILE *out = fopen(path, "a");
-    bool written = out
-                   && fprintf(out, "longest %.6f steps %d copy %.6f first %.6f cut %d waits %d\n",
-                          g.longest, steps, copy_s(), g.first, g.cut, g.waits)
-                          > 0;
+    bool written =
+        out
+        && fprintf(out, "longest %.6f steps %d copy %.6f first %.6f cut %d waits %d gap %.6f\n",
+               g.longest, steps, copy_s(), g.first, g.cut, g.waits, longest_gap(f))
+               > 0;
     if ((out && fclose(out) != 0) || !written)
         fprintf(stderr, "uneven: cannot write %s\n", path);
 }

@@ -14,7 +14,9 @@
  *     SIZING    late and early messages are known everywhere: the segment is whole.  The ranks that
  *               will get copies or parity take their memory
  *     SENDING   copies and parity go to these ranks
- *     ENDING    the set is committed, or given up
+ *     DRAINING  the set is committed, and is to be written to the files, which an earlier set still
+ *               is
+ *     STARTING  the ranks tell each other what their threads need to write the set
  *
  * Between two steps stands a round of a tally (detect/tally.h): a rank takes the next step when all
  * have ended the last one.  The most severe error of all ranks is in each result, so all ranks give
@@ -39,6 +41,7 @@
 #include "log/stop.h"
 #include "set/checkpoint.h"
 #include "set/cut.h"
+#include "set/flush_start.h"
 #include "set/steer.h"
 #include "numbers.h"
 #include "steps.h"
@@ -55,13 +58,26 @@ enum state {
     SIZED,
     SENDING,
     SENT,
+    DRAINING,
+    DRAINED,
+    STARTING,
     FROZEN
 };
 
 /* Rounds of the tallies of a set. */
-enum phase { PHASE_WISH, PHASE_CUT, PHASE_CLOSED, PHASE_SIZED, PHASE_SENT, PHASE_SEEN, PHASES = 8 };
+enum phase {
+    PHASE_WISH,
+    PHASE_CUT,
+    PHASE_CLOSED,
+    PHASE_SIZED,
+    PHASE_SENT,
+    PHASE_DRAINED,
+    PHASE_SEEN,
+    PHASES = 8
+};
 
-enum { WORD_ERROR = 0, WORD_DURABLE = 1, WORD_LOCAL = 2, WORD_ASK = 3 }; /* of the votes */
+/* Words of the votes. */
+enum { WORD_ERROR = 0, WORD_DURABLE = 1, WORD_LOCAL = 2, WORD_ASK = 3, WORD_LOCAL_ERROR = 4 };
 
 /* What a rank asks rank 0 for. */
 enum { ASK_SET = 1, ASK_DURABLE, ASK_OUTSIDE, ASK_HALT };
@@ -83,11 +99,15 @@ static struct {
     bool warned;             /* that this rank has not cut */
     double again_s;          /* rank 0: a set was given up; no other is wished before this time */
     struct ftk_cut *cut;
-    uint64_t calls;      /* of ftkit_checkpoint(), at the cut */
-    uint32_t persistent; /* persistent requests made before the cut */
-    int error;           /* of this rank, outside of cut */
-    bool busy;           /* rank 0: a rank may not have seen the end of the last set */
-    int result;          /* of a set that was given up: for the next ftkit_checkpoint() */
+    uint64_t calls;         /* of ftkit_checkpoint(), at the cut */
+    uint32_t persistent;    /* persistent requests made before the cut */
+    int error;              /* of this rank, outside of cut */
+    int local_error;        /* of all ranks, in level.local: the set is not written there */
+    struct ftk_chan beside; /* of the start of a flush */
+    struct ftk_flush_start *start;
+    double start_s; /* how long the start has held the program so far */
+    bool busy;      /* rank 0: a rank may not have seen the end of the last set */
+    int result;     /* of a set that was given up: for the next ftkit_checkpoint() */
     char why[FTK_DETAIL_MAX];
 } a;
 
@@ -126,6 +146,9 @@ static int say(enum phase p, int error, bool up_only)
     struct ftk_vote v;
     ftk_vote_init(&v);
     v.min[WORD_ERROR] = error;
+    v.min[WORD_LOCAL_ERROR] = a.local_error;
+    if (a.local_error == FTKIT_OK && a.cut)
+        v.min[WORD_LOCAL_ERROR] = ftk_cut_local_error(a.cut);
     if (p == PHASE_SENT)
         ftk_flush_ask(ftk_log.ctx, &v);
     return ftk_tally_say(a.tally, round_of(p), &v, up_only);
@@ -137,11 +160,20 @@ static int error_of(void)
     return cut < a.error ? cut : a.error;
 }
 
+/* This rank has ended a step. */
+static int ended(enum phase p)
+{
+    a.state++;
+    if (p == PHASE_SENT)
+        (void)FTK_FAULT("apart.vote");
+    return say(p, error_of(), false);
+}
+
 /* The set is over, for this rank. */
 static int end_set(void)
 {
     a.cut = NULL;
-    a.error = FTKIT_OK;
+    a.error = a.local_error = FTKIT_OK;
     a.state = AWAY;
     return say(PHASE_SEEN, FTKIT_OK, true);
 }
@@ -180,32 +212,127 @@ static void keep_result(int rc)
     snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
 }
 
+/* ---- the commit, and what follows -------------------------------------------------------- */
+
+/* The set is where it has to be, or a level has not got it. */
+static int passed_on(int rc)
+{
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    const bool halts = a.ask == ASK_HALT;
+    keep_result(rc);
+    keep_result(ftk_flush_return(ctx));
+    rc = end_set();
+    if (halts) { /* all calls fail, so that each rank comes to ftkit_checkpoint() */
+        ftk_log.apart.halted = true;
+        ftk_log_begin_rollback();
+    }
+    return rc;
+}
+
+/* The threads of all ranks are idle: begin to give them the set. */
+static int start_flush(void)
+{
+    const double begin_s = ftk_now_s();
+    a.beside = ftk_chan_beside(ftk_log.ctx); /* a vote may be under way on act: see settle */
+    a.state = STARTING;
+    const int rc = ftk_flush_start(&a.beside, a.set, &a.start);
+    a.start_s = ftk_now_s() - begin_s;
+    return rc;
+}
+
+static int step_starting(void)
+{
+    bool done = false;
+    const double begin_s = ftk_now_s();
+    const int rc = ftk_flush_start_step(&a.start, &done);
+    a.start_s += ftk_now_s() - begin_s;
+    if (rc == FTKIT_ERR_PEER || (rc == FTKIT_OK && !done))
+        return rc;
+    ftk_policy_flushed(ftk_log.ctx, a.start_s);
+    return passed_on(rc);
+}
+
+/* Some rank has no thread: the program waits until the set is written. */
+static int write_files(void)
+{
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    const double begin_s = ftk_now_s();
+    struct ftk_chan ch = ftk_chan_beside(ctx);
+    const int rc = ftk_durable_write(&ch, a.set);
+    if (rc == FTKIT_ERR_PEER) {
+        ftk_policy_flush_lost(ctx);
+        return rc;
+    }
+    ftk_policy_flushed(ctx, ftk_now_s() - begin_s);
+    return passed_on(rc);
+}
+
+static int step_draining(void)
+{
+    ftk_flush_poll(ftk_log.ctx);
+    return ftk_log.ctx->flush.set == 0 ? ended(PHASE_DRAINED) : FTKIT_OK;
+}
+
+static int step(void);
+
+/* A job that halts waits: after the commit no rank may come back to the calls of the others. */
+static int wait_for_flush(void)
+{
+    unsigned turns = 0;
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && a.state != AWAY) {
+        rc = step();
+        ftk_chan_progress(&a.beside, &turns);
+    }
+    return rc;
+}
+
+static int pass_on(bool busy)
+{
+    int rc = FTKIT_OK;
+    a.beside = ftk_chan_beside(ftk_log.ctx);
+    switch (ftk_flush_how(ftk_log.ctx, a.set, a.durable, busy)) {
+    case FTK_FLUSH_NOT:
+        return passed_on(FTKIT_OK);
+    case FTK_FLUSH_WAIT:
+        return write_files();
+    case FTK_FLUSH_AFTER:
+        a.state = DRAINING;
+        break;
+    default:
+        rc = start_flush();
+    }
+    return rc == FTKIT_OK && a.ask == ASK_HALT ? wait_for_flush() : rc;
+}
+
+static void end_local(const struct ftk_vote *v)
+{
+    const int own = ftk_cut_local_error(a.cut);
+    a.local_error = (int)v->min[WORD_LOCAL_ERROR];
+    if (a.local_error != FTKIT_OK && own == FTKIT_OK)
+        (void)ftk_fail(a.local_error, "level.local: writing failed on another rank: %s",
+            ftkit_strerror(a.local_error));
+    ftk_cut_end_local(a.cut, a.local_error);
+    keep_result(a.local_error);
+}
+
 static int commit(const struct ftk_vote *v)
 {
     struct ftkit_ctx *ctx = ftk_log.ctx;
-    const uint64_t set = a.set;
     const bool flushing = ftk_flush_agreed(ctx, v);
     (void)FTK_FAULT("apart.voted");
     ftk_cut_commit(a.cut, a.ask == ASK_HALT      ? FTK_ASK_HALT
                           : a.ask == ASK_OUTSIDE ? FTK_ASK_SET
                                                  : FTK_ASK_NOTHING);
+    if (!a.local)
+        ftk_local_count(ctx);
+    else if (a.local_error == FTKIT_OK)
+        end_local(v);
     ftk_cut_end(a.cut, FTKIT_OK);
+    a.cut = NULL;
     pass_line(ctx);
     (void)FTK_FAULT("apart.commit");
-    int rc = end_set();
-    struct ftk_chan ch = ftk_chan_beside(ctx); /* a vote may be under way on act: see settle */
-    if (rc == FTKIT_OK)
-        rc = ftk_local_write(&ch, set, a.local);
-    keep_result(rc);
-    int flushed = rc == FTKIT_ERR_PEER ? rc : ftk_flush_set(&ch, set, a.durable, flushing);
-    if (flushed == FTKIT_ERR_PEER && a.durable)
-        ftk_policy_flush_lost(ctx);
-    keep_result(flushed);
-    if (a.ask == ASK_HALT) { /* all calls fail, so that each rank comes to ftkit_checkpoint() */
-        ftk_log.apart.halted = true;
-        ftk_log_begin_rollback();
-    }
-    return flushed == FTKIT_ERR_PEER ? flushed : FTKIT_OK;
+    return pass_on(flushing);
 }
 
 /* ---- the cut ------------------------------------------------------------------------------ */
@@ -342,7 +469,7 @@ static int all_are_closed(void)
     ftk_cut_close(a.cut);
     (void)FTK_FAULT("apart.tail");
     a.state = SIZING;
-    return FTKIT_OK;
+    return a.local ? ftk_cut_begin_local(a.cut) : FTKIT_OK;
 }
 
 /* The result of a round has come: the next step. */
@@ -357,20 +484,15 @@ static int heard(const struct ftk_vote *v)
     case CLOSED:
         return all_are_closed();
     case SIZED:
+        if (v->min[WORD_LOCAL_ERROR] != FTKIT_OK)
+            end_local(v);
         a.state = SENDING;
         return FTKIT_OK;
+    case DRAINED:
+        return start_flush();
     default:
         return commit(v);
     }
-}
-
-/* This rank has ended a step. */
-static int ended(enum phase p)
-{
-    a.state++;
-    if (p == PHASE_SENT)
-        (void)FTK_FAULT("apart.vote");
-    return say(p, error_of(), false);
 }
 
 static int listen_for(enum phase p)
@@ -492,6 +614,12 @@ static int step(void)
                    : rc;
     case SENT:
         return listen_for(PHASE_SENT);
+    case DRAINING:
+        return step_draining();
+    case DRAINED:
+        return listen_for(PHASE_DRAINED);
+    case STARTING:
+        return step_starting();
     default:
         return FTKIT_OK;
     }
@@ -611,10 +739,15 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", a.why);
 }
 
+static bool is_committed(void)
+{
+    return a.state >= DRAINING && a.state <= STARTING;
+}
+
 uint64_t ftk_apart_open_set(bool *waits_here)
 {
     *waits_here = a.state == WISHED;
-    return a.state == AWAY ? 0 : a.set;
+    return a.state == AWAY || is_committed() ? 0 : a.set;
 }
 
 /* ---- other calls that all ranks make together ---------------------------------------- */
@@ -638,7 +771,7 @@ static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
     if (a.cut)
         ftk_cut_end(a.cut, FTKIT_ERR_STATE);
     a.cut = NULL;
-    a.error = FTKIT_OK;
+    a.error = a.local_error = FTKIT_OK;
     if (ftk_log.apart.open)
         withdraw();
     if (a.state == WISHED || a.busy)
@@ -686,8 +819,11 @@ void ftk_apart_freeze(void)
     if (a.cut)
         ftk_cut_end(a.cut, FTKIT_ERR_PEER);
     a.cut = NULL;
+    if (is_committed())
+        ftk_policy_flush_lost(ftk_log.ctx);
+    ftk_flush_start_drop(&a.start);
     a.asked = 0; /* letters are lost */
-    a.error = FTKIT_OK;
+    a.error = a.local_error = FTKIT_OK;
     a.state = ftk_log.apart.open ? FROZEN : AWAY;
 }
 
