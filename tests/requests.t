@@ -107,8 +107,9 @@ for my $team (1, 2) {
                 what => $fault), '', "requests of set-up, teams of $team: $fault");
     }
     my $j = logged($begun, env => { %$env, FTKIT_LEVEL_HDF5_ENABLED => 'true',
-            FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 set' },
-        run => ['--log'], fault => 'app.mid:*:8:kill', faults => 4);
+            FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+            FTKIT_RECOVER_SUPPLY => 'end' },
+        run => ['--log'], spares => 0, fault => 'app.mid:1:8:kill');
     like($j->{log}, qr/restored set \d+ from files/, "teams of $team: a job goes on from files");
     is(verdict($begun, $j, any => 1), '', '... with requests of set-up');
 }
