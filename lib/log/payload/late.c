@@ -5,14 +5,63 @@
  * A receiver cannot tell from a message whether the sender had cut.  It learns this from the number
  * of messages that the sender had sent on the channel at its cut.  Until then the receiver keeps a
  * copy of each message that it receives after its own cut. [Schulz et al., SC 2004, 3.1, has a bit
- * in each message instead] */
+ * in each message instead]
+ *
+ * The copies stand one behind the other in blocks: a copy costs no allocation of its own. */
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "log/log.h"
 
-static struct ftk_unexp *copies; /* in no order */
+#define BLOCK ((size_t)64 << 10) /* bytes of a block, if no message is longer */
+#define KEPT 16                  /* blocks that stay for the next set, at most */
+#define ALIGN alignof(max_align_t)
+
+struct block {
+    struct block *next;
+    size_t used, room; /* bytes of at[] */
+    alignas(max_align_t) char at[];
+};
+
+static struct block *blocks; /* the newest first */
+static struct block *kept;   /* unused, of BLOCK bytes */
+static size_t nkept;
 static size_t ncopies;
+
+static size_t bytes_of(size_t bytes)
+{
+    return (sizeof(struct ftk_unexp) + bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static struct block *new_block(size_t bytes)
+{
+    struct block *b = bytes <= BLOCK ? kept : NULL;
+    if (b) {
+        kept = b->next;
+        nkept--;
+    } else {
+        const size_t room = bytes > BLOCK ? bytes : BLOCK;
+        b = malloc(sizeof *b + room);
+        if (!b)
+            return NULL;
+        b->room = room;
+    }
+    b->used = 0;
+    b->next = blocks;
+    return blocks = b;
+}
+
+static void free_block(struct block *b)
+{
+    if (b->room == BLOCK && nkept < KEPT) {
+        b->next = kept;
+        kept = b;
+        nkept++;
+    } else {
+        free(b);
+    }
+}
 
 bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq)
 {
@@ -21,22 +70,24 @@ bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq)
 
 int ftk_late_received(const struct ftk_channel *s, uint64_t seq, const void *data, size_t bytes)
 {
-    struct ftk_unexp *h = ftk_unexp_new(s->context, s->source, s->tag, bytes);
-    if (!h)
+    const size_t needs = bytes_of(bytes);
+    struct block *b = blocks;
+    if (!b || b->room - b->used < needs)
+        b = new_block(needs);
+    if (!b)
         return MPI_ERR_NO_MEM;
+    struct ftk_unexp *h = (struct ftk_unexp *)(void *)(b->at + b->used);
+    *h = (struct ftk_unexp){ .context = s->context,
+        .source = s->source,
+        .tag = s->tag,
+        .bytes = bytes,
+        .data = (char *)(h + 1),
+        .seq = seq };
     if (bytes > 0)
         memcpy(h->data, data, bytes);
-    h->seq = seq;
-    h->next = copies;
-    copies = h;
+    b->used += needs;
     ncopies++;
     return MPI_SUCCESS;
-}
-
-static void drop(struct ftk_unexp *h)
-{
-    ncopies--;
-    ftk_unexp_free(h);
 }
 
 static bool is_late(const struct ftk_unexp *h)
@@ -51,28 +102,42 @@ static int by_seq(const void *a, const void *b)
     return ((*x)->seq > (*y)->seq) - ((*x)->seq < (*y)->seq);
 }
 
+/* Add the late messages of a block to a list; returns their number. */
+static size_t list_late(struct block *b, struct ftk_unexp **list)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < b->used;) {
+        struct ftk_unexp *h = (struct ftk_unexp *)(void *)(b->at + at);
+        at += bytes_of(h->bytes);
+        if (is_late(h))
+            list[n++] = h;
+    }
+    return n;
+}
+
 int ftk_late_settle(const struct ftk_unexp **late)
 {
     struct ftk_unexp **sorted = malloc((ncopies + 1) * sizeof(struct ftk_unexp *));
-    size_t n = 0;
     *late = NULL;
     if (!sorted)
         return ftk_fail(FTKIT_ERR_NOMEM, "late messages of a set");
-    while (copies) {
-        struct ftk_unexp *h = copies;
-        copies = h->next;
-        if (is_late(h))
-            sorted[n++] = h;
-        else
-            drop(h);
+    ncopies = 0;
+    for (struct block **at = &blocks; *at;) {
+        struct block *b = *at;
+        const size_t n = list_late(b, sorted + ncopies);
+        ncopies += n;
+        if (n > 0) {
+            at = &b->next;
+            continue;
+        }
+        *at = b->next;
+        free_block(b);
     }
-    qsort(sorted, n, sizeof *sorted, by_seq);
-    while (n > 0) {
-        sorted[--n]->next = copies;
-        copies = sorted[n];
-    }
+    qsort(sorted, ncopies, sizeof *sorted, by_seq);
+    for (size_t i = 0; i < ncopies; i++)
+        sorted[i]->next = i + 1 < ncopies ? sorted[i + 1] : NULL;
+    *late = ncopies > 0 ? sorted[0] : NULL;
     free(sorted);
-    *late = copies;
     return FTKIT_OK;
 }
 
@@ -83,9 +148,21 @@ size_t ftk_late_count(void)
 
 void ftk_late_clear(void)
 {
-    while (copies) {
-        struct ftk_unexp *h = copies;
-        copies = h->next;
-        drop(h);
+    while (blocks) {
+        struct block *b = blocks;
+        blocks = b->next;
+        free_block(b);
     }
+    ncopies = 0;
+}
+
+void ftk_late_close(void)
+{
+    ftk_late_clear();
+    while (kept) {
+        struct block *b = kept;
+        kept = b->next;
+        free(b);
+    }
+    nkept = 0;
 }

@@ -858,5 +858,6 @@ void ftk_apart_close(void)
     ftk_apart_forget();
     ftk_tail_forget();
     ftk_image_close();
+    ftk_late_close();
     memset(&a, 0, sizeof a);
 }
