@@ -133,6 +133,7 @@ struct ftk_log_apart {
     bool halted;  /* the set of a halt is committed: all calls fail */
     uint64_t set; /* the set of the cut */
     void (*turn)(void); /* ftk_apart_turn(); NULL: lines are not apart */
+    void (*look)(void); /* ftk_apart_look() */
 };
 
 /* Figures for ftkit_query(). */

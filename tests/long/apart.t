@@ -39,6 +39,14 @@ sub count_figures {
     return;
 }
 
+# A kill of a rank while a set goes to level.local or to the files.
+sub level_fault {
+    my ($rank) = @_;
+    my $point = one_of(qw(flush.submit flush.told flush.submitted local.begin local.sized local.copied
+        local.sealed local.voted));
+    return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(3));
+}
+
 # One script; returns the errors.
 sub one_script {
     my ($number, $kills, $base) = @_;
@@ -47,6 +55,13 @@ sub one_script {
     my @faults = map { apart_fault(splice(@ranks, int(rand(@ranks)), 1)) } 1 .. $kills;
     my $env = { FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4),
         FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls', '5 calls') };
+    if (rand() < 0.3) { # the other levels, too
+        $env = { %$env, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+            FTKIT_LEVEL_LOCAL_SCHEME => one_of(qw(own buddy xor)), FTKIT_LEVEL_LOCAL_EVERY => '1 set',
+            FTKIT_LEVEL_LOCAL_PLACE => one_of(qw(memory shared)),
+            FTKIT_LEVEL_MEMORY_SCHEME => one_of(qw(buddy xor)) };
+        @faults = map { rand() < 0.3 ? level_fault(/:(\d)/) : $_ } @faults;
+    }
     my $counting = { %$p, args => [ @{ $p->{args} }, '-i', $base ] };
     undisturbed($p, 4);
     my $j = logged($counting, env => $env, spares => 3, fault => join(',', @faults));

@@ -85,6 +85,7 @@ enum { ASK_SET = 1, ASK_DURABLE, ASK_OUTSIDE, ASK_HALT };
 #define GIVE_UP_AFTER 10 /* times checkpoint.patience */
 #define AGAIN_S 1.0      /* after a set was given up, until the next one */
 #define LOOK_S 0.001     /* between two looks in ftkit_checkpoint() while no set is open */
+#define TURN_S 1e-5      /* between two steps in calls of MPI that do not wait long */
 
 static struct {
     enum state state;
@@ -96,6 +97,7 @@ static struct {
     int64_t asked;           /* what this rank has asked for since the last set */
     double since_s;          /* the wish is known */
     double looked_s;         /* of LOOK_S */
+    double turned_s;         /* of TURN_S */
     bool warned;             /* that this rank has not cut */
     double again_s;          /* rank 0: a set was given up; no other is wished before this time */
     struct ftk_cut *cut;
@@ -657,6 +659,15 @@ void ftk_apart_turn(void)
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* it cannot be told to the others: see give_up() */
         a.error = rc < a.error ? rc : a.error;
     inside = false;
+}
+
+void ftk_apart_look(void)
+{
+    const double now = ftk_now_s();
+    if (now - a.turned_s < TURN_S)
+        return;
+    a.turned_s = now;
+    ftk_apart_turn();
 }
 
 /* ---- in ftkit_checkpoint() ------------------------------------------------------------------ */

@@ -12,6 +12,8 @@
 int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
 /* Progress, in any call of MPI or ftkit, without waiting. */
 void ftk_apart_turn(void);
+/* The same, but not sooner than 10 us after the last one: a step costs as much as a message. */
+void ftk_apart_look(void);
 /* The set that is wished or open, as far as this rank knows; 0: none.  *waits_here: this rank has
  * not cut for the set. */
 uint64_t ftk_apart_open_set(bool *waits_here);

@@ -272,6 +272,7 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     ftk_log.mode = ftk_mode_of(ctx->cfg.log_dets);
     ftk_log.apart.on = ctx->cfg.line == FTK_LINE_APART;
     ftk_log.apart.turn = ftk_log.apart.on ? ftk_apart_turn : NULL;
+    ftk_log.apart.look = ftk_apart_look;
     if (ftk_log.apart.on && ctx->cfg.log_dets == FTK_DETS_NODE)
         ftk_log.mode = &ftk_mode_node_apart;
     ftk_log.vcomms.ncontexts = ctx->cfg.log_contexts;

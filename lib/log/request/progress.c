@@ -8,7 +8,6 @@
 
 #define TURNS 16     /* looks at requests for each look at the watch */
 #define TURNS_OPEN 4 /* ... for each step of a set that is open; the first look may have one */
-#define TURN_S 1e-5  /* ... but from one such step to the next at least so long */
 #define SMALL 512    /* bytes of a message that MPI_Send sends without a request of the log */
 
 /* A replacement receives a message that the set-up of the lost process never received; the MPI
@@ -44,19 +43,6 @@ void ftk_p2p_keep_going(void)
         ftk_log.apart.turn();
 }
 
-/* Whether an open set takes a step in this look.  A step costs as much as a small message. */
-static bool open_set_is_due(unsigned turn)
-{
-    static double last_s;
-    if (!ftk_log.apart.open || turn % TURNS_OPEN != 1)
-        return false;
-    const double now = ftk_now_s();
-    if (now - last_s < TURN_S)
-        return false;
-    last_s = now;
-    return true;
-}
-
 int ftk_log_progress(unsigned *turns)
 {
     struct ftk_log *l = &ftk_log;
@@ -66,11 +52,12 @@ int ftk_log_progress(unsigned *turns)
     ftk_p2p_progress_mprobed();
     ftk_mode_progress();
     const bool watches = ++*turns % TURNS == 0;
-    if (l->apart.turn && (watches || open_set_is_due(*turns))) {
+    if (l->apart.turn && watches)
         l->apart.turn();
-        if (ftk_log_is_rolling_back()) /* the job halts */
-            return ftk_log_error();
-    }
+    else if (l->apart.open && *turns % TURNS_OPEN == 1)
+        l->apart.look();
+    if (ftk_log_is_rolling_back()) /* the job halts */
+        return ftk_log_error();
     if (!l->ctx->detect.failed && !(watches && ftk_detect_poll(l->ctx)))
         return MPI_SUCCESS;
     return repair_failure();
