@@ -49,9 +49,12 @@ my @programs = (
 # calls of Fortran.
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 my @modes = ({ name => 'all go back', env => {%memory} });
-push(@modes, { name => 'its team goes back', team => 2,
-        env => { %memory, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 2 } })
-    if qx(nm $build/libftkit_mpi.a 2>/dev/null) =~ / [TW] mpi_send_$/m;
+if (qx(nm $build/libftkit_mpi.a 2>/dev/null) =~ / [TW] mpi_send_$/m) {
+    my %teams = (%memory, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 2);
+    push(@modes, { name => 'its team goes back', team => 2, env => {%teams} },
+        # the ranks of a pipeline cut at different steps (row A-10 of the acceptance)
+        { name => 'lines apart', team => 2, env => { %teams, FTKIT_CHECKPOINT_LINE => 'apart' } });
+}
 
 my $count = 0;
 
@@ -117,11 +120,13 @@ for my $mode (@modes) {
         survives_as("rank $rank killed at step $at, $other at $then, $mode->{name}", $p,
             $want, env => $env, spares => 2, kills => [[$rank, $at], [$other, $then]],
             like => $back->($other));
-        my @faults = qw(ckpt.begin ckpt.packed ckpt.committed);
+        my @faults = $mode->{name} =~ /apart/ ? qw(apart.cut apart.tail apart.commit)
+            : qw(ckpt.begin ckpt.packed ckpt.committed);
         push(@faults, qw(log.send log.received)) if $mode->{team};
         for my $fault (@faults[between(0, 2)], 'finish.begin', @faults[3 .. $#faults]) {
             my $nth = $fault =~ /^log/ ? between(10, $steps)
-                : $fault =~ /^ckpt/ ? between(2, $steps / 6) : 1;
+                : $fault =~ /^ckpt/ ? between(2, $steps / 6)
+                : $fault =~ /^apart/ ? between(1, 3) : 1;
             my $spec = sprintf('%s:%d:%d:kill', $fault, between(0, 3), $nth);
             survives_as("$spec, $mode->{name}", $p, $want, env => $env, fault => $spec,
                 args => $p->{quick});
