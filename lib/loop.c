@@ -222,13 +222,12 @@ static int checkpoint_here(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
-/* Lines are apart: cut if a set is wished, and make progress with an open set. */
+/* Lines are apart: cut if a set is initiated, and make progress with an open set. */
 static int checkpoint_apart(ftkit_ctx *ctx)
 {
-    static uint64_t told; /* a set is committed in any call of MPI */
     int rc = ftk_log_checkpoint(ctx);
-    if (told != ctx->committed) {
-        told = ctx->committed;
+    if (ctx->status.seen != ctx->committed) { /* a set is committed in any call of MPI */
+        ctx->status.seen = ctx->committed;
         ftk_status_file(ctx);
         ftk_spare_tell(ctx);
     }

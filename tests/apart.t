@@ -56,7 +56,7 @@ for my $p (@some) {
 # ---- ranks that call at different places: a kill at each step of a line
 
 my $seed = 100;
-for my $point (qw(wish cut counts all late early tail vote voted commit)) {
+for my $point (qw(initiate cut counts all late early tail vote voted commit)) {
     for my $rank (0, 3) {
         my $p = script(++$seed);
         my $team = one_of(1, 2, 4);

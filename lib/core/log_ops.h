@@ -342,8 +342,8 @@ static inline bool ftk_log_apart(const struct ftkit_ctx *ctx)
     return ctx->log && ctx->cfg.line == FTK_LINE_APART && ctx->committed > 0;
 }
 
-/* In ftkit_checkpoint(): make progress; cut if a set is wished.  An error of a set that was given
- * up, once; the same on all ranks, in calls of their own. */
+/* In ftkit_checkpoint(): make progress; cut if a set is initiated.  An error of a set that was
+ * given up, once; the same on all ranks, in calls of their own. */
 static inline int ftk_log_checkpoint(struct ftkit_ctx *ctx)
 {
     return ctx->log->checkpoint(ctx);

@@ -64,7 +64,8 @@ void ftk_local_give_up(struct ftk_local *b, int rc);
  * most decisions need no communication.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
 
-/* Line apart: whether rank 0 wishes a set now.  And: a set was given up: wait for the next one. */
+/* Line apart: whether rank 0 initiates a set now.  And: a set was given up: wait for the next
+ * one. */
 bool ftk_policy_is_due(struct ftkit_ctx *ctx);
 void ftk_policy_tried(struct ftkit_ctx *ctx);
 

@@ -136,7 +136,7 @@ int ftk_cut_send(struct ftk_cut *c, bool *done)
 
 void ftk_cut_commit(struct ftk_cut *c, int ask)
 {
-    const int requested = c->ctx->policy.requested; /* since the wish: for the next set */
+    const int requested = c->ctx->policy.requested; /* meanwhile: for the next set */
     ftk_set_committed(c->ctx, &c->w, 0, ask);
     c->ctx->policy.requested = requested;
     c->ctx->stats.checkpoint_s = c->blocked_s;

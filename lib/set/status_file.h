@@ -18,6 +18,7 @@ struct ftk_status_file {
     double due_s;     /* when the file is due; HUGE_VAL: it cannot be written */
     uint64_t durable; /* newest durable set in the file ... */
     double durable_s; /* ... and when it was first there, seconds since 1970 */
+    uint64_t seen;    /* line apart: set that was committed at the last call */
 };
 
 /* Write the file with the state "running", if it is due.  Rank 0 only; an error ends the file with

@@ -63,7 +63,7 @@ sub script {
 }
 
 # A kill of a rank at a step of a line apart, or at an operation of a script.
-my @apart = qw(wish cut counts all late early tail vote voted commit);
+my @apart = qw(initiate cut counts all late early tail vote voted commit);
 sub apart_fault {
     my ($rank, $point) = @_;
     $point //= rand() < 0.6 ? 'op' : one_of(@apart);

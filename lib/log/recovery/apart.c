@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Rank 0 wishes a set.  Each rank cuts: it copies its regions and the state of the log, and goes
+ * Rank 0 initiates a set.  Each rank cuts: it copies its regions and the state of the log, and goes
  * on.  All later steps are made in calls of MPI and of ftkit, and no rank waits in them:
  *
- *     WISHED    this rank knows the wish, and has not cut
+ *     INITIATED this rank knows that the set is due, and has not cut
  *     COUNTING  this rank has cut.  It tells each receiver how many messages it had sent on each
  *               channel at its cut
  *     CLOSING   all ranks have cut: no more determinants are recorded for the set.  Late messages
@@ -49,7 +49,7 @@
 
 enum state {
     AWAY,
-    WISHED,
+    INITIATED,
     COUNTING,
     COUNTED,
     CLOSING,
@@ -66,7 +66,7 @@ enum state {
 
 /* Rounds of the tallies of a set. */
 enum phase {
-    PHASE_WISH,
+    PHASE_INITIATE,
     PHASE_CUT,
     PHASE_CLOSED,
     PHASE_SIZED,
@@ -90,16 +90,16 @@ enum { ASK_SET = 1, ASK_DURABLE, ASK_OUTSIDE, ASK_HALT };
 static struct {
     enum state state;
     struct ftk_tally *tally; /* of this epoch; NULL: not opened yet */
-    uint64_t set;            /* that is wished or open */
+    uint64_t set;            /* that is initiated or open */
     int durable;             /* see ftk_policy_durable() */
     bool local;              /* see ftk_local_due() */
     int ask;                 /* what the set was asked for; 0: it was due */
     int64_t asked;           /* what this rank has asked for since the last set */
-    double since_s;          /* the wish is known */
+    double since_s;          /* the set is initiated */
     double looked_s;         /* of LOOK_S */
     double turned_s;         /* of TURN_S */
     bool warned;             /* that this rank has not cut */
-    double again_s;          /* rank 0: a set was given up; no other is wished before this time */
+    double again_s;          /* rank 0: a set was given up; no other is initiated sooner */
     struct ftk_cut *cut;
     uint64_t calls;         /* of ftkit_checkpoint(), at the cut */
     uint32_t persistent;    /* persistent requests made before the cut */
@@ -503,7 +503,7 @@ static int listen_for(enum phase p)
     return ftk_tally_heard(a.tally, round_of(p), &v) ? heard(&v) : FTKIT_OK;
 }
 
-static int hear_wish(void)
+static int hear_initiation(void)
 {
     struct ftk_vote v;
     uint64_t round;
@@ -516,9 +516,9 @@ static int hear_wish(void)
     a.asked = 0;
     a.since_s = ftk_now_s();
     a.warned = false;
-    a.state = WISHED;
+    a.state = INITIATED;
     ftk_tally_void(a.tally, round + 1); /* rounds of earlier sets are over */
-    (void)FTK_FAULT("apart.wish");
+    (void)FTK_FAULT("apart.initiate");
     return FTKIT_OK;
 }
 
@@ -556,7 +556,7 @@ static int step_counting(void)
 }
 
 /* This rank has not cut yet. */
-static int step_wished(void)
+static int step_initiated(void)
 {
     struct ftk_vote v;
     const struct ftkit_ctx *ctx = ftk_log.ctx;
@@ -594,9 +594,9 @@ static int step(void)
         return rc;
     switch (a.state) {
     case AWAY:
-        return hear_wish();
-    case WISHED:
-        return step_wished();
+        return hear_initiation();
+    case INITIATED:
+        return step_initiated();
     case COUNTING:
     case COUNTED:
         return step_counting();
@@ -693,7 +693,7 @@ static void ask(struct ftkit_ctx *ctx)
 }
 
 /* Rank 0: a set is due, and no other is open anywhere. */
-static void wish(struct ftkit_ctx *ctx)
+static void initiate(struct ftkit_ctx *ctx)
 {
     struct ftk_vote v;
     if (a.busy && !ftk_tally_heard(a.tally, round_of(PHASE_SEEN), &v))
@@ -712,7 +712,7 @@ static void wish(struct ftkit_ctx *ctx)
     v.min[WORD_LOCAL] = ftk_local_due(ctx);
     v.min[WORD_ASK] = ask;
     a.set = ctx->next_set;
-    if (ftk_tally_tell(a.tally, round_of(PHASE_WISH), &v) == FTKIT_OK)
+    if (ftk_tally_tell(a.tally, round_of(PHASE_INITIATE), &v) == FTKIT_OK)
         a.busy = true;
 }
 
@@ -738,10 +738,10 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     if (ctx->rank > 0 && a.state == AWAY)
         ask(ctx);
     if (ctx->rank == 0 && a.state == AWAY) {
-        wish(ctx);
+        initiate(ctx);
         ftk_apart_turn();
     }
-    if (a.state == WISHED && may_cut()) {
+    if (a.state == INITIATED && may_cut()) {
         cut(ctx);
         ftk_apart_turn();
     }
@@ -757,7 +757,7 @@ static bool is_committed(void)
 
 uint64_t ftk_apart_open_set(bool *waits_here)
 {
-    *waits_here = a.state == WISHED;
+    *waits_here = a.state == INITIATED;
     return a.state == AWAY || is_committed() ? 0 : a.set;
 }
 
@@ -785,7 +785,7 @@ static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
     a.error = a.local_error = FTKIT_OK;
     if (ftk_log.apart.open)
         withdraw();
-    if (a.state == WISHED || a.busy)
+    if (a.state == INITIATED || a.busy)
         keep_request(ctx);
     a.state = AWAY;
     a.busy = false;
@@ -795,7 +795,7 @@ static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
 }
 
 /* If all ranks have cut for the same set, it is written to its end.  Otherwise the newest set,
- * which some ranks may only wish, is given up. */
+ * for which some ranks have not cut, is given up. */
 int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_vote v;
@@ -803,11 +803,11 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     if (!ftk_log.apart.on || ctx->committed == 0)
         return FTKIT_OK;
     const uint64_t cut_for = ftk_log.apart.open ? a.set : ctx->committed;
-    const uint64_t wished = a.state == WISHED || a.busy ? a.set : 0;
+    const uint64_t initiated = a.state == INITIATED || a.busy ? a.set : 0;
     ftk_vote_init(&v);
     v.min[LEAST] = (int64_t)cut_for;
     v.min[MOST] = -(int64_t)cut_for;
-    v.min[NEWEST] = -(int64_t)(wished > cut_for ? wished : cut_for);
+    v.min[NEWEST] = -(int64_t)(initiated > cut_for ? initiated : cut_for);
     int rc = ftk_vote(ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;

@@ -14,8 +14,8 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
 void ftk_apart_turn(void);
 /* The same, but not sooner than 10 us after the last one: a step costs as much as a message. */
 void ftk_apart_look(void);
-/* The set that is wished or open, as far as this rank knows; 0: none.  *waits_here: this rank has
- * not cut for the set. */
+/* The set that is initiated or open, as far as this rank knows; 0: none.  *waits_here: this rank
+ * has not cut for it. */
 uint64_t ftk_apart_open_set(bool *waits_here);
 /* Collective, in another call of ftkit that all ranks make together (log_ops.h: settle). */
 int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch);
