@@ -375,8 +375,8 @@ FTKIT_API int ftkit_attribute(
  *             due there meanwhile stays in memory, and a later set is written there instead.
  *             With checkpoint.line = apart, after the first set: as long as this rank copies
  *             and checksums its regions, without waiting for others.  The set is committed
- *             later, in a call of MPI or ftkit.  That call waits for the other ranks in two
- *             cases: the set goes to the file system without a helper thread, or for a halt.
+ *             later, in a call of MPI or ftkit.  That call waits for the other ranks only when
+ *             the set goes to the file system and there is no helper thread.
  * Memory:     with buddies, per rank: 2 x the registered bytes in steady state, 4 x while a
  *             set is committed; 4 x at all times in a place other than memory.  While a set is
  *             written to the file system, 1 x more, and on the rank that writes for its node
@@ -540,8 +540,10 @@ FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
  * set also goes to the file system: ftkit_checkpoint() then waits for an earlier set that is
  * still being written there, and ftkit_wait() waits for the requested set.  Call this function
  * on every rank before the same ftkit_checkpoint(); the call itself does not communicate.
- * With checkpoint.line = apart the call of one rank is enough, and ftkit_wait() may give up the
- * requested set: a later ftkit_checkpoint() then begins another set. */
+ * With checkpoint.line = apart the call of one rank is enough.  While an earlier set is still
+ * being written to the file system, the requested set stays in memory, and a later set goes to
+ * the file system.  ftkit_wait() may give up the requested set: a later ftkit_checkpoint() then
+ * begins another set. */
 FTKIT_API int ftkit_request(ftkit_ctx *ctx, int durable);
 
 /* ---- Communicators ------------------------------------------------------------------- */

@@ -233,4 +233,19 @@ for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'flush.part:1', 'halt.drained
         goes_on($dir, {}, $teams ? '--log' : ());
     }
 }
+# lines apart: a rank dies when the set of the halt is committed on some ranks; those that stay halt
+for my $point ('apart.vote:2', 'apart.voted:0', 'apart.voted:2', 'apart.commit:1', 'apart.commit:3',
+    'flush.submit:2')
+{
+    my ($name, $rank) = split(/:/, $point);
+    my $nth = $name =~ /^flush/ ? 2 : 1;
+    my $dir = fresh();
+    my %line = (FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_LOG_TEAM_SIZE => 1);
+    local $ENV{PROGRAM_OPTIONS} = '-d 5';
+    run_job($dir, { %line, FTKIT_FAULT => "$name:$rank:$nth:kill" }, signalled('USR2', 60), '--log');
+    is($code, 75, "killed at $name, rank $rank, lines apart: 75") or diag($log);
+    like($log, qr/repaired in/, '... says so');
+    delete local $ENV{PROGRAM_OPTIONS};
+    goes_on($dir, \%line, '--log');
+}
 done_testing();

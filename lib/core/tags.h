@@ -1,4 +1,4 @@
-/* Tags of ftkit's own messages on the communicator act of an epoch: one line each.
+/* Tags of ftkit's own messages on the communicators of an epoch: one line each.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_TAGS_H

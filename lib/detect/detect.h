@@ -67,8 +67,8 @@ struct ftk_chan {
 };
 
 struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx); /* act of the current epoch */
-/* With the log: a second communicator of the same ranks, for collectives that may begin while
- * another one is under way on act. */
+/* With the log: a second communicator of the same ranks, for what may be under way at the same time
+ * as a collective or the writing of a set on act. */
 struct ftk_chan ftk_chan_beside(struct ftkit_ctx *ctx);
 
 /* An operation on the channel has failed: make sure that no rank waits for this one.  Return

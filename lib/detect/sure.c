@@ -116,8 +116,10 @@ static int no_room(struct call *c)
     free(c->out);
     free(c->in);
     free(c->to);
-    if (c->s->ch)
-        (void)ftk_chan_break(c->s->ch, MPI_ERR_NO_MEM, c->s->what);
+    if (c->s->ch) {
+        const int rc = ftk_chan_break(c->s->ch, MPI_ERR_NO_MEM, c->s->what);
+        return rc != FTKIT_OK ? rc : FTKIT_ERR_PEER;
+    }
     return ftk_fail(
         FTKIT_ERR_NOMEM, "%s: buffers of %zu and %zu bytes", c->s->what, c->out_bytes, c->in_bytes);
 }
@@ -303,6 +305,8 @@ int ftk_sure_gather_begin(
     g->bytes = bytes;
     g->req = MPI_REQUEST_NULL;
     int rc = prepare_gather(&g->c, s, mine, bytes);
+    if (rc == FTKIT_OK && s->ch->broken)
+        rc = end_call(&g->c, ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", s->what), false);
     if (rc == FTKIT_OK) {
         (void)FTK_FAULT("sure.begin");
         int mrc = start_polled(&g->c, &g->req);

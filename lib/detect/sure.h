@@ -17,8 +17,8 @@
 
 /* The arguments that all calls have in common.  With a channel waits are polled, and errors break
  * the channel (detect.h).  Without a channel calls block, and errors are FTKIT_ERR_MPI.
- * FTKIT_ERR_NOMEM comes before any message is sent: without a channel the caller makes sure that no
- * rank waits for this one. */
+ * Without a channel FTKIT_ERR_NOMEM comes before any message is sent, and the caller makes sure
+ * that no rank waits for this one. */
 struct ftk_sure {
     MPI_Comm comm;
     struct ftk_chan *ch; /* NULL: none; else comm is the communicator of the channel */
@@ -29,8 +29,8 @@ int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes);
 /* all: n blocks of `bytes` bytes each */
 int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes, void *all);
 /* The same on a channel, without waiting.  step until *done: then all is filled, and *g is NULL.
- * *g is NULL after an error, too, but for a failure that another call has found: drop ends it.  s
- * and its channel stay the caller's until then. */
+ * After an error of step *g is NULL, too.  drop ends a call that is under way, after a failure.  s
+ * and its channel stay the caller's until the end. */
 struct ftk_gather;
 int ftk_sure_gather_begin(
     const struct ftk_sure *s, const void *mine, size_t bytes, struct ftk_gather **g);

@@ -137,6 +137,9 @@ static void install_line(struct ftk_attempt *a)
     for (int r = 0; ctx->repair.line_source && r < ctx->repair.line_nranks; r++)
         if (ctx->repair.line_source[r] >= 0)
             ctx->repair.line_source[r] = a->plan.rank_of[ctx->repair.line_source[r]];
+    /* a set apart is in level.local before it is committed: see set/cut.h */
+    if (a->plan.line > 0)
+        ftk_mem_drop_newer(&ctx->level[FTK_LEVEL_LOCAL].mem, a->plan.line);
     bool whole = ctx->repair.pending == FTK_PENDING_LINE && !ctx->repair.line_from_file;
     if (whole || (ftk_log_of(ctx) && !a->plan.back[ctx->rank]))
         ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line);

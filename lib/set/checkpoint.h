@@ -44,13 +44,15 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due);
 /* Count a set that is not written to level.local. */
 void ftk_local_count(struct ftkit_ctx *ctx);
 
-/* The same without waiting, for a set that is sealed in memory and not committed yet: begin, sizes
- * until it is done, a vote, send until it is done, the vote that commits, end.  The functions
- * return FTKIT_ERR_PEER when a rank has failed; other errors of this rank are in
- * ftk_local_error().  ch stays the caller's until the end. */
+/* The same without waiting, for a set that is sealed in memory and not committed yet (error: why
+ * this rank has no segment, and takes part for the others): begin, sizes until it is done, a vote,
+ * send until it is done, the vote that commits, end.  The functions return FTKIT_ERR_PEER when a
+ * rank has failed; other errors of this rank are in ftk_local_error().  ch stays the caller's until
+ * the end. */
 struct ftk_local;
-int ftk_local_begin(struct ftk_chan *ch, uint64_t set, struct ftk_local **out);
+int ftk_local_begin(struct ftk_chan *ch, uint64_t set, int error, struct ftk_local **out);
 int ftk_local_error(const struct ftk_local *b);
+const char *ftk_local_why(const struct ftk_local *b); /* the text of this error */
 int ftk_local_sizes(struct ftk_local *b, bool *done);
 int ftk_local_send(struct ftk_local *b, bool *done);
 /* End with the code on which the ranks have agreed.  Or give up with the set, for its error or for

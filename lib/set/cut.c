@@ -94,12 +94,17 @@ void ftk_cut_close(struct ftk_cut *c)
 int ftk_cut_begin_local(struct ftk_cut *c)
 {
     c->beside = ftk_chan_beside(c->ctx);
-    return ftk_local_begin(&c->beside, c->w.like.set, &c->local);
+    return ftk_local_begin(&c->beside, c->w.like.set, c->w.local, &c->local);
 }
 
 int ftk_cut_local_error(const struct ftk_cut *c)
 {
     return c->local ? ftk_local_error(c->local) : FTKIT_OK;
+}
+
+const char *ftk_cut_local_why(const struct ftk_cut *c)
+{
+    return c->local ? ftk_local_why(c->local) : "";
 }
 
 void ftk_cut_end_local(struct ftk_cut *c, int rc)

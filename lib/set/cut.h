@@ -20,12 +20,13 @@ struct ftk_cut *ftk_cut_begin(struct ftkit_ctx *ctx, uint64_t set);
 int ftk_cut_error(const struct ftk_cut *c);
 /* The log knows its tail: pack its region, and seal the segment. */
 void ftk_cut_close(struct ftk_cut *c);
-/* The set goes to level.local, too, in the same steps.  After ftk_cut_close(); without an error of
- * this rank so far.  FTKIT_ERR_PEER: a rank has failed. */
+/* The set goes to level.local, too, in the same steps.  After ftk_cut_close(), also after an
+ * error of this rank.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_cut_begin_local(struct ftk_cut *c);
 /* The error of this rank in level.local, which does not end the set; and the end there, with the
  * code on which all ranks have agreed. */
 int ftk_cut_local_error(const struct ftk_cut *c);
+const char *ftk_cut_local_why(const struct ftk_cut *c);
 void ftk_cut_end_local(struct ftk_cut *c, int rc);
 /* Exchange sizes; then, when all ranks have their memory, send.  Without waiting.  *done: the step
  * is over.  FTKIT_ERR_PEER: a rank has failed. */

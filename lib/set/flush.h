@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A flush begins in the call that commits its set.  In one small collective the ranks agree which
+ * A flush begins after the commit of its set.  In one small collective the ranks agree which
  * rank writes which segment, and exchange the checksums of the heads.  Each rank then holds its
  * segment and gives it to its helper thread (flusher.h).  From there on the threads need no call of
  * the ranks.  Later votes, which are taken anyway, carry the outcome: whether a thread still

@@ -15,7 +15,7 @@ struct ftk_flush_start;
  * ch, which stays the caller's until the end.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_flush_start(struct ftk_chan *ch, uint64_t set, struct ftk_flush_start **out);
 /* The next step.  *done: the thread has the set.  Then, and after an error, *s is NULL.
- * FTKIT_ERR_PEER: a rank has failed; other errors are agreed. */
+ * FTKIT_ERR_PEER: a rank has failed, or the channel is broken; other errors are agreed. */
 int ftk_flush_start_step(struct ftk_flush_start **s, bool *done);
 /* A rank has failed: give the set up.  *s may be NULL. */
 void ftk_flush_start_drop(struct ftk_flush_start **s);

@@ -7,6 +7,7 @@
  * are apart, before the commit and without waiting.  The protocol is the same: sizes, vote, data,
  * vote; only then is the older set dropped.  recover/load_slots.c loads the set, as it loads
  * segments of earlier processes. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@ struct ftk_local {
     const struct ftk_mem_seg *from;
     size_t sure; /* bytes of the data area whose checksums were compared */
     bool sealed; /* the copy is whole: ftk_local_send() sends it */
+    int noted;   /* the error of this rank whose text is why */
+    char why[FTK_DETAIL_MAX];
     double begun_s;
     uint64_t sent; /* of the channel, before */
 };
@@ -66,16 +69,17 @@ static const struct ftk_fill copying = { copy_piece, end_copy };
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-/* Prepare the copy of a set that is sealed in memory.  Without the segment the others need sizes
- * all the same. */
-static void prepare(struct ftk_local *b, struct ftk_chan *ch, uint64_t set)
+/* Prepare the copy of a set that is sealed in memory.  error: this rank has no segment; the others
+ * need sizes all the same. */
+static void prepare(struct ftk_local *b, struct ftk_chan *ch, uint64_t set, int error)
 {
     struct ftkit_ctx *ctx = ch->ctx;
     struct ftk_write *w = &b->w;
     *b = (struct ftk_local){ .w = { .level = &ctx->level[FTK_LEVEL_LOCAL], .ch = ch },
         .begun_s = ftk_now_s(),
         .sent = ch->sent };
-    b->from = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
+    if (error == FTKIT_OK)
+        b->from = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     if (b->from)
         memcpy(&w->like, b->from->buf, sizeof w->like);
     else
@@ -83,7 +87,7 @@ static void prepare(struct ftk_local *b, struct ftk_chan *ch, uint64_t set)
     w->head_bytes = b->from ? (size_t)w->like.head_bytes : FTK_SEG_ALIGN;
     w->data_bytes = b->from ? (size_t)w->like.data_bytes : 0;
     if (!b->from)
-        ftk_write_note(w, ftk_fail(FTKIT_ERR_INTERNAL, "a set without its segment"));
+        ftk_write_note(w, error != FTKIT_OK ? error : ftk_fail(FTKIT_ERR_INTERNAL, "no segment"));
     (void)FTK_FAULT("local.begin");
 }
 
@@ -139,7 +143,7 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
     ftk_local_count(ch->ctx);
     if (!level_of(ch->ctx)->on || !due)
         return FTKIT_OK;
-    prepare(&b, ch, set);
+    prepare(&b, ch, set, FTKIT_OK);
     int rc = bring(&b);
     note_end(&b, rc);
     return rc;
@@ -147,19 +151,33 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
 
 /* ---- the same without waiting ----------------------------------------------------------- */
 
-int ftk_local_begin(struct ftk_chan *ch, uint64_t set, struct ftk_local **out)
+/* Keep the text of an error: other calls write other texts before it is told. */
+static void note_error(struct ftk_local *b)
+{
+    if (b->w.local != FTKIT_OK && b->w.local != b->noted)
+        snprintf(b->why, sizeof b->why, "%s", ftk_detail_text());
+    b->noted = b->w.local;
+}
+
+int ftk_local_begin(struct ftk_chan *ch, uint64_t set, int error, struct ftk_local **out)
 {
     struct ftk_local *b = *out = malloc(sizeof *b);
     if (!b)
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, "level.local");
-    prepare(b, ch, set);
+    prepare(b, ch, set, error);
     ftk_write_start(&b->w);
+    note_error(b);
     return FTKIT_OK;
 }
 
 int ftk_local_error(const struct ftk_local *b)
 {
     return b->w.local;
+}
+
+const char *ftk_local_why(const struct ftk_local *b)
+{
+    return b->why;
 }
 
 int ftk_local_sizes(struct ftk_local *b, bool *done)
@@ -170,6 +188,7 @@ int ftk_local_sizes(struct ftk_local *b, bool *done)
         if (b->w.local == FTKIT_OK)
             copy_head(b);
     }
+    note_error(b);
     return rc;
 }
 
@@ -191,7 +210,9 @@ int ftk_local_send(struct ftk_local *b, bool *done)
     if (!b->sealed)
         copy_on(b);
     *done = false;
-    return b->sealed ? ftk_write_send_step(&b->w, done) : FTKIT_OK;
+    const int rc = b->sealed ? ftk_write_send_step(&b->w, done) : FTKIT_OK;
+    note_error(b);
+    return rc;
 }
 
 void ftk_local_end(struct ftk_local *b, int rc)

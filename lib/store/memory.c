@@ -272,6 +272,13 @@ void ftk_mem_drop_others(struct ftk_mem *m, uint64_t keep)
     ftk_mem_trim(m);
 }
 
+void ftk_mem_drop_newer(struct ftk_mem *m, uint64_t keep)
+{
+    for (int i = 0; i < m->nsegs; i++)
+        if (m->segs[i]->set > keep)
+            ftk_mem_release(m->segs[i]);
+}
+
 size_t ftk_mem_used(const struct ftk_mem *m)
 {
     size_t sum = 0;

@@ -89,6 +89,9 @@ void ftk_mem_unhold(struct ftk_mem_seg *s);
 /* Release every segment of other sets than keep. */
 void ftk_mem_drop_others(struct ftk_mem *m, uint64_t keep);
 
+/* Release every segment of a set with a higher number than keep. */
+void ftk_mem_drop_newer(struct ftk_mem *m, uint64_t keep);
+
 /* Unmap the segments that were found and are not needed, or all segments.  Sealed segments stay in
  * their slots, for other processes or the next sweep.  With all, held segments are released. */
 void ftk_mem_leave(struct ftk_mem *m, bool all);

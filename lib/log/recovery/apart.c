@@ -14,9 +14,8 @@
  *     SIZING    late and early messages are known everywhere: the segment is whole.  The ranks that
  *               will get copies or parity take their memory
  *     SENDING   copies and parity go to these ranks
- *     DRAINING  the set is committed, and is to be written to the files, which an earlier set still
- *               is
- *     STARTING  the ranks tell each other what their threads need to write the set
+ *     STARTING  the set is committed.  The ranks tell each other what their threads need to write
+ *               the set to the files
  *
  * Between two steps stands a round of a tally (detect/tally.h): a rank takes the next step when all
  * have ended the last one.  The most severe error of all ranks is in each result, so all ranks give
@@ -58,8 +57,6 @@ enum state {
     SIZED,
     SENDING,
     SENT,
-    DRAINING,
-    DRAINED,
     STARTING,
     FROZEN
 };
@@ -71,7 +68,6 @@ enum phase {
     PHASE_CLOSED,
     PHASE_SIZED,
     PHASE_SENT,
-    PHASE_DRAINED,
     PHASE_SEEN,
     PHASES = 8
 };
@@ -101,9 +97,11 @@ static struct {
     bool warned;             /* that this rank has not cut */
     double again_s;          /* rank 0: a set was given up; no other is initiated sooner */
     struct ftk_cut *cut;
-    uint64_t calls;         /* of ftkit_checkpoint(), at the cut */
-    uint32_t persistent;    /* persistent requests made before the cut */
-    int error;              /* of this rank, outside of cut */
+    uint64_t calls;                    /* of ftkit_checkpoint(), at the cut */
+    uint32_t persistent;               /* persistent requests made before the cut */
+    int error;                         /* of this rank, outside of cut */
+    int noted;                         /* the error of this rank whose text is own_why */
+    char own_why[FTK_DETAIL_MAX - 96]; /* room for a beginning */
     int local_error;        /* of all ranks, in level.local: the set is not written there */
     struct ftk_chan beside; /* of the start of a flush */
     struct ftk_flush_start *start;
@@ -162,6 +160,15 @@ static int error_of(void)
     return cut < a.error ? cut : a.error;
 }
 
+/* Keep the text of an error of this rank: other calls write other texts before it is told. */
+static void note_error(void)
+{
+    const int error = error_of();
+    if (error != FTKIT_OK && error != a.noted)
+        snprintf(a.own_why, sizeof a.own_why, "%s", ftk_detail_text());
+    a.noted = error;
+}
+
 /* This rank has ended a step. */
 static int ended(enum phase p)
 {
@@ -193,7 +200,7 @@ static int give_up(int code)
     const bool own = error_of() != FTKIT_OK;
     a.result = code;
     snprintf(a.why, sizeof a.why, "set %llu was not written: %s%s", (unsigned long long)a.set,
-        own ? "" : "error on another rank: ", own ? ftk_detail_text() : ftkit_strerror(code));
+        own ? "" : "error on another rank: ", own ? a.own_why : ftkit_strerror(code));
     ftk_numbers_drop();
     if (a.cut)
         ftk_cut_end(a.cut, code);
@@ -219,19 +226,13 @@ static void keep_result(int rc)
 /* The set is where it has to be, or a level has not got it. */
 static int passed_on(int rc)
 {
-    struct ftkit_ctx *ctx = ftk_log.ctx;
-    const bool halts = a.ask == ASK_HALT;
     keep_result(rc);
-    keep_result(ftk_flush_return(ctx));
-    rc = end_set();
-    if (halts) { /* all calls fail, so that each rank comes to ftkit_checkpoint() */
-        ftk_log.apart.halted = true;
-        ftk_log_begin_rollback();
-    }
-    return rc;
+    keep_result(ftk_flush_return(ftk_log.ctx));
+    return end_set();
 }
 
-/* The threads of all ranks are idle: begin to give them the set. */
+/* The threads of all ranks are idle: begin to give them the set.  An error of this rank alone has
+ * broken the channel, so a repair follows. */
 static int start_flush(void)
 {
     const double begin_s = ftk_now_s();
@@ -269,53 +270,70 @@ static int write_files(void)
     return passed_on(rc);
 }
 
-static int step_draining(void)
+/* A set that the program has asked for is not written while an earlier set still is: rank 0
+ * initiates another one. */
+static int ask_again(void)
 {
-    ftk_flush_poll(ftk_log.ctx);
-    return ftk_log.ctx->flush.set == 0 ? ended(PHASE_DRAINED) : FTKIT_OK;
+    struct ftkit_ctx *ctx = ftk_log.ctx;
+    if (ctx->rank == 0)
+        ctx->policy.requested = 2;
+    a.again_s = ftk_now_s() + AGAIN_S;
+    return passed_on(FTKIT_OK);
 }
 
-static int step(void);
-
-/* A job that halts waits: after the commit no rank may come back to the calls of the others. */
-static int wait_for_flush(void)
+/* Take the receives from the MPI, and count those that have a message: a repair waits for all
+ * messages that were sent. */
+static void end_receives(void)
 {
-    unsigned turns = 0;
-    int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && a.state != AWAY) {
-        rc = step();
-        ftk_chan_progress(&a.beside, &turns);
+    for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
+        next = r->next;
+        if (r->kind != FTK_REQ_RECV || r->state != FTK_REQ_POSTED)
+            continue;
+        if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
+            continue; /* it has ended with an error */
+        while (r->state == FTK_REQ_POSTED && !ftk_detect_poll(ftk_log.ctx))
+            (void)ftk_p2p_withdraw(r); /* the request has the error, if there is one */
     }
-    return rc;
+}
+
+/* All calls fail, so that each rank comes to ftkit_checkpoint(). */
+static void halt(void)
+{
+    ftk_log.apart.halted = true;
+    end_receives();
+    ftk_log_begin_rollback();
 }
 
 static int pass_on(bool busy)
 {
-    int rc = FTKIT_OK;
-    a.beside = ftk_chan_beside(ftk_log.ctx);
+    if (a.ask == ASK_HALT) { /* ftkit_checkpoint() writes the files */
+        const int rc = passed_on(FTKIT_OK);
+        halt();
+        return rc;
+    }
     switch (ftk_flush_how(ftk_log.ctx, a.set, a.durable, busy)) {
     case FTK_FLUSH_NOT:
         return passed_on(FTKIT_OK);
     case FTK_FLUSH_WAIT:
         return write_files();
     case FTK_FLUSH_AFTER:
-        a.state = DRAINING;
-        break;
+        return ask_again();
     default:
-        rc = start_flush();
+        return start_flush();
     }
-    return rc == FTKIT_OK && a.ask == ASK_HALT ? wait_for_flush() : rc;
 }
 
 static void end_local(const struct ftk_vote *v)
 {
-    const int own = ftk_cut_local_error(a.cut);
+    const bool own = ftk_cut_local_error(a.cut) != FTKIT_OK;
     a.local_error = (int)v->min[WORD_LOCAL_ERROR];
-    if (a.local_error != FTKIT_OK && own == FTKIT_OK)
+    if (a.local_error != FTKIT_OK && own)
+        (void)ftk_fail(a.local_error, "%s", ftk_cut_local_why(a.cut));
+    else if (a.local_error != FTKIT_OK)
         (void)ftk_fail(a.local_error, "level.local: writing failed on another rank: %s",
             ftkit_strerror(a.local_error));
-    ftk_cut_end_local(a.cut, a.local_error);
     keep_result(a.local_error);
+    ftk_cut_end_local(a.cut, a.local_error);
 }
 
 static int commit(const struct ftk_vote *v)
@@ -332,6 +350,7 @@ static int commit(const struct ftk_vote *v)
         end_local(v);
     ftk_cut_end(a.cut, FTKIT_OK);
     a.cut = NULL;
+    a.error = FTKIT_OK; /* the others cannot hear of it any more */
     pass_line(ctx);
     (void)FTK_FAULT("apart.commit");
     return pass_on(flushing);
@@ -392,8 +411,10 @@ static void cut(struct ftkit_ctx *ctx)
             a.error = ftk_fail(FTKIT_ERR_NOMEM, "a set");
     }
     a.state = COUNTING;
+    note_error();
     const int sent = ftk_numbers_send(FTK_TAG_COUNTS, a.set);
     a.error = sent < a.error ? sent : a.error;
+    note_error();
 }
 
 /* ---- closing: late messages ----------------------------------------------------------------- */
@@ -490,8 +511,6 @@ static int heard(const struct ftk_vote *v)
             end_local(v);
         a.state = SENDING;
         return FTKIT_OK;
-    case DRAINED:
-        return start_flush();
     default:
         return commit(v);
     }
@@ -616,10 +635,6 @@ static int step(void)
                    : rc;
     case SENT:
         return listen_for(PHASE_SENT);
-    case DRAINING:
-        return step_draining();
-    case DRAINED:
-        return listen_for(PHASE_DRAINED);
     case STARTING:
         return step_starting();
     default:
@@ -635,6 +650,7 @@ static int steps(void)
     do {
         before = a.state;
         rc = step();
+        note_error();
     } while (rc == FTKIT_OK && a.state > before);
     return rc;
 }
@@ -658,6 +674,7 @@ void ftk_apart_turn(void)
     int rc = a.tally ? steps() : FTKIT_OK;      /* no memory: the next turn tries again */
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* it cannot be told to the others: see give_up() */
         a.error = rc < a.error ? rc : a.error;
+    note_error();
     inside = false;
 }
 
@@ -750,15 +767,10 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", a.why);
 }
 
-static bool is_committed(void)
-{
-    return a.state >= DRAINING && a.state <= STARTING;
-}
-
 uint64_t ftk_apart_open_set(bool *waits_here)
 {
     *waits_here = a.state == INITIATED;
-    return a.state == AWAY || is_committed() ? 0 : a.set;
+    return a.state == AWAY || a.state == STARTING ? 0 : a.set;
 }
 
 /* ---- other calls that all ranks make together ---------------------------------------- */
@@ -830,8 +842,10 @@ void ftk_apart_freeze(void)
     if (a.cut)
         ftk_cut_end(a.cut, FTKIT_ERR_PEER);
     a.cut = NULL;
-    if (is_committed())
+    if (a.state == STARTING)
         ftk_policy_flush_lost(ftk_log.ctx);
+    else if (a.state != AWAY)
+        keep_request(ftk_log.ctx);
     ftk_flush_start_drop(&a.start);
     a.asked = 0; /* letters are lost */
     a.error = a.local_error = FTKIT_OK;
@@ -847,11 +861,20 @@ void ftk_apart_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     if (!ftk_log.apart.open)
         return;
-    if (ftk_apart_is_missed(r))
+    if (ftk_apart_is_missed(r)) {
         pass_line(ctx);
-    else
+        if (a.durable)
+            ftk_policy_flush_lost(ctx);
+    } else {
         withdraw();
+    }
     a.state = AWAY;
+}
+
+void ftk_apart_stay(const struct ftkit_ctx *ctx)
+{
+    if (ftk_log.apart.on && ctx->policy.next_event == FTK_HALTED)
+        halt();
 }
 
 void ftk_apart_forget(void)

@@ -14,6 +14,9 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
 void ftk_apart_turn(void);
 /* The same, but not sooner than 10 us after the last one: a step costs as much as a message. */
 void ftk_apart_look(void);
+/* After a repair, on a rank that does not roll back: if the line is that of a halt, the rank halts,
+ * too. */
+void ftk_apart_stay(const struct ftkit_ctx *ctx);
 /* The set that is initiated or open, as far as this rank knows; 0: none.  *waits_here: this rank
  * has not cut for it. */
 uint64_t ftk_apart_open_set(bool *waits_here);

@@ -219,5 +219,6 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
             l->me, (unsigned long long)(l->stats.resent - before));
     if (rc == FTKIT_OK)
         repost();
+    ftk_apart_stay(ctx);
     return rc;
 }
