@@ -128,7 +128,7 @@ for my $point (qw(flush.submit flush.told flush.submitted local.begin local.size
     for my $rank (0, 2) {
         my $p = script(600 + ++$i);
         my $scheme = one_of(qw(own buddy xor));
-        my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(2));
+        my $fault = sprintf('%s:%d:%d:kill', $point, $rank, $point =~ /^flush/ ? 1 : 1 + rand(2));
         my $j = logged($p, spares => 2, fault => $fault, env => { %levels,
                 FTKIT_LEVEL_LOCAL_SCHEME => $scheme, FTKIT_LEVEL_MEMORY_SCHEME => one_of(qw(buddy xor)),
                 FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4), FTKIT_CHECKPOINT_PERIOD => '2 calls' });
@@ -136,12 +136,13 @@ for my $point (qw(flush.submit flush.told flush.submitted local.begin local.size
             'seed ' . (600 + $i) . ", level.local by $scheme: $fault");
     }
 }
-# a rank asks for a durable set while an earlier one is still being written
+# a rank asks for a durable set while an earlier one is still being written: a second later another
+# set goes to the files
 for my $fault ('flush.begin:0:1:slow', 'flush.begin:0:1:slow,flush.submit:1:2:kill',
     'flush.begin:0:1:slow,apart.cut:2:2:kill')
 {
-    my $p = script(650);
-    my $asks = { %$p, args => [ '-m', 'apart,ask', '-s', 650, '-n', 30 ] };
+    my $p = { %{ script(650) }, args => [ '-m', 'apart', '-s', 650, '-n', 1500 ] };
+    my $asks = { %$p, args => [ '-m', 'apart,ask', '-s', 650, '-n', 1500 ] };
     my $j = logged($asks, spares => 2, fault => $fault, env => { %levels,
             FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_LEVEL_HDF5_EVERY => '1000 sets',
             FTKIT_LOG_TEAM_SIZE => 1 });
