@@ -191,24 +191,37 @@ static int start_polled(struct call *c, MPI_Request *req)
     }
 }
 
+/* Begin the call on the channel. */
+static int begin_polled(struct call *c, MPI_Request *req)
+{
+    (void)FTK_FAULT("sure.begin");
+    if (c->s->ch->broken)
+        return ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", c->s->what);
+    int rc = start_polled(c, req);
+    return rc == MPI_SUCCESS ? FTKIT_OK : fail(c, rc);
+}
+
+/* Injected: a call that has ended with rc had success, and has written nothing. */
+static void lose_result(struct call *c, int rc)
+{
+    if (FTK_FAULT("sure.none") && rc == FTKIT_OK && (c->kind != BCAST || c->me != c->root))
+        memset(c->in, WIPE, c->in_bytes);
+}
+
 /* Make the MPI call.  The caller checks the result. */
 static int run_call(struct call *c)
 {
     MPI_Request req = MPI_REQUEST_NULL;
     int rc;
-    (void)FTK_FAULT("sure.begin");
-    if (!c->s->ch) {
+    if (c->s->ch) {
+        rc = begin_polled(c, &req);
+        rc = rc == FTKIT_OK ? ftk_chan_wait(c->s->ch, &req, 1, c->s->what) : rc;
+    } else {
+        (void)FTK_FAULT("sure.begin");
         rc = start(c);
         rc = rc == MPI_SUCCESS ? FTKIT_OK : fail(c, rc);
-    } else if (c->s->ch->broken) {
-        rc = ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", c->s->what);
-    } else {
-        rc = start_polled(c, &req);
-        rc = rc == MPI_SUCCESS ? ftk_chan_wait(c->s->ch, &req, 1, c->s->what) : fail(c, rc);
     }
-    /* injected: success, and nothing has been written */
-    if (FTK_FAULT("sure.none") && rc == FTKIT_OK && (c->kind != BCAST || c->me != c->root))
-        memset(c->in, WIPE, c->in_bytes);
+    lose_result(c, rc);
     return rc;
 }
 
@@ -305,14 +318,11 @@ int ftk_sure_gather_begin(
     g->bytes = bytes;
     g->req = MPI_REQUEST_NULL;
     int rc = prepare_gather(&g->c, s, mine, bytes);
-    if (rc == FTKIT_OK && s->ch->broken)
-        rc = end_call(&g->c, ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", s->what), false);
     if (rc == FTKIT_OK) {
-        (void)FTK_FAULT("sure.begin");
-        int mrc = start_polled(&g->c, &g->req);
-        if (mrc == MPI_SUCCESS)
-            return FTKIT_OK;
-        rc = end_call(&g->c, fail(&g->c, mrc), false);
+        rc = begin_polled(&g->c, &g->req);
+        if (rc == FTKIT_OK)
+            return rc;
+        rc = end_call(&g->c, rc, false);
     }
     free(g);
     *out = NULL;
@@ -325,8 +335,7 @@ int ftk_sure_gather_step(struct ftk_gather **at, void *all, bool *done)
     int rc = ftk_chan_test(g->c.s->ch, &g->req, 1, g->c.s->what, done);
     if (rc == FTKIT_OK && !*done)
         return rc;
-    if (FTK_FAULT("sure.none") && rc == FTKIT_OK) /* injected: success without a result */
-        memset(g->c.in, WIPE, g->c.in_bytes);
+    lose_result(&g->c, rc);
     rc = end_call(&g->c, rc, rc == FTKIT_OK && take_data(&g->c, NULL, g->bytes, -1, all));
     free(g);
     *at = NULL;

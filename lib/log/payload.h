@@ -208,7 +208,7 @@ bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq);
 int ftk_late_settle(const struct ftk_unexp **late);
 size_t ftk_late_count(void);
 void ftk_late_clear(void);
-/* ... and free the memory that is kept for the next set. */
+/* Clear, and free the blocks that ftk_late_clear() keeps for the next set. */
 void ftk_late_close(void);
 
 #endif

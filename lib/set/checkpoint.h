@@ -32,6 +32,8 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set);
 /* Return the rank that writes the segment of rank: the lowest rank in the failure domain of
  * rank. */
 int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank);
+/* Return the number of ranks in the failure domain of rank. */
+int ftk_durable_ranks(const struct ftkit_ctx *ctx, int rank);
 
 /* ---- the second level ---------------------------------------------------------------- */
 

@@ -55,11 +55,11 @@ int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
     return w;
 }
 
-static int ranks_of(const struct ftkit_ctx *ctx, int writer)
+int ftk_durable_ranks(const struct ftkit_ctx *ctx, int rank)
 {
     int n = 0;
     for (int r = 0; r < ctx->nranks; r++)
-        n += ctx->domain[r] == ctx->domain[writer];
+        n += ctx->domain[r] == ctx->domain[rank];
     return n;
 }
 
@@ -126,8 +126,8 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *o
 {
     struct ftkit_ctx *ctx = c->ctx;
     int rc = ftk_h5_write_part_from(ctx->cfg.h5_dir, ctx->cfg.name, c->own->set, part,
-        ranks_of(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE, next_collected, c,
-        out);
+        ftk_durable_ranks(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
+        next_collected, c, out);
     if (rc != FTKIT_OK) {
         int drained = drain(c);
         if (drained != FTKIT_OK)

@@ -49,14 +49,6 @@ static int member_of(const struct ftkit_ctx *ctx, int rank)
     return n;
 }
 
-static int size_of_domain(const struct ftkit_ctx *ctx, int rank)
-{
-    int n = 0;
-    for (int r = 0; r < ctx->nranks; r++)
-        n += ctx->domain[r] == ctx->domain[rank];
-    return n;
-}
-
 /* Begin to tell all ranks the block mine. */
 static int tell(struct ftk_flush_start *s, const void *mine, size_t bytes, const char *what)
 {
@@ -75,7 +67,7 @@ static int make_ring(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;
     struct ftk_flush *fl = &ctx->flush;
-    int n = size_of_domain(ctx, ctx->rank);
+    int n = ftk_durable_ranks(ctx, ctx->rank);
     struct ftk_ring_address mine = { 0, 0, 0 };
     ftk_ring_close(fl->ring);
     fl->ring = NULL;

@@ -7,7 +7,6 @@
  * are apart, before the commit and without waiting.  The protocol is the same: sizes, vote, data,
  * vote; only then is the older set dropped.  recover/load_slots.c loads the set, as it loads
  * segments of earlier processes. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +19,6 @@ struct ftk_local {
     const struct ftk_mem_seg *from;
     size_t sure; /* bytes of the data area whose checksums were compared */
     bool sealed; /* the copy is whole: ftk_local_send() sends it */
-    int noted;   /* the error of this rank whose text is why */
-    char why[FTK_DETAIL_MAX];
     double begun_s;
     uint64_t sent; /* of the channel, before */
 };
@@ -151,14 +148,6 @@ int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
 
 /* ---- the same without waiting ----------------------------------------------------------- */
 
-/* Keep the text of an error: other calls write other texts before it is told. */
-static void note_error(struct ftk_local *b)
-{
-    if (b->w.local != FTKIT_OK && b->w.local != b->noted)
-        snprintf(b->why, sizeof b->why, "%s", ftk_detail_text());
-    b->noted = b->w.local;
-}
-
 int ftk_local_begin(struct ftk_chan *ch, uint64_t set, int error, struct ftk_local **out)
 {
     struct ftk_local *b = *out = malloc(sizeof *b);
@@ -166,7 +155,6 @@ int ftk_local_begin(struct ftk_chan *ch, uint64_t set, int error, struct ftk_loc
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, "level.local");
     prepare(b, ch, set, error);
     ftk_write_start(&b->w);
-    note_error(b);
     return FTKIT_OK;
 }
 
@@ -177,7 +165,7 @@ int ftk_local_error(const struct ftk_local *b)
 
 const char *ftk_local_why(const struct ftk_local *b)
 {
-    return b->why;
+    return b->w.why;
 }
 
 int ftk_local_sizes(struct ftk_local *b, bool *done)
@@ -188,7 +176,6 @@ int ftk_local_sizes(struct ftk_local *b, bool *done)
         if (b->w.local == FTKIT_OK)
             copy_head(b);
     }
-    note_error(b);
     return rc;
 }
 
@@ -210,9 +197,7 @@ int ftk_local_send(struct ftk_local *b, bool *done)
     if (!b->sealed)
         copy_on(b);
     *done = false;
-    const int rc = b->sealed ? ftk_write_send_step(&b->w, done) : FTKIT_OK;
-    note_error(b);
-    return rc;
+    return b->sealed ? ftk_write_send_step(&b->w, done) : FTKIT_OK;
 }
 
 void ftk_local_end(struct ftk_local *b, int rc)

@@ -13,6 +13,8 @@
 #ifndef FTK_WRITE_H
 #define FTK_WRITE_H
 
+#include <stdio.h>
+
 #include "detect/detect.h"
 #include "group.h"
 #include "level.h"
@@ -27,7 +29,8 @@ struct ftk_write {
     struct ftk_changes *changes; /* since set base: only these are sent; NULL: send all blocks */
     uint64_t base;
     struct ftk_mem_seg *own;
-    int local; /* most severe error of this rank so far */
+    int local;                /* most severe error of this rank so far ... */
+    char why[FTK_DETAIL_MAX]; /* ... and its text: other calls write other details */
     /* of schemes with copies */
     struct ftk_stream *streams; /* [nstreams], the first nsends of them send */
     int nstreams, nsends;
@@ -67,11 +70,13 @@ extern const struct ftk_write_ops ftk_write_parities; /* parities.c: schemes wit
 /* Return the steps of a scheme. */
 const struct ftk_write_ops *ftk_write_ops_of(const struct ftk_scheme *s);
 
-/* Note an error of this rank for the next vote. */
+/* Note an error of this rank, the one that the thread's detail names, for the next vote. */
 static inline void ftk_write_note(struct ftk_write *w, int rc)
 {
-    if (rc < w->local)
-        w->local = rc;
+    if (rc >= w->local)
+        return;
+    w->local = rc;
+    snprintf(w->why, sizeof w->why, "%s", ftk_detail_text());
 }
 
 /* Prepare the writing, without a call of MPI.  The caller has set the fields from level to base;

@@ -5,8 +5,8 @@
  *
  * Words may follow.  ahead: requests stay under way when a round ends; middle: all ranks call
  * ftkit_checkpoint() also in the middle of a round; ask: a rank asks for a durable set before each
- * third call.  Kinds (p2p, ring, wild, anytag, collective,
- * persistent): the program has no others.  Otherwise the seed chooses the kinds, and ahead.
+ * third call.  Kinds (p2p, ring, wild, anytag, collective, persistent): the program has no others.
+ * Otherwise the seed chooses the kinds, and ahead.
  *
  * A message has a head, a word that is the same in every run, and a word that has all that the
  * sender has seen, in its order: which message a receive of any source got, which request was

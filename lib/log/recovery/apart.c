@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Rank 0 initiates a set.  Each rank cuts: it copies its regions and the state of the log, and goes
- * on.  All later steps are made in calls of MPI and of ftkit, and no rank waits in them:
+ * on.  All later steps are made in calls of MPI and of ftkit.  No rank waits for another rank in
+ * them, but when files are written without a helper thread:
  *
- *     INITIATED this rank knows that the set is due, and has not cut
+ *     INITIATED this rank knows that a set is due, and has not cut
  *     COUNTING  this rank has cut.  It tells each receiver how many messages it had sent on each
  *               channel at its cut
  *     CLOSING   all ranks have cut: no more determinants are recorded for the set.  Late messages
@@ -258,16 +259,12 @@ static int step_starting(void)
 /* Some rank has no thread: the program waits until the set is written. */
 static int write_files(void)
 {
-    struct ftkit_ctx *ctx = ftk_log.ctx;
-    const double begin_s = ftk_now_s();
-    struct ftk_chan ch = ftk_chan_beside(ctx);
-    const int rc = ftk_durable_write(&ch, a.set);
-    if (rc == FTKIT_ERR_PEER) {
-        ftk_policy_flush_lost(ctx);
-        return rc;
-    }
-    ftk_policy_flushed(ctx, ftk_now_s() - begin_s);
-    return passed_on(rc);
+    struct ftk_chan ch = ftk_chan_beside(ftk_log.ctx);
+    const int rc = ftk_flush_set(&ch, a.set, a.durable, false);
+    if (rc != FTKIT_ERR_PEER)
+        return passed_on(rc);
+    ftk_policy_flush_lost(ftk_log.ctx);
+    return rc;
 }
 
 /* A set that the program has asked for is not written while an earlier set still is: rank 0
