@@ -160,6 +160,14 @@ for my $case ([ 'place.allocate:1:2:ENOSPC', 'no room' ], [ 'place.persist:1:2:E
 
 # ---- other calls with a line open, and relaunch from files
 
+for my $i (1 .. 8) { # all ranks call ftkit_wait(): they settle what a set has begun
+    my $p = script(700 + $i, 'wait');
+    my $fault = apart_fault(int(rand(4)));
+    my $j = logged($p, spares => 2, fault => $fault, env => { FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4),
+            FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') });
+    is(verdict($p, $j, any => 1, what => $fault), '', 'seed ' . (700 + $i) . ", ftkit_wait: $fault");
+}
+
 my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',
     FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LOG_TEAM_SIZE => 2, FTKIT_RECOVER_SUPPLY => 'end' };
 for my $i (1 .. 4) {

@@ -193,9 +193,10 @@ sub verdict {
     my @bad;
     my @team = teams_of($n, $o{env} // {});
     my %lost = map { $team[$_] => 1 } @{ $o{killed} // [] };
-    # an allowed end, with its reason; a process may be killed when the end is agreed already: then
-    # the exit code is that of the process
-    my $code = ($j->{faults}[-1] // '') =~ /^repair\.agreed / ? qr/^1(?:37)?$/ : qr/^1$/;
+    # an allowed end, with its reason; a process may be killed when the end is agreed already, or by
+    # the end itself: then the exit code is that of the process
+    my $code = ($j->{faults}[-1] // '') =~ /^repair\.agreed /
+        || $j->{log} =~ /ended by a fatal error: .* was killed by signal 9/ ? qr/^1(?:37)?$/ : qr/^1$/;
     if ($o{reason} && $j->{rc} =~ $code && $j->{log} =~ $o{reason}) {
         remove_tree($j->{dir});
         return;

@@ -5,7 +5,8 @@
  *
  * Words may follow.  ahead: requests stay under way when a round ends; middle: all ranks call
  * ftkit_checkpoint() also in the middle of a round; ask: a rank asks for a durable set before each
- * third call.  Kinds (p2p, ring, wild, anytag, collective, persistent): the program has no others.
+ * third call; wait: all ranks call ftkit_wait() behind each third round.  Kinds (p2p, ring, wild,
+ * anytag, collective, persistent): the program has no others.
  * Otherwise the seed chooses the kinds, and ahead.
  *
  * A message has a head, a word that is the same in every run, and a word that has all that the
@@ -539,11 +540,22 @@ static void perform(struct foreign *f, const struct op *o)
     }
 }
 
+/* A call of ftkit_checkpoint(), or of ftkit_wait(): then another call may have to follow, which is
+ * the first one from the set. */
+static int call(struct foreign *f, enum what what)
+{
+    static int calls;
+    int rc = FTKIT_OK;
+    if (what == JOIN && (rc = ftkit_wait(f->ft)) != FTKIT_ROLLED_BACK)
+        return rc;
+    rc = s.asks && ++calls % 3 == 0 ? ftkit_request(f->ft, 1) : FTKIT_OK;
+    return rc == FTKIT_OK ? ftkit_checkpoint(f->ft) : rc;
+}
+
 /* A call of ftkit_checkpoint() is an op: a set has its number, and who is restored goes on behind
  * it.  A replacement comes to this op first, as in the loop of the README. */
 static int loop(struct foreign *f)
 {
-    int calls = 0;
     for (bool first = true;;) {
         if (m->pc == (uint64_t)s.n) {
             int bad = 0;
@@ -554,12 +566,10 @@ static int loop(struct foreign *f)
         }
         const struct op *o = &s.ops[m->pc];
         (void)FTK_FAULT("app.op");
-        if (o->what == CALL) {
-            int rc = s.asks && ++calls % 3 == 0 ? ftkit_request(f->ft, 1) : FTKIT_OK;
-            if (rc == FTKIT_OK)
-                rc = ftkit_checkpoint(f->ft);
+        if (o->what == CALL || o->what == JOIN) {
+            int rc = call(f, o->what);
             if (foreign_fatal(rc))
-                return foreign_complain(f, "checkpoint", rc);
+                return foreign_complain(f, o->what == CALL ? "checkpoint" : "wait", rc);
             if (first)
                 foreign_info(f, "line");
             first = false;

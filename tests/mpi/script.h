@@ -33,6 +33,7 @@ enum {
 
 enum what {
     CALL,
+    JOIN, /* ftkit_wait() */
     STEP,
     MID,
     INFLIGHT,
@@ -91,6 +92,7 @@ struct script {
     int rank, nranks;
     bool apart;     /* ranks call ftkit_checkpoint where they like */
     bool middle;    /* all ranks also call it in the middle of a round */
+    bool waits;     /* all ranks call ftkit_wait() behind some rounds */
     bool asks;      /* some calls of ftkit_checkpoint come with a request for a durable set */
     bool ahead;     /* requests may stay under way when a round ends */
     int rare;       /* this rank calls so many times less often */
@@ -512,6 +514,8 @@ static inline bool script_variant(struct script *s, const char *variant)
             s->apart = true;
         else if (strcmp(w, "ask") == 0)
             s->asks = true;
+        else if (strcmp(w, "wait") == 0)
+            s->waits = true;
         else if (strcmp(w, "ahead") == 0)
             s->ahead = true;
         else if (strcmp(w, "middle") == 0)
@@ -522,6 +526,16 @@ static inline bool script_variant(struct script *s, const char *variant)
     if (parts)
         s->parts = parts;
     return true;
+}
+
+/* A call of ftkit_wait(), with calls of ftkit_checkpoint() around it on some ranks. */
+static inline void script_join(struct script *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (i == 1)
+            script_add(s, JOIN);
+        else if (s->apart && script_below(&s->own, 2) == 0)
+            script_add(s, CALL);
 }
 
 /* The script of a rank: false, when the variant is wrong.  Without a list of kinds the seed chooses
@@ -552,6 +566,8 @@ static inline bool script_make(struct script *s, int rounds, int seed, const cha
         script_part(s);
         script_op(s, INFLIGHT);
         script_close(s, s->round < rounds - 1);
+        if (s->waits && s->round % 3 == 2)
+            script_join(s);
     }
     return true;
 }
