@@ -100,7 +100,7 @@ struct ftk_log_counts {
     uint64_t *sent;      /* [n] handed to the MPI */
     uint64_t *received;  /* [n] completed or drained here */
     uint64_t *announced; /* [n] what the others say they have sent */
-    /* the same for messages to replicas and for their answers (determinant/relay.c), which go on
+    /* the same for messages to keepers and for their answers (determinant/relay.c), which go on
      * at a line */
     uint64_t *relay_sent, *relay_received, *relay_announced; /* [n] */
 };

@@ -353,8 +353,8 @@ static void find_needs(const struct facts *f, struct ftk_plan *p)
     for (int i = 0; i < p->copies * p->nranks; i++) {
         if (p->holder[i] < 0)
             continue;
-        const struct ftk_census_entry *keeper = &f->c->entries[p->proc_of[p->holder[i]]];
-        p->need_copy[i] = !has_segment(p, keeper, i % p->nranks);
+        const struct ftk_census_entry *owner = &f->c->entries[p->proc_of[p->holder[i]]];
+        p->need_copy[i] = !has_segment(p, owner, i % p->nranks);
     }
 }
 

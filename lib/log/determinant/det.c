@@ -919,7 +919,7 @@ static int spread(MPI_Comm s, int me, int r, bool *missing)
     return root == INT_MAX ? rc : send_to_all(s, root == me, (int)root, in);
 }
 
-/* With replicas on other nodes: the node of the replica may be lost, too. */
+/* With keepers on other nodes: the node of the keeper may be lost, too. */
 static bool on_one_node(const int *lost, int n)
 {
     int node = -1;

@@ -5,7 +5,7 @@
  * Determinants are in shared memory of the node (det.h), which is enough while the node
  * lives.  With log.determinants = causal or pessimistic they also survive the loss of a node,
  * one node at a time: every process of another node that has a message which depends on a
- * determinant has the determinant, too, or a replica on another node has it.
+ * determinant has the determinant, too, or a keeper on another node has it.
  *
  * causal: before a message leaves the node, the sender sends to the receiver, on the same
  * communicator, all determinants of this node that the receiver has not got yet.  The MPI keeps
@@ -13,12 +13,12 @@
  * (Elnozahy & Zwaenepoel, IEEE Trans. Comput. 41(5), 1992; Meneses, Ni & Kalé, FTXS 2012, for
  * the shared memory of a node.)
  *
- * pessimistic: a message that leaves the node is held back until the replica, a rank of
+ * pessimistic: a message that leaves the node is held back until the keeper, a rank of
  * another node, has acknowledged all determinants of this node.  Determinants are sent in
  * rounds, so that several messages wait for one round.
  * (Bouteiller et al., IJHPCA 20(3), 2006.)
  *
- * A repair sends all determinants since the line again, to the replicas of the new epoch, before
+ * A repair sends all determinants since the line again, to the keepers of the new epoch, before
  * the ranks agree on that epoch. */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@
 /* A message of determinants, in words of 64 bits: this head, then one part for each owner. */
 struct message_head {
     uint64_t lines; /* committed before the determinants */
-    uint64_t round; /* the replica acknowledges this round; 0: no acknowledgement */
+    uint64_t round; /* the keeper acknowledges this round; 0: no acknowledgement */
     uint64_t parts;
 };
 struct part {
@@ -70,14 +70,14 @@ static struct {
     struct copy (*copy)[2];   /* [n] by rank and parity of the line */
     struct reach **reach;     /* [n * FTK_LOG_COMMS], NULL: none sent yet */
     int npeers;               /* ranks of this node ... */
-    int *peer, *replica;      /* [npeers] the ranks; the replica of each, -1: none */
+    int *peer, *keeper;       /* [npeers] the ranks; the keeper of each, -1: none */
     long *pid;                /* [n] of the next epoch */
     struct ftk_words message; /* that is being written */
-    /* rounds of determinants to replicas */
+    /* rounds of determinants to keepers */
     uint64_t round, done; /* the last one begun, and the last one acknowledged */
     int pending;          /* messages of this round without acknowledgement */
     size_t holding;       /* sends that are held back */
-    /* what the repair under way has brought for this rank as a replica */
+    /* what the repair under way has brought for this rank as a keeper */
     struct ftk_words arrived;
 } relay;
 
@@ -174,7 +174,7 @@ static int read_message(const uint64_t *w, size_t words, struct message_head *h)
     return MPI_SUCCESS;
 }
 
-static void poll_replicas(void);
+static void poll_keepers(void);
 static int recv_control(int context, MPI_Message *m, const MPI_Status *s);
 
 /* ---- rounds -------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static bool all_stable(void)
     return true;
 }
 
-/* Send the determinants of this node's ranks that are not stable to the replicas. */
+/* Send the determinants of this node's ranks that are not stable to the keepers. */
 static int begin_round(void)
 {
     relay.round++;
@@ -203,7 +203,7 @@ static int begin_round(void)
             continue;
         int rc =
             begin_message(ftk_log.line.count, relay.round) && write_part(relay.peer[i], v, from, n)
-                ? send_message(relay.replica[i], TAG_REPLICATE, FTK_LOG_DET_COMM)
+                ? send_message(relay.keeper[i], TAG_REPLICATE, FTK_LOG_DET_COMM)
                 : MPI_ERR_NO_MEM;
         if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc))
             ftk_detect_raise(ftk_log.ctx); /* the repair ends this round */
@@ -240,7 +240,7 @@ static bool hold(struct ftk_req *r)
     r->send.hold_round = relay.round + 1; /* a round under way does not have all determinants */
     relay.holding++;
     if (!running)
-        poll_replicas();
+        poll_keepers();
     return true;
 }
 
@@ -250,7 +250,7 @@ static void unhold(struct ftk_req *r)
     r->state = FTK_REQ_WAITING;
 }
 
-/* A replica has acknowledged a part. */
+/* A keeper has acknowledged a part. */
 static void acknowledged(const uint64_t *w, size_t words)
 {
     struct message_head h;
@@ -268,7 +268,7 @@ static void acknowledged(const uint64_t *w, size_t words)
         relay.done = relay.round;
 }
 
-/* Acknowledge a message to this replica: the message has one part. */
+/* Acknowledge a message to this keeper: the message has one part. */
 static int acknowledge(const uint64_t *w, int dest)
 {
     int rc = ftk_control_send(w, HEAD_WORDS + PART_WORDS, dest, TAG_ACK, FTK_LOG_DET_COMM);
@@ -298,7 +298,7 @@ static void fail_sends(int error)
     }
 }
 
-static void poll_replicas(void)
+static void poll_keepers(void)
 {
     struct ftk_log *l = &ftk_log;
     bool more = l->epoch.real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
@@ -455,9 +455,9 @@ static int collect(const struct ftk_log_repair *r, uint64_t lines)
     return rc;
 }
 
-/* The replica of a rank: a rank of the next other node, with the same place among the ranks of its
+/* The keeper of a rank: a rank of the next other node, with the same place among the ranks of its
  * node; -1: there is no other node. */
-static int replica_of(const int *node, int n, int rank)
+static int keeper_of(const int *node, int n, int rank)
 {
     int place = 0, size = 0, other = rank;
     do
@@ -476,15 +476,15 @@ static int replica_of(const int *node, int n, int rank)
     return -1;
 }
 
-/* Collective over act: each member sends its message to one member, its replica; -1: to none. */
-static int exchange(const struct ftk_log_repair *r, int replica)
+/* Collective over act: each member sends its message to one member, its keeper; -1: to none. */
+static int exchange(const struct ftk_log_repair *r, int keeper)
 {
     size_t n = (size_t)r->n;
     size_t *to = calloc(2 * n, sizeof *to);
     if (!to)
         return ftk_fail(FTKIT_ERR_NOMEM, "sending determinants");
-    if (replica >= 0)
-        to[replica] = relay.message.n;
+    if (keeper >= 0)
+        to[keeper] = relay.message.n;
     int rc =
         ftk_words_exchange(r, &relay.message, to, &relay.arrived, to + n, "sending determinants");
     free(to);
@@ -504,11 +504,11 @@ static int replicate(const struct ftk_log_repair *r, uint64_t lines, bool nothin
     if (rc != FTKIT_OK)
         return rc;
     const struct ftk_det *v = ftk_det_own(lines, &n);
-    int replica = n > 0 && !nothing ? replica_of(r->domain, r->n, r->me) : -1;
-    bool room = begin_message(lines, 0) && (replica < 0 || write_part(r->me, v, 0, n));
+    int keeper = n > 0 && !nothing ? keeper_of(r->domain, r->n, r->me) : -1;
+    bool room = begin_message(lines, 0) && (keeper < 0 || write_part(r->me, v, 0, n));
     if (!room || relay.message.n > INT32_MAX)
         return ftk_fail(FTKIT_ERR_NOMEM, "sending determinants");
-    return exchange(r, replica);
+    return exchange(r, keeper);
 }
 
 static void forget_copies(void)
@@ -550,7 +550,7 @@ static int make_tables(const struct ftk_log_repair *r)
         relay.copy = calloc(n, sizeof *relay.copy);
         relay.reach = calloc(n * FTK_LOG_COMMS, sizeof(struct reach *));
         relay.peer = calloc(2 * n, sizeof *relay.peer);
-        relay.replica = relay.peer ? relay.peer + n : NULL;
+        relay.keeper = relay.peer ? relay.peer + n : NULL;
         if (!relay.copy || !relay.reach || !relay.peer)
             return ftk_fail(FTKIT_ERR_NOMEM, "news");
         relay.n = r->n;
@@ -559,7 +559,7 @@ static int make_tables(const struct ftk_log_repair *r)
     for (int k = 0; k < r->n; k++) {
         if (r->domain[k] != r->domain[r->me])
             continue;
-        relay.replica[relay.npeers] = replica_of(r->domain, r->n, k);
+        relay.keeper[relay.npeers] = keeper_of(r->domain, r->n, k);
         relay.peer[relay.npeers++] = k;
     }
     return ftk_det_peers(relay.peer, relay.pid, relay.npeers);
@@ -623,7 +623,7 @@ const struct ftk_det_mode ftk_mode_pessimistic = { .records = true,
     .unhold = unhold,
     .holds_any = holds_any,
     .control = recv_control,
-    .progress = poll_replicas,
+    .progress = poll_keepers,
     .collect = collect,
     .replicate = replicate,
     .install = install };

@@ -165,7 +165,7 @@ static int withdraw_all(struct quiescing *s)
     return FTKIT_OK;
 }
 
-/* Receive the messages to replicas that are in flight: the MPI sends long ones only when they are
+/* Receive the messages to keepers that are in flight: the MPI sends long ones only when they are
  * received. */
 static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
 {
