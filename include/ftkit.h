@@ -322,6 +322,28 @@ FTKIT_API int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t 
  * it in sets that were written since. */
 FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
 
+/** How ftkit_compare() lets the replicas of a rank compare a region. */
+enum ftkit_compare_how {
+    FTKIT_COMPARE_EXACT = 0, /**< bit by bit (default) */
+    FTKIT_COMPARE_OFF = 1    /**< not at all: timers, addresses, and other data of one process */
+};
+
+/**
+ * Say how a region is compared between the replicas of a rank (replicas.count).
+ *
+ * @param region  a registered region
+ * @param how     enum ftkit_compare_how
+ *
+ * Without this call the region is compared bit by bit before each set is committed, padding in its
+ * items included.  Without replicas the call does nothing.
+ *
+ * Local; before ftkit_recover(), the same on every rank.
+ * Errors: FTKIT_ERR_NOT_FOUND (no such region), FTKIT_ERR_ARG, FTKIT_ERR_NAME, FTKIT_ERR_STATE
+ *         (after ftkit_recover() in a context that repairs in the job).
+ * Source: comparing checkpoints of replicas [Ni et al., ACR, SC 2013].
+ */
+FTKIT_API int ftkit_compare(ftkit_ctx *ctx, const char *region, int how);
+
 /**
  * Attach a text to a region, such as "units" = "m/s", for readers of the files.  The text is
  * an HDF5 attribute of the region's dataset in master.h5 and in the parts.
@@ -633,6 +655,11 @@ typedef struct ftkit_info {
                                      one; 0: none */
     uint64_t line_waits_here;   /**< 1: that set waits until this rank calls
                                      ftkit_checkpoint() */
+    /* replicas (replicas.count) */
+    int plane;              /**< of this process: 0 .. nplanes - 1 */
+    int nplanes;            /**< replicas.count */
+    uint64_t sdc_found;     /**< comparisons of a set that found a difference, since ftkit_open() */
+    uint64_t sdc_corrected; /**< sets that were committed after such comparisons */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

@@ -20,6 +20,7 @@
 #include "detect/watchdog.h"
 #include "recover/recover.h"
 #include "recover/start.h"
+#include "replica/planes.h"
 #include "close.h"
 #include "describe.h"
 #include "exit_guard.h"
@@ -261,6 +262,9 @@ static int begin_job(
     if (ctx->nranks < 1)
         return ftk_fail(
             FTKIT_ERR_CONFIG, "spares.count = %d of %d processes", ctx->cfg.spares, size);
+    rc = ftk_planes_check(ctx, size);
+    if (rc != FTKIT_OK)
+        return rc;
     ctx->node = node_of(&ctx->cfg, world_rank);
     report_to(&ctx->cfg);
     if (rank == 0) {
@@ -428,6 +432,8 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_describe_spare(ctx);
         rc = ftk_spare_wait(ctx);
     }
+    if (rc == FTKIT_OK)
+        rc = ftk_planes_open(ctx, ctx->epoch == 1);
     if (rc == FTKIT_OK)
         rc = ftk_log_start(ctx);
     if (rc == FTKIT_OK && ctx->mode == FTKIT_MODE_GLOBAL && !spawned && ctx->cfg.spares > 0

@@ -6,6 +6,7 @@
 #include "binding.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
+#include "replica/planes.h"
 #include "set/flush.h"
 #include "store/h5/h5.h"
 #include "store/memory.h"
@@ -128,8 +129,8 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
     uint64_t durable = ftk_flush_durable((struct ftkit_ctx *)ctx);
     ftkit_info all = { .size = info->size,
         .mode = ctx->mode,
-        .rank = ctx->rank,
-        .nranks = ctx->nranks,
+        .rank = ftk_plane_home(ctx, ctx->rank),
+        .nranks = ftk_plane_size(ctx),
         .nspares = ctx->nspares,
         .incarnation = ctx->incarnation,
         .repairs = ctx->stats.repairs,
@@ -149,7 +150,11 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .flushing = ctx->flush.set,
         .flush_s = ctx->flush.last_s,
         .sent_bytes = ctx->increment.sent,
-        .sent_total = ctx->increment.sent_total };
+        .sent_total = ctx->increment.sent_total,
+        .plane = ftk_plane_of(ctx, ctx->rank),
+        .nplanes = ctx->cfg.replicas,
+        .sdc_found = ctx->replica.found,
+        .sdc_corrected = ctx->replica.corrected };
     ftk_log_stats(ctx, &all);
     /* a program built against an older header has a smaller struct */
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);

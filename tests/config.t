@@ -223,7 +223,7 @@ my %wrong = (
     'a key twice' => ["[spares]\ncount = 1\ncount = 2\n", qr/:3: key 'spares\.count' appears twice, first on line 2/],
     'bytes that are not UTF-8' => ["[spares]\n; \xff\n", qr/:2: byte 0xff: this is not UTF-8/],
     'a file of 10 MB' => ["\n" x (10 << 20), qr/wrong\.ini: is 10 MiB, more than a configuration can be/],
-    'text outside any section' => ["count = 2\n", qr/:1: key 'count' is outside any section: did you mean 'spares\.count'/],
+    'text outside any section' => ["prepare = 2\n", qr/:1: key 'prepare' is outside any section: did you mean 'spares\.prepare'/],
 );
 for my $what (sort keys %wrong) {
     my ($text, $why) = @{ $wrong{$what} };

@@ -21,6 +21,8 @@ void ftk_run_usage(FILE *out)
           "  -n N, -np N        working ranks\n"
           "  --spares S         processes that wait to replace lost ones (as many as ranks\n"
           "                     on one node; 1 on a single node)\n"
+          "  --replicas R       processes that carry each rank, and compare their data at each\n"
+          "                     set: 2 or 3; N * R + S processes are started; means --log\n"
           "  --relaunch R       relaunches in a row that make no progress, before the run\n"
           "                     gives up (3)\n"
           "  --no-relaunch      the same as --relaunch 0\n"
@@ -73,6 +75,7 @@ void ftk_run_usage(FILE *out)
 
 enum {
     O_SPARES = 256,
+    O_REPLICAS,
     O_RELAUNCH,
     O_NO_RELAUNCH,
     O_FRESH,
@@ -96,6 +99,7 @@ enum {
 
 static const struct option options[] = {
     { "spares", required_argument, NULL, O_SPARES },
+    { "replicas", required_argument, NULL, O_REPLICAS },
     { "relaunch", required_argument, NULL, O_RELAUNCH },
     { "no-relaunch", no_argument, NULL, O_NO_RELAUNCH },
     { "fresh", no_argument, NULL, O_FRESH },
@@ -181,6 +185,17 @@ static int parse_set(struct ftk_run *r, const char *text)
     return 0;
 }
 
+static int parse_replicas(struct ftk_run *r, const char *text)
+{
+    int rc = parse_count("--replicas", text, 1, &r->replicas);
+    if (rc == 0 && r->replicas > 3) {
+        ftk_run_say("--replicas: '%s' is not a number from 1 to 3", text);
+        return TOOL_USAGE;
+    }
+    r->log = r->log || r->replicas > 1;
+    return rc != 0 ? rc : setenv("FTKIT_REPLICAS_COUNT", text, 1) == 0 ? 0 : TOOL_FAIL;
+}
+
 static int parse_fresh(struct ftk_run *r)
 {
     if (r->start && strcmp(r->start, "fresh") != 0) {
@@ -198,6 +213,8 @@ static int parse_option(struct ftk_run *r, int c)
         return parse_count("-n", optarg, 1, &r->ranks);
     case O_SPARES:
         return parse_count("--spares", optarg, 0, &r->spares);
+    case O_REPLICAS:
+        return parse_replicas(r, optarg);
     case O_RELAUNCH:
         return parse_count("--relaunch", optarg, 0, &r->relaunch);
     case O_NO_RELAUNCH:
@@ -350,5 +367,7 @@ int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
         return ftk_usage_wrong(ftk_run_usage, "-n N is missing: the number of working ranks");
     if (optind >= argc)
         return ftk_usage_wrong(ftk_run_usage, "PROGRAM is missing");
+    if (r->replicas > 1)
+        r->ranks *= r->replicas;
     return ftk_kill_plan(r);
 }

@@ -72,6 +72,7 @@ void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* ---- The options of `ftkit run`, and the plan that follows from them ----------------- */
 struct ftk_run {
     int ranks;             /* working ranks, >= 1 */
+    int replicas;          /* of each rank; 0: not given */
     int spares;            /* -1 until it is known */
     int emulate;           /* emulated nodes, 0: none */
     int relaunch;          /* relaunches in a row without progress, at most */

@@ -20,6 +20,8 @@ int main(void)
     SAME(MODE_GLOBAL)
     SAME(MODE_TEAM)
     /* Fortran knows no case: FTKIT_INFO would be the type ftkit_info */
+    line("COMPARE_EXACT", FTKIT_COMPARE_EXACT);
+    line("COMPARE_OFF", FTKIT_COMPARE_OFF);
     line("LEVEL_ERROR", FTKIT_ERROR);
     line("LEVEL_WARNING", FTKIT_WARNING);
     line("LEVEL_INFO", FTKIT_INFO);

@@ -79,6 +79,10 @@ module ftkit
         integer(c_int64_t) :: line_determinants = 0
         integer(c_int64_t) :: line_open = 0
         integer(c_int64_t) :: line_waits_here = 0
+        integer(c_int) :: plane = 0
+        integer(c_int) :: nplanes = 0
+        integer(c_int64_t) :: sdc_found = 0
+        integer(c_int64_t) :: sdc_corrected = 0
     end type
 
     ! ---- Procedures of the program ------------------------------------------------------
@@ -433,6 +437,19 @@ module ftkit
         end subroutine
     end interface
     public :: ftkit_unregister
+
+    !> How a region is compared between the replicas of a rank: FTKIT_COMPARE_EXACT or
+    !! FTKIT_COMPARE_OFF.
+    interface
+        subroutine ftkit_compare(ctx, region, how, ierr) bind(c, name="ftkit_f_compare")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: region
+            integer(c_int), intent(in) :: how
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_compare
 
     !> Attach a text to a region, for readers of the files.
     interface

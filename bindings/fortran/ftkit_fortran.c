@@ -573,6 +573,16 @@ void ftkit_f_unregister(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int *ier
     done(ierr, *ctx, "ftkit_unregister", rc);
 }
 
+void ftkit_f_compare(ftkit_ctx *const *ctx, const CFI_cdesc_t *region, const int *how, int *ierr)
+{
+    char *c_region;
+    int rc = name_of(*ctx, "ftkit_compare", region, &c_region);
+    if (rc == FTKIT_OK)
+        rc = ftkit_compare(*ctx, c_region, *how);
+    free(c_region);
+    done(ierr, *ctx, "ftkit_compare", rc);
+}
+
 void ftkit_f_attribute(ftkit_ctx *const *ctx, const CFI_cdesc_t *region, const CFI_cdesc_t *name,
     const CFI_cdesc_t *value, int *ierr)
 {

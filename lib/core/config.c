@@ -79,6 +79,8 @@ static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", F
 static const struct word determinants[] = { FTK_DET_MODES(DET_WORD){ NULL, 0 } };
 static const struct word lines[] = { { "together", FTK_LINE_TOGETHER }, { "apart", FTK_LINE_APART },
     { NULL, 0 } };
+static const struct word outputs[] = { { "first", FTK_OUTPUT_FIRST }, { "all", FTK_OUTPUT_ALL },
+    { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK }, { "end", FTK_SUPPLY_END },
     { NULL, 0 } };
@@ -242,6 +244,11 @@ static const struct key keys[] = {
         "the node; 0: all of the log." },
     { "log", "directory", AT(log_dir), PATH(0), "", "a directory, or empty for TMPDIR or /tmp",
         "The directory of the file of log.memory, on a disk of the node." },
+    { "replicas", "count", AT(replicas), INT(1, 3), "1", "1, 2 or 3",
+        "Processes that carry each rank, and compute the same. Before each set is committed they "
+        "compare their regions. Needs log.enabled." },
+    { "replicas", "output", AT(replica_output), WORD(outputs), "first", "first or all",
+        "Whose standard output is seen: that of the first replica of each rank, or of all." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

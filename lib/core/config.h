@@ -26,6 +26,7 @@ enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTA
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
 enum ftk_line { FTK_LINE_TOGETHER, FTK_LINE_APART };
+enum ftk_outputs { FTK_OUTPUT_FIRST, FTK_OUTPUT_ALL };
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
@@ -77,6 +78,8 @@ struct ftk_config {
     int log_contexts;                 /* log.contexts = 16 */
     double log_memory;                /* log.memory = 1GiB */
     char log_dir[FTK_PATH_MAX];       /* log.directory, "": TMPDIR or /tmp */
+    int replicas;                     /* replicas.count = 1 */
+    int replica_output;               /* replicas.output = first */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */

@@ -148,6 +148,31 @@ static void look_at_all_levels(const struct sense *s)
             "of a process ends the job; choose buddy, or place = shared");
 }
 
+/* ---- replicas ------------------------------------------------------------------------ */
+
+static void look_at_replicas(const struct sense *s)
+{
+    const struct ftk_config *c = s->cfg;
+    const char *wrong = NULL;
+    if (c->replicas == 1) {
+        idle(s, "without effect: replicas.count is 1", AT(replica_output));
+        return;
+    }
+    if (!c->log_enabled)
+        wrong =
+            "replicas need log.enabled (ftkit run --log): a replica that differs goes back alone";
+    else if (c->log_dets != FTK_DETS_NODE && c->log_dets != FTK_DETS_REFUSE)
+        wrong = "replicas need log.determinants = node or refuse";
+    else if (*c->log_team_list || *c->log_team_file)
+        wrong = "replicas need log.teams or log.team_size, not a list of teams";
+    else if (c->line == FTK_LINE_APART)
+        wrong = "replicas need checkpoint.line = together: they are compared when all have the set";
+    else if (c->h5_enabled)
+        wrong = "replicas need level.hdf5.enabled = false: their sets are in memory only so far";
+    if (wrong)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(replicas), wrong);
+}
+
 /* ---- the rest ------------------------------------------------------------------------ */
 
 static void look_at_log(const struct sense *s)
@@ -205,5 +230,6 @@ void ftk_config_sense(const struct ftk_config *cfg, ftk_sense_fn *say, void *arg
     look_at_files(&s);
     look_at_all_levels(&s);
     look_at_log(&s);
+    look_at_replicas(&s);
     look_at_times(&s);
 }

@@ -35,6 +35,7 @@ struct ftk_region {
     /* serializers */
     ftkit_serializer ops;
     void *arg;
+    int compare;                 /* FTKIT_COMPARE_EXACT or FTKIT_COMPARE_OFF */
     struct ftk_handles *handles; /* variables with handles of MPI (set/handles.h), owned; or NULL */
 };
 
@@ -161,6 +162,7 @@ struct ftk_repair_state {
     int *line_source;    /* [line_nranks] rank that has each segment, for FTK_PENDING_SHRUNK */
     int line_from;       /* where this rank's segment was found: a rank, or enum ftk_line_from */
     int local_error;     /* of this rank in the last attempt to repair */
+    int differs;         /* enum ftk_differs */
     bool ambiguous;      /* that attempt found an ambiguous match: all ranks have to roll back */
     bool spawned;        /* this process was started by a repair */
     bool spawn_failed;   /* spawning does not work here */
@@ -169,6 +171,19 @@ struct ftk_repair_state {
     int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */
     uint64_t unusable; /* the set that this rank has given up in memory; 0: none */
     uint64_t told;     /* the newest set that an attempt to repair has told to be committed */
+};
+
+/* Whose regions differ from those of other replicas of the same rank: in the census. */
+enum ftk_differs {
+    FTK_DIFFERS_NOT,
+    FTK_DIFFERS_HERE, /* those of this rank: its team goes back */
+    FTK_DIFFERS_ALL   /* the same set differs again: all ranks go back */
+};
+
+/* Comparing replicas at a set (lib/set/replicas.c). */
+struct ftk_replica_state {
+    int tries; /* sets of this rank that differed since the last commit */
+    uint64_t found, corrected;
 };
 
 /* Figures for ftkit_query(). */
@@ -233,6 +248,7 @@ struct ftkit_ctx {
     struct ftk_steer steer;
     struct ftk_status_file status;
     struct ftk_repair_state repair;
+    struct ftk_replica_state replica;
     struct ftk_stats stats;
     struct ftk_level level[FTK_LEVELS];
     struct ftk_flush flush;

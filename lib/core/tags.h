@@ -22,6 +22,7 @@
     X(TALLY, 14)    /* letters of tallies */                                                       \
     X(COUNTS, 15)   /* line apart: numbers of messages at a cut */                                 \
     X(EARLY, 16)    /* line apart: numbers of early messages */                                    \
+    X(SPHERE, 17)   /* comparing the replicas of a rank */                                         \
     X(TRANSFER, 32) /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
 
 enum ftk_tag {

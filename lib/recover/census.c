@@ -12,7 +12,7 @@
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
-enum { WORDS = 19, SEG_WORDS = 6 };
+enum { WORDS = 20, SEG_WORDS = 6 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
@@ -24,6 +24,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->detect.app_errors;
     w[i++] = ctx->callback.fn != NULL;
     w[i++] = ctx->repair.local_error;
+    w[i++] = ctx->repair.differs;
     w[i++] = ctx->repair.ambiguous;
     w[i++] = ftk_log_of_earlier_job(ctx);
     w[i++] = ctx->repair.pending;
@@ -49,6 +50,7 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->app_errors = (int)w[i++];
     e->has_callback = (int)w[i++];
     e->local_error = (int)w[i++];
+    e->differs = (int)w[i++];
     e->ambiguous = w[i++] != 0;
     e->of_earlier_job = w[i++] != 0;
     e->pending = (int)w[i++];

@@ -100,6 +100,7 @@ static void install_epoch(struct ftk_attempt *a, int me)
     ctx->detect.ntracked = 0;
     ctx->repair.local_error = 0;
     ctx->repair.ambiguous = false;
+    ctx->repair.differs = FTK_DIFFERS_NOT;
     ctx->repair.spawn_failed = false;
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;

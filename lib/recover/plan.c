@@ -25,7 +25,8 @@ struct facts {
     bool progressed;
     bool spawn_failed;
     bool callbacks; /* every live rank has a callback of ftkit_on_repair() */
-    bool all;       /* all ranks roll back: by the rules, or after an ambiguous match */
+    bool all;       /* all ranks roll back: by the rules, after an ambiguous match, or because
+                       replicas differ again */
     bool of_earlier_job;
     uint64_t committed;
     uint64_t unusable;
@@ -50,7 +51,7 @@ static void draw_facts(struct facts *f)
         const struct ftk_census_entry *e = &f->c->entries[i];
         f->epoch = e->epoch > f->epoch ? e->epoch : f->epoch;
         f->spawn_failed = f->spawn_failed || e->spawn_failed;
-        f->all = f->all || e->ambiguous;
+        f->all = f->all || e->ambiguous || e->differs == FTK_DIFFERS_ALL;
         f->of_earlier_job = f->of_earlier_job || e->of_earlier_job;
         if (e->rank < 0) {
             f->nfree++;
@@ -414,12 +415,14 @@ static int choose_line(const struct facts *f, struct ftk_plan *p)
 /* ---- who rolls back ------------------------------------------------------------------ */
 
 /* Whether the process of a rank is new, or has not yet restored the line after an earlier
- * failure. */
+ * failure, or differs from other replicas of the rank. */
 static bool needs_line(const struct facts *f, const struct ftk_plan *p, int rank)
 {
     const struct ftk_census_entry *e = &f->c->entries[p->proc_of[rank]];
     return p->is_new[rank]
-           || (p->line > 0 && (e->pending == FTK_PENDING_LINE || e->pending == FTK_PENDING_LOAD));
+           || (p->line > 0
+               && (e->pending == FTK_PENDING_LINE || e->pending == FTK_PENDING_LOAD
+                   || e->differs != FTK_DIFFERS_NOT));
 }
 
 /* Choose the ranks that roll back: choose_back() of docs/model/log.pml. */

@@ -46,6 +46,7 @@ struct ftk_census_entry {
     int app_errors;
     int has_callback;
     int local_error; /* local error of this process; 0: none */
+    int differs;     /* enum ftk_differs */
     bool ambiguous;  /* the last attempt found an ambiguous match: all ranks have to roll back */
     bool of_earlier_job; /* the line is of an earlier job: it has no set-up log for a replacement */
     int pending;         /* enum ftk_pending */

@@ -15,6 +15,7 @@
 #include "core/progress.h"
 #include "detect/detect.h"
 #include "pack.h"
+#include "replicas.h"
 #include "write.h"
 
 /* What one call of ftk_set_write() works on. */
@@ -28,6 +29,7 @@ struct writing {
     int ask;       /* request from outside that the ranks have agreed on (enum ftk_ask) */
     bool flushing; /* an earlier set is still being written */
     bool to_local;
+    struct ftk_comparison compared; /* with the other replicas of the rank */
 };
 
 /* Indices of the words of the votes; SAME takes two words.  ERROR and SAME are in both votes. */
@@ -202,6 +204,7 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
     ctx->committed = set;
     ftk_progress_set(ctx, set);
     ctx->repair.repeats = ctx->repair.corrupt = 0;
+    ftk_replicas_committed(ctx);
     ctx->next_set = set + 1;
     ctx->stats.region_bytes = w->data_bytes;
     ftk_level_committed(w->level, set, ctx->epoch_id);
@@ -225,6 +228,7 @@ static int commit(struct writing *c)
     v.min[WORD_GAP] = ftk_policy_next_gap(ctx);
     if (ctx->rank == 0)
         v.min[WORD_LOCAL] = ftk_local_due(ctx);
+    ftk_replicas_ask(ctx, &c->compared, &v);
     (void)FTK_FAULT("ckpt.sealed");
     int rc = ftk_vote(&c->ch, ctx->nranks, &v);
     if (rc == FTKIT_OK && FTK_FAULT("ckpt.unseen"))
@@ -238,6 +242,9 @@ static int commit(struct writing *c)
                 (unsigned long long)c->w.like.set, ftkit_strerror((int)v.min[WORD_ERROR]));
         return (int)v.min[WORD_ERROR];
     }
+    rc = ftk_replicas_agreed(ctx, c->w.like.set, &c->compared, &v);
+    if (rc != FTKIT_OK)
+        return rc;
     if (!ftk_vote_is_same(&v, WORD_SAME))
         return name_mismatch(c);
     (void)FTK_FAULT("ckpt.voted");
@@ -259,6 +266,17 @@ static int pass_on(struct writing *c)
     return flushed != FTKIT_OK ? flushed : rc;
 }
 
+/* The vote carries an error of this rank alone. */
+static int compare_replicas(struct writing *c)
+{
+    struct ftk_mem_seg *own = c->w.local == FTKIT_OK ? c->w.own : NULL;
+    const int rc = ftk_replicas_compare(&c->ch, own, &c->compared);
+    if (rc == FTKIT_ERR_PEER)
+        return rc;
+    ftk_write_note(&c->w, rc);
+    return FTKIT_OK;
+}
+
 static int write_set(struct writing *c)
 {
     int rc = ftk_log_drain(c->ctx, &c->ch);
@@ -269,10 +287,12 @@ static int write_set(struct writing *c)
     (void)FTK_FAULT("ckpt.sized");
     if (rc == FTKIT_OK)
         rc = pack_and_send(c);
+    if (rc == FTKIT_OK)
+        rc = compare_replicas(c);
     return rc == FTKIT_OK ? commit(c) : rc;
 }
 
-int ftk_set_write(struct ftkit_ctx *ctx)
+static int write_once(struct ftkit_ctx *ctx)
 {
     struct writing c = { .ctx = ctx, .ch = ftk_chan_of(ctx) };
     double t0 = ftk_now_s();
@@ -301,5 +321,14 @@ int ftk_set_write(struct ftkit_ctx *ctx)
         ftk_policy_flush_lost(ctx);
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && c.ask == FTK_ASK_HALT)
         ctx->policy.next_event = FTK_HALTED; /* the same on all ranks; there may be no time left */
+    return rc;
+}
+
+int ftk_set_write(struct ftkit_ctx *ctx)
+{
+    int rc;
+    do
+        rc = write_once(ctx);
+    while (rc == FTK_REPLICAS_AGAIN); /* at most twice: then the replicas are told to differ */
     return rc;
 }

@@ -457,6 +457,27 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
     return rc;
 }
 
+int ftkit_compare(ftkit_ctx *ctx, const char *region, int how)
+{
+    struct ftk_region *r = NULL;
+    int rc = ftk_check_ctx(ctx, "ftkit_compare");
+    if (rc == FTKIT_OK)
+        rc = check_name("ftkit_compare", region);
+    if (rc == FTKIT_OK && !(r = ftk_region_find(ctx, region)))
+        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", region);
+    if (rc == FTKIT_OK && how != FTKIT_COMPARE_EXACT && how != FTKIT_COMPARE_OFF)
+        rc = ftk_fail(FTKIT_ERR_ARG,
+            "ftkit_compare: %d is neither FTKIT_COMPARE_EXACT nor "
+            "FTKIT_COMPARE_OFF",
+            how);
+    if (rc == FTKIT_OK && ctx->where >= FTK_IN_LOOP && ctx->mode != FTKIT_MODE_RESTART)
+        rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_compare after ftkit_recover: a replacement would not "
+                                       "know of the call");
+    if (rc == FTKIT_OK)
+        r->compare = how;
+    return ftk_done(ctx, rc);
+}
+
 int ftkit_attribute(ftkit_ctx *ctx, const char *region, const char *name, const char *value)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_attribute");

@@ -186,6 +186,12 @@ static int restore_all(const struct ftkit_ctx *ctx, enum pass pass, struct sourc
     return rc;
 }
 
+int ftk_region_restore_one(struct ftkit_ctx *ctx, const char *seg, int i)
+{
+    struct source src = { .seg = seg, .sure = SIZE_MAX };
+    return restore_one(&ctx->regions.list[i], &ftk_seg_regions_c(seg)[i], &src);
+}
+
 int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
 {
     struct source src = {

@@ -42,7 +42,7 @@ struct foreign {
     int (*loop)(struct foreign *f); /* of ranks that are at different steps; or NULL */
     ftkit_ctx *ft;
     MPI_Comm comm;
-    int rank, nranks;
+    int rank, nranks, plane;
     int step; /* steps done, registered: with an own loop, of each rank */
     FILE *log;
     char line[256]; /* the result */
@@ -260,6 +260,9 @@ static inline int foreign_remake(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 static inline int foreign_begin(struct foreign *f)
 {
     int rc = ftkit_bind_comm(f->ft, &f->comm);
+    ftkit_info info = { .size = sizeof info };
+    rc |= ftkit_query(f->ft, &info);
+    f->plane = info.plane;
     MPI_Comm_rank(f->comm, &f->rank);
     MPI_Comm_size(f->comm, &f->nranks);
     if (!f->remake) { /* as in codes where rank 0 reads the input */
@@ -286,13 +289,19 @@ static inline int foreign_begin(struct foreign *f)
     return rc < 0 ? foreign_complain(f, "recover", rc) : 0;
 }
 
+/* Of the files of a process: with replicas rank r of plane p has the number p * ranks + r. */
+static inline int foreign_who(const struct foreign *f)
+{
+    return f->plane * f->nranks + f->rank;
+}
+
 static inline void foreign_watch(struct foreign *f)
 {
     char path[512];
     if (!f->watch)
         return;
     if (!f->log) {
-        snprintf(path, sizeof path, "%s.%d", f->watch, f->rank);
+        snprintf(path, sizeof path, "%s.%d", f->watch, foreign_who(f));
         f->log = fopen(path, "a");
     }
     if (!f->log || fprintf(f->log, "%d %d\n", f->rank, f->step) < 0 || fflush(f->log) != 0)
@@ -305,7 +314,7 @@ static inline void foreign_info(const struct foreign *f, const char *when)
     ftkit_info info = { .size = sizeof info };
     if (!f->info)
         return;
-    snprintf(path, sizeof path, "%s.%d", f->info, f->rank);
+    snprintf(path, sizeof path, "%s.%d", f->info, foreign_who(f));
     FILE *out = fopen(path, "a");
     bool written = out && ftkit_query(f->ft, &info) == FTKIT_OK
                    && fprintf(out, "%s %llu %llu\n", when, (unsigned long long)info.log_messages,
@@ -371,9 +380,11 @@ static inline int foreign_loop(struct foreign *f)
 
 static inline int foreign_result(const struct foreign *f)
 {
+    char path[512];
     if (f->rank != 0 || !f->out)
         return !f->good;
-    FILE *out = fopen(f->out, "w");
+    snprintf(path, sizeof path, f->plane > 0 ? "%s.plane%d" : "%s", f->out, f->plane);
+    FILE *out = fopen(path, "w");
     bool written = out && fputs(f->line, out) >= 0;
     return (out && fclose(out) != 0) || !written || !f->good;
 }

@@ -77,6 +77,15 @@ static void put_line(struct ftk_config *c)
     c->log_enabled = true;
 }
 
+static void put_replicas(struct ftk_config *c)
+{
+    c->replicas = 3;
+    c->log_enabled = true;
+    c->h5_enabled = false;
+}
+
+STORES(replica_output, FTK_OUTPUT_ALL)
+
 static void put_name(struct ftk_config *c)
 {
     snprintf(c->name, sizeof c->name, "heat 2d=x:y");
@@ -198,6 +207,8 @@ static const struct sample {
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
     { "log", "directory", "/tmp", "FTKIT_LOG_DIRECTORY", put_log_dir },
+    { "replicas", "count", "3", "FTKIT_REPLICAS_COUNT", put_replicas },
+    { "replicas", "output", "all", "FTKIT_REPLICAS_OUTPUT", put_replica_output },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE", put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
     { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },
@@ -238,6 +249,7 @@ static struct ftk_config defaults(void)
         .h5_keep = 2,
         .h5_async = true,
         .h5_compress = FTK_COMPRESS_NONE,
+        .replicas = 1,
         .log_teams = FTK_TEAMS_DOMAIN,
         .log_dets = FTK_DETS_NODE,
         .log_check = true,
@@ -290,6 +302,8 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_true(a->h5_bandwidth == b->h5_bandwidth);
     assert_int_equal(a->h5_compress, b->h5_compress);
     assert_int_equal(a->log_enabled, b->log_enabled);
+    assert_int_equal(a->replicas, b->replicas);
+    assert_int_equal(a->replica_output, b->replica_output);
     assert_int_equal(a->log_teams, b->log_teams);
     assert_int_equal(a->log_team_size, b->log_team_size);
     assert_int_equal(a->log_dets, b->log_dets);
@@ -385,17 +399,26 @@ static size_t lines_with(const char *text, const char *part)
     return n;
 }
 
-/* Set what a key needs: a line apart needs the log. */
+static bool is_replicas(const struct sample *s)
+{
+    return strcmp(s->section, "replicas") == 0 && strcmp(s->key, "count") == 0;
+}
+
+/* Set what a key needs: a line apart needs the log; replicas need the log, and no files. */
 static void set_needs(const struct sample *s)
 {
-    if (strcmp(s->key, "line") == 0)
+    if (strcmp(s->key, "line") == 0 || is_replicas(s))
         setenv("FTKIT_LOG_ENABLED", "1", 1);
+    if (is_replicas(s))
+        setenv("FTKIT_LEVEL_HDF5_ENABLED", "0", 1);
 }
 
 static void unset_needs(const struct sample *s)
 {
-    if (strcmp(s->key, "line") == 0)
+    if (strcmp(s->key, "line") == 0 || is_replicas(s))
         unsetenv("FTKIT_LOG_ENABLED");
+    if (is_replicas(s))
+        unsetenv("FTKIT_LEVEL_HDF5_ENABLED");
 }
 
 /* Lines "key = value" outside of comments. */
@@ -858,6 +881,7 @@ static void t_nonsense(void **state)
         "t.ini:4: recover.timeout: longer than checkpoint.mtbf");
     warns("[checkpoint]\nperiod = 2h\nmtbf = 1h\n", "t.ini:2: checkpoint.period: longer than");
     warns("[checkpoint]\nperiod = 2h\nmtbf = 2h\n", NULL);
+    warns("[replicas]\noutput = all\n", "t.ini:2: replicas.output: without effect");
     setenv("FTKIT_LOG_TEAMS", "rank", 1);
     warns("", "environment variable FTKIT_LOG_TEAMS: log.teams: without effect");
     unsetenv("FTKIT_LOG_TEAMS");
@@ -1029,7 +1053,12 @@ static void t_round_trip(void **state)
     (void)state;
     loads_path(NULL, &cfg);
     round_trip(&cfg);
+    put_replicas(&cfg); /* they do not go with all other keys */
+    round_trip(&cfg);
+    loads_path(NULL, &cfg);
     for (size_t i = 0; i < COUNT(samples); i++) {
+        if (is_replicas(&samples[i]))
+            continue;
         samples[i].put(&cfg);
         snprintf(cfg.source, sizeof cfg.source, "%s", i % 2 ? "a.ini" : "a\nb");
         round_trip(&cfg);

@@ -492,6 +492,26 @@ static void trouble_and_repetition(void **state)
     }
 }
 
+/* Replicas differ: their team goes back; if the same set differs again, all ranks do. */
+static void replicas_differ(void **state)
+{
+    static const int team[] = { 0, 1, 0, 1 };
+    (void)state;
+    struct ftk_plan_rules teams = RULES(4, spare_end);
+    teams.team = team;
+    for (int how = FTK_DIFFERS_NOT; how <= FTK_DIFFERS_ALL; how++) {
+        struct ftk_census c = running(4, 1, 5);
+        c.entries[3].differs = how;
+        struct ftk_plan p = plan(&c, teams);
+        assert_int_equal(p.outcome, FTK_PLAN_GO);
+        assert_int_equal(p.lost, 0);
+        for (int r = 0; r < 4; r++)
+            assert_int_equal(
+                p.back[r], how == FTK_DIFFERS_ALL || (how == FTK_DIFFERS_HERE && r % 2 == 1));
+        ftk_plan_free(&p);
+    }
+}
+
 /* Repairs in a row that replace nobody: the program's calls do not fit together. */
 static void nobody_lost_again(void **state)
 {
@@ -560,6 +580,7 @@ int main(void)
         cmocka_unit_test(what_parity_makes_up_for), cmocka_unit_test(lost_parity_is_made_again),
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
-        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
+        cmocka_unit_test(replicas_differ), cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,13 @@ void ftk_log_make_teams(const int *domain, int n, int *team)
     bool written = *cfg->log_team_list || *cfg->log_team_file;
     for (int r = 0; written && r < n; r++)
         team[r] = ftk_log.ctx->teams ? ftk_log.ctx->teams[r] : -1;
-    if (!written)
-        ftk_teams_of_keys(cfg, domain, n, team);
+    if (written)
+        return;
+    /* the replicas of a rank are in the same team: the team of a rank of plane 0 */
+    const int size = n / cfg->replicas;
+    ftk_teams_of_keys(cfg, domain, size, team);
+    for (int r = size; r < n; r++)
+        team[r] = team[r % size];
 }
 
 /* How many teams there are, of what sizes; false: no memory. */

@@ -333,7 +333,8 @@ static void report_difference(const struct ftk_req *r, uint64_t n)
             dest, r->tag);
     ftk_report(FTKIT_ERROR,
         "context %s: rank %d: %s on %s is not what it was before the failure: the program does "
-        "not send the same again",
-        ftk_log.ctx->cfg.name, ftk_log.me, what, comm);
+        "not send the same again%s",
+        ftk_log.ctx->cfg.name, ftk_log.me, what, comm,
+        ftk_log.ctx->cfg.replicas > 1 ? ", or a bit of the first message had flipped" : "");
     ftk_log.stats.differs++;
 }

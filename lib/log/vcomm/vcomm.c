@@ -373,6 +373,24 @@ void ftk_vcomm_detach(struct ftk_vcomm *vc)
 
 /* ---- opening and closing ------------------------------------------------------------- */
 
+/* With replicas: the ranks of this plane. */
+static bool list_plane(struct ftk_vcomm *vc)
+{
+    const struct ftkit_ctx *ctx = ftk_log.ctx;
+    const int n = ftk_log.n / ctx->cfg.replicas, first = ftk_log.me / n * n;
+    vc->member = malloc((size_t)n * sizeof *vc->member);
+    vc->index = malloc((size_t)ftk_log.n * sizeof *vc->index);
+    if (!vc->member || !vc->index)
+        return false;
+    for (int r = 0; r < ftk_log.n; r++)
+        vc->index[r] = r >= first && r < first + n ? r - first : -1;
+    for (int r = 0; r < n; r++)
+        vc->member[r] = first + r;
+    vc->size = n;
+    vc->rank = ftk_log.me - first;
+    return true;
+}
+
 static struct ftk_vcomm *open_one(int context)
 {
     struct ftk_vcomm *vc = calloc(1, sizeof *vc); /* all ranks in order: no lists */
@@ -382,7 +400,12 @@ static struct ftk_vcomm *open_one(int context)
     vc->context = context;
     vc->size = ftk_log.n;
     vc->rank = ftk_log.me;
-    return vc;
+    if (ftk_log.ctx->cfg.replicas == 1 || list_plane(vc))
+        return vc;
+    free(vc->member);
+    free(vc->index);
+    free(vc);
+    return NULL;
 }
 
 static int open_handles(void)

@@ -1,0 +1,169 @@
+/* Replicas at a set (see replicas.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "replicas.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/event.h"
+#include "region.h"
+#include "replica/planes.h"
+#include "unpack.h"
+
+enum { WORD_RESULT = 5, WORD_TRIES = 6 };
+enum { MOST_TRIES = 3 };
+
+/* ---- comparing ----------------------------------------------------------------------- */
+
+/* Regions that have other contents in each replica: handles, the state of the log, notes. */
+static bool *regions_to_skip(const struct ftkit_ctx *ctx)
+{
+    bool *skip = calloc((size_t)ctx->regions.n + 1, sizeof *skip);
+    for (int i = 0; skip && i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
+        skip[i] = r->handles || ftk_region_is_own(r) || ftk_region_is_note(r)
+                  || r->compare == FTKIT_COMPARE_OFF;
+    }
+    return skip;
+}
+
+static const char *action_of(const struct ftkit_ctx *ctx, const struct ftk_comparison *c)
+{
+    if (c->result == FTK_SPHERE_MENDED)
+        return "mended";
+    if (ctx->committed == 0 || ctx->replica.tries >= MOST_TRIES)
+        return "told";
+    return ctx->replica.tries > 1 ? "all go back" : "replicas go back";
+}
+
+/* On one replica, for all of the rank. */
+static void report(
+    const struct ftkit_ctx *ctx, uint64_t set, const char *region, const struct ftk_comparison *c)
+{
+    struct ftk_event e;
+    const int rank = ftk_plane_home(ctx, ctx->rank);
+    if (ftk_plane_of(ctx, ctx->rank) != 0)
+        return;
+    ftk_report(FTKIT_WARNING,
+        "context %s: set %" PRIu64 ": the replicas of rank %d differ: region '%s', %" PRIu64
+        " element%s from %" PRIu64 " (XXH3 %016" PRIx64 ", in plane %d %016" PRIx64 "): %s",
+        ctx->cfg.name, set, rank, region, c->count, FTK_S(c->count), c->first, c->sum[0], c->plane,
+        c->sum[1], action_of(ctx, c));
+    ftk_event_of(&e, ctx, "sdc");
+    ftk_event_int(&e, "set", (int64_t)set);
+    ftk_event_int(&e, "of", rank);
+    ftk_event_int(&e, "plane", c->plane);
+    ftk_event_text(&e, "region", region);
+    ftk_event_int(&e, "first", (int64_t)c->first);
+    ftk_event_int(&e, "count", (int64_t)c->count);
+    ftk_event_text(&e, "action", action_of(ctx, c));
+    ftk_event_end(&e);
+}
+
+/* This rank notes what the next repair has to know before it votes: it may not see the result of
+ * the vote, because another rank that has seen the result begins the repair. */
+static void note(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
+{
+    ctx->repair.differs = FTK_DIFFERS_NOT;
+    if (c->result == FTK_SPHERE_SAME)
+        return;
+    ctx->replica.tries++;
+    if (c->result == FTK_SPHERE_DIFFERS)
+        ctx->repair.differs = ctx->replica.tries > 1 ? FTK_DIFFERS_ALL : FTK_DIFFERS_HERE;
+}
+
+static int mend(struct ftkit_ctx *ctx, const char *seg, const bool *mended)
+{
+    int rc = FTKIT_OK;
+    for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++)
+        if (mended[i])
+            rc = ftk_region_restore_one(ctx, seg, i);
+    return rc;
+}
+
+/* Tell of the difference, and restore what the segment has from other replicas. */
+static int settle(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own, struct ftk_comparison *c)
+{
+    report(ctx, own->set,
+        c->region < 0 ? "(the replicas have registered other regions)"
+                      : ctx->regions.list[c->region].name,
+        c);
+    return c->mended ? mend(ctx, own->buf, c->mended) : FTKIT_OK;
+}
+
+int ftk_replicas_compare(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ftk_comparison *c)
+{
+    struct ftkit_ctx *ctx = ch->ctx;
+    *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME, .region = -1 };
+    if (ctx->cfg.replicas == 1)
+        return FTKIT_OK;
+    bool *skip = regions_to_skip(ctx);
+    if (!skip)
+        return ftk_chan_break(ch, MPI_ERR_NO_MEM, "comparing replicas");
+    int rc = ftk_sphere_compare(ch, own ? own->buf : NULL, skip, c);
+    free(skip);
+    if (rc == FTKIT_OK)
+        note(ctx, c);
+    (void)FTK_FAULT("replica.compared");
+    if (rc == FTKIT_OK && own && c->result != FTK_SPHERE_SAME) /* without own the result is SAME */
+        rc = settle(ctx, own, c);
+    free(c->mended);
+    c->mended = NULL;
+    return rc;
+}
+
+/* ---- the vote ------------------------------------------------------------------------- */
+
+void ftk_replicas_ask(
+    const struct ftkit_ctx *ctx, const struct ftk_comparison *c, struct ftk_vote *v)
+{
+    v->min[WORD_RESULT] = -(int64_t)c->result; /* the worst of all ranks */
+    v->min[WORD_TRIES] = -ctx->replica.tries;  /* the most: a replacement does not know of any */
+}
+
+static int fail(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c)
+{
+    if (c->result == FTK_SPHERE_SAME)
+        return ftk_fail(FTKIT_ERR_MISMATCH,
+            "set %" PRIu64 " was not committed: the replicas of another rank differ", set);
+    return ftk_fail(FTKIT_ERR_MISMATCH,
+        "set %" PRIu64 " was not committed: the replicas of rank %d differ in region '%s', %" PRIu64
+        " element%s from %" PRIu64 " (XXH3 %016" PRIx64 ", in plane %d %016" PRIx64 ")%s",
+        set, ftk_plane_home(ctx, ctx->rank),
+        c->region < 0 ? "(other regions are registered)" : ctx->regions.list[c->region].name,
+        c->count, FTK_S(c->count), c->first, c->sum[0], c->plane, c->sum[1],
+        ctx->committed == 0 ? ": they begin with other data"
+                            : " again, after rollbacks: the program is not deterministic");
+}
+
+int ftk_replicas_agreed(
+    struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v)
+{
+    if (ctx->cfg.replicas == 1)
+        return FTKIT_OK;
+    const int tries = (int)-v->min[WORD_TRIES];
+    if (v->min[WORD_RESULT]
+        == -FTK_SPHERE_SAME) { /* all ranks see this result, or none counts it */
+        ctx->replica.found += (uint64_t)tries;
+        ctx->replica.corrected += tries > 0;
+        return FTKIT_OK;
+    }
+    if (v->min[WORD_RESULT] == -FTK_SPHERE_MENDED && tries < MOST_TRIES)
+        return FTK_REPLICAS_AGAIN;
+    if (ctx->committed == 0 || tries >= MOST_TRIES || ctx->mode == FTKIT_MODE_RESTART) {
+        ctx->replica.found += (uint64_t)tries;
+        ctx->replica.tries = 0;
+        ctx->repair.differs = FTK_DIFFERS_NOT;
+        return fail(ctx, set, c);
+    }
+    ftk_detect_raise(ctx);
+    return ftk_fail(FTKIT_ERR_PEER, "set %" PRIu64 ": replicas differ", set);
+}
+
+void ftk_replicas_committed(struct ftkit_ctx *ctx)
+{
+    ctx->replica.tries = 0;
+    ctx->repair.differs = FTK_DIFFERS_NOT;
+}

@@ -1,0 +1,38 @@
+/* Replicas at a set: the regions are compared before the set is committed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A set whose replicas differ is never committed.  What the ranks do then, the same on all:
+ *
+ *   - One of three replicas is odd: it gets the regions of the others, and the set is written
+ * again.
+ *   - Otherwise the replicas of that rank go back to the line; the others stay.  If the set differs
+ *     again, all ranks go back.  If it differs once more, or if there is no line yet, the call
+ * returns FTKIT_ERR_MISMATCH: the program is not deterministic. */
+#ifndef FTK_REPLICAS_H
+#define FTK_REPLICAS_H
+
+#include "replica/compare.h"
+#include "store/memory.h"
+
+/* Compare the own segment (NULL: there is none, the set ends with an error) with those of the other
+ * replicas, and mend the regions of the odd one of three.  Nothing is done without replicas.
+ * FTKIT_ERR_PEER: a failure; FTKIT_ERR_CALLBACK: a region could not be mended. */
+int ftk_replicas_compare(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ftk_comparison *c);
+
+/* Two words of the vote that commits the set. */
+void ftk_replicas_ask(
+    const struct ftkit_ctx *ctx, const struct ftk_comparison *c, struct ftk_vote *v);
+
+/* What the ranks have agreed on. */
+enum { FTK_REPLICAS_AGAIN = 1 /* write the set again */ };
+
+/* FTKIT_OK: commit the set.  FTK_REPLICAS_AGAIN.  FTKIT_ERR_PEER: a repair follows, in which ranks
+ * go back.  FTKIT_ERR_MISMATCH: see above. */
+int ftk_replicas_agreed(
+    struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v);
+
+/* A set is committed. */
+void ftk_replicas_committed(struct ftkit_ctx *ctx);
+
+#endif
