@@ -9,6 +9,6 @@ int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part)
     (void)attempt;
     (void)part;
     ftk_tool_say("this ftkit was built without METIS, which finds the teams; "
-                 "--file FILE assesses teams that you have");
+                 "`ftkit teams --file FILE` assesses teams that you have");
     return TOOL_FAIL;
 }

@@ -36,6 +36,7 @@ static const struct command commands[] = {
     { "teams", ftk_teams_main, ftk_teams_usage,
         "propose teams for the message log from a communication matrix" },
     { "report", ftk_report_main, ftk_report_usage, "make a page in HTML from the event log" },
+    { "plan", ftk_plan_main, ftk_plan_usage, "plan periods, scheme, teams and spares from costs" },
     { "config", ftk_config_main, ftk_config_usage,
         "print the configuration in force, and what it survives" },
     { "help", help_main, help_usage, "explain a command" },
