@@ -35,6 +35,8 @@ static const struct command commands[] = {
     { "export", ftk_export_main, ftk_export_usage, "write a region of a set to a file" },
     { "teams", ftk_teams_main, ftk_teams_usage,
         "propose teams for the message log from a communication matrix" },
+    { "failures", ftk_failures_main, ftk_failures_usage,
+        "fit the failures in a log of a machine, or generate a log" },
     { "report", ftk_report_main, ftk_report_usage, "make a page in HTML from the event log" },
     { "plan", ftk_plan_main, ftk_plan_usage, "plan periods, scheme, teams and spares from costs" },
     { "config", ftk_config_main, ftk_config_usage,
