@@ -273,6 +273,10 @@ static int run(ftkit_ctx *ft, struct app *a)
     /* No communication from here to ftkit_recover(): a replacement runs this part alone, while
      * the other ranks are in their loop. */
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
+    ftkit_info me = { .size = sizeof me };
+    if (ftkit_query(ft, &me) == FTKIT_OK
+        && me.plane > 0) /* one replica of each rank writes files */
+        a->out = a->pictures = a->pidfile = NULL;
     if (divide(ft, comm, a) != 0 || ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT) < 0
         || ftkit_attribute(ft, "u", "units", "K") < 0 /* for readers of the files */
         || ftkit_on_repair(ft, divide, a) < 0)

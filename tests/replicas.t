@@ -174,6 +174,20 @@ for my $point (qw(replica.decided replica.compared ckpt.sealed repair.restored l
     is($lines[0], $lines[1] // '', '... with the same result');
 }
 
+# a bit that a user flips, as in docs/replicas.md
+for my $case ([ 'in u', qr/has flipped bit \d of byte \d+ of region 'u' at /,
+    qr/again: --seed 4 --flip 'rank 3 at call 30 in u'/, qr/the replicas of rank 1 differ: region 'u', \d+ elements? from \d+ / ],
+    [ 'in nothing', qr/rank 3 .* has no region 'nothing' with memory of its own: no bit/ ])
+{
+    my ($in, @like) = @$case;
+    my $j = job(n => 2, spares => 0, program => "$build/examples/heat2d", timeout => 60,
+        args => [ '-n', '65x49', '-s', 200, '-d', 4 ], env => { FTKIT_LEVEL_HDF5_ENABLED => 'false',
+            FTKIT_LOG_TEAMS => 'rank' }, run => [ '--no-relaunch', '--replicas', 2, '--seed', 4,
+            '--flip', "rank 3 at call 30 $in" ]);
+    is($j->{rc}, 0, "--flip '... $in': the job ends well");
+    like($j->{log}, $_, '... with its lines') for @like;
+}
+
 # ---- what cannot be ------------------------------------------------------------------------------
 
 my %two = (FTKIT_REPLICAS_COUNT => 2, FTKIT_LEVEL_HDF5_ENABLED => 'false',

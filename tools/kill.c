@@ -36,6 +36,7 @@ struct fault {
     bool by_call, done;
     double at_s;
     uint64_t call;
+    char region[64];  /* FLIP: of the program; "": of the set in memory */
     uint64_t request; /* FLIP: its number once the rank was asked, 0: not yet */
 };
 
@@ -122,27 +123,40 @@ static size_t add(struct ftk_kills *k, const struct fault *f)
     return k->n++;
 }
 
-/* "rank 3 at 30 s", "rank 3 at call 200", "node:1 at 30 s" */
-static int read_fault(struct ftk_kills *k, const char *option, const char *text, bool flips)
+/* Take " in REGION" from the end of a flip. */
+static bool read_region(struct fault *f, char *text)
 {
-    struct fault f = { .what = flips ? FLIP : strncmp(text, "node", 4) ? KILL_RANK : KILL_NODE };
-    char *end;
+    char *in = strstr(text, " in ");
+    if (f->what != FLIP || !in)
+        return true;
+    *in = '\0';
+    return in[4] != '\0'
+           && snprintf(f->region, sizeof f->region, "%s", in + 4) < (int)sizeof f->region;
+}
+
+/* "rank 3 at 30 s", "rank 3 at call 200", "node:1 at 30 s"; a flip: "rank 3 at 30 s in u" */
+static int read_fault(struct ftk_kills *k, const char *option, const char *all, bool flips)
+{
+    struct fault f = { .what = flips ? FLIP : strncmp(all, "node", 4) ? KILL_RANK : KILL_NODE };
+    char text[160], *end;
+    if (snprintf(text, sizeof text, "%s", all) >= (int)sizeof text || !read_region(&f, text))
+        return refuse(option, all);
     if (strncmp(text, f.what == KILL_NODE ? "node" : "rank", 4) != 0)
-        return refuse(option, text);
+        return refuse(option, all);
     const char *number = text + 4 + strspn(text + 4, " :");
     long who = strtol(number, &end, 10);
     if (end == number || *number < '0' || *number > '9' || who > COUNT_MAX
         || strncmp(end, " at ", 4) != 0)
-        return refuse(option, text);
+        return refuse(option, all);
     f.who = (int)who;
     const char *when = end + 4 + strspn(end + 4, " ");
     if (strncmp(when, "call ", 5) == 0) {
         f.by_call = true;
         f.call = strtoull(when + 5, &end, 10);
         if (f.call == 0 || *end != '\0' || strchr(when, '-'))
-            return refuse(option, text);
+            return refuse(option, all);
     } else if (!read_time(when, strlen(when), &f.at_s)) {
-        return refuse(option, text);
+        return refuse(option, all);
     }
     add(k, &f);
     return 0;
@@ -228,9 +242,11 @@ static void option_of(const struct fault *f, char *text, size_t bytes)
     int n = snprintf(text, bytes, "--%s '%s %d at ", f->what == FLIP ? "flip" : "kill",
         f->what == KILL_NODE ? "node" : "rank", f->who);
     if (n > 0 && (size_t)n < bytes && f->by_call)
-        snprintf(text + n, bytes - (size_t)n, "call %" PRIu64 "'", f->call);
+        snprintf(text + n, bytes - (size_t)n, "call %" PRIu64 "%s%s'", f->call,
+            f->region[0] ? " in " : "", f->region);
     else if (n > 0 && (size_t)n < bytes)
-        snprintf(text + n, bytes - (size_t)n, "%.3f s'", f->at_s);
+        snprintf(text + n, bytes - (size_t)n, "%.3f s%s%s'", f->at_s, f->region[0] ? " in " : "",
+            f->region);
 }
 
 /* ---- injecting ----------------------------------------------------------------------- */
@@ -298,11 +314,31 @@ static bool flips(const struct ftk_kills *k)
     return k->flip && atomic_load(&k->flip->done) != k->requests;
 }
 
+static void say_flip(const struct ftk_kills *k, const struct fault *f)
+{
+    char option[160], of[96];
+    const uint64_t set = atomic_load(&k->flip->set);
+    option_of(f, option, sizeof option);
+    if (set == 0) {
+        ftk_run_say("rank %d (process %d) has no region '%s' with memory of its own: no bit is "
+                    "flipped",
+            f->who, atomic_load(&k->flip->pid), f->region);
+        return;
+    }
+    if (f->region[0])
+        snprintf(of, sizeof of, "region '%s'", f->region);
+    else
+        snprintf(of, sizeof of, "its segment of set %" PRIu64, set);
+    ftk_run_say("rank %d (process %d) has flipped bit %d of byte %" PRIu64
+                " of %s at %.3f s; again: --seed %" PRIu64 " %s",
+        f->who, atomic_load(&k->flip->pid), atomic_load(&k->flip->bit), atomic_load(&k->flip->byte),
+        of, ftk_now_s() - k->opened_s, k->seed, option);
+}
+
 /* Ask the rank, which flips the bit in its next call of ftkit_checkpoint.  One request at a time
  * is under way. */
 static void flip(struct ftk_kills *k, struct fault *f)
 {
-    char option[96];
     if (!k->flip)
         return;
     if (f->request == 0) {
@@ -313,6 +349,7 @@ static void flip(struct ftk_kills *k, struct fault *f)
         for (ptrdiff_t i = 0; i < 2 * (f - k->v); i++) /* each bit has numbers of its own */
             (void)nrand48(state);
         uint64_t high = (uint64_t)nrand48(state);
+        memcpy(k->flip->region, f->region, sizeof f->region);
         atomic_store(&k->flip->rank, f->who);
         atomic_store(&k->flip->random, high << 31 | (uint64_t)nrand48(state));
         f->request = ++k->requests;
@@ -320,11 +357,7 @@ static void flip(struct ftk_kills *k, struct fault *f)
     }
     if (atomic_load(&k->flip->done) != f->request)
         return;
-    option_of(f, option, sizeof option);
-    ftk_run_say("rank %d (process %d) has flipped bit %d of byte %" PRIu64
-                " of its segment of set %" PRIu64 " at %.3f s; again: --seed %" PRIu64 " %s",
-        f->who, atomic_load(&k->flip->pid), atomic_load(&k->flip->bit), atomic_load(&k->flip->byte),
-        atomic_load(&k->flip->set), ftk_now_s() - k->opened_s, k->seed, option);
+    say_flip(k, f);
     injected(f);
 }
 

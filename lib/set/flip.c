@@ -4,16 +4,49 @@
 #define _GNU_SOURCE
 #include "flip.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "core/context.h"
 #include "core/run_state.h"
+#include "region.h"
 #include "store/segment.h"
 
 static struct {
     struct ftk_flip *page; /* NULL: not mapped */
     bool tried;
 } f;
+
+static void answer(uint64_t request, uint64_t set, uint64_t byte)
+{
+    atomic_store(&f.page->set, set);
+    atomic_store(&f.page->byte, byte);
+    atomic_store(&f.page->bit, (int)(atomic_load(&f.page->random) & 7));
+    atomic_store(&f.page->pid, (int)getpid());
+    atomic_store(&f.page->done, request);
+}
+
+static void flip_bit(char *byte)
+{
+    *byte = (char)((unsigned char)*byte ^ (1u << (atomic_load(&f.page->random) & 7)));
+}
+
+/* Flip a bit of a region of the program; of its first byte, if its items have gaps. */
+static void flip_region(const struct ftkit_ctx *ctx, uint64_t request)
+{
+    uintptr_t first = 0, end = 0;
+    const struct ftk_region *r = NULL;
+    for (int i = 0; i < ctx->regions.n; i++)
+        if (strncmp(ctx->regions.list[i].name, f.page->region, sizeof f.page->region) == 0)
+            r = &ctx->regions.list[i];
+    if (!r || !ftk_region_memory(r, &first, &end) || end <= first) {
+        answer(request, 0, 0);
+        return;
+    }
+    uint64_t byte = r->type.contiguous ? (atomic_load(&f.page->random) >> 3) % (end - first) : 0;
+    flip_bit((char *)first + byte);
+    answer(request, ctx->committed, byte);
+}
 
 /* Flip a bit of the data in the rank's own segment of the committed set; of the head, if there are
  * no data. */
@@ -28,13 +61,8 @@ static void flip(const struct ftkit_ctx *ctx, uint64_t request)
     uint64_t random = atomic_load(&f.page->random), byte = 0;
     if (h->data_bytes > 0)
         byte = h->head_bytes + (random >> 3) % h->data_bytes;
-    int bit = (int)(random & 7);
-    s->buf[byte] = (char)((unsigned char)s->buf[byte] ^ (1u << bit));
-    atomic_store(&f.page->set, s->set);
-    atomic_store(&f.page->byte, byte);
-    atomic_store(&f.page->bit, bit);
-    atomic_store(&f.page->pid, (int)getpid());
-    atomic_store(&f.page->done, request);
+    flip_bit(&s->buf[byte]);
+    answer(request, s->set, byte);
 }
 
 void ftk_flip_call(const struct ftkit_ctx *ctx)
@@ -45,6 +73,10 @@ void ftk_flip_call(const struct ftkit_ctx *ctx)
     if (!f.page)
         return;
     uint64_t request = atomic_load(&f.page->asked);
-    if (request != atomic_load(&f.page->done) && atomic_load(&f.page->rank) == ctx->rank)
+    if (request == atomic_load(&f.page->done) || atomic_load(&f.page->rank) != ctx->rank)
+        return;
+    if (f.page->region[0] == '\0')
         flip(ctx, request);
+    else if (ctx->committed > 0)
+        flip_region(ctx, request);
 }

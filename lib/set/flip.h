@@ -1,4 +1,5 @@
-/* Fault injection: `ftkit run --flip` asks a rank to flip one bit of its segment in memory.
+/* Fault injection: `ftkit run --flip` asks a rank to flip one bit of its segment in memory, or of a
+ * region of the program.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -20,7 +21,9 @@ struct ftk_flip {
     _Atomic uint64_t done;   /* number of the last request that was fulfilled; written last */
     _Atomic int rank;        /* that the request is for */
     _Atomic uint64_t random; /* chooses the bit */
-    _Atomic uint64_t set;    /* the answer: the bit of this byte of the segment of this set */
+    char region[64];         /* of the program; "": a bit of the segment; written before asked */
+    _Atomic uint64_t set;    /* the answer: the bit of this byte of the segment of this set, or of
+                                the region; 0: there is no such region, or it has no memory */
     _Atomic uint64_t byte;
     _Atomic int bit;
     _Atomic int pid;
