@@ -658,8 +658,9 @@ typedef struct ftkit_info {
     /* replicas (replicas.count) */
     int plane;              /**< of this process: 0 .. nplanes - 1 */
     int nplanes;            /**< replicas.count */
-    uint64_t sdc_found;     /**< comparisons of a set that found a difference, since ftkit_open() */
-    uint64_t sdc_corrected; /**< sets that were committed after such comparisons */
+    uint64_t sdc_found;     /**< sets that differed between replicas, each try once; counted when
+                                 the set is committed or given up */
+    uint64_t sdc_corrected; /**< sets that were committed after such tries */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

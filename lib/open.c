@@ -380,6 +380,18 @@ static int repair_now(struct ftkit_ctx *ctx)
     return ftk_repair(ctx, MPI_COMM_NULL);
 }
 
+/* An error ends the job on all processes, spares included: the plan of a repair tells them. */
+static int open_planes(struct ftkit_ctx *ctx)
+{
+    int rc = ftk_planes_open(ctx, ctx->epoch == 1);
+    if (rc == FTKIT_OK)
+        return rc;
+    if (ctx->rank == 0 || rc != FTKIT_ERR_CONFIG) /* that one is the same on all ranks */
+        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
+    ctx->repair.local_error = rc;
+    return ftk_repair(ctx, MPI_COMM_NULL);
+}
+
 static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
 {
     MPI_Comm start = MPI_COMM_NULL;
@@ -395,8 +407,10 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     ftk_level_configure(ctx); /* also after an error, with an empty configuration */
     if (local == FTKIT_OK)
         local = check_build(&ctx->cfg);
-    if (ftk_detect_active())
-        ctx->cfg.spares = 0;                /* only the first context has spares */
+    if (ftk_detect_active()) { /* only the first context has spares and replicas */
+        ctx->cfg.spares = 0;
+        ctx->cfg.replicas = 1;
+    }
     bool spawned = ftk_supply_is_spawned(); /* true once in a process */
     if (local == FTKIT_OK && !spawned)      /* a running job continues without its directory */
         local = ftk_start_directory(&ctx->cfg);
@@ -411,6 +425,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     }
     rc = settle_paths(&ctx->cfg); /* after the comparison: paths may differ between nodes */
     ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
+    ctx->identity.home = ftk_planes_identity(ctx, ctx->identity.home);
     ftk_start_begin(ctx);
     ftk_steer_open(ctx);
     if (rc == FTKIT_OK)
@@ -433,7 +448,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = ftk_spare_wait(ctx);
     }
     if (rc == FTKIT_OK)
-        rc = ftk_planes_open(ctx, ctx->epoch == 1);
+        rc = open_planes(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_log_start(ctx);
     if (rc == FTKIT_OK && ctx->mode == FTKIT_MODE_GLOBAL && !spawned && ctx->cfg.spares > 0

@@ -157,6 +157,35 @@ for my $point (qw(replica.decided replica.compared ckpt.sealed repair.restored l
     }
 }
 
+# ---- the tries are those of a line; an error of another rank does not count ----------------------
+
+{
+    # rank 5 does not see the commit of set 6, which differed before; set 9 differs once again
+    my $fault = 'flip.data:4:25:EIO,ckpt.unseen:5:6:EIO,ckpt.voted:1:6:kill,flip.data:4:41:EIO';
+    my $j = replicas(2, $twins, fault => $fault, spares => 2);
+    is(right($twins, $j), '', "2 replicas, $fault");
+    unlike($j->{log}, qr/all go back|is not deterministic/, '... no try is counted twice');
+    $fault = 'flip.data:4:25:EIO,ckpt.packed:0:6:EIO';
+    $j = replicas(3, $twins, fault => $fault);
+    is(right($twins, $j, faults => 2), '', "3 replicas, $fault");
+}
+
+# ---- slots of another number of planes -------------------------------------------------------------
+
+{
+    my $dir = scratch() . '/slots';
+    mkdir($dir);
+    my %env = (FTKIT_LEVEL_MEMORY_PLACE => 'file', FTKIT_LEVEL_MEMORY_DIRECTORY => $dir,
+        FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_RECOVER_SUPPLY => 'end');
+    my $j = replicas(2, $twins, n => 2, spares => 0, env => \%env, fault => 'app.mid:1:33:kill');
+    isnt($j->{rc}, 0, 'a job with replicas is lost');
+    $j = logged($twins, n => 4, spares => 0, env => { %env, FTKIT_LOG_TEAMS => 'rank' });
+    is($j->{result}, undisturbed($twins, 4), 'a job of as many ranks does not take its slots');
+    $j = replicas(2, $twins, n => 2, spares => 0, env => \%env, fault => 'app.mid:1:33:kill');
+    $j = replicas(2, $twins, n => 2, spares => 0, env => \%env);
+    is(right($twins, $j, n => 2, like => qr/restored set \d+ from/), '', '... the same job does');
+}
+
 # ---- what the program sees, and output ---------------------------------------------------------
 
 {
@@ -181,7 +210,7 @@ for my $case ([ 'in u', qr/has flipped bit \d of byte \d+ of region 'u' at /,
 {
     my ($in, @like) = @$case;
     my $j = job(n => 2, spares => 0, program => "$build/examples/heat2d", timeout => 60,
-        args => [ '-n', '65x49', '-s', 200, '-d', 4 ], env => { FTKIT_LEVEL_HDF5_ENABLED => 'false',
+        args => [ '-n', '65x49', '-s', 500, '-d', 4 ], env => { FTKIT_LEVEL_HDF5_ENABLED => 'false',
             FTKIT_LOG_TEAMS => 'rank' }, run => [ '--no-relaunch', '--replicas', 2, '--seed', 4,
             '--flip', "rank 3 at call 30 $in" ]);
     is($j->{rc}, 0, "--flip '... $in': the job ends well");
@@ -203,7 +232,8 @@ for my $case (
     )
 {
     my ($env, $n, $like) = @$case;
-    my $j = logged($twins, n => $n, spares => 0, env => { %two, %$env });
+    my $spares = $env->{FTKIT_TOPOLOGY_RANKS_PER_NODE} ? 1 : 0; # a spare waits already
+    my $j = logged($twins, n => $n, spares => $spares, env => { %two, %$env });
     isnt($j->{rc}, 0,
         join(' ', "$n processes", map {"$_=$env->{$_}"} sort keys %$env) . ': refused');
     like($j->{log}, $like, '... with the reason');

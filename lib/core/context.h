@@ -182,7 +182,8 @@ enum ftk_differs {
 
 /* Comparing replicas at a set (lib/set/replicas.c). */
 struct ftk_replica_state {
-    int tries; /* sets of this rank that differed since the last commit */
+    int tries;     /* sets of this rank that differed since the line was committed */
+    uint64_t line; /* that line: with another one tries count as 0 */
     uint64_t found, corrected;
 };
 

@@ -18,7 +18,7 @@
 #define NO_SEGMENT UINT64_MAX /* in place of the number of regions */
 
 struct opening {
-    uint64_t regions, digest;
+    uint64_t regions, names, digest;
 };
 
 struct sphere {
@@ -101,6 +101,15 @@ static uint64_t region_digest(const struct sphere *s, int i, uint64_t seed)
     d = ftk_xxh3_seed(data + begin, (size_t)(first * FTK_SEG_BLOCK - begin), d);
     d = ftk_xxh3_seed(sums + first, (size_t)(last - first) * sizeof *sums, d);
     return ftk_xxh3_seed(data + last * FTK_SEG_BLOCK, (size_t)(end - last * FTK_SEG_BLOCK), d);
+}
+
+/* The names of all regions in their order, in which records are compared. */
+static uint64_t names(const struct sphere *s)
+{
+    uint64_t d = 0;
+    for (int i = 0; i < s->n; i++)
+        d = ftk_xxh3_seed(record(s, i)->name, sizeof record(s, i)->name, d);
+    return d;
 }
 
 static uint64_t digest(const struct sphere *s)
@@ -253,7 +262,7 @@ static int compare_regions(struct sphere *s, struct ftk_comparison *c)
 int ftk_sphere_compare(struct ftk_chan *ch, char *seg, const bool *skip, struct ftk_comparison *c)
 {
     const struct ftkit_ctx *ctx = ch->ctx;
-    struct opening all[FTK_PLANES_MAX] = { { NO_SEGMENT, 0 } };
+    struct opening all[FTK_PLANES_MAX] = { { NO_SEGMENT, 0, 0 } };
     struct sphere s = { .ch = ch, .seg = seg, .skip = skip, .planes = ctx->cfg.replicas };
     bool same = true, whole = true, alike = true;
     *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME, .region = -1 };
@@ -261,13 +270,13 @@ int ftk_sphere_compare(struct ftk_chan *ch, char *seg, const bool *skip, struct 
     all[s.plane].regions = NO_SEGMENT;
     if (seg) {
         s.n = (int)((const struct ftk_seg_header *)(const void *)seg)->nregions;
-        all[s.plane] = (struct opening){ (uint64_t)s.n, digest(&s) };
+        all[s.plane] = (struct opening){ (uint64_t)s.n, names(&s), digest(&s) };
     }
     (void)FTK_FAULT("replica.compare");
     int rc = exchange(&s, all, sizeof all[0]);
     for (int p = 0; rc == FTKIT_OK && p < s.planes; p++) {
         whole = whole && all[p].regions != NO_SEGMENT;
-        alike = alike && all[p].regions == all[0].regions;
+        alike = alike && all[p].regions == all[0].regions && all[p].names == all[0].names;
         same = same && all[p].digest == all[0].digest;
     }
     if (rc != FTKIT_OK || !seg || !whole || (same && alike))

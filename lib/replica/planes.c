@@ -9,16 +9,28 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/hash.h"
+
 int ftk_planes_check(const struct ftkit_ctx *ctx, int size)
 {
     const struct ftk_config *c = &ctx->cfg;
     const int working = size - c->spares;
+    if (c->replicas > 1 && ctx->mode == FTKIT_MODE_RESTART)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "replicas.count = %d needs a job that repairs: an MPI with ULFM, and ftkit run",
+            c->replicas);
     if (working % c->replicas == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_CONFIG,
         "replicas.count = %d: %d processes without %d spare%s are %d, which is no multiple of %d: "
         "start ranks * %d + spares processes",
         c->replicas, size, c->spares, FTK_S(c->spares), working, c->replicas, c->replicas);
+}
+
+uint64_t ftk_planes_identity(const struct ftkit_ctx *ctx, uint64_t home)
+{
+    const int planes = ctx->cfg.replicas;
+    return planes == 1 || home == 0 ? home : ftk_xxh3_seed(&planes, sizeof planes, home) | 2;
 }
 
 /* A rank of the program that has two replicas on one node; -1: there is none.  *several: the job
@@ -40,9 +52,8 @@ static int find_shared(const struct ftkit_ctx *ctx, bool *several)
 static int look_at_nodes(const struct ftkit_ctx *ctx)
 {
     static const char text[] =
-        "the replicas of rank %d share a node, so the loss of that node is the "
-        "loss of the rank: start the processes so that each plane of %d ranks "
-        "has nodes of its own";
+        "the replicas of rank %d share a node, so the loss of that node is the loss of the rank: "
+        "start the processes so that each plane of %d ranks has nodes of its own";
     bool several;
     const int shared = find_shared(ctx, &several), n = ftk_plane_size(ctx);
     if (shared < 0 || !several)

@@ -36,8 +36,11 @@ static inline int ftk_sphere_rank(const struct ftkit_ctx *ctx, int plane)
 }
 
 /* Check that the working processes make whole planes.  size: of the communicator, with spares.
- * FTKIT_ERR_CONFIG, with the arithmetic. */
+ * FTKIT_ERR_CONFIG, with the arithmetic; FTKIT_ERR_UNSUPPORTED: the job cannot repair. */
 int ftk_planes_check(const struct ftkit_ctx *ctx, int size);
+
+/* The identity of the job's sets: jobs with other numbers of planes do not take them. */
+uint64_t ftk_planes_identity(const struct ftkit_ctx *ctx, uint64_t home);
 
 /* This process has its rank for the first time.  fresh: no rank has failed yet; then rank 0 tells
  * of the planes.  With replicas.output = first the standard output of planes above 0 ends here.

@@ -236,6 +236,7 @@ static int commit(struct writing *c)
     if (rc != FTKIT_OK)
         return rc;
     if (v.min[WORD_ERROR] != FTKIT_OK) {
+        ftk_replicas_undecided(ctx, &c->compared);
         if (c->w.local == FTKIT_OK)
             return ftk_fail((int)v.min[WORD_ERROR],
                 "set %llu was not committed: error on another rank: %s",
@@ -319,7 +320,7 @@ static int write_once(struct ftkit_ctx *ctx)
      * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && c.ask == FTK_ASK_HALT)
+    if (rc < 0 && rc != FTKIT_ERR_PEER && c.ask == FTK_ASK_HALT)
         ctx->policy.next_event = FTK_HALTED; /* the same on all ranks; there may be no time left */
     return rc;
 }

@@ -31,9 +31,11 @@ static bool *regions_to_skip(const struct ftkit_ctx *ctx)
 
 static const char *action_of(const struct ftkit_ctx *ctx, const struct ftk_comparison *c)
 {
+    if (ctx->replica.tries >= MOST_TRIES)
+        return "told";
     if (c->result == FTK_SPHERE_MENDED)
         return "mended";
-    if (ctx->committed == 0 || ctx->replica.tries >= MOST_TRIES)
+    if (ctx->committed == 0)
         return "told";
     return ctx->replica.tries > 1 ? "all go back" : "replicas go back";
 }
@@ -66,12 +68,16 @@ static void report(
  * the vote, because another rank that has seen the result begins the repair. */
 static void note(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
 {
+    struct ftk_replica_state *r = &ctx->replica;
+    if (r->line != ctx->committed)
+        r->tries = 0;
+    r->line = ctx->committed;
     ctx->repair.differs = FTK_DIFFERS_NOT;
     if (c->result == FTK_SPHERE_SAME)
         return;
-    ctx->replica.tries++;
-    if (c->result == FTK_SPHERE_DIFFERS)
-        ctx->repair.differs = ctx->replica.tries > 1 ? FTK_DIFFERS_ALL : FTK_DIFFERS_HERE;
+    r->tries++;
+    if (c->result == FTK_SPHERE_DIFFERS && ctx->committed > 0)
+        ctx->repair.differs = r->tries > 1 ? FTK_DIFFERS_ALL : FTK_DIFFERS_HERE;
 }
 
 static int mend(struct ftkit_ctx *ctx, const char *seg, const bool *mended)
@@ -120,7 +126,8 @@ void ftk_replicas_ask(
     const struct ftkit_ctx *ctx, const struct ftk_comparison *c, struct ftk_vote *v)
 {
     v->min[WORD_RESULT] = -(int64_t)c->result; /* the worst of all ranks */
-    v->min[WORD_TRIES] = -ctx->replica.tries;  /* the most: a replacement does not know of any */
+    /* the most: a replacement does not know of any */
+    v->min[WORD_TRIES] = ctx->replica.line == ctx->committed ? -ctx->replica.tries : 0;
 }
 
 static int fail(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c)
@@ -134,8 +141,9 @@ static int fail(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comp
         set, ftk_plane_home(ctx, ctx->rank),
         c->region < 0 ? "(other regions are registered)" : ctx->regions.list[c->region].name,
         c->count, FTK_S(c->count), c->first, c->sum[0], c->plane, c->sum[1],
-        ctx->committed == 0 ? ": they begin with other data"
-                            : " again, after rollbacks: the program is not deterministic");
+        c->result == FTK_SPHERE_MENDED ? " again, after they were put right"
+        : ctx->committed == 0          ? ": they begin with other data"
+                              : " again, after rollbacks: the program is not deterministic");
 }
 
 int ftk_replicas_agreed(
@@ -152,7 +160,7 @@ int ftk_replicas_agreed(
     }
     if (v->min[WORD_RESULT] == -FTK_SPHERE_MENDED && tries < MOST_TRIES)
         return FTK_REPLICAS_AGAIN;
-    if (ctx->committed == 0 || tries >= MOST_TRIES || ctx->mode == FTKIT_MODE_RESTART) {
+    if (ctx->committed == 0 || tries >= MOST_TRIES) {
         ctx->replica.found += (uint64_t)tries;
         ctx->replica.tries = 0;
         ctx->repair.differs = FTK_DIFFERS_NOT;
@@ -160,6 +168,12 @@ int ftk_replicas_agreed(
     }
     ftk_detect_raise(ctx);
     return ftk_fail(FTKIT_ERR_PEER, "set %" PRIu64 ": replicas differ", set);
+}
+
+void ftk_replicas_undecided(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
+{
+    ctx->replica.tries -= c->result != FTK_SPHERE_SAME;
+    ctx->repair.differs = FTK_DIFFERS_NOT;
 }
 
 void ftk_replicas_committed(struct ftkit_ctx *ctx)

@@ -5,10 +5,11 @@
  * A set whose replicas differ is never committed.  What the ranks do then, the same on all:
  *
  *   - One of three replicas is odd: it gets the regions of the others, and the set is written
- * again.
- *   - Otherwise the replicas of that rank go back to the line; the others stay.  If the set differs
- *     again, all ranks go back.  If it differs once more, or if there is no line yet, the call
- * returns FTKIT_ERR_MISMATCH: the program is not deterministic. */
+ *     again.
+ *   - Otherwise the replicas of that rank go back to the line; the others stay.  If the set
+ *     differs again, all ranks go back.
+ *   - If the set differs for the third time, or if there is no line yet, the call returns
+ *     FTKIT_ERR_MISMATCH: the program is not deterministic. */
 #ifndef FTK_REPLICAS_H
 #define FTK_REPLICAS_H
 
@@ -31,6 +32,9 @@ enum { FTK_REPLICAS_AGAIN = 1 /* write the set again */ };
  * go back.  FTKIT_ERR_MISMATCH: see above. */
 int ftk_replicas_agreed(
     struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v);
+
+/* The set has ended with an error of some rank: the comparison does not count. */
+void ftk_replicas_undecided(struct ftkit_ctx *ctx, const struct ftk_comparison *c);
 
 /* A set is committed. */
 void ftk_replicas_committed(struct ftkit_ctx *ctx);
