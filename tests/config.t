@@ -29,10 +29,7 @@ sub config
 sub put
 {
     my ($name, $text) = @_;
-    open my $f, '>:raw', "$tmp/$name" or die "$name: $!\n";
-    print $f $text;
-    close $f or die "$name: $!\n";
-    return "$tmp/$name";
+    return write_file("$tmp/$name", $text);
 }
 
 # The JSON of a job: the part `job`; $all is the whole.

@@ -19,15 +19,6 @@ my $tmp = scratch();
 my $guard = top() . '/scripts/guard';
 chdir top() or die 'chdir: ', top(), "\n";
 
-sub write_file
-{
-    my ($path, $text) = @_;
-    open my $f, '>', $path or die "$path: $!\n";
-    print $f $text;
-    close $f or die "$path: $!\n";
-    return;
-}
-
 # Whether a command succeeds in time; what it says.
 sub output
 {

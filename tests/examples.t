@@ -25,14 +25,6 @@ sub between {
     return $low + int(rand($high - $low + 1));
 }
 
-sub write_file {
-    my ($path, $text) = @_;
-    open(my $f, '>', $path) or die("$path: $!\n");
-    print {$f} $text;
-    close($f) or die("$path: $!\n");
-    return $path;
-}
-
 # What mpirun hands on of a process that is killed may have zeros in it.
 sub clean {
     my ($log) = @_;

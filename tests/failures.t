@@ -19,10 +19,7 @@ my ($code, $out, $err);
 sub put
 {
     my ($name, $text) = @_;
-    open my $f, '>:raw', "$tmp/$name" or die "$name: $!\n";
-    print $f $text;
-    close $f or die "$name: $!\n";
-    return "$tmp/$name";
+    return write_file("$tmp/$name", $text);
 }
 
 # The object that the command prints; {} after an error.

@@ -19,14 +19,6 @@ my ($mpicc) = slurp("$build/mpi.mk") =~ /^MPICC := (.*)$/m;
 plan(skip_all => 'no Fortran module with this MPI') unless slurp("$build/mpi.mk") =~ /^FORTRAN/m;
 my $tmp = scratch();
 
-sub write_file
-{
-    my ($path, $text) = @_;
-    open my $f, '>', $path or die "$path: $!\n";
-    print $f $text;
-    close $f or die "$path: $!\n";
-}
-
 # Output of a command; ok() for its success.
 sub output
 {

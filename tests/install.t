@@ -45,14 +45,6 @@ sub have
     return system("command -v '$program' >/dev/null 2>&1") == 0;
 }
 
-sub write_file
-{
-    my ($path, $text) = @_;
-    open my $f, '>', $path or die "$path: $!\n";
-    print $f $text;
-    close $f or die "$path: $!\n";
-}
-
 # ---- what is installed -------------------------------------------------------------------
 
 my $root = "$tmp/root";

@@ -20,15 +20,6 @@ sub ftkit { ($code, $out, $err) = command('report', @_); return $out }
 sub said { return diag("code $code\n", substr($out, 0, 2000), $err) && 0 }
 sub json { ftkit('--json', @_); return eval { JSON::PP->new->decode($out) } // said() || {} }
 
-sub put
-{
-    my ($file, $text) = @_;
-    open my $f, '>:raw', $file or die "$file: $!\n";
-    print $f $text;
-    close $f or die "$file: $!\n";
-    return $file;
-}
-
 # One line of an event log; members are text in JSON.
 sub event
 {
@@ -91,7 +82,7 @@ ok($code == 0 && $out eq $html, '-o - is standard output') or said();
 
 mkdir "$tmp/runs";
 my @two = map { opened(0, $_, 'aaa') . event(1, $_, 'progress', '"calls":5') } 0, 1;
-put("$tmp/runs/a.jsonl", join '', @two, map { opened(1000, $_, 'bbb') . event(1001, $_, 'finish', '"calls":9')
+write_file("$tmp/runs/a.jsonl", join '', @two, map { opened(1000, $_, 'bbb') . event(1001, $_, 'finish', '"calls":9')
     . event(1002, $_, 'close', '"code":0') } 0, 1);
 $j = json("$tmp/runs");
 is_deeply([$j->{run}, $j->{seconds}, map { $_->{run} } @{ $j->{other_runs} }], ['bbb', 2, 'aaa'], 'the newest run');
@@ -101,7 +92,7 @@ is_deeply([$j->{run}, $j->{seconds}, $j->{good}], ['aaa', 1, JSON::PP::false], '
 like($j->{end}, qr/no end of the run/, '... a run without an end');
 ftkit('--json', '--run', 'ccc', "$tmp/runs");
 ok($code == 1 && $err =~ /no run ccc .*\n.*--run aaa/, 'no such run: the runs that are there') or said();
-put("$tmp/launched.jsonl", join '', event(0, -1, 'attempt', '"attempt":0,"command":"x"'), opened(1, 0, 'r1', n => 1),
+write_file("$tmp/launched.jsonl", join '', event(0, -1, 'attempt', '"attempt":0,"command":"x"'), opened(1, 0, 'r1', n => 1),
     event(5, -1, 'attempt_end', '"attempt":0,"how":"lost","again":true'), event(6, -1, 'attempt', '"attempt":1,"command":"x"'),
     opened(7, 0, 'r2', n => 1, pid => 333), event(9, -1, 'run_end', '"code":3'));
 $j = json("$tmp/launched.jsonl");
@@ -109,7 +100,7 @@ is_deeply([@$j{qw(attempts seconds)}], [2, 9], 'all attempts of one ftkit run ar
 like($j->{end}, qr/failed: exit code 3/, '... with its exit code');
 my @later = (event(100, -1, 'attempt', '"attempt":0,"command":"x"', pid => 44), opened(101, 0, 'r2', n => 1, pid => 444),
     event(102, 0, 'repair', '"seconds":0.5,"lost":1,"epoch":1', pid => 444), event(104, -1, 'run_end', '"code":0', pid => 44));
-put("$tmp/launched.jsonl", slurp("$tmp/launched.jsonl") . event(8, 0, 'repair', '"seconds":0.25,"lost":1,"epoch":1', pid => 333)
+write_file("$tmp/launched.jsonl", slurp("$tmp/launched.jsonl") . event(8, 0, 'repair', '"seconds":0.25,"lost":1,"epoch":1', pid => 333)
     . join '', @later);
 $j = json("$tmp/launched.jsonl");
 is_deeply([@$j{qw(attempts repairs lost repair_seconds seconds)}], [3, 2, 2, 0.75, 104], 'a run that goes on another day');
@@ -117,7 +108,7 @@ is_deeply([@$j{qw(attempts repairs lost repair_seconds seconds)}], [3, 2, 2, 0.7
 # ---- names that are markup ---------------------------------------------------------------
 
 my $evil = q(<script>alert(1)</script><img src=x onerror='a()'>\"&);
-put("$tmp/evil.jsonl", opened(0, 0, $evil, n => 1, context => '<b>') =~ s{\./p}{$evil}r
+write_file("$tmp/evil.jsonl", opened(0, 0, $evil, n => 1, context => '<b>') =~ s{\./p}{$evil}r
     . event(1, 0, 'config', qq("$evil":"$evil"), context => '<b>')
     . event(1, 0, 'text', qq("level":"error","text":"$evil"), context => '<b>')
     . event(1, 0, 'restore', qq("set":0,"from":"$evil","calls":1), context => '<b>')
@@ -135,12 +126,12 @@ my $good = slurp("$data/node0.jsonl") . slurp("$data/node1.jsonl");
 my $junk = join '', map {"$_\n"} 'hello', '{"t":1}', 'null', '[1]', "\0\0", "{\"a\":\"\0\"}", "\xff\xfe", '[' x 5000,
     '{"t":1795000001,"pid":1,"rank":0,"event":7}', '{"t":1e999,"pid":1,"rank":0,"event":"open"}',
     '{"t":1795000001,"pid":-1,"rank":99999999999,"event":"open"}', 'x' x (17 << 20);
-put("$tmp/junk.jsonl", $junk . $good . '{"t":1795000009.5,"pid":1000');
+write_file("$tmp/junk.jsonl", $junk . $good . '{"t":1795000009.5,"pid":1000');
 $j = json("$tmp/junk.jsonl");
 is_deeply([@$j{qw(ranks lost newest_set)}], [8, 2, 13], 'lines that are no events are skipped');
 is($j->{lines}{skipped}, 13, '... and counted');
 like($err, qr/^ftkit report: 13 of \d+ lines are skipped; the first: .*junk\.jsonl:1: /, '... and named');
-put("$tmp/odd.jsonl", join '', map { opened(0, 0, 'r', n => 1) . event(1, 0, @$_) } ['set', '"set":9223372036854775807'],
+write_file("$tmp/odd.jsonl", join '', map { opened(0, 0, 'r', n => 1) . event(1, 0, @$_) } ['set', '"set":9223372036854775807'],
     ['set', '"set":"1","calls":[]'], ['progress', '"calls":-5'], ['progress', '"calls":1e15,"log_held":1e18'],
     ['repair', '"seconds":1e300,"replaced":[-1,"a",7e99],"back":{},"line":-1'], ['traffic', '"to":[[0,1],7,[0,-1,1],[5,1,1]]'],
     ['flush', '"set":3,"code":-21,"seconds":-1'], ['close', '"code":"x"'], ['unheard', '"of":1'], ['config', '"a":1']);
@@ -179,7 +170,7 @@ SKIP: {
     my $drawn = () = $dom =~ /<svg class="[a-z ]+" viewBox/g;
     ok($figures == 7 && $drawn == 7, 'the browser has 7 figures') or diag("$figures $drawn", slurp("$tmp/chromium.err"));
     # widths of the page: the browser's own layout, put into the title by a script of the test
-    put($page, slurp($page) =~ s{<meta http-equiv[^>]*>}{}r =~ s{</body>}{<script>
+    write_file($page, slurp($page) =~ s{<meta http-equiv[^>]*>}{}r =~ s{</body>}{<script>
         document.title = 'wide ' + document.documentElement.scrollWidth + ' of ' + innerWidth + ' paper '
             + getComputedStyle(document.body).backgroundColor</script></body>}r);
     my %paper;

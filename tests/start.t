@@ -210,7 +210,7 @@ refused($j, 'per-rank regions of another number of ranks: told, and hopeless',
 # the record of what is there, as a file where the sets should be
 $dir = scratch() . '/taken';
 make_path($dir);
-put("$dir/default.ftkit", 'a file');
+write_file("$dir/default.ftkit", 'a file');
 $j = start($dir, run => []);
 refused($j, 'a file has the name of the sets',
     qr/cannot be opened: sets cannot be written to level\.hdf5\.directory = \S+\/default\.ftkit: Not a directory; only a directory will do/);
@@ -222,7 +222,7 @@ unlike($j->{log}, qr/relaunching/, '... and hopeless');
 my $away = scratch() . '/away';
 for my $case ([$away, 'No such file'], ["$made/out", 'Not a directory']) {
     my ($path, $why) = @$case;
-    put("$made/out", 'a file') if !-e "$made/out";
+    write_file("$made/out", 'a file') if !-e "$made/out";
     $j = start(scratch() . '/nodir', run => [], env => { FTKIT_LEVEL_HDF5_DIRECTORY => $path });
     refused($j, "a directory that cannot be used: $why",
         qr/^solver: open: invalid configuration: .*FTKIT_LEVEL_HDF5_DIRECTORY: .*missing path '\Q$path\E': $why.*; make the directory or name another/m);
@@ -233,7 +233,7 @@ SKIP: {
     skip('needs name spaces', 2) if !nodes_possible();
     make_path($ro);
     my $wrap = scratch() . '/readonly';
-    put($wrap, "#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs -o ro none $ro && cd $ro && exec $solver'\n");
+    write_file($wrap, "#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs -o ro none $ro && cd $ro && exec $solver'\n");
     chmod(0755, $wrap);
     $j = start(scratch() . '/rojob', program => $wrap, args => [], env => { FTKIT_LEVEL_HDF5_DIRECTORY => '.' });
     refused($j, 'a working directory that is read-only',
@@ -246,14 +246,5 @@ SKIP: {
 my $events = scratch() . '/events';
 $j = start(scratch() . '/events-job', env => { FTKIT_REPORT_EVENTS => $events });
 unlike(event_texts($events), qr/no record that this job uses/, 'a first start has no record to miss');
-
-sub put
-{
-    my ($file, $text) = @_;
-    open(my $f, '>', $file) or die "$file: $!\n";
-    print {$f} $text;
-    close($f) or die "$file: $!\n";
-    return;
-}
 
 done_testing();

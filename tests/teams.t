@@ -27,10 +27,7 @@ sub ftkit
 sub put
 {
     my ($name, $text) = @_;
-    open my $f, '>', "$tmp/$name" or die "$name: $!\n";
-    print $f $text;
-    close $f or die "$name: $!\n";
-    return "$tmp/$name";
+    return write_file("$tmp/$name", $text);
 }
 
 # Rows of a matrix by sender and receiver: [messages, bytes].

@@ -239,14 +239,14 @@ int ftk_kill_plan(struct ftk_run *r)
 /* The option that injects the fault again. */
 static void option_of(const struct fault *f, char *text, size_t bytes)
 {
-    int n = snprintf(text, bytes, "--%s '%s %d at ", f->what == FLIP ? "flip" : "kill",
-        f->what == KILL_NODE ? "node" : "rank", f->who);
-    if (n > 0 && (size_t)n < bytes && f->by_call)
-        snprintf(text + n, bytes - (size_t)n, "call %" PRIu64 "%s%s'", f->call,
-            f->region[0] ? " in " : "", f->region);
-    else if (n > 0 && (size_t)n < bytes)
-        snprintf(text + n, bytes - (size_t)n, "%.3f s%s%s'", f->at_s, f->region[0] ? " in " : "",
-            f->region);
+    char when[32];
+    if (f->by_call)
+        snprintf(when, sizeof when, "call %" PRIu64, f->call);
+    else
+        snprintf(when, sizeof when, "%.3f s", f->at_s);
+    snprintf(text, bytes, "--%s '%s %d at %s%s%s'", f->what == FLIP ? "flip" : "kill",
+        f->what == KILL_NODE ? "node" : "rank", f->who, when, f->region[0] ? " in " : "",
+        f->region);
 }
 
 /* ---- injecting ----------------------------------------------------------------------- */

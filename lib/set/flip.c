@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "flip.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #include "core/context.h"
@@ -32,13 +31,10 @@ static void flip_bit(char *byte)
 }
 
 /* Flip a bit of a region of the program; of its first byte, if its items have gaps. */
-static void flip_region(const struct ftkit_ctx *ctx, uint64_t request)
+static void flip_region(struct ftkit_ctx *ctx, uint64_t request)
 {
     uintptr_t first = 0, end = 0;
-    const struct ftk_region *r = NULL;
-    for (int i = 0; i < ctx->regions.n; i++)
-        if (strncmp(ctx->regions.list[i].name, f.page->region, sizeof f.page->region) == 0)
-            r = &ctx->regions.list[i];
+    const struct ftk_region *r = ftk_region_find(ctx, f.page->region);
     if (!r || !ftk_region_memory(r, &first, &end) || end <= first) {
         answer(request, 0, 0);
         return;
@@ -65,7 +61,7 @@ static void flip(const struct ftkit_ctx *ctx, uint64_t request)
     answer(request, s->set, byte);
 }
 
-void ftk_flip_call(const struct ftkit_ctx *ctx)
+void ftk_flip_call(struct ftkit_ctx *ctx)
 {
     if (!f.tried)
         f.page = ftk_run_map(FTK_FLIP_FILE, sizeof *f.page);

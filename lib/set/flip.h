@@ -32,6 +32,6 @@ struct ftk_flip {
 struct ftkit_ctx;
 /* This rank is in a call of ftkit_checkpoint: fulfil a request for this rank, if a set is
  * committed.  Otherwise the request waits. */
-void ftk_flip_call(const struct ftkit_ctx *ctx);
+void ftk_flip_call(struct ftkit_ctx *ctx);
 
 #endif

@@ -40,24 +40,35 @@ static const char *action_of(const struct ftkit_ctx *ctx, const struct ftk_compa
     return ctx->replica.tries > 1 ? "all go back" : "replicas go back";
 }
 
+/* "region 'u', 8 elements from 0 (XXH3 ...)": the first region that differs. */
+static void describe(
+    const struct ftkit_ctx *ctx, const struct ftk_comparison *c, char *text, size_t bytes)
+{
+    if (c->region < 0)
+        snprintf(text, bytes, "their list: other regions are registered");
+    else
+        snprintf(text, bytes,
+            "region '%s', %" PRIu64 " element%s from %" PRIu64 " (XXH3 %016" PRIx64
+            ", in plane %d %016" PRIx64 ")",
+            ctx->regions.list[c->region].name, c->count, FTK_S(c->count), c->first, c->sum[0],
+            c->plane, c->sum[1]);
+}
+
 /* On one replica, for all of the rank. */
-static void report(
-    const struct ftkit_ctx *ctx, uint64_t set, const char *region, const struct ftk_comparison *c)
+static void report(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c)
 {
     struct ftk_event e;
-    const int rank = ftk_plane_home(ctx, ctx->rank);
+    char text[256];
     if (ftk_plane_of(ctx, ctx->rank) != 0)
         return;
-    ftk_report(FTKIT_WARNING,
-        "context %s: set %" PRIu64 ": the replicas of rank %d differ: region '%s', %" PRIu64
-        " element%s from %" PRIu64 " (XXH3 %016" PRIx64 ", in plane %d %016" PRIx64 "): %s",
-        ctx->cfg.name, set, rank, region, c->count, FTK_S(c->count), c->first, c->sum[0], c->plane,
-        c->sum[1], action_of(ctx, c));
+    describe(ctx, c, text, sizeof text);
+    ftk_report(FTKIT_WARNING, "context %s: set %" PRIu64 ": the replicas of rank %d differ: %s: %s",
+        ctx->cfg.name, set, ftk_plane_home(ctx, ctx->rank), text, action_of(ctx, c));
     ftk_event_of(&e, ctx, "sdc");
     ftk_event_int(&e, "set", (int64_t)set);
-    ftk_event_int(&e, "of", rank);
+    ftk_event_int(&e, "of", ftk_plane_home(ctx, ctx->rank));
     ftk_event_int(&e, "plane", c->plane);
-    ftk_event_text(&e, "region", region);
+    ftk_event_text(&e, "region", c->region < 0 ? "" : ctx->regions.list[c->region].name);
     ftk_event_int(&e, "first", (int64_t)c->first);
     ftk_event_int(&e, "count", (int64_t)c->count);
     ftk_event_text(&e, "action", action_of(ctx, c));
@@ -92,10 +103,7 @@ static int mend(struct ftkit_ctx *ctx, const char *seg, const bool *mended)
 /* Tell of the difference, and restore what the segment has from other replicas. */
 static int settle(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own, struct ftk_comparison *c)
 {
-    report(ctx, own->set,
-        c->region < 0 ? "(the replicas have registered other regions)"
-                      : ctx->regions.list[c->region].name,
-        c);
+    report(ctx, own->set, c);
     return c->mended ? mend(ctx, own->buf, c->mended) : FTKIT_OK;
 }
 
@@ -135,12 +143,11 @@ static int fail(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comp
     if (c->result == FTK_SPHERE_SAME)
         return ftk_fail(FTKIT_ERR_MISMATCH,
             "set %" PRIu64 " was not committed: the replicas of another rank differ", set);
+    char text[256];
+    describe(ctx, c, text, sizeof text);
     return ftk_fail(FTKIT_ERR_MISMATCH,
-        "set %" PRIu64 " was not committed: the replicas of rank %d differ in region '%s', %" PRIu64
-        " element%s from %" PRIu64 " (XXH3 %016" PRIx64 ", in plane %d %016" PRIx64 ")%s",
-        set, ftk_plane_home(ctx, ctx->rank),
-        c->region < 0 ? "(other regions are registered)" : ctx->regions.list[c->region].name,
-        c->count, FTK_S(c->count), c->first, c->sum[0], c->plane, c->sum[1],
+        "set %" PRIu64 " was not committed: the replicas of rank %d differ in %s%s", set,
+        ftk_plane_home(ctx, ctx->rank), text,
         c->result == FTK_SPHERE_MENDED ? " again, after they were put right"
         : ctx->committed == 0          ? ": they begin with other data"
                               : " again, after rollbacks: the program is not deterministic");

@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(job command survives reference build top slurp scratch events event_texts packages ulfm_only
-    nodes_possible died_at_end await_file kill_rank kill_process kill_mpirun);
+    nodes_possible died_at_end write_file await_file kill_rank kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -175,6 +175,15 @@ sub died_at_end {
 }
 
 # For the while option of job(): actions on processes from outside.
+
+# Write a file; returns its path.
+sub write_file {
+    my ($path, $text) = @_;
+    open(my $f, '>:raw', $path) or die("$path: $!\n");
+    print {$f} $text;
+    close($f) or die("$path: $!\n");
+    return $path;
+}
 
 # Wait until a file matches the pattern; its name, or '' after 30 s.
 sub await_file {

@@ -321,6 +321,10 @@ static inline void foreign_info(const struct foreign *f, const char *when)
                           (unsigned long long)info.log_bytes)
                           > 0;
     if (written && strcmp(when, "end") == 0)
+        written = fprintf(out, "sdc %llu %llu %d\n", (unsigned long long)info.sdc_found,
+                      (unsigned long long)info.sdc_corrected, info.rollbacks)
+                  > 0;
+    if (written && strcmp(when, "end") == 0)
         written =
             fprintf(out, "apart %llu %llu %llu\n", (unsigned long long)info.line_late,
                 (unsigned long long)info.line_early, (unsigned long long)info.line_determinants)

@@ -9,8 +9,6 @@
  * of this name; flip.other flips another bit of data; flip.message flips a bit of a message before
  * it is sent.  Each step passes each once.
  *
- * -i: each process adds "sdc FOUND CORRECTED ROLLBACKS" to FILE.<number>.
- *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include "foreign.h"
@@ -133,29 +131,12 @@ static void step(struct foreign *f)
     (void)FTK_FAULT("app.inflight");
 }
 
-static void tell(const struct foreign *f)
-{
-    char path[512];
-    ftkit_info info = { .size = sizeof info };
-    if (!f->info)
-        return;
-    snprintf(path, sizeof path, "%s.%d", f->info, foreign_who(f));
-    FILE *out = fopen(path, "a");
-    bool written = out && ftkit_query(f->ft, &info) == FTKIT_OK
-                   && fprintf(out, "sdc %d %d %d\n", (int)info.sdc_found, (int)info.sdc_corrected,
-                          info.rollbacks)
-                          > 0;
-    if ((out && fclose(out) != 0) || !written)
-        fprintf(stderr, "twins: cannot write %s\n", path);
-}
-
 static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room)
 {
     uint64_t mine = XXH3_64bits_withSeed(g.data, g.n * sizeof *g.data, g.state[0]);
     mine = XXH3_64bits_withSeed(g.grown, g.ngrown * sizeof *g.grown, mine);
     mine = XXH3_64bits_withSeed(g.strided, sizeof g.strided, mine);
     mine = XXH3_64bits_withSeed(g.packed, sizeof g.packed, mine);
-    tell(f);
     return foreign_counted(f, mine, g.state[1], hash, detail, room);
 }
 

@@ -22,6 +22,7 @@
 #include "log/attr.h"
 #include "log/comm.h"
 #include "log/inter.h"
+#include "replica/planes.h"
 
 #define SLOTS ((size_t)8192)
 _Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
@@ -377,7 +378,7 @@ void ftk_vcomm_detach(struct ftk_vcomm *vc)
 static bool list_plane(struct ftk_vcomm *vc)
 {
     const struct ftkit_ctx *ctx = ftk_log.ctx;
-    const int n = ftk_log.n / ctx->cfg.replicas, first = ftk_log.me / n * n;
+    const int n = ftk_plane_size(ctx), first = ftk_plane_of(ctx, ftk_log.me) * n;
     vc->member = malloc((size_t)n * sizeof *vc->member);
     vc->index = malloc((size_t)ftk_log.n * sizeof *vc->index);
     if (!vc->member || !vc->index)
@@ -387,7 +388,7 @@ static bool list_plane(struct ftk_vcomm *vc)
     for (int r = 0; r < n; r++)
         vc->member[r] = first + r;
     vc->size = n;
-    vc->rank = ftk_log.me - first;
+    vc->rank = ftk_plane_home(ctx, ftk_log.me);
     return true;
 }
 
