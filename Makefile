@@ -332,14 +332,17 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter $(LAYER),$^) $(BUILD)/libftkit.a \
 	    $(PKG_LIBS) $(LDFLAGS)
 
+# readers of the ftkit program, beside those of the library
+FUZZ_failures := tools/failures_read.c tools/failures_input.c tools/list.c
+$(BUILD)/replay/failures $(BUILD)/fuzzers/failures: $(FUZZ_failures)
 $(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c $(TEST_LIB)
 	@mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< tests/fuzz/replay.c $(TEST_LIB) \
-	    $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CFLAGS_ALL) -Itools -DFTK_FAULTS -MMD -MP -o $@ $< tests/fuzz/replay.c $(FUZZ_$*) \
+	    $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/fuzzers/%: tests/fuzz/%.c $(TEST_LIB)
 	@mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -fsanitize=fuzzer -MMD -MP -o $@ $< $(TEST_LIB) \
-	    $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CFLAGS_ALL) -Itools -DFTK_FAULTS -fsanitize=fuzzer -MMD -MP -o $@ $< $(FUZZ_$*) \
+	    $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 fuzzers: $(FUZZ)
 FUZZ_S ?= 30
 model:

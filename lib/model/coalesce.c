@@ -35,7 +35,9 @@ size_t ftk_coalesce_same_node(struct ftk_coalesce_record *v, size_t n, double wi
 /* The failure of n records, n >= 1, the first of which is the earliest. */
 static struct ftk_coalesce_failure failure_of(struct ftk_coalesce_record *v, size_t n)
 {
-    struct ftk_coalesce_failure f = { .at_s = v[0].at_s, .repair_s = v[0].repair_s, .nodes = 1 };
+    struct ftk_coalesce_failure f = {
+        .at_s = v[0].at_s, .repair_s = v[0].repair_s, .nodes = 1, .records = n
+    };
     qsort(v, n, sizeof *v, by_node);
     for (size_t i = 0; i < n; i++) {
         f.nodes += i > 0 && v[i].node != v[i - 1].node;

@@ -21,6 +21,7 @@ struct ftk_coalesce_failure {
     double at_s;     /* of its first record */
     double repair_s; /* the longest; < 0: none is known */
     int nodes;       /* >= 1 */
+    size_t records;  /* so many of v, after those of the failures before */
 };
 
 /* Keep one record of those that a fault which was not repaired at once has left: drop a record of a
@@ -30,7 +31,7 @@ size_t ftk_coalesce_same_node(struct ftk_coalesce_record *v, size_t n, double wi
 
 /* Make one failure of the records less than window_s after the first of them (or at its time), and
  * count their distinct nodes.  v is in the order of times; out has room for n.  Returns the number
- * of failures.  v's order changes. */
+ * of failures.  v's records of a failure are in the order of their nodes then. */
 size_t ftk_coalesce_together(
     struct ftk_coalesce_record *v, size_t n, double window_s, struct ftk_coalesce_failure *out);
 
