@@ -163,19 +163,6 @@ static int check(struct ask *a, int argc, char **argv)
 
 /* ---- a log ----------------------------------------------------------------------------------- */
 
-/* Say which systems the file has. */
-static void say_systems(const struct ask *a, const struct ftk_failure_log *log)
-{
-    char *all = log->systems.n > 0 ? ftk_tool_join(log->systems.v) : NULL;
-    if (!all)
-        ftk_tool_say("%s: --system has no use: the file does not tell systems apart", a->file);
-    else if (a->system)
-        ftk_tool_say("%s: no records of system %s; there are %s", a->file, a->system, all);
-    else
-        ftk_tool_say("%s: %zu systems: choose one by --system: %s", a->file, log->systems.n, all);
-    free(all);
-}
-
 static int by_size(const void *a, const void *b)
 {
     const double *x = a, *y = b;
@@ -259,16 +246,7 @@ static int assess(const struct ask *a, const struct ftk_failure_log *log)
 static int read_log(const struct ask *a)
 {
     struct ftk_failure_log log;
-    int code = ftk_failures_read(a->file, a->system, &log);
-    bool choice = a->system ? log.systems.n == 0 || log.n == 0 : log.systems.n > 1;
-    if (code == TOOL_OK && choice) {
-        say_systems(a, &log);
-        code = TOOL_FAIL;
-    } else if (code == TOOL_OK && log.n == 0) {
-        ftk_tool_say(
-            "%s: no failure of a node; lines about something else: %zu", a->file, log.others);
-        code = TOOL_FAIL;
-    }
+    int code = ftk_failures_read_one(a->file, a->system, &log);
     if (code == TOOL_OK)
         code = assess(a, &log);
     ftk_failures_free(&log);

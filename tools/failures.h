@@ -24,6 +24,9 @@ struct ftk_failure_log {
 /* Read the log; path "-": standard input, a name in .xz: through xz.  system, unless NULL: its
  * records alone.  0, or TOOL_FAIL after a message. */
 int ftk_failures_read(const char *path, const char *system, struct ftk_failure_log *log);
+/* The same; also TOOL_FAIL, after a message, without a record, or with several systems to choose
+ * from. */
+int ftk_failures_read_one(const char *path, const char *system, struct ftk_failure_log *log);
 void ftk_failures_free(struct ftk_failure_log *log);
 
 /* ---- failures_input.c: lines and fields -------------------------------------------------- */

@@ -409,6 +409,34 @@ int ftk_failures_read(const char *path, const char *system, struct ftk_failure_l
     return code ? code : closed;
 }
 
+/* Say which systems the file has. */
+static void say_systems(const char *path, const char *system, const struct ftk_failure_log *log)
+{
+    char *all = log->systems.n > 0 ? ftk_tool_join(log->systems.v) : NULL;
+    if (!all)
+        ftk_tool_say("%s: --system has no use: the file does not tell systems apart", path);
+    else if (system)
+        ftk_tool_say("%s: no records of system %s; there are %s", path, system, all);
+    else
+        ftk_tool_say("%s: %zu systems: choose one by --system: %s", path, log->systems.n, all);
+    free(all);
+}
+
+int ftk_failures_read_one(const char *path, const char *system, struct ftk_failure_log *log)
+{
+    int code = ftk_failures_read(path, system, log);
+    bool choice = system ? log->systems.n == 0 || log->n == 0 : log->systems.n > 1;
+    if (code == TOOL_OK && choice) {
+        say_systems(path, system, log);
+        code = TOOL_FAIL;
+    } else if (code == TOOL_OK && log->n == 0) {
+        ftk_tool_say(
+            "%s: no failure of a node; lines about something else: %zu", path, log->others);
+        code = TOOL_FAIL;
+    }
+    return code;
+}
+
 void ftk_failures_free(struct ftk_failure_log *log)
 {
     ftk_list_free(&log->systems);

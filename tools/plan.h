@@ -1,10 +1,12 @@
-/* ftkit plan: what the parts share.  plan.c reads the command line, report_costs.c the event log,
- * plan_teams.c the communication matrix, plan_make.c computes the plan by lib/model, plan_print.c
- * and plan_svg.c print it.
+/* ftkit plan and ftkit sim: what they share.  plan_options.c reads the command line,
+ * report_costs.c the event log, plan_teams.c the communication matrix, plan_make.c computes the
+ * plan by lib/model, plan_print.c and plan_svg.c print it.  sim.h has the rest of ftkit sim.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTKIT_TOOLS_PLAN_H
 #define FTKIT_TOOLS_PLAN_H
+
+#include <getopt.h>
 
 #include "model/replica.h"
 #include "model/rollback.h"
@@ -56,6 +58,23 @@ struct pl_ask {
     int ranks_per_node;       /* of the matrix */
     bool json;
 };
+
+enum pl_unit { PL_NUMBER, PL_WHOLE, PL_TIME };
+/* Parse optarg, the value of this option, within low .. high.  false: a message was printed. */
+bool ftk_pl_value(int option, enum pl_unit unit, double low, double high, struct pl_value *out);
+
+/* A command that takes the options of ftkit plan. */
+struct pl_command {
+    ftk_usage_fn *usage;
+    const struct option *own;            /* further ones, with values from 1 to 255; or NULL */
+    bool (*take)(int option, void *arg); /* one of them; false: a message was printed */
+    int (*check)(struct pl_ask *ask, void *arg); /* after all of them; an exit code; or NULL */
+    void *arg;
+};
+/* Read the command line, and fill in what it does not say.  An exit code, after a message. */
+int ftk_pl_parse(const struct pl_command *command, int argc, char **argv, struct pl_ask *ask);
+void ftk_pl_usage_job(FILE *out);
+void ftk_pl_usage_choices(FILE *out);
 
 /* Fill in what the event log says and the command line does not: the number of nodes and costs.
  * An exit code, after a message. */
@@ -111,6 +130,8 @@ struct pl_plan {
 
 /* Compute the plan for ask, which has all values. */
 void ftk_pl_make(const struct pl_ask *ask, struct pl_plan *plan);
+/* Set best and spares, from the protocols. */
+void ftk_pl_choose(struct pl_plan *plan);
 /* Why the plan has no protocol that makes progress. */
 void ftk_pl_why_not(const struct pl_plan *plan, char *buf, size_t bytes);
 /* Where the time goes; the result is what takes most beside the work. */
@@ -118,6 +139,8 @@ const struct pl_part *ftk_pl_parts(
     const struct ftk_model_cost *cost, struct pl_part part[PL_PARTS]);
 const char *ftk_pl_duration(double s, char buf[40]); /* "3 min 20 s" */
 const char *ftk_pl_name(const struct pl_protocol *p, char buf[64]);
+/* The protocol's name in JSON. */
+const char *ftk_pl_key(const struct pl_protocol *p);
 /* Write the picture; an exit code, after a message. */
 int ftk_pl_svg(const struct pl_plan *plan, const char *path);
 void ftk_pl_print(const struct pl_plan *plan, FILE *out);

@@ -172,13 +172,9 @@ static int best_protocol(const struct pl_plan *plan)
     return best;
 }
 
-void ftk_pl_make(const struct pl_ask *ask, struct pl_plan *plan)
+void ftk_pl_choose(struct pl_plan *plan)
 {
-    memset(plan, 0, sizeof *plan);
-    plan->ask = *ask;
-    if (ask->cost[PL_MEMORY].from != PL_UNKNOWN)
-        make_schemes(plan);
-    make_protocols(plan);
+    const struct pl_ask *ask = &plan->ask;
     plan->best = best_protocol(plan);
     if (plan->best < 0)
         return;
@@ -188,4 +184,14 @@ void ftk_pl_make(const struct pl_ask *ask, struct pl_plan *plan)
                   * ftk_model_mean_nodes(&ask->multiplicity, (int)ask->nodes.v);
     plan->spares = ftk_model_spares(lost, time, ask->node_mtbf.v, repair, ask->risk.v);
     plan->spares_mean = ftk_model_spares_mean(lost, time, ask->node_mtbf.v, repair);
+}
+
+void ftk_pl_make(const struct pl_ask *ask, struct pl_plan *plan)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->ask = *ask;
+    if (ask->cost[PL_MEMORY].from != PL_UNKNOWN)
+        make_schemes(plan);
+    make_protocols(plan);
+    ftk_pl_choose(plan);
 }

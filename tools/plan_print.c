@@ -170,8 +170,13 @@ static void print_protocols(const struct pl_plan *plan, FILE *out)
         fputc('\n', out);
     }
     fputs("  (efficiency: work / time, for each node; energy: of checkpoint/restart = 1;\n"
-          "  ftkit has no parallel recovery and no replicas)\n",
+          "  ftkit has no parallel recovery, and its replicas do not take over)\n",
         out);
+}
+
+const char *ftk_pl_key(const struct pl_protocol *p)
+{
+    return kind_words[p->kind];
 }
 
 /* ---- the plan ------------------------------------------------------------------------ */
@@ -389,7 +394,7 @@ static void scheme_json(const struct pl_scheme *s, struct ftk_json *j)
 static void protocol_json(const struct pl_protocol *p, struct ftk_json *j)
 {
     ftk_json_open(j, NULL, '{');
-    ftk_json_text(j, "name", kind_words[p->kind]);
+    ftk_json_text(j, "name", ftk_pl_key(p));
     ftk_json_int(j, "size", p->size);
     ftk_json_bool(j, "feasible", p->feasible);
     if (p->feasible) {
@@ -428,7 +433,7 @@ static void plan_json(const struct pl_plan *plan, struct ftk_json *j)
     if (plan->best >= 0) {
         const struct pl_protocol *p = &plan->protocol[plan->best];
         struct pl_part part[PL_PARTS];
-        ftk_json_text(j, "protocol", kind_words[p->kind]);
+        ftk_json_text(j, "protocol", ftk_pl_key(p));
         ftk_json_int(j, "size", p->size);
         if (plan->nschemes > 0)
             ftk_json_int(j, "scheme", plan->best_scheme);

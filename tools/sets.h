@@ -24,6 +24,7 @@ int ftk_export_main(int argc, char **argv);
 int ftk_teams_main(int argc, char **argv);
 int ftk_report_main(int argc, char **argv);
 int ftk_plan_main(int argc, char **argv);
+int ftk_sim_main(int argc, char **argv);
 int ftk_failures_main(int argc, char **argv);
 void ftk_ls_usage(FILE *out);
 void ftk_show_usage(FILE *out);
@@ -34,6 +35,7 @@ void ftk_export_usage(FILE *out);
 void ftk_teams_usage(FILE *out);
 void ftk_report_usage(FILE *out);
 void ftk_plan_usage(FILE *out);
+void ftk_sim_usage(FILE *out);
 void ftk_failures_usage(FILE *out);
 
 /* ---- options (sets.c) ---------------------------------------------------------------- */
