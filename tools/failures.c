@@ -64,10 +64,8 @@ struct ask {
 static bool parse_count(
     const char *option, const char *text, unsigned long long most, unsigned long long *out)
 {
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno != 0 || n > most) {
+    uint64_t n = 0;
+    if (!ftk_usage_number(text, &n) || n > most) {
         ftk_usage_wrong(ftk_failures_usage, "%s: '%s' is not a number of 0 to %llu", option,
             ftk_tool_why(text), most);
         return false;

@@ -167,11 +167,8 @@ int ftk_kill_option(struct ftk_kills **k, const char *option, const char *text)
     if (!*k)
         *k = ftk_tool_alloc(sizeof **k);
     if (strcmp(option, "--seed") == 0) {
-        char *end;
-        errno = 0;
-        (*k)->seed = strtoull(text, &end, 10);
         (*k)->seeded = true;
-        if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0)
+        if (ftk_usage_number(text, &(*k)->seed))
             return 0;
         ftk_run_say("--seed: '%s' is not a number", text);
         return TOOL_USAGE;

@@ -171,10 +171,8 @@ static int set_deadline(const char *text)
 
 static int parse_set(struct ftk_run *r, const char *text)
 {
-    char *end;
-    errno = 0;
-    unsigned long long set = strtoull(text, &end, 10);
-    if (text[strspn(text, "0123456789")] || *text == '\0' || errno != 0 || set == 0) {
+    uint64_t set = 0;
+    if (!ftk_usage_number(text, &set) || set == 0) {
         ftk_run_say("--set: '%s' is not the number of a set (ftkit ls shows them)", text);
         return TOOL_USAGE;
     }

@@ -53,12 +53,8 @@ int ftk_plan_main(int argc, char **argv)
         ftk_pl_print(plan, stdout);
     if (a.svg)
         code = ftk_pl_svg(plan, a.svg);
-    if (plan->best < 0) {
-        char why[256];
-        ftk_pl_why_not(plan, why, sizeof why);
-        ftk_tool_say("%s", why);
-        code = TOOL_FAIL;
-    }
+    if (plan->best < 0)
+        code = ftk_pl_no_progress(plan);
     free(plan);
     return ftk_tool_end(code);
 }

@@ -132,8 +132,8 @@ struct pl_plan {
 void ftk_pl_make(const struct pl_ask *ask, struct pl_plan *plan);
 /* Set best and spares, from the protocols. */
 void ftk_pl_choose(struct pl_plan *plan);
-/* Why the plan has no protocol that makes progress. */
-void ftk_pl_why_not(const struct pl_plan *plan, char *buf, size_t bytes);
+/* Say why the plan has no protocol that makes progress.  The result is TOOL_FAIL. */
+int ftk_pl_no_progress(const struct pl_plan *plan);
 /* Where the time goes; the result is what takes most beside the work. */
 const struct pl_part *ftk_pl_parts(
     const struct ftk_model_cost *cost, struct pl_part part[PL_PARTS]);
@@ -141,6 +141,8 @@ const char *ftk_pl_duration(double s, char buf[40]); /* "3 min 20 s" */
 const char *ftk_pl_name(const struct pl_protocol *p, char buf[64]);
 /* The protocol's name in JSON. */
 const char *ftk_pl_key(const struct pl_protocol *p);
+/* Write a file by draw(arg, file); an exit code, after a message. */
+int ftk_pl_write_svg(const char *path, void (*draw)(const void *arg, FILE *out), const void *arg);
 /* Write the picture; an exit code, after a message. */
 int ftk_pl_svg(const struct pl_plan *plan, const char *path);
 void ftk_pl_print(const struct pl_plan *plan, FILE *out);

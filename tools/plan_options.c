@@ -129,13 +129,9 @@ static const struct option options[] = {
 
 /* ---- values -------------------------------------------------------------------------- */
 
-#define NUMBER PL_NUMBER
-#define WHOLE PL_WHOLE
-#define TIME PL_TIME
-
 static const struct option *table; /* of the command that runs: options, and its own */
 
-/* Parse a number within low .. high; with TIME, and a unit.  *rest is what follows it. */
+/* Parse a number within low .. high.  A time may have a unit.  *rest is the text behind. */
 static bool parse_number(
     const char *text, enum pl_unit unit, double low, double high, double *out, const char **rest)
 {
@@ -148,7 +144,7 @@ static bool parse_number(
     if (!(*text >= '0' && *text <= '9') && *text != '.')
         return false;
     double v = strtod(text, &end);
-    for (size_t i = 0; unit == TIME && i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; unit == PL_TIME && i < sizeof units / sizeof units[0]; i++) {
         size_t n = strlen(units[i].name);
         if (strncmp(end, units[i].name, n) == 0) {
             v *= units[i].s;
@@ -156,7 +152,7 @@ static bool parse_number(
             break;
         }
     }
-    if (!(v >= low && v <= high) || (unit == WHOLE && v != floor(v)))
+    if (!(v >= low && v <= high) || (unit == PL_WHOLE && v != floor(v)))
         return false;
     *out = v;
     *rest = end;
@@ -174,7 +170,7 @@ bool ftk_pl_value(int option, enum pl_unit unit, double low, double high, struct
         *out = (struct pl_value){ v, PL_GIVEN, 0 };
         return true;
     }
-    if (unit == TIME)
+    if (unit == PL_TIME)
         ftk_tool_say("--%s: '%s' is not %s%s", name, ftk_tool_why(optarg), what[unit],
             low > 0 ? ", more than 0" : "");
     else
@@ -191,7 +187,7 @@ static bool parse_multiplicity(struct pl_ask *a)
         size_t n = strlen(laws[i]);
         double v = 0, high = i == FTK_MODEL_GEOMETRIC ? 1 : 100;
         if (strncmp(optarg, laws[i], n) == 0
-            && parse_number(optarg + n, NUMBER, 0.01, high, &v, &rest) && *rest == '\0') {
+            && parse_number(optarg + n, PL_NUMBER, 0.01, high, &v, &rest) && *rest == '\0') {
             a->multiplicity = (struct ftk_model_multiplicity){ (enum ftk_model_law)i, v };
             return a->multiplicity_given = true;
         }
@@ -206,9 +202,9 @@ static bool parse_group(struct pl_ask *a)
 {
     const char *rest = "";
     double g = 0, m = 1;
-    bool good = parse_number(optarg, WHOLE, 2, 32, &g, &rest);
+    bool good = parse_number(optarg, PL_WHOLE, 2, 32, &g, &rest);
     if (good && *rest == ':')
-        good = parse_number(rest + 1, WHOLE, 1, 31, &m, &rest);
+        good = parse_number(rest + 1, PL_WHOLE, 1, 31, &m, &rest);
     if (!good || *rest || m >= g) {
         ftk_tool_say("--group: '%s' is not G or G:M, with G from 2 to 32 and M less than G",
             ftk_tool_why(optarg));
@@ -227,10 +223,10 @@ static bool parse_team(struct pl_ask *a)
         ftk_tool_say("--team: at most %d of them", PL_TEAMS);
         return false;
     }
-    bool good = parse_number(optarg, WHOLE, 1, 1e6, &n, &rest) && *rest == ':'
-                && parse_number(rest + 1, NUMBER, 1, 100, &mu, &rest);
+    bool good = parse_number(optarg, PL_WHOLE, 1, 1e6, &n, &rest) && *rest == ':'
+                && parse_number(rest + 1, PL_NUMBER, 1, 100, &mu, &rest);
     if (good && *rest == ':')
-        good = parse_number(rest + 1, NUMBER, 0.01, 1000, &phi, &rest);
+        good = parse_number(rest + 1, PL_NUMBER, 0.01, 1000, &phi, &rest);
     if (!good || *rest) {
         ftk_tool_say("--team: '%s' is not N:MU or N:MU:PHI, such as 4:1.02:1.2, with MU 1 or more",
             ftk_tool_why(optarg));
@@ -249,25 +245,25 @@ static bool parse_cost(struct pl_ask *a, int c)
 {
     switch (c) {
     case O_MEMORY:
-        return ftk_pl_value(c, TIME, 1e-9, LONG, &a->cost[PL_MEMORY]);
+        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->cost[PL_MEMORY]);
     case O_LOCAL:
-        return ftk_pl_value(c, TIME, 1e-9, LONG, &a->cost[PL_LOCAL]);
+        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->cost[PL_LOCAL]);
     case O_FILES:
-        return ftk_pl_value(c, TIME, 1e-9, LONG, &a->cost[PL_FILES]);
+        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->cost[PL_FILES]);
     case O_FLUSH:
-        return ftk_pl_value(c, TIME, 0, LONG, &a->flush);
+        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->flush);
     case O_REPAIR:
-        return ftk_pl_value(c, TIME, 0, LONG, &a->repair);
+        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->repair);
     case O_RELAUNCH:
-        return ftk_pl_value(c, TIME, 0, LONG, &a->relaunch);
+        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->relaunch);
     case O_CLONE:
-        return ftk_pl_value(c, TIME, 0, LONG, &a->clone);
+        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->clone);
     case O_NODE_REPAIR:
-        return ftk_pl_value(c, TIME, 1e-9, LONG, &a->node_repair);
+        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->node_repair);
     case O_BUSY:
-        return ftk_pl_value(c, NUMBER, 0, 1e9, &a->busy);
+        return ftk_pl_value(c, PL_NUMBER, 0, 1e9, &a->busy);
     case O_IDLE:
-        return ftk_pl_value(c, NUMBER, 0, 1e9, &a->idle);
+        return ftk_pl_value(c, PL_NUMBER, 0, 1e9, &a->idle);
     default: /* ftk_usage_getopt() has printed a message */
         return false;
     }
@@ -277,17 +273,17 @@ static bool parse_option(struct pl_ask *a, int c)
 {
     switch (c) {
     case O_NODES:
-        return ftk_pl_value(c, WHOLE, 1, 1e7, &a->nodes);
+        return ftk_pl_value(c, PL_WHOLE, 1, 1e7, &a->nodes);
     case O_NODE_MTBF:
-        return ftk_pl_value(c, TIME, 1e-9, LONG, &a->node_mtbf);
+        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->node_mtbf);
     case O_MTBF:
-        return ftk_pl_value(c, TIME, 1e-9, LONG, &a->mtbf);
+        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->mtbf);
     case O_WORK:
-        return ftk_pl_value(c, TIME, 1e-9, LONG, &a->work);
+        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->work);
     case O_MULTIPLICITY:
         return parse_multiplicity(a);
     case O_JOB_LOSS:
-        return ftk_pl_value(c, NUMBER, 0, 1, &a->job_loss);
+        return ftk_pl_value(c, PL_NUMBER, 0, 1, &a->job_loss);
     case O_EVENTS:
         a->events = optarg;
         return true;
@@ -308,13 +304,13 @@ static bool parse_option(struct pl_ask *a, int c)
         a->svg = optarg;
         return true;
     case O_ACQUAINTANCES:
-        return ftk_pl_value(c, WHOLE, 1, 1e6, &a->acquaintances);
+        return ftk_pl_value(c, PL_WHOLE, 1, 1e6, &a->acquaintances);
     case O_PARALLEL:
-        return ftk_pl_value(c, WHOLE, 1, 1e6, &a->parallel);
+        return ftk_pl_value(c, PL_WHOLE, 1, 1e6, &a->parallel);
     case O_BETA:
-        return ftk_pl_value(c, NUMBER, 0, 1, &a->beta);
+        return ftk_pl_value(c, PL_NUMBER, 0, 1, &a->beta);
     case O_RISK:
-        return ftk_pl_value(c, NUMBER, 1e-9, 1, &a->risk);
+        return ftk_pl_value(c, PL_NUMBER, 1e-9, 1, &a->risk);
     case O_ENERGY:
         a->aim = FTK_MODEL_ENERGY;
         return true;

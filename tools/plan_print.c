@@ -320,7 +320,7 @@ void ftk_pl_print(const struct pl_plan *plan, FILE *out)
         print_plan(plan, out);
 }
 
-void ftk_pl_why_not(const struct pl_plan *plan, char *buf, size_t bytes)
+int ftk_pl_no_progress(const struct pl_plan *plan)
 {
     const struct ftk_model_job *job = &plan->protocol[0].job;
     double least = 0;
@@ -328,13 +328,13 @@ void ftk_pl_why_not(const struct pl_plan *plan, char *buf, size_t bytes)
     for (int l = 0; l < job->nlevels; l++)
         least += job->level[l].share * (job->level[l].restart_s + job->level[l].cost_s / 2);
     if (plan->ask.flush.v > plan->ask.work.v)
-        snprintf(buf, bytes, "a flush takes %s, longer than the work",
-            ftk_pl_duration(plan->ask.flush.v, flush));
+        ftk_tool_say(
+            "a flush takes %s, longer than the work", ftk_pl_duration(plan->ask.flush.v, flush));
     else
-        snprintf(buf, bytes,
-            "no progress is possible: a failure comes every %s, and one costs %s "
-            "on average, with lost work in addition",
+        ftk_tool_say("no progress is possible: a failure comes every %s, and one costs %s "
+                     "on average, with lost work in addition",
             ftk_pl_duration(job->mtbf_s, mtbf), ftk_pl_duration(least, lost));
+    return TOOL_FAIL;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------- */

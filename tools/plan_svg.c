@@ -52,8 +52,9 @@ static void bar(const struct pl_plan *plan, int row, FILE *out)
         100 * p->efficiency);
 }
 
-static void picture(const struct pl_plan *plan, FILE *out)
+static void picture(const void *arg, FILE *out)
 {
+    const struct pl_plan *plan = arg;
     char mtbf[40];
     int height = HEAD + plan->nprotocols * ROW + 12;
     fprintf(out,
@@ -70,16 +71,21 @@ static void picture(const struct pl_plan *plan, FILE *out)
     fputs("</svg>\n", out);
 }
 
-int ftk_pl_svg(const struct pl_plan *plan, const char *path)
+int ftk_pl_write_svg(const char *path, void (*draw)(const void *arg, FILE *out), const void *arg)
 {
     FILE *out = fopen(path, "we");
     bool bad = !out;
     if (out) {
-        picture(plan, out);
+        draw(arg, out);
         bad = ferror(out) != 0;
         bad |= fclose(out) != 0;
     }
     if (bad)
         ftk_tool_say("--svg %s: %s", ftk_tool_why(path), strerror(errno));
     return bad ? TOOL_FAIL : TOOL_OK;
+}
+
+int ftk_pl_svg(const struct pl_plan *plan, const char *path)
+{
+    return ftk_pl_write_svg(path, picture, plan);
 }

@@ -372,15 +372,11 @@ int ftk_where_single(const struct ftk_where *w)
 
 int ftk_set_number(const char *text, uint64_t *set)
 {
-    char *end;
     const char *digits = strncmp(text, "set-", 4) == 0 ? text + 4 : text;
     *set = 0;
     if (strcmp(text, "newest") == 0)
         return 0;
-    errno = 0;
-    if (*digits >= '0' && *digits <= '9')
-        *set = strtoull(digits, &end, 10);
-    if (*set == 0 || errno != 0 || *end != '\0') {
+    if (!ftk_usage_number(digits, set) || *set == 0) {
         ftk_tool_say("'%s' is not the number of a set (`ftkit ls` lists them), nor newest",
             ftk_tool_why(text));
         return TOOL_USAGE;

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "sim.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,13 +113,8 @@ static bool parse_int(int option, double high, int *out)
 
 static bool parse_seed(struct sm_ask *s)
 {
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(optarg, &end, 10);
-    if (*optarg >= '0' && *optarg <= '9' && *end == '\0' && errno == 0) {
-        s->seed = n;
+    if (ftk_usage_number(optarg, &s->seed))
         return true;
-    }
     ftk_tool_say("--seed: '%s' is not a number of 0 to %llu", ftk_tool_why(optarg), ~0ULL);
     return false;
 }
@@ -259,13 +253,7 @@ static int show(const struct sm_ask *s, const struct pl_ask *a, const struct sm_
         ftk_sm_print(s, size, n, stdout);
     if (a->svg)
         code = ftk_sm_svg(size, n, a->svg);
-    if (!progress) {
-        char why[256];
-        ftk_pl_why_not(&size[0].plan, why, sizeof why);
-        ftk_tool_say("%s", why);
-        code = TOOL_FAIL;
-    }
-    return code;
+    return progress ? code : ftk_pl_no_progress(&size[0].plan);
 }
 
 int ftk_sim_main(int argc, char **argv)

@@ -1,8 +1,6 @@
 /* ftkit sim: the result as text and as JSON.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <math.h>
-
 #include "sim.h"
 
 static const char *const part_keys[FTK_SIM_PARTS] = { "work", "log", "sets", "redo", "restart",
@@ -17,30 +15,36 @@ static const char *const count_text[FTK_SIM_COUNTS] = { "failures", "spares used
 
 /* ---- text ------------------------------------------------------------------------------ */
 
+/* What was simulated for a protocol, as the end of its line. */
+static void print_result(const struct sm_size *size, int i, FILE *out)
+{
+    const struct ftk_sim_result *r = &size->result[i];
+    double error_s = r->error_s > 1e-9 * r->time_s ? r->error_s : 0; /* more than rounding */
+    char time[40], error[40];
+    if (!size->done[i])
+        fputs("not simulated: the log has no failures of replicas\n", out);
+    else if (r->runs == 0)
+        fputs("no run makes progress\n", out);
+    else
+        fprintf(out, "%14s  +- %9s  %8.2f %%%s\n", ftk_pl_duration(r->time_s, time),
+            ftk_pl_duration(error_s, error), 100 * ftk_sm_efficiency(size, i),
+            r->stuck > 0 ? "  (some runs make no progress)" : "");
+}
+
 static void print_protocols(const struct sm_size *size, FILE *out)
 {
     fprintf(out, "%-32s %14s  %14s  %12s  %10s\n", "Protocols", "plan", "simulated", "95 %",
         "efficiency");
     for (int i = 0; i < size->plan.nprotocols; i++) {
         const struct pl_protocol *p = &size->plan.protocol[i];
-        const struct ftk_sim_result *r = &size->result[i];
-        char name[64], plan[40], time[40], error[40];
+        char name[64], plan[40];
         fprintf(out, "%c %-30s ", i == size->best ? '*' : ' ', ftk_pl_name(p, name));
         if (!p->feasible && !size->done[i]) {
             fputs("no progress\n", out);
             continue;
         }
         fprintf(out, "%14s  ", p->feasible ? ftk_pl_duration(p->cost.time_s, plan) : "no progress");
-        if (!size->done[i])
-            fputs("not simulated: the log has no failures of replicas\n", out);
-        else if (r->runs == 0)
-            fputs("no run makes progress\n", out);
-        else
-            fprintf(out, "%14s  +- %9s  %8.2f %%", ftk_pl_duration(r->time_s, time),
-                ftk_pl_duration(r->error_s > 1e-9 * r->time_s ? r->error_s : 0, error),
-                100 * ftk_sm_efficiency(size, i));
-        if (size->done[i] && r->runs > 0)
-            fputs(r->stuck > 0 ? "  (some runs make no progress)\n" : "\n", out);
+        print_result(size, i, out);
     }
 }
 

@@ -2,9 +2,7 @@
  * formulas of the plan, points the simulations.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "sim.h"
 
@@ -17,7 +15,6 @@ struct picture {
     const struct sm_size *size;
     int n;
     double low, high; /* numbers of nodes, powers of 2 */
-    FILE *out;
 };
 
 static double x_of(const struct picture *p, double nodes)
@@ -32,55 +29,56 @@ static double y_of(double efficiency)
     return BOTTOM - (BOTTOM - TOP) * efficiency;
 }
 
-static void axes(const struct picture *p)
+static void axes(const struct picture *p, FILE *out)
 {
     int step = p->n > 8 ? 2 : 1;
     for (int e = 0; e <= 10; e += 2)
-        fprintf(p->out,
+        fprintf(out,
             "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
             "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%d %%</text>\n",
             LEFT, RIGHT, y_of(e / 10.0), y_of(e / 10.0), LEFT - 8, y_of(e / 10.0) + 4, 10 * e);
     for (int k = 0; k < p->n; k += step) {
         double nodes = p->size[k].plan.ask.nodes.v;
-        fprintf(p->out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n",
+        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n",
             x_of(p, nodes), BOTTOM + 20, nodes);
     }
-    fprintf(p->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">nodes</text>\n",
+    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">nodes</text>\n",
         (LEFT + RIGHT) / 2, BOTTOM + 42);
 }
 
-static void protocol(const struct picture *p, int i)
+static void protocol(const struct picture *p, int i, FILE *out)
 {
     const char *colour = colours[i % COLOURS];
     char name[64];
     int dash = i / COLOURS * 6, row = TOP + 12 + i * 22;
-    fprintf(p->out, "<g stroke=\"%s\" fill=\"%s\"><polyline fill=\"none\" stroke-width=\"1.5\"",
+    fprintf(out, "<g stroke=\"%s\" fill=\"%s\"><polyline fill=\"none\" stroke-width=\"1.5\"",
         colour, colour);
     if (dash > 0)
-        fprintf(p->out, " stroke-dasharray=\"%d 3\"", dash);
-    fputs(" points=\"", p->out);
+        fprintf(out, " stroke-dasharray=\"%d 3\"", dash);
+    fputs(" points=\"", out);
     for (int k = 0; k < p->n; k++)
-        fprintf(p->out, "%.1f,%.1f ", x_of(p, p->size[k].plan.ask.nodes.v),
+        fprintf(out, "%.1f,%.1f ", x_of(p, p->size[k].plan.ask.nodes.v),
             y_of(p->size[k].plan.protocol[i].efficiency));
-    fputs("\"/>\n", p->out);
+    fputs("\"/>\n", out);
     for (int k = 0; k < p->n; k++)
         if (p->size[k].done[i])
-            fprintf(p->out,
+            fprintf(out,
                 "<circle r=\"3\" cx=\"%.1f\" cy=\"%.1f\"><title>%s, %.0f nodes: %.2f %%</title>"
                 "</circle>\n",
                 x_of(p, p->size[k].plan.ask.nodes.v), y_of(ftk_sm_efficiency(&p->size[k], i)),
                 ftk_pl_name(&p->size[k].plan.protocol[i], name), p->size[k].plan.ask.nodes.v,
                 100 * ftk_sm_efficiency(&p->size[k], i));
-    fprintf(p->out,
+    fprintf(out,
         "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/><circle r=\"3\" cx=\"%d\" cy=\"%d\"/></g>"
         "<text x=\"%d\" y=\"%d\">%s</text>\n",
         RIGHT + 16, RIGHT + 40, row, row, RIGHT + 28, row, RIGHT + 48, row + 4,
         ftk_pl_name(&p->size[0].plan.protocol[i], name));
 }
 
-static void draw(const struct picture *p)
+static void draw(const void *arg, FILE *out)
 {
-    fprintf(p->out,
+    const struct picture *p = arg;
+    fprintf(out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
         "height=\"%d\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n"
         "<title>Efficiency by number of nodes</title>\n"
@@ -88,25 +86,17 @@ static void draw(const struct picture *p)
         "<text x=\"12\" y=\"26\" font-size=\"16\">Efficiency by number of nodes: lines are the "
         "plan, points are simulated</text>\n",
         WIDTH, HEIGHT, WIDTH, HEIGHT);
-    axes(p);
+    axes(p, out);
     for (int i = 0; i < p->size[0].plan.nprotocols; i++)
-        protocol(p, i);
-    fputs("</svg>\n", p->out);
+        protocol(p, i, out);
+    fputs("</svg>\n", out);
 }
 
 int ftk_sm_svg(const struct sm_size *size, int nsizes, const char *path)
 {
-    FILE *out = fopen(path, "we");
-    bool bad = !out;
-    if (out) {
-        struct picture p = { .size = size, .n = nsizes, .out = out };
-        p.low = log2(size[0].plan.ask.nodes.v);
-        p.high = log2(size[nsizes - 1].plan.ask.nodes.v);
-        draw(&p);
-        bad = ferror(out) != 0;
-        bad |= fclose(out) != 0;
-    }
-    if (bad)
-        ftk_tool_say("--svg %s: %s", ftk_tool_why(path), strerror(errno));
-    return bad ? TOOL_FAIL : TOOL_OK;
+    const struct picture p = { .size = size,
+        .n = nsizes,
+        .low = log2(size[0].plan.ask.nodes.v),
+        .high = log2(size[nsizes - 1].plan.ask.nodes.v) };
+    return ftk_pl_write_svg(path, draw, &p);
 }

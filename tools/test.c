@@ -133,13 +133,9 @@ static int take_timeout(struct ftk_test *t)
 
 static int take_seed(struct ftk_test *t)
 {
-    char *end;
-    errno = 0;
-    t->seed = strtoull(optarg, &end, 10);
-    if (*optarg < '0' || *optarg > '9' || *end != '\0' || errno != 0) {
-        return ftk_usage_wrong(ftk_test_usage, "--seed: '%s' is not a number", optarg);
-    }
-    return 0;
+    if (ftk_usage_number(optarg, &t->seed))
+        return 0;
+    return ftk_usage_wrong(ftk_test_usage, "--seed: '%s' is not a number", optarg);
 }
 
 /* A result lies in the directory of its run. */

@@ -46,6 +46,8 @@ int ftk_usage_unknown(ftk_usage_fn *usage, const char *option);
 int ftk_usage_getopt(
     ftk_usage_fn *usage, int argc, char **argv, const char *shorts, const struct option *longs);
 bool ftk_usage_has(ftk_usage_fn *usage, const char *option);
+/* Parse a whole number of decimal digits alone; false: text is none, or is too large. */
+bool ftk_usage_number(const char *text, uint64_t *n);
 /* The word of the list that word was probably meant to be, or NULL. */
 const char *ftk_usage_nearest(const char *word, const struct ftk_list *l);
 const char *ftk_command_with(const char *option); /* a command that has the option, or NULL */

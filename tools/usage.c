@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -130,6 +131,17 @@ static int wrong(const char *text, const char *fmt, va_list ap)
     fprintf(stderr, "\n%.*s", (int)synopsis_bytes(text), text);
     fprintf(stderr, "`ftkit help %.*s` explains the options\n", len, name);
     return TOOL_USAGE;
+}
+
+bool ftk_usage_number(const char *text, uint64_t *n)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0)
+        return false;
+    *n = v;
+    return true;
 }
 
 int ftk_usage_wrong(ftk_usage_fn *usage, const char *fmt, ...)

@@ -44,17 +44,22 @@ static double draw_gap(struct ftk_machine *m)
     return ftk_random_weibull(&m->gaps, law->shape, law->scale_s);
 }
 
-/* Where the log begins: its first failure at or after a moment of it is the next one. */
+/* The nodes of the log and of the job: the smaller one has some of the nodes of the other. */
+static int all_nodes(const struct ftk_machine *m)
+{
+    return m->law->log->nodes > m->law->nodes ? m->law->log->nodes : m->law->nodes;
+}
+
+/* Begin at a random moment of the log: the next failure is the first one from then on. */
 static void start_log(struct ftk_machine *m)
 {
     const struct ftk_machine_log *log = m->law->log;
-    int all = log->nodes > m->law->nodes ? log->nodes : m->law->nodes;
     double moment = 0;
     m->at = 0;
     m->turn = 0;
     if (!m->law->from_start) {
         moment = log->length_s * ftk_random_unit(&m->gaps);
-        m->turn = (int)ftk_random_below(&m->nodes, (uint64_t)all);
+        m->turn = (int)ftk_random_below(&m->nodes, (uint64_t)all_nodes(m));
     }
     m->from_s = -moment;
     while (m->at < log->n && log->v[m->at].at_s < moment)
@@ -111,8 +116,8 @@ static int make_room(struct ftk_machine *m, int n)
     return FTKIT_OK;
 }
 
-/* Insert a node at its place, unless it is there. */
-static bool add_victim(struct ftk_machine *m, int node)
+/* Insert a node at its place in the order, unless it is there. */
+static void add_victim(struct ftk_machine *m, int node)
 {
     int low = 0, high = m->nvictims;
     while (low < high) {
@@ -123,12 +128,11 @@ static bool add_victim(struct ftk_machine *m, int node)
             high = middle;
     }
     if (low < m->nvictims && m->victim[low] == node)
-        return false;
+        return;
     memmove(
         &m->victim[low + 1], &m->victim[low], (size_t)(m->nvictims - low) * sizeof m->victim[0]);
     m->victim[low] = node;
     m->nvictims++;
-    return true;
 }
 
 static int draw_size(struct ftk_machine *m)
@@ -152,12 +156,12 @@ static int draw_victims(struct ftk_machine *m)
 
 static int victims_of_log(struct ftk_machine *m, const struct ftk_machine_failure *f)
 {
-    const struct ftk_machine_log *log = m->law->log;
-    int all = log->nodes > m->law->nodes ? log->nodes : m->law->nodes, rc = make_room(m, (int)f->n);
+    const int *node = m->law->log->node + f->first;
+    int all = all_nodes(m), rc = make_room(m, (int)f->n);
     for (size_t i = 0; rc == FTKIT_OK && i < f->n; i++) {
-        int node = (int)(((int64_t)log->node[f->first + i] + m->turn) % all);
-        if (node < m->law->nodes)
-            add_victim(m, node);
+        int victim = (int)(((int64_t)node[i] + m->turn) % all);
+        if (victim < m->law->nodes)
+            add_victim(m, victim);
     }
     return rc;
 }

@@ -41,11 +41,11 @@ struct ftk_machine_law {
                                       is back; sigma 0: exactly repair_s; repair_s 0: never */
     const struct ftk_machine_log *log; /* NULL: the failures are drawn.  Otherwise mtbf_s, shape,
                                           scale_s and multiplicity are not used */
-    bool from_start; /* the log begins with the job, and its node k is node k of the job; otherwise
-                        both are drawn */
+    bool from_start; /* the log begins with the job, and node k of the log is node k of the job;
+                        otherwise a moment and a node are drawn */
 };
 
-/* Opaque to callers but for what the last failure was. */
+/* Callers read next_s, and what the last failure was: victim, back_s, nvictims, job. */
 struct ftk_machine {
     const struct ftk_machine_law *law;
     struct ftk_random gaps, sizes, nodes, repairs;

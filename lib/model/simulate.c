@@ -16,10 +16,10 @@
 enum state { COMPUTE, SETS, RESTART };
 
 struct run {
+    struct ftk_sim_run common;
     const struct ftk_sim *sim;
-    struct ftk_machine *machine;
-    double now, done, front; /* front: the most that was ever done */
-    double end;              /* of the work */
+    double done, front; /* front: the most that was ever done */
+    double end;         /* of the work */
     enum state state;
     double left_s, spent_s;          /* of SETS and RESTART */
     long period;                     /* the last one whose end was reached */
@@ -32,16 +32,14 @@ struct run {
     double active; /* sockets that do lost work again, while fast */
     int *lost, nlost, room; /* nodes whose memory is not there again, sorted */
     int spares, alive;
-    struct ftk_sim_away away;
-    struct ftk_sim_sums *sums;
 };
 
 /* ---- time ------------------------------------------------------------------------------ */
 
 static void spend(struct run *r, enum ftk_sim_part part, double s, double watts)
 {
-    r->sums->part_s[part] += s;
-    r->sums->part_j[part] += s * watts;
+    r->common.sums.part_s[part] += s;
+    r->common.sums.part_j[part] += s * watts;
 }
 
 static double all_busy_w(const struct run *r)
@@ -135,7 +133,7 @@ static void reach(struct run *r)
 static void end_flushes(struct run *r)
 {
     for (int l = 0; l < r->sim->job.nlevels; l++)
-        if (r->flushing[l] > 0 && r->ready_s[l] <= r->now) {
+        if (r->flushing[l] > 0 && r->ready_s[l] <= r->common.now_s) {
             r->saved[l] = r->flushing[l];
             r->flushing[l] = 0;
         }
@@ -152,7 +150,7 @@ static void end_sets(struct run *r)
         double latency = r->sim->job.level[l].latency_s;
         if (latency > 0) {
             r->flushing[l] = r->period;
-            r->ready_s[l] = r->now + latency;
+            r->ready_s[l] = r->common.now_s + latency;
         } else {
             r->saved[l] = r->period;
         }
@@ -167,14 +165,10 @@ static void end_sets(struct run *r)
 /* Add a sorted list to r->lost. */
 static int merge_lost(struct run *r, const int *v, int n)
 {
-    if (r->nlost + n > r->room) {
-        int room = 2 * (r->nlost + n) + 16;
-        int *lost = realloc(r->lost, (size_t)room * sizeof *lost);
-        if (!lost)
-            return FTKIT_ERR_NOMEM;
-        r->lost = lost;
-        r->room = room;
-    }
+    int *lost = ftk_sim_room(r->lost, &r->room, r->nlost + n, sizeof *lost);
+    if (!lost)
+        return FTKIT_ERR_NOMEM;
+    r->lost = lost;
     int a = r->nlost - 1, b = n - 1, to = r->nlost + n;
     while (b >= 0)
         r->lost[--to] = a >= 0 && r->lost[a] > v[b] ? r->lost[a--] : v[b--];
@@ -237,8 +231,8 @@ static bool replace(struct run *r, int n)
 {
     int spares = n < r->spares ? n : r->spares, missing = n - spares;
     r->spares -= spares;
-    r->sums->count[FTK_SIM_SPARES_USED] += spares;
-    r->sums->count[FTK_SIM_SHORT] += missing > 0;
+    r->common.sums.count[FTK_SIM_SPARES_USED] += spares;
+    r->common.sums.count[FTK_SIM_SHORT] += missing > 0;
     if (missing > 0 && (r->sim->when_short == FTK_SIM_RELAUNCH || missing >= r->alive))
         return false;
     r->alive -= missing;
@@ -249,8 +243,8 @@ static bool replace(struct run *r, int n)
 static int own_victims(const struct run *r)
 {
     int n = 0;
-    for (int i = 0; i < r->machine->nvictims; i++)
-        n += r->machine->victim[i] < r->alive;
+    for (int i = 0; i < r->common.machine.nvictims; i++)
+        n += r->common.machine.victim[i] < r->alive;
     return n;
 }
 
@@ -282,7 +276,7 @@ static void roll_back(struct run *r, int level, bool alone)
     r->spent_s = 0;
     if (r->sim->keeps[level] == FTK_SIM_MEMORY)
         return;
-    r->sums->count[FTK_SIM_RELAUNCHES]++;
+    r->common.sums.count[FTK_SIM_RELAUNCHES]++;
     r->alive = r->sim->machine.nodes;
     r->spares = r->sim->spares;
     r->nlost = 0;
@@ -304,15 +298,15 @@ static enum ftk_sim_keeps assess(struct run *r, bool *alone)
 {
     enum ftk_sim_keeps need = FTK_SIM_MEMORY;
     *alone = r->sim->log;
-    if (r->machine->job) {
-        r->sums->count[FTK_SIM_JOB_LOSSES]++;
+    if (r->common.machine.job) {
+        r->common.sums.count[FTK_SIM_JOB_LOSSES]++;
         return FTK_SIM_LOCAL;
     }
     if (!has_data(r)) {
-        r->sums->count[FTK_SIM_DATA_LOST]++;
+        r->common.sums.count[FTK_SIM_DATA_LOST]++;
         need = FTK_SIM_FILES;
     } else if (*alone && !has_determinants(r)) {
-        r->sums->count[FTK_SIM_DETERMINANTS_LOST]++;
+        r->common.sums.count[FTK_SIM_DETERMINANTS_LOST]++;
         *alone = false;
     }
     return need;
@@ -320,18 +314,18 @@ static enum ftk_sim_keeps assess(struct run *r, bool *alone)
 
 static int fail(struct run *r)
 {
-    int rc = ftk_machine_fail(r->machine), own = own_victims(r);
+    int rc = ftk_machine_fail(&r->common.machine), own = own_victims(r);
     bool alone = false;
-    int back = ftk_sim_come_back(&r->away, r->now);
+    int back = ftk_sim_come_back(&r->common.away, r->common.now_s);
     r->spares = r->spares + back < r->sim->spares ? r->spares + back : r->sim->spares;
     if (rc == FTKIT_OK)
-        rc = ftk_sim_send_away(&r->away, r->machine->back_s, own);
-    if (rc != FTKIT_OK || (!r->machine->job && own == 0))
+        rc = ftk_sim_send_away(&r->common.away, r->common.machine.back_s, own);
+    if (rc != FTKIT_OK || (!r->common.machine.job && own == 0))
         return rc;
-    r->sums->count[FTK_SIM_FAILURES]++;
+    r->common.sums.count[FTK_SIM_FAILURES]++;
     end_flushes(r);
     break_off(r);
-    rc = merge_lost(r, r->machine->victim, own);
+    rc = merge_lost(r, r->common.machine.victim, own);
     if (rc != FTKIT_OK)
         return rc;
     enum ftk_sim_keeps need = assess(r, &alone);
@@ -346,7 +340,7 @@ static int fail(struct run *r)
 static void begin(struct run *r)
 {
     const struct ftk_sim *sim = r->sim;
-    r->now = r->done = r->front = 0;
+    r->done = r->front = 0;
     r->end = sim->job.work_s * sim->job.protocol.slowdown;
     r->state = COMPUTE;
     r->period = r->written = 0;
@@ -356,13 +350,12 @@ static void begin(struct run *r)
     r->nlost = 0;
     r->spares = sim->spares;
     r->alive = sim->machine.nodes;
-    ftk_sim_all_back(&r->away);
 }
 
 /* The job does what it does for s, and has not reached the end of it. */
 static void go_on(struct run *r, double s)
 {
-    r->now += s;
+    r->common.now_s += s;
     if (r->state == COMPUTE) {
         compute(r, r->done + s * speed(r), s);
     } else {
@@ -373,7 +366,7 @@ static void go_on(struct run *r, double s)
 
 static void end_state(struct run *r, double s)
 {
-    r->now += s;
+    r->common.now_s += s;
     r->spent_s += s;
     if (r->state == COMPUTE) {
         compute(r, next_position(r), s);
@@ -387,14 +380,15 @@ static void end_state(struct run *r, double s)
     }
 }
 
-static int run_job(struct run *r)
+static int run_job(void *arg, bool *ended)
 {
+    struct run *r = arg;
     int rc = FTKIT_OK;
     begin(r);
-    while (
-        rc == FTKIT_OK && !(r->state == COMPUTE && r->done >= r->end) && r->now < r->sim->limit_s) {
+    while (rc == FTKIT_OK && !(r->state == COMPUTE && r->done >= r->end)
+           && r->common.now_s < r->sim->limit_s) {
         double s = r->state == COMPUTE ? (next_position(r) - r->done) / speed(r) : r->left_s;
-        double failure = r->machine->next_s - r->now;
+        double failure = r->common.machine.next_s - r->common.now_s;
         if (failure >= s) {
             end_state(r, s);
         } else {
@@ -402,28 +396,14 @@ static int run_job(struct run *r)
             rc = fail(r);
         }
     }
+    *ended = r->done >= r->end;
     return rc;
 }
 
 int ftk_simulate(const struct ftk_sim *sim, uint64_t seed, int runs, struct ftk_sim_result *result)
 {
-    struct ftk_machine machine;
-    struct ftk_sim_sums sums;
-    struct run r = { .sim = sim, .machine = &machine, .sums = &sums };
-    memset(result, 0, sizeof *result);
-    int rc = ftk_machine_open(&machine, &sim->machine);
-    for (int i = 0; rc == FTKIT_OK && i < runs; i++) {
-        memset(&sums, 0, sizeof sums);
-        ftk_machine_start(&machine, seed + (uint64_t)i);
-        rc = run_job(&r);
-        if (rc == FTKIT_OK && r.done < r.end)
-            result->stuck++;
-        else if (rc == FTKIT_OK)
-            ftk_sim_add(result, &sums, &r.away, r.now);
-    }
-    ftk_sim_means(result);
-    ftk_machine_close(&machine);
-    ftk_sim_away_free(&r.away);
+    struct run r = { .sim = sim };
+    int rc = ftk_sim_runs(&r.common, &sim->machine, seed, runs, run_job, &r, result);
     free(r.lost);
     return rc;
 }

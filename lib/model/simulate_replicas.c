@@ -12,73 +12,73 @@
 #include "model/simulate_sum.h"
 
 struct run {
+    struct ftk_sim_run common;
     const struct ftk_sim_replicas *sim;
-    struct ftk_machine *machine;
-    double now, done, most; /* of the time without failures; most: that was ever done */
+    double done, most; /* of the time without failures; most: that was ever done */
     double end;
     double relaunch_s, clone_s; /* until the job has begun again; until the first clone is there */
     unsigned char *gone;        /* lost replicas of each rank */
     int *hit;                   /* ranks with lost replicas, in the order of the losses */
     int nhit, room;
-    struct ftk_sim_away away;
-    struct ftk_sim_sums *sums;
 };
 
 static void spend(struct run *r, enum ftk_sim_part part, double s, double watts)
 {
     double nodes = r->sim->job.nodes * r->sim->job.degree;
-    r->sums->part_s[part] += s * r->sim->job.degree;
-    r->sums->part_j[part] += s * nodes * watts;
+    r->common.sums.part_s[part] += s * r->sim->job.degree;
+    r->common.sums.part_j[part] += s * nodes * watts;
 }
 
 /* ---- failures -------------------------------------------------------------------------- */
 
-/* The job begins again, with all replicas. */
-static void begin_again(struct run *r)
+static void all_there(struct run *r)
 {
     for (int i = 0; i < r->nhit; i++)
         r->gone[r->hit[i]] = 0;
     r->nhit = 0;
+}
+
+/* The job begins again, with all replicas. */
+static void begin_again(struct run *r)
+{
+    all_there(r);
     r->most = fmax(r->most, r->done);
     r->done = 0;
     r->clone_s = 0;
     r->relaunch_s = r->sim->job.relaunch_s;
-    r->sums->count[FTK_SIM_RELAUNCHES]++;
+    r->common.sums.count[FTK_SIM_RELAUNCHES]++;
 }
 
 static int note_hit(struct run *r, int rank)
 {
-    if (r->nhit == r->room) {
-        int room = 2 * r->room + 16;
-        int *v = realloc(r->hit, (size_t)room * sizeof *v);
-        if (!v)
-            return FTKIT_ERR_NOMEM;
-        r->hit = v;
-        r->room = room;
-    }
+    int *hit = ftk_sim_room(r->hit, &r->room, r->nhit + 1, sizeof *hit);
+    if (!hit)
+        return FTKIT_ERR_NOMEM;
+    r->hit = hit;
     r->hit[r->nhit++] = rank;
     return FTKIT_OK;
 }
 
 static int fail(struct run *r)
 {
-    int ranks = (int)r->sim->job.nodes, rc = ftk_machine_fail(r->machine);
-    bool all = r->machine->job; /* replicas of a rank are lost, or the job */
-    ftk_sim_come_back(&r->away, r->now);
+    struct ftk_machine *m = &r->common.machine;
+    int ranks = (int)r->sim->job.nodes, rc = ftk_machine_fail(m);
+    bool all = m->job; /* replicas of a rank are lost, or the job */
+    ftk_sim_come_back(&r->common.away, r->common.now_s);
     if (rc == FTKIT_OK)
-        rc = ftk_sim_send_away(&r->away, r->machine->back_s, r->machine->nvictims);
-    r->sums->count[FTK_SIM_FAILURES]++;
-    r->sums->count[FTK_SIM_JOB_LOSSES] += r->machine->job;
+        rc = ftk_sim_send_away(&r->common.away, m->back_s, m->nvictims);
+    r->common.sums.count[FTK_SIM_FAILURES]++;
+    r->common.sums.count[FTK_SIM_JOB_LOSSES] += m->job;
     if (r->relaunch_s > 0) { /* the new job is not there yet */
         r->relaunch_s = r->sim->job.relaunch_s;
         return rc;
     }
-    for (int i = 0; rc == FTKIT_OK && i < r->machine->nvictims; i++) {
-        int rank = r->machine->victim[i] % ranks;
+    for (int i = 0; rc == FTKIT_OK && i < m->nvictims; i++) {
+        int rank = m->victim[i] % ranks;
         /* the node may be one that is lost already, with this probability: the replicas of a rank
          * are alike */
         double lost = (double)r->gone[rank] / r->sim->job.degree;
-        if (lost > 0 && ftk_random_unit(&r->machine->nodes) < lost)
+        if (lost > 0 && ftk_random_unit(&m->nodes) < lost)
             continue;
         rc = note_hit(r, rank);
         if (r->sim->clones && r->nhit == 1)
@@ -86,7 +86,7 @@ static int fail(struct run *r)
         all |= ++r->gone[rank] >= r->sim->job.degree;
     }
     if (rc == FTKIT_OK && all) {
-        r->sums->count[FTK_SIM_DATA_LOST] += !r->machine->job;
+        r->common.sums.count[FTK_SIM_DATA_LOST] += !m->job;
         begin_again(r);
     }
     return rc;
@@ -97,7 +97,7 @@ static void end_clone(struct run *r)
     r->gone[r->hit[0]]--;
     memmove(r->hit, r->hit + 1, (size_t)--r->nhit * sizeof r->hit[0]);
     r->clone_s = r->nhit > 0 ? r->sim->job.clone_s : 0;
-    r->sums->count[FTK_SIM_SPARES_USED]++;
+    r->common.sums.count[FTK_SIM_SPARES_USED]++;
 }
 
 /* ---- a run ----------------------------------------------------------------------------- */
@@ -109,75 +109,73 @@ static double *waits(struct run *r)
     return r->clone_s > 0 ? &r->clone_s : NULL;
 }
 
+/* Account for s of computing. */
+static void compute(struct run *r, double s)
+{
+    struct ftk_sim_sums *sums = &r->common.sums;
+    double work = s * r->sim->job.work_s / r->end, rest = s * r->sim->job.degree - work;
+    double watts = r->sim->job.nodes * r->sim->busy_w;
+    if (r->done < r->most) {
+        spend(r, FTK_SIM_REDO, s, r->sim->busy_w);
+        return;
+    }
+    /* one node of each rank works, and the others are the price */
+    sums->part_s[FTK_SIM_WORK] += work;
+    sums->part_s[FTK_SIM_LOG] += rest;
+    sums->part_j[FTK_SIM_WORK] += work * watts;
+    sums->part_j[FTK_SIM_LOG] += rest * watts;
+}
+
+/* Where the job gets to without a failure: to what it has done before, or to its end. */
+static double next_position(const struct run *r)
+{
+    return r->done < r->most ? r->most : r->end;
+}
+
 /* Spend s in the present state, of which `left` remain. */
 static void go_on(struct run *r, double s, double left)
 {
     double *wait = waits(r);
-    r->now += s;
+    bool ends = s >= left;
+    r->common.now_s += s;
     if (!wait) {
-        double work = s * r->sim->job.work_s / r->end;
-        if (r->done < r->most) {
-            spend(r, FTK_SIM_REDO, s, r->sim->busy_w);
-        } else { /* one node of each rank works, and the others are the price */
-            r->sums->part_s[FTK_SIM_WORK] += work;
-            r->sums->part_s[FTK_SIM_LOG] += s * r->sim->job.degree - work;
-            double joules = r->sim->job.nodes * r->sim->busy_w;
-            r->sums->part_j[FTK_SIM_WORK] += work * joules;
-            r->sums->part_j[FTK_SIM_LOG] += (s * r->sim->job.degree - work) * joules;
-        }
-        r->done = s < left ? r->done + s : r->done < r->most ? r->most : r->end;
+        compute(r, s);
+        r->done = ends ? next_position(r) : r->done + s;
         return;
     }
     bool clone = wait == &r->clone_s;
     spend(r, FTK_SIM_RESTART, s, r->sim->idle_w);
-    *wait = s < left ? *wait - s : 0;
-    if (clone && *wait <= 0)
+    *wait = ends ? 0 : *wait - s;
+    if (clone && ends)
         end_clone(r);
 }
 
-static int run_job(struct run *r)
+static int run_job(void *arg, bool *ended)
 {
+    struct run *r = arg;
     int rc = FTKIT_OK;
-    r->now = r->done = r->most = r->relaunch_s = r->clone_s = 0;
+    r->done = r->most = r->relaunch_s = r->clone_s = 0;
     r->end = ftk_model_replicas_s(&r->sim->job);
-    for (int i = 0; i < r->nhit; i++)
-        r->gone[r->hit[i]] = 0;
-    r->nhit = 0;
-    ftk_sim_all_back(&r->away);
-    while (rc == FTKIT_OK && r->done < r->end && r->now < r->sim->limit_s) {
+    all_there(r);
+    while (rc == FTKIT_OK && r->done < r->end && r->common.now_s < r->sim->limit_s) {
         const double *wait = waits(r);
-        double left = wait ? *wait : (r->done < r->most ? r->most : r->end) - r->done;
-        double failure = fmax(r->machine->next_s - r->now, 0);
+        double left = wait ? *wait : next_position(r) - r->done;
+        double failure = fmax(r->common.machine.next_s - r->common.now_s, 0);
         go_on(r, fmin(failure, left), left);
         if (failure < left)
             rc = fail(r);
     }
+    *ended = r->done >= r->end;
     return rc;
 }
 
 int ftk_simulate_replicas(
     const struct ftk_sim_replicas *sim, uint64_t seed, int runs, struct ftk_sim_result *result)
 {
-    struct ftk_machine machine;
-    struct ftk_sim_sums sums;
-    struct run r = { .sim = sim, .machine = &machine, .sums = &sums };
-    memset(result, 0, sizeof *result);
-    r.gone = calloc((size_t)sim->job.nodes, 1);
-    int rc = ftk_machine_open(&machine, &sim->machine);
+    struct run r = { .sim = sim, .gone = calloc((size_t)sim->job.nodes, 1) };
     if (!r.gone)
-        rc = FTKIT_ERR_NOMEM;
-    for (int i = 0; rc == FTKIT_OK && i < runs; i++) {
-        memset(&sums, 0, sizeof sums);
-        ftk_machine_start(&machine, seed + (uint64_t)i);
-        rc = run_job(&r);
-        if (rc == FTKIT_OK && r.done < r.end)
-            result->stuck++;
-        else if (rc == FTKIT_OK)
-            ftk_sim_add(result, &sums, &r.away, r.now);
-    }
-    ftk_sim_means(result);
-    ftk_machine_close(&machine);
-    ftk_sim_away_free(&r.away);
+        return FTKIT_ERR_NOMEM;
+    int rc = ftk_sim_runs(&r.common, &sim->machine, seed, runs, run_job, &r, result);
     free(r.gone);
     free(r.hit);
     return rc;

@@ -9,9 +9,20 @@
 
 #include "ftkit.h"
 
+void *ftk_sim_room(void *v, int *room, int need, size_t item)
+{
+    if (v && need <= *room)
+        return v;
+    int more = 2 * need + 16;
+    void *larger = realloc(v, (size_t)more * item);
+    if (larger)
+        *room = more;
+    return larger;
+}
+
 /* ---- nodes that are away ----------------------------------------------------------------- */
 
-void ftk_sim_all_back(struct ftk_sim_away *away)
+static void all_back(struct ftk_sim_away *away)
 {
     away->n = away->most = 0;
     away->area_s = away->last_s = 0;
@@ -36,14 +47,10 @@ int ftk_sim_come_back(struct ftk_sim_away *away, double now)
 
 int ftk_sim_send_away(struct ftk_sim_away *away, const double *back_s, int n)
 {
-    if (away->n + n > away->room) {
-        int room = 2 * (away->n + n) + 16;
-        double *v = realloc(away->back_s, (size_t)room * sizeof *v);
-        if (!v)
-            return FTKIT_ERR_NOMEM;
-        away->back_s = v;
-        away->room = room;
-    }
+    double *v = ftk_sim_room(away->back_s, &away->room, away->n + n, sizeof *v);
+    if (!v)
+        return FTKIT_ERR_NOMEM;
+    away->back_s = v;
     for (int i = 0; i < n; i++) {
         int at = away->n++;
         for (; at > 0 && away->back_s[at - 1] < back_s[i]; at--)
@@ -54,17 +61,14 @@ int ftk_sim_send_away(struct ftk_sim_away *away, const double *back_s, int n)
     return FTKIT_OK;
 }
 
-void ftk_sim_away_free(struct ftk_sim_away *away)
-{
-    free(away->back_s);
-    memset(away, 0, sizeof *away);
-}
-
 /* ---- means over runs --------------------------------------------------------------------- */
 
-void ftk_sim_add(struct ftk_sim_result *result, const struct ftk_sim_sums *sums,
-    struct ftk_sim_away *away, double time_s)
+/* Add a run.  Until make_means() the members of result are sums. */
+static void add(struct ftk_sim_result *result, struct ftk_sim_run *run)
 {
+    const struct ftk_sim_sums *sums = &run->sums;
+    struct ftk_sim_away *away = &run->away;
+    double time_s = run->now_s;
     double before = result->runs > 0 ? result->time_s / result->runs : 0;
     ftk_sim_come_back(away, time_s);
     result->runs++;
@@ -82,7 +86,7 @@ void ftk_sim_add(struct ftk_sim_result *result, const struct ftk_sim_sums *sums,
     result->away_most = away->most > result->away_most ? away->most : result->away_most;
 }
 
-void ftk_sim_means(struct ftk_sim_result *result)
+static void make_means(struct ftk_sim_result *result)
 {
     double n = result->runs;
     if (result->runs == 0)
@@ -98,4 +102,27 @@ void ftk_sim_means(struct ftk_sim_result *result)
         result->count[i] /= n;
     result->away /= n;
     result->away_most_mean /= n;
+}
+
+int ftk_sim_runs(struct ftk_sim_run *run, const struct ftk_machine_law *law, uint64_t seed,
+    int runs, int (*go)(void *arg, bool *ended), void *arg, struct ftk_sim_result *result)
+{
+    memset(result, 0, sizeof *result);
+    int rc = ftk_machine_open(&run->machine, law);
+    for (int i = 0; rc == FTKIT_OK && i < runs; i++) {
+        bool ended = false;
+        memset(&run->sums, 0, sizeof run->sums);
+        all_back(&run->away);
+        run->now_s = 0;
+        ftk_machine_start(&run->machine, seed + (uint64_t)i);
+        rc = go(arg, &ended);
+        if (rc == FTKIT_OK && ended)
+            add(result, run);
+        else if (rc == FTKIT_OK)
+            result->stuck++;
+    }
+    make_means(result);
+    ftk_machine_close(&run->machine);
+    free(run->away.back_s);
+    return rc;
 }

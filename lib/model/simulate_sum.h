@@ -6,13 +6,13 @@
 
 #include "model/simulate.h"
 
-/* Of one run. */
+/* Times, energies and counts of one run. */
 struct ftk_sim_sums {
     double part_s[FTK_SIM_PARTS], part_j[FTK_SIM_PARTS];
     double count[FTK_SIM_COUNTS];
 };
 
-/* Nodes that are away.  All zero at first. */
+/* Nodes that are away for repair.  All zero at first. */
 struct ftk_sim_away {
     double *back_s; /* when they are back, the latest first */
     int n, room;
@@ -21,17 +21,27 @@ struct ftk_sim_away {
     double last_s;
 };
 
-/* All nodes are there, at 0 s. */
-void ftk_sim_all_back(struct ftk_sim_away *away);
 /* Take out those that are back now; their number.  now does not go back. */
 int ftk_sim_come_back(struct ftk_sim_away *away, double now);
 /* n nodes go away, after ftk_sim_come_back() for this moment.  FTKIT_OK, or FTKIT_ERR_NOMEM. */
 int ftk_sim_send_away(struct ftk_sim_away *away, const double *back_s, int n);
-void ftk_sim_away_free(struct ftk_sim_away *away);
 
-/* Add a run that took time_s.  Until ftk_sim_means() the members of result are sums. */
-void ftk_sim_add(struct ftk_sim_result *result, const struct ftk_sim_sums *sums,
-    struct ftk_sim_away *away, double time_s);
-void ftk_sim_means(struct ftk_sim_result *result);
+/* What every simulated run has. */
+struct ftk_sim_run {
+    struct ftk_machine machine;
+    struct ftk_sim_away away;
+    struct ftk_sim_sums sums;
+    double now_s;
+};
+
+/* Simulate the runs with the seeds seed, seed + 1 ..., and set result.  go(arg) simulates one, from
+ * 0 s on, and sets *ended to whether the job came to its end; it returns FTKIT_OK or
+ * FTKIT_ERR_NOMEM.  FTKIT_OK, or FTKIT_ERR_NOMEM. */
+int ftk_sim_runs(struct ftk_sim_run *run, const struct ftk_machine_law *law, uint64_t seed,
+    int runs, int (*go)(void *arg, bool *ended), void *arg, struct ftk_sim_result *result);
+
+/* Room for `need` items of a growing array v, which has *room.  NULL: no memory, and v is as
+ * before. */
+void *ftk_sim_room(void *v, int *room, int need, size_t item);
 
 #endif

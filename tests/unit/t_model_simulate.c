@@ -97,8 +97,8 @@ static void t_none(void **state)
     NEAR(110, r.part_s[FTK_SIM_SETS], 1e-9);
     NEAR(1000 * 8 * 100., r.part_j[FTK_SIM_WORK], 1e-3);
     NEAR(110 * 8 * 40., r.part_j[FTK_SIM_SETS], 1e-3);
-    sim.job.protocol.slowdown =
-        1.1; /* 1100 s in periods of 100 s: ten sets, of which two on files */
+    /* 1100 s in periods of 100 s: ten sets, of which two on files */
+    sim.job.protocol.slowdown = 1.1;
     assert_int_equal(FTKIT_OK, ftk_simulate(&sim, 1, 1, &r));
     NEAR(1100 + 10 * 10 + 2 * 20, r.time_s, 1e-9);
     NEAR(100, r.part_s[FTK_SIM_LOG], 1e-9);
