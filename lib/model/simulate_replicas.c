@@ -106,7 +106,7 @@ static double *waits(struct run *r)
 {
     if (r->relaunch_s > 0)
         return &r->relaunch_s;
-    return r->clone_s > 0 ? &r->clone_s : NULL;
+    return r->sim->clones && r->nhit > 0 ? &r->clone_s : NULL;
 }
 
 /* Account for s of computing. */

@@ -517,6 +517,10 @@ static void t_replicas(void **state)
         sum += r.part_s[i];
     NEAR(2 * r.time_s, sum, 1e-6 * sum);
     NEAR(2 * (want - ftk_model_replicas_s(&sim.job)), r.part_s[FTK_SIM_RESTART], 0.02 * want);
+    sim.job.clone_s = 0; /* so each lost replica is there again at once */
+    assert_int_equal(FTKIT_OK, ftk_simulate_replicas(&sim, 1, 200, &r));
+    NEAR(ftk_model_replicas_s(&sim.job), r.time_s, 1e-6);
+    NEAR(r.count[FTK_SIM_FAILURES], r.count[FTK_SIM_SPARES_USED], 0.1);
     sim.clones = false;
     assert_int_equal(FTKIT_OK, ftk_simulate_replicas(&sim, 1, 2000, &r));
     assert_true(ftk_model_uncloned_s(&sim.job, &want));
