@@ -136,7 +136,7 @@ outlives('cg, Poisson: two kills', program => [@cube, '-d', 8],
     like => qr/cg: 8000 rows, 4 ranks, \d+ iterations: converged/);
 
 SKIP: {
-    my $matrix = ($ENV{FTKIT_TEST_DATA} // top() . '/../shared/data') . '/bcsstk13.mtx';
+    my $matrix = test_data('bcsstk13.mtx');
     skip('bcsstk13.mtx is not there', 2) if !-r $matrix;
     my @stiff = ('cg', '-m', $matrix, '-t', '1e-6');
     my $want = undisturbed(@stiff);

@@ -30,7 +30,7 @@ sub failures
 }
 
 # |is - want| <= tolerance
-sub near
+sub within
 {
     my ($is, $want, $tolerance, $what) = @_;
     return ok(defined $is && abs($is - $want) <= $tolerance, $what)
@@ -39,8 +39,7 @@ sub near
 
 # ---- Table 7.2 -------------------------------------------------------------------------------
 
-my $lanl = ($ENV{FTKIT_TEST_DATA} // top() . '/../shared/data')
-    . '/LA-UR-05-7318-failure-data-1996-2005.csv.xz';
+my $lanl = test_data('LA-UR-05-7318-failure-data-1996-2005.csv.xz');
 my %table = ( # system => records, failures, p and s of the table
     12 => [259, 248, 0.9924, 7.0410],
     18 => [3997, 3830, 0.9848, 6.0875],
@@ -63,8 +62,8 @@ SKIP: {
         my $r = failures('--system', $system, $lanl);
         is("$r->{format} $r->{records}", "Los Alamos $records", "system $system: records");
         is($r->{failures}, $count, '... failures of the machine');
-        near($r->{geometric}{p}, $p, 0.0021, '... geometric p of Table 7.2');
-        near($r->{zipf}{s}, $s, 0.02 * $s, '... Zipf s of Table 7.2');
+        within($r->{geometric}{p}, $p, 0.0021, '... geometric p of Table 7.2');
+        within($r->{zipf}{s}, $s, 0.02 * $s, '... Zipf s of Table 7.2');
         is($r->{zipf}{error} < $r->{geometric}{error} ? 'Zipf' : 'geometric',
             $system == 12 ? 'geometric' : 'Zipf', '... which fits better, as there');
         ok($r->{weibull}{shape} < 1 && $r->{likelihood_ratio} > 10,
@@ -75,7 +74,7 @@ SKIP: {
                 'geometric p, ftkit', 'Zipf s, ftkit', 'Weibull shape'),
             '... as docs/failures.md says');
         my ($mtbf, $unit) = split ' ', page($system, 'MTBF');
-        near($r->{mtbf_s} / ($unit eq 'd' ? 86400 : 3600), $mtbf, 0.05, '... with this MTBF');
+        within($r->{mtbf_s} / ($unit eq 'd' ? 86400 : 3600), $mtbf, 0.05, '... with this MTBF');
     }
     my $minute = failures('--system', 20, $lanl)->{geometric}{p};
     my $more = failures('--system', 20, '--together', '61s', $lanl)->{geometric}{p};
@@ -109,11 +108,11 @@ for my $seed (1, 2) {
         '--seed', $seed);
     my $r = failures(@whole, $log);
     is($r->{failures}, 100000, '... each line is a failure');
-    near($r->{weibull}{shape}, 0.7, 0.014, '... shape within 2 %');
-    near($r->{weibull}{scale_s}, 28800, 576, '... scale');
-    near($r->{zipf}{s}, 5.4, 0.108, '... s');
-    near($r->{repair_median_s}, 3600, 72, '... median of the repairs');
-    near($r->{repair_sigma}, 1.2, 0.024, '... and sigma');
+    within($r->{weibull}{shape}, 0.7, 0.014, '... shape within 2 %');
+    within($r->{weibull}{scale_s}, 28800, 576, '... scale');
+    within($r->{zipf}{s}, 5.4, 0.108, '... s');
+    within($r->{repair_median_s}, 3600, 72, '... median of the repairs');
+    within($r->{repair_sigma}, 1.2, 0.024, '... and sigma');
     ok($r->{weibull}{distance_p} > 0.005 && $r->{weibull}{chi_square}{p} > 0.001
             && $r->{zipf}{chi_square}{p} > 0.001, '... and the tests of fit pass');
     ok($r->{mtbf_low_s} < $r->{mtbf_s} && $r->{mtbf_s} < $r->{mtbf_high_s}
@@ -124,10 +123,10 @@ for my $seed (1, 2) {
 
     $r = failures(@whole, generated('exponential:90min,geometric:0.85', '--events', 100000,
         '--seed', $seed));
-    near($r->{exponential}{mean_s}, 5400, 108, '... mean within 2 %');
-    near($r->{mtbf_s}, 5400, 108, '... MTBF');
-    near($r->{weibull}{shape}, 1, 0.02, '... shape');
-    near($r->{geometric}{p}, 0.85, 0.017, '... p');
+    within($r->{exponential}{mean_s}, 5400, 108, '... mean within 2 %');
+    within($r->{mtbf_s}, 5400, 108, '... MTBF');
+    within($r->{weibull}{shape}, 1, 0.02, '... shape');
+    within($r->{geometric}{p}, 0.85, 0.017, '... p');
     ok($r->{exponential}{distance_p} > 0.005 && $r->{exponential}{chi_square}{p} > 0.001
             && $r->{geometric}{chi_square}{p} > 0.001, '... and the tests of fit pass');
     is($r->{repairs}, 0, '... no repair times');
@@ -160,7 +159,7 @@ my $r = failures(put('own.csv',
 is(join(' ', @$r{qw(format records nodes node_failures failures repairs)}), 'ftkit 5 3 4 2 2',
     'the own format, in seconds');
 is("@{ $r->{sizes} }", '0 2 0 0 0', '... two nodes twice');
-near($r->{gaps} && $r->{mtbf_s}, 86400, 0, '... a day between them');
+within($r->{gaps} && $r->{mtbf_s}, 86400, 0, '... a day between them');
 ok(!exists $r->{weibull}, '... one gap has no law');
 $r = failures('--together', '5s', "$tmp/own.csv");
 is(join(' ', @{ $r->{sizes} }), '4 0 0 0 0', '--together');

@@ -32,13 +32,6 @@ sub input
     return $one ? join ' ', grep {defined} @{$one}{qw(value from samples)} : 'none';
 }
 
-sub near
-{
-    my ($got, $want, $part, $what) = @_;
-    return ok(defined $got && abs($got - $want) <= $part * $want, $what)
-        || diag('got ', $got // 'nothing', ", not $want");
-}
-
 sub protocol
 {
     my ($j, $name, $size) = @_;

@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(job command survives reference build top slurp scratch events event_texts packages ulfm_only
-    nodes_possible died_at_end write_file await_file kill_rank kill_process kill_mpirun);
+    nodes_possible died_at_end near test_data write_file await_file kill_rank kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -25,6 +25,9 @@ my $count = 0;
 sub top { return $top }
 sub build { return $build }
 sub scratch { return $dir }
+
+# Real data, which are not part of the project; the file may be missing.
+sub test_data { my ($name) = @_; return ($ENV{FTKIT_TEST_DATA} // "$top/../shared/data") . "/$name" }
 
 sub slurp {
     my ($path) = @_;
@@ -174,7 +177,12 @@ sub died_at_end {
         && grep { /\b(?:repair\.agreed|close\.parted)\b/ } @{ $j->{faults} };
 }
 
-# For the while option of job(): actions on processes from outside.
+# Whether a number is that which is wanted, within a part of it.
+sub near {
+    my ($got, $want, $part, $what) = @_;
+    return ok(defined($got) && abs($got - $want) <= $part * $want, $what)
+        || diag('got ', $got // 'nothing', ", not $want");
+}
 
 # Write a file; returns its path.
 sub write_file {
@@ -184,6 +192,8 @@ sub write_file {
     close($f) or die("$path: $!\n");
     return $path;
 }
+
+# For the while option of job(): actions on processes from outside.
 
 # Wait until a file matches the pattern; its name, or '' after 30 s.
 sub await_file {
