@@ -133,12 +133,12 @@ halts('the files are written at once', signalled('USR2', 60),
     # a time since the opening of the job, not of the process that replaces rank 0
     my $log = scratch() . '/replaced';
     halts('checkpoint.deadline, rank 0 is replaced', undef, { PROGRAM_OPTIONS => '-d 40',
-            FTKIT_REPORT_EVENTS => $log, FTKIT_CHECKPOINT_DEADLINE => '4s', FTKIT_RECOVER_SUPPLY => 'spawn' },
+            FTKIT_REPORT_EVENTS => $log, FTKIT_CHECKPOINT_DEADLINE => '8s', FTKIT_RECOVER_SUPPLY => 'spawn' },
         '--spares', 0, '--kill', 'rank 0 at 2s');
     my ($begin) = map { $_->{t} } grep { $_->{event} eq 'open' } events($log);
     my ($durable) = map { $_->{t} } reverse grep { $_->{event} eq 'durable' } events($log);
     my ($repair) = grep { $_->{event} eq 'repair' } events($log);
-    ok($repair && $durable > $repair->{t} && $durable < $begin + 4, '... in time')
+    ok($repair && $durable > $repair->{t} && $durable < $begin + 8, '... in time')
         or diag($begin, ' ', $durable // '');
     my ($halt) = grep { $_->{event} eq 'halt' } events($log);
     is($halt->{reason}, 'checkpoint.deadline', '... the event log says why');

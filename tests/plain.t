@@ -31,7 +31,7 @@ my @units = map { m{tests/(unit/t_\w+)\.c} } # but those of the message log
     grep { slurp($_) !~ m{^#include "log/}m } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . '/plain';
 my @targets = ('lib', map {"$made/$_"} qw(ftkit examples/heat2d mpi/solver), @units);
-my $log = `scripts/guard 170 -- make -j2 BUILD=$made MPICC=$mpicc WERROR=1 @targets 2>&1`;
+my $log = `scripts/guard 900 -- make -j2 BUILD=$made MPICC=$mpicc WERROR=1 @targets 2>&1`;
 if (!is($?, 0, 'builds without a warning')) {
     diag(join '', grep {/error|warning/} map {"$_\n"} split /\n/, $log);
     done_testing();
@@ -44,7 +44,7 @@ ok(-x $mpirun, 'mpirun of the same MPI');
 # ---- unit tests ------------------------------------------------------------------------
 
 for my $unit (@units) {
-    my $out = `scripts/guard 100 -- scripts/cmocka-tap '$plain/$unit' 2>&1 </dev/null`;
+    my $out = `scripts/guard 300 -- scripts/cmocka-tap '$plain/$unit' 2>&1 </dev/null`;
     ok($? == 0 && $out !~ /^not ok/m && $out =~ /^ok/m, $unit)
         or diag(substr($out, -3000));
 }
@@ -64,7 +64,7 @@ sub start
     open STDIN, '<', '/dev/null';
     open STDOUT, '>', "$dir/log";
     open STDERR, '>&', \*STDOUT;
-    exec 'scripts/guard', 60, '--', $mpirun, '-n', $ranks, @program or die "exec: $!\n";
+    exec 'scripts/guard', 180, '--', $mpirun, '-n', $ranks, @program or die "exec: $!\n";
 }
 
 # Process id and step of a rank, as the program has written them.

@@ -24,7 +24,7 @@ my @units = map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . '/san';
 my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions mpi/halo3d mpi/farm), map {"unit/$_"} @units;
 push @targets, map {"$made/ftests/$_"} qw(regions_f08 calls_f08) if $fortran;
-my $out = `scripts/guard 170 -- make -j2 SAN=1 WERROR=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
+my $out = `scripts/guard 900 -- make -j2 SAN=1 WERROR=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
 if (!is($?, 0, 'builds')) {
     diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
     done_testing();
@@ -67,7 +67,7 @@ for my $unit (@units) {
         open STDERR, '>&', \*STDOUT;
         $ENV{ASAN_OPTIONS} = asan(slurp("tests/unit/$unit.c") =~ /\bMPI_Init\b/);
         $ENV{OMPI_MCA_btl_sm_backing_directory} = $ENV{TMPDIR} = scratch();
-        exec 'scripts/guard', 160, '--', 'scripts/cmocka-tap', "$san/unit/$unit"
+        exec 'scripts/guard', 600, '--', 'scripts/cmocka-tap', "$san/unit/$unit"
             or die "exec: $!\n";
     }
     $running{$pid} = $unit;

@@ -49,7 +49,7 @@ for my $unit (@units) {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', scratch() . "/$unit.log";
         open STDERR, '>&', \*STDOUT;
-        exec 'scripts/guard', $all ? 900 : 170, '--', 'scripts/cmocka-tap', @command, $program
+        exec 'scripts/guard', 900, '--', 'scripts/cmocka-tap', @command, $program
             or die "exec: $!\n";
     }
     $running{$pid} = $unit;
