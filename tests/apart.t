@@ -168,6 +168,24 @@ for my $i (1 .. 8) { # all ranks call ftkit_wait(): they settle what a set has b
     is(verdict($p, $j, any => 1, what => $fault), '', 'seed ' . (700 + $i) . ", ftkit_wait: $fault");
 }
 
+# ranks without messages: the next set is initiated while a rank repeats calls of ftkit_wait()
+for my $rank (0, 2, 3) {
+    my $p = { name => 'waits', steps => 100 };
+    my $env = { %apart, FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '19 calls' };
+    my $fault = sprintf('app.step:%d:%d:kill', $rank, 42 + rand(3));
+    my $j = logged($p, env => $env, fault => $fault);
+    is(verdict($p, $j, env => $env, killed => [$rank], what => $fault), '', "waits: $fault");
+}
+
+# without determinants there are no stop letters
+for my $p (grep { $_->{name} =~ /^(?:wavefront|halo3d)$/ } programs()) {
+    my $env = { %apart, FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '3 calls',
+        FTKIT_LOG_DETERMINANTS => 'refuse' };
+    my $fault = fault_of($p, 1);
+    my $j = logged($p, env => $env, fault => $fault);
+    is(verdict($p, $j, env => $env, killed => [1], what => $fault), '', "$p->{name}, refuse: $fault");
+}
+
 my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',
     FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LOG_TEAM_SIZE => 2, FTKIT_RECOVER_SUPPLY => 'end' };
 for my $i (1 .. 4) {

@@ -64,6 +64,8 @@ struct ftk_det_mode {
 
     /* ---- lines and failures; codes of ftkit ---- */
 
+    /* This rank cuts for a line apart. */
+    void (*cut)(void);
     /* A line is committed (counted by ftk_log.line.count). */
     void (*line)(void);
     /* Collective in a repair, over r->act: collect the determinants of lost ranks that no process
@@ -80,6 +82,8 @@ struct ftk_det_mode {
 
 /* The mode of a word of the configuration (enum ftk_determinants). */
 const struct ftk_det_mode *ftk_mode_of(int dets);
+/* The mode node, where lines are apart (determinant/stop.c). */
+extern const struct ftk_det_mode ftk_mode_node_apart;
 
 static inline int ftk_mode_before(int dest, int context, int tag, const struct ftk_entry *e)
 {
@@ -108,6 +112,11 @@ static inline int ftk_mode_drained(struct ftk_unexp *h)
 static inline bool ftk_mode_delivers(void)
 {
     return ftk_log.mode->delivers && ftk_log.mode->delivers();
+}
+static inline void ftk_mode_cut(void)
+{
+    if (ftk_log.mode->cut)
+        ftk_log.mode->cut();
 }
 static inline void ftk_mode_line(void)
 {

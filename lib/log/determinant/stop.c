@@ -17,20 +17,21 @@
 #include "log/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/stop.h"
 
 static bool *told;    /* [n * FTK_LOG_COMMS] this rank has sent the letter for the open set */
 static bool received; /* this rank has received one for the open set */
 
-int ftk_stop_cut(void)
+static int open_letters(int n)
 {
-    const size_t n = (size_t)ftk_log.n * FTK_LOG_COMMS;
-    received = false;
     if (!told)
-        told = calloc(n, sizeof *told);
-    else
-        memset(told, 0, n * sizeof *told);
+        told = calloc((size_t)n * FTK_LOG_COMMS, sizeof *told);
     return told ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "stop letters");
+}
+
+static void cut(void)
+{
+    received = false;
+    memset(told, 0, (size_t)ftk_log.n * FTK_LOG_COMMS * sizeof *told);
 }
 
 static bool *place_of(int dest, int context)
@@ -88,8 +89,10 @@ static void close_letters(void)
 
 const struct ftk_det_mode ftk_mode_node_apart = { .records = true,
     .in_band = true,
+    .open = open_letters,
     .close = close_letters,
     .needs_request = needs_request,
     .before = before,
     .absorb = absorb,
-    .control = control };
+    .control = control,
+    .cut = cut };

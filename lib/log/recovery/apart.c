@@ -38,7 +38,6 @@
 #include "log/mode.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
-#include "log/stop.h"
 #include "set/checkpoint.h"
 #include "set/cut.h"
 #include "set/flush_start.h"
@@ -382,8 +381,7 @@ static int cut_log(struct ftkit_ctx *ctx)
         rc = ftk_requests_save(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_image_cut();
-    if (rc == FTKIT_OK)
-        rc = ftk_stop_cut();
+    ftk_mode_cut();
     ftk_vcomm_cut();
     return rc;
 }

@@ -15,7 +15,6 @@
 #include "set/checkpoint.h"
 #include "set/region.h"
 #include "apart.h"
-#include "log/stop.h"
 #include "steps.h"
 #include "tail.h"
 
