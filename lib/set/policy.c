@@ -232,7 +232,8 @@ void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s
 
 void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event)
 {
-    ctx->policy.calls = line_calls - 1;
+    ctx->policy.calls = ctx->policy.last_look_call = line_calls - 1;
+    ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.next_event = next_event;
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         ctx->policy.set_at = line_calls + (uint64_t)ctx->cfg.period.value;
@@ -242,8 +243,7 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
 void ftk_policy_reset(struct ftkit_ctx *ctx)
 {
     ctx->policy.requested = 0;
-    ctx->policy.last_set_s = ctx->policy.last_look_s = ftk_now_s();
-    ctx->policy.last_look_call = 0;
+    ctx->policy.last_set_s = ftk_now_s();
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls
      * back, and the first call of a replacement. */
     ftk_policy_back(ctx, 1, FTK_POLICY_FIRST_EVENT);
