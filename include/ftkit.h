@@ -661,6 +661,10 @@ typedef struct ftkit_info {
     uint64_t sdc_found;     /**< sets that differed between replicas, each try once; counted when
                                  the set is committed or given up */
     uint64_t sdc_corrected; /**< sets that were committed after such tries */
+    uint64_t takeovers;     /**< repairs after which a plane stood still and no rank went back, as
+                                 this process knows */
+    uint64_t clones;        /**< how often this process has got the state of its replica */
+    uint64_t degraded;      /**< ranks whose plane stands still until the next set */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

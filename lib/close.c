@@ -16,6 +16,7 @@
 #include "exit_guard.h"
 #include "recover/recover.h"
 #include "set/checkpoint.h"
+#include "set/clone.h"
 #include "set/debug_regions.h"
 #include "set/region.h"
 #include "set/status_file.h"
@@ -81,7 +82,9 @@ static int part(struct ftkit_ctx *ctx, int *mismatch)
         ch = ftk_chan_of(ctx);
         ch.broken = ctx->detect.failed;
         (void)FTK_FAULT("close.begin");
-        int rc = ftk_log_settle(ctx, &ch);
+        int rc = ftk_clone_give_up(ctx);
+        if (rc == FTKIT_OK)
+            rc = ftk_log_settle(ctx, &ch);
         if (rc == FTKIT_OK)
             rc = drain_to_close(ctx, &ch, mismatch);
         (void)FTK_FAULT("close.voted");

@@ -9,6 +9,7 @@
 #include "describe.h"
 #include "recover/recover.h"
 #include "set/checkpoint.h"
+#include "set/clone.h"
 #include "set/debug_regions.h"
 #include "set/flip.h"
 #include "set/pack.h"
@@ -139,10 +140,7 @@ static bool may_write(const ftkit_ctx *ctx)
                || !ctx->committed);
 }
 
-/* Run a collective step that makes no line.  After a failure the function repairs by back(), and a
- * rank that does not roll back (with the log) repeats the step, without the ranks that have
- * completed it.  bad: result of the step. */
-static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
+static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
     int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {
     for (;;) {
@@ -151,7 +149,9 @@ static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
             return rc;
         struct ftk_chan ch = ftk_chan_of(ctx);
         ch.broken = ctx->detect.failed;
-        rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : ftk_log_settle(ctx, &ch);
+        rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : ftk_clone_give_up(ctx);
+        if (rc == FTKIT_OK)
+            rc = ftk_log_settle(ctx, &ch);
         if (rc == FTKIT_OK)
             rc = step(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
@@ -160,6 +160,18 @@ static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
         if (rc != FTKIT_OK || !ftk_log_of(ctx))
             return rc;
     }
+}
+
+/* Run a collective step that makes no line.  After a failure the function repairs by back(), and a
+ * rank that does not roll back (with the log) repeats the step, without the ranks that have
+ * completed it.  bad: result of the step. */
+static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
+    int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+{
+    ctx->replica.in_step = true;
+    int rc = repeat_step(ctx, back, step, bad);
+    ctx->replica.in_step = false;
+    return rc;
 }
 
 static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)

@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitLog;
+use FtkitReplicas;
 use FtkitTest;
 use Test::More;
 
@@ -18,49 +19,12 @@ my $seed = $ENV{FTKIT_TEST_SEED} // 3;
 srand($seed);
 my $build = build();
 
-# A job with r replicas of n ranks.  {planes}: the result of each plane.  {sdc}: of each process
-# found, corrected and rollbacks.
-sub replicas {
-    my ($r, $p, %o) = @_;
-    my $n = $o{n} // 3;
-    my $base = scratch() . '/figures';
-    unlink(glob("$base.*"));
-    my $program = { %$p, args => [ @{ $p->{args} // [] }, '-i', $base ] };
-    my $j = logged($program, spares => 1, %o, n => $n, env => { FTKIT_LOG_TEAMS => 'rank',
-            FTKIT_CHECKPOINT_PERIOD => '5 calls', %{ $o{env} // {} } },
-        run => [ '--no-relaunch', '--replicas', $r, @{ $o{run} // [] } ]);
-    $j->{planes} = [ map { slurp("$j->{dir}/out" . ($_ ? ".plane$_" : '')) } 0 .. $r - 1 ];
-    $j->{sdc} = [ map { [ (slurp("$base.$_") =~ /^sdc (\d+) (\d+) (\d+)$/mg)[ -3 .. -1 ] ] }
-            0 .. $r * $n - 1 ];
-    return $j;
-}
-
-# All planes have the result of the undisturbed run without replicas; returns the errors.
-sub right {
-    my ($p, $j, %o) = @_;
-    my $want = undisturbed($p, $o{n} // 3);
-    my @bad;
-    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0 && !died_at_end($j);
-    for my $plane (0 .. $#{ $j->{planes} }) {
-        push(@bad, "plane $plane has another result: $j->{planes}[$plane]")
-            if $want eq '' || $j->{planes}[$plane] ne $want;
-    }
-    push(@bad, scalar(@{ $j->{faults} }) . ' faults')
-        if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
-    push(@bad, "no line like $o{like}") if $o{like} && $j->{log} !~ $o{like};
-    push(@bad, 'the replicas differ') if $o{quiet} && $j->{log} =~ /replicas of rank/;
-    diag(title($p), " (seed $seed): ", join(', ', @bad), "\n", substr($j->{log}, 0, 4000)) if @bad;
-    return join(', ', @bad);
-}
-
 my $twins = { name => 'twins', steps => 60 };
 
 # ---- no false alarm --------------------------------------------------------------------
 
-for my $p ($twins, { %$twins, args => [ '-m', 'timer' ] },
-    grep { title($_) =~ /^(?:wavefront|transpose|halo3d|comms|collect|inters)$|-m halo$/ }
-        programs(), call_programs(), ahead_programs())
-{
+my @same = alike();
+for my $p ($twins, { %$twins, args => [ '-m', 'timer' ] }, @same) {
     my $j = replicas(2, $p, n => 4, env => { FTKIT_CHECKPOINT_PERIOD => '2 calls' });
     is(right($p, $j, n => 4, quiet => 1), '', title($p) . ': two planes have the result of one');
 }
@@ -130,9 +94,11 @@ for my $case ([ 'random', qr/$differ again, after rollbacks: the program is not 
     }
 }
 
-# ---- processes die as well ---------------------------------------------------------------
+# ---- a process dies: the other plane goes on, and gives its state to that of the process ------------
 
-my $i = 0;
+# A list like that of clones(): 1 for the processes of the plane of a process.
+sub plane_of { my ($r, $number) = @_; return join(' ', map { int($_ / 3) == int($number / 3) ? 1 : 0 } 0 .. 3 * $r - 1) }
+
 for my $point (qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.committed
     replica.compare replica.compared finish.begin))
 {
@@ -142,9 +108,62 @@ for my $point (qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.com
         my $fault = "$point:$number:$nth:kill";
         my $j = replicas(2, $twins, fault => $fault);
         is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
+        next if $point =~ /^finish/;
+        is(back($j), '0 0 0 0 0 0', '... nobody goes back');
+        is(clones($j), plane_of(2, $number), '... and the plane is cloned');
     }
 }
-# a kill while replicas differ
+# no set comes after the failure: the lost process alone returns to the line
+for my $number (0, 5) {
+    my $j = replicas(2, $twins, fault => "finish.begin:$number:1:kill",
+        env => { FTKIT_CHECKPOINT_PERIOD => '17 calls' });
+    is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, process $number dies at the end");
+    is(clones($j), '0 0 0 0 0 0', '... nothing is cloned');
+    is(back($j), '0 0 0 0 0 0', '... and no survivor goes back');
+}
+# a failure at each step of the clone
+my $hit = 0;
+for my $point (qw(clone.send clone.receive clone.committed ckpt.sealed ckpt.voted replica.compare
+    repair.restored log.install))
+{
+    for my $second (0, 1, 3, 5) {
+        my $fault = "app.mid:1:23:kill\@0,$point:$second:" . ($point =~ /^ckpt|^replica/ ? 6 : 1) . ':kill@0';
+        my $j = replicas(2, $twins, fault => $fault, spares => 2);
+        is(right($twins, $j), '', "2 replicas, $fault");
+        $hit += @{ $j->{faults} } == 2;
+    }
+}
+cmp_ok($hit, '>=', 16, '... and most of them have come to pass'); # each step is not of all ranks
+# three planes: two of them are cloned; and one after the other
+{
+    my $j = replicas(3, $twins, fault => 'app.mid:0:23:kill,app.mid:7:23:kill', spares => 2);
+    is(right($twins, $j, faults => 2, quiet => 1), '', '3 replicas, one dies in each of two planes');
+    is(back($j), '0 0 0 0 0 0 0 0 0', '... nobody goes back');
+}
+# each replica of a rank in turn: ten failures, and no rollback
+{
+    my $long = { %$twins, args => [ '-n', 110 ], steps => 110 };
+    my $fault = join(',', map { sprintf('app.step:%d:%d:kill@%d', $_ % 2 ? 4 : 1,
+                $_ < 2 ? 10 + 9 * $_ : 17, $_ / 2) } 0 .. 9);
+    my $j = replicas(2, $long, fault => $fault, spares => 10, timeout => 100);
+    is(right($long, $j, faults => 10, quiet => 1), '', 'ten failures in turn');
+    is(back($j), '0 0 0 0 0 0', '... nobody goes back');
+}
+# both replicas of a rank before the clone: their rank goes back to the line
+{
+    my $j = replicas(2, $twins, fault => 'app.step:1:23:kill,app.step:4:23:kill', spares => 2);
+    is(right($twins, $j, faults => 2, quiet => 1), '', 'both replicas of a rank die at once');
+}
+# programs with communicators, collectives and requests under way
+for my $p (@same, @same) {
+    my $number = int(rand(8));
+    my $fault = fault_of($p, $number % 4) =~ s/:\d+:/:$number:/r;
+    my $j = replicas(2, $p, n => 4, fault => $fault);
+    is(right($p, $j, n => 4, quiet => 1), '', title($p) . ": $fault");
+    is(back($j), '0 0 0 0 0 0 0 0', '... nobody goes back') if $j->{log} =~ /stand still/;
+}
+# ---- processes die while replicas differ ------------------------------------------------------
+
 for my $point (qw(replica.decided replica.compared ckpt.sealed repair.restored log.install)) {
     for my $r (2, 3) {
         next if $r == 3 && $point =~ /^(?:repair|log)/; # no rank goes back

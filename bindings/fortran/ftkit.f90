@@ -83,6 +83,9 @@ module ftkit
         integer(c_int) :: nplanes = 0
         integer(c_int64_t) :: sdc_found = 0
         integer(c_int64_t) :: sdc_corrected = 0
+        integer(c_int64_t) :: takeovers = 0
+        integer(c_int64_t) :: clones = 0
+        integer(c_int64_t) :: degraded = 0
     end type
 
     ! ---- Procedures of the program ------------------------------------------------------

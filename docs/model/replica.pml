@@ -1,331 +1,298 @@
-/* Replicas: a sibling takes over, a lost replica is made again, as a model for spin.
+/* Replicas: a plane that has lost a process stands still and takes over the state of the other
+ * plane, as a model for spin.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Two ranks, each with a replica in two planes, run a small program (below).  The program has an
- * open outcome on each rank: a value that the rank chooses, and that its messages depend on.  At
- * most FAILURES processes die, at any moments; there are SPARES spares.
+ * Two ranks, each with a replica in two planes, run a small program: CALLS calls of
+ * ftkit_checkpoint(), between which the ranks of a plane exchange messages, and two collective calls
+ * that write no set (steps): after call WAIT, and at the end.  A set is due each PERIOD calls.  At
+ * most FAILURES processes die, at any moments; each is replaced.
  *
- * A process of a plane receives from the process that serves the other rank in this plane: the
- * replica of the plane, or its sibling when that replica is dead.  The leader of a rank chooses its
- * outcomes and tells its sibling before a message that depends on them leaves.  A spare begins at
- * the start of the program, gets the messages of the logs, and sends nothing: it is a shadow.  When
- * it has caught up with its sibling, it serves its plane again.
- * (Rezaei and Mueller, DINO, sections 4 to 6: a clone and its differences to the lost replica.)
+ * The state of a rank is the number of calls that it has made.  A set has the states of both ranks;
+ * it is committed by a vote, whose result each process sees at a moment of its own.  A repair and a
+ * step are one transition here: docs/model/log.pml has the inside of a repair.
  *
- * If no replica of a rank is left that serves, all begin again: the line is the start.  A repair is
- * one step here; docs/model/log.pml has its inside.
+ * The rules are those of lib/recover/plan_planes.c and lib/set/clone.h:
+ *
+ *   - A plane is whole if it has lost no process and does not stand still.  If one plane is whole,
+ *     the other one stands still.  A set is due at the call after the last one that any rank of the
+ *     whole plane has begun.  There the ranks that stand still get the state of their siblings.
+ *   - If no plane is whole, all ranks return to the last set.
+ *   - A rank that comes to a step, or is in one, writes no set: then the lost process, or the plane
+ *     that stands still, returns to the last set, and the others wait in the step.
+ *
+ * (Rezaei and Mueller, DINO, sections 4 to 6: a clone of the sibling.)
  *
  * Each rule can be broken by a macro BREAK_...; `make model` sees that spin notices. */
 
 #ifndef FAILURES
 #define FAILURES 2
 #endif
-
-#ifndef SPARES
-#define SPARES 1
+#ifndef CALLS
+#define CALLS 5
 #endif
+#define PERIOD 2
+#define WAIT 3
 
 #define NP 4 /* processes: plane * 2 + rank */
-#define NM 3 /* numbers 1..2 of messages */
 #define RANK(x) ((x) & 1)
 #define PLANE(x) ((x) >> 1)
-#define PROC(plane, rank) ((plane) * 2 + (rank))
-#define SIBLING(x) ((x) ^ 2)
-#define W(x, y) ((x) * 2 + PLANE(y)) /* the channel from x to the process y of the other rank */
+#define MATE(x) ((x) ^ 1) /* the other rank of the plane */
 
-typedef msgs {
-    byte v[NM];
-}
+mtype = { RUN, CALL, STILL, STEP, END };
 
-/* ---- the program: pc and what the processes know ---------------------------------------------
- * rank 0: choose a; send a; receive b; send a + b.   rank 1: receive a; choose c; send a + 2 c;
- * receive d. */
-byte pc[NP];
-byte outcome[NP]; /* the choice; 0: none yet */
-byte heard[NP];   /* the last value received */
-#define END 4
+mtype st[NP];
+byte at[NP];    /* calls begun */
+byte steps[NP]; /* steps passed */
+byte next[NP];  /* the call that writes the next set */
+byte com[NP];   /* the newest set that the process knows to be committed */
+bool dead[NP];
 
-byte sent[NP], got[NP];
-msgs log[NP];                            /* what the process has sent */
-chan wire[NP * 2] = [4] of { byte, byte }; /* number, value */
-byte upto[NP * 2];                       /* suppression: the receiver has the messages up to here */
-msgs seen[2];                            /* ghost: what any process of a rank has received */
+/* the set that is being voted on, or the last one */
+byte set = 1, vote = 1; /* committed by any process; voted by all */
+byte val[2], old_val[2]; /* states of the ranks in set `vote`, and in the one before */
+byte due, old_due;       /* the next call that writes a set, as these two sets say */
+byte passed;             /* steps that all ranks have passed */
+bool stale;              /* a plane stands still */
+bool raised;             /* a rank asks for a repair */
+byte left = FAILURES;
 
-/* ---- replicas --------------------------------------------------------------------------------- */
-bool dead[NP], gone[NP]; /* gone: dead, and the repair is over */
-bool shadow[NP];
-byte server[NP]; /* [PROC(plane, rank)] who sends for this rank to this plane */
-byte told[NP];   /* the outcome that the sibling has told; 0: none */
-chan news[NP] = [1] of { byte }; /* to the process, from its sibling */
-bool kept[NP];   /* the sibling has the outcome, or there is no sibling */
-
-byte left = FAILURES, spares = SPARES;
+byte i, top;
+bool w0, w1, any;
 
 #define LIVES(x) (!dead[x])
-#define SERVES(x) (!dead[x] && !shadow[x])
-/* Only a repair makes the other replica the leader. */
-#define LEADS(x) (SERVES(x) && (PLANE(x) == 0 || gone[SIBLING(x)] || shadow[SIBLING(x)]))
+#define HEALTHY (!dead[0] && !dead[1] && !dead[2] && !dead[3] && !raised)
 
-byte i, k, n, w, y;
+/* ---- the program ------------------------------------------------------------------------------ */
 
-/* Put message number k of x on the wire to the process to. */
-inline put(x, to)
+/* A process begins its next call when it has the message of the other rank of its plane. */
+#define HAS_MESSAGE(x) (at[MATE(x)] > at[x] || (at[MATE(x)] == at[x] && (st[MATE(x)] == RUN || st[MATE(x)] == STEP)))
+#define AT_STEP(x) (at[x] == CALLS || (at[x] == WAIT && steps[x] == 0))
+
+inline begin_call(x)
 {
+    at[x]++;
     if
-    :: LIVES(to) && k > upto[W(x, to)] -> wire[W(x, to)]!k, log[x].v[k]
+    :: at[x] >= next[x] -> st[x] = CALL
     :: else
     fi
 }
 
-inline send(x, val)
+/* A rank that repeats a step which all others have passed does not take part again. */
+inline come_to_step(x)
 {
-    sent[x]++;
-    k = sent[x];
-    log[x].v[k] = val;
     if
-    :: server[PROC(0, RANK(x))] == x -> put(x, PROC(0, 1 - RANK(x)))
-    :: else
-    fi;
-    if
-    :: server[PROC(1, RANK(x))] == x -> put(x, PROC(1, 1 - RANK(x)))
-    :: else
-    fi;
-    k = 0
-}
-
-#define FROM(x) server[PROC(PLANE(x), 1 - RANK(x))]
-#define HAS(x) (len(wire[W(FROM(x), x)]) > 0)
-
-inline receive(x)
-{
-    wire[W(FROM(x), x)]?n, w;
-    got[x]++;
-    assert(n == got[x]);
-    assert(seen[RANK(x)].v[n] == 0 || seen[RANK(x)].v[n] == w);
-    seen[RANK(x)].v[n] = w;
-    heard[x] = w;
-    n = 0; w = 0
-}
-
-/* ---- open outcomes ----------------------------------------------------------------------------- */
-
-inline choose(x, val)
-{
-    outcome[x] = val;
-    kept[x] = false;
-    if
-    :: LIVES(SIBLING(x)) -> news[SIBLING(x)]!val
-    :: dead[SIBLING(x)] && !gone[SIBLING(x)] -> skip /* the repair will tell */
-    :: gone[SIBLING(x)] -> kept[x] = true
+    :: steps[x] < passed -> steps[x]++
+    :: else ->
+        st[x] = STEP;
+#ifndef BREAK_GIVE_UP
+        raised = stale
+#endif
     fi
 }
 
-#ifdef BREAK_LEADER
-#define MAY_CHOOSE(x) (LIVES(x) && told[x] == 0)
-#else
-#define MAY_CHOOSE(x) (LEADS(x) && told[x] == 0)
-#endif
+#define IN_SET(x) (LIVES(x) && (st[x] == CALL || st[x] == STILL) && com[x] == vote)
+#define IN_STEP(x) (LIVES(x) && st[x] == STEP)
 
-#ifdef BREAK_KEPT
-#define MAY_SEND(x) true
-#else
-#define MAY_SEND(x) (kept[x])
-#endif
-
-inline listen(x)
+inline pass_step()
 {
-    news[x]?w;
-    told[x] = w;
-    kept[SIBLING(x)] = true;
-    w = 0
-}
-
-/* ---- a repair ---------------------------------------------------------------------------------- */
-
-inline discard(c)
-{
-    do
-    :: len(c) > 0 -> c?n, w
-    :: else -> break
-    od;
-    n = 0; w = 0
-}
-
-/* x begins to send for its rank to the process to: the receiver has got[to] messages. */
-inline take_over(x, to)
-{
-    discard(wire[W(x, to)]);
-    upto[W(x, to)] = got[to];
-#ifdef BREAK_MARK
-    if
-    :: upto[W(x, to)] > sent[x] -> upto[W(x, to)] = sent[x]
-    :: else
-    fi;
-#endif
-#ifndef BREAK_RESEND
-    for (k : 1 .. 2) {
-        if
-        :: k <= sent[x] -> put(x, to)
-        :: else
-        fi
-    }
-#endif
-    k = 0
-}
-
-/* The process x begins at the start of the program. */
-inline begin(x)
-{
-    pc[x] = 0; outcome[x] = 0; heard[x] = 0; sent[x] = 0; got[x] = 0; told[x] = 0; kept[x] = true;
-    shadow[x] = false; dead[x] = false; gone[x] = false;
-    log[x].v[1] = 0; log[x].v[2] = 0;
-    do
-    :: len(news[x]) > 0 -> news[x]?w
-    :: else -> break
-    od;
-    w = 0;
-    discard(wire[W(x, PROC(0, 1 - RANK(x)))]);
-    discard(wire[W(x, PROC(1, 1 - RANK(x)))]);
-    upto[W(x, PROC(0, 1 - RANK(x)))] = 0;
-    upto[W(x, PROC(1, 1 - RANK(x)))] = 0
-}
-
-inline start()
-{
+    passed++;
     for (i : 0 .. 3) {
-        begin(i);
-        server[i] = i
+        steps[i]++;
+        st[i] = (at[i] == CALLS -> END : RUN)
     }
-    for (i : 0 .. 1) {
-        for (k : 1 .. 2) {
-            seen[i].v[k] = 0
-        }
-    }
-    i = 0; k = 0
+    i = 0
 }
 
-/* x is dead.  Its sibling serves the plane of x, too. */
-inline replace(x)
+/* ---- a set ------------------------------------------------------------------------------------ */
+
+inline take_vote()
 {
-    y = SIBLING(x);
-    gone[x] = true;
-    do
-    :: len(news[x]) > 0 -> news[x]?w
-    :: len(news[x]) == 0 && len(news[y]) > 0 -> /* on its way: it may be lost */
-        news[y]?w;
+    old_val[0] = val[0];
+    old_val[1] = val[1];
+    old_due = due;
+    top = 0;
+    for (i : 0 .. 3) {
         if
-        :: told[y] = w
-        :: skip
-        fi
-    :: len(news[x]) + len(news[y]) == 0 -> break
-    od;
-    w = 0;
-    kept[y] = true; /* there is no sibling to keep it */
-    if
-    :: !shadow[x] ->
-#ifndef BREAK_SERVE
-        server[x] = y;
-#endif
-        if
-        :: LIVES(PROC(PLANE(x), 1 - RANK(x))) -> take_over(y, PROC(PLANE(x), 1 - RANK(x)))
+        :: st[i] == CALL ->
+            assert(top == 0 || top == at[i]); /* all ranks are at the same call */
+            top = at[i];
+            val[RANK(i)] = at[i]
         :: else
         fi
-    :: else
-    fi;
-    shadow[x] = false;
-    y = 0
+    }
+    assert(top > 0);
+    due = top + PERIOD;
+    vote++;
+    top = 0;
+    i = 0
 }
 
-#define LOST(rank) (!SERVES(PROC(0, rank)) && !SERVES(PROC(1, rank)))
+/* The process sees the result of the vote. */
+inline see(x)
+{
+    com[x] = vote;
+    set = vote;
+    stale = false;
+    at[x] = val[RANK(x)];
+    next[x] = due;
+    steps[x] = (at[x] > WAIT -> 1 : steps[x]);
+    st[x] = RUN
+}
+
+/* ---- a repair --------------------------------------------------------------------------------- */
+
+inline return_to_line(x)
+{
+    dead[x] = false;
+    com[x] = set;
+    at[x] = val[RANK(x)];
+    next[x] = due;
+    steps[x] = (at[x] > WAIT -> 1 : 0);
+    st[x] = RUN
+}
+
+inline stand_still(x)
+{
+    dead[x] = false;
+    com[x] = set;
+    st[x] = STILL
+}
+
+/* A rank that has missed the commit knows it now, and goes on. */
+inline stay(x)
+{
+    if
+    :: com[x] != set ->
+#ifndef BREAK_MISSED
+        next[x] = due;
+        st[x] = RUN;
+#endif
+        com[x] = set
+    :: else
+    fi
+}
+
+#ifdef BREAK_PENDING
+#define GOES_ON(x) (LIVES(x))
+#else
+#define GOES_ON(x) (LIVES(x) && st[x] != STILL)
+#endif
+
+inline clone_at(x)
+{
+#ifdef BREAK_CLONE_AT
+    next[x] = at[x] + 1;
+#else
+    next[x] = top + 1;
+#endif
+    if
+    :: st[x] == CALL -> st[x] = RUN /* the set of this call comes at the next one */
+    :: else
+    fi
+}
+
+inline back_or_stay(x)
+{
+    if
+    :: dead[x] || st[x] == STILL -> return_to_line(x)
+    :: else -> stay(x)
+    fi
+}
+
+/* One plane, from process `whole` on, goes on, and the other one does not. */
+inline one_plane(whole, other)
+{
+    stay(whole);
+    stay(whole + 1);
+#ifdef BREAK_IN_STEP
+    if
+    :: false -> skip
+#else
+    if
+    :: st[whole] == STEP || st[whole + 1] == STEP || st[whole] == END || st[whole + 1] == END ->
+        back_or_stay(other);
+        back_or_stay(other + 1);
+        stale = false
+#endif
+    :: else ->
+        top = (at[whole] > at[whole + 1] -> at[whole] : at[whole + 1]);
+        clone_at(whole);
+        clone_at(whole + 1);
+#ifndef BREAK_SCHEDULE
+        due = top + 1; /* also for ranks that return to this line later */
+#endif
+        top = 0;
+        stand_still(other);
+        stand_still(other + 1);
+        stale = true
+    fi
+}
 
 inline repair()
 {
+    raised = false;
+    any = false;
+    for (i : 0 .. 3) {
+        any = any || (LIVES(i) && com[i] == vote)
+    }
     if
-    :: LOST(0) || LOST(1) -> start()
+    :: !any -> /* no process is left that has seen the vote: the set is not committed */
+        vote = set;
+        val[0] = old_val[0];
+        val[1] = old_val[1];
+        due = old_due
+    :: else -> set = vote
+    fi;
+    w0 = GOES_ON(0) && GOES_ON(1);
+    w1 = GOES_ON(2) && GOES_ON(3);
+    if
+    :: w0 && !w1 -> one_plane(0, 2)
+    :: w1 && !w0 -> one_plane(2, 0)
+    :: w0 && w1 ->
+        for (i : 0 .. 3) {
+            stay(i)
+        }
     :: else ->
         for (i : 0 .. 3) {
-            if
-            :: dead[i] && !gone[i] -> replace(i)
-            :: else
-            fi
+            return_to_line(i)
         }
-        i = 0
-    fi
+        passed = (val[0] > WAIT -> 1 : 0);
+        stale = false
+    fi;
+    i = 0; w0 = false; w1 = false; any = false
 }
 
-/* A spare becomes the replica x, from the start of the program. */
-inline clone(x)
-{
-    spares--;
-    begin(x);
-    shadow[x] = true;
-    y = SIBLING(x);
-#ifdef BREAK_UNUSED
-    told[x] = outcome[y]; /* without outcomes that the sibling has heard of, and not reached */
-#elif !defined(BREAK_TOLD)
-    told[x] = (outcome[y] > 0 -> outcome[y] : told[y]);
-#endif
-    take_over(FROM(x), x);
-    y = 0
-}
+#define PROCESS(x)                                                                                 \
+    :: atomic { HEALTHY && st[x] == RUN && !AT_STEP(x) && HAS_MESSAGE(x) -> begin_call(x) }        \
+    :: atomic { HEALTHY && st[x] == RUN && AT_STEP(x) -> come_to_step(x) }                         \
+    :: atomic { LIVES(x) && !raised && com[x] != vote -> see(x) }                                  \
+    :: atomic { left > 0 && LIVES(x) && !OVER -> left--; dead[x] = true }
 
-/* x has caught up with its sibling. */
-inline rejoin(x)
-{
-    shadow[x] = false;
-    server[x] = x;
-    if
-    :: LIVES(PROC(PLANE(x), 1 - RANK(x))) ->
-        y = PROC(PLANE(x), 1 - RANK(x));
-        discard(wire[W(SIBLING(x), y)]);
-        take_over(x, y);
-        y = 0
-    :: else
-    fi
-}
-
-#define CAUGHT_UP(x) (pc[x] == pc[SIBLING(x)] && len(news[x]) == 0)
-#define NEW_DEAD(x) (dead[x] && !gone[x])
-#define REPAIRED (!NEW_DEAD(0) && !NEW_DEAD(1) && !NEW_DEAD(2) && !NEW_DEAD(3))
-#define ENDED(x) (gone[x] || (LIVES(x) && pc[x] == END))
-#define OVER (REPAIRED && ENDED(0) && ENDED(1) && ENDED(2) && ENDED(3))
-
-#define STEPS(x)                                                                                   \
-    :: atomic { LIVES(x) && len(news[x]) > 0 -> listen(x) }                                        \
-    :: atomic { left > 0 && LIVES(x) && !OVER -> left--; dead[x] = true }                          \
-    :: atomic { REPAIRED && gone[x] && spares > 0 && !OVER -> clone(x) }                           \
-    :: atomic { REPAIRED && LIVES(x) && shadow[x] && CAUGHT_UP(x) -> rejoin(x) }
-
-#define CHOICE(x, at)                                                                              \
-    :: atomic { pc[x] == at && MAY_CHOOSE(x) -> choose(x, 1); pc[x] = at + 1 }                     \
-    :: atomic { pc[x] == at && MAY_CHOOSE(x) -> choose(x, 2); pc[x] = at + 1 }                     \
-    :: atomic { LIVES(x) && pc[x] == at && told[x] > 0 -> outcome[x] = told[x]; pc[x] = at + 1 }
-
-#define RANK_0(x)                                                                                  \
-    STEPS(x)                                                                                       \
-    CHOICE(x, 0)                                                                                   \
-    :: atomic { LIVES(x) && pc[x] == 1 && MAY_SEND(x) -> send(x, outcome[x]); pc[x] = 2 }          \
-    :: atomic { LIVES(x) && pc[x] == 2 && HAS(x) -> receive(x); pc[x] = 3 }                        \
-    :: atomic { LIVES(x) && pc[x] == 3 -> send(x, outcome[x] + heard[x]); pc[x] = 4 }
-
-#define RANK_1(x)                                                                                  \
-    STEPS(x)                                                                                       \
-    :: atomic { LIVES(x) && pc[x] == 0 && HAS(x) -> receive(x); pc[x] = 1 }                        \
-    CHOICE(x, 1)                                                                                   \
-    :: atomic { LIVES(x) && pc[x] == 2 && MAY_SEND(x) ->                                           \
-            send(x, heard[x] + 2 * outcome[x]); pc[x] = 3 }                                        \
-    :: atomic { LIVES(x) && pc[x] == 3 && HAS(x) -> receive(x); pc[x] = 4 }
+#define OVER (st[0] == END && st[1] == END && st[2] == END && st[3] == END)
 
 active proctype world()
 {
-    atomic { start() }
+    atomic {
+        for (i : 0 .. 3) {
+            st[i] = RUN;
+            at[i] = 1;
+            next[i] = 1 + PERIOD;
+            com[i] = 1
+        }
+        val[0] = 1;
+        val[1] = 1;
+        due = 1 + PERIOD;
+        i = 0
+    }
     do
-    RANK_0(0)
-    RANK_1(1)
-    RANK_0(2)
-    RANK_1(3)
-    :: atomic { !REPAIRED -> repair() }
+    PROCESS(0)
+    PROCESS(1)
+    PROCESS(2)
+    PROCESS(3)
+    :: atomic { HEALTHY && IN_SET(0) && IN_SET(1) && IN_SET(2) && IN_SET(3) -> take_vote() }
+    :: atomic { HEALTHY && IN_STEP(0) && IN_STEP(1) && IN_STEP(2) && IN_STEP(3) -> pass_step() }
+    :: atomic { !HEALTHY -> repair() }
     :: OVER -> break
     od
 }

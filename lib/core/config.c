@@ -79,6 +79,8 @@ static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", F
 static const struct word determinants[] = { FTK_DET_MODES(DET_WORD){ NULL, 0 } };
 static const struct word lines[] = { { "together", FTK_LINE_TOGETHER }, { "apart", FTK_LINE_APART },
     { NULL, 0 } };
+static const struct word lost_replicas[] = { { "clone", FTK_LOST_CLONE },
+    { "replay", FTK_LOST_REPLAY }, { NULL, 0 } };
 static const struct word outputs[] = { { "first", FTK_OUTPUT_FIRST }, { "all", FTK_OUTPUT_ALL },
     { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
@@ -249,6 +251,10 @@ static const struct key keys[] = {
         "compare their regions. Needs log.enabled." },
     { "replicas", "output", AT(replica_output), WORD(outputs), "first", "first or all",
         "Whose standard output is seen: that of the first replica of each rank, or of all." },
+    { "replicas", "lost", AT(replica_lost), WORD(lost_replicas), "clone", "clone or replay",
+        "What follows the loss of a replica. clone: its plane stands still and gets the state of "
+        "another plane; no rank goes back. replay: the replicas of this rank go back to the last "
+        "set." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

@@ -27,6 +27,7 @@ enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUP
 #define FTK_SUPPLY_STEPS 4
 enum ftk_line { FTK_LINE_TOGETHER, FTK_LINE_APART };
 enum ftk_outputs { FTK_OUTPUT_FIRST, FTK_OUTPUT_ALL };
+enum ftk_lost_replicas { FTK_LOST_CLONE, FTK_LOST_REPLAY };
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
@@ -80,6 +81,7 @@ struct ftk_config {
     char log_dir[FTK_PATH_MAX];       /* log.directory, "": TMPDIR or /tmp */
     int replicas;                     /* replicas.count = 1 */
     int replica_output;               /* replicas.output = first */
+    int replica_lost;                 /* replicas.lost = clone */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */

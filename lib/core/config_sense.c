@@ -156,6 +156,7 @@ static void look_at_replicas(const struct sense *s)
     const char *wrong = NULL;
     if (c->replicas == 1) {
         idle(s, "without effect: replicas.count is 1", AT(replica_output));
+        idle(s, "without effect: replicas.count is 1", AT(replica_lost));
         return;
     }
     if (!c->log_enabled)

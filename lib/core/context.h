@@ -51,11 +51,12 @@ enum ftk_where {
 /* How the regions of this rank get their contents: in its next ftkit_recover(), or at once if the
  * rank is in its loop. */
 enum ftk_pending {
-    FTK_PENDING_NONE,  /* nothing to do */
-    FTK_PENDING_LOAD,  /* collective: look for a set in slots, in level.local and in files */
-    FTK_PENDING_FRESH, /* other ranks run from the initial state: nothing to load */
-    FTK_PENDING_LINE,  /* restore the line */
-    FTK_PENDING_SHRUNK /* collective: distribute the line over another number of ranks */
+    FTK_PENDING_NONE,   /* nothing to do */
+    FTK_PENDING_LOAD,   /* collective: look for a set in slots, in level.local and in files */
+    FTK_PENDING_FRESH,  /* other ranks run from the initial state: nothing to load */
+    FTK_PENDING_LINE,   /* restore the line */
+    FTK_PENDING_SHRUNK, /* collective: distribute the line over another number of ranks */
+    FTK_PENDING_CLONE   /* this plane stands still: the next set gives it the state of another */
 };
 
 /* Where a segment of the line was found, if not at another rank. */
@@ -180,11 +181,15 @@ enum ftk_differs {
     FTK_DIFFERS_ALL   /* the same set differs again: all ranks go back */
 };
 
-/* Comparing replicas at a set (lib/set/replicas.c). */
+/* Replicas (lib/set/replicas.c, lib/set/clone.c). */
 struct ftk_replica_state {
     int tries;     /* sets of this rank that differed since the line was committed */
     uint64_t line; /* that line: with another one tries count as 0 */
     uint64_t found, corrected;
+    unsigned stale;    /* bit p: plane p stands still until the next set */
+    uint64_t clone_at; /* the call of ftkit_checkpoint() that writes this set */
+    bool in_step;      /* in another collective call of ftkit: no set comes before its end */
+    uint64_t takeovers, clones;
 };
 
 /* Figures for ftkit_query(). */

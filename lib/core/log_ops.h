@@ -51,6 +51,7 @@ struct ftk_log_ops {
     int (*discard)(struct ftkit_ctx *ctx);
     bool (*missed)(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
+    void (*reschedule)(uint64_t next_event);
     bool (*replayed)(struct ftkit_ctx *ctx, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, int code);
     void (*keep_going)(void);
@@ -241,6 +242,14 @@ static inline bool ftk_log_missed(
 static inline int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     return ctx->log ? ctx->log->install(ctx, r) : FTKIT_OK;
+}
+
+/* The next call of ftkit_checkpoint() at which all ranks decide is this one; also in a replay of
+ * the calls since the line. */
+static inline void ftk_log_reschedule(struct ftkit_ctx *ctx, uint64_t next_event)
+{
+    if (ctx->log)
+        ctx->log->reschedule(next_event);
 }
 
 /* For a collective call of ftkit that makes no line: whether other ranks have completed the call

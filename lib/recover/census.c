@@ -12,7 +12,7 @@
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
-enum { WORDS = 20, SEG_WORDS = 6 };
+enum { WORDS = 22, SEG_WORDS = 6 };
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
@@ -25,11 +25,13 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->callback.fn != NULL;
     w[i++] = ctx->repair.local_error;
     w[i++] = ctx->repair.differs;
+    w[i++] = ctx->replica.in_step;
     w[i++] = ctx->repair.ambiguous;
     w[i++] = ftk_log_of_earlier_job(ctx);
     w[i++] = ctx->repair.pending;
     w[i++] = (int64_t)(ctx->repair.told > ctx->committed ? ctx->repair.told : ctx->committed);
     w[i++] = (int64_t)ctx->next_set;
+    w[i++] = (int64_t)ctx->policy.calls;
     w[i++] = (int64_t)ctx->run;
     w[i++] = ctx->epoch;
     w[i++] = ctx->repair.repeats;
@@ -51,11 +53,13 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->has_callback = (int)w[i++];
     e->local_error = (int)w[i++];
     e->differs = (int)w[i++];
+    e->in_step = w[i++] != 0;
     e->ambiguous = w[i++] != 0;
     e->of_earlier_job = w[i++] != 0;
     e->pending = (int)w[i++];
     e->committed = (uint64_t)w[i++];
     e->next_set = (uint64_t)w[i++];
+    e->calls = (uint64_t)w[i++];
     e->run = (uint64_t)w[i++];
     e->epoch = (int)w[i++];
     e->repeats = (int)w[i++];

@@ -141,7 +141,9 @@ static void install_line(struct ftk_attempt *a)
     /* a set apart is in level.local before it is committed: see set/cut.h */
     if (a->plan.line > 0)
         ftk_mem_drop_newer(&ctx->level[FTK_LEVEL_LOCAL].mem, a->plan.line);
-    bool whole = ctx->repair.pending == FTK_PENDING_LINE && !ctx->repair.line_from_file;
+    bool whole =
+        (ctx->repair.pending == FTK_PENDING_LINE || ctx->repair.pending == FTK_PENDING_CLONE)
+        && !ctx->repair.line_from_file;
     if (whole || (ftk_log_of(ctx) && !a->plan.back[ctx->rank]))
         ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, ctx->repair.line);
 }
@@ -175,6 +177,21 @@ static void take_over(struct ftkit_ctx *ctx, const struct ftk_handover *of)
     ftk_steer_take_deadline(ctx, of->deadline_s);
 }
 
+/* Planes that stand still get their state at the set of this call. */
+static void install_planes(struct ftk_attempt *a)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    ctx->replica.stale = p->stale;
+    ctx->replica.clone_at = p->clone_at;
+    if (p->stale == 0)
+        return;
+    ctx->replica.takeovers += p->lost > 0;
+    ftk_log_reschedule(ctx, p->clone_at);
+    if (!p->back[ctx->rank])
+        ctx->policy.next_event = p->clone_at;
+}
+
 /* Install the state of a working rank.  was: its rank before the repair, -1: none. */
 static void install_rank(struct ftk_attempt *a, int was)
 {
@@ -192,6 +209,7 @@ static void install_rank(struct ftk_attempt *a, int was)
         take_over(ctx, &a->handover);
     if (a->plan.back[ctx->rank])
         ftk_policy_reset(ctx);
+    install_planes(a);
 }
 
 int ftk_attempt_install(struct ftk_attempt *a)

@@ -422,11 +422,19 @@ static bool needs_line(const struct facts *f, const struct ftk_plan *p, int rank
     return p->is_new[rank]
            || (p->line > 0
                && (e->pending == FTK_PENDING_LINE || e->pending == FTK_PENDING_LOAD
-                   || e->differs != FTK_DIFFERS_NOT));
+                   || e->pending == FTK_PENDING_CLONE || e->differs != FTK_DIFFERS_NOT));
+}
+
+/* Whether the planes of replicas roll back one by one: there is a line, in memory, from which a
+ * replacement can replay its set-up. */
+static bool by_planes(const struct facts *f, const struct ftk_plan *p)
+{
+    return f->rules->planes > 1 && f->rules->team && f->nlive > 0 && p->nranks == f->nranks
+           && p->line > 0 && !p->from_file && !f->of_earlier_job;
 }
 
 /* Choose the ranks that roll back: choose_back() of docs/model/log.pml. */
-static void choose_back(const struct facts *f, struct ftk_plan *p)
+static void choose_teams(const struct facts *f, struct ftk_plan *p)
 {
     const int *team = f->rules->team;
     bool alone = p->line == 0; /* before the first line a team is one rank */
@@ -445,6 +453,13 @@ static void choose_back(const struct facts *f, struct ftk_plan *p)
                   "with its node: the job has to be relaunched"
                 : "a rank failed before the first set was written, and it is not known which of "
                   "its messages were complete: the job has to be relaunched");
+}
+
+static void choose_back(const struct facts *f, struct ftk_plan *p)
+{
+    const int *team = f->rules->team;
+    if (!by_planes(f, p) || !ftk_plan_planes(f->c, f->rules, p))
+        choose_teams(f, p);
     for (int r = 0; team && r < p->nranks; r++)
         if (p->is_new[r] && f->of_earlier_job)
             fatal(p, FTKIT_ERR_LOST,
@@ -573,7 +588,7 @@ int ftk_plan_make(
 uint64_t ftk_plan_hash(const struct ftk_plan *p)
 {
     int words[] = { p->outcome, p->code, p->nspawn, p->nprocs, p->nranks, p->lost, p->line_nranks,
-        p->from_file, p->pending, p->rollback };
+        p->from_file, p->pending, p->rollback, (int)p->stale, (int)p->clone_at };
     uint64_t h = ftk_xxh3_seed(words, sizeof words, p->line);
     if (p->outcome == FTK_PLAN_GO) {
         size_t n = (size_t)p->nranks;

@@ -47,11 +47,13 @@ struct ftk_census_entry {
     int has_callback;
     int local_error; /* local error of this process; 0: none */
     int differs;     /* enum ftk_differs */
+    bool in_step;    /* in a collective call of ftkit that writes no set */
     bool ambiguous;  /* the last attempt found an ambiguous match: all ranks have to roll back */
     bool of_earlier_job; /* the line is of an earlier job: it has no set-up log for a replacement */
     int pending;         /* enum ftk_pending */
     uint64_t committed;
     uint64_t next_set;
+    uint64_t calls; /* of ftkit_checkpoint() */
     uint64_t run;
     int epoch;
     int repeats;       /* sum of the weights of repairs, see FTK_REPEAT */
@@ -126,11 +128,13 @@ struct ftk_plan {
     int *need_copy; /* [copies][nranks] 1: the holder lacks the copy */
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
-    bool from_file; /* a segment of the line is not in memory and cannot be rebuilt there */
-    bool unusable;  /* from_file, because a rank has given up the line in memory */
-    int pending;    /* enum ftk_pending of the ranks that have work left, see pending_of() */
-    bool rollback;  /* there is a line: ranks that roll back restore it */
-    bool fresh;     /* an opening: no process had a rank before */
+    bool from_file;    /* a segment of the line is not in memory and cannot be rebuilt there */
+    bool unusable;     /* from_file, because a rank has given up the line in memory */
+    int pending;       /* enum ftk_pending of the ranks that have work left, see pending_of() */
+    bool rollback;     /* there is a line: ranks that roll back restore it */
+    unsigned stale;    /* bit p: plane p gets the state of another plane at the next set */
+    uint64_t clone_at; /* the call of ftkit_checkpoint() that writes this set */
+    bool fresh;        /* an opening: no process had a rank before */
 };
 
 struct ftk_plan_rules {
@@ -146,6 +150,7 @@ struct ftk_plan_rules {
     const int *team; /* [nranks] < nranks, team of each rank: only teams that have lost a rank roll
                           back; NULL: all ranks do */
     bool all;        /* all ranks roll back, whatever the teams are */
+    int planes;      /* replicas.count */
 };
 
 /* Return the rules for completing a set of a level outside of a repair. */
@@ -165,6 +170,13 @@ void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
 /* Plan which segments and parities of the line are rebuilt from parity, and for which processes:
  * p->groups, and p->source of rebuilt segments.  A step of ftk_plan_make().  FTKIT_ERR_NOMEM. */
 int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
+/* With replicas, if a plane is whole: the planes that have lost a rank, or wait for the line, stand
+ * still, all of their ranks roll back, and no other rank does.  At the next set they get the state
+ * of a whole plane (p->stale, FTK_PENDING_CLONE).  If no set can come, the teams of their ranks
+ * that need the line roll back, within these planes.  False: no plane is whole, or all are; nothing
+ * is changed.  A step of ftk_plan_make(). */
+bool ftk_plan_planes(
+    const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);
 void ftk_plan_free(struct ftk_plan *p);
 /* Write the list of the ranks of the line without a source (see ftk_ranks_text()); return their
@@ -184,6 +196,11 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start);
  * this rank to the line, as ctx->repair.pending says.  After a further failure the function repairs
  * and begins again.  *set: the set that was restored; 0: none.  An error: the context is dead. */
 int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set);
+
+/* The plane of this rank stands still: write the next set with the other ranks.  This rank gets the
+ * segment of its sibling there.  The set is the line to restore then.  FTKIT_ERR_PEER: a rank has
+ * failed. */
+int ftk_clone_plane(struct ftkit_ctx *ctx);
 
 /* Wait as a spare.  FTKIT_OK: this process carries a rank now; FTK_PARTED: the job is over; an
  * error: the context is dead. */

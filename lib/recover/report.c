@@ -54,6 +54,13 @@ static void tell_back(const struct ftk_attempt *a)
     if (!ftk_log_of(ctx) || p->from_file)
         return; /* the restore reports the set */
     int n = ftk_ranks_text(p->back, p->nranks, ranks, sizeof ranks);
+    if (p->stale) {
+        ftk_report(FTKIT_INFO,
+            "context %s: %s stand still until call %llu, which gives them the state of their "
+            "replicas; all others go on",
+            ctx->cfg.name, ranks, (unsigned long long)p->clone_at);
+        return;
+    }
     if (p->line)
         snprintf(to, sizeof to, "set %llu", (unsigned long long)p->line);
     else
@@ -91,7 +98,7 @@ static void event_repair(const struct ftk_attempt *a)
         ftk_event_int(&e, "lost", p->lost);
         ftk_event_int(&e, "spares", ctx->nspares);
         event_list(&e, "replaced", p->is_new, p->nranks);
-        event_list(&e, "back", p->back, p->nranks);
+        event_list(&e, p->stale ? "stand" : "back", p->back, p->nranks);
     }
     ftk_event_end(&e);
 }
@@ -118,15 +125,18 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     int replaced = 0;
     for (int r = 0; r < p->nranks; r++)
         replaced += p->is_new[r];
+    char back[80] = "";
+    if (!p->stale)
+        snprintf(back, sizeof back, ", %sback to set %llu%s", p->from_file ? "going " : "",
+            (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
     ftk_run_state("repaired %d %s", p->lost, ctx->cfg.name);
     ftk_report(FTKIT_INFO,
         "context %s: %s in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
-        "restore %.1f): %d rank%s replaced, %d given up, %d spare%s left, %sback to set %llu%s",
+        "restore %.1f): %d rank%s replaced, %d given up, %d spare%s left%s",
         ctx->cfg.name, p->from_file ? "processes are back" : "repaired", 1e3 * ctx->stats.repair_s,
         1e3 * ctx->stats.detect_s, 1e3 * ctx->stats.supply_s, 1e3 * ctx->stats.rebuild_s,
         1e3 * ctx->stats.restore_s, replaced, FTK_S(replaced), p->lost - replaced, ctx->nspares,
-        FTK_S(ctx->nspares), p->from_file ? "going " : "", (unsigned long long)p->line,
-        p->from_file ? " or older, from files" : "");
+        FTK_S(ctx->nspares), back);
     tell_sources(a);
     tell_back(a);
 }

@@ -187,6 +187,17 @@ static int restore(struct ftkit_ctx *ctx)
     return ctx->repair.line_nranks == ctx->nranks ? restore_line(ctx) : ftk_redistribute(ctx);
 }
 
+/* The plane of this rank stands still: take over the state of another plane. */
+static int clone(struct ftkit_ctx *ctx)
+{
+    int rc = ftk_clone_plane(ctx);
+    if (rc == FTKIT_OK)
+        rc = restore_line(ctx);
+    if (rc == FTKIT_OK)
+        ctx->replica.clones++;
+    return rc;
+}
+
 /* A start of the whole job: load a set, or begin from the initial state.  Because of the vote at
  * the end no rank enters its loop while another rank may still fail to load. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
@@ -229,6 +240,11 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
         if (rc == FTKIT_OK)
             rc = restore(ctx);
         break;
+    case FTK_PENDING_CLONE:
+        rc = clone(ctx);
+        if (rc == FTKIT_OK)
+            *set = ctx->restored;
+        return rc;
     default:
         if (ctx->committed == 0) /* drop segments of a first set that was not committed */
             ftk_mem_drop_others(&ctx->level[FTK_LEVEL_MEMORY].mem, 0);
@@ -256,6 +272,7 @@ static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
 {
     return rc == FTKIT_ERR_CORRUPT
            && (ctx->repair.pending == FTK_PENDING_SHRUNK || ctx->repair.pending == FTK_PENDING_LINE
+               || ctx->repair.pending == FTK_PENDING_CLONE
                || (ctx->repair.pending == FTK_PENDING_LOAD && ctx->committed > 0));
 }
 

@@ -157,15 +157,15 @@ static int odd_one(const uint64_t *sum, const uint64_t *bytes, int planes, int n
     return -1;
 }
 
-void ftk_sphere_decide(const uint64_t *sum, const uint64_t *bytes, int planes, int n, int *odd,
-    struct ftk_comparison *c)
+void ftk_sphere_decide(const uint64_t *sum, const uint64_t *bytes, int planes, bool majority, int n,
+    int *odd, struct ftk_comparison *c)
 {
     *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME, .region = -1 };
     for (int i = 0; i < n; i++) {
         int other = 0;
         for (int p = planes - 1; p > 0; p--)
             other = equal(sum, bytes, n, i, 0, p) ? other : p;
-        odd[i] = other > 0 ? odd_one(sum, bytes, planes, n, i) : -1;
+        odd[i] = other > 0 && majority ? odd_one(sum, bytes, planes, n, i) : -1;
         if (other == 0 || c->result == FTK_SPHERE_DIFFERS)
             continue;
         const bool clear = odd[i] >= 0;
@@ -239,7 +239,8 @@ static int compare_sums(struct sphere *s, int *odd, struct ftk_comparison *c)
         rc = exchange(s, s->bytes, (size_t)s->n * sizeof *s->bytes);
     if (rc != FTKIT_OK)
         return rc;
-    ftk_sphere_decide(s->sum, s->bytes, s->planes, s->n, odd, c);
+    const bool majority = s->ch->ctx->replica.stale == 0; /* a clone agrees with its source */
+    ftk_sphere_decide(s->sum, s->bytes, s->planes, majority, s->n, odd, c);
     rc = c->result == FTK_SPHERE_SAME ? FTKIT_OK : locate(s, c);
     (void)FTK_FAULT("replica.decided");
     return rc == FTKIT_OK && c->result == FTK_SPHERE_MENDED ? mend(s, odd, c) : rc;

@@ -36,9 +36,9 @@ struct ftk_comparison {
 int ftk_sphere_compare(struct ftk_chan *ch, char *seg, const bool *skip, struct ftk_comparison *c);
 
 /* Decide from the sums of n regions in the planes of a sphere, sum [planes][n], bytes [planes][n].
- * Pure.  *c: result, region, plane and sum.  odd [n]: the plane that differs from two equal ones;
- * -1: none does, or all differ. */
-void ftk_sphere_decide(const uint64_t *sum, const uint64_t *bytes, int planes, int n, int *odd,
-    struct ftk_comparison *c);
+ * Pure.  majority: two of three replicas are right.  *c: result, region, plane and sum.  odd [n]:
+ * the plane that differs from two equal ones; -1: none does, all differ, or without majority. */
+void ftk_sphere_decide(const uint64_t *sum, const uint64_t *bytes, int planes, bool majority, int n,
+    int *odd, struct ftk_comparison *c);
 
 #endif

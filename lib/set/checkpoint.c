@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "clone.h"
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "detect/detect.h"
@@ -68,19 +69,37 @@ static int lose_vote(struct ftkit_ctx *ctx)
     return ftk_fail(FTKIT_ERR_PEER, "injected");
 }
 
+/* Compute the sizes.  FTKIT_ERR_PEER. */
+static int measure(struct writing *c)
+{
+    struct ftk_write *w = &c->w;
+    if (!ftk_clone_is_here(c->ctx))
+        ftk_write_note(w, ftk_region_measure(c->ctx, &w->head_bytes, &w->data_bytes));
+    if (w->local != FTKIT_OK) { /* the others need sizes all the same */
+        w->head_bytes = FTK_SEG_ALIGN;
+        w->data_bytes = 0;
+    }
+    int rc = ftk_clone_sizes(&c->ch, &w->head_bytes, &w->data_bytes);
+    offer_changes(c);
+    return rc;
+}
+
+/* The number of the call, of ranks that stand at it. */
+static void vote_calls(const struct ftkit_ctx *ctx, struct ftk_vote *v)
+{
+    if (!ftk_clone_is_here(ctx))
+        ftk_vote_same(v, FTK_VOTE_CALLS, ctx->policy.calls);
+}
+
 /* Compute the sizes and take the memory, here and at other ranks; the ranks agree on the result. */
 static int prepare(struct writing *c)
 {
     struct ftkit_ctx *ctx = c->ctx;
     struct ftk_write *w = &c->w;
     struct ftk_vote v;
-    ftk_write_note(w, ftk_region_measure(ctx, &w->head_bytes, &w->data_bytes));
-    if (w->local != FTKIT_OK) { /* the others need sizes all the same */
-        w->head_bytes = FTK_SEG_ALIGN;
-        w->data_bytes = 0;
-    }
-    offer_changes(c);
-    int rc = ftk_write_begin(w);
+    int rc = measure(c);
+    if (rc == FTKIT_OK)
+        rc = ftk_write_begin(w);
     if (rc != FTKIT_OK)
         return rc;
     ftk_vote_init(&v);
@@ -91,7 +110,7 @@ static int prepare(struct writing *c)
     int ask = ftk_steer_ask(ctx);
     if (ask != FTK_ASK_NOTHING)
         v.min[WORD_DURABLE] = -ask;
-    ftk_vote_same(&v, FTK_VOTE_CALLS, ctx->policy.calls);
+    vote_calls(ctx, &v);
     ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&c->ch, ctx->nranks, &v);
     if (rc == FTKIT_OK && FTK_FAULT("ckpt.unheard"))
@@ -105,6 +124,8 @@ static int prepare(struct writing *c)
         return ftk_fail(FTKIT_ERR_MISMATCH,
             "ranks are at different calls of ftkit_checkpoint (this one at its %lluth)",
             (unsigned long long)ctx->policy.calls);
+    if (ftk_clone_is_here(ctx))
+        ctx->policy.calls = (uint64_t)v.min[FTK_VOTE_CALLS];
     c->durable = (int)v.min[WORD_DURABLE];
     if (c->durable < 0) {
         c->ask = -c->durable;
@@ -140,11 +161,23 @@ static void end_packing(struct ftk_write *w)
 
 static const struct ftk_fill packing = { pack_piece, end_packing };
 
-static int pack_and_send(struct writing *c)
+/* A rank whose plane stands still gets the segment of its sibling. */
+static int pass_segment(struct writing *c)
 {
     struct ftk_write *w = &c->w;
+    if (ftk_clone_is_here(c->ctx))
+        return ftk_clone_receive(&c->ch, w->own, &c->packer);
     ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
-    return ftk_write_data(w, &packing);
+    if (c->ctx->replica.stale == 0)
+        return FTKIT_OK;
+    ftk_write_note(w, ftk_region_pack(&c->packer, SIZE_MAX));
+    return ftk_clone_send(&c->ch, &c->packer);
+}
+
+static int pack_and_send(struct writing *c)
+{
+    int rc = pass_segment(c);
+    return rc == FTKIT_OK ? ftk_write_data(&c->w, &packing) : rc;
 }
 
 /* ---- commit -------------------------------------------------------------------------- */

@@ -192,7 +192,9 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
     if (p->requested || ctx->committed == 0)
         return FTKIT_OK;
     *write = p->calls >= p->next_event;
-    if (!*write || (ctx->cfg.period.kind == FTK_PERIOD_COUNT && p->calls >= p->set_at))
+    if (!*write || ctx->replica.stale != 0)
+        return FTKIT_OK;
+    if (ctx->cfg.period.kind == FTK_PERIOD_COUNT && p->calls >= p->set_at)
         return FTKIT_OK;
     return look(ctx, write);
 }

@@ -186,5 +186,6 @@ void ftk_replicas_undecided(struct ftkit_ctx *ctx, const struct ftk_comparison *
 void ftk_replicas_committed(struct ftkit_ctx *ctx)
 {
     ctx->replica.tries = 0;
+    ctx->replica.stale = 0;
     ctx->repair.differs = FTK_DIFFERS_NOT;
 }

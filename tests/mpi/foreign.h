@@ -321,8 +321,9 @@ static inline void foreign_info(const struct foreign *f, const char *when)
                           (unsigned long long)info.log_bytes)
                           > 0;
     if (written && strcmp(when, "end") == 0)
-        written = fprintf(out, "sdc %llu %llu %d\n", (unsigned long long)info.sdc_found,
-                      (unsigned long long)info.sdc_corrected, info.rollbacks)
+        written = fprintf(out, "sdc %llu %llu %d %llu %llu\n", (unsigned long long)info.sdc_found,
+                      (unsigned long long)info.sdc_corrected, info.rollbacks,
+                      (unsigned long long)info.takeovers, (unsigned long long)info.clones)
                   > 0;
     if (written && strcmp(when, "end") == 0)
         written =

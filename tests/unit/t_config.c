@@ -85,6 +85,7 @@ static void put_replicas(struct ftk_config *c)
 }
 
 STORES(replica_output, FTK_OUTPUT_ALL)
+STORES(replica_lost, FTK_LOST_REPLAY)
 
 static void put_name(struct ftk_config *c)
 {
@@ -209,6 +210,7 @@ static const struct sample {
     { "log", "directory", "/tmp", "FTKIT_LOG_DIRECTORY", put_log_dir },
     { "replicas", "count", "3", "FTKIT_REPLICAS_COUNT", put_replicas },
     { "replicas", "output", "all", "FTKIT_REPLICAS_OUTPUT", put_replica_output },
+    { "replicas", "lost", "replay", "FTKIT_REPLICAS_LOST", put_replica_lost },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE", put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
     { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },
@@ -304,6 +306,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->log_enabled, b->log_enabled);
     assert_int_equal(a->replicas, b->replicas);
     assert_int_equal(a->replica_output, b->replica_output);
+    assert_int_equal(a->replica_lost, b->replica_lost);
     assert_int_equal(a->log_teams, b->log_teams);
     assert_int_equal(a->log_team_size, b->log_team_size);
     assert_int_equal(a->log_dets, b->log_dets);
@@ -882,6 +885,7 @@ static void t_nonsense(void **state)
     warns("[checkpoint]\nperiod = 2h\nmtbf = 1h\n", "t.ini:2: checkpoint.period: longer than");
     warns("[checkpoint]\nperiod = 2h\nmtbf = 2h\n", NULL);
     warns("[replicas]\noutput = all\n", "t.ini:2: replicas.output: without effect");
+    warns("[replicas]\nlost = replay\n", "t.ini:2: replicas.lost: without effect");
     setenv("FTKIT_LOG_TEAMS", "rank", 1);
     warns("", "environment variable FTKIT_LOG_TEAMS: log.teams: without effect");
     unsetenv("FTKIT_LOG_TEAMS");

@@ -512,6 +512,118 @@ static void replicas_differ(void **state)
     }
 }
 
+/* Two planes of two ranks: 0 and 1, 2 and 3. */
+static struct ftk_plan_rules two_planes(void)
+{
+    static const int team[] = { 0, 1, 0, 1 };
+    struct ftk_plan_rules r = RULES(4, spare_end);
+    r.team = team;
+    r.planes = 2;
+    return r;
+}
+
+static void expect_back(const struct ftk_plan *p, const char *who)
+{
+    for (int r = 0; r < 4; r++)
+        assert_int_equal(p->back[r], who[r] == 'b');
+}
+
+/* A plane that has lost a rank stands still, and gets the state of the other one. */
+static void a_plane_takes_over(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 4; lost++) {
+        struct ftk_census c = running(4, 1, 5);
+        for (int i = 0; i < 4; i++)
+            c.entries[i].calls = 70 + (uint64_t)i;
+        lose(&c, lost);
+        struct ftk_plan p = plan(&c, two_planes());
+        assert_int_equal(p.outcome, FTK_PLAN_GO);
+        assert_int_equal(p.pending, FTK_PENDING_CLONE);
+        assert_int_equal(p.stale, lost < 2 ? 1 : 2);
+        assert_int_equal(
+            p.clone_at, lost < 2 ? 74 : 72); /* one more than the most of a whole one */
+        expect_back(&p, lost < 2 ? "bb--" : "--bb");
+        ftk_plan_free(&p);
+    }
+}
+
+/* The plane waits still when its next rank is lost; when the other plane loses one, all go back. */
+static void a_plane_that_waits(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 4; lost++) {
+        struct ftk_census c = running(4, 2, 5);
+        c.entries[0].pending = c.entries[1].pending = FTK_PENDING_CLONE;
+        c.entries[0].where = FTK_IN_SETUP;
+        lose(&c, lost);
+        struct ftk_plan p = plan(&c, two_planes());
+        assert_int_equal(p.pending, lost < 2 ? FTK_PENDING_CLONE : FTK_PENDING_LINE);
+        assert_int_equal(p.stale, lost < 2);
+        expect_back(&p, lost < 2 ? "bb--" : "bbbb");
+        ftk_plan_free(&p);
+    }
+}
+
+/* No set will come: the lost rank returns to the line, and nobody else does.  If its plane stands
+ * still already, the whole plane returns. */
+static void no_set_will_come(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        struct ftk_census c = running(4, 1, 5);
+        c.entries[3].in_step = how == 0;
+        c.entries[3].where = how == 0 ? FTK_IN_LOOP : FTK_IN_CLOSE;
+        lose(&c, 0);
+        struct ftk_plan p = plan(&c, two_planes());
+        assert_int_equal(p.outcome, FTK_PLAN_GO);
+        assert_int_equal(p.pending, FTK_PENDING_LINE);
+        assert_int_equal(p.stale, 0);
+        expect_back(&p, "b---");
+        ftk_plan_free(&p);
+    }
+    for (int why = 0; why < 3; why++) {
+        struct ftk_census c = running(4, 1, 5);
+        struct ftk_plan_rules r = two_planes();
+        c.entries[3].in_step = true;
+        r.all = why == 0; /* determinants are lost */
+        c.entries[1].ambiguous = why == 1;
+        c.entries[0].pending = c.entries[1].pending = why == 2 ? FTK_PENDING_CLONE : 0;
+        if (why < 2)
+            lose(&c, 0);
+        struct ftk_plan p = plan(&c, r);
+        assert_int_equal(p.stale, 0);
+        expect_back(&p, "bb--");
+        ftk_plan_free(&p);
+    }
+}
+
+/* No plane is known to be right: teams go back, as without planes. */
+static void no_whole_plane(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(4, 2, 5);
+    lose(&c, 0);
+    lose(&c, 1); /* rank 2 */
+    struct ftk_plan p = plan(&c, two_planes());
+    assert_int_equal(p.pending, FTK_PENDING_LINE);
+    expect_back(&p, "b-b-");
+    ftk_plan_free(&p);
+    c = running(4, 2, 5);
+    c.entries[1].differs = FTK_DIFFERS_HERE; /* its sibling, rank 3, may not know yet */
+    lose(&c, 0);
+    p = plan(&c, two_planes());
+    assert_int_equal(p.pending, FTK_PENDING_LINE);
+    expect_back(&p, "bbbb");
+    ftk_plan_free(&p);
+    c = running(4, 1, 0); /* there is no line */
+    lose(&c, 0);
+    p = plan(&c, two_planes());
+    assert_int_equal(p.stale, 0);
+    expect_back(&p, "b---");
+    ftk_plan_free(&p);
+}
+
 /* Repairs in a row that replace nobody: the program's calls do not fit together. */
 static void nobody_lost_again(void **state)
 {
@@ -580,7 +692,9 @@ int main(void)
         cmocka_unit_test(what_parity_makes_up_for), cmocka_unit_test(lost_parity_is_made_again),
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
-        cmocka_unit_test(replicas_differ), cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(replicas_differ), cmocka_unit_test(a_plane_takes_over),
+        cmocka_unit_test(a_plane_that_waits), cmocka_unit_test(no_set_will_come),
+        cmocka_unit_test(no_whole_plane), cmocka_unit_test(hash_tells_plans_apart),
         cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

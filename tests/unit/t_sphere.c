@@ -12,6 +12,8 @@
 
 enum { REGIONS = 3 };
 
+static bool majority = true;
+
 /* sums, sizes: a letter for each region of each plane, such as "abc abc abd" */
 static struct ftk_comparison decide(const char *sums, const char *sizes, int *odd)
 {
@@ -23,7 +25,7 @@ static struct ftk_comparison decide(const char *sums, const char *sizes, int *od
             sum[p * REGIONS + i] = (uint64_t)sums[p * (REGIONS + 1) + i];
             bytes[p * REGIONS + i] = (uint64_t)sizes[p * (REGIONS + 1) + i];
         }
-    ftk_sphere_decide(sum, bytes, planes, REGIONS, odd, &c);
+    ftk_sphere_decide(sum, bytes, planes, majority, REGIONS, odd, &c);
     return c;
 }
 
@@ -94,9 +96,24 @@ static void no_majority(void **state)
     assert_int_equal(c.region, 2);
 }
 
+/* A replica in a plane that stands still has a copy of the segment of its sibling. */
+static void a_copy_is_no_witness(void **state)
+{
+    int odd[REGIONS];
+    (void)state;
+    majority = false;
+    struct ftk_comparison c = decide("abc abD abc", "xyz xyz xyz", odd);
+    majority = true;
+    assert_int_equal(c.result, FTK_SPHERE_DIFFERS);
+    assert_int_equal(c.region, 2);
+    assert_int_equal(c.plane, 1);
+    assert_int_equal(odd[2], -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(same), cmocka_unit_test(two_differ),
-        cmocka_unit_test(one_of_three_is_odd), cmocka_unit_test(no_majority) };
+        cmocka_unit_test(one_of_three_is_odd), cmocka_unit_test(no_majority),
+        cmocka_unit_test(a_copy_is_no_witness) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,15 @@
 #include "log/control.h"
 #include "log/recovery.h"
 
+void ftk_calls_reschedule(uint64_t next_event)
+{
+    struct ftk_log *l = &ftk_log;
+    if (l->calls.n > 0)
+        l->calls.outs[l->calls.n - 1].next_event = next_event;
+    else
+        l->line.next_event = next_event;
+}
+
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
 {
     struct ftk_log *l = &ftk_log;

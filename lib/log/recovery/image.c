@@ -9,6 +9,7 @@
 #include "log/matrix.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/plane.h"
 #include "log/recovery.h"
 #include "store/h5/h5.h"
 #include "steps.h"
@@ -99,7 +100,7 @@ static uint64_t *write_list(uint64_t *w, const struct ftk_unexp *h)
 {
     for (; h; h = h->next) {
         *w++ = (uint64_t)h->context;
-        *w++ = (uint64_t)h->source;
+        *w++ = ftk_log_to_plane(h->source);
         *w++ = (uint64_t)(uint32_t)h->tag;
         *w++ = h->bytes;
         size_t words = (h->bytes + 7) / 8;
@@ -122,7 +123,7 @@ static void write_head(uint64_t *head)
     head[SETUP] = list_length(l->setup_log.first);
     head[CALLS] = l->ctx->policy.calls;
     head[MATRIX] = ftk_matrix_length();
-    head[RANKS] = (uint64_t)l->n;
+    head[RANKS] = (uint64_t)ftk_log_plane_size();
     head[TAIL] = 0;
 }
 
@@ -228,9 +229,10 @@ static int read_message(struct reader *r, struct ftk_unexp **out)
     uint64_t bytes = r->w[3];
     if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8
         || !(ftk_context_is_one(r->w[0]) || r->w[0] == FTK_LOG_COLLS)
-        || r->w[1] >= (uint64_t)ftk_log.n || r->w[2] > INT32_MAX)
+        || r->w[1] >= (uint64_t)ftk_log_plane_size() || r->w[2] > INT32_MAX)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
-    struct ftk_unexp *h = ftk_unexp_new((int)r->w[0], (int)r->w[1], (int)r->w[2], (size_t)bytes);
+    const int source = ftk_log_from_plane((int)r->w[1]);
+    struct ftk_unexp *h = ftk_unexp_new((int)r->w[0], source, (int)r->w[2], (size_t)bytes);
     if (!h)
         return ftk_fail(FTKIT_ERR_NOMEM, "messages of the log");
     memcpy(h->data, r->w + MESSAGE, (size_t)bytes);
@@ -297,6 +299,7 @@ static int read_tail(struct reader *r, const uint64_t *head)
 static int unpack_messages(struct reader *r, const uint64_t *head)
 {
     const bool replays = ftk_log_replays_setup();
+    const uint64_t ranks = (uint64_t)ftk_log_plane_size();
     ftk_unexp_clear();
     int rc = read_list(r, head[UNEXPECTED], ftk_unexp_add);
     if (rc == FTKIT_OK && replays)
@@ -305,7 +308,7 @@ static int unpack_messages(struct reader *r, const uint64_t *head)
         rc = read_list(r, head[SETUP], replays ? ftk_setup_log_add : NULL);
     if (rc == FTKIT_OK && has_tail(head))
         rc = read_tail(r, head);
-    if (rc == FTKIT_OK && head[MAGIC] >> 32 >= STATE_REQUESTS && head[RANKS] == (uint64_t)ftk_log.n)
+    if (rc == FTKIT_OK && head[MAGIC] >> 32 >= STATE_REQUESTS && head[RANKS] == ranks)
         rc = ftk_requests_load(ftk_log.ctx, r->w, r->end);
     return rc;
 }
@@ -319,7 +322,8 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     int rc = read_head(from, bytes, &r, &head);
     if (rc != FTKIT_OK)
         return rc;
-    bool first = l->ctx->where < FTK_IN_LOOP; /* this process has not been at a line */
+    /* this process has not been at the line of the set */
+    bool first = l->ctx->where < FTK_IN_LOOP || l->ctx->repair.pending == FTK_PENDING_CLONE;
     ftk_requests_drop();
     if (ftk_log_is_rolling_back()) {
         ftk_coll_forget();
@@ -328,7 +332,8 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
         if (!first)
             ftk_vcomm_back(ftk_idup_clear);
     }
-    bool make = (first || !ftk_log_is_rolling_back()) && head[RANKS] == (uint64_t)l->n;
+    bool make =
+        (first || !ftk_log_is_rolling_back()) && head[RANKS] == (uint64_t)ftk_log_plane_size();
     rc = read_comms(&r, head, make, true);
     if (rc != FTKIT_OK)
         return rc;

@@ -161,7 +161,8 @@ static int drain(struct ftk_chan *ch)
 int ftk_line_drain(struct ftk_chan *ch)
 {
     int rc = drain(ch);
-    return rc == FTKIT_OK ? ftk_requests_save(ch->ctx) : rc;
+    const bool clone = ch->ctx->repair.pending == FTK_PENDING_CLONE; /* the sibling saves its own */
+    return rc == FTKIT_OK && !clone ? ftk_requests_save(ch->ctx) : rc;
 }
 
 bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r)

@@ -14,6 +14,7 @@
 #include "core/tags.h"
 #include "detect/detect.h"
 #include "log/matrix.h"
+#include "log/plane.h"
 #include "store/h5/h5.h"
 
 /* ---- the row of this rank ------------------------------------------------------------ */
@@ -37,7 +38,7 @@ uint64_t *ftk_matrix_write(uint64_t *w)
     for (int r = 0; r < ftk_log.n; r++) {
         if (!counted(r))
             continue;
-        *w++ = (uint64_t)r;
+        *w++ = ftk_log_to_plane(r);
         *w++ = ftk_log.traffic.messages[r];
         *w++ = ftk_log.traffic.bytes[r];
     }
@@ -48,12 +49,13 @@ bool ftk_matrix_read(const uint64_t *w, uint64_t n)
 {
     ftk_matrix_clear();
     for (; n > 0; n--, w += FTK_MATRIX_WORDS) {
-        if (w[0] >= (uint64_t)ftk_log.n) {
+        if (w[0] >= (uint64_t)ftk_log_plane_size()) {
             (void)ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: no such rank");
             return false;
         }
-        ftk_log.traffic.messages[w[0]] = w[1];
-        ftk_log.traffic.bytes[w[0]] = w[2];
+        const int rank = ftk_log_from_plane((int)w[0]);
+        ftk_log.traffic.messages[rank] = w[1];
+        ftk_log.traffic.bytes[rank] = w[2];
     }
     return true;
 }

@@ -17,6 +17,7 @@
 #include "log/coll.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/plane.h"
 #include "log/recovery.h"
 #include "log/saved.h"
 #include "set/handles.h"
@@ -329,7 +330,7 @@ static int put_request(struct ftk_saving *s, const struct ftk_req *r)
     uint64_t head[HEAD] = { [NUMBER] = (uint64_t)ftk_req_number(r),
         [FLAGS] = flags_of(r),
         [CONTEXT] = (uint64_t)r->vc->context,
-        [PEER] = (uint64_t)(int64_t)r->peer,
+        [PEER] = r->peer < 0 ? (uint64_t)(int64_t)r->peer : ftk_log_to_plane(r->peer),
         [TAG] = (uint64_t)(int64_t)r->tag,
         [COUNT] = r->send.handles > 0 ? r->send.handles : (uint64_t)r->count,
         [TYPE] = NO_TYPE,
@@ -362,7 +363,7 @@ static int put_message(struct ftk_saving *s, const struct ftk_unexp *m)
     if (!w)
         return ftk_fail(FTKIT_ERR_NOMEM, "matched messages of a set");
     *w++ = (uint64_t)m->context;
-    *w++ = (uint64_t)m->source;
+    *w++ = ftk_log_to_plane(m->source);
     *w++ = (uint64_t)(uint32_t)m->tag;
     *w++ = (uint64_t)m->number;
     *w++ = (uint64_t)m->rank;
@@ -525,7 +526,7 @@ static bool is_sane(const uint64_t *head)
 {
     const bool message = !(head[FLAGS] & (IS_COLL | IS_SHARED));
     const bool needs_type = message && (head[FLAGS] & (IS_OPEN | IS_PERSISTENT));
-    const bool names_peer = is_in(head[PEER], 0, ftk_log.n - 1)
+    const bool names_peer = is_in(head[PEER], 0, ftk_log_plane_size() - 1)
                             || (int64_t)head[PEER] == MPI_PROC_NULL
                             || ((int64_t)head[PEER] == MPI_ANY_SOURCE && (head[FLAGS] & IS_RECV));
     return is_in(head[NUMBER], 0, INT32_MAX) && (!message || names_peer)
@@ -544,6 +545,12 @@ static enum ftk_req_kind kind_of(uint64_t flags)
     return flags & IS_RECV ? FTK_REQ_RECV : FTK_REQ_SEND;
 }
 
+static int peer_of(const uint64_t *head)
+{
+    const int peer = (int)(int64_t)head[PEER];
+    return peer < 0 ? peer : ftk_log_from_plane(peer);
+}
+
 /* The arguments of a request that is made again. */
 static int fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
 {
@@ -552,7 +559,7 @@ static int fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
     void *p = NULL;
     r->kind = kind_of(head[FLAGS]);
     r->vc = vc;
-    r->peer = r->kind == FTK_REQ_COLL ? MPI_PROC_NULL : (int)(int64_t)head[PEER];
+    r->peer = r->kind == FTK_REQ_COLL ? MPI_PROC_NULL : peer_of(head);
     if (r->peer >= 0 && ftk_vcomm_peer_rank(vc, r->peer) < 0)
         return ftk_loading_damaged();
     r->tag = (int)(int64_t)head[TAG];
@@ -579,7 +586,7 @@ static int check_known(const struct ftk_req *r, const uint64_t *head)
 {
     if (r->kind == kind_of(head[FLAGS]) && r->vc && (uint64_t)r->vc->context == head[CONTEXT]
         && (r->kind == FTK_REQ_COLL
-            || (r->count == (int)head[COUNT] && r->peer == (int)(int64_t)head[PEER]
+            || (r->count == (int)head[COUNT] && r->peer == peer_of(head)
                 && r->tag == (int)(int64_t)head[TAG])))
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_STATE,
@@ -677,13 +684,14 @@ static int read_request(struct restored *e)
 static int read_message(void)
 {
     const uint64_t *w = ftk_loading_take(&back.l, MESSAGE);
-    if (!w || w[0] >= FTK_LOG_ALL || w[1] >= (uint64_t)ftk_log.n || w[2] > INT32_MAX
+    if (!w || w[0] >= FTK_LOG_ALL || w[1] >= (uint64_t)ftk_log_plane_size() || w[2] > INT32_MAX
         || w[3] >= FTK_HANDLES_FROM || w[4] >= (uint64_t)ftk_log.n || w[5] > INT64_MAX / 4)
         return ftk_loading_damaged();
     const uint64_t *data = ftk_loading_take(&back.l, (w[5] + 7) / 8);
     if (!data)
         return ftk_loading_damaged();
-    struct ftk_unexp *m = ftk_unexp_new((int)w[0], (int)w[1], (int)w[2], (size_t)w[5]);
+    const int source = ftk_log_from_plane((int)w[1]);
+    struct ftk_unexp *m = ftk_unexp_new((int)w[0], source, (int)w[2], (size_t)w[5]);
     if (!m)
         return ftk_fail(FTKIT_ERR_NOMEM, "matched messages of a set");
     memcpy(m->data, data, (size_t)w[5]);

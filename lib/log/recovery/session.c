@@ -226,6 +226,7 @@ static const struct ftk_log_ops log_ops = {
     .discard = ftk_recovery_discard,
     .missed = ftk_recovery_missed,
     .install = ftk_recovery_install,
+    .reschedule = ftk_calls_reschedule,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
     .keep_going = ftk_p2p_keep_going,

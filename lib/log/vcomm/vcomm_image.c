@@ -15,6 +15,7 @@
 #include "core/log_ops.h"
 #include "log/comm.h"
 #include "log/inter.h"
+#include "log/plane.h"
 
 enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
 
@@ -64,7 +65,7 @@ static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
     struct lists l = lists_of(t);
     *w++ = (uint64_t)vc->size;
     for (int i = 0; i < vc->size; i++)
-        *w++ = (uint64_t)ftk_vcomm_world(vc, i);
+        *w++ = ftk_log_to_plane(ftk_vcomm_world(vc, i));
     w = put_ints(w, numbers, NUMBERS);
     for (int i = 0; i < LISTS; i++) {
         int n = *l.list[i] ? l.n[i] : 0;
@@ -72,8 +73,8 @@ static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
         w = put_ints(w, *l.list[i], n);
     }
     *w++ = vc->remote ? (uint64_t)vc->remote->size + 1 : 0;
-    if (vc->remote)
-        w = put_ints(w, vc->remote->member, vc->remote->size);
+    for (int i = 0; vc->remote && i < vc->remote->size; i++)
+        *w++ = ftk_log_to_plane(vc->remote->member[i]);
     for (int i = 0; vc->there && i < vc->size; i++)
         *w++ = (uint64_t)vc->there[ftk_vcomm_world(vc, i)];
     for (int i = 0; vc->there && vc->remote && i < vc->remote->size; i++)
@@ -135,6 +136,12 @@ static void get_topology(struct reader *r, struct ftk_topo *t)
         *l.list[i] = get_list(r, l.n[i]);
 }
 
+/* A rank of this plane. */
+static int get_rank(struct reader *r)
+{
+    return ftk_log_from_plane(get(r, 0, ftk_log_plane_size() - 1));
+}
+
 /* Read the members: each rank once, and this process among them. */
 static void get_members(struct reader *r, struct ftk_vcomm *vc)
 {
@@ -142,7 +149,7 @@ static void get_members(struct reader *r, struct ftk_vcomm *vc)
     for (int i = 0; i < ftk_log.n; i++)
         vc->index[i] = -1;
     for (int i = 0; i < vc->size && !r->bad; i++) {
-        int m = get(r, 0, ftk_log.n - 1);
+        int m = get_rank(r);
         r->bad = r->bad || vc->index[m] >= 0;
         vc->member[i] = m;
         vc->index[m] = i;
@@ -162,7 +169,7 @@ static void get_remote(struct reader *r, struct ftk_vcomm *vc)
         return;
     }
     for (int i = 0; i < there - 1 && !r->bad; i++)
-        vc->remote->member[vc->remote->size++] = get(r, 0, ftk_log.n - 1);
+        vc->remote->member[vc->remote->size++] = get_rank(r);
     r->bad = r->bad || !ftk_remote_seal(vc);
 }
 

@@ -1,0 +1,59 @@
+# Running jobs with replicas from TAP tests.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+package FtkitReplicas;
+use strict;
+use warnings;
+use Exporter 'import';
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+our @EXPORT = qw(replicas right back clones alike);
+
+# A job with r replicas of n ranks.  {planes}: the result of each plane.  {sdc}: of each process
+# found, corrected, rollbacks, takeovers and clones.
+sub replicas {
+    my ($r, $p, %o) = @_;
+    my $n = $o{n} // 3;
+    my $base = scratch() . '/figures';
+    unlink(glob("$base.*"));
+    my $program = { %$p, args => [ @{ $p->{args} // [] }, '-i', $base ] };
+    my $j = logged($program, spares => 1, %o, n => $n, env => { FTKIT_LOG_TEAMS => 'rank',
+            FTKIT_CHECKPOINT_PERIOD => '5 calls', %{ $o{env} // {} } },
+        run => [ '--no-relaunch', '--replicas', $r, @{ $o{run} // [] } ]);
+    $j->{planes} = [ map { slurp("$j->{dir}/out" . ($_ ? ".plane$_" : '')) } 0 .. $r - 1 ];
+    $j->{sdc} = [ map { [ (slurp("$base.$_") =~ /^sdc (\d+) (\d+) (\d+) (\d+) (\d+)$/mg)[ -5 .. -1 ] ] }
+            0 .. $r * $n - 1 ];
+    return $j;
+}
+
+# All planes have the result of the undisturbed run without replicas; returns the errors.
+sub right {
+    my ($p, $j, %o) = @_;
+    my $want = undisturbed($p, $o{n} // 3);
+    my @bad;
+    push(@bad, "exit code $j->{rc}") if $j->{rc} != 0 && !died_at_end($j);
+    for my $plane (0 .. $#{ $j->{planes} }) {
+        push(@bad, "plane $plane has another result: $j->{planes}[$plane]")
+            if $want eq '' || $j->{planes}[$plane] ne $want;
+    }
+    push(@bad, scalar(@{ $j->{faults} }) . ' faults')
+        if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
+    push(@bad, "no line like $o{like}") if $o{like} && $j->{log} !~ $o{like};
+    push(@bad, 'the replicas differ') if $o{quiet} && $j->{log} =~ /replicas of rank/;
+    diag(title($p), ': ', join(', ', @bad), "\n", substr($j->{log}, 0, 4000)) if @bad;
+    return join(', ', @bad);
+}
+
+# The rollbacks of all processes, and how often each has got the state of its sibling.
+sub back { my ($j) = @_; return join(' ', map { $_->[2] // '-' } @{ $j->{sdc} }) }
+sub clones { my ($j) = @_; return join(' ', map { $_->[4] // '-' } @{ $j->{sdc} }) }
+
+# Programs that compute the same in each plane.
+sub alike {
+    return grep { title($_) =~ /^(?:wavefront|transpose|halo3d|comms|collect|inters)$|-m halo$/ }
+        programs(), call_programs(), ahead_programs();
+}
+
+1;

@@ -1,0 +1,84 @@
+#!/usr/bin/perl
+# The long campaign with replicas: seeded random kills of any process at any point.  One kill: no
+# rank goes back.  Two or three: the result is right.
+#
+#   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 200)
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use FtkitLog;
+use FtkitReplicas;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $seed = $ENV{FTKIT_TEST_SEED} // 5;
+my $count = $ENV{FTKIT_TEST_COUNT} // 200;
+srand($seed);
+diag("FTKIT_TEST_SEED=$seed, $count runs of each kind");
+
+my $twins = { name => 'twins', steps => 60 };
+my @loop = qw(app.step app.mid ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted
+    ckpt.committed log.drained replica.compare replica.compared);
+my @once = qw(recover.begin recover.end finish.begin finish.end app.end close.begin close.voted);
+my @repair = qw(repair.shrink repair.census repair.plan repair.build repair.built repair.restore
+    repair.restored repair.agree repair.agreed log.marks log.install recover.begin recover.end
+    clone.send clone.receive clone.committed ckpt.sized ckpt.sealed ckpt.voted replica.compare);
+
+sub in_loop {
+    my ($r) = @_;
+    my $point = one_of(@loop);
+    return sprintf('%s:%d:%d:kill', $point, rand(3 * $r),
+        $point =~ /^app/ ? 1 + rand(55) : 2 + rand(9));
+}
+
+# Behind a kill in the loop: kills in the repair, in the clone, or of the sibling after it.
+sub more {
+    my ($r) = @_;
+    return join(',', in_loop($r), map { sprintf('%s:%d:%d:kill', one_of(@repair, 'app.step'),
+                rand(3 * $r), 1 + rand(12)) } 1 .. 1 + rand(2));
+}
+
+# Both replicas of a rank may be lost before the clone, and the copies of the line with them.
+sub is_lost {
+    my ($j) = @_;
+    return $j->{rc} != 0 && $j->{log} =~ /no copy or parity is left|every working rank is lost|already left its loop|of its team had already left/;
+}
+
+sub campaign {
+    my ($what, $r, $fault, %o) = @_;
+    my ($bad, $hits, $cloned, $lost) = (0, 0, 0, 0);
+    for my $i (1 .. $count) {
+        my $f = $fault->($r);
+        my $j = replicas($r, $twins, fault => $f, spares => 6, timeout => 100,
+            env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls', '13 calls') });
+        $hits += @{ $j->{faults} } > 0;
+        $cloned += clones($j) =~ /[1-9]/;
+        if ($o{several} && is_lost($j)) {
+            $lost++;
+            next;
+        }
+        my $wrong = right($twins, $j, quiet => 1);
+        # at the end of the program the other plane may be in ftkit_finish() already
+        $wrong .= ' rollbacks: ' . back($j)
+            if $o{none_back} && $j->{log} =~ /stand still/ && back($j) =~ /[1-9]/;
+        next if $wrong eq '';
+        $bad++;
+        diag("$what, run $i: $f: $wrong\n");
+    }
+    is($bad, 0, "$what: $count runs, $hits with a failure, $cloned with a clone, $lost lost");
+    cmp_ok($hits, '>', $count / 2, '... most of the faults came to pass');
+    cmp_ok($lost, '<', $count / 10, '... few jobs were lost') if $o{several};
+    return;
+}
+
+campaign('one kill in the loop, two planes', 2, \&in_loop, none_back => 1);
+campaign('one kill in the loop, three planes', 3, \&in_loop, none_back => 1);
+campaign('one kill at the beginning or the end', 2,
+    sub { sprintf('%s:%d:1:kill', one_of(@once), rand(6)) });
+campaign('two or three kills, two planes', 2, \&more, several => 1);
+campaign('two or three kills, three planes', 3, \&more, several => 1);
+done_testing();
