@@ -326,7 +326,7 @@ $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
 	    $(PKG_LIBS) $(LDFLAGS)
-$(addprefix $(BUILD)/bench/,apart log log_recover program): $(LAYER)
+$(addprefix $(BUILD)/bench/,apart log log_recover program replica): $(LAYER)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter $(LAYER),$^) $(BUILD)/libftkit.a \

@@ -168,8 +168,6 @@ static void look_at_replicas(const struct sense *s)
         wrong = "replicas need log.teams or log.team_size, not a list of teams";
     else if (c->line == FTK_LINE_APART)
         wrong = "replicas need checkpoint.line = together: they are compared when all have the set";
-    else if (c->h5_enabled)
-        wrong = "replicas need level.hdf5.enabled = false: their sets are in memory only so far";
     if (wrong)
         s->say(s->arg, FTK_SENSE_WRONG, AT(replicas), wrong);
 }

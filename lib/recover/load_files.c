@@ -7,10 +7,17 @@
 #include "core/hash.h"
 #include "detect/detect.h"
 #include "load.h"
+#include "replica/planes.h"
 #include "set/checkpoint.h"
 #include "set/flush.h"
 #include "start.h"
 #include "store/h5/h5.h"
+
+/* Whether as many ranks of the program wrote the set. */
+static bool is_of_as_many(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+{
+    return (int)m->nranks == ftk_plane_size(ctx);
+}
 
 static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *source)
 {
@@ -27,7 +34,7 @@ static bool is_that_of(
 {
     const struct ftk_seg_header *h = (const void *)s->buf;
     uint64_t sum = 0;
-    return h->run == m->run && ftk_h5_read_sum(ctx->cfg.h5_dir, m, s->rank, &sum) == FTKIT_OK
+    return h->run == m->run && ftk_h5_read_sum(ctx->cfg.h5_dir, m, ftk_plane_home(ctx, s->rank), &sum) == FTKIT_OK
            && sum == h->head_xxh;
 }
 
@@ -57,14 +64,14 @@ static struct ftk_mem_seg *find_in_memory(
 struct reading {
     struct ftk_mem *mem;
     const struct ftk_h5_manifest *m;
-    int rank;
+    int rank, nranks; /* in memory; with replicas the file has other numbers */
     struct ftk_mem_seg *seg; /* NULL: none is taken */
 };
 
 static int take_segment(void *arg, size_t bytes, void **at)
 {
     struct reading *r = arg;
-    int rc = ftk_mem_take(r->mem, r->m->set, r->rank, (int)r->m->nranks, bytes, &r->seg);
+    int rc = ftk_mem_take(r->mem, r->m->set, r->rank, r->nranks, bytes, &r->seg);
     *at = rc == FTKIT_OK ? r->seg->buf : NULL;
     return rc;
 }
@@ -72,8 +79,11 @@ static int take_segment(void *arg, size_t bytes, void **at)
 /* Read the segment of a rank from the file into memory. */
 static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
 {
-    struct reading r = { &ctx->level[FTK_LEVEL_MEMORY].mem, m, rank, NULL };
-    int rc = ftk_h5_read_into(ctx->cfg.h5_dir, m, rank, take_segment, &r);
+    const bool same = is_of_as_many(ctx, m);
+    struct reading r = { &ctx->level[FTK_LEVEL_MEMORY].mem, m, rank,
+        same ? ctx->nranks : (int)m->nranks, NULL };
+    const int in_file = same ? ftk_plane_home(ctx, rank) : rank;
+    int rc = ftk_h5_read_into(ctx->cfg.h5_dir, m, in_file, take_segment, &r);
     if (rc == FTKIT_OK) {
         r.seg->verified = true;
         rc = ftk_mem_seal(r.seg);
@@ -116,7 +126,11 @@ static int list_shares(const struct ftkit_ctx *ctx, struct ftk_loaded *l)
 /* Load the segments that this rank needs into memory. */
 static int load_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
 {
-    if ((int)m->nranks != ctx->nranks)
+    if (!is_of_as_many(ctx, m) && ctx->cfg.replicas > 1)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "set %llu is of %u ranks: with replicas only a job of as many ranks goes on",
+            (unsigned long long)m->set, m->nranks);
+    if (!is_of_as_many(ctx, m))
         return load_share(ctx, m);
     if (find_in_memory(ctx, m, ctx->rank))
         return tell_source(ctx, m->set, "its own memory");
@@ -211,9 +225,9 @@ static int try_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, str
     if (t.good)
         *l = (struct ftk_loaded){ .set = set,
             .run = t.m.run,
-            .nranks = (int)t.m.nranks,
+            .nranks = is_of_as_many(ctx, &t.m) ? ctx->nranks : (int)t.m.nranks,
             .from = FTK_LINE_FILES,
-            .bare = (int)t.m.nranks == ctx->nranks,
+            .bare = is_of_as_many(ctx, &t.m),
             .newest = l->newest,
             .durable = set };
     else if (voted == FTKIT_OK)

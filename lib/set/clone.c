@@ -81,7 +81,6 @@ int ftk_clone_receive(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ftk_p
     int rc = move_segment(ch, own->buf, own->bytes);
     if (rc != FTKIT_OK)
         return rc;
-    h->rank = (uint32_t)ctx->rank;
     h->incarnation = (uint32_t)ctx->incarnation;
     *p = (struct ftk_packer){
         .ctx = ctx, .seg = own->buf, .region = ctx->regions.n, .done = (size_t)h->data_bytes

@@ -17,6 +17,7 @@
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "flusher.h"
+#include "replica/planes.h"
 #include "store/h5/h5.h"
 #include "store/owner.h"
 #include "stream.h"
@@ -47,9 +48,16 @@ struct collecting {
     int peer_error; /* error of a receive; FTKIT_OK: none */
 };
 
+bool ftk_durable_writes(const struct ftkit_ctx *ctx)
+{
+    return ctx->rank < ftk_plane_size(ctx);
+}
+
 int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
 {
     int w = 0;
+    if (rank >= ftk_plane_size(ctx))
+        return -1;
     while (ctx->domain[w] != ctx->domain[rank])
         w++;
     return w;
@@ -58,7 +66,7 @@ int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
 int ftk_durable_ranks(const struct ftkit_ctx *ctx, int rank)
 {
     int n = 0;
-    for (int r = 0; r < ctx->nranks; r++)
+    for (int r = 0; r < ftk_plane_size(ctx); r++)
         n += ctx->domain[r] == ctx->domain[rank];
     return n;
 }
@@ -111,7 +119,7 @@ static int drain(struct collecting *c)
 {
     int rc = c->peer_error;
     const struct ftkit_ctx *ctx = c->ctx;
-    for (int r = c->next; rc == FTKIT_OK && r < ctx->nranks; r++) {
+    for (int r = c->next; rc == FTKIT_OK && r < ftk_plane_size(ctx); r++) {
         if (ctx->domain[r] != ctx->domain[ctx->rank] || r == ctx->rank)
             continue;
         rc = receive_segment(c, r);
@@ -156,15 +164,16 @@ static int send_segment(struct collecting *c, int writer)
 static int write_manifest(
     struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts, const struct ftk_mem_seg *own)
 {
-    struct ftk_h5_manifest m = { .set = set, .nranks = (uint32_t)ctx->nranks };
+    const int n = ftk_plane_size(ctx);
+    struct ftk_h5_manifest m = { .set = set, .nranks = (uint32_t)n };
     const struct ftk_seg_header *h = (const void *)own->buf;
     m.run = h->run;
     memcpy(m.context, h->context, sizeof m.context);
     memcpy(m.program, h->program, sizeof m.program);
-    m.part_of = malloc((size_t)ctx->nranks * sizeof *m.part_of);
+    m.part_of = malloc((size_t)n * sizeof *m.part_of);
     if (!m.part_of)
         return ftk_fail(FTKIT_ERR_NOMEM, "manifest");
-    for (int r = 0; r < ctx->nranks; r++) {
+    for (int r = 0; r < n; r++) {
         int w = ftk_durable_writer(ctx, r);
         if (w == r)
             parts[m.nparts++] = parts[r]; /* nparts <= r: overwrites no unread entry */
@@ -205,7 +214,7 @@ static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, struct 
         return rc;
     if (writer == ctx->rank)
         rc = write_part(&c, (uint32_t)ctx->rank, &mine);
-    else
+    else if (writer >= 0)
         rc = send_segment(&c, writer);
     (void)FTK_FAULT("durable.written");
     rc = ftk_agree(ch, rc, "writing a part of the set failed on another rank");

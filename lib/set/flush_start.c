@@ -11,6 +11,7 @@
 #include "core/log_ops.h"
 #include "detect/sure.h"
 #include "flusher.h"
+#include "replica/planes.h"
 #include "store/h5/h5.h"
 
 #define PATIENCE 10.0 /* the thread's patience, in units of recover.timeout, as the watchdog's */
@@ -44,7 +45,7 @@ struct ftk_flush_start {
 static int member_of(const struct ftkit_ctx *ctx, int rank)
 {
     int n = 0;
-    for (int r = 0; r < rank; r++)
+    for (int r = 0; r < rank && r < ftk_plane_size(ctx); r++)
         n += ctx->domain[r] == ctx->domain[rank];
     return n;
 }
@@ -71,7 +72,7 @@ static int make_ring(struct ftk_flush_start *s)
     struct ftk_ring_address mine = { 0, 0, 0 };
     ftk_ring_close(fl->ring);
     fl->ring = NULL;
-    fl->writer_of_own = ctx->rank;
+    fl->writer_of_own = ftk_durable_writes(ctx) ? ctx->rank : -1;
     int rc = FTKIT_OK;
     if (ftk_durable_writer(ctx, ctx->rank) == ctx->rank && n > 1)
         rc = ftk_ring_make(n, &fl->ring, &mine);
@@ -87,8 +88,8 @@ static void join_ring(struct ftk_flush_start *s)
     struct ftkit_ctx *ctx = s->ch->ctx;
     struct ftk_flush *fl = &ctx->flush;
     const int writer = ftk_durable_writer(ctx, ctx->rank);
-    const struct ftk_ring_address *of = &s->all.ring[writer];
-    if (writer != ctx->rank) {
+    if (writer >= 0 && writer != ctx->rank) {
+        const struct ftk_ring_address *of = &s->all.ring[writer];
         if (ftk_ring_join(of, member_of(ctx, ctx->rank), &fl->ring) == FTKIT_OK)
             fl->writer_of_own = writer;
         else if (of->pid != 0)
@@ -175,7 +176,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
     struct ftk_flush_job j = { .set = own->set,
         .run = h->run,
         .rank = ctx->rank,
-        .nranks = ctx->nranks,
+        .nranks = ftk_plane_size(ctx),
         .writer = fl->writer,
         .member = fl->member,
         .heads = fl->heads,

@@ -8,6 +8,7 @@
 #include "detect/detect.h"
 #include "pack.h"
 #include "region.h"
+#include "replica/planes.h"
 
 static const void *region_data(const struct ftk_region *r)
 {
@@ -76,8 +77,8 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
     h->run = ctx->run;
     h->epoch_id = ctx->epoch_id;
     h->wall_ns = ftk_wall_ns();
-    h->rank = (uint32_t)ctx->rank;
-    h->nranks = (uint32_t)ctx->nranks;
+    h->rank = (uint32_t)ftk_plane_home(ctx, ctx->rank);
+    h->nranks = (uint32_t)ftk_plane_size(ctx);
     h->incarnation = (uint32_t)ctx->incarnation;
     h->nregions = (uint32_t)ctx->regions.n;
     h->block_bytes = FTK_SEG_BLOCK;

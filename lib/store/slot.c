@@ -41,6 +41,14 @@ int ftk_slot_check(struct ftk_slot *slot, uint64_t room)
     return FTKIT_OK;
 }
 
+/* The head of a segment of data names the rank of the program (see ftk_region_begin()). */
+static bool is_of_rank(const struct ftk_slot *slot, const struct ftk_seg_header *h)
+{
+    if (slot->parity)
+        return h->rank == slot->rank && h->nranks == slot->nranks;
+    return h->nranks > 0 && slot->nranks % h->nranks == 0 && slot->rank % h->nranks == h->rank;
+}
+
 int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg)
 {
     const struct ftk_seg_header *h = (const void *)seg;
@@ -50,8 +58,7 @@ int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg)
     if (rc != FTKIT_OK)
         return rc;
     bool same = ftk_seg_bytes(seg) == slot->bytes && h->set == slot->set && h->run == slot->run
-                && h->epoch_id == slot->epoch_id && h->rank == slot->rank
-                && h->nranks == slot->nranks
+                && h->epoch_id == slot->epoch_id && is_of_rank(slot, h)
                 && ((h->flags & FTK_SEG_PARITY) != 0) == (slot->parity != 0)
                 && memcmp(h->context, slot->context, sizeof h->context) == 0
                 && (!slot->parity || ftk_parity_group(seg));

@@ -11,7 +11,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use FtkitTest;
 use File::Temp qw(tempdir);
-use List::Util qw(min sum);
+use List::Util qw(max min sum);
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -21,21 +21,42 @@ my $count = $ENV{FTKIT_TEST_COUNT} // 3;
 my $ftkit = build() . '/ftkit';
 # A set of 64 MB a rank takes some 30 ms.  With a failure every 1.4 s the best period is some 0.3 s:
 # well between the ends of the sweep.
-my $mtbf = '1400ms';
 my @program = (build() . '/mpi/solver', '-n', 60, '-s', 1600, '-d', 10, '-b', 256, '-w', 1);
 my @fixed = qw(40ms 80ms 160ms 320ms 640ms 1280ms);
 my $kills_min = 8;
 diag("FTKIT_TEST_SEED=$seed, $count series");
 
-# The kills of a series: one every 1.4 s, and at least 0.6 s between two of them, long enough for a
-# repair.  Both copies of the data would be lost without a pause.
+# Seconds from a kill until the replacement has its data.
+sub repair_s
+{
+    my $dir = tempdir(DIR => scratch());
+    local %ENV = (%ENV, FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '160ms');
+    my $said = `$ftkit run -n 2 --spares 2 --relaunch 0 --timeout 180 --events $dir/events --kill 'rank 1 at 2 s' --kill 'rank 0 at 6 s' -- @program -o $dir/result 2>&1`;
+    my @e = events("$dir/events");
+    my @begun = map { $_->{t} - $_->{seconds} } grep { $_->{event} eq 'repair' } @e;
+    my @back = map { $_->{t} } grep { $_->{event} eq 'restore' && $_->{set} > 0 } @e;
+    die "two kills were not survived:\n$said" if $? != 0 || @begun < 2 || @back < 2;
+    my ($first, $last) = (min(@begun), max(@begun));
+    my $middle = ($first + $last) / 2;
+    return max(max(map { $_ - $first } grep { $_ < $middle } @back),
+        max(map { $_ - $last } grep { $_ > $middle } @back));
+}
+
+# Between two kills there is a pause, long enough for a repair on this machine.  Both copies of the
+# data would be lost without the pause.
+my $repair_s = repair_s();
+my $pause_s = max(0.6, 4 * $repair_s);
+my $mtbf = sprintf('%.0fms', 1000 * ($pause_s + 0.8));
+diag(sprintf('a repair takes %.3f s; a failure every %s', $repair_s, $mtbf));
+
+# The kills of a series.
 sub kills
 {
     my ($series) = @_;
     srand($series);
     my ($t, @kills) = (0);
     while ($t < 60) {
-        $t += 0.6 - 0.8 * log(1 - rand());
+        $t += $pause_s - 0.8 * log(1 - rand());
         push(@kills, '--kill', sprintf("'rank %d at %.3f s'", rand(2), $t));
     }
     return @kills;

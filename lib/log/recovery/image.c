@@ -376,10 +376,11 @@ static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
     void *seg = NULL;
     size_t bytes;
     int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
-    if (rc == FTKIT_OK && m.nranks != (uint32_t)ftk_log.n)
+    if (rc == FTKIT_OK && m.nranks != (uint32_t)ftk_log_plane_size())
         rc = ftk_fail(FTKIT_ERR_SIZE, "set %llu is of %u ranks", (unsigned long long)set, m.nranks);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_read(ctx->cfg.h5_dir, &m, ctx->rank, &seg, &bytes);
+        rc = ftk_h5_read(
+            ctx->cfg.h5_dir, &m, (int)ftk_log_to_plane(ctx->rank), &seg, &bytes);
     if (rc == FTKIT_OK)
         rc = read_setup_log(seg);
     free(seg);
