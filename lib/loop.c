@@ -97,6 +97,20 @@ static int roll_back_outside(ftkit_ctx *ctx)
     return rc;
 }
 
+/* Whether a request from outside has ended the job's work: the last set is written. */
+static bool is_halted(const ftkit_ctx *ctx)
+{
+    return ctx->policy.next_event == FTK_HALTED;
+}
+
+/* Whether a set may be due in this call: then all ranks look together. */
+static bool may_write(const ftkit_ctx *ctx)
+{
+    return !is_halted(ctx) && !ftk_log_apart(ctx)
+           && (ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested
+               || !ctx->committed);
+}
+
 /* A set may be due: decide together with all ranks, write the set, and repair failures. */
 static int checkpoint_slow(ftkit_ctx *ctx)
 {
@@ -106,6 +120,8 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         int rc;
         if (ftk_log_replayed(ctx, &rc))
             return rc;
+        if (!may_write(ctx)) /* a repair has put off the set: no rank makes this one */
+            return FTKIT_OK;
         rc = ftk_policy_decide(ctx, &write);
         ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
         if (rc == FTKIT_OK && write)
@@ -124,20 +140,6 @@ static int checkpoint_slow(ftkit_ctx *ctx)
             return rc;
         /* no set was restored, because there was none (or this team stays): try again */
     }
-}
-
-/* Whether a request from outside has ended the job's work: the last set is written. */
-static bool is_halted(const ftkit_ctx *ctx)
-{
-    return ctx->policy.next_event == FTK_HALTED;
-}
-
-/* Whether a set may be due in this call: then all ranks look together. */
-static bool may_write(const ftkit_ctx *ctx)
-{
-    return !is_halted(ctx) && !ftk_log_apart(ctx)
-           && (ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested
-               || !ctx->committed);
 }
 
 static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
@@ -257,6 +259,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     if (ctx->first_call)
         count_first_call(ctx);
     ctx->policy.calls++;
+    ctx->replica.over = false;
     ftk_progress_call(ctx);
     ftk_flip_call(ctx);
     if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {
@@ -344,6 +347,7 @@ int ftkit_finish(ftkit_ctx *ctx)
     /* while a failure can still be repaired */
     rc = all_together(ctx, roll_back_outside, last_drain, NULL);
     at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
+    ctx->replica.over = rc == FTKIT_OK;
     if (rc == FTKIT_OK)
         event_finish(ctx);
     ftk_watchdog_progress(ctx->dog);

@@ -174,11 +174,11 @@ for my $rank (0, 2, 3) {
     my $env = { %apart, FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '19 calls' };
     my $fault = sprintf('app.step:%d:%d:kill', $rank, 42 + rand(3));
     my $j = logged($p, env => $env, fault => $fault);
-    is(verdict($p, $j, env => $env, killed => [$rank], what => $fault), '', "waits: $fault");
+    is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '', "waits: $fault");
 }
 
 # without determinants there are no stop letters
-for my $p (grep { $_->{name} =~ /^(?:wavefront|halo3d)$/ } programs()) {
+for my $p (grep { $_->{name} =~ /^(?:wavefront|transpose)$/ } programs()) {
     my $env = { %apart, FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '3 calls',
         FTKIT_LOG_DETERMINANTS => 'refuse' };
     my $fault = fault_of($p, 1);

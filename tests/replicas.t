@@ -113,6 +113,19 @@ for my $point (qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.com
         is(clones($j), plane_of(2, $number), '... and the plane is cloned');
     }
 }
+# the set of the last call: the planes that are left come to the end without it
+for my $fault ('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:13:kill') {
+    my $j = replicas(2, $twins, fault => $fault);
+    is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
+}
+# a plane that stands still when the other one comes to ftkit_wait(); and a kill behind that call
+my $waits = { name => 'waits', steps => 60, args => [ '-n', 60 ] };
+for my $fault ('app.step:1:23:kill', 'app.step:4:25:kill', 'app.step:0:26:kill@0,app.step:3:44:kill@0') {
+    my $j = replicas(2, $waits, fault => $fault, spares => 2,
+        env => { FTKIT_CHECKPOINT_PERIOD => '7 calls' });
+    is(right($waits, $j, faults => scalar(split(/,/, $fault)), quiet => 1), '',
+        "2 replicas, ftkit_wait: $fault");
+}
 # no set comes after the failure: the lost process alone returns to the line, or its plane, if the
 # other one has come to ftkit_finish() only after the repair
 for my $number (0, 5) {

@@ -189,6 +189,7 @@ struct ftk_replica_state {
     unsigned stale;    /* bit p: plane p stands still until the next set */
     uint64_t clone_at; /* the call of ftkit_checkpoint() that writes this set */
     bool in_step;      /* in another collective call of ftkit: no set comes before its end */
+    bool over;         /* ftkit_finish() has returned, and no ftkit_checkpoint() has begun since */
     uint64_t takeovers, clones;
 };
 

@@ -52,6 +52,7 @@ struct ftk_log_ops {
     bool (*missed)(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
     void (*reschedule)(uint64_t next_event);
+    bool (*repeats)(void);
     bool (*replayed)(struct ftkit_ctx *ctx, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, int code);
     void (*keep_going)(void);
@@ -250,6 +251,12 @@ static inline void ftk_log_reschedule(struct ftkit_ctx *ctx, uint64_t next_event
 {
     if (ctx->log)
         ctx->log->reschedule(next_event);
+}
+
+/* Whether this rank still has collective calls of ftkit to make again. */
+static inline bool ftk_log_repeats(const struct ftkit_ctx *ctx)
+{
+    return ctx->log && ctx->log->repeats();
 }
 
 /* For a collective call of ftkit that makes no line: whether other ranks have completed the call

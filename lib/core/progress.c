@@ -46,6 +46,18 @@ void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set)
         p.base = (int64_t)position_of(set) - (int64_t)ctx->policy.calls - (set > 0);
 }
 
+void ftk_progress_cloned(const struct ftkit_ctx *ctx, uint64_t set)
+{
+    if (ctx->rank != 0 || p.of == ctx)
+        return;
+    map_page();
+    p.of = p.page && counts(ctx) ? ctx : NULL;
+    if (!p.of)
+        return;
+    p.base = (int64_t)atomic_load(&p.page->furthest) - (int64_t)ctx->policy.calls;
+    ftk_progress_set(ctx, set);
+}
+
 void ftk_progress_call(const struct ftkit_ctx *ctx)
 {
     if (p.of != ctx || ctx->rank != 0)

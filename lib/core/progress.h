@@ -34,6 +34,9 @@ struct ftk_progress {
 struct ftkit_ctx;
 /* Rank 0 has restored its regions to this set; 0: it is at the start of the program. */
 void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set);
+/* Rank 0 is a new process, and gets the state of its replica by this set: its position is the
+ * furthest. */
+void ftk_progress_cloned(const struct ftkit_ctx *ctx, uint64_t set);
 /* Rank 0 is in a call of ftkit_checkpoint. */
 void ftk_progress_call(const struct ftkit_ctx *ctx);
 /* Rank 0 has committed the set in this call. */

@@ -74,8 +74,9 @@ struct ftk_log_epoch {
     MPI_Comm real[FTK_LOG_COMMS]; /* MPI_COMM_NULL: not used */
     MPI_Comm next[FTK_LOG_COMMS]; /* of the repair under way */
     uint64_t id_now;              /* of the epoch that a repair under way is to replace */
-    bool all_rolled_back;         /* at the start of this epoch all ranks rolled back to the line */
-    bool all_rolled_back_now;     /* the same of the epoch that a repair under way is to replace */
+    unsigned all_rolled_back;     /* bit p: at the start of this epoch all ranks of plane p rolled
+                                     back to the line */
+    unsigned all_rolled_back_now; /* the same of the epoch that a repair under way is to replace */
 };
 
 /* Where this rank is while a set is written.  Requests make progress in FTK_LINE_AWAY only. */
@@ -92,6 +93,8 @@ struct ftk_log_line {
     enum ftk_line_state state;
     bool none_yet;       /* before the first line every rank is a team of its own */
     bool of_earlier_job; /* the line was written by an earlier job, and has no set-up log */
+    bool of_sibling;     /* with replicas: this rank has the state of a sibling there, and may not
+                            have restored the line yet */
     bool setup_unread;   /* the set-up log could not be read: the line is not in memory */
 };
 

@@ -16,6 +16,11 @@ static inline int ftk_log_plane_size(void)
     return ftk_log.n / ftk_log.ctx->cfg.replicas;
 }
 
+static inline int ftk_log_plane_of(int rank)
+{
+    return rank / ftk_log_plane_size();
+}
+
 /* The rank within its plane of a rank of this plane, and the reverse. */
 static inline uint64_t ftk_log_to_plane(int rank)
 {

@@ -14,6 +14,13 @@
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
 enum { WORDS = 22, SEG_WORDS = 6 };
 
+static enum ftk_sets sets_of(const struct ftkit_ctx *ctx)
+{
+    if (ctx->replica.over || ctx->policy.next_event == FTK_HALTED || ctx->where >= FTK_IN_CLOSE)
+        return FTK_SETS_OVER;
+    return ctx->replica.in_step || ftk_log_repeats(ctx) ? FTK_SETS_LATER : FTK_SETS_COME;
+}
+
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
 {
     int i = 0;
@@ -25,7 +32,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->callback.fn != NULL;
     w[i++] = ctx->repair.local_error;
     w[i++] = ctx->repair.differs;
-    w[i++] = ctx->replica.in_step;
+    w[i++] = sets_of(ctx);
     w[i++] = ctx->repair.ambiguous;
     w[i++] = ftk_log_of_earlier_job(ctx);
     w[i++] = ctx->repair.pending;
@@ -53,7 +60,7 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->has_callback = (int)w[i++];
     e->local_error = (int)w[i++];
     e->differs = (int)w[i++];
-    e->in_step = w[i++] != 0;
+    e->sets = (int)w[i++];
     e->ambiguous = w[i++] != 0;
     e->of_earlier_job = w[i++] != 0;
     e->pending = (int)w[i++];

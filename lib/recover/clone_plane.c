@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/event.h"
+#include "core/progress.h"
 #include "detect/watchdog.h"
 #include "recover.h"
 #include "replica/planes.h"
@@ -37,6 +38,7 @@ int ftk_clone_plane(struct ftkit_ctx *ctx)
     ctx->repair.line = ctx->committed;
     ctx->repair.line_from = source;
     ctx->repair.line_from_file = false;
+    ftk_progress_cloned(ctx, ctx->committed);
     event_clone(ctx, source, ftk_now_s() - begin);
     return FTKIT_OK;
 }

@@ -33,17 +33,20 @@ static bool any_differs(const struct ftk_census *c)
     return false;
 }
 
-/* Whether all ranks of whole planes will come to a call of ftkit_checkpoint(), as far as they know;
- * *calls: the most that one of them has made. */
+/* Whether all ranks of whole planes will come to a call of ftkit_checkpoint() together, as far as
+ * they know; *calls: the most that one of them has made.  A rank of another plane that has left its
+ * loop does not come back. */
 static bool may_write(
     const struct ftk_census *c, const struct ftk_plan *p, unsigned stale, int n, uint64_t *calls)
 {
     *calls = 0;
     for (int r = 0; r < p->nranks; r++) {
         const struct ftk_census_entry *e = &c->entries[p->proc_of[r]];
+        if (e->sets == FTK_SETS_OVER)
+            return false;
         if (stale >> (r / n) & 1)
             continue;
-        if (e->where != FTK_IN_LOOP || e->in_step)
+        if (e->where != FTK_IN_LOOP || e->sets != FTK_SETS_COME)
             return false;
         *calls = e->calls > *calls ? e->calls : *calls;
     }

@@ -38,6 +38,14 @@ struct ftk_census_seg {
     const int64_t *members; /* [n] ranks of the group */
 };
 
+/* Whether a rank will come to a call of ftkit_checkpoint() that writes a set. */
+enum ftk_sets {
+    FTK_SETS_COME,
+    FTK_SETS_LATER, /* not in the order of the other ranks: it is in another collective call of
+                       ftkit, or repeats calls */
+    FTK_SETS_OVER   /* it has come to the end of its loop, or the job halts */
+};
+
 struct ftk_census_entry {
     int rank; /* -1: none */
     int nranks;
@@ -47,7 +55,7 @@ struct ftk_census_entry {
     int has_callback;
     int local_error; /* local error of this process; 0: none */
     int differs;     /* enum ftk_differs */
-    bool in_step;    /* in a collective call of ftkit that writes no set */
+    int sets;        /* enum ftk_sets */
     bool ambiguous;  /* the last attempt found an ambiguous match: all ranks have to roll back */
     bool of_earlier_job; /* the line is of an earlier job: it has no set-up log for a replacement */
     int pending;         /* enum ftk_pending */

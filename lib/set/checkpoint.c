@@ -125,7 +125,7 @@ static int prepare(struct writing *c)
             "ranks are at different calls of ftkit_checkpoint (this one at its %lluth)",
             (unsigned long long)ctx->policy.calls);
     if (ftk_clone_is_here(ctx))
-        ctx->policy.calls = (uint64_t)v.min[FTK_VOTE_CALLS];
+        ctx->policy.calls = ctx->policy.last_look_call = (uint64_t)v.min[FTK_VOTE_CALLS];
     c->durable = (int)v.min[WORD_DURABLE];
     if (c->durable < 0) {
         c->ask = -c->durable;

@@ -40,6 +40,7 @@ static void set_up(void)
             (struct ftk_vcomm){ .size = 4, .context = i, .next = i < 3 ? &comms[i + 1] : NULL };
     MUST(MPI_Op_create(nothing, 1, &op) == MPI_SUCCESS);
     ftk_log.ctx = &ctx;
+    ctx.cfg.replicas = 1;
     ftk_log.n = 4;
     ftk_log.mode = ftk_mode_of(FTK_DETS_NODE);
     ftk_log.vcomms.list = ftk_log.vcomms.world = comms;

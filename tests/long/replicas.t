@@ -32,7 +32,7 @@ sub in_loop {
     my ($r) = @_;
     my $point = one_of(@loop);
     return sprintf('%s:%d:%d:kill', $point, rand(3 * $r),
-        $point =~ /^app/ ? 1 + rand(55) : 2 + rand(9));
+        $point =~ /^app/ ? 1 + rand(55) : 2 + rand(12));
 }
 
 # Behind a kill in the loop: kills in the repair, in the clone, or of the sibling after it.
@@ -48,12 +48,22 @@ sub is_lost {
     return $j->{rc} != 0 && $j->{log} =~ /no copy or parity is left|every working rank is lost|already left its loop|of its team had already left/;
 }
 
+# All ranks call ftkit_wait() in every fifth step.
+my $waits = { name => 'waits', steps => 60, args => [ '-n', 60 ] };
+
+sub in_waits {
+    my ($r) = @_;
+    return join(',', map { sprintf('%s:%d:%d:kill', one_of(qw(app.step app.step ckpt.begin ckpt.voted
+                log.drained clone.committed repair.restored)), rand(3 * $r), 1 + rand(50)) } 1 .. 2);
+}
+
 sub campaign {
     my ($what, $r, $fault, %o) = @_;
+    my $p = $o{program} // $twins;
     my ($bad, $hits, $cloned, $lost) = (0, 0, 0, 0);
     for my $i (1 .. $count) {
         my $f = $fault->($r);
-        my $j = replicas($r, $twins, fault => $f, spares => 6, timeout => 100,
+        my $j = replicas($r, $p, fault => $f, spares => 6, timeout => 100,
             env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls', '13 calls') });
         $hits += @{ $j->{faults} } > 0;
         $cloned += clones($j) =~ /[1-9]/;
@@ -61,7 +71,7 @@ sub campaign {
             $lost++;
             next;
         }
-        my $wrong = right($twins, $j, quiet => 1);
+        my $wrong = right($p, $j, quiet => 1);
         # at the end of the program the other plane may be in ftkit_finish() already
         $wrong .= ' rollbacks: ' . back($j)
             if $o{none_back} && $j->{log} =~ /stand still/ && back($j) =~ /[1-9]/;
@@ -81,4 +91,5 @@ campaign('one kill at the beginning or the end', 2,
     sub { sprintf('%s:%d:1:kill', one_of(@once), rand(6)) });
 campaign('two or three kills, two planes', 2, \&more, several => 1);
 campaign('two or three kills, three planes', 3, \&more, several => 1);
+campaign('ftkit_wait, up to two kills', 2, \&in_waits, several => 1, program => $waits);
 done_testing();

@@ -33,6 +33,7 @@ static int loop(struct foreign *f)
                 return rc;
             continue;
         }
+        foreign_watch(f);
         (void)FTK_FAULT("app.step");
         step(f);
         f->step++;

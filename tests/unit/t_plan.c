@@ -572,8 +572,7 @@ static void no_set_will_come(void **state)
     (void)state;
     for (int how = 0; how < 2; how++) {
         struct ftk_census c = running(4, 1, 5);
-        c.entries[3].in_step = how == 0;
-        c.entries[3].where = how == 0 ? FTK_IN_LOOP : FTK_IN_CLOSE;
+        c.entries[3].sets = FTK_SETS_LATER + how;
         lose(&c, 0);
         struct ftk_plan p = plan(&c, two_planes());
         assert_int_equal(p.outcome, FTK_PLAN_GO);
@@ -585,7 +584,7 @@ static void no_set_will_come(void **state)
     for (int why = 0; why < 3; why++) {
         struct ftk_census c = running(4, 1, 5);
         struct ftk_plan_rules r = two_planes();
-        c.entries[3].in_step = true;
+        c.entries[3].sets = FTK_SETS_LATER;
         r.all = why == 0; /* determinants are lost */
         c.entries[1].ambiguous = why == 1;
         c.entries[0].pending = c.entries[1].pending = why == 2 ? FTK_PENDING_CLONE : 0;
@@ -596,6 +595,27 @@ static void no_set_will_come(void **state)
         expect_back(&p, "bb--");
         ftk_plan_free(&p);
     }
+}
+
+/* A rank of the plane that has lost another one has left its loop: it does not come back. */
+static void a_rank_has_left_its_loop(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(4, 1, 5);
+    c.entries[1].where = FTK_IN_CLOSE;
+    c.entries[1].sets = FTK_SETS_OVER;
+    lose(&c, 0);
+    struct ftk_plan p = plan(&c, two_planes());
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    assert_int_equal(p.stale, 0);
+    expect_back(&p, "b---");
+    ftk_plan_free(&p);
+    c = running(4, 1, 5);
+    c.entries[1].sets = FTK_SETS_LATER; /* in a plane that is given up anyway */
+    lose(&c, 0);
+    p = plan(&c, two_planes());
+    assert_int_equal(p.stale, 1);
+    ftk_plan_free(&p);
 }
 
 /* No plane is known to be right: teams go back, as without planes. */
@@ -694,7 +714,7 @@ int main(void)
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
         cmocka_unit_test(replicas_differ), cmocka_unit_test(a_plane_takes_over),
         cmocka_unit_test(a_plane_that_waits), cmocka_unit_test(no_set_will_come),
-        cmocka_unit_test(no_whole_plane), cmocka_unit_test(hash_tells_plans_apart),
-        cmocka_unit_test(large) };
+        cmocka_unit_test(a_rank_has_left_its_loop), cmocka_unit_test(no_whole_plane),
+        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -819,9 +819,11 @@ static bool is_of_now(const struct head *h)
            && (h->epoch_id == ftk_log.epoch.id_now || h->next == ftk_log.epoch.id_now);
 }
 
-/* Read one file; its process is dead, so the file does not change. */
-static bool read_file(const char *name, int i, struct adopted *in)
+/* Read one file of a rank; its process is dead, so the file does not change. */
+static bool read_file(int rank, const char *name, int i, struct adopted *in)
 {
+    const int plane = rank / (adopted_n / ftk_log.ctx->cfg.replicas); /* a spare has no ranks */
+    const unsigned back = ftk_log.epoch.all_rolled_back_now >> plane & 1;
     struct head h;
     struct stat st;
     bool good = false;
@@ -830,8 +832,8 @@ static bool read_file(const char *name, int i, struct adopted *in)
         return false;
     if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
         && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
-        /* all ranks rolled back, and the process died before it dropped its determinants */
-        bool dropped = ftk_log.epoch.all_rolled_back_now && h.epoch_id != ftk_log.epoch.id_now;
+        /* all ranks of its plane rolled back, and the process died before it dropped them */
+        bool dropped = back && h.epoch_id != ftk_log.epoch.id_now;
         in->n[i] = dropped ? 0 : h.n;
         size_t bytes = (size_t)in->n[i] * sizeof(struct ftk_det);
         in->lines[i] = h.lines;
@@ -858,9 +860,9 @@ static void look_for(int r, struct adopted *in)
             continue;
         long pid = strtol(e->d_name + len, NULL, 10);
         name_of(r, pid, 0, name, sizeof name);
-        in->found = read_file(name, 0, in);
+        in->found = read_file(r, name, 0, in);
         name_of(r, pid, 1, name, sizeof name);
-        in->found = in->found && read_file(name, 1, in);
+        in->found = in->found && read_file(r, name, 1, in);
         if (!in->found)
             free_one(in);
     }

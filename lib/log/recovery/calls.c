@@ -15,6 +15,11 @@ void ftk_calls_reschedule(uint64_t next_event)
         l->line.next_event = next_event;
 }
 
+bool ftk_calls_repeats(void)
+{
+    return ftk_log.calls.seq < ftk_log.calls.n;
+}
+
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
 {
     struct ftk_log *l = &ftk_log;

@@ -323,7 +323,7 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     if (rc != FTKIT_OK)
         return rc;
     /* this process has not been at the line of the set */
-    bool first = l->ctx->where < FTK_IN_LOOP || l->ctx->repair.pending == FTK_PENDING_CLONE;
+    bool first = l->ctx->where < FTK_IN_LOOP || l->line.of_sibling;
     ftk_requests_drop();
     if (ftk_log_is_rolling_back()) {
         ftk_coll_forget();
@@ -379,8 +379,7 @@ static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
     if (rc == FTKIT_OK && m.nranks != (uint32_t)ftk_log_plane_size())
         rc = ftk_fail(FTKIT_ERR_SIZE, "set %llu is of %u ranks", (unsigned long long)set, m.nranks);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_read(
-            ctx->cfg.h5_dir, &m, (int)ftk_log_to_plane(ctx->rank), &seg, &bytes);
+        rc = ftk_h5_read(ctx->cfg.h5_dir, &m, (int)ftk_log_to_plane(ctx->rank), &seg, &bytes);
     if (rc == FTKIT_OK)
         rc = read_setup_log(seg);
     free(seg);

@@ -7,6 +7,7 @@
 #include "detect/sure.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/plane.h"
 #include "log/recovery.h"
 #include "set/checkpoint.h"
 #include "steps.h"
@@ -29,7 +30,7 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
     if (!word)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    word[0] = l->epoch.all_rolled_back;
+    word[0] = (int)l->epoch.all_rolled_back;
     memcpy(word + 1, &ctx->epoch_id, sizeof ctx->epoch_id);
     size_t bytes = (size_t)n * sizeof *word;
     if (l->team && l->node && l->home) {
@@ -39,7 +40,7 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     }
     int rc = ftk_sure_bcast(&all, root, word, (3 * (size_t)n + FIRST) * sizeof *word);
     if (rc == FTKIT_OK) {
-        l->epoch.all_rolled_back_now = word[0] != 0;
+        l->epoch.all_rolled_back_now = (unsigned)word[0];
         memcpy(&l->epoch.id_now, word + 1, sizeof l->epoch.id_now);
     }
     if (!l->team)
@@ -87,7 +88,8 @@ int ftk_job_make_teams(const struct ftk_log_repair *r)
     l->home = malloc((size_t)r->n * sizeof *l->home);
     if (!l->team || !l->home)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    memcpy(l->home, r->domain, (size_t)r->n * sizeof *l->home);
+    for (int k = 0; k < r->n; k++) /* a program sees the nodes of plane 0 in each plane */
+        l->home[k] = r->domain[ftk_log_to_plane(k)];
     ftk_log_make_teams(r->domain, r->n, l->team);
     int rc = share_largest(r, l->team);
     if (rc != FTKIT_OK)

@@ -198,6 +198,7 @@ static void begin_interval(const struct ftkit_ctx *ctx, uint64_t calls)
     if (l->line.none_yet)
         ftk_matrix_clear(); /* messages before the first line are not of teams */
     l->line.none_yet = l->line.of_earlier_job = false;
+    l->line.of_sibling = ctx->repair.pending == FTK_PENDING_CLONE;
     if (l->phase == FTK_PHASE_REPLAY)
         l->phase = FTK_PHASE_NORMAL;
     l->line.count++;

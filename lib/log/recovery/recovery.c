@@ -14,6 +14,7 @@
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/plane.h"
 #include "log/recovery.h"
 #include "apart.h"
 #include "steps.h"
@@ -33,13 +34,34 @@ int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all)
     return ftk_det_search(s, lost, n, all);
 }
 
-/* Then the events since the line are void. */
-static bool all_back(const struct ftk_log_repair *r)
+/* Whether all ranks of a plane roll back: then the events since the line are void there. */
+static bool plane_is_back(const struct ftk_log_repair *r, int plane)
 {
-    for (int k = 0; k < r->n; k++)
+    const int n = ftk_log_plane_size();
+    for (int k = plane * n; k < (plane + 1) * n; k++)
         if (!r->back[k])
             return false;
     return true;
+}
+
+/* ... of the plane of this rank. */
+static bool all_back(const struct ftk_log_repair *r)
+{
+    return plane_is_back(r, ftk_log_plane_of(r->me));
+}
+
+static unsigned planes_back(const struct ftk_log_repair *r)
+{
+    unsigned mask = 0;
+    for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++)
+        mask |= (unsigned)plane_is_back(r, p) << p;
+    return mask;
+}
+
+/* Whether all ranks of this plane have rolled back at the start of this epoch. */
+static bool others_are_back(void)
+{
+    return ftk_log.epoch.all_rolled_back >> ftk_log_plane_of(ftk_log.me) & 1;
 }
 
 /* Open the determinant files before any rank relies on this process, so that the files are there
@@ -83,7 +105,7 @@ int ftk_recovery_quiesce(const struct ftk_log_repair *r)
 
 enum ftk_phase ftk_recovery_phase(void)
 {
-    return ftk_log.epoch.all_rolled_back ? FTK_PHASE_NORMAL : FTK_PHASE_REPLAY;
+    return others_are_back() ? FTK_PHASE_NORMAL : FTK_PHASE_REPLAY;
 }
 
 /* This rank drops all that it has done since the line. */
@@ -103,7 +125,7 @@ static int roll_back(const struct ftk_log_repair *r)
     if (!in_set_up)
         ftk_unexp_clear();
     if (l->mode->roll_back)
-        l->mode->roll_back(!l->epoch.all_rolled_back);
+        l->mode->roll_back(!others_are_back());
     int rc = ftk_det_back();
     if (rc == FTKIT_OK && r->is_new[r->me] && r->line > 0) {
         l->phase = FTK_PHASE_SETUP_REPLAY;
@@ -183,8 +205,8 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     memset(l->counts.received, 0, (size_t)l->n * sizeof *l->counts.received);
     memset(l->counts.relay_sent, 0, (size_t)l->n * sizeof *l->counts.relay_sent);
     memset(l->counts.relay_received, 0, (size_t)l->n * sizeof *l->counts.relay_received);
-    l->epoch.all_rolled_back = !r->fresh && all_back(r);
-    if (l->epoch.all_rolled_back)
+    l->epoch.all_rolled_back = r->fresh ? 0 : planes_back(r);
+    if (others_are_back())
         ftk_det_drop(); /* before its epoch has begun */
     ftk_det_installed(r->epoch_id);
     memcpy(l->node, r->domain, (size_t)l->n * sizeof *l->node);

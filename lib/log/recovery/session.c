@@ -138,6 +138,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     struct ftk_log *l = &ftk_log;
     if (set == 0)
         return;
+    l->line.of_sibling = false;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
         ftk_policy_back(ctx, l->line.calls, l->line.next_event);
     }
@@ -227,6 +228,7 @@ static const struct ftk_log_ops log_ops = {
     .missed = ftk_recovery_missed,
     .install = ftk_recovery_install,
     .reschedule = ftk_calls_reschedule,
+    .repeats = ftk_calls_repeats,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
     .keep_going = ftk_p2p_keep_going,

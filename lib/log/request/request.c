@@ -202,6 +202,14 @@ static bool uses_type(MPI_Datatype type)
     return false;
 }
 
+/* Whether a persistent request was made since the line.  A rank that has the state of its sibling
+ * at the line was elsewhere before: its requests since the line before are not its sibling's. */
+static bool is_since(const struct ftk_req *r)
+{
+    const struct ftk_log_line *l = &ftk_log.line;
+    return l->count > 0 && r->born > 0 && r->born + (l->of_sibling ? 1 : 0) >= l->count;
+}
+
 void ftk_p2p_forget_requests(void)
 {
     for (size_t i = 0; i < ftk_req_pool.used; i++) {
@@ -217,7 +225,7 @@ void ftk_p2p_forget_requests(void)
             continue;
         }
         r->state = FTK_REQ_INACTIVE;
-        r->stale = r->stale || (ftk_log.line.count > 0 && r->born == ftk_log.line.count);
+        r->stale = r->stale || is_since(r);
     }
 }
 
