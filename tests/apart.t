@@ -55,9 +55,9 @@ for my $p (@some) {
 
 # ---- ranks that call at different places: a kill at each step of a line
 
-my $seed = 100;
+my $seed = 100; # tests/long/apart.t has hundreds of these
 for my $point (qw(initiate cut counts all late early tail vote voted commit)) {
-    for my $rank (0, 3) {
+    for my $rank (one_of(0, 3)) {
         my $p = script(++$seed);
         my $team = one_of(1, 2, 4);
         my $fault = apart_fault($rank, $point);
@@ -125,7 +125,7 @@ my $i = 0;
 for my $point (qw(flush.submit flush.told flush.submitted local.begin local.sized
     local.copied local.sealed local.voted))
 {
-    for my $rank (0, 2) {
+    for my $rank (one_of(0, 2)) {
         my $p = script(600 + ++$i);
         my $scheme = one_of(qw(own buddy xor));
         my $fault = sprintf('%s:%d:%d:kill', $point, $rank, $point =~ /^flush/ ? 1 : 1 + rand(2));

@@ -36,11 +36,20 @@ sub known {
 }
 
 my %known = (causal => 0, pessimistic => 0);
-my $all = 0;
+my ($all, $turn) = (0, 0);
+my @nodes = sort keys %nodes;
+
+# In one round each program meets one kind of node with each mode, in turns.
+sub some_nodes {
+    return @nodes if $rounds > 1;
+    my $i = $turn++;
+    return $nodes[ ($i + int($i / 2)) % 2 ];
+}
+
 for my $round (1 .. $rounds) {
     for my $p (@open, @calls) {
         for my $mode (qw(causal pessimistic)) {
-            for my $how (sort keys %nodes) {
+            for my $how (some_nodes()) {
                 my $env = { %{ $nodes{$how} }, FTKIT_LOG_DETERMINANTS => $mode };
                 my $rank = int(rand(4));
                 my $fault = fault_of($p, $rank);

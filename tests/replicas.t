@@ -177,6 +177,23 @@ for my $p (@same) {
     is(right($p, $j, n => 4, quiet => 1), '', title($p) . ": $fault");
     is(back($j), '0 0 0 0 0 0 0 0', '... nobody goes back') if $j->{log} =~ /stand still/;
 }
+# a replica stands for half a second: the others wait for it at the set
+{
+    my $stopped = 0;
+    my $long = { %$twins, args => [ '-n', 600 ], steps => 600 };
+    my $j = replicas(2, $long, while => sub {
+            my ($work) = @_;
+            await_file("$work/watch.0");
+            my $pid = process_of($work, 4);
+            $stopped = $pid && kill('STOP', $pid);
+            select(undef, undef, undef, 0.5);
+            kill('CONT', $pid) if $pid;
+        });
+    ok($stopped, 'a replica stands for half a second');
+    is(right($long, $j, quiet => 1), '', '... and nothing is lost');
+    is(back($j), '0 0 0 0 0 0', '... nobody goes back');
+}
+
 # ---- processes die while replicas differ ------------------------------------------------------
 
 for my $point (qw(replica.decided replica.compared ckpt.sealed repair.restored log.install)) {

@@ -113,6 +113,9 @@ void ftk_vcomm_close(void (*forget)(void));
 /* A line is committed: delete the communicators that the program has freed; a rollback restores the
  * others. */
 void ftk_vcomm_line(void);
+/* The rank leaves its state for that of a sibling: the same, and handles that an earlier rollback
+ * has left to the program stay with the program. */
+void ftk_vcomm_leave(void);
 /* Line apart: this rank cuts; the set of the cut is committed. */
 void ftk_vcomm_cut(void);
 void ftk_vcomm_cut_line(void);

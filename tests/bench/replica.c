@@ -1,7 +1,7 @@
 /* Replicas: what comparing adds to a set, and what the loss of a replica costs.
  *
- * compare: a set whose region is compared, and one whose region is left out, take turns.  Bound: the
- * latter.
+ * compare: a set whose region is compared, and one whose region is left out, take turns.  Bound:
+ * the latter.
  *
  * clone: rank 0 of plane 1 kills itself by SIGKILL; just before, it notes the time in a file that
  * all map.  The clock stops when all ranks of both planes have come back from the call that gave

@@ -14,7 +14,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(job command survives reference build top slurp scratch events event_texts packages ulfm_only
-    nodes_possible died_at_end near test_data write_file await_file kill_rank kill_process kill_mpirun);
+    nodes_possible died_at_end near test_data write_file await_file process_of kill_rank
+    kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -218,18 +219,26 @@ sub kill_rank {
     return 0;
 }
 
-# Kill the process with this rank in MPI_COMM_WORLD of the job that runs in the directory, as soon
-# as the faults that have come to pass match $when.  Returns its pid, or 0 after 30 s.
+# The pid of the process with this rank in MPI_COMM_WORLD of the job that runs in the directory; 0:
+# there is none.
+sub process_of {
+    my ($work, $rank) = @_;
+    for my $p (glob('/proc/[0-9]*')) {
+        my $env = slurp("$p/environ");
+        next if $env !~ /=\Q$work\E\/faults\0/ || $env !~ /\bOMPI_COMM_WORLD_RANK=$rank\0/;
+        return $p =~ /(\d+)$/ ? $1 : 0;
+    }
+    return 0;
+}
+
+# Kill this process as soon as the faults that have come to pass match $when.  Returns its pid, or 0
+# after 30 s.
 sub kill_process {
     my ($work, $rank, $when) = @_;
     for (my $end = time() + 30; time() < $end; sleep(0.005)) {
         next if slurp("$work/faults") !~ $when;
-        for my $p (glob('/proc/[0-9]*')) {
-            my $env = slurp("$p/environ");
-            next if $env !~ /=\Q$work\E\/faults\0/ || $env !~ /\bOMPI_COMM_WORLD_RANK=$rank\0/;
-            my ($pid) = $p =~ /(\d+)$/;
-            return kill('KILL', $pid) ? $pid : 0;
-        }
+        my $pid = process_of($work, $rank);
+        return kill('KILL', $pid) ? $pid : 0 if $pid;
     }
     return 0;
 }

@@ -85,6 +85,20 @@ sub campaign {
     return;
 }
 
+# ---- no false alarm in 10,000 sets ---------------------------------------------------------------
+
+my $sets = $ENV{FTKIT_TEST_SETS} // 10_000;
+for my $p ({ %$twins, args => [ '-n', $sets ] }) {
+    my $j = replicas(2, { %$p, steps => $sets }, spares => 0, timeout => 1800,
+        env => { FTKIT_CHECKPOINT_PERIOD => '1 call' });
+    is($j->{rc}, 0, "$sets sets of two planes");
+    unlike($j->{log}, qr/replicas of rank/, '... no replicas differ');
+    my @committed = map { /"event":"set","set":(\d+)/g } map { slurp($_) } glob("$j->{dir}/events/*");
+    cmp_ok((sort { $b <=> $a } @committed)[0] // 0, '>=', $sets, '... and so many were committed');
+}
+
+# ---- kills ------------------------------------------------------------------------------------------
+
 campaign('one kill in the loop, two planes', 2, \&in_loop, none_back => 1);
 campaign('one kill in the loop, three planes', 3, \&in_loop, none_back => 1);
 campaign('one kill at the beginning or the end', 2,

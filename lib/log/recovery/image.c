@@ -331,6 +331,8 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
         ftk_matched_clear();
         if (!first)
             ftk_vcomm_back(ftk_idup_clear);
+        else if (l->line.of_sibling)
+            ftk_vcomm_leave();
     }
     bool make =
         (first || !ftk_log_is_rolling_back()) && head[RANKS] == (uint64_t)ftk_log_plane_size();

@@ -106,9 +106,11 @@ static void print_head(FILE *f, const struct ftkit_ctx *ctx)
 
 static void print_row(FILE *f, int from, const uint64_t *row)
 {
-    const uint64_t *w = row + 1, first = (uint64_t)(ftk_log_plane_of(from) * ftk_log_plane_size());
+    const uint64_t *w = row + 1;
+    const int first = from - from % ftk_log_plane_size();
     for (uint64_t i = 0; i < row[0]; i++, w += FTK_MATRIX_WORDS)
-        fprintf(f, "%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", from, first + w[0], w[1], w[2]);
+        fprintf(f, "%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", from, (uint64_t)first + w[0], w[1],
+            w[2]);
 }
 
 /* Rank 0 has the rows one after the other, so that it needs memory for one and the text. */

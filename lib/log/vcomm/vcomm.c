@@ -320,6 +320,12 @@ bool ftk_vcomm_is_detached(MPI_Comm handle)
     return false;
 }
 
+void ftk_vcomm_leave(void)
+{
+    ndetached = 0;
+    ftk_vcomm_line();
+}
+
 /* The program may still hold handles of communicators that were made since the line, and may free
  * these handles while it returns to its loop.  So the handles are detached: they belong to the
  * program.  MPI does not give out a handle again that is not freed, so no old value of a variable
