@@ -34,7 +34,8 @@ static bool is_that_of(
 {
     const struct ftk_seg_header *h = (const void *)s->buf;
     uint64_t sum = 0;
-    return h->run == m->run && ftk_h5_read_sum(ctx->cfg.h5_dir, m, ftk_plane_home(ctx, s->rank), &sum) == FTKIT_OK
+    return h->run == m->run
+           && ftk_h5_read_sum(ctx->cfg.h5_dir, m, ftk_plane_home(ctx, s->rank), &sum) == FTKIT_OK
            && sum == h->head_xxh;
 }
 
@@ -64,7 +65,7 @@ static struct ftk_mem_seg *find_in_memory(
 struct reading {
     struct ftk_mem *mem;
     const struct ftk_h5_manifest *m;
-    int rank, nranks; /* in memory; with replicas the file has other numbers */
+    int rank, nranks;        /* in memory; with replicas the file has other numbers */
     struct ftk_mem_seg *seg; /* NULL: none is taken */
 };
 

@@ -333,7 +333,7 @@ static void run(struct ftk_flusher *f)
     memset(r, 0, sizeof *r);
     r->set = j->set;
     (void)FTK_FAULT("flush.begin");
-    r->rc = j->rank >= j->nranks              ? FTKIT_OK /* of a plane that writes no files */
+    r->rc = j->rank >= j->nranks            ? FTKIT_OK /* of a plane that writes no files */
             : j->writer[j->rank] == j->rank ? write_part(f)
                                             : give_segment(f);
     (void)FTK_FAULT("flush.part");
