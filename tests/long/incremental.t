@@ -1,0 +1,3 @@
+#!/bin/sh
+# Incremental sets: every rank dies at every point.
+exec tests/incremental.t --all
