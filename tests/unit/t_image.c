@@ -49,6 +49,7 @@ static int set_up(void **state)
     world = (struct ftk_vcomm){ .size = RANKS };
     ctx.where = FTK_IN_SETUP;
     ctx.policy.calls = CALLS;
+    ctx.cfg.replicas = 1;
     ftk_log.ctx = &ctx;
     ftk_log.n = RANKS;
     ftk_log.mode = ftk_mode_of(FTK_DETS_NODE);
