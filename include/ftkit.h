@@ -661,9 +661,9 @@ typedef struct ftkit_info {
     uint64_t sdc_found;     /**< sets that differed between replicas, each try once; counted when
                                  the set is committed or given up */
     uint64_t sdc_corrected; /**< sets that were committed after such tries */
-    uint64_t takeovers;     /**< repairs after which a plane stood still and no rank went back, as
-                                 this process knows */
-    uint64_t clones;        /**< how often this process has got the state of its replica */
+    uint64_t takeovers;     /**< repairs that this process has seen after which a plane stood
+                                 still, and no rank went back */
+    uint64_t clones;        /**< how often this process has got the state of another replica */
     uint64_t degraded;      /**< ranks whose plane stands still until the next set */
 } ftkit_info;
 
