@@ -88,8 +88,8 @@ sub campaign {
 # ---- no false alarm in 10,000 sets ---------------------------------------------------------------
 
 my $sets = $ENV{FTKIT_TEST_SETS} // 10_000;
-for my $p ({ %$twins, args => [ '-n', $sets ] }) {
-    my $j = replicas(2, { %$p, steps => $sets }, spares => 0, timeout => 1800,
+{
+    my $j = replicas(2, { %$twins, args => [ '-n', $sets ], steps => $sets }, spares => 0, timeout => 1800,
         env => { FTKIT_CHECKPOINT_PERIOD => '1 call' });
     is($j->{rc}, 0, "$sets sets of two planes");
     unlike($j->{log}, qr/replicas of rank/, '... no replicas differ');

@@ -40,6 +40,8 @@ struct foreign {
     const char *out, *watch, *config, *variant, *info;
     const struct foreign_app *app;
     int (*loop)(struct foreign *f); /* of ranks that are at different steps; or NULL */
+    int (*after)(
+        struct foreign *f); /* calls of ftkit behind each step, set by prepare(); or NULL */
     ftkit_ctx *ft;
     MPI_Comm comm;
     int rank, nranks, plane;
@@ -380,6 +382,9 @@ static inline int foreign_loop(struct foreign *f)
         (void)FTK_FAULT("app.step");
         f->app->step(f);
         f->step++;
+        rc = f->after ? f->after(f) : FTKIT_OK;
+        if (foreign_fatal(rc))
+            return foreign_complain(f, "behind a step", rc);
     }
 }
 
@@ -394,7 +399,8 @@ static inline int foreign_result(const struct foreign *f)
     return (out && fclose(out) != 0) || !written || !f->good;
 }
 
-/* loop: in the place of foreign_loop(); or NULL */
+/* loop: of ranks that are at different steps, such as foreign_loop(); NULL: foreign_loop() of ranks
+ * that are at the same step */
 static inline int foreign_run(
     int argc, char **argv, const struct foreign_app *app, int (*loop)(struct foreign *f))
 {

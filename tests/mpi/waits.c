@@ -9,41 +9,26 @@ enum { EVERY = 5, STEP_US = 4000 };
 
 static uint64_t *state; /* the hash; calls of ftkit_wait() */
 
-static int prepare(struct foreign *f)
-{
-    state = foreign_state(f, 2);
-    return !state;
-}
-
 static void step(struct foreign *f)
 {
     usleep(STEP_US);
     state[0] = foreign_mix(state[0], (uint64_t)f->step);
 }
 
-/* After a rollback in ftkit_wait() the next call is ftkit_checkpoint(). */
-static int loop(struct foreign *f)
+static int after(struct foreign *f)
 {
-    for (;;) {
-        int rc = ftkit_checkpoint(f->ft);
-        if (foreign_fatal(rc))
-            return foreign_complain(f, "checkpoint", rc);
-        if (f->step >= f->steps) {
-            if (foreign_end(f, &rc))
-                return rc;
-            continue;
-        }
-        foreign_watch(f);
-        (void)FTK_FAULT("app.step");
-        step(f);
-        f->step++;
-        if (f->step % EVERY != 0)
-            continue;
-        rc = ftkit_wait(f->ft);
-        if (rc != FTKIT_OK && rc != FTKIT_ROLLED_BACK)
-            return foreign_complain(f, "wait", rc);
-        state[1] += rc == FTKIT_OK;
-    }
+    if (f->step % EVERY != 0)
+        return FTKIT_OK;
+    const int rc = ftkit_wait(f->ft);
+    state[1] += rc == FTKIT_OK;
+    return rc;
+}
+
+static int prepare(struct foreign *f)
+{
+    f->after = after;
+    state = foreign_state(f, 2);
+    return !state;
 }
 
 static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room)
@@ -66,5 +51,5 @@ int main(int argc, char **argv)
         .step = step,
         .verdict = verdict,
         .release = release };
-    return foreign_run(argc, argv, &app, loop);
+    return foreign_run(argc, argv, &app, foreign_loop);
 }
