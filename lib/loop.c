@@ -170,9 +170,9 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
 static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
     int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {
-    ctx->replica.in_step = true;
+    ctx->replica.sets = FTK_SETS_LATER;
     int rc = repeat_step(ctx, back, step, bad);
-    ctx->replica.in_step = false;
+    ctx->replica.sets = FTK_SETS_COME;
     return rc;
 }
 
@@ -259,7 +259,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     if (ctx->first_call)
         count_first_call(ctx);
     ctx->policy.calls++;
-    ctx->replica.over = false;
+    ctx->replica.sets = FTK_SETS_COME;
     ftk_progress_call(ctx);
     ftk_flip_call(ctx);
     if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {
@@ -347,7 +347,7 @@ int ftkit_finish(ftkit_ctx *ctx)
     /* while a failure can still be repaired */
     rc = all_together(ctx, roll_back_outside, last_drain, NULL);
     at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
-    ctx->replica.over = rc == FTKIT_OK;
+    ctx->replica.sets = rc == FTKIT_OK ? FTK_SETS_OVER : FTK_SETS_COME;
     if (rc == FTKIT_OK)
         event_finish(ctx);
     ftk_watchdog_progress(ctx->dog);

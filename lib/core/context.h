@@ -181,15 +181,21 @@ enum ftk_differs {
     FTK_DIFFERS_ALL   /* the same set differs again: all ranks go back */
 };
 
+/* Whether this rank will come to a call of ftkit_checkpoint() that writes a set: in the census. */
+enum ftk_sets {
+    FTK_SETS_COME,
+    FTK_SETS_LATER, /* not together with other ranks: it is in another collective call of ftkit, or
+                       repeats such calls */
+    FTK_SETS_OVER   /* it has come to the end of its loop, or the job halts */
+};
+
 /* Replicas (lib/set/replicas.c, lib/set/clone.c). */
 struct ftk_replica_state {
     int tries;     /* sets of this rank that differed since the line was committed */
     uint64_t line; /* that line: with another one tries count as 0 */
     uint64_t found, corrected;
-    unsigned stale;    /* bit p: plane p stands still until the next set */
-    uint64_t clone_at; /* the call of ftkit_checkpoint() that writes this set */
-    bool in_step;      /* in another collective call of ftkit: no set comes before its end */
-    bool over;         /* ftkit_finish() has returned, and no ftkit_checkpoint() has begun since */
+    unsigned stale; /* bit p: plane p stands still until the next set */
+    enum ftk_sets sets;
     uint64_t takeovers, clones;
 };
 

@@ -36,13 +36,19 @@ static uint64_t position_of(uint64_t set)
     return known ? atomic_load(&p.page->sets[i].at) : 0; /* 0: a set of an earlier run */
 }
 
+/* Whether the context counts; from now on its calls do then. */
+static bool begin(const struct ftkit_ctx *ctx)
+{
+    map_page();
+    p.of = p.page && counts(ctx) ? ctx : NULL;
+    return p.of != NULL;
+}
+
 void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set)
 {
     if (ctx->rank != 0)
         return;
-    map_page();
-    p.of = p.page && counts(ctx) ? ctx : NULL;
-    if (p.of) /* the next call has the position of the call that committed the set */
+    if (begin(ctx)) /* the next call has the position of the call that committed the set */
         p.base = (int64_t)position_of(set) - (int64_t)ctx->policy.calls - (set > 0);
 }
 
@@ -50,9 +56,7 @@ void ftk_progress_cloned(const struct ftkit_ctx *ctx, uint64_t set)
 {
     if (ctx->rank != 0 || p.of == ctx)
         return;
-    map_page();
-    p.of = p.page && counts(ctx) ? ctx : NULL;
-    if (!p.of)
+    if (!begin(ctx))
         return;
     p.base = (int64_t)atomic_load(&p.page->furthest) - (int64_t)ctx->policy.calls;
     ftk_progress_set(ctx, set);

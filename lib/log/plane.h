@@ -10,7 +10,8 @@
 
 #include "log/log.h"
 
-/* The ranks of a plane; without replicas all ranks. */
+/* The ranks of a plane; without replicas all ranks.  A repair asks before the context knows its
+ * ranks, so ftk_plane_size() would be too early. */
 static inline int ftk_log_plane_size(void)
 {
     return ftk_log.n / ftk_log.ctx->cfg.replicas;

@@ -16,9 +16,10 @@ enum { WORDS = 22, SEG_WORDS = 6 };
 
 static enum ftk_sets sets_of(const struct ftkit_ctx *ctx)
 {
-    if (ctx->replica.over || ctx->policy.next_event == FTK_HALTED || ctx->where >= FTK_IN_CLOSE)
+    if (ctx->policy.next_event == FTK_HALTED || ctx->where >= FTK_IN_CLOSE)
         return FTK_SETS_OVER;
-    return ctx->replica.in_step || ftk_log_repeats(ctx) ? FTK_SETS_LATER : FTK_SETS_COME;
+    return ctx->replica.sets == FTK_SETS_COME && ftk_log_repeats(ctx) ? FTK_SETS_LATER
+                                                                      : ctx->replica.sets;
 }
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)

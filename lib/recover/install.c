@@ -183,7 +183,6 @@ static void install_planes(struct ftk_attempt *a)
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
     ctx->replica.stale = p->stale;
-    ctx->replica.clone_at = p->clone_at;
     if (p->stale == 0)
         return;
     ctx->replica.takeovers += p->lost > 0;

@@ -388,7 +388,7 @@ static void tell_others(const struct search *f)
     const struct ftkit_ctx *ctx = f->ctx;
     const struct ftk_place *p = &f->mem->place;
     if (p->others == 0 || ctx->repair.pending != FTK_PENDING_LOAD
-        || ftk_durable_writer(ctx, ctx->rank) != ctx->rank)
+        || ftk_first_of_domain(ctx, ctx->rank) != ctx->rank)
         return;
     if (p->other.set > 0)
         ftk_report(FTKIT_WARNING,

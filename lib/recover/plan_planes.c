@@ -15,6 +15,12 @@ static bool goes_on(const struct ftk_census *c, const struct ftk_plan *p, int ra
            && e->where >= FTK_IN_LOOP;
 }
 
+/* Whether the plane of a rank stands still; n: ranks of a plane. */
+static bool is_stale(unsigned stale, int rank, int n)
+{
+    return stale >> (rank / n) & 1;
+}
+
 static bool is_whole(const struct ftk_census *c, const struct ftk_plan *p, int plane, int n)
 {
     for (int r = plane * n; r < (plane + 1) * n; r++)
@@ -44,7 +50,7 @@ static bool may_write(
         const struct ftk_census_entry *e = &c->entries[p->proc_of[r]];
         if (e->sets == FTK_SETS_OVER)
             return false;
-        if (stale >> (r / n) & 1)
+        if (is_stale(stale, r, n))
             continue;
         if (e->where != FTK_IN_LOOP || e->sets != FTK_SETS_COME)
             return false;
@@ -61,10 +67,10 @@ static void go_back(const struct ftk_census *c, const struct ftk_plan_rules *rul
     for (int i = 0; i < c->n; i++)
         all = all || c->entries[i].ambiguous;
     for (int r = 0; r < p->nranks; r++)
-        if (stale >> (r / n) & 1 && !goes_on(c, p, r))
+        if (is_stale(stale, r, n) && !goes_on(c, p, r))
             p->hit[rules->team[r]] = 1;
     for (int r = 0; r < p->nranks; r++)
-        p->back[r] = stale >> (r / n) & 1 && (all || p->hit[rules->team[r]]);
+        p->back[r] = is_stale(stale, r, n) && (all || p->hit[rules->team[r]]);
 }
 
 bool ftk_plan_planes(
@@ -82,7 +88,7 @@ bool ftk_plan_planes(
         return true;
     }
     for (int r = 0; r < p->nranks; r++)
-        p->back[r] = (int)(stale >> (r / n) & 1);
+        p->back[r] = is_stale(stale, r, n);
     p->stale = stale;
     p->clone_at = calls + 1;
     p->pending = FTK_PENDING_CLONE;

@@ -38,14 +38,6 @@ struct ftk_census_seg {
     const int64_t *members; /* [n] ranks of the group */
 };
 
-/* Whether a rank will come to a call of ftkit_checkpoint() that writes a set. */
-enum ftk_sets {
-    FTK_SETS_COME,
-    FTK_SETS_LATER, /* not in the order of the other ranks: it is in another collective call of
-                       ftkit, or repeats calls */
-    FTK_SETS_OVER   /* it has come to the end of its loop, or the job halts */
-};
-
 struct ftk_census_entry {
     int rank; /* -1: none */
     int nranks;

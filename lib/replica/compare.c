@@ -12,6 +12,7 @@
 
 #include "core/hash.h"
 #include "core/tags.h"
+#include "move.h"
 #include "planes.h"
 #include "store/segment.h"
 
@@ -62,27 +63,12 @@ static int exchange(const struct sphere *s, void *all, size_t bytes)
     return broken != FTKIT_OK ? broken : rc;
 }
 
-/* Move the bytes of a region from one replica to another, in pieces that an int can count. */
+/* Move the bytes of a region from one replica to another. */
 static int move_region(const struct sphere *s, int i, int from, int to)
 {
-    const struct ftkit_ctx *ctx = s->ch->ctx;
-    const uint64_t most = (uint64_t)1 << 30;
-    char *data = ftk_seg_data(s->seg) + record(s, i)->offset;
-    const uint64_t bytes = record(s, i)->bytes;
-    int rc = FTKIT_OK;
-    for (uint64_t at = 0; rc == FTKIT_OK && at < bytes; at += most) {
-        const int part = (int)(bytes - at < most ? bytes - at : most);
-        MPI_Request req = MPI_REQUEST_NULL;
-        int mrc = s->plane == from
-                      ? MPI_Isend(data + at, part, MPI_BYTE, ftk_sphere_rank(ctx, to),
-                          FTK_TAG_SPHERE, s->ch->comm, &req)
-                      : MPI_Irecv(data + at, part, MPI_BYTE, ftk_sphere_rank(ctx, from),
-                          FTK_TAG_SPHERE, s->ch->comm, &req);
-        if (mrc != MPI_SUCCESS)
-            return ftk_chan_break(s->ch, mrc, "mending a replica");
-        rc = ftk_chan_wait(s->ch, &req, 1, "mending a replica");
-    }
-    return rc;
+    const struct ftk_seg_region *r = record(s, i);
+    return ftk_sphere_move(s->ch, ftk_seg_data(s->seg) + r->offset, (size_t)r->bytes, from,
+        1u << to, "mending a replica");
 }
 
 /* ---- sums ------------------------------------------------------------------------------ */

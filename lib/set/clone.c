@@ -3,12 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "clone.h"
 
-#include "core/tags.h"
-#include "replica/compare.h"
-#include "replica/planes.h"
+#include "replica/move.h"
 #include "store/segment.h"
-
-#define PIECE ((size_t)64 << 20) /* bytes of one message */
 
 int ftk_clone_source(const struct ftkit_ctx *ctx)
 {
@@ -18,36 +14,12 @@ int ftk_clone_source(const struct ftkit_ctx *ctx)
     return plane;
 }
 
-static bool is_source(const struct ftkit_ctx *ctx)
-{
-    return ftk_plane_of(ctx, ctx->rank) == ftk_clone_source(ctx);
-}
-
-/* Move bytes from the sibling to this rank, or from this rank to its replicas in planes that stand
- * still. */
+/* From the sibling to this rank, or from this rank to its siblings in planes that stand still. */
 static int move(struct ftk_chan *ch, void *buf, size_t bytes)
 {
     const struct ftkit_ctx *ctx = ch->ctx;
-    MPI_Request reqs[FTK_PLANES_MAX];
-    int n = 0, rc = MPI_SUCCESS;
-    if (ftk_clone_is_here(ctx))
-        rc = MPI_Irecv(buf, (int)bytes, MPI_BYTE, ftk_sphere_rank(ctx, ftk_clone_source(ctx)),
-            FTK_TAG_SPHERE, ch->comm, &reqs[n++]);
-    for (int p = 0; is_source(ctx) && rc == MPI_SUCCESS && p < ctx->cfg.replicas; p++)
-        if (ctx->replica.stale >> p & 1)
-            rc = MPI_Isend(buf, (int)bytes, MPI_BYTE, ftk_sphere_rank(ctx, p), FTK_TAG_SPHERE,
-                ch->comm, &reqs[n++]);
-    const int broken = rc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, rc, "cloning a replica");
-    rc = ftk_chan_wait(ch, reqs, broken == FTKIT_OK ? n : n - 1, "cloning a replica");
-    return broken != FTKIT_OK ? broken : rc;
-}
-
-static int move_segment(struct ftk_chan *ch, char *seg, size_t bytes)
-{
-    int rc = FTKIT_OK;
-    for (size_t at = 0; rc == FTKIT_OK && at < bytes; at += PIECE)
-        rc = move(ch, seg + at, bytes - at < PIECE ? bytes - at : PIECE);
-    return rc;
+    return ftk_sphere_move(
+        ch, buf, bytes, ftk_clone_source(ctx), ctx->replica.stale, "cloning a replica");
 }
 
 int ftk_clone_sizes(struct ftk_chan *ch, size_t *head_bytes, size_t *data_bytes)
@@ -70,7 +42,7 @@ static size_t bytes_of(const char *seg)
 int ftk_clone_send(struct ftk_chan *ch, struct ftk_packer *p)
 {
     (void)FTK_FAULT("clone.send");
-    return move_segment(ch, p->seg, bytes_of(p->seg));
+    return move(ch, p->seg, bytes_of(p->seg));
 }
 
 int ftk_clone_receive(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ftk_packer *p)
@@ -78,7 +50,7 @@ int ftk_clone_receive(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ftk_p
     struct ftkit_ctx *ctx = ch->ctx;
     struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)own->buf;
     (void)FTK_FAULT("clone.receive");
-    int rc = move_segment(ch, own->buf, own->bytes);
+    int rc = move(ch, own->buf, own->bytes);
     if (rc != FTKIT_OK)
         return rc;
     h->incarnation = (uint32_t)ctx->incarnation;

@@ -48,19 +48,17 @@ struct collecting {
     int peer_error; /* error of a receive; FTKIT_OK: none */
 };
 
-bool ftk_durable_writes(const struct ftkit_ctx *ctx)
+int ftk_first_of_domain(const struct ftkit_ctx *ctx, int rank)
 {
-    return ctx->rank < ftk_plane_size(ctx);
+    int first = 0;
+    while (ctx->domain[first] != ctx->domain[rank])
+        first++;
+    return first;
 }
 
 int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
 {
-    int w = 0;
-    if (rank >= ftk_plane_size(ctx))
-        return -1;
-    while (ctx->domain[w] != ctx->domain[rank])
-        w++;
-    return w;
+    return rank < ftk_plane_size(ctx) ? ftk_first_of_domain(ctx, rank) : -1;
 }
 
 int ftk_durable_ranks(const struct ftkit_ctx *ctx, int rank)

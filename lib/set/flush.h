@@ -26,7 +26,7 @@ struct ftk_flush {
     uint64_t set;             /* given to the thread and not yet taken back, 0: none */
     uint64_t last;            /* newest set given to the thread */
     int epoch;                /* epoch in which set last was given */
-    int *writer;              /* [nranks] tables of the thread's job */
+    int *writer;              /* [nranks] tables of the thread's job; writer -1: none */
     int *member;
     uint64_t *heads;
     int error;                /* of this rank's thread; the other ranks do not know it yet */

@@ -72,9 +72,10 @@ static int make_ring(struct ftk_flush_start *s)
     struct ftk_ring_address mine = { 0, 0, 0 };
     ftk_ring_close(fl->ring);
     fl->ring = NULL;
-    fl->writer_of_own = ftk_durable_writes(ctx) ? ctx->rank : -1;
+    const int writer = ftk_durable_writer(ctx, ctx->rank);
+    fl->writer_of_own = writer < 0 ? writer : ctx->rank;
     int rc = FTKIT_OK;
-    if (ftk_durable_writer(ctx, ctx->rank) == ctx->rank && n > 1)
+    if (writer == ctx->rank && n > 1)
         rc = ftk_ring_make(n, &fl->ring, &mine);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: %s: every rank of the node writes a file",

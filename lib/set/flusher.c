@@ -333,9 +333,9 @@ static void run(struct ftk_flusher *f)
     memset(r, 0, sizeof *r);
     r->set = j->set;
     (void)FTK_FAULT("flush.begin");
-    r->rc = j->rank >= j->nranks            ? FTKIT_OK /* of a plane that writes no files */
-            : j->writer[j->rank] == j->rank ? write_part(f)
-                                            : give_segment(f);
+    const int writer = j->writer[j->rank];
+    if (writer >= 0) /* otherwise this rank is of a plane that writes no files */
+        r->rc = writer == j->rank ? write_part(f) : give_segment(f);
     (void)FTK_FAULT("flush.part");
     if (r->rc == FTKIT_OK && j->rank == 0)
         r->rc = complete_set(f);

@@ -66,7 +66,7 @@ struct ftk_seg_header {
     uint64_t set;
     uint64_t run;     /* random number of the run that began the sequence of sets */
     uint64_t wall_ns; /* when the segment was written, for humans */
-    uint32_t rank;
+    uint32_t rank;    /* of the program: replicas have the same; a parity has a rank within ftkit */
     uint32_t nranks;
     uint32_t incarnation;
     uint32_t nregions;

@@ -822,7 +822,8 @@ static bool is_of_now(const struct head *h)
 /* Read one file of a rank; its process is dead, so the file does not change. */
 static bool read_file(int rank, const char *name, int i, struct adopted *in)
 {
-    const int plane = rank / (adopted_n / ftk_log.ctx->cfg.replicas); /* a spare has no ranks */
+    /* a spare does not know ftk_log.n */
+    const int plane = rank / (adopted_n / ftk_log.ctx->cfg.replicas);
     const unsigned back = ftk_log.epoch.all_rolled_back_now >> plane & 1;
     struct head h;
     struct stat st;

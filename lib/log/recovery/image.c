@@ -295,11 +295,16 @@ static int read_tail(struct reader *r, const uint64_t *head)
     return rc;
 }
 
+/* Whether as many ranks of the program wrote the state. */
+static bool is_of_as_many(const uint64_t *head)
+{
+    return head[RANKS] == (uint64_t)ftk_log_plane_size();
+}
+
 /* The lists of messages, and what is under way. */
 static int unpack_messages(struct reader *r, const uint64_t *head)
 {
     const bool replays = ftk_log_replays_setup();
-    const uint64_t ranks = (uint64_t)ftk_log_plane_size();
     ftk_unexp_clear();
     int rc = read_list(r, head[UNEXPECTED], ftk_unexp_add);
     if (rc == FTKIT_OK && replays)
@@ -308,7 +313,7 @@ static int unpack_messages(struct reader *r, const uint64_t *head)
         rc = read_list(r, head[SETUP], replays ? ftk_setup_log_add : NULL);
     if (rc == FTKIT_OK && has_tail(head))
         rc = read_tail(r, head);
-    if (rc == FTKIT_OK && head[MAGIC] >> 32 >= STATE_REQUESTS && head[RANKS] == ranks)
+    if (rc == FTKIT_OK && head[MAGIC] >> 32 >= STATE_REQUESTS && is_of_as_many(head))
         rc = ftk_requests_load(ftk_log.ctx, r->w, r->end);
     return rc;
 }
@@ -334,8 +339,7 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
         else if (l->line.of_sibling)
             ftk_vcomm_leave();
     }
-    bool make =
-        (first || !ftk_log_is_rolling_back()) && head[RANKS] == (uint64_t)ftk_log_plane_size();
+    bool make = (first || !ftk_log_is_rolling_back()) && is_of_as_many(head);
     rc = read_comms(&r, head, make, true);
     if (rc != FTKIT_OK)
         return rc;

@@ -11,6 +11,7 @@
 #include "log/det.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
+#include "set/clone.h"
 #include "steps.h"
 
 /* One look at failures and at control messages; arg: the channel. */
@@ -161,8 +162,8 @@ static int drain(struct ftk_chan *ch)
 int ftk_line_drain(struct ftk_chan *ch)
 {
     int rc = drain(ch);
-    const bool clone = ch->ctx->repair.pending == FTK_PENDING_CLONE; /* the sibling saves its own */
-    return rc == FTKIT_OK && !clone ? ftk_requests_save(ch->ctx) : rc;
+    /* a rank whose plane stands still gets the requests of its sibling */
+    return rc == FTKIT_OK && !ftk_clone_is_here(ch->ctx) ? ftk_requests_save(ch->ctx) : rc;
 }
 
 bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
@@ -198,7 +199,7 @@ static void begin_interval(const struct ftkit_ctx *ctx, uint64_t calls)
     if (l->line.none_yet)
         ftk_matrix_clear(); /* messages before the first line are not of teams */
     l->line.none_yet = l->line.of_earlier_job = false;
-    l->line.of_sibling = ctx->repair.pending == FTK_PENDING_CLONE;
+    l->line.of_sibling = ftk_clone_is_here(ctx);
     if (l->phase == FTK_PHASE_REPLAY)
         l->phase = FTK_PHASE_NORMAL;
     l->line.count++;
