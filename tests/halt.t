@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
 use File::Temp qw(tempdir);
+use List::Util qw(max min);
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -120,12 +121,30 @@ halts('the files are written at once', signalled('USR2', 60),
     { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
 
 # the deadline
+
+# Whether the job has asked for its last set so early that a set as long as any set before comes in
+# time.  When the set is durable does not count: a busy machine may be slower than it ever was.
+sub asks_in_time
+{
+    my ($log, $end, $what) = @_;
+    my @e = grep { $_->{rank} >= 0 } events($log);
+    my ($last) = map { $_->{set} } grep { $_->{event} eq 'halt' } @e;
+    my @of_last = grep { $_->{event} eq 'set' && $_->{set} == $last } @e;
+    my $asked = min(map { $_->{t} - $_->{seconds} } @of_last);
+    my ($set, $flush) = map {
+        my $name = $_;
+        max(map { $_->{seconds} } grep { $_->{event} eq $name && $_->{set} < $last } @e)
+    } qw(set flush);
+    ok(@of_last && defined($set) && defined($flush) && $asked + $set + $flush < $end, $what)
+        or diag(join(' ', map { $_ // '-' } $end, $asked, $set, $flush));
+    return;
+}
+
 {
     my $begin = time();
     my $dir = halts('--deadline', undef, { PROGRAM_OPTIONS => '-d 40',
             FTKIT_REPORT_EVENTS => scratch() . '/deadline' }, '--deadline', '6s');
-    my ($durable) = map { $_->{t} } reverse grep { $_->{event} eq 'durable' } events(scratch() . '/deadline');
-    ok($durable && $durable < $begin + 6, '... in time') or diag($durable - $begin);
+    asks_in_time(scratch() . '/deadline', $begin + 6, '... in time');
     my ($halt) = grep { $_->{event} eq 'halt' } events(scratch() . '/deadline');
     is($halt->{reason}, 'checkpoint.deadline', '... the event log says why');
 }
@@ -136,11 +155,10 @@ halts('the files are written at once', signalled('USR2', 60),
             FTKIT_REPORT_EVENTS => $log, FTKIT_CHECKPOINT_DEADLINE => '8s', FTKIT_RECOVER_SUPPLY => 'spawn' },
         '--spares', 0, '--kill', 'rank 0 at 2s');
     my ($begin) = map { $_->{t} } grep { $_->{event} eq 'open' } events($log);
-    my ($durable) = map { $_->{t} } reverse grep { $_->{event} eq 'durable' } events($log);
+    asks_in_time($log, $begin + 8, '... in time');
     my ($repair) = grep { $_->{event} eq 'repair' } events($log);
-    ok($repair && $durable > $repair->{t} && $durable < $begin + 8, '... in time')
-        or diag($begin, ' ', $durable // '');
     my ($halt) = grep { $_->{event} eq 'halt' } events($log);
+    ok($repair && $halt && $halt->{t} > $repair->{t}, '... after the repair');
     is($halt->{reason}, 'checkpoint.deadline', '... the event log says why');
 }
 {

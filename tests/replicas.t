@@ -246,8 +246,8 @@ for my $later (qw(true false)) {
         my $env = { FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_LEVEL_HDF5_ENABLED => 'true',
             FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => $later };
         my $name = "$first and then $second replicas, background $later";
-        my $j = replicas($first, $twins, spares => 0, env => $env, fault => 'app.mid:*:44:kill',
-            run => [ $first == 1 ? '--log' : () ]);
+        my $j = replicas($first, $twins, spares => 0, fault => 'app.mid:1:44:kill',
+            env => { %$env, FTKIT_RECOVER_SUPPLY => 'end' }, run => [ $first == 1 ? '--log' : () ]);
         isnt($j->{rc}, 0, "$name: a job is lost");
         my ($code, $out) = command('verify', $dir);
         is($code, 0, '... its sets are good') or diag($out);
