@@ -13,6 +13,7 @@ use lib "$FindBin::Bin/lib";
 use FtkitLog;
 use FtkitReplicas;
 use FtkitTest;
+use List::Util qw(min);
 use Test::More;
 
 ulfm_only();
@@ -78,6 +79,56 @@ for my $r (2, 3) {
         env => { FTKIT_CHECKPOINT_PERIOD => '20 calls' });
     is(right($twins, $j, faults => 1, like => qr/replicas of rank \d differ/), '',
         "$r replicas: all ranks of a plane have had the flipped bit");
+}
+
+# ---- messages are compared, too -------------------------------------------------------------
+
+my $ahead = { %$twins, args => [ '-m', 'ahead' ] };
+my %messages = (FTKIT_REPLICAS_COMPARE => 'messages');
+for my $p ($twins, $ahead, @same) {
+    my $n = $p->{name} eq 'twins' ? 3 : 4;
+    my $j = replicas(2, $p, n => $n, env => { %messages, FTKIT_CHECKPOINT_PERIOD => '2 calls' });
+    is(right($p, $j, n => $n, quiet => 1), '', title($p) . ': the messages of two planes are the same');
+}
+for my $r (2, 3) {
+    # the flipped bit is under way at the set: regions alone have it only in the next set
+    my $number = int(rand(3 * $r));
+    my $rank = $number % 3;
+    my $fault = "flip.message:$number:21:EIO";
+    my $j = replicas($r, $ahead, fault => $fault, env => \%messages);
+    my $to = ($rank + 1) % 3;
+    my $like = qr/set 5: the replicas of rank $rank differ: message \d+ with tag 1 to rank $to since the last set, 24 bytes \(XXH3 [0-9a-f]{16}, in plane \d [0-9a-f]{16}\): all go back$/m;
+    is(right($ahead, $j, faults => 1, like => $like), '', "$r replicas, messages, $fault");
+    is(back($j), join(' ', (1) x (3 * $r)), '... all ranks go back');
+    my ($sdc) = grep { $_->{event} eq 'sdc' } events("$j->{dir}/events");
+    is(join(' ', map { $_ // '-' } @{$sdc}{qw(dest tag message action)}), "$to 1 5 all go back",
+        '... and the event log says why');
+}
+{
+    my $j = replicas(2, $ahead, fault => 'flip.message:1:21:EIO');
+    isnt($j->{rc}, 0, 'regions alone: the set has the flipped message, and the job ends');
+    like($j->{log}, qr/set 6: the replicas of rank 2 differ: region/, '... at the next set');
+}
+for my $fault ('flip.data:4:20:EIO', 'flip.data:4:18:EIO', 'flip.message:1:18:EIO') {
+    my $j = replicas(2, $twins, fault => $fault, env => \%messages);
+    is(right($twins, $j, faults => 1, like => qr/replicas of rank 1 differ/), '', "messages, $fault");
+}
+for my $point ('app.mid', 'ckpt.sealed', 'replica.compared') {
+    my $number = int(rand(6));
+    my $fault = sprintf('%s:%d:%d:kill', $point, $number, $point eq 'app.mid' ? 33 : 5);
+    my $j = replicas(2, $ahead, fault => $fault, env => \%messages);
+    is(right($ahead, $j, faults => 1, quiet => 1), '', "messages, $fault");
+    is(back($j), '0 0 0 0 0 0', '... nobody goes back');
+}
+{
+    # a bit flips in the log, and the message has to be sent again
+    my $j = replicas(2, $twins, fault => 'app.mid:1:33:kill,log.flip:0:2:EIO',
+        env => { %messages, FTKIT_REPLICAS_LOST => 'replay' });
+    is(right($twins, $j, faults => 2, quiet => 1,
+            like => qr/rank 0: a message to rank 1 has changed in the log: it is not sent again; all ranks go back/),
+        '', 'a message in the log has flipped');
+    my @back = split(/ /, back($j));
+    cmp_ok(min(@back[0, 2 .. 5]), '>=', 1, '... all ranks go back'); # the replacement begins at the line
 }
 
 # ---- programs that are not deterministic ----------------------------------------------------
@@ -179,6 +230,13 @@ for my $p (@same) {
     my $j = replicas(2, $p, n => 4, fault => $fault);
     is(right($p, $j, n => 4, quiet => 1), '', title($p) . ": $fault");
     is(back($j), '0 0 0 0 0 0 0 0', '... nobody goes back') if $j->{log} =~ /stand still/;
+}
+# the second replacement of a process repeats the set-up of its sibling, from which its plane is cloned
+for my $p (grep { title($_) =~ /^(?:comms|inters)$/ } @same) {
+    my $j = replicas(2, $p, n => 4, spares => 2, fault => 'app.step:5:13:kill@0,app.step:5:7:kill@1',
+        env => { FTKIT_CHECKPOINT_PERIOD => '4 calls' });
+    is(right($p, $j, n => 4, faults => 2, quiet => 1), '', title($p) . ': a process is lost twice');
+    is(back($j), '0 0 0 0 0 0 0 0', '... nobody goes back');
 }
 # a replica stands for half a second: the others wait for it at the set
 {

@@ -79,6 +79,8 @@ static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", F
 static const struct word determinants[] = { FTK_DET_MODES(DET_WORD){ NULL, 0 } };
 static const struct word lines[] = { { "together", FTK_LINE_TOGETHER }, { "apart", FTK_LINE_APART },
     { NULL, 0 } };
+static const struct word compared[] = { { "regions", FTK_COMPARED_REGIONS },
+    { "messages", FTK_COMPARED_MESSAGES }, { NULL, 0 } };
 static const struct word lost_replicas[] = { { "clone", FTK_LOST_CLONE },
     { "replay", FTK_LOST_REPLAY }, { NULL, 0 } };
 static const struct word outputs[] = { { "first", FTK_OUTPUT_FIRST }, { "all", FTK_OUTPUT_ALL },
@@ -249,6 +251,9 @@ static const struct key keys[] = {
     { "replicas", "count", AT(replicas), INT(1, 3), "1", "1, 2 or 3",
         "Processes that carry each rank, and compute the same. Before each set is committed they "
         "compare their regions. Needs log.enabled." },
+    { "replicas", "compare", AT(replica_compare), WORD(compared), "regions", "regions or messages",
+        "What the replicas of a rank compare at a set. messages: the regions, and the messages "
+        "that the rank has sent to other teams since the last set." },
     { "replicas", "output", AT(replica_output), WORD(outputs), "first", "first or all",
         "Whose standard output is seen: that of the first replica of each rank, or of all." },
     { "replicas", "lost", AT(replica_lost), WORD(lost_replicas), "clone", "clone or replay",

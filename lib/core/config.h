@@ -27,6 +27,7 @@ enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUP
 #define FTK_SUPPLY_STEPS 4
 enum ftk_line { FTK_LINE_TOGETHER, FTK_LINE_APART };
 enum ftk_outputs { FTK_OUTPUT_FIRST, FTK_OUTPUT_ALL };
+enum ftk_compared { FTK_COMPARED_REGIONS, FTK_COMPARED_MESSAGES };
 enum ftk_lost_replicas { FTK_LOST_CLONE, FTK_LOST_REPLAY };
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
@@ -80,6 +81,7 @@ struct ftk_config {
     double log_memory;                /* log.memory = 1GiB */
     char log_dir[FTK_PATH_MAX];       /* log.directory, "": TMPDIR or /tmp */
     int replicas;                     /* replicas.count = 1 */
+    int replica_compare;              /* replicas.compare = regions */
     int replica_output;               /* replicas.output = first */
     int replica_lost;                 /* replicas.lost = clone */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */

@@ -155,6 +155,7 @@ static void look_at_replicas(const struct sense *s)
     const struct ftk_config *c = s->cfg;
     const char *wrong = NULL;
     if (c->replicas == 1) {
+        idle(s, "without effect: replicas.count is 1", AT(replica_compare));
         idle(s, "without effect: replicas.count is 1", AT(replica_output));
         idle(s, "without effect: replicas.count is 1", AT(replica_lost));
         return;

@@ -24,6 +24,15 @@ struct ftk_log_repair {
     uint64_t epoch_id; /* of the next epoch, if this attempt succeeds */
 };
 
+/* A message that this rank has sent to another team since the line. */
+struct ftk_message {
+    int dest; /* rank of the program */
+    int context, tag;
+    int collective;  /* 1: of a collective */
+    uint64_t number; /* in its channel (dest, context, tag) since the line, from 1 */
+    uint64_t bytes, hash;
+};
+
 /* The functions are described below, at the functions that call them. */
 struct ftk_log_ops {
     int (*start)(struct ftkit_ctx *ctx);
@@ -65,6 +74,8 @@ struct ftk_log_ops {
     /* at the line */
     int64_t (*calls_left)(const struct ftkit_ctx *ctx, bool emptied);
     int (*drain)(struct ftk_chan *ch);
+    uint64_t (*messages_sum)(void);
+    int (*messages)(struct ftk_message **list, size_t *n);
     void (*committed)(struct ftkit_ctx *ctx);
     void (*line_end)(void);
     /* lines apart */
@@ -334,6 +345,35 @@ static inline int64_t ftk_log_calls_left(const struct ftkit_ctx *ctx, bool empti
 static inline int ftk_log_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     return ctx->log ? ctx->log->drain(ch) : FTKIT_OK;
+}
+
+/* A sum of the messages that this rank has sent to other teams since the line, in any order of
+ * their channels; 0 without replicas.compare = messages. */
+static inline uint64_t ftk_log_messages_sum(const struct ftkit_ctx *ctx)
+{
+    return ctx->log && ctx->cfg.replica_compare == FTK_COMPARED_MESSAGES ? ctx->log->messages_sum()
+                                                                         : 0;
+}
+
+/* These messages [*n], in the order of ftk_messages_order(); the caller frees *list.
+ * FTKIT_ERR_NOMEM. */
+static inline int ftk_log_messages(
+    const struct ftkit_ctx *ctx, struct ftk_message **list, size_t *n)
+{
+    *list = NULL;
+    *n = 0;
+    return ctx->log ? ctx->log->messages(list, n) : FTKIT_OK;
+}
+
+static inline int ftk_messages_order(const struct ftk_message *a, const struct ftk_message *b)
+{
+    if (a->dest != b->dest)
+        return a->dest < b->dest ? -1 : 1;
+    if (a->context != b->context)
+        return a->context < b->context ? -1 : 1;
+    if (a->tag != b->tag)
+        return a->tag < b->tag ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number);
 }
 
 /* The set is committed: messages sent before it are not needed again. */

@@ -8,6 +8,7 @@
 
 #include "envelope.h"
 
+struct ftk_message;
 struct ftkit_ctx;
 
 /* ---- logged and unexpected messages -------------------------------------------------- */
@@ -16,7 +17,7 @@ struct ftkit_ctx;
 struct ftk_entry {
     struct ftk_entry *next; /* to the same rank, in the order of sending */
     MPI_Request real;       /* the MPI's, while it sends; or MPI_REQUEST_NULL */
-    uint64_t hash;
+    uint64_t hash;          /* of the bytes, 0: not known */
     size_t bytes;
     int context, tag;
     bool sync;
@@ -128,7 +129,13 @@ struct ftk_suppress_list {
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes);
 uint64_t *ftk_slog_words(size_t n); /* live as long as the entries; NULL: no memory */
 void ftk_slog_drop_last(int dest);  /* the last entry to dest, which could not be sent */
-void ftk_slog_clear(void);          /* a line is committed, or this rank rolls back to it */
+/* payload/messages.c.  Note the hash of an entry whose bytes are in place, if replicas compare their
+ * messages.  Whether the bytes are still what they were; an entry without a hash is. */
+void ftk_slog_seal(struct ftk_entry *e);
+bool ftk_slog_is_intact(struct ftk_entry *e);
+uint64_t ftk_slog_sum(void); /* log_ops.h: messages_sum */
+int ftk_slog_list(struct ftk_message **list, size_t *n);
+void ftk_slog_clear(void); /* a line is committed, or this rank rolls back to it */
 /* Line apart: this rank cuts; the set of the cut is committed, so the entries before the cut go;
  * the set is given up, so all entries are of one interval again.  FTKIT_ERR_NOMEM. */
 int ftk_slog_cut(void);

@@ -211,6 +211,20 @@ static void install_rank(struct ftk_attempt *a, int was)
     install_planes(a);
 }
 
+/* The log of this rank cannot serve the ranks that go back.  A damaged message is only in the log:
+ * if all ranks go back, no rank needs the message. */
+static void tell_of_log(struct ftkit_ctx *ctx, int rc, const char *why)
+{
+    const bool damaged = rc == FTKIT_ERR_CORRUPT;
+    ftk_report(damaged ? FTKIT_WARNING : FTKIT_ERROR, "context %s: rank %d: %s%s", ctx->cfg.name,
+        ctx->rank, why, damaged ? "; all ranks go back" : "");
+    if (damaged)
+        ctx->repair.differs = FTK_DIFFERS_ALL;
+    else
+        ctx->repair.local_error = rc;
+    ftk_detect_raise(ctx);
+}
+
 int ftk_attempt_install(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -239,10 +253,7 @@ int ftk_attempt_install(struct ftk_attempt *a)
     ftk_sure_close();
     rebind(ctx);
     rc = ftk_detect_arm(ctx);
-    if (logged != FTKIT_OK) { /* an error of this rank alone: the next census has it */
-        ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
-        ctx->repair.local_error = logged;
-        ftk_detect_raise(ctx);
-    }
+    if (logged != FTKIT_OK) /* of this rank alone: the next census has it */
+        tell_of_log(ctx, logged, why);
     return rc;
 }

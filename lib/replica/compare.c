@@ -2,16 +2,17 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Usually the replicas exchange one digest of 8 bytes, which is made from the checksums that the
- * segment has already.  Only if a digest differs, they exchange the sum of each region, then the
- * sums of the blocks of the first region that differs. */
+ * Usually the replicas exchange one digest of the regions, which is made from the checksums that
+ * the segment has already, and one of the messages.  Only if a digest differs, they exchange the sum
+ * of each region, then the sums of the blocks of the first region that differs. */
 #include "compare.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/hash.h"
-#include "core/tags.h"
+#include "core/log_ops.h"
+#include "compare_messages.h"
 #include "move.h"
 #include "planes.h"
 #include "store/segment.h"
@@ -19,7 +20,7 @@
 #define NO_SEGMENT UINT64_MAX /* in place of the number of regions */
 
 struct opening {
-    uint64_t regions, names, digest;
+    uint64_t regions, names, digest, messages;
 };
 
 struct sphere {
@@ -38,29 +39,9 @@ static const struct ftk_seg_region *record(const struct sphere *s, int i)
 
 /* ---- messages ------------------------------------------------------------------------- */
 
-/* Each replica sends the same number of bytes to the others: all [planes], this one has its own
- * part in place already. */
 static int exchange(const struct sphere *s, void *all, size_t bytes)
 {
-    const struct ftkit_ctx *ctx = s->ch->ctx;
-    MPI_Request reqs[2 * FTK_PLANES_MAX];
-    int n = 0, rc = MPI_SUCCESS;
-    char *const part = all;
-    for (int p = 0; rc == MPI_SUCCESS && p < s->planes; p++) {
-        const int peer = ftk_sphere_rank(ctx, p);
-        if (p == s->plane)
-            continue;
-        rc = MPI_Irecv(part + (size_t)p * bytes, (int)bytes, MPI_BYTE, peer, FTK_TAG_SPHERE,
-            s->ch->comm, &reqs[n]);
-        n += rc == MPI_SUCCESS;
-        if (rc == MPI_SUCCESS)
-            rc = MPI_Isend(part + (size_t)s->plane * bytes, (int)bytes, MPI_BYTE, peer,
-                FTK_TAG_SPHERE, s->ch->comm, &reqs[n]);
-        n += rc == MPI_SUCCESS;
-    }
-    int broken = rc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(s->ch, rc, "comparing replicas");
-    rc = ftk_chan_wait(s->ch, reqs, n, "comparing replicas");
-    return broken != FTKIT_OK ? broken : rc;
+    return ftk_sphere_exchange(s->ch, all, bytes, "comparing replicas");
 }
 
 /* Move the bytes of a region from one replica to another. */
@@ -146,7 +127,7 @@ static int odd_one(const uint64_t *sum, const uint64_t *bytes, int planes, int n
 void ftk_sphere_decide(const uint64_t *sum, const uint64_t *bytes, int planes, bool majority, int n,
     int *odd, struct ftk_comparison *c)
 {
-    *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME, .region = -1 };
+    *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME };
     for (int i = 0; i < n; i++) {
         int other = 0;
         for (int p = planes - 1; p > 0; p--)
@@ -158,6 +139,7 @@ void ftk_sphere_decide(const uint64_t *sum, const uint64_t *bytes, int planes, b
         if (clear && c->result == FTK_SPHERE_MENDED)
             continue;
         c->result = clear ? FTK_SPHERE_MENDED : FTK_SPHERE_DIFFERS;
+        c->subject = FTK_SUBJECT_REGION;
         c->region = i;
         c->plane = clear ? odd[i] : other;
         c->sum[0] = sum[(clear && odd[i] == 0 ? n : 0) + i];
@@ -246,30 +228,59 @@ static int compare_regions(struct sphere *s, struct ftk_comparison *c)
     return rc;
 }
 
+/* Whether the replicas are known to have sent the same: those of planes that do not stand still. */
+static bool same_messages(const struct sphere *s, const struct opening *all)
+{
+    const unsigned stale = s->ch->ctx->replica.stale;
+    int first = -1;
+    for (int p = 0; p < s->planes; p++) {
+        if (stale >> p & 1)
+            continue;
+        first = first < 0 ? p : first;
+        if (all[p].messages != all[first].messages)
+            return false;
+    }
+    return true;
+}
+
+/* The openings say that the replicas differ, or that they may. */
+static int find_difference(
+    struct sphere *s, const struct opening *all, bool alike, struct ftk_comparison *c)
+{
+    bool same = alike;
+    int rc = same_messages(s, all) ? FTKIT_OK : ftk_sphere_compare_messages(s->ch, c);
+    if (rc != FTKIT_OK || c->result != FTK_SPHERE_SAME)
+        return rc;
+    for (int p = 0; p < s->planes; p++)
+        same = same && all[p].digest == all[0].digest;
+    if (same)
+        return FTKIT_OK;
+    if (alike)
+        return compare_regions(s, c);
+    c->result = FTK_SPHERE_DIFFERS; /* the replicas have registered other regions */
+    c->subject = FTK_SUBJECT_LIST;
+    return FTKIT_OK;
+}
+
 int ftk_sphere_compare(struct ftk_chan *ch, char *seg, const bool *skip, struct ftk_comparison *c)
 {
     const struct ftkit_ctx *ctx = ch->ctx;
-    struct opening all[FTK_PLANES_MAX] = { { NO_SEGMENT, 0, 0 } };
+    struct opening all[FTK_PLANES_MAX] = { { NO_SEGMENT, 0, 0, 0 } };
     struct sphere s = { .ch = ch, .seg = seg, .skip = skip, .planes = ctx->cfg.replicas };
-    bool same = true, whole = true, alike = true;
-    *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME, .region = -1 };
+    bool whole = true, alike = true;
+    *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME };
     s.plane = ftk_plane_of(ctx, ctx->rank);
     all[s.plane].regions = NO_SEGMENT;
     if (seg) {
         s.n = (int)((const struct ftk_seg_header *)(const void *)seg)->nregions;
-        all[s.plane] = (struct opening){ (uint64_t)s.n, names(&s), digest(&s) };
+        all[s.plane] =
+            (struct opening){ (uint64_t)s.n, names(&s), digest(&s), ftk_log_messages_sum(ctx) };
     }
     (void)FTK_FAULT("replica.compare");
     int rc = exchange(&s, all, sizeof all[0]);
     for (int p = 0; rc == FTKIT_OK && p < s.planes; p++) {
         whole = whole && all[p].regions != NO_SEGMENT;
         alike = alike && all[p].regions == all[0].regions && all[p].names == all[0].names;
-        same = same && all[p].digest == all[0].digest;
     }
-    if (rc != FTKIT_OK || !seg || !whole || (same && alike))
-        return rc;
-    if (alike)
-        return compare_regions(&s, c);
-    c->result = FTK_SPHERE_DIFFERS; /* the replicas have registered other regions */
-    return rc;
+    return rc == FTKIT_OK && whole ? find_difference(&s, all, alike, c) : rc;
 }

@@ -7,6 +7,7 @@
 #ifndef FTK_COMPARE_H
 #define FTK_COMPARE_H
 
+#include "core/log_ops.h"
 #include "detect/detect.h"
 
 enum { FTK_PLANES_MAX = 3 };
@@ -17,18 +18,25 @@ enum ftk_agreement {
     FTK_SPHERE_DIFFERS /* it is not known which replica is right */
 };
 
+enum ftk_subject { FTK_SUBJECT_LIST /* of regions */, FTK_SUBJECT_REGION, FTK_SUBJECT_MESSAGE };
+
 struct ftk_comparison {
     enum ftk_agreement result;
-    /* the first region that differs */
-    int region; /* its number in the segment; -1: the replicas have other regions */
-    int plane;  /* MENDED: of the odd replica; DIFFERS: the first that differs from plane 0 */
-    uint64_t first, count; /* elements, by the blocks that differ; count 0: other sizes */
-    uint64_t sum[2];       /* XXH3 of the region in plane 0 and in `plane` */
-    bool *mended;          /* [regions] MENDED, on the odd replica: regions to restore; or NULL */
+    /* the first difference */
+    enum ftk_subject subject;
+    int plane;  /* MENDED: of the odd replica; DIFFERS: the first that differs from the first plane
+                  that does not stand still */
+    int region; /* REGION: its number in the segment */
+    uint64_t first, count;      /* elements, by the blocks that differ; count 0: other sizes */
+    struct ftk_message message; /* MESSAGE: the first that differs, or that not all have sent */
+    uint64_t sum[2]; /* XXH3 of the region or message in the other plane and in `plane`; a message
+                        that was not sent has 0 */
+    bool *mended;    /* [regions] MENDED, on the odd replica: regions to restore; or NULL */
 };
 
 /* Compare the regions of a sealed segment with those of the sphere's other replicas, and exchange
- * what the odd one of three replicas needs.  Collective over the sphere of this rank.
+ * what the odd one of three replicas needs.  With replicas.compare = messages the sent messages are
+ * compared first.  Collective over the sphere of this rank.
  *
  * seg: NULL: this rank has no segment; then the result is SAME everywhere in the sphere, because
  * the set ends with an error.  skip [regions]: regions to leave out; the same on all replicas. The

@@ -43,3 +43,37 @@ int ftk_sphere_move(
             ch, all + at, (int)(bytes - at < PIECE ? bytes - at : PIECE), from, to, what);
     return rc;
 }
+
+/* The part [at, at + bytes) of each replica's bytes, which are `stride` bytes apart. */
+static int exchange_piece(struct ftk_chan *ch, char *at, size_t stride, int bytes, const char *what)
+{
+    const struct ftkit_ctx *ctx = ch->ctx;
+    const int plane = ftk_plane_of(ctx, ctx->rank);
+    MPI_Request reqs[2 * FTK_PLANES_MAX];
+    int n = 0, rc = MPI_SUCCESS;
+    for (int p = 0; rc == MPI_SUCCESS && p < ctx->cfg.replicas; p++) {
+        const int peer = ftk_sphere_rank(ctx, p);
+        if (p == plane)
+            continue;
+        rc = MPI_Irecv(
+            at + (size_t)p * stride, bytes, MPI_BYTE, peer, FTK_TAG_SPHERE, ch->comm, &reqs[n]);
+        n += rc == MPI_SUCCESS;
+        if (rc == MPI_SUCCESS)
+            rc = MPI_Isend(at + (size_t)plane * stride, bytes, MPI_BYTE, peer, FTK_TAG_SPHERE,
+                ch->comm, &reqs[n]);
+        n += rc == MPI_SUCCESS;
+    }
+    const int broken = rc == MPI_SUCCESS ? FTKIT_OK : ftk_chan_break(ch, rc, what);
+    rc = ftk_chan_wait(ch, reqs, n, what);
+    return broken != FTKIT_OK ? broken : rc;
+}
+
+int ftk_sphere_exchange(struct ftk_chan *ch, void *all, size_t bytes, const char *what)
+{
+    char *const first = all;
+    int rc = FTKIT_OK;
+    for (size_t at = 0; rc == FTKIT_OK && at < bytes; at += PIECE)
+        rc = exchange_piece(
+            ch, first + at, bytes, (int)(bytes - at < PIECE ? bytes - at : PIECE), what);
+    return rc;
+}

@@ -85,8 +85,9 @@ int ftk_planes_open(const struct ftkit_ctx *ctx, bool fresh)
     int rc = fresh ? look_at_nodes(ctx) : FTKIT_OK;
     if (rc == FTKIT_OK && fresh && ctx->rank == 0)
         ftk_report(FTKIT_INFO,
-            "context %s: %d planes of %d rank%s; their regions are compared at each set",
-            ctx->cfg.name, ctx->cfg.replicas, ftk_plane_size(ctx), FTK_S(ftk_plane_size(ctx)));
+            "context %s: %d planes of %d rank%s; their regions %sare compared at each set",
+            ctx->cfg.name, ctx->cfg.replicas, ftk_plane_size(ctx), FTK_S(ftk_plane_size(ctx)),
+            ctx->cfg.replica_compare == FTK_COMPARED_MESSAGES ? "and messages " : "");
     if (rc == FTKIT_OK && ftk_plane_of(ctx, ctx->rank) > 0
         && ctx->cfg.replica_output == FTK_OUTPUT_FIRST)
         rc = silence();

@@ -29,6 +29,14 @@ static bool *regions_to_skip(const struct ftkit_ctx *ctx)
     return skip;
 }
 
+/* Which ranks go back.  Another rank has received a message that differs, or will receive it from
+ * the set: then this rank alone cannot put it right. */
+static enum ftk_differs go_back(const struct ftkit_ctx *ctx, const struct ftk_comparison *c)
+{
+    return ctx->replica.tries > 1 || c->subject == FTK_SUBJECT_MESSAGE ? FTK_DIFFERS_ALL
+                                                                       : FTK_DIFFERS_HERE;
+}
+
 static const char *action_of(const struct ftkit_ctx *ctx, const struct ftk_comparison *c)
 {
     if (ctx->replica.tries >= MOST_TRIES)
@@ -37,28 +45,53 @@ static const char *action_of(const struct ftkit_ctx *ctx, const struct ftk_compa
         return "mended";
     if (ctx->committed == 0)
         return "told";
-    return ctx->replica.tries > 1 ? "all go back" : "replicas go back";
+    return go_back(ctx, c) == FTK_DIFFERS_ALL ? "all go back" : "replicas go back";
 }
 
-/* "region 'u', 8 elements from 0 (XXH3 ...)": the first region that differs. */
+static void describe_region(
+    const struct ftkit_ctx *ctx, const struct ftk_comparison *c, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+        "region '%s', %" PRIu64 " element%s from %" PRIu64 " (XXH3 %016" PRIx64
+        ", in plane %d %016" PRIx64 ")",
+        ctx->regions.list[c->region].name, c->count, FTK_S(c->count), c->first, c->sum[0], c->plane,
+        c->sum[1]);
+}
+
+static void describe_message(const struct ftk_comparison *c, char *text, size_t bytes)
+{
+    const struct ftk_message *m = &c->message;
+    char which[64] = "a message of a collective";
+    if (!m->collective)
+        snprintf(which, sizeof which, "message %" PRIu64 " with tag %d", m->number, m->tag);
+    const size_t n =
+        (size_t)snprintf(text, bytes, "%s to rank %d since the last set, %" PRIu64 " byte%s ",
+            which, m->dest, m->bytes, FTK_S(m->bytes));
+    if (c->sum[0] != 0 && c->sum[1] != 0)
+        snprintf(text + n, bytes - n, "(XXH3 %016" PRIx64 ", in plane %d %016" PRIx64 ")",
+            c->sum[0], c->plane, c->sum[1]);
+    else
+        snprintf(text + n, bytes - n, "(%s in plane %d)", c->sum[1] != 0 ? "only" : "not sent",
+            c->plane);
+}
+
+/* "region 'u', 8 elements from 0 (XXH3 ...)": the first difference. */
 static void describe(
     const struct ftkit_ctx *ctx, const struct ftk_comparison *c, char *text, size_t bytes)
 {
-    if (c->region < 0)
+    if (c->subject == FTK_SUBJECT_LIST)
         snprintf(text, bytes, "their list: other regions are registered");
+    else if (c->subject == FTK_SUBJECT_MESSAGE)
+        describe_message(c, text, bytes);
     else
-        snprintf(text, bytes,
-            "region '%s', %" PRIu64 " element%s from %" PRIu64 " (XXH3 %016" PRIx64
-            ", in plane %d %016" PRIx64 ")",
-            ctx->regions.list[c->region].name, c->count, FTK_S(c->count), c->first, c->sum[0],
-            c->plane, c->sum[1]);
+        describe_region(ctx, c, text, bytes);
 }
 
 /* On one replica, for all of the rank. */
 static void report(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c)
 {
     struct ftk_event e;
-    char text[256];
+    char text[320];
     if (ftk_plane_of(ctx, ctx->rank) != 0)
         return;
     describe(ctx, c, text, sizeof text);
@@ -68,7 +101,13 @@ static void report(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_c
     ftk_event_int(&e, "set", (int64_t)set);
     ftk_event_int(&e, "of", ftk_plane_home(ctx, ctx->rank));
     ftk_event_int(&e, "plane", c->plane);
-    ftk_event_text(&e, "region", c->region < 0 ? "" : ctx->regions.list[c->region].name);
+    ftk_event_text(
+        &e, "region", c->subject == FTK_SUBJECT_REGION ? ctx->regions.list[c->region].name : "");
+    if (c->subject == FTK_SUBJECT_MESSAGE) {
+        ftk_event_int(&e, "dest", c->message.dest);
+        ftk_event_int(&e, "tag", c->message.tag);
+        ftk_event_int(&e, "message", (int64_t)c->message.number);
+    }
     ftk_event_int(&e, "first", (int64_t)c->first);
     ftk_event_int(&e, "count", (int64_t)c->count);
     ftk_event_text(&e, "action", action_of(ctx, c));
@@ -88,7 +127,7 @@ static void note(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
         return;
     r->tries++;
     if (c->result == FTK_SPHERE_DIFFERS && ctx->committed > 0)
-        ctx->repair.differs = r->tries > 1 ? FTK_DIFFERS_ALL : FTK_DIFFERS_HERE;
+        ctx->repair.differs = go_back(ctx, c);
 }
 
 static int mend(struct ftkit_ctx *ctx, const char *seg, const bool *mended)
@@ -110,7 +149,7 @@ static int settle(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own, struct f
 int ftk_replicas_compare(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ftk_comparison *c)
 {
     struct ftkit_ctx *ctx = ch->ctx;
-    *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME, .region = -1 };
+    *c = (struct ftk_comparison){ .result = FTK_SPHERE_SAME };
     if (ctx->cfg.replicas == 1)
         return FTKIT_OK;
     bool *skip = regions_to_skip(ctx);
@@ -143,7 +182,7 @@ static int fail(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comp
     if (c->result == FTK_SPHERE_SAME)
         return ftk_fail(FTKIT_ERR_MISMATCH,
             "set %" PRIu64 " was not committed: the replicas of another rank differ", set);
-    char text[256];
+    char text[320];
     describe(ctx, c, text, sizeof text);
     return ftk_fail(FTKIT_ERR_MISMATCH,
         "set %" PRIu64 " was not committed: the replicas of rank %d differ in %s%s", set,

@@ -1,4 +1,5 @@
-/* Replicas at a set: the regions are compared before the set is committed.
+/* Replicas at a set: the regions, and with replicas.compare = messages the messages since the line,
+ * are compared before the set is committed.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -7,7 +8,7 @@
  *   - One of three replicas is odd: it gets the regions of the others, and the set is written
  *     again.
  *   - Otherwise the replicas of that rank go back to the line; the others stay.  If the set
- *     differs again, all ranks go back.
+ *     differs again, or if a message differs, all ranks go back.
  *   - If the set differs for the third time, or if there is no line yet, the call returns
  *     FTKIT_ERR_MISMATCH: the program is not deterministic. */
 #ifndef FTK_REPLICAS_H

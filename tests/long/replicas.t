@@ -64,7 +64,8 @@ sub campaign {
     for my $i (1 .. $count) {
         my $f = $fault->($r);
         my $j = replicas($r, $p, fault => $f, spares => 6, timeout => 100,
-            env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls', '13 calls') });
+            env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls', '13 calls'),
+                FTKIT_REPLICAS_COMPARE => one_of('regions', 'messages') });
         $hits += @{ $j->{faults} } > 0;
         $cloned += clones($j) =~ /[1-9]/;
         if ($o{several} && is_lost($j)) {
@@ -90,7 +91,7 @@ sub campaign {
 my $sets = $ENV{FTKIT_TEST_SETS} // 10_000;
 {
     my $j = replicas(2, { %$twins, args => [ '-n', $sets ], steps => $sets }, spares => 0, timeout => 1800,
-        env => { FTKIT_CHECKPOINT_PERIOD => '1 call' });
+        env => { FTKIT_CHECKPOINT_PERIOD => '1 call', FTKIT_REPLICAS_COMPARE => 'messages' });
     is($j->{rc}, 0, "$sets sets of two planes");
     unlike($j->{log}, qr/replicas of rank/, '... no replicas differ');
     my @committed = map { /"event":"set","set":(\d+)/g } map { slurp($_) } glob("$j->{dir}/events/*");

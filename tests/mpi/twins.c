@@ -4,6 +4,7 @@
  *   -m timer   ... and a region with the time, which is not compared
  *   -m random  ... and rank 1 adds its process number to its data from step 20 on
  *   -m first   ... and rank 1 begins with its process number
+ *   -m ahead   each step sends the message of the next one, so a message is under way at each set
  *
  * Fault points, with EIO: flip.data, flip.grown, flip.packed, flip.strided flip a bit of a region
  * of this name; flip.other flips another bit of data; flip.message flips a bit of a message before
@@ -24,7 +25,7 @@ static struct {
     uint64_t state[2]; /* registered; [1]: wrong */
     double timer;
     MPI_Datatype third;
-    bool timed, random, first;
+    bool timed, random, first, ahead;
 } g;
 
 static int packed_bytes(void *arg, size_t *bytes)
@@ -57,7 +58,8 @@ static int prepare(struct foreign *f)
     g.timed = strcmp(v, "timer") == 0;
     g.random = strcmp(v, "random") == 0;
     g.first = strcmp(v, "first") == 0;
-    if (!g.timed && !g.random && !g.first && strcmp(v, "plain") != 0)
+    g.ahead = strcmp(v, "ahead") == 0;
+    if (!g.timed && !g.random && !g.first && !g.ahead && strcmp(v, "plain") != 0)
         return 1;
     g.n = (size_t)f->size * (1 << 17);
     g.ngrown = GROWN;
@@ -100,14 +102,23 @@ static void flip_some(void)
     flip(FTK_FAULT("flip.strided"), &g.strided[3 * 17]);
 }
 
+static int send_to_next(struct foreign *f, int step)
+{
+    uint64_t out[3] = { (uint64_t)step, g.state[0], g.data[g.n - 7] };
+    flip(FTK_FAULT("flip.message"), &out[1]);
+    return MPI_Send(out, 3, MPI_UINT64_T, (f->rank + 1) % f->nranks, 1, f->comm);
+}
+
 static void step(struct foreign *f)
 {
-    const int next = (f->rank + 1) % f->nranks, before = (f->rank + f->nranks - 1) % f->nranks;
-    uint64_t out[3] = { (uint64_t)f->step, g.state[0], g.data[g.n - 7] }, in[3] = { 0 };
-    flip(FTK_FAULT("flip.message"), &out[1]);
-    if (MPI_Sendrecv(out, 3, MPI_UINT64_T, next, 1, in, 3, MPI_UINT64_T, before, 1, f->comm,
-            MPI_STATUS_IGNORE)
-        != MPI_SUCCESS)
+    const int before = (f->rank + f->nranks - 1) % f->nranks;
+    uint64_t in[3] = { 0 };
+    int rc = MPI_SUCCESS;
+    if (!g.ahead || f->step == 0)
+        rc = send_to_next(f, f->step);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Recv(in, 3, MPI_UINT64_T, before, 1, f->comm, MPI_STATUS_IGNORE);
+    if (rc != MPI_SUCCESS)
         return;
     g.state[1] += in[0] != (uint64_t)f->step;
     g.state[0] = foreign_mix(g.state[0] ^ in[1], in[2]);
@@ -126,6 +137,8 @@ static void step(struct foreign *f)
     if (g.random && f->rank == 1 && f->step >= 20)
         g.data[0] += (uint64_t)getpid();
     g.timer += MPI_Wtime();
+    if (g.ahead && f->step + 1 < f->steps && send_to_next(f, f->step + 1) != MPI_SUCCESS)
+        return;
     flip_some();
     (void)FTK_FAULT("app.mid");
     (void)FTK_FAULT("app.inflight");

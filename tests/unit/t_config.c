@@ -84,6 +84,7 @@ static void put_replicas(struct ftk_config *c)
     c->h5_enabled = false;
 }
 
+STORES(replica_compare, FTK_COMPARED_MESSAGES)
 STORES(replica_output, FTK_OUTPUT_ALL)
 STORES(replica_lost, FTK_LOST_REPLAY)
 
@@ -209,6 +210,7 @@ static const struct sample {
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
     { "log", "directory", "/tmp", "FTKIT_LOG_DIRECTORY", put_log_dir },
     { "replicas", "count", "3", "FTKIT_REPLICAS_COUNT", put_replicas },
+    { "replicas", "compare", "messages", "FTKIT_REPLICAS_COMPARE", put_replica_compare },
     { "replicas", "output", "all", "FTKIT_REPLICAS_OUTPUT", put_replica_output },
     { "replicas", "lost", "replay", "FTKIT_REPLICAS_LOST", put_replica_lost },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE", put_ranks_per_node },
@@ -884,6 +886,7 @@ static void t_nonsense(void **state)
         "t.ini:4: recover.timeout: longer than checkpoint.mtbf");
     warns("[checkpoint]\nperiod = 2h\nmtbf = 1h\n", "t.ini:2: checkpoint.period: longer than");
     warns("[checkpoint]\nperiod = 2h\nmtbf = 2h\n", NULL);
+    warns("[replicas]\ncompare = messages\n", "t.ini:2: replicas.compare: without effect");
     warns("[replicas]\noutput = all\n", "t.ini:2: replicas.output: without effect");
     warns("[replicas]\nlost = replay\n", "t.ini:2: replicas.lost: without effect");
     setenv("FTKIT_LOG_TEAMS", "rank", 1);

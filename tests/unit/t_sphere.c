@@ -8,7 +8,7 @@
 /* after those, on which it builds */
 #include <cmocka.h>
 
-#include "replica/compare.h"
+#include "replica/compare_messages.h"
 
 enum { REGIONS = 3 };
 
@@ -110,10 +110,72 @@ static void a_copy_is_no_witness(void **state)
     assert_int_equal(odd[2], -1);
 }
 
+/* ---- messages ------------------------------------------------------------------------ */
+
+static struct ftk_message message(int dest, int tag, uint64_t number, uint64_t hash)
+{
+    return (struct ftk_message){
+        .dest = dest, .context = 1, .tag = tag, .number = number, .bytes = 8, .hash = hash
+    };
+}
+
+static void messages(void **state)
+{
+    struct ftk_message a[4] = { message(0, 1, 1, 10), message(0, 1, 2, 20), message(0, 2, 1, 30),
+        message(1, 1, 1, 40) };
+    struct ftk_message b[4], x;
+    uint64_t sum[2];
+    (void)state;
+    memcpy(b, a, sizeof b);
+    assert_false(ftk_messages_differ(NULL, 0, NULL, 0, &x, sum));
+    assert_false(ftk_messages_differ(a, 4, b, 4, &x, sum));
+    b[1].hash = 21;
+    b[3].hash = 41;
+    assert_true(ftk_messages_differ(a, 4, b, 4, &x, sum));
+    assert_int_equal(x.number, 2); /* the first difference */
+    assert_int_equal(sum[0], 20);
+    assert_int_equal(sum[1], 21);
+    b[1].hash = 20;
+    b[3] = a[3];
+    b[2].bytes = 9;
+    assert_true(ftk_messages_differ(a, 4, b, 4, &x, sum));
+    assert_int_equal(x.tag, 2);
+    /* a message that only one of them has sent: in the middle, and at the end */
+    assert_true(ftk_messages_differ(a, 4, a + 1, 3, &x, sum));
+    assert_int_equal(x.number, 1);
+    assert_int_equal(sum[0], 10);
+    assert_int_equal(sum[1], 0);
+    assert_true(ftk_messages_differ(a, 3, a, 4, &x, sum));
+    assert_int_equal(x.dest, 1);
+    assert_int_equal(sum[0], 0);
+    assert_int_equal(sum[1], 40);
+}
+
+static void messages_of_collectives(void **state)
+{
+    struct ftk_message a[3] = { message(0, 1, 1, 10), message(0, 1, 2, 20), message(1, 1, 1, 40) };
+    struct ftk_message x;
+    uint64_t sum[2];
+    (void)state;
+    a[0].collective = a[1].collective = 1;
+    /* b has not come to the second message of the collective */
+    struct ftk_message b[2] = { a[0], a[2] };
+    assert_false(ftk_messages_differ(a, 3, b, 2, &x, sum));
+    assert_false(ftk_messages_differ(b, 2, a, 3, &x, sum));
+    b[0].hash++;
+    assert_true(ftk_messages_differ(a, 3, b, 2, &x, sum));
+    assert_int_equal(x.collective, 1);
+    b[0].hash--;
+    b[1].hash++;
+    assert_true(ftk_messages_differ(b, 2, a, 3, &x, sum));
+    assert_int_equal(x.dest, 1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(same), cmocka_unit_test(two_differ),
-        cmocka_unit_test(one_of_three_is_odd), cmocka_unit_test(no_majority),
-        cmocka_unit_test(a_copy_is_no_witness) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(messages),
+        cmocka_unit_test(messages_of_collectives), cmocka_unit_test(same),
+        cmocka_unit_test(two_differ), cmocka_unit_test(one_of_three_is_odd),
+        cmocka_unit_test(no_majority), cmocka_unit_test(a_copy_is_no_witness) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

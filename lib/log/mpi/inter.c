@@ -6,11 +6,11 @@
  * of both groups, so a context and a sender still tell a message, and in the log, in a repair
  * and in a replay there is nothing that knows of two groups. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "log/coll.h"
 #include "log/comm.h"
 #include "log/inter.h"
+#include "log/plane.h"
 
 /* Tags of two leaders that construct an intercommunicator: behind the tags of all other
  * constructions. */
@@ -97,22 +97,24 @@ static int find_leader(struct creating *c, MPI_Comm peer_comm, int remote_leader
     return MPI_ERR_COMM; /* the groups have this process in common */
 }
 
-/* A group in a message: the world ranks of its members, then the context in which each member would
- * receive if no plain context is free. */
+/* A group in a message: the ranks of its members within the plane, so that all replicas send the
+ * same, then the context in which each member would receive if no plain context is free. */
 static void write_group(const struct ftk_vcomm *vc, int *list)
 {
     for (int i = 0; i < vc->size; i++) {
-        list[i] = ftk_vcomm_world(vc, i);
-        list[vc->size + i] = vc->there[list[i]];
+        const int world = ftk_vcomm_world(vc, i);
+        list[i] = (int)ftk_log_to_plane(world);
+        list[vc->size + i] = vc->there[world];
     }
 }
 
 static void read_group(struct ftk_vcomm *vc, const int *list, int n)
 {
-    memcpy(vc->remote->member, list, (size_t)n * sizeof *list);
     vc->remote->size = n;
-    for (int i = 0; i < n; i++)
-        vc->there[list[i]] = list[n + i];
+    for (int i = 0; i < n; i++) {
+        vc->remote->member[i] = ftk_log_from_plane(list[i]);
+        vc->there[vc->remote->member[i]] = list[n + i];
+    }
 }
 
 /* Exchange the groups with the other leader.  *theirs: the proposal of the other group, with its

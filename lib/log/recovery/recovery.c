@@ -152,6 +152,11 @@ static int resend(const struct ftk_log_repair *r)
                 continue; /* and so are all entries after it */
             if (l->apart.on && ftk_sent_was_early(d, e))
                 continue;
+            if (FTK_FAULT("log.flip") && e->bytes > 0)
+                ftk_entry_data(e)[e->bytes / 2] ^= 4; /* injected: a bit flips in the log */
+            if (!ftk_slog_is_intact(e))
+                return ftk_fail(FTKIT_ERR_CORRUPT,
+                    "a message to rank %d has changed in the log: it is not sent again", d);
             int rc = ftk_p2p_transmit(e, d);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "resending");

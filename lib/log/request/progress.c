@@ -81,8 +81,10 @@ __attribute__((noinline)) static int log_small(
     const size_t bytes = (size_t)count * (size_t)f->bytes;
     struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
     int rc = e ? ftk_p2p_pack_known(f, buf, count, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
+        ftk_slog_seal(e);
         rc = ftk_p2p_transmit(e, world);
+    }
     if (e && rc != MPI_SUCCESS)
         ftk_slog_drop_last(world);
     if (rc != MPI_SUCCESS)

@@ -184,6 +184,7 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
     }
     ftk_req_link(r);
     rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), e->bytes);
+    ftk_slog_seal(e);
     return rc; /* MPI_SUCCESS: the MPI has just accepted the type */
 }
 
@@ -222,7 +223,8 @@ static int send_logged(struct ftk_req *r, size_t bytes)
         ftk_slog_drop_last(r->peer);
         return ftk_p2p_fail(r, rc);
     }
-    if (ftk_log_replays() && l->ctx->cfg.log_check)
+    ftk_slog_seal(e);
+    if (ftk_log_replays() && l->ctx->cfg.log_check && e->hash == 0)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
     ftk_empty_status(&r->status);
     if (ftk_log_replays() && suppressed(r, e->hash))
