@@ -186,7 +186,9 @@ for my $number (0, 5) {
     my $j = replicas(2, $twins, fault => "finish.begin:$number:1:kill",
         env => { FTKIT_CHECKPOINT_PERIOD => '17 calls' });
     is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, process $number dies at the end");
-    is(clones($j), '0 0 0 0 0 0', '... nothing is cloned');
+    # a call of ftkit_checkpoint is left if the other plane is late
+    is(clones($j), $j->{log} =~ /stand still/ ? plane_of(2, $number) : '0 0 0 0 0 0',
+        '... nothing is cloned at ftkit_finish()');
     my @other = (split(/ /, back($j)))[ $number < 3 ? (3 .. 5) : (0 .. 2) ];
     is("@other", '0 0 0', '... and no rank of the other plane goes back');
 }

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Usually the replicas exchange one digest of the regions, which is made from the checksums that
- * the segment has already, and one of the messages.  Only if a digest differs, they exchange the sum
- * of each region, then the sums of the blocks of the first region that differs. */
+ * the segment has already, and one of the messages.  Only if a digest differs, they exchange the
+ * sum of each region, then the sums of the blocks of the first region that differs. */
 #include "compare.h"
 
 #include <stdlib.h>

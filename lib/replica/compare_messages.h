@@ -9,8 +9,8 @@
 /* The sums of the messages differ: find the first message that differs between planes that do not
  * stand still.  Collective over the sphere.  *c: result, subject, plane, message and sum.
  *
- * A collective that is under way at the set has sent more messages in one plane than in another.  So
- * a message of a collective that only one of them has sent is no difference.  FTKIT_ERR_PEER: a
+ * A collective that is under way at the set has sent more messages in one plane than in another.
+ * So a message of a collective that only one of them has sent is no difference.  FTKIT_ERR_PEER: a
  * failure. */
 int ftk_sphere_compare_messages(struct ftk_chan *ch, struct ftk_comparison *c);
 

@@ -12,8 +12,8 @@
 int ftk_sphere_move(
     struct ftk_chan *ch, void *buf, size_t bytes, int from, unsigned to, const char *what);
 
-/* Each replica of the rank sends `bytes` bytes to the others.  all [planes][bytes]: the part of this
- * replica is in place already.  FTKIT_ERR_PEER: a failure. */
+/* Each replica of the rank sends `bytes` bytes to the others.  all [planes][bytes]: the part of
+ * this replica is in place already.  FTKIT_ERR_PEER: a failure. */
 int ftk_sphere_exchange(struct ftk_chan *ch, void *all, size_t bytes, const char *what);
 
 #endif
