@@ -129,8 +129,8 @@ struct ftk_suppress_list {
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes);
 uint64_t *ftk_slog_words(size_t n); /* live as long as the entries; NULL: no memory */
 void ftk_slog_drop_last(int dest);  /* the last entry to dest, which could not be sent */
-/* payload/messages.c.  If replicas compare their messages: note the hash of an entry whose bytes are
- * in place. */
+/* payload/messages.c.  If replicas compare their messages: note the hash of an entry whose bytes
+ * are in place. */
 void ftk_slog_seal(struct ftk_entry *e);
 bool ftk_slog_is_intact(struct ftk_entry *e); /* also an entry without a hash */
 uint64_t ftk_slog_sum(void); /* log_ops.h: messages_sum */
