@@ -15,7 +15,7 @@ use Test::More;
 my ($code, $out, $err);
 my $tmp = scratch();
 my $jansson = slurp(build() . '/mpi.mk') =~ /^HAVE_JANSSON := yes$/m;
-delete $ENV{$_} for grep { /^FTKIT_/ && $_ ne 'FTKIT_GUARD' } keys %ENV;
+delete $ENV{$_} for grep { /^FTKIT_/ && !/^FTKIT_(?:GUARD$|TEST_)/ } keys %ENV;
 
 sub sim_of { ($code, $out, $err) = command('sim', @_); return $out }
 
@@ -104,6 +104,69 @@ like($out, qr/^checkpoint\/restart\n +16384 nodes, .* %\n +65536 nodes, /m, '...
 sim_of(@sizes, '--svg', "$tmp/none/sim.svg");
 ok($code == 1 && $err =~ /--svg .*sim\.svg: No such file or directory$/m,
     '... a picture that cannot be written') or diag("$code: $err");
+# ---- other costs -------------------------------------------------------------------------------
+
+# The time of checkpoint/restart with these costs, by options of the command line.
+sub alone { return protocol(json(@_)->{sizes}[0], 'restart')->{seconds} }
+
+my @one = ('--nodes', 1024, '--node-mtbf', '1y');
+my @with = map { ('--with', $_) } 'same:memory=2s',
+    'slow one:memory=40s,repair=2min,files=3min,flush=0', 'flush:flush=10min', 'none:memory=none';
+$j = json(@one, '--memory', '2s', '--flush', '5min', @with);
+is($code, 0, '--with') or diag($err);
+my %other = map { ($_->{name} => $_) } @{ $j->{sizes}[0]{with} };
+is(join('|', map { $_->{name} } @{ $j->{sizes}[0]{with} }), 'same|slow one|flush|none',
+    '... by name');
+is($other{same}{seconds}, protocol($j->{sizes}[0], 'restart')->{seconds},
+    '... the same costs have the same result');
+is($other{'slow one'}{seconds}, alone(@one, qw(--memory 40s --repair 2min --files 3min)),
+    '... other costs that of the command line');
+is($other{flush}{seconds}, alone(@one, qw(--memory 2s --flush 10min)), '... a cost of the files');
+is($other{none}{seconds}, alone(@one, qw(--flush 5min)), '... a level less');
+is($other{none}{runs}, 200, '... as many runs');
+is(join(' ', map { $_->{files} } @{ $j->{costs} }), '30 30 180 60 30',
+    '... a set on files is assumed from the flush');
+is(join(' ', map { $_->{memory} // 'none' } @{ $j->{costs} }), '2 2 40 2 none', '... the costs');
+ok(!exists $j->{costs}[0]{name} && $j->{costs}[4]{name} eq 'none', '... and whose they are');
+sim_of(@one, '--memory', '2s', '--flush', '5min', @with);
+like($out, qr/^Costs +memory +local +files +flush +repair +relaunch\n  this job +2 s +none +30 s /m,
+    '... the text has the costs');
+like($out, qr/^  slow one +40 s +none +3 min +0 s +2 min +2 min$/m, '... of each name');
+like($out, qr/^Checkpoint\/restart with other costs\n  same +(?:.* %\n  ){3}none +.* %\n\n/m,
+    '... and the results');
+unlike(sim_of(@one, '--memory', '2s', '--flush', '5min'), qr/costs/i, '... but not without --with');
+$j = json('--nodes', 1000, '--mtbf', '30min', '--files', '10s', '--with', 'dear:files=2h');
+ok($code == 0 && protocol($j->{sizes}[0], 'restart')->{seconds}
+        && !defined $j->{sizes}[0]{with}[0]{model}, '... costs with which there is no progress')
+    or diag($err);
+
+my ($call) = slurp(top() . '/docs/sim.md') =~ /^    ftkit sim (--sizes [^\n]*\\\n(?: {8}.*\n)+)/m;
+my @call = map { $_ eq 'costs.svg' ? "$tmp/costs.svg" : $_ } split ' ', ($call // '') =~ s/\\\n//gr;
+$j = json(@call);
+is($code, 0, 'the call of docs/sim.md') or diag($err);
+$svg = slurp("$tmp/costs.svg");
+is($svg, slurp(top() . '/docs/pictures/sim-costs.svg'), '... draws the picture there');
+for my $name (qw(Fenix-like FTI-like SCR-like)) {
+    @points = $svg =~ /<title>$name, \d+ nodes: ([\d.]+) %/g;
+    my @want = map {
+        map { 100 * $_->{efficiency} } grep { $_->{name} eq $name } @{ $_->{with} }
+    } @{ $j->{sizes} };
+    is("@points", join(' ', map { sprintf '%.2f', $_ } @want), "... with the points of $name");
+}
+my $last = $j->{sizes}[4];
+my $sentence = sprintf 'At 256,000 nodes the simulation has %.0f %% with the costs of ftkit, '
+    . 'and %.0f %%, %.0f %% and %.0f %% with the others.', map { 100 * $_->{efficiency} }
+    protocol($last, 'restart'), @{ $last->{with} };
+like(slurp(top() . '/docs/sim.md') =~ s/\s+/ /gr, qr/\Q$sentence\E/, '... and the numbers there');
+like($svg, qr/>checkpoint\/restart<.*>message log, teams of 1<.*, other costs:<.*>Fenix-like</s,
+    '... and a legend');
+unlike($svg, qr/replicas|parallel/, '... without other protocols');
+sim_of(@call);
+like($out, qr/^checkpoint\/restart, SCR-like\n +1000 nodes, .* %\n +4000 nodes, /m,
+    '... and the text');
+
+# ---- a large machine; the example --------------------------------------------------------------
+
 sim_of('--nodes', 1048576, '--node-mtbf', '10y', '--memory', '3min', '--files', '3min', '--runs',
     500);
 is($code, 0, 'a million nodes, 500 runs') or diag($err);
@@ -232,6 +295,23 @@ for my $case ([[], qr/give one of --node-mtbf or --mtbf/],
     [[qw(--shape 0)], qr/--shape: '0' is not a number from 0\.1/],
     [[qw(--sizes 4,2)], qr/--sizes: '4,2' is not a list such as .* in ascending order/],
     [[qw(--sizes 4,)], qr/'4,' is not a list/], [[qw(--sizes 4x)], qr/'4x' is not a list/],
+    [[qw(--with slow)], qr/--with: 'slow' is not NAME:KEY=T,\.\.\. such as/],
+    [[qw(--with :memory=2)], qr/--with: ':memory=2': a name has 1 to 24 letters/],
+    [[qw(--with a<b:memory=2)], qr/'a<b:memory=2': a name has 1 to 24 letters/],
+    [['--with', 'x' x 25 . ':memory=2'], qr/': a name has 1 to 24 letters/],
+    [[qw(--with a:)], qr/--with: '' is not KEY=T, with memory, local, files, flush/],
+    [[qw(--with a:colour=2)], qr/--with: 'colour=2' is not KEY=T/],
+    [[qw(--with a:memory)], qr/--with: 'memory' is not KEY=T/],
+    [['--with', 'a:memory=2,'], qr/--with: '' is not KEY=T/],
+    [[qw(--with a:memory=soon)], qr/--with: memory: 'soon' is not a time such as 90s, .* nor none/],
+    [[qw(--with a:memory=0)], qr/--with: memory: '0' is not a time/],
+    [[qw(--with a:memory=2x)], qr/--with: memory: '2x' is not a time/],
+    [[qw(--with a:memory=nones)], qr/--with: memory: 'nones' is not a time/],
+    [[qw(--with a:files=none)], qr/--with: files: 'none' is not a time such as 90s, more than 0$/m],
+    [['--with', 'a:memory=2,memory=3'], qr/--with: 'a' has two times for memory/],
+    [[qw(--with a:memory=2 --with a:memory=3)], qr/--with: there are two of the name 'a'/],
+    [[map { ('--with', "a$_:memory=2") } 1 .. 7], qr/--with: at most 6 of them/],
+    [[qw(--nodes 4 --mtbf 1h --flush 5min --with a:flush=0)], qr/--with: 'a' needs files or flush/],
     [[qw(--short wait)], qr/--short: 'wait' is not end, spawn or shrink/],
     [[qw(--sizes 4,8 --nodes 4)], qr/--sizes and --nodes exclude each other/],
     [[qw(--sizes 4,8 --mtbf 1h)], qr/--sizes needs --node-mtbf/],

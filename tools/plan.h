@@ -60,6 +60,9 @@ struct pl_ask {
 };
 
 enum pl_unit { PL_NUMBER, PL_WHOLE, PL_TIME };
+#define PL_LONG 1e12 /* the longest time, in seconds */
+/* Parse a time from low to PL_LONG at the beginning of text; *rest is the text behind. */
+bool ftk_pl_time(const char *text, double low, double *s, const char **rest);
 /* Parse optarg, the value of this option, within low .. high.  false: a message was printed. */
 bool ftk_pl_value(int option, enum pl_unit unit, double low, double high, struct pl_value *out);
 
@@ -73,6 +76,8 @@ struct pl_command {
 };
 /* Read the command line, and fill in what it does not say.  An exit code, after a message. */
 int ftk_pl_parse(const struct pl_command *command, int argc, char **argv, struct pl_ask *ask);
+/* Set the values that are neither given nor measured. */
+void ftk_pl_assume(struct pl_ask *ask);
 void ftk_pl_usage_job(FILE *out);
 void ftk_pl_usage_choices(FILE *out);
 

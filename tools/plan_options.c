@@ -179,6 +179,11 @@ bool ftk_pl_value(int option, enum pl_unit unit, double low, double high, struct
     return false;
 }
 
+bool ftk_pl_time(const char *text, double low, double *s, const char **rest)
+{
+    return parse_number(text, PL_TIME, low, PL_LONG, s, rest);
+}
+
 static bool parse_multiplicity(struct pl_ask *a)
 {
     static const char *const laws[] = { "geometric:", "zipf:" };
@@ -239,27 +244,25 @@ static bool parse_team(struct pl_ask *a)
 
 /* ---- options ------------------------------------------------------------------------- */
 
-#define LONG 1e12 /* seconds */
-
 static bool parse_cost(struct pl_ask *a, int c)
 {
     switch (c) {
     case O_MEMORY:
-        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->cost[PL_MEMORY]);
+        return ftk_pl_value(c, PL_TIME, 1e-9, PL_LONG, &a->cost[PL_MEMORY]);
     case O_LOCAL:
-        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->cost[PL_LOCAL]);
+        return ftk_pl_value(c, PL_TIME, 1e-9, PL_LONG, &a->cost[PL_LOCAL]);
     case O_FILES:
-        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->cost[PL_FILES]);
+        return ftk_pl_value(c, PL_TIME, 1e-9, PL_LONG, &a->cost[PL_FILES]);
     case O_FLUSH:
-        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->flush);
+        return ftk_pl_value(c, PL_TIME, 0, PL_LONG, &a->flush);
     case O_REPAIR:
-        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->repair);
+        return ftk_pl_value(c, PL_TIME, 0, PL_LONG, &a->repair);
     case O_RELAUNCH:
-        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->relaunch);
+        return ftk_pl_value(c, PL_TIME, 0, PL_LONG, &a->relaunch);
     case O_CLONE:
-        return ftk_pl_value(c, PL_TIME, 0, LONG, &a->clone);
+        return ftk_pl_value(c, PL_TIME, 0, PL_LONG, &a->clone);
     case O_NODE_REPAIR:
-        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->node_repair);
+        return ftk_pl_value(c, PL_TIME, 1e-9, PL_LONG, &a->node_repair);
     case O_BUSY:
         return ftk_pl_value(c, PL_NUMBER, 0, 1e9, &a->busy);
     case O_IDLE:
@@ -275,11 +278,11 @@ static bool parse_option(struct pl_ask *a, int c)
     case O_NODES:
         return ftk_pl_value(c, PL_WHOLE, 1, 1e7, &a->nodes);
     case O_NODE_MTBF:
-        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->node_mtbf);
+        return ftk_pl_value(c, PL_TIME, 1e-9, PL_LONG, &a->node_mtbf);
     case O_MTBF:
-        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->mtbf);
+        return ftk_pl_value(c, PL_TIME, 1e-9, PL_LONG, &a->mtbf);
     case O_WORK:
-        return ftk_pl_value(c, PL_TIME, 1e-9, LONG, &a->work);
+        return ftk_pl_value(c, PL_TIME, 1e-9, PL_LONG, &a->work);
     case O_MULTIPLICITY:
         return parse_multiplicity(a);
     case O_JOB_LOSS:
@@ -329,7 +332,7 @@ static void assume(struct pl_value *value, double v)
 
 /* Values for what is neither given nor measured: of Meneses 2013, table 4.2 (log, power, repair),
  * of Rezaei et al. (clone, relaunch), of Moody et al., SC 2010 (job_loss). */
-static void assume_all(struct pl_ask *a)
+void ftk_pl_assume(struct pl_ask *a)
 {
     bool flush = a->flush.from != PL_UNKNOWN;
     assume(&a->work, 86400);
@@ -428,7 +431,7 @@ int ftk_pl_parse(const struct pl_command *command, int argc, char **argv, struct
     if (code == TOOL_OK)
         code = check_all(a, command->usage);
     if (code == TOOL_OK)
-        assume_all(a);
+        ftk_pl_assume(a);
     if (code == TOOL_OK && a->matrix)
         code = ftk_pl_teams(a);
     free(all);

@@ -25,6 +25,10 @@ void ftk_sim_usage(FILE *out)
           "  --seed N            another seed gives other failures (1)\n"
           "  --sizes LIST        numbers of nodes instead of --nodes, such as 1000,4000: the\n"
           "                      efficiency for each; the costs stay the same\n"
+          "  --with SET          checkpoint/restart with other costs, too; may be repeated.  SET\n"
+          "                      is NAME:KEY=T[,KEY=T]..., and KEY is memory, local, files,\n"
+          "                      flush, repair or relaunch.  memory and local may be none.\n"
+          "                      Costs without a KEY stay the same\n"
           "  --shape K           gaps between failures follow the Weibull law with this shape\n"
           "                      (1: exponential)\n"
           "  --failures LOG      failures of this log, from a random moment of it on, instead\n"
@@ -48,13 +52,17 @@ void ftk_sim_usage(FILE *out)
         out);
     ftk_pl_usage_job(out);
     ftk_pl_usage_choices(out);
-    fputs("  --svg FILE          write a picture to FILE, too: efficiency by number of nodes\n"
-          "  --json              as an object: runs, seed, sizes[] (nodes, mtbf, spares,\n"
-          "                      protocols[] (name, size, planned, model, runs, stuck, seconds,\n"
-          "                      deviation, error, efficiency, period, times (work, log, sets,\n"
-          "                      redo, restart, degraded), joules (the same), counts (failures,\n"
+    fputs("  --svg FILE          write a picture to FILE, too: efficiency by number of nodes;\n"
+          "                      after --with of checkpoint/restart and the message log alone\n"
+          "  --json              as an object: runs, seed, costs[] (name, memory, local, files,\n"
+          "                      flush, repair, relaunch; the first ones, without a name, are\n"
+          "                      those of the job), sizes[] (nodes, mtbf, spares, protocols[]\n"
+          "                      (name, size, planned, model, period, runs, stuck, seconds,\n"
+          "                      deviation, error, efficiency, times (work, log, sets, redo,\n"
+          "                      restart, degraded), joules (the same), counts (failures,\n"
           "                      spares, short, relaunches, job_losses, data_lost,\n"
-          "                      determinants_lost), away (mean, most, most_mean)))\n"
+          "                      determinants_lost), away (mean, most, most_mean)), with[]\n"
+          "                      (name, and from model on as a protocol))\n"
           "\n"
           "Exit code:\n"
           "  0  the result is printed\n"
@@ -69,6 +77,7 @@ enum {
     O_RUNS = 1,
     O_SEED,
     O_SIZES,
+    O_WITH,
     O_SHAPE,
     O_FAILURES,
     O_SYSTEM,
@@ -87,6 +96,7 @@ static const struct option options[] = {
     { "runs", required_argument, NULL, O_RUNS },
     { "seed", required_argument, NULL, O_SEED },
     { "sizes", required_argument, NULL, O_SIZES },
+    { "with", required_argument, NULL, O_WITH },
     { "shape", required_argument, NULL, O_SHAPE },
     { "failures", required_argument, NULL, O_FAILURES },
     { "system", required_argument, NULL, O_SYSTEM },
@@ -172,6 +182,8 @@ static bool take(int option, void *arg)
         return parse_seed(s);
     case O_SIZES:
         return parse_sizes(s);
+    case O_WITH:
+        return ftk_sm_with_parse(optarg, s);
     case O_SHAPE:
         return ftk_pl_value(option, PL_NUMBER, 0.1, 100, &s->shape);
     case O_FAILURES:
@@ -240,6 +252,39 @@ static int check(struct pl_ask *a, void *arg)
 
 /* ---- the command --------------------------------------------------------------------- */
 
+/* Simulate the job with the costs of a, for each number of nodes.  An exit code, after a
+ * message. */
+static int simulate(
+    const struct command *c, const struct pl_ask *a, enum pl_kind last, struct sm_size *size, int n)
+{
+    int code = TOOL_OK;
+    for (int i = 0; code == TOOL_OK && i < n; i++) {
+        struct pl_ask one = *a;
+        if (c->ask.nsizes > 0) {
+            one.nodes.v = c->ask.nodes[i];
+            one.mtbf.v = a->node_mtbf.v / one.nodes.v;
+        }
+        code = ftk_sm_make(&c->ask, &one, c->ask.log ? &c->failures : NULL, last, &size[i]);
+    }
+    return code;
+}
+
+/* Simulate the job with its own costs, then with those of each --with.  An exit code. */
+static int simulate_all(
+    const struct command *c, const struct pl_ask *a, struct sm_size *size, int n)
+{
+    struct pl_ask other[SM_WITH];
+    for (int w = 0; w < c->ask.nwith; w++) {
+        other[w] = *a;
+        if (!ftk_sm_with_apply(&c->ask.with[w], &other[w]))
+            return TOOL_USAGE;
+    }
+    int code = simulate(c, a, PL_UNCLONED, size, n);
+    for (int w = 0; code == TOOL_OK && w < c->ask.nwith; w++)
+        code = simulate(c, &other[w], PL_RESTART, &size[(size_t)(w + 1) * (size_t)n], n);
+    return code;
+}
+
 /* Print what was simulated; an exit code, after a message. */
 static int show(const struct sm_ask *s, const struct pl_ask *a, const struct sm_size *size, int n)
 {
@@ -252,7 +297,7 @@ static int show(const struct sm_ask *s, const struct pl_ask *a, const struct sm_
     else
         ftk_sm_print(s, size, n, stdout);
     if (a->svg)
-        code = ftk_sm_svg(size, n, a->svg);
+        code = ftk_sm_svg(s, size, n, a->svg);
     return progress ? code : ftk_pl_no_progress(&size[0].plan);
 }
 
@@ -270,15 +315,9 @@ int ftk_sim_main(int argc, char **argv)
     ftk_tool_name("sim");
     int code = ftk_pl_parse(&command, argc, argv, &a);
     int n = c.ask.nsizes > 0 ? c.ask.nsizes : 1;
-    struct sm_size *size = ftk_tool_alloc((size_t)n * sizeof *size);
-    for (int i = 0; code == TOOL_OK && i < n; i++) {
-        struct pl_ask one = a;
-        if (c.ask.nsizes > 0) {
-            one.nodes.v = c.ask.nodes[i];
-            one.mtbf.v = a.node_mtbf.v / one.nodes.v;
-        }
-        code = ftk_sm_make(&c.ask, &one, c.ask.log ? &c.failures : NULL, &size[i]);
-    }
+    struct sm_size *size = ftk_tool_alloc((size_t)(n * (1 + c.ask.nwith)) * sizeof *size);
+    if (code == TOOL_OK)
+        code = simulate_all(&c, &a, size, n);
     if (code == TOOL_OK)
         code = show(&c.ask, &a, size, n);
     free(size);

@@ -104,7 +104,7 @@ static int best_of(const struct sm_size *size)
 }
 
 int ftk_sm_make(const struct sm_ask *sim, const struct pl_ask *ask,
-    const struct sm_failures *failures, struct sm_size *size)
+    const struct sm_failures *failures, enum pl_kind last, struct sm_size *size)
 {
     int rc = FTKIT_OK;
     memset(size, 0, sizeof *size);
@@ -115,7 +115,7 @@ int ftk_sm_make(const struct sm_ask *sim, const struct pl_ask *ask,
     for (int i = 0; rc == FTKIT_OK && i < size->plan.nprotocols; i++) {
         const struct pl_protocol *p = &size->plan.protocol[i];
         bool replica = p->kind > PL_PARALLEL;
-        if (replica && failures)
+        if (p->kind > last || (replica && failures))
             continue; /* the log has no failures of replicas */
         if (!p->feasible && (replica || sim->period.from == PL_UNKNOWN))
             continue; /* there is no period */

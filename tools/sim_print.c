@@ -15,6 +15,23 @@ static const char *const count_text[FTK_SIM_COUNTS] = { "failures", "spares used
 
 /* ---- text ------------------------------------------------------------------------------ */
 
+/* The costs of the job, and those of each --with. */
+static void print_costs(const struct sm_ask *sim, const struct sm_size *size, int n, FILE *out)
+{
+    fprintf(out, "%-*s", SM_NAME_MAX + 2, "Costs");
+    for (int i = 0; i < SM_COSTS; i++)
+        fprintf(out, " %12s", ftk_sm_cost_key(i));
+    for (int w = 0; w <= sim->nwith; w++) {
+        fprintf(out, "\n  %-*s", SM_NAME_MAX, w > 0 ? sim->with[w - 1].name : "this job");
+        for (int i = 0; i < SM_COSTS; i++) {
+            const struct pl_value *v = ftk_sm_cost(&ftk_sm_row(size, n, w)->plan.ask, i);
+            char cost[40];
+            fprintf(out, " %12s", v->from == PL_UNKNOWN ? "none" : ftk_pl_duration(v->v, cost));
+        }
+    }
+    fputs("\n\n", out);
+}
+
 /* What was simulated for a protocol, as the end of its line. */
 static void print_result(const struct sm_size *size, int i, FILE *out)
 {
@@ -31,21 +48,32 @@ static void print_result(const struct sm_size *size, int i, FILE *out)
             r->stuck > 0 ? "  (some runs make no progress)" : "");
 }
 
-static void print_protocols(const struct sm_size *size, FILE *out)
+static void print_line(char mark, const char *name, const struct sm_size *size, int i, FILE *out)
+{
+    const struct pl_protocol *p = &size->plan.protocol[i];
+    char plan[40];
+    fprintf(out, "%c %-30s ", mark, name);
+    if (!p->feasible && !size->done[i]) {
+        fputs("no progress\n", out);
+        return;
+    }
+    fprintf(out, "%14s  ", p->feasible ? ftk_pl_duration(p->cost.time_s, plan) : "no progress");
+    print_result(size, i, out);
+}
+
+static void print_protocols(const struct sm_ask *sim, const struct sm_size *size, FILE *out)
 {
     fprintf(out, "%-32s %14s  %14s  %12s  %10s\n", "Protocols", "plan", "simulated", "95 %",
         "efficiency");
     for (int i = 0; i < size->plan.nprotocols; i++) {
-        const struct pl_protocol *p = &size->plan.protocol[i];
-        char name[64], plan[40];
-        fprintf(out, "%c %-30s ", i == size->best ? '*' : ' ', ftk_pl_name(p, name));
-        if (!p->feasible && !size->done[i]) {
-            fputs("no progress\n", out);
-            continue;
-        }
-        fprintf(out, "%14s  ", p->feasible ? ftk_pl_duration(p->cost.time_s, plan) : "no progress");
-        print_result(size, i, out);
+        char name[64];
+        print_line(
+            i == size->best ? '*' : ' ', ftk_pl_name(&size->plan.protocol[i], name), size, i, out);
     }
+    if (sim->nwith > 0)
+        fputs("Checkpoint/restart with other costs\n", out);
+    for (int w = 0; w < sim->nwith; w++)
+        print_line(' ', sim->with[w].name, &size[w + 1], 0, out);
 }
 
 /* Where time and energy of the plan's protocol go, and what happened. */
@@ -75,25 +103,35 @@ static void print_best(const struct sm_size *size, FILE *out)
         "nodes under repair", r->away, r->away_most_mean, r->away_most, size->spares);
 }
 
-static void print_sizes(const struct sm_size *size, int n, FILE *out)
+/* One protocol for each number of nodes. */
+static void print_by_size(const struct sm_size *size, int n, int i, FILE *out)
 {
     char mtbf[40];
+    for (int k = 0; k < n; k++) {
+        const struct pl_protocol *p = &size[k].plan.protocol[i];
+        fprintf(out, "%10.0f nodes, a failure every %-12s ", size[k].plan.ask.nodes.v,
+            ftk_pl_duration(size[k].plan.ask.mtbf.v, mtbf));
+        if (!p->feasible && !size[k].done[i])
+            fputs("no progress\n", out);
+        else if (!size[k].done[i])
+            fprintf(out, "%6.2f %%  not simulated\n", 100 * p->efficiency);
+        else
+            fprintf(out, "%6.2f %%  %6.2f %%\n", 100 * p->efficiency,
+                100 * ftk_sm_efficiency(&size[k], i));
+    }
+}
+
+static void print_sizes(const struct sm_ask *sim, const struct sm_size *size, int n, FILE *out)
+{
     fputs("Efficiency by number of nodes: plan, simulated\n", out);
     for (int i = 0; i < size[0].plan.nprotocols; i++) {
         char name[64];
         fprintf(out, "\n%s\n", ftk_pl_name(&size[0].plan.protocol[i], name));
-        for (int k = 0; k < n; k++) {
-            const struct pl_protocol *p = &size[k].plan.protocol[i];
-            fprintf(out, "%10.0f nodes, a failure every %-12s ", size[k].plan.ask.nodes.v,
-                ftk_pl_duration(size[k].plan.ask.mtbf.v, mtbf));
-            if (!p->feasible && !size[k].done[i])
-                fputs("no progress\n", out);
-            else if (!size[k].done[i])
-                fprintf(out, "%6.2f %%  not simulated\n", 100 * p->efficiency);
-            else
-                fprintf(out, "%6.2f %%  %6.2f %%\n", 100 * p->efficiency,
-                    100 * ftk_sm_efficiency(&size[k], i));
-        }
+        print_by_size(size, n, i, out);
+    }
+    for (int w = 0; w < sim->nwith; w++) {
+        fprintf(out, "\ncheckpoint/restart, %s\n", sim->with[w].name);
+        print_by_size(ftk_sm_row(size, n, w + 1), n, 0, out);
     }
 }
 
@@ -112,11 +150,13 @@ void ftk_sm_print(const struct sm_ask *sim, const struct sm_size *size, int nsiz
         fputs("exponential gaps between failures\n\n", out);
     else
         fprintf(out, "Weibull gaps between failures, shape %g\n\n", sim->shape.v);
+    if (sim->nwith > 0)
+        print_costs(sim, size, nsizes, out);
     if (nsizes > 1) {
-        print_sizes(size, nsizes, out);
+        print_sizes(sim, size, nsizes, out);
         return;
     }
-    print_protocols(size, out);
+    print_protocols(sim, size, out);
     if (size->best >= 0 && size->result[size->best].runs > 0)
         print_best(size, out);
 }
@@ -153,13 +193,9 @@ static void result_json(struct ftk_json *j, const struct ftk_sim_result *r)
     ftk_json_close(j, '}');
 }
 
-static void protocol_json(struct ftk_json *j, const struct sm_size *size, int i)
+static void outcome_json(struct ftk_json *j, const struct sm_size *size, int i)
 {
     const struct pl_protocol *p = &size->plan.protocol[i];
-    ftk_json_open(j, NULL, '{');
-    ftk_json_text(j, "name", ftk_pl_key(p));
-    ftk_json_int(j, "size", p->size);
-    ftk_json_bool(j, "planned", i == size->best);
     if (p->feasible)
         ftk_json_real(j, "model", p->cost.time_s);
     else
@@ -170,6 +206,54 @@ static void protocol_json(struct ftk_json *j, const struct sm_size *size, int i)
         result_json(j, &size->result[i]);
         ftk_json_real(j, "efficiency", ftk_sm_efficiency(size, i));
     }
+}
+
+static void protocol_json(struct ftk_json *j, const struct sm_size *size, int i)
+{
+    const struct pl_protocol *p = &size->plan.protocol[i];
+    ftk_json_open(j, NULL, '{');
+    ftk_json_text(j, "name", ftk_pl_key(p));
+    ftk_json_int(j, "size", p->size);
+    ftk_json_bool(j, "planned", i == size->best);
+    outcome_json(j, size, i);
+    ftk_json_close(j, '}');
+}
+
+static void costs_json(struct ftk_json *j, const char *name, const struct pl_ask *ask)
+{
+    ftk_json_open(j, NULL, '{');
+    if (name)
+        ftk_json_text(j, "name", name);
+    for (int i = 0; i < SM_COSTS; i++) {
+        const struct pl_value *v = ftk_sm_cost(ask, i);
+        if (v->from != PL_UNKNOWN)
+            ftk_json_real(j, ftk_sm_cost_key(i), v->v);
+        else
+            ftk_json_null(j, ftk_sm_cost_key(i));
+    }
+    ftk_json_close(j, '}');
+}
+
+/* One number of nodes: the job, then with other costs, which are n further on each. */
+static void size_json(
+    struct ftk_json *j, const struct sm_ask *sim, const struct sm_size *size, int n)
+{
+    ftk_json_open(j, NULL, '{');
+    ftk_json_int(j, "nodes", (int)size->plan.ask.nodes.v);
+    ftk_json_real(j, "mtbf", size->plan.ask.mtbf.v);
+    ftk_json_int(j, "spares", size->spares);
+    ftk_json_open(j, "protocols", '[');
+    for (int i = 0; i < size->plan.nprotocols; i++)
+        protocol_json(j, size, i);
+    ftk_json_close(j, ']');
+    ftk_json_open(j, "with", '[');
+    for (int w = 0; w < sim->nwith; w++) {
+        ftk_json_open(j, NULL, '{');
+        ftk_json_text(j, "name", sim->with[w].name);
+        outcome_json(j, ftk_sm_row(size, n, w + 1), 0);
+        ftk_json_close(j, '}');
+    }
+    ftk_json_close(j, ']');
     ftk_json_close(j, '}');
 }
 
@@ -179,18 +263,14 @@ void ftk_sm_json(const struct sm_ask *sim, const struct sm_size *size, int nsize
     ftk_json_open(&j, NULL, '{');
     ftk_json_int(&j, "runs", sim->runs);
     ftk_json_uint(&j, "seed", sim->seed);
+    ftk_json_open(&j, "costs", '[');
+    for (int w = 0; w <= sim->nwith; w++)
+        costs_json(
+            &j, w > 0 ? sim->with[w - 1].name : NULL, &ftk_sm_row(size, nsizes, w)->plan.ask);
+    ftk_json_close(&j, ']');
     ftk_json_open(&j, "sizes", '[');
-    for (int k = 0; k < nsizes; k++) {
-        ftk_json_open(&j, NULL, '{');
-        ftk_json_int(&j, "nodes", (int)size[k].plan.ask.nodes.v);
-        ftk_json_real(&j, "mtbf", size[k].plan.ask.mtbf.v);
-        ftk_json_int(&j, "spares", size[k].spares);
-        ftk_json_open(&j, "protocols", '[');
-        for (int i = 0; i < size[k].plan.nprotocols; i++)
-            protocol_json(&j, &size[k], i);
-        ftk_json_close(&j, ']');
-        ftk_json_close(&j, '}');
-    }
+    for (int k = 0; k < nsizes; k++)
+        size_json(&j, sim, &size[k], nsizes);
     ftk_json_close(&j, ']');
     ftk_json_close(&j, '}');
 }
