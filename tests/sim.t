@@ -289,6 +289,29 @@ write_file("$tmp/one.csv", "time,node\n0,a\n");
 sim_of('--nodes', 4, '--files', '1s', '--failures', "$tmp/one.csv");
 ok($code == 1 && $err =~ /one\.csv: there is no time between failures/, 'a log of one failure')
     or diag("code $code\n", $err);
+# files that ftkit failures and ftkit plan do not accept either; their tests have more of them
+for my $case (["time,node,colour\n0,a,red\n", qr/:1: column 3 \(colour\): unknown column/],
+    ["time,node\n5,a\n4,b\n", qr/:3: column 1 \(time\): the time goes back/],
+    ["time,node\nsoon,a\n", qr/:2: column 1 \(time\): 'soon' is no time/],
+    ["time,node\n", qr/: no failure of a node/], ['', qr/: the file is empty/])
+{
+    my ($text, $want) = @$case;
+    sim_of('--nodes', 4, '--files', '1s', '--failures', write_file("$tmp/bad.csv", $text));
+    ok($code == 1 && $out eq '' && $err =~ /^ftkit sim: \S+bad\.csv$want/, "a log: $want")
+        or diag("code $code\n", $err);
+}
+write_file("$tmp/two.csv", "# ftkit communication matrix 1\n# ranks: 2\nfrom,to,messages,bytes\n"
+        . "0,1,1,8\n# end: 1 pairs\n");
+sim_of('--nodes', 3, '--mtbf', '1d', '--files', '1s', '--matrix', "$tmp/two.csv");
+ok($code == 1 && $out eq '' && $err =~ /two\.csv: the matrix has 2 ranks, which 3 nodes cannot/,
+    'a matrix that does not fit') or diag("code $code\n", $err);
+sim_of('--sizes', '1000,2000', '--node-mtbf', '1h', '--files', '10s');
+ok($code == 1 && $err =~ /^ftkit sim: no progress is possible: a failure comes every 3\.6 s/
+        && $out =~ /^ +1000 nodes, a failure every 3\.6 s +no progress$/m,
+    'no progress with any number of nodes') or diag("code $code\n", $out, $err);
+sim_of('--sizes', '10,100000', '--node-mtbf', '1y', '--files', '10min');
+ok($code == 0 && $out =~ /^ +100000 nodes, .* no progress$/m, '... with one of them')
+    or diag("code $code\n", $out, $err);
 for my $case ([[], qr/give one of --node-mtbf or --mtbf/],
     [[qw(--runs 0)], qr/--runs: '0' is not a whole number from 1/],
     [[qw(--seed -1)], qr/--seed: '-1' is not a number of 0 to/],
