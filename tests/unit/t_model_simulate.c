@@ -130,6 +130,32 @@ static void t_in_set(void **state)
     NEAR(110, r.part_s[FTK_SIM_SETS], 1e-9);
 }
 
+/* Hao, MSc thesis, University of Houston (2016), section 6.2: s steps with backups of T_b, and f
+ * failures that lose a whole step T_s and need T_r, cost T_ft = s T_b + f (T_r + T_s).  O_ft is
+ * T_ft over the time without failures.  Section 6.3 has 16 steps and up to three failures.  The
+ * last backup of the formula, at the end of the job, is not there. */
+static void t_lost_steps(void **state)
+{
+    const double step_s = 100, backup_s = 10, recover_s = 5, early_s = 1e-7;
+    const double without_s = 16 * step_s + 15 * backup_s;
+    static const int lost[] = { 2, 9, 16 }; /* the steps, each at its end */
+    (void)state;
+    for (size_t f = 0; f <= 3; f++) {
+        struct ftk_sim sim = small();
+        struct at at[3];
+        sim.job.nlevels = 1;
+        sim.job.work_s = 16 * step_s;
+        for (size_t i = 0; i < f; i++)
+            at[i] = (struct at){ lost[i] * (step_s + backup_s) - backup_s
+                                     + (double)i * (step_s + recover_s) - (double)(i + 1) * early_s,
+                { (int)i, -1 } };
+        struct ftk_sim_result r = run_with(sim, at, f);
+        double cost_s = (16 - 1) * backup_s + (double)f * (recover_s + step_s);
+        NEAR(cost_s, r.time_s - sim.job.work_s, 1e-6);
+        NEAR(cost_s / without_s, (r.time_s - sim.job.work_s) / without_s, 1e-9);
+    }
+}
+
 static void t_in_restart(void **state)
 {
     (void)state;
@@ -538,6 +564,7 @@ int main(void)
         cmocka_unit_test(t_none),
         cmocka_unit_test(t_in_work),
         cmocka_unit_test(t_in_set),
+        cmocka_unit_test(t_lost_steps),
         cmocka_unit_test(t_in_restart),
         cmocka_unit_test(t_files),
         cmocka_unit_test(t_log),
