@@ -61,6 +61,7 @@ struct ftk_log_ops {
     bool (*missed)(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
     void (*reschedule)(uint64_t next_event);
+    void (*stand_still)(unsigned planes);
     bool (*repeats)(void);
     bool (*replayed)(struct ftkit_ctx *ctx, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, int code);
@@ -262,6 +263,13 @@ static inline void ftk_log_reschedule(struct ftkit_ctx *ctx, uint64_t next_event
 {
     if (ctx->log)
         ctx->log->reschedule(next_event);
+}
+
+/* These planes stand still from now on; bit p: plane p. */
+static inline void ftk_log_stand_still(struct ftkit_ctx *ctx, unsigned planes)
+{
+    if (ctx->log)
+        ctx->log->stand_still(planes);
 }
 
 /* Whether this rank still has collective calls of ftkit to make again. */

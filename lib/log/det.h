@@ -89,6 +89,8 @@ int ftk_det_value(const void *data, size_t bytes);
 /* The next wildcard receive: its number; 0: a determinant gives the match in *source and *tag. */
 uint32_t ftk_det_receive(int *source, int *tag);
 void ftk_det_received(uint32_t number, int source, int tag);
+/* Whether a determinant gives the match of a wildcard receive. */
+bool ftk_det_match(uint32_t number, int *source, int *tag);
 /* The number of the next receive of the program, 0: before the line.  *cancel: the outcome of its
  * cancel in the first execution. */
 uint32_t ftk_det_begun(enum ftk_cancel_known *cancel);
@@ -105,6 +107,16 @@ void ftk_det_found_nothing(void);
 /* A message goes out: other ranks may depend on the failed probes and tests, so record their
  * number. */
 void ftk_det_before_send(void);
+
+/* ---- for lead.c -------------------------------------------------------------------------- */
+
+/* Probes and tests in a row that found nothing. */
+uint32_t ftk_det_nothings(void);
+/* This rank follows: it repeats the determinants of its leader, v [n], which are number from and
+ * the following ones since the line.  They are whole calls.  False: this rank has others. */
+bool ftk_det_learn(const struct ftk_det *v, size_t from, size_t n);
+/* How many of them are those of whole calls. */
+size_t ftk_det_whole(const struct ftk_det *v, size_t n);
 
 /* ---- determinants of this node's ranks, for relay.c: peer is an index among these ranks --- */
 

@@ -62,6 +62,23 @@ struct ftk_det_mode {
     /* Progress in every wait. */
     void (*progress)(void);
 
+    /* ---- replicas: one replica of a rank leads, the others follow (determinant/lead.c) ---- */
+
+    /* This rank has recorded determinants. */
+    void (*recorded)(void);
+    /* This rank waits in a call of ftkit. */
+    void (*waits)(void);
+    /* Whether this rank follows: it takes over the outcomes of another replica. */
+    bool (*follows)(void);
+    /* Whether the leader waits in a call of ftkit, with so many determinants; *nothings: its probes
+     * and tests in a row that found nothing. */
+    bool (*leader_waits)(size_t determinants, uint32_t *nothings);
+    /* A receive is not posted until the leader tells its match. */
+    void (*withheld)(void);
+    /* This rank has received all messages for the set of this call of ftkit_checkpoint().  One look
+     * whether it has all determinants before the set. */
+    bool (*settled)(uint64_t call);
+
     /* ---- lines and failures; codes of ftkit ---- */
 
     /* This rank cuts for a line apart. */
@@ -84,7 +101,13 @@ struct ftk_det_mode {
 const struct ftk_det_mode *ftk_mode_of(int dets);
 /* The mode node, where lines are apart (determinant/stop.c). */
 extern const struct ftk_det_mode ftk_mode_node_apart;
+/* The mode node, with replicas (determinant/lead.c). */
+extern const struct ftk_det_mode ftk_mode_node_led;
 
+static inline bool ftk_mode_follows(void)
+{
+    return ftk_log.mode->follows && ftk_log.mode->follows();
+}
 static inline int ftk_mode_before(int dest, int context, int tag, const struct ftk_entry *e)
 {
     const struct ftk_det_mode *m = ftk_log.mode;

@@ -14,6 +14,7 @@ int ftk_recovery_discard(struct ftkit_ctx *ctx);
 bool ftk_recovery_missed(
     const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
+void ftk_recovery_stand_still(unsigned planes);
 
 /* The phase of a rank that has rolled back and has the line again. */
 enum ftk_phase ftk_recovery_phase(void);

@@ -186,6 +186,7 @@ static void install_planes(struct ftk_attempt *a)
     if (p->stale == 0)
         return;
     ctx->replica.takeovers += p->lost > 0;
+    ftk_log_stand_still(ctx, p->stale);
     ftk_log_reschedule(ctx, p->clone_at);
     if (!p->back[ctx->rank])
         ctx->policy.next_event = p->clone_at;

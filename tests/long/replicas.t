@@ -32,7 +32,7 @@ sub in_loop {
     my ($r) = @_;
     my $point = one_of(@loop);
     return sprintf('%s:%d:%d:kill', $point, rand(3 * $r),
-        $point =~ /^app/ ? 1 + rand(55) : 2 + rand(12));
+        $point =~ /^app/ ? 1 + rand(55) : 2 + rand(11)); # behind all of them there is a set
 }
 
 # Behind a kill in the loop: kills in the repair, in the clone, or of the sibling after it.

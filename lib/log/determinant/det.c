@@ -55,6 +55,7 @@ static struct {
     struct ftk_det *cancel;
     size_t at_cancel; /* the first one whose receive has not begun again */
     bool hold;
+    struct ftk_det *copy; /* what ftk_det_next() has returned last */
 } d;
 
 /* The line of a set that is being written: see ftk_det_at_line().  Receives that were begun before
@@ -200,6 +201,7 @@ void ftk_det_close(void)
     }
     free(d.receive);
     free(d.cancel);
+    free(d.copy);
     memset(&d, 0, sizeof d);
     free(at_line.wildcard);
     free(at_line.receive);
@@ -462,6 +464,12 @@ static void append_det(struct ftk_det det)
             ftk_log.ctx->cfg.name, ftk_log.me, ftk_detail_text());
 }
 
+static void recorded(void)
+{
+    if (ftk_log.mode->recorded)
+        ftk_log.mode->recorded();
+}
+
 /* ---- replay -------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
@@ -508,23 +516,104 @@ static bool counts(void)
     return !ftk_log_is_rolling_back() && !ftk_log_replays_setup() && ftk_log.mode->records;
 }
 
+/* ---- following the leader (determinant/lead.c) ------------------------------------------ */
+
+/* The outcome of the next probe, test or wait.  A follower waits until it is known. */
+static enum ftk_det_next await_next(void)
+{
+    unsigned turns = 0;
+    for (;;) {
+        uint32_t nothings;
+        pass_nothings();
+        if (upcoming())
+            return FTK_DET_THIS;
+        if (!ftk_mode_follows())
+            return FTK_DET_FREE;
+        if (ftk_log.mode->leader_waits(count(), &nothings) && d.nothings < nothings)
+            return FTK_DET_NOTHING; /* as in the leader: no test has succeeded before the call */
+        if (ftk_log.requests->progress(&turns) != MPI_SUCCESS)
+            return FTK_DET_FREE;
+    }
+}
+
+uint32_t ftk_det_nothings(void)
+{
+    return d.nothings;
+}
+
+/* Add a determinant of the list to the plan. */
+static bool add_to_plan(size_t i)
+{
+    const struct ftk_det det = list()[i];
+    if (det.kind == FTK_DET_RECV && det.n > d.nreceive) {
+        uint32_t *all = realloc(d.receive, (det.n + 1) * sizeof *all);
+        if (!all)
+            return false;
+        memset(all + d.nreceive, 0, (det.n - d.nreceive) * sizeof *all);
+        d.receive = all;
+        d.nreceive = det.n;
+    }
+    if (det.kind == FTK_DET_RECV && det.n > 0)
+        d.receive[det.n - 1] = (uint32_t)i + 1;
+    if (det.kind == FTK_DET_CANCEL) {
+        struct ftk_det *all = realloc(d.cancel, (d.ncancel + 1) * sizeof *all);
+        if (!all)
+            return false;
+        d.cancel = all;
+        d.cancel[d.ncancel++] = det;
+        qsort(d.cancel, d.ncancel, sizeof *d.cancel, by_number);
+    }
+    d.plan = i + 1;
+    return true;
+}
+
+bool ftk_det_learn(const struct ftk_det *v, size_t from, size_t n)
+{
+    if (!d.now || from > count())
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (from + i < count()) {
+            if (memcmp(&list()[from + i], &v[i], sizeof v[i]) != 0)
+                return false;
+            continue;
+        }
+        append_det(v[i]);
+        if (count() != from + i + 1)
+            return false; /* the file is full */
+    }
+    bool room = true;
+    for (size_t i = d.plan; room && i < from + n; i++)
+        room = add_to_plan(i);
+    return room;
+}
+
+size_t ftk_det_whole(const struct ftk_det *v, size_t n)
+{
+    return whole(v, n);
+}
+
 uint32_t ftk_det_receive(int *source, int *tag)
 {
     if (!counts())
         return 0;
     uint32_t number = ++d.wildcards;
-    if (number <= d.nreceive && d.receive[number - 1]) {
-        const struct ftk_det *det = &list()[d.receive[number - 1] - 1];
-        *source = det->a;
-        *tag = det->b;
-        return 0; /* the match is known */
-    }
-    return number;
+    return ftk_det_match(number, source, tag) ? 0 : number;
+}
+
+bool ftk_det_match(uint32_t number, int *source, int *tag)
+{
+    if (number > d.nreceive || !d.receive[number - 1])
+        return false;
+    const struct ftk_det *det = &list()[d.receive[number - 1] - 1];
+    *source = det->a;
+    *tag = det->b;
+    return true;
 }
 
 void ftk_det_received(uint32_t number, int source, int tag)
 {
     append_det((struct ftk_det){ FTK_DET_RECV, number, source, tag });
+    recorded();
 }
 
 uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
@@ -542,8 +631,10 @@ uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
 
 void ftk_det_cancelled(uint32_t number, bool cancelled)
 {
-    if (counts() && number > 0)
-        append_det((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
+    if (!counts() || number == 0)
+        return;
+    append_det((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
+    recorded();
 }
 
 static bool of_receive(uint32_t kind)
@@ -559,14 +650,28 @@ static const struct ftk_det *upcoming(void)
     return d.at < d.plan ? &list()[d.at] : NULL;
 }
 
+/* A copy of a determinant and its MORE: the list may move before the caller has read them. */
+static const struct ftk_det *copy_of(const struct ftk_det *det)
+{
+    const size_t n = 1 + (size_t)(ftk_det_has_more(det->kind) ? det->a : 0);
+    struct ftk_det *copy = realloc(d.copy, n * sizeof *copy);
+    if (!copy)
+        return det;
+    d.copy = copy;
+    memcpy(copy, det, n * sizeof *copy);
+    return copy;
+}
+
 int ftk_det_next(uint32_t kind, const struct ftk_det **det)
 {
-    if (d.plan == 0 || !counts())
+    if (!counts() || (d.plan == 0 && !ftk_log.mode->follows))
         return FTK_DET_FREE;
-    pass_nothings();
+    const enum ftk_det_next next = await_next();
+    if (next != FTK_DET_THIS) {
+        d.nothings += next == FTK_DET_NOTHING;
+        return next;
+    }
     *det = upcoming();
-    if (!*det)
-        return FTK_DET_FREE;
     if (d.nothings < (*det)->n) {
         d.nothings++;
         return FTK_DET_NOTHING;
@@ -582,6 +687,7 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
     }
     d.at += 1 + (size_t)(ftk_det_has_more((*det)->kind) ? (*det)->a : 0);
     d.nothings = 0;
+    *det = copy_of(*det);
     return FTK_DET_THIS;
 }
 
@@ -591,12 +697,15 @@ void ftk_det_found(uint32_t kind, int a, int b)
         return;
     append_det((struct ftk_det){ kind, d.nothings, a, b });
     d.nothings = 0;
+    recorded();
 }
 
 void ftk_det_more(int index)
 {
-    if (counts())
-        append_det((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
+    if (!counts())
+        return;
+    append_det((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
+    recorded();
 }
 
 int ftk_det_value(const void *data, size_t bytes)
@@ -618,6 +727,7 @@ int ftk_det_value(const void *data, size_t bytes)
         append_det(more);
     }
     d.nothings = 0;
+    recorded();
     return FTKIT_OK;
 }
 
@@ -636,6 +746,7 @@ void ftk_det_before_send(void)
         return;
     append_det((struct ftk_det){ FTK_DET_NONE, d.nothings, 0, 0 });
     d.nothings = 0;
+    recorded();
 }
 
 /* ---- determinants of this node's ranks ----------------------------------------------- */

@@ -26,12 +26,13 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
     const struct ftk_sure all = { s, NULL, "sharing the teams" };
     struct ftk_log *l = &ftk_log;
-    enum { FIRST = 3 }; /* all_rolled_back, epoch id, then the tables */
+    enum { LEADER = 3, FIRST = 4 }; /* all_rolled_back, epoch id, leader, then the tables */
     int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
     if (!word)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
     word[0] = (int)l->epoch.all_rolled_back;
     memcpy(word + 1, &ctx->epoch_id, sizeof ctx->epoch_id);
+    word[LEADER] = l->epoch.leader;
     size_t bytes = (size_t)n * sizeof *word;
     if (l->team && l->node && l->home) {
         memcpy(word + FIRST, l->team, bytes);
@@ -42,6 +43,7 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     if (rc == FTKIT_OK) {
         l->epoch.all_rolled_back_now = (unsigned)word[0];
         memcpy(&l->epoch.id_now, word + 1, sizeof l->epoch.id_now);
+        l->epoch.leader = word[LEADER];
     }
     if (!l->team)
         l->team = malloc(bytes);

@@ -83,27 +83,36 @@ static int release_held(struct ftk_chan *ch, int (*progress)(void *ch))
     return rc;
 }
 
-#define CONTINUES (UINT64_C(1) << 63) /* in a count: the sender has collectives under way */
+#define CONTINUES (UINT64_C(1) << 63) /* in a count: the sender has not come to its end */
 
-/* All ranks meet here and tell each other how many messages they have sent.  From then on no
- * collective makes progress.  Collectives under way may have sent messages meanwhile: then the
- * ranks tell their counts again. */
-static int meet(struct ftk_chan *ch)
+/* All ranks tell each other how many messages they have sent, and whether they continue; *any: one
+ * of them does. */
+static int announce(struct ftk_chan *ch, bool continues, bool *any)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { ch->comm, ch, "draining" };
-    const uint64_t mine = ftk_coll_any() ? CONTINUES : 0;
-    bool again = false;
+    *any = false;
     for (int i = 0; i < l->n; i++)
-        l->counts.sent[i] |= mine; /* counting goes on below this bit */
+        l->counts.sent[i] |= continues ? CONTINUES : 0; /* counting goes on below this bit */
     int rc = ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
     for (int i = 0; i < l->n; i++) {
         l->counts.sent[i] &= ~CONTINUES;
-        again = again || (rc == FTKIT_OK && (l->counts.announced[i] & CONTINUES));
+        *any = *any || (rc == FTKIT_OK && (l->counts.announced[i] & CONTINUES));
         l->counts.announced[i] &= ~CONTINUES;
     }
+    return rc;
+}
+
+/* All ranks meet here.  From then on no collective makes progress.  Collectives under way may have
+ * sent messages meanwhile: then the ranks tell their counts again.  *under_way: some rank has
+ * collectives under way. */
+static int meet(struct ftk_chan *ch, bool *under_way)
+{
+    struct ftk_log *l = &ftk_log;
+    const struct ftk_sure s = { ch->comm, ch, "draining" };
+    int rc = announce(ch, ftk_coll_any(), under_way);
     l->line.state = FTK_LINE_HERE;
-    if (rc != FTKIT_OK || !again)
+    if (rc != FTKIT_OK || !*under_way)
         return rc;
     rc = release_held(ch, line_progress);
     return rc == FTKIT_OK
@@ -131,23 +140,60 @@ static void complete_pairs(void)
             (void)ftk_req_progress(r); /* the request has the error, if there is one */
 }
 
+/* Receive all announced messages. */
+static int receive_all(struct ftk_chan *ch)
+{
+    int rc = ftk_drain_all(ftk_log.counts.announced, NULL, line_progress, ch);
+    while (rc == FTKIT_OK && (is_unrecorded() || still_sends())) {
+        ftk_drain_poll();
+        ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
+        rc = line_progress(ch);
+    }
+    return rc;
+}
+
+static uint64_t messages_sent(void)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < ftk_log.n; i++)
+        sum += ftk_log.counts.sent[i];
+    return sum;
+}
+
+/* Replicas: collectives under way have put different parts of their results into the regions of
+ * each replica.  So all of them go on until none can go on: that state is the same in all
+ * planes. */
+static int advance_collectives(struct ftk_chan *ch)
+{
+    bool any = true;
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && any) {
+        const uint64_t before = messages_sent();
+        ftk_log.colls->poll();
+        rc = announce(ch, messages_sent() != before, &any);
+        if (rc == FTKIT_OK)
+            rc = receive_all(ch);
+    }
+    return rc;
+}
+
 static int drain(struct ftk_chan *ch)
 {
     struct ftk_log *l = &ftk_log;
+    bool under_way = false;
     int rc = release_held(ch, look);
     /* a collective that began before a failure may be behind its first execution: the receivers
      * have messages that it has not sent again yet */
     while (rc == FTKIT_OK && ftk_coll_any() && ftk_suppress_left(FTK_LOG_COLLS))
         rc = look(ch);
     if (rc == FTKIT_OK)
-        rc = meet(ch);
+        rc = meet(ch, &under_way);
     if (rc == FTKIT_OK)
-        rc = ftk_drain_all(l->counts.announced, NULL, line_progress, ch);
-    while (rc == FTKIT_OK && (is_unrecorded() || still_sends())) {
-        ftk_drain_poll();
-        ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
+        rc = receive_all(ch);
+    if (rc == FTKIT_OK && under_way && ch->ctx->cfg.replicas > 1)
+        rc = advance_collectives(ch);
+    while (rc == FTKIT_OK && l->mode->settled && !l->mode->settled(ch->ctx->policy.calls))
         rc = line_progress(ch);
-    }
     if (rc == FTKIT_OK) {
         complete_pairs();
         ftk_channel_line();

@@ -166,6 +166,15 @@ static int resend(const struct ftk_log_repair *r)
     return FTKIT_OK;
 }
 
+void ftk_recovery_stand_still(unsigned planes)
+{
+    int *leader = &ftk_log.epoch.leader;
+    if (!(planes >> *leader & 1))
+        return;
+    for (*leader = 0; planes >> *leader & 1;)
+        ++*leader;
+}
+
 /* Post the receives on the communicators of this epoch, in the order of their sequence numbers. */
 static void repost(void)
 {

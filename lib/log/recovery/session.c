@@ -199,7 +199,9 @@ static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
     .deliver = ftk_p2p_deliver,
     .drain = ftk_p2p_drain,
     .uses_comm = ftk_p2p_has,
-    .part = ftk_p2p_part };
+    .part = ftk_p2p_part,
+    .post = ftk_p2p_post,
+    .progress = ftk_log_progress };
 static const struct ftk_coll_hooks coll_hooks = { ftk_coll_poll, ftk_coll_progress };
 
 static const struct ftk_log_ops log_ops = {
@@ -228,6 +230,7 @@ static const struct ftk_log_ops log_ops = {
     .missed = ftk_recovery_missed,
     .install = ftk_recovery_install,
     .reschedule = ftk_calls_reschedule,
+    .stand_still = ftk_recovery_stand_still,
     .repeats = ftk_calls_repeats,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
@@ -279,6 +282,8 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     ftk_log.apart.look = ftk_apart_look;
     if (ftk_log.apart.on && ctx->cfg.log_dets == FTK_DETS_NODE)
         ftk_log.mode = &ftk_mode_node_apart;
+    if (ctx->cfg.replicas > 1 && ctx->cfg.log_dets == FTK_DETS_NODE)
+        ftk_log.mode = &ftk_mode_node_led;
     ftk_log.vcomms.ncontexts = ctx->cfg.log_contexts;
     ftk_log.vcomms.group = MPI_GROUP_NULL;
     for (int c = 0; c < FTK_LOG_COMMS; c++)

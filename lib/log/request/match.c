@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
+#include "log/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
 #include "log/control.h"
@@ -160,6 +161,39 @@ static int probe_later(struct ftk_req *r)
     return MPI_SUCCESS;
 }
 
+/* ---- replicas: receives that are withheld until the match is known ------------------------ */
+
+static bool is_withheld(const struct ftk_req *q)
+{
+    return q->kind == FTK_REQ_RECV && q->recv.wildcard_seq && q->state == FTK_REQ_WAITING;
+}
+
+/* The match is known, so the receive is no wildcard receive any more. */
+static void set_match(struct ftk_req *r, int source, int tag)
+{
+    r->recv.want.source = source;
+    r->recv.want.tag = tag;
+    r->recv.wildcard_seq = 0;
+    r->replay.match_known = true;
+    ftk_log.queue.nwildcards--;
+}
+
+/* Whether this rank follows another replica and has to wait for the match of r, or of an earlier
+ * receive that could get the message for r. */
+static bool withhold(struct ftk_req *r)
+{
+    int source, tag;
+    if (!ftk_mode_follows() || r->internal)
+        return false;
+    if (r->recv.wildcard_seq && ftk_det_match(r->recv.wildcard_seq, &source, &tag))
+        set_match(r, source, tag);
+    if (!r->recv.wildcard_seq
+        && !(ftk_log.queue.nwildcards > 0 && earlier(r->seq, is_withheld, &r->recv.want)))
+        return false;
+    ftk_log.mode->withheld();
+    return true;
+}
+
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
@@ -167,6 +201,8 @@ int ftk_p2p_post(struct ftk_req *r)
         r->state = FTK_REQ_WAITING;
     if (r->replay.cancel == FTK_CANCEL_DONE)
         return MPI_SUCCESS; /* messages that come are for other receives */
+    if (l->mode->follows && withhold(r))
+        return MPI_SUCCESS;
     if (ftk_mode_delivers()) {
         (void)probe_later(r);
         return ftk_log.mode->receive(r);

@@ -39,6 +39,8 @@ void ftk_p2p_keep_going(void)
         ftk_p2p_progress_mprobed();
     }
     ftk_mode_progress();
+    if (ftk_log.mode->waits)
+        ftk_log.mode->waits();
     if (ftk_log.apart.turn)
         ftk_log.apart.turn();
 }

@@ -1,0 +1,64 @@
+#!/usr/bin/perl
+# Replicas have the same open outcomes: receives from any source, probes, tests, ftkit_decide(), and
+# requests under way at a set.  The replica in one plane leads.
+#
+#   FTKIT_TEST_SEED=...  other faults;  FTKIT_TEST_COUNT=...  kills of each program (default 1)
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitReplicas;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $seed = $ENV{FTKIT_TEST_SEED} // 9;
+my $rounds = $ENV{FTKIT_TEST_COUNT} // 1;
+srand($seed);
+
+# `calls -m wildcard` counts determinants for itself: a follower has those of its leader in advance.
+my %alike = map { title($_) => 1 } alike();
+my @open = ({ name => 'decide', steps => 40, messages => 120 },
+    grep { !$alike{ title($_) } && title($_) !~ /^calls -m wildcard/ }
+        programs(), call_programs(), ahead_programs());
+
+# A kill of any replica, at a point of the program.
+sub fault_in {
+    my ($p, $r) = @_;
+    my $number = int(rand(4 * $r));
+    return fault_of($p, 0) =~ s/^([\w.]+):\d+:/$1:$number:/r if $p->{name} ne 'decide';
+    return sprintf('app.mid:%d:%d:kill', $number, 1 + rand(39));
+}
+
+for my $p (@open) {
+    my $j = replicas(2, $p, n => 4, env => { FTKIT_CHECKPOINT_PERIOD => '2 calls' });
+    is(right($p, $j, n => 4, quiet => 1), '', title($p) . ': two planes have the result of one');
+    for (1 .. $rounds) {
+        my $fault = fault_in($p, 2);
+        $j = replicas(2, $p, n => 4, fault => $fault, env => { FTKIT_CHECKPOINT_PERIOD => '3 calls' });
+        is(right($p, $j, n => 4, quiet => 1), '', title($p) . ": $fault");
+        is(back($j), '0 0 0 0 0 0 0 0', '... nobody goes back') if $j->{log} =~ /stand still/;
+    }
+}
+
+# three planes; the second failure is of the plane that leads after the first one
+for my $p (grep { title($_) =~ /^(?:decide|farm|irregular -m arrival|ahead -m all)$/ } @open) {
+    my $j = replicas(3, $p, n => 2, env => { FTKIT_CHECKPOINT_PERIOD => '3 calls' });
+    is(right($p, $j, n => 2, quiet => 1), '', title($p) . ': three planes');
+    my $fault = 'app.step:1:9:kill@0,app.step:5:' . (12 + int(rand(8))) . ':kill@0';
+    $j = replicas(2, $p, n => 4, spares => 2, fault => $fault,
+        env => { FTKIT_CHECKPOINT_PERIOD => '3 calls' });
+    is(right($p, $j, n => 4, quiet => 1), '', title($p) . ": $fault");
+}
+
+# the replicas of the lost rank repeat the outcomes
+for my $p (grep { title($_) =~ /^(?:decide|farm|irregular -m arrival|calls -m any)$/ } @open) {
+    my $number = int(rand(8));
+    my $fault = "app.step:$number:" . (7 + int(rand(10))) . ':kill';
+    my $j = replicas(2, $p, n => 4, fault => $fault, env => { FTKIT_REPLICAS_LOST => 'replay' });
+    is(right($p, $j, n => 4, faults => 1, quiet => 1), '', title($p) . ": replay, $fault");
+}
+done_testing();
