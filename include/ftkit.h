@@ -665,6 +665,11 @@ typedef struct ftkit_info {
                                  still, and no rank went back */
     uint64_t clones;        /**< how often this process has got the state of another replica */
     uint64_t degraded;      /**< ranks whose plane stands still until the next set */
+    double joules;          /**< energy that the node of this process has used since this process
+                                 opened the context (a replacement: since its restore), as
+                                 sensors measure it, in joules; NaN: not measured.  Only the
+                                 lowest rank of each node measures, so the sum over the ranks
+                                 that have a number is that of the job */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

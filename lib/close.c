@@ -13,6 +13,7 @@
 #include "describe.h"
 #include "detect/detect.h"
 #include "detect/watchdog.h"
+#include "energy/energy.h"
 #include "exit_guard.h"
 #include "recover/recover.h"
 #include "set/checkpoint.h"
@@ -26,6 +27,7 @@
 
 void ftk_free_context(struct ftkit_ctx *ctx)
 {
+    ftk_energy_close(ctx);
     ftk_debug_close(ctx);
     ftk_steer_close(ctx);
     ftk_log_close(ctx);
@@ -120,6 +122,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK;
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
+    ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
         ctx->repair.local_error =
             ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
@@ -134,6 +137,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
         rc = ftk_flush_return(ctx);
     rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
     ftk_guard_exit(ctx, -1);
+    ftk_energy_close(ctx);
     ftk_describe_close(ctx, rc);
     ftk_status_file_last(ctx, rc == FTKIT_OK ? "closed" : "ended");
     ftk_free_context(ctx);

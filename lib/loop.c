@@ -6,6 +6,7 @@
 #include "core/progress.h"
 #include "detect/detect.h"
 #include "detect/watchdog.h"
+#include "energy/energy.h"
 #include "describe.h"
 #include "recover/recover.h"
 #include "set/checkpoint.h"
@@ -176,6 +177,16 @@ static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
     return rc;
 }
 
+/* The same for a step that only waits. */
+static int wait_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
+    int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad))
+{
+    ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
+    int rc = all_together(ctx, back, step, NULL);
+    ftk_energy_end(ctx, FTK_ENERGY_WAIT);
+    return rc;
+}
+
 static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
     (void)bad;
@@ -206,7 +217,7 @@ static int halt(ftkit_ctx *ctx, int rc)
     if (!ctx->steer.told) {
         int drained;
         do /* with the log this rank may roll back to the line of the halt: the others wait here */
-            drained = all_together(ctx, roll_back_here, drain_of_halt, NULL);
+            drained = wait_together(ctx, roll_back_here, drain_of_halt);
         while (drained == FTKIT_ROLLED_BACK && is_halted(ctx));
         if (drained != FTKIT_OK)
             return drained;
@@ -248,6 +259,15 @@ static int checkpoint_apart(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
+/* Measure the energy, also where the phase does not change.  A flush ends in its thread. */
+static void measure(ftkit_ctx *ctx, double now)
+{
+    if (!ctx->energy)
+        return;
+    ftk_flush_poll(ctx);
+    ftk_energy_look(ctx, now);
+}
+
 int ftkit_checkpoint(ftkit_ctx *ctx)
 {
     int rc = ftk_check_ctx(ctx, "ftkit_checkpoint");
@@ -267,6 +287,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
         ftk_describe_progress(ctx, now);
+        measure(ctx, now);
     }
     if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || is_halted(ctx))
         return checkpoint_here(ctx);
@@ -285,7 +306,7 @@ int ftkit_wait(ftkit_ctx *ctx)
         return FTKIT_OK; /* no set has been begun */
     at(ctx, FTK_AT_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = all_together(ctx, roll_back_outside, drain_of_wait, NULL);
+    rc = wait_together(ctx, roll_back_outside, drain_of_wait);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     at(ctx, FTK_AT_LOOP);
     if (rc == FTKIT_OK)
@@ -345,7 +366,7 @@ int ftkit_finish(ftkit_ctx *ctx)
     (void)FTK_FAULT("finish.begin");
     at(ctx, FTK_AT_FINISH);
     /* while a failure can still be repaired */
-    rc = all_together(ctx, roll_back_outside, last_drain, NULL);
+    rc = wait_together(ctx, roll_back_outside, last_drain);
     at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
     ctx->replica.sets = rc == FTKIT_OK ? FTK_SETS_OVER : FTK_SETS_COME;
     if (rc == FTKIT_OK)

@@ -18,6 +18,7 @@
 #include "detect/detect.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
+#include "energy/energy.h"
 #include "recover/recover.h"
 #include "recover/start.h"
 #include "replica/planes.h"
@@ -109,7 +110,9 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
     struct ftk_config same = ctx->cfg;
     same.stderr_level = 0; /* reports may differ */
     same.status_s = 0;
+    same.energy = FTK_ENERGY_AUTO;
     same.events[0] = same.source[0] = '\0';
+    snprintf(same.sysfs, sizeof same.sysfs, "/"); /* it may not be empty */
     FILE *f = open_memstream(&text, &bytes);
     if (!f)
         return 0;
@@ -320,6 +323,8 @@ static int settle_paths(struct ftk_config *cfg)
         rc = make_absolute(cfg->log_dir);
     if (rc == FTKIT_OK)
         rc = make_absolute(cfg->log_matrix);
+    if (rc == FTKIT_OK)
+        rc = make_absolute(cfg->sysfs);
     return rc == FTKIT_OK ? make_absolute(cfg->local_dir) : rc;
 }
 
@@ -516,6 +521,8 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
     ftk_say_plan(ctx);
     ftk_describe_open(ctx);
+    if (ctx->incarnation == 0) /* the others wait for a replacement: it settles later */
+        ftk_energy_settle(ctx);
     (void)FTK_FAULT("open.end");
     *out = ctx;
     return FTKIT_OK;

@@ -6,6 +6,7 @@
 #include "binding.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
+#include "energy/energy.h"
 #include "replica/planes.h"
 #include "set/flush.h"
 #include "store/h5/h5.h"
@@ -163,7 +164,8 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .sdc_corrected = ctx->replica.corrected,
         .takeovers = ctx->replica.takeovers,
         .clones = ctx->replica.clones,
-        .degraded = degraded(ctx) };
+        .degraded = degraded(ctx),
+        .joules = ftk_energy_joules(ctx) };
     ftk_log_stats(ctx, &all);
     /* a program built against an older header has a smaller struct */
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);

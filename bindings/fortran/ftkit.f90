@@ -86,6 +86,7 @@ module ftkit
         integer(c_int64_t) :: takeovers = 0
         integer(c_int64_t) :: clones = 0
         integer(c_int64_t) :: degraded = 0
+        real(c_double) :: joules = 0
     end type
 
     ! ---- Procedures of the program ------------------------------------------------------

@@ -91,6 +91,8 @@ static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
 static const struct word starts[] = { { "newest", 0 }, { "fresh", 1 }, { NULL, 0 } };
 static const struct word checks[] = { { "none", FTK_DEBUG_NONE }, { "regions", FTK_DEBUG_REGIONS },
     { NULL, 0 } };
+static const struct word energies[] = { { "auto", FTK_ENERGY_AUTO }, { "off", FTK_ENERGY_OFF },
+    { NULL, 0 } };
 static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
     { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG }, { NULL, 0 } };
 
@@ -298,6 +300,11 @@ static const struct key keys[] = {
         "file of its node there, for ftkit report." },
     { "report", "status", AT(status_s), TIME(0), "5s", "0 for off, or " TIME_TEXT,
         "How often rank 0 writes the file for ftkit status, beside the sets on the file system." },
+    { "report", "energy", AT(energy), WORD(energies), "auto", "auto or off",
+        "auto: the lowest rank of each node reads the sensors of energy of the node, if it may. "
+        "Not with topology.ranks_per_node." },
+    { "report", "sysfs", AT(sysfs), PATH(1), "/sys", "a directory",
+        "Where sysfs is, which has the sensors: other than /sys in a container." },
     { "debug", "check", AT(debug_check), WORD(checks), "none", "none or regions",
         "regions: after a rollback, warn of variables of the executable that are in no region "
         "and differ from what they were at the set (static storage, not heap or stack)." },

@@ -267,7 +267,8 @@ struct ftkit_ctx {
     struct ftk_flush flush;
     struct ftk_increment increment;
     struct ftk_watchdog *dog;
-    struct ftk_owner *owner; /* on rank 0: record that the sets are of this job; else NULL */
+    struct ftk_energy *energy; /* on the lowest rank of a node with sensors; else NULL */
+    struct ftk_owner *owner;   /* on rank 0: record that the sets are of this job; else NULL */
 };
 
 /* The last step of a public call: copy the thread's detail into the context if rc is an error, and

@@ -45,6 +45,11 @@ static inline void ftk_event_of(struct ftk_event *e, const struct ftkit_ctx *ctx
 void ftk_event_int(struct ftk_event *e, const char *key, int64_t value);
 void ftk_event_bool(struct ftk_event *e, const char *key, bool value);
 void ftk_event_seconds(struct ftk_event *e, const char *key, double seconds);
+/* In joules, in the same form. */
+static inline void ftk_event_joules(struct ftk_event *e, const char *key, double joules)
+{
+    ftk_event_seconds(e, key, joules);
+}
 void ftk_event_text(struct ftk_event *e, const char *key, const char *text);
 /* A list of numbers; key NULL: inside another list. */
 void ftk_event_list(struct ftk_event *e, const char *key);

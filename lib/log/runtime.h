@@ -54,6 +54,11 @@ static inline bool ftk_p2p_over_at_once(MPI_Request *real)
     return true;
 }
 
+/* ---- phases --------------------------------------------------------------------------- */
+
+/* Enter a phase other than ROLLING_BACK, for which there is ftk_log_begin_rollback(). */
+void ftk_log_enter(enum ftk_phase phase);
+
 /* ---- failures ------------------------------------------------------------------------ */
 
 /* Whether an MPI error says that a process has failed. */

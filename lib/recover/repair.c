@@ -11,6 +11,7 @@
 #include "core/run_state.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
+#include "energy/energy.h"
 #include "set/checkpoint.h"
 
 /* Return rc.  An error that another attempt cannot cure becomes the local error: the plan of the
@@ -421,6 +422,8 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     if (shrink)
         ftk_detect_raise(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_REPAIR);
+    if (ctx->where != FTK_ALL_CLOSED) /* that one only ends the context */
+        ftk_energy_begin(ctx, FTK_ENERGY_REPAIR);
     ftk_log_freeze(ctx);
     ctx->detect.repairing = true;
     for (int i = 0; i < FTK_LEVELS; i++)
@@ -462,6 +465,9 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     }
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     ctx->detect.repairing = false;
+    ftk_energy_end(ctx, FTK_ENERGY_REPAIR);
+    if (result == FTKIT_OK && ctx->where == FTK_IN_LOOP)
+        ftk_energy_settle(ctx); /* the lowest rank of the node may be another one */
     if (result < 0 && !ctx->dead)
         ctx->dead = result;
     return result;

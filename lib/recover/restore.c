@@ -9,6 +9,7 @@
 #include "core/progress.h"
 #include "core/run_state.h"
 #include "detect/watchdog.h"
+#include "energy/energy.h"
 #include "load.h"
 #include "recover.h"
 #include "set/checkpoint.h"
@@ -301,11 +302,14 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
 {
     for (;;) {
         char why[FTK_DETAIL_MAX] = "";
+        ftk_energy_begin(ctx, FTK_ENERGY_REPAIR);
         int rc = restore_once(ctx, set);
+        ftk_energy_end(ctx, FTK_ENERGY_REPAIR);
         if (rc == FTKIT_OK) {
             ctx->repair.pending = FTK_PENDING_NONE;
             ctx->repair.unusable = 0;
             keep_owning(ctx);
+            ftk_energy_settle(ctx); /* no rank waits any more; before this rank replays */
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);
             event_restore(ctx, *set);

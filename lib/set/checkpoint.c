@@ -15,6 +15,7 @@
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "detect/detect.h"
+#include "energy/energy.h"
 #include "pack.h"
 #include "replicas.h"
 #include "write.h"
@@ -297,6 +298,7 @@ static int pass_on(struct writing *c)
 {
     uint64_t set = c->w.like.set;
     int rc = ftk_local_write(&c->ch, set, c->to_local);
+    ftk_energy_end(c->ctx, FTK_ENERGY_SET);
     if (rc == FTKIT_ERR_PEER)
         return rc;
     int flushed = ftk_flush_set(&c->ch, set, c->durable, c->flushing);
@@ -364,8 +366,10 @@ static int write_once(struct ftkit_ctx *ctx)
 int ftk_set_write(struct ftkit_ctx *ctx)
 {
     int rc;
-    do
+    do {
+        ftk_energy_begin(ctx, FTK_ENERGY_SET);
         rc = write_once(ctx);
-    while (rc == FTK_REPLICAS_AGAIN); /* at most twice: then the replicas are told to differ */
+    } while (rc == FTK_REPLICAS_AGAIN); /* at most twice: then the replicas are told to differ */
+    ftk_energy_end(ctx, FTK_ENERGY_SET);
     return rc;
 }

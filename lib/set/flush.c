@@ -18,6 +18,7 @@
 #include "core/run_state.h"
 #include "detect/detect.h"
 #include "detect/watchdog.h"
+#include "energy/energy.h"
 #include "flush_start.h"
 #include "flusher.h"
 #include "store/h5/h5.h"
@@ -44,6 +45,7 @@ void ftk_flush_poll(struct ftkit_ctx *ctx)
     ftk_mem_unhold(fl->held);
     fl->held = NULL;
     fl->set = 0;
+    ftk_energy_end(ctx, FTK_ENERGY_FLUSH);
     fl->last_s = r.seconds;
     fl->last_error = r.rc == FTKIT_ERR_PEER ? FTKIT_OK : r.rc;
     if (r.complete)
@@ -241,6 +243,14 @@ static int begin(struct ftk_chan *ch, uint64_t set, bool wait)
     return rc == FTKIT_OK ? submit(ch, set) : rc;
 }
 
+static int write_now(struct ftk_chan *ch, uint64_t set)
+{
+    ftk_energy_begin(ch->ctx, FTK_ENERGY_FLUSH);
+    int rc = ftk_durable_write(ch, set);
+    ftk_energy_end(ch->ctx, FTK_ENERGY_FLUSH);
+    return rc;
+}
+
 enum ftk_flush_how ftk_flush_how(const struct ftkit_ctx *ctx, uint64_t set, int due, bool busy)
 {
     if (due == 1 && busy) {
@@ -263,8 +273,7 @@ int ftk_flush_set(struct ftk_chan *ch, uint64_t set, int due, bool busy)
     const enum ftk_flush_how how = ftk_flush_how(ctx, set, due, busy);
     if (how != FTK_FLUSH_NOT) {
         double t0 = ftk_now_s();
-        rc = how == FTK_FLUSH_WAIT ? ftk_durable_write(ch, set)
-                                   : begin(ch, set, how == FTK_FLUSH_AFTER);
+        rc = how == FTK_FLUSH_WAIT ? write_now(ch, set) : begin(ch, set, how == FTK_FLUSH_AFTER);
         if (rc != FTKIT_ERR_PEER) /* else the next set is due: see ftk_set_write() */
             ftk_policy_flushed(ctx, ftk_now_s() - t0);
     }

@@ -10,6 +10,7 @@
 #include "checkpoint.h"
 #include "core/log_ops.h"
 #include "detect/sure.h"
+#include "energy/energy.h"
 #include "flusher.h"
 #include "replica/planes.h"
 #include "store/h5/h5.h"
@@ -197,6 +198,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
     fl->held = own;
     fl->set = fl->last = own->set;
     fl->epoch = ctx->epoch;
+    ftk_energy_begin(ctx, FTK_ENERGY_FLUSH);
     ftk_flusher_give(fl->thread, &j);
 }
 

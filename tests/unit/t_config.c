@@ -69,6 +69,7 @@ STORES(say_s, 90)
 STORES(attempts, 4)
 STORES(exit_is_failure, false)
 STORES(stderr_level, FTKIT_DEBUG)
+STORES(energy, FTK_ENERGY_OFF)
 
 /* A line apart needs the log; t_every_key and t_origin set the variable FTKIT_LOG_ENABLED. */
 static void put_line(struct ftk_config *c)
@@ -165,6 +166,12 @@ static void put_events(struct ftk_config *c)
     snprintf(c->events, sizeof c->events, "/tmp/\xc3\xa4rger;#.log");
 }
 
+static void put_sysfs(struct ftk_config *c)
+{
+    memset(c->sysfs, 0, sizeof c->sysfs);
+    snprintf(c->sysfs, sizeof c->sysfs, "/host/sys");
+}
+
 static const struct sample {
     const char *section, *key, *value, *env;
     void (*put)(struct ftk_config *c);
@@ -227,6 +234,8 @@ static const struct sample {
     { "report", "stderr", "debug", "FTKIT_REPORT_STDERR", put_stderr_level },
     { "report", "status", "1.5 h", "FTKIT_REPORT_STATUS", put_status_s },
     { "report", "events", "/tmp/\xc3\xa4rger;#.log", "FTKIT_REPORT_EVENTS", put_events },
+    { "report", "energy", "off", "FTKIT_REPORT_ENERGY", put_energy },
+    { "report", "sysfs", "/host/sys", "FTKIT_REPORT_SYSFS", put_sysfs },
     { "debug", "check", "regions", "FTKIT_DEBUG_CHECK", put_debug },
 };
 
@@ -250,6 +259,7 @@ static struct ftk_config defaults(void)
         .h5_enabled = true,
         .h5_every = { FTK_PERIOD_AUTO, 0 },
         .h5_dir = ".",
+        .sysfs = "/sys",
         .h5_keep = 2,
         .h5_async = true,
         .h5_compress = FTK_COMPRESS_NONE,

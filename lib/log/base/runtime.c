@@ -6,10 +6,22 @@
 #include "core/hash.h"
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
+#include "energy/energy.h"
 #include "log/mode.h"
 #include "log/runtime.h"
 
 struct ftk_log ftk_log;
+
+/* ---- phases -------------------------------------------------------------------------- */
+
+void ftk_log_enter(enum ftk_phase phase)
+{
+    ftk_log.phase = phase;
+    if (phase == FTK_PHASE_REPLAY)
+        ftk_energy_begin(ftk_log.ctx, FTK_ENERGY_REPLAY);
+    else
+        ftk_energy_end(ftk_log.ctx, FTK_ENERGY_REPLAY);
+}
 
 /* ---- failures ------------------------------------------------------------------------ */
 

@@ -247,7 +247,7 @@ static void begin_interval(const struct ftkit_ctx *ctx, uint64_t calls)
     l->line.none_yet = l->line.of_earlier_job = false;
     l->line.of_sibling = ftk_clone_is_here(ctx);
     if (l->phase == FTK_PHASE_REPLAY)
-        l->phase = FTK_PHASE_NORMAL;
+        ftk_log_enter(FTK_PHASE_NORMAL);
     l->line.count++;
     l->calls.n = l->calls.seq = 0;
     l->line.calls = calls;

@@ -114,7 +114,7 @@ static int roll_back(const struct ftk_log_repair *r)
     struct ftk_log *l = &ftk_log;
     bool in_set_up = ftk_log_replays_setup(); /* continues with the rest of its set-up log */
     if (r->line == 0)
-        l->phase = ftk_recovery_phase();
+        ftk_log_enter(ftk_recovery_phase());
     else if (!r->is_new[r->me] && !in_set_up)
         ftk_log_begin_rollback();
     ftk_apart_forget();
@@ -128,7 +128,7 @@ static int roll_back(const struct ftk_log_repair *r)
         l->mode->roll_back(!others_are_back());
     int rc = ftk_det_back();
     if (rc == FTKIT_OK && r->is_new[r->me] && r->line > 0) {
-        l->phase = FTK_PHASE_SETUP_REPLAY;
+        ftk_log_enter(FTK_PHASE_SETUP_REPLAY);
         rc = ftk_log_read_setup(l->ctx, r->line);
     }
     return rc == FTKIT_OK ? ftk_suppress_take(r->n) : rc;

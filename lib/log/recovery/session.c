@@ -148,7 +148,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     if (ftk_log_replays_setup())
         give_up_receives();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
-        l->phase = ftk_recovery_phase();
+        ftk_log_enter(ftk_recovery_phase());
     if (ftk_tail_apply() != FTKIT_OK) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, l->me, ftk_detail_text());
         ctx->repair.local_error = FTKIT_ERR_NOMEM; /* the next census has it */

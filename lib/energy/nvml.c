@@ -1,0 +1,94 @@
+/* The energy of GPUs by NVML (see sensors.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The library belongs to the driver of the node, so it is loaded at run time, and ftkit needs
+ * neither its header nor the library to be built. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sensors.h"
+
+/* The part of the interface of NVML that is in use; 0: success. */
+typedef int plain_fn(void);
+typedef int count_fn(unsigned *count);
+typedef int handle_fn(unsigned index, void **device);
+typedef int energy_fn(void *device, unsigned long long *mj);
+
+struct ftk_nvml {
+    void *library;
+    plain_fn *init, *shutdown;
+    count_fn *count;
+    handle_fn *handle;
+    energy_fn *energy;
+    void **device; /* [n] */
+    int n;
+};
+
+/* Look up a function; false: the library does not have it.  fn: a pointer to a function, which ISO
+ * C does not convert from dlsym()'s pointer to an object. */
+static bool find(void *library, const char *name, void *fn)
+{
+    void *at = dlsym(library, name);
+    memcpy(fn, &at, sizeof at);
+    return at != NULL;
+}
+
+static bool find_all(struct ftk_nvml *n)
+{
+    return find(n->library, "nvmlInit_v2", &n->init)
+           && find(n->library, "nvmlShutdown", &n->shutdown)
+           && find(n->library, "nvmlDeviceGetCount_v2", &n->count)
+           && find(n->library, "nvmlDeviceGetHandleByIndex_v2", &n->handle)
+           && find(n->library, "nvmlDeviceGetTotalEnergyConsumption", &n->energy) && n->init() == 0;
+}
+
+static void list(struct ftk_nvml *n)
+{
+    unsigned count = 0;
+    if (n->count(&count) == 0 && count > 0)
+        n->device = calloc(count, sizeof *n->device);
+    for (unsigned i = 0; n->device && i < count; i++)
+        n->n += n->handle(i, &n->device[n->n]) == 0;
+}
+
+struct ftk_nvml *ftk_nvml_open(void)
+{
+    struct ftk_nvml *n = calloc(1, sizeof *n);
+    if (!n)
+        return NULL;
+    n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!n->library || !find_all(n)) {
+        if (n->library)
+            (void)dlclose(n->library); /* a library that stays loaded does no harm */
+        free(n);
+        return NULL;
+    }
+    list(n);
+    return n;
+}
+
+int ftk_nvml_count(const struct ftk_nvml *n)
+{
+    return n ? n->n : 0;
+}
+
+bool ftk_nvml_read(const struct ftk_nvml *n, int gpu, uint64_t *mj)
+{
+    unsigned long long value;
+    if (n->energy(n->device[gpu], &value) != 0)
+        return false;
+    *mj = value;
+    return true;
+}
+
+void ftk_nvml_close(struct ftk_nvml *n)
+{
+    if (!n)
+        return;
+    (void)n->shutdown(); /* there is nothing to do about an error */
+    (void)dlclose(n->library);
+    free(n->device);
+    free(n);
+}
