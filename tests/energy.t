@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Measured energy: the lowest rank of a node reads a made-up sensor, and event log and ftkit_query()
-# have what the program has used in each phase.
+# Measured energy: the lowest rank of a node reads a made-up sensor, and event log, ftkit_query() and
+# report have what the program has used in each phase.  Without a sensor the report has a model.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -9,11 +9,13 @@ use File::Path qw(make_path);
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
+use JSON::PP;
 use List::Util qw(sum0);
 use Test::More;
 
 ulfm_only();
 my $build = build();
+my $jansson = slurp("$build/mpi.mk") =~ /^HAVE_JANSSON := yes$/m;
 my $range = 60_000_000_000; # microjoules: so far is no wrap missed
 my $count = 0;
 
@@ -59,6 +61,13 @@ sub is_joules
     return ok(abs($got - $want) < ($by // 0.01), $what) || diag("$got, not $want") && said($j);
 }
 
+sub report
+{
+    my ($j) = @_;
+    my (undef, $out) = command('report', '--json', $j->{events});
+    return (eval { JSON::PP->new->decode($out) } // {})->{energy} // {};
+}
+
 # ---- a sensor ----------------------------------------------------------------------------
 
 my $j = metered();
@@ -71,6 +80,12 @@ is_joules($j, $j->{told}{0}, $j->{used}, '... ftkit_query() on the lowest rank')
 is(join(' ', @{ $j->{told} }{ 1 .. 3 }), 'none none none', '... and not on the others');
 ok(!(grep { $_->{rank} != 0 || $_->{source} ne 'powercap' } @{ $j->{energy} }), '... nor in the event log');
 ok($j->{s}{wait} > 0.06 && $j->{s}{flush} > 0 && $j->{s}{replay} == 0, '... time of flushes, and of the wait for a rank that finishes late') or said($j);
+SKIP: {
+    skip 'built without jansson', 2 if !$jansson;
+    my $r = report($j);
+    is_deeply([@$r{qw(kind source nodes)}], ['measured', 'powercap', 1], '... the report says that it is measured');
+    is_joules($j, $r->{joules}, $j->{used}, '... and how much');
+}
 
 my $script = scratch() . '/differs';
 write_file($script, qq(#!/bin/sh\n[ "\$OMPI_COMM_WORLD_RANK" = 1 ] && export FTKIT_REPORT_ENERGY=off FTKIT_REPORT_SYSFS=/none\n)
@@ -110,6 +125,15 @@ for my $case (['no sensor', FTKIT_REPORT_SYSFS => $empty], ['report.energy = off
     $j = metered(env => \%env, spares => 0);
     is(join(' ', $j->{rc}, @{ $j->{told} }{ 0 .. 3 }), '0 none none none none', "$what: nothing is measured") or said($j);
     is(scalar @{ $j->{energy} }, 0, '... nor in the event log');
+}
+SKIP: {
+    skip 'built without jansson', 2 if !$jansson;
+    my $r = report($j);
+    is_deeply([@$r{qw(kind source nodes)}], ['model', '', 2], '... the report says that it is a model');
+    my %p = map { $_->{phase} => $_ } @{ $r->{phases} };
+    ok(abs($p{run}{joules} - 100 * $p{run}{seconds}) < 0.01 && abs($p{set}{joules} - 40 * $p{set}{seconds}) < 0.01
+        && $r->{node_seconds} > 0 && abs($r->{seconds} - $r->{node_seconds}) < 0.01, '... of 100 W and 40 W')
+        or diag(explain($r));
 }
 
 done_testing();

@@ -71,12 +71,46 @@ ftkit($data, '-o', $page);
 ok($code == 0 && $out eq "$page\n", 'the page is written') or said();
 my $html = slurp($page);
 ok($html =~ /<h1>heat2d: 35.8 s on 8 ranks, 3 failures<\/h1>/, 'its headline');
-ok($html =~ /id="$_"/, "its section $_") for qw(progress failures sets memory traffic texts configuration log);
+ok($html =~ /id="$_"/, "its section $_") for qw(progress failures sets memory traffic energy texts configuration log);
 ok($html !~ /<script|https?:|\bsrc=|\@import|\burl\(/, 'no script, and nothing from elsewhere');
 ok($html !~ /\b(?:nan|inf)\b/, 'every coordinate is a number');
 cmp_ok(length $html, '<', 200_000, 'of a small size');
 ftkit($data, '-o', '-');
 ok($code == 0 && $out eq $html, '-o - is standard output') or said();
+
+# ---- energy ------------------------------------------------------------------------------
+
+# Two nodes with a rank each, for 10 s; one of them has a sensor, or none has.
+sub energy_log
+{
+    my (@more) = @_;
+    my @lines = (opened(0, 0, 'aaa'), opened(0, 1, 'aaa') =~ s/"node":0/"node":1/r);
+    for my $set (1, 2) {
+        push @lines, map { event(2 * $set, $_, 'set', qq("set":$set,"level":"memory","calls":$set,"bytes":8,"seconds":0.5)) } 0, 1;
+    }
+    push @lines, map { event(6, $_, 'repair', '"seconds":1.5,"epoch":1') } 0, 1;
+    write_file("$tmp/energy.jsonl", join '', @lines, @more, map { event(10, $_, 'close', '"code":0') } 0, 1);
+    return json("$tmp/energy.jsonl")->{energy};
+}
+sub phases { my ($e) = @_; return { map { $_->{phase} => [$_->{seconds}, $_->{joules}] } @{ $e->{phases} } } }
+
+my $e = energy_log();
+is_deeply([@$e{qw(kind source nodes node_seconds seconds joules)}], ['model', '', 2, 20, 20, 1500 + 80 + 120],
+    'without a sensor the energy is of the model');
+is_deeply(phases($e), { run => [15, 1500], set => [2, 80], repair => [3, 120] }, '... by phase');
+ftkit("$tmp/energy.jsonl", '-o', '-');
+ok($out =~ /<strong>Model<\/strong>.*100 W.*40 W/ && $out =~ /energy \(model\)/ && $out !~ /[Mm]easured/, '... and the page says so')
+    or said();
+$e = energy_log(event(1, 0, 'config', '"checkpoint.line":"apart"'));
+is_deeply(phases($e), { run => [17, 1700], repair => [3, 120] }, '... sets of lines apart are no phase');
+$e = energy_log(event(3, 0, 'energy', '"source":"powercap","run_s":2.5,"run_j":300,"set_s":0.5,"set_j":20'),
+    event(9, 0, 'energy', '"source":"powercap","run_s":5,"run_j":550.5,"wait_s":1,"wait_j":30'));
+is_deeply([@$e{qw(kind source nodes node_seconds seconds joules)}], ['measured', 'powercap', 1, 20, 9, 900.5],
+    'with a sensor it is measured, and nothing is of the model');
+is_deeply(phases($e), { run => [7.5, 850.5], set => [0.5, 20], wait => [1, 30] }, '... by phase');
+ftkit("$tmp/energy.jsonl", '-o', '-');
+ok($out =~ /<strong>Measured<\/strong> on 1 of 2 nodes, by powercap\. The sensors cover 45 %/ && $out =~ /energy \(measured\)/
+    && $out !~ /[Mm]odel/, '... and the page says so') or said();
 
 # ---- several runs ------------------------------------------------------------------------
 
@@ -113,6 +147,7 @@ write_file("$tmp/evil.jsonl", opened(0, 0, $evil, n => 1, context => '<b>') =~ s
     . event(1, 0, 'text', qq("level":"error","text":"$evil"), context => '<b>')
     . event(1, 0, 'restore', qq("set":0,"from":"$evil","calls":1), context => '<b>')
     . event(1, 0, 'repair', '"seconds":1,"epoch":1', context => '<b>')
+    . event(1, 0, 'energy', qq("source":"$evil","run_s":1,"run_j":1), context => '<b>')
     . event(2, 0, 'halt', qq("reason":"$evil","set":0), context => '<b>'));
 ftkit("$tmp/evil.jsonl", '-o', $page);
 $html = slurp($page);

@@ -344,8 +344,8 @@ void ftk_pl_assume(struct pl_ask *a)
     assume(&a->beta, 0.2);
     assume(&a->clone, 120);
     assume(&a->risk, 0.01);
-    assume(&a->busy, 100);
-    assume(&a->idle, 40);
+    assume(&a->busy, FTK_MODEL_BUSY_W);
+    assume(&a->idle, FTK_MODEL_IDLE_W);
     if (flush && a->flush.v > 0)
         assume(&a->cost[PL_FILES], a->flush.v / 10);
     assume(&a->flush, 0);

@@ -55,7 +55,8 @@ struct rp_rank {
     int team;       /* -1: none */
     int lost, back; /* how often this rank was lost, and went back */
     bool seen, finished, closed;
-    int code; /* of ftkit_close */
+    bool metered; /* it has read the sensors of its node */
+    int code;     /* of ftkit_close */
 };
 
 struct rp_figures { /* of a set, or of all sets of a level */
@@ -134,6 +135,26 @@ struct rp_matrix {
     double total_messages;
 };
 
+enum rp_energy_phase {
+    RP_ENERGY_RUN,
+    RP_ENERGY_SET,
+    RP_ENERGY_FLUSH,
+    RP_ENERGY_REPAIR,
+    RP_ENERGY_REPLAY,
+    RP_ENERGY_WAIT,
+    RP_ENERGY_PHASES
+};
+extern const char *const ftk_rp_energy_names[RP_ENERGY_PHASES];
+
+struct rp_energy {
+    bool measured; /* false: all figures are of the model */
+    double seconds[RP_ENERGY_PHASES], joules[RP_ENERGY_PHASES]; /* of all nodes */
+    double all_seconds, all_joules;
+    double node_seconds; /* in which the nodes were in the job */
+    int nodes;           /* of which the energy is known */
+    char source[64];
+};
+
 struct rp_file {
     char *path;
     uint64_t dev, ino;
@@ -195,6 +216,7 @@ struct rp_log {
     size_t nkeys;
     double config_t;
     struct rp_matrix matrix;
+    struct rp_energy energy;
     struct rp_procs *procs; /* of the file that is read */
     double from_t, until_t; /* texts of processes without a run belong to the run from .. until */
     bool has_run_end, has_log;
@@ -256,6 +278,11 @@ void ftk_rp_json(const struct rp_log *log, FILE *out);
 const struct rp_point *ftk_rp_point_at(const struct rp_rank *r, double t);
 /* The place of a rank at a time, NAN: it is not known, or the rank is not there. */
 double ftk_rp_place_at(const struct rp_rank *r, double t);
+
+/* ---- report_energy.c: measured, or by the model -------------------------------------- */
+void ftk_rp_energy_sum(struct rp_log *log);
+void ftk_rp_energy_json(struct ftk_json *j, const struct rp_log *log);
+void ftk_rp_energy_page(const struct rp_log *log, FILE *out);
 
 /* ---- report_page.c, report_charts.c, report_matrix.c --------------------------------- */
 void ftk_rp_page(const struct rp_log *log, FILE *out);

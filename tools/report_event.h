@@ -28,5 +28,6 @@ const char *ftk_rp_str(const json_t *o, const char *name, const char *otherwise)
 #define RP_CALLS_MAX 1e15
 #define RP_BYTES_MAX 1e18
 #define RP_SECONDS_MAX 1e9
+#define RP_JOULES_MAX 1e15
 
 #endif

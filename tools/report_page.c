@@ -526,6 +526,7 @@ void ftk_rp_page(const struct rp_log *log, FILE *out)
         fputs("</section>\n", out);
     }
     traffic(log, out);
+    ftk_rp_energy_page(log, out);
     texts(log, out);
     configuration(log, out);
     about(log, out);

@@ -249,6 +249,21 @@ static void on_halt(struct rp_log *log, struct rp_event *e, struct proc *p, stru
     snprintf(log->halt, sizeof log->halt, "%s", ftk_rp_str(e->o, "reason", "no reason given"));
 }
 
+static void on_energy(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r)
+{
+    struct rp_energy *x = &log->energy;
+    (void)p;
+    x->measured = r->metered = true;
+    snprintf(x->source, sizeof x->source, "%s", ftk_rp_str(e->o, "source", ""));
+    for (int i = 0; i < RP_ENERGY_PHASES; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_s", ftk_rp_energy_names[i]);
+        x->seconds[i] += ftk_rp_real(e->o, key, RP_SECONDS_MAX, 0);
+        snprintf(key, sizeof key, "%s_j", ftk_rp_energy_names[i]);
+        x->joules[i] += ftk_rp_real(e->o, key, RP_JOULES_MAX, 0);
+    }
+}
+
 /* ---- failures ------------------------------------------------------------------------ */
 
 static void on_failure(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r)
@@ -391,6 +406,7 @@ static const struct {
     { "failure", on_failure },
     { "repair", on_repair },
     { "restore", on_restore },
+    { "energy", on_energy },
     { "halt", on_halt },
     { "finish", on_finish },
     { "close", on_close },

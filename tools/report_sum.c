@@ -200,14 +200,16 @@ static int different(uint64_t *v, size_t n)
 
 static void count_ranks(struct rp_log *log)
 {
-    uint64_t *nodes = ftk_tool_alloc(2 * (size_t)log->nranks * sizeof *nodes);
-    uint64_t *teams = nodes + log->nranks;
-    size_t n = 0, k = 0;
+    uint64_t *nodes = ftk_tool_alloc(3 * (size_t)log->nranks * sizeof *nodes);
+    uint64_t *teams = nodes + log->nranks, *metered = teams + log->nranks;
+    size_t n = 0, k = 0, m = 0;
     for (int i = 0; i < log->nranks; i++) {
         const struct rp_rank *r = &log->ranks[i];
         if (!r->seen)
             continue;
         nodes[n++] = r->node;
+        if (r->metered)
+            metered[m++] = r->node;
         if (r->team >= 0)
             teams[k++] = (uint64_t)r->team;
         log->finished += r->finished;
@@ -218,6 +220,7 @@ static void count_ranks(struct rp_log *log)
     }
     log->nodes = different(nodes, n);
     log->teams = different(teams, k);
+    log->energy.nodes = different(metered, m);
     free(nodes);
 }
 
@@ -232,6 +235,7 @@ void ftk_rp_sum(struct rp_log *log)
             walk(log, &log->ranks[r]);
     attach(log);
     count_ranks(log);
+    ftk_rp_energy_sum(log);
     if (log->nattempts)
         qsort(log->attempts, log->nattempts, sizeof log->attempts[0], by_attempt);
     if (log->ntexts)
@@ -357,6 +361,7 @@ void ftk_rp_json(const struct rp_log *log, FILE *out)
     for (int i = 0; i < RP_LEVELS; i++)
         level_json(&j, log, i);
     ftk_json_close(&j, ']');
+    ftk_rp_energy_json(&j, log);
     ftk_json_open(&j, "failures", '[');
     for (size_t i = 0; i < log->nrepairs; i++)
         repair_json(&j, log, &log->repairs[i]);

@@ -20,6 +20,10 @@
 
 #define FTK_MODEL_LEVELS 4
 
+/* H and L of a node where nothing better is known (Meneses 2013, table 4.2). */
+#define FTK_MODEL_BUSY_W 100.0
+#define FTK_MODEL_IDLE_W 40.0
+
 struct ftk_model_level {
     double cost_s;    /* the job waits so long for a checkpoint */
     double latency_s; /* from then on until the checkpoint can be used; the job goes on */
