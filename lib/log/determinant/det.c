@@ -567,24 +567,30 @@ static bool add_to_plan(size_t i)
     return true;
 }
 
+/* A determinant that this rank has recorded by itself, behind its plan: its call is over. */
+static void pass_own(size_t i)
+{
+    d.plan = i + 1;
+    d.at = d.at > i ? d.at : i + 1;
+}
+
 bool ftk_det_learn(const struct ftk_det *v, size_t from, size_t n)
 {
     if (!d.now || from > count())
         return false;
-    for (size_t i = 0; i < n; i++) {
-        if (from + i < count()) {
-            if (memcmp(&list()[from + i], &v[i], sizeof v[i]) != 0)
-                return false;
+    const size_t own = count();
+    for (size_t i = from; i < from + n; i++) {
+        if (i < own && memcmp(&list()[i], &v[i - from], sizeof *v) != 0)
+            return false;
+        if (i < own && i >= d.plan)
+            pass_own(i);
+        if (i < own)
             continue;
-        }
-        append_det(v[i]);
-        if (count() != from + i + 1)
-            return false; /* the file is full */
+        append_det(v[i - from]);
+        if (count() != i + 1 || !add_to_plan(i))
+            return false; /* the file is full, or there is no memory */
     }
-    bool room = true;
-    for (size_t i = d.plan; room && i < from + n; i++)
-        room = add_to_plan(i);
-    return room;
+    return true;
 }
 
 size_t ftk_det_whole(const struct ftk_det *v, size_t n)

@@ -302,7 +302,7 @@ static int install(const struct ftk_log_repair *r)
 
 static void progress(void)
 {
-    bool more = is_ready();
+    bool more = is_ready() && !leads();
     while (more) {
         MPI_Message m;
         MPI_Status s;
