@@ -133,7 +133,7 @@ void ftk_slog_drop_last(int dest);  /* the last entry to dest, which could not b
  * are in place. */
 void ftk_slog_seal(struct ftk_entry *e);
 bool ftk_slog_is_intact(struct ftk_entry *e); /* also an entry without a hash */
-uint64_t ftk_slog_sum(void); /* log_ops.h: messages_sum */
+uint64_t ftk_slog_sum(void);                  /* log_ops.h: messages_sum */
 int ftk_slog_list(struct ftk_message **list, size_t *n);
 void ftk_slog_clear(void); /* a line is committed, or this rank rolls back to it */
 /* Line apart: this rank cuts; the set of the cut is committed, so the entries before the cut go;

@@ -282,5 +282,5 @@ int ftk_sphere_compare(struct ftk_chan *ch, char *seg, const bool *skip, struct 
         whole = whole && all[p].regions != NO_SEGMENT;
         alike = alike && all[p].regions == all[0].regions && all[p].names == all[0].names;
     }
-    return rc == FTKIT_OK && whole ? find_difference(&s, all, alike, c) : rc;
+    return rc == FTKIT_OK && whole && seg ? find_difference(&s, all, alike, c) : rc;
 }

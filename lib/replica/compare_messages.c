@@ -64,7 +64,7 @@ static int exchange_and_compare(struct ftk_chan *ch, const struct ftk_message *o
     struct ftk_message *all = calloc((size_t)planes * most, sizeof *all);
     if (!all)
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, WHAT);
-    if (counts[plane] > 0)
+    if (own && counts[plane] > 0)
         memcpy(all + (size_t)plane * most, own, (size_t)counts[plane] * sizeof *all);
     rc = ftk_sphere_exchange(ch, all, most * sizeof *all, WHAT);
     if (rc == FTKIT_OK)
