@@ -53,8 +53,12 @@ my $waits = { name => 'waits', steps => 60, args => [ '-n', 60 ] };
 
 sub in_waits {
     my ($r) = @_;
-    return join(',', map { sprintf('%s:%d:%d:kill', one_of(qw(app.step app.step ckpt.begin ckpt.voted
-                log.drained clone.committed repair.restored)), rand(3 * $r), 1 + rand(50)) } 1 .. 2);
+    return join(',', map {
+            my $point = one_of(qw(app.step app.step ckpt.begin ckpt.voted log.drained clone.committed
+                repair.restored));
+            sprintf('%s:%d:%d:kill', $point, rand(3 * $r),
+                1 + rand($point =~ /^app/ ? 50 : $point =~ /^ckpt|^log/ ? 5 : 1))
+    } 1 .. 2);
 }
 
 sub campaign {
