@@ -21,6 +21,7 @@
 #include "core/run_state.h"
 #include "detect.h"
 #include "fail_stop.h"
+#include "nap.h"
 #include "watchdog.h"
 
 #define POLL_TURNS 16       /* turns of a wait for each test of the watch */
@@ -603,9 +604,13 @@ void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns)
 {
     if (!ch->repairing)
         ftk_log_keep_going(ch->ctx);
-    if (!ch->repairing && !ch->broken && ++*turns % POLL_TURNS == 0
-        && ch->ctx->mode != FTKIT_MODE_RESTART && ftk_detect_poll(ch->ctx))
+    if (ch->repairing || ch->broken || ++*turns % POLL_TURNS != 0
+        || ch->ctx->mode == FTKIT_MODE_RESTART)
+        return;
+    if (ftk_detect_poll(ch->ctx))
         ch->broken = true; /* act is revoked, so pending requests end with an error */
+    else
+        ftk_nap_turn(*turns);
 }
 
 int ftk_chan_test(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what, bool *all)

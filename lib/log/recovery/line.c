@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "detect/nap.h"
 #include "detect/sure.h"
 #include "log/coll.h"
 #include "log/control.h"
@@ -24,8 +25,7 @@ static int line_progress(void *arg)
     return FTKIT_OK;
 }
 
-/* Whether a send is under way, or the MPI still reads log entries. */
-static bool still_sends(void)
+bool ftk_line_still_sends(void)
 {
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->kind == FTK_REQ_SEND)
@@ -144,7 +144,7 @@ static void complete_pairs(void)
 static int receive_all(struct ftk_chan *ch)
 {
     int rc = ftk_drain_all(ftk_log.counts.announced, NULL, line_progress, ch);
-    while (rc == FTKIT_OK && (is_unrecorded() || still_sends())) {
+    while (rc == FTKIT_OK && (is_unrecorded() || ftk_line_still_sends())) {
         ftk_drain_poll();
         ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
         rc = line_progress(ch);
@@ -248,6 +248,7 @@ static void begin_interval(const struct ftkit_ctx *ctx, uint64_t calls)
     l->line.of_sibling = ftk_clone_is_here(ctx);
     if (l->phase == FTK_PHASE_REPLAY)
         ftk_log_enter(FTK_PHASE_NORMAL);
+    ftk_nap_end();
     l->line.count++;
     l->calls.n = l->calls.seq = 0;
     l->line.calls = calls;

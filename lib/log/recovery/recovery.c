@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "detect/nap.h"
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
@@ -175,6 +176,45 @@ void ftk_recovery_stand_still(unsigned planes)
         ++*leader;
 }
 
+/* ---- sleeping while others replay (detect/nap.h) ----------------------------------------- */
+
+static int *replaying; /* [nreplaying] ranks of this plane that have rolled back in this epoch */
+static int nreplaying;
+
+/* A rank that replays suppresses the messages that this rank has.  So a message of such a rank
+ * tells that the rank has caught up. */
+static enum ftk_nap look_at_replay(void)
+{
+    for (int i = 0; i < nreplaying; i++)
+        if (ftk_log.counts.received[replaying[i]] > 0)
+            return FTK_NAP_OVER;
+    ftk_p2p_reap(SIZE_MAX);
+    return ftk_line_still_sends() ? FTK_NAP_AWAKE : FTK_NAP_SLEEP;
+}
+
+void ftk_recovery_forget_replay(void)
+{
+    ftk_nap_end();
+    free(replaying);
+    replaying = NULL;
+    nreplaying = 0;
+}
+
+/* This rank does not roll back, and others of its plane may.  With some modes other ranks wait for
+ * answers of this rank, so it does not sleep. */
+static void nap_while_others_replay(const struct ftk_log_repair *r)
+{
+    const struct ftk_det_mode *m = ftk_log.mode;
+    const int n = ftk_log_plane_size(), first = ftk_log_plane_of(r->me) * n;
+    ftk_recovery_forget_replay();
+    replaying = malloc((size_t)n * sizeof *replaying); /* NULL: this rank does not sleep */
+    for (int k = first; replaying && k < first + n; k++)
+        if (r->back[k])
+            replaying[nreplaying++] = k;
+    if (nreplaying > 0 && !m->replicate && !m->delivers)
+        ftk_nap_begin(look_at_replay);
+}
+
 /* Post the receives on the communicators of this epoch, in the order of their sequence numbers. */
 static void repost(void)
 {
@@ -208,6 +248,7 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     int rc = ftk_contexts_retire(ctx, l->epoch.real);
+    ftk_nap_end();
     if (FTK_FAULT("log.install"))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
     if (rc != FTKIT_OK)
@@ -255,6 +296,7 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
             l->me, (unsigned long long)(l->stats.resent - before));
     if (rc == FTKIT_OK)
         repost();
+    nap_while_others_replay(r);
     ftk_apart_stay(ctx);
     return rc;
 }

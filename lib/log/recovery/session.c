@@ -88,6 +88,7 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_sent_clear();
     ftk_suppress_clear();
     ftk_suppress_forget();
+    ftk_recovery_forget_replay();
     ftk_job_state_forget();
     if (l->slog.first)
         ftk_slog_clear();

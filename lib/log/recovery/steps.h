@@ -30,6 +30,15 @@ void ftk_drain_poll(void);
 int ftk_drain_all(
     const uint64_t *announced, const int *not_from, int (*progress)(void *arg), void *arg);
 
+/* ---- recovery.c ----------------------------------------------------------------------- */
+
+void ftk_recovery_forget_replay(void); /* the log is closed */
+
+/* ---- line.c --------------------------------------------------------------------------- */
+
+/* Whether a send is under way, or the MPI still reads log entries. */
+bool ftk_line_still_sends(void);
+
 /* ---- quiesce.c ----------------------------------------------------------------------- */
 
 /* Collective over r->act.  FTKIT_ERR_PEER: a further failure; the step is repeated then. */

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/detect.h"
+#include "detect/nap.h"
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
@@ -60,9 +61,11 @@ int ftk_log_progress(unsigned *turns)
         l->apart.look();
     if (ftk_log_is_rolling_back()) /* the job halts */
         return ftk_log_error();
-    if (!l->ctx->detect.failed && !(watches && ftk_detect_poll(l->ctx)))
-        return MPI_SUCCESS;
-    return repair_failure();
+    if (l->ctx->detect.failed || (watches && ftk_detect_poll(l->ctx)))
+        return repair_failure();
+    if (watches)
+        ftk_nap_turn(*turns);
+    return MPI_SUCCESS;
 }
 
 /* ---- beginning ----------------------------------------------------------------------- */

@@ -1,0 +1,104 @@
+/* A ring with long steps: it tells how much processor time its longest wait has taken.
+ *
+ *   -m ring    (default) each rank sends to the next one in each step
+ *   -m alone   no rank sends; ranks meet in ftkit_checkpoint() only
+ *   -m large   as ring, with messages of some MiB
+ *
+ * Work is emulated by a sleep, so that waiting ranks do not compete for the processor.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "foreign.h"
+
+#define WORK_NS 10000000L
+
+struct span {
+    double wall, cpu;
+};
+
+static struct {
+    uint64_t *state, *out, *in;
+    int n;
+    bool alone;
+    struct span left;    /* when the last step ended */
+    struct span longest; /* of the waits, for a message or between two steps */
+} g;
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    if (clock_gettime(clock, &t) != 0)
+        return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static struct span now(void)
+{
+    return (struct span){ seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID) };
+}
+
+static void note(struct span from)
+{
+    const struct span to = now();
+    if (to.wall - from.wall > g.longest.wall)
+        g.longest = (struct span){ to.wall - from.wall, to.cpu - from.cpu };
+}
+
+static int prepare(struct foreign *f)
+{
+    const char *v = f->variant ? f->variant : "ring";
+    g.alone = strcmp(v, "alone") == 0;
+    g.n = strcmp(v, "large") == 0 ? 1 << 19 : 1;
+    g.state = foreign_state(f, 1);
+    g.out = calloc((size_t)g.n, sizeof *g.out);
+    g.in = calloc((size_t)g.n, sizeof *g.in);
+    return !g.state || !g.out || !g.in;
+}
+
+static void step(struct foreign *f)
+{
+    const struct timespec work = { 0, WORK_NS };
+    if (g.left.wall > 0)
+        note(g.left);
+    (void)FTK_FAULT("app.mid");
+    (void)nanosleep(&work, NULL);
+    if (!g.alone) {
+        const int next = (f->rank + 1) % f->nranks, before = (f->rank + f->nranks - 1) % f->nranks;
+        g.out[0] = g.state[0];
+        const struct span from = now();
+        if (MPI_Sendrecv(g.out, g.n, MPI_UINT64_T, next, 1, g.in, g.n, MPI_UINT64_T, before, 1,
+                f->comm, MPI_STATUS_IGNORE)
+            != MPI_SUCCESS)
+            return;
+        note(from);
+    }
+    g.state[0] = foreign_mix(g.state[0], g.in[0]);
+    g.left = now();
+}
+
+static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room)
+{
+    fprintf(stderr, "wait: rank %d %.3f %.3f\n", f->rank, g.longest.wall, g.longest.cpu);
+    return foreign_counted(f, g.state[0], 0, hash, detail, room);
+}
+
+static void release(void)
+{
+    free(g.state);
+    free(g.out);
+    free(g.in);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct foreign_app app = { .name = "patient",
+        .steps = 100,
+        .size = 1,
+        .prepare = prepare,
+        .step = step,
+        .verdict = verdict,
+        .release = release };
+    return foreign_main(argc, argv, &app);
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/perl
+# A team replays, and the ranks that wait for it sleep: a long wait takes little processor time.
+# Without a failure, and while all ranks compute, no rank sleeps.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+
+# The longest wait of each rank: [wall, processor].
+sub waits { return map { [split ' '] } shift->{log} =~ /^wait: rank \d+ (\S+ \S+)$/mg }
+
+# Rank 1 of four dies in step 75, and the only set was written after step 1.
+sub patient
+{
+    my ($kind, %env) = @_;
+    my $p = { name => 'patient', steps => 100, args => ['-m', $kind] };
+    %env = (FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_PERIOD => '80 calls', %env);
+    my $j = logged($p, n => 4, env => \%env, fault => 'app.mid:1:75:kill');
+    is(verdict($p, $j, env => \%env, killed => [1], faults => 1, what => $kind), '', $kind)
+        or diag($j->{log});
+    my @long = grep { $_->[0] > 0.4 } waits($j);
+    cmp_ok(scalar(@long), '>=', 3, '... the others wait for half of the replay at least')
+        or diag($j->{log});
+    return grep { $_->[1] > 0.15 * $_->[0] } @long;
+}
+
+is(scalar(patient($_)), 0, '... and sleep') for qw(ring alone);
+is(scalar(patient('ring', FTKIT_CHECKPOINT_LINE => 'apart')), 0, '... and with lines apart');
+# the replay needs the rest of a large message
+cmp_ok(scalar(patient('large')), '>=', 1, '... but not a rank that sends to the team');
+# a keeper of determinants answers other ranks at once
+cmp_ok(scalar(patient('ring', FTKIT_LOG_DETERMINANTS => 'pessimistic')), '>=', 1,
+    '... but not where others need answers');
+
+done_testing();
