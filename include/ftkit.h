@@ -664,7 +664,9 @@ typedef struct ftkit_info {
     uint64_t takeovers;     /**< repairs that this process has seen after which a plane stood
                                  still, and no rank went back */
     uint64_t clones;        /**< how often this process has got the state of another replica */
-    uint64_t degraded;      /**< ranks whose plane stands still until the next set */
+    uint64_t degraded;      /**< replicas that do not protect their rank now: those whose plane
+                                 stands still until the next set, and those on the same node as
+                                 another replica of the rank (if the job has several nodes) */
     double joules;          /**< energy that the node of this process has used since this process
                                  opened the context (a replacement: since its restore), as
                                  sensors measure it, in joules; NaN: not measured.  Only the

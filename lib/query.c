@@ -119,12 +119,6 @@ int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm)
     return ftk_done(ctx, rc);
 }
 
-static uint64_t degraded(const ftkit_ctx *ctx)
-{
-    const int planes = __builtin_popcount(ctx->replica.stale);
-    return (uint64_t)planes * (uint64_t)ftk_plane_size(ctx);
-}
-
 int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
 {
     int rc = ftk_check_open(ctx, "ftkit_query");
@@ -164,7 +158,7 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .sdc_corrected = ctx->replica.corrected,
         .takeovers = ctx->replica.takeovers,
         .clones = ctx->replica.clones,
-        .degraded = degraded(ctx),
+        .degraded = (uint64_t)ftk_planes_degraded(ctx),
         .joules = ftk_energy_joules(ctx) };
     ftk_log_stats(ctx, &all);
     /* a program built against an older header has a smaller struct */

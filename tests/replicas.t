@@ -167,6 +167,18 @@ for my $point (qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.com
         is(clones($j), plane_of(2, $number), '... and the plane is cloned');
     }
 }
+# the only spare is on the node of the sibling; or on another one, or all are on one node
+for my $case ([ 3, 3, 1 ], [ 3, 1, 0 ], [ 5, 3, 0 ]) {
+    my ($per_node, $number, $degraded) = @$case; # processes 0, 1; 3, 4: planes; 2: the spare
+    my $j = replicas(2, $twins, n => 2, fault => "app.mid:$number:20:kill",
+        env => { FTKIT_TOPOLOGY_RANKS_PER_NODE => $per_node });
+    my $what = "process $number, nodes of $per_node";
+    is(right($twins, $j, n => 2, faults => 1, quiet => 1), '', "2 replicas, $what");
+    is(join(' ', map { $_->[5] // '-' } @{ $j->{sdc} }), join(' ', ($degraded) x 4),
+        "... and degraded is $degraded");
+    my @said = $j->{log} =~ /(degraded: since this repair 1 replica shares a node .*, such as rank 1)/g;
+    is(scalar(@said), $degraded, '... which a line says once') or diag($j->{log});
+}
 # the set of the last call: the planes that are left come to the end without it
 for my $fault ('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:13:kill') {
     my $j = replicas(2, $twins, fault => $fault);

@@ -8,6 +8,7 @@
 #include "attempt.h"
 #include "core/epoch.h"
 #include "detect/sure.h"
+#include "replica/planes.h"
 #include "set/checkpoint.h"
 
 int ftk_attempt_rank(const struct ftk_attempt *a, int *me)
@@ -177,12 +178,22 @@ static void take_over(struct ftkit_ctx *ctx, const struct ftk_handover *of)
     ftk_steer_take_deadline(ctx, of->deadline_s);
 }
 
+/* Whether this is the lowest rank that has been there before the repair. */
+static bool tells(const struct ftk_plan *p, int rank)
+{
+    for (int r = 0; r < rank; r++)
+        if (!p->is_new[r])
+            return false;
+    return !p->is_new[rank];
+}
+
 /* Planes that stand still get their state at the set of this call. */
 static void install_planes(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
     ctx->replica.stale = p->stale;
+    ftk_planes_repaired(ctx, tells(p, ctx->rank));
     if (p->stale == 0)
         return;
     ctx->replica.takeovers += p->lost > 0;

@@ -138,15 +138,34 @@ static void number_all(const struct facts *f, struct ftk_plan *p)
     }
 }
 
-/* Return a free process of the node with the fewest working ranks, -1: there is none.  So
+/* Whether a process is on the node of another replica of a rank. */
+static bool shares_node(const struct facts *f, const struct ftk_plan *p, int proc, int rank)
+{
+    const int n = p->nranks / (f->rules->replicas > 1 ? f->rules->replicas : 1);
+    for (int q = rank % n; q < p->nranks; q += n)
+        if (q != rank && p->proc_of[q] >= 0 && f->node_of[p->proc_of[q]] == f->node_of[proc])
+            return true;
+    return false;
+}
+
+/* Return a free process for a rank, -1: there is none.  With replicas, one of a node without another
+ * replica of the rank, if possible; then one of the node with the fewest working ranks.  So
  * replacements are spread over the nodes.  A replacement on the node of the lost process keeps the
  * layout of copies. */
-static int pick_spare(const struct facts *f, const struct ftk_plan *p)
+static int pick_spare(const struct facts *f, const struct ftk_plan *p, int rank)
 {
     int best = -1;
-    for (int i = 0; i < f->c->n; i++)
-        if (p->rank_of[i] < 0 && (best < 0 || f->load[f->node_of[i]] < f->load[f->node_of[best]]))
-            best = i;
+    bool best_shares = false;
+    for (int i = 0; i < f->c->n; i++) {
+        if (p->rank_of[i] >= 0)
+            continue;
+        const bool shares = shares_node(f, p, i, rank);
+        const bool lighter = best < 0 || f->load[f->node_of[i]] < f->load[f->node_of[best]];
+        if (best >= 0 && (shares != best_shares ? shares : !lighter))
+            continue;
+        best = i;
+        best_shares = shares;
+    }
     return best;
 }
 
@@ -168,7 +187,7 @@ static void fill_ranks(const struct facts *f, struct ftk_plan *p)
     for (int r = 0; r < p->nranks; r++) {
         if (p->proc_of[r] >= 0)
             continue;
-        int i = pick_spare(f, p);
+        int i = pick_spare(f, p, r);
         if (i < 0)
             continue; /* shrink_ranks() closes the gap */
         p->proc_of[r] = i;

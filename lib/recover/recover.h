@@ -150,7 +150,8 @@ struct ftk_plan_rules {
     const int *team; /* [nranks] < nranks, team of each rank: only teams that have lost a rank roll
                           back; NULL: all ranks do */
     bool all;        /* all ranks roll back, whatever the teams are */
-    int planes;      /* replicas.count */
+    int planes;      /* of which each can stand still alone: replicas.count, or 1 */
+    int replicas;    /* replicas.count; 0: as 1 */
 };
 
 /* Return the rules for completing a set of a level outside of a repair. */

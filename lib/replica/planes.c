@@ -33,20 +33,57 @@ uint64_t ftk_planes_identity(const struct ftkit_ctx *ctx, uint64_t home)
     return planes == 1 || home == 0 ? home : ftk_xxh3_seed(&planes, sizeof planes, home) | 2;
 }
 
-/* A rank of the program that has two replicas on one node; -1: there is none.  *several: the job
- * has more than one node. */
-static int find_shared(const struct ftkit_ctx *ctx, bool *several)
+static bool has_several_nodes(const struct ftkit_ctx *ctx)
 {
-    const int n = ftk_plane_size(ctx);
-    int shared = -1;
-    *several = false;
-    for (int r = 0; r < ctx->nranks; r++) {
-        *several = *several || ctx->domain[r] != ctx->domain[0];
-        for (int q = r + n; q < ctx->nranks; q += n)
-            if (shared < 0 && ctx->domain[q] == ctx->domain[r])
-                shared = r % n;
-    }
-    return shared;
+    for (int r = 1; r < ctx->nranks; r++)
+        if (ctx->domain[r] != ctx->domain[0])
+            return true;
+    return false;
+}
+
+/* Whether a replica shares its node with one of a lower plane. */
+static bool shares_node(const struct ftkit_ctx *ctx, int rank)
+{
+    for (int q = rank - ftk_plane_size(ctx); q >= 0; q -= ftk_plane_size(ctx))
+        if (ctx->domain[q] == ctx->domain[rank])
+            return true;
+    return false;
+}
+
+/* The number of replicas that share a node with another one of their rank, in a job with several
+ * nodes: with all on one node its loss is that of the job anyway.  *rank: one such rank of the
+ * program. */
+static int count_shared(const struct ftkit_ctx *ctx, int *rank)
+{
+    int n = 0;
+    if (!has_several_nodes(ctx))
+        return 0;
+    for (int r = ftk_plane_size(ctx); r < ctx->nranks; r++)
+        if (shares_node(ctx, r) && n++ == 0)
+            *rank = ftk_plane_home(ctx, r);
+    return n;
+}
+
+int ftk_planes_degraded(const struct ftkit_ctx *ctx)
+{
+    const bool several = has_several_nodes(ctx);
+    int n = 0;
+    for (int r = 0; ctx->cfg.replicas > 1 && r < ctx->nranks; r++)
+        n += (ctx->replica.stale >> ftk_plane_of(ctx, r) & 1) || (several && shares_node(ctx, r));
+    return n;
+}
+
+void ftk_planes_repaired(struct ftkit_ctx *ctx, bool tells)
+{
+    int rank = 0;
+    const int had = ctx->replica.shared;
+    ctx->replica.shared = ctx->cfg.replicas > 1 ? count_shared(ctx, &rank) : 0;
+    if (tells && ctx->replica.shared > had)
+        ftk_report(FTKIT_WARNING,
+            "context %s: degraded: since this repair %d replica%s %s a node with another one of "
+            "the same rank, such as rank %d: spares on other nodes would prevent this",
+            ctx->cfg.name, ctx->replica.shared, FTK_S(ctx->replica.shared),
+            ctx->replica.shared == 1 ? "shares" : "share", rank);
 }
 
 static int look_at_nodes(const struct ftkit_ctx *ctx)
@@ -54,10 +91,10 @@ static int look_at_nodes(const struct ftkit_ctx *ctx)
     static const char text[] =
         "the replicas of rank %d share a node, so the loss of that node is the loss of the rank: "
         "start the processes so that each plane of %d ranks has nodes of its own";
-    bool several;
-    const int shared = find_shared(ctx, &several), n = ftk_plane_size(ctx);
-    if (shared < 0 || !several)
-        return FTKIT_OK; /* with all on one node its loss is that of the job anyway */
+    int shared;
+    const int n = ftk_plane_size(ctx);
+    if (count_shared(ctx, &shared) == 0)
+        return FTKIT_OK;
     if (ctx->cfg.ranks_per_node > 0)
         return ftk_fail(FTKIT_ERR_CONFIG, text, shared, n);
     if (ctx->rank == 0)

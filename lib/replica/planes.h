@@ -48,4 +48,12 @@ uint64_t ftk_planes_identity(const struct ftkit_ctx *ctx, uint64_t home);
  * the same on all ranks.  FTKIT_ERR_IO. */
 int ftk_planes_open(const struct ftkit_ctx *ctx, bool fresh);
 
+/* A repair has placed replacements.  If more replicas than before share a node with another one of
+ * their rank, a line says so; tells: on this process. */
+void ftk_planes_repaired(struct ftkit_ctx *ctx, bool tells);
+
+/* The number of replicas that do not protect their rank now: their plane stands still, or they share
+ * a node with another replica of the rank. */
+int ftk_planes_degraded(const struct ftkit_ctx *ctx);
+
 #endif

@@ -12,7 +12,7 @@ use Test::More;
 our @EXPORT = qw(replicas right back clones alike);
 
 # A job with r replicas of n ranks.  {planes}: the result of each plane.  {sdc}: of each process
-# found, corrected, rollbacks, takeovers and clones.
+# found, corrected, rollbacks, takeovers, clones and degraded.
 sub replicas {
     my ($r, $p, %o) = @_;
     my $n = $o{n} // 3;
@@ -23,7 +23,7 @@ sub replicas {
             FTKIT_CHECKPOINT_PERIOD => '5 calls', %{ $o{env} // {} } },
         run => [ '--no-relaunch', '--replicas', $r, @{ $o{run} // [] } ]);
     $j->{planes} = [ map { slurp("$j->{dir}/out" . ($_ ? ".plane$_" : '')) } 0 .. $r - 1 ];
-    $j->{sdc} = [ map { [ (slurp("$base.$_") =~ /^sdc (\d+) (\d+) (\d+) (\d+) (\d+)$/mg)[ -5 .. -1 ] ] }
+    $j->{sdc} = [ map { [ (slurp("$base.$_") =~ /^sdc (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$/mg)[ -6 .. -1 ] ] }
             0 .. $r * $n - 1 ];
     return $j;
 }

@@ -323,9 +323,10 @@ static inline void foreign_info(const struct foreign *f, const char *when)
                           (unsigned long long)info.log_bytes)
                           > 0;
     if (written && strcmp(when, "end") == 0)
-        written = fprintf(out, "sdc %llu %llu %d %llu %llu\n", (unsigned long long)info.sdc_found,
-                      (unsigned long long)info.sdc_corrected, info.rollbacks,
-                      (unsigned long long)info.takeovers, (unsigned long long)info.clones)
+        written = fprintf(out, "sdc %llu %llu %d %llu %llu %llu\n",
+                      (unsigned long long)info.sdc_found, (unsigned long long)info.sdc_corrected,
+                      info.rollbacks, (unsigned long long)info.takeovers,
+                      (unsigned long long)info.clones, (unsigned long long)info.degraded)
                   > 0;
     if (written && strcmp(when, "end") == 0)
         written =

@@ -565,6 +565,25 @@ static void a_plane_that_waits(void **state)
     }
 }
 
+/* A replacement comes to a node without another replica of its rank, if there is one. */
+static void a_spare_away_from_siblings(void **state)
+{
+    (void)state;
+    for (int alone = 0; alone < 2; alone++) {
+        struct ftk_census c = running(4, 2, 5);
+        struct ftk_plan_rules r = two_planes();
+        r.replicas = 2;
+        c.entries[4].node = c.entries[2].node; /* of the other replica of rank 0 */
+        c.entries[5].node = c.entries[alone ? 2 : 1].node;
+        const int want = alone ? 4 : 5;
+        lose(&c, 0);
+        struct ftk_plan p = plan(&c, r);
+        assert_int_equal(p.outcome, FTK_PLAN_GO);
+        assert_int_equal(p.proc_of[0], want - 1); /* the census has lost its first process */
+        ftk_plan_free(&p);
+    }
+}
+
 /* No set will come: the lost rank returns to the line, and nobody else does.  If its plane stands
  * still already, the whole plane returns. */
 static void no_set_will_come(void **state)
@@ -713,8 +732,9 @@ int main(void)
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
         cmocka_unit_test(replicas_differ), cmocka_unit_test(a_plane_takes_over),
-        cmocka_unit_test(a_plane_that_waits), cmocka_unit_test(no_set_will_come),
-        cmocka_unit_test(a_rank_has_left_its_loop), cmocka_unit_test(no_whole_plane),
-        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
+        cmocka_unit_test(a_plane_that_waits), cmocka_unit_test(a_spare_away_from_siblings),
+        cmocka_unit_test(no_set_will_come), cmocka_unit_test(a_rank_has_left_its_loop),
+        cmocka_unit_test(no_whole_plane), cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
