@@ -52,8 +52,8 @@ int ftk_planes_open(const struct ftkit_ctx *ctx, bool fresh);
  * their rank, a line says so; tells: on this process. */
 void ftk_planes_repaired(struct ftkit_ctx *ctx, bool tells);
 
-/* The number of replicas that do not protect their rank now: their plane stands still, or they share
- * a node with another replica of the rank. */
+/* The number of replicas that do not protect their rank now: their plane stands still, or they
+ * share a node with another replica of the rank. */
 int ftk_planes_degraded(const struct ftkit_ctx *ctx);
 
 #endif
