@@ -61,4 +61,15 @@ for my $p (grep { title($_) =~ /^(?:decide|farm|irregular -m arrival|calls -m an
     my $j = replicas(2, $p, n => 4, fault => $fault, env => { FTKIT_REPLICAS_LOST => 'replay' });
     is(right($p, $j, n => 4, faults => 1, quiet => 1), '', title($p) . ": replay, $fault");
 }
+# no set can be written, because others are in ftkit_wait(): the plane of the lost process goes back and
+# has no outcomes any more, so it follows the other one
+my $waits = { name => 'decide', steps => 40, args => [ '-m', 'wait' ] };
+my $behind = 0;
+for my $number (0 .. 4) {
+    my $fault = "app.inflight:$number:" . (1 + int(rand(5))) . ':kill';
+    my $j = replicas(2, $waits, n => 4, fault => $fault, env => { FTKIT_LOG_TEAMS => 'all' });
+    is(right($waits, $j, n => 4, faults => 1, quiet => 1), '', title($waits) . ": $fault");
+    $behind += $j->{log} =~ /ranks 0-3 return to set/;
+}
+cmp_ok($behind, '>=', 1, '... and some are of the plane that leads');
 done_testing();

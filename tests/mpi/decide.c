@@ -2,6 +2,8 @@
  * has told the next rank and what it was told.  A replay that decides anew would tell another value
  * than the one that the next rank has.
  *
+ *   -m wait   ... and all ranks call ftkit_wait() in some steps
+ *
  * The values are random in each run, so the result is not, and the hash is of the step alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -28,12 +30,23 @@ static int decide(struct foreign *f, void *to, size_t bytes)
     return get_random(to, bytes) || ftkit_decide(f->ft, to, bytes) != FTKIT_OK;
 }
 
+/* -m wait: all ranks call ftkit_wait() behind every seventh step, and pass app.inflight before. */
+static int after(struct foreign *f)
+{
+    if (f->step % 7 != 0)
+        return FTKIT_OK;
+    (void)FTK_FAULT("app.inflight");
+    return ftkit_wait(f->ft);
+}
+
 /* Set-up decides, too, and tells the next rank. */
 static int prepare(struct foreign *f)
 {
     uint64_t mine[SETUP], theirs[SETUP];
     const int next = (f->rank + 1) % f->nranks, prev = (f->rank + f->nranks - 1) % f->nranks;
     told = calloc(4, sizeof *told);
+    if (f->variant && strcmp(f->variant, "wait") == 0)
+        f->after = after;
     if (!told || ftkit_register(f->ft, "told", told, 4, MPI_UINT64_T) != FTKIT_OK)
         return 1;
     for (int i = 0; i < SETUP; i++)

@@ -59,6 +59,22 @@ static unsigned planes_back(const struct ftk_log_repair *r)
     return mask;
 }
 
+/* The outcomes of these planes are void: if one of them leads, the lowest other plane leads from now
+ * on.  If there is no other plane, the leader stays. */
+static void lead_without(unsigned planes)
+{
+    int *leader = &ftk_log.epoch.leader;
+    if (planes + 1 == 1u << ftk_log.ctx->cfg.replicas || !(planes >> *leader & 1))
+        return;
+    for (*leader = 0; planes >> *leader & 1;)
+        ++*leader;
+}
+
+void ftk_recovery_stand_still(unsigned planes)
+{
+    lead_without(planes);
+}
+
 /* Whether all ranks of this plane have rolled back at the start of this epoch. */
 static bool others_are_back(void)
 {
@@ -167,15 +183,6 @@ static int resend(const struct ftk_log_repair *r)
     return FTKIT_OK;
 }
 
-void ftk_recovery_stand_still(unsigned planes)
-{
-    int *leader = &ftk_log.epoch.leader;
-    if (!(planes >> *leader & 1))
-        return;
-    for (*leader = 0; planes >> *leader & 1;)
-        ++*leader;
-}
-
 /* ---- sleeping while others replay (detect/nap.h) ----------------------------------------- */
 
 static int *replaying; /* [nreplaying] ranks of this plane that have rolled back in this epoch */
@@ -261,6 +268,7 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     memset(l->counts.relay_sent, 0, (size_t)l->n * sizeof *l->counts.relay_sent);
     memset(l->counts.relay_received, 0, (size_t)l->n * sizeof *l->counts.relay_received);
     l->epoch.all_rolled_back = r->fresh ? 0 : planes_back(r);
+    lead_without(l->epoch.all_rolled_back);
     if (others_are_back())
         ftk_det_drop(); /* before its epoch has begun */
     ftk_det_installed(r->epoch_id);
