@@ -84,6 +84,16 @@ static void say_groups(
         g->n, memory);
 }
 
+/* Write the losses that a scheme without redundancy survives: segments come from other replicas. */
+static void say_replicas(
+    const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
+{
+    char memory[96];
+    say_memory(l, 1, memory, sizeof memory);
+    snprintf(text, bytes, "the loss of %s of each rank; %s",
+        ctx->cfg.replicas == 2 ? "one replica" : "all replicas but one", memory);
+}
+
 /* Report in one line the losses that the configuration survives. */
 void ftk_say_plan(const struct ftkit_ctx *ctx)
 {
@@ -96,6 +106,8 @@ void ftk_say_plan(const struct ftkit_ctx *ctx)
         say_copies(ctx, l, survives, sizeof survives);
     else if (l->layout.group.n > 1)
         say_groups(ctx, l, survives, sizeof survives);
+    else if (ctx->cfg.replicas > 1 && ftk_scheme_keeps(ctx->cfg.scheme))
+        say_replicas(ctx, l, survives, sizeof survives);
     ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s, %s; %s; memory survives %s",
         ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares),
         ctx->mode == FTKIT_MODE_RESTART ? "restart only"

@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # Replicas: the processes of a rank compare their regions before a set is committed, and one plane
-# takes over the state of another after a loss (B.3 of the acceptance, but for messages, logs and
-# stored copies).
+# takes over the state of another after a loss (B.3 of the acceptance).
 #
 # FTKIT_TEST_SEED chooses other faults.
 #
@@ -129,6 +128,47 @@ for my $point ('app.mid', 'ckpt.sealed', 'replica.compared') {
         '', 'a message in the log has flipped');
     my @back = split(/ /, back($j));
     cmp_ok(min(@back[0, 2 .. 5]), '>=', 1, '... all ranks go back'); # the replacement begins at the line
+}
+
+# ---- a bit flips in a stored segment, and a process dies ----------------------------------------
+# The segment of the line that is damaged counts as lost.  If nothing of the segment is left, another
+# replica of the rank has it.
+
+my $sibling = qr/rank 1 from the copy at rank 4/;
+my $another = qr/using another copy/;
+for my $case ([ 2, 'buddy', 'transfer.corrupt:0:1', $sibling ], [ 2, 'xor', 'rebuild.corrupt:3:1', $sibling ],
+    [ 2, 'xor', 'rebuild.corrupt:0:1', qr/it counts as lost/ ], [ 2, 'buddy', 'repair.corrupt:4:1', $another ],
+    [ 2, 'own', '', $sibling ], [ 2, 'own', 'repair.corrupt:0:1', $another ],
+    [ 3, 'own', 'repair.corrupt:4:1', $another ], [ 3, 'buddy', 'transfer.corrupt:0:1', $sibling ])
+{
+    my ($r, $scheme, $flip, $like) = @$case;
+    for my $lost ('clone', 'replay') {
+        my $fault = 'app.mid:1:33:kill' . ($flip ? ",$flip:EIO" : '');
+        my $j = replicas($r, $twins, fault => $fault,
+            env => { FTKIT_REPLICAS_LOST => $lost, FTKIT_LEVEL_MEMORY_SCHEME => $scheme });
+        my $what = "$r replicas, $scheme, $lost, $fault";
+        is(right($twins, $j, faults => $flip ? 2 : 1, quiet => 1,
+                $lost eq 'replay' ? (like => $like) : ()), '', $what);
+        is(back($j), join(' ', map { $lost eq 'replay' && $_ % 3 == 1 && $_ > 1 ? 1 : 0 } 0 .. 3 * $r - 1),
+            '... no other rank goes back');
+    }
+}
+# what is cloned is damaged when it is restored; and what goes back to the line
+for my $case ([ 'clone', 'restore.corrupt:2:1' ], [ 'replay', 'restore.corrupt:4:1' ]) {
+    my ($lost, $flip) = @$case;
+    for my $scheme ('buddy', 'xor', 'own') {
+        my $j = replicas(2, $twins, fault => "app.mid:1:33:kill,$flip:EIO",
+            env => { FTKIT_REPLICAS_LOST => $lost, FTKIT_LEVEL_MEMORY_SCHEME => $scheme });
+        is(right($twins, $j, faults => 2, quiet => 1, like => $another), '', "$scheme, $lost, $flip");
+    }
+}
+# memory of one copy, and the replicas of a rank are lost
+{
+    my $j = replicas(2, $twins, spares => 2, fault => 'app.mid:1:33:kill,repair.census:4:2:kill',
+        env => { FTKIT_LEVEL_MEMORY_SCHEME => 'own' });
+    isnt($j->{rc}, 0, 'own: both replicas of a rank are lost at once');
+    like($j->{log}, qr/memory survives the loss of one replica of each rank; memory per rank: 1 x/, '... as was said');
+    like($j->{log}, qr/no copy or parity is left/, '... and the job says why it ends');
 }
 
 # ---- programs that are not deterministic ----------------------------------------------------

@@ -5,9 +5,11 @@
 
 struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, const struct ftk_level *l)
 {
-    return (struct ftk_plan_rules){
-        .nranks = ctx->nranks, .map = l->map, .scheme = l->scheme, .files = true
-    };
+    return (struct ftk_plan_rules){ .nranks = ctx->nranks,
+        .map = l->map,
+        .scheme = l->scheme,
+        .files = true,
+        .replicas = ctx->cfg.replicas };
 }
 
 int ftk_plan_again(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_plan *p)

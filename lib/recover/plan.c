@@ -148,8 +148,8 @@ static bool shares_node(const struct facts *f, const struct ftk_plan *p, int pro
     return false;
 }
 
-/* Return a free process for a rank, -1: there is none.  With replicas, one of a node without another
- * replica of the rank, if possible; then one of the node with the fewest working ranks.  So
+/* Return a free process for a rank, -1: there is none.  With replicas, one of a node without
+ * another replica of the rank, if possible; then one of the node with the fewest working ranks.  So
  * replacements are spread over the nodes.  A replacement on the node of the lost process keeps the
  * layout of copies. */
 static int pick_spare(const struct facts *f, const struct ftk_plan *p, int rank)
@@ -324,17 +324,37 @@ static void identify(const struct facts *f, struct ftk_plan *p)
     }
 }
 
+/* A segment of which nothing is left is taken from another replica of the rank: their contents were
+ * compared before the commit.  Segments that are rebuilt come too late: after the transfers. */
+static void take_from_siblings(const struct facts *f, struct ftk_plan *p)
+{
+    if (f->rules->replicas < 2 || p->line_nranks != p->nranks)
+        return;
+    const int n = p->line_nranks / f->rules->replicas;
+    for (int r = 0; r < p->line_nranks; r++)
+        for (int q = r % n; p->source[r] < 0 && q < p->line_nranks; q += n) {
+            if (p->source[q] < 0 || p->as[q] != q
+                || !has_segment(p, &f->c->entries[p->source[q]], q))
+                continue;
+            p->source[r] = p->source[q];
+            p->as[r] = q;
+        }
+}
+
 /* Find the process that has the segment of each rank of the line: the rank's own process before a
  * holder.  Segments in spares, left from a failed attempt, do not count: spares are not in act. */
 static int find_sources(const struct facts *f, struct ftk_plan *p)
 {
     identify(f, p);
     p->source = malloc(((size_t)p->line_nranks + 1) * sizeof *p->source);
-    if (!p->source)
+    p->as = malloc(((size_t)p->line_nranks + 1) * sizeof *p->as);
+    if (!p->source || !p->as)
         return ftk_fail(FTKIT_ERR_NOMEM, "plan");
     p->from_file = p->line_nranks == 0;
-    for (int r = 0; r < p->line_nranks; r++)
+    for (int r = 0; r < p->line_nranks; r++) {
         p->source[r] = -1;
+        p->as[r] = r;
+    }
     if (p->line == f->unusable) {
         p->from_file = p->unusable = true;
         return FTKIT_OK;
@@ -349,6 +369,8 @@ static int find_sources(const struct facts *f, struct ftk_plan *p)
         }
     }
     int rc = ftk_plan_groups(f->c, p);
+    if (rc == FTKIT_OK)
+        take_from_siblings(f, p);
     for (int r = 0; r < p->line_nranks; r++)
         p->from_file = p->from_file || p->source[r] < 0;
     return rc;
@@ -616,6 +638,7 @@ uint64_t ftk_plan_hash(const struct ftk_plan *p)
         h = ftk_xxh3_seed(p->back, n * sizeof *p->back, h);
         h = ftk_xxh3_seed(p->holder, (size_t)p->copies * n * sizeof *p->holder, h);
         h = ftk_xxh3_seed(p->source, (size_t)p->line_nranks * sizeof *p->source, h);
+        h = ftk_xxh3_seed(p->as, (size_t)p->line_nranks * sizeof *p->as, h);
         h = ftk_xxh3_seed(p->groups, (size_t)p->ngroups * sizeof *p->groups, h);
     }
     return h;
@@ -639,6 +662,7 @@ void ftk_plan_free(struct ftk_plan *p)
 {
     free(p->rank_of);
     free(p->source);
+    free(p->as);
     free(p->groups);
     memset(p, 0, sizeof *p);
 }

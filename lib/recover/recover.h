@@ -122,6 +122,8 @@ struct ftk_plan {
     struct ftk_written written; /* of the line */
     int *source;    /* [line_nranks] process that has each segment, or for which the segment is
                           rebuilt; -1: none */
+    int *as;        /* [line_nranks] the rank whose segment the source has: with replicas it may be
+                          another one of the rank, whose segment has the same contents */
     int *need_own;  /* [nranks] 1: its process lacks the rank's segment of the line */
     int *back;      /* [nranks] 1: rolls back */
     int *hit;       /* [nranks] 1: the team of that number rolls back; used by plan.c only */

@@ -92,7 +92,6 @@ static int make_plan(struct ftk_attempt *a)
     rules.attempts = ctx->cfg.attempts;
     rules.supply = ctx->cfg.supply;
     rules.nsupply = ctx->cfg.nsupply;
-    rules.replicas = ctx->cfg.replicas;
     rules.planes = ctx->cfg.replica_lost == FTK_LOST_CLONE ? ctx->cfg.replicas : 1;
     for (;;) {
         (void)FTK_FAULT("repair.census");

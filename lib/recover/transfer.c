@@ -38,7 +38,7 @@ static int list_streams(
         if (to == me)
             rc = add_stream(list, n, false, from, tag, p, r);
         else if (from == me)
-            rc = add_stream(list, n, true, to, tag, p, r);
+            rc = add_stream(list, n, true, to, tag, p, p->need_own[r] ? p->as[r] : r);
     }
     return rc;
 }

@@ -69,7 +69,8 @@ sub campaign {
         my $f = $fault->($r);
         my $j = replicas($r, $p, fault => $f, spares => 6, timeout => 100,
             env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls', '13 calls'),
-                FTKIT_REPLICAS_COMPARE => one_of('regions', 'messages') });
+                FTKIT_REPLICAS_COMPARE => one_of('regions', 'messages'),
+                FTKIT_LEVEL_MEMORY_SCHEME => one_of('buddy', 'xor', 'own') });
         $hits += @{ $j->{faults} } > 0;
         $cloned += clones($j) =~ /[1-9]/;
         if ($o{several} && is_lost($j)) {

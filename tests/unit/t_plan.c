@@ -584,6 +584,34 @@ static void a_spare_away_from_siblings(void **state)
     }
 }
 
+/* No segment of rank 0 is left: its other replica, rank 2, has the same. */
+static void a_segment_of_a_sibling(void **state)
+{
+    (void)state;
+    for (int replicas = 1; replicas <= 2; replicas++) {
+        struct ftk_census c = running(4, 1, 5);
+        struct ftk_plan_rules r = two_planes();
+        r.planes = 1;
+        r.replicas = replicas;
+        c.entries[1].nsegs = 0; /* neither its own one nor its copy of that of rank 0 */
+        lose(&c, 0);
+        struct ftk_plan p = plan(&c, r);
+        if (replicas == 1) {
+            assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+        } else {
+            assert_int_equal(p.outcome, FTK_PLAN_GO);
+            assert_int_equal(p.as[0], 2);
+            assert_int_equal(p.rank_of[p.source[0]], 2);
+            assert_int_equal(p.as[1], 3);
+            assert_int_equal(p.rank_of[p.source[1]], 3);
+            assert_int_equal(p.as[2], 2);
+            assert_true(p.need_own[0] && p.need_own[1] && !p.need_own[2]);
+            assert_false(p.from_file);
+        }
+        ftk_plan_free(&p);
+    }
+}
+
 /* No set will come: the lost rank returns to the line, and nobody else does.  If its plane stands
  * still already, the whole plane returns. */
 static void no_set_will_come(void **state)
@@ -733,8 +761,8 @@ int main(void)
         cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
         cmocka_unit_test(replicas_differ), cmocka_unit_test(a_plane_takes_over),
         cmocka_unit_test(a_plane_that_waits), cmocka_unit_test(a_spare_away_from_siblings),
-        cmocka_unit_test(no_set_will_come), cmocka_unit_test(a_rank_has_left_its_loop),
-        cmocka_unit_test(no_whole_plane), cmocka_unit_test(hash_tells_plans_apart),
-        cmocka_unit_test(large) };
+        cmocka_unit_test(a_segment_of_a_sibling), cmocka_unit_test(no_set_will_come),
+        cmocka_unit_test(a_rank_has_left_its_loop), cmocka_unit_test(no_whole_plane),
+        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

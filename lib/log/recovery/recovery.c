@@ -59,8 +59,8 @@ static unsigned planes_back(const struct ftk_log_repair *r)
     return mask;
 }
 
-/* The outcomes of these planes are void: if one of them leads, the lowest other plane leads from now
- * on.  If there is no other plane, the leader stays. */
+/* The outcomes of these planes are void: if one of them leads, the lowest other plane leads from
+ * now on.  If there is no other plane, the leader stays. */
 static void lead_without(unsigned planes)
 {
     int *leader = &ftk_log.epoch.leader;
