@@ -13,17 +13,19 @@
     X(COLLECT, 4) /* segments to the writer of a node: never partial, so without an answer */      \
     X(MEMORY_BACK, FTK_TAG_MEMORY + FTK_STREAM_BACK)                                               \
     X(LOCAL_BACK, FTK_TAG_LOCAL + FTK_STREAM_BACK)                                                 \
-    X(SIZES, 8)     /* of the segments of a parity group */                                        \
-    X(GROUP, 9)     /* facts of a group that is rebuilt */                                         \
-    X(CHANGES, 10)  /* of the segments of a parity group */                                        \
-    X(WATCH, 11)    /* never sent: a receive that ends when a rank fails */                        \
-    X(MATRIX, 12)   /* rows of the communication matrix */                                         \
-    X(ROOM, 13)     /* on ctl, from rank 0 to spares: the sizes of segments */                     \
-    X(TALLY, 14)    /* letters of tallies */                                                       \
-    X(COUNTS, 15)   /* line apart: numbers of messages at a cut */                                 \
-    X(EARLY, 16)    /* line apart: numbers of early messages */                                    \
-    X(SPHERE, 17)   /* comparing the replicas of a rank */                                         \
-    X(TRANSFER, 32) /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
+    X(SIZES, 8)      /* of the segments of a parity group */                                       \
+    X(GROUP, 9)      /* facts of a group that is rebuilt */                                        \
+    X(CHANGES, 10)   /* of the segments of a parity group */                                       \
+    X(WATCH, 11)     /* never sent: a receive that ends when a rank fails */                       \
+    X(MATRIX, 12)    /* rows of the communication matrix */                                        \
+    X(ROOM, 13)      /* on ctl, from rank 0 to spares: the sizes of segments */                    \
+    X(TALLY, 14)     /* letters of tallies */                                                      \
+    X(COUNTS, 15)    /* line apart: numbers of messages at a cut */                                \
+    X(EARLY, 16)     /* line apart: numbers of early messages */                                   \
+    X(SPHERE, 17)    /* comparing the replicas of a rank */                                        \
+    X(TOLD, 18)      /* numbers for a few ranks, in even rounds */                                 \
+    X(TOLD_NEXT, 19) /* ... in odd ones */                                                         \
+    X(TRANSFER, 32)  /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
 
 enum ftk_tag {
 #define TAG(name, value) FTK_TAG_##name = (value),

@@ -455,36 +455,102 @@ static void reduce(void *in, void *inout, int *len, MPI_Datatype *type)
     }
 }
 
+static int prepare_min(struct call *c, const struct ftk_sure *s, const int64_t *v, int n)
+{
+    const uint64_t bytes = (uint64_t)n * sizeof *v;
+    int rc = begin_call(c, REDUCE, s);
+    if (rc == FTKIT_OK)
+        rc = allocate(c, bytes + sizeof(uint64_t), bytes + sizeof(uint64_t), false);
+    if (rc != FTKIT_OK)
+        return rc;
+    const uint64_t mine = number_of(c->me);
+    memcpy(c->out, &mine, sizeof mine);
+    if (bytes > 0) /* v may be NULL */
+        memcpy(c->out + sizeof mine, v, bytes);
+    c->type = MPI_DATATYPE_NULL;
+    c->op = MPI_OP_NULL;
+    int mrc = MPI_Type_contiguous(1 + n, MPI_INT64_T, &c->type);
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Type_commit(&c->type);
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Op_create(reduce, 1, &c->op);
+    return mrc == MPI_SUCCESS ? FTKIT_OK : fail(c, mrc);
+}
+
+/* The MPI call has returned rc, or was not made after an error. */
+static int finish_min(struct call *c, int rc, int64_t *v, int n)
+{
+    const uint64_t bytes = (uint64_t)n * sizeof *v;
+    uint64_t sum = 0;
+    if (!c->out)
+        return rc; /* there was no memory */
+    if (c->op != MPI_OP_NULL)
+        (void)MPI_Op_free(&c->op); /* a call that still runs has its own references */
+    if (c->type != MPI_DATATYPE_NULL)
+        (void)MPI_Type_free(&c->type);
+    memcpy(&sum, c->in, sizeof sum);
+    bool good = rc == FTKIT_OK && sum == number_of_all(c->n);
+    if (good && bytes > 0)
+        memcpy(v, c->in + sizeof sum, bytes);
+    return end_call(c, rc, good);
+}
+
 int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n)
 {
     struct call c;
-    uint64_t sum = 0, bytes = (uint64_t)n * sizeof *v;
-    int rc = begin_call(&c, REDUCE, s);
+    int rc = prepare_min(&c, s, v, n);
     if (rc == FTKIT_OK)
-        rc = allocate(&c, bytes + sizeof sum, bytes + sizeof sum, false);
-    if (rc != FTKIT_OK)
+        rc = run_call(&c);
+    return finish_min(&c, rc, v, n);
+}
+
+struct ftk_minimum {
+    struct call c;
+    int n;
+    MPI_Request req;
+};
+
+int ftk_sure_min_begin(const struct ftk_sure *s, const int64_t *v, int n, struct ftk_minimum **out)
+{
+    struct ftk_minimum *m = *out = calloc(1, sizeof *m);
+    if (!m)
+        return ftk_chan_break(s->ch, MPI_ERR_NO_MEM, s->what);
+    m->n = n;
+    m->req = MPI_REQUEST_NULL;
+    int rc = prepare_min(&m->c, s, v, n);
+    if (rc == FTKIT_OK)
+        rc = begin_polled(&m->c, &m->req);
+    if (rc == FTKIT_OK)
         return rc;
-    sum = number_of(c.me);
-    memcpy(c.out, &sum, sizeof sum);
-    if (bytes > 0) /* v may be NULL */
-        memcpy(c.out + sizeof sum, v, bytes);
-    c.type = MPI_DATATYPE_NULL;
-    c.op = MPI_OP_NULL;
-    int mrc = MPI_Type_contiguous(1 + n, MPI_INT64_T, &c.type);
-    if (mrc == MPI_SUCCESS)
-        mrc = MPI_Type_commit(&c.type);
-    if (mrc == MPI_SUCCESS)
-        mrc = MPI_Op_create(reduce, 1, &c.op);
-    rc = mrc == MPI_SUCCESS ? run_call(&c) : fail(&c, mrc);
-    if (c.op != MPI_OP_NULL)
-        (void)MPI_Op_free(&c.op); /* a call that still runs has its own references */
-    if (c.type != MPI_DATATYPE_NULL)
-        (void)MPI_Type_free(&c.type);
-    memcpy(&sum, c.in, sizeof sum);
-    bool good = rc == FTKIT_OK && sum == number_of_all(c.n);
-    if (good && bytes > 0)
-        memcpy(v, c.in + sizeof sum, bytes);
-    return end_call(&c, rc, good);
+    rc = finish_min(&m->c, rc, NULL, 0);
+    free(m);
+    *out = NULL;
+    return rc;
+}
+
+int ftk_sure_min_step(struct ftk_minimum **at, int64_t *v, bool *done)
+{
+    struct ftk_minimum *m = *at;
+    int rc = ftk_chan_test(m->c.s->ch, &m->req, 1, m->c.s->what, done);
+    if (rc == FTKIT_OK && !*done)
+        return rc;
+    lose_result(&m->c, rc);
+    rc = finish_min(&m->c, rc, v, m->n);
+    free(m);
+    *at = NULL;
+    return rc;
+}
+
+void ftk_sure_min_drop(struct ftk_minimum **at)
+{
+    struct ftk_minimum *m = *at;
+    if (!m)
+        return;
+    /* after a failure the communicator is revoked and the request ends */
+    int rc = ftk_chan_wait(m->c.s->ch, &m->req, 1, m->c.s->what);
+    (void)finish_min(&m->c, rc == FTKIT_OK ? FTKIT_ERR_PEER : rc, NULL, 0);
+    free(m);
+    *at = NULL;
 }
 
 int ftk_sure_meet(const struct ftk_sure *s)

@@ -46,6 +46,11 @@ int ftk_sure_alltoallv(
     const struct ftk_sure *s, const void *out, const size_t *to, void *in, const size_t *from);
 /* v [n]: in: words of this rank; out: the minimum of each word over all ranks */
 int ftk_sure_min(const struct ftk_sure *s, int64_t *v, int n);
+/* The same on a channel, without waiting: as with ftk_sure_gather_begin(). */
+struct ftk_minimum;
+int ftk_sure_min_begin(const struct ftk_sure *s, const int64_t *v, int n, struct ftk_minimum **m);
+int ftk_sure_min_step(struct ftk_minimum **m, int64_t *v, bool *done);
+void ftk_sure_min_drop(struct ftk_minimum **m);
 /* A barrier.  Success: every member has called it. */
 int ftk_sure_meet(const struct ftk_sure *s);
 

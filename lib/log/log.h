@@ -20,6 +20,7 @@
 
 #include "core/log_ops.h"
 #include "payload.h"
+#include "peers.h"
 #include "request.h"
 
 struct ftk_unexp;
@@ -94,21 +95,12 @@ struct ftk_log_line {
     uint64_t count;             /* lines committed so far */
     uint64_t calls, next_event; /* of ctx, at the line */
     enum ftk_line_state state;
+    unsigned rounds;     /* of telling counts, in this epoch */
     bool none_yet;       /* before the first line every rank is a team of its own */
     bool of_earlier_job; /* the line was written by an earlier job, and has no set-up log */
     bool of_sibling;     /* with replicas: this rank has the state of a sibling there, and may not
                             have restored the line yet */
     bool setup_unread;   /* the set-up log could not be read: the line is not in memory */
-};
-
-/* Messages per rank of the world since the last repair. */
-struct ftk_log_counts {
-    uint64_t *sent;      /* [n] handed to the MPI */
-    uint64_t *received;  /* [n] completed or drained here */
-    uint64_t *announced; /* [n] what the others say they have sent */
-    /* the same for messages to keepers and for their answers (determinant/relay.c), which go on
-     * at a line */
-    uint64_t *relay_sent, *relay_received, *relay_announced; /* [n] */
 };
 
 /* The outcome of a collective call of ftkit. */
@@ -123,12 +115,6 @@ struct ftk_log_calls {
     struct ftk_logged_call *outs; /* [n] */
     size_t n;
     size_t seq; /* how many this rank has made */
-};
-
-/* Messages and bytes of the program to each rank since the first line; rolled back with the rank
- * (recovery/matrix.c). */
-struct ftk_log_traffic {
-    uint64_t *messages, *bytes; /* [n] */
 };
 
 /* checkpoint.line = apart (recovery/apart.c). */
@@ -169,7 +155,6 @@ struct ftk_log {
     struct ftk_log_line line;
     struct ftk_vcomms vcomms;
     struct ftk_req_queue queue;
-    struct ftk_log_counts counts;
     struct ftk_slog slog;
     struct ftk_unexp_list unexp;
     struct ftk_unexp_list setup_log; /* messages received before ftkit_recover(), in the order of
@@ -179,7 +164,6 @@ struct ftk_log {
     struct ftk_log_apart apart;
     struct ftk_suppress_list suppress;
     struct ftk_log_calls calls;
-    struct ftk_log_traffic traffic;
     struct ftk_log_stats stats;
 };
 

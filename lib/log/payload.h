@@ -96,12 +96,11 @@ struct ftk_table { /* open addressing over (context, rank, tag) */
     size_t cap, n;
 };
 
-/* The sender-based log. */
+/* The sender-based log; struct ftk_peer has the entries. */
 struct ftk_slog {
-    struct ftk_entry **first, **last; /* [n] entries to each rank, since the line */
-    size_t bytes;                     /* of all entries, with their dependency vectors */
-    uint32_t generation;              /* cuts of this rank so far */
-    uint64_t spilled;                 /* bytes of files that the log has taken */
+    size_t bytes;        /* of all entries, with their dependency vectors */
+    uint32_t generation; /* cuts of this rank so far */
+    uint64_t spilled;    /* bytes of files that the log has taken */
 };
 
 struct ftk_unexp_list {
@@ -137,8 +136,8 @@ uint64_t ftk_slog_sum(void);                  /* log_ops.h: messages_sum */
 int ftk_slog_list(struct ftk_message **list, size_t *n);
 void ftk_slog_clear(void); /* a line is committed, or this rank rolls back to it */
 /* Line apart: this rank cuts; the set of the cut is committed, so the entries before the cut go;
- * the set is given up, so all entries are of one interval again.  FTKIT_ERR_NOMEM. */
-int ftk_slog_cut(void);
+ * the set is given up, so all entries are of one interval again. */
+void ftk_slog_cut(void);
 void ftk_slog_drop_before(void);
 void ftk_slog_join(void);
 int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied); /* log_ops.h: calls_left */

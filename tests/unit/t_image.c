@@ -41,7 +41,6 @@ enum { REQUESTS_WORDS = 12 };
 
 static struct ftkit_ctx ctx;
 static struct ftk_vcomm world;
-static uint64_t messages[RANKS], bytes[RANKS];
 
 static int set_up(void **state)
 {
@@ -56,7 +55,7 @@ static int set_up(void **state)
     ftk_log.phase = FTK_PHASE_SETUP_REPLAY; /* all of the state is read */
     ftk_log.vcomms.list = ftk_log.vcomms.world = &world;
     ftk_log.vcomms.ncontexts = 1;
-    ftk_log.traffic = (struct ftk_log_traffic){ messages, bytes };
+    assert_int_equal(ftk_peers_open(RANKS), FTKIT_OK);
     ftk_log.line.calls = 0;
     return 0;
 }
@@ -72,6 +71,7 @@ static int forget(void **state)
     ftk_channel_clear();
     ftk_sent_clear();
     ftk_suppress_clear();
+    ftk_peers_close();
     ftk_log.queue.npersistent = 0;
     ftk_log.stats.requests = 0;
     return 0;
@@ -92,9 +92,10 @@ static void assert_loaded(void)
 {
     const struct ftk_unexp *h = ftk_log.unexp.first;
     assert_int_equal(world.colls, 12);
-    assert_int_equal(messages[1] * 1000 + bytes[1], 5040);
-    assert_int_equal(messages[3] * 1000 + bytes[3], 2016);
-    assert_int_equal(messages[0] + messages[2] + bytes[0] + bytes[2], 0);
+    const struct ftk_peer *p = ftk_peers.at;
+    assert_int_equal(p[1].messages * 1000 + p[1].bytes, 5040);
+    assert_int_equal(p[3].messages * 1000 + p[3].bytes, 2016);
+    assert_int_equal(p[0].messages + p[2].messages + p[0].bytes + p[2].bytes, 0);
     assert_non_null(h);
     assert_null(h->next);
     assert_int_equal(h->context * 100 + h->source * 10 + h->tag, 37);

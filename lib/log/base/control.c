@@ -90,8 +90,8 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
         copy_done(o->words, words);
     else
         nout++;
-    (context == FTK_LOG_DET_COMM ? ftk_log.counts.relay_sent : ftk_log.counts.sent)[dest] +=
-        rc == MPI_SUCCESS;
+    struct ftk_peer *p = ftk_peer(dest);
+    *(context == FTK_LOG_DET_COMM ? &p->relay_sent : &p->sent) += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         ftk_log.stats.relay_bytes += words * sizeof *w;
     return rc;
@@ -107,8 +107,8 @@ int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t 
     if (rc == MPI_SUCCESS)
         rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
     *words = (size_t)ints / 2;
-    (context == FTK_LOG_DET_COMM ? ftk_log.counts.relay_received
-                                 : ftk_log.counts.received)[s->MPI_SOURCE] += rc == MPI_SUCCESS;
+    struct ftk_peer *p = ftk_peer(s->MPI_SOURCE);
+    *(context == FTK_LOG_DET_COMM ? &p->relay_received : &p->received) += rc == MPI_SUCCESS;
     return rc;
 }
 

@@ -28,15 +28,16 @@ static int open_letters(int n)
     return told ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "stop letters");
 }
 
-static void cut(void)
-{
-    received = false;
-    memset(told, 0, (size_t)ftk_log.n * FTK_LOG_COMMS * sizeof *told);
-}
-
 static bool *place_of(int dest, int context)
 {
     return &told[(size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_comm(context)];
+}
+
+static void cut(void)
+{
+    received = false;
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) /* no other rank has got a letter */
+        memset(place_of(ftk_peers_rank(i), 0), 0, FTK_LOG_COMMS * sizeof *told);
 }
 
 /* Whether the messages of this rank depend on a choice that is in no set. */

@@ -36,11 +36,13 @@ static struct ftk_message message_of(int dest, const struct ftk_entry *e)
 uint64_t ftk_slog_sum(void)
 {
     uint64_t sum = 0;
-    for (int d = 0; d < ftk_log.n; d++)
-        for (const struct ftk_entry *e = ftk_log.slog.first[d]; e; e = e->next) {
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        const int d = ftk_peers_rank(i);
+        for (const struct ftk_entry *e = ftk_peer(d)->first; e; e = e->next) {
             const struct ftk_message m = message_of(d, e);
             sum += ftk_xxh3(&m, sizeof m);
         }
+    }
     return sum;
 }
 
@@ -65,18 +67,21 @@ static void number(struct ftk_message *v, size_t n)
 int ftk_slog_list(struct ftk_message **list, size_t *n)
 {
     size_t count = 0;
-    for (int d = 0; d < ftk_log.n; d++)
-        for (const struct ftk_entry *e = ftk_log.slog.first[d]; e; e = e->next)
+    const int peers = ftk_peers_count();
+    for (int i = 0; i < peers; i++)
+        for (const struct ftk_entry *e = ftk_peer(ftk_peers_rank(i))->first; e; e = e->next)
             count++;
     struct ftk_message *all = malloc((count + 1) * sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "comparing messages");
-    size_t i = 0;
-    for (int d = 0; d < ftk_log.n; d++)
-        for (const struct ftk_entry *e = ftk_log.slog.first[d]; e; e = e->next, i++) {
-            all[i] = message_of(d, e);
-            all[i].number = i;
+    size_t at = 0;
+    for (int i = 0; i < peers; i++) {
+        const int d = ftk_peers_rank(i);
+        for (const struct ftk_entry *e = ftk_peer(d)->first; e; e = e->next, at++) {
+            all[at] = message_of(d, e);
+            all[at].number = at;
         }
+    }
     number(all, count);
     *list = all;
     *n = count;

@@ -42,10 +42,9 @@ static size_t chunk_bytes;           /* of all chunks */
 static size_t used_bytes;            /* of entries with their heads, since the line */
 static bool warned;                  /* that there is no file: once */
 
-/* The entries before a cut, while the set of the cut is open. */
+/* The entries before a cut, while the set of the cut is open; struct ftk_peer has the last ones. */
 static struct {
     struct chunk *chunks;
-    struct ftk_entry **last; /* [n] the last one to each rank, NULL: none; NULL: no set is open */
     size_t used_bytes, bytes;
 } before;
 
@@ -235,11 +234,12 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
         .context = context,
         .tag = tag,
         .generation = l->slog.generation };
-    if (l->slog.last[dest])
-        l->slog.last[dest]->next = e;
+    struct ftk_peer *p = ftk_peer(dest);
+    if (p->last)
+        p->last->next = e;
     else
-        l->slog.first[dest] = e;
-    l->slog.last[dest] = e;
+        p->first = e;
+    p->last = e;
     l->slog.bytes += bytes;
     return e;
 }
@@ -255,7 +255,8 @@ uint64_t *ftk_slog_words(size_t n)
 void ftk_slog_drop_last(int dest)
 {
     struct ftk_log *l = &ftk_log;
-    struct ftk_entry *previous = NULL, *last = l->slog.first[dest];
+    struct ftk_peer *p = ftk_peer(dest);
+    struct ftk_entry *previous = NULL, *last = p->first;
     while (last && last->next) {
         previous = last;
         last = last->next;
@@ -265,57 +266,55 @@ void ftk_slog_drop_last(int dest)
     if (previous)
         previous->next = NULL;
     else
-        l->slog.first[dest] = NULL;
-    l->slog.last[dest] = previous;
+        p->first = NULL;
+    p->last = previous;
     l->slog.bytes -= last->bytes + last->deps_words * sizeof *last->deps;
 }
 
 void ftk_slog_clear(void)
 {
     struct ftk_log *l = &ftk_log;
-    for (int r = 0; r < l->n; r++)
-        l->slog.first[r] = l->slog.last[r] = NULL;
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        p->first = p->last = p->last_before = NULL;
+    }
     l->slog.bytes = 0;
     used_bytes = 0;
     forget_chunks(&before.chunks, !l->on);
     forget_chunks(&chunks, !l->on);
-    free(before.last);
-    before.last = NULL;
     before.used_bytes = before.bytes = 0;
 }
 
 /* ---- line apart ---------------------------------------------------------------------- */
 
-int ftk_slog_cut(void)
+void ftk_slog_cut(void)
 {
     struct ftk_slog *s = &ftk_log.slog;
-    const size_t n = (size_t)ftk_log.n;
-    before.last = malloc(n * sizeof(struct ftk_entry *));
-    if (!before.last)
-        return ftk_fail(FTKIT_ERR_NOMEM, "the message log at a cut");
-    memcpy(before.last, s->last, n * sizeof(struct ftk_entry *));
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        p->last_before = p->last;
+    }
     before.chunks = chunks;
     before.used_bytes = used_bytes;
     before.bytes = s->bytes;
     chunks = NULL;
     s->generation++;
-    return FTKIT_OK;
 }
 
 void ftk_slog_drop_before(void)
 {
     struct ftk_slog *s = &ftk_log.slog;
-    for (int r = 0; before.last && r < ftk_log.n; r++) {
-        if (before.last[r])
-            s->first[r] = before.last[r]->next;
-        if (!s->first[r])
-            s->last[r] = NULL;
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        if (p->last_before)
+            p->first = p->last_before->next;
+        if (!p->first)
+            p->last = NULL;
+        p->last_before = NULL;
     }
     s->bytes -= before.bytes;
     used_bytes -= before.used_bytes;
     forget_chunks(&before.chunks, false);
-    free(before.last);
-    before.last = NULL;
     before.used_bytes = before.bytes = 0;
 }
 
@@ -326,7 +325,7 @@ void ftk_slog_join(void)
         end = &(*end)->next;
     *end = before.chunks;
     before.chunks = NULL;
-    free(before.last);
-    before.last = NULL;
+    for (int i = 0, n = ftk_peers_count(); i < n; i++)
+        ftk_peer(ftk_peers_rank(i))->last_before = NULL;
     before.used_bytes = before.bytes = 0;
 }

@@ -393,8 +393,7 @@ static void cut(struct ftkit_ctx *ctx)
     a.calls = ctx->policy.calls;
     a.persistent = l->queue.npersistent;
     a.error = cut_log(ctx);
-    const int kept = ftk_slog_cut();
-    a.error = a.error == FTKIT_OK ? kept : a.error;
+    ftk_slog_cut();
     ftk_channel_line();
     ftk_sent_cut();
     l->apart.set = a.set;

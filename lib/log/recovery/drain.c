@@ -53,27 +53,37 @@ static int drain_one(int source, bool *found)
 
 /* Whether a message of source is in flight.  A message that has arrived, but is not reported yet,
  * is not. */
-static bool is_behind(int source, const uint64_t *announced)
+static bool is_behind(int source)
 {
-    uint64_t received = ftk_log.counts.received[source];
-    return received < announced[source]
-           && received + ftk_p2p_unreported(source) < announced[source];
+    const struct ftk_peer *p = ftk_peer(source);
+    return p->received < p->announced && p->received + ftk_p2p_unreported(source) < p->announced;
 }
 
-int ftk_drain_all(
-    const uint64_t *announced, const int *not_from, int (*progress)(void *arg), void *arg)
+/* Drain the messages of source that are there.  *behind: others are in flight.  MPI codes. */
+static int drain_from(int source, bool *behind)
+{
+    bool found = true;
+    while (is_behind(source) && found) {
+        int rc = drain_one(source, &found);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    *behind = *behind || is_behind(source);
+    return MPI_SUCCESS;
+}
+
+int ftk_drain_all(const int *not_from, int (*progress)(void *arg), void *arg)
 {
     for (;;) {
         bool behind = false;
         ftk_drain_poll();
-        for (int s = 0; s < ftk_log.n; s++) {
-            bool found = true;
-            while (!(not_from && not_from[s]) && is_behind(s, announced) && found) {
-                int rc = drain_one(s, &found);
-                if (rc != MPI_SUCCESS)
-                    return ftk_fail_mpi(rc, "draining a message");
-            }
-            behind = behind || (!(not_from && not_from[s]) && is_behind(s, announced));
+        for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+            const int source = ftk_peers_rank(i);
+            if (not_from && not_from[source])
+                continue;
+            int rc = drain_from(source, &behind);
+            if (rc != MPI_SUCCESS)
+                return ftk_fail_mpi(rc, "draining a message");
         }
         if (!behind)
             return FTKIT_OK;

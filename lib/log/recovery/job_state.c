@@ -100,39 +100,24 @@ int ftk_job_make_teams(const struct ftk_log_repair *r)
                            : ftk_fail(FTKIT_ERR_LOST, "all ranks that knew the teams are lost");
 }
 
-static void make_tables(size_t n)
+static int make_tables(int n)
 {
     struct ftk_log *l = &ftk_log;
-    l->counts.sent = calloc(n, sizeof *l->counts.sent);
-    l->counts.received = calloc(n, sizeof *l->counts.received);
-    l->counts.announced = calloc(n, sizeof *l->counts.announced);
-    l->counts.relay_sent = calloc(3 * n, sizeof *l->counts.relay_sent);
-    l->counts.relay_received = l->counts.relay_sent ? l->counts.relay_sent + n : NULL;
-    l->counts.relay_announced = l->counts.relay_sent ? l->counts.relay_sent + 2 * n : NULL;
-    l->traffic.messages = calloc(n, sizeof *l->traffic.messages);
-    l->traffic.bytes = calloc(n, sizeof *l->traffic.bytes);
-    l->slog.first = calloc(n, sizeof(struct ftk_entry *));
-    l->slog.last = calloc(n, sizeof(struct ftk_entry *));
     if (!l->node)
-        l->node = calloc(n, sizeof *l->node);
-}
-
-static bool has_tables(const struct ftk_log *l)
-{
-    return l->counts.sent && l->counts.received && l->counts.announced && l->counts.relay_sent
-           && l->traffic.messages && l->traffic.bytes && l->slog.first && l->slog.last && l->node;
+        l->node = calloc((size_t)n, sizeof *l->node);
+    return l->node ? ftk_peers_open(n) : ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
 }
 
 int ftk_job_enter(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    if (!l->counts.sent) {
+    if (!ftk_peers.at) {
         l->n = r->n;
         l->me = r->me;
-        make_tables((size_t)r->n);
+        int rc = make_tables(r->n);
+        if (rc != FTKIT_OK)
+            return rc;
     }
-    if (!has_tables(l))
-        return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
     if (r->is_new[r->me])
         l->me = r->me; /* in an earlier attempt this process may have had another rank */
     if (l->me != r->me || l->n != r->n)

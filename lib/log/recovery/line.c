@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "detect/nap.h"
-#include "detect/sure.h"
+#include "detect/sparse.h"
 #include "log/coll.h"
 #include "log/control.h"
 #include "log/matrix.h"
@@ -83,23 +83,32 @@ static int release_held(struct ftk_chan *ch, int (*progress)(void *ch))
     return rc;
 }
 
-#define CONTINUES (UINT64_C(1) << 63) /* in a count: the sender has not come to its end */
+static void take_count(const struct ftk_told *told)
+{
+    ftk_peer(told->rank)->announced = told->number;
+}
 
-/* All ranks tell each other how many messages they have sent, and whether they continue; *any: one
- * of them does. */
+/* Each rank tells its partners how many messages it has sent to them, and all whether it continues;
+ * *any: a rank continues. */
 static int announce(struct ftk_chan *ch, bool continues, bool *any)
 {
-    struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { ch->comm, ch, "draining" };
-    *any = false;
-    for (int i = 0; i < l->n; i++)
-        l->counts.sent[i] |= continues ? CONTINUES : 0; /* counting goes on below this bit */
-    int rc = ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
-    for (int i = 0; i < l->n; i++) {
-        l->counts.sent[i] &= ~CONTINUES;
-        *any = *any || (rc == FTKIT_OK && (l->counts.announced[i] & CONTINUES));
-        l->counts.announced[i] &= ~CONTINUES;
+    const int n = ftk_peers_count();
+    int told = 0;
+    int64_t word = continues ? 0 : 1;
+    struct ftk_told *out = malloc(((size_t)n + 1) * sizeof *out);
+    if (!out)
+        return ftk_chan_break(ch, MPI_ERR_NO_MEM, s.what);
+    for (int i = 0; i < n; i++) {
+        const int rank = ftk_peers_rank(i);
+        struct ftk_peer *p = ftk_peer(rank);
+        p->announced = 0;
+        if (p->sent > 0)
+            out[told++] = (struct ftk_told){ rank, p->sent };
     }
+    int rc = ftk_sparse_tell(&s, ftk_log.line.rounds++, out, told, &word, take_count);
+    free(out);
+    *any = rc == FTKIT_OK && word == 0;
     return rc;
 }
 
@@ -108,26 +117,24 @@ static int announce(struct ftk_chan *ch, bool continues, bool *any)
  * collectives under way. */
 static int meet(struct ftk_chan *ch, bool *under_way)
 {
-    struct ftk_log *l = &ftk_log;
-    const struct ftk_sure s = { ch->comm, ch, "draining" };
+    bool any;
     int rc = announce(ch, ftk_coll_any(), under_way);
-    l->line.state = FTK_LINE_HERE;
+    ftk_log.line.state = FTK_LINE_HERE;
     if (rc != FTKIT_OK || !*under_way)
         return rc;
     rc = release_held(ch, line_progress);
-    return rc == FTKIT_OK
-               ? ftk_sure_alltoall(&s, l->counts.sent, sizeof *l->counts.sent, l->counts.announced)
-               : rc;
+    return rc == FTKIT_OK ? announce(ch, false, &any) : rc;
 }
 
 /* Whether a message has arrived that is not recorded: its receive is complete in the MPI, and has
  * not been looked at in its turn. */
 static bool is_unrecorded(void)
 {
-    const struct ftk_log_counts *c = &ftk_log.counts;
-    for (int i = 0; i < ftk_log.n; i++)
-        if (c->received[i] < c->announced[i])
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        const struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        if (p->received < p->announced)
             return true;
+    }
     return false;
 }
 
@@ -143,7 +150,7 @@ static void complete_pairs(void)
 /* Receive all announced messages. */
 static int receive_all(struct ftk_chan *ch)
 {
-    int rc = ftk_drain_all(ftk_log.counts.announced, NULL, line_progress, ch);
+    int rc = ftk_drain_all(NULL, line_progress, ch);
     while (rc == FTKIT_OK && (is_unrecorded() || ftk_line_still_sends())) {
         ftk_drain_poll();
         ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
@@ -155,8 +162,8 @@ static int receive_all(struct ftk_chan *ch)
 static uint64_t messages_sent(void)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < ftk_log.n; i++)
-        sum += ftk_log.counts.sent[i];
+    for (int i = 0, n = ftk_peers_count(); i < n; i++)
+        sum += ftk_peer(ftk_peers_rank(i))->sent;
     return sum;
 }
 

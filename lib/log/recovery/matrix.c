@@ -20,27 +20,29 @@
 /* ---- the row of this rank ------------------------------------------------------------ */
 
 /* Until the first line there is none: the line begins it. */
-static bool counted(int rank)
+static bool counted(const struct ftk_peer *p)
 {
-    return !ftk_log.line.none_yet && ftk_log.traffic.messages[rank] > 0;
+    return !ftk_log.line.none_yet && p->messages > 0;
 }
 
 size_t ftk_matrix_length(void)
 {
     size_t n = 0;
-    for (int r = 0; r < ftk_log.n; r++)
-        n += counted(r);
+    for (int i = 0, peers = ftk_peers_count(); i < peers; i++)
+        n += counted(ftk_peer(ftk_peers_rank(i)));
     return n;
 }
 
 uint64_t *ftk_matrix_write(uint64_t *w)
 {
-    for (int r = 0; r < ftk_log.n; r++) {
-        if (!counted(r))
+    for (int i = 0, peers = ftk_peers_count(); i < peers; i++) {
+        const int r = ftk_peers_rank(i);
+        const struct ftk_peer *p = ftk_peer(r);
+        if (!counted(p))
             continue;
         *w++ = ftk_log_to_plane(r);
-        *w++ = ftk_log.traffic.messages[r];
-        *w++ = ftk_log.traffic.bytes[r];
+        *w++ = p->messages;
+        *w++ = p->bytes;
     }
     return w;
 }
@@ -53,18 +55,19 @@ bool ftk_matrix_read(const uint64_t *w, uint64_t n)
             (void)ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: no such rank");
             return false;
         }
-        const int rank = ftk_log_from_plane((int)w[0]);
-        ftk_log.traffic.messages[rank] = w[1];
-        ftk_log.traffic.bytes[rank] = w[2];
+        struct ftk_peer *p = ftk_peer(ftk_log_from_plane((int)w[0]));
+        p->messages = w[1];
+        p->bytes = w[2];
     }
     return true;
 }
 
 void ftk_matrix_clear(void)
 {
-    size_t bytes = (size_t)ftk_log.n * sizeof(uint64_t);
-    memset(ftk_log.traffic.messages, 0, bytes);
-    memset(ftk_log.traffic.bytes, 0, bytes);
+    for (int i = 0, peers = ftk_peers_count(); i < peers; i++) {
+        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        p->messages = p->bytes = 0;
+    }
 }
 
 /* ---- the file ------------------------------------------------------------------------ */
@@ -187,13 +190,15 @@ static void event_traffic(const struct ftkit_ctx *ctx)
     struct ftk_event e;
     ftk_event_of(&e, ctx, "traffic");
     ftk_event_list(&e, "to");
-    for (int r = 0; e.on && r < ftk_log.n; r++) {
-        if (!counted(r))
+    for (int i = 0, peers = ftk_peers_count(); e.on && i < peers; i++) {
+        const int r = ftk_peers_rank(i);
+        const struct ftk_peer *p = ftk_peer(r);
+        if (!counted(p))
             continue;
         ftk_event_list(&e, NULL);
         ftk_event_item(&e, r);
-        ftk_event_item(&e, (int64_t)ftk_log.traffic.messages[r]);
-        ftk_event_item(&e, (int64_t)ftk_log.traffic.bytes[r]);
+        ftk_event_item(&e, (int64_t)p->messages);
+        ftk_event_item(&e, (int64_t)p->bytes);
         ftk_event_list_end(&e);
     }
     ftk_event_list_end(&e);

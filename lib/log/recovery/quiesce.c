@@ -5,6 +5,8 @@
  * After a failure every live rank is somewhere inside ftkit.  The step drains all messages in
  * flight between survivors.  Then the step withdraws the requests: a receive that has no message
  * is cancelled; a send is completed, or its receiver is dead. */
+#include <stdlib.h>
+
 #include "core/tags.h"
 #include "detect/sure.h"
 #include "log/control.h"
@@ -170,8 +172,10 @@ static int withdraw_all(struct quiescing *s)
 static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
 {
     struct ftk_log *l = &ftk_log;
-    for (int k = 0; k < r->n; k++)
-        while (!r->is_new[k] && l->counts.relay_received[k] < l->counts.relay_announced[k]) {
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        const int k = ftk_peers_rank(i);
+        const struct ftk_peer *p = ftk_peer(k);
+        while (!r->is_new[k] && p->relay_received < p->relay_announced) {
             MPI_Message m;
             MPI_Status s;
             int flag = 0;
@@ -184,7 +188,34 @@ static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
             if (rc != FTKIT_OK)
                 return rc;
         }
+    }
     return FTKIT_OK;
+}
+
+enum { SENT, RELAY_SENT, COUNTS }; /* in the words of one rank for another */
+
+/* All ranks tell each other how many messages they have sent. */
+static int announce(const struct ftk_sure *act, int n)
+{
+    uint64_t *out = calloc(2 * COUNTS * (size_t)n, sizeof *out);
+    if (!out)
+        return ftk_fail(FTKIT_ERR_NOMEM, "quiescing");
+    uint64_t *in = out + COUNTS * (size_t)n;
+    for (int i = 0, count = ftk_peers_count(); i < count; i++) {
+        const int k = ftk_peers_rank(i);
+        out[COUNTS * (size_t)k + SENT] = ftk_peer(k)->sent;
+        out[COUNTS * (size_t)k + RELAY_SENT] = ftk_peer(k)->relay_sent;
+    }
+    int rc = ftk_sure_alltoall(act, out, COUNTS * sizeof *out, in);
+    for (int k = 0; rc == FTKIT_OK && k < n; k++) {
+        if (in[COUNTS * (size_t)k + SENT] + in[COUNTS * (size_t)k + RELAY_SENT] == 0
+            && !ftk_peers.at[k].joined)
+            continue;
+        ftk_peer(k)->announced = in[COUNTS * (size_t)k + SENT];
+        ftk_peer(k)->relay_announced = in[COUNTS * (size_t)k + RELAY_SENT];
+    }
+    free(out);
+    return rc;
 }
 
 int ftk_quiesce(const struct ftk_log_repair *r)
@@ -194,14 +225,11 @@ int ftk_quiesce(const struct ftk_log_repair *r)
     struct quiescing s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
     ftk_det_hold(r->back[r->me]);
-    int rc = ftk_sure_alltoall(&act, l->counts.sent, sizeof *l->counts.sent, l->counts.announced);
-    if (rc == FTKIT_OK && l->mode->own_comm)
-        rc = ftk_sure_alltoall(
-            &act, l->counts.relay_sent, sizeof *l->counts.relay_sent, l->counts.relay_announced);
+    int rc = announce(&act, r->n);
     if (rc == FTKIT_OK)
         rc = watch_begin(&s);
     if (rc == FTKIT_OK && !r->is_new[r->me] && !is_at_lost_line(r))
-        rc = ftk_drain_all(l->counts.announced, r->is_new, watch_progress, &s);
+        rc = ftk_drain_all(r->is_new, watch_progress, &s);
     if (rc == FTKIT_OK && !r->is_new[r->me] && l->mode->own_comm)
         rc = drain_relay(r, &s);
     if (rc == FTKIT_OK)

@@ -164,7 +164,7 @@ static int resend(const struct ftk_log_repair *r)
     free(back);
     ftk_sent_resend();
     for (int d = 0; d < r->n; d++) {
-        for (struct ftk_entry *e = r->back[d] ? l->slog.first[d] : NULL; e; e = e->next) {
+        for (struct ftk_entry *e = r->back[d] ? ftk_peers.at[d].first : NULL; e; e = e->next) {
             if (e->unsent)
                 continue; /* and so are all entries after it */
             if (l->apart.on && ftk_sent_was_early(d, e))
@@ -193,7 +193,7 @@ static int nreplaying;
 static enum ftk_nap look_at_replay(void)
 {
     for (int i = 0; i < nreplaying; i++)
-        if (ftk_log.counts.received[replaying[i]] > 0)
+        if (ftk_peers.at[replaying[i]].received > 0)
             return FTK_NAP_OVER;
     ftk_p2p_reap(SIZE_MAX);
     return ftk_line_still_sends() ? FTK_NAP_AWAKE : FTK_NAP_SLEEP;
@@ -263,10 +263,11 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     memcpy(l->epoch.real, l->epoch.next, sizeof l->epoch.real);
     for (int c = 0; c < FTK_LOG_COMMS; c++)
         l->epoch.next[c] = MPI_COMM_NULL;
-    memset(l->counts.sent, 0, (size_t)l->n * sizeof *l->counts.sent);
-    memset(l->counts.received, 0, (size_t)l->n * sizeof *l->counts.received);
-    memset(l->counts.relay_sent, 0, (size_t)l->n * sizeof *l->counts.relay_sent);
-    memset(l->counts.relay_received, 0, (size_t)l->n * sizeof *l->counts.relay_received);
+    l->line.rounds = 0;
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        p->sent = p->received = p->relay_sent = p->relay_received = 0;
+    }
     l->epoch.all_rolled_back = r->fresh ? 0 : planes_back(r);
     lead_without(l->epoch.all_rolled_back);
     if (others_are_back())

@@ -90,19 +90,11 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_suppress_forget();
     ftk_recovery_forget_replay();
     ftk_job_state_forget();
-    if (l->slog.first)
-        ftk_slog_clear();
+    ftk_slog_clear();
+    ftk_peers_close();
     ftk_log_free_comms(ctx);
     ftk_overtake_free();
     free(l->calls.outs);
-    free(l->counts.sent);
-    free(l->counts.received);
-    free(l->counts.announced);
-    free(l->counts.relay_sent);
-    free(l->traffic.messages);
-    free(l->traffic.bytes);
-    free(l->slog.first);
-    free(l->slog.last);
     free(l->team);
     free(l->node);
     free(l->home);

@@ -24,11 +24,10 @@ void ftk_log_free_comms(struct ftkit_ctx *ctx);
 
 /* One look at each request under way. */
 void ftk_drain_poll(void);
-/* Drain until all messages have come that the other ranks have sent: announced [n], except those of
- * ranks with not_from[rank] (NULL: no exception).  progress(arg) is called between looks; an error
- * of it, such as a failure, ends the draining. */
-int ftk_drain_all(
-    const uint64_t *announced, const int *not_from, int (*progress)(void *arg), void *arg);
+/* Drain until all messages have come that the other ranks have announced, except those of ranks
+ * with not_from[rank] (NULL: no exception).  progress(arg) is called between looks; an error of it,
+ * such as a failure, ends the draining. */
+int ftk_drain_all(const int *not_from, int (*progress)(void *arg), void *arg);
 
 /* ---- recovery.c ----------------------------------------------------------------------- */
 

@@ -125,9 +125,10 @@ bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int wor
         return false; /* not sent: the send with a request finds the reason */
     if (out)
         out->count++;
-    l->counts.sent[world] += !kept; /* a logged message has been counted */
-    l->traffic.messages[world]++;
-    l->traffic.bytes[world] += bytes;
+    struct ftk_peer *peer = ftk_peer(world);
+    peer->sent += !kept; /* a logged message has been counted */
+    peer->messages++;
+    peer->bytes += bytes;
     if (!kept)
         (void)ftk_p2p_over_at_once(real);
     return true;

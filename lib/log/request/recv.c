@@ -55,7 +55,7 @@ int ftk_p2p_count(
     struct ftk_log *l = &ftk_log;
     const bool crosses = ftk_log_crosses(source);
     uint64_t sum = 0;
-    l->counts.received[source]++;
+    ftk_peer(source)->received++;
     if (!crosses && !l->apart.on)
         return MPI_SUCCESS;
     struct ftk_channel *s = ftk_channel_find(context, source, tag);

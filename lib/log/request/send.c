@@ -115,7 +115,7 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     int rc = ftk_mode_before(dest, e->context, e->tag, e);
     if (rc == MPI_SUCCESS)
         rc = isend_entry(e, dest, comm, tag);
-    ftk_log.counts.sent[dest] += rc == MPI_SUCCESS;
+    ftk_peer(dest)->sent += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     e->real = MPI_REQUEST_NULL;
@@ -162,7 +162,7 @@ static int post_send(struct ftk_req *r)
     ftk_p2p_bytes_type_free(&bytes);
     if (rc == MPI_SUCCESS)
         r->state = FTK_REQ_POSTED;
-    ftk_log.counts.sent[r->peer] += rc == MPI_SUCCESS;
+    ftk_peer(r->peer)->sent += rc == MPI_SUCCESS;
     return rc;
 }
 
@@ -306,8 +306,9 @@ int ftk_send_begin(struct ftk_req *r)
     if (l->mode->begin_send)
         l->mode->begin_send(r->internal);
     (void)FTK_FAULT("log.send");
-    l->traffic.messages[r->peer]++;
-    l->traffic.bytes[r->peer] += bytes;
+    struct ftk_peer *peer = ftk_peer(r->peer);
+    peer->messages++;
+    peer->bytes += bytes;
     struct ftk_sent *out = l->apart.on ? ftk_sent_find(r->context, r->peer, r->tag) : NULL;
     if (l->apart.on && !out)
         return ftk_p2p_fail(r, MPI_ERR_NO_MEM);

@@ -1,0 +1,141 @@
+/* Numbers for a few ranks (see sparse.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "sparse.h"
+
+#include <stdlib.h>
+
+#include "core/hash.h"
+#include "core/tags.h"
+
+struct letter {
+    uint64_t number, round;
+    int32_t from, to;
+    uint64_t sum; /* of the members above */
+};
+
+struct telling {
+    const struct ftk_sure *s;
+    unsigned round;
+    int me, tag;
+    struct letter *letters; /* [n] */
+    MPI_Request *sends;     /* [n] */
+    int n;
+    struct ftk_minimum *minimum; /* under way since all sends have ended */
+    void (*take)(const struct ftk_told *told);
+};
+
+static uint64_t sum_of(const struct letter *m)
+{
+    return ftk_xxh3(m, offsetof(struct letter, sum));
+}
+
+static int break_with(const struct telling *t, int mpi_rc)
+{
+    return ftk_chan_break(t->s->ch, mpi_rc, t->s->what);
+}
+
+static int begin_sends(struct telling *t, const struct ftk_told *out)
+{
+    for (int i = 0; i < t->n; i++) {
+        struct letter *m = &t->letters[i];
+        *m = (struct letter){ out[i].number, t->round, t->me, out[i].rank, 0 };
+        m->sum = sum_of(m);
+        int rc =
+            MPI_Issend(m, sizeof *m, MPI_BYTE, out[i].rank, t->tag, t->s->ch->comm, &t->sends[i]);
+        if (rc != MPI_SUCCESS) {
+            t->sends[i] = MPI_REQUEST_NULL;
+            return break_with(t, rc);
+        }
+    }
+    return FTKIT_OK;
+}
+
+static bool is_good(const struct telling *t, const struct letter *m, int source)
+{
+    return m->sum == sum_of(m) && m->round == t->round && m->from == source && m->to == t->me;
+}
+
+/* Receive the letters that are here. */
+static int receive(struct telling *t, bool *any)
+{
+    for (int flag = 1; flag;) {
+        MPI_Message m;
+        MPI_Status s;
+        struct letter in = { 0 };
+        int rc = MPI_Improbe(MPI_ANY_SOURCE, t->tag, t->s->ch->comm, &flag, &m, &s);
+        if (rc == MPI_SUCCESS && !flag)
+            break;
+        const int source = s.MPI_SOURCE;
+        if (rc == MPI_SUCCESS)
+            rc = MPI_Mrecv(&in, sizeof in, MPI_BYTE, &m, MPI_STATUS_IGNORE);
+        if (rc == MPI_SUCCESS && !is_good(t, &in, source))
+            rc = MPI_ERR_OTHER;
+        if (rc != MPI_SUCCESS)
+            return break_with(t, rc);
+        t->take(&(struct ftk_told){ source, in.number });
+        *any = true;
+    }
+    return FTKIT_OK;
+}
+
+/* One look.  *done: all ranks have all numbers. */
+static int look(struct telling *t, int64_t *word, bool *idle, bool *done)
+{
+    bool any = false, sent = true;
+    int rc = receive(t, &any);
+    *idle = !any;
+    if (rc != FTKIT_OK)
+        return rc;
+    if (t->minimum)
+        return ftk_sure_min_step(&t->minimum, word, done);
+    rc = ftk_chan_test(t->s->ch, t->sends, t->n, t->s->what, &sent);
+    if (rc == FTKIT_OK && sent) {
+        (void)FTK_FAULT("sparse.sent");
+        rc = ftk_sure_min_begin(t->s, word, 1, &t->minimum);
+    }
+    return rc;
+}
+
+static int run(struct telling *t, const struct ftk_told *out, int64_t *word)
+{
+    unsigned turns = 0;
+    bool idle, done = false;
+    int rc = begin_sends(t, out);
+    while (rc == FTKIT_OK && !done) {
+        rc = look(t, word, &idle, &done);
+        if (rc == FTKIT_OK && idle && !done)
+            ftk_chan_progress(t->s->ch, &turns);
+        if (rc == FTKIT_OK && t->s->ch->broken)
+            rc = ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", t->s->what);
+    }
+    if (rc != FTKIT_OK) { /* the communicator is revoked, so all requests end */
+        (void)ftk_chan_wait(t->s->ch, t->sends, t->n, t->s->what);
+        ftk_sure_min_drop(&t->minimum);
+    }
+    return rc;
+}
+
+int ftk_sparse_tell(const struct ftk_sure *s, unsigned round, const struct ftk_told *out, int n,
+    int64_t *word, void (*take)(const struct ftk_told *told))
+{
+    /* a rank that has left a round may begin the next one before another rank has left it */
+    struct telling t = { .s = s,
+        .round = round,
+        .n = n,
+        .take = take,
+        .tag = round % 2 == 0 ? FTK_TAG_TOLD : FTK_TAG_TOLD_NEXT };
+    if (s->ch->broken)
+        return ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", s->what);
+    int rc = MPI_Comm_rank(s->ch->comm, &t.me);
+    t.letters = malloc(((size_t)n + 1) * sizeof *t.letters);
+    t.sends = malloc(((size_t)n + 1) * sizeof(MPI_Request));
+    if (rc == MPI_SUCCESS && (!t.letters || !t.sends))
+        rc = MPI_ERR_NO_MEM;
+    for (int i = 0; t.sends && i < n; i++)
+        t.sends[i] = MPI_REQUEST_NULL;
+    rc = rc == MPI_SUCCESS ? run(&t, out, word) : break_with(&t, rc);
+    free(t.letters);
+    free(t.sends);
+    return rc;
+}

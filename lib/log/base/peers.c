@@ -1,0 +1,76 @@
+/* The table of other ranks (see peers.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "log/peers.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "core/ftk.h"
+
+struct ftk_peers ftk_peers;
+
+static size_t bytes_of(int n)
+{
+    return ((size_t)n + 1) * sizeof(struct ftk_peer);
+}
+
+int ftk_peers_open(int n)
+{
+    void *at = mmap(NULL, bytes_of(n), PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
+    ftk_peers = (struct ftk_peers){ .at = at, .n = n, .sorted = true };
+    return FTKIT_OK;
+}
+
+void ftk_peers_close(void)
+{
+    if (ftk_peers.at)
+        (void)munmap(ftk_peers.at, bytes_of(ftk_peers.n)); /* cannot fail for a whole mapping */
+    free(ftk_peers.list);
+    ftk_peers = (struct ftk_peers){ .at = NULL };
+}
+
+static bool has_room(struct ftk_peers *t)
+{
+    if (t->nlist < t->room)
+        return true;
+    const int room = t->room > 0 ? 2 * t->room : 32;
+    int *list = realloc(t->list, (size_t)room * sizeof *list);
+    if (!list)
+        return false;
+    t->list = list;
+    t->room = room;
+    return true;
+}
+
+void ftk_peer_join(int rank)
+{
+    struct ftk_peers *t = &ftk_peers;
+    t->at[rank].joined = true;
+    t->all = t->all || !has_room(t);
+    if (t->all)
+        return;
+    t->sorted = t->sorted && (t->nlist == 0 || t->list[t->nlist - 1] < rank);
+    t->list[t->nlist++] = rank;
+}
+
+static int rising(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+int ftk_peers_count(void)
+{
+    struct ftk_peers *t = &ftk_peers;
+    if (t->all)
+        return t->n;
+    if (!t->sorted)
+        qsort(t->list, (size_t)t->nlist, sizeof *t->list, rising);
+    t->sorted = true;
+    return t->nlist;
+}
