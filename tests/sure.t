@@ -61,6 +61,18 @@ for (1 .. ($rounds eq 'all' ? 200 : $rounds / 2)) {
     is(verdict($p, $j, env => $env, any => 1, what => $fault), '', "with the log: $fault");
 }
 
+# Counts that go to partners only: at a set, and in a repair whose set-up is drained.
+for (1 .. ($rounds eq 'all' ? 100 : $rounds / 2)) {
+    my ($rank, $nth) = (int(rand(4)), 1 + int(rand(4)));
+    my $point = one_of('sparse.begin', 'sparse.letter', 'sparse.sent');
+    my $action = $point eq 'sparse.letter' ? 'EIO' : 'kill';
+    my $fault = "$point:$rank:$nth:$action" . (rand() < 0.5 ? ',app.mid:' . ($rank < 2 ? 2 : 1) . ':9:kill' : '');
+    my $env = { FTKIT_LOG_TEAM_SIZE => 2, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
+    my $j = logged($p, env => $env, fault => $fault, spares => 3);
+    cmp_ok(scalar(@{ $j->{faults} }), '>=', 1, "$fault: came to pass");
+    is(verdict($p, $j, env => $env, any => 1, what => $fault), '', "told to partners: $fault");
+}
+
 # A success that is none each time ends the opening with an error, not never.
 my $j = job(n => 2, spares => 0, env => \%memory, fault => 'sure.none:1:*:EIO', timeout => 60);
 ok($j->{rc} != 0 && $j->{log} =~ /comparing configurations: MPI has returned success without/,

@@ -40,7 +40,7 @@ static int begin_sends(struct telling *t, const struct ftk_told *out)
     for (int i = 0; i < t->n; i++) {
         struct letter *m = &t->letters[i];
         *m = (struct letter){ out[i].number, t->round, t->me, out[i].rank, 0 };
-        m->sum = sum_of(m);
+        m->sum = sum_of(m) ^ (uint64_t)FTK_FAULT("sparse.letter"); /* injected: it is damaged */
         int rc =
             MPI_Issend(m, sizeof *m, MPI_BYTE, out[i].rank, t->tag, t->s->ch->comm, &t->sends[i]);
         if (rc != MPI_SUCCESS) {
@@ -101,6 +101,7 @@ static int run(struct telling *t, const struct ftk_told *out, int64_t *word)
 {
     unsigned turns = 0;
     bool idle, done = false;
+    (void)FTK_FAULT("sparse.begin");
     int rc = begin_sends(t, out);
     while (rc == FTKIT_OK && !done) {
         rc = look(t, word, &idle, &done);

@@ -17,9 +17,9 @@ struct ftk_told {
 };
 
 /* Collective over the channel of s.  Send out [n] to its ranks; take() gets what others have for
- * this rank, in any order.  *word: in: of this rank; out: the least of all ranks.  round: the number
- * of this call on the communicator, the same on all ranks.  Messages have proofs as in sure.h.
- * FTKIT_ERR_PEER: the channel is broken; take() may have been called. */
+ * this rank, in any order.  *word: in: of this rank; out: the least of all ranks.  round: the
+ * number of this call on the communicator, the same on all ranks.  Messages have proofs as in
+ * sure.h.  FTKIT_ERR_PEER: the channel is broken; take() may have been called. */
 int ftk_sparse_tell(const struct ftk_sure *s, unsigned round, const struct ftk_told *out, int n,
     int64_t *word, void (*take)(const struct ftk_told *told));
 

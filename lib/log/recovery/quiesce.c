@@ -197,7 +197,7 @@ enum { SENT, RELAY_SENT, COUNTS }; /* in the words of one rank for another */
 /* All ranks tell each other how many messages they have sent. */
 static int announce(const struct ftk_sure *act, int n)
 {
-    uint64_t *out = calloc(2 * COUNTS * (size_t)n, sizeof *out);
+    uint64_t *out = calloc((size_t)2 * COUNTS * (size_t)n, sizeof *out);
     if (!out)
         return ftk_fail(FTKIT_ERR_NOMEM, "quiescing");
     uint64_t *in = out + COUNTS * (size_t)n;
