@@ -316,7 +316,7 @@ $(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	$(MPICC) $(CFLAGS_ALL) \
 	    -DLOG_FILES='":$(subst $(empty) $(empty),:,$(notdir $(filter lib/log/%,$(LIB_SRC)))):"' \
 	    -MMD -MP -c $< -o $@
-$(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so: $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
+$(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/count.so: $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
 $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TEST_LIB)
 	@mkdir -p $(@D)
@@ -353,7 +353,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/count.so
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-long: tests
