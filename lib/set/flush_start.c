@@ -51,6 +51,38 @@ static int member_of(const struct ftkit_ctx *ctx, int rank)
     return n;
 }
 
+struct place {
+    int domain, rank;
+};
+
+static int by_domain(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->domain != y->domain)
+        return x->domain < y->domain ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* member [nranks]: member_of() of all ranks, by sorting them; without memory one by one. */
+static void list_members(const struct ftkit_ctx *ctx, int *member)
+{
+    const int n = ctx->nranks;
+    struct place *all = malloc((size_t)n * sizeof *all);
+    for (int r = 0; !all && r < n; r++)
+        member[r] = member_of(ctx, r);
+    if (!all)
+        return;
+    for (int r = 0; r < n; r++)
+        all[r] = (struct place){ ctx->domain[r], r };
+    qsort(all, (size_t)n, sizeof *all, by_domain);
+    for (int i = 0, count = 0; i < n; i++) {
+        count = i > 0 && all[i].domain == all[i - 1].domain ? count : 0;
+        member[all[i].rank] = count;
+        count += all[i].rank < ftk_plane_size(ctx);
+    }
+    free(all);
+}
+
 /* Begin to tell all ranks the block mine. */
 static int tell(struct ftk_flush_start *s, const void *mine, size_t bytes, const char *what)
 {
@@ -153,9 +185,10 @@ static int use_facts(const struct ftk_flush_start *s)
         rc = all[r].rc < rc ? all[r].rc : rc;
     for (int r = 0; rc == FTKIT_OK && r < ctx->nranks; r++) {
         fl->writer[r] = all[r].writer;
-        fl->member[r] = member_of(ctx, r);
         fl->heads[r] = all[r].head;
     }
+    if (rc == FTKIT_OK)
+        list_members(ctx, fl->member);
     if (rc != FTKIT_OK && s->error == FTKIT_OK)
         return ftk_fail(
             rc, "making the directory of the set failed on another rank: %s", ftkit_strerror(rc));
