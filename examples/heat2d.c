@@ -214,6 +214,7 @@ struct app {
     int rank;      /* this rank; a shrink may change it */
     double *whole; /* the whole array, on rank 0 */
     int steps, every, delay_ms;
+    int plane, planes; /* of the replicas; one plane without them */
     const char *out, *config, *pictures, *pidfile;
 };
 
@@ -243,24 +244,40 @@ static int divide(ftkit_ctx *ft, MPI_Comm comm, void *arg)
     return ftkit_register_array(ft, "u", g->u, MPI_DOUBLE, 2, global, local, offset, halo);
 }
 
+/* Write the whole grid.  With replicas each plane writes the same file, because one that stands
+ * still misses steps: each writes under a name of its own and renames it. */
+static int write_whole(const struct app *a, const char *path)
+{
+    const size_t cells = (size_t)a->grid.n[0] * (size_t)a->grid.n[1];
+    char own[5000];
+    if (a->planes < 2)
+        return write_raw(path, a->whole, cells);
+    snprintf(own, sizeof own, "%.4095s.%d.%ld", path, a->plane, (long)getpid());
+    if (write_raw(own, a->whole, cells) != 0)
+        return -1;
+    if (rename(own, path) == 0)
+        return 0;
+    fprintf(stderr, "heat2d: %s: %s\n", path, strerror(errno));
+    return -1;
+}
+
 static void picture(struct app *a, MPI_Comm comm)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s.%d.bin", a->pictures, a->step);
     gather(&a->grid, comm, a->whole);
     if (a->rank == 0) /* wrong after a failure, but then it is written again after the rollback */
-        write_raw(path, a->whole, (size_t)a->grid.n[0] * (size_t)a->grid.n[1]);
+        write_whole(a, path);
 }
 
 static int result(const struct app *a)
 {
     const struct grid *g = &a->grid;
-    size_t cells = (size_t)g->n[0] * (size_t)g->n[1];
     if (a->rank != 0)
         return EXIT_SUCCESS;
     printf("heat2d: %d x %d cells, %d steps done on %d ranks in %d x %d blocks\n", g->n[0], g->n[1],
         a->step, g->size, g->p[0], g->p[1]);
-    if (a->out != NULL && write_raw(a->out, a->whole, cells) != 0)
+    if (a->out != NULL && write_whole(a, a->out) != 0)
         return EXIT_FAILURE;
     return EXIT_SUCCESS;
 }
@@ -274,9 +291,12 @@ static int run(ftkit_ctx *ft, struct app *a)
      * the other ranks are in their loop. */
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
     ftkit_info me = { .size = sizeof me };
-    if (ftkit_query(ft, &me) == FTKIT_OK
-        && me.plane > 0) /* one replica of each rank writes files */
-        a->out = a->pictures = a->pidfile = NULL;
+    if (ftkit_query(ft, &me) == FTKIT_OK) {
+        a->plane = me.plane;
+        a->planes = me.nplanes;
+    }
+    if (a->plane > 0)
+        a->pidfile = NULL;
     if (divide(ft, comm, a) != 0 || ftkit_register_replicated(ft, "step", &a->step, 1, MPI_INT) < 0
         || ftkit_attribute(ft, "u", "units", "K") < 0 /* for readers of the files */
         || ftkit_on_repair(ft, divide, a) < 0)
