@@ -1,5 +1,5 @@
-/* Counts what ftkit hands to the MPI; to be preloaded.  MPI_Pcontrol(k) writes the numbers since the
- * last call to standard error, and begins again:
+/* Counts what ftkit hands to the MPI; to be preloaded.  MPI_Pcontrol(k) writes the numbers since
+ * the last call to standard error, and begins again:
  *
  *   count: mark K rank R messages M bytes B collectives C bytes B heap H
  *

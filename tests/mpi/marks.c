@@ -1,5 +1,5 @@
-/* The collective steps of ftkit, one behind the other; MPI_Pcontrol() marks the end of each: 0 begin,
- * 1 opening, 2 ftkit_recover, 3 to 5 a set, 6 a repair and a set, 7 a set, 8 ftkit_finish, 9
+/* The collective steps of ftkit, one behind the other; MPI_Pcontrol() marks the end of each: 0
+ * begin, 1 opening, 2 ftkit_recover, 3 to 5 a set, 6 a repair and a set, 7 a set, 8 ftkit_finish, 9
  * ftkit_close.
  *
  * The program sends nothing, but for -r: in each step each rank sends to its right neighbour.
