@@ -162,6 +162,23 @@ for my $case ([ 'clone', 'restore.corrupt:2:1' ], [ 'replay', 'restore.corrupt:4
         is(right($twins, $j, faults => 2, quiet => 1, like => $another), '', "$scheme, $lost, $flip");
     }
 }
+# a start from memory that outlives the job: a slot is gone, and that of the sibling serves
+{
+    my $slots = scratch() . '/slots';
+    mkdir($slots);
+    my %place = (FTKIT_LEVEL_MEMORY_SCHEME => 'own', FTKIT_LEVEL_MEMORY_PLACE => 'file',
+        FTKIT_LEVEL_MEMORY_DIRECTORY => $slots, FTKIT_LEVEL_HDF5_DIRECTORY => $slots); # the same job
+    my $j = replicas(2, $twins, spares => 0, fault => 'app.mid:1:33:kill',
+        env => { %place, FTKIT_RECOVER_SUPPLY => 'end' });
+    isnt($j->{rc}, 0, 'own, in files: the job ends');
+    my %slots; # of each process
+    push(@{ $slots{ /(\d+)[.]\d+$/ ? $1 : '' } }, $_) for glob("$slots/ftkit-slot*");
+    is(scalar(keys %slots), 6, '... each rank has a slot');
+    unlink(@{ $slots{ (sort keys %slots)[ rand(6) ] } });
+    $j = replicas(2, $twins, spares => 0, env => \%place);
+    is(right($twins, $j, quiet => 1, like => qr/restored set 7 from memory that outlived the job/),
+        '', '... and the next one goes on without the slots of a rank');
+}
 # memory of one copy, and the replicas of a rank are lost
 {
     my $j = replicas(2, $twins, spares => 2, fault => 'app.mid:1:33:kill,repair.census:4:2:kill',
@@ -223,6 +240,17 @@ for my $case ([ 3, 3, 1 ], [ 3, 1, 0 ], [ 5, 3, 0 ]) {
 for my $fault ('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:13:kill') {
     my $j = replicas(2, $twins, fault => $fault);
     is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
+}
+# ten losses in a chain: the replicas of a rank die in turn, each after the clone of the other
+{
+    my $long = { %$twins, steps => 100, args => [ '-n', 100 ] };
+    my $fault = join(',', map { my $k = $_; ("app.mid:1:" . ($k ? 12 : 9) . ":kill\@$k",
+                    "app.mid:4:" . ($k ? 12 : 15) . ":kill\@$k") } 0 .. 4);
+    my $j = replicas(2, $long, spares => 10, fault => $fault, timeout => 100);
+    is(right($long, $j, faults => 10, quiet => 1), '', '2 replicas, ten losses in a chain');
+    is(back($j), '0 0 0 0 0 0', '... nobody goes back');
+    my @cloned = split(/ /, clones($j));
+    is(join(' ', @cloned[ 0, 2, 3, 5 ]), '5 5 5 5', '... and each plane is cloned five times');
 }
 # a plane that stands still when the other one comes to ftkit_wait(); and a kill behind that call
 my $waits = { name => 'waits', steps => 60, args => [ '-n', 60 ] };
