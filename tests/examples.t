@@ -152,7 +152,7 @@ SKIP: {
 
 # ---- pipeline and farm: each rank saves its state at its own call --------------------
 
-for my $p (['pipeline', 110, qw(-n 1200x500 -b 10 -d 3)], ['farm', 60, qw(-n 300 -d 3)]) {
+for my $p (['pipeline', 110, qw(-n 1200x500 -b 10 -d 6)], ['farm', 60, qw(-n 300 -d 9)]) {
     my ($name, $last, @args) = @$p;
     my %apart = (FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_LEVEL_HDF5_ENABLED => 'false',
         FTKIT_LOG_TEAM_SIZE => 1);
