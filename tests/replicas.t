@@ -164,7 +164,7 @@ for my $case ([ 'clone', 'restore.corrupt:2:1' ], [ 'replay', 'restore.corrupt:4
 }
 # a start from memory that outlives the job: a slot is gone, and that of the sibling serves
 {
-    my $slots = scratch() . '/slots';
+    my $slots = scratch() . '/own';
     mkdir($slots);
     my %place = (FTKIT_LEVEL_MEMORY_SCHEME => 'own', FTKIT_LEVEL_MEMORY_PLACE => 'file',
         FTKIT_LEVEL_MEMORY_DIRECTORY => $slots, FTKIT_LEVEL_HDF5_DIRECTORY => $slots); # the same job
@@ -266,8 +266,10 @@ for my $number (0, 5) {
     my $j = replicas(2, $twins, fault => "finish.begin:$number:1:kill",
         env => { FTKIT_CHECKPOINT_PERIOD => '17 calls' });
     is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, process $number dies at the end");
-    # a call of ftkit_checkpoint is left if the other plane is late
-    is(clones($j), $j->{log} =~ /stand still/ ? plane_of(2, $number) : '0 0 0 0 0 0',
+    # a call of ftkit_checkpoint is left if the other plane is late; it may have come to
+    # ftkit_finish() before it knew of the failure, and then the plane that stands still goes back
+    my $cloned = $j->{log} =~ /stand still/ && $j->{log} !~ /return(?:s)? to set/;
+    is(clones($j), $cloned ? plane_of(2, $number) : '0 0 0 0 0 0',
         '... nothing is cloned at ftkit_finish()');
     my @other = (split(/ /, back($j)))[ $number < 3 ? (3 .. 5) : (0 .. 2) ];
     is("@other", '0 0 0', '... and no rank of the other plane goes back');
