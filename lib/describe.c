@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/event.h"
+#include "core/format.h"
 #include "core/log_ops.h"
 #include "describe.h"
 
@@ -41,9 +42,9 @@ static bool is_apart(const struct ftkit_ctx *ctx, const struct ftk_level *l)
 static void say_memory(const struct ftk_level *l, double set, char *text, size_t bytes)
 {
     if (ftk_place_is(l->mem.place.kind, FTK_OUTLIVES_PROCESS))
-        snprintf(text, bytes, "memory per rank: %.3g x the registered bytes", 2 * set);
+        ftk_format(text, bytes, "memory per rank: %.3g x the registered bytes", 2 * set);
     else
-        snprintf(text, bytes,
+        ftk_format(text, bytes,
             "memory per rank: %.3g x the registered bytes, %.3g x while a set is committed", set,
             2 * set);
 }

@@ -129,6 +129,19 @@ for my $page (grep { /\.md$/ } sort keys %text) {
 }
 ok(!@broken && $links > 10, "links: $links of them") or diag(join "\n", @broken);
 
+# numbers in text, which a decimal comma of the program must not change: lib/core/format.h
+my ($calls, @bare) = (0);
+for my $file (grep { !m{core/(?:format|config)\.c$} } glob('lib/*.c lib/*/*.c lib/*/*/*.c')) {
+    my $code = slurp($file) =~ s{/\*.*?\*/}{}gsr;
+    while ($code =~ /(?<!\w)(v?(?:[fd]|sn?)?printf)\s*\(((?:[^;"]|"(?:[^"\\]|\\.)*")*+);/g) {
+        my ($name, $call) = ($1, $2);
+        $calls++;
+        push @bare, "$file: $name($call" if $name =~ /^v/ || $call =~ /%[-+ #0-9.*]*l?[aefgAEFG]/;
+    }
+    push @bare, "$file: $1" while $code =~ /\b((?:ato[fd]|strto(?:f|d|ld))\s*\(.*)/g;
+}
+ok(!@bare && $calls > 100, 'a double is formatted by ftk_format()') or diag(join "\n", @bare);
+
 my $lines = () = $text{'README.md'} =~ /\n/g;
 cmp_ok($lines, '<=', 200, 'the README is short');
 

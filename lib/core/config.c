@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
-#include <locale.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 
 #include "config.h"
 #include "config_sense.h"
+#include "format.h"
 #include "teams.h"
 #include "utf8.h"
 
@@ -1328,32 +1328,12 @@ static int load_layers(struct ftk_config *cfg, const char *path, struct ftk_conf
     return rc;
 }
 
-/* Numbers are read and written with a point in every locale of the program.  Only this thread
- * changes its locale, and only during the call. */
-static int enter_c_locale(locale_t *c, locale_t *before)
-{
-    *c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (*c == (locale_t)0)
-        return ftk_fail_errno(ENOMEM, "configuration: locale");
-    *before = uselocale(*c);
-    return FTKIT_OK;
-}
-
-static void leave_c_locale(locale_t c, locale_t before)
-{
-    uselocale(before);
-    freelocale(c);
-}
-
 int ftk_config_load_origin(
     struct ftk_config *cfg, const char *path, struct ftk_config_origin *origin)
 {
-    locale_t c, before = (locale_t)0;
-    int rc = enter_c_locale(&c, &before);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = load_layers(cfg, path, origin);
-    leave_c_locale(c, before);
+    locale_t before = ftk_locale_enter();
+    int rc = load_layers(cfg, path, origin);
+    ftk_locale_leave(before);
     return rc;
 }
 
@@ -1412,12 +1392,9 @@ static int each(const struct ftk_config *cfg, const struct ftk_config_origin *or
 int ftk_config_each(const struct ftk_config *cfg, const struct ftk_config_origin *origin,
     ftk_config_fn *fn, void *arg)
 {
-    locale_t c, before = (locale_t)0;
-    int rc = enter_c_locale(&c, &before);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = each(cfg, origin, fn, arg);
-    leave_c_locale(c, before);
+    locale_t before = ftk_locale_enter();
+    int rc = each(cfg, origin, fn, arg);
+    ftk_locale_leave(before);
     return rc;
 }
 

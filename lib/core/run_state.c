@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format.h"
 #include "run_state.h"
 
 void ftk_run_state(const char *fmt, ...)
@@ -21,7 +22,7 @@ void ftk_run_state(const char *fmt, ...)
         return;
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof line - 1, fmt, ap);
+    int n = ftk_vformat(line, sizeof line - 1, fmt, ap);
     va_end(ap);
     n = n < (int)sizeof line - 2 ? n : (int)sizeof line - 2;
     line[n++] = '\n';

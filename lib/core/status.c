@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "event.h"
+#include "format.h"
 #include "hash.h"
 
 static _Thread_local char detail[FTK_DETAIL_MAX];
@@ -65,7 +66,7 @@ int ftk_fail_at(const char *file, int line, int code, const char *fmt, ...)
     char text[FTK_DETAIL_MAX - 64];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    ftk_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     detail_set(file, line, text, "");
     return code;
@@ -77,7 +78,7 @@ int ftk_fail_errno_at(const char *file, int line, int err, const char *fmt, ...)
     char why[64];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    ftk_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     detail_set(file, line, text, strerror_r(err, why, sizeof why));
     if (err == ENOSPC || err == EDQUOT)
@@ -141,7 +142,7 @@ FTK_PRINTF(3, 0) static void report(int level, bool always, const char *fmt, va_
 {
     static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
     char line[1024];
-    vsnprintf(line, sizeof line, fmt, ap);
+    ftk_vformat(line, sizeof line, fmt, ap);
     pthread_mutex_lock(&report_lock);
     if (report_fn)
         report_fn(level, line, report_arg);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format.h"
 #include "teams.h"
 
 #define FILE_MAX ((size_t)64 << 20) /* bytes of a file: many times what a team file has */
@@ -31,7 +32,7 @@ FTK_PRINTF(2, 3) static bool wrong(struct parser *p, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(p->flaw->why, sizeof p->flaw->why, fmt, ap);
+    ftk_vformat(p->flaw->why, sizeof p->flaw->why, fmt, ap);
     va_end(ap);
     p->flaw->line = p->file ? p->line : 0;
     return false;

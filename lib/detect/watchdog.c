@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "core/context.h"
+#include "core/format.h"
 #include "core/ranks.h"
 #include "core/run_state.h"
 #include "watch_page.h"
@@ -181,7 +182,7 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
     double since = now - from(dog, atomic_load(&dog->own->since_s));
     if (atomic_load(&dog->own->state) != FTK_DOG_REPAIR || since < 2 * limit)
         return;
-    snprintf(why, sizeof why,
+    ftk_format(why, sizeof why,
         "a repair has not ended for %.1f s (process %d, rank %d of the job): ending the job", since,
         (int)getpid(), dog->own->world_rank);
     end_job(dog, why);
@@ -276,7 +277,7 @@ static size_t put_text(char *text, size_t bytes, size_t at, const char *fmt, ...
     if (at >= bytes)
         return at;
     va_start(ap, fmt);
-    int n = vsnprintf(text + at, bytes - at, fmt, ap);
+    int n = ftk_vformat(text + at, bytes - at, fmt, ap);
     va_end(ap);
     return n < 0 ? at : at + (size_t)n;
 }

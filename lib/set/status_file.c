@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/context.h"
+#include "core/format.h"
 #include "core/log_ops.h"
 #include "status_file.h"
 
@@ -30,7 +31,7 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
     static const char *const modes[] = { "restart", "global", "team" };
     const struct ftk_policy *p = &ctx->policy;
     const double age_s = ctx->committed > 0 ? ftk_now_s() - p->last_set_s : 0;
-    return snprintf(text, TEXT_MAX,
+    return ftk_format(text, TEXT_MAX,
         "ftkit.status = 1\njob = %016" PRIx64 "\nstate = %s\ntime = %.3f\nranks = %d\nspares = %d\n"
         "mode = %s\nteams = %d\ncalls = %" PRIu64 "\ncall_seconds = %.9f\nset = %" PRIu64
         "\nset_time = %.3f\nset_seconds = %.6f\nset_bytes = %zu\ndurable = %" PRIu64

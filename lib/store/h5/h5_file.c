@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/format.h"
 #include "h5_priv.h"
 #if H5_VERSION_GE(1, 13, 2)
 #include <H5FDdevelop.h>
@@ -311,7 +312,7 @@ int ftk_h5_fail_at(
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_entry, why);
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    ftk_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     if (io->err)
         return ftk_fail_errno_at(file, line, io->err, "%s: %s", io->what, text);
