@@ -11,6 +11,7 @@
 
 #include "core/event.h"
 #include "core/hash.h"
+#include "core/input.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
@@ -519,6 +520,8 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     ftk_guard_exit(ctx, 1);
     ctx->where = FTK_IN_SETUP;
     ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
+    if (ftk_plane_home(ctx, ctx->rank) == 0)
+        ftk_input_take();
     ftk_say_plan(ctx);
     ftk_describe_open(ctx);
     if (ctx->incarnation == 0) /* the others wait for a replacement: it settles later */

@@ -22,7 +22,7 @@ my @small = ('-n', 60, '-s', 400);
 my $home = tempdir(DIR => scratch());
 my %env = (FTKIT_LEVEL_HDF5_DIRECTORY => $home, FTKIT_CHECKPOINT_PERIOD => '1000s',
     FTKIT_CHECKPOINT_REACT => '100ms', FTKIT_REPORT_STATUS => '50ms');
-my ($code, $log) = (0, '');
+my ($code, $log, $halted) = (0, '', ''); # $halted: the log of halts()
 
 # Run the solver, and $act with the number of the process of ftkit run when $when matches the log
 # or the status of the job.  $code, $log: what came of it.
@@ -95,6 +95,7 @@ sub halts
     is($code, 75, "$what: exit code 75") or diag($log);
     like($log, qr/halt \(.*\): set (\d+) is durable.*solver: halted at step \d+.*the job has halted; set \g1 is durable/s,
         '... says so');
+    $halted = $log;
     ok(!-e "$dir/result", '... the program has not come to its end');
     delete local $ENV{PROGRAM_OPTIONS};
     my %line = map { $_ => $more->{$_} } grep {/LINE/} keys(%$more);
@@ -114,6 +115,23 @@ halts("SIG$_", signalled($_, 60), {}) for qw(TERM INT);
 halts('SIGUSR2, with the message log', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2 }, '--log');
 halts('SIGUSR2, with lines apart', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2,
         FTKIT_CHECKPOINT_LINE => 'apart' }, '--log');
+# a program with handlers of its own gets SIGUSR1 and SIGUSR2, and ftkit run asks all the same
+halts('SIGINT, the program has handlers', signalled('INT', 60), { PROGRAM_OPTIONS => '-d 5 -N' });
+like($halted, qr/signals: 0 0 0$/m, '... which are not called');
+halts('SIGUSR1 and SIGUSR2, the program has handlers', sub {
+        my ($pid, $dir) = @_;
+        signalled('USR1', 30)->(@_);
+        my $end = time() + 20;
+        select(undef, undef, undef, 0.01) while sets($dir) < 2 && time() < $end;
+        is(sets($dir), 2, '... a set is durable');
+        kill('USR2', $pid);
+    }, { PROGRAM_OPTIONS => '-d 5 -N' });
+like($halted, qr/signals: 1 1 0$/m, '... which are called');
+halts('SIGTERM, checkpoint.signals is false', sub {
+        signalled('USR2', 60)->(@_);
+        signalled('TERM', 100)->(@_);
+    }, { PROGRAM_OPTIONS => '-d 5 -N', FTKIT_CHECKPOINT_SIGNALS => 'false' });
+like($halted, qr/signals: 0 1 0$/m, '... SIGUSR2 is for the program alone');
 halts('a set at each call', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1 call',
         FTKIT_LEVEL_HDF5_EVERY => '1000 sets' });
 halts('a period in calls', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
@@ -170,6 +188,18 @@ sub asks_in_time
     is($code, 75, '... and halts') or diag($log);
 }
 
+# Make a locale with a decimal comma, of the C library of GNU: none may be installed.
+sub comma_locale
+{
+    my $dir = fresh();
+    mkdir("$dir/comma") or die "$dir/comma: $!\n";
+    open(my $f, '>', "$dir/comma/LC_NUMERIC") or die "$dir/comma: $!\n";
+    print $f pack('L10', 0x20031114, 6, 40, 42, 44, 36, 32, 47, ord('.'), ord(',')),
+        ",\0.\0\3\3\0UTF-8\0\0\0\0";
+    close($f) or die "$dir/comma: $!\n";
+    return (LOCPATH => $dir, LC_NUMERIC => 'comma');
+}
+
 # from outside
 sub asks
 {
@@ -186,11 +216,16 @@ sub asks
             is($?, 0, 'ftkit status: a job is running');
             like($status, qr/^default: job .* on .*\n  state +running, .*\n  processes +4 ranks, 1 spares left, repair in the job\n  rate +[\d.]+ calls/,
                 '... and what it does');
-            is(`$ftkit status --json $where` =~ /"set": (\d+),/ && $1, 1, '... --json');
+            my $json = `$ftkit status --json $where`;
+            is($json =~ /"set": (\d+),/ && $1, 1, '... --json');
+            cmp_ok($json =~ /"set_seconds": ([\d.e-]+),/ ? $1 : 0, '>', 0,
+                '... a program with a decimal comma: times are no whole seconds');
+            unlike(slurp("$where/default.ftkit/status"), qr/,/, '... nor does the file have one');
             is(`$ftkit status --prometheus $where` =~ /^ftkit_up\{context="default"\} (1)$/m && $1, 1,
                 '... --prometheus');
             is(asks(qr/is asked to halt/, $ftkit, 'halt', '--wait', $where), 0, '... exit code');
-        }, {});
+        }, { comma_locale() });
+    unlike($halted, qr/\d,\d+ ?(?:m?s|x)\b/, '... and the lines of the library have a point');
     ok(!-e "$dir/default.ftkit/halt", '... the request is gone');
     is(asks(qr/no job uses the sets/, $ftkit, 'halt', $dir), 1, 'nobody to halt: 1');
     is(asks(qr/no job is running\n  state +closed/, $ftkit, 'status', $dir), 1, 'a job that is gone: 1');

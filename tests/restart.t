@@ -41,6 +41,12 @@ survives('all ranks killed: ftkit run relaunches', env => \%files, run => [], fa
 survives('... from compressed files', run => [], faults => 4,
     env => { %files, FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' },
     fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
+# standard input: a new rank 0 reads it from the beginning, and so does a relaunch
+my %input = (env => { %files, FTKIT_RECOVER_SUPPLY => 'spare, end' }, run => [], command => ['-I'],
+    fault => 'app.mid:0:5:kill,app.mid:*:20:kill', faults => 4, like => qr/repaired in.*relaunching/s,
+    unlike => qr/nothing on standard input/);
+survives('standard input is a file', %input, stdin => write_file(scratch() . '/input', "30\n"));
+survives('... is a pipe that stays open', %input, pipe => 'echo 30; exec sleep 4');
 my $killed = 0;
 survives('mpirun itself is killed', env => \%files, run => [], faults => 0,
     solver => ['-d', '20', '-s', '60'], like => qr/restored set \d+ from files/,

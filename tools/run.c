@@ -25,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "asks.h"
+#include "input.h"
 #include "kill.h"
 #include "sets.h"
 #include "detect/watch_page.h"
@@ -47,6 +49,7 @@ struct attempt {
     double sig_at;
     bool halting;     /* the job was asked to halt */
     bool halt_wanted; /* SIGUSR2 came before a context was open */
+    bool set_wanted;  /* SIGUSR1 */
     long lost;        /* BY_LOST_RANK: the rank, -1: not known */
     struct ftk_state *state;
 };
@@ -64,8 +67,8 @@ void ftk_run_say(const char *fmt, ...)
 /* ---- one attempt --------------------------------------------------------------------- */
 
 /* In the child: become mpirun, or report which step failed. */
-static void become(
-    const struct ftk_run *r, char **cmd, char **env, const char *state, pid_t parent, int report)
+static void become(const struct ftk_run *r, char **cmd, char **env, const char *state, pid_t parent,
+    int input, int report)
 {
     sigset_t none;
     const char *step = "session";
@@ -76,6 +79,9 @@ static void become(
     step = "parent";
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
         goto fail; /* if ftkit run dies, mpirun gets SIGTERM and ends its job */
+    step = "standard input";
+    if (input >= 0 && dup2(input, STDIN_FILENO) < 0)
+        goto fail;
     step = "node names";
     if (r->emulate > 0 && ftk_emulate_enter(r) != 0)
         goto fail;
@@ -137,11 +143,13 @@ static int start(const struct ftk_run *r, struct attempt *a)
     ftk_mpirun_command(r, &cmd);
     ftk_mpirun_environment(r, a->number, &env);
     ftk_mpirun_state_path(r, a->number, state);
+    int input = ftk_input_attempt();
     fflush(NULL);
     a->pid = fork();
     if (a->pid == 0)
-        become(r, cmd.v, env.v, r->tells ? state : NULL, self, report[1]);
+        become(r, cmd.v, env.v, r->tells ? state : NULL, self, input, report[1]);
     close(report[1]);
+    ftk_input_give();
     /* a successful exec closes the pipe; otherwise the pipe has the error */
     ssize_t len = a->pid < 0 ? -1 : read(report[0], why, sizeof why - 1);
     close(report[0]);
@@ -163,17 +171,19 @@ static bool has_ended(struct attempt *a)
     return status >= 0;
 }
 
-/* Take a signal.  SIGUSR1 goes on to the ranks, which write a durable set.  The first other
- * signal asks the ranks to halt, by SIGUSR2, if a context is open; mpirun would end them at
- * SIGTERM.  The next one goes to mpirun, and the job has some time to end; false, on the one after:
+/* Take a signal.  SIGUSR1 asks the ranks for a durable set.  The first other signal asks the ranks
+ * to halt, if a context is open; mpirun would end them at SIGTERM.  The next one goes to mpirun, and the job has some time to end; false, on the one after:
  * end the job at once. */
 static bool take_signal(struct attempt *a, int sig)
 {
     if (sig <= 0 || sig == SIGCHLD)
         return true;
-    if (sig == SIGUSR1 || (!a->halting && ftk_state_is_open(a->state))) {
-        kill(a->pid, sig == SIGUSR1 ? sig : SIGUSR2);
-        a->halting = sig != SIGUSR1;
+    if (sig == SIGUSR1) {
+        a->set_wanted = true;
+        return true;
+    }
+    if (!a->halting && ftk_state_is_open(a->state)) {
+        a->halting = ftk_asks_halt(a->pid, sig);
         if (a->halting)
             ftk_run_say("%s: the job writes a durable set and halts; a second signal ends it",
                 strsignal(sig));
@@ -191,6 +201,18 @@ static bool take_signal(struct attempt *a, int sig)
         a->sig_at = ftk_now_s();
     }
     return !again;
+}
+
+/* Hand on the requests that came before a context was open. */
+static void take_wanted(struct attempt *a)
+{
+    if (!ftk_state_is_open(a->state))
+        return;
+    if (a->set_wanted)
+        ftk_asks_set(a->pid);
+    if (a->halt_wanted && !a->halting)
+        (void)take_signal(a, SIGUSR2);
+    a->set_wanted = a->halt_wanted = false;
 }
 
 /* Whether the processes of the ranks give a reason to end the job. */
@@ -228,8 +250,7 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
             a->how = BY_FATAL;
             return;
         }
-        if (a->halt_wanted && ftk_state_is_open(a->state) && !a->halting)
-            (void)take_signal(a, SIGUSR2);
+        take_wanted(a);
         double halted_at = ftk_state_told(a->state)->halted_at;
         if (halted_at > 0 && now > halted_at + r->halt_timeout_s && !a->sig) {
             a->how = BY_HALT;
@@ -319,10 +340,12 @@ static int run_attempt(const struct ftk_run *r, struct attempt *a, const sigset_
     if (!a->state)
         return TOOL_FAIL;
     a->status = TOOL_FAIL << 8; /* a job that we end is no success */
+    ftk_asks_attempt();
     if (r->verbose)
         show(stderr, r, a->number);
     int rc = start(r, a);
     if (rc != 0) {
+        ftk_input_end();
         ftk_state_end(a->state);
         return rc;
     }
@@ -332,6 +355,7 @@ static int run_attempt(const struct ftk_run *r, struct attempt *a, const sigset_
     if (a->how == BY_NO_RANK)
         take_status(a, ftk_ranks_status(ranks));
     wind_up(r, a, ranks);
+    ftk_input_end();
     ftk_ranks_end(ranks);
     return 0;
 }
@@ -568,6 +592,8 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
     struct past past = { 0 };
     bool opened = false; /* a context, in any attempt */
     map_progress(r, &past);
+    ftk_asks_begin(r);
+    ftk_input_begin(r);
     for (int number = 0;; number++) {
         struct attempt a = { .number = number };
         ftk_run_log_attempt(r, number);

@@ -11,6 +11,7 @@
 
 #include "core/context.h"
 #include "core/event.h"
+#include "core/requests.h"
 #include "core/run_state.h"
 #include "status_file.h"
 #include "steer.h"
@@ -32,6 +33,8 @@ static volatile sig_atomic_t halt_signal; /* 0: none */
 static struct timespec halt_at;           /* of halt_signal */
 
 static int contexts; /* open ones */
+
+static struct ftk_requests *page; /* of ftkit run; NULL: this process does not see it */
 
 static double since_halt(void)
 {
@@ -57,16 +60,37 @@ static void on_signal(int sig)
     errno = err;
 }
 
-static void take_signals(void)
+/* Take the signals that have no handler.  The result has FTK_OWN_... of the others: the program, or
+ * its MPI, has handlers for them. */
+static int take_signals(void)
 {
+    static const int owns[NSIGNALS] = { FTK_OWN_USR1, FTK_OWN_USR2, 0 };
+    int own = 0;
     for (int i = 0; i < NSIGNALS; i++) {
         struct sigaction is, ours = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         sigemptyset(&ours.sa_mask);
         if (sigaction(signals[i], NULL, &is) != 0 || (is.sa_flags & SA_SIGINFO)
             || (is.sa_handler != SIG_DFL && is.sa_handler != on_signal))
-            continue;                             /* the program, or its MPI, has a handler */
-        (void)sigaction(signals[i], &ours, NULL); /* without it the signal does what it did */
+            own |= owns[i];
+        else
+            (void)sigaction(signals[i], &ours, NULL); /* without it the signal does what it did */
     }
+    return own;
+}
+
+/* Begin to look at the page of `ftkit run`. */
+static void take_page(struct ftk_steer *s, int own)
+{
+    static bool tried;
+    if (!tried)
+        page = ftk_run_map(FTK_REQUESTS_FILE, sizeof *page);
+    tried = true;
+    if (!page)
+        return;
+    s->page_sets = atomic_load(&page->sets);
+    s->page_halts = atomic_load(&page->halts);
+    atomic_fetch_or(&page->own, own);
+    atomic_store(&page->readers, 1);
 }
 
 /* SIGTERM ends the process again.  The handler of the other two stays: `ftkit run` may send one at
@@ -83,10 +107,12 @@ void ftk_steer_open(struct ftkit_ctx *ctx)
     double end = ctx->cfg.deadline_s;
     ctx->steer.end_s = end < 0 ? -end : end > 0 ? 1e-9 * (double)ftk_wall_ns() + end : 0;
     ctx->steer.sets_done = sets_asked;
+    int own = ctx->cfg.signals ? 0 : FTK_OWN_ALL;
     if (ctx->cfg.signals && contexts++ == 0) {
         halt_signal = 0; /* of an earlier context */
-        take_signals();
+        own = take_signals();
     }
+    take_page(&ctx->steer, own);
 }
 
 void ftk_steer_take_deadline(struct ftkit_ctx *ctx, double end_s)
@@ -140,23 +166,39 @@ static bool file_asks(struct ftkit_ctx *ctx)
 
 /* ---- what this rank asks for ---------------------------------------------------------- */
 
+static const char *signal_name(int sig)
+{
+    return sig == SIGTERM  ? "SIGTERM"
+           : sig == SIGINT ? "SIGINT"
+           : sig == SIGHUP ? "SIGHUP"
+                           : "SIGUSR2";
+}
+
+static bool set_is_asked(const struct ftk_steer *s)
+{
+    return sets_asked != s->sets_done || (page && atomic_load(&page->sets) != s->page_sets);
+}
+
 int ftk_steer_ask(struct ftkit_ctx *ctx)
 {
     struct ftk_steer *s = &ctx->steer;
-    if (halt_signal)
-        s->reason = halt_signal == SIGTERM ? "SIGTERM" : "SIGUSR2";
+    if (page && atomic_load(&page->halts) != s->page_halts)
+        s->reason = signal_name(atomic_load(&page->sig));
+    else if (halt_signal)
+        s->reason = signal_name(halt_signal);
     else if (ctx->rank == 0 && file_asks(ctx))
         s->reason = "ftkit halt";
     else if (ctx->rank == 0 && deadline_is_near(ctx)) /* by one clock */
         s->reason = DEADLINE;
     else
-        return sets_asked != s->sets_done ? FTK_ASK_SET : FTK_ASK_NOTHING;
+        return set_is_asked(s) ? FTK_ASK_SET : FTK_ASK_NOTHING;
     return FTK_ASK_HALT;
 }
 
 void ftk_steer_taken(struct ftkit_ctx *ctx, int ask)
 {
     ctx->steer.sets_done = sets_asked;
+    ctx->steer.page_sets = page ? atomic_load(&page->sets) : 0;
     if (ctx->rank == 0 && ask == FTK_ASK_SET && !ctx->cfg.h5_enabled)
         ftk_report(FTKIT_WARNING,
             "context %s: SIGUSR1 asks for a durable set, but level.hdf5.enabled is false",

@@ -1,10 +1,13 @@
-/* Requests from outside: signals, `ftkit halt`, the deadline.
+/* Requests from outside: signals, `ftkit run`, `ftkit halt`, the deadline.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *     SIGUSR1                              a durable set soon
  *     SIGUSR2, SIGTERM, DIR/NAME.ftkit/halt, checkpoint.deadline
  *                                          a durable set soon, then FTKIT_HALT
+ *
+ * `ftkit run` asks for both by a page, too (core/requests.h): the program may have handlers of its
+ * own for the signals.
  *
  * A request reaches one rank, or some ranks, at any moment.  All ranks have to write the set in the
  * same call of ftkit_checkpoint().  So a rank keeps the request until the next vote that all ranks
@@ -25,6 +28,8 @@ enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT };
 
 struct ftk_steer {
     int sets_done;      /* number of SIGUSR1 that sets were written for */
+    int page_sets;      /* the same for requests of ftkit run */
+    int page_halts;     /* number of requests for a halt before the context was opened */
     double end_s;       /* the deadline, seconds since 1970; 0: none */
     bool said_short;    /* a warning has said that the deadline leaves no time for a set */
     double file_s;      /* when rank 0 has last looked for the file of `ftkit halt` */

@@ -77,7 +77,8 @@ sub shared_memory {
 }
 
 # Run one job under a hard timeout.  Options: n, spares, run (more arguments of ftkit run),
-# program, args, env (hash), fault, timeout, keep (directory of an earlier job).
+# program, args, env (hash), fault, timeout, keep (directory of an earlier job), stdin (a file) or
+# pipe (a command of the shell whose output comes by a pipe).
 # Returns a hash: rc, log, dir, faults (lines of faults that came to pass), seconds.
 sub job {
     my (%o) = @_;
@@ -99,7 +100,7 @@ sub job {
     my $start = time();
     my $pid = fork();
     if (!$pid) {
-        open(STDIN, '<', '/dev/null');
+        open(STDIN, $o{pipe} ? '-|' : '<', $o{pipe} // $o{stdin} // '/dev/null');
         open(STDOUT, '>', "$work/log");
         open(STDERR, '>&', \*STDOUT);
         chdir($work);

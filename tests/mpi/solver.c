@@ -16,11 +16,15 @@
  * -e: after a set that could not be written not the next call at once, but the next step.
  * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  -x: exit code of all is well.
  * -a: rank 1 calls MPI_Abort in that step.  -i: go on after FTKIT_HALT.
+ * -I: rank 0 reads the number of steps from standard input, where the callback runs first.
+ * -N: has handlers of its own for the signals that ftkit takes.
  * STYLE: p2p, nb, coll, mixed (default), derived.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <locale.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +39,7 @@
 
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
-    int deaf;
+    int deaf, handles, reads;
     int blocks, percent, last, grow_by, tell, unchanged, onward, code, abort_at;
     double *big; /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
@@ -84,6 +88,12 @@ static int unpack(void *arg, const void *buf, size_t bytes)
 static int on_repair(ftkit_ctx *ft, MPI_Comm comm, void *arg)
 {
     struct state *s = arg;
+    if (s->reads) {
+        if (s->rank == 0 && s->steps < 0 && scanf("%d", &s->steps) != 1)
+            fprintf(stderr, "solver: nothing on standard input\n");
+        if (MPI_Bcast(&s->steps, 1, MPI_INT, 0, comm) != MPI_SUCCESS)
+            return 1;
+    }
     if (s->derived != MPI_COMM_NULL)
         MPI_Comm_free(&s->derived);
     s->derived = MPI_COMM_NULL;
@@ -245,6 +255,21 @@ static uint64_t state_hash(const struct state *s)
     return XXH3_64bits_withSeed(&s->step, sizeof s->step, h);
 }
 
+static volatile sig_atomic_t told_of[3]; /* SIGUSR1, SIGUSR2, SIGTERM */
+
+static void on_signal(int sig)
+{
+    int i = sig == SIGUSR1 ? 0 : sig == SIGUSR2 ? 1 : 2;
+    told_of[i] = told_of[i] + 1;
+}
+
+static void take_signals(void)
+{
+    if (signal(SIGUSR1, on_signal) == SIG_ERR || signal(SIGUSR2, on_signal) == SIG_ERR
+        || signal(SIGTERM, on_signal) == SIG_ERR)
+        exit(2);
+}
+
 /* The pid of each rank in a file, for tests that kill for real. */
 static void note_pid(const struct state *s)
 {
@@ -284,7 +309,8 @@ static int run(ftkit_ctx *ft, struct state *s)
         note_pid(s);
         if (rc == FTKIT_HALT && !s->deaf) {
             if (s->rank == 0)
-                fprintf(stderr, "solver: halted at step %lld\n", (long long)s->step);
+                fprintf(stderr, "solver: halted at step %lld, signals: %d %d %d\n",
+                    (long long)s->step, (int)told_of[0], (int)told_of[1], (int)told_of[2]);
             return 0;
         }
         if (s->step >= s->steps) {
@@ -332,7 +358,8 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     int opt;
     s.derived = MPI_COMM_NULL;
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:i")) != -1) {
+    setlocale(LC_NUMERIC, ""); /* a decimal comma, where the test wants one */
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:iIN")) != -1) {
         switch (opt) {
         case 's':
             s.steps = atoi(optarg);
@@ -382,6 +409,13 @@ int main(int argc, char **argv)
         case 'i':
             s.deaf = 1;
             break;
+        case 'I':
+            s.reads = 1;
+            s.steps = -1;
+            break;
+        case 'N':
+            s.handles = 1;
+            break;
         case 'f':
             s.no_finish = 1;
             break;
@@ -405,6 +439,8 @@ int main(int argc, char **argv)
         }
     }
     MPI_Init(&argc, &argv);
+    if (s.handles)
+        take_signals();
     MPI_Comm world = MPI_COMM_WORLD;
     if (s.halves) {
         int rank, size;
