@@ -210,6 +210,22 @@ SKIP: {
         like($out, qr/--tag-output prog -n 'it'\\''s'$/m, 'the program comes last, quoted');
         job($ftkit, 'run', '-n', 1, '--spares', 0, '--print', 'prog');
         unlike($out, qr/oversubscribe|yield/, 'one rank does not crowd a core');
+      SKIP: {
+            # two hardware threads of one core, as the kernel tells it
+            my $list = 'topology/thread_siblings_list';
+            my $threads = 'taskset -c 0,1 unshare -m sh -c \'for c in 0 1; do mount --bind '
+                . "$tmp/both /sys/devices/system/cpu/cpu\$c/$list || exit 9; done; exec $ftkit run -n 2 "
+                . "--spares 0 --print prog' 2>&1";
+            my $plain = `taskset -c 0,1 $ftkit run -n 2 --spares 0 --print prog 2>&1`;
+            open my $both, '>', "$tmp/both";
+            print $both "0-1\n";
+            close $both;
+            my $said = `$threads`;
+            skip 'needs two cores, and the right to hide files', 2 if $? || $plain !~ / prog$/m
+                || $plain =~ /oversubscribe/;
+            like($said, qr/--oversubscribe/, 'hardware threads are no slots of mpirun');
+            unlike($said, qr/yield/, '... and the ranks need not yield');
+        }
         open my $f, '>', "$tmp/hosts";
         print $f "# ours\na slots=4\nb slots=4 # and\nb\n\nc\n";
         close $f;

@@ -10,6 +10,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitSlurm;
 use FtkitTest;
+use File::Temp qw(tempdir);
 use POSIX ();
 use Test::More;
 
@@ -33,6 +34,45 @@ is($shown, slurp($script{'slurm.sh'}), 'the page shows the script that is tested
 for my $name (qw(pbs.sh lsf.sh flux.sh)) {
     like(slurp($script{$name}), qr/Not run on such a system/, "$name: says that it was not run");
 }
+
+# Whether the scripts queue the job again: with commands of our own, and a job that ends with $code,
+# after a signal to the script.
+sub queues_again
+{
+    my ($name, $program, $code, $after, $signal) = @_;
+    my $bin = tempdir(DIR => scratch());
+    for my $case ([$program, "trap '' USR2 TERM; echo \$\$ >$bin/up; " . ($signal ? 'while [ ! -e ' . "$bin/over" . ' ]; do sleep 0.05; done; ' : '')
+            . "exit $code"], ['scontrol', "echo \"\$@\" >>$bin/asked"])
+    {
+        write_file("$bin/$case->[0]", "#!/bin/sh\n$case->[1]\n");
+        chmod(0755, "$bin/$case->[0]");
+    }
+    my $pid = fork() // die "fork: $!\n";
+    if (!$pid) {
+        %ENV = (%ENV, PATH => "$bin:$ENV{PATH}", SLURM_JOB_ID => 7, SLURM_JOB_NODELIST => 'a',
+            SLURM_NTASKS => 4, SLURM_NTASKS_PER_NODE => 2, REQUEUE_AFTER => $after);
+        open(STDOUT, '>', "$bin/out");
+        exec('bash', $script{$name}, 'prog') or POSIX::_exit(127);
+    }
+    if ($signal) {
+        slurm_await(sub { -s "$bin/up" });
+        kill($signal, $pid);
+        write_file("$bin/over", ''); # a shell takes a signal when its command has ended
+    }
+    waitpid($pid, 0);
+    is($? >> 8, $code, "$name: the exit code is $code");
+    return (slurp("$bin/asked"), slurp("$bin/out"));
+}
+my @restart = ('slurm-restart.sh', 'srun');
+is((queues_again('slurm.sh', 'ftkit', 75, 0))[0], "requeue 7\n", '... is queued again');
+is((queues_again('slurm.sh', 'ftkit', 75, 0, 'USR2'))[0], "requeue 7\n", '... also when asked');
+is((queues_again('slurm.sh', 'ftkit', 75, 0, 'TERM'))[0], '', '... not after scancel');
+is((queues_again('slurm.sh', 'ftkit', 0, 0))[0], '', '... is not queued again');
+my ($asked, $said) = queues_again('slurm.sh', 'ftkit', 75, 60);
+is($asked, '', '... is not queued again when it halts at once');
+like($said, qr/^halted after \d s: not queued again/m, '... says so');
+is((queues_again(@restart, 9, 0))[0], "requeue 7\n", '... is queued again');
+is((queues_again(@restart, 9, 0, 'TERM'))[0], '', '... not after scancel');
 
 # ---- which nodes, with a scontrol of our own ---------------------------------------------------
 

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,62 +35,6 @@ static const struct {
 bool ftk_mpirun_ulfm(void)
 {
     return strcmp(FTKIT_MPI_KIND, "ulfm") == 0;
-}
-
-/* ---- cores --------------------------------------------------------------------------- */
-
-/* The quota of one control group (v2) in CPUs; 0: no quota. */
-static int quota_of(const char *group)
-{
-    char path[FTK_PATH_MAX + 64], quota[32];
-    double period = 0;
-    snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    int got = fscanf(f, "%31s %lf", quota, &period);
-    fclose(f);
-    double q = strtod(quota, NULL); /* "max" is 0 */
-    if (got != 2 || q <= 0 || period <= 0)
-        return 0;
-    return q <= period ? 1 : (int)(q / period);
-}
-
-static int cores_by_quota(void)
-{
-    char line[FTK_PATH_MAX];
-    int least = 0;
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    if (!f)
-        return 0;
-    while (fgets(line, sizeof line, f)) {
-        if (strncmp(line, "0::/", 4) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        char *group = line + 3;
-        for (;;) { /* the group and all its parents */
-            int q = quota_of(group);
-            if (q > 0 && (least == 0 || q < least))
-                least = q;
-            char *slash = strrchr(group, '/');
-            if (!slash)
-                break;
-            *slash = '\0';
-        }
-    }
-    fclose(f);
-    return least;
-}
-
-static int cores(void)
-{
-    cpu_set_t set;
-    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                         : sysconf(_SC_NPROCESSORS_ONLN);
-    int quota = cores_by_quota();
-    if (quota > 0 && quota < n)
-        return quota;
-    return n < 1 ? 1 : (int)n;
 }
 
 /* ---- nodes --------------------------------------------------------------------------- */
@@ -202,7 +145,8 @@ int ftk_mpirun_plan(struct ftk_run *r)
     }
     /* assume that other machines have as many cores as this one; emulated nodes share its cores */
     int machines = r->emulate > 0 ? 1 : r->nodes;
-    r->crowded = r->total > (long)cores() * machines;
+    r->crowded = r->total > (long)ftk_cores_threads() * machines;
+    r->over_slots = r->crowded || r->total > (long)ftk_cores() * machines;
     return 0;
 }
 
@@ -277,10 +221,11 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     if (ftk_mpirun_ulfm()) {
         snprintf(number, sizeof number, "%d", r->spares);
         add_default(env, "FTKIT_SPARES_COUNT", number);
-    } else if (r->crowded) {
+    } else if (r->over_slots) {
         /* a plain mpirun may be that of any MPI: Open MPI reads these, other MPIs ignore them */
         add_default(env, "OMPI_MCA_rmaps_base_oversubscribe", "1");
-        add_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
+        if (r->crowded)
+            add_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
     }
     if (r->ranks_per_node > 0) {
         snprintf(number, sizeof number, "%d", r->ranks_per_node);
@@ -343,7 +288,7 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
             add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
         if (r->emulate > 0)
             ftk_emulate_arguments(r, cmd); /* includes :OVERSUBSCRIBE */
-        else if (r->crowded || r->gone.n > 0)
+        else if (r->over_slots || r->gone.n > 0)
             ftk_list_add(cmd, "--oversubscribe");
         if (r->slurm.n > 0)
             ftk_slurm_arguments(r, cmd);

@@ -95,7 +95,8 @@ struct ftk_run {
     int total;                /* processes to start: ranks + spares */
     int nodes;                /* nodes that the job will use, as far as is known */
     int ranks_per_node;       /* size of simulated domains; 0: host names define the domains */
-    bool crowded;             /* more processes than cores */
+    bool crowded;             /* more processes than hardware threads */
+    bool over_slots;          /* more processes than cores, which mpirun takes for slots */
     bool tells;               /* mpirun writes into the state file how processes end */
     struct ftk_list gone;     /* nodes that did not answer before this attempt */
     struct ftk_list slurm;    /* nodes of the Slurm job on which srun starts daemons */
@@ -128,6 +129,10 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
  * and errno. */
 int ftk_mpirun_tell(const char *state);
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX]);
+
+/* ---- cores.c: cores and hardware threads that this process may use --------------------- */
+int ftk_cores(void);
+int ftk_cores_threads(void);
 
 /* ---- emulate.c: several nodes on one machine ----------------------------------------- */
 /* Whether this process may make the name spaces that are needed; if not, *why is an errno. */

@@ -294,7 +294,7 @@ sub surroundings
     my %env = (%ENV, PATH => build() . ":$ENV{PATH}", FTKIT_CHECKPOINT_PERIOD => '5 calls',
         FTKIT_LEVEL_HDF5_EVERY => $ENV{FTKIT_LEVEL_HDF5_EVERY} // '1 sets', OMPI_MCA_btl_tcp_if_include => 'lo',
         PRTE_MCA_hwloc_default_binding_policy => 'none', SLURM_CONF => "$dir/slurm.conf",
-        TMPDIR => "$dir/local"); # each node has its own
+        REQUEUE_AFTER => 0, TMPDIR => "$dir/local"); # each node has its own
     return %env;
 }
 

@@ -98,6 +98,15 @@ slurm_signal($run, 'USR2');
 slurm_ends($run, 'steps: the job halts, is queued again, and ends well', $want);
 is(job_field($run->{id}, 'Restarts'), 1, '... after one restart');
 
+# ---- scancel ------------------------------------------------------------------------------------
+
+$run = slurm_case('scancel', 'slurm.sh', @longer);
+ok(slurm_step($run, 20), 'scancel: the job runs');
+slurm_do('scancel', $run->{id});
+my ($state) = await_job($run->{id}, 60);
+is($state, 'CANCELLED', 'scancel: the job is not queued again');
+ok(slurm_says($run, qr/halt \(SIGTERM\): set \d+ is durable/), '... it has halted');
+
 # ---- salloc on a machine that is no node of the job --------------------------------------------
 
 my @salloc = (qw(salloc -Q -N2 --ntasks-per-node=2 ftkit run -n 2 --spares 2 --), @heat);
