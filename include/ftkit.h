@@ -96,6 +96,10 @@ extern "C" {
     X(ERR_ENDED, -81, "the context has ended: only ftkit_close() is left")                         \
     X(ERR_INTERNAL, -99, "broken invariant inside ftkit")
 
+/** Whether a code is an error after which the program cannot continue: below -39.  After an error
+ * from -1 to -39 the last committed set holds, and the loop goes on. */
+#define FTKIT_FATAL(code) ((code) < -39)
+
 enum ftkit_status {
 #define FTKIT_STATUS_ENUM(name, value, text) FTKIT_##name = (value),
     FTKIT_STATUS_LIST(FTKIT_STATUS_ENUM)
@@ -368,7 +372,61 @@ FTKIT_API int ftkit_attribute(
  * whole or it does not exist. */
 
 /**
- * The one call in the loop: writes a set when one is due, repairs and rolls back when a
+ * The head of the solver loop: recovers, writes a set when one is due, repairs and rolls back when
+ * a rank has failed, and waits for the other ranks at the end.
+ *
+ *     int rc;
+ *     while (ftkit_step(ft, &rc)) {
+ *         if (rc < 0) fprintf(stderr, "%s\n", ftkit_detail(ft));
+ *         if (rc == FTKIT_NO_SET) initialise(comm);
+ *         if (step >= nsteps) { ftkit_end(ft); continue; }
+ *         compute(comm);
+ *         step++;
+ *     }
+ *
+ * The first call is ftkit_recover() and ftkit_checkpoint(); do not call ftkit_recover() yourself.
+ * Each later call is ftkit_checkpoint(), and after ftkit_end() ftkit_finish().  A survivor, a
+ * replacement and a rank of a restarted job enter the body in the same way, directly after this
+ * call, and with the same code.
+ *
+ * @param[out] code  always written.  In the body (this call has returned 1):
+ *                   FTKIT_OK: nothing has happened.
+ *                   FTKIT_NO_SET: the initial state.  This is the first step of a fresh start, or
+ *                   the ranks are back at the set of that first step.  Set-up that communicates may
+ *                   stand here; what it makes must be registered.
+ *                   FTKIT_ROLLED_BACK: the regions hold a set, after a repair or at the first call
+ *                   of a job that continues an earlier one.  Set again what is not registered.
+ *                   An error from -1 to -39: a set was not written, go on.
+ *                   After the loop (this call has returned 0): FTKIT_OK: all ranks have come to the
+ *                   end; FTKIT_HALT as of ftkit_checkpoint(); else an error.
+ * @return 1: execute the body; 0: leave the loop, and call ftkit_close().
+ *
+ * Without the message log and without replicas all ranks enter with FTKIT_NO_SET or
+ * FTKIT_ROLLED_BACK together, so they may communicate there.  With either of these two, only some
+ * ranks enter with FTKIT_ROLLED_BACK: do not communicate there, and make communicators in the
+ * callback of ftkit_on_repair().  FTKIT_NO_SET is all right in any case.
+ *
+ * An error of the first set comes in the second call, because the code of the first call is the
+ * news.  The sets have one replicated region more, "ftkit.step", which says whether the set is that
+ * of the first step.
+ * Collective, blocking, errors: as the three calls.  One loop in the life of a context; otherwise
+ * FTKIT_ERR_STATE.
+ */
+FTKIT_API int ftkit_step(ftkit_ctx *ctx, int *code);
+
+/**
+ * In the body of a loop with ftkit_step(): this rank has come to the end of its work.  The next
+ * ftkit_step() waits until all ranks have come to the end.  It returns 0 then.  If a rank fails
+ * meanwhile it returns 1, and the rank is in an earlier step again: so let `continue` follow this
+ * call, and let the exit test stand at the top of the body.
+ *
+ * Local.
+ * Errors: FTKIT_ERR_STATE: not in the body of such a loop; FTKIT_ERR_ARG, FTKIT_ERR_ENDED.
+ */
+FTKIT_API int ftkit_end(ftkit_ctx *ctx);
+
+/**
+ * The call in the loop of a program that does without ftkit_step(): writes a set when one is due, repairs and rolls back when a
  * rank has failed, and otherwise returns at once.
  *
  * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced, and every
@@ -377,7 +435,7 @@ FTKIT_API int ftkit_attribute(
  * set is complete on the file system; leave the loop without ftkit_finish(), and call
  * ftkit_close().
  * Every later call returns FTKIT_HALT, too.  After an error from -1 to -39 the program may
- * continue: print ftkit_detail(), and leave the loop only below -39.
+ * continue: print ftkit_detail(), and leave the loop only when FTKIT_FATAL() holds.
  *
  * Place:      best at the top of the loop and before the exit test, so that no communication
  *             stands between ftkit_recover() and the first call.  At the bottom the call

@@ -93,8 +93,10 @@ static int roll_back_outside(ftkit_ctx *ctx)
         return rc;      /* this rank does not roll back */
     if (rc == FTKIT_OK) /* there is no set yet: the program begins its loop anew */
         rc = FTKIT_ROLLED_BACK;
-    if (rc == FTKIT_ROLLED_BACK)
+    if (rc == FTKIT_ROLLED_BACK) {
         define_state(ctx);
+        ctx->loop.news = true;
+    }
     return rc;
 }
 
@@ -408,6 +410,8 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     ctx->where = FTK_IN_LOOP;
     ftk_log_enter_loop(ctx);
     ctx->detect.app_errors = false;
+    if (restored == 0)
+        ctx->loop.fresh = 1; /* a part of the initial state */
     define_state(ctx);
     ftk_watchdog_progress(ctx->dog);
     if (set)

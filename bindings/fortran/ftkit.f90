@@ -7,8 +7,8 @@
 ! In short:
 !
 !   - Without ierr an error (a code below 0) ends the program with its text.  ierr is not
-!     optional where news (a code above 0) must not be missed: ftkit_finish, ftkit_scrub,
-!     ftkit_wait.
+!     optional where news (a code above 0) must not be missed: ftkit_step, ftkit_finish,
+!     ftkit_scrub, ftkit_wait.
 !   - Communicators, datatypes, requests and messages are the types of mpi_f08, such as
 !     type(MPI_Comm), or
 !     integers of mpi and mpif.h.
@@ -481,7 +481,17 @@ module ftkit
     end interface
     public :: ftkit_decide
 
-    !> The one call in the loop.
+    !> In a loop with ftkit_step(): this rank has come to the end; let cycle follow.
+    interface
+        subroutine ftkit_end(ctx, ierr) bind(c, name="ftkit_f_end")
+            import :: ftkit_ctx, c_int
+            type(ftkit_ctx), intent(in) :: ctx
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_end
+
+    !> The call in a loop without ftkit_step().
     interface
         subroutine ftkit_checkpoint(ctx, ierr) bind(c, name="ftkit_f_checkpoint")
             import :: ftkit_ctx, c_int
@@ -599,6 +609,7 @@ module ftkit
     public :: ftkit_abort
 
     public :: ftkit_on_repair, ftkit_on_repair_integer, ftkit_set_report
+    public :: ftkit_step, ftkit_fatal
     public :: ftkit_request, ftkit_test, ftkit_failed, ftkit_confirm
     public :: ftkit_strerror, ftkit_version, ftkit_detail
 
@@ -674,6 +685,12 @@ module ftkit
             integer(c_int), intent(out), optional :: ierr
         end subroutine
 
+        integer(c_int) function c_step(handle, code) bind(c, name="ftkit_step")
+            import :: c_ptr, c_int
+            type(c_ptr), value :: handle
+            integer(c_int), intent(out) :: code
+        end function
+
         integer(c_int) function c_failed(handle) bind(c, name="ftkit_failed")
             import :: c_ptr, c_int
             type(c_ptr), value :: handle
@@ -745,6 +762,20 @@ contains
     end function
 
     ! ---- Logical arguments --------------------------------------------------------------
+
+    !> The head of the loop, do while (ftkit_step(ctx, ierr)): .true. for the body, .false. at
+    !! the end of the loop.
+    logical function ftkit_step(ctx, ierr)
+        type(ftkit_ctx), intent(in) :: ctx
+        integer, intent(out) :: ierr
+        ftkit_step = c_step(ctx%handle, ierr) /= 0
+    end function
+
+    !> Whether a code is an error after which the program cannot continue.
+    pure logical function ftkit_fatal(code)
+        integer, intent(in) :: code
+        ftkit_fatal = code < -39
+    end function
 
     !> .true. when a failure is known that the next ftkit_checkpoint() will repair.
     logical function ftkit_failed(ctx)

@@ -631,6 +631,11 @@ void ftkit_f_finish(ftkit_ctx *const *ctx, int *ierr)
     done(ierr, *ctx, "ftkit_finish", ftkit_finish(*ctx));
 }
 
+void ftkit_f_end(ftkit_ctx *const *ctx, int *ierr)
+{
+    done(ierr, *ctx, "ftkit_end", ftkit_end(*ctx));
+}
+
 void ftkit_f_scrub(ftkit_ctx *const *ctx, int *corrupt, int *ierr)
 {
     done(ierr, *ctx, "ftkit_scrub", ftkit_scrub(*ctx, corrupt));

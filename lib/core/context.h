@@ -200,6 +200,14 @@ struct ftk_replica_state {
     uint64_t takeovers, clones;
 };
 
+/* A loop with ftkit_step() (lib/step.c). */
+struct ftk_loop {
+    enum { FTK_LOOP_NONE, FTK_LOOP_BODY, FTK_LOOP_LAST, FTK_LOOP_OVER } at;
+    bool news;     /* the regions have changed since the body was entered: a restore or a start */
+    int owed;      /* an error that gave way to news: the code of the next entry */
+    int32_t fresh; /* region "ftkit.step"; 1: the state is that of the first step */
+};
+
 /* Figures for ftkit_query(). */
 struct ftk_stats {
     int repairs;
@@ -263,6 +271,7 @@ struct ftkit_ctx {
     struct ftk_status_file status;
     struct ftk_repair_state repair;
     struct ftk_replica_state replica;
+    struct ftk_loop loop;
     struct ftk_stats stats;
     struct ftk_level level[FTK_LEVELS];
     struct ftk_flush flush;

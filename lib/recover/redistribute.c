@@ -285,6 +285,8 @@ static int compare(const struct redist *d, const struct ftk_region *r)
             "region '%s' is per rank: it cannot be restored on %d ranks from %d "
             "(start with %d ranks, or register it as replicated or as a global array)",
             r->name, d->ctx->nranks, d->nold, d->nold);
+    if (!rec && ftk_region_may_lack(r))
+        return FTKIT_OK;
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
     if (rec->kind != r->kind || rec->basic != r->type.basic
@@ -303,7 +305,9 @@ static int compare_source(const struct redist *d, const struct ftk_region *r, in
 {
     const struct ftk_seg_region *a = find_record(d, r->name);
     const struct ftk_seg_region *b = ftk_seg_find(segment(d, q)->buf, r->name);
-    if (!b || a->kind != b->kind || a->basic != b->basic || a->elem_bytes != b->elem_bytes
+    if (!a && !b)
+        return FTKIT_OK;
+    if (!a || !b || a->kind != b->kind || a->basic != b->basic || a->elem_bytes != b->elem_bytes
         || (a->kind == FTK_KIND_REPLICATED && a->count != b->count)
         || (a->kind == FTK_KIND_ARRAY && !same_global(r, b)))
         return ftk_fail(FTKIT_ERR_MISMATCH,

@@ -321,6 +321,19 @@ int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_seri
     return rc;
 }
 
+int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh)
+{
+    struct ftk_region *r = NULL;
+    int rc = check_new(ctx, "ftkit_step", FTK_STEP_REGION);
+    if (rc == FTKIT_OK)
+        rc = add_region(ctx, FTK_STEP_REGION, FTK_KIND_REPLICATED, MPI_INT32_T, &r);
+    if (rc == FTKIT_OK) {
+        r->data = fresh;
+        r->count = 1;
+    }
+    return rc;
+}
+
 int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *name,
     const ftkit_serializer *ops, struct ftk_handles *h)
 {

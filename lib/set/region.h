@@ -10,8 +10,14 @@
 #include "core/log_ops.h"
 #include "store/attribute.h"
 
+/* Name of the region of ftkit_step(). */
+#define FTK_STEP_REGION "ftkit.step"
+
 /* Add a region of ftkit's own.  A set without this region can be restored, too. */
 int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops);
+
+/* Add the region of ftkit_step(): an int32_t.  A set without this region can be restored, too. */
+int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh);
 
 /* Add a region of ftkit_register_comm() or the like (handles.h).  The region owns h. */
 int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *name,
@@ -40,10 +46,15 @@ static inline bool ftk_region_is_note(const struct ftk_region *r)
 {
     return strcmp(r->name, FTK_ATTRIBUTES) == 0;
 }
-/* Whether a region is ftkit's own: a set may lack it. */
+/* Whether a region is the state of the log. */
 static inline bool ftk_region_is_own(const struct ftk_region *r)
 {
     return strcmp(r->name, FTK_LOG_REGION) == 0;
+}
+/* Whether a set may lack the region. */
+static inline bool ftk_region_may_lack(const struct ftk_region *r)
+{
+    return ftk_region_is_own(r) || strcmp(r->name, FTK_STEP_REGION) == 0;
 }
 /* The error of a callback of a region.  Callbacks of ftkit return codes of ftkit, with a text. */
 static inline int ftk_region_failed(const struct ftk_region *r, const char *callback, int result)

@@ -42,7 +42,7 @@ static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
 {
     if (ftk_region_is_note(r))
         return FTKIT_OK;
-    if (!rec && ftk_region_is_own(r))
+    if (!rec && ftk_region_may_lack(r))
         return FTKIT_OK;
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no region '%s'", r->name);
@@ -180,7 +180,7 @@ static int restore_all(const struct ftkit_ctx *ctx, enum pass pass, struct sourc
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
         const struct ftk_seg_region *rec = ftk_seg_find(src->seg, r->name);
-        if (pass_of(r) == pass && !ftk_region_is_note(r) && rec) /* only the log's may be missing */
+        if (pass_of(r) == pass && !ftk_region_is_note(r) && rec) /* own ones may be missing */
             rc = restore_one(r, rec, src);
     }
     return rc;

@@ -145,6 +145,10 @@ static void check_no_context(ftkit_ctx *ft)
     REFUSED(ftkit_test, 1, &done);
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_checkpoint", ftkit_checkpoint(ft));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_finish", ftkit_finish(ft));
+    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_end", ftkit_end(ft));
+    assert_int_equal(ftkit_step(ft, &done), 0);
+    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_step|context is NULL", done);
+    done = 5;
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_wait", ftkit_wait(ft));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_scrub", ftkit_scrub(ft, NULL));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_close", ftkit_close(&ft));
@@ -438,6 +442,64 @@ static void out_of_order(void **state)
     CHECK(FTKIT_OK, p.ft, ftkit_finish(p.ft)); /* harmless */
     CHECK(FTKIT_OK, p.ft, ftkit_wait(p.ft));
     kept();
+}
+
+/* The body of a loop with ftkit_step() is entered with this code, or is not. */
+#define ENTER(want, more)                                                                          \
+    do {                                                                                           \
+        int code = 77;                                                                             \
+        assert_int_equal(ftkit_step(p.ft, &code), (more));                                         \
+        CHECK((want), p.ft, code);                                                                 \
+    } while (0)
+
+static void steps(void **state)
+{
+    int rc = 77;
+    (void)state;
+    begin();
+    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "ftkit_end|body", ftkit_end(p.ft));
+    CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 1));
+    ENTER(FTKIT_NO_SET, 1); /* writes the set of the first step */
+    CHECK(FTKIT_OK, p.ft, ftkit_wait(p.ft));
+    close_context(&p.ft);
+    begin();
+    ENTER(FTKIT_NO_SET, 1); /* as before: the state is that of the first step */
+    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "ftkit_recover|once", ftkit_recover(p.ft, NULL));
+    p.step = 5;
+    CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 1));
+    ENTER(FTKIT_OK, 1);
+    CHECK(FTKIT_OK, p.ft, ftkit_wait(p.ft));
+    close_context(&p.ft);
+    begin();
+    ENTER(FTKIT_ROLLED_BACK, 1);
+    assert_int_equal(p.step, 5);
+    CHECK(FTKIT_OK, p.ft, ftkit_end(p.ft));
+    CHECK(FTKIT_OK, p.ft, ftkit_end(p.ft)); /* harmless */
+    ENTER(FTKIT_OK, 0);
+    assert_int_equal(ftkit_step(p.ft, &rc), 0);
+    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "ftkit_step|over", rc);
+    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "ftkit_end|body", ftkit_end(p.ft));
+    close_context(&p.ft);
+    begin();
+    CHECK(FTKIT_OK, p.ft, ftkit_recover(p.ft, NULL));
+    assert_int_equal(ftkit_step(p.ft, &rc), 0);
+    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "ftkit_step|ftkit_recover|before", rc);
+    close_context(&p.ft);
+    begin();
+    assert_int_equal(ftkit_step(p.ft, NULL), 0);
+    close_context(&p.ft);
+}
+
+/* A set that an older version of the program has written, without ftkit_step(). */
+static void steps_from_older_set(void **state)
+{
+    (void)state;
+    start();
+    close_context(&p.ft);
+    begin();
+    ENTER(FTKIT_ROLLED_BACK, 1);
+    assert_int_equal(p.step, 1);
+    close_context(&p.ft);
 }
 
 static void without_recover(void **state)
@@ -768,6 +830,8 @@ int main(int argc, char **argv)
         TEST(bad_arrays),
         TEST(bad_arguments),
         TEST(out_of_order),
+        TEST(steps),
+        TEST(steps_from_older_set),
         TEST(without_recover),
         TEST(resized),
         TEST(fewer_regions),
