@@ -9,7 +9,7 @@
  * arrays: so a run may continue on another number of ranks.
  *
  * The program checks no MPI call.  After a failure the numbers are worthless, and a NaN may
- * even end the iteration; ftkit_checkpoint() and ftkit_finish() take all ranks back to the
+ * even end the iteration; ftkit_step() takes all ranks back to the
  * last committed set before any rank can leave the loop.
  *
  * Dot products are added in chunks of CHUNK rows, and the sums of the chunks in their
@@ -235,11 +235,11 @@ static int result(const struct app *a, double residual)
 static int run(ftkit_ctx *ft, struct app *a)
 {
     struct solver *s = &a->s;
-    double residual, goal = a->tolerance * a->tolerance;
+    double residual = 0, goal = a->tolerance * a->tolerance;
     MPI_Comm comm;
     int rc;
 
-    /* No communication from here to ftkit_recover(): a replacement runs this part alone, while
+    /* No communication from here to ftkit_step(): a replacement runs this part alone, while
      * the other ranks are in their loop. */
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
     if (divide(ft, comm, a) != 0
@@ -247,35 +247,25 @@ static int run(ftkit_ctx *ft, struct app *a)
         || ftkit_register_replicated(ft, "scalar", s->scalar, 3, MPI_DOUBLE) < 0
         || ftkit_on_repair(ft, divide, a) < 0)
         give_up(ftkit_detail(ft));
-    rc = ftkit_recover(ft, NULL);
-    if (rc == FTKIT_OK) /* FTKIT_NO_SET is a fresh start */
-        tell(ft, "continues", s->iteration);
-    if (rc < 0) {
-        hopeless(ft, rc, s->iteration);
-        return EXIT_FAILURE;
-    }
 
-    for (;;) {
-        rc = ftkit_checkpoint(ft); /* due? write; a rank lost? repair, roll back */
-        if (hopeless(ft, rc, s->iteration))
-            return EXIT_FAILURE;
+    while (ftkit_step(ft, &rc)) { /* restore, write a set, repair, roll back: whatever is due */
+        say(ft, rc, s->iteration);
         note_pid(a->pidfile, s->rank, s->iteration);
-        if (rc == FTKIT_HALT) /* the job should stop: the next start continues here */
-            return EXIT_SUCCESS;
         /* "not greater" also holds for a NaN */
         if (s->iteration >= a->limit || (s->iteration > 0 && !(RR(s) > goal * BB(s)))) {
-            /* The last messages come before ftkit_finish(), so that a failure during them is
-             * repaired, too.  When ftkit_finish() returns, s->all has the result. */
+            /* The last messages come before ftkit_end(), so that a failure during them is
+             * repaired, too.  After the loop s->all has the result. */
             residual = true_residual(s, comm);
-            rc = ftkit_finish(ft);
-            hopeless(ft, rc, s->iteration);
-            if (rc == FTKIT_ROLLED_BACK)
-                continue; /* the set may be of the very last iteration: test again */
-            return rc < 0 ? EXIT_FAILURE : result(a, residual);
+            ftkit_end(ft);
+            continue; /* if another rank is lost now, this one returns to an earlier iteration */
         }
         iterate(s, comm);
         pause_ms(a->delay_ms);
     }
+    if (rc == FTKIT_OK)
+        return result(a, residual);
+    say(ft, rc, s->iteration);
+    return rc == FTKIT_HALT ? EXIT_SUCCESS : EXIT_FAILURE; /* the next start continues here */
 }
 
 int main(int argc, char **argv)

@@ -169,16 +169,22 @@ static inline void tell(const ftkit_ctx *ft, const char *what, int step)
     printf("\n");
 }
 
-/* Print the result of a call if it is an error or news; 1 when the run cannot continue.  A set
- * that could not be written is no reason to stop computing: the set before it holds. */
-static inline int hopeless(const ftkit_ctx *ft, int rc, int step)
+/* Print the result of a call if it is an error or news. */
+static inline void say(const ftkit_ctx *ft, int rc, int step)
 {
     ftkit_info now = { .size = sizeof now };
     if (rc == FTKIT_ROLLED_BACK || rc == FTKIT_HALT)
-        tell(ft, rc == FTKIT_HALT ? "halts" : "rolled back, goes on", step);
+        tell(ft, rc == FTKIT_HALT ? "halts" : "continues", step);
     if (rc < 0 && (*ftkit_detail(ft) || (ftkit_query(ft, &now) >= 0 && now.rank == 0)))
         fprintf(stderr, EXAMPLE_NAME ": %s: %s\n", ftkit_strerror(rc), ftkit_detail(ft));
-    return rc < -39; /* down to -39 the last set holds, and the program may continue */
+}
+
+/* The same; 1 when the run cannot continue.  A set that could not be written is no reason to stop
+ * computing: the set before it holds. */
+static inline int hopeless(const ftkit_ctx *ft, int rc, int step)
+{
+    say(ft, rc, step);
+    return FTKIT_FATAL(rc);
 }
 
 /* For an error that keeps this rank from joining the others. */

@@ -5,13 +5,13 @@
  * An explicit 5-point scheme on a global array of NX x NY doubles, cut into blocks with a
  * ghost layer of one cell.  It is an ordinary MPI program that checks no MPI call.  After a
  * failure these calls return errors, and the program computes worthless values until
- * ftkit_checkpoint() restores the last committed values.  Two rules follow.  All data that the
+ * ftkit_step() restores the last committed values.  Two rules follow.  All data that the
  * loop writes are registered, or written again before they are read (grid.next).  And a check
  * that ends the program asks ftkit_confirm() first (see run()).
  *
  * The calls that make the program survive are in run(), in this order:
- *   register the state of the loop, recover,
- *   loop { checkpoint; are we done?; exchange; compute; step++ }.
+ *   register the state of the loop,
+ *   while step { are we done? end; exchange; compute; step++ }.
  *
  * The scheme adds the same numbers in the same order wherever a cell lives, so the result
  * is the same to the last bit for every number of ranks, with and without failures. */
@@ -287,7 +287,7 @@ static int run(ftkit_ctx *ft, struct app *a)
     MPI_Comm comm;
     int rc;
 
-    /* No communication from here to ftkit_recover(): a replacement runs this part alone, while
+    /* No communication from here to ftkit_step(): a replacement runs this part alone, while
      * the other ranks are in their loop. */
     ftkit_bind_comm(ft, &comm); /* the working ranks, now and after every repair */
     ftkit_info me = { .size = sizeof me };
@@ -301,32 +301,18 @@ static int run(ftkit_ctx *ft, struct app *a)
         || ftkit_attribute(ft, "u", "units", "K") < 0 /* for readers of the files */
         || ftkit_on_repair(ft, divide, a) < 0)
         give_up(*ftkit_detail(ft) ? ftkit_detail(ft) : "out of memory");
-    rc = ftkit_recover(ft, NULL);
-    if (rc == FTKIT_OK) /* FTKIT_NO_SET is a fresh start */
-        tell(ft, "continues", a->step);
-    if (rc < 0) {
-        hopeless(ft, rc, a->step);
-        return EXIT_FAILURE;
-    }
 
-    for (;;) {
-        rc = ftkit_checkpoint(ft); /* due? write; a rank lost? repair, roll back */
-        if (hopeless(ft, rc, a->step))
-            return EXIT_FAILURE;
+    while (ftkit_step(ft, &rc)) { /* restore, write a set, repair, roll back: whatever is due */
+        say(ft, rc, a->step);
         note_pid(a->pidfile, a->rank, a->step);
-        if (rc == FTKIT_HALT) /* the job should stop: the next start continues here */
-            return EXIT_SUCCESS;
         if (a->pictures != NULL && a->step % a->every == 0)
             picture(a, comm);
         if (a->step >= a->steps) {
-            /* The last messages come before ftkit_finish(), so that a failure during them is
-             * repaired, too.  When ftkit_finish() returns, whole has the result. */
+            /* The last messages come before ftkit_end(), so that a failure during them is
+             * repaired, too.  After the loop whole has the result. */
             gather(&a->grid, comm, a->whole);
-            rc = ftkit_finish(ft);
-            hopeless(ft, rc, a->step);
-            if (rc == FTKIT_ROLLED_BACK)
-                continue; /* the set may be of the very last step: test again */
-            return rc < 0 ? EXIT_FAILURE : result(a);
+            ftkit_end(ft);
+            continue; /* if another rank is lost now, this one returns to an earlier step */
         }
         advance(&a->grid, comm);
         if (!is_sound(&a->grid) && !ftkit_confirm(ft)) /* no failure: an error of the program */
@@ -334,6 +320,10 @@ static int run(ftkit_ctx *ft, struct app *a)
         pause_ms(a->delay_ms);
         a->step++;
     }
+    if (rc == FTKIT_OK)
+        return result(a);
+    say(ft, rc, a->step);
+    return rc == FTKIT_HALT ? EXIT_SUCCESS : EXIT_FAILURE; /* the next start continues here */
 }
 
 int main(int argc, char **argv)

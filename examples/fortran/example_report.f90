@@ -7,7 +7,7 @@ module example_report
     use example
     implicit none
     private
-    public :: tell, hopeless, exit_code
+    public :: say, exit_code
 
 contains
 
@@ -38,21 +38,18 @@ contains
         text = trim(adjustl(wide))
     end function ms
 
-    ! Print the result of a call if it is an error or news; true when the run cannot continue.
-    ! A set that could not be written is no reason to stop computing: the set before it holds.
-    logical function hopeless(program, ctx, code, step)
+    ! Print the result of a call if it is an error or news.
+    subroutine say(program, ctx, code, step)
         character(*), intent(in) :: program
         type(ftkit_ctx), intent(in) :: ctx
         integer, intent(in) :: code, step
-        if (code == FTKIT_ROLLED_BACK) call tell(program, ctx, 'rolled back, goes on', step)
+        if (code == FTKIT_ROLLED_BACK) call tell(program, ctx, 'continues', step)
         if (code == FTKIT_HALT) call tell(program, ctx, 'halts', step)
         if (code < 0) then ! every rank has the code, ranks with an error of their own a text
             if (ftkit_detail(ctx) /= '') call complain(program, &
                 ftkit_strerror(code)//': '//ftkit_detail(ctx))
         end if
-        hopeless = code < 0 .and. code /= FTKIT_ERR_IO .and. code /= FTKIT_ERR_NOSPACE &
-            .and. code /= FTKIT_ERR_NOMEM
-    end function hopeless
+    end subroutine say
 
     ! The exit code of the program.  ierr: from ftkit_open() or ftkit_close(); code: from run().
     ! A wrong configuration is the same on all ranks: one rank prints it.

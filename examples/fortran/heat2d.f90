@@ -289,7 +289,7 @@ contains
         type(ftkit_ctx), intent(in) :: ctx
         integer :: ierr
         code = 1
-        ! No communication from here to ftkit_recover(): a replacement runs this part alone,
+        ! No communication from here to ftkit_step(): a replacement runs this part alone,
         ! while the other ranks are in their loop.  In a call without ierr an error ends the
         ! program.
         call ftkit_bind_comm(ctx, comm)
@@ -297,33 +297,25 @@ contains
         call ftkit_register_replicated(ctx, 'step', step)
         call ftkit_attribute(ctx, 'u', 'units', 'K') ! for readers of the files
         call ftkit_on_repair(ctx, divide)
-        call ftkit_recover(ctx, ierr=ierr)
-        if (hopeless(NAME, ctx, ierr, step)) return
-        if (ierr == FTKIT_OK) call tell(NAME, ctx, 'continues', step) ! not a fresh start
 
-        do
-            call ftkit_checkpoint(ctx, ierr) ! due? write; a rank lost? repair, roll back
-            if (hopeless(NAME, ctx, ierr, step)) return
+        do while (ftkit_step(ctx, ierr)) ! restore, write a set, repair: whatever is due
+            call say(NAME, ctx, ierr, step)
             call note_pid(pidfile, rank, step)
-            if (ierr == FTKIT_HALT) then ! the job should stop: the next start continues here
-                code = 0
-                return
-            end if
             if (step >= steps) then
-                ! The last messages come before ftkit_finish(), so that a failure during them
-                ! is repaired, too.  When ftkit_finish() returns, whole has the result.
+                ! The last messages come before ftkit_end(), so that a failure during them is
+                ! repaired, too.  After the loop whole has the result.
                 call gather(comm, whole)
-                call ftkit_finish(ctx, ierr)
-                if (hopeless(NAME, ctx, ierr, step)) return
-                if (ierr == FTKIT_ROLLED_BACK) cycle ! the set may be of the last step
-                exit
+                call ftkit_end(ctx)
+                cycle ! if another rank is lost now, this one returns to an earlier step
             end if
             call advance(comm)
             call pause_ms(delay_ms)
             step = step + 1
         end do
+        call say(NAME, ctx, ierr, step)
+        if (ierr < 0) return
         code = 0
-        if (rank == 0) call result(code)
+        if (rank == 0 .and. ierr == FTKIT_OK) call result(code) ! after FTKIT_HALT a start continues
     end function run
 
     subroutine result(code)

@@ -206,7 +206,7 @@ end module ssor_grid
 ! ---- Messages --------------------------------------------------------------------------
 ! With the older module mpi, as most codes of this kind.  After a failure these calls return
 ! errors, which the program does not check: it computes worthless values until
-! ftkit_checkpoint() has restored the last set.
+! ftkit_step() has restored the last set.
 
 module ssor_messages
     use mpi
@@ -587,7 +587,7 @@ contains
         real(dp) :: began
         integer :: ierr, done
         code = EXIT_USAGE
-        ! No communication from here to ftkit_recover(): a replacement runs this part alone.
+        ! No communication from here to ftkit_step(): a replacement runs this part alone.
         ! In a call without ierr an error ends the program.
         call ftkit_bind_comm(ctx, comm)
         if (.not. set_up()) return
@@ -595,27 +595,17 @@ contains
             local=[5, count], offset=[0, first], halo=[0, 1, 1, 1])
         call ftkit_register_replicated(ctx, 'step', step)
         call ftkit_register_replicated(ctx, 'early residual', early_residual)
-        call ftkit_recover(ctx, ierr=ierr)
         code = 1
-        if (hopeless(NAME, ctx, ierr, step)) return
-        if (ierr == FTKIT_OK) call tell(NAME, ctx, 'continues', step) ! not a fresh start
 
         began = MPI_Wtime()
         done = 0
-        do
-            call ftkit_checkpoint(ctx, ierr) ! due? write; a rank lost? repair, roll back
-            if (hopeless(NAME, ctx, ierr, step)) return
+        do while (ftkit_step(ctx, ierr)) ! restore, write a set, repair: whatever is due
+            call say(NAME, ctx, ierr, step)
             call note_pid(pidfile, rank, step)
-            if (ierr == FTKIT_HALT) then ! the job should stop: the next start continues here
-                code = 0
-                return
-            end if
             if (step >= iterations) then
-                found = look() ! sends the last messages, so it comes before ftkit_finish()
-                call ftkit_finish(ctx, ierr)
-                if (hopeless(NAME, ctx, ierr, step)) return
-                if (ierr == FTKIT_ROLLED_BACK) cycle
-                exit
+                found = look() ! sends the last messages, so it comes before ftkit_end()
+                call ftkit_end(ctx)
+                cycle ! if another rank is lost now, this one returns to an earlier step
             end if
             call iterate(comm%MPI_VAL)
             call pause_ms(delay_ms)
@@ -626,6 +616,10 @@ contains
                 early_residual = residual_norm(comm)
             end if
         end do
+        call say(NAME, ctx, ierr, step)
+        if (ierr < 0) return
+        code = 0
+        if (ierr == FTKIT_HALT) return ! the job should stop: the next start continues here
         code = merge(0, 1, good(found))
         if (rank == 0) call report(found, code)
         if (rank == 0 .and. timed) write (*, '(2a,es10.3,a)') NAME, ': ', &

@@ -42,32 +42,32 @@ C     FTKIT: spares wait in here
       CALL FTKIT_REGISTER(CTX, 'UOLD', UOLD)
       CALL FTKIT_REGISTER_REPLICATED(CTX, 'ENERGY', ENERGY)
       CALL FTKIT_REGISTER_REPLICATED(CTX, 'ISTEP', ISTEP)
-      CALL FTKIT_RECOVER(CTX)
 
-C     FTKIT: the loop begins with a checkpoint.  -20 to -39: a set could
-C     not be written, the one before it holds.
-   10 CALL FTKIT_CHECKPOINT(CTX, IERR)
-      IF (IERR .LT. 0 .AND. (IERR .LT. -39 .OR. IERR .GT. -20)) GOTO 80
-C     FTKIT: the job should stop, the next start continues here
-      IF (IERR .EQ. FTKIT_HALT) GOTO 70
+C     FTKIT: the head of the loop restores, writes sets, and repairs.
+C     A set that could not be written (-20 to -39) is no reason to end.
+   10 IF (.NOT. FTKIT_STEP(CTX, IERR)) GOTO 20
+      IF (IERR .LT. 0 .AND. IERR .GT. -20) GOTO 80
       CALL NOTE
-      IF (ISTEP .GE. NSTEPS) GOTO 20
+      IF (ISTEP .GE. NSTEPS) THEN
+        CALL ENERGI
+        CALL CHECKS(SUMS)
+C     FTKIT: the end, unless this rank has to roll back
+        CALL FTKIT_END(CTX)
+        GOTO 10
+      END IF
       CALL ADVANC
       IF (MOD(ISTEP, 50) .EQ. 0) CALL ENERGI
       ISTEP = ISTEP + 1
       CALL DELAY
       GOTO 10
 
-   20 CALL ENERGI
-      CALL CHECKS(SUMS)
-C     FTKIT: no rank leaves while another may have to roll back
-      CALL FTKIT_FINISH(CTX, IERR)
-      IF (IERR .EQ. FTKIT_ROLLED_BACK) GOTO 10
-      IF (IERR .LT. 0) GOTO 80
-      IF (MYRANK .EQ. 0) WRITE (*, 1000) ISTEP, ENERGY, SUMS
+   20 IF (IERR .LT. 0) GOTO 80
+C     FTKIT: after FTKIT_HALT the next start continues here
+      IF (IERR .EQ. FTKIT_OK .AND. MYRANK .EQ. 0)
+     &  WRITE (*, 1000) ISTEP, ENERGY, SUMS
  1000 FORMAT (' WAVE:', I6, ' STEPS, ENERGY', 1PE24.16, ', CHECK', 0P,
      &        2F20.0)
-   70 CALL FTKIT_CLOSE(CTX, IERR)
+      CALL FTKIT_CLOSE(CTX, IERR)
       IF (IERR .EQ. FTKIT_OK) GOTO 90
 
    80 WRITE (*, 1010) IERR

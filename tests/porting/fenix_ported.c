@@ -20,23 +20,19 @@ int main(int argc, char **argv)
     double *u = heat_new(rank);
     ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
     ftkit_register(ft, "u", u, CELLS + 2, MPI_DOUBLE);
-    if (check(ft, ftkit_recover(ft, NULL)) < 0) /* in a replacement: the last set */
-        MPI_Abort(MPI_COMM_WORLD, 1);
 
-    for (;;) {
-        if (check(ft, ftkit_checkpoint(ft)) < -39) /* in a survivor: repair, and the last set */
-            break;
+    int rc;
+    while (ftkit_step(ft, &rc)) { /* survivors and replacements enter alike */
+        check(ft, rc);
         if (step == STEPS) {
-            int rc = check(ft, ftkit_finish(ft));
-            if (rc == FTKIT_ROLLED_BACK)
-                continue;
-            if (rc > -40)
-                heat_print(u, step, comm);
-            break;
+            ftkit_end(ft);
+            continue;
         }
         heat_step(u, comm);
         step++;
     }
+    if (check(ft, rc) == FTKIT_OK)
+        heat_print(u, step, comm);
 
     free(u);
     check(NULL, ftkit_close(&ft));

@@ -21,23 +21,19 @@ int main(int argc, char **argv)
 
     ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
     ftkit_register(ft, "u", u, CELLS + 2, MPI_DOUBLE);
-    if (check(ft, ftkit_recover(ft, NULL)) < 0)
-        MPI_Abort(MPI_COMM_WORLD, 1);
 
-    for (;;) {
-        if (check(ft, ftkit_checkpoint(ft)) < -39)
-            break;
+    int rc;
+    while (ftkit_step(ft, &rc)) {
+        check(ft, rc);
         if (step == STEPS) {
-            int rc = check(ft, ftkit_finish(ft));
-            if (rc == FTKIT_ROLLED_BACK)
-                continue;
-            if (rc > -40)
-                heat_print(u, step, comm);
-            break;
+            ftkit_end(ft);
+            continue;
         }
         heat_step(u, comm);
         step++;
     }
+    if (check(ft, rc) == FTKIT_OK)
+        heat_print(u, step, comm);
 
     free(u);
     check(NULL, ftkit_close(&ft));
