@@ -380,7 +380,7 @@ install: all
 	install -m 644 $(MANUAL)/man3/*.3 $(D)/share/man/man3
 	install -m 644 $(MANUAL)/completion/ftkit $(D)/share/bash-completion/completions/ftkit
 	install -m 644 $(MANUAL)/completion/_ftkit $(ZSH)/_ftkit
-	install -m 644 include/ftkit.h $(D)/include/ftkit.h
+	install -m 644 include/ftkit.h include/ftkit.hpp $(D)/include
 	for l in $(LIBS) $(notdir $(FLIB)); do \
 	    install -m 644 $(BUILD)/$$l.a $(D)/lib/$$l.a && \
 	    install -m 755 $(BUILD)/$$l.so.$(VERSION) $(D)/lib/$$l.so.$(VERSION) && \

@@ -71,6 +71,7 @@ extern "C" {
     X(NO_SET, 2, "no committed set exists: a fresh start")                                         \
     X(HALT, 3, "the job should stop now; its work is in the last set")                             \
     X(SPARE_DONE, 4, "this process was an idle spare and the job is over")                         \
+    X(ESCAPED, 5, "a failure has ended the body before its end; the next step repairs")            \
     X(ERR_ARG, -1, "invalid argument")                                                             \
     X(ERR_NAME, -2, "invalid name")                                                                \
     X(ERR_EXISTS, -3, "the name is already registered")                                            \
@@ -573,6 +574,43 @@ FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
  * Source: determinants [Strom, Yemini, TOCS 1985]; here with the contents.
  */
 FTKIT_API int ftkit_decide(ftkit_ctx *ctx, void *data, size_t bytes);
+
+/** The body of ftkit_escape(). */
+typedef void ftkit_body_fn(void *arg);
+
+/**
+ * Run body(arg) so that a failure ends it: in a rank that has to roll back, the first MPI call of
+ * body that fails because of a failure does not return, and this call returns at once.
+ *
+ * For code that ignores errors of MPI, or repeats a call until it succeeds, most often a library:
+ *
+ *     while (ftkit_step(ft, &rc))
+ *         ftkit_escape(ft, one_step, &state, NULL);
+ *
+ * @param body   calls the code; may call ftkit, too, except ftkit_close() and ftkit_escape()
+ * @param leave  NULL: body is left by longjmp().  Otherwise this function is called in the failing
+ *               MPI call, and leaves body in its own way: ftkit.hpp throws an exception.  If it
+ *               returns, the MPI call returns its error.
+ * @return FTKIT_OK: body has returned; FTKIT_ESCAPED: it was left: continue with the loop; an error
+ *
+ * What body has not finished stays undone: locks that it holds stay locked, memory that it has
+ * allocated leaks, files stay open, and no destructor of C++ runs (with ftkit.hpp they run).  So
+ * body should take no lock around an MPI call.  Buffers of operations under way must not be
+ * variables of body or of functions that body calls: an operation may still write to them.
+ * Request variables that are not in registered regions keep old values: set them to
+ * MPI_REQUEST_NULL after FTKIT_ROLLED_BACK.
+ * The call is left only from MPI calls of the thread that has called ftkit_escape(), and not from
+ * inside of another call of ftkit.  Functions that MPI calls (copy functions of attributes) must
+ * not communicate.  Calls of MPI-IO may hold locks of the MPI: make them outside of body.
+ * Without the message log, errors on a communicator whose error handler the program has replaced
+ * are returned.  With the log every call of a rank that rolls back leaves, also on such a
+ * communicator; the other ranks notice nothing.
+ *
+ * Local.
+ * Errors: FTKIT_ERR_ARG; FTKIT_ERR_STATE: before ftkit_recover(), or in another ftkit_escape().
+ */
+FTKIT_API int ftkit_escape(
+    ftkit_ctx *ctx, ftkit_body_fn *body, void *arg, ftkit_body_fn *leave);
 
 /** 1 from the moment at which this rank notices a failure (by a failed MPI call, for
  * instance) until ftkit_checkpoint() or another call has repaired it; else 0.  Local,

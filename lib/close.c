@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "close.h"
+#include "core/escape.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
@@ -27,6 +28,7 @@
 
 void ftk_free_context(struct ftkit_ctx *ctx)
 {
+    ftk_escape_forget(ctx);
     ftk_energy_close(ctx);
     ftk_debug_close(ctx);
     ftk_steer_close(ctx);

@@ -25,10 +25,11 @@ static uint64_t calls_to_compare(const ftkit_ctx *ctx)
     return ftk_log_apart(ctx) ? 0 : ctx->policy.calls;
 }
 
-/* Set the place of this rank, for the watchdog's report. */
-static void at(const ftkit_ctx *ctx, enum ftk_dog_place place)
+/* Set the place of this rank, for the report of the watchdog and for ftkit_escape(). */
+static void at(ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     ftk_watchdog_at(ctx->dog, place, ctx->rank, calls_to_compare(ctx));
+    ctx->serving = place != FTK_AT_LOOP && place != FTK_AT_END;
 }
 
 /* A failure is known, or this rank is rolling back: repair, and bring the regions to the line.

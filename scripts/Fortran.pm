@@ -158,7 +158,8 @@ sub logged
         . "    ftk_layer_fortran++;\n    *ftk_layer_calls->call = \"MPI_$short\";\n" . indent(4, "$sizes$before")
         . ($may_fail ? "    if (rc == MPI_SUCCESS)\n" . $wrapped->("        rc = $call")
             : $wrapped->("    int rc = $call"))
-        . indent(4, $after) . "    if (ierr)\n        *ierr = rc;\n}\n";
+        . indent(4, $after) . "    if (ierr)\n        *ierr = rc;\n"
+        . "    if (rc != MPI_SUCCESS && ftk_layer_calls)\n        ftk_layer_calls->failed();\n}\n";
 }
 
 # The entry point of a refused function: passes its arguments on unchanged, with the lengths of

@@ -207,6 +207,12 @@ SKIP: {
             fault => 'app.step:*:8:kill');
         like($j->{result}, qr/ restored [1-9]/, '... a set was restored');
     }
+    for my $log ({}, { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 2 }) {
+        my $j = job(program => "$build/ftests/left", fault => 'app.step:1:9:kill', args => [],
+            env => { %memory, %$log }, run => [ '--no-relaunch', %$log ? '--log' : () ], timeout => 30);
+        ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} =~ /^total 880\.0, escapes 1$/m,
+            'a body that a failure ends' . (%$log ? ', with the log' : '')) or diag($j->{log});
+    }
     my $j = job(program => "$build/ftests/small", fault => 'ckpt.packed:1:3:kill', args => []);
     my $still = job(program => "$build/ftests/small", args => []);
     my @totals = map { $_->{log} =~ /^ total\s+(\S+)/m ? $1 : 'none' } $j, $still;

@@ -92,7 +92,7 @@ module ftkit
     ! ---- Procedures of the program ------------------------------------------------------
 
     public :: ftkit_repair_fn, ftkit_repair_integer_fn, ftkit_report_fn
-    public :: ftkit_resize_fn, ftkit_measure_fn, ftkit_pack_fn, ftkit_unpack_fn
+    public :: ftkit_body_fn, ftkit_resize_fn, ftkit_measure_fn, ftkit_pack_fn, ftkit_unpack_fn
 
     abstract interface
         !> For ftkit_on_repair(): builds everything that depends on the communicator; 0 for
@@ -116,6 +116,12 @@ module ftkit
         subroutine ftkit_report_fn(level, line)
             integer, intent(in) :: level
             character(len=*), intent(in) :: line
+        end subroutine
+
+        !> For ftkit_escape(): the code that a failure ends.
+        subroutine ftkit_body_fn(arg) bind(c)
+            import :: c_ptr
+            type(c_ptr), value :: arg
         end subroutine
 
         !> For ftkit_register_growing(): memory for count items at data; 0 for success.
@@ -609,7 +615,7 @@ module ftkit
     public :: ftkit_abort
 
     public :: ftkit_on_repair, ftkit_on_repair_integer, ftkit_set_report
-    public :: ftkit_step, ftkit_fatal
+    public :: ftkit_step, ftkit_fatal, ftkit_escape
     public :: ftkit_request, ftkit_test, ftkit_failed, ftkit_confirm
     public :: ftkit_strerror, ftkit_version, ftkit_detail
 
@@ -682,6 +688,14 @@ module ftkit
         subroutine c_set_report(fn, ierr) bind(c, name="ftkit_f_set_report")
             import :: c_funptr, c_int
             type(c_funptr), value :: fn
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        subroutine c_escape(ctx, body, arg, ierr) bind(c, name="ftkit_f_escape")
+            import :: ftkit_ctx, c_funptr, c_ptr, c_int
+            type(ftkit_ctx), intent(in) :: ctx
+            type(c_funptr), value :: body
+            type(c_ptr), intent(in), optional :: arg
             integer(c_int), intent(out), optional :: ierr
         end subroutine
 
@@ -950,6 +964,16 @@ contains
 
     ! ---- Callbacks ----------------------------------------------------------------------
     ! C keeps the address of the procedure and calls the functions below, which know its interface.
+
+    !> Run body(arg) so that a failure ends it: the first MPI call that fails because of the failure
+    !> does not return.  ierr is then FTKIT_ESCAPED.  body may be an internal procedure.
+    subroutine ftkit_escape(ctx, body, arg, ierr)
+        type(ftkit_ctx), intent(in) :: ctx
+        procedure(ftkit_body_fn) :: body
+        type(c_ptr), intent(in), optional :: arg
+        integer, intent(out), optional :: ierr
+        call c_escape(ctx, c_funloc(body), arg, ierr)
+    end subroutine
 
     !> Set the procedure that builds everything that depends on the communicator.  It must be a
     !! module procedure or external: an internal procedure is gone when its host returns.

@@ -636,6 +636,11 @@ void ftkit_f_end(ftkit_ctx *const *ctx, int *ierr)
     done(ierr, *ctx, "ftkit_end", ftkit_end(*ctx));
 }
 
+void ftkit_f_escape(ftkit_ctx *const *ctx, ftkit_body_fn *body, void *const *arg, int *ierr)
+{
+    done(ierr, *ctx, "ftkit_escape", ftkit_escape(*ctx, body, arg ? *arg : NULL, NULL));
+}
+
 void ftkit_f_scrub(ftkit_ctx *const *ctx, int *corrupt, int *ierr)
 {
     done(ierr, *ctx, "ftkit_scrub", ftkit_scrub(*ctx, corrupt));

@@ -13,9 +13,10 @@
 #include "set/steer.h"
 #include "type.h"
 
-/* A region of the program. */
+struct ftk_escape;
 struct ftk_handles;
 
+/* A region of the program. */
 struct ftk_region {
     char name[64];
     uint32_t kind; /* enum ftk_region_kind */
@@ -276,6 +277,8 @@ struct ftkit_ctx {
     struct ftk_level level[FTK_LEVELS];
     struct ftk_flush flush;
     struct ftk_increment increment;
+    struct ftk_escape *escape; /* the body of ftkit_escape() that runs; NULL: none (core/escape.c) */
+    bool serving;              /* inside a collective call of ftkit */
     struct ftk_watchdog *dog;
     struct ftk_energy *energy; /* on the lowest rank of a node with sensors; else NULL */
     struct ftk_owner *owner;   /* on rank 0: record that the sets are of this job; else NULL */

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/escape.h"
 #include "core/event.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
@@ -235,6 +236,14 @@ static void mark_doubt(void)
             c->detect.app_errors = true;
 }
 
+/* The last step of a failing call.  With the log only calls of ftkit itself come here. */
+static void leave_body(void)
+{
+    struct ftkit_ctx *ctx = repairing_context();
+    if (ctx && !ftk_log_of(ctx) && knows(ctx))
+        ftk_escape_leave(ctx);
+}
+
 /* The program uses MPI_COMM_WORLD, on which the spares never join a call: end the job. */
 static void say_world(void)
 {
@@ -288,6 +297,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
             ftk_detect_raise(c);
     }
     mark_doubt();
+    leave_body();
 }
 
 /* ---- tracked communicators --------------------------------------------------------------

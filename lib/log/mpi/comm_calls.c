@@ -7,11 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/escape.h"
 #include "log/attr.h"
 #include "log/coll.h"
 #include "log/comm.h"
 #include "log/inter.h"
 #include "log/p2p.h"
+
+void ftk_mpi_failed(void)
+{
+    if (ftk_log_is_rolling_back())
+        ftk_escape_leave(ftk_log.ctx);
+}
 
 int ftk_mpi_refuse(const char *call, MPI_Comm comm)
 {
