@@ -609,8 +609,7 @@ typedef void ftkit_body_fn(void *arg);
  * Local.
  * Errors: FTKIT_ERR_ARG; FTKIT_ERR_STATE: before ftkit_recover(), or in another ftkit_escape().
  */
-FTKIT_API int ftkit_escape(
-    ftkit_ctx *ctx, ftkit_body_fn *body, void *arg, ftkit_body_fn *leave);
+FTKIT_API int ftkit_escape(ftkit_ctx *ctx, ftkit_body_fn *body, void *arg, ftkit_body_fn *leave);
 
 /** 1 from the moment at which this rank notices a failure (by a failed MPI call, for
  * instance) until ftkit_checkpoint() or another call has repaired it; else 0.  Local,
