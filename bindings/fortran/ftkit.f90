@@ -966,7 +966,7 @@ contains
     ! C keeps the address of the procedure and calls the functions below, which know its interface.
 
     !> Run body(arg) so that a failure ends it: the first MPI call that fails because of the failure
-    !> does not return.  ierr is then FTKIT_ESCAPED.  body may be an internal procedure.
+    !> does not return.  ierr is then FTKIT_ESCAPED.
     subroutine ftkit_escape(ctx, body, arg, ierr)
         type(ftkit_ctx), intent(in) :: ctx
         procedure(ftkit_body_fn) :: body

@@ -1,11 +1,9 @@
-! A library that repeats a call until it succeeds, in the body of ftkit_escape(): an internal
-! procedure that a failure ends.
+! A library that repeats a call until it succeeds, in the body of ftkit_escape(): a failure ends it.
 !
 ! SPDX-License-Identifier: BSD-3-Clause
-program left
+module left_body
     use, intrinsic :: iso_c_binding
     use mpi_f08
-    use ftkit
     implicit none
     interface
         integer(c_int) function test_fault(point) bind(c)
@@ -13,11 +11,37 @@ program left
             character(kind=c_char), intent(in) :: point(*)
         end function
     end interface
-    type(ftkit_ctx) :: ft
     type(MPI_Comm), target :: comm
     integer, target :: step = 0
     real(8), target :: total = 0
-    integer :: ierr, rank, escapes = 0
+    integer :: rank
+
+contains
+
+    subroutine body(arg) bind(c)
+        type(c_ptr), value :: arg
+        real(8) :: all
+        integer :: failed, ignored
+        associate (none => arg) ! the compiler would warn
+        end associate
+        ignored = test_fault('app.step'//c_null_char)
+        do
+            call MPI_Allreduce(real(rank + step, 8), all, 1, MPI_DOUBLE_PRECISION, MPI_SUM, &
+                comm, failed)
+            if (failed == MPI_SUCCESS) exit
+        end do
+        total = total + all
+        step = step + 1
+    end subroutine
+end module
+
+program left
+    use mpi_f08
+    use ftkit
+    use left_body
+    implicit none
+    type(ftkit_ctx) :: ft
+    integer :: ierr, escapes = 0
 
     call MPI_Init()
     call ftkit_open(MPI_COMM_WORLD, '', ft)
@@ -37,22 +61,4 @@ program left
     if (ftkit_fatal(ierr)) error stop
     call ftkit_close(ft)
     call MPI_Finalize()
-
-contains
-
-    subroutine body(arg) bind(c)
-        type(c_ptr), value :: arg
-        real(8) :: all
-        integer :: failed, ignored
-        associate (none => arg) ! the compiler would warn
-        end associate
-        ignored = test_fault('app.step'//c_null_char)
-        do
-            call MPI_Allreduce(real(rank + step, 8), all, 1, MPI_DOUBLE_PRECISION, MPI_SUM, &
-                comm, failed)
-            if (failed == MPI_SUCCESS) exit
-        end do
-        total = total + all
-        step = step + 1
-    end subroutine
 end program
