@@ -626,7 +626,7 @@ static void texts(void **state)
             assert_string_not_equal(all[i].text, all[j].text);
         }
     }
-    static const int unknown[] = { 5, 1000, -11, -19, -26, -98, -100, INT32_MIN, INT32_MAX };
+    static const int unknown[] = { 6, 1000, -11, -19, -26, -98, -100, INT32_MIN, INT32_MAX };
     for (size_t i = 0; i < COUNT(unknown); i++)
         assert_string_equal(ftkit_strerror(unknown[i]), "unknown status");
     char version[40];
