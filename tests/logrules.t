@@ -49,22 +49,34 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
     }
 }
 
-# ---- set-up may complete its receives in any order; so may the callback that set-up leaves
-# the communicators to, as programs do that run without the log as well
+# ---- set-up may complete its receives in any order, and poll; so may the callback that set-up
+# leaves the communicators to, as programs do that run without the log as well
 
 for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, args => ['-r'] },
     { name => 'transpose', steps => 50, args => ['-r'] })
 {
+    my @kinds = qw(causal pessimistic relaxed apart);
     for my $team (1, 2) {
         for my $fault (map { "$_:kill" } qw(app.step:2:3 app.mid:0:17 log.received:3:9
             recover.begin:1:1)) {
             my ($rank) = $fault =~ /:(\d+):/;
             my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+            my $kind = $team == 1 ? 'node' : shift @kinds;
+            $env->{FTKIT_LOG_DETERMINANTS} = $kind if $kind ne 'apart';
+            $env->{FTKIT_CHECKPOINT_LINE} = 'apart' if $kind eq 'apart';
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
-                title($p) . ": set-up again, teams of $team: $fault");
+                title($p) . ": set-up again, teams of $team, $kind: $fault");
         }
     }
+}
+
+# a set-up that sends something else is named
+{
+    my $p = { name => 'setup', steps => 30, args => [ '-m', 'other' ] };
+    my $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => 1 }, fault => 'app.mid:1:17:kill');
+    my $differs = qr/rank 1: message 1 to rank 2 with tag 2 on .* is not what it was .* replay of set-up/;
+    like($j->{log}, $differs, 'a set-up that sends something else is named');
 }
 
 # ... and a failure that comes while the callback of a replacement runs, or of the first processes,

@@ -185,6 +185,7 @@ struct ftk_coll {
     MPI_Datatype *types; /* [ntypes] duplicates: the program may free its own */
     size_t ntypes;
     bool persistent, holds_op, holds_type, under_way;
+    bool set_up;                  /* begun by set-up (set_up.h) */
     struct ftk_coll *next, *prev; /* under way, in order; next also of the free ones */
 
     struct ftk_step steps0[FTK_COLL_STEPS];

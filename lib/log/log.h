@@ -144,7 +144,8 @@ struct ftk_log {
     ftk_log_repair_fn *repair; /* repairs a failure in a call of the program */
     const struct ftk_req_hooks *requests;
     const struct ftk_coll_hooks *colls;
-    bool on; /* the log handles the program's calls */
+    bool on;        /* the log handles the program's calls */
+    bool in_set_up; /* this process has not come to the end of ftkit_recover() (set_up.h) */
     enum ftk_phase phase;
     const struct ftk_det_mode *mode; /* log.determinants (mode.h) */
     int me, n;                       /* rank, ranks */

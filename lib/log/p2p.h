@@ -155,8 +155,9 @@ struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool
  * neither a hash nor a copy is needed; hash: data are all that was sent. */
 int ftk_p2p_count(
     int context, int source, int tag, uint64_t seq, const void *data, size_t bytes, bool hash);
-/* Record in the set-up log a drained message that set-up has received; seq: of its receive. */
-int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq);
+/* Copy a drained message, which a receive of set-up gets, to the set-up log; seq: of the receive;
+ * number: of the receive in set-up (set_up.h), or 0. */
+int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq, uint32_t number);
 
 /* ---- request/overtake.c -------------------------------------------------------------- */
 

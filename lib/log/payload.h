@@ -36,6 +36,8 @@ static inline char *ftk_entry_data(struct ftk_entry *e)
 struct ftk_unexp {
     struct ftk_unexp *next;   /* in the order of arrival */
     int context, source, tag; /* source: rank of the world */
+    uint32_t receive; /* in the set-up log: number of its receive (set_up.h); 0: of a collective, a
+                         matched probe or a value */
     size_t bytes;
     char *data;   /* [bytes], owned */
     uint64_t seq; /* in the set-up log: sequence number of its receive */
@@ -145,6 +147,9 @@ void ftk_unexp_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes);
 /* The first message that matches; taken out of the list if take is true. */
 struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool take);
+/* In a replay of set-up: the first one that matches, and that belongs to the receive with that
+ * number. */
+struct ftk_unexp *ftk_unexp_of_receive(const struct ftk_envelope *want, uint32_t receive);
 void ftk_unexp_take(struct ftk_unexp *h); /* out of the list */
 void ftk_unexp_free(struct ftk_unexp *h);
 void ftk_unexp_clear(void);

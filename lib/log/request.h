@@ -69,7 +69,8 @@ struct ftk_req_recv {
     uint32_t wildcard_seq;    /* number among the wildcard receives; 0: no wildcard receive, or the
                               match is known */
     uint32_t number;          /* among the receives of the program; 0: of the log */
-    bool cancelled;           /* the program has asked for a cancel */
+    uint32_t cancelled : 1;   /* the program has asked for a cancel */
+    uint32_t set_up : 31;     /* number among the receives of set-up (set_up.h); 0: of the loop */
     uint64_t posted_seq; /* the latest sequence number when this receive was posted to the MPI */
 };
 
@@ -140,6 +141,7 @@ struct ftk_req_queue {
     size_t nmprobed;              /* receives under way in the state PROBING */
     uint32_t npersistent;         /* persistent requests made; a rollback resets the number */
     uint32_t set_up;              /* these, in set-up */
+    bool polls;                   /* requests are looked at, and none is waited for */
     size_t nfreed_before;         /* sends freed while active that the last look has left */
     size_t nfreed;                /* these, and those since then */
 };

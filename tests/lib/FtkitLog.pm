@@ -205,7 +205,7 @@ sub verdict {
     push(@bad, "another result: $j->{result}") if $j->{result} ne undisturbed($p, $n);
     push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
     push(@bad, 'the log tells of a difference')
-        if $j->{log} =~ /is not what it was|does not take the same course/;
+        if $j->{log} =~ /is not what it was|does not take the same course|in the replay of set-up/;
     push(@bad, scalar(@{ $j->{faults} }) . ' faults')
         if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
     for my $r ($o{any} ? () : 0 .. $n - 1) {

@@ -38,7 +38,8 @@ static int prepare(struct foreign *f)
 static int connect_ranks(struct foreign *f)
 {
     int mine = (int)getpid(), next = (f->rank + 1) % f->nranks;
-    return MPI_Comm_dup(f->comm, &g.aside) != MPI_SUCCESS
+    return ftkit_decide(f->ft, &mine, sizeof mine) != FTKIT_OK
+           || MPI_Comm_dup(f->comm, &g.aside) != MPI_SUCCESS
            || MPI_Sendrecv(&mine, 1, MPI_INT, next, 1, &g.pid, 1, MPI_INT,
                   (f->rank + f->nranks - 1) % f->nranks, 1, f->comm, MPI_STATUS_IGNORE)
                   != MPI_SUCCESS;

@@ -1,4 +1,5 @@
-/* The log's part of a set: states of version 4, which have no tail, and of version 5.
+/* The log's part of a set: states of version 4, which have no tail, of version 5, which have no
+ * record of set-up, and of version 6.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
@@ -16,6 +17,7 @@
 #include "log/payload.h"
 #include "log/recovery.h"
 #include "log/recovery/tail.h"
+#include "log/set_up.h"
 
 enum { RANKS = 4, ROOM = 64, CALLS = 17 };
 
@@ -34,7 +36,19 @@ enum { RANKS = 4, ROOM = 64, CALLS = 17 };
 
 static const uint64_t of_4[] = { HEAD(4), COMMS, MATRIX, UNEXPECTED, SETUP, REQUESTS };
 static const uint64_t of_5[] = { HEAD(5), 11, COMMS, MATRIX, UNEXPECTED, SETUP, TAIL, REQUESTS };
-static const uint64_t of_5_together[] = { HEAD(5), 0, COMMS, MATRIX, UNEXPECTED, SETUP };
+/* Two receives, three tests in vain at the end; a probe of 5 bytes from rank 2 with tag 3 behind
+ * one test in vain, and request 1 of some; receive 2 cancelled; a message with hash 77 to rank 3. */
+#define PROBE                                                                                      \
+    UINT64_C(1) << 32 | FTK_DET_PROBE, UINT64_C(3) << 32 | 2, FTK_DET_MORE, UINT64_C(5) << 32
+#define SOME FTK_DET_SOME, 1, FTK_DET_MORE, 1
+#define RECORD 2, 3, 4, 1, 1, PROBE, SOME, 2, 0, 3, 8, 1, 77
+#define SETUP_6 FTK_LOG_COLLS, 1, UINT64_C(1) << 32 | 9, 0 /* of receive 1 */
+enum { RECORD_WORDS = 19 };
+static const uint64_t of_6[] = { HEAD(6), 11, RECORD_WORDS, COMMS, MATRIX, UNEXPECTED, SETUP_6,
+    RECORD, TAIL, REQUESTS };
+static const uint64_t of_6_together[] = { HEAD(6), 0, 5, COMMS, MATRIX, UNEXPECTED, SETUP, 0, 0, 0,
+    0, 0 };
+static const uint64_t record[] = { RECORD };
 
 #define WORDS(a) (sizeof(a) / sizeof *(a))
 enum { REQUESTS_WORDS = 12 };
@@ -67,6 +81,7 @@ static int forget(void **state)
     ftk_matched_clear();
     ftk_unexp_clear();
     ftk_setup_log_clear();
+    ftk_set_up_close();
     ftk_tail_forget();
     ftk_channel_clear();
     ftk_sent_clear();
@@ -138,19 +153,84 @@ static void version_5(void **state)
     assert_int_equal(ftk_sent_find(1, 3, 8)->early, 1);
 }
 
+static void version_6(void **state)
+{
+    (void)state;
+    assert_int_equal(load(of_6, WORDS(of_6)), FTKIT_OK);
+    assert_loaded();
+    assert_int_equal(ftk_log.setup_log.first->receive, 1);
+    assert_requests();
+    assert_int_equal(ftk_log.line.calls, CALLS);
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK);
+    assert_int_equal(ftk_channel_find(0, 2, 7)->count, 3);
+}
+
+/* The replay of set-up gets its outcomes in their order, and then nothing. */
+static void set_up_again(void **state)
+{
+    const struct ftk_det *d;
+    uint64_t n = 0;
+    (void)state;
+    assert_int_equal(ftk_set_up_read(record, WORDS(record)), FTKIT_OK);
+    assert_int_equal(ftk_set_up_next(FTK_DET_PROBE, &d), FTK_DET_NOTHING);
+    assert_int_equal(ftk_set_up_next(FTK_DET_PROBE, &d), FTK_DET_THIS);
+    assert_int_equal(d->a * 10 + d->b, 23);
+    assert_int_equal(ftk_set_up_bytes(d), 5);
+    assert_int_equal(ftk_set_up_next(FTK_DET_SOME, &d), FTK_DET_THIS);
+    assert_int_equal(d[0].a * 10 + d[1].a, 11);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(ftk_set_up_next(FTK_DET_TEST, &d), FTK_DET_NOTHING);
+    assert_true(ftk_set_up_was_cancelled(2) && !ftk_set_up_was_cancelled(1));
+    assert_int_equal(ftk_set_up_sends(0, 3, 9, 77, &n), FTK_SENT_NONE);
+    assert_int_equal(ftk_set_up_sends(0, 3, 8, 77, &n), FTK_SENT_THE_SAME);
+    assert_int_equal(ftk_set_up_sends(0, 3, 8, 77, &n), FTK_SENT_NONE);
+}
+
+/* A replay that polls for ever is told so, and gets no answer any more. */
+static void polls_for_ever(void **state)
+{
+    const struct ftk_det *d;
+    const uint64_t before = ftk_log.stats.differs;
+    (void)state;
+    assert_int_equal(ftk_set_up_read((uint64_t[5]){ 0 }, 5), FTKIT_OK);
+    while (ftk_set_up_next(FTK_DET_TEST, &d) == FTK_DET_NOTHING)
+        assert_int_equal(ftk_log.stats.differs, before);
+    assert_int_equal(ftk_log.stats.differs, before + 1);
+}
+
+/* No word of a record is trusted. */
+static void damaged_record(void **state)
+{
+    uint64_t w[WORDS(record)];
+    (void)state;
+    for (size_t n = 0; n < WORDS(record); n++)
+        assert_int_equal(ftk_set_up_read(record, n), FTKIT_ERR_FORMAT);
+    for (size_t i = 2; i < WORDS(record) - 2; i++) {
+        if (i == 5 || i == 13) /* how many tests before; which receive */
+            continue;
+        memcpy(w, record, sizeof w);
+        w[i] = i == 6 || i == 8 || i == 12 ? UINT64_MAX : w[i] + (UINT64_C(1) << 33);
+        if (i == 7 || i == 9 || i == 11)
+            w[i] = 0;
+        if (i == 10)
+            w[i] = INT32_MAX;
+        assert_int_equal(ftk_set_up_read(w, WORDS(w)), FTKIT_ERR_FORMAT);
+    }
+}
+
 /* A set of a line together has no tail; what was read is written again. */
 static void together(void **state)
 {
     uint64_t w[ROOM];
     size_t n = 0;
     (void)state;
-    assert_int_equal(load(of_5_together, WORDS(of_5_together)), FTKIT_OK);
+    assert_int_equal(load(of_6_together, WORDS(of_6_together)), FTKIT_OK);
     assert_loaded();
     assert_int_equal(ftk_log.line.calls, 0);
     assert_int_equal(ftk_image_ops.measure(NULL, &n), FTKIT_OK);
-    assert_int_equal(n, sizeof of_5_together);
+    assert_int_equal(n, sizeof of_6_together);
     assert_int_equal(ftk_image_ops.pack(NULL, w, n), FTKIT_OK);
-    assert_memory_equal(w, of_5_together, n);
+    assert_memory_equal(w, of_6_together, n);
 }
 
 static void other_versions(void **state)
@@ -160,7 +240,7 @@ static void other_versions(void **state)
     memcpy(w, of_5, sizeof w);
     for (uint64_t version = 0; version < 8; version++) {
         w[0] = MAGIC | version << 32;
-        if (version < 2 || version > 5)
+        if (version < 2 || version > 6)
             assert_int_equal(load(w, WORDS(of_5)), FTKIT_ERR_FORMAT);
     }
 }
@@ -175,13 +255,17 @@ static void cut_short(void **state)
     for (size_t n = 0; n < WORDS(of_5); n++)
         assert_int_equal(
             load(of_5, n), n == WORDS(of_5) - REQUESTS_WORDS ? FTKIT_OK : FTKIT_ERR_FORMAT);
+    for (size_t n = 0; n < WORDS(of_6); n++)
+        assert_int_equal(
+            load(of_6, n), n == WORDS(of_6) - REQUESTS_WORDS ? FTKIT_OK : FTKIT_ERR_FORMAT);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, forget)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { TEST(version_4), TEST(version_5), TEST(together),
+    const struct CMUnitTest tests[] = { TEST(version_4), TEST(version_5), TEST(version_6),
+        TEST(together), TEST(set_up_again), TEST(polls_for_ever), TEST(damaged_record),
         TEST(other_versions), TEST(cut_short) };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS)
         return 1;

@@ -16,6 +16,7 @@
 #include "log/coll.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/set_up.h"
 
 /* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where
  * those of comm.h begin; the tags of shared contexts are from 2^28 and 2^30 on. */
@@ -141,6 +142,7 @@ static bool begin_message(const struct ftk_step *s, struct ftk_vcomm *vc, struct
         .context = FTK_LOG_COLLS,
         .send.buf = s->from,
         .recv.buf = s->into,
+        .recv.set_up = c && c->set_up ? FTK_SET_UP_COLL : 0,
         .count = s->count,
         .type = s->type,
         .peer = peer,
@@ -247,14 +249,16 @@ static void run_steps(struct ftk_coll *c)
 void ftk_coll_poll(void)
 {
     static bool inside;
+    const bool polled = ftk_log.queue.polls;
     if (inside)
         return;
-    inside = true;
+    inside = ftk_log.queue.polls = true;
     for (struct ftk_coll *c = first_coll, *next; c; c = next) {
         next = c->next;
         run_steps(c);
     }
     inside = false;
+    ftk_log.queue.polls = polled;
 }
 
 bool ftk_coll_any(void)
@@ -324,6 +328,7 @@ void ftk_coll_halt(struct ftk_req *r)
 void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p)
 {
     struct ftk_coll *c = r->coll;
+    c->set_up = false;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
     r->seq = ++ftk_log.queue.seq;
@@ -338,6 +343,7 @@ void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p)
 int ftk_coll_begin(struct ftk_req *r)
 {
     struct ftk_coll *c = r->coll;
+    c->set_up = ftk_log.in_set_up;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
     r->seq = ++ftk_log.queue.seq; /* the order of requests in a set */

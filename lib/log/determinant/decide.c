@@ -20,8 +20,9 @@ static int another_course(size_t bytes)
     ftk_log.stats.differs++;
     return ftk_fail(FTKIT_ERR_MISMATCH,
         "ftkit_decide: %zu bytes: rank %d does not take the same course as before the failure, "
-        "where it decided something else here",
-        bytes, ftk_log.me);
+        "where it decided something else here%s",
+        bytes, ftk_log.me,
+        ftk_log.in_set_up ? " (in set-up, from ftkit_open to ftkit_recover)" : "");
 }
 
 /* The value that the lost process has decided in its set-up. */
@@ -40,7 +41,7 @@ static int from_set_up(void *data, size_t bytes)
 
 static int keep_for_set_up(const void *data, size_t bytes)
 {
-    if (ftk_log.ctx->where >= FTK_IN_LOOP)
+    if (!ftk_log.in_set_up)
         return FTKIT_OK;
     struct ftk_unexp *h = ftk_unexp_new(FTK_LOG_COLLS, ftk_log.me, VALUE_TAG, bytes);
     if (!h)

@@ -47,6 +47,7 @@
 #include "detect/detect.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/set_up.h"
 #include "log/control.h"
 
 /* What is counted for each rank: sends of the program, and sends of collectives. */
@@ -364,7 +365,7 @@ static int deliver_to(struct ftk_req *r, struct ftk_unexp *h)
     learn_from(h);
     ftk_unexp_take(h);
     (void)FTK_FAULT("log.received");
-    int rc = ftk_p2p_log_setup(h, r->seq);
+    int rc = ftk_set_up_keeps(r) ? ftk_p2p_log_setup(h, r->seq, ftk_set_up_number(r)) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         return ftk_log.requests->deliver(r, h);
     ftk_unexp_free(h);

@@ -17,6 +17,7 @@
 #include "detect/sure.h"
 #include "log/det.h"
 #include "log/mode.h"
+#include "log/set_up.h"
 
 #define MAGIC 0x746564666b746631u
 #define FIRST_BYTES (64u << 10)
@@ -668,7 +669,8 @@ static const struct ftk_det *copy_of(const struct ftk_det *det)
     return copy;
 }
 
-int ftk_det_next(uint32_t kind, const struct ftk_det **det)
+/* ftk_det_next() by the list of determinants. */
+static int next_of_list(uint32_t kind, const struct ftk_det **det)
 {
     if (!counts() || (d.plan == 0 && !ftk_log.mode->follows))
         return FTK_DET_FREE;
@@ -685,8 +687,9 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
     if ((*det)->kind != kind) {
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d does not take the same course as before the failure: it "
-            "probes or tests what it did not",
-            ftk_log.ctx->cfg.name, ftk_log.me);
+            "probes or tests what it did not%s",
+            ftk_log.ctx->cfg.name, ftk_log.me,
+            ftk_log.in_set_up ? " (in set-up, from ftkit_open to ftkit_recover)" : "");
         ftk_log.stats.differs++;
         d.plan = d.at;
         return FTK_DET_FREE;
@@ -697,8 +700,24 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
     return FTK_DET_THIS;
 }
 
+int ftk_det_next(uint32_t kind, const struct ftk_det **det)
+{
+    if (ftk_log_replays_setup())
+        return ftk_set_up_next(kind, det);
+    const int next = next_of_list(kind, det);
+    if (kind == FTK_DET_VALUE || kind == FTK_DET_PROBE) /* kept by decide.c and by the probe */
+        return next;
+    if (next == FTK_DET_NOTHING)
+        ftk_set_up_nothing();
+    else if (next == FTK_DET_THIS)
+        ftk_set_up_found(*det);
+    return next;
+}
+
 void ftk_det_found(uint32_t kind, int a, int b)
 {
+    if (kind != FTK_DET_PROBE)
+        ftk_set_up_outcome(kind, a);
     if (!counts())
         return;
     append_det((struct ftk_det){ kind, d.nothings, a, b });
@@ -708,6 +727,7 @@ void ftk_det_found(uint32_t kind, int a, int b)
 
 void ftk_det_more(int index)
 {
+    ftk_set_up_outcome(FTK_DET_MORE, index);
     if (!counts())
         return;
     append_det((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
@@ -739,6 +759,7 @@ int ftk_det_value(const void *data, size_t bytes)
 
 void ftk_det_found_nothing(void)
 {
+    ftk_set_up_nothing();
     if (counts())
         d.nothings++;
 }

@@ -4,6 +4,7 @@
 #include "detect/detect.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/set_up.h"
 #include "arguments.h"
 #include "mpi_calls.h"
 
@@ -11,10 +12,11 @@
 struct probing {
     const struct ftk_vcomm *vc;
     struct ftk_envelope want;
-    bool takes;   /* MPI_Mprobe and MPI_Improbe: the message leaves the queue */
-    bool blocks;  /* MPI_Probe and MPI_Mprobe */
-    bool decides; /* its outcome is a determinant */
-    int next;     /* enum ftk_det_next */
+    bool takes;     /* MPI_Mprobe and MPI_Improbe: the message leaves the queue */
+    bool blocks;    /* MPI_Probe and MPI_Mprobe */
+    bool decides;   /* its outcome is a determinant */
+    int next;       /* enum ftk_det_next */
+    uint64_t bytes; /* THIS, in a replay of set-up: of the message */
 };
 
 /* What a probe has found. */
@@ -140,7 +142,7 @@ static int look(const struct probing *p, struct found *f)
     if (!p->takes)
         return rc;
     f->h = h;
-    return ftk_p2p_log_setup(h, ++ftk_log.queue.seq);
+    return ftk_set_up_runs() ? ftk_p2p_log_setup(h, ++ftk_log.queue.seq, 0) : MPI_SUCCESS;
 }
 
 /* ---- a probe ------------------------------------------------------------------------- */
@@ -153,23 +155,42 @@ static int turn(unsigned *turns)
     return ftk_log_progress(turns);
 }
 
+/* In a replay of set-up: the message that the lost process has found.  It is in the set-up log only
+ * if set-up has received it. */
+static int find_again(const struct probing *p, struct found *f)
+{
+    *f = (struct found){ .yes = true, .s = { .MPI_ERROR = MPI_SUCCESS } };
+    ftk_p2p_status(&f->s, p->want.source, p->want.tag, (size_t)p->bytes);
+    if (!p->takes)
+        return MPI_SUCCESS;
+    f->h = ftk_unexp_of_receive(&p->want, 0);
+    if (!f->h) { /* damaged, or another course */
+        f->yes = false;
+        return MPI_ERR_PENDING;
+    }
+    ftk_unexp_take(f->h);
+    return MPI_SUCCESS;
+}
+
 /* A blocking probe that names its source finds the same message in a replay: that is no
- * determinant. */
+ * determinant.  In a replay of set-up, where the set-up log is in the order of receives, it is an
+ * outcome like others. */
 static int begin(struct probing *p, int source, int tag)
 {
     const struct ftk_det *d;
     int rc = ftk_log_is_rolling_back() ? ftk_log_error() /* messages here are from after the line */
                                        : ftk_p2p_check(p->vc, 0, MPI_BYTE, source, tag, true);
     p->next = FTK_DET_FREE;
-    p->decides = (!p->blocks || source == MPI_ANY_SOURCE) && !ftk_log_replays_setup();
+    p->decides = !p->blocks || source == MPI_ANY_SOURCE;
     if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
         rc = MPI_ERR_UNSUPPORTED_OPERATION;
     if (rc != MPI_SUCCESS)
         return rc;
     p->want = (struct ftk_envelope){ p->vc->context, ftk_vcomm_peer_world(p->vc, source), tag };
-    if (p->decides)
+    if (p->decides || ftk_log_replays_setup())
         p->next = ftk_det_next(FTK_DET_PROBE, &d);
     if (p->next == FTK_DET_THIS) {
+        p->bytes = ftk_log_replays_setup() ? ftk_set_up_bytes(d) : 0;
         p->want.source = d->a;
         p->want.tag = d->b;
     }
@@ -179,9 +200,24 @@ static int begin(struct probing *p, int source, int tag)
 static int found_nothing(const struct probing *p)
 {
     static unsigned turns;
+    if (p->next == FTK_DET_FREE && ftk_log_replays_setup())
+        return MPI_ERR_PENDING; /* the message will never come */
     if (p->next == FTK_DET_FREE)
         ftk_det_found_nothing();
+    else
+        ftk_set_up_nothing();
     return ftk_log_progress(&turns);
+}
+
+/* A probe has found a message. */
+static int found_one(const struct probing *p, const struct found *f)
+{
+    MPI_Count bytes = 0;
+    int rc = ftk_set_up_runs() ? PMPI_Get_elements_x(&f->s, MPI_BYTE, &bytes) : MPI_SUCCESS;
+    if (p->decides && p->next == FTK_DET_FREE)
+        ftk_det_found(FTK_DET_PROBE, f->s.MPI_SOURCE, f->s.MPI_TAG);
+    ftk_set_up_probed(f->s.MPI_SOURCE, f->s.MPI_TAG, (uint64_t)bytes);
+    return rc;
 }
 
 /* Wait until there is a message; or one look. */
@@ -190,6 +226,8 @@ static int wait_or_look(const struct probing *p, struct found *f)
     unsigned turns = 0;
     if (p->next == FTK_DET_NOTHING && !p->blocks)
         return found_nothing(p);
+    if (p->next == FTK_DET_THIS && ftk_log_replays_setup())
+        return find_again(p, f);
     for (;;) {
         int rc = look(p, f);
         if (rc != MPI_SUCCESS)
@@ -202,9 +240,7 @@ static int wait_or_look(const struct probing *p, struct found *f)
     }
     if (!f->yes)
         return found_nothing(p);
-    if (p->decides && p->next == FTK_DET_FREE)
-        ftk_det_found(FTK_DET_PROBE, f->s.MPI_SOURCE, f->s.MPI_TAG);
-    return MPI_SUCCESS;
+    return found_one(p, f);
 }
 
 static void give_message(struct ftk_unexp *h, const MPI_Status *s, MPI_Message *message)
@@ -237,7 +273,8 @@ static int probe(struct ftk_vcomm *vc, int source, int tag, bool blocks, int *fl
     }
     if (message && f.h)
         give_message(f.h, &f.s, message);
-    if (!f.yes && rc != MPI_SUCCESS && (blocks || ftk_log_is_rolling_back())) {
+    if (!f.yes && rc != MPI_SUCCESS
+        && (blocks || ftk_log_is_rolling_back() || ftk_log_replays_setup())) {
         *flag = 1; /* a program that polls without a look at errors must not poll for ever */
         ftk_p2p_no_status(status);
     }

@@ -97,14 +97,22 @@ struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool out)
     return NULL;
 }
 
+struct ftk_unexp *ftk_unexp_of_receive(const struct ftk_envelope *want, uint32_t receive)
+{
+    struct ftk_unexp *h = ftk_log.unexp.first;
+    while (h && !(h->receive == receive && ftk_unexp_is_for(h, want)))
+        h = h->next;
+    return h;
+}
+
 void ftk_unexp_clear(void)
 {
     free_list(&ftk_log.unexp.first, &ftk_log.unexp.last);
     ftk_log.unexp.n = 0;
 }
 
-/* A replacement gets the first message that matches.  Receives may complete in another order than
- * they were posted, so the set-up log is in the order of posting. */
+/* A receive of a collective gets the first message that matches.  Receives may complete in another
+ * order than they were posted, so the set-up log is in the order of posting. */
 void ftk_setup_log_add(struct ftk_unexp *h)
 {
     struct ftk_log *l = &ftk_log;
@@ -188,16 +196,14 @@ void ftk_matched_clear(void)
 
 /* ---- the set-up log: a drained message that set-up has received ---------------------- */
 
-int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq)
+int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq, uint32_t number)
 {
-    struct ftk_log *l = &ftk_log;
-    if (l->ctx->where >= FTK_IN_LOOP || ftk_log_replays_setup())
-        return MPI_SUCCESS;
     struct ftk_unexp *copy = ftk_unexp_new(h->context, h->source, h->tag, h->bytes);
     if (!copy)
         return MPI_ERR_NO_MEM;
     memcpy(copy->data, h->data, h->bytes);
     copy->seq = seq;
+    copy->receive = number;
     ftk_setup_log_add(copy);
     return MPI_SUCCESS;
 }

@@ -11,22 +11,26 @@
 #include "log/p2p.h"
 #include "log/plane.h"
 #include "log/recovery.h"
+#include "log/set_up.h"
 #include "store/h5/h5.h"
 #include "steps.h"
 #include "tail.h"
 
-enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 5, HEAD = 8, MESSAGE = 4 };
+enum { STATE_MAGIC = 0x6c6b7466, STATE_VERSION = 6, HEAD = 9, MESSAGE = 4 };
 enum {
     STATE_OLDEST = 2,   /* this version has no remote groups (vcomm_image.c) */
     STATE_REQUESTS = 4, /* the first version that has requests */
-    STATE_TAIL = 5      /* the first version that has a tail; older heads lack its length */
+    STATE_TAIL = 5,     /* the first version that has a tail; older heads lack its length */
+    STATE_SET_UP = 6    /* the first version that has the record of set-up; the same */
 };
 
 /* ---- the state in the segment -----------------------------------------------------------
  * Words of 64 bits, little-endian: the communicators with their counts of collectives; messages and
- * bytes sent to each rank since the first line; the unexpected messages; the set-up log; the tail
- * of a line apart (tail.h); what is under way (requests.c).  A state of version 2 has no contexts
- * from FTK_LOG_EXTRA on; versions 2 and 3 have nothing under way; versions 2 to 4 have no tail.
+ * bytes sent to each rank since the first line; the unexpected messages; the set-up log; the record
+ * of set-up (set_up.h); the tail of a line apart (tail.h); what is under way (requests.c).  A state
+ * of version 2 has no contexts from FTK_LOG_EXTRA on; versions 2 and 3 have nothing under way;
+ * versions 2 to 4 have no tail; versions 2 to 5 have no record of set-up, and their set-up log does
+ * not name receives.
  *
  * At a line apart the state is that of the cut.  So everything that changes after the cut is
  * written at the cut; late messages and the tail are added when they are known. */
@@ -77,8 +81,9 @@ static size_t live_comms(void)
 /* After a cut and before the tail is known: as many bytes as the state will probably have. */
 static size_t cut_bytes(void)
 {
-    size_t bytes = (HEAD + cut.front.n + cut.requests.n + cut.tail.n) * sizeof(uint64_t)
-                   + list_bytes(ftk_log.setup_log.first);
+    size_t bytes =
+        (HEAD + cut.front.n + cut.requests.n + cut.tail.n + ftk_set_up_words()) * sizeof(uint64_t)
+        + list_bytes(ftk_log.setup_log.first);
     return bytes + (cut.settled ? list_bytes(cut.late) : LEAST_MORE + more);
 }
 
@@ -89,7 +94,8 @@ static int measure_state(void *arg, size_t *bytes)
         *bytes = cut_bytes();
         return 0;
     }
-    *bytes = (HEAD + ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length())
+    *bytes = (HEAD + ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length()
+                 + ftk_set_up_words())
                  * sizeof(uint64_t)
              + list_bytes(ftk_log.unexp.first) + list_bytes(ftk_log.setup_log.first)
              + ftk_requests_words()->n * sizeof(uint64_t);
@@ -101,7 +107,7 @@ static uint64_t *write_list(uint64_t *w, const struct ftk_unexp *h)
     for (; h; h = h->next) {
         *w++ = (uint64_t)h->context;
         *w++ = ftk_log_to_plane(h->source);
-        *w++ = (uint64_t)(uint32_t)h->tag;
+        *w++ = (uint64_t)(uint32_t)h->tag | (uint64_t)h->receive << 32;
         *w++ = h->bytes;
         size_t words = (h->bytes + 7) / 8;
         if (words > 0)
@@ -112,7 +118,7 @@ static uint64_t *write_list(uint64_t *w, const struct ftk_unexp *h)
     return w;
 }
 
-enum { MAGIC, COMMS, UNEXPECTED, SETUP, CALLS, MATRIX, RANKS, TAIL }; /* of the head */
+enum { MAGIC, COMMS, UNEXPECTED, SETUP, CALLS, MATRIX, RANKS, TAIL, RECORD }; /* of the head */
 
 static void write_head(uint64_t *head)
 {
@@ -125,6 +131,7 @@ static void write_head(uint64_t *head)
     head[MATRIX] = ftk_matrix_length();
     head[RANKS] = (uint64_t)ftk_log_plane_size();
     head[TAIL] = 0;
+    head[RECORD] = ftk_set_up_words();
 }
 
 static uint64_t *write_front(uint64_t *w)
@@ -148,7 +155,7 @@ static uint64_t *write_cut(uint64_t *w)
     w[TAIL] = cut.tail.n;
     w = write_words(w + HEAD, &cut.front);
     w = write_list(w, cut.late);
-    w = write_list(w, ftk_log.setup_log.first);
+    w = ftk_set_up_write(write_list(w, ftk_log.setup_log.first));
     w = write_words(w, &cut.tail);
     return write_words(w, &cut.requests);
 }
@@ -157,7 +164,7 @@ static uint64_t *write_now(uint64_t *w)
 {
     write_head(w);
     w = write_front(w + HEAD);
-    w = write_list(w, ftk_log.setup_log.first);
+    w = ftk_set_up_write(write_list(w, ftk_log.setup_log.first));
     return write_words(w, ftk_requests_words());
 }
 
@@ -229,12 +236,13 @@ static int read_message(struct reader *r, struct ftk_unexp **out)
     uint64_t bytes = r->w[3];
     if (bytes > (uint64_t)(r->end - r->w - MESSAGE) * 8
         || !(ftk_context_is_one(r->w[0]) || r->w[0] == FTK_LOG_COLLS)
-        || r->w[1] >= (uint64_t)ftk_log_plane_size() || r->w[2] > INT32_MAX)
+        || r->w[1] >= (uint64_t)ftk_log_plane_size() || (uint32_t)r->w[2] > INT32_MAX)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
     const int source = ftk_log_from_plane((int)r->w[1]);
     struct ftk_unexp *h = ftk_unexp_new((int)r->w[0], source, (int)r->w[2], (size_t)bytes);
     if (!h)
         return ftk_fail(FTKIT_ERR_NOMEM, "messages of the log");
+    h->receive = (uint32_t)(r->w[2] >> 32);
     memcpy(h->data, r->w + MESSAGE, (size_t)bytes);
     r->w += MESSAGE + (bytes + 7) / 8;
     *out = h;
@@ -262,6 +270,22 @@ static bool has_tail(const uint64_t *head)
     return head[MAGIC] >> 32 >= STATE_TAIL;
 }
 
+static bool has_record(const uint64_t *head)
+{
+    return head[MAGIC] >> 32 >= STATE_SET_UP;
+}
+
+/* The record of set-up, of which a replay of set-up has taken what it needs. */
+static int pass_record(struct reader *r, const uint64_t *head)
+{
+    if (!has_record(head))
+        return FTKIT_OK;
+    if (head[RECORD] > (uint64_t)(r->end - r->w))
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+    r->w += head[RECORD];
+    return FTKIT_OK;
+}
+
 static int read_head(const void *from, size_t bytes, struct reader *r, const uint64_t **head)
 {
     r->w = from;
@@ -270,7 +294,7 @@ static int read_head(const void *from, size_t bytes, struct reader *r, const uin
     if (bytes / sizeof(uint64_t) < HEAD || !version_is_known(r->w[MAGIC])
         || r->w[COMMS] > FTK_LOG_ALL || r->w[MATRIX] > bytes / 8 / FTK_MATRIX_WORDS)
         return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: not one");
-    r->w += has_tail(*head) ? HEAD : HEAD - 1;
+    r->w += has_record(*head) ? HEAD : has_tail(*head) ? HEAD - 1 : HEAD - 2;
     return FTKIT_OK;
 }
 
@@ -311,6 +335,8 @@ static int unpack_messages(struct reader *r, const uint64_t *head)
         ftk_setup_log_clear();
     if (rc == FTKIT_OK)
         rc = read_list(r, head[SETUP], replays ? ftk_setup_log_add : NULL);
+    if (rc == FTKIT_OK)
+        rc = pass_record(r, head);
     if (rc == FTKIT_OK && has_tail(head))
         rc = read_tail(r, head);
     if (rc == FTKIT_OK && head[MAGIC] >> 32 >= STATE_REQUESTS && is_of_as_many(head))
@@ -367,13 +393,20 @@ static int read_setup_log(const void *seg)
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no state of the message log");
     int rc = read_head(ftk_seg_data_c(seg) + rec->offset, rec->bytes, &r, &head);
+    if (rc == FTKIT_OK && !has_record(head))
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "the set is of an earlier job, with another set-up");
     if (rc == FTKIT_OK)
         rc = read_comms(&r, head, false, false);
     if (rc != FTKIT_OK)
         return rc;
     r.w += FTK_MATRIX_WORDS * head[MATRIX];
     rc = read_list(&r, head[UNEXPECTED], NULL);
-    return rc == FTKIT_OK ? read_list(&r, head[SETUP], ftk_unexp_add) : rc;
+    if (rc == FTKIT_OK)
+        rc = read_list(&r, head[SETUP], ftk_unexp_add);
+    const uint64_t *record = r.w;
+    if (rc == FTKIT_OK)
+        rc = pass_record(&r, head);
+    return rc == FTKIT_OK ? ftk_set_up_read(record, (size_t)head[RECORD]) : rc;
 }
 
 static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)

@@ -729,8 +729,13 @@ static int read_all(void)
 /* A request of set-up, in a variable that the restore overwrites. */
 static void release(struct ftk_req *r)
 {
-    if (!r || r->state == FTK_REQ_FREE || r->persistent)
+    if (!r || r->state == FTK_REQ_FREE)
         return;
+    if (r->persistent) { /* the line says whether it is under way */
+        if (r->state != FTK_REQ_INACTIVE)
+            halt(r);
+        return;
+    }
     if (ftk_req_is_done(r))
         ftk_req_delete(r);
     else

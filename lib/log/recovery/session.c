@@ -12,6 +12,7 @@
 #include "log/p2p.h"
 #include "log/control.h"
 #include "log/recovery.h"
+#include "log/set_up.h"
 #include "set/checkpoint.h"
 #include "set/region.h"
 #include "apart.h"
@@ -48,7 +49,7 @@ static int start_log(struct ftkit_ctx *ctx)
     int rc = ftk_vcomm_open();
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "communicators of the message log");
-    ftk_log.on = true;
+    ftk_log.on = ftk_log.in_set_up = true;
     if (!layer_on())
         return ftk_fail(FTKIT_ERR_INTERNAL, "libftkit_mpi does not answer any more");
     ftk_teams_say(ctx);
@@ -84,6 +85,7 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_det_forget_search();
     ftk_unexp_clear();
     ftk_setup_log_clear();
+    ftk_set_up_close();
     ftk_channel_clear();
     ftk_sent_clear();
     ftk_suppress_clear();
@@ -109,19 +111,36 @@ static bool falls(void)
     return ftk_log_is_rolling_back() && !ftk_log.apart.halted;
 }
 
-/* End the receives of set-up that are still incomplete: the lost process completed them before the
- * line, and their messages are not sent again. */
+/* Whether the program has a handle of a request of set-up that is not complete.  The restore has
+ * overwritten the registered variables (release_set_up() in requests.c). */
+static bool is_held(const struct ftk_req *r)
+{
+    return r->internal ? r->coll && r->coll->owner && !r->coll->owner->freed_active
+                       : !r->freed_active;
+}
+
+static void say_given_up(const struct ftk_req *r)
+{
+    char text[256];
+    ftk_req_describe(r->internal ? r->coll->owner : r, text, sizeof text);
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d: in the replay of set-up (from ftkit_open to ftkit_recover) the "
+        "replacement cannot have %s, which was under way at the set: its variable has to be "
+        "registered (ftkit_register_requests)",
+        ftk_log.ctx->cfg.name, ftk_log.me, text);
+}
+
+/* End the receives of set-up that are still incomplete: their messages are in the line, or came
+ * behind it.  A receive that the lost process has cancelled waits for the cancel. */
 static void give_up_receives(void)
 {
     struct ftk_log *l = &ftk_log;
     for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next;
-        if (r->kind != FTK_REQ_RECV)
+        if (r->kind != FTK_REQ_RECV || r->replay.cancel == FTK_CANCEL_DONE)
             continue;
-        ftk_report(FTKIT_ERROR,
-            "context %s: rank %d: a receive that set-up has begun was not complete at "
-            "ftkit_recover(), where the replacement cannot have it: it has to be",
-            l->ctx->cfg.name, l->me);
+        if (is_held(r))
+            say_given_up(r);
         (void)ftk_p2p_fail(r, MPI_ERR_PENDING);
     }
 }
@@ -138,8 +157,11 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     if (ftk_log_is_rolling_back())
         ftk_report(FTKIT_DEBUG, "context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
             (unsigned long long)set);
-    if (ftk_log_replays_setup())
+    if (ftk_log_replays_setup()) {
         give_up_receives();
+        if (ctx->cfg.log_check)
+            ftk_set_up_end();
+    }
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
         ftk_log_enter(ftk_recovery_phase());
     if (ftk_tail_apply() != FTKIT_OK) {
@@ -154,6 +176,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
 /* Set-up is over. */
 static void enter_loop(void)
 {
+    ftk_log.in_set_up = false;
     ftk_coll_note_ops();
     ftk_requests_begin();
 }

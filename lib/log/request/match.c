@@ -6,6 +6,7 @@
 #include "log/mode.h"
 #include "log/p2p.h"
 #include "log/control.h"
+#include "log/set_up.h"
 
 static bool is_aside_busy(void);
 static bool in_turn(uint64_t seq, const struct ftk_envelope *found);
@@ -81,7 +82,7 @@ static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
 
 static int take_unexp(struct ftk_req *r, struct ftk_unexp *h)
 {
-    int rc = ftk_p2p_log_setup(h, r->seq);
+    int rc = ftk_set_up_keeps(r) ? ftk_p2p_log_setup(h, r->seq, ftk_set_up_number(r)) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         return ftk_p2p_deliver(r, h);
     ftk_unexp_free(h);
@@ -147,7 +148,9 @@ static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
     *wait = false;
     if (ftk_log.unexp.n == 0 || r == &aside)
         return NULL;
-    struct ftk_unexp *h = ftk_unexp_match(&r->recv.want, false);
+    struct ftk_unexp *h = ftk_log_replays_setup()
+                              ? ftk_unexp_of_receive(&r->recv.want, ftk_set_up_number(r))
+                              : ftk_unexp_match(&r->recv.want, false);
     *wait = h && !ftk_log_replays_setup() && !ftk_p2p_may_take(r->seq, h);
     if (h && !*wait)
         ftk_unexp_take(h);

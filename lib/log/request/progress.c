@@ -6,6 +6,7 @@
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/set_up.h"
 
 #define TURNS 16     /* looks at requests for each look at the watch */
 #define TURNS_OPEN 4 /* ... for each step of a set that is open; the first look may have one */
@@ -106,6 +107,7 @@ bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int wor
     const struct ftk_type_facts *f;
     *real = MPI_REQUEST_NULL;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()
+        || (l->in_set_up && l->ctx->cfg.log_check)
         || (l->mode->needs_request && l->mode->needs_request(world))
         || ftk_p2p_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
@@ -181,6 +183,10 @@ int ftk_req_begin(struct ftk_req *r)
         return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
     r->recv.want = (struct ftk_envelope){ r->context, r->peer, r->tag };
     r->recv.number = r->internal ? 0 : ftk_det_begun(&r->replay.cancel);
+    if (!r->internal)
+        r->recv.set_up = ftk_set_up_receive() & FTK_SET_UP_COLL;
+    if (ftk_log_replays_setup() && !r->internal && ftk_set_up_was_cancelled(r->recv.set_up))
+        r->replay.cancel = FTK_CANCEL_DONE;
     if (r->peer == MPI_ANY_SOURCE && !ftk_log_replays_setup()) {
         r->recv.wildcard_seq = ftk_det_receive(&r->recv.want.source, &r->recv.want.tag);
         r->replay.match_known = r->recv.wildcard_seq == 0;
@@ -207,7 +213,7 @@ static int progress_any(struct ftk_req *r)
                    : MPI_SUCCESS;
     case FTK_REQ_WAITING:
     case FTK_REQ_WITHDRAWN:
-        return ftk_log_replays_setup() && r->kind == FTK_REQ_RECV
+        return ftk_log_replays_setup() && r->kind == FTK_REQ_RECV && !ftk_log.queue.polls
                    ? ftk_p2p_fail(r, report_strange(r))
                    : MPI_SUCCESS;
     default:
@@ -319,13 +325,15 @@ void ftk_log_begin_rollback(void)
 
 static int report_strange(const struct ftk_req *r)
 {
+    char text[256];
+    ftk_req_describe(r, text, sizeof text);
     ftk_report(FTKIT_ERROR,
-        "context %s: rank %d: between ftkit_open() and ftkit_recover() the replacement "
-        "receives from rank %d with tag %d what the lost process did not%s",
-        ftk_log.ctx->cfg.name, ftk_log.me, r->peer, r->tag,
+        "context %s: rank %d: in the replay of set-up (from ftkit_open to ftkit_recover) the "
+        "replacement waits for %s, which the lost process has not received%s",
+        ftk_log.ctx->cfg.name, ftk_log.me, text,
         ftk_log.line.setup_unread
             ? ", as far as can be known, for no set in files tells and none is in "
               "memory: the job has to start again"
-            : ": the set-up has to be the same");
+            : ": set-up has to be the same");
     return MPI_ERR_PENDING;
 }

@@ -7,6 +7,7 @@
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/set_up.h"
 
 /* ---- draining ------------------------------------------------------------------------ */
 
@@ -94,7 +95,7 @@ static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **c
 static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
-    bool journal = l->ctx->where < FTK_IN_LOOP && !ftk_log_replays_setup();
+    bool journal = ftk_set_up_keeps(r);
     bool hash = l->ctx->cfg.log_check && ftk_log_crosses(source);
     const bool late = may_be_late(r, source, tag);
     const struct ftk_type_facts *f;
@@ -123,7 +124,8 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
             .tag = tag,
             .bytes = bytes,
             .data = copy,
-            .seq = r->seq };
+            .seq = r->seq,
+            .receive = ftk_set_up_number(r) };
         ftk_setup_log_add(h);
         return rc;
     }
@@ -151,7 +153,7 @@ void ftk_p2p_bind(struct ftk_req *r, int source)
 /* Whether a received message is only counted: no determinant, no hash, no copy. */
 static bool is_only_counted(const struct ftk_req *r, const MPI_Status *s, int error)
 {
-    return error == MPI_SUCCESS && !r->recv.wildcard_seq && ftk_log.ctx->where >= FTK_IN_LOOP
+    return error == MPI_SUCCESS && !r->recv.wildcard_seq && !ftk_set_up_keeps(r)
            && !ftk_log_crosses(s->MPI_SOURCE) && !ftk_log.apart.open;
 }
 
@@ -171,13 +173,20 @@ static int record_whole(struct ftk_req *r, const MPI_Status *s, int tag)
     return rc == MPI_SUCCESS ? record(r, s->MPI_SOURCE, tag, (size_t)bytes) : rc;
 }
 
+static void cancelled_in_time(const struct ftk_req *r)
+{
+    ftk_det_cancelled(r->recv.number, true);
+    if (ftk_set_up_keeps(r))
+        ftk_set_up_cancelled(r->recv.set_up);
+}
+
 /* The MPI has completed a receive. */
 int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
 {
     int cancelled = 0;
     const int tag = ftk_context_tag(r->context, s->MPI_TAG);
     if (r->recv.cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
-        ftk_det_cancelled(r->recv.number, true);
+        cancelled_in_time(r);
         r->status = *s;
         return ftk_req_finish(r, MPI_SUCCESS);
     }
@@ -203,7 +212,7 @@ int ftk_p2p_cancelled(struct ftk_req *r)
     ftk_empty_status(&r->status);
     r->recv.cancelled = true;
     if (r->replay.cancel != FTK_CANCEL_DONE)
-        ftk_det_cancelled(r->recv.number, true);
+        cancelled_in_time(r);
     (void)ftk_req_finish(r, MPI_SUCCESS);
     return PMPI_Status_set_cancelled(&r->status, 1);
 }

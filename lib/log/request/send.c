@@ -7,12 +7,13 @@
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/set_up.h"
 
 #define REAP 64    /* sends under way before a look at them, which may yield the processor */
 #define MUCH 16384 /* bytes of a logged message that is sent before it is copied */
 
-/* The replay check: the suppressed message r, number n of its channel, differs from the first
- * execution's. */
+/* The replay check: the message r, number n of its channel, differs from the first execution's; 0:
+ * that had no such message. */
 static void report_difference(const struct ftk_req *r, uint64_t n);
 
 /* ---- sending ------------------------------------------------------------------------- */
@@ -141,6 +142,27 @@ static bool suppressed(const struct ftk_req *r, uint64_t hash)
     if (m->hash && hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != hash)
         report_difference(r, n);
     return true;
+}
+
+static int hash_of(const struct ftk_req *r, uint64_t *hash)
+{
+    const struct ftk_type_facts *f;
+    char *copy = NULL;
+    size_t bytes = r->send.owned;
+    const void *data = r->own;
+    int rc = ftk_p2p_facts(r->type, &f);
+    if (rc == MPI_SUCCESS && r->send.owned == 0) {
+        bytes = (size_t)r->count * (size_t)f->bytes;
+        data = r->send.buf;
+    }
+    if (rc == MPI_SUCCESS && r->send.owned == 0 && bytes > 0 && !f->dense) {
+        rc = ftk_p2p_packed(r->send.buf, r->count, r->type, &copy, &bytes);
+        data = copy;
+    }
+    if (rc == MPI_SUCCESS)
+        *hash = ftk_log_hash(bytes > 0 ? data : "", bytes);
+    free(copy);
+    return rc;
 }
 
 /* Give the message to the MPI, from the program's memory or from the request's. */
@@ -291,11 +313,31 @@ void ftk_p2p_release(struct ftk_req *r)
         ftk_note_failure();
 }
 
+/* Set-up: keep the hash of a message, or compare it with that of the lost process.  A collective
+ * that set-up leaves under way may come further in the replay. */
+static int check_set_up(struct ftk_req *r)
+{
+    uint64_t hash, n = 0;
+    int rc = hash_of(r, &hash);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (!ftk_log_replays_setup())
+        return ftk_set_up_sent(r->context, r->peer, r->tag, hash) == FTKIT_OK ? rc : MPI_ERR_NO_MEM;
+    const enum ftk_set_up_send found = ftk_set_up_sends(r->context, r->peer, r->tag, hash, &n);
+    if (found == FTK_SENT_ANOTHER || (found == FTK_SENT_NONE && !r->internal))
+        report_difference(r, n);
+    return rc;
+}
+
 int ftk_send_begin(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
     size_t bytes;
     int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
+    if (rc != MPI_SUCCESS)
+        return ftk_p2p_fail(r, rc);
+    if (l->in_set_up && l->ctx->cfg.log_check)
+        rc = check_set_up(r);
     if (rc != MPI_SUCCESS)
         return ftk_p2p_fail(r, rc);
     if (ftk_log_replays_setup()) { /* the receivers have all messages from before the line */
@@ -331,13 +373,16 @@ static void report_difference(const struct ftk_req *r, uint64_t n)
     if (c)
         snprintf(what, sizeof what, "what %s, %scollective %llu, sends to rank %d", c->call.name,
             c->persistent ? "persistent " : "", (unsigned long long)c->number, dest);
+    else if (n == 0)
+        snprintf(what, sizeof what, "a message too many to rank %d with tag %d", dest, r->tag);
     else
         snprintf(what, sizeof what, "message %llu to rank %d with tag %d", (unsigned long long)n,
             dest, r->tag);
     ftk_report(FTKIT_ERROR,
         "context %s: rank %d: %s on %s is not what it was before the failure: the program does "
-        "not send the same again%s",
+        "not send the same again%s%s",
         ftk_log.ctx->cfg.name, ftk_log.me, what, comm,
+        ftk_log.in_set_up ? " in the replay of set-up (from ftkit_open to ftkit_recover)" : "",
         ftk_log.ctx->cfg.replicas > 1 ? ", or a bit of the first message had flipped" : "");
     ftk_log.stats.differs++;
 }
