@@ -90,7 +90,8 @@ static struct {
     int durable;             /* see ftk_policy_durable() */
     bool local;              /* see ftk_local_due() */
     int ask;                 /* what the set was asked for; 0: it was due */
-    int64_t asked;           /* what this rank has asked for since the last set */
+    int64_t asked;           /* what this rank has asked rank 0 for, which may not know it yet */
+    int served;              /* policy.requested of this rank, which the open set is for */
     double since_s;          /* the set is initiated */
     double looked_s;         /* of LOOK_S */
     double turned_s;         /* of TURN_S */
@@ -129,13 +130,32 @@ static void forget_window(void)
 /* The log passes the line of the open set. */
 static void pass_line(struct ftkit_ctx *ctx)
 {
+    a.served = 0;
     ftk_line_committed_apart(ctx, a.calls, a.persistent);
     forget_window();
+}
+
+/* The open set is for what the program has asked this rank for, if it goes where that has to be.
+ * The request holds until the commit: rank 0, which knows it, may be lost. */
+static void take_request(struct ftkit_ctx *ctx)
+{
+    if (ctx->policy.requested == 2 && a.ask < ASK_DURABLE && a.durable != 2)
+        return;
+    a.served = ctx->policy.requested;
+    ctx->policy.requested = 0;
+}
+
+static void return_request(struct ftkit_ctx *ctx)
+{
+    if (a.served > ctx->policy.requested)
+        ctx->policy.requested = a.served;
+    a.served = 0;
 }
 
 /* All that has happened since the last line is one interval again. */
 static void withdraw(void)
 {
+    return_request(ftk_log.ctx);
     ftk_slog_join();
     ftk_det_withdraw();
     forget_window();
@@ -390,6 +410,7 @@ static void cut(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
     (void)FTK_FAULT("apart.cut");
+    take_request(ctx);
     a.calls = ctx->policy.calls;
     a.persistent = l->queue.npersistent;
     a.error = cut_log(ctx);
@@ -526,7 +547,8 @@ static int hear_initiation(void)
     a.durable = (int)v.min[WORD_DURABLE];
     a.local = v.min[WORD_LOCAL] == 1;
     a.ask = (int)v.min[WORD_ASK];
-    a.asked = 0;
+    if (a.ask >= a.asked)
+        a.asked = 0; /* else rank 0 gets it when this set is initiated already */
     a.since_s = ftk_now_s();
     a.warned = false;
     a.state = INITIATED;
@@ -700,7 +722,6 @@ static void ask(struct ftkit_ctx *ctx)
     if (number <= a.asked || ftk_tally_ask(a.tally, number) != FTKIT_OK)
         return;
     a.asked = number;
-    ctx->policy.requested = 0; /* rank 0 has it now */
 }
 
 /* Rank 0: a set is due, and no other is open anywhere. */
@@ -716,7 +737,6 @@ static void initiate(struct ftkit_ctx *ctx)
     const int64_t ask = others > own ? others : own;
     if (ask == 0 && !ftk_policy_is_due(ctx))
         return;
-    ctx->policy.requested = 0; /* the set is for this request; later ones are for the next set */
     ftk_vote_init(&v);
     v.voters = 0;
     v.min[WORD_DURABLE] = ask >= ASK_DURABLE && ctx->cfg.h5_enabled ? 2 : ftk_policy_durable(ctx);
@@ -874,6 +894,7 @@ void ftk_apart_stay(const struct ftkit_ctx *ctx)
 void ftk_apart_forget(void)
 {
     ftk_log.apart.halted = false;
+    a.served = 0; /* the program asks again, if it did so behind the line */
     if (ftk_log.apart.open)
         forget_window();
     ftk_sent_clear();
