@@ -398,6 +398,20 @@ static int open_planes(struct ftkit_ctx *ctx)
     return ftk_repair(ctx, MPI_COMM_NULL);
 }
 
+/* The repair that makes the first epoch.  The census carries a local error to the other ranks; its
+ * text is more precise than that of the plan. */
+static int first_repair(struct ftkit_ctx *ctx, MPI_Comm start, int local)
+{
+    char why[FTK_DETAIL_MAX] = "";
+    if (local != FTKIT_OK) {
+        snprintf(why, sizeof why, "%s", ftk_detail_text());
+        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);
+        ctx->repair.local_error = local;
+    }
+    const int rc = ftk_repair(ctx, start);
+    return rc < 0 && why[0] ? ftk_fail(rc, "%s", why) : rc;
+}
+
 static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
 {
     MPI_Comm start = MPI_COMM_NULL;
@@ -442,11 +456,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         rc = open_places(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_log_open(ctx, repair_now);
-    if (rc != FTKIT_OK) { /* a local error: the census carries it to the other ranks */
-        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
-        ctx->repair.local_error = rc;
-    }
-    rc = ftk_repair(ctx, start);
+    rc = first_repair(ctx, start, rc);
     (void)FTK_FAULT("open.built");
     if (rc == FTKIT_OK && ctx->rank < 0) {
         ftk_watchdog_at(ctx->dog, FTK_AT_SPARE, -1, 0);

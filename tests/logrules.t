@@ -25,6 +25,16 @@ srand(6);
         '... why') or diag($j->{log});
 }
 
+# ---- threads
+
+{
+    my $j = job(n => 2, spares => 0, program => build() . '/mpi/asked', args => [qw(threads -)],
+        env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+    my @why = $j->{log} =~ /^\0?detail: (.*)$/mg;
+    is(scalar(grep {/MPI_THREAD_MULTIPLE/} @why), 2, 'the detail says why threads are refused')
+        or diag($j->{log});
+}
+
 # ---- nothing may be under way at a set
 
 for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
