@@ -160,6 +160,8 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
  * whatever the function returns.
  *
  * @return FTKIT_OK; FTKIT_ERR_MISMATCH as ftkit_finish() returns it;
+ *         FTKIT_HALT: the job halts, and no earlier call of this rank has returned that (with
+ *         checkpoint.line = apart): the step is not complete, its results are not right;
  *         FTKIT_ERR_IO, FTKIT_ERR_NOSPACE ...: a set could not be written, and no earlier
  *         call has returned that error;
  *         FTKIT_ERR_PEER: a rank failed and was not repaired, so its results are missing
@@ -435,8 +437,12 @@ FTKIT_API int ftkit_end(ftkit_ctx *ctx);
  * the same call when a signal, `ftkit halt` or checkpoint.deadline has asked the job to stop: a
  * set is complete on the file system; leave the loop without ftkit_finish(), and call
  * ftkit_close().
- * Every later call returns FTKIT_HALT, too.  After an error from -1 to -39 the program may
- * continue: print ftkit_detail(), and leave the loop only when FTKIT_FATAL() holds.
+ * Every later call returns FTKIT_HALT, too, and so do ftkit_wait(), ftkit_scrub() and
+ * ftkit_finish().  With checkpoint.line = apart the set of a halt is committed in a call of MPI.
+ * From then on the program's calls of MPI fail, so the results of the step are not right.  The
+ * first of these calls of ftkit, or ftkit_close(), returns FTKIT_HALT.  After an error from -1
+ * to -39 the program may continue: print ftkit_detail(), and leave the loop only when
+ * FTKIT_FATAL() holds.
  *
  * Place:      best at the top of the loop and before the exit test, so that no communication
  *             stands between ftkit_recover() and the first call.  At the bottom the call
@@ -515,7 +521,8 @@ FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);
  *         break;
  *     }
  *
- * Collective.  Returns as ftkit_checkpoint() does.  This call also waits for a set that is
+ * Collective.  Returns as ftkit_checkpoint() does; FTKIT_HALT: the job halts, and the results are
+ * not complete.  This call also waits for a set that is
  * being written to the file system: a failure during that time can be repaired here, but not
  * in ftkit_close().  ftkit_wait() or ftkit_close() returns an error of that set.  A program
  * without this call survives failures, too, but a failure in its very last step may cost a
@@ -542,7 +549,7 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
  * @param[out] corrupt  number of damaged segments of this rank (its own, the copies that it
  *                      keeps, parities), or NULL
  * @return FTKIT_OK; FTKIT_ROLLED_BACK when a rank failed meanwhile: continue with the loop
- *         then, as after ftkit_finish(); or an error as of ftkit_checkpoint()
+ *         then, as after ftkit_finish(); FTKIT_HALT or an error as of ftkit_checkpoint()
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
  * ftkit_checkpoint().  `ftkit verify` checks the files.
@@ -778,8 +785,8 @@ FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
 /**
  * Wait until every set that was begun has reached all its levels.
  *
- * @return FTKIT_OK, the error of a set that could not be written to the file system, or
- *         FTKIT_ROLLED_BACK when a rank failed meanwhile: continue with the loop then, as
+ * @return FTKIT_OK, FTKIT_HALT as of ftkit_checkpoint(), the error of a set that could not be
+ *         written to the file system, or FTKIT_ROLLED_BACK when a rank failed meanwhile: continue with the loop then, as
  *         after ftkit_finish().  This call does not wait for a set that was given up because
  *         of the failure; the next set then goes to the file system.
  *

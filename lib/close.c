@@ -16,6 +16,7 @@
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "exit_guard.h"
+#include "halt.h"
 #include "recover/recover.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"
@@ -78,8 +79,9 @@ static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *misma
 
 /* Part from the other processes.  First a vote waits for the set that is being written to the file
  * system; its success proves that all working ranks are here.  Then the repair machine ends the
- * context on all processes, so that a failure at any moment finds all of them in the same step. */
-static int part(struct ftkit_ctx *ctx, int *mismatch)
+ * context on all processes, so that a failure at any moment finds all of them in the same step.
+ * *halted becomes FTKIT_HALT when the job halts and no call of this rank has said so. */
+static int part(struct ftkit_ctx *ctx, int *mismatch, int *halted)
 {
     struct ftk_chan ch;
     for (;;) {
@@ -89,6 +91,14 @@ static int part(struct ftkit_ctx *ctx, int *mismatch)
         int rc = ftk_clone_give_up(ctx);
         if (rc == FTKIT_OK)
             rc = ftk_log_settle(ctx, &ch);
+        if (rc == FTKIT_OK && ftk_halts_now(ctx)) {
+            /* others are in ftkit_checkpoint(), where they learn of the halt */
+            rc = ftk_halt_drain(ctx, &ch, NULL);
+            if (rc == FTKIT_OK) {
+                *halted = ftk_halt_end(ctx, rc);
+                continue;
+            }
+        }
         if (rc == FTKIT_OK)
             rc = drain_to_close(ctx, &ch, mismatch);
         (void)FTK_FAULT("close.voted");
@@ -122,7 +132,7 @@ static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
 
 static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    int rc = ctx->dead, mismatch = FTKIT_OK;
+    int rc = ctx->dead, mismatch = FTKIT_OK, halted = FTKIT_OK;
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
@@ -133,7 +143,8 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     } else {
         if (ctx->where < FTK_IN_CLOSE)
             ctx->where = FTK_IN_CLOSE;
-        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch) : part(ctx, &mismatch);
+        rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch)
+                                             : part(ctx, &mismatch, &halted);
     }
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
@@ -143,7 +154,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     ftk_describe_close(ctx, rc);
     ftk_status_file_last(ctx, rc == FTKIT_OK ? "closed" : "ended");
     ftk_free_context(ctx);
-    return rc;
+    return rc == FTKIT_OK ? halted : rc;
 }
 
 int ftkit_close(ftkit_ctx **pctx)
@@ -185,7 +196,7 @@ static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
             ctx->rank, ctx->cfg.name);
         if (!failing)
             failing = on_exit(fail_exit, NULL) == 0;
-        if (close_context(ctx, FTK_AT_FINALIZE) != FTKIT_OK)
+        if (close_context(ctx, FTK_AT_FINALIZE) < FTKIT_OK)
             ftk_report_last("ftkit_close in MPI_Finalize: %s", ftk_detail_text());
     }
     ftk_mpi_free_agreed();

@@ -8,6 +8,7 @@
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "describe.h"
+#include "halt.h"
 #include "recover/recover.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"
@@ -16,7 +17,6 @@
 #include "set/pack.h"
 #include "set/status_file.h"
 
-#define HALT_TRIES 3       /* to write the set of a halt again after failures */
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
 
 /* The calls of ftkit_checkpoint(), which are the same on all ranks; 0: they need not be. */
@@ -101,16 +101,10 @@ static int roll_back_outside(ftkit_ctx *ctx)
     return rc;
 }
 
-/* Whether a request from outside has ended the job's work: the last set is written. */
-static bool is_halted(const ftkit_ctx *ctx)
-{
-    return ctx->policy.next_event == FTK_HALTED;
-}
-
 /* Whether a set may be due in this call: then all ranks look together. */
 static bool may_write(const ftkit_ctx *ctx)
 {
-    return !is_halted(ctx) && !ftk_log_apart(ctx)
+    return !ftk_is_halted(ctx) && !ftk_log_apart(ctx)
            && (ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested
                || !ctx->committed);
 }
@@ -158,10 +152,14 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
         rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : ftk_clone_give_up(ctx);
         if (rc == FTKIT_OK)
             rc = ftk_log_settle(ctx, &ch);
+        /* all ranks have the set of a halt now, and some may be in ftkit_checkpoint() already */
+        const bool halts = step != ftk_halt_drain && ftk_halts_now(ctx);
         if (rc == FTKIT_OK)
-            rc = step(ctx, &ch, bad);
-        if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT)
-            return ftk_log_outcome(ctx, rc);
+            rc = (halts ? ftk_halt_drain : step)(ctx, &ch, bad);
+        if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT) {
+            rc = ftk_log_outcome(ctx, rc);
+            return halts && rc == FTKIT_OK ? ftk_halt_end(ctx, rc) : rc;
+        }
         rc = back(ctx);
         if (rc != FTKIT_OK || !ftk_log_of(ctx))
             return rc;
@@ -196,23 +194,6 @@ static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     return ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
 }
 
-/* Wait until the set of the halt is on the file system.  A failure may have ended its flush; with
- * the log there is no other set, so this one is written again. */
-static int drain_of_halt(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
-{
-    (void)bad;
-    int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
-    for (int tries = 0; rc == FTKIT_OK && tries < HALT_TRIES; tries++) {
-        /* the vote of the drain has told both to all ranks */
-        if (!ctx->cfg.h5_enabled || ctx->durable >= ctx->committed || ctx->flush.agreed)
-            break;
-        rc = ftk_flush_set(ch, ctx->committed, 2, false);
-        if (rc == FTKIT_OK)
-            rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
-    }
-    return rc;
-}
-
 /* The set of a halt is in memory, or rc says why it is not: wait until it is durable, once.  With
  * the log this is a call of its own, which a rank that has rolled back to this line repeats. */
 static int halt(ftkit_ctx *ctx, int rc)
@@ -220,15 +201,25 @@ static int halt(ftkit_ctx *ctx, int rc)
     if (!ctx->steer.told) {
         int drained;
         do /* with the log this rank may roll back to the line of the halt: the others wait here */
-            drained = wait_together(ctx, roll_back_here, drain_of_halt);
-        while (drained == FTKIT_ROLLED_BACK && is_halted(ctx));
-        if (drained != FTKIT_OK)
-            return drained;
-        (void)FTK_FAULT("halt.drained");
-        int flushed = ftk_flush_return(ctx);
-        ftk_steer_halted(ctx, rc != FTKIT_OK ? rc : flushed);
+            drained = wait_together(ctx, roll_back_here, ftk_halt_drain);
+        while (drained == FTKIT_ROLLED_BACK && ftk_is_halted(ctx));
+        return drained == FTKIT_OK ? ftk_halt_end(ctx, rc) : drained;
     }
     return FTKIT_HALT;
+}
+
+/* A call that makes no line: all_together(), or the end of a job that halts.  A rank that has
+ * rolled back to the set of the halt is told the halt: the others wait for it there. */
+static int step_or_halt(
+    ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+{
+    int rc = FTKIT_OK;
+    if (!ftk_is_halted(ctx)) {
+        rc = all_together(ctx, roll_back_outside, step, bad);
+        if (!ftk_halts_now(ctx) || rc <= FTKIT_ERR_CORRUPT)
+            return rc;
+    }
+    return halt(ctx, rc < 0 ? rc : FTKIT_OK);
 }
 
 /* A repair is necessary, or a set may be due, or the job halts. */
@@ -244,7 +235,7 @@ static int checkpoint_here(ftkit_ctx *ctx)
     }
     /* with the log FTKIT_ROLLED_BACK, too: the other ranks are in halt(), so that the program would
      * wait for their messages */
-    if (is_halted(ctx) && rc > FTKIT_ERR_CORRUPT)
+    if (ftk_is_halted(ctx) && rc > FTKIT_ERR_CORRUPT)
         rc = halt(ctx, rc < 0 ? rc : FTKIT_OK);
     at(ctx, FTK_AT_LOOP);
     return ftk_done(ctx, rc);
@@ -292,7 +283,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         ftk_describe_progress(ctx, now);
         measure(ctx, now);
     }
-    if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || is_halted(ctx))
+    if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || ftk_is_halted(ctx))
         return checkpoint_here(ctx);
     ftk_watchdog_calls(ctx->dog, calls_to_compare(ctx));
     return ftk_log_apart(ctx) ? checkpoint_apart(ctx) : FTKIT_OK;
@@ -309,7 +300,9 @@ int ftkit_wait(ftkit_ctx *ctx)
         return FTKIT_OK; /* no set has been begun */
     at(ctx, FTK_AT_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = wait_together(ctx, roll_back_outside, drain_of_wait);
+    ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
+    rc = step_or_halt(ctx, drain_of_wait, NULL);
+    ftk_energy_end(ctx, FTK_ENERGY_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     at(ctx, FTK_AT_LOOP);
     if (rc == FTKIT_OK)
@@ -330,7 +323,7 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
         return ftk_done(ctx, rc);
     at(ctx, FTK_AT_SCRUB);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = all_together(ctx, roll_back_outside, ftk_scrub, &bad);
+    rc = step_or_halt(ctx, ftk_scrub, &bad);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     at(ctx, FTK_AT_LOOP);
     if (corrupt)
@@ -369,7 +362,9 @@ int ftkit_finish(ftkit_ctx *ctx)
     (void)FTK_FAULT("finish.begin");
     at(ctx, FTK_AT_FINISH);
     /* while a failure can still be repaired */
-    rc = wait_together(ctx, roll_back_outside, last_drain);
+    ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
+    rc = step_or_halt(ctx, last_drain, NULL);
+    ftk_energy_end(ctx, FTK_ENERGY_WAIT);
     at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
     ctx->replica.sets = rc == FTKIT_OK ? FTK_SETS_OVER : FTK_SETS_COME;
     if (rc == FTKIT_OK)

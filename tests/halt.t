@@ -301,4 +301,18 @@ for my $point ('apart.vote:2', 'apart.voted:0', 'apart.voted:2', 'apart.commit:1
     delete local $ENV{PROGRAM_OPTIONS};
     goes_on($dir, \%line, '--log');
 }
+# ... and the program calls something else than ftkit_checkpoint() behind it: no rank is told success
+# over sums that are not complete.  A rank other than 0 has asked for a set, and rank 0 dies.
+for my $c (['', 75, qw(finish late)], ['', 75, qw(close late)], ['', 75, qw(wait late)],
+    ['', 75, qw(scrub soon)], ['apart.initiate:0:1:kill', 0, qw(set 1)],
+    ['apart.counts:0:1:kill', 0, qw(set 1)])
+{
+    my ($fault, $want, @args) = @$c;
+    my $dir = fresh();
+    local %ENV = (%ENV, %env, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_CHECKPOINT_LINE => 'apart',
+        FTKIT_LOG_TEAM_SIZE => 1, FTKIT_FAULT => $fault);
+    $log = qx($ftkit run --log -n 3 --spares 1 --timeout 60 -- @{[build()]}/mpi/asked @args 2>&1);
+    is($? >> 8, $want, "lines apart, @args $fault: $want") or diag($log);
+    is(scalar(() = $log =~ /^\0?OK rank \d/mg), 3, '... on all ranks') or diag($log);
+}
 done_testing();
