@@ -265,6 +265,33 @@ FTKIT_API int ftkit_register_serializer(
     ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *arg);
 
 /**
+ * Register a file to which this rank appends, so that a rollback shortens the file: the steps that
+ * are repeated write their lines again.
+ *
+ * @param path    of the file, on a file system that all nodes see; copied.  One rank (with
+ *                replicas one process) writes to it.  NULL or "": this rank has no file; all ranks
+ *                make this call, because all have the same regions.
+ * @param offset  the program's variable: the bytes of the file that belong to the state.  At each
+ *                set the file must have just so many.  A restore sets the variable to its value at
+ *                the set, and shortens the file to that.  A fresh start shortens the file to the
+ *                value that the variable has in ftkit_recover() or the first ftkit_step().
+ *
+ * Open the file for appending (O_APPEND, "a", std::ios::app), so that what is written next goes to
+ * its end, and write out all data before ftkit_step():
+ *
+ *     fflush(f); at = ftello(f);
+ *
+ * ftkit does not call fsync(): if a node may be lost with data that it has not written, call that
+ * before a set.  A file that is shorter than at the set is FTKIT_ERR_IO in a restore.
+ *
+ * Local.  Errors: as ftkit_register_serializer(); FTKIT_ERR_NOMEM.
+ * Errors of ftkit_checkpoint(): FTKIT_ERR_STATE: the file has another size than *offset (the
+ * detail names both); FTKIT_ERR_IO.  No set is written, and nothing is lost.
+ */
+FTKIT_API int ftkit_register_offset(
+    ftkit_ctx *ctx, const char *name, const char *path, int64_t *offset);
+
+/**
  * Register a variable that holds a communicator made inside the loop.
  *
  * @param comm  the variable; read at every checkpoint, set by a restore.  The variable and

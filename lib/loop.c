@@ -14,6 +14,7 @@
 #include "set/clone.h"
 #include "set/debug_regions.h"
 #include "set/flip.h"
+#include "set/output.h"
 #include "set/pack.h"
 #include "set/status_file.h"
 
@@ -399,6 +400,8 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (rc == FTKIT_OK) {
         at(ctx, FTK_AT_RECOVER);
         rc = recover(ctx, &restored);
+        if (rc == FTKIT_OK && restored == 0)
+            rc = ftk_output_begin(ctx);
         at(ctx, rc == FTKIT_OK ? FTK_AT_LOOP : FTK_AT_SETUP);
     }
     if (rc != FTKIT_OK)

@@ -16,6 +16,7 @@ my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my %log = (%memory, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 2);
 my $number = 0;
+my $lines = join '', map { "$_ " . $_ * ($_ + 1) / 2 . "\n" } 1 .. 30; # of the mode file
 
 # The job ends well and with the right sum.  codes => what each of the ranks has been told, 'step:code'
 # in words; ranks => those that the pattern is for, 0 to 3 without it.
@@ -25,6 +26,7 @@ sub enters
     my ($codes, $mode) = (delete $o{codes}, delete $o{mode} // '');
     my @ranks = @{ delete $o{ranks} // [ 0 .. 3 ] };
     my $work = sprintf '%s/entries%02d', scratch(), ++$number;
+    write_file("$work/out.lines", $lines) if mkdir $work; # of an earlier run
     my $j = job(program => build() . '/mpi/entries', keep => $work,
         args => [ '-o', "$work/out", $mode ], %o, env => { %memory, %{ $o{env} // {} } });
     my $faults = () = ($o{fault} // '') =~ /:/g;
@@ -36,6 +38,7 @@ sub enters
         my $told = join ' ', split /\n/, slurp("$work/out.codes.$r");
         push @bad, "rank $r was told: $told" if $told !~ /^$codes$/;
     }
+    push @bad, 'other lines' if $mode eq 'file' && slurp("$work/out.lines") ne $lines;
     ok(!@bad, $name) or diag("$name: ", join("\n", @bad), "\n", substr $j->{log}, 0, 5000);
     return;
 }
@@ -75,6 +78,11 @@ my %end = (spares => 0, run => [], env => { %files, FTKIT_RECOVER_SUPPLY => 'end
 enters('relaunched from the first set', %end, fault => 'app.ready:1:1:kill',
     codes => '0:2(?: 1:-60)? 0:2 30:0');
 enters('relaunched from a later set', %end, fault => 'app.step:1:18:kill',
+    codes => '0:2(?: 18:-60)? 15:1 30:0');
+# a file to which rank 0 appends
+enters("appending: rank $_ is killed", mode => 'file', fault => "app.step:$_:18:kill",
+    codes => '0:2 15:1 30:0') for 0, 2;
+enters('appending: relaunched', %end, mode => 'file', fault => 'app.step:0:18:kill',
     codes => '0:2(?: 18:-60)? 15:1 30:0');
 # with the log only a team goes back
 for my $apart (0, 1) {

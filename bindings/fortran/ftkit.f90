@@ -497,6 +497,19 @@ module ftkit
     end interface
     public :: ftkit_end
 
+    !> Register a file to which this rank appends: a rollback shortens it to offset.
+    interface
+        subroutine ftkit_register_offset(ctx, name, path, offset, ierr) &
+            bind(c, name="ftkit_f_register_offset")
+            import :: ftkit_ctx, c_int64_t, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name, path
+            integer(c_int64_t), intent(inout), target, asynchronous :: offset
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_register_offset
+
     !> The call in a loop without ftkit_step().
     interface
         subroutine ftkit_checkpoint(ctx, ierr) bind(c, name="ftkit_f_checkpoint")

@@ -631,6 +631,21 @@ void ftkit_f_finish(ftkit_ctx *const *ctx, int *ierr)
     done(ierr, *ctx, "ftkit_finish", ftkit_finish(*ctx));
 }
 
+void ftkit_f_register_offset(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
+    const CFI_cdesc_t *path, int64_t *offset, int *ierr)
+{
+    char *c_name = NULL;
+    char *c_path = NULL;
+    int rc = name_of(*ctx, "ftkit_register_offset", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = text_of(*ctx, "ftkit_register_offset", path, FTKIT_ERR_ARG, &c_path);
+    if (rc == FTKIT_OK)
+        rc = ftkit_register_offset(*ctx, c_name, c_path, offset);
+    free(c_name);
+    free(c_path);
+    done(ierr, *ctx, "ftkit_register_offset", rc);
+}
+
 void ftkit_f_end(ftkit_ctx *const *ctx, int *ierr)
 {
     done(ierr, *ctx, "ftkit_end", ftkit_end(*ctx));

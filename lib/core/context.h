@@ -36,7 +36,8 @@ struct ftk_region {
     /* serializers */
     ftkit_serializer ops;
     void *arg;
-    int compare;                 /* FTKIT_COMPARE_EXACT or FTKIT_COMPARE_OFF */
+    int compare;  /* FTKIT_COMPARE_EXACT or FTKIT_COMPARE_OFF */
+    void *output; /* file to which the program appends (set/output.h), owned; or NULL */
     struct ftk_handles *handles; /* variables with handles of MPI (set/handles.h), owned; or NULL */
 };
 
@@ -277,8 +278,9 @@ struct ftkit_ctx {
     struct ftk_level level[FTK_LEVELS];
     struct ftk_flush flush;
     struct ftk_increment increment;
-    struct ftk_escape *escape; /* the body of ftkit_escape() that runs; NULL: none (core/escape.c) */
-    bool serving;              /* inside a collective call of ftkit */
+    struct ftk_escape
+        *escape;  /* the body of ftkit_escape() that runs; NULL: none (core/escape.c) */
+    bool serving; /* inside a collective call of ftkit */
     struct ftk_watchdog *dog;
     struct ftk_energy *energy; /* on the lowest rank of a node with sensors; else NULL */
     struct ftk_owner *owner;   /* on rank 0: record that the sets are of this job; else NULL */

@@ -66,6 +66,7 @@ static void region_free(struct ftk_region *r)
     if (ftk_region_is_note(r))
         free(r->data);
     free(r->handles);
+    free(r->output);
 }
 
 /* Add a region; its fields are zero, except for name, kind and type. */
@@ -112,7 +113,7 @@ static int check_addition(const struct ftkit_ctx *ctx, const char *call, const c
         call, name);
 }
 
-static int check_new(struct ftkit_ctx *ctx, const char *call, const char *name)
+int ftk_region_check_new(struct ftkit_ctx *ctx, const char *call, const char *name)
 {
     int rc = ftk_check_ctx(ctx, call);
     if (rc == FTKIT_OK)
@@ -139,7 +140,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
     void *data, size_t count, MPI_Datatype type)
 {
     struct ftk_region *r = NULL;
-    int rc = check_new(ctx, call, name);
+    int rc = ftk_region_check_new(ctx, call, name);
     if (rc == FTKIT_OK && !data && count > 0)
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
     if (rc == FTKIT_OK)
@@ -273,7 +274,7 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
     MPI_Datatype type, ftkit_resize_fn *resize, void *arg)
 {
     struct ftk_region *r = NULL;
-    int rc = check_new(ctx, "ftkit_register_growing", name);
+    int rc = ftk_region_check_new(ctx, "ftkit_register_growing", name);
     if (rc == FTKIT_OK && (!data || !count))
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data or count is NULL", name);
     if (rc == FTKIT_OK)
@@ -299,7 +300,7 @@ int ftkit_register_serializer(
     ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *arg)
 {
     struct ftk_region *r = NULL;
-    int rc = check_new(ctx, "ftkit_register_serializer", name);
+    int rc = ftk_region_check_new(ctx, "ftkit_register_serializer", name);
     if (rc == FTKIT_OK
         && (!ops || ops->size < sizeof *ops || !ops->measure || !ops->pack || !ops->unpack))
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': callbacks missing, or size not set", name);
@@ -321,10 +322,22 @@ int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_seri
     return rc;
 }
 
+int ftk_region_add_output(
+    struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *output)
+{
+    struct ftk_region *r = NULL;
+    int rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    if (rc == FTKIT_OK) {
+        r->ops = *ops;
+        r->arg = r->output = output;
+    }
+    return rc;
+}
+
 int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh)
 {
     struct ftk_region *r = NULL;
-    int rc = check_new(ctx, "ftkit_step", FTK_STEP_REGION);
+    int rc = ftk_region_check_new(ctx, "ftkit_step", FTK_STEP_REGION);
     if (rc == FTKIT_OK)
         rc = add_region(ctx, FTK_STEP_REGION, FTK_KIND_REPLICATED, MPI_INT32_T, &r);
     if (rc == FTKIT_OK) {
@@ -338,7 +351,7 @@ int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *
     const ftkit_serializer *ops, struct ftk_handles *h)
 {
     struct ftk_region *r = NULL;
-    int rc = check_new(ctx, call, name);
+    int rc = ftk_region_check_new(ctx, call, name);
     if (rc == FTKIT_OK)
         rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc != FTKIT_OK)

@@ -23,6 +23,12 @@ int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh);
 int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *name,
     const ftkit_serializer *ops, struct ftk_handles *h);
 
+/* Add a region of ftkit_register_offset() (output.h), which owns output. */
+int ftk_region_add_output(
+    struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *output);
+/* Whether a region of this name may be added. */
+int ftk_region_check_new(struct ftkit_ctx *ctx, const char *call, const char *name);
+
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);
 
@@ -59,7 +65,7 @@ static inline bool ftk_region_may_lack(const struct ftk_region *r)
 /* The error of a callback of a region.  Callbacks of ftkit return codes of ftkit, with a text. */
 static inline int ftk_region_failed(const struct ftk_region *r, const char *callback, int result)
 {
-    return ftk_region_is_own(r) || r->handles
+    return ftk_region_is_own(r) || r->handles || r->output
                ? result
                : ftk_fail(FTKIT_ERR_CALLBACK, "%s() of '%s' failed", callback, r->name);
 }

@@ -7,6 +7,7 @@
  * something again.  Each rank writes its codes to RESULT.codes.RANK; the result is the sum of all
  * ranks, by rank 0.
  *
+ *   file:  rank 0 appends a line in each step to RESULT.lines
  *   wait:  ftkit_wait() in the body, whose rollback is the news of the next entry
  *   team:  no communication at FTKIT_ROLLED_BACK (with the message log)
  *   twice: after the loop ftkit_step() again, which is wrong
@@ -28,6 +29,8 @@ struct app {
     double weight; /* of set-up, with communication: registered */
     double factor; /* not registered: made again where the body says so */
     double sum;
+    FILE *lines;
+    int64_t at;
 };
 
 static void note(const struct app *a, int rc)
@@ -70,6 +73,11 @@ static int body(ftkit_ctx *ft, struct app *a, int rc)
     (void)FTK_FAULT("app.step");
     a->sum += a->factor * sum_of(a, (me + 1) / a->weight) * (a->step + 1);
     a->step++;
+    if (a->lines) {
+        TRUE(fprintf(a->lines, "%d %.12g\n", a->step, a->sum) > 0);
+        EQUAL(0, fflush(a->lines));
+        a->at = ftell(a->lines);
+    }
     return strcmp(a->mode, "wait") == 0 && a->step % 3 == 0 ? ftkit_wait(ft) : 0;
 }
 
@@ -97,10 +105,18 @@ int main(int argc, char **argv)
     EQUAL(FTKIT_OK, ftkit_register_replicated(ft, "step", &a.step, 1, MPI_INT));
     EQUAL(FTKIT_OK, ftkit_register(ft, "weight", &a.weight, 1, MPI_DOUBLE));
     EQUAL(FTKIT_OK, ftkit_register(ft, "sum", &a.sum, 1, MPI_DOUBLE));
+    if (strcmp(a.mode, "file") == 0) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s.lines", a.out);
+        a.lines = me == 0 ? fopen(path, "a") : NULL;
+        EQUAL(FTKIT_OK, ftkit_register_offset(ft, "lines", me == 0 ? path : NULL, &a.at));
+    }
     while (ftkit_step(ft, &rc))
         if (body(ft, &a, rc) == FTKIT_ROLLED_BACK)
             continue; /* the next step tells it */
     note(&a, rc);
+    if (a.lines)
+        EQUAL(0, fclose(a.lines));
     if (rc == FTKIT_OK)
         tell(&a);
     if (strcmp(a.mode, "twice") == 0) {

@@ -502,6 +502,55 @@ static void steps_from_older_set(void **state)
     close_context(&p.ft);
 }
 
+/* A file to which the program appends. */
+static void offsets(void **state)
+{
+    int64_t at = -1;
+    struct stat st;
+    int rc = 77;
+    (void)state;
+    begin();
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "offset", ftkit_register_offset(p.ft, "log", "log", NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "negative", ftkit_register_offset(p.ft, "log", "log", &at));
+    at = 0;
+    CHECK(FTKIT_OK, p.ft, ftkit_register_offset(p.ft, "log", "log", &at));
+    CHECK_ERROR(FTKIT_ERR_EXISTS, p.ft, "'log'", ftkit_register_offset(p.ft, "log", "b", &at));
+    FILE *f = fopen("log", "a");
+    assert_non_null(f);
+    fprintf(f, "old\n");
+    fflush(f);
+    ENTER(FTKIT_NO_SET, 1);
+    assert_int_equal(stat("log", &st), 0);
+    assert_int_equal(st.st_size, 0); /* a fresh start */
+    fprintf(f, "one\n");
+    at = 4;
+    CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 1));
+    assert_int_equal(ftkit_step(p.ft, &rc), 1);
+    CHECK_ERROR(FTKIT_ERR_STATE, p.ft, "0 bytes|offset is 4|fflush", rc);
+    fflush(f);
+    CHECK(FTKIT_OK, p.ft, ftkit_request(p.ft, 1));
+    ENTER(FTKIT_OK, 1);
+    CHECK(FTKIT_OK, p.ft, ftkit_wait(p.ft));
+    fprintf(f, "two\n");
+    fclose(f);
+    close_context(&p.ft);
+    at = 0;
+    begin();
+    CHECK(FTKIT_OK, p.ft, ftkit_register_offset(p.ft, "log", "log", &at));
+    ENTER(FTKIT_ROLLED_BACK, 1);
+    assert_int_equal(at, 4);
+    assert_int_equal(stat("log", &st), 0);
+    assert_int_equal(st.st_size, 4);
+    close_context(&p.ft);
+    assert_int_equal(truncate("log", 2), 0);
+    begin();
+    CHECK(FTKIT_OK, p.ft, ftkit_register_offset(p.ft, "log", "log", &at));
+    assert_int_equal(ftkit_step(p.ft, &rc), 0);
+    CHECK_ERROR(FTKIT_ERR_IO, p.ft, "2 bytes|had 4", rc);
+    CHECK(FTKIT_ERR_IO, NULL, ftkit_close(&p.ft));
+    assert_int_equal(unlink("log"), 0);
+}
+
 static void without_recover(void **state)
 {
     (void)state;
@@ -832,6 +881,7 @@ int main(int argc, char **argv)
         TEST(out_of_order),
         TEST(steps),
         TEST(steps_from_older_set),
+        TEST(offsets),
         TEST(without_recover),
         TEST(resized),
         TEST(fewer_regions),
