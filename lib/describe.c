@@ -49,18 +49,33 @@ static void say_memory(const struct ftk_level *l, double set, char *text, size_t
             2 * set);
 }
 
+/* Of a node whose data survive.  A node that goes down takes its MPI daemon along, so the job ends,
+ * and what the processes had in their memory ends with it. */
+static const char *what_of(const struct ftk_level *l)
+{
+    return ftk_place_is(l->mem.place.kind, FTK_OUTLIVES_PROCESS) ? "" : "the processes of ";
+}
+
+/* The same in brackets, where nodes are machines. */
+static const char *what_ends(const struct ftkit_ctx *ctx, const struct ftk_level *l)
+{
+    return *what_of(l) && ctx->cfg.ranks_per_node == 0 ? " (a lost node ends the job)" : "";
+}
+
 static void say_copies(
     const struct ftkit_ctx *ctx, const struct ftk_level *l, char *text, size_t bytes)
 {
     int copies = l->scheme->copies;
-    char nodes[80] = "one process (the buddies share a node)";
+    char nodes[128] = "any one process (the buddies share a node)";
     if (is_apart(ctx, l) && copies == 1)
-        snprintf(nodes, sizeof nodes, "one node, and any nodes of which no two are buddies");
+        snprintf(nodes, sizeof nodes,
+            "%sany one node, and %sany nodes of which no two are buddies%s", what_of(l),
+            *what_of(l) ? "of " : "", what_ends(ctx, l));
     else if (is_apart(ctx, l))
-        snprintf(nodes, sizeof nodes, "%d nodes", copies);
+        snprintf(nodes, sizeof nodes, "%sany %d nodes%s", what_of(l), copies, what_ends(ctx, l));
     char memory[96];
     say_memory(l, 1 + copies, memory, sizeof memory);
-    snprintf(text, bytes, "any %s; %s", nodes, memory);
+    snprintf(text, bytes, "%s; %s", nodes, memory);
 }
 
 /* Write the losses that the parity groups survive, by the group of rank 0: the sizes of groups
@@ -78,11 +93,11 @@ static void say_groups(
     if (g->m > 1)
         snprintf(m, sizeof m, "%u", g->m);
     say_memory(l, own, memory, sizeof memory);
-    snprintf(text, bytes, "any %s %s of a group of %u; %s", m,
+    snprintf(text, bytes, "%sany %s %s of a group of %u%s; %s", apart ? what_of(l) : "", m,
         apart       ? g->m == 1 ? "node" : "nodes"
         : g->m == 1 ? "process"
                     : "processes",
-        g->n, memory);
+        g->n, apart ? what_ends(ctx, l) : "", memory);
 }
 
 /* Write the losses that a scheme without redundancy survives: segments come from other replicas. */
@@ -100,7 +115,7 @@ void ftk_say_plan(const struct ftkit_ctx *ctx)
 {
     const struct ftk_level *l = &ctx->level[FTK_LEVEL_MEMORY];
     int alone = l->layout.alone;
-    char survives[192] = "no loss of a process without files";
+    char survives[320] = "no loss of a process without files";
     if (ctx->rank != 0)
         return;
     if (l->scheme->copies > 0 && ctx->nranks > 1)

@@ -18,7 +18,7 @@ my @two = ('--no-relaunch', '--emulate-nodes', '2');
 my @three = ('--no-relaunch', '--emulate-nodes', '3');
 
 survives('undisturbed on two nodes', spares => 2, run => \@two, env => \%memory,
-    faults => 0, like => qr/memory survives any one node/);
+    faults => 0, like => qr/memory survives the processes of any one node, and of any nodes .* \(a lost node ends the job\); /);
 for my $point (qw(app.step app.mid app.inflight app.coll app.compute)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
         env => \%memory, fault => "$point:$_:" . (3 + 6 * $_) . ':kill') for 0 .. 3;

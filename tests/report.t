@@ -112,6 +112,38 @@ ftkit("$tmp/energy.jsonl", '-o', '-');
 ok($out =~ /<strong>Measured<\/strong> on 1 of 2 nodes, by powercap\. The sensors cover 45 %/ && $out =~ /energy \(measured\)/
     && $out !~ /[Mm]odel/, '... and the page says so') or said();
 
+# ---- rank 0 is lost ------------------------------------------------------------------------
+
+# A replacement writes the line of its repair before it opens the context; if it is rank 0, its line
+# has the lists.  A rank that goes back may count from 1 between the repair and the restore.
+sub lists { my ($lost) = @_; return qq("lost":1,"spares":0,"replaced":[$lost],"back":[0,1]) }
+{
+    my @lines = map { opened(0, $_, 'aaa') . event(0.1, $_, 'restore', '"set":0,"calls":0')
+        . event(1, $_, 'set', '"set":1,"level":"memory","calls":1,"bytes":8,"seconds":0.1')
+        . event(8, $_, 'progress', '"calls":80') } 0, 1;
+    my $to = '"set":1,"calls":1,"from":"own memory"';
+    for my $n (1, 2) { # the second one soon after the first
+        my ($t, $new) = (9 + 0.2 * $n, 200 + $n);
+        my $figures = qq("seconds":0.01,"detect":0.01,"supply":0,"rebuild":0,"restore":0,"line":1,"epoch":$n);
+        push @lines, event($t, 1, 'repair', $figures), event($t + 0.001, 1, 'progress', '"calls":1'),
+            event($t + 0.002, 1, 'restore', $to),
+            event($t, 0, 'repair', ($figures =~ s/0.01/7/r) . ',' . lists(0), pid => $new),
+            opened($t + 0.001, 0, 'aaa', pid => $new) =~ s/"incarnation":0/"incarnation":1/r,
+            event($t + 0.002, 0, 'restore', $to, pid => $new);
+    }
+    my $log = write_file("$tmp/zero.jsonl", join('', @lines,
+        event(20, 1, 'finish', '"calls":100'), event(20, 0, 'finish', '"calls":100', pid => 202)));
+    my $zero = json($log);
+    is_deeply([@$zero{qw(lost repairs)}], [2, 2], 'rank 0 is lost twice: two processes in two failures');
+    is_deeply([map { [@$_{qw(replaced back seconds)}] } @{ $zero->{failures} }],
+        [([[0], [0, 1], 0.01]) x 2], '... with the lists of the new rank 0, and the time of a survivor');
+    is($zero->{lines}{other_runs}, 0, '... every line is used');
+    is($zero->{calls_again}, 2 * 79, '... the place of the set is where both go back to, not 0')
+        or diag($zero->{calls_again});
+    ftkit($log, '-o', '-');
+    like($out, qr/>F1\xe2\x80\x93F2</, '... failures that are near to each other share a label');
+}
+
 # ---- several runs ------------------------------------------------------------------------
 
 mkdir "$tmp/runs";
@@ -189,7 +221,7 @@ ok(!-e "$tmp/none" && -s "$tmp/junk.jsonl" > 1 << 20, 'and nothing is overwritte
 # ---- in a browser ------------------------------------------------------------------------
 
 SKIP: {
-    skip('no chromium', 5) if system('command -v chromium >/dev/null 2>&1') != 0;
+    skip('no chromium', 7) if system('command -v chromium >/dev/null 2>&1') != 0;
     ftkit($data, '-o', $page);
 
     sub browser
@@ -207,12 +239,14 @@ SKIP: {
     # widths of the page: the browser's own layout, put into the title by a script of the test
     write_file($page, slurp($page) =~ s{<meta http-equiv[^>]*>}{}r =~ s{</body>}{<script>
         document.title = 'wide ' + document.documentElement.scrollWidth + ' of ' + innerWidth + ' paper '
-            + getComputedStyle(document.body).backgroundColor</script></body>}r);
+            + getComputedStyle(document.body).backgroundColor + ' tables '
+            + Math.max(...[...document.querySelectorAll('table.list')].map(t => t.scrollWidth))</script></body>}r);
     my %paper;
     for my $mode ('light', 'dark') {
         my @set = $mode eq 'dark' ? '--blink-settings=preferredColorScheme=0' : ();
-        my ($wide, $of, $paper) = browser('--window-size=390,800', '--dump-dom', @set)
-            =~ /<title>wide (\d+) of (\d+) paper ([^<]+)</;
+        my ($wide, $of, $paper, $tables) = browser('--window-size=390,800', '--dump-dom', @set)
+            =~ /<title>wide (\d+) of (\d+) paper ([^<]+) tables (\d+)</;
+        cmp_ok($tables // 1e9, '<=', $of // 0, '... and neither does a table');
         ok($wide && $wide <= $of, "on a phone, $mode: the page does not scroll sideways")
             or diag($wide // 'nothing', slurp("$tmp/chromium.err"));
         $paper{$mode} = $paper // '';

@@ -57,7 +57,7 @@ my %three = (n => 4, spares => 8, program => $solver, fault => $two_nodes);
 my %nodes = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_TOPOLOGY_RANKS_PER_NODE => 4);
 survives("triple: two of three nodes are lost, incremental = $_", %three, faults => 8,
     env => { %nodes, FTKIT_LEVEL_MEMORY_SCHEME => 'triple', FTKIT_LEVEL_MEMORY_INCREMENTAL => $_ },
-    like => qr/memory survives any 2 nodes; memory per rank: 3 x .*rank 0 from the copy at rank 3/s,
+    like => qr/memory survives the processes of any 2 nodes; memory per rank: 3 x .*rank 0 from the copy at rank 3/s,
     unlike => qr/from files/) for qw(off on);
 {
     my $j = job(%three, env => { %nodes, FTKIT_LEVEL_MEMORY_SCHEME => 'buddy' });

@@ -170,7 +170,7 @@ static void print_protocols(const struct pl_plan *plan, FILE *out)
         fputc('\n', out);
     }
     fputs("  (efficiency: work / time, for each node; energy: of checkpoint/restart = 1;\n"
-          "  ftkit has no parallel recovery, and its replicas do not take over)\n",
+          "  ftkit has no parallel recovery, and its replicas are those with cloning)\n",
         out);
 }
 

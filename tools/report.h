@@ -178,6 +178,17 @@ struct rp_session { /* one `ftkit run` */
     bool chosen;
 };
 
+/* Lines of processes that have not opened the context yet. */
+struct rp_early_lines {
+    struct rp_early {
+        int file;
+        int64_t pid;
+        char *line; /* [bytes] and '\0' */
+        size_t bytes;
+    } * v; /* [n] */
+    size_t n, room;
+};
+
 struct rp_log {
     struct rp_file *files;
     size_t nfiles, files_room;
@@ -218,6 +229,7 @@ struct rp_log {
     struct rp_matrix matrix;
     struct rp_energy energy;
     struct rp_procs *procs; /* of the file that is read */
+    struct rp_early_lines early;
     double from_t, until_t; /* texts of processes without a run belong to the run from .. until */
     bool has_run_end, has_log;
     int64_t run_code;
@@ -284,8 +296,18 @@ void ftk_rp_energy_sum(struct rp_log *log);
 void ftk_rp_energy_json(struct ftk_json *j, const struct rp_log *log);
 void ftk_rp_energy_page(const struct rp_log *log, FILE *out);
 
+/* ---- report_early.c: lines of processes that have not opened the context yet ----------- */
+void ftk_rp_early_keep(struct rp_log *log, int file, int64_t pid, const char *line, size_t n);
+/* The process has opened its context: call fn for each of its lines, and forget them. */
+typedef void ftk_rp_early_fn(struct rp_log *log, const char *line, size_t n, void *arg);
+void ftk_rp_early_take(struct rp_log *log, int file, int64_t pid, ftk_rp_early_fn *fn, void *arg);
+void ftk_rp_early_end(struct rp_log *log); /* all files were read */
+
 /* ---- report_page.c, report_charts.c, report_matrix.c --------------------------------- */
 void ftk_rp_page(const struct rp_log *log, FILE *out);
+/* Begin a table with these titles of columns, "#set|text": # is for numbers.  They are no HTML.  The
+ * caller writes the rows and "</table></div>". */
+void ftk_rp_table(FILE *out, const char *titles);
 void ftk_rp_escape(FILE *out, const char *text);
 /* "3 min 20 s" */
 void ftk_rp_duration(double s, char buf[40]);

@@ -120,6 +120,7 @@ void ftk_rp_energy_page(const struct rp_log *log, FILE *out)
 {
     const struct rp_energy *x = &log->energy;
     const char *kind = x->measured ? "measured" : "model";
+    char titles[128];
     if (x->all_seconds <= 0)
         return;
     fputs("<section id=\"energy\"><h2>Energy</h2>\n<p>", out);
@@ -135,11 +136,10 @@ void ftk_rp_energy_page(const struct rp_log *log, FILE *out)
             "computes, and %g W while it writes a set or repairs.",
             FTK_MODEL_BUSY_W, FTK_MODEL_IDLE_W);
     }
-    fprintf(out,
-        "</p>\n<div class=\"scroll\" tabindex=\"0\"><table><tr><th>phase</th><th class=\"n\">time, "
-        "all nodes</th><th class=\"n\">energy (%s)</th><th class=\"n\">power of a node "
-        "(%s)</th></tr>\n",
+    fputs("</p>\n", out);
+    snprintf(titles, sizeof titles, "phase|#time, all nodes|#energy (%s)|#power of a node (%s)",
         kind, kind);
+    ftk_rp_table(out, titles);
     for (int p = 0; p < RP_ENERGY_PHASES; p++)
         if (x->seconds[p] > 0)
             row(out, ftk_rp_energy_names[p], x->seconds[p], x->joules[p]);

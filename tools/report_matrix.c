@@ -107,11 +107,8 @@ static void heaviest(const struct rp_log *log, FILE *out)
 {
     const struct rp_matrix *m = &log->matrix;
     double above = INFINITY;
-    fputs(
-        "<details><summary>Pairs of ranks with most bytes</summary><div class=\"scroll\"><table>"
-        "<tr><th class=\"n\">sender</th><th class=\"n\">receiver</th><th class=\"n\">messages</th>"
-        "<th class=\"n\">bytes</th><th>teams</th></tr>\n",
-        out);
+    fputs("<details><summary>Pairs of ranks with most bytes</summary>", out);
+    ftk_rp_table(out, "#sender|#receiver|#messages|#bytes|teams");
     for (int n = 0; n < HEAVIEST;) {
         double next = 0; /* the largest value below those that are printed */
         for (int i = 0; i < m->n * m->n; i++)

@@ -227,6 +227,26 @@ static void tiles(const struct rp_log *log, FILE *out)
     fputs("</dl>\n", out);
 }
 
+/* ---- tables -------------------------------------------------------------------------- */
+
+void ftk_rp_table(FILE *out, const char *titles)
+{
+    /* a narrow page shows each row as a list, with the titles of the columns from the style */
+    fputs("<div class=\"scroll\" tabindex=\"0\"><table class=\"list\" style=\"", out);
+    int column = 1;
+    for (const char *t = titles; *t; t += strcspn(t, "|") + (t[strcspn(t, "|")] == '|'), column++) {
+        bool number = *t == '#';
+        fprintf(out, "--c%d:'%.*s';", column, (int)strcspn(t, "|") - number, t + number);
+    }
+    fputs("\"><tr class=\"head\">", out);
+    for (const char *t = titles; *t; t += strcspn(t, "|") + (t[strcspn(t, "|")] == '|')) {
+        bool number = *t == '#';
+        fprintf(out, "<th%s>%.*s</th>", number ? " class=\"n\"" : "", (int)strcspn(t, "|") - number,
+            t + number);
+    }
+    fputs("</tr>\n", out);
+}
+
 /* ---- failures ------------------------------------------------------------------------ */
 
 static void sources(const struct rp_log *log, FILE *out, const struct rp_repair *x)
@@ -272,10 +292,9 @@ static void repair_row(const struct rp_log *log, FILE *out, size_t i)
 
 static void attempts(const struct rp_log *log, FILE *out)
 {
-    fputs("<h3>Attempts</h3><div class=\"scroll\" tabindex=\"0\"><table><tr><th class=\"n\">attempt"
-          "</th><th class=\"n\">began at</th><th class=\"n\">context open after</th>"
-          "<th>continued from</th><th class=\"n\">ended at</th><th>how it ended</th></tr>\n",
-        out);
+    fputs("<h3>Attempts</h3>", out);
+    ftk_rp_table(
+        out, "#attempt|#began at|#context open after|continued from|#ended at|how it ended");
     for (size_t i = 0; i < log->nattempts && i < 100; i++) {
         const struct rp_attempt *a = &log->attempts[i];
         fprintf(out, "<tr><td class=\"n\">%zu</td>", i + 1);
@@ -308,12 +327,9 @@ static void failures(const struct rp_log *log, FILE *out)
         fputs("<p>No process was lost and replaced in the running job.</p>\n", out);
     else {
         ftk_rp_repairs_chart(log, out);
-        fputs("<div class=\"scroll\" tabindex=\"0\"><table><tr><th></th><th class=\"n\">at</th>"
-              "<th>replaced ranks</th><th>rolled back</th><th class=\"n\">to set</th>"
-              "<th class=\"n\">repair</th><th class=\"n\">detect</th><th class=\"n\">supply</th>"
-              "<th class=\"n\">rebuild</th><th class=\"n\">restore</th><th>data from</th>"
-              "<th class=\"n\">spares left</th></tr>\n",
-            out);
+        ftk_rp_table(out,
+            "failure|#at|replaced ranks|rolled back|#to set|#repair|#detect|#supply|#rebuild|"
+            "#restore|data from|#spares left");
         for (size_t i = 0; i < log->nrepairs && i < 200; i++)
             repair_row(log, out, i);
         fputs("</table></div>\n<p class=\"note\">The figures of a repair are those of its slowest "
@@ -341,11 +357,8 @@ static void sets(const struct rp_log *log, FILE *out)
         fputs("<p>The log has no set.</p></section>\n", out);
         return;
     }
-    fputs("<div class=\"scroll\" tabindex=\"0\"><table><tr><th>level</th><th class=\"n\">sets</th>"
-          "<th class=\"n\">bytes of a set</th><th class=\"n\">sent to other ranks</th>"
-          "<th class=\"n\">duration, mean</th><th class=\"n\">slowest rank</th>"
-          "<th>errors</th></tr>\n",
-        out);
+    ftk_rp_table(out,
+        "level|#sets|#bytes of a set|#sent to other ranks|#duration, mean|#slowest rank|errors");
     for (int k = 0; k < RP_LEVELS; k++) {
         const struct rp_figures *f = &log->level[k];
         double n = fmax((double)f->sets, 1);
@@ -396,10 +409,7 @@ static void traffic(const struct rp_log *log, FILE *out)
 static void text_table(const struct rp_log *log, FILE *out, bool information)
 {
     static const char *const names[] = { "error", "warning", "info" };
-    fputs(
-        "<div class=\"scroll\" tabindex=\"0\"><table><tr><th class=\"n\">first at</th><th>rank</th>"
-        "<th></th><th class=\"n\">times</th><th>text</th></tr>\n",
-        out);
+    ftk_rp_table(out, "#first at|rank|level|#times|text");
     for (size_t i = 0; i < log->ntexts; i++) {
         const struct rp_text *x = &log->texts[i];
         if ((x->level >= 2) != information)

@@ -25,6 +25,7 @@ struct proc {
     int64_t attempt;
     uint64_t base;   /* set that was restored last ... */
     double calls0;   /* ... and the number of calls at that moment */
+    double calls;    /* number at its last line since then */
     double failed_t; /* 0: no failure since the last repair */
     bool ours;
 };
@@ -77,7 +78,7 @@ struct rp_rank *ftk_rp_rank(struct rp_log *log, int64_t rank)
 
 typedef void event_fn(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r);
 
-static void add_point(struct rp_log *log, const struct rp_event *e, const struct proc *p,
+static void add_point(struct rp_log *log, const struct rp_event *e, struct proc *p,
     struct rp_rank *r, enum rp_kind kind)
 {
     struct rp_point x = { .t = e->t, .base = p->base, .kind = kind };
@@ -88,8 +89,10 @@ static void add_point(struct rp_log *log, const struct rp_event *e, const struct
               : kind == RP_RESTORES ? 1 /* the next call has the place of the set */
                                     : ftk_rp_real(e->o, "calls", RP_CALLS_MAX, NAN) - p->calls0;
     log->has_log = log->has_log || held >= 0;
-    if (kind == RP_GOES_ON && !(x.calls >= 1))
+    /* between a repair and the restore the number may be that of a new beginning */
+    if (kind == RP_GOES_ON && (!(x.calls >= 1) || x.calls < p->calls))
         return;
+    p->calls = kind == RP_GOES_ON ? x.calls : 0;
     ftk_rp_add_point(log, r, &x);
 }
 
@@ -307,6 +310,16 @@ static struct rp_repair *repair_of(struct rp_log *log, const struct proc *p, int
     return x;
 }
 
+static void take_lists(const struct rp_event *e, struct rp_repair *x)
+{
+    if (!json_object_get(e->o, "lost")) /* rank 0 has the lists of all ranks */
+        return;
+    x->lost = ftk_rp_int(e->o, "lost", 0, RP_RANKS_MAX, 0);
+    x->spares = ftk_rp_int(e->o, "spares", 0, RP_RANKS_MAX, -1);
+    read_ranks(e->o, "replaced", &x->replaced);
+    read_ranks(e->o, "back", &x->back);
+}
+
 static void on_repair(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r)
 {
     int64_t epoch = ftk_rp_int(e->o, "epoch", 0, INT64_MAX, 0);
@@ -321,12 +334,7 @@ static void on_repair(struct rp_log *log, struct rp_event *e, struct proc *p, st
     if (p->failed_t > 0 && (x->failed_t <= 0 || p->failed_t < x->failed_t))
         x->failed_t = p->failed_t;
     p->failed_t = 0;
-    if (json_object_get(e->o, "lost")) { /* rank 0 has the lists of all ranks */
-        x->lost = ftk_rp_int(e->o, "lost", 0, RP_RANKS_MAX, 0);
-        x->spares = ftk_rp_int(e->o, "spares", 0, RP_RANKS_MAX, -1);
-        read_ranks(e->o, "replaced", &x->replaced);
-        read_ranks(e->o, "back", &x->back);
-    }
+    take_lists(e, x);
     if (seconds <= x->seconds)
         return;
     x->t = e->t;
@@ -334,6 +342,23 @@ static void on_repair(struct rp_log *log, struct rp_event *e, struct proc *p, st
     for (int i = 0; i < RP_PHASES; i++)
         x->phase[i] = ftk_rp_real(e->o, ftk_rp_phase_names[i], RP_SECONDS_MAX, 0);
     x->line = ftk_rp_int(e->o, "line", 0, INT64_MAX, 0);
+}
+
+/* The line of a process that had not opened the context yet: it got its rank in this repair.  It did
+ * not survive a failure, so the figures are not taken.  If rank 0 is new, the lists are here. */
+static void on_early(struct rp_log *log, const struct rp_event *e, const struct proc *p)
+{
+    struct rp_repair *x = repair_of(log, p, ftk_rp_int(e->o, "epoch", 0, INT64_MAX, 0));
+    if (!x) {
+        log->more_repairs += e->rank == 0;
+        return;
+    }
+    take_lists(e, x);
+    if (x->seconds < 0) { /* until a survivor is read */
+        x->t = e->t;
+        x->seconds = 0;
+        x->line = ftk_rp_int(e->o, "line", 0, INT64_MAX, 0);
+    }
 }
 
 static void on_restore(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r)
@@ -453,6 +478,22 @@ static void take(struct rp_log *log, struct rp_event *e, struct proc *p)
     log->unknown += strcmp(e->word, "traffic") != 0 && strcmp(e->word, "spare") != 0;
 }
 
+static void take_early(struct rp_log *log, const char *line, size_t n, void *arg)
+{
+    const struct proc *p = arg;
+    struct rp_event e;
+    if (!p->ours) {
+        log->of_others++;
+        return;
+    }
+    if (!ftk_rp_parse(line, n, &e))
+        return;
+    widen(log, e.t);
+    if (ftk_rp_rank(log, e.rank))
+        on_early(log, &e, p);
+    ftk_rp_drop(&e);
+}
+
 static bool read_line(struct rp_log *log, int file, const char *line, size_t n, bool whole)
 {
     struct rp_event e;
@@ -475,12 +516,16 @@ static bool read_line(struct rp_log *log, int file, const char *line, size_t n, 
     } else if (p && p->ours && main) {
         widen(log, e.t);
         take(log, &e, p);
+    } else if (!p && main && strcmp(e.word, "repair") == 0) {
+        ftk_rp_early_keep(log, file, e.pid, line, n);
     } else if (p && (main || !*e.context)) {
         log->of_others++;
     } else {
         of_nobody(log, &e);
     }
     ftk_rp_drop(&e);
+    if (opens && main && p)
+        ftk_rp_early_take(log, file, e.pid, take_early, p);
     return true;
 }
 
@@ -570,6 +615,7 @@ int ftk_rp_read(struct rp_log *log)
     bound_texts(log);
     if (code == TOOL_OK)
         code = ftk_rp_lines(log, NULL, true, read_line);
+    ftk_rp_early_end(log);
     if (code == TOOL_OK && log->procs)
         memset(log->procs, 0, sizeof *log->procs);
     if (code == TOOL_OK)

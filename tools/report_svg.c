@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report_svg.h"
@@ -171,24 +172,73 @@ void ftk_svg_y_axis(const struct rp_plot *p, const char *title, enum rp_unit uni
     y_title(p, title, name);
 }
 
-static void failure_line(const struct rp_plot *p, double t, const char *name)
+enum { REPAIRS = 200, ATTEMPTS = 50, NAMED = 20, LETTER = 8 };
+
+struct mark {
+    double x;
+    int repair; /* number, from 1; 0: the job was lost */
+};
+
+static int by_x(const void *a, const void *b)
 {
-    double x = ftk_svg_x(p, t);
-    fprintf(p->out,
-        "<path class=\"failure\" d=\"M%.1f %.1fV%.1f\"/><text class=\"mark\" x=\"%.1f\" "
-        "y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
-        x, p->top, p->height - p->bottom, x, p->top - 5, name);
+    const struct mark *x = a, *y = b;
+    return (x->x > y->x) - (x->x < y->x);
+}
+
+/* "F2-F4, job lost": the marks, which are too near to each other for labels of their own. */
+static int label_of(const struct mark *m, size_t n, char text[64])
+{
+    int first = 0, last = 0, lost = 0;
+    for (size_t i = 0; i < n; i++) {
+        first = first ? first : m[i].repair;
+        last = m[i].repair ? m[i].repair : last;
+        lost += m[i].repair == 0;
+    }
+    int at = first == last ? 0 : snprintf(text, 64, "F%d\xe2\x80\x93", first);
+    if (last)
+        at += snprintf(text + at, (size_t)(64 - at), "F%d", last);
+    if (lost)
+        at += snprintf(text + at, (size_t)(64 - at), "%sjob lost", last ? ", " : "");
+    return at;
+}
+
+/* One label for marks that are too near to each other, until no label meets the next one. */
+static void labels(const struct rp_plot *p, const struct mark *m, size_t n)
+{
+    char text[64];
+    double free_x = 0; /* behind the last label */
+    for (size_t i = 0, k; i < n; i = k) {
+        double middle = m[i].x, half;
+        for (k = i + 1;; k++) {
+            middle = (m[i].x + m[k - 1].x) / 2;
+            half = LETTER * label_of(m + i, k - i, text) / 2.0;
+            if (k == n || m[k].x - LETTER > middle + half + LETTER)
+                break;
+        }
+        middle = middle - half < free_x ? free_x + half : middle;
+        fprintf(p->out,
+            "<text class=\"mark\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n", middle,
+            p->top - 5, text);
+        free_x = middle + half;
+    }
 }
 
 void ftk_svg_failures(const struct rp_plot *p, const struct rp_log *log)
 {
-    char name[32];
-    for (size_t i = 0; i < log->nrepairs && i < 200; i++) {
+    struct mark m[REPAIRS + ATTEMPTS];
+    size_t n = 0;
+    for (size_t i = 0; i < log->nrepairs && i < REPAIRS; i++) {
         const struct rp_repair *x = &log->repairs[i];
-        snprintf(name, sizeof name, log->nrepairs <= 20 ? "F%zu" : "", i + 1);
-        failure_line(p, x->t - x->seconds, name);
+        m[n++] = (struct mark){ ftk_svg_x(p, x->t - x->seconds), (int)i + 1 };
     }
-    for (size_t i = 0; i < log->nattempts && i < 50; i++)
+    for (size_t i = 0; i < log->nattempts && i < ATTEMPTS; i++)
         if (log->attempts[i].again)
-            failure_line(p, log->attempts[i].end, log->nattempts <= 20 ? "job lost" : "");
+            m[n++] = (struct mark){ ftk_svg_x(p, log->attempts[i].end), 0 };
+    if (n)
+        qsort(m, n, sizeof *m, by_x);
+    for (size_t i = 0; i < n; i++)
+        fprintf(p->out, "<path class=\"failure\" d=\"M%.1f %.1fV%.1f\"/>\n", m[i].x, p->top,
+            p->height - p->bottom);
+    if (log->nrepairs <= NAMED && log->nattempts <= NAMED)
+        labels(p, m, n);
 }
