@@ -14,7 +14,7 @@
 #   make site       the documentation as a site in build/site (needs mkdocs)
 #
 # MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; BUILD= another build directory; SAN=1 sanitizers;
-# WITH_PMEM=no, WITH_METIS=no and WITH_JANSSON=no leave these libraries out.
+# V=1 shows the commands; WITH_PMEM=no, WITH_METIS=no and WITH_JANSSON=no leave these libraries out.
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -22,6 +22,12 @@ WERROR ?= $(if $(CI),1)
 CC_OPT ?= -O2 -g
 VERSION := 0.1.0
 SOVERSION := 0
+
+# a line for each file that is made; V=1: the commands
+ifeq ($(filter-out 0,$(V)),)
+.SILENT:
+say = echo "  $@";
+endif
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -140,23 +146,26 @@ GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c wrap_fortra
     mpi-support.md)
 LAYER_OBJ := $(GEN)/wrap.o $(GEN)/wrap_fortran.o
 $(GEN)/mpi.i: $(BUILD)/mpi.mk
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	@echo '#include <mpi.h>' >$(GEN)/mpi.c
 	$(MPICC) -std=c11 $(CFLAGS) -E -dD -MMD -MP -MF $(GEN)/mpi.d -MT $@ -o $@ $(GEN)/mpi.c
 $(GEN)/stamp: $(GEN)/mpi.i lib/log/mpi/mpi.tab scripts/wrappers scripts/Fortran.pm
+	@$(say)
 	scripts/wrappers $(if $(LAYER),,--pmpi) $< lib/log/mpi/mpi.tab $(GEN)
 	@touch $@
 $(GEN_MPI): $(GEN)/stamp ;
 
 $(BUILD)/rel/%.o: %.c $(BUILD)/mpi.mk | $(GEN)/pmpi.h
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(LIB_CFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/flt/%.o: %.c $(BUILD)/mpi.mk | $(GEN)/pmpi.h
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(LIB_CFLAGS) -DFTK_FAULTS -MMD -MP -c $< -o $@
 $(GEN)/mpi_calls.o: $(GEN)/mpi_calls.c $(BUILD)/mpi.mk
+	@$(say)
 	$(MPICC) $(LIB_CFLAGS) -MMD -MP -c $< -o $@
 $(LAYER_OBJ): %.o: %.c $(BUILD)/mpi.mk
+	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
 
 # files whose variables a check of the program's own is to pass over
@@ -165,52 +174,56 @@ $(BUILD)/rel/lib/set/debug_regions.o $(BUILD)/flt/lib/set/debug_regions.o: CFLAG
 
 # what is in the libraries changes with what is left out
 $(BUILD)/options: FORCE
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	@echo "$(PMEM) $(METIS) $(JANSSON)" | cmp -s - $@ || echo "$(PMEM) $(METIS) $(JANSSON)" >$@
 FORCE:
 $(BUILD)/libftkit.a $(SO) $(TEST_LIB) $(PROGRAM): $(BUILD)/options
 
 $(BUILD)/libftkit.a: $(LIB_OBJ)
-	@rm -f $@
+	@$(say) rm -f $@
 	ar rcs $@ $(LIB_OBJ)
 $(TEST_LIB): $(TEST_OBJ)
-	@rm -f $@
+	@$(say) rm -f $@
 	ar rcs $@ $(TEST_OBJ)
 $(SO): $(LIB_OBJ) lib/libftkit.map
+	@$(say)
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit.map -Wl,--no-undefined \
 	    -o $@ $(LIB_OBJ) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/libftkit_mpi.a: $(LAYER_OBJ)
-	@rm -f $@
+	@$(say) rm -f $@
 	ar rcs $@ $^
 $(BUILD)/libftkit_mpi.so.$(VERSION): $(LAYER_OBJ) lib/libftkit_mpi.map
+	@$(say)
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_mpi.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit_mpi.map -Wl,--no-undefined \
 	    -o $@ $(LAYER_OBJ) $(LDFLAGS)
 
 # the constants of ftkit.h as those of Fortran, written by a program that includes it
 $(FMOD)/codes: bindings/fortran/codes.c $(BUILD)/mpi.mk
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $<
 $(GEN)/ftkit_codes.inc: $(FMOD)/codes
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$< >$@
 $(FMOD)/ftkit.o: bindings/fortran/ftkit.f90 $(GEN)/ftkit_codes.inc
+	@$(say)
 	$(MPIFC) $(FFLAGS_ALL) -fPIC -I$(GEN) -J$(FMOD) -c $< -o $@
 $(FMOD)/ftkit.mod: $(FMOD)/ftkit.o ;
 # COMMON blocks, as mpif.h has them, are out of fashion in 2018
 $(FMOD)/send_mpifh.o: FFLAGS += -std=f2008 -Wno-unused-parameter
 $(FMOD)/send_%.o: bindings/fortran/send_%.f90 $(BUILD)/mpi.mk
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPIFC) $(FFLAGS_ALL) -fPIC -c $< -o $@
 $(FMOD)/ftkit_fortran.o $(FMOD)/paths.o: $(FMOD)/%.o: bindings/fortran/%.c $(BUILD)/mpi.mk $(GEN)/stamp
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -fPIC -MMD -MP -c $< -o $@
 $(BUILD)/libftkit_fortran.a: $(FLIB_OBJ)
-	@rm -f $@
+	@$(say) rm -f $@
 	ar rcs $@ $^
 # finds libftkit beside it
 $(BUILD)/libftkit_fortran.so.$(VERSION): $(FLIB_OBJ) bindings/fortran/libftkit_fortran.map $(SO)
+	@$(say)
 	$(MPIFC) $(CC_OPT) -shared -Wl,-soname,libftkit_fortran.so.$(SOVERSION) \
 	    -Wl,-rpath,'$$ORIGIN' \
 	    -Wl,--version-script=bindings/fortran/libftkit_fortran.map -Wl,--no-undefined \
@@ -221,10 +234,11 @@ $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so.$(SOVERSION)
 
 $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
+	@$(say)
 	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(JANSSON_LIBS) $(PKG_LIBS) $(LDFLAGS)
 # the style of the page, as a string in C
 $(GEN)/report_css.h: tools/report.css
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/' $< >$@
 $(BUILD)/rel/tools/report_page.o: $(GEN)/report_css.h
 $(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
@@ -232,34 +246,35 @@ $(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_
 # manual pages and completion, from the texts of the program and the comments of the header
 $(MANUAL)/stamp: $(PROGRAM) scripts/manual scripts/ftkit.1.in $(wildcard scripts/Manual/*.pm) \
     include/ftkit.h README.md
-	@rm -rf $(@D)
+	@$(say) rm -rf $(@D)
 	scripts/manual $(PROGRAM) $(@D)
 	@touch $@
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 
 # -J: module files of the examples stay apart from that of ftkit
 $(FEX)/example.o: examples/fortran/example.f90 $(BUILD)/mpi.mk
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPIFC) $(FFLAGS_ALL) -J$(FEX) -c $< -o $@
 $(FEX)/example_report.o: $(FEX)/example.o
 $(FEX)/heat2d.o $(FEX)/ssor3d.o: $(FEX_SHARED)
 $(FEX)/%.o: examples/fortran/%.f90 $(FMOD)/ftkit.mod
+	@$(say)
 	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -J$(FEX) -c $< -o $@
 $(FEX)/%.o: examples/fortran/%.f $(FMOD)/ftkit.mod
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPIFC) $(FFLAGS_OLD) -I$(FMOD) -c $< -o $@
 .PRECIOUS: $(FEX)/%.o
 $(BUILD)/examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.a $(BUILD)/libftkit.a
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPIFC) $(CC_OPT) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 # with fault points, and with the layer, so that the message log can be switched on
 $(BUILD)/flt-examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPIFC) $(CC_OPT) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
 # ---- tests ------------------------------------------------------------------------------
@@ -267,7 +282,7 @@ $(BUILD)/flt-examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fort
 # programs in Fortran, with what they have in C; -J: their own modules stay apart
 FC_OBJ := $(BUILD)/ftests/helper.o $(if $(LAYER),$(BUILD)/ftests/messages.o)
 $(BUILD)/ftests/%: tests/fortran/%.f90 $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(TEST_LIB)
-	@mkdir -p $(@D)/$*.mods
+	@$(say) mkdir -p $(@D)/$*.mods
 	$(MPIFC) $(FFLAGS_ALL) -Wno-unused-parameter -I$(FMOD) -J$(@D)/$*.mods -o $@ $< $(FC_OBJ) \
 	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 # Old Fortran is what mpif.h asks for: one procedure is called with arguments of many types,
@@ -284,7 +299,7 @@ FBIND_SRC = $(FBIND_$(firstword $(subst _, ,$(@F))):%=tests/fortran/%.F90)
 $(BUILD)/ftests/regions_mpi $(BUILD)/ftests/regions_f08: FFLAGS += -std=gnu -Wno-unused-parameter
 $(FBIND): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) \
     $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
-	@mkdir -p $@.mods
+	@$(say) mkdir -p $@.mods
 	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FFOR_$(lastword $(subst _, ,$(@F)))) \
 	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FBIND_SRC) $(FC_OBJ) \
 	    $(if $(filter calls_% refused_%,$(@F)),$(LAYER)) $(BUILD)/libftkit_fortran.a $(TEST_LIB) \
@@ -292,43 +307,46 @@ $(FBIND): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) 
 # what comes before libftkit_mpi wins
 $(BUILD)/ftests/past_%: tests/fortran/small.f90 tests/fortran/behind.c \
     $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
-	@mkdir -p $@.mods
+	@$(say) mkdir -p $@.mods
 	$(MPICC) $(CFLAGS_ALL) -D$* -c -o $@.o tests/fortran/behind.c
 	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -J$@.mods -Wl,--allow-multiple-definition -o $@ $< $@.o \
 	    $(LAYER) $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/ftests/%.o: tests/fortran/%.c $(BUILD)/mpi.mk $(if $(LAYER),$(GEN)/stamp)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
 
 $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(LDFLAGS)
 # counts communicators behind libftkit_mpi, where also ftkit's own calls come by
 HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_merge Comm_free \
     Comm_disconnect
 WRAPPED := $(HANDLES) Finalize
 $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
+	@$(say)
 	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
 # checks that closing resets the variables of lib/log
 empty :=
 $(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
+	@$(say)
 	$(MPICC) $(CFLAGS_ALL) \
 	    -DLOG_FILES='":$(subst $(empty) $(empty),:,$(notdir $(filter lib/log/%,$(LIB_SRC)))):"' \
 	    -MMD -MP -c $< -o $@
 $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/count.so: $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
+	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
 $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TEST_LIB)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
 	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
 	    $(PKG_LIBS) $(LDFLAGS)
 $(addprefix $(BUILD)/bench/,apart log log_recover program replica): $(LAYER)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter $(LAYER),$^) $(BUILD)/libftkit.a \
 	    $(PKG_LIBS) $(LDFLAGS)
 
@@ -336,11 +354,11 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 FUZZ_failures := tools/failures_read.c tools/failures_input.c tools/list.c
 $(BUILD)/replay/failures $(BUILD)/fuzzers/failures: $(FUZZ_failures)
 $(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c $(TEST_LIB)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itools -DFTK_FAULTS -MMD -MP -o $@ $< tests/fuzz/replay.c $(FUZZ_$*) \
 	    $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/fuzzers/%: tests/fuzz/%.c $(TEST_LIB)
-	@mkdir -p $(@D)
+	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itools -DFTK_FAULTS -fsanitize=fuzzer -MMD -MP -o $@ $< $(FUZZ_$*) \
 	    $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 fuzzers: $(FUZZ)
@@ -397,6 +415,7 @@ install: all
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake
+	@echo "  $(D)"
 
 # ---- care -------------------------------------------------------------------------------
 
