@@ -74,7 +74,7 @@ extern "C" {
     X(ESCAPED, 5, "a failure has ended the body before its end; the next step repairs")            \
     X(ERR_ARG, -1, "invalid argument")                                                             \
     X(ERR_NAME, -2, "invalid name")                                                                \
-    X(ERR_EXISTS, -3, "the name is already registered")                                            \
+    X(ERR_EXISTS, -3, "the region, attribute or set exists already")                               \
     X(ERR_NOT_FOUND, -4, "no such region or set")                                                  \
     X(ERR_TYPE, -5, "datatype cannot be saved or does not match")                                  \
     X(ERR_SIZE, -6, "size does not match")                                                         \

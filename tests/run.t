@@ -242,6 +242,12 @@ SKIP: {
         like($out, qr/ -n 12 -H a:4,b:4 --map-by slot --bind-to core --mca btl_tcp_if_include lo /,
             '... are handed on');
         like($out, qr/ -x PATH -oversubscribe prog -np 3$/m, '... before the program');
+        job($ftkit, 'run', '-n', 2, '--mca', 'btl', 'tcp,self', '--print', 'prog');
+        like($out, qr/ --mca btl tcp,self /, 'a parameter of the user ...');
+        unlike($out, qr/--mca btl sm/, '... replaces that of ftkit');
+        job($ftkit, 'run', '-n', 2, '--display-map', '--print', 'prog');
+        is($code, 2, 'an option of mpirun that ftkit run does not know');
+        like($err, qr/no option --display-map: an option of mpirun goes behind --mpirun-arg/, '... says how');
         job($ftkit, 'run', '-n', 2, '-machinefile', "$tmp/hosts", '--print', 'prog');
         like($out, qr/ -n 3 -machinefile /, '... and read');
         local $ENV{FTKIT_SPARES_COUNT} = 3;

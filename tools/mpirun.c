@@ -265,6 +265,18 @@ static void add_setting(
     ftk_list_add(cmd, "%s", value);
 }
 
+/* Whether the user's arguments set a parameter of MPI: mpirun would join two values of one. */
+static bool users_set(const struct ftk_list *extra, const char *name)
+{
+    for (size_t i = 0; i + 2 < extra->n; i++) {
+        const char *option = extra->v[i] + strspn(extra->v[i], "-");
+        if (extra->v[i][0] == '-' && strcmp(extra->v[i + 1], name) == 0
+            && (strcmp(option, "mca") == 0 || strcmp(option, "prtemca") == 0))
+            return true;
+    }
+    return false;
+}
+
 /* Make mpirun write how processes end, into the file of ftk_mpirun_tell().  The ranks get 2, their
  * own standard error, in place of that descriptor. */
 static void add_telling(struct ftk_list *cmd)
@@ -285,7 +297,8 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         ftk_list_add(cmd, "--with-ft");
         ftk_list_add(cmd, "ulfm");
         for (size_t i = 0; i < sizeof profile / sizeof profile[0]; i++)
-            add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
+            if (!users_set(&r->extra, profile[i].name))
+                add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
         if (r->emulate > 0)
             ftk_emulate_arguments(r, cmd); /* includes :OVERSUBSCRIBE */
         else if (r->over_slots || r->gone.n > 0)

@@ -172,6 +172,10 @@ int ftk_usage_unknown(ftk_usage_fn *usage, const char *option)
         code = ftk_usage_wrong(usage, "no option %s: did you mean %s?", name, near);
     else if (other)
         code = ftk_usage_wrong(usage, "no option %s: `ftkit %s` has it", name, other);
+    else if (usage == ftk_run_usage)
+        code = ftk_usage_wrong(usage,
+            "no option %s: an option of mpirun goes behind --mpirun-arg, and each of its values, too",
+            name);
     else
         code = ftk_usage_wrong(usage, "no option %s", name);
     ftk_list_free(&l);
