@@ -143,7 +143,8 @@ typedef struct ftkit_ctx ftkit_ctx;
  *           A call on MPI_COMM_WORLD then does not hang: it ends the job with a line.
  * Errors:   FTKIT_ERR_STATE: members of comm are spares of a context of this process, and
  *           wait in its ftkit_open(); open a second context on ftkit_comm() of the first
- *           (spares.count has no effect there).
+ *           (spares.count has no effect there).  Also FTKIT_ERR_STATE: the process has a
+ *           context of this name with sets in this directory open.
  *           FTKIT_ERR_CONFIG: the detail has file, line and the nearest key; the file may
  *           also be log.team_file, which every process reads here.
  *           FTKIT_ERR_MISMATCH, FTKIT_ERR_NOMEM, FTKIT_ERR_MPI, FTKIT_ERR_IO.
@@ -534,7 +535,8 @@ FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
  * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE: a region, named in the detail,
  *         does not fit the saved data; FTKIT_ERR_NOT_FOUND also: the set of recover.start does
  *         not exist; FTKIT_ERR_FORMAT: a set of another program (context.program);
- *         FTKIT_ERR_BUSY: another job that is alive uses the sets on the file system;
+ *         FTKIT_ERR_BUSY: another job that is alive, or another context of this job, uses the
+ *         sets on the file system;
  *         FTKIT_ERR_CORRUPT: none of the sets can be used (the detail names the newest).
  */
 FTKIT_API int ftkit_recover(ftkit_ctx *ctx, uint64_t *set);

@@ -290,6 +290,42 @@ static int join_job(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *s
     return ftk_supply_join(start, job);
 }
 
+/* Whether contexts of this configuration keep something that another context of the same name and
+ * directory would find. */
+static bool keeps(const struct ftk_config *cfg)
+{
+    return cfg->h5_enabled || ftk_place_is(cfg->place, FTK_OUTLIVES_CONTEXT)
+           || (ftk_scheme_keeps(cfg->local_scheme)
+               && ftk_place_is(cfg->local_place, FTK_OUTLIVES_CONTEXT));
+}
+
+static bool is_same_directory(const char *a, const char *b)
+{
+    char *x = realpath(a, NULL), *y = realpath(b, NULL);
+    bool same = strcmp(x ? x : a, y ? y : b) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+/* Two contexts of one name and directory would take each other's sets.  Contexts in different
+ * processes are told apart by the owner of the sets (store/owner.h). */
+static int check_twins(const struct ftk_config *cfg)
+{
+    const struct ftkit_ctx *c = ftk_detect_first();
+    while (c
+           && (strcmp(c->cfg.name, cfg->name) != 0 || !keeps(&c->cfg) || !keeps(cfg)
+               || !is_same_directory(c->cfg.h5_dir, cfg->h5_dir)))
+        c = c->next;
+    if (!c)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_STATE,
+        "this program has a context '%s' open, with %d ranks and its sets in %s, and opens a second "
+        "one of the same name and directory. Rule: contexts that are open at the same time have "
+        "different names (context.name) or directories (level.hdf5.directory)",
+        c->cfg.name, c->nranks, c->cfg.h5_dir);
+}
+
 /* Start the watchdog.  number: of the job. */
 static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
 {
@@ -311,8 +347,7 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
  * by the relaunches of the same `ftkit run`, slots in a directory by every job that uses it. */
 static uint64_t key_of(int place)
 {
-    const char *run = getenv("FTKIT_RUN_ID");
-    return !ftk_place_is(place, FTK_OF_RUN) ? 1 : run ? strtoull(run, NULL, 16) : 0;
+    return !ftk_place_is(place, FTK_OF_RUN) ? 1 : ftk_run_number();
 }
 
 static int settle_paths(struct ftk_config *cfg)
@@ -427,6 +462,8 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     ftk_level_configure(ctx); /* also after an error, with an empty configuration */
     if (local == FTKIT_OK)
         local = check_build(&ctx->cfg);
+    if (local == FTKIT_OK)
+        local = check_twins(&ctx->cfg);
     if (ftk_detect_active()) { /* only the first context has spares and replicas */
         ctx->cfg.spares = 0;
         ctx->cfg.replicas = 1;

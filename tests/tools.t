@@ -507,7 +507,7 @@ for my $path ("$tmp/to-context", "$tmp/to-sets") {
 
 # ---- a job that is running owns its sets -------------------------------------------------
 
-my ($second, $pruned, $mended, $owner);
+my ($second, $pruned, $mended, $status, $owner);
 my $dir = "$tmp/owned";
 my %slow = (%env, FTKIT_CONTEXT_NAME => 'default');
 $j = job(n => 2, spares => 0, keep => $dir, env => \%slow, timeout => 200,
@@ -520,32 +520,40 @@ $j = job(n => 2, spares => 0, keep => $dir, env => \%slow, timeout => 200,
         rmdir "$dir/default.ftkit/set-9999999999";
         ftkit('repair', $dir);
         $mended = "$code $err";
-        $second = job(n => 2, spares => 0, keep => "$tmp/second",
+        $second = job(n => 2, spares => 0, keep => "$tmp/second", run => [],
             env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir });
     });
 ok($j->{rc} == 0, 'a job is not disturbed by the commands, nor by another job') or diag($j->{log});
-like($owner, qr/^ftkit\.owner = 1\njob = [0-9a-f]{16}\n.*^pid = \d+\n/ms, 'its record');
+like($owner, qr/^ftkit\.owner = 2\njob = [0-9a-f]{16}\n.*^pid = \d+\n/ms, 'its record');
 unlike($pruned, qr/gone|9999999999/, 'prune keeps what may be being written');
 like($mended, qr/^1 .*belong to job \S+ on \S+ \(process \d+\), which is alive/, 'repair leaves it alone');
-ok($second->{rc} != 0 && $second->{log} =~ /belong to job \S+ on \S+ \(process \d+\), which is alive/,
+ok($second->{rc} == 2 && $second->{log} =~ /belong to job \S+ on \S+ \(process \d+\), which is alive/,
     'a second job is refused, with the name of the first') or diag($second->{log});
 ok(!-e "$dir/default.ftkit/owner", 'the record goes with its job');
 
-# ... and goes on owning them when its rank 0 is replaced
+# ... and goes on owning them while its rank 0 is dead: rank 1 is stopped meanwhile, so that the
+# repair waits
 $dir = "$tmp/replaced";
 $j = job(n => 2, spares => 1, keep => $dir, fault => 'app.mid:0:8:kill', timeout => 200,
-    env => { %slow, FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_LEVEL_HDF5_EVERY => '1000s',
-        FTKIT_REPORT_EVENTS => "$dir/events" },
-    args => ['-o', "$dir/out", '-d', '20', '-s', '450'], while => sub {
-        for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.02)) {
-            last if event_texts("$dir/events") =~ /repaired/;
-        }
-        $second = job(n => 2, spares => 0, keep => "$tmp/third",
+    env => { %slow, FTKIT_RECOVER_TIMEOUT => '60s' },
+    args => ['-o', "$dir/out", '-s', '20'], while => sub {
+        my ($work) = @_;
+        await_file("$work/faults");
+        my $other = process_of($work, 1);
+        kill 'STOP', $other if $other;
+        ftkit('status', $dir);
+        $status = "$code $out$err";
+        $second = job(n => 2, spares => 0, keep => "$tmp/third", run => [],
             env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_FAULT => '' });
+        kill 'CONT', $other if $other;
     });
-ok($j->{rc} == 0 && @{ $j->{faults} } == 1, 'a job loses its rank 0') or diag($j->{log});
-ok($second->{rc} != 0 && $second->{log} =~ /belong to job .*, which is alive/,
-    '... and still owns its sets') or diag($second->{log});
+ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} =~ /repaired/, 'a job loses its rank 0')
+    or diag($j->{log});
+unlike($j->{log}, qr/another job/, '... and nobody takes its sets');
+like($status, qr/^0 default: job/, '... ftkit status sees the job meanwhile');
+ok($second->{rc} == 2 && $second->{log} =~ /belong to job .*, which is alive/,
+    '... and another job is refused, with exit code 2') or diag($second->{log});
+like($second->{log}, qr/^ftkit run: attempt 1 ended: the sets of .* There is no relaunch/m, '... not relaunched');
 $dir = "$tmp/owned";
 
 # a job that is killed leaves a record that stops nobody

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "sets.h"
+#include "detect/watch_page.h"
 #include "store/h5/halt_file.h"
 #include "store/owner.h"
 
@@ -39,7 +40,7 @@ static int ask(const char *dir, const char *context, uint64_t *job)
     struct ftk_owner_record r;
     bool alive = false;
     *job = 0;
-    if (ftk_owner_alive(dir, context, &alive, &r) != FTKIT_OK) {
+    if (ftk_owner_alive(dir, context, ftk_dog_job_lives, &alive, &r) != FTKIT_OK) {
         ftk_tool_say("%s: %s", context, ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
@@ -65,7 +66,8 @@ static void await(const char *dir, const char *context, uint64_t job)
     struct ftk_owner_record r;
     bool alive = true;
     fflush(stdout);
-    while (ftk_owner_alive(dir, context, &alive, &r) == FTKIT_OK && alive && r.job == job)
+    while (ftk_owner_alive(dir, context, ftk_dog_job_lives, &alive, &r) == FTKIT_OK && alive
+           && r.job == job)
         nanosleep(&turn, NULL); /* the record of the owner is a file, which only polling sees */
 }
 

@@ -91,7 +91,7 @@ static int prune_context(struct prune *p)
     struct ftk_owner_record r;
     size_t n = 0;
     int complete = 0, code = TOOL_OK;
-    if (ftk_owner_alive(p->dir, p->context, &p->owned, &r) != FTKIT_OK
+    if (ftk_owner_alive(p->dir, p->context, ftk_dog_job_lives, &p->owned, &r) != FTKIT_OK
         || ftk_h5_survey(p->dir, p->context, &e, &n) != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sets.h"
+#include "detect/watch_page.h"
 #include "store/owner.h"
 
 void ftk_repair_usage(FILE *out)
@@ -261,7 +262,7 @@ static bool is_free(const struct ftk_where *w, const char *context)
     bool alive = false;
     char owner[256];
     struct ftk_owner_record r;
-    if (ftk_owner_alive(w->dir, context, &alive, &r) != FTKIT_OK) {
+    if (ftk_owner_alive(w->dir, context, ftk_dog_job_lives, &alive, &r) != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return false;
     }

@@ -528,6 +528,15 @@ static bool may_try_again(
             a->number + 1, how, past->aborted_at);
         return false;
     }
+    if (told->busy[0]) {
+        ftk_run_say(
+            "attempt %d ended: %s. There is no relaunch, which would continue from the sets "
+            "of the other job: start again when that job has ended, or with another "
+            "directory or context.name",
+            a->number + 1, told->busy);
+        *code = TOOL_USAGE;
+        return false;
+    }
     if (told->hopeless[0]) {
         ftk_run_say("attempt %d ended: %s: every relaunch would end in the same way, so there is "
                     "none; correct the error, or begin anew with --fresh",

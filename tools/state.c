@@ -12,6 +12,7 @@
  *     fatal TEXT        the job cannot go on
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
  *     hopeless TEXT     a start has failed, and every relaunch would fail in the same way
+ *     busy TEXT         a start has failed because another job uses the sets
  *     mistake TEXT      the library ends the job, for a mistake that every relaunch would meet
  *     exit N            a process with no context open ends with this code, not 0
  *
@@ -150,8 +151,8 @@ static void library_line(struct ftk_state *s, char *line)
     if (strcmp(line, "open") == 0) {
         context_of(s, rest)->open++;
         t->opened = true;
-        t->hopeless[0] = '\0'; /* an earlier open had failed; this one has succeeded */
-        forget_ends(s);        /* the context has been opened without these processes */
+        t->hopeless[0] = t->busy[0] = '\0'; /* an earlier open had failed; this one has succeeded */
+        forget_ends(s); /* the context has been opened without these processes */
     } else if (strcmp(line, "closed") == 0) {
         context_of(s, rest)->open--;
         if (!ftk_state_is_open(s))
@@ -176,6 +177,8 @@ static void library_line(struct ftk_state *s, char *line)
         t->mistake = true;
         for (size_t i = 0; i < s->ncontexts; i++)
             s->contexts[i].open = 0; /* so the job does not count as lost */
+    } else if (strcmp(line, "busy") == 0 && !t->busy[0]) {
+        snprintf(t->busy, sizeof t->busy, "%s", rest);
     } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
         snprintf(t->hopeless, sizeof t->hopeless, "%s", rest);
     }

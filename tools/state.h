@@ -34,6 +34,7 @@ struct ftk_told {
     double fatal_at;    /* time of the fatal error, 0: none */
     bool mistake;       /* fatal is a mistake of the program */
     char hopeless[512]; /* error that every relaunch would meet again; "": none */
+    char busy[512];     /* why the sets cannot be used now; "": they can */
     double halted_at;   /* time of the halt, 0: none */
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */

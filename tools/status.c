@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/config.h"
+#include "detect/watch_page.h"
 #include "set/status_file.h"
 #include "sets.h"
 #include "store/owner.h"
@@ -131,7 +132,7 @@ static void look(const char *dir, const char *context, struct status *s)
     char path[FTK_PATH_MAX + 128];
     struct ftk_owner_record r;
     *s = (struct status){ .context = context, .now_s = 1e-9 * (double)ftk_wall_ns() };
-    if (ftk_owner_alive(dir, context, &s->alive, &r) != FTKIT_OK)
+    if (ftk_owner_alive(dir, context, ftk_dog_job_lives, &s->alive, &r) != FTKIT_OK)
         s->alive = false;
     if (s->alive)
         ftk_owner_text(&r, s->who, sizeof s->who);

@@ -283,7 +283,7 @@ struct ftkit_ctx {
     bool serving; /* inside a collective call of ftkit */
     struct ftk_watchdog *dog;
     struct ftk_energy *energy; /* on the lowest rank of a node with sensors; else NULL */
-    struct ftk_owner *owner;   /* on rank 0: record that the sets are of this job; else NULL */
+    struct ftk_owner *owner;   /* keeps the record that the sets are of this job; may be NULL */
 };
 
 /* The last step of a public call: copy the thread's detail into the context if rc is an error, and

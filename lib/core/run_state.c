@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "format.h"
+#include "hash.h"
 #include "run_state.h"
 
 void ftk_run_state(const char *fmt, ...)
@@ -41,6 +42,19 @@ void ftk_run_process(const char *what, int world_rank)
     const char *at = space ? strrchr(space, '@') : NULL;
     if (at)
         ftk_run_state("%s %s %d", what, at + 1, world_rank);
+}
+
+uint64_t ftk_run_number(void)
+{
+    const char *id = getenv("FTKIT_RUN_ID");
+    return id ? strtoull(id, NULL, 16) : 0;
+}
+
+uint64_t ftk_run_mpi(void)
+{
+    const char *space = getenv("PMIX_NAMESPACE"); /* spawned processes have another number */
+    const char *at = space ? strrchr(space, '@') : NULL;
+    return at ? ftk_xxh3(space, (size_t)(at - space)) : 0;
 }
 
 void *ftk_run_map(const char *name, size_t bytes)

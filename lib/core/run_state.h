@@ -12,6 +12,10 @@ void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* Append a line about the process with this rank in MPI_COMM_WORLD.  what: "lost": a repair knows
  * that the process has failed; "idle": it is a spare of a context that is closed. */
 void ftk_run_process(const char *what, int world_rank);
+/* The number of the `ftkit run`, and a hash of the name that mpirun gives the MPI job; 0: none, or
+ * not known. */
+uint64_t ftk_run_number(void);
+uint64_t ftk_run_mpi(void);
 /* Map a file of bytes bytes in the directory of the run, shared with `ftkit run`, which makes the
  * file.  NULL: there is none that this node sees.  The mapping stays until the process ends. */
 void *ftk_run_map(const char *name, size_t bytes);

@@ -151,6 +151,29 @@ static bool job_lives(int dir, const char *job, size_t len)
     return alive || !d;
 }
 
+int ftk_dog_job_lives(uint64_t job)
+{
+    char begin[NAME_BYTES];
+    int lives = 0;
+    DIR *d = opendir(DIRECTORY);
+    const struct dirent *e;
+    snprintf(begin, sizeof begin, FTK_DOG_PREFIX "%llx-", (unsigned long long)job);
+    while (d && lives == 0 && (e = readdir(d))) {
+        if (strncmp(e->d_name, begin, strlen(begin)) != 0)
+            continue;
+        int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+            lives = errno == ENOENT ? 0 : -1;
+        else /* both: another process may be trying the lock, and a pid may be used again */
+            lives = flock(fd, LOCK_EX | LOCK_NB) != 0 && names_living(fd);
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (d)
+        (void)closedir(d);
+    return lives;
+}
+
 static int sweep_determinants(int dir, const char *name, bool dry)
 {
     const char *run = name + strlen(FTK_DET_PREFIX);

@@ -50,6 +50,10 @@ void ftk_dog_page_close(const char *name, struct ftk_dog_page *page, int lock, b
  * the job lives on this node.  Returns the number of files; dry: of files that would be removed. */
 int ftk_dog_sweep(bool dry);
 
+/* Whether a process of a job (its number) lives on this machine: 1 or 0; -1: this user may not read
+ * the page of the job. */
+int ftk_dog_job_lives(uint64_t job);
+
 /* ftk_dog_ask(): read the state of a process from its page.  False: the process is in no page. */
 struct ftk_dog_word {
     int state;       /* enum ftk_dog_state */

@@ -490,6 +490,14 @@ void ftk_watchdog_told(struct ftk_watchdog *dog)
         atomic_store(&dog->own->told_s, ftk_now_s());
 }
 
+bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n)
+{
+    int here = 0;
+    for (int i = 0; dog && i < FTK_DOG_SLOTS; i++)
+        here += atomic_load(&dog->page->slots[i].pid) > 0;
+    return !dog || here >= n;
+}
+
 void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why)
 {
     if (dog)

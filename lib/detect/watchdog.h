@@ -55,6 +55,8 @@ void ftk_watchdog_progress(struct ftk_watchdog *dog);
 /* The MPI has reported a death.  The watchdog assumes that the MPI knows of all processes of the
  * node that have died before. */
 void ftk_watchdog_told(struct ftk_watchdog *dog);
+/* Whether n processes of the job, which are all that it has, are on this node.  dog NULL: true. */
+bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n);
 /* End the job on this node at once.  Returns only when dog is NULL. */
 void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why);
 void ftk_watchdog_close(struct ftk_watchdog *dog);

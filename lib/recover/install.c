@@ -264,6 +264,8 @@ int ftk_attempt_install(struct ftk_attempt *a)
     ftk_free_retired(ctx);
     ftk_sure_close();
     rebind(ctx);
+    if (ctx->rank >= 0)
+        ftk_durable_stand_in(ctx, a->plan.fresh);
     rc = ftk_detect_arm(ctx);
     if (logged != FTKIT_OK) /* of this rank alone: the next census has it */
         tell_of_log(ctx, logged, why);

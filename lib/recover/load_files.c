@@ -159,7 +159,7 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
     struct ftk_vote v;
     ftk_vote_init(&v);
     if (ctx->rank == 0) {
-        rc = ftk_durable_own(ctx, false);
+        rc = ftk_durable_own(ctx, ctx->repair.pending == FTK_PENDING_LOAD);
         if (rc == FTKIT_OK)
             rc = ftk_start_pick(ctx, below, must, &picked, &all);
         v.min[WORD_SET] = rc == FTKIT_OK ? (int64_t)picked : 0;

@@ -258,15 +258,6 @@ static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)
     return FTKIT_OK;
 }
 
-/* The record of the owner of the sets on the file system names the process of rank 0.  So a
- * replacement of rank 0 makes the record anew. */
-static void keep_owning(struct ftkit_ctx *ctx)
-{
-    if (ctx->rank == 0 && !ctx->owner && ctx->cfg.h5_enabled
-        && ftk_durable_own(ctx, false) != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
-}
-
 /* Whether a further repair can cure the error: corrupt segments are released, so it plans without
  * them.  At a start there must be a line: then the set was loaded, and only the restore failed. */
 static bool can_do_without(const struct ftkit_ctx *ctx, int rc)
@@ -308,7 +299,6 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         if (rc == FTKIT_OK) {
             ctx->repair.pending = FTK_PENDING_NONE;
             ctx->repair.unusable = 0;
-            keep_owning(ctx);
             ftk_energy_settle(ctx); /* no rank waits any more; before this rank replays */
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);

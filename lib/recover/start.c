@@ -194,6 +194,9 @@ void ftk_start_failed(const struct ftkit_ctx *ctx, int rc)
     case FTKIT_ERR_FORMAT:
         ftk_run_state("hopeless %s", ftk_detail_text());
         break;
+    case FTKIT_ERR_BUSY:
+        ftk_run_state("busy %s", ftk_detail_text());
+        break;
     default: /* another attempt may have more memory, or a better file system */
         break;
     }

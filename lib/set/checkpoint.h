@@ -24,6 +24,9 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
  * is.  Rank 0 calls this before each use of the sets.  make: create the directory if it is missing,
  * because sets will be written.  FTKIT_ERR_BUSY: another job, named in the detail, is the owner. */
 int ftk_durable_own(struct ftkit_ctx *ctx, bool make);
+/* After a repair: this rank takes its turn in keeping the record of the owner, or gives it up.
+ * Touches no file.  opening: the context is being opened. */
+void ftk_durable_stand_in(struct ftkit_ctx *ctx, bool opening);
 
 /* Write a set that is in memory to the file system, and wait until it is durable.  Collective; all
  * ranks return the same code. */

@@ -15,6 +15,7 @@
 #include "core/run_state.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
+#include "detect/watch_page.h"
 #include "detect/watchdog.h"
 #include "flusher.h"
 #include "replica/planes.h"
@@ -25,15 +26,63 @@
 /* ---- owning -----------------------------------------------------------------------------
  * Two jobs that write the same sets would destroy the sets of both. */
 
+static struct ftk_owner_job job_of(const struct ftkit_ctx *ctx)
+{
+    return (struct ftk_owner_job){ .job = ctx->job,
+        .run = ftk_run_number(),
+        .mpi = ftk_run_mpi(),
+        .alone = ftk_watchdog_alone(ctx->dog, ctx->nranks + ctx->nspares),
+        .lives = ftk_dog_job_lives };
+}
+
 int ftk_durable_own(struct ftkit_ctx *ctx, bool make)
 {
-    int rc;
+    const bool writing = ctx->repair.pending == FTK_PENDING_NONE; /* the caller has set the state */
     if (ctx->owner)
-        return ftk_owner_check(ctx->owner);
+        return ftk_owner_check(ctx->owner, make);
+    const struct ftk_owner_job job = job_of(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY); /* the call may wait for the end of another job */
-    rc = ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, ctx->job, make, &ctx->owner);
-    ftk_watchdog_state(ctx->dog, make ? FTK_DOG_BUSY : FTK_DOG_RUN);
+    int rc = ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, &job, make, &ctx->owner);
+    ftk_watchdog_state(ctx->dog, writing ? FTK_DOG_BUSY : FTK_DOG_RUN);
     return rc;
+}
+
+/* The turn of this rank in keeping the record of the owner: rank 0 first, then the next rank in the
+ * failure domain of rank 0 and the lowest ranks of other domains; -1: it does not take part. */
+static int turn_of(const struct ftkit_ctx *ctx)
+{
+    bool near = false; /* a rank beside rank 0 takes part */
+    if (!ctx->cfg.h5_enabled || (ctx->rank > 0 && ctx->mode == FTKIT_MODE_RESTART))
+        return -1; /* without repairs a job ends with its rank 0 */
+    if (ctx->rank <= 0)
+        return ctx->rank;
+    for (int r = 1, turn = 0; r <= ctx->rank && turn < FTK_OWNER_STANDINS; r++) {
+        bool beside = ctx->domain[r] == ctx->domain[0];
+        bool takes_part = beside ? !near : ftk_first_of_domain(ctx, r) == r;
+        near = near || beside;
+        turn += takes_part;
+        if (r == ctx->rank && takes_part)
+            return turn;
+    }
+    return -1;
+}
+
+void ftk_durable_stand_in(struct ftkit_ctx *ctx, bool opening)
+{
+    const int turn = turn_of(ctx);
+    if (ctx->owner) {
+        ftk_owner_turn(ctx->owner, turn);
+        return;
+    }
+    if (turn < 0 || (turn == 0 && opening)) /* rank 0 of a new job takes the record itself */
+        return;
+    const struct ftk_owner_job job = job_of(ctx);
+    ctx->owner = ftk_owner_stand_in(ctx->cfg.h5_dir, ctx->cfg.name, &job, turn);
+    if (!ctx->owner)
+        ftk_report(FTKIT_WARNING,
+            "context %s: rank %d cannot stand in for the owner of the sets: no memory, or no "
+            "thread",
+            ctx->cfg.name, ctx->rank);
 }
 
 /* ---- writing ------------------------------------------------------------------------- */

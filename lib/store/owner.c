@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/hash.h"
 #include "owner.h"
+#include "owner_record.h"
 
 #define FILE_NAME "owner"
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define TEXT_MAX 1024
+#define OPEN_OLD (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define OLD_S 600 /* the clocks of two machines differ by less */
 #define POLL_NS 200000000L
 #define TRIES 5
@@ -33,146 +34,42 @@ void ftk_owner_pace(double beat, double silent, double patience)
     patience_s = patience;
 }
 
-struct ftk_owner {
-    char what[FTK_PATH_MAX]; /* for messages: the sets of 'heat' in /scratch */
-    int ctxfd;
-    int fd; /* of the record, to touch it */
-    struct ftk_owner_record record;
-    pthread_t thread;
-    pthread_mutex_t lock; /* protects stop */
-    pthread_cond_t wake;
-    bool stop;
-};
-
-/* ---- records ------------------------------------------------------------------------- */
-
-static void read_line(const char *path, char *buf, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, buf, bytes - 1);
-    if (fd >= 0)
-        close(fd);
-    buf[n > 0 ? n : 0] = '\0';
-    buf[strcspn(buf, "\n")] = '\0';
-}
-
-/* The boot id of this machine, and the name space of its process ids. */
-static void this_machine(char buf[64])
-{
-    struct stat st;
-    char boot[40];
-    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    unsigned long space = stat("/proc/self/ns/pid", &st) == 0 ? (unsigned long)st.st_ino : 0;
-    snprintf(buf, 64, "%.36s-%lu", boot, space);
-}
-
-/* Start of a process in ticks; 0: not known, -1: the process has ended. */
-static int64_t start_of(int64_t pid)
-{
-    char path[64], line[1024];
-    unsigned long long start = 0;
-    char state = 0;
-    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
-    read_line(path, line, sizeof line);
-    const char *p = strrchr(line, ')'); /* a name may hold anything */
-    if (!p
-        || sscanf(p + 1,
-               " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-               "%*d %*d %*d %*d %llu",
-               &state, &start)
-               != 2)
-        return kill((pid_t)pid, 0) != 0 && errno == ESRCH ? -1 : 0;
-    return state == 'Z' || state == 'X' ? -1 : (int64_t)start;
-}
-
-static void job_name(char buf[64])
-{
-    static const char *const names[][2] = { { "SLURM_JOB_ID", "slurm" }, { "PBS_JOBID", "pbs" },
-        { "LSB_JOBID", "lsf" }, { "FLUX_JOB_ID", "flux" }, { "JOB_ID", "grid engine" } };
-    snprintf(buf, 64, "-");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *id = getenv(names[i][0]);
-        if (id && *id) {
-            snprintf(buf, 64, "%s %.40s", names[i][1], id);
-            return;
-        }
-    }
-}
-
-static void printable(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
-static void own_record(struct ftk_owner_record *r, uint64_t job)
-{
-    memset(r, 0, sizeof *r);
-    r->job = job;
-    job_name(r->name);
-    (void)gethostname(r->host, sizeof r->host - 1); /* only for messages */
-    printable(r->name);
-    printable(r->host);
-    this_machine(r->machine);
-    r->pid = getpid();
-    int64_t start = start_of(r->pid);
-    r->start = start > 0 ? (uint64_t)start : 0;
-}
-
-static size_t format(const struct ftk_owner_record *r, char text[TEXT_MAX])
-{
-    int n = snprintf(text, TEXT_MAX,
-        "ftkit.owner = 1\njob = %016" PRIx64 "\nname = %s\nhost = %s\nmachine = %s\npid = %" PRId64
-        "\nstart = %" PRIu64 "\n",
-        r->job, r->name, r->host, r->machine, r->pid, r->start);
-    uint64_t sum = ftk_xxh3(text, (size_t)n);
-    return (size_t)n
-           + (size_t)snprintf(text + n, TEXT_MAX - (size_t)n, "checksum = %016" PRIx64 "\n", sum);
-}
-
-/* Each record has exactly one spelling: a text that differs from format() of its own values is
- * no record. */
-static bool parse(const char *text, struct ftk_owner_record *r)
-{
-    char again[TEXT_MAX];
-    memset(r, 0, sizeof *r);
-    return sscanf(text,
-               "ftkit.owner = 1\njob = %16" SCNx64 "\nname = %63[ -~]\nhost = %64[ -~]\n"
-               "machine = %63[ -~]\npid = %19" SCNd64 "\nstart = %20" SCNu64 "\n",
-               &r->job, r->name, r->host, r->machine, &r->pid, &r->start)
-               == 6
-           && r->pid > 0 && r->pid <= INT32_MAX && format(r, again) == strlen(text)
-           && strcmp(text, again) == 0;
-}
-
-void ftk_owner_text(const struct ftk_owner_record *r, char *buf, size_t bytes)
-{
-    if (r->pid == 0)
-        snprintf(buf, bytes, "a job whose record cannot be read");
-    else
-        snprintf(buf, bytes, "job %s%s%016" PRIx64 " on %s (process %" PRId64 ")",
-            strcmp(r->name, "-") == 0 ? "" : r->name, strcmp(r->name, "-") == 0 ? "" : ", ", r->job,
-            r->host, r->pid);
-}
-
 /* ---- the existing record ------------------------------------------------------------- */
 
 /* A record as it was found. */
 struct found {
     struct ftk_owner_record r; /* pid 0: the text is no record */
-    char text[TEXT_MAX];
+    char text[FTK_OWNER_TEXT];
     struct timespec touched;
     ino_t inode;
 };
 
-/* 0, or an errno; ENOENT: there is no record. */
-static int look(int ctxfd, const char *name, struct found *f)
+struct ftk_owner {
+    char dir[FTK_PATH_MAX];
+    char context[FTKIT_NAME_MAX + 1];
+    char what[FTK_PATH_MAX + FTKIT_NAME_MAX + 32]; /* for messages: the sets of 'heat' in DIR */
+    struct ftk_owner_job job;
+    struct ftk_owner_record record; /* of this process */
+    _Atomic int turn;               /* see ftk_owner_stand_in() */
+    _Atomic bool held;              /* the record has been that of this job */
+    pthread_t thread;
+    pthread_mutex_t lock; /* protects stop */
+    pthread_cond_t wake;
+    bool stop;
+    /* of the thread */
+    struct found seen;
+    double seen_s; /* when the record last changed */
+    bool own;      /* this process has touched it last */
+};
+
+/* Read the record, and leave the file open in *out, unless out is NULL.  0, or an errno; ENOENT:
+ * there is no record. */
+static int look_at(int ctxfd, const char *name, struct found *f, int *out)
 {
     struct stat st;
     memset(f, 0, sizeof *f);
     /* open the file each time: NFS asks its server only at open() */
-    int fd = openat(ctxfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(ctxfd, name, OPEN_OLD);
     if (fd < 0)
         return errno;
     ssize_t n = read(fd, f->text, sizeof f->text - 1);
@@ -181,13 +78,21 @@ static int look(int ctxfd, const char *name, struct found *f)
         close(fd);
         return err ? err : EIO;
     }
-    close(fd);
     f->text[n] = '\0';
     f->touched = st.st_mtim;
     f->inode = st.st_ino;
-    if (!parse(f->text, &f->r))
+    if (!ftk_owner_parse(f->text, &f->r))
         memset(&f->r, 0, sizeof f->r);
+    if (out)
+        *out = fd;
+    else
+        close(fd);
     return 0;
+}
+
+static int look(int ctxfd, struct found *f)
+{
+    return look_at(ctxfd, FILE_NAME, f, NULL);
 }
 
 static bool same_touch(const struct found *a, const struct found *b)
@@ -198,40 +103,60 @@ static bool same_touch(const struct found *a, const struct found *b)
 
 enum fate { GONE, DEAD, ALIVE, UNKNOWN };
 
+static bool is_same(uint64_t a, uint64_t b)
+{
+    return a != 0 && a == b;
+}
+
+/* The fate of an owner whose process was on this machine. */
+static enum fate fate_here(const struct found *f, const struct ftk_owner_job *me)
+{
+    int64_t start = ftk_owner_start(f->r.pid);
+    if (start > 0 && (uint64_t)start == f->r.start)
+        return ALIVE;
+    if (start == 0)
+        return UNKNOWN;
+    int lives = me->lives ? me->lives(f->r.job) : 0;
+    if (lives > 0)
+        return ALIVE;
+    return lives == 0 && (f->r.alone || is_same(f->r.run, me->run)) ? DEAD : UNKNOWN;
+}
+
 /* What is known without waiting. */
-static enum fate fate_at_once(const struct found *f)
+static enum fate fate_at_once(const struct found *f, const struct ftk_owner_job *me)
 {
     char here[64];
     struct timespec now;
-    this_machine(here);
-    if (f->r.pid > 0 && f->r.start > 0 && strcmp(f->r.machine, here) == 0) {
-        int64_t start = start_of(f->r.pid);
-        if (start < 0 || (start > 0 && (uint64_t)start != f->r.start))
-            return DEAD;
-        if (start > 0)
-            return ALIVE;
-    }
+    enum fate fate = UNKNOWN;
+    ftk_owner_machine(here);
+    if (f->r.pid > 0 && f->r.start > 0 && strcmp(f->r.machine, here) == 0)
+        fate = fate_here(f, me);
+    if (fate != UNKNOWN)
+        return fate;
     clock_gettime(CLOCK_REALTIME, &now);
     return now.tv_sec - f->touched.tv_sec > OLD_S ? DEAD : UNKNOWN;
 }
 
 /* Watch a record until its owner is known to be dead, or patience is over.  The processes of a
  * job that was just killed may need some time to end, so wait also for an owner that is
- * alive. */
-static enum fate watch_owner(int ctxfd, struct found *f)
+ * alive.  An earlier attempt of the same `ftkit run` has been ended: its record is taken over when
+ * patience is over. */
+static enum fate watch_owner(int ctxfd, const struct ftk_owner_job *me, struct found *f)
 {
     const struct timespec pause = { 0, POLL_NS };
     double begin = ftk_now_s(), changed = begin;
     for (;;) {
         struct found now;
-        enum fate fate = fate_at_once(f);
+        enum fate fate = fate_at_once(f, me);
         double t = ftk_now_s();
         if (fate == DEAD || (fate == UNKNOWN && t - changed >= silent_s))
             return DEAD;
-        if (t - begin >= patience_s || (fate == ALIVE && t - begin >= patience_s / 4))
+        if (fate == ALIVE && is_same(f->r.mpi, me->mpi))
             return ALIVE;
+        if (t - begin >= patience_s || (fate == ALIVE && t - begin >= patience_s / 4))
+            return is_same(f->r.run, me->run) ? DEAD : ALIVE;
         (void)nanosleep(&pause, NULL);
-        if (look(ctxfd, FILE_NAME, &now) != 0)
+        if (look(ctxfd, &now) != 0)
             return GONE;
         if (!same_touch(&now, f))
             changed = ftk_now_s();
@@ -253,26 +178,20 @@ static int open_sets(const char *dir, const char *context, bool make, int *ctxfd
 
 /* ---- holding ------------------------------------------------------------------------- */
 
-/* Open the record again, read-only, to touch it later: a file that is open for writing would
- * prevent that the file system is remounted read-only. */
-static int reopen(int ctxfd, int fd, int *out)
+/* Whether the name still belongs to the file that was written: 0, or an errno; EEXIST: another job
+ * has taken over the record in between. */
+static int still_there(int ctxfd, int fd)
 {
     struct stat a, b;
-    int ro = openat(ctxfd, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (ro < 0)
+    if (fstat(fd, &a) != 0 || fstatat(ctxfd, FILE_NAME, &b, AT_SYMLINK_NOFOLLOW) != 0)
         return errno;
-    if (fstat(fd, &a) == 0 && fstat(ro, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev) {
-        *out = ro;
-        return 0;
-    }
-    close(ro);
-    return EEXIST; /* another job has taken over the record in between */
+    return a.st_ino == b.st_ino && a.st_dev == b.st_dev ? 0 : EEXIST;
 }
 
-static int write_record(int ctxfd, const struct ftk_owner_record *r, int *out)
+static int write_record(int ctxfd, const struct ftk_owner_record *r)
 {
-    char text[TEXT_MAX];
-    size_t bytes = format(r, text);
+    char text[FTK_OWNER_TEXT];
+    size_t bytes = ftk_owner_format(r, text);
     int fd = openat(ctxfd, FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
         return errno;
@@ -281,8 +200,8 @@ static int write_record(int ctxfd, const struct ftk_owner_record *r, int *out)
     if (!err && fsync(fd) != 0)
         err = errno;
     if (!err)
-        err = reopen(ctxfd, fd, out);
-    if (err)
+        err = still_there(ctxfd, fd);
+    if (err && err != EEXIST)
         unlinkat(ctxfd, FILE_NAME, 0); /* O_EXCL: the call above has made the file */
     close(fd);
     return err;
@@ -296,7 +215,7 @@ static int remove_record(int ctxfd, const struct found *f, uint64_t job)
     snprintf(away, sizeof away, FILE_NAME ".%016" PRIx64, job);
     if (renameat(ctxfd, FILE_NAME, ctxfd, away) != 0)
         return errno == ENOENT ? 0 : errno;
-    int err = look(ctxfd, away, &now);
+    int err = look_at(ctxfd, away, &now, NULL);
     if (err == 0 && strcmp(now.text, f->text) != 0 && linkat(ctxfd, away, ctxfd, FILE_NAME, 0) != 0
         && errno != EEXIST)
         err = errno; /* the record is lost; ftk_owner_check() of a living owner makes it again */
@@ -304,40 +223,91 @@ static int remove_record(int ctxfd, const struct found *f, uint64_t job)
     return err;
 }
 
-static int busy(const char *what, const struct ftk_owner_record *r)
+static int busy(const struct ftk_owner *o, const struct ftk_owner_record *r)
 {
     char text[256];
+    if (is_same(r->mpi, o->job.mpi) && r->job != o->job.job)
+        return ftk_fail(FTKIT_ERR_BUSY,
+            "%s are used by two contexts of this program: one with rank 0 in process %" PRId64
+            " on %s, and one with rank 0 in process %" PRId64
+            " on %s. Rule: contexts of one MPI job have different names (context.name) or "
+            "directories",
+            o->what, r->pid, r->host, o->record.pid, o->record.host);
     ftk_owner_text(r, text, sizeof text);
-    return ftk_fail(FTKIT_ERR_BUSY, "%s belong to %s, which is alive", what, text);
+    return ftk_fail(FTKIT_ERR_BUSY, "%s belong to %s, which is alive", o->what, text);
 }
 
 /* 0: the record is ours; > 0: an errno; -1: another owner is alive, the detail names it. */
-static int acquire(struct ftk_owner *o)
+static int acquire(struct ftk_owner *o, int ctxfd)
 {
     int err = EBUSY;
     for (int i = 0; i < TRIES; i++) {
         struct found f;
-        err = look(o->ctxfd, FILE_NAME, &f);
+        err = look(ctxfd, &f);
         if (err != 0 && err != ENOENT)
             return err;
-        if (err == 0 && f.r.job != o->record.job) {
-            enum fate fate = watch_owner(o->ctxfd, &f);
+        if (err == 0 && f.r.job != o->job.job) {
+            enum fate fate = watch_owner(ctxfd, &o->job, &f);
             if (fate == ALIVE)
-                return (void)busy(o->what, &f.r), -1;
+                return (void)busy(o, &f.r), -1;
             if (fate == GONE)
                 continue;
         }
         if (err == 0)
-            err = remove_record(o->ctxfd, &f, o->record.job);
+            err = remove_record(ctxfd, &f, o->job.job);
         if (err == 0 || err == ENOENT)
-            err = write_record(o->ctxfd, &o->record, &o->fd);
+            err = write_record(ctxfd, &o->record);
+        if (err == 0)
+            atomic_store(&o->held, true);
         if (err != EEXIST)
             return err;
     }
     return err; /* other jobs have been faster each time */
 }
 
-static void *touch(void *arg)
+/* ---- the thread ---------------------------------------------------------------------- */
+
+/* Whether it is for this process to touch the record of its job. */
+static bool is_due(struct ftk_owner *o, const struct found *f, int turn)
+{
+    double now = ftk_now_s();
+    if (turn == 0 || (same_touch(f, &o->seen) && o->own))
+        return true;
+    if (same_touch(f, &o->seen))
+        return now - o->seen_s > (turn + 0.5) * beat_s;
+    o->seen = *f;
+    o->seen_s = now;
+    o->own = false;
+    return false;
+}
+
+/* Errors do no harm: the next beat tries again. */
+static void beat(struct ftk_owner *o)
+{
+    struct found f;
+    struct stat st;
+    int ctxfd = -1, fd = -1, turn = atomic_load(&o->turn);
+    if (turn < 0 || open_sets(o->dir, o->context, false, &ctxfd) != 0)
+        return;
+    if (look_at(ctxfd, FILE_NAME, &f, &fd) == 0 && f.r.job == o->job.job) {
+        bool mine = f.r.pid == o->record.pid && strcmp(f.r.machine, o->record.machine) == 0;
+        atomic_store(&o->held, true);
+        if (turn == 0 && !mine) {
+            if (remove_record(ctxfd, &f, o->job.job) == 0)
+                (void)write_record(ctxfd, &o->record);
+        } else if (is_due(o, &f, turn) && futimens(fd, NULL) == 0 && fstat(fd, &st) == 0) {
+            o->seen = f;
+            o->seen.touched = st.st_mtim;
+            o->seen_s = ftk_now_s();
+            o->own = true;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    close(ctxfd);
+}
+
+static void *keep(void *arg)
 {
     struct ftk_owner *o = arg;
     struct timespec next;
@@ -353,7 +323,7 @@ static void *touch(void *arg)
         (void)pthread_cond_timedwait(&o->wake, &o->lock, &next);
         if (!o->stop) {
             pthread_mutex_unlock(&o->lock); /* a file system may take its time */
-            (void)futimens(o->fd, NULL);    /* one failed touch does no harm */
+            beat(o);
             pthread_mutex_lock(&o->lock);
         }
     }
@@ -372,62 +342,13 @@ static int start_thread(struct ftk_owner *o)
     (void)pthread_cond_init(&o->wake, &attr);
     (void)pthread_condattr_destroy(&attr);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the program's */
-    int err = pthread_create(&o->thread, NULL, touch, o);
+    int err = pthread_create(&o->thread, NULL, keep, o);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     return err;
 }
 
-int ftk_owner_take(
-    const char *dir, const char *context, uint64_t job, bool make, struct ftk_owner **out)
+static void stop_thread(struct ftk_owner *o)
 {
-    struct ftk_owner *o = calloc(1, sizeof *o);
-    if (!o)
-        return ftk_fail(FTKIT_ERR_NOMEM, "record of the owner");
-    *out = NULL;
-    o->ctxfd = o->fd = -1;
-    snprintf(o->what, sizeof o->what, "the sets of '%s' in %s", context, dir);
-    own_record(&o->record, job);
-    int err = open_sets(dir, context, make, &o->ctxfd);
-    if (err == 0)
-        err = acquire(o);
-    if (err == 0 && (err = start_thread(o)) != 0)
-        unlinkat(o->ctxfd, FILE_NAME, 0);
-    if (err == 0) {
-        *out = o;
-        return FTKIT_OK;
-    }
-    if (err > 0 && (make || err != ENOENT)) /* a missing directory needs no owner */
-        ftk_report(FTKIT_DEBUG, "no record that this job uses %s: %s", o->what, strerror(err));
-    if (o->fd >= 0)
-        close(o->fd);
-    if (o->ctxfd >= 0)
-        close(o->ctxfd);
-    free(o);
-    return err < 0 ? FTKIT_ERR_BUSY : FTKIT_OK;
-}
-
-int ftk_owner_check(struct ftk_owner *o)
-{
-    struct found f;
-    int fd = -1;
-    int err = look(o->ctxfd, FILE_NAME, &f);
-    if (err == ENOENT && write_record(o->ctxfd, &o->record, &fd) == 0) {
-        /* somebody has removed the record; from now on the thread touches the new file */
-        (void)dup3(fd, o->fd, O_CLOEXEC);
-        close(fd);
-        return FTKIT_OK;
-    }
-    if (err == 0 && f.r.job != o->record.job)
-        return busy(o->what, &f.r);
-    return FTKIT_OK; /* a read error is no sign of another owner */
-}
-
-void ftk_owner_release(struct ftk_owner **po)
-{
-    struct found f;
-    struct ftk_owner *o = *po;
-    if (!o)
-        return;
     pthread_mutex_lock(&o->lock);
     o->stop = true;
     pthread_cond_signal(&o->wake);
@@ -435,25 +356,115 @@ void ftk_owner_release(struct ftk_owner **po)
     (void)pthread_join(o->thread, NULL);
     (void)pthread_cond_destroy(&o->wake);
     (void)pthread_mutex_destroy(&o->lock);
-    if (look(o->ctxfd, FILE_NAME, &f) == 0 && f.r.job == o->record.job && f.r.pid == o->record.pid)
-        (void)unlinkat(o->ctxfd, FILE_NAME, 0);
-    close(o->fd);
-    close(o->ctxfd);
+}
+
+/* ---- calls --------------------------------------------------------------------------- */
+
+static struct ftk_owner *make_owner(
+    const char *dir, const char *context, const struct ftk_owner_job *of, int turn)
+{
+    struct ftk_owner *o = calloc(1, sizeof *o);
+    if (!o)
+        return NULL;
+    snprintf(o->dir, sizeof o->dir, "%s", dir);
+    snprintf(o->context, sizeof o->context, "%s", context);
+    snprintf(o->what, sizeof o->what, "the sets of '%s' in %s", context, dir);
+    o->job = *of;
+    ftk_owner_own(&o->record, of);
+    atomic_store(&o->turn, turn);
+    return o;
+}
+
+int ftk_owner_take(const char *dir, const char *context, const struct ftk_owner_job *of, bool make,
+    struct ftk_owner **out)
+{
+    int ctxfd = -1;
+    *out = NULL;
+    struct ftk_owner *o = make_owner(dir, context, of, 0);
+    if (!o)
+        return ftk_fail(FTKIT_ERR_NOMEM, "record of the owner");
+    int err = open_sets(dir, context, make, &ctxfd);
+    if (err == 0)
+        err = acquire(o, ctxfd);
+    if (err == 0 && (err = start_thread(o)) != 0)
+        unlinkat(ctxfd, FILE_NAME, 0);
+    if (err > 0 && (make || err != ENOENT)) /* a missing directory needs no owner */
+        ftk_report(FTKIT_DEBUG, "no record that this job uses %s: %s", o->what, strerror(err));
+    if (ctxfd >= 0)
+        close(ctxfd);
+    if (err == 0)
+        *out = o;
+    else
+        free(o);
+    return err < 0 ? FTKIT_ERR_BUSY : FTKIT_OK;
+}
+
+struct ftk_owner *ftk_owner_stand_in(
+    const char *dir, const char *context, const struct ftk_owner_job *of, int turn)
+{
+    struct ftk_owner *o = make_owner(dir, context, of, turn);
+    if (o && start_thread(o) != 0) {
+        free(o);
+        return NULL;
+    }
+    return o;
+}
+
+void ftk_owner_turn(struct ftk_owner *o, int turn)
+{
+    atomic_store(&o->turn, turn);
+}
+
+int ftk_owner_check(struct ftk_owner *o, bool make)
+{
+    struct found f;
+    int ctxfd = -1, rc = FTKIT_OK;
+    if (open_sets(o->dir, o->context, make, &ctxfd) != 0)
+        return FTKIT_OK; /* a job that cannot write disturbs no other job */
+    int err = look(ctxfd, &f);
+    bool ours = err == 0 && f.r.job == o->job.job;
+    if (err == ENOENT) /* somebody has removed the record, or there has been none */
+        ours = write_record(ctxfd, &o->record) == 0;
+    else if (err == 0 && !ours && atomic_load(&o->held))
+        rc = busy(o, &f.r);
+    else if (err == 0 && !ours) /* of an earlier job, or of one that is alive */
+        rc = acquire(o, ctxfd) < 0 ? FTKIT_ERR_BUSY : FTKIT_OK;
+    if (ours)
+        atomic_store(&o->held, true);
+    close(ctxfd); /* a read error is no sign of another owner */
+    return rc;
+}
+
+void ftk_owner_release(struct ftk_owner **po)
+{
+    struct found f;
+    struct ftk_owner *o = *po;
+    int ctxfd = -1;
+    if (!o)
+        return;
+    stop_thread(o);
+    if (atomic_load(&o->turn) == 0 && open_sets(o->dir, o->context, false, &ctxfd) == 0) {
+        if (look(ctxfd, &f) == 0 && f.r.job == o->job.job)
+            (void)unlinkat(ctxfd, FILE_NAME, 0);
+        close(ctxfd);
+    }
     free(o);
     *po = NULL;
 }
 
-int ftk_owner_alive(const char *dir, const char *context, bool *alive, struct ftk_owner_record *r)
+int ftk_owner_alive(const char *dir, const char *context, ftk_owner_lives *lives, bool *alive,
+    struct ftk_owner_record *r)
 {
+    const struct ftk_owner_job me = { .lives = lives };
     int ctxfd = -1;
     struct found f;
     *alive = false;
     int err = open_sets(dir, context, false, &ctxfd);
     if (err != 0)
         return ftk_fail_errno(err, "the sets of '%s' in %s", context, dir);
-    err = look(ctxfd, FILE_NAME, &f);
+    err = look(ctxfd, &f);
     if (err == 0) {
-        *alive = fate_at_once(&f) == ALIVE || watch_owner(ctxfd, &f) == ALIVE;
+        *alive = fate_at_once(&f, &me) == ALIVE || watch_owner(ctxfd, &me, &f) == ALIVE;
         *r = f.r;
     }
     close(ctxfd);

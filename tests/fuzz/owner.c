@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         ftk_owner_pace(0, 0, 0); /* without waiting for anything */
     }
     fuzz_write(path, data, bytes);
-    if (ftk_owner_alive(fuzz_work(), "heat", &alive, &r) == FTKIT_OK) {
+    if (ftk_owner_alive(fuzz_work(), "heat", NULL, &alive, &r) == FTKIT_OK) {
         ftk_owner_text(&r, text, sizeof text);
         MUST(strlen(text) > 0);
     }

@@ -26,25 +26,38 @@ static char *record(void)
     return text;
 }
 
-static void write_record(const char *machine, long pid, const char *start, uint64_t job)
+/* more: the lines of version 2; NULL: version 1 */
+static void write_lines(
+    const char *machine, long pid, const char *start, uint64_t job, const char *more)
 {
     char text[1024];
     int n = snprintf(text, sizeof text,
-        "ftkit.owner = 1\njob = %016" PRIx64
-        "\nname = -\nhost = elsewhere\nmachine = %s\npid = %ld\nstart = %s\n",
-        job, machine, pid, start);
+        "ftkit.owner = %d\njob = %016" PRIx64
+        "\nname = -\nhost = elsewhere\nmachine = %s\npid = %ld\nstart = %s\n%s",
+        more ? 2 : 1, job, machine, pid, start, more ? more : "");
     n += snprintf(text + n, sizeof text - (size_t)n, "checksum = %016" PRIx64 "\n",
         (uint64_t)XXH3_64bits(text, (size_t)n));
     unlink(record_path());
     write_file(record_path(), text, (size_t)n);
 }
 
-static struct ftk_owner *take(int want, uint64_t job)
+static void write_record(const char *machine, long pid, const char *start, uint64_t job)
+{
+    write_lines(machine, pid, start, job, NULL);
+}
+
+static struct ftk_owner *take_for(int want, const struct ftk_owner_job *job)
 {
     struct ftk_owner *o = NULL;
     CHECK_RC(want, ftk_owner_take(dir, CONTEXT, job, true, &o));
     assert_true((want == FTKIT_OK) == (o != NULL));
     return o;
+}
+
+static struct ftk_owner *take(int want, uint64_t number)
+{
+    const struct ftk_owner_job job = { .job = number, .alone = true };
+    return take_for(want, &job);
 }
 
 /* The value of a line in a record. */
@@ -66,24 +79,25 @@ static void one_at_a_time(void **state)
     bool alive = true;
     char who[256];
     int before = handles();
-    CHECK_RC(FTKIT_OK, ftk_owner_take(dir, CONTEXT, 1, false, &none)); /* no directory */
+    const struct ftk_owner_job job = { .job = 1 };
+    CHECK_RC(FTKIT_OK, ftk_owner_take(dir, CONTEXT, &job, false, &none)); /* no directory */
     assert_null(none);
     struct ftk_owner *o = take(FTKIT_OK, 0x1234);
     (void)take(FTKIT_ERR_BUSY, 2);
     snprintf(who, sizeof who, "(process %d)", (int)getpid());
     assert_non_null(strstr(ftk_detail_text(), "0000000000001234"));
     assert_non_null(strstr(ftk_detail_text(), who));
-    CHECK_RC(FTKIT_OK, ftk_owner_alive(dir, CONTEXT, &alive, &r));
+    CHECK_RC(FTKIT_OK, ftk_owner_alive(dir, CONTEXT, NULL, &alive, &r));
     assert_true(alive && r.job == 0x1234 && r.pid == getpid());
-    CHECK_RC(FTKIT_OK, ftk_owner_check(o));
+    CHECK_RC(FTKIT_OK, ftk_owner_check(o, true));
     assert_int_equal(unlink(record_path()), 0);
-    CHECK_RC(FTKIT_OK, ftk_owner_check(o)); /* makes it again */
+    CHECK_RC(FTKIT_OK, ftk_owner_check(o, true)); /* makes it again */
     assert_true(exists(record_path()));
     ftk_owner_release(&o);
     assert_null(o);
     ftk_owner_release(&o);
     assert_false(exists(record_path()));
-    CHECK_RC(FTKIT_OK, ftk_owner_alive(dir, CONTEXT, &alive, &r));
+    CHECK_RC(FTKIT_OK, ftk_owner_alive(dir, CONTEXT, NULL, &alive, &r));
     assert_false(alive);
     assert_int_equal(handles(), before);
 }
@@ -94,7 +108,7 @@ static void same_job(void **state)
 {
     (void)state;
     struct ftk_owner *first = take(FTKIT_OK, 7), *second = take(FTKIT_OK, 7);
-    CHECK_RC(FTKIT_OK, ftk_owner_check(first));
+    CHECK_RC(FTKIT_OK, ftk_owner_check(first, true));
     ftk_owner_release(&second);
     ftk_owner_release(&first);
 }
@@ -161,7 +175,7 @@ static void other_machine(void **state)
     o = take(FTKIT_OK, 5);
     /* suspended for long, then going on: another job has it now */
     write_record("another-1", 1, "77", 8);
-    CHECK_RC(FTKIT_ERR_BUSY, ftk_owner_check(o));
+    CHECK_RC(FTKIT_ERR_BUSY, ftk_owner_check(o, true));
     ftk_owner_release(&o);
     assert_true(exists(record_path())); /* it is not ours */
     /* a very old one needs no watching */
@@ -192,18 +206,145 @@ static void no_record(void **state)
         ftk_owner_release(&o);
     }
     free(big);
+    const struct ftk_owner_job five = { .job = 5 };
     /* links, pipes and directories are not followed, waited for or removed */
     struct ftk_owner *o = NULL;
     assert_int_equal(symlink("/etc/passwd", record_path()), 0);
-    CHECK_RC(FTKIT_OK, ftk_owner_take(dir, CONTEXT, 5, true, &o));
+    CHECK_RC(FTKIT_OK, ftk_owner_take(dir, CONTEXT, &five, true, &o));
     assert_null(o);
     assert_int_equal(unlink(record_path()), 0);
     assert_int_equal(mkdir(record_path(), 0777), 0);
-    CHECK_RC(FTKIT_OK, ftk_owner_take(dir, CONTEXT, 5, true, &o));
+    CHECK_RC(FTKIT_OK, ftk_owner_take(dir, CONTEXT, &five, true, &o));
     assert_null(o);
     assert_true(exists(record_path()));
-    CHECK_RC(FTKIT_OK, ftk_owner_take("/nonexistent/dir", CONTEXT, 5, true, &o));
+    CHECK_RC(FTKIT_OK, ftk_owner_take("/nonexistent/dir", CONTEXT, &five, true, &o));
     assert_null(o);
+}
+
+/* ---- the job holds the record, not a process ---------------------------------------------- */
+
+static int somebody_lives, asked;
+static int lives(uint64_t job)
+{
+    asked += job == 8;
+    return somebody_lives;
+}
+
+/* The lines that a record of this machine has. */
+static void own_machine(char machine[80])
+{
+    struct ftk_owner *o = take(FTKIT_OK, 5);
+    char *text = record();
+    line_of(text, "machine", machine);
+    free(text);
+    ftk_owner_release(&o);
+}
+
+/* Rank 0 is lost, and its job lives: nobody gets the sets, and a tool sees the job.  Then the
+ * processes that are left decide, and where they may be. */
+static void job_outlives_rank_0(void **state)
+{
+    (void)state;
+    char machine[80];
+    bool alive;
+    struct ftk_owner_record r;
+    const char *here = "run = 0000000000000000\nmpi = 0000000000000000\nalone = 1\n";
+    const char *spread = "run = 00000000000000aa\nmpi = 0000000000000000\nalone = 0\n";
+    struct ftk_owner_job other = { .job = 5, .run = 0xbb, .lives = lives };
+    own_machine(machine);
+    for (somebody_lives = -1; somebody_lives <= 1; somebody_lives++)
+        for (int alone = 0; alone < 2; alone++) {
+            asked = 0;
+            write_lines(machine, getpid(), "1", 8, alone ? here : spread);
+            double begin = ftk_now_s();
+            CHECK_RC(FTKIT_OK, ftk_owner_alive(dir, CONTEXT, lives, &alive, &r));
+            assert_int_equal(alive, somebody_lives == 1);
+            assert_true(r.job == 8);
+            struct ftk_owner *o = take_for(somebody_lives == 1 ? FTKIT_ERR_BUSY : FTKIT_OK, &other);
+            ftk_owner_release(&o);
+            assert_true(asked > 0);
+            /* the record of processes that may be elsewhere is watched */
+            bool watched = ftk_now_s() - begin > SHORT_S / 2;
+            assert_int_equal(watched, somebody_lives != 0 || !alone);
+        }
+    /* a relaunch by the same `ftkit run` need not watch; it waits for processes, not for ever */
+    other.run = 0xaa;
+    for (somebody_lives = 0; somebody_lives < 2; somebody_lives++) {
+        write_lines(machine, getpid(), "1", 8, spread);
+        double begin = ftk_now_s();
+        struct ftk_owner *o = take_for(FTKIT_OK, &other);
+        assert_int_equal(ftk_now_s() - begin > SHORT_S / 4, somebody_lives);
+        ftk_owner_release(&o);
+    }
+}
+
+/* Other ranks touch the record while nobody else does, and the new rank 0 writes it again. */
+static void standing_in(void **state)
+{
+    (void)state;
+    const struct ftk_owner_job job = { .job = 8, .alone = true }, other = { .job = 9 };
+    struct ftk_owner *second = ftk_owner_stand_in(dir, CONTEXT, &job, 1);
+    struct ftk_owner *third = ftk_owner_stand_in(dir, CONTEXT, &job, 2);
+    struct ftk_owner *idle = ftk_owner_stand_in(dir, CONTEXT, &job, -1);
+    assert_true(second && third && idle);
+    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    usleep(300000);
+    assert_false(exists(record_path())); /* they make none */
+    write_record("another-1", 1, "77", 8);
+    (void)take_for(FTKIT_ERR_BUSY, &other);
+    ftk_owner_release(&second); /* the next one is left */
+    assert_true(exists(record_path()));
+    (void)take_for(FTKIT_ERR_BUSY, &other);
+    ftk_owner_turn(idle, 0); /* it has become rank 0 */
+    for (int i = 0; i < 100; i++) {
+        char *text = record(), pid[80];
+        line_of(text, "pid", pid);
+        free(text);
+        if (atoi(pid) == (int)getpid())
+            break;
+        assert_true(i < 99);
+        usleep(20000);
+    }
+    CHECK_RC(FTKIT_OK, ftk_owner_check(idle, true));
+    (void)take_for(FTKIT_ERR_BUSY, &other);
+    ftk_owner_release(&third);
+    assert_true(exists(record_path()));
+    ftk_owner_release(&idle);
+    assert_false(exists(record_path()));
+}
+
+/* A rank that replaces rank 0 while the job opens finds the record of an earlier job. */
+static void never_held(void **state)
+{
+    (void)state;
+    const struct ftk_owner_job job = { .job = 8, .alone = true };
+    struct ftk_owner *o = ftk_owner_stand_in(dir, CONTEXT, &job, 0);
+    assert_non_null(o);
+    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    struct ftk_owner *living = take(FTKIT_OK, 7);
+    CHECK_RC(FTKIT_ERR_BUSY, ftk_owner_check(o, true));
+    ftk_owner_release(&living);
+    write_record("another-1", 1, "77", 7);
+    CHECK_RC(FTKIT_OK, ftk_owner_check(o, true));
+    ftk_owner_release(&o);
+    assert_false(exists(record_path()));
+}
+
+/* Two contexts of one MPI job: refused at once, and both are named. */
+static void twins(void **state)
+{
+    (void)state;
+    const struct ftk_owner_job a = { .job = 8, .mpi = 3 }, b = { .job = 9, .mpi = 3 };
+    char who[64];
+    struct ftk_owner *o = take_for(FTKIT_OK, &a);
+    double begin = ftk_now_s();
+    (void)take_for(FTKIT_ERR_BUSY, &b);
+    assert_true(ftk_now_s() - begin < SHORT_S / 2);
+    snprintf(who, sizeof who, "one with rank 0 in process %d", (int)getpid());
+    assert_non_null(strstr(ftk_detail_text(), "two contexts of this program"));
+    const char *first = strstr(ftk_detail_text(), who);
+    assert_true(first && strstr(first + 1, who));
+    ftk_owner_release(&o);
 }
 
 /* Many start at once over the record of a dead job: one of them gets it. */
@@ -225,9 +366,10 @@ static void race(void **state)
         for (int i = 0; i < N; i++) {
             if ((pid[i] = fork()) != 0)
                 continue;
-            int rc = ftk_owner_take(dir, CONTEXT, 200 + (uint64_t)i, true, &o);
+            const struct ftk_owner_job job = { .job = 200 + (uint64_t)i, .alone = true };
+            int rc = ftk_owner_take(dir, CONTEXT, &job, true, &o);
             usleep(700000);
-            bool mine = rc == FTKIT_OK && o && ftk_owner_check(o) == FTKIT_OK;
+            bool mine = rc == FTKIT_OK && o && ftk_owner_check(o, true) == FTKIT_OK;
             ftk_owner_release(&o);
             _exit(mine);
         }
@@ -250,6 +392,10 @@ int main(void)
         TEST(number_used_again),
         TEST(other_machine),
         TEST(no_record),
+        TEST(job_outlives_rank_0),
+        TEST(standing_in),
+        TEST(never_held),
+        TEST(twins),
         TEST(race),
     };
     ftk_owner_pace(0.1, SHORT_S, 2 * SHORT_S);

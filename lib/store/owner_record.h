@@ -1,0 +1,22 @@
+/* The record of the owner of sets, for lib/store/owner.c (owner.h describes the record).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_STORE_OWNER_RECORD_H
+#define FTK_STORE_OWNER_RECORD_H
+
+#include "owner.h"
+
+#define FTK_OWNER_TEXT 1024 /* bytes of a record's text, at most */
+
+/* The record of this process, for this job. */
+void ftk_owner_own(struct ftk_owner_record *r, const struct ftk_owner_job *of);
+/* Returns the number of bytes. */
+size_t ftk_owner_format(const struct ftk_owner_record *r, char text[FTK_OWNER_TEXT]);
+bool ftk_owner_parse(const char *text, struct ftk_owner_record *r); /* false: no record */
+
+/* The boot id of this machine, and the name space of its process ids. */
+void ftk_owner_machine(char buf[64]);
+/* Start of a process in ticks; 0: not known, -1: the process has ended. */
+int64_t ftk_owner_start(int64_t pid);
+
+#endif
