@@ -23,6 +23,15 @@ static bool some_goes_on(void)
     return ctx != NULL;
 }
 
+/* Whether all ranks have come to the end of their loops in all contexts that are open. */
+static bool has_finished(void)
+{
+    const struct ftkit_ctx *ctx = ftk_detect_first();
+    while (ctx && ctx->where == FTK_IN_LOOP && ctx->replica.sets == FTK_SETS_OVER)
+        ctx = ctx->next;
+    return ctx == NULL;
+}
+
 static void say_exit(int status)
 {
     int rank = -1;
@@ -49,6 +58,8 @@ static void on_process_exit(int status, void *arg)
     if (open_contexts == 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized)
         return;
     say_exit(status);
+    if (status == 0 && has_finished()) /* else the job would be computed again */
+        ftk_run_state("unclosed");
     kill(getpid(), SIGKILL);
 }
 

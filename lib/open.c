@@ -241,6 +241,30 @@ static struct ftkit_ctx *new_context(void)
     return ctx;
 }
 
+/* A process whose mpirun dies while MPI_Init runs comes up alone, in an MPI_COMM_WORLD of its own.  It
+ * must not open: it would write sets of a job that nobody has started.  Looked at once in a process,
+ * before MPI_COMM_WORLD can stand for anything else. */
+static int check_size(void)
+{
+    static bool fits;
+    const char *asked = getenv("FTKIT_RUN_SIZE");
+    MPI_Comm parent = MPI_COMM_NULL;
+    int size = 0;
+    if (fits || !asked)
+        return FTKIT_OK;
+    if (PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS
+        || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
+        return ftk_fail(FTKIT_ERR_MPI, "MPI_COMM_WORLD has no size");
+    if (parent == MPI_COMM_NULL && size != atoi(asked))
+        return ftk_fail(FTKIT_ERR_MPI,
+            "`ftkit run` has started %s processes, and MPI_COMM_WORLD has %d: mpirun was lost while "
+            "MPI_Init ran, or the program is a job of its own inside the job (start it without the "
+            "variables FTKIT_RUN_...)",
+            asked, size);
+    fits = true;
+    return FTKIT_OK;
+}
+
 /* Begin a job with the processes of comm.  *start: the live ones; *job: a number for the job. */
 static int begin_job(
     struct ftkit_ctx *ctx, MPI_Comm comm, int local, uint64_t *job, MPI_Comm *start)
@@ -460,6 +484,8 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     (void)FTK_FAULT("open.begin");
     int local = ftk_config_load(&ctx->cfg, config);
     ftk_level_configure(ctx); /* also after an error, with an empty configuration */
+    if (local == FTKIT_OK)
+        local = check_size();
     if (local == FTKIT_OK)
         local = check_build(&ctx->cfg);
     if (local == FTKIT_OK)

@@ -202,6 +202,15 @@ static void tell_origin(struct ftk_list *env)
     ftk_list_add(env, FTK_CONFIG_RUN_SETS "=%s", names);
 }
 
+/* Whether the job has several programs: a : b. */
+static bool is_of_several(const struct ftk_run *r)
+{
+    char **p = r->program;
+    while (*p && strcmp(*p, ":") != 0)
+        p++;
+    return *p != NULL;
+}
+
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env)
 {
     char path[FTK_PATH_MAX], number[16];
@@ -209,6 +218,8 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_STATE=%s", path);
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
+    if (!is_of_several(r)) /* the number of processes of each part is in the arguments */
+        ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     add_deadline(env);
     if (r->start || getenv("FTKIT_RECOVER_START"))

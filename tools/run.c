@@ -289,6 +289,13 @@ static bool is_orphaned(const struct attempt *a)
            && !ftk_state_is_open(a->state);
 }
 
+/* mpirun was killed while the ranks were starting.  A rank that is still in MPI_Init may come up
+ * alone; ftkit_open() refuses it. */
+static bool is_headless(const struct attempt *a)
+{
+    return a->how == BY_ITSELF && WIFSIGNALED(a->status) && !ftk_state_told(a->state)->opened;
+}
+
 /* All processes of a job without mpirun have ended by now.  mpirun has reported the processes that
  * ended before it; the other processes became our children, and were reaped. */
 static void judge_orphans(struct attempt *a, const struct ftk_ranks *ranks)
@@ -320,7 +327,7 @@ static void judge_orphans(struct attempt *a, const struct ftk_ranks *ranks)
 static void wind_up(const struct ftk_run *r, struct attempt *a, const struct ftk_ranks *ranks)
 {
     /* the daemons of a job that ended well may still be cleaning up */
-    bool let = a->how == BY_ITSELF && !ftk_state_is_open(a->state);
+    bool let = a->how == BY_ITSELF && !ftk_state_is_open(a->state) && !is_headless(a);
     bool orphaned = is_orphaned(a);
     int killed = ftk_tree_end(orphaned ? ORPHAN_GRACE_S : let ? EXIT_GRACE_S : 0);
     if (killed < 0)
@@ -382,6 +389,10 @@ static void describe(const struct attempt *a, char *text, size_t bytes)
         snprintf(text, bytes,
             "because the process of %s was gone before any context was opened%s%s", rank, after,
             end);
+    else if (is_headless(a))
+        snprintf(text, bytes,
+            "because mpirun was killed by signal %d (%s) before any context was opened", code - 128,
+            strsignal(code - 128));
     else if (told->fatal_at > 0)
         snprintf(text, bytes, "by a fatal error: %s%s%s", told->fatal, after, end);
     else if ((WIFSIGNALED(a->status) || !first) && code > 128 && code - 128 < NSIG)
@@ -397,7 +408,7 @@ static bool is_lost(const struct attempt *a)
 {
     if (a->how == BY_SIGNAL || a->how == BY_TIMEOUT || ftk_state_told(a->state)->halted_at > 0)
         return false;
-    return a->how == BY_LOST_RANK || ftk_state_is_open(a->state);
+    return a->how == BY_LOST_RANK || is_headless(a) || ftk_state_is_open(a->state);
 }
 
 /* Exit code of the run if this attempt is the last.  A job that ended badly never has 0, also if
@@ -405,7 +416,7 @@ static bool is_lost(const struct attempt *a)
 static int verdict(const struct attempt *a)
 {
     const struct ftk_told *told = ftk_state_told(a->state);
-    const struct ftk_end *first = ftk_state_first(a->state);
+    const struct ftk_end *first = ftk_state_first(a->state), *cause = ftk_state_cause(a->state);
     int code = code_of(a->status), bad = first ? ftk_end_code(first) : 0;
     if (a->how == BY_TIMEOUT)
         return TOOL_TIMEOUT;
@@ -415,10 +426,10 @@ static int verdict(const struct attempt *a)
         return 128 + a->sig;
     if (told->halted_at > 0) /* however the program has ended: its work is in the set */
         return TOOL_HALTED;
-    if (told->mistake)
+    if (told->mistake || told->unclosed)
         return TOOL_FAIL; /* the library has killed the processes: their status says nothing */
     if (ftk_state_is_open(a->state) || told->fatal_at > 0 || a->how == BY_LOST_RANK)
-        return bad ? bad : code ? code : TOOL_FAIL;
+        return cause ? ftk_end_code(cause) : code ? code : TOOL_FAIL;
     if (told->repaired && !WIFSIGNALED(a->status))
         code = told->code; /* the code of mpirun is that of processes that were replaced */
     return bad ? bad : code;
@@ -434,6 +445,11 @@ static void tell_end(const struct attempt *a)
         ftk_run_say(
             "a mistake of the program ended the job, and a relaunch would meet it again: %s",
             told->fatal);
+        return;
+    }
+    if (told->unclosed) {
+        ftk_run_say("the program has ended well without ftkit_close: exit code %d, and no relaunch",
+            TOOL_FAIL);
         return;
     }
     if (verdict(a) == TOOL_HALTED && told->halted > 0)

@@ -7,6 +7,7 @@
  *     set N             checkpoint set N is durable on the file system
  *     lost JOB RANK     a repair has found that this process is lost
  *     idle JOB RANK     this process is a spare of a context that is closed
+ *     joined JOB RANK   this spawned process belongs to the job from now on
  *     halted N          the job halts; set N is durable, 0: there are no files
  *     repaired N CONTEXT  a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
@@ -14,6 +15,7 @@
  *     hopeless TEXT     a start has failed, and every relaunch would fail in the same way
  *     busy TEXT         a start has failed because another job uses the sets
  *     mistake TEXT      the library ends the job, for a mistake that every relaunch would meet
+ *     unclosed          a process ends after ftkit_finish() without ftkit_close()
  *     exit N            a process with no context open ends with this code, not 0
  *
  * mpirun --with-ft ends with 0, also when signals have killed its ranks.  Its daemons report to
@@ -49,7 +51,11 @@ struct ftk_state {
     bool verbose;
     struct context *contexts;
     size_t ncontexts;
-    struct ftk_end first;  /* bad end since a context was last opened, repaired or closed */
+    struct ftk_end *bad; /* [nbad] bad ends since a context was last opened or repaired */
+    size_t nbad, bad_room;
+    struct ftk_end cause;   /* the first of them, also if its process was reported as lost */
+    struct ftk_end *joined; /* [njoined] spawned processes that belong to the job */
+    size_t njoined, joined_room;
     struct ftk_end *named; /* [nnamed] processes whose signal is known */
     size_t nnamed, named_room;
     struct ftk_end *lost; /* [nlost] processes whose end does not matter */
@@ -78,7 +84,8 @@ static struct context *context_of(struct ftk_state *s, const char *name)
 
 static void forget_ends(struct ftk_state *s)
 {
-    s->first.how = FTK_END_NONE;
+    s->nbad = 0;
+    s->cause.how = FTK_END_NONE;
 }
 
 static void take_set(struct ftk_told *t, uint64_t set)
@@ -97,13 +104,21 @@ static void take_fatal(struct ftk_told *t, const char *text)
     t->fatal_at = ftk_now_s();
 }
 
+static void add_end(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_end *e)
+{
+    *v = ftk_tool_grow(*v, *n, room, sizeof **v);
+    (*v)[(*n)++] = *e;
+}
+
 static void take_abort(struct ftk_state *s, const char *text)
 {
-    int rank, code;
-    if (s->first.how == FTK_END_NONE && sscanf(text, "%d %d", &rank, &code) == 2)
-        s->first = (struct ftk_end){
-            .how = FTK_END_ABORT, .job = MAIN_JOB, .rank = rank, .code = code & 0xff
-        };
+    struct ftk_end e = { .how = FTK_END_ABORT, .job = MAIN_JOB };
+    if (sscanf(text, "%ld %d", &e.rank, &e.code) != 2)
+        return;
+    e.code &= 0xff;
+    add_end(&s->bad, &s->nbad, &s->bad_room, &e);
+    if (s->cause.how == FTK_END_NONE)
+        s->cause = e;
 }
 
 static bool same_process(const struct ftk_end *a, const struct ftk_end *b)
@@ -116,30 +131,46 @@ static void take_lost(struct ftk_state *s, const char *text)
     struct ftk_end e = { .how = FTK_END_NONE };
     if (sscanf(text, "%ld %ld", &e.job, &e.rank) != 2)
         return;
-    s->lost = ftk_tool_grow(s->lost, s->nlost, &s->lost_room, sizeof *s->lost);
-    s->lost[s->nlost++] = e;
-    if (same_process(&s->first, &e))
-        forget_ends(s);
+    add_end(&s->lost, &s->nlost, &s->lost_room, &e);
+    size_t kept = 0;
+    for (size_t i = 0; i < s->nbad; i++)
+        if (!same_process(&s->bad[i], &e))
+            s->bad[kept++] = s->bad[i];
+    s->nbad = kept;
 }
 
-static bool is_lost(const struct ftk_state *s, const struct ftk_end *e)
+static void take_joined(struct ftk_state *s, const char *text)
 {
-    for (size_t i = 0; i < s->nlost; i++)
-        if (same_process(&s->lost[i], e))
-            return true;
-    return false;
+    struct ftk_end e = { .how = FTK_END_NONE };
+    if (sscanf(text, "%ld %ld", &e.job, &e.rank) == 2)
+        add_end(&s->joined, &s->njoined, &s->joined_room, &e);
+}
+
+static struct ftk_end *find_end(struct ftk_end *v, size_t n, const struct ftk_end *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same_process(&v[i], e))
+            return &v[i];
+    return NULL;
 }
 
 /* The process that opened the context may have died before it could write "open". */
 static void take_repaired(struct ftk_state *s, const char *name)
 {
-    if (*name) {
+    if (*name && !s->told.unclosed) {
         struct context *c = context_of(s, name + 1);
         c->open = c->open > 0 ? c->open : 1;
         s->told.opened = true;
     }
     s->told.repaired = true;
     forget_ends(s);
+}
+
+/* So the job does not count as lost. */
+static void close_all(struct ftk_state *s)
+{
+    for (size_t i = 0; i < s->ncontexts; i++)
+        s->contexts[i].open = 0;
 }
 
 static void library_line(struct ftk_state *s, char *line)
@@ -154,9 +185,9 @@ static void library_line(struct ftk_state *s, char *line)
         t->hopeless[0] = t->busy[0] = '\0'; /* an earlier open had failed; this one has succeeded */
         forget_ends(s); /* the context has been opened without these processes */
     } else if (strcmp(line, "closed") == 0) {
-        context_of(s, rest)->open--;
-        if (!ftk_state_is_open(s))
-            forget_ends(s);
+        context_of(s, rest)->open--; /* `lost` and `idle` have excused processes by now */
+    } else if (strcmp(line, "joined") == 0) {
+        take_joined(s, rest);
     } else if (strcmp(line, "lost") == 0 || strcmp(line, "idle") == 0) {
         take_lost(s, rest);
     } else if (strcmp(line, "halted") == 0) {
@@ -175,10 +206,12 @@ static void library_line(struct ftk_state *s, char *line)
     } else if (strcmp(line, "mistake") == 0) {
         take_fatal(t, rest);
         t->mistake = true;
-        for (size_t i = 0; i < s->ncontexts; i++)
-            s->contexts[i].open = 0; /* so the job does not count as lost */
+        close_all(s);
     } else if (strcmp(line, "busy") == 0 && !t->busy[0]) {
         snprintf(t->busy, sizeof t->busy, "%s", rest);
+    } else if (strcmp(line, "unclosed") == 0) {
+        t->unclosed = true;
+        close_all(s);
     } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
         snprintf(t->hopeless, sizeof t->hopeless, "%s", rest);
     }
@@ -219,8 +252,11 @@ static void ended(struct ftk_state *s, struct ftk_end e)
             e.sig = s->named[i].sig;
     s->badly += e.job == MAIN_JOB;
     s->well -= e.job == MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* reported as both */
-    if (s->first.how == FTK_END_NONE && !is_lost(s, &e))
-        s->first = e;
+    bool ours = e.job == MAIN_JOB || find_end(s->joined, s->njoined, &e);
+    if (ours && s->cause.how == FTK_END_NONE)
+        s->cause = e;
+    if (ours && !find_end(s->lost, s->nlost, &e)) /* it was not replaced */
+        add_end(&s->bad, &s->nbad, &s->bad_room, &e);
 }
 
 /* errmgr:dvm: for proc [...] state ABORTED BY SIGNAL */
@@ -242,7 +278,7 @@ static void take_state(struct ftk_state *s, const char *text)
             continue;
         e.how = states[i].how;
         /* after MPI_Abort mpirun reports a second end, by an exit code */
-        if (e.how != FTK_END_EXIT || !same_process(&s->first, &e))
+        if (e.how != FTK_END_EXIT || !find_end(s->bad, s->nbad, &e))
             ended(s, e);
     }
 }
@@ -254,9 +290,16 @@ static void take_code(struct ftk_state *s, const char *text)
         " exited with non-zero status " };
     struct ftk_end e = { FTK_END_NONE };
     const char *what = process_of(text, &e);
-    for (size_t i = 0; what && i < sizeof words / sizeof words[0]; i++)
-        if (strncmp(what, words[i], strlen(words[i])) == 0 && same_process(&s->first, &e))
-            s->first.code = (int)(strtol(what + strlen(words[i]), NULL, 10) & 0xff);
+    struct ftk_end *bad = what ? find_end(s->bad, s->nbad, &e) : NULL;
+    for (size_t i = 0; what && i < sizeof words / sizeof words[0]; i++) {
+        if (strncmp(what, words[i], strlen(words[i])) != 0)
+            continue;
+        int code = (int)(strtol(what + strlen(words[i]), NULL, 10) & 0xff);
+        if (bad)
+            bad->code = code;
+        if (same_process(&s->cause, &e))
+            s->cause.code = code;
+    }
 }
 
 /* odls:waitpid_fired child process [...] terminated with signal Killed */
@@ -348,6 +391,8 @@ void ftk_state_end(struct ftk_state *s)
     free(s->contexts);
     free(s->named);
     free(s->lost);
+    free(s->bad);
+    free(s->joined);
     fclose(s->file);
     free(s);
 }
@@ -369,7 +414,12 @@ const struct ftk_told *ftk_state_told(const struct ftk_state *s)
 
 const struct ftk_end *ftk_state_first(const struct ftk_state *s)
 {
-    return s->first.how == FTK_END_NONE ? NULL : &s->first;
+    return s->nbad > 0 ? &s->bad[0] : NULL;
+}
+
+const struct ftk_end *ftk_state_cause(const struct ftk_state *s)
+{
+    return s->cause.how == FTK_END_NONE ? NULL : &s->cause;
 }
 
 int ftk_state_ends(const struct ftk_state *s)

@@ -32,6 +32,7 @@ struct ftk_told {
     int code; /* exit code that a process has announced, 0: none */
     char fatal[256];
     double fatal_at;    /* time of the fatal error, 0: none */
+    bool unclosed;      /* the program has ended well, and has not closed its context */
     bool mistake;       /* fatal is a mistake of the program */
     char hopeless[512]; /* error that every relaunch would meet again; "": none */
     char busy[512];     /* why the sets cannot be used now; "": they can */
@@ -52,6 +53,8 @@ const struct ftk_told *ftk_state_told(const struct ftk_state *s);
 /* The first process that ended badly since a context was last opened, repaired or closed;
  * NULL: none did, or mpirun does not report ends. */
 const struct ftk_end *ftk_state_first(const struct ftk_state *s);
+/* The same of a job that is lost: also a process that the library has reported as lost. */
+const struct ftk_end *ftk_state_cause(const struct ftk_state *s);
 /* Number of processes of the job whose end mpirun has reported.  mpirun reports a normal end only
  * for processes on its own node. */
 int ftk_state_ends(const struct ftk_state *s);

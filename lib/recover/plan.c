@@ -566,6 +566,20 @@ static bool repeats_too_often(const struct facts *f, struct ftk_plan *p)
     return true;
 }
 
+/* Whether a rank has no process, nor any of its replicas. */
+static bool lacks_rank(const struct facts *f)
+{
+    const int planes = f->rules->planes > 1 ? f->rules->planes : 1, n = f->nranks / planes;
+    for (int r = 0; r < n; r++) {
+        bool there = false;
+        for (int i = 0; i < f->c->n && !there; i++)
+            there = f->c->entries[i].rank >= 0 && f->c->entries[i].rank % n == r;
+        if (!there)
+            return true;
+    }
+    return false;
+}
+
 /* Whether no epoch is built: the job ends with an error, or the context closes. */
 static bool ends_here(const struct facts *f, struct ftk_plan *p)
 {
@@ -574,6 +588,12 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
             fatal(p, f->c->entries[i].local_error, "a rank could not do its part of the repair");
             return true;
         }
+    }
+    if (f->furthest == FTK_ALL_CLOSED && f->epoch > 0 && lacks_rank(f)) {
+        fatal(p, FTKIT_ERR_LOST,
+            "a rank was lost in ftkit_close, before its program could end: the job has to be "
+            "relaunched");
+        return true;
     }
     if (f->furthest == FTK_ALL_CLOSED) {
         p->outcome = FTK_PLAN_CLOSE;

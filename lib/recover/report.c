@@ -103,10 +103,23 @@ static void event_repair(const struct ftk_attempt *a)
     ftk_event_end(&e);
 }
 
+/* A process that was spawned belongs to the job from now on (mark `joined`).  The end of a process
+ * of a spawn that was given up is no failure of the job. */
+static void tell_joined(const struct ftkit_ctx *ctx)
+{
+    static bool told;
+    int me = 0;
+    if (told || !ctx->repair.spawned || MPI_Comm_rank(MPI_COMM_WORLD, &me) != MPI_SUCCESS)
+        return;
+    told = true;
+    ftk_run_process("joined", me);
+}
+
 void ftk_attempt_report(const struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
+    tell_joined(ctx);
     ctx->stats.detect_s = a->t_shrunk - a->t_start;
     ctx->stats.supply_s = a->t_planned - a->t_shrunk;
     ctx->stats.rebuild_s = a->t_built - a->t_planned;

@@ -78,8 +78,10 @@ static void before_and_after(void **state)
     comes_to(DIED("1,3"), "1,3");
     comes_to("open a\nclosed a\n" DIED("1,3"), "1,3");
     comes_to("open a\nclosed a\n" DIED("1,3") DIED("1,4"), "1,3");
-    comes_to("open a\n" DIED("1,3") "closed a\n", "none"); /* a spare, perhaps */
-    comes_to("open a\nopen b\nclosed a\n" DIED("1,3") "closed b\n", "none");
+    comes_to("open a\n" DIED("1,3") "closed a\n", "1,3"); /* in ftkit_close */
+    comes_to("open a\n" DIED("1,3") "idle 1 3\nclosed a\n", "none");
+    comes_to("open a\n" DIED("1,3") DIED("1,2") "lost 1 3\nclosed a\n", "1,2");
+    comes_to("open a\nopen b\nclosed a\n" DIED("1,3") "closed b\n", "1,3");
 }
 
 /* The word of a daemon on another node comes when it comes. */
@@ -94,7 +96,8 @@ static void late_word(void **state)
     comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("1,2") DIED("1,3"), "1,2");
     comes_to(
         "open a\nlost 1 3\nlost 1 2\nrepaired 2 a\nclosed a\n" DIED("1,2") DIED("1,3"), "none");
-    comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("2,3"), "2,3");
+    comes_to("open a\nlost 1 3\njoined 2 3\nrepaired 1 a\nclosed a\n" DIED("2,3"), "2,3");
+    comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("2,3"), "none"); /* given up */
     comes_to("open a\nlost 2 0\nrepaired 1 a\nclosed a\n" DIED("2,0"), "none");
     comes_to("open a\nclosed a\n" DIED("1,3") "lost 1 3\n", "none"); /* told last */
 }
@@ -106,7 +109,7 @@ static void others(void **state)
     comes_to("open a\nidle 1 5\nclosed a\n" DIED("1,5"), "none");
     comes_to("open a\nidle 1 5\nclosed a\n" DIED("1,4"), "1,4");
     comes_to("lost 1 0\nrepaired 1 a\nclosed a\n" DIED("1,0"), "none");
-    comes_to("repaired 1 a b\n" DIED("1,2") "closed a b\n", "none");
+    comes_to("repaired 1 a b\n" DIED("1,2") "closed a b\n", "1,2");
     comes_to("open a\nrepaired 1 a\nclosed a\n" DIED("1,2"), "1,2");
 }
 
