@@ -570,6 +570,8 @@ static bool repeats_too_often(const struct facts *f, struct ftk_plan *p)
 static bool lacks_rank(const struct facts *f)
 {
     const int planes = f->rules->planes > 1 ? f->rules->planes : 1, n = f->nranks / planes;
+    if (f->nlive == f->nranks || planes == 1)
+        return f->nlive < f->nranks;
     for (int r = 0; r < n; r++) {
         bool there = false;
         for (int i = 0; i < f->c->n && !there; i++)

@@ -450,6 +450,9 @@ static void closing(void **state)
     struct ftk_plan p = plan(&c, RULES(4, spare_end));
     assert_int_equal(p.outcome, FTK_PLAN_CLOSE);
     ftk_plan_free(&p);
+    c = running(4, 1, 5);
+    for (int i = 0; i < 4; i++)
+        c.entries[i].where = FTK_ALL_CLOSED;
     lose(&c, 0); /* what its program does behind ftkit_close is missing */
     p = plan(&c, RULES(4, spare_end));
     assert_int_equal(p.outcome, FTK_PLAN_FATAL);
