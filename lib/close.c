@@ -134,6 +134,8 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK, halted = FTKIT_OK;
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
+    if (ctx->mode != FTKIT_MODE_RESTART && ctx->cfg.exit_is_failure && ftk_guard_unwinds())
+        ftk_watchdog_unwind(ctx->dog);
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
         ctx->repair.local_error =

@@ -8,6 +8,8 @@
 
 /* Warn if failures are not repaired in this job.  repair: this rank could repair; else why not. */
 void ftk_say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why);
+/* Warn if the parent of this process is not the daemon of MPI but a script, which waits for it. */
+void ftk_say_wrapper(const struct ftkit_ctx *ctx);
 /* Report in one line the losses that the configuration survives. */
 void ftk_say_plan(const struct ftkit_ctx *ctx);
 

@@ -2,8 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/run_state.h"
@@ -61,6 +63,17 @@ static void on_process_exit(int status, void *arg)
     if (status == 0 && has_finished()) /* else the job would be computed again */
         ftk_run_state("unclosed");
     kill(getpid(), SIGKILL);
+}
+
+/* std::uncaught_exceptions() of the C++ library that the program has, if it has one. */
+bool ftk_guard_unwinds(void)
+{
+    int (*count)(void);
+    void *found = dlsym(RTLD_DEFAULT, "_ZSt19uncaught_exceptionsv");
+    if (!found)
+        return false;
+    memcpy(&count, &found, sizeof count); /* ISO C has no cast from data to functions */
+    return count() > 0;
 }
 
 void ftk_guard_exit(const struct ftkit_ctx *ctx, int change)

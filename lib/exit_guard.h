@@ -11,4 +11,7 @@
 /* A context is open (change 1), or is not open any more (-1). */
 void ftk_guard_exit(const struct ftkit_ctx *ctx, int change);
 
+/* Whether a C++ exception unwinds the stack of this thread. */
+bool ftk_guard_unwinds(void);
+
 #endif

@@ -84,6 +84,8 @@ static int roll_back_here(ftkit_ctx *ctx)
         ctx->policy.calls++; /* with the log: it becomes the call that wrote the line */
     if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
         ctx->first_call = false;
+    if (rc == FTKIT_OK && !ftk_log_of(ctx)) /* there is no set yet */
+        ftk_watchdog_await(ctx->dog);
     return rc;
 }
 

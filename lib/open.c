@@ -17,6 +17,7 @@
 #include "core/run_state.h"
 #include "core/teams.h"
 #include "detect/detect.h"
+#include "detect/opening.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
@@ -280,10 +281,16 @@ static int begin_job(
         repair = false;
         snprintf(why, sizeof why, "this process has another context that repairs");
     }
+    if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS)
+        return ftk_fail(FTKIT_ERR_MPI, "comm has no rank");
+    if (local == FTKIT_OK)
+        ftk_report_setup(ctx->cfg.stderr_level);
+    struct ftk_opening *waiting = ftk_opening_begin(rank, ctx->cfg.say_s);
     int rc = gather(ctx, comm, local, repair, job, start);
+    ftk_opening_end(waiting);
     if (rc != FTKIT_OK)
         return rc;
-    if (MPI_Comm_size(comm, &size) != MPI_SUCCESS || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS
+    if (MPI_Comm_size(comm, &size) != MPI_SUCCESS
         || MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
     ctx->nranks = size - ctx->cfg.spares;
@@ -595,6 +602,8 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
     if (ftk_plane_home(ctx, ctx->rank) == 0)
         ftk_input_take();
+    if (ctx->rank == 0 && ctx->incarnation == 0 && ctx->mode != FTKIT_MODE_RESTART)
+        ftk_say_wrapper(ctx);
     ftk_say_plan(ctx);
     ftk_describe_open(ctx);
     if (ctx->incarnation == 0) /* the others wait for a replacement: it settles later */

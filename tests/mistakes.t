@@ -46,6 +46,8 @@ ends('noclose', $finalize);
 ends('noclose', $finalize, env => $log);
 ends('finalize', qr/rank 1 in MPI_Finalize without ftkit_close.*Rule: all ranks leave the loop/);
 
+ends('noopen', qr/warning: rank 0 has waited for other ranks in ftkit_open .*error: rank \d has waited .*Rule: every rank of the communicator calls ftkit_open/s,
+    env => { FTKIT_RECOVER_STALL_SAY => '200ms' });
 ends('twice', qr/call out of order: .*processes of the communicator \(1\) are spares .*open a second context on ftkit_comm/);
 is(mistake('twicecomm')->{rc}, 0, 'a second context on ftkit_comm() takes no spares');
 
@@ -105,6 +107,14 @@ for my $case (['leave', qr/^(?=.*$two the program )(?=.*rank 1 in ftkit_close ).
     my @said = $j->{log} =~ /(warning: no rank of this node has made progress for .*)/g;
     ok(@said >= 1 && @said <= 3 && $said[0] =~ $like, "$mode: a line says who waits for whom")
         or diag(scalar(@said), "\n", $j->{log});
+}
+
+# set-up that communicates behind ftkit_recover: the replacement would wait for ever
+{
+    my $j = mistake('setup');
+    ok($j->{rc} == 0 && $j->{seconds} < 30 && $j->{log} =~ /error: a failure before the first set was repaired .*Rule: .*ftkit_on_repair/
+            && $j->{log} =~ /relaunching/,
+        'setup: a death before the first set ends in a relaunch, with a line') or diag("$j->{rc}, $j->{seconds} s\n$j->{log}");
 }
 
 # started by mpirun alone

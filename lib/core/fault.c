@@ -101,6 +101,10 @@ static int act(const struct rule *r)
     }
     if (strcmp(r->action, "exit") == 0)
         exit(3);
+    if (strcmp(r->action, "vanish") == 0) /* as Fortran's STOP may, or a library */
+        _exit(3);
+    if (strcmp(r->action, "quick") == 0)
+        quick_exit(3);
     if (strcmp(r->action, "abort") == 0)
         abort();
     if (strcmp(r->action, "mpiabort") == 0)

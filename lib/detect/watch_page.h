@@ -23,6 +23,7 @@ struct ftk_dog_slot {
     _Alignas(64) _Atomic int pid; /* 0: free; < 0: being filled.  Slots share no cache line */
     _Atomic int state;            /* enum ftk_dog_state */
     int world_rank;
+    int job;                   /* ftk_mpi_job() */
     _Atomic double beat_s;     /* last heartbeat; all times are of CLOCK_MONOTONIC, one per node */
     _Atomic double since_s;    /* when the state was entered */
     _Atomic double progress_s; /* last sign of progress; 0: none yet */

@@ -11,8 +11,9 @@
  *     the other process is stuck; it is killed.  The limit is the timeout, or three times the
  *     longest stretch that the other process has ever computed between two ftkit calls, if that
  *     is more
- *   - a process has vanished, and after that limit no process repairs: the death was not
- *     reported, the job cannot know of it and is ended
+ *   - a process has vanished, and no repair has followed for REPORT_S: the first process of the
+ *     page tells MPI, so the process counts as lost
+ *   - MPI cannot be told, and after that limit no process repairs: the job is ended
  *   - a repair lasts for twice that limit although all processes have come: the job is ended
  *   - no rank has made progress for stall_s: the job hangs; it is ended
  *   - no rank has made progress for say_s (or three times the longest stretch), and the ranks
@@ -23,9 +24,7 @@
  *     it; or a rank is in MPI_Finalize with its context open, and other ranks do not follow */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,38 +32,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/context.h"
 #include "core/format.h"
-#include "core/ranks.h"
+#include "core/mpi_tell.h"
 #include "core/run_state.h"
-#include "watch_page.h"
-#include "watchdog.h"
+#include "dog.h"
 
 #define TICK_S 0.25
 #define STANDSTILL_S 1.0 /* a tick that is later shows a standstill */
 #define PATIENCE 10.0    /* times the timeout, while the longest stretch is unknown */
-
-struct ftk_watchdog {
-    char name[96];
-    struct ftk_dog_page *page;
-    int page_lock;
-    struct ftk_dog_slot *own;
-    double timeout_s;
-    double stall_s;
-    double say_s;
-    double looked_s;  /* last turn of the thread */
-    double resumed_s; /* first turn after the machine, or the job, had stood still */
-    pthread_t thread;
-    pthread_mutex_t lock; /* protects stop */
-    pthread_cond_t wake;
-    bool stop;
-};
+#define REPORT_S 0.75 /* for MPI to report a death: from the last heartbeat, at most TICK_S old */
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
-/* Kill all processes of the job on this node at once, this process last.  At once, because the
- * others must not begin to repair a job that cannot continue. */
-static void end_job(struct ftk_watchdog *dog, const char *why)
+void ftk_dog_end_job(struct ftk_watchdog *dog, const char *why)
 {
     ftk_run_state("fatal %s", why);
     ftk_report_last("%s", why);
@@ -87,15 +67,13 @@ static void put_down(struct ftk_dog_slot *s, const char *why, double seconds)
     kill(pid, SIGKILL);
 }
 
-static bool vanished(const struct ftk_dog_slot *s)
+bool ftk_dog_vanished(const struct ftk_dog_slot *s)
 {
     int pid = atomic_load(&s->pid);
     return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Return the later of a time and the end of the last standstill.  Otherwise the processes of a
- * suspended job would kill each other when they wake up one after the other. */
-static double from(const struct ftk_watchdog *dog, double then)
+double ftk_dog_from(const struct ftk_watchdog *dog, double then)
 {
     return then > dog->resumed_s ? then : dog->resumed_s;
 }
@@ -116,7 +94,7 @@ static bool repairing(const struct ftk_watchdog *dog, double now, double limit)
     const struct ftk_dog_page *p = dog->page;
     for (int i = 0; i < FTK_DOG_SLOTS; i++)
         if (atomic_load(&p->slots[i].pid) > 0 && atomic_load(&p->slots[i].state) == FTK_DOG_REPAIR
-            && now - from(dog, atomic_load(&p->slots[i].since_s)) > limit)
+            && now - ftk_dog_from(dog, atomic_load(&p->slots[i].since_s)) > limit)
             return true;
     return false;
 }
@@ -132,29 +110,66 @@ static double patience(const struct ftk_watchdog *dog, const struct ftk_dog_slot
     return longest > dog->timeout_s ? longest : dog->timeout_s;
 }
 
-static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now)
+/* Whether this is the first process of the page that lives. */
+static bool is_first(const struct ftk_watchdog *dog)
+{
+    const struct ftk_dog_slot *s = dog->page->slots;
+    while (s != dog->own
+           && (atomic_load(&s->pid) <= 0 || atomic_load(&s->state) == FTK_DOG_LEFT
+               || ftk_dog_vanished(s)))
+        s++;
+    return s == dog->own;
+}
+
+/* Tell MPI of a process that has vanished, once.  If MPI has reported the death, this does no harm.
+ * known: this process knows of a failure; but perhaps only because another node has seen the end of
+ * a connection, and then a repair hangs until all processes know. */
+static void tell_lost(struct ftk_watchdog *dog, const struct ftk_dog_slot *s, int pid, bool known)
+{
+    int *told = &dog->told_of[s - dog->page->slots];
+    if (*told == pid || !is_first(dog))
+        return;
+    *told = pid;
+    if (ftk_mpi_tell_lost(s->job, s->world_rank))
+        ftk_report(known ? FTKIT_DEBUG : FTKIT_INFO,
+            "process %d (rank %d of the job) has ended, and MPI has not reported that: it counts "
+            "as lost",
+            pid, s->world_rank);
+}
+
+/* Normally MPI reports a death at once, and a repair follows.  A process that computes learns of it
+ * later. */
+static void look_at_vanished(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now)
 {
     char why[160];
+    int pid = atomic_load(&s->pid);
+    double beat = atomic_load(&s->beat_s), silent = now - ftk_dog_from(dog, beat);
+    bool known = atomic_load(&dog->own->told_s) > beat;
+    if (atomic_load(&dog->repaired_s) > beat || (known && silent > 2 * REPORT_S)) {
+        atomic_compare_exchange_strong(&s->pid, &pid, 0);
+        return;
+    }
+    if (silent > REPORT_S)
+        tell_lost(dog, s, pid, known);
+    double limit = patience(dog, dog->own);
+    if (known || silent <= limit + TICK_S || repairing(dog, now, 0)
+        || now - ftk_dog_from(dog, atomic_load(&dog->own->since_s)) <= limit)
+        return;
+    snprintf(why, sizeof why,
+        "process %d (rank %d of the job) has ended, and MPI has not reported that (exit or "
+        "MPI_Abort?): ending the job",
+        pid, s->world_rank);
+    ftk_dog_end_job(dog, why);
+}
+
+static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now)
+{
     double limit = dog->timeout_s;
-    double silent = now - from(dog, atomic_load(&s->beat_s));
+    double silent = now - ftk_dog_from(dog, atomic_load(&s->beat_s));
     if (atomic_load(&s->state) == FTK_DOG_LEFT)
         return;
-    if (vanished(s)) {
-        int pid = atomic_load(&s->pid);
-        if (atomic_load(&dog->own->told_s) > atomic_load(&s->beat_s)) {
-            atomic_compare_exchange_strong(&s->pid, &pid, 0);
-            return;
-        }
-        /* normally the MPI reports the death; a process that computes learns of it later */
-        limit = patience(dog, dog->own);
-        if (silent > limit + TICK_S && !repairing(dog, now, 0)
-            && now - from(dog, atomic_load(&dog->own->since_s)) > limit) {
-            snprintf(why, sizeof why,
-                "process %d (rank %d of the job) has ended, and MPI has not reported that (exit or "
-                "MPI_Abort?): ending the job",
-                pid, s->world_rank);
-            end_job(dog, why);
-        }
+    if (ftk_dog_vanished(s)) {
+        look_at_vanished(dog, s, now);
         return;
     }
     if (silent > limit) {
@@ -179,251 +194,13 @@ static void look_for_endless_repair(struct ftk_watchdog *dog, double now)
                              : 3 * atomic_load(&s->longest_s);
         limit = longest > limit ? longest : limit;
     }
-    double since = now - from(dog, atomic_load(&dog->own->since_s));
+    double since = now - ftk_dog_from(dog, atomic_load(&dog->own->since_s));
     if (atomic_load(&dog->own->state) != FTK_DOG_REPAIR || since < 2 * limit)
         return;
     ftk_format(why, sizeof why,
         "a repair has not ended for %.1f s (process %d, rank %d of the job): ending the job", since,
         (int)getpid(), dog->own->world_rank);
-    end_job(dog, why);
-}
-
-/* ---- the line with the places of the ranks -------------------------------------------- */
-
-#define LOWEST_CALLS UINT64_MAX
-enum { TEXT_MAX = 960, RULE_MAX = 320 };
-
-/* The places of this node's ranks. */
-struct silence {
-    int ranks;             /* number of working ranks */
-    int at[FTK_AT_PLACES]; /* number of these ranks at each place */
-    uint64_t most, least;  /* most and fewest calls of ftkit_checkpoint() of a rank */
-    uint64_t left;         /* fewest calls of a rank that has left its loop */
-    double newest_s;       /* time of the last progress of any rank */
-    double longest_s;      /* longest stretch of any rank between two calls */
-    bool repairs;          /* a process is in a repair */
-};
-
-static bool has_left(int place)
-{
-    return place >= FTK_AT_FINISH;
-}
-
-/* Whether a slot is of a working rank, and not of a spare or a process that ends. */
-static bool works(const struct ftk_dog_slot *s)
-{
-    return atomic_load(&s->pid) > 0 && atomic_load(&s->state) != FTK_DOG_LEFT
-           && atomic_load(&s->rank) >= 0 && !vanished(s);
-}
-
-static struct silence survey_page(const struct ftk_watchdog *dog)
-{
-    struct silence all = { .least = LOWEST_CALLS, .left = LOWEST_CALLS };
-    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
-        const struct ftk_dog_slot *s = &dog->page->slots[i];
-        if (atomic_load(&s->pid) <= 0)
-            continue;
-        all.repairs = all.repairs || atomic_load(&s->state) == FTK_DOG_REPAIR;
-        if (!works(s))
-            continue;
-        int place = atomic_load(&s->place);
-        uint64_t calls = atomic_load(&s->calls);
-        double at = atomic_load(&s->at_s), progress = atomic_load(&s->progress_s);
-        double longest = atomic_load(&s->longest_s);
-        all.ranks++;
-        all.at[place]++;
-        all.most = calls > all.most ? calls : all.most;
-        all.least = calls < all.least ? calls : all.least;
-        if (has_left(place) && calls < all.left)
-            all.left = calls;
-        all.newest_s = at > all.newest_s ? at : all.newest_s;
-        all.newest_s = progress > all.newest_s ? progress : all.newest_s;
-        all.longest_s = longest > all.longest_s ? longest : all.longest_s;
-    }
-    return all;
-}
-
-/* Whether some ranks have left the loop, and some have not. */
-static bool some_left(const struct silence *all)
-{
-    int left = 0;
-    for (int place = 0; place < FTK_AT_PLACES; place++)
-        left += has_left(place) ? all->at[place] : 0;
-    return left > 0 && left < all->ranks;
-}
-
-/* Return the rule that the program may break, by the places of the ranks, or NULL.  *proven: the
- * places prove that the program breaks the rule. */
-static const char *broken_rule(const struct silence *all, bool *proven)
-{
-    int setup = all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER];
-    int waits = all->at[FTK_AT_CHECKPOINT] + all->at[FTK_AT_WAIT] + all->at[FTK_AT_SCRUB];
-    *proven = some_left(all) && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
-    if (some_left(all))
-        return FTK_RULE_LEAVE ": decide the exit by what all ranks know";
-    if (all->at[FTK_AT_SETUP] > 0 && setup < all->ranks)
-        return "between ftkit_open and ftkit_recover a replacement is alone: what communicates "
-               "belongs into the callback of ftkit_on_repair";
-    if (waits > 0 && (waits < all->ranks || all->most != all->least))
-        return "every rank calls ftkit_checkpoint (ftkit_wait, ftkit_scrub) equally often and "
-               "in the same order";
-    return NULL;
-}
-
-FTK_PRINTF(4, 5)
-static size_t put_text(char *text, size_t bytes, size_t at, const char *fmt, ...)
-{
-    va_list ap;
-    if (at >= bytes)
-        return at;
-    va_start(ap, fmt);
-    int n = ftk_vformat(text + at, bytes - at, fmt, ap);
-    va_end(ap);
-    return n < 0 ? at : at + (size_t)n;
-}
-
-static bool is_together(const struct ftk_dog_slot *a, const struct ftk_dog_slot *b)
-{
-    return works(b) && atomic_load(&a->place) == atomic_load(&b->place)
-           && atomic_load(&a->calls) == atomic_load(&b->calls);
-}
-
-/* Write "ranks 0 and 2": all ranks at the place of slot a. */
-static void name_together(
-    const struct ftk_watchdog *dog, const struct ftk_dog_slot *a, char *text, size_t bytes)
-{
-    int most = 0;
-    for (int i = 0; i < FTK_DOG_SLOTS; i++)
-        if (is_together(a, &dog->page->slots[i])) {
-            int rank = atomic_load(&dog->page->slots[i].rank);
-            most = rank > most ? rank : most;
-        }
-    int *in = calloc((size_t)most + 1, sizeof *in);
-    for (int i = 0; in && i < FTK_DOG_SLOTS; i++)
-        if (is_together(a, &dog->page->slots[i])) {
-            int rank = atomic_load(&dog->page->slots[i].rank);
-            if (rank >= 0 && rank <= most) /* the slot may have changed */
-                in[rank] = 1;
-        }
-    if (in)
-        (void)ftk_ranks_text(in, most + 1, text, bytes);
-    else
-        snprintf(text, bytes, "ranks");
-    free(in);
-}
-
-/* Write "ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all ranks at the place of slot first,
- * unless the text has them already. */
-static size_t put_group(
-    const struct ftk_watchdog *dog, int first, char *text, size_t bytes, size_t at)
-{
-    static const char *const names[FTK_AT_PLACES] = { "in ftkit_open", "spare",
-        "in the program before ftkit_recover", "in ftkit_recover", "in the program",
-        "in ftkit_checkpoint", "in ftkit_wait", "in ftkit_scrub", "in ftkit_finish",
-        "in the program after ftkit_finish", "in ftkit_close",
-        "in MPI_Finalize without ftkit_close" };
-    const struct ftk_dog_slot *a = &dog->page->slots[first];
-    for (int i = 0; i < first; i++)
-        if (is_together(a, &dog->page->slots[i]))
-            return at;
-    char ranks[160];
-    name_together(dog, a, ranks, sizeof ranks);
-    return put_text(text, bytes, at, "%s%s %s (call %llu of ftkit_checkpoint)", at > 0 ? "; " : "",
-        ranks, names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
-}
-
-/* Whether this process writes the line that is due.  Of the processes of the node, only the process
- * that sets the time of the next line writes. */
-static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, double newest)
-{
-    uint64_t said = atomic_load(&dog->page->said), next;
-    double due = 0;
-    memcpy(&due, &said, sizeof due);
-    if (due < newest) /* a rank has made progress since the last line */
-        due = 0;
-    if (silent < bound || newest + silent < due)
-        return false;
-    due = newest + 2 * silent;
-    memcpy(&next, &due, sizeof next);
-    return atomic_compare_exchange_strong(&dog->page->said, &said, next);
-}
-
-/* Append the places of all ranks to the text, and leave room for a rule. */
-static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t bytes, size_t at)
-{
-    for (int i = 0; i < FTK_DOG_SLOTS; i++)
-        if (works(&dog->page->slots[i]))
-            at = put_group(dog, i, text, bytes - RULE_MAX, at);
-    at = at > bytes - RULE_MAX ? bytes - RULE_MAX : at;
-    text[at] = '\0';
-    return at;
-}
-
-/* Append the rule that the program breaks to the text, and end the job.  alone: a rank has left its
- * loop alone; a relaunch would end in the same way, so the mark `mistake` prevents it. */
-static void end_by_rule(
-    struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
-{
-    put_text(text, TEXT_MAX, at, ". Rule: %s; ending the job", rule);
-    if (alone)
-        ftk_run_state("mistake a rank has left its loop alone, see the line above");
-    end_job(dog, text);
-}
-
-static void look_for_silence(struct ftk_watchdog *dog, double now)
-{
-    char text[TEXT_MAX] = "";
-    bool proven;
-    struct silence all = survey_page(dog);
-    const char *rule = broken_rule(&all, &proven);
-    double newest = from(dog, all.newest_s), silent = now - newest;
-    double bound = 3 * all.longest_s > dog->say_s ? 3 * all.longest_s : dog->say_s;
-    if (!rule || all.repairs || !is_my_turn(dog, silent, bound, newest))
-        return;
-    size_t at = put_places(dog, text, sizeof text, 0);
-    if (!proven) {
-        ftk_report(FTKIT_WARNING,
-            "no rank of this node has made progress for %.0f s; %s. Rule: %s "
-            "(no error if a rank computes that long; recover.stall = TIME ends such a job)",
-            silent, text, rule);
-        return;
-    }
-    end_by_rule(dog, text, at, rule, true);
-}
-
-/* recover.stall: no rank has made progress for that long. */
-static void look_for_stall(struct ftk_watchdog *dog, double now)
-{
-    char why[TEXT_MAX];
-    const struct ftk_dog_slot *last = NULL;
-    double newest = 0;
-    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
-        const struct ftk_dog_slot *s = &dog->page->slots[i];
-        if (atomic_load(&s->pid) <= 0 || atomic_load(&s->state) == FTK_DOG_LEFT)
-            continue;
-        double p = atomic_load(&s->progress_s);
-        if (p <= 0)
-            continue; /* a spare */
-        newest = p > newest ? p : newest;
-        if (!last || p < atomic_load(&last->progress_s))
-            last = s;
-    }
-    if (!last || now - from(dog, newest) < dog->stall_s)
-        return;
-    bool proven;
-    const struct silence all = survey_page(dog);
-    const char *rule = broken_rule(&all, &proven);
-    size_t at = put_text(why, sizeof why, 0,
-        "no rank of this node has made progress for %.1f s (recover.stall)", now - newest);
-    if (rule) {
-        at = put_places(dog, why, sizeof why, at);
-        end_by_rule(dog, why, at, rule, some_left(&all));
-        return;
-    }
-    put_text(why, sizeof why, at,
-        "; longest without progress: process %d (rank %d of the job): ending the job",
-        atomic_load(&last->pid), last->world_rank);
-    end_job(dog, why);
+    ftk_dog_end_job(dog, why);
 }
 
 static void *watch_node(void *arg)
@@ -438,10 +215,11 @@ static void *watch_node(void *arg)
             if (&dog->page->slots[i] != dog->own && atomic_load(&dog->page->slots[i].pid) > 0)
                 look_at(dog, &dog->page->slots[i], now);
         look_for_endless_repair(dog, now);
+        ftk_dog_look_for_absence(dog, now);
         if (dog->stall_s > 0)
-            look_for_stall(dog, now);
+            ftk_dog_look_for_stall(dog, now);
         if (dog->say_s > 0)
-            look_for_silence(dog, now);
+            ftk_dog_look_for_silence(dog, now);
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += (long)(TICK_S * 1e9);
@@ -470,7 +248,13 @@ void ftk_watchdog_at(struct ftk_watchdog *dog, enum ftk_dog_place place, int ran
 {
     if (!dog)
         return;
-    atomic_store(&dog->own->at_s, ftk_now_s());
+    double now = ftk_now_s();
+    if (place == FTK_AT_SETUP)
+        dog->opened_s = now;
+    if (place == FTK_AT_CHECKPOINT && atomic_load(&dog->setup_s) == 0)
+        atomic_store(&dog->setup_s, now - dog->opened_s);
+    atomic_store(&dog->awaits_s, 0);
+    atomic_store(&dog->own->at_s, now);
     atomic_store(&dog->own->rank, rank);
     atomic_store(&dog->own->calls, calls);
     atomic_store(&dog->own->place, (int)place);
@@ -498,10 +282,29 @@ bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n)
     return !dog || here >= n;
 }
 
+void ftk_watchdog_repaired(struct ftk_watchdog *dog)
+{
+    if (dog)
+        atomic_store(&dog->repaired_s, ftk_now_s());
+    ftk_watchdog_told(dog);
+}
+
+void ftk_watchdog_await(struct ftk_watchdog *dog)
+{
+    if (dog)
+        atomic_store(&dog->awaits_s, ftk_now_s());
+}
+
+void ftk_watchdog_unwind(struct ftk_watchdog *dog)
+{
+    if (dog)
+        atomic_store(&dog->unwinds_s, ftk_now_s());
+}
+
 void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why)
 {
     if (dog)
-        end_job(dog, why);
+        ftk_dog_end_job(dog, why);
 }
 
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
@@ -563,6 +366,7 @@ int ftk_watchdog_open(
     }
     double now = ftk_now_s();
     dog->own->world_rank = world_rank;
+    dog->own->job = ftk_mpi_job();
     atomic_store(&dog->own->beat_s, now);
     atomic_store(&dog->own->since_s, now);
     atomic_store(&dog->own->progress_s, 0);

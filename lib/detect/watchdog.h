@@ -52,11 +52,19 @@ void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls);
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 /* This process has called ftkit, which is a sign of progress. */
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
-/* The MPI has reported a death.  The watchdog assumes that the MPI knows of all processes of the
- * node that have died before. */
+/* The MPI has reported a failure. */
 void ftk_watchdog_told(struct ftk_watchdog *dog);
 /* Whether n processes of the job, which are all that it has, are on this node.  dog NULL: true. */
 bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n);
+/* A repair has ended well: all processes know of all that have died before. */
+void ftk_watchdog_repaired(struct ftk_watchdog *dog);
+/* A repair without a set has ended, and this process waits for the replacements in its first
+ * ftkit_checkpoint().  They run their set-up again.  If they take much longer than this process did,
+ * they wait for messages that nobody sends: the job is ended. */
+void ftk_watchdog_await(struct ftk_watchdog *dog);
+/* This process is in ftkit_close() because a C++ exception unwinds.  If the other ranks do not
+ * follow, this process ends as a lost one. */
+void ftk_watchdog_unwind(struct ftk_watchdog *dog);
 /* End the job on this node at once.  Returns only when dog is NULL. */
 void ftk_watchdog_end(struct ftk_watchdog *dog, const char *why);
 void ftk_watchdog_close(struct ftk_watchdog *dog);

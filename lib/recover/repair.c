@@ -446,7 +446,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         (void)FTK_FAULT("repair.agreed");
         if (mrc == MPI_SUCCESS && agreed) {
             if (shrink) /* the failures are repaired */
-                ftk_watchdog_told(ctx->dog);
+                ftk_watchdog_repaired(ctx->dog);
             ftk_attempt_report_processes(&a);
             result = conclude(&a);
             clean(&a);

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,19 @@ static int alone(ftkit_ctx **ft)
     return 0;
 }
 
+/* Set-up behind ftkit_recover that communicates, and the death of a rank after that. */
+static void set_up(ftkit_ctx *ft)
+{
+    ftkit_info info = { .size = sizeof info };
+    double sum = 0;
+    if (!is("setup"))
+        return;
+    MPI_Allreduce(&factor, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+    if (ftkit_query(ft, &info) == FTKIT_OK && info.incarnation == 0 && rank == 1
+        && strcmp(getenv("FTKIT_RUN_ATTEMPT"), "0") == 0)
+        raise(SIGKILL);
+}
+
 static int second(MPI_Comm of)
 {
     ftkit_ctx *more = NULL;
@@ -99,6 +113,11 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     mode = argc > 1 ? argv[1] : "";
     MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (is("noopen") && rank == 1) {
+        MPI_Finalize();
+        return 0;
+    }
     int rc = ftkit_open(MPI_COMM_WORLD, NULL, &ft);
     if (rc != FTKIT_OK) {
         fprintf(stderr, "mistakes: %s\n", ftkit_detail(NULL));
@@ -120,6 +139,7 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 1;
     }
+    set_up(ft);
     int bad = run(&ft);
     if (!is("noclose"))
         bad |= ftkit_close(&ft) != FTKIT_OK;

@@ -1,0 +1,295 @@
+/* Ranks that wait for each other without progress (see dog.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The page has the place and the number of calls of every rank of the node.  Nothing here calls
+ * MPI. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/format.h"
+#include "core/ranks.h"
+#include "core/run_state.h"
+#include "dog.h"
+
+#define LOWEST_CALLS UINT64_MAX
+enum { TEXT_MAX = 960, RULE_MAX = 320 };
+#define SETUP_MIN_S 5.0 /* for the set-up of a replacement, beside three times that of a survivor */
+#define UNWIND_MIN_S 2.0 /* for other ranks that meet the same exception */
+
+/* The places of this node's ranks. */
+struct silence {
+    int ranks;             /* number of working ranks */
+    int at[FTK_AT_PLACES]; /* number of these ranks at each place */
+    uint64_t most, least;  /* most and fewest calls of ftkit_checkpoint() of a rank */
+    uint64_t left;         /* fewest calls of a rank that has left its loop */
+    double newest_s;       /* time of the last progress of any rank */
+    double longest_s;      /* longest stretch of any rank between two calls */
+    bool repairs;          /* a process is in a repair */
+};
+
+static bool has_left(int place)
+{
+    return place >= FTK_AT_FINISH;
+}
+
+/* Whether a slot is of a working rank, and not of a spare or a process that ends. */
+static bool works(const struct ftk_dog_slot *s)
+{
+    return atomic_load(&s->pid) > 0 && atomic_load(&s->state) != FTK_DOG_LEFT
+           && atomic_load(&s->rank) >= 0 && !ftk_dog_vanished(s);
+}
+
+static struct silence survey_page(const struct ftk_watchdog *dog)
+{
+    struct silence all = { .least = LOWEST_CALLS, .left = LOWEST_CALLS };
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        if (atomic_load(&s->pid) <= 0)
+            continue;
+        all.repairs = all.repairs || atomic_load(&s->state) == FTK_DOG_REPAIR;
+        if (!works(s))
+            continue;
+        int place = atomic_load(&s->place);
+        uint64_t calls = atomic_load(&s->calls);
+        double at = atomic_load(&s->at_s), progress = atomic_load(&s->progress_s);
+        double longest = atomic_load(&s->longest_s);
+        all.ranks++;
+        all.at[place]++;
+        all.most = calls > all.most ? calls : all.most;
+        all.least = calls < all.least ? calls : all.least;
+        if (has_left(place) && calls < all.left)
+            all.left = calls;
+        all.newest_s = at > all.newest_s ? at : all.newest_s;
+        all.newest_s = progress > all.newest_s ? progress : all.newest_s;
+        all.longest_s = longest > all.longest_s ? longest : all.longest_s;
+    }
+    return all;
+}
+
+/* Whether some ranks have left the loop, and some have not. */
+static bool some_left(const struct silence *all)
+{
+    int left = 0;
+    for (int place = 0; place < FTK_AT_PLACES; place++)
+        left += has_left(place) ? all->at[place] : 0;
+    return left > 0 && left < all->ranks;
+}
+
+/* Return the rule that the program may break, by the places of the ranks, or NULL.  *proven: the
+ * places prove that the program breaks the rule. */
+static const char *broken_rule(const struct silence *all, bool *proven)
+{
+    int setup = all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER];
+    int waits = all->at[FTK_AT_CHECKPOINT] + all->at[FTK_AT_WAIT] + all->at[FTK_AT_SCRUB];
+    *proven = some_left(all) && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
+    if (some_left(all))
+        return FTK_RULE_LEAVE ": decide the exit by what all ranks know";
+    if (all->at[FTK_AT_SETUP] > 0 && setup < all->ranks)
+        return "between ftkit_open and ftkit_recover a replacement is alone: what communicates "
+               "belongs into the callback of ftkit_on_repair";
+    if (waits > 0 && (waits < all->ranks || all->most != all->least))
+        return "every rank calls ftkit_checkpoint (ftkit_wait, ftkit_scrub) equally often and "
+               "in the same order";
+    return NULL;
+}
+
+FTK_PRINTF(4, 5)
+static size_t put_text(char *text, size_t bytes, size_t at, const char *fmt, ...)
+{
+    va_list ap;
+    if (at >= bytes)
+        return at;
+    va_start(ap, fmt);
+    int n = ftk_vformat(text + at, bytes - at, fmt, ap);
+    va_end(ap);
+    return n < 0 ? at : at + (size_t)n;
+}
+
+static bool is_together(const struct ftk_dog_slot *a, const struct ftk_dog_slot *b)
+{
+    return works(b) && atomic_load(&a->place) == atomic_load(&b->place)
+           && atomic_load(&a->calls) == atomic_load(&b->calls);
+}
+
+/* Write "ranks 0 and 2": all ranks at the place of slot a. */
+static void name_together(
+    const struct ftk_watchdog *dog, const struct ftk_dog_slot *a, char *text, size_t bytes)
+{
+    int most = 0;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++)
+        if (is_together(a, &dog->page->slots[i])) {
+            int rank = atomic_load(&dog->page->slots[i].rank);
+            most = rank > most ? rank : most;
+        }
+    int *in = calloc((size_t)most + 1, sizeof *in);
+    for (int i = 0; in && i < FTK_DOG_SLOTS; i++)
+        if (is_together(a, &dog->page->slots[i])) {
+            int rank = atomic_load(&dog->page->slots[i].rank);
+            if (rank >= 0 && rank <= most) /* the slot may have changed */
+                in[rank] = 1;
+        }
+    if (in)
+        (void)ftk_ranks_text(in, most + 1, text, bytes);
+    else
+        snprintf(text, bytes, "ranks");
+    free(in);
+}
+
+/* Write "ranks 0 and 2 in ftkit_checkpoint (call 41 ...)": all ranks at the place of slot first,
+ * unless the text has them already. */
+static size_t put_group(
+    const struct ftk_watchdog *dog, int first, char *text, size_t bytes, size_t at)
+{
+    static const char *const names[FTK_AT_PLACES] = { "in ftkit_open", "spare",
+        "in the program before ftkit_recover", "in ftkit_recover", "in the program",
+        "in ftkit_checkpoint", "in ftkit_wait", "in ftkit_scrub", "in ftkit_finish",
+        "in the program after ftkit_finish", "in ftkit_close",
+        "in MPI_Finalize without ftkit_close" };
+    const struct ftk_dog_slot *a = &dog->page->slots[first];
+    for (int i = 0; i < first; i++)
+        if (is_together(a, &dog->page->slots[i]))
+            return at;
+    char ranks[160];
+    name_together(dog, a, ranks, sizeof ranks);
+    return put_text(text, bytes, at, "%s%s %s (call %llu of ftkit_checkpoint)", at > 0 ? "; " : "",
+        ranks, names[atomic_load(&a->place)], (unsigned long long)atomic_load(&a->calls));
+}
+
+/* Whether this process writes the line that is due.  Of the processes of the node, only the process
+ * that sets the time of the next line writes. */
+static bool is_my_turn(struct ftk_watchdog *dog, double silent, double bound, double newest)
+{
+    uint64_t said = atomic_load(&dog->page->said), next;
+    double due = 0;
+    memcpy(&due, &said, sizeof due);
+    if (due < newest) /* a rank has made progress since the last line */
+        due = 0;
+    if (silent < bound || newest + silent < due)
+        return false;
+    due = newest + 2 * silent;
+    memcpy(&next, &due, sizeof next);
+    return atomic_compare_exchange_strong(&dog->page->said, &said, next);
+}
+
+/* Append the places of all ranks to the text, and leave room for a rule. */
+static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t bytes, size_t at)
+{
+    for (int i = 0; i < FTK_DOG_SLOTS; i++)
+        if (works(&dog->page->slots[i]))
+            at = put_group(dog, i, text, bytes - RULE_MAX, at);
+    at = at > bytes - RULE_MAX ? bytes - RULE_MAX : at;
+    text[at] = '\0';
+    return at;
+}
+
+/* Append the rule that the program breaks to the text, and end the job.  alone: a rank has left its
+ * loop alone; a relaunch would end in the same way, so the mark `mistake` prevents it. */
+static void end_by_rule(
+    struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
+{
+    put_text(text, TEXT_MAX, at, ". Rule: %s; ending the job", rule);
+    if (alone)
+        ftk_run_state("mistake a rank has left its loop alone, see the line above");
+    ftk_dog_end_job(dog, text);
+}
+
+void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now)
+{
+    char text[TEXT_MAX] = "";
+    bool proven;
+    struct silence all = survey_page(dog);
+    const char *rule = broken_rule(&all, &proven);
+    double newest = ftk_dog_from(dog, all.newest_s), silent = now - newest;
+    double bound = 3 * all.longest_s > dog->say_s ? 3 * all.longest_s : dog->say_s;
+    if (!rule || all.repairs || !is_my_turn(dog, silent, bound, newest))
+        return;
+    size_t at = put_places(dog, text, sizeof text, 0);
+    if (!proven) {
+        ftk_report(FTKIT_WARNING,
+            "no rank of this node has made progress for %.0f s; %s. Rule: %s "
+            "(no error if a rank computes that long; recover.stall = TIME ends such a job)",
+            silent, text, rule);
+        return;
+    }
+    end_by_rule(dog, text, at, rule, true);
+}
+
+/* Replacements without a set run their set-up again, alone, while the survivors wait in their first
+ * ftkit_checkpoint(). */
+static void look_for_replacement(struct ftk_watchdog *dog, double now)
+{
+    char why[TEXT_MAX];
+    double since = atomic_load(&dog->awaits_s), waited = now - ftk_dog_from(dog, since);
+    if (since <= 0 || waited < SETUP_MIN_S + 3 * atomic_load(&dog->setup_s)
+        || atomic_load(&dog->own->state) == FTK_DOG_REPAIR)
+        return;
+    (void)put_text(why, sizeof why, 0,
+        "a failure before the first set was repaired %.1f s ago, and the replacement has not come "
+        "to ftkit_checkpoint: ending the job for a relaunch. Rule: up to its first ftkit_checkpoint a "
+        "replacement is alone; what communicates belongs into the callback of ftkit_on_repair",
+        waited);
+    ftk_dog_end_job(dog, why);
+}
+
+/* An exception has left the loop of this rank, and a destructor has called ftkit_close(). */
+static void look_for_exception(struct ftk_watchdog *dog, double now)
+{
+    double since = atomic_load(&dog->unwinds_s), waited = now - ftk_dog_from(dog, since);
+    if (since <= 0 || waited < UNWIND_MIN_S + 3 * atomic_load(&dog->own->longest_s)
+        || atomic_load(&dog->own->state) != FTK_DOG_RUN)
+        return;
+    ftk_report(FTKIT_WARNING,
+        "process %d (rank %d of the job) has been alone in ftkit_close for %.1f s, because of a "
+        "C++ exception: it counts as lost. Rule: an exception of one rank leaves no scope that closes "
+        "the context; catch it inside, or call ftkit_abort",
+        (int)getpid(), dog->own->world_rank, waited);
+    kill(getpid(), SIGKILL);
+}
+
+void ftk_dog_look_for_absence(struct ftk_watchdog *dog, double now)
+{
+    look_for_replacement(dog, now);
+    look_for_exception(dog, now);
+}
+
+/* recover.stall: no rank has made progress for that long. */
+void ftk_dog_look_for_stall(struct ftk_watchdog *dog, double now)
+{
+    char why[TEXT_MAX];
+    const struct ftk_dog_slot *last = NULL;
+    double newest = 0;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        if (atomic_load(&s->pid) <= 0 || atomic_load(&s->state) == FTK_DOG_LEFT)
+            continue;
+        double p = atomic_load(&s->progress_s);
+        if (p <= 0)
+            continue; /* a spare */
+        newest = p > newest ? p : newest;
+        if (!last || p < atomic_load(&last->progress_s))
+            last = s;
+    }
+    if (!last || now - ftk_dog_from(dog, newest) < dog->stall_s)
+        return;
+    bool proven;
+    const struct silence all = survey_page(dog);
+    const char *rule = broken_rule(&all, &proven);
+    size_t at = put_text(why, sizeof why, 0,
+        "no rank of this node has made progress for %.1f s (recover.stall)", now - newest);
+    if (rule) {
+        at = put_places(dog, why, sizeof why, at);
+        end_by_rule(dog, why, at, rule, some_left(&all));
+        return;
+    }
+    put_text(why, sizeof why, at,
+        "; longest without progress: process %d (rank %d of the job): ending the job",
+        atomic_load(&last->pid), last->world_rank);
+    ftk_dog_end_job(dog, why);
+}
