@@ -305,8 +305,8 @@ void ftk_rp_early_end(struct rp_log *log); /* all files were read */
 
 /* ---- report_page.c, report_charts.c, report_matrix.c --------------------------------- */
 void ftk_rp_page(const struct rp_log *log, FILE *out);
-/* Begin a table with these titles of columns, "#set|text": # is for numbers.  They are no HTML.  The
- * caller writes the rows and "</table></div>". */
+/* Begin a table with these titles of columns, "#set|text": # is for numbers.  They are no HTML.
+ * The caller writes the rows and "</table></div>". */
 void ftk_rp_table(FILE *out, const char *titles);
 void ftk_rp_escape(FILE *out, const char *text);
 /* "3 min 20 s" */

@@ -174,7 +174,7 @@ int ftk_usage_unknown(ftk_usage_fn *usage, const char *option)
         code = ftk_usage_wrong(usage, "no option %s: `ftkit %s` has it", name, other);
     else if (usage == ftk_run_usage)
         code = ftk_usage_wrong(usage,
-            "no option %s: an option of mpirun goes behind --mpirun-arg, and each of its values, too",
+            "no option %s: an option of mpirun goes behind --mpirun-arg, and so does each value",
             name);
     else
         code = ftk_usage_wrong(usage, "no option %s", name);
