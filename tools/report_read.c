@@ -345,7 +345,8 @@ static void on_repair(struct rp_log *log, struct rp_event *e, struct proc *p, st
 }
 
 /* The line of a process that had not opened the context yet: it got its rank in this repair.  It
- * did not survive a failure, so the figures are not taken.  If rank 0 is new, the lists are here. */
+ * did not survive a failure, so the figures are not taken.  If rank 0 is new, the lists are
+ * here. */
 static void on_early(struct rp_log *log, const struct rp_event *e, const struct proc *p)
 {
     struct rp_repair *x = repair_of(log, p, ftk_rp_int(e->o, "epoch", 0, INT64_MAX, 0));
