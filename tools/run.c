@@ -172,8 +172,8 @@ static bool has_ended(struct attempt *a)
 }
 
 /* Take a signal.  SIGUSR1 asks the ranks for a durable set.  The first other signal asks the ranks
- * to halt, if a context is open; mpirun would end them at SIGTERM.  The next one goes to mpirun, and
- * the job has some time to end; false, on the one after: end the job at once. */
+ * to halt, if a context is open; mpirun would end them at SIGTERM.  The next one goes to mpirun,
+ * and the job has some time to end; false, on the one after: end the job at once. */
 static bool take_signal(struct attempt *a, int sig)
 {
     if (sig <= 0 || sig == SIGCHLD)
