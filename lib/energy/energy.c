@@ -111,7 +111,7 @@ double ftk_energy_joules(const struct ftkit_ctx *ctx)
 {
     const struct ftk_energy_sum *sum;
     double joules = 0;
-    if (!ctx->energy)
+    if (!ctx->energy || !*ftk_account_source(ctx->energy->account))
         return NAN;
     ftk_account_read(ctx->energy->account, ftk_now_s(), FTK_ENERGY_READ_S);
     sum = ftk_account_sums(ctx->energy->account);

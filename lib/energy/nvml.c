@@ -4,7 +4,11 @@
  *
  * The library belongs to the driver of the node, so it is loaded at run time, and ftkit needs
  * neither its header nor the library to be built. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +28,10 @@ struct ftk_nvml {
     energy_fn *energy;
     void **device; /* [n] */
     int n;
+    pthread_t thread;
+    _Atomic int state; /* LOADING until the thread has ended; then device and n are valid */
 };
+enum { LOADING, READY, FAILED };
 
 /* Look up a function; false: the library does not have it.  fn: a pointer to a function, which ISO
  * C does not convert from dlsym()'s pointer to an object. */
@@ -41,7 +48,7 @@ static bool find_all(struct ftk_nvml *n)
            && find(n->library, "nvmlShutdown", &n->shutdown)
            && find(n->library, "nvmlDeviceGetCount_v2", &n->count)
            && find(n->library, "nvmlDeviceGetHandleByIndex_v2", &n->handle)
-           && find(n->library, "nvmlDeviceGetTotalEnergyConsumption", &n->energy) && n->init() == 0;
+           && find(n->library, "nvmlDeviceGetTotalEnergyConsumption", &n->energy);
 }
 
 static void list(struct ftk_nvml *n)
@@ -53,25 +60,49 @@ static void list(struct ftk_nvml *n)
         n->n += n->handle(i, &n->device[n->n]) == 0;
 }
 
+/* The driver takes some 20 ms to answer. */
+static void *load(void *arg)
+{
+    struct ftk_nvml *n = arg;
+    const bool good = n->init() == 0;
+    if (good)
+        list(n);
+    atomic_store(&n->state, good ? READY : FAILED);
+    return NULL;
+}
+
+static int start(struct ftk_nvml *n)
+{
+    sigset_t all, old;
+    sigfillset(&all); /* signals are the program's */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = pthread_create(&n->thread, NULL, load, n);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return err;
+}
+
 struct ftk_nvml *ftk_nvml_open(void)
 {
     struct ftk_nvml *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!n->library || !find_all(n)) {
-        if (n->library)
-            (void)dlclose(n->library); /* a library that stays loaded does no harm */
-        free(n);
-        return NULL;
-    }
-    list(n);
-    return n;
+    if (n->library && find_all(n) && start(n) == 0)
+        return n;
+    if (n->library)
+        (void)dlclose(n->library); /* a library that stays loaded does no harm */
+    free(n);
+    return NULL;
+}
+
+bool ftk_nvml_is_loading(const struct ftk_nvml *n)
+{
+    return n && atomic_load(&n->state) == LOADING;
 }
 
 int ftk_nvml_count(const struct ftk_nvml *n)
 {
-    return n ? n->n : 0;
+    return n && atomic_load(&n->state) == READY ? n->n : 0;
 }
 
 bool ftk_nvml_read(const struct ftk_nvml *n, int gpu, uint64_t *mj)
@@ -87,7 +118,9 @@ void ftk_nvml_close(struct ftk_nvml *n)
 {
     if (!n)
         return;
-    (void)n->shutdown(); /* there is nothing to do about an error */
+    (void)pthread_join(n->thread, NULL);
+    if (atomic_load(&n->state) == READY)
+        (void)n->shutdown(); /* there is nothing to do about an error */
     (void)dlclose(n->library);
     free(n->device);
     free(n);

@@ -35,7 +35,8 @@ struct ftk_sensors {
     struct sensor *list; /* [n] */
     size_t n;
     struct ftk_nvml *nvml;
-    double read_s; /* last reading */
+    bool awaits_gpus; /* nvml is being loaded */
+    double read_s;    /* last reading */
     char source[32];
 };
 
@@ -154,13 +155,18 @@ static bool add_class(struct ftk_sensors *s, const char *sysfs, const char *name
     return s->n > had;
 }
 
+/* The GPUs are known now, or there are none.  Whether sensors were added. */
 static bool add_gpus(struct ftk_sensors *s)
 {
     size_t had = s->n;
-    s->nvml = ftk_nvml_open();
+    s->awaits_gpus = false;
     for (int i = 0; i < ftk_nvml_count(s->nvml); i++)
         (void)add(s, (struct sensor){ .kind = COUNTER, .fd = -1, .gpu = i, .unit = MILLI });
-    return s->n > had;
+    if (s->n == had)
+        return false;
+    snprintf(s->source + strlen(s->source), sizeof s->source - strlen(s->source), "%snvml",
+        had > 0 ? ", " : "");
+    return true;
 }
 
 struct ftk_sensors *ftk_sensors_open(const char *sysfs, double now_s)
@@ -171,12 +177,13 @@ struct ftk_sensors *ftk_sensors_open(const char *sysfs, double now_s)
     const char *node = add_class(s, sysfs, "powercap", add_zone)  ? "powercap"
                        : add_class(s, sysfs, "hwmon", add_device) ? "hwmon"
                                                                   : "";
-    const char *gpus = add_gpus(s) ? "nvml" : "";
-    if (s->n == 0) {
+    s->nvml = ftk_nvml_open();
+    s->awaits_gpus = s->nvml != NULL;
+    if (s->n == 0 && !s->nvml) {
         ftk_sensors_close(s);
         return NULL;
     }
-    snprintf(s->source, sizeof s->source, "%s%s%s", node, *node && *gpus ? ", " : "", gpus);
+    snprintf(s->source, sizeof s->source, "%s", node);
     s->read_s = now_s;
     return s;
 }
@@ -209,7 +216,7 @@ static bool add_used(const struct sensor *x, uint64_t now, double seconds, doubl
 
 bool ftk_sensors_read(struct ftk_sensors *s, double now_s, double *joules)
 {
-    bool known = true;
+    bool known = s->n > 0;
     double sum = 0, seconds = now_s - s->read_s;
     for (size_t i = 0; i < s->n; i++) {
         struct sensor *x = &s->list[i];
@@ -220,6 +227,8 @@ bool ftk_sensors_read(struct ftk_sensors *s, double now_s, double *joules)
         x->last = now;
     }
     s->read_s = now_s;
+    if (s->awaits_gpus && !ftk_nvml_is_loading(s->nvml) && add_gpus(s))
+        return false; /* what they have used in this interval is not known */
     if (known)
         *joules = sum;
     return known;

@@ -16,7 +16,8 @@
 
 struct ftk_sensors;
 
-/* Find the sensors, and read them for the first time.  NULL: there is none, or no memory. */
+/* Find the sensors, and read them for the first time; GPUs come with a later reading, because the
+ * opening does not wait for their driver.  NULL: there is none, or no memory. */
 struct ftk_sensors *ftk_sensors_open(const char *sysfs, double now_s);
 /* Where the sensors are from, such as "powercap, nvml". */
 const char *ftk_sensors_source(const struct ftk_sensors *s);
@@ -29,7 +30,11 @@ void ftk_sensors_close(struct ftk_sensors *s); /* NULL is fine */
 
 struct ftk_nvml;
 
-struct ftk_nvml *ftk_nvml_open(void); /* NULL: no library, or no memory */
+/* Begin to load the library, in a thread: the driver takes its time.  NULL: no library, or no
+ * memory. */
+struct ftk_nvml *ftk_nvml_open(void);
+bool ftk_nvml_is_loading(const struct ftk_nvml *n);
+/* 0 while the library is being loaded */
 int ftk_nvml_count(const struct ftk_nvml *n);
 /* Energy of a GPU since its driver was loaded, in millijoules. */
 bool ftk_nvml_read(const struct ftk_nvml *n, int gpu, uint64_t *mj);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -197,12 +198,25 @@ static void hwmon(void **state)
     ftk_sensors_close(s);
 }
 
+/* The opening does not wait for the driver: its GPUs come with a later reading. */
+static void await_gpus(struct ftk_sensors *s)
+{
+    const struct timespec t = { 0, 1000000 };
+    double joules;
+    assert_null(strstr(ftk_sensors_source(s), "nvml"));
+    for (int i = 0; i < 10000 && !strstr(ftk_sensors_source(s), "nvml"); i++) {
+        (void)ftk_sensors_read(s, 0, &joules);
+        (void)nanosleep(&t, NULL);
+    }
+}
+
 /* The library of the driver: one that this test compiles, with two GPUs. */
 static void nvml(void **state)
 {
     static const char source[] =
         "static unsigned long long mj[2] = { 1000, 50000 };\n"
-        "int nvmlInit_v2(void) { return 0; }\n"
+        "#include <unistd.h>\n"
+        "int nvmlInit_v2(void) { usleep(20000); return 0; }\n"
         "int nvmlShutdown(void) { return 0; }\n"
         "int nvmlDeviceGetCount_v2(unsigned *n) { *n = 3; return 0; }\n"
         "int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d)\n"
@@ -214,11 +228,13 @@ static void nvml(void **state)
     if (getenv("T_ENERGY_NVML")) { /* again, with the library on the path */
         struct ftk_sensors *s = ftk_sensors_open(root, 0);
         assert_non_null(s);
+        await_gpus(s);
         assert_string_equal(ftk_sensors_source(s), "nvml");
         assert_near(used(s, 1), 3, 1e-9);
         ftk_sensors_close(s);
         put_zone(CARD, "package-0\n", "0\n", "262143328850\n");
         s = ftk_sensors_open(root, 0);
+        await_gpus(s);
         assert_string_equal(ftk_sensors_source(s), "powercap, nvml");
         energy_is(CARD, "2000000\n");
         assert_near(used(s, 1), 5, 1e-9);
