@@ -16,14 +16,20 @@
 
 #include "watch_page.h"
 
-#define DIRECTORY "/dev/shm"
+#define DIRECTORY directory()
 #define NAME_BYTES 280
+
+/* Shared memory; without it a directory of the node on a disk, which all processes choose alike. */
+static const char *directory(void)
+{
+    return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+}
 
 /* ---- opening and closing ------------------------------------------------------------- */
 
 static void path_of(const char *name, char path[NAME_BYTES])
 {
-    snprintf(path, NAME_BYTES, DIRECTORY "/%.255s", name);
+    snprintf(path, NAME_BYTES, "%s/%.255s", DIRECTORY, name);
 }
 
 /* Whether the descriptor is of the file that has this path now: the file was not removed. */
@@ -51,7 +57,9 @@ int ftk_dog_page_open(const char *name, struct ftk_dog_page **page, int *lock)
             continue;
         }
         void *p = MAP_FAILED;
-        if (err == 0 && ftruncate(fd, sizeof **page) == 0) /* new bytes are zero: free slots */
+        if (err == 0) /* new bytes are zero: free slots; a page without memory would be a SIGBUS */
+            err = posix_fallocate(fd, 0, sizeof **page);
+        if (err == 0)
             p = mmap(NULL, sizeof **page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (p != MAP_FAILED) {
             *page = p;
@@ -129,26 +137,19 @@ static int sweep_page(int dir, const char *name, bool dry)
     return n;
 }
 
-/* Whether a job has a page with a living process. */
-static bool job_lives(int dir, const char *job, size_t len)
+/* The jobs that have a page, in the order of their names. */
+struct job {
+    char name[NAME_BYTES];
+    bool lives; /* a process of the job, or the page cannot be read */
+};
+struct jobs {
+    struct job *list; /* [n] */
+    size_t n;
+};
+
+static int by_name(const void *a, const void *b)
 {
-    char begin[NAME_BYTES];
-    bool alive = false;
-    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
-    const struct dirent *e;
-    snprintf(begin, sizeof begin, FTK_DOG_PREFIX "%.*s-", (int)len, job);
-    while (d && !alive && (e = readdir(d))) {
-        if (strncmp(e->d_name, begin, strlen(begin)) != 0)
-            continue;
-        int fd = openat(dir, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        alive = fd < 0 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) != 0 || names_living(fd);
-        if (fd >= 0)
-            (void)close(fd);
-    }
-    if (d)
-        closedir(d);
-    return alive || !d;
+    return strcmp(((const struct job *)a)->name, ((const struct job *)b)->name);
 }
 
 int ftk_dog_job_lives(uint64_t job)
@@ -174,39 +175,86 @@ int ftk_dog_job_lives(uint64_t job)
     return lives;
 }
 
-static int sweep_determinants(int dir, const char *name, bool dry)
+static bool page_lives(int dir, const char *name)
 {
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool lives = fd < 0 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) != 0 || names_living(fd);
+    if (fd >= 0)
+        (void)close(fd);
+    return lives;
+}
+
+/* List the jobs of all pages; the caller frees the list.  false: that is not possible. */
+static bool list_jobs(DIR *d, struct jobs *all)
+{
+    const struct dirent *e;
+    *all = (struct jobs){ NULL, 0 };
+    rewinddir(d);
+    while ((e = readdir(d))) {
+        const char *job = e->d_name + strlen(FTK_DOG_PREFIX);
+        if (strncmp(e->d_name, FTK_DOG_PREFIX, strlen(FTK_DOG_PREFIX)) != 0)
+            continue;
+        struct job *more = realloc(all->list, (all->n + 1) * sizeof *more);
+        if (!more)
+            return false;
+        all->list = more;
+        snprintf(more[all->n].name, NAME_BYTES, "%.*s", (int)strcspn(job, "-"), job);
+        more[all->n++].lives = page_lives(dirfd(d), e->d_name);
+    }
+    if (all->n > 0)
+        qsort(all->list, all->n, sizeof *all->list, by_name);
+    size_t kept = 0; /* a job has a page for each of its nodes that are here */
+    for (size_t i = 0; i < all->n; i++) {
+        if (kept > 0 && by_name(&all->list[kept - 1], &all->list[i]) == 0)
+            all->list[kept - 1].lives = all->list[kept - 1].lives || all->list[i].lives;
+        else
+            all->list[kept++] = all->list[i];
+    }
+    all->n = kept;
+    return true;
+}
+
+static int sweep_determinants(int dir, const char *name, bool dry, const struct jobs *jobs)
+{
+    struct job key = { .lives = false };
     const char *run = name + strlen(FTK_DET_PREFIX);
     const char *job = run + strcspn(run, "-");
     job += *job == '-';
     size_t len = strcspn(job, "-");
     if (len == 0 || job[len] != '-')
         return 0;
+    snprintf(key.name, sizeof key.name, "%.*s", (int)len, job);
+    const struct job *of =
+        jobs->n > 0 ? bsearch(&key, jobs->list, jobs->n, sizeof key, by_name) : NULL;
+    if (of && of->lives)
+        return 0;
     int fd = open_own(dir, name), n = 0;
-    if (fd >= 0 && !job_lives(dir, job, len))
+    if (fd >= 0) {
         n = dry || unlinkat(dir, name, 0) == 0;
-    if (fd >= 0)
         (void)close(fd);
+    }
     return n;
 }
 
-static int sweep_all(const char *prefix, int (*one)(int dir, const char *name, bool dry), bool dry)
-{
-    int n = 0;
-    DIR *d = opendir(DIRECTORY);
-    const struct dirent *e;
-    while (d && (e = readdir(d)))
-        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0)
-            n += one(dirfd(d), e->d_name, dry);
-    if (d)
-        (void)closedir(d);
-    return n;
-}
-
+/* Each file is looked at once: the determinants first, while the pages tell which jobs live. */
 int ftk_dog_sweep(bool dry)
 {
-    int n = sweep_all(FTK_DET_PREFIX, sweep_determinants, dry);
-    return n + sweep_all(FTK_DOG_PREFIX, sweep_page, dry);
+    struct jobs jobs = { NULL, 0 };
+    const struct dirent *e;
+    int n = 0;
+    DIR *d = opendir(DIRECTORY);
+    if (!d)
+        return 0;
+    bool known = list_jobs(d, &jobs);
+    for (rewinddir(d); known && (e = readdir(d));)
+        if (strncmp(e->d_name, FTK_DET_PREFIX, strlen(FTK_DET_PREFIX)) == 0)
+            n += sweep_determinants(dirfd(d), e->d_name, dry, &jobs);
+    for (rewinddir(d); (e = readdir(d));)
+        if (strncmp(e->d_name, FTK_DOG_PREFIX, strlen(FTK_DOG_PREFIX)) == 0)
+            n += sweep_page(dirfd(d), e->d_name, dry);
+    free(jobs.list);
+    (void)closedir(d);
+    return n;
 }
 
 /* ---- the state of a process ---------------------------------------------------------- */

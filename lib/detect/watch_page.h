@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A page is a file of /dev/shm.  Every process that uses the page holds a shared lock on it
+ * A page is a file of /dev/shm, or without that of /tmp.  Every process that uses the page holds a shared lock on it
  * (flock); the lock ends with the process, also when the process is killed.  If an exclusive
  * lock can be taken, no living process uses the page or the determinants (log/det.h) of its
  * job. */

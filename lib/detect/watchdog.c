@@ -354,16 +354,19 @@ int ftk_watchdog_open(
     dog->timeout_s = cfg->timeout_s;
     dog->stall_s = cfg->stall_s;
     dog->say_s = cfg->say_s;
-    (void)ftk_dog_sweep(false); /* leftovers of jobs that were killed as a whole */
     int failed = ftk_dog_page_open(dog->name, &dog->page, &dog->page_lock);
     dog->own = failed ? NULL : take_slot(dog->page);
     if (!dog->own) {
-        int rc = ftk_fail_errno(failed ? failed : ENOSPC, "watchdog page %s", dog->name);
+        int rc = ftk_fail_errno(failed ? failed : ENOSPC,
+            "the page of the watchdog, %s in /dev/shm (make /dev/shm larger: docker run --shm-size)",
+            dog->name);
         if (!failed)
             ftk_dog_page_close(dog->name, dog->page, dog->page_lock, false);
         free(dog);
         return rc;
     }
+    if (dog->own == dog->page->slots) /* one process of the node */
+        (void)ftk_dog_sweep(false);   /* leftovers of jobs that were killed as a whole */
     double now = ftk_now_s();
     dog->own->world_rank = world_rank;
     dog->own->job = ftk_mpi_job();
