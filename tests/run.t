@@ -328,9 +328,9 @@ SKIP: {
     like($out, qr/^sum 19900$/m, 'and the others go on');
 }
 {
-    local $ENV{FTKIT_X_Y} = 'z';
-    job($ftkit, @small, $job, 'env', 'FTKIT_X_Y');
-    like($out, qr/^FTKIT_X_Y=z$/m, 'settings reach the ranks');
+    local $ENV{FTKIT_TEST_XY} = 'z';
+    job($ftkit, @small, $job, 'env', 'FTKIT_TEST_XY');
+    like($out, qr/^FTKIT_TEST_XY=z$/m, 'settings reach the ranks');
 }
 
 # ---- run: relaunch -------------------------------------------------------------------

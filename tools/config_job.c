@@ -185,7 +185,8 @@ static void estimate_age(struct ftk_job *job)
         set.calls = c->period.value;
     else
         set.s = ftk_period_sets_s(c, FTK_FIRST_COST_S);
-    const struct ftk_period files = { FTK_PERIOD_SECONDS, ftk_period_files_s(c, FTK_FIRST_COST_S) };
+    const struct ftk_period files = { .kind = FTK_PERIOD_SECONDS,
+        .value = ftk_period_files_s(c, FTK_FIRST_COST_S) };
     age[FTK_SOURCE_MEMORY] = set;
     age[FTK_SOURCE_LOCAL] = add_sets(set, &c->local_every, FTK_LOCAL_SETS);
     age[FTK_SOURCE_FILES] =

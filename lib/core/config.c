@@ -541,7 +541,7 @@ static const char *parse_period(const struct key *k, const char *text, struct ft
     const char *rest;
     double v = 0;
     if (strcasecmp(text, "auto") == 0) {
-        *period = (struct ftk_period){ FTK_PERIOD_AUTO, 0 };
+        *period = (struct ftk_period){ .kind = FTK_PERIOD_AUTO };
         return NULL;
     }
     if (!parse_number(text, &v, &rest))
@@ -550,14 +550,14 @@ static const char *parse_period(const struct key *k, const char *text, struct ft
     if (*rest && (strncmp(rest, k->count, n) != 0 || (rest[n] && strcmp(rest + n, "s") != 0))) {
         const char *why = parse_time(text, false, &v);
         if (!why)
-            *period = (struct ftk_period){ FTK_PERIOD_SECONDS, v };
+            *period = (struct ftk_period){ .kind = FTK_PERIOD_SECONDS, .value = v };
         return why;
     }
     if (memchr(text, '.', (size_t)(rest - text)))
         return "is not a whole number and has no unit of time";
     if (v < 1 || v > COUNT_MAX)
         return "is out of range";
-    *period = (struct ftk_period){ FTK_PERIOD_COUNT, v };
+    *period = (struct ftk_period){ FTK_PERIOD_COUNT, v, *rest == '\0' };
     return NULL;
 }
 
@@ -568,6 +568,11 @@ static const char *parse_path(const struct key *k, const char *text, char *path)
         return "is empty";
     if (bytes >= FTK_PATH_MAX)
         return "is too long";
+    if (text[0] == '~')
+        return "begins with ~, which only a shell expands: write the whole path";
+    for (const char *c = strchr(text, '$'); c; c = strchr(c + 1, '$'))
+        if (c[1] == '{' || c[1] == '(' || c[1] == '_' || isalpha((unsigned char)c[1]))
+            return "has a variable ($), which only a shell expands: write the whole path";
     memset(path, 0, FTK_PATH_MAX);
     memcpy(path, text, bytes);
     return NULL;
@@ -1128,6 +1133,24 @@ static const struct key *meant_by(const char *variable)
     return best;
 }
 
+/* Whether a variable is of ftkit and no key: `ftkit run` and the tests set it; or an installation
+ * says with it where ftkit is. */
+static bool is_other(const char *name)
+{
+    static const char *const begin[] = { "RUN_", "TEST_", "FAULT" };
+    static const char *const all[] = { "SPAWNED", "GUARD", "HALVES", "MPIRUN", "NO_INSTALL", "ROOT",
+        "HOME", "DIR", "BASE", "PREFIX", "PATH", "VERSION", "BIN", "LIB", "LIBDIR", "INC",
+        "INCLUDE", "DOC", "MOD", "LICENSE" };
+    name += strlen("FTKIT_");
+    for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
+        if (strncmp(name, begin[i], strlen(begin[i])) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(name, all[i]) == 0)
+            return true;
+    return false;
+}
+
 static int check_names(void)
 {
     for (char **e = environ; *e; e++) {
@@ -1137,9 +1160,13 @@ static int check_names(void)
             continue;
         memcpy(name, *e, n);
         name[n] = '\0';
-        const struct key *k = is_variable(name) ? NULL : meant_by(name);
-        if (!k)
+        if (is_variable(name) || is_other(name))
             continue;
+        const struct key *k = meant_by(name);
+        if (!k)
+            return ftk_fail(FTKIT_ERR_CONFIG,
+                "unknown environment variable %s: no key has it (`ftkit config` prints all keys)",
+                name);
         env_name(k, near);
         return ftk_fail(
             FTKIT_ERR_CONFIG, "unknown environment variable %s: did you mean %s?", name, near);

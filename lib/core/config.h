@@ -19,6 +19,7 @@ enum ftk_period_kind { FTK_PERIOD_AUTO, FTK_PERIOD_COUNT, FTK_PERIOD_SECONDS };
 struct ftk_period {
     int kind;
     double value;
+    bool bare; /* a number without a unit was given */
 };
 
 enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };

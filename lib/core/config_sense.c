@@ -9,6 +9,7 @@
 
 #define AT(member) offsetof(struct ftk_config, member)
 #define SLOW 1e6    /* bytes per second: a lower bandwidth is probably a mistake */
+#define MANY 30     /* a period of fewer calls is probably meant so */
 #define SHORT_S 1.0 /* a process may stand still for as long on a busy machine */
 
 struct sense {
@@ -198,9 +199,25 @@ static void look_at_log(const struct sense *s)
         idle(s, "without effect: another key of [log] says what the teams are", AT(log_teams));
 }
 
+/* Other libraries count minutes or seconds where ftkit counts calls. */
+static void look_at_unit(
+    const struct sense *s, const struct ftk_period *p, const char *what, size_t key)
+{
+    char why[160];
+    if (!p->bare || p->value < MANY)
+        return;
+    snprintf(why, sizeof why,
+        "a number without a unit counts %s: write '%.0f %s', '%.0fs' or '%.0fmin'", what, p->value,
+        what, p->value, p->value);
+    s->say(s->arg, FTK_SENSE_ODD, key, why);
+}
+
 static void look_at_times(const struct sense *s)
 {
     const struct ftk_config *c = s->cfg;
+    look_at_unit(s, &c->period, "calls", AT(period));
+    look_at_unit(s, &c->local_every, "sets", AT(local_every));
+    look_at_unit(s, &c->h5_every, "sets", AT(h5_every));
     if (c->period.kind != FTK_PERIOD_AUTO
         && (!c->h5_enabled || c->h5_every.kind != FTK_PERIOD_AUTO))
         idle(s, "without effect: no period is auto", AT(mtbf_s));

@@ -29,7 +29,7 @@ static char work[] = "/tmp/t_config.XXXXXX"; /* we are in it: paths below are re
     {                                                                                              \
         c->member = (wanted);                                                                      \
     }
-STORES(period, ((struct ftk_period){ FTK_PERIOD_COUNT, 10 }))
+STORES(period, ((struct ftk_period){ .kind = FTK_PERIOD_COUNT, .value = 10 }))
 STORES(patience_s, 5400)
 STORES(mtbf_s, 5400)
 STORES(deadline_s, 5400)
@@ -45,10 +45,10 @@ STORES(local_scheme, FTK_SCHEME_XOR)
 STORES(local_place, FTK_PLACE_PMEM)
 STORES(local_group, 4)
 STORES(local_parity, 1)
-STORES(local_every, ((struct ftk_period){ FTK_PERIOD_COUNT, 3 }))
+STORES(local_every, ((struct ftk_period){ .kind = FTK_PERIOD_COUNT, .value = 3 }))
 STORES(incremental, FTK_INCREMENTAL_OFF)
 STORES(h5_enabled, false)
-STORES(h5_every, ((struct ftk_period){ FTK_PERIOD_SECONDS, 30 }))
+STORES(h5_every, ((struct ftk_period){ .kind = FTK_PERIOD_SECONDS, .value = 30 }))
 STORES(h5_keep, 7)
 STORES(h5_async, false)
 STORES(h5_bandwidth, 1.5e9)
@@ -244,7 +244,7 @@ static const struct sample {
 static struct ftk_config defaults(void)
 {
     struct ftk_config c = { .name = "default",
-        .period = { FTK_PERIOD_AUTO, 0 },
+        .period = { .kind = FTK_PERIOD_AUTO, .value = 0 },
         .patience_s = 60,
         .mtbf_s = 86400,
         .scheme = FTK_SCHEME_BUDDY,
@@ -256,9 +256,9 @@ static struct ftk_config defaults(void)
         .local_place = FTK_PLACE_SHARED,
         .local_group = 8,
         .local_parity = 2,
-        .local_every = { FTK_PERIOD_AUTO, 0 },
+        .local_every = { .kind = FTK_PERIOD_AUTO, .value = 0 },
         .h5_enabled = true,
-        .h5_every = { FTK_PERIOD_AUTO, 0 },
+        .h5_every = { .kind = FTK_PERIOD_AUTO, .value = 0 },
         .h5_dir = ".",
         .sysfs = "/sys",
         .h5_keep = 2,
@@ -521,13 +521,14 @@ static void t_every_key_from_environment(void **state)
     }
 }
 
-/* A variable that is nearly one of ours is a mistake, as a key in a file is. */
+/* A variable that is no key is a mistake, as a key in a file is. */
 static void t_environment_unknown(void **state)
 {
     static const char *const wrong[][2] = { { "FTKIT_CHECKPOINT_PERID", "FTKIT_CHECKPOINT_PERIOD" },
         { "FTKIT_CHEKPOINT_PERIOD", "FTKIT_CHECKPOINT_PERIOD" },
         { "FTKIT_LEVEL_HDF5_KEEPS", "FTKIT_LEVEL_HDF5_KEEP" },
-        { "FTKIT_RECOVER_ANYTHING_AT_ALL", "FTKIT_RECOVER_" } };
+        { "FTKIT_RECOVER_ANYTHING_AT_ALL", "FTKIT_RECOVER_" },
+        { "FTKIT_PERIOD", "prints all keys" }, { "FTKIT_NO_SUCH_KEY", "prints all keys" } };
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct ftk_config cfg;
@@ -544,10 +545,12 @@ static void t_environment_wins(void **state)
     struct ftk_config cfg;
     (void)state;
     setenv("FTKIT_LEVEL_HDF5_KEEP", " 9 ", 1);
-    setenv("FTKIT_REPORT_EVENTS", "", 1); /* empty is a value, and turns it off */
-    setenv("FTKIT_NO_SUCH_KEY", "1", 1);  /* other variables are none of our business */
+    setenv("FTKIT_REPORT_EVENTS", "", 1);  /* empty is a value, and turns it off */
+    setenv("FTKIT_ROOT", "/opt/ftkit", 1); /* an environment module says where ftkit is */
+    setenv("FTKIT_RUN_ANYTHING", "1", 1);  /* of `ftkit run` */
     loads("[level.hdf5]\nkeep = 4\n[report]\nevents = log\n[spares]\ncount = 2\n", &cfg);
-    unsetenv("FTKIT_NO_SUCH_KEY");
+    unsetenv("FTKIT_ROOT");
+    unsetenv("FTKIT_RUN_ANYTHING");
     assert_int_equal(cfg.h5_keep, 9);
     assert_string_equal(cfg.events, "");
     assert_int_equal(cfg.spares, 2);
@@ -588,9 +591,12 @@ static void t_periods(void **state)
     static const struct {
         const char *text;
         struct ftk_period period;
-    } good[] = { { "auto", { FTK_PERIOD_AUTO, 0 } }, { "10", { FTK_PERIOD_COUNT, 10 } },
-        { "1 call", { FTK_PERIOD_COUNT, 1 } }, { "3calls", { FTK_PERIOD_COUNT, 3 } },
-        { "30s", { FTK_PERIOD_SECONDS, 30 } }, { "0.5 h", { FTK_PERIOD_SECONDS, 1800 } } };
+    } good[] = { { "auto", { .kind = FTK_PERIOD_AUTO, .value = 0 } },
+        { "10", { .kind = FTK_PERIOD_COUNT, .value = 10 } },
+        { "1 call", { .kind = FTK_PERIOD_COUNT, .value = 1 } },
+        { "3calls", { .kind = FTK_PERIOD_COUNT, .value = 3 } },
+        { "30s", { .kind = FTK_PERIOD_SECONDS, .value = 30 } },
+        { "0.5 h", { .kind = FTK_PERIOD_SECONDS, .value = 1800 } } };
     struct ftk_config cfg;
     char text[128];
     (void)state;
@@ -600,7 +606,7 @@ static void t_periods(void **state)
         assert_period(&cfg.period, &good[i].period);
     }
     loads("[level.hdf5]\nevery = 4 sets\n", &cfg);
-    assert_period(&cfg.h5_every, &(struct ftk_period){ FTK_PERIOD_COUNT, 4 });
+    assert_period(&cfg.h5_every, &(struct ftk_period){ .kind = FTK_PERIOD_COUNT, .value = 4 });
     fails("[level.hdf5]\nevery = 4 calls\n", 2, "unknown unit");
     fails("[checkpoint]\nperiod = 4 sets\n", 2, "'10 calls'");
     fails("[checkpoint]\nperiod = 4 callss\n", 2, "unknown unit");
@@ -914,6 +920,15 @@ static void t_nonsense(void **state)
     warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n[level.hdf5]\nevery = 2\n",
         "t.ini:3: checkpoint.mtbf: without effect");
     warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n", NULL);
+    warns("[checkpoint]\nperiod = 300\n",
+        "t.ini:2: checkpoint.period: a number without a unit counts calls: write '300 calls', '300s'");
+    warns("[level.hdf5]\nevery = 60\n",
+        "t.ini:2: level.hdf5.every: a number without a unit counts sets: write '60 sets', '60s'");
+    warns("[checkpoint]\nperiod = 300 calls\n[level.hdf5]\nevery = 20\n", NULL);
+    fails("[level.hdf5]\ndirectory = ~/sets\n", 2, "begins with ~, which only a shell expands");
+    fails("[report]\nevents = $SCRATCH/log\n", 2, "has a variable ($), which only a shell");
+    fails("[report]\nevents = /scratch/${USER}/log\n", 2, "has a variable ($), which only a");
+    warns("[report]\nevents = cost$5~\n", NULL);
     warns("[recover]\nstall = 30s\n", "t.ini:2: recover.stall: shorter than recover.timeout");
     warns("[recover]\nstall = 10min\n", NULL);
     warns("[recover]\ntimeout = 900ms\n", "t.ini:2: recover.timeout: shorter than 1s");
@@ -1154,7 +1169,8 @@ static void t_round_trip_times(void **state)
             next_random(&seed), unit[i % 5]);
         loads(text, &cfg);
         cfg.mtbf_s = cfg.stall_s / 3 + 1;
-        cfg.period = (struct ftk_period){ FTK_PERIOD_SECONDS, cfg.stall_s / 7 + 0.001 };
+        cfg.period =
+            (struct ftk_period){ .kind = FTK_PERIOD_SECONDS, .value = cfg.stall_s / 7 + 0.001 };
         round_trip(&cfg);
     }
 }

@@ -77,11 +77,12 @@ static void t_parallel(void **state)
 /* checkpoint.period = auto is Daly's period for the failures that memory survives */
 static void t_auto(void **state)
 {
-    struct ftk_config c = { .mtbf_s = 0.85 * 3600, .period = { FTK_PERIOD_AUTO, 0 } };
+    struct ftk_config c = { .mtbf_s = 0.85 * 3600,
+        .period = { .kind = FTK_PERIOD_AUTO, .value = 0 } };
     (void)state;
     CLOSE(617.9, ftk_period_sets_s(&c, 60), 0.1);
     CLOSE(ftk_model_daly_s(60, c.mtbf_s / 0.15), ftk_period_files_s(&c, 60), 1e-6);
-    c.period = (struct ftk_period){ FTK_PERIOD_SECONDS, 7 };
+    c.period = (struct ftk_period){ .kind = FTK_PERIOD_SECONDS, .value = 7 };
     CLOSE(7, ftk_period_sets_s(&c, 60), 0);
 }
 

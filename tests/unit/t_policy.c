@@ -15,7 +15,7 @@ enum { LINE = 1000000, CALLS = 250 };
 static struct ftkit_ctx context(void)
 {
     struct ftkit_ctx ctx = { .rank = 0, .nranks = 1, .committed = 1 };
-    ctx.cfg.period = (struct ftk_period){ FTK_PERIOD_SECONDS, 100 };
+    ctx.cfg.period = (struct ftk_period){ .kind = FTK_PERIOD_SECONDS, .value = 100 };
     ctx.cfg.react_s = 1;
     return ctx;
 }
