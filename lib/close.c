@@ -34,10 +34,11 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_debug_close(ctx);
     ftk_steer_close(ctx);
     ftk_log_close(ctx);
-    ftk_flush_close(ctx);
+    const bool flushed = ftk_flush_close(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
     ftk_watchdog_close(ctx->dog);
-    ftk_owner_release(&ctx->owner);
+    if (flushed)
+        ftk_owner_release(&ctx->owner);
     (void)ftk_detect_disarm(ctx);
     ftk_spare_close();
     ftk_mpi_free(&ctx->comms.app);
@@ -48,6 +49,8 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_detect_close(ctx);
     ftk_mpi_free(&ctx->base);
     ftk_region_free_all(ctx);
+    if (!flushed)
+        return; /* a thread that waits for a file system has the rest */
     /* sets in memory are removed, unless a relaunch may need them */
     for (int i = 0; i < FTK_LEVELS; i++)
         ftk_level_close(&ctx->level[i],

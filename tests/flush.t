@@ -117,8 +117,10 @@ works('... by the wait', 'waiterror', "complete 1\nincomplete set-0000000002",
     env => \%later, fault => 'h5.part.fsync:0:2:EIO');
 works('... of a rank that hands its segment over', 'error', 'complete 4 3', env => \%later,
     fault => 'flush.block:3:3:EIO');
-works('... by the call itself when the directory cannot be made', 'callerror', 'complete 3 1',
-    env => \%later, fault => 'h5.begin:0:2:EACCES');
+works('... when the directory cannot be made', 'error', 'complete 4 3', env => \%later,
+    fault => 'h5.begin:0:2:EACCES');
+works('... by the call itself when the program waits for the files', 'callerror', 'complete 3 1',
+    env => { %later, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' }, fault => 'h5.begin:0:2:EACCES');
 {
     my $j = flush('close', env => { %each, %slow }, fault => 'h5.part.fsync:0:1:EIO');
     ok($j->{rc} != 0 && $j->{log} =~ /close: storage I\/O error/, '... or at last by closing')
@@ -175,6 +177,51 @@ survives('the directory vanishes', env => \%each, faults => 0,
         unlink("$work/default.ftkit");
         rename("$work/away", "$work/default.ftkit") or die;
     });
+
+# ---- a file system that does not answer ------------------------------------------------
+
+# The number of an event in an event log so far; of rank, if it is given.
+sub count_events
+{
+    my ($log, $event, $rank) = @_;
+    return scalar(grep { $_->{event} eq $event && (!defined($rank) || $_->{rank} == $rank) } events($log));
+}
+
+# From the first durable set on no call with a path of the sets returns.  The program makes sets in
+# memory, loses a rank, is repaired from memory, and makes further sets; then the file system answers.
+for my $case ([1, \%each], [0, \%each], [2, \%two]) {
+    my ($rank, $env) = @$case;
+    my $log = scratch() . "/silent.$rank";
+    my $hang = scratch() . "/hang.$rank";
+    my @seen;
+    my $await = sub {
+        my ($what, $event, $of, $n) = @_;
+        for (my $end = time() + 20; time() < $end; sleep(0.02)) {
+            return push(@seen, $what) if count_events($log, $event, $of) >= $n;
+        }
+    };
+    my $j = survives("a file system that does not answer, and rank $rank dies", faults => 0,
+        timeout => 60, solver => ['-d', 10, '-s', 400], env => { %$env, FTKIT_REPORT_EVENTS => $log,
+            LD_PRELOAD => build() . '/hang.so', FTKIT_TEST_HANG => $hang,
+            FTKIT_TEST_HANG_PATH => 'default.ftkit' },
+        like => qr/warning: .*rank \d: the file system of \S+ has not answered for \d+ s.*answers again/s,
+        while => sub {
+            my ($work) = @_;
+            await_file("$work/default.ftkit/set-*/manifest");
+            write_file($hang, '');
+            my $sets = count_events($log, 'set', 0);
+            $await->('sets', 'set', 0, $sets + 8);
+            kill('KILL', process_of($work, $rank));
+            $await->('repair', 'restore', $rank, 2);
+            $sets = count_events($log, 'set', 0);
+            $await->('more sets', 'set', 0, $sets + 8);
+            for (my $end = time() + 20; time() < $end; sleep(0.1)) {
+                last if event_texts($log) =~ /has not answered/;
+            }
+            unlink($hang);
+        });
+    is("@seen[0 .. 2]", 'sets repair more sets', '... no rank waits for it, nor does the repair');
+}
 
 # ---- a process dies while a set is written ---------------------------------------------
 

@@ -79,7 +79,7 @@ struct ftk_comms {
 };
 
 #define FTK_TRACKED_MAX 64
-#define FTK_VOTE_INTS 10 /* see struct ftk_vote */
+#define FTK_VOTE_INTS 11 /* see struct ftk_vote */
 #define FTK_BOUND_MAX 16
 
 /* A variable of the program that holds the resilient communicator: one of these. */
@@ -120,6 +120,8 @@ struct ftk_regions {
     struct ftk_region *list; /* [n] */
     int n;
     int cap;
+    bool compared; /* with those of the other ranks, and not changed since (lib/set/shapes.c) */
+    bool told;     /* a difference was reported, and is still there */
 };
 
 /* The callback of ftkit_on_repair() (lib/recover/restore.c). */
@@ -145,6 +147,7 @@ struct ftk_policy {
     double costs_s[FTK_COSTS]; /* [ncosts] of the last sets, the newest first */
     int ncosts;
     int requested;     /* 1: a set, 2: a durable set, at the next call */
+    bool failed;       /* a set has failed since the last one: the next is due after a period */
     uint64_t set_at;   /* with a period in calls: the call that writes the next set */
     double look_s;     /* time between two looks, of rank 0 */
     double call_s;     /* time between two calls, of rank 0 */
@@ -169,6 +172,7 @@ struct ftk_repair_state {
     bool ambiguous;      /* that attempt found an ambiguous match: all ranks have to roll back */
     bool spawned;        /* this process was started by a repair */
     bool spawn_failed;   /* spawning does not work here */
+    bool owned;          /* this replacement of rank 0 has made the record of the owner of the sets */
     int repeats;         /* sum of the weights of repairs in a row to set repeats_of: weight_of() */
     uint64_t repeats_of;
     int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */

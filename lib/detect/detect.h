@@ -90,7 +90,7 @@ void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns);
  * One small all-reduce with the words that all ranks decide on together.  Success proves that every
  * rank has voted, because the result counts the voters. */
 /* FTK_VOTE_CALLS and the next word: number of calls of ftkit_checkpoint(), by ftk_vote_same(). */
-enum { FTK_VOTE_WORDS = 9, FTK_VOTE_CALLS = 4 };
+enum { FTK_VOTE_WORDS = 10, FTK_VOTE_CALLS = 4 };
 struct ftk_vote {
     int64_t voters;              /* in: 1; out: their number */
     int64_t min[FTK_VOTE_WORDS]; /* in: values of this rank; out: the smallest of all ranks */

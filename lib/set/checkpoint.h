@@ -24,6 +24,8 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
  * is.  Rank 0 calls this before each use of the sets.  make: create the directory if it is missing,
  * because sets will be written.  FTKIT_ERR_BUSY: another job, named in the detail, is the owner. */
 int ftk_durable_own(struct ftkit_ctx *ctx, bool make);
+/* The same with make, in a helper thread of rank 0.  ctx: a struct ftkit_ctx. */
+int ftk_durable_own_behind(void *ctx);
 /* After a repair: this rank takes its turn in keeping the record of the owner, or gives it up.
  * Touches no file.  opening: the context is being opened. */
 void ftk_durable_stand_in(struct ftkit_ctx *ctx, bool opening);
@@ -77,6 +79,17 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
  * one. */
 bool ftk_policy_is_due(struct ftkit_ctx *ctx);
 void ftk_policy_tried(struct ftkit_ctx *ctx);
+
+/* A set has failed on all ranks, for another reason than a dead rank; the last line holds.  What
+ * has failed once would fail at each call: the next set is due after a period, or when it is asked
+ * for. */
+void ftk_policy_failed(struct ftkit_ctx *ctx);
+
+/* Whether there is no line yet and none was tried: the first call writes a set. */
+static inline bool ftk_policy_first_is_due(const struct ftkit_ctx *ctx)
+{
+    return ctx->committed == 0 && !ctx->policy.failed;
+}
 
 /* Return whether the next set is due on the file system: 0 no, 1 yes, 2 the program has asked for
  * it.  Only the answer of rank 0 counts; a vote tells it to all ranks. */

@@ -7,6 +7,7 @@
  * one segment.  Rank 0 makes the directory first and writes the manifest last.  Between these steps
  * all ranks vote.  So all ranks return the same code, and rank 0 writes no manifest of an
  * incomplete set. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,16 +36,30 @@ static struct ftk_owner_job job_of(const struct ftkit_ctx *ctx)
         .lives = ftk_dog_job_lives };
 }
 
+static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER; /* protects ctx->owner */
+
+static int own(struct ftkit_ctx *ctx, bool make)
+{
+    const struct ftk_owner_job job = job_of(ctx);
+    pthread_mutex_lock(&owner_lock);
+    int rc = ctx->owner ? ftk_owner_check(ctx->owner, make)
+                        : ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, &job, make, &ctx->owner);
+    pthread_mutex_unlock(&owner_lock);
+    return rc;
+}
+
 int ftk_durable_own(struct ftkit_ctx *ctx, bool make)
 {
     const bool writing = ctx->repair.pending == FTK_PENDING_NONE; /* the caller has set the state */
-    if (ctx->owner)
-        return ftk_owner_check(ctx->owner, make);
-    const struct ftk_owner_job job = job_of(ctx);
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY); /* the call may wait for the end of another job */
-    int rc = ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, &job, make, &ctx->owner);
+    int rc = own(ctx, make);
     ftk_watchdog_state(ctx->dog, writing ? FTK_DOG_BUSY : FTK_DOG_RUN);
     return rc;
+}
+
+int ftk_durable_own_behind(void *ctx)
+{
+    return own(ctx, true);
 }
 
 /* The turn of this rank in keeping the record of the owner: rank 0 first, then the next rank in the
@@ -67,7 +82,7 @@ static int turn_of(const struct ftkit_ctx *ctx)
     return -1;
 }
 
-void ftk_durable_stand_in(struct ftkit_ctx *ctx, bool opening)
+static void stand_in(struct ftkit_ctx *ctx, bool opening)
 {
     const int turn = turn_of(ctx);
     if (ctx->owner) {
@@ -83,6 +98,18 @@ void ftk_durable_stand_in(struct ftkit_ctx *ctx, bool opening)
             "context %s: rank %d cannot stand in for the owner of the sets: no memory, or no "
             "thread",
             ctx->cfg.name, ctx->rank);
+}
+
+/* Only rank 0 has a helper thread that uses the record.  While the thread does, rank 0 has its turn
+ * already, and a repair must not wait for the file system. */
+void ftk_durable_stand_in(struct ftkit_ctx *ctx, bool opening)
+{
+    const bool locks = ctx->rank == 0;
+    if (locks && pthread_mutex_trylock(&owner_lock) != 0)
+        return;
+    stand_in(ctx, opening);
+    if (locks)
+        pthread_mutex_unlock(&owner_lock);
 }
 
 /* ---- writing ------------------------------------------------------------------------- */

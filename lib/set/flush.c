@@ -21,6 +21,7 @@
 #include "energy/energy.h"
 #include "flush_start.h"
 #include "flusher.h"
+#include "store/behind.h"
 #include "store/h5/h5.h"
 
 /* Indices of the words of a vote. */
@@ -31,6 +32,9 @@ enum { BUSY_NO = 0, BUSY_FIRST = -1, BUSY_OTHER = -2, BUSY_NEVER = -3 };
 
 #define GRACE_S 60.0       /* until files of another node are visible here */
 #define GRACE_FAILED_S 1.0 /* the same after a repair */
+#define SILENT_S 5.0       /* a file system that has not answered for so long is told of */
+#define CLOSE_S 5.0        /* most time that closing waits for an errand */
+#define LOOK_S 0.1         /* most time that ftkit_query() waits for it */
 #define PAUSE_MIN_S 0.0005
 #define PAUSE_MAX_S 0.01
 
@@ -58,15 +62,56 @@ void ftk_flush_poll(struct ftkit_ctx *ctx)
     }
 }
 
+/* Whether a set is complete. */
+struct look {
+    struct ftk_errand errand;
+    char dir[FTK_PATH_MAX];
+    char context[FTKIT_NAME_MAX + 1];
+    uint64_t set;
+    bool complete;
+};
+
+static void look(struct ftk_errand *e)
+{
+    struct look *l = (struct look *)e;
+    struct ftk_h5_manifest m = { 0 };
+    l->complete = ftk_h5_open_set(l->dir, l->context, l->set, false, &m) == FTKIT_OK;
+    ftk_h5_manifest_free(&m);
+}
+
 uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
 {
-    struct ftk_h5_manifest m;
+    struct look *l;
     ftk_flush_poll(ctx);
-    if (ctx->flush.last <= ctx->durable
-        || ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, ctx->flush.last, false, &m) != FTKIT_OK)
+    if (ctx->flush.last <= ctx->durable || !(l = calloc(1, sizeof *l)))
         return ctx->durable;
-    ftk_h5_manifest_free(&m);
-    return ctx->durable = ctx->flush.last;
+    l->errand.run = look;
+    l->set = ctx->flush.last;
+    snprintf(l->dir, sizeof l->dir, "%s", ctx->cfg.h5_dir);
+    snprintf(l->context, sizeof l->context, "%s", ctx->cfg.name);
+    if (ftk_behind_do(&ctx->flush.behind, &l->errand, LOOK_S) && l->complete)
+        ctx->durable = l->set;
+    ftk_errand_drop(&l->errand);
+    return ctx->durable;
+}
+
+void ftk_flush_look(struct ftkit_ctx *ctx)
+{
+    struct ftk_flush *fl = &ctx->flush;
+    const double set_s = ftk_flusher_silent_s(fl->thread), other_s = ftk_behind_busy_s(fl->behind);
+    const double silent_s = set_s > other_s ? set_s : other_s;
+    const bool silent = silent_s > SILENT_S;
+    if (silent == fl->told)
+        return;
+    fl->told = silent;
+    if (silent)
+        ftk_report(FTKIT_WARNING,
+            "context %s: rank %d: the file system of %s has not answered for %.0f s: sets are not "
+            "durable meanwhile; the program goes on",
+            ctx->cfg.name, ctx->rank, ctx->cfg.h5_dir, silent_s);
+    else
+        ftk_report(FTKIT_INFO, "context %s: rank %d: the file system of %s answers again",
+            ctx->cfg.name, ctx->rank, ctx->cfg.h5_dir);
 }
 
 /* Whether this rank can flush in the background.  Starts the thread. */
@@ -217,6 +262,7 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
         (void)nanosleep(&t, NULL); /* a shorter sleep does no harm */
         pause_s = 2 * pause_s < PAUSE_MAX_S ? 2 * pause_s : PAUSE_MAX_S;
         ftk_watchdog_progress(ctx->dog);
+        ftk_flush_look(ctx);
     }
 }
 
@@ -283,13 +329,16 @@ int ftk_flush_set(struct ftk_chan *ch, uint64_t set, int due, bool busy)
     return rc != FTKIT_OK ? rc : before;
 }
 
-void ftk_flush_close(struct ftkit_ctx *ctx)
+bool ftk_flush_close(struct ftkit_ctx *ctx)
 {
     struct ftk_flush *fl = &ctx->flush;
-    ftk_flusher_close(fl->thread);
+    const bool busy = !ftk_behind_close(&fl->behind, CLOSE_S);
+    if (!ftk_flusher_close(fl->thread) || busy)
+        return false;
     ftk_ring_close(fl->ring);
     free(fl->writer);
     free(fl->member);
     free(fl->heads);
     memset(fl, 0, sizeof *fl);
+    return true;
 }

@@ -29,12 +29,14 @@ struct ftk_flush {
     int *writer;              /* [nranks] tables of the thread's job; writer -1: none */
     int *member;
     uint64_t *heads;
-    int error;                /* of this rank's thread; the other ranks do not know it yet */
-    int agreed;               /* error that all ranks know; not returned to the program yet */
-    int last_error;           /* error of the newest flush that has ended here */
-    double last_s;            /* its duration */
-    bool off;                 /* some rank has no thread: all ranks write synchronously */
-    char why[FTK_DETAIL_MAX]; /* text of error and agreed */
+    int error;                 /* of this rank's thread; the other ranks do not know it yet */
+    int agreed;                /* error that all ranks know; not returned to the program yet */
+    int last_error;            /* error of the newest flush that has ended here */
+    double last_s;             /* its duration */
+    bool off;                  /* some rank has no thread: all ranks write synchronously */
+    bool told;                 /* that the file system does not answer */
+    struct ftk_behind *behind; /* files that are not of a set; NULL until the first errand */
+    char why[FTK_DETAIL_MAX];  /* text of error and agreed */
 };
 
 /* Take over from a survivor how many seconds its newest flush has taken; 0: not measured. */
@@ -89,13 +91,18 @@ int ftk_flush_return(struct ftkit_ctx *ctx);
 /* Note the result of the thread, if it is done.  Local. */
 void ftk_flush_poll(struct ftkit_ctx *ctx);
 
-/* Return the newest set that is complete on the file system, as far as this rank can see. */
+/* Return the newest set that is complete on the file system, as far as this rank can see.  Waits
+ * for the file system for a moment at most. */
 uint64_t ftk_flush_durable(struct ftkit_ctx *ctx);
+
+/* Report, once, that the file system does not answer, and that it answers again.  Local. */
+void ftk_flush_look(struct ftkit_ctx *ctx);
 
 /* A repair has ended the epoch: members of the ring offer no more segments. */
 void ftk_flush_new_epoch(struct ftkit_ctx *ctx);
 
-/* Give up the set that is being written, and end the thread. */
-void ftk_flush_close(struct ftkit_ctx *ctx);
+/* Give up the set that is being written, and end the threads.  false: a thread waits for a file
+ * system that does not answer, and still needs the context. */
+bool ftk_flush_close(struct ftkit_ctx *ctx);
 
 #endif

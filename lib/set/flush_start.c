@@ -13,7 +13,6 @@
 #include "energy/energy.h"
 #include "flusher.h"
 #include "replica/planes.h"
-#include "store/h5/h5.h"
 
 #define PATIENCE 10.0 /* the thread's patience, in units of recover.timeout, as the watchdog's */
 
@@ -22,6 +21,7 @@ struct fact {
     int32_t rc;
     int32_t writer;
     uint64_t head;
+    uint64_t number; /* of the flush, from rank 0 */
 };
 
 struct ftk_flush_start {
@@ -143,8 +143,8 @@ void ftk_flush_new_epoch(struct ftkit_ctx *ctx)
 
 /* ---- the facts ------------------------------------------------------------------------ */
 
-/* Make the tables and, on rank 0, the directory of the set.  Local. */
-static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
+/* Make the tables.  Local. */
+static int get_ready(struct ftkit_ctx *ctx)
 {
     struct ftk_flush *fl = &ctx->flush;
     size_t n = (size_t)ctx->nranks;
@@ -156,18 +156,15 @@ static int get_ready(struct ftkit_ctx *ctx, uint64_t set)
     fl->heads = calloc(n, sizeof *fl->heads);
     if (!fl->writer || !fl->member || !fl->heads)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
-    if (ctx->rank != 0)
-        return FTKIT_OK;
-    int rc = ftk_durable_own(ctx, true);
-    return rc == FTKIT_OK ? ftk_h5_make(ctx->cfg.h5_dir, ctx->cfg.name, set) : rc;
+    return FTKIT_OK;
 }
 
 static int tell_facts(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;
-    s->error = get_ready(ctx, s->set);
+    s->error = get_ready(ctx);
     const struct fact mine = { s->error, ctx->flush.writer_of_own,
-        ((const struct ftk_seg_header *)(const void *)s->own->buf)->head_xxh };
+        ((const struct ftk_seg_header *)(const void *)s->own->buf)->head_xxh, ftk_random() };
     s->stage = FACTS;
     return tell(s, &mine, sizeof mine, "beginning to write a set");
 }
@@ -191,7 +188,7 @@ static int use_facts(const struct ftk_flush_start *s)
         list_members(ctx, fl->member);
     if (rc != FTKIT_OK && s->error == FTKIT_OK)
         return ftk_fail(
-            rc, "making the directory of the set failed on another rank: %s", ftkit_strerror(rc));
+            rc, "beginning to write the set failed on another rank: %s", ftkit_strerror(rc));
     return rc;
 }
 
@@ -204,7 +201,7 @@ static double own_bandwidth(const struct ftkit_ctx *ctx)
     return ctx->cfg.h5_bandwidth / (writers > 0 ? writers : 1);
 }
 
-static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
+static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own, uint64_t number)
 {
     struct ftk_flush *fl = &ctx->flush;
     const struct ftk_seg_header *h = (const void *)own->buf;
@@ -221,7 +218,10 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own)
         .bytes_per_s = own_bandwidth(ctx),
         .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
         .patience_s = PATIENCE * ctx->cfg.timeout_s,
-        .keep = ctx->cfg.h5_keep };
+        .keep = ctx->cfg.h5_keep,
+        .number = number,
+        .own = ftk_durable_own_behind,
+        .own_arg = ctx };
     snprintf(j.dir, sizeof j.dir, "%s", ctx->cfg.h5_dir);
     snprintf(j.context, sizeof j.context, "%s", ctx->cfg.name);
     memcpy(j.program, h->program, sizeof j.program);
@@ -268,7 +268,7 @@ static int give(const struct ftk_flush_start *s)
     if (rc != FTKIT_OK)
         return rc;
     (void)FTK_FAULT("flush.told");
-    give_to_thread(ctx, s->own);
+    give_to_thread(ctx, s->own, s->all.fact[0].number);
     if (ctx->rank == 0)
         ftk_report(FTKIT_DEBUG, "context %s: set %llu: being written to the file system",
             ctx->cfg.name, (unsigned long long)s->set);

@@ -2,11 +2,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/context.h"
 #include "core/event.h"
@@ -14,6 +17,7 @@
 #include "flusher.h"
 #include "store/h5/h5.h"
 
+#define STOP_S 10 /* the file system has not answered for so long */
 #define PAUSE_MIN_S 0.001
 #define PAUSE_MAX_S 0.05 /* between looks for the parts of others */
 
@@ -26,6 +30,7 @@ struct ftk_flusher {
     struct ftk_flush_job job;
     struct ftk_flush_result result;
     atomic_bool cancel;
+    _Atomic double sign_s;  /* the thread has last heard from the file system; 0: it asks nothing */
     _Atomic double alone_s; /* when to give up missing parts; 0: others are writing */
     /* of the thread alone: */
     int next;      /* the rank to look at next */
@@ -65,32 +70,52 @@ static void in_child(void)
     leave_h5();
 }
 
-static void stop_thread(struct ftk_flusher *f)
+/* End the thread.  false: it waits for a file system that does not answer. */
+static bool stop_thread(struct ftk_flusher *f)
 {
+    struct timespec until;
     atomic_store(&f->cancel, true);
     pthread_mutex_lock(&f->lock);
     f->stop = true;
     pthread_cond_signal(&f->wake);
     pthread_mutex_unlock(&f->lock);
-    pthread_join(f->thread, NULL);
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += STOP_S;
+    int err = pthread_timedjoin_np(f->thread, NULL, &until);
+    while (err == ETIMEDOUT && ftk_flusher_silent_s(f) < STOP_S) { /* slow, but it answers */
+        until.tv_sec += STOP_S;
+        err = pthread_timedjoin_np(f->thread, NULL, &until);
+    }
+    if (err != 0)
+        ftk_report(FTKIT_WARNING,
+            "context %s: rank %d: the file system of %s does not answer: set %llu is given up",
+            f->job.context, f->job.rank, f->job.dir, (unsigned long long)f->job.set);
+    return err == 0;
 }
 
-/* exit() while a context is open: end the threads, because HDF5 must not be closed under them. */
-static void on_exit_of_process(void)
+/* exit() while a context is open: end the threads, because HDF5 must not be closed under them.
+ * Under a thread that cannot be ended, the process ends at once: closing HDF5 would wait for ever. */
+static void on_exit_of_process(int status, void *arg)
 {
+    bool all = true;
+    (void)arg;
     pthread_mutex_lock(&list_lock);
     for (struct ftk_flusher *f = flushers; f; f = f->list)
         if (!pthread_equal(f->thread, pthread_self()))
-            stop_thread(f);
+            all = stop_thread(f) && all;
     flushers = NULL;
     pthread_mutex_unlock(&list_lock);
+    if (all)
+        return;
+    (void)fflush(NULL); /* there is nothing to do about an error */
+    _exit(status);
 }
 
 static void prepare_process(void)
 {
     /* both fail only without memory: then fork() and exit() are not protected */
     (void)pthread_atfork(enter_h5, leave_h5, in_child);
-    (void)atexit(on_exit_of_process);
+    (void)on_exit(on_exit_of_process, NULL);
 }
 
 void ftk_flusher_prepare(void)
@@ -105,6 +130,13 @@ static void rest(double seconds)
 {
     struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
     (void)nanosleep(&t, NULL); /* a shorter sleep does no harm */
+}
+
+/* The thread has an answer of the file system, and asks the next question; asks false: it waits for
+ * other processes. */
+static void sign(struct ftk_flusher *f, bool asks)
+{
+    atomic_store(&f->sign_s, asks ? ftk_now_s() : 0);
 }
 
 static int called_off(const struct ftk_flusher *f)
@@ -125,6 +157,7 @@ static int pace(void *arg, size_t bytes)
     for (double left; rc == FTKIT_OK && (left = due_s - ftk_now_s()) > 0; rc = called_off(f))
         rest(left < PAUSE_MAX_S ? left : PAUSE_MAX_S);
     enter_h5();
+    sign(f, true);
     return rc;
 }
 
@@ -160,24 +193,63 @@ static int next_handed(void *arg, const void **seg)
     if (rank == j->rank)
         return FTKIT_OK;
     leave_h5();
+    sign(f, false);
     int rc = receive_segment(f, rank);
+    sign(f, true);
     enter_h5();
     *seg = f->passing;
     return rc;
+}
+
+/* Rank 0: make the directory of the set.  Without HDF5, so outside of the gate. */
+static int make_directory(const struct ftk_flush_job *j)
+{
+    int rc = j->own ? j->own(j->own_arg) : FTKIT_OK;
+    return rc == FTKIT_OK ? ftk_h5_make(j->dir, j->context, j->set, j->number) : rc;
+}
+
+/* Wait until rank 0 has made the directory.  An older attempt may have left one, which goes. */
+static int await_directory(struct ftk_flusher *f)
+{
+    const struct ftk_flush_job *j = &f->job;
+    const double begin_s = ftk_now_s();
+    double pause_s = PAUSE_MIN_S;
+    for (;;) {
+        sign(f, true);
+        int rc = ftk_h5_marked(j->dir, j->context, j->set, j->number);
+        sign(f, false);
+        if (rc != FTKIT_ERR_NOT_FOUND)
+            return rc;
+        rc = called_off(f);
+        if (rc == FTKIT_OK && ftk_now_s() - begin_s > j->patience_s)
+            rc = ftk_fail(FTKIT_ERR_PEER, "rank 0 has not made the directory of the set");
+        if (rc != FTKIT_OK)
+            return rc;
+        rest(pause_s);
+        pause_s = 2 * pause_s < PAUSE_MAX_S ? 2 * pause_s : PAUSE_MAX_S;
+    }
 }
 
 static int write_part(struct ftk_flusher *f)
 {
     const struct ftk_flush_job *j = &f->job;
     struct ftk_h5_part out;
-    int nsegs = 0;
+    int nsegs = 0, rc = FTKIT_OK;
     for (int r = 0; r < j->nranks; r++)
         nsegs += j->writer[r] == j->rank;
     f->next = 0;
+    sign(f, true);
+    if (j->number != 0)
+        rc = j->rank == 0 ? make_directory(j) : await_directory(f);
+    sign(f, true);
+    if (rc == FTKIT_OK)
+        rc = called_off(f);
     enter_h5();
-    int rc = ftk_h5_write_part_slowly(j->dir, j->context, j->set, (uint32_t)j->rank, nsegs,
-        j->deflate, next_handed, pace, f, &out);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_write_part_slowly(j->dir, j->context, j->set, (uint32_t)j->rank, nsegs,
+            j->deflate, next_handed, pace, f, &out);
     leave_h5();
+    sign(f, false);
     if (rc != FTKIT_OK && j->ring)
         ftk_ring_abandon(j->ring, j->set);
     free(f->passing); /* the next set comes much later */
@@ -203,17 +275,19 @@ static int await_part(struct ftk_flusher *f, int part)
     double since_s = ftk_now_s();
     uint64_t before = 0;
     for (;;) {
-        uint64_t sign;
+        uint64_t progress;
         /* read alone_s before the look: a writer that was done then had named its part */
         double alone_s = atomic_load(&f->alone_s);
-        int rc = ftk_h5_look(j->dir, j->context, j->set, (uint32_t)part, &sign);
+        sign(f, true);
+        int rc = ftk_h5_look(j->dir, j->context, j->set, (uint32_t)part, &progress);
+        sign(f, false);
         if (rc == FTKIT_ERR_NOT_FOUND)
             rc = called_off(f);
         else
             return rc;
         double now = ftk_now_s();
-        if (sign != before) {
-            before = sign;
+        if (progress != before) {
+            before = progress;
             since_s = now;
         }
         if (rc == FTKIT_OK && alone_s > 0 && now > alone_s)
@@ -249,7 +323,9 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
         m->part_of[r] = m->part_of[j->writer[r]];
         m->parts[m->part_of[r]].nranks++;
     }
+    sign(f, true);
     int rc = ftk_h5_sync(j->dir, j->context, j->set); /* without HDF5, so outside of the gate */
+    sign(f, true);
     enter_h5();
     if (rc == FTKIT_OK)
         rc = ftk_h5_learn(j->dir, j->heads, m);
@@ -258,6 +334,7 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
     if (rc == FTKIT_OK)
         rc = ftk_h5_commit(j->dir, m);
     leave_h5();
+    sign(f, false);
     return rc;
 }
 
@@ -280,9 +357,11 @@ static int complete_set(struct ftk_flusher *f)
         return rc;
     f->result.complete = true;
     ftk_run_state("set %llu", (unsigned long long)j->set);
+    sign(f, true);
     enter_h5();
     rc = ftk_h5_prune(j->dir, j->context, j->run, j->keep);
     leave_h5();
+    sign(f, false);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: old sets were not removed: %s", j->context,
             ftk_detail_text());
@@ -339,6 +418,7 @@ static void run(struct ftk_flusher *f)
     (void)FTK_FAULT("flush.part");
     if (r->rc == FTKIT_OK && j->rank == 0)
         r->rc = complete_set(f);
+    sign(f, false);
     r->seconds = ftk_now_s() - f->begun_s;
     if (r->rc != FTKIT_OK)
         memcpy(r->why, ftk_detail_text(), sizeof r->why);
@@ -426,10 +506,16 @@ void ftk_flusher_alone(struct ftk_flusher *f, double grace_s)
     (void)atomic_compare_exchange_strong(&f->alone_s, &none, ftk_now_s() + grace_s);
 }
 
-void ftk_flusher_close(struct ftk_flusher *f)
+double ftk_flusher_silent_s(const struct ftk_flusher *f)
+{
+    const double sign_s = f ? atomic_load(&f->sign_s) : 0;
+    return sign_s > 0 ? ftk_now_s() - sign_s : 0;
+}
+
+bool ftk_flusher_close(struct ftk_flusher *f)
 {
     if (!f)
-        return;
+        return true;
     pthread_mutex_lock(&list_lock);
     struct ftk_flusher **p = &flushers;
     while (*p && *p != f)
@@ -437,8 +523,10 @@ void ftk_flusher_close(struct ftk_flusher *f)
     if (*p)
         *p = f->list;
     pthread_mutex_unlock(&list_lock);
-    stop_thread(f);
+    if (!stop_thread(f)) /* the thread still uses f */
+        return false;
     pthread_cond_destroy(&f->wake);
     pthread_mutex_destroy(&f->lock);
     free(f);
+    return true;
 }

@@ -7,6 +7,8 @@
  * ranks and communicators, and needs no further call of its process.
  *
  * The thread of a rank does this with a job:
+ *   - rank 0, first: make the directory of the set, and leave the number of the flush there
+ *   - any other writer, first: wait for this number
  *   - a rank that does not write: hand the segment to the writer of the node (store/ring.h)
  *   - a writer: write its own segment and those of its ranks, in the order of ranks, into one
  *     part, which gets its final name when it is complete and durable
@@ -43,6 +45,9 @@ struct ftk_flush_job {
     bool deflate;          /* compress the part */
     double patience_s;     /* how long other threads may make no progress */
     int keep;              /* number of complete sets that stay */
+    uint64_t number;       /* of the flush; 0: the directory of the set is there */
+    int (*own)(void *arg); /* rank 0: make this job the owner of the sets; NULL: it is */
+    void *own_arg;
 };
 
 struct ftk_flush_result {
@@ -65,8 +70,11 @@ bool ftk_flusher_done(struct ftk_flusher *f, struct ftk_flush_result *r);
 void ftk_flusher_cancel(struct ftk_flusher *f);
 /* No other thread is writing any more: parts that are missing after grace_s will never come. */
 void ftk_flusher_alone(struct ftk_flusher *f, double grace_s);
-/* Cancel the job, end the thread and free it; NULL is fine. */
-void ftk_flusher_close(struct ftk_flusher *f);
+/* How long the thread has been waiting for its file system, in seconds. */
+double ftk_flusher_silent_s(const struct ftk_flusher *f);
+/* Cancel the job, end the thread and free it; NULL is fine.  false: the thread waits for a file
+ * system that does not answer, and needs all that the job names. */
+bool ftk_flusher_close(struct ftk_flusher *f);
 
 /* The event "flush": this rank has written its part of a set, or code is its error.  complete: also
  * the event "durable". */

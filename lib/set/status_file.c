@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,8 +15,11 @@
 #include "core/format.h"
 #include "core/log_ops.h"
 #include "status_file.h"
+#include "store/behind.h"
 
 enum { TEXT_MAX = 1536 };
+#define NOW_S 0.005 /* the program waits so long for the file */
+#define LAST_S 5.0  /* the same for the last one */
 
 static int teams_of(const struct ftkit_ctx *ctx)
 {
@@ -63,10 +67,26 @@ static int replace(const char *path, const char *text, size_t n)
     return err;
 }
 
-static void write_file(struct ftkit_ctx *ctx, const char *state)
+/* The file as it will be. */
+struct writing {
+    struct ftk_errand errand;
+    char path[2 * FTK_PATH_MAX], text[TEXT_MAX];
+    size_t bytes;
+    int error;
+};
+
+static void write_text(struct ftk_errand *e)
+{
+    struct writing *w = (struct writing *)e;
+    w->error = replace(w->path, w->text, w->bytes);
+    if (w->error == ENOENT) /* the directory is made with the first set */
+        w->error = 0;
+}
+
+static void write_file(struct ftkit_ctx *ctx, const char *state, double wait_s)
 {
     struct ftk_status_file *s = &ctx->status;
-    char path[2 * FTK_PATH_MAX], text[TEXT_MAX];
+    struct writing *w;
     const double now = ftk_now_s(), wall_s = 1e-9 * (double)ftk_wall_ns();
     if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->cfg.status_s <= 0 || now < s->due_s)
         return;
@@ -75,22 +95,28 @@ static void write_file(struct ftkit_ctx *ctx, const char *state)
         s->durable = ctx->durable;
         s->durable_s = wall_s;
     }
-    snprintf(path, sizeof path, "%s/%s.ftkit/" FTK_STATUS_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
-    int err = replace(path, text, (size_t)format(ctx, state, wall_s, text));
-    if (err == 0 || err == ENOENT) /* the directory is made with the first set */
-        return;
-    s->due_s = HUGE_VAL;
-    ftk_report(FTKIT_WARNING, "context %s: %s: %s: ftkit status will show nothing new",
-        ctx->cfg.name, path, strerror(err));
+    w = calloc(1, sizeof *w);
+    if (!w)
+        return; /* the next one is soon */
+    w->errand.run = write_text;
+    snprintf(
+        w->path, sizeof w->path, "%s/%s.ftkit/" FTK_STATUS_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
+    w->bytes = (size_t)format(ctx, state, wall_s, w->text);
+    if (ftk_behind_do(&ctx->flush.behind, &w->errand, wait_s) && w->error != 0) {
+        s->due_s = HUGE_VAL;
+        ftk_report(FTKIT_WARNING, "context %s: %s: %s: ftkit status will show nothing new",
+            ctx->cfg.name, w->path, strerror(w->error));
+    }
+    ftk_errand_drop(&w->errand);
 }
 
 void ftk_status_file(struct ftkit_ctx *ctx)
 {
-    write_file(ctx, "running");
+    write_file(ctx, "running", NOW_S);
 }
 
 void ftk_status_file_last(struct ftkit_ctx *ctx, const char *state)
 {
     ctx->status.due_s = 0;
-    write_file(ctx, state);
+    write_file(ctx, state, LAST_S);
 }

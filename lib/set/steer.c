@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,11 +16,14 @@
 #include "core/run_state.h"
 #include "status_file.h"
 #include "steer.h"
+#include "store/behind.h"
 #include "store/h5/halt_file.h"
 
 #define FILE_EVERY_S 0.5
-#define MARGIN 1.25 /* a durable set may take this times the longest time that was measured */
-#define SAME_S 1.0  /* a second SIGTERM within this time is the same request */
+#define LOOK_S 0.02  /* longest wait for the file system, in a vote */
+#define REMOVE_S 5.0 /* the same at the end */
+#define MARGIN 1.25  /* a durable set may take this times the longest time that was measured */
+#define SAME_S 1.0   /* a second SIGTERM within this time is the same request */
 #define DEADLINE "checkpoint.deadline"
 
 /* ---- signals ------------------------------------------------------------------------- */
@@ -153,14 +157,53 @@ static bool deadline_is_near(struct ftkit_ctx *ctx)
     return true;
 }
 
+/* A look for the file of `ftkit halt`, or its removal. */
+struct errand {
+    struct ftk_errand errand;
+    char dir[FTK_PATH_MAX];
+    char name[FTKIT_NAME_MAX + 1];
+    uint64_t job;
+    bool asks;
+};
+
+static void look(struct ftk_errand *e)
+{
+    struct errand *w = (struct errand *)e;
+    w->asks = ftk_halt_file_asks(w->dir, w->name, w->job);
+}
+
+static void remove_file(struct ftk_errand *e)
+{
+    const struct errand *w = (struct errand *)e;
+    ftk_halt_file_remove(w->dir, w->name);
+}
+
+/* Return whether the errand has ended, and whether the file asks. */
+static bool do_errand(
+    struct ftkit_ctx *ctx, void (*run)(struct ftk_errand *e), double wait_s, bool *asks)
+{
+    struct errand *w = calloc(1, sizeof *w);
+    if (!w)
+        return false;
+    w->errand.run = run;
+    w->job = ctx->job;
+    snprintf(w->dir, sizeof w->dir, "%s", ctx->cfg.h5_dir);
+    snprintf(w->name, sizeof w->name, "%s", ctx->cfg.name);
+    const bool done = ftk_behind_do(&ctx->flush.behind, &w->errand, wait_s);
+    if (done)
+        *asks = w->asks;
+    ftk_errand_drop(&w->errand);
+    return done;
+}
+
 /* Whether `ftkit halt` has asked this job. */
 static bool file_asks(struct ftkit_ctx *ctx)
 {
     struct ftk_steer *s = &ctx->steer;
     if (!ctx->cfg.h5_enabled || ftk_now_s() - s->file_s < FILE_EVERY_S)
         return s->file;
-    s->file_s = ftk_now_s();
-    s->file = ftk_halt_file_asks(ctx->cfg.h5_dir, ctx->cfg.name, ctx->job);
+    if (do_errand(ctx, look, LOOK_S, &s->file)) /* else this rank looks again at the next vote */
+        s->file_s = ftk_now_s();
     return s->file;
 }
 
@@ -222,7 +265,7 @@ void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
     if (ctx->rank != 0)
         return;
     if (s->file)
-        ftk_halt_file_remove(ctx->cfg.h5_dir, ctx->cfg.name);
+        (void)do_errand(ctx, remove_file, REMOVE_S, &s->file);
     event_halt(ctx);
     ftk_status_file_last(ctx, "halted");
     ftk_run_state("halted %llu", (unsigned long long)(ctx->cfg.h5_enabled ? ctx->durable : 0));

@@ -64,9 +64,13 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
  * is removed first.  FTKIT_ERR_EXISTS: a set of this number is complete or cannot be read.
  * Called by one process. */
 int ftk_h5_begin(const char *dir, const char *context, uint64_t set);
-/* The two halves of ftk_h5_begin(): make the directories, without fsync; fsync. */
-int ftk_h5_make(const char *dir, const char *context, uint64_t set);
+/* The two halves of ftk_h5_begin(): make the directories, without fsync; fsync.  flush: a number
+ * that the mark of the unfinished set gets; 0: none. */
+int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush);
 int ftk_h5_sync(const char *dir, const char *context, uint64_t set);
+/* Whether the directory of a set was made with this number, by any process.  FTKIT_ERR_NOT_FOUND:
+ * not yet; an older directory of the set does not count. */
+int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t flush);
 
 /* Write part number `part` with the given sealed segments, durable on return.
  * segs[nsegs] are whole segments in memory.  Fills *out. */

@@ -11,6 +11,7 @@
 
 #include "h5_priv.h"
 
+enum { MARK_MAX = 32 };
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 static int sync_dir(int fd)
@@ -75,10 +76,16 @@ static int check_free(const char *dir, const char *context, uint64_t set, const 
         FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
 }
 
-/* Make the set's directory, with the mark of an unfinished set. */
-static int make_set(int ctxfd, uint64_t set, const char *path)
+static size_t format(uint64_t flush, char text[MARK_MAX])
 {
-    char name[FTK_H5_SET_NAME_MAX];
+    return (size_t)snprintf(text, MARK_MAX, "flush = %016" PRIx64 "\n", flush);
+}
+
+/* Make the set's directory, with the mark of an unfinished set.  The mark is there before it has
+ * its text: a reader looks again. */
+static int make_set(int ctxfd, uint64_t set, uint64_t flush, const char *path)
+{
+    char name[FTK_H5_SET_NAME_MAX], text[MARK_MAX];
     ftk_h5_set_name(set, name);
     if (mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
         return ftk_fail_errno(errno, "make %s/%s", path, name);
@@ -87,14 +94,43 @@ static int make_set(int ctxfd, uint64_t set, const char *path)
                       : openat(fd, FTK_H5_UNFINISHED,
                           O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     int err = mark < 0 ? errno : 0;
-    if (mark >= 0)
-        close(mark); /* an error loses no data: the file is empty */
+    const size_t bytes = flush != 0 ? format(flush, text) : 0;
+    if (err == 0 && bytes > 0) {
+        const ssize_t n = write(mark, text, bytes);
+        err = n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
+    }
+    if (mark >= 0 && close(mark) != 0 && err == 0)
+        err = errno;
     if (fd >= 0)
         close(fd);
     return err ? ftk_fail_errno(err, "make %s/%s", path, name) : FTKIT_OK;
 }
 
-int ftk_h5_make(const char *dir, const char *context, uint64_t set)
+int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t flush)
+{
+    char text[MARK_MAX] = "", want[MARK_MAX];
+    int fd = ftk_h5_open_dir(dir, context, set);
+    int err = fd < 0 ? errno : 0;
+    /* open the file each time: NFS asks its server only at open() */
+    int mark =
+        fd < 0 ? -1 : openat(fd, FTK_H5_UNFINISHED, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (mark < 0 && err == 0)
+        err = errno;
+    const ssize_t n = mark < 0 ? 0 : read(mark, text, sizeof text - 1);
+    if (n < 0)
+        err = errno;
+    if (mark >= 0)
+        (void)close(mark); /* nothing was written */
+    if (fd >= 0)
+        (void)close(fd);
+    if (err != 0 && err != ENOENT && err != ENOTDIR && err != ELOOP && err != ESTALE)
+        return ftk_fail_errno(err, "set %" PRIu64 " in %s", set, dir);
+    return n == (ssize_t)format(flush, want) && strcmp(text, want) == 0
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_NOT_FOUND, "the directory of set %" PRIu64 " is not made", set);
+}
+
+int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush)
 {
     char path[FTK_PATH_MAX];
     int rc = ftk_h5_context_path(dir, context, path);
@@ -114,7 +150,7 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set)
         return ftk_fail_errno(errno, "open %s", path);
     rc = ftk_h5_clear(ctxfd, set, NULL);
     if (rc == FTKIT_OK)
-        rc = make_set(ctxfd, set, path);
+        rc = make_set(ctxfd, set, flush, path);
     close(ctxfd);
     return rc;
 }
@@ -135,6 +171,6 @@ int ftk_h5_sync(const char *dir, const char *context, uint64_t set)
 
 int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
 {
-    int rc = ftk_h5_make(dir, context, set);
+    int rc = ftk_h5_make(dir, context, set, 0);
     return rc == FTKIT_OK ? ftk_h5_sync(dir, context, set) : rc;
 }
