@@ -33,8 +33,10 @@ sub told
 }
 
 my $j = told('regions');
-is_deeply($j->{names}, { 0 => 'forgotten hidden late', 2 => 'forgotten hidden late' },
-    'survivors name the three variables, and nothing else') or diag($j->{log});
+is_deeply($j->{names}, { 0 => 'begun forgotten hidden late', 2 => 'begun forgotten hidden late' },
+    'survivors name the four variables, and nothing else') or diag($j->{log});
+like($j->{log}, qr/begun of unregistered\.c has 1 of 4 bytes that are not those that a replacement begins with/,
+    '... and one of them only because a replacement has another value');
 my ($hidden) = grep { $_->[0] eq 'hidden' } @{ $j->{by}{0} // [] };
 is($hidden->[1] // '', ' of unregistered.c', '... with the file of one that is of a file');
 is($hidden->[3] // '', 1200, '... and its size');

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,11 +24,14 @@
 #define SEGMENTS_MAX 8
 #define NAMES_MAX 20 /* variables that are reported after a rollback */
 
-/* A writable segment of the executable, and its bytes at the line. */
+enum when { AT_START, AT_LINE, WHENS };
+
+/* A writable segment of the executable, and its bytes at the end of ftkit_recover() and at the
+ * line. */
 struct segment {
     const char *at;
     size_t bytes;
-    char *copy;
+    char *copy[WHENS];
 };
 
 /* Only one context of a process repairs, so there is only one line. */
@@ -51,8 +55,8 @@ static int on_object(struct dl_phdr_info *info, size_t bytes, void *arg)
     for (int i = 0; i < info->dlpi_phnum && line.nsegs < SEGMENTS_MAX; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         if (ph->p_type == PT_LOAD && (ph->p_flags & PF_W))
-            line.seg[line.nsegs++] =
-                (struct segment){ (const char *)(line.base + ph->p_vaddr), ph->p_memsz, NULL };
+            line.seg[line.nsegs++] = (struct segment){ (const char *)(line.base + ph->p_vaddr),
+                ph->p_memsz, { NULL, NULL } };
     }
     return 1;
 }
@@ -60,11 +64,12 @@ static int on_object(struct dl_phdr_info *info, size_t bytes, void *arg)
 static void forget(void)
 {
     for (int i = 0; i < line.nsegs; i++)
-        free(line.seg[i].copy);
+        for (int w = 0; w < WHENS; w++)
+            free(line.seg[i].copy[w]);
     memset(&line, 0, sizeof line);
 }
 
-void ftk_debug_line(const struct ftkit_ctx *ctx)
+static void copy_segments(const struct ftkit_ctx *ctx, enum when when)
 {
     if (ctx->cfg.debug_check != FTK_DEBUG_REGIONS || ctx->mode == FTKIT_MODE_RESTART)
         return;
@@ -73,16 +78,26 @@ void ftk_debug_line(const struct ftkit_ctx *ctx)
     line.ctx = ctx;
     for (int i = 0; i < line.nsegs; i++) {
         struct segment *s = &line.seg[i];
-        if (!s->copy)
-            s->copy = malloc(s->bytes);
-        if (!s->copy) {
+        if (!s->copy[when])
+            s->copy[when] = malloc(s->bytes);
+        if (!s->copy[when]) {
             ftk_report(FTKIT_WARNING, "debug.check: no memory for %zu bytes", s->bytes);
             forget();
             return;
         }
-        memcpy(s->copy, s->at, s->bytes);
+        memcpy(s->copy[when], s->at, s->bytes);
     }
-    line.set = ctx->committed;
+}
+
+void ftk_debug_start(const struct ftkit_ctx *ctx)
+{
+    copy_segments(ctx, AT_START);
+}
+
+void ftk_debug_line(const struct ftkit_ctx *ctx)
+{
+    copy_segments(ctx, AT_LINE);
+    line.set = line.ctx ? ctx->committed : 0;
 }
 
 /* ---- memory that a rollback restores --------------------------------------------------- */
@@ -143,13 +158,14 @@ static size_t known_at(const struct span *s, size_t n, const char *at)
 /* ---- comparing ----------------------------------------------------------------------- */
 
 /* Count the bytes of [at, at + bytes) that differ from the copy and lie in no known span. */
-static size_t count_changed(const struct span *s, size_t n, const char *at, size_t bytes)
+static size_t count_changed(
+    const struct span *s, size_t n, const char *at, size_t bytes, enum when since)
 {
     for (int i = 0; i < line.nsegs; i++) {
         const struct segment *g = &line.seg[i];
         if (at < g->at || at >= g->at + g->bytes || bytes > (size_t)(g->at + g->bytes - at))
             continue;
-        const char *was = g->copy + (at - g->at);
+        const char *was = g->copy[since] + (at - g->at);
         size_t changed = 0;
         if (memcmp(at, was, bytes) == 0)
             return 0;
@@ -215,6 +231,21 @@ static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) * *sym,
     return false;
 }
 
+/* A variable that is as at the line, and not as at the end of ftkit_recover(), has kept its value in
+ * this process; a replacement begins with the other one. */
+static void tell(const struct ftkit_ctx *ctx, const char *name, const char *file, size_t changed,
+    size_t bytes, enum when since)
+{
+    char than[64];
+    snprintf(than, sizeof than, "those of set %llu", (unsigned long long)line.set);
+    if (since == AT_START)
+        snprintf(than, sizeof than, "those that a replacement begins with");
+    ftk_report(FTKIT_WARNING,
+        "context %s: rank %d: debug.check: %s%s%s has %zu of %zu bytes that are not %s, and is in "
+        "no region: register it if the loop needs it",
+        ctx->cfg.name, ctx->rank, name, *file ? " of " : "", file, changed, bytes, than);
+}
+
 /* Report each variable that has changed; false: there is no symbol table. */
 static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
 {
@@ -234,14 +265,13 @@ static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
             || is_own(name, local ? file : ""))
             continue;
         const char *at = (const char *)(line.base + sym[i].st_value);
-        size_t changed = count_changed(known, nknown, at, sym[i].st_size);
+        enum when since = AT_LINE;
+        size_t changed = count_changed(known, nknown, at, sym[i].st_size, since);
+        if (changed == 0)
+            changed = count_changed(known, nknown, at, sym[i].st_size, since = AT_START);
         if (changed == 0 || (!local && is_copied(name, sym[i].st_size)) || told++ >= NAMES_MAX)
             continue;
-        ftk_report(FTKIT_WARNING,
-            "context %s: rank %d: debug.check: %s%s%s has %zu of %zu bytes that are not those of "
-            "set %llu, and is in no region: register it if the loop needs it",
-            ctx->cfg.name, ctx->rank, name, local ? " of " : "", local ? file : "", changed,
-            (size_t)sym[i].st_size, (unsigned long long)line.set);
+        tell(ctx, name, local ? file : "", changed, sym[i].st_size, since);
     }
     free(known);
     ftk_report(told > NAMES_MAX ? FTKIT_WARNING : FTKIT_INFO,

@@ -12,6 +12,9 @@
 
 #include "core/context.h"
 
+/* The end of ftkit_recover(): note the values with which a process begins its loop. */
+void ftk_debug_start(const struct ftkit_ctx *ctx);
+
 /* A set has just been committed: a rollback should restore the present state. */
 void ftk_debug_line(const struct ftkit_ctx *ctx);
 

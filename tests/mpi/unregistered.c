@@ -2,7 +2,8 @@
  *
  *     unregistered [all]
  *
- * forgotten, hidden and late are written in each step; with "all" they are registered.  Prints
+ * forgotten, hidden and late are written in each step, begun in the first one; with "all" they are
+ * registered.  Prints
  * "OK step 20" on rank 0.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -18,6 +19,7 @@
 double forgotten[N];        /* global, in no region */
 static int hidden[N];       /* of this file */
 static int late = 7;        /* with an initial value, in .data */
+static volatile int begun;  /* only a replacement has another value */
 static double constant[N];  /* written before the loop only */
 static double state[N + 2]; /* a region with a halo */
 static double grown[N];     /* a region */
@@ -27,6 +29,7 @@ MPI_Comm bound;             /* set by a repair */
 static void compute(void)
 {
     double sum = 0;
+    begun = 1;
     (void)FTK_FAULT("app.step");
     for (int i = 1; i <= N; i++) {
         forgotten[i - 1] = state[i] + constant[i - 1] + step;
@@ -60,6 +63,7 @@ int main(int argc, char **argv)
         rc = ftkit_register(ft, "forgotten", forgotten, N, MPI_DOUBLE);
         rc = rc == FTKIT_OK ? ftkit_register(ft, "hidden", hidden, N, MPI_INT) : rc;
         rc = rc == FTKIT_OK ? ftkit_register(ft, "late", &late, 1, MPI_INT) : rc;
+        rc = rc == FTKIT_OK ? ftkit_register(ft, "begun", (int *)&begun, 1, MPI_INT) : rc;
     }
     if (rc != FTKIT_OK || ftkit_recover(ft, NULL) < 0)
         return 1;
