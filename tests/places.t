@@ -470,4 +470,36 @@ SKIP: {
 $j = job(env => { %shared, FTKIT_LEVEL_MEMORY_DIRECTORY => '/nowhere' });
 ok($j->{rc} != 0 && $j->{log} =~ m{/nowhere}, 'a directory that is not there') or diag($j->{log});
 nothing_left();
+# ---- shared memory that is too small, or absent --------------------------------------------
+
+SKIP: {
+    my $dir = scratch() . '/small';
+    mkdir($dir) or die;
+    skip('no right to mount', 2) if system("mount -t tmpfs -o size=1m none '$dir' 2>/dev/null");
+    my %small = (FTKIT_CONTEXT_NAME => $context, FTKIT_LEVEL_MEMORY_PLACE => 'shared',
+        FTKIT_LEVEL_MEMORY_DIRECTORY => $dir, FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_CHECKPOINT_PERIOD => '5 calls');
+    my $j = survives('no room in shared memory: sets go on, and a lost rank is replaced',
+        env => \%small, solver => ['-n', 60_000, '-d', 2, '-s', 60], fault => 'app.mid:2:30:kill',
+        like => qr/warning: .*rank \d needs \d+\.\d MB for a part of a set in \S+, which has \d+\.\d MB free/);
+    my $told = () = $j->{log} =~ /for a part of a set in/g;
+    is($told, 1, '... told once');
+    system("umount -l '$dir'");
+}
+SKIP: {
+    skip('no right to make name spaces', 1) if !nodes_possible();
+    my $work = scratch() . '/absent';
+    mkdir($work) or die;
+    my $run = "mount --make-rprivate / && mount -t tmpfs -o size=4k,ro x /dev/shm && cd '$work' && "
+        . "exec '@{[build()]}/ftkit' run -n 4 --spares 1 --no-relaunch -- "
+        . "'@{[build()]}/mpi/solver' -o out -d 2 -s 60";
+    local %ENV = (%ENV, FTKIT_LEVEL_MEMORY_PLACE => 'shared', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_FAULT => 'app.mid:2:30:kill', RUN => $run,
+        FTKIT_CONTEXT_NAME => $context);
+    my $out = qx('@{[top()]}/scripts/guard' 60 -- unshare -m bash -c "\$RUN" 2>&1);
+    ok($? == 0 && -s "$work/out" && $out =~ /which cannot be written to: such parts are in the process/
+            && $out =~ /1 rank replaced/ && glob("$work/$context.ftkit/set-*/manifest"),
+        'no shared memory at all: the same') or diag("$?\n$out");
+}
+
 done_testing();

@@ -3,7 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "level.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #include "core/context.h"
 #include "core/event.h"
@@ -78,6 +80,29 @@ void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id)
 {
     ftk_mem_drop_others(&l->mem, set);
     ftk_place_sweep(&l->mem.place, epoch_id);
+}
+
+bool ftk_level_lacks(const struct ftk_level *l, const struct ftkit_ctx *ctx)
+{
+    return l->mem.lacked > 0 && !l->told && ctx->incarnation == 0;
+}
+
+void ftk_level_tell_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank)
+{
+    struct statvfs fs;
+    const char *dir = l->mem.place.dir;
+    char room[64] = "which cannot be written to";
+    l->told = l->told || rank < ctx->nranks;
+    if (rank != ctx->rank)
+        return;
+    if (!l->mem.place.absent && statvfs(dir, &fs) == 0)
+        snprintf(room, sizeof room, "which has %.1f MB free",
+            1e-6 * (double)fs.f_bavail * (double)fs.f_frsize);
+    ftk_report(FTKIT_WARNING,
+        "context %s: rank %d needs %.1f MB for a part of a set in %s, %s: such parts are in the "
+        "process, where a relaunch does not find them. Make %s larger (docker run --shm-size), or "
+        "set %s.place = memory",
+        ctx->cfg.name, ctx->rank, 1e-6 * (double)l->mem.lacked, dir, room, dir, l->name);
 }
 
 void ftk_level_event(const struct ftk_level *l, const struct ftkit_ctx *ctx, size_t bytes,

@@ -30,6 +30,7 @@ struct ftk_level {
     int place;              /* as configured; mem.place is opened later */
     const char *dir;
     struct ftk_mem mem;
+    bool told; /* that the place has no room */
     struct ftk_layout layout;
     /* of level.local */
     uint64_t sets_since; /* sets since the last attempt to write one there */
@@ -49,6 +50,12 @@ void ftk_layout_free(struct ftk_layout *a);
 /* A set is committed at this level: drop the other sets and, once in an epoch, remove the slots
  * that ended processes have left. */
 void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id);
+
+/* Whether this rank has a buffer that had no room in the place of the level, and no rank has told
+ * of that (a replacement does not know).  And: the lowest such rank (INT64_MAX: none) tells; all
+ * ranks call the function. */
+bool ftk_level_lacks(const struct ftk_level *l, const struct ftkit_ctx *ctx);
+void ftk_level_tell_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank);
 
 /* The event "set": the newest set is committed at this level. */
 void ftk_level_event(const struct ftk_level *l, const struct ftkit_ctx *ctx, size_t bytes,

@@ -52,8 +52,16 @@ static int reserve(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes)
     unmap(s, false);
     /* a little room, so that a growing region does not need a new mapping at every set */
     bytes += bytes / 64;
-    return ftk_place_is(m->place.kind, FTK_OUTLIVES_PROCESS) ? ftk_place_map(&m->place, s, bytes)
-                                                             : map(s, bytes);
+    if (!ftk_place_is(m->place.kind, FTK_OUTLIVES_PROCESS))
+        return map(s, bytes);
+    int rc = ftk_place_map(&m->place, s, bytes);
+    if (rc == FTKIT_OK || rc == FTKIT_ERR_NOMEM || !ftk_place_is(m->place.kind, FTK_OF_RUN))
+        return rc;
+    /* shared memory is memory: without room there the segment is in the process, which no relaunch
+     * finds; the levels behind this one go on */
+    m->lacked = bytes;
+    s->place = NULL;
+    return map(s, bytes);
 }
 
 int ftk_mem_add(struct ftk_mem *m, struct ftk_mem_seg *s)

@@ -119,6 +119,10 @@ int ftk_place_open(
     p->found_again = key != 0;
     if (!p->ops->map) /* such a place may use a dir that is no path */
         return FTKIT_OK;
+    p->absent =
+        ftk_place_is(kind, FTK_OF_RUN) && !(dir && *dir) && access(p->dir, W_OK | X_OK) != 0;
+    if (p->absent) /* see ftk_mem_take() */
+        return FTKIT_OK;
     if (stat(p->dir, &st) != 0)
         return ftk_fail_errno(errno, "%s", p->dir);
     if (!S_ISDIR(st.st_mode) || access(p->dir, W_OK | X_OK) != 0)
@@ -423,6 +427,6 @@ int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, const bool *wanted, 
     struct look l = { p, m, wanted, nwanted, FTKIT_OK };
     ftk_place_forget_busy(p);
     p->others = 0;
-    int err = p->found_again ? p->access->list(p, look_at_slot, &l) : 0;
+    int err = p->found_again && !p->absent ? p->access->list(p, look_at_slot, &l) : 0;
     return err == 0 ? l.rc : ftk_fail_errno(err, "%s", p->dir);
 }

@@ -71,6 +71,7 @@ struct ftk_place {
     int others;            /* slots of other jobs that the last ftk_place_adopt() has seen ... */
     struct ftk_slot other; /* ... and one of them; set 0: it cannot be read */
     bool found_again;      /* later processes can find the slots */
+    bool absent;           /* there is no shared memory: no slots can be made */
     int made;              /* number of slots made, for their names */
     uint64_t swept;        /* see ftk_place_sweep() */
     bool foreign;          /* a slot of another format was found, and reported */

@@ -176,7 +176,7 @@ static void no_room_for_a_longer_slot(void **state)
     struct ftk_mem_seg *s;
     const int why[] = { NO_SPACE, NO_MAP }, wanted[] = { FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM };
     (void)state;
-    open_memory(&m, FTK_PLACE_SHARED);
+    open_memory(&m, FTK_PLACE_FILE);
     assert_int_equal(ftk_mem_take(&m, 7, 1, 4, 5000, &s), FTKIT_OK);
     fill(s, 0);
     const struct ftk_mem_seg was = *s;
@@ -195,6 +195,32 @@ static void no_room_for_a_longer_slot(void **state)
     assert_int_equal(slots(), 0);
 }
 
+/* Shared memory is memory: without room for a slot the buffer is in the process. */
+static void no_room_in_shared_memory(void **state)
+{
+    struct ftk_mem m;
+    struct ftk_mem_seg *s, *t;
+    (void)state;
+    open_memory(&m, FTK_PLACE_SHARED);
+    assert_int_equal(ftk_mem_take(&m, 7, 1, 4, 5000, &s), FTKIT_OK);
+    fill(s, 0);
+    assert_int_equal(m.lacked, 0);
+    ftk_fault_rank(NO_SPACE, 0);
+    assert_int_equal(ftk_mem_grow(&m, s, 1 << 20), FTKIT_OK);
+    assert_int_equal(ftk_mem_take(&m, 7, 2, 4, 1 << 20, &t), FTKIT_OK);
+    ftk_fault_rank(QUIET, 0);
+    assert_true(m.lacked >= 1 << 20);
+    assert_null(s->place);
+    assert_null(t->place);
+    check(s, 5000);
+    assert_int_equal(slots(), 0);
+    assert_int_equal(ftk_mem_take(&m, 8, 1, 4, 5000, &t), FTKIT_OK); /* there is room again */
+    assert_non_null(t->place);
+    assert_int_equal(slots(), 1);
+    ftk_mem_close(&m, false);
+    assert_int_equal(slots(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,9 +228,10 @@ int main(void)
         cmocka_unit_test(no_memory_to_grow),
         cmocka_unit_test(slots_grow),
         cmocka_unit_test(no_room_for_a_longer_slot),
+        cmocka_unit_test(no_room_in_shared_memory),
     };
     if (setenv("FTKIT_FAULT",
-            "memory.map:1:1:ENOMEM,place.allocate:2:1:ENOSPC,place.map:3:1:ENOMEM", 1)
+            "memory.map:1:1:ENOMEM,place.allocate:2:*:ENOSPC,place.map:3:1:ENOMEM", 1)
             != 0
         || !mkdtemp(dir))
         return 1;
