@@ -227,7 +227,11 @@ FTKIT_API int ftkit_register_replicated(
  * @param offset  where the block begins in the whole array [ndims]
  * @param halo    width of the ghost layer on each side, or NULL for none [ndims]
  *
- * The blocks of all ranks must not overlap.  The whole array is one dataset in HDF5 and
+ * The blocks of all ranks must not overlap.  The first set, and the first one after a rank
+ * has registered another block, compares them: ftkit_checkpoint() returns
+ * FTKIT_ERR_MISMATCH, and the detail names two ranks and a cell.  Cells in no block get a
+ * warning: a restart on another number of ranks needs blocks without these cells.
+ * The whole array is one dataset in HDF5 and
  * can be restored on any number of ranks.  On as many ranks as wrote it, blocks and halos
  * must be the same, and ghost cells are restored with the block.  On another number of
  * ranks, blocks and halos may differ, and ghost cells are untouched: exchange the halo.
@@ -503,9 +507,11 @@ FTKIT_API int ftkit_end(ftkit_ctx *ctx);
  *             same code on all ranks; that set itself is committed.
  *             With checkpoint.line = apart an error of a set comes once on each rank, in its
  *             next call, and a replay of that call returns FTKIT_OK.
- *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions, or are at
- *             different calls; no new set.  Not with checkpoint.line = apart after the first
+ *             FTKIT_ERR_MISMATCH: the ranks disagree on replicated regions or arrays, or are
+ *             at different calls; no new set.  Not with checkpoint.line = apart after the first
  *             set: there regions and calls are not compared.
+ *             After an error of the set in memory the next set is due after
+ *             checkpoint.period, or at ftkit_request().
  *             FTKIT_ERR_STATE: with log.enabled a rank has a request under way, or has
  *             matched a message that it has not received, and has not registered the variable
  *             or the memory (ftkit_register_requests()).  No new set; nothing is lost.  The
@@ -513,7 +519,7 @@ FTKIT_API int ftkit_end(ftkit_ctx *ctx);
  *             FTKIT_ERR_BUSY: another job has taken the sets on the file system, because
  *             this job was silent for too long.  FTKIT_ERR_EXISTS: the file system has a set
  *             of this number that is not of this job.  In both cases the set is committed in
- *             memory only.
+ *             memory only.  With a helper thread the next call returns these errors, too.
  *             FTKIT_ERR_LOST, FTKIT_ERR_PEER: the job must end; its files are unchanged.
  * Source:     two slots and commit by agreement; buddy copies as in Zheng et al.,
  *             Cluster 2004; sets as in Moody et al., SC 2010.

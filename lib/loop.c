@@ -109,7 +109,7 @@ static bool may_write(const ftkit_ctx *ctx)
 {
     return !ftk_is_halted(ctx) && !ftk_log_apart(ctx)
            && (ctx->policy.calls >= ctx->policy.next_event || ctx->policy.requested
-               || !ctx->committed);
+               || ftk_policy_first_is_due(ctx));
 }
 
 /* A set may be due: decide together with all ranks, write the set, and repair failures. */
@@ -119,14 +119,19 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         bool write = false;
         uint64_t had = ctx->committed;
         int rc;
-        if (ftk_log_replayed(ctx, &rc))
+        if (ftk_log_replayed(ctx, &rc)) {
+            if (rc < 0)
+                ftk_policy_failed(ctx);
             return rc;
+        }
         if (!may_write(ctx)) /* a repair has put off the set: no rank makes this one */
             return FTKIT_OK;
         rc = ftk_policy_decide(ctx, &write);
         ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
         if (rc == FTKIT_OK && write)
             rc = ftk_set_write(ctx);
+        if (write && rc < 0 && rc != FTKIT_ERR_PEER && had == ctx->committed)
+            ftk_policy_failed(ctx);
         if (rc == FTKIT_OK)
             ftk_status_file(ctx);
         if (had != ctx->committed) {
@@ -284,6 +289,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
         ftk_describe_progress(ctx, now);
+        ftk_flush_look(ctx);
         measure(ctx, now);
     }
     if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || ftk_is_halted(ctx))
@@ -414,6 +420,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (restored == 0)
         ctx->loop.fresh = 1; /* a part of the initial state */
     define_state(ctx);
+    ftk_debug_start(ctx);
     ftk_watchdog_progress(ctx->dog);
     if (set)
         *set = restored;

@@ -81,6 +81,41 @@ intact('one rank alone', ['-b', "$blocks,$pieces"], n => 1, faults => 0, spares 
 intact('64 MiB', ['-b', 64 << 20], env => \%memory, fault => 'app.step:2:5:kill',
     timeout => 120);
 
+# ---- ranks whose regions do not fit together ------------------------------------------
+
+my @common = (program => build() . '/mpi/overlap', spares => 0,
+    env => { FTKIT_CHECKPOINT_PERIOD => '20 calls', FTKIT_LEVEL_HDF5_EVERY => '1 sets' });
+my $rule = 'Rule: all ranks register the same';
+for my $case (['fits', 0, qr/\A(?!.*(?:error|warning))/s],
+    ['overlap', 5, qr/error: .*no set is written: array 'x': the blocks of ranks 0 and 1 overlap, at cell \(7\)/],
+    ['moved', 4, qr/error: .*array 'x': the blocks of ranks 0 and 1 overlap, at cell \(7\)/],
+    ['gap', 0, qr/warning: .*array 'x': 3 cells are in no block, the first one at \(17\)/],
+    ['extra', 0, qr/warning: .*region 'mine' is registered on rank 1 and not on rank 0: each rank/],
+    ['name', 0, qr/warning: .*region 'other' is registered on rank 0 and not on rank 1: each rank/],
+    ['kind', 5, qr/error: .*region 'same' is per rank, i32 on rank 1 and replicated, 1 i32 on rank 0. $rule/],
+    ['type', 5, qr/error: .*region 'x' is a global array, i64 40 on rank 1 and .* f64 40 on rank 0. $rule/],
+    # what fails once is tried again after a period, not in each call
+    ['fail', 2, qr/region 'same' is registered as replicated and has other values on rank 1/])
+{
+    my ($mode, $failed, $like) = @$case;
+    my $j = job(@common, args => [$mode]);
+    my $lines = () = $j->{log} =~ /^ftkit: (?:error|warning): /mg;
+    my $want = $mode eq 'fits' || $mode eq 'fail' ? 0 : 1;
+    ok($j->{rc} == 0 && $j->{log} =~ $like && $lines == $want
+            && $j->{log} =~ /^calls 100 failed $failed /m, "regions of the ranks: $mode")
+        or diag("rc $j->{rc}, $lines lines\n$j->{log}");
+}
+# a replacement does not know of the set that has failed; with the log it repeats that call
+for my $log ({}, { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank' }) {
+    for my $fault ('ckpt.begin:2:3:kill', 'ckpt.sealed:0:3:kill') {
+        my $j = job(@common, args => ['fail'], spares => 1, fault => $fault,
+            env => { FTKIT_CHECKPOINT_PERIOD => '20 calls', %$log });
+        ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} =~ /^calls \d+ failed [234] set \d+$/m,
+            (%$log ? 'with the log: ' : '') . "$fault: after a set that has failed")
+            or diag("rc $j->{rc}\n$j->{log}");
+    }
+}
+
 # ---- memory ----------------------------------------------------------------------------
 
 # in units of the registered bytes, beyond what was in use before the first set

@@ -18,6 +18,7 @@
 #include "energy/energy.h"
 #include "pack.h"
 #include "replicas.h"
+#include "shapes.h"
 #include "write.h"
 
 /* What one call of ftk_set_write() works on. */
@@ -35,8 +36,8 @@ struct writing {
 };
 
 /* Indices of the words of the votes; SAME takes two words.  ERROR and SAME are in both votes. */
-enum { WORD_ERROR = 0, WORD_SAME = 1, WORD_DURABLE = 3 }; /* vote before the data are written */
-enum { WORD_GAP = 3, WORD_LOCAL = 4 };                    /* vote that commits */
+enum { WORD_ERROR = 0, WORD_SAME = 1, WORD_DURABLE = 3, WORD_SHAPES = 9 }; /* before the data */
+enum { WORD_GAP = 3, WORD_LOCAL = 4, WORD_LACKS = 7 };                     /* vote that commits */
 
 struct ftk_seg_header ftk_set_head(const struct ftkit_ctx *ctx, uint64_t set)
 {
@@ -114,6 +115,7 @@ static int prepare(struct writing *c)
     int ask = ftk_steer_ask(ctx);
     if (ask != FTK_ASK_NOTHING)
         v.min[WORD_DURABLE] = -ask;
+    v.min[WORD_SHAPES] = ftk_shapes_ask(ctx);
     vote_calls(ctx, &v);
     ftk_flush_ask(ctx, &v);
     rc = ftk_vote(&c->ch, ctx->nranks, &v);
@@ -139,7 +141,10 @@ static int prepare(struct writing *c)
         return ftk_fail((int)v.min[WORD_ERROR],
             "set %llu was not written: error on another rank: %s", (unsigned long long)w->like.set,
             ftkit_strerror((int)v.min[WORD_ERROR]));
-    return (int)v.min[WORD_ERROR];
+    if (v.min[WORD_ERROR] != FTKIT_OK)
+        return (int)v.min[WORD_ERROR];
+    /* the ranks of a plane that stands still may not have registered anything yet */
+    return v.min[WORD_SHAPES] == 0 && ctx->replica.stale == 0 ? ftk_shapes_check(&c->ch) : FTKIT_OK;
 }
 
 /* ---- the segment: the regions, each piece sent as soon as it is packed -------------------- */
@@ -207,31 +212,26 @@ static int find_rank(struct writing *c, uint64_t sum, int64_t *rank)
     return rc;
 }
 
-/* Replicated regions differ between ranks: return an error that names the first such region. */
+/* Replicated regions differ between ranks: return an error that names the first such region.  The
+ * ranks have the same replicated regions (shapes.h), in any order. */
 static int name_mismatch(struct writing *c)
 {
     const struct ftkit_ctx *ctx = c->ctx;
     const char *seg = c->w.own->buf;
-    uint32_t n = ((const struct ftk_seg_header *)(const void *)seg)->nregions;
     int64_t rank = INT64_MAX;
-    struct ftk_vote v;
-    ftk_vote_init(&v);
-    ftk_vote_same(&v, 0, n);
-    int rc = ftk_vote(&c->ch, ctx->nranks, &v);
-    if (rc == FTKIT_OK && !ftk_vote_is_same(&v, 0))
-        n = 0;
-    for (uint32_t i = 0; rc == FTKIT_OK && i < n; i++) {
-        rc = find_rank(c, ftk_region_sum_of(seg, i), &rank);
+    int rc = FTKIT_OK;
+    for (const struct ftk_seg_region *r = NULL;
+         rc == FTKIT_OK && (r = ftk_region_next_replicated(seg, r)) != NULL;) {
+        rc = find_rank(c, ftk_region_sum_of(seg, r), &rank);
         if (rc == FTKIT_OK && rank < ctx->nranks)
             return ftk_fail(FTKIT_ERR_MISMATCH,
                 "set %llu was not committed: region '%s' is registered as replicated and has other "
                 "values on rank %lld than on rank 0",
-                (unsigned long long)c->w.like.set, ftk_seg_regions_c(seg)[i].name, (long long)rank);
+                (unsigned long long)c->w.like.set, r->name, (long long)rank);
     }
     return rc != FTKIT_OK ? rc
-                          : ftk_fail(FTKIT_ERR_MISMATCH,
-                              "set %llu was not committed: ranks have registered "
-                              "different replicated regions",
+                          : ftk_fail(FTKIT_ERR_INTERNAL,
+                              "set %llu was not committed: checksums of replicated regions differ",
                               (unsigned long long)c->w.like.set);
 }
 
@@ -265,6 +265,7 @@ static int commit(struct writing *c)
     v.min[WORD_GAP] = ftk_policy_next_gap(ctx);
     if (ctx->rank == 0)
         v.min[WORD_LOCAL] = ftk_local_due(ctx);
+    v.min[WORD_LACKS] = ftk_level_lacks(c->w.level, ctx) ? ctx->rank : INT64_MAX;
     ftk_replicas_ask(ctx, &c->compared, &v);
     (void)FTK_FAULT("ckpt.sealed");
     int rc = ftk_vote(&c->ch, ctx->nranks, &v);
@@ -287,6 +288,7 @@ static int commit(struct writing *c)
         return name_mismatch(c);
     (void)FTK_FAULT("ckpt.voted");
     c->to_local = v.min[WORD_LOCAL] == 1;
+    ftk_level_tell_lack(c->w.level, ctx, v.min[WORD_LACKS]);
     ftk_set_committed(ctx, &c->w, v.min[WORD_GAP], c->ask);
     ftk_log_committed(ctx);
     (void)FTK_FAULT("ckpt.committed");

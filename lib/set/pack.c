@@ -211,14 +211,26 @@ uint64_t ftk_region_replicated_sum(const char *seg)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < h->nregions; i++)
         if (recs[i].kind == FTK_KIND_REPLICATED)
-            sum = ftk_xxh3_seed(data + recs[i].offset, recs[i].bytes, sum + i);
+            sum += ftk_xxh3_seed(
+                data + recs[i].offset, recs[i].bytes, ftk_xxh3(recs[i].name, sizeof recs[i].name));
     return sum;
 }
 
-uint64_t ftk_region_sum_of(const char *seg, uint32_t i)
+uint64_t ftk_region_sum_of(const char *seg, const struct ftk_seg_region *r)
 {
-    const struct ftk_seg_region *r = &ftk_seg_regions_c(seg)[i];
-    return r->kind == FTK_KIND_REPLICATED ? ftk_xxh3(ftk_seg_data_c(seg) + r->offset, r->bytes) : 0;
+    return ftk_xxh3(ftk_seg_data_c(seg) + r->offset, r->bytes);
+}
+
+const struct ftk_seg_region *ftk_region_next_replicated(
+    const char *seg, const struct ftk_seg_region *last)
+{
+    const struct ftk_seg_header *h = (const void *)seg;
+    const struct ftk_seg_region *recs = ftk_seg_regions_c(seg), *next = NULL;
+    for (uint32_t i = 0; i < h->nregions; i++)
+        if (recs[i].kind == FTK_KIND_REPLICATED && (!last || strcmp(recs[i].name, last->name) > 0)
+            && (!next || strcmp(recs[i].name, next->name) < 0))
+            next = &recs[i];
+    return next;
 }
 
 uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)

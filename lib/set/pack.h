@@ -35,11 +35,16 @@ int ftk_region_pack_last(struct ftk_packer *p, size_t bytes);
 /* Seal the head; everything must be packed. */
 void ftk_region_seal(struct ftk_packer *p);
 
-/* Return the XXH3 over the bytes of all replicated regions in a sealed segment. */
+/* Return a checksum over the bytes and names of all replicated regions in a sealed segment,
+ * whatever their order is. */
 uint64_t ftk_region_replicated_sum(const char *seg);
 
-/* The same over region i of the segment alone; 0 if the region is not replicated. */
-uint64_t ftk_region_sum_of(const char *seg, uint32_t i);
+/* The XXH3 over the bytes of one region. */
+struct ftk_seg_region;
+uint64_t ftk_region_sum_of(const char *seg, const struct ftk_seg_region *r);
+/* The replicated region behind `last` in the order of names; NULL: the first, or there is none. */
+const struct ftk_seg_region *ftk_region_next_replicated(
+    const char *seg, const struct ftk_seg_region *last);
 
 /* Return the XXH3 over the replicated regions as they are now; 0: they cannot be read. */
 uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx);

@@ -189,7 +189,7 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
 {
     const struct ftk_policy *p = &ctx->policy;
     *write = true;
-    if (p->requested || ctx->committed == 0)
+    if (p->requested || ftk_policy_first_is_due(ctx))
         return FTKIT_OK;
     *write = p->calls >= p->next_event;
     if (!*write || ctx->replica.stale != 0)
@@ -203,6 +203,7 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     struct ftk_policy *p = &ctx->policy;
     p->requested = 0;
+    p->failed = false;
     p->last_set_s = ftk_now_s();
     p->next_event = p->calls + (gap > 0 ? (uint64_t)gap : 1);
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
@@ -225,6 +226,17 @@ void ftk_policy_tried(struct ftkit_ctx *ctx)
     ctx->policy.set_at = ctx->policy.calls + (uint64_t)ctx->cfg.period.value;
 }
 
+void ftk_policy_failed(struct ftkit_ctx *ctx)
+{
+    struct ftk_policy *p = &ctx->policy;
+    p->requested = 0; /* the program knows that its request has failed */
+    if (ctx->replica.stale != 0 || p->next_event == FTK_HALTED)
+        return; /* a plane waits for this set; or the job halts without it */
+    p->failed = true;
+    ftk_policy_tried(ctx);
+    p->next_event = p->calls + 1; /* the next look: rank 0 says when to look again */
+}
+
 void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s)
 {
     if (set_s > 0)
@@ -237,6 +249,7 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
     ctx->policy.calls = ctx->policy.last_look_call = line_calls - 1;
     ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.next_event = next_event;
+    ctx->policy.failed = false;
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         ctx->policy.set_at = line_calls + (uint64_t)ctx->cfg.period.value;
     ctx->steer.told = false;

@@ -93,6 +93,7 @@ static int add_region(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MP
     }
     *r = new;
     *out = r;
+    ctx->regions.compared = false;
     return FTKIT_OK;
 }
 
@@ -213,10 +214,13 @@ static int same_array(
     return FTKIT_OK;
 }
 
+/* *moved becomes true if the region had another block before. */
 static void set_block(struct ftk_region *r, void *data, size_t items, int ndims,
-    const size_t *global, const size_t *local, const size_t *offset, const size_t *halo)
+    const size_t *global, const size_t *local, const size_t *offset, const size_t *halo,
+    bool *moved)
 {
     size_t n = (size_t)ndims * sizeof *global;
+    *moved = *moved || memcmp(r->local, local, n) != 0 || memcmp(r->start, offset, n) != 0;
     r->data = data;
     r->count = items;
     r->ndims = ndims;
@@ -259,8 +263,11 @@ static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Data
     ftk_type_free(&t);
     if (rc == FTKIT_OK && !r)
         rc = add_region(ctx, name, FTK_KIND_ARRAY, elem, &r);
+    bool moved = false;
     if (rc == FTKIT_OK)
-        set_block(r, data, items, ndims, global, local, offset, halo);
+        set_block(r, data, items, ndims, global, local, offset, halo, &moved);
+    if (moved)
+        ctx->regions.compared = false;
     return rc;
 }
 
@@ -380,6 +387,8 @@ static int resize(
             name, count, r->count);
     int rc = ftk_region_check_extent(&r->type, count, name);
     if (rc == FTKIT_OK) {
+        if (count != r->count)
+            ctx->regions.compared = false;
         r->data = data;
         r->count = count;
     }
@@ -424,6 +433,7 @@ int ftkit_unregister(ftkit_ctx *ctx, const char *name)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name));
     region_free(r);
     ctx->regions.n--;
+    ctx->regions.compared = false;
     memmove(r, r + 1, (size_t)(&ctx->regions.list[ctx->regions.n] - r) * sizeof *r);
     return FTKIT_OK;
 }
