@@ -1,12 +1,12 @@
-/* The page of the watchdog: the state of the processes of a job on one node, in shared memory.
- * The page also shows whether the job lives.  No MPI in this file: the ftkit program uses it, too.
+/* The page of the watchdog: the state of the processes of a job on one node, in shared memory. The
+ * page also shows whether the job lives.  No MPI in this file: the ftkit program uses it, too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A page is a file of /dev/shm, or without that of /tmp.  Every process that uses the page holds a shared lock on it
- * (flock); the lock ends with the process, also when the process is killed.  If an exclusive
- * lock can be taken, no living process uses the page or the determinants (log/det.h) of its
- * job. */
+ * A page is a file of /dev/shm, or without that of /tmp.  Every process that uses the page holds a
+ * shared lock on it (flock); the lock ends with the process, also when the process is killed.  If
+ * an exclusive lock can be taken, no living process uses the page or the determinants (log/det.h)
+ * of its job. */
 #ifndef FTK_WATCH_PAGE_H
 #define FTK_WATCH_PAGE_H
 

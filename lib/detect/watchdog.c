@@ -358,7 +358,8 @@ int ftk_watchdog_open(
     dog->own = failed ? NULL : take_slot(dog->page);
     if (!dog->own) {
         int rc = ftk_fail_errno(failed ? failed : ENOSPC,
-            "the page of the watchdog, %s in /dev/shm (make /dev/shm larger: docker run --shm-size)",
+            "the page of the watchdog, %s in /dev/shm (make /dev/shm larger: docker run "
+            "--shm-size)",
             dog->name);
         if (!failed)
             ftk_dog_page_close(dog->name, dog->page, dog->page_lock, false);

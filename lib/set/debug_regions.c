@@ -231,8 +231,8 @@ static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) * *sym,
     return false;
 }
 
-/* A variable that is as at the line, and not as at the end of ftkit_recover(), has kept its value in
- * this process; a replacement begins with the other one. */
+/* A variable that is as at the line, and not as at the end of ftkit_recover(), has kept its value
+ * in this process; a replacement begins with the other one. */
 static void tell(const struct ftkit_ctx *ctx, const char *name, const char *file, size_t changed,
     size_t bytes, enum when since)
 {

@@ -94,7 +94,7 @@ static bool stop_thread(struct ftk_flusher *f)
 }
 
 /* exit() while a context is open: end the threads, because HDF5 must not be closed under them.
- * Under a thread that cannot be ended, the process ends at once: closing HDF5 would wait for ever. */
+ * Under a thread that cannot be ended, the process ends at once: closing HDF5 would hang. */
 static void on_exit_of_process(int status, void *arg)
 {
     bool all = true;

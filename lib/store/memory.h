@@ -39,8 +39,7 @@ struct ftk_mem {
     int nsegs;
     struct ftk_place place;
     int nheld_max; /* the most buffers that were ever held at once */
-    size_t
-        lacked; /* bytes of a buffer that had no room in the place, and is in the process; 0: none */
+    size_t lacked; /* bytes of a buffer in the process, for lack of room in the place; 0: none */
 };
 
 /* Take a buffer for a segment of bytes bytes of (set, rank); a free buffer is reused.

@@ -1,5 +1,5 @@
-/* A file system that does not answer; to be preloaded.  In the ranks of a job, calls with a path that
- * has FTKIT_TEST_HANG_PATH in it wait as long as the file FTKIT_TEST_HANG exists.
+/* A file system that does not answer; to be preloaded.  In the ranks of a job, calls with a path
+ * that has FTKIT_TEST_HANG_PATH in it wait as long as the file FTKIT_TEST_HANG exists.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
