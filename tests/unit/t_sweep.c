@@ -1,0 +1,97 @@
+/* Leftovers of other jobs in shared memory: looked at in linear time, and those of a job that lives
+ * stay.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "detect/watch_page.h"
+
+#define FEW 100
+#define MANY 800
+
+/* The file i of determinants of a job that no other test has. */
+static void name_of(const char *job, int i, char path[128])
+{
+    snprintf(path, 128, "/dev/shm/" FTK_DET_PREFIX "0-%s-%d-%d-0", job, i, i);
+}
+
+static void make(const char *job, int from, int to)
+{
+    char path[128];
+    for (int i = from; i < to; i++) {
+        name_of(job, i, path);
+        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+        assert_true(fd >= 0);
+        close(fd);
+    }
+}
+
+static double look(void)
+{
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        double begin_s = ftk_now_s();
+        (void)ftk_dog_sweep(true);
+        double s = ftk_now_s() - begin_s;
+        best = s < best ? s : best;
+    }
+    return best;
+}
+
+static void linear(void **state)
+{
+    char job[32], path[128];
+    (void)state;
+    snprintf(job, sizeof job, "dead%x", (unsigned)getpid());
+    make(job, 0, FEW);
+    const double few = look();
+    make(job, FEW, MANY);
+    const double many = look();
+    for (int i = 0; i < MANY; i++) {
+        name_of(job, i, path);
+        (void)unlink(path);
+    }
+    print_message("%d files %.3f ms, %d files %.3f ms\n", FEW, 1e3 * few, MANY, 1e3 * many);
+    assert_true(many < 25 * few + 1e-3); /* linear: 8 times; quadratic: 64 times */
+}
+
+/* A job with a page that a process has locked lives; its determinants stay. */
+static void living(void **state)
+{
+    char job[32], page[96], path[2][128];
+    struct ftk_dog_page *p;
+    int lock;
+    (void)state;
+    snprintf(job, sizeof job, "live%x", (unsigned)getpid());
+    snprintf(page, sizeof page, FTK_DOG_PREFIX "%s-0", job);
+    assert_int_equal(ftk_dog_page_open(page, &p, &lock), 0);
+    make(job, 0, 1);
+    name_of(job, 0, path[0]);
+    snprintf(job, sizeof job, "gone%x", (unsigned)getpid());
+    make(job, 0, 1);
+    name_of(job, 0, path[1]);
+    (void)ftk_dog_sweep(false);
+    assert_int_equal(access(path[0], F_OK), 0);
+    assert_int_not_equal(access(path[1], F_OK), 0);
+    ftk_dog_page_close(page, p, lock, true);
+    (void)ftk_dog_sweep(false);
+    assert_int_not_equal(access(path[0], F_OK), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear),
+        cmocka_unit_test(living),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
