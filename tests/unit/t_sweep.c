@@ -2,6 +2,7 @@
  * stay.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -35,13 +37,21 @@ static void make(const char *job, int from, int to)
     }
 }
 
+/* Of this process: other processes of the machine do not count. */
+static double cpu_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static double look(void)
 {
     double best = 1e9;
     for (int i = 0; i < 5; i++) {
-        double begin_s = ftk_now_s();
+        double begin_s = cpu_s();
         (void)ftk_dog_sweep(true);
-        double s = ftk_now_s() - begin_s;
+        double s = cpu_s() - begin_s;
         best = s < best ? s : best;
     }
     return best;
