@@ -172,7 +172,6 @@ struct ftk_repair_state {
     bool ambiguous;      /* that attempt found an ambiguous match: all ranks have to roll back */
     bool spawned;        /* this process was started by a repair */
     bool spawn_failed;   /* spawning does not work here */
-    bool owned;  /* this replacement of rank 0 has made the record of the owner of the sets */
     int repeats; /* sum of the weights of repairs in a row to set repeats_of: weight_of() */
     uint64_t repeats_of;
     int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */
