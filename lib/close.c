@@ -141,8 +141,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
         ftk_watchdog_unwind(ctx->dog);
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
-        ctx->repair.local_error =
-            ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored");
+        ftk_repair_flaw(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored"));
     if (rc != FTKIT_OK) {
         rc = ftk_fail(rc, "%s", ctx->detail);
     } else {

@@ -314,7 +314,7 @@ static int join_job(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *s
 {
     ctx->repair.spawned = true;
     ctx->mode = FTKIT_MODE_GLOBAL;
-    ctx->repair.local_error = local; /* the census carries it to the other ranks */
+    ftk_repair_flaw(ctx, local); /* the census carries it to the other ranks */
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)
                                             : node_of(&ctx->cfg, 0);
     report_to(&ctx->cfg);
@@ -460,7 +460,7 @@ static int open_planes(struct ftkit_ctx *ctx)
         return rc;
     if (ctx->rank == 0 || rc != FTKIT_ERR_CONFIG) /* that one is the same on all ranks */
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, ftk_detail_text());
-    ctx->repair.local_error = rc;
+    ftk_repair_flaw(ctx, rc);
     return ftk_repair(ctx, MPI_COMM_NULL);
 }
 
@@ -472,7 +472,7 @@ static int first_repair(struct ftkit_ctx *ctx, MPI_Comm start, int local)
     if (local != FTKIT_OK) {
         snprintf(why, sizeof why, "%s", ftk_detail_text());
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);
-        ctx->repair.local_error = local;
+        ftk_repair_flaw(ctx, local);
     }
     const int rc = ftk_repair(ctx, start);
     return rc < 0 && why[0] ? ftk_fail(rc, "%s", why) : rc;

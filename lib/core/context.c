@@ -19,6 +19,13 @@ int ftk_done(struct ftkit_ctx *ctx, int rc)
     return rc;
 }
 
+void ftk_repair_flaw(struct ftkit_ctx *ctx, int rc)
+{
+    ctx->repair.local_error = rc;
+    snprintf(ctx->repair.local_why, sizeof ctx->repair.local_why, "%s",
+        rc == FTKIT_OK ? "" : ftk_detail_text());
+}
+
 int ftk_check_open(const struct ftkit_ctx *ctx, const char *call)
 {
     if (!ctx)

@@ -167,12 +167,13 @@ struct ftk_repair_state {
     bool line_unusable;  /* a rank has given up the line in memory: slots are not used */
     int *line_source;    /* [line_nranks] rank that has each segment, for FTK_PENDING_SHRUNK */
     int line_from;       /* where this rank's segment was found: a rank, or enum ftk_line_from */
-    int local_error;     /* of this rank in the last attempt to repair */
-    int differs;         /* enum ftk_differs */
-    bool ambiguous;      /* that attempt found an ambiguous match: all ranks have to roll back */
-    bool spawned;        /* this process was started by a repair */
-    bool spawn_failed;   /* spawning does not work here */
-    int repeats; /* sum of the weights of repairs in a row to set repeats_of: weight_of() */
+    int local_error;     /* of this rank in the last attempt to repair: ftk_repair_flaw() */
+    char local_why[FTK_DETAIL_MAX]; /* ... its detail */
+    int differs;                    /* enum ftk_differs */
+    bool ambiguous;    /* that attempt found an ambiguous match: all ranks have to roll back */
+    bool spawned;      /* this process was started by a repair */
+    bool spawn_failed; /* spawning does not work here */
+    int repeats;       /* sum of the weights of repairs in a row to set repeats_of: weight_of() */
     uint64_t repeats_of;
     int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */
     uint64_t unusable; /* the set that this rank has given up in memory; 0: none */
@@ -293,6 +294,9 @@ struct ftkit_ctx {
  * return rc.  When the context has ended, the detail keeps the first cause, and in the loop an
  * error after which a program might continue (above FTKIT_ERR_CORRUPT) becomes FTKIT_ERR_ENDED. */
 int ftk_done(struct ftkit_ctx *ctx, int rc);
+/* This rank meets rc, with the thread's detail, which the plan of the next repair ends the job for;
+ * FTKIT_OK: nothing. */
+void ftk_repair_flaw(struct ftkit_ctx *ctx, int rc);
 
 /* Write the communicator into a variable of the program. */
 void ftk_bound_set(const struct ftk_bound *b, MPI_Comm comm);

@@ -16,7 +16,7 @@ int ftk_plan_again(struct ftkit_ctx *ctx, struct ftk_chan *ch, struct ftk_plan *
 {
     const struct ftk_plan_rules rules = ftk_plan_rules_of(ctx, &ctx->level[FTK_LEVEL_MEMORY]);
     struct ftk_census census;
-    *p = (struct ftk_plan){ .outcome = FTK_PLAN_FATAL };
+    *p = (struct ftk_plan){ .outcome = FTK_PLAN_FATAL, .flawed = -1 };
     int rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, ch->comm, &census);
     if (rc != FTKIT_OK)
         return ftk_chan_break(ch, MPI_ERR_OTHER, "census of a set in memory");

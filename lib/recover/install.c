@@ -99,7 +99,7 @@ static void install_epoch(struct ftk_attempt *a, int me)
     ctx->comms = a->next;
     ctx->detect.failed = 0;
     ctx->detect.ntracked = 0;
-    ctx->repair.local_error = 0;
+    ftk_repair_flaw(ctx, FTKIT_OK);
     ctx->repair.ambiguous = false;
     ctx->repair.differs = FTK_DIFFERS_NOT;
     ctx->repair.spawn_failed = false;
@@ -233,7 +233,7 @@ static void tell_of_log(struct ftkit_ctx *ctx, int rc, const char *why)
     if (damaged)
         ctx->repair.differs = FTK_DIFFERS_ALL;
     else
-        ctx->repair.local_error = rc;
+        ftk_repair_flaw(ctx, rc);
     ftk_detect_raise(ctx);
 }
 

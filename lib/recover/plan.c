@@ -586,10 +586,16 @@ static bool lacks_rank(const struct facts *f)
 static bool ends_here(const struct facts *f, struct ftk_plan *p)
 {
     for (int i = 0; i < f->c->n; i++) {
-        if (f->c->entries[i].local_error != 0) {
-            fatal(p, f->c->entries[i].local_error, "a rank could not do its part of the repair");
-            return true;
-        }
+        const struct ftk_census_entry *e = &f->c->entries[i];
+        if (e->local_error == 0)
+            continue;
+        fatal(p, e->local_error, "");
+        p->flawed = i;
+        snprintf(p->why, sizeof p->why, "%s %d could not %s: %s", e->rank < 0 ? "process" : "rank",
+            e->rank < 0 ? i : e->rank,
+            f->epoch > 0 ? "do its part of the repair" : "open the context",
+            ftkit_strerror(e->local_error));
+        return true;
     }
     if (f->furthest == FTK_ALL_CLOSED && f->epoch > 0 && lacks_rank(f)) {
         fatal(p, FTKIT_ERR_LOST,
@@ -640,6 +646,7 @@ int ftk_plan_make(
 {
     struct facts f = { .c = c, .rules = rules };
     memset(p, 0, sizeof *p);
+    p->flawed = -1;
     draw_facts(&f);
     int rc = make(&f, p);
     free(f.node_of);
@@ -687,4 +694,5 @@ void ftk_plan_free(struct ftk_plan *p)
     free(p->as);
     free(p->groups);
     memset(p, 0, sizeof *p);
+    p->flawed = -1;
 }

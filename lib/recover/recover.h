@@ -106,6 +106,7 @@ struct ftk_plan {
     int outcome;
     int code;
     char why[256];
+    int flawed; /* process whose local error ends the job, -1: none */
     int nspawn;
     int nprocs;    /* in the census; a process is an index of the census */
     int nranks;    /* after the repair */

@@ -21,7 +21,7 @@ static int hard(struct ftk_attempt *a, int rc)
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_MPI && rc != FTKIT_ERR_CORRUPT) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", a->ctx->cfg.name, a->ctx->rank,
             ftk_detail_text());
-        a->ctx->repair.local_error = rc;
+        ftk_repair_flaw(a->ctx, rc);
     }
     return rc;
 }
@@ -355,15 +355,32 @@ static int discard(struct ftk_attempt *a)
     return rc;
 }
 
-static int end_fatal(struct ftkit_ctx *ctx, const struct ftk_plan *p, int me)
+/* Whether this process tells `ftkit run` why the job ends: the one that knows the cause, and the
+ * first one where `ftkit run` does not see that node. */
+static bool tells_why(const struct ftk_attempt *a, int me)
 {
+    const struct ftk_census_entry *e = a->census.entries;
+    int flawed = a->plan.flawed;
+    return me == flawed || (me == 0 && (flawed < 0 || e[flawed].node != e[0].node));
+}
+
+static int end_fatal(struct ftk_attempt *a, int me)
+{
+    struct ftkit_ctx *ctx = a->ctx;
+    const struct ftk_plan *p = &a->plan;
+    char why[FTK_DETAIL_MAX];
+    int cut = (int)strcspn(p->why, ":"); /* the cause instead of the text of the code */
+    if (me == p->flawed && ctx->repair.local_why[0])
+        snprintf(why, sizeof why, "%.*s: %.400s", cut, p->why, ctx->repair.local_why);
+    else
+        snprintf(why, sizeof why, "%s", p->why);
     ctx->dead = p->code < 0 ? p->code : FTKIT_ERR_PEER;
-    if (me == 0) {
+    if (tells_why(a, me)) {
         /* after a mismatch of the ranks' calls a relaunch would end in the same way */
-        ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", p->why);
-        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, p->why);
+        ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", why);
+        ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);
     }
-    return ftk_fail(ctx->dead, "%s", p->why);
+    return ftk_fail(ctx->dead, "%s", why);
 }
 
 /* The processes have agreed: do what the plan says. */
@@ -384,7 +401,7 @@ static int conclude(struct ftk_attempt *a)
         rc = ftk_attempt_rank(a, &me);
         if (rc == FTKIT_OK)
             rc = ftk_retire(ctx, a->s);
-        return rc == FTKIT_OK ? end_fatal(ctx, &a->plan, me) : rc;
+        return rc == FTKIT_OK ? end_fatal(a, me) : rc;
     default:
         rc = ftk_attempt_install(a);
         if (rc == FTKIT_OK)

@@ -313,7 +313,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
             snprintf(why, sizeof why, "%s", ftk_detail_text());
             ftk_start_failed(ctx, rc);
             ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, why);
-            ctx->repair.local_error = rc;
+            ftk_repair_flaw(ctx, rc);
         }
         rc = ftk_repair(ctx, MPI_COMM_NULL);
         if (rc < 0 && why[0])

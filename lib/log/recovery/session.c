@@ -166,7 +166,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
         ftk_log_enter(ftk_recovery_phase());
     if (ftk_tail_apply() != FTKIT_OK) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, l->me, ftk_detail_text());
-        ctx->repair.local_error = FTKIT_ERR_NOMEM; /* the next census has it */
+        ftk_repair_flaw(ctx, FTKIT_ERR_NOMEM); /* the next census has it */
         ftk_detect_raise(ctx);
     }
     if (ctx->where >= FTK_IN_LOOP)
