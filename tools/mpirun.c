@@ -222,11 +222,12 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
         ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     add_deadline(env);
-    if (r->start || getenv("FTKIT_RECOVER_START"))
+    if (r->older || r->start || getenv("FTKIT_RECOVER_START"))
         ftk_list_add(env, "FTKIT_RECOVER_START=%s",
-            r->resumes ? "newest"
-            : r->start ? r->start
-                       : getenv("FTKIT_RECOVER_START"));
+            r->older     ? "older"
+            : r->resumes ? "newest"
+            : r->start   ? r->start
+                         : getenv("FTKIT_RECOVER_START"));
     if (r->log)
         ftk_list_add(env, "FTKIT_LOG_ENABLED=true");
     if (ftk_mpirun_ulfm()) {

@@ -27,6 +27,7 @@
 
 #include "asks.h"
 #include "input.h"
+#include "ends.h"
 #include "kill.h"
 #include "sets.h"
 #include "detect/watch_page.h"
@@ -38,7 +39,16 @@
 #define POLL_NS 100000000L
 #define SHORT_NS 20000000L /* while the ranks start: some end soon */
 
-enum how { BY_ITSELF, BY_HALT, BY_SIGNAL, BY_FATAL, BY_TIMEOUT, BY_LOST_RANK, BY_NO_RANK };
+enum how {
+    BY_ITSELF,
+    BY_HALT,
+    BY_SIGNAL,
+    BY_FATAL,
+    BY_TIMEOUT,
+    BY_LOST_RANK,
+    BY_NO_RANK,
+    BY_ABORT
+};
 
 struct attempt {
     int number; /* from 0 */
@@ -50,7 +60,8 @@ struct attempt {
     bool halting;     /* the job was asked to halt */
     bool halt_wanted; /* SIGUSR2 came before a context was open */
     bool set_wanted;  /* SIGUSR1 */
-    long lost;        /* BY_LOST_RANK: the rank, -1: not known */
+    struct ftk_ends ends;
+    long lost; /* BY_LOST_RANK: the rank, -1: not known */
     struct ftk_state *state;
 };
 
@@ -245,6 +256,10 @@ static void watch(const struct ftk_run *r, struct attempt *a, struct ftk_ranks *
             ftk_tree_dump(stderr, r->verbose);
             return;
         }
+        if (!a->sig && ftk_ends_look(&a->ends, a->state)) {
+            a->how = BY_ABORT;
+            return;
+        }
         double fatal_at = ftk_state_told(a->state)->fatal_at;
         if (fatal_at > 0 && now > fatal_at + FATAL_GRACE_S && !a->sig) {
             a->how = BY_FATAL;
@@ -403,12 +418,32 @@ static void describe(const struct attempt *a, char *text, size_t bytes)
         snprintf(text, bytes, "because %s with a context still open", end);
 }
 
-/* Whether the job is lost.  A job that was ended by a signal or by the timeout is not. */
+/* Whether the program has ended the job by MPI_Abort. */
+static bool has_aborted(const struct attempt *a)
+{
+    return a->how == BY_ABORT || ftk_state_aborted(a->state);
+}
+
+/* Whether the job is lost.  A job that a signal, the timeout or MPI_Abort has ended is not. */
 static bool is_lost(const struct attempt *a)
 {
-    if (a->how == BY_SIGNAL || a->how == BY_TIMEOUT || ftk_state_told(a->state)->halted_at > 0)
+    if (has_aborted(a) || a->how == BY_SIGNAL || a->how == BY_TIMEOUT
+        || ftk_state_told(a->state)->halted_at > 0)
         return false;
     return a->how == BY_LOST_RANK || is_headless(a) || ftk_state_is_open(a->state);
+}
+
+/* Whether a signal comes from an error of the program, and not from outside. */
+static bool is_crash(int sig)
+{
+    return sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGABRT;
+}
+
+/* The signal by which the program has crashed and the job was lost, 0: none. */
+static int crash_of(const struct attempt *a)
+{
+    const struct ftk_end *e = ftk_state_cause(a->state);
+    return e && e->how == FTK_END_SIGNAL && is_crash(e->sig) ? e->sig : 0;
 }
 
 /* Exit code of the run if this attempt is the last.  A job that ended badly never has 0, also if
@@ -460,6 +495,10 @@ static void tell_end(const struct attempt *a)
     if (!first || a->how == BY_SIGNAL || a->how == BY_TIMEOUT || a->how == BY_HALT)
         return;
     ftk_end_text(first, text, sizeof text);
+    if (has_aborted(a) && ftk_state_is_open(a->state)) {
+        ftk_run_say("%s: the job ends, and is not relaunched", text);
+        return;
+    }
     ftk_run_say("%s %s", text,
         told->opened ? "when all contexts were closed" : "before a context was opened");
 }
@@ -471,8 +510,9 @@ struct past {
     struct ftk_progress *page; /* NULL: not mapped */
     uint64_t furthest;         /* furthest position of the earlier attempts */
     uint64_t known;            /* newest durable set of the earlier attempts */
-    uint64_t aborted_at;       /* position of the MPI_Abort that ended the last attempt ... */
-    struct ftk_end abort;      /* ... and the process that called it */
+    uint64_t crashed_at;       /* position of the crash that ended the last attempt, 0: none */
+    int crash;                 /* its signal */
+    bool older;                /* an older set was tried */
     int used;                  /* relaunches without progress */
 };
 
@@ -513,37 +553,53 @@ static bool has_progressed(const struct ftk_run *r, struct past *past, const str
     return further;
 }
 
-/* Whether the program has called MPI_Abort at the same position as in the attempt before. */
-static bool aborts_again(const struct attempt *a, struct past *past)
+/* Whether the program has crashed at the same position as in the attempt before, or at the same
+ * call again and again within this attempt.  When another rank crashes, rank 0 may have made one
+ * call more or less. */
+static bool crashes_again(const struct attempt *a, struct past *past)
 {
-    const struct ftk_end *e = ftk_state_first(a->state);
-    bool aborted = e && e->how == FTK_END_ABORT, again = false;
-    uint64_t at = position(past, false);
-    if (aborted && past->abort.how == FTK_END_ABORT)
-        again = e->job == past->abort.job && e->rank == past->abort.rank && at > 0
-                && at == past->aborted_at;
-    past->abort = aborted ? *e : (struct ftk_end){ FTK_END_NONE };
-    past->aborted_at = at;
-    return again;
+    int sig = crash_of(a);
+    uint64_t at = sig ? position(past, false) : 0;
+    bool again = at > 0 && past->crashed_at > 0 && sig == past->crash && at + 1 >= past->crashed_at
+                 && at <= past->crashed_at + 1;
+    past->crashed_at = at;
+    past->crash = sig;
+    return again || ftk_state_told(a->state)->again;
+}
+
+/* The program crashes at the same place.  The set may have the cause: try an older one, once,
+ * unless the user has chosen the start. */
+static bool may_try_older(
+    struct ftk_run *r, const struct attempt *a, struct past *past, const char *how)
+{
+    r->older =
+        !past->older && !r->start && !getenv("FTKIT_RECOVER_START") && past->used < r->relaunch;
+    if (!r->older) {
+        ftk_run_say("attempt %d ended %s, at the same place as before: every relaunch would end in "
+                    "the same way, so there is none",
+            a->number + 1, how);
+        return false;
+    }
+    past->older = true;
+    past->used++;
+    ftk_run_say("attempt %d ended %s, at the same place as before: relaunching once from the set "
+                "before the newest (%d of %d)",
+        a->number + 1, how, past->used, r->relaunch);
+    return true;
 }
 
 /* After a lost attempt: whether to start another one. */
-static bool may_try_again(
-    const struct ftk_run *r, const struct attempt *a, struct past *past, int *code)
+static bool may_try_again(struct ftk_run *r, const struct attempt *a, struct past *past, int *code)
 {
     const struct ftk_told *told = ftk_state_told(a->state);
     char how[512];
     describe(a, how, sizeof how);
-    bool again = aborts_again(a, past);
+    bool again = crashes_again(a, past);
+    r->older = false;
     if (has_progressed(r, past, told))
         past->used = 0;
-    if (again) {
-        ftk_run_say(
-            "attempt %d ended %s, at the same place as the one before (call %" PRIu64
-            " of ftkit_checkpoint): every relaunch would end in the same way, so there is none",
-            a->number + 1, how, past->aborted_at);
-        return false;
-    }
+    if (again)
+        return may_try_older(r, a, past, how);
     if (told->busy[0]) {
         ftk_run_say(
             "attempt %d ended: %s. There is no relaunch, which would continue from the sets "

@@ -13,6 +13,7 @@
  *     fatal TEXT        the job cannot go on
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
  *     hopeless TEXT     a start has failed, and every relaunch would fail in the same way
+ *     again             the same rank has died at the same call again and again
  *     busy TEXT         a start has failed because another job uses the sets
  *     mistake TEXT      the library ends the job, for a mistake that every relaunch would meet
  *     unclosed          a process ends after ftkit_finish() without ftkit_close()
@@ -53,6 +54,7 @@ struct ftk_state {
     size_t ncontexts;
     struct ftk_end *bad; /* [nbad] bad ends since a context was last opened or repaired */
     size_t nbad, bad_room;
+    bool sure;              /* an abort that no failure explains: the library says so */
     struct ftk_end cause;   /* the first of them, also if its process was reported as lost */
     struct ftk_end *joined; /* [njoined] spawned processes that belong to the job */
     size_t njoined, joined_room;
@@ -86,6 +88,7 @@ static void forget_ends(struct ftk_state *s)
 {
     s->nbad = 0;
     s->cause.how = FTK_END_NONE;
+    s->sure = false;
 }
 
 static void take_set(struct ftk_told *t, uint64_t set)
@@ -116,6 +119,7 @@ static void take_abort(struct ftk_state *s, const char *text)
     if (sscanf(text, "%ld %d", &e.rank, &e.code) != 2)
         return;
     e.code &= 0xff;
+    s->sure = s->nbad == 0;
     add_end(&s->bad, &s->nbad, &s->bad_room, &e);
     if (s->cause.how == FTK_END_NONE)
         s->cause = e;
@@ -212,6 +216,8 @@ static void library_line(struct ftk_state *s, char *line)
     } else if (strcmp(line, "unclosed") == 0) {
         t->unclosed = true;
         close_all(s);
+    } else if (strcmp(line, "again") == 0) {
+        t->again = true;
     } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
         snprintf(t->hopeless, sizeof t->hopeless, "%s", rest);
     }
@@ -420,6 +426,29 @@ const struct ftk_end *ftk_state_first(const struct ftk_state *s)
 const struct ftk_end *ftk_state_cause(const struct ftk_state *s)
 {
     return s->cause.how == FTK_END_NONE ? NULL : &s->cause;
+}
+
+static const struct ftk_end *first_of(const struct ftk_state *s, enum ftk_end_how how)
+{
+    for (size_t i = 0; i < s->nbad; i++)
+        if (s->bad[i].how == how)
+            return &s->bad[i];
+    return NULL;
+}
+
+const struct ftk_end *ftk_state_death(const struct ftk_state *s)
+{
+    return first_of(s, FTK_END_SIGNAL);
+}
+
+const struct ftk_end *ftk_state_doubtful(const struct ftk_state *s)
+{
+    return !s->sure && ftk_state_death(s) ? first_of(s, FTK_END_ABORT) : NULL;
+}
+
+bool ftk_state_aborted(const struct ftk_state *s)
+{
+    return s->nbad > 0 && s->bad[0].how == FTK_END_ABORT && !ftk_state_doubtful(s);
 }
 
 int ftk_state_ends(const struct ftk_state *s)

@@ -36,6 +36,7 @@ struct ftk_told {
     bool mistake;       /* fatal is a mistake of the program */
     char hopeless[512]; /* error that every relaunch would meet again; "": none */
     char busy[512];     /* why the sets cannot be used now; "": they can */
+    bool again;         /* the same rank has died at the same call again and again */
     double halted_at;   /* time of the halt, 0: none */
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */
@@ -55,6 +56,13 @@ const struct ftk_told *ftk_state_told(const struct ftk_state *s);
 const struct ftk_end *ftk_state_first(const struct ftk_state *s);
 /* The same of a job that is lost: also a process that the library has reported as lost. */
 const struct ftk_end *ftk_state_cause(const struct ftk_state *s);
+/* The first of them that a signal has killed; NULL: none. */
+const struct ftk_end *ftk_state_death(const struct ftk_state *s);
+/* Whether the program has ended the job by MPI_Abort. */
+bool ftk_state_aborted(const struct ftk_state *s);
+/* A process that has called MPI_Abort beside such a death, so perhaps because of it;
+ * NULL: none has. */
+const struct ftk_end *ftk_state_doubtful(const struct ftk_state *s);
 /* Number of processes of the job whose end mpirun has reported.  mpirun reports a normal end only
  * for processes on its own node. */
 int ftk_state_ends(const struct ftk_state *s);

@@ -88,6 +88,7 @@ struct ftk_run {
     bool verbose, print;
     bool log;          /* with the message log, through a preloaded libftkit_mpi */
     const char *start; /* recover.start: "fresh" or a set; NULL: not given */
+    bool older;        /* the next attempt passes over the newest set */
     bool resumes;      /* a set of this run is durable: start from the newest, not from start */
     /* faults to inject (kill.h), NULL: none */
     struct ftk_kills *kills;

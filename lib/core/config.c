@@ -88,7 +88,8 @@ static const struct word outputs[] = { { "first", FTK_OUTPUT_FIRST }, { "all", F
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK }, { "end", FTK_SUPPLY_END },
     { NULL, 0 } };
-static const struct word starts[] = { { "newest", 0 }, { "fresh", 1 }, { NULL, 0 } };
+static const struct word starts[] = { { "newest", 0 }, { "fresh", 1 }, { "older", 2 },
+    { NULL, 0 } };
 static const struct word checks[] = { { "none", FTK_DEBUG_NONE }, { "regions", FTK_DEBUG_REGIONS },
     { NULL, 0 } };
 static const struct word energies[] = { { "auto", FTK_ENERGY_AUTO }, { "off", FTK_ENERGY_OFF },
@@ -274,9 +275,10 @@ static const struct key keys[] = {
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
         "How lost ranks are replaced, in order of preference; no shrink with log.enabled." },
-    { "recover", "start", AT(start), START, "newest", "newest, fresh or the number of a set",
+    { "recover", "start", AT(start), START, "newest", "newest, fresh, older or the number of a set",
         "What a job starts from: its newest usable set; the beginning, and sets of earlier runs "
-        "stay as they are; exactly this set." },
+        "stay as they are; the newest usable set in the files but one, without such a set the "
+        "beginning; exactly this set." },
     { "recover", "timeout", AT(timeout_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
         "A process that is stopped for this long, or does not join a repair for this long, is "
         "killed. A process that computes has at least three times its longest stretch between two "
@@ -286,7 +288,8 @@ static const struct key keys[] = {
     { "recover", "stall_say", AT(say_s), TIME(0), "60s", "0 for off, or " TIME_TEXT,
         "When no rank of a node has made progress for this long (or three times its longest "
         "stretch), and some wait in ftkit for others, a line says where each rank is and which "
-        "rule may be broken. The job is ended when a rank has left its loop alone." },
+        "rule may be broken. The job is ended when a rank has left its loop alone. A wait of 20 "
+        "times that in ftkit_open() ends the job, too." },
     { "recover", "attempts", AT(attempts), INT(1, 1e6), "10", "1 to 1000000",
         "Repairs in a row that may go back to the same set before the job is ended." },
     { "recover", "exit_is_failure", AT(exit_is_failure), BOOL, "true", BOOL_TEXT,
@@ -642,13 +645,15 @@ static const char *parse_start(const struct key *k, const char *text, uint64_t *
 {
     const struct word *w = find_word(k->words, text);
     if (w) {
-        *start = w->value ? FTK_START_FRESH : FTK_START_NEWEST;
+        *start = w->value == 2   ? FTK_START_OLDER
+                 : w->value == 1 ? FTK_START_FRESH
+                                 : FTK_START_NEWEST;
         return NULL;
     }
     errno = 0;
     unsigned long long v = strtoull(text, NULL, 10);
     if (!*text || text[strspn(text, "0123456789")])
-        return "is neither newest nor fresh nor a number";
+        return "is neither newest nor fresh nor older nor a number";
     if (v == 0 || v >= INT64_MAX || errno != 0)
         return "is out of range";
     *start = v;
@@ -749,8 +754,9 @@ static void format_supply(
 
 static void format_start(const struct key *k, uint64_t start, char *out, size_t bytes)
 {
-    if (start == FTK_START_NEWEST || start == FTK_START_FRESH)
-        snprintf(out, bytes, "%s", word_text(k->words, start == FTK_START_FRESH));
+    if (start == FTK_START_NEWEST || start == FTK_START_FRESH || start == FTK_START_OLDER)
+        snprintf(out, bytes, "%s",
+            word_text(k->words, start == FTK_START_OLDER ? 2 : start == FTK_START_FRESH));
     else
         snprintf(out, bytes, "%llu", (unsigned long long)start);
 }

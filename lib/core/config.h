@@ -38,6 +38,7 @@ enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 /* recover.start: one of these, or the number of a set. */
 #define FTK_START_NEWEST 0
 #define FTK_START_FRESH UINT64_MAX
+#define FTK_START_OLDER (UINT64_MAX - 1)
 
 struct ftk_config {
     char source[FTK_PATH_MAX];        /* the configuration file, "" for none */

@@ -157,6 +157,15 @@ struct ftk_policy {
 
 /* The weight of a repair after the loss of a rank, see weight_of() in lib/recover/repair.c. */
 enum { FTK_REPEAT = 4 };
+/* Deaths of one rank at the same call that end the job. */
+enum { FTK_DEATHS = 3 };
+
+/* Deaths of one rank alone, in repairs in a row to the same set, at the same call. */
+struct ftk_died {
+    int rank;
+    int times;      /* 0: the last repair had another reason */
+    uint64_t calls; /* most calls of ftkit_checkpoint() of a survivor, at the last death */
+};
 
 /* The line to restore, and the history of repairs (lib/recover). */
 struct ftk_repair_state {
@@ -175,6 +184,7 @@ struct ftk_repair_state {
     bool spawn_failed; /* spawning does not work here */
     int repeats;       /* sum of the weights of repairs in a row to set repeats_of: weight_of() */
     uint64_t repeats_of;
+    struct ftk_died died;
     int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */
     uint64_t unusable; /* the set that this rank has given up in memory; 0: none */
     uint64_t told;     /* the newest set that an attempt to repair has told to be committed */

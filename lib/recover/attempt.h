@@ -34,6 +34,7 @@ struct ftk_attempt {
     int line_nranks; /* number of ranks that wrote the line */
     int epoch;
     int repeats;
+    struct ftk_died died;
     struct ftk_handover handover;
     double t_start, t_shrunk, t_planned, t_built;
 };

@@ -31,8 +31,11 @@ struct facts {
     uint64_t committed;
     uint64_t unusable;
     int repeats;
-    int *node_of; /* [n] the first process of the same node: it stands for the node */
-    int *load;    /* [n] working ranks on the node that the process stands for */
+    struct ftk_died died; /* before this failure */
+    uint64_t calls;       /* most calls of ftkit_checkpoint() of a live rank */
+    int64_t ranks;        /* sum of the live ranks */
+    int *node_of;         /* [n] the first process of the same node: it stands for the node */
+    int *load;            /* [n] working ranks on the node that the process stands for */
 };
 
 static void fatal(struct ftk_plan *p, int code, const char *why)
@@ -70,6 +73,10 @@ static void draw_facts(struct facts *f)
         if (f->rules->repair && e->unusable > f->unusable)
             f->unusable = e->unusable;
         f->repeats = e->repeats > f->repeats ? e->repeats : f->repeats;
+        f->calls = e->calls > f->calls ? e->calls : f->calls;
+        f->ranks += e->rank;
+        if (e->died.times > f->died.times)
+            f->died = e->died;
     }
 }
 
@@ -542,6 +549,30 @@ static int allocate(const struct facts *f, struct ftk_plan *p)
     return FTKIT_OK;
 }
 
+/* Count a death, if one rank alone is lost.  A survivor may have made one call more or less than at
+ * the last death.  Return whether the rank has died there too often: an error of the program, or of
+ * its data.  A machine that fails hits another rank, or another call. */
+static bool dies_again(const struct facts *f, struct ftk_plan *p)
+{
+    if (f->nlive == 0 || f->nlive + 1 != f->nranks)
+        return false;
+    p->died.rank = (int)((int64_t)f->nranks * (f->nranks - 1) / 2 - f->ranks);
+    p->died.calls = f->calls;
+    p->died.times = 1;
+    if (f->died.times > 0 && f->died.rank == p->died.rank && f->calls + 1 >= f->died.calls
+        && f->calls <= f->died.calls + 1)
+        p->died.times += f->died.times;
+    if (p->died.times < FTK_DEATHS)
+        return false;
+    p->outcome = FTK_PLAN_FATAL;
+    p->code = FTKIT_ERR_PEER;
+    snprintf(p->why, sizeof p->why,
+        "rank %d has died %d times at the same call of ftkit_checkpoint after set %llu, and no new "
+        "set was written in between: the fault is in the program or its data",
+        p->died.rank, p->died.times, (unsigned long long)f->committed);
+    return true;
+}
+
 /* recover.attempts: too many repairs in a row have gone back to the same set. */
 static bool repeats_too_often(const struct facts *f, struct ftk_plan *p)
 {
@@ -611,7 +642,7 @@ static bool ends_here(const struct facts *f, struct ftk_plan *p)
         fatal(p, FTKIT_ERR_LOST, "every working rank is lost: the job has to be relaunched");
         return true;
     }
-    if (repeats_too_often(f, p))
+    if (dies_again(f, p) || repeats_too_often(f, p))
         return true;
     if (f->in_close == 0 || (f->rules->team && f->nlive > 0))
         return false; /* with the log a rank that has left its loop waits for one that replays */

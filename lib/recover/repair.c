@@ -239,6 +239,7 @@ static int share_state(struct ftk_attempt *a)
     a->next_set = (uint64_t)head[1];
     a->epoch = (int)head[2];
     a->repeats = (int)head[3];
+    a->died = p->died; /* the same on all ranks, as the plan */
     a->epoch_id = (uint64_t)head[4];
     for (int i = 0; i < a->census.n; i++) /* a number is never used for two sets */
         if (a->census.entries[i].next_set > a->next_set)
@@ -377,6 +378,8 @@ static int end_fatal(struct ftk_attempt *a, int me)
     ctx->dead = p->code < 0 ? p->code : FTKIT_ERR_PEER;
     if (tells_why(a, me)) {
         /* after a mismatch of the ranks' calls a relaunch would end in the same way */
+        if (p->died.times >= FTK_DEATHS)
+            ftk_run_state("again");
         ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", why);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);
     }

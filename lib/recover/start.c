@@ -36,7 +36,13 @@ bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run)
     uint64_t start = ctx->cfg.start;
     if (ctx->repair.pending != FTK_PENDING_LOAD || start == FTK_START_FRESH)
         return run == ctx->run;
-    return start == FTK_START_NEWEST || set == start;
+    return start == FTK_START_NEWEST || set == start; /* older: only sets in the files */
+}
+
+/* Whether this start looks for an older set in the files. */
+static bool wants_older(const struct ftkit_ctx *ctx)
+{
+    return ctx->repair.pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_OLDER;
 }
 
 /* ---- picking ------------------------------------------------------------------------- */
@@ -102,7 +108,7 @@ static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *u
         return rc;
     if (rc != FTKIT_OK)
         return examine(ctx, set, rc, l);
-    *use = ftk_start_may_use(ctx, set, m.run);
+    *use = wants_older(ctx) || ftk_start_may_use(ctx, set, m.run);
     l->earlier += !*use;
     if (*use && !ftk_identity_fits(&ctx->identity, m.program, 0))
         rc = other_program(ctx, &m);
@@ -140,7 +146,7 @@ static bool is_asked_for(const struct ftkit_ctx *ctx, uint64_t set)
 {
     uint64_t start = ctx->cfg.start;
     return ctx->repair.pending != FTK_PENDING_LOAD || start == FTK_START_NEWEST
-           || start == FTK_START_FRESH || set == start;
+           || start == FTK_START_FRESH || start == FTK_START_OLDER || set == start;
 }
 
 int ftk_start_pick(
@@ -149,7 +155,7 @@ int ftk_start_pick(
     struct look l = { 0 };
     uint64_t *all = NULL;
     size_t n = 0;
-    bool use = false;
+    bool use = false, skip = below == 0 && wants_older(ctx);
     *set = *newest = 0;
     int rc = ftk_h5_numbers(ctx->cfg.h5_dir, ctx->cfg.name, &all, &n);
     if (rc == FTKIT_OK && n > 0)
@@ -158,6 +164,12 @@ int ftk_start_pick(
         if ((below > 0 && all[i] >= below) || !is_asked_for(ctx, all[i]))
             continue;
         rc = consider(ctx, all[i], &l, &use);
+        if (use && skip) {
+            ftk_report(FTKIT_WARNING,
+                "context %s: set %" PRIu64 " is passed over: recover.start = older", ctx->cfg.name,
+                all[i]);
+            use = skip = false;
+        }
         if (use)
             *set = all[i];
     }
@@ -172,7 +184,8 @@ int ftk_start_pick(
 int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set)
 {
     uint64_t start = ctx->cfg.start;
-    if (set > 0 || start == FTK_START_NEWEST || start == FTK_START_FRESH)
+    if (set > 0 || start == FTK_START_NEWEST || start == FTK_START_FRESH
+        || start == FTK_START_OLDER)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_NOT_FOUND,
         "recover.start = %" PRIu64 ": there is no such set that can be used, neither in %s nor "

@@ -15,7 +15,8 @@
  * -u: one more set at the end, in which nothing has changed (for runs without failures).
  * -e: after a set that could not be written not the next call at once, but the next step.
  * -S: ftkit_scrub() after every N-th step; -W: ftkit_wait().  -x: exit code of all is well.
- * -a: rank 1 calls MPI_Abort in that step.  -i: go on after FTKIT_HALT.
+ * -a: rank 1 calls MPI_Abort in that step.  -A: rank 1 crashes in that step, each time.
+ * -i: go on after FTKIT_HALT.
  * -I: rank 0 reads the number of steps from standard input, where the callback runs first.
  * -N: has handlers of its own for the signals that ftkit takes.
  * STYLE: p2p, nb, coll, mixed (default), derived.
@@ -24,6 +25,7 @@
 #define _GNU_SOURCE
 #include <locale.h>
 #include <math.h>
+#include <signal.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +42,7 @@
 struct state {
     int steps, items, delay_ms, no_finish, halves, half, bottom, scrub, wait;
     int deaf, handles, reads;
-    int blocks, percent, last, grow_by, tell, unchanged, onward, code, abort_at;
+    int blocks, percent, last, grow_by, tell, unchanged, onward, code, abort_at, crash_at;
     double *big; /* [blocks * BLOCK_ITEMS], few of them change */
     const char *out, *config, *pids, *style;
     int step;
@@ -197,6 +199,8 @@ static void step(struct state *s)
         }
     }
     (void)FTK_FAULT("app.mid");
+    if (s->crash_at > 0 && s->step == s->crash_at && s->rank == 1)
+        raise(SIGSEGV);
     if (s->abort_at > 0 && s->step == s->abort_at && s->rank == 1)
         MPI_Abort(MPI_COMM_WORLD, 9);
     if (has(s, "nb")) {
@@ -359,7 +363,7 @@ int main(int argc, char **argv)
     int opt;
     s.derived = MPI_COMM_NULL;
     setlocale(LC_NUMERIC, ""); /* a decimal comma, where the test wants one */
-    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:iIN")) != -1) {
+    while ((opt = getopt(argc, argv, "s:n:o:c:fd:p:k:HBS:W:b:w:lg:muex:a:iINA:")) != -1) {
         switch (opt) {
         case 's':
             s.steps = atoi(optarg);
@@ -427,6 +431,9 @@ int main(int argc, char **argv)
             break;
         case 'a':
             s.abort_at = atoi(optarg);
+            break;
+        case 'A':
+            s.crash_at = atoi(optarg);
             break;
         case 'p':
             s.pids = optarg;
