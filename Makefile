@@ -143,9 +143,10 @@ deps: $(BUILD)/mpi.mk
 lib: $(LIBS_OUT) $(FLIB_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
-GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
+GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_real.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
     mpi-support.md)
 LAYER_OBJ := $(GEN)/wrap.o $(GEN)/wrap_fortran.o
+LAYER_STATIC_OBJ := $(GEN)/static/wrap.o $(GEN)/static/wrap_fortran.o
 $(GEN)/mpi.i: $(BUILD)/mpi.mk
 	@$(say) mkdir -p $(@D)
 	@echo '#include <mpi.h>' >$(GEN)/mpi.c
@@ -168,6 +169,9 @@ $(GEN)/mpi_calls.o: $(GEN)/mpi_calls.c $(BUILD)/mpi.mk
 $(LAYER_OBJ): %.o: %.c $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
+$(LAYER_STATIC_OBJ): $(GEN)/static/%.o: $(GEN)/%.c $(BUILD)/mpi.mk
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -DFTK_LAYER_STATIC -fPIC -MMD -MP -c $< -o $@
 
 # files whose variables a check of the program's own is to pass over
 $(BUILD)/rel/lib/set/debug_regions.o $(BUILD)/flt/lib/set/debug_regions.o: CFLAGS += \
@@ -191,7 +195,7 @@ $(SO): $(LIB_OBJ) lib/libftkit.map
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit.so.$(SOVERSION) \
 	    -Wl,--version-script=lib/libftkit.map -Wl,--no-undefined \
 	    -o $@ $(LIB_OBJ) $(PKG_LIBS) $(LDFLAGS)
-$(BUILD)/libftkit_mpi.a: $(LAYER_OBJ)
+$(BUILD)/libftkit_mpi.a: $(LAYER_STATIC_OBJ)
 	@$(say) rm -f $@
 	ar rcs $@ $^
 $(BUILD)/libftkit_mpi.so.$(VERSION): $(LAYER_OBJ) lib/libftkit_mpi.map

@@ -138,13 +138,46 @@ static void say_failure(struct ftkit_ctx *ctx)
         FTKIT_ERROR, "context %s: it cannot be opened: %s", ctx->cfg.name, ftk_detail_text());
 }
 
+/* The number of the program of this process in `mpirun a : b`, from 0. */
+static int program_number(void)
+{
+    int *number = NULL, flag = 0;
+    int rc = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, (void *)&number, &flag);
+    return rc == MPI_SUCCESS && flag ? *number : 0;
+}
+
+/* A job of several programs (`mpirun a : b`): a spare, or a process that is spawned, would carry a
+ * rank of another program. */
+static int check_programs(struct ftkit_ctx *ctx)
+{
+    ctx->repair.spawn_failed = true; /* for drop_spawn() */
+    if (ctx->cfg.spares == 0 && ctx->cfg.replicas < 2)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+        "this job has several programs (mpirun ... a : b), and %s would run the wrong one: start "
+        "it without %s, or as one program that chooses its part by its rank",
+        ctx->cfg.spares > 0 ? "a spare" : "a replica",
+        ctx->cfg.spares > 0 ? "spares (spares.count = 0)" : "replicas");
+}
+
+/* Take spawn out of recover.supply: a lost rank ends the job.  Each process does this after the
+ * comparison of the configurations. */
+static void drop_spawn(struct ftk_config *cfg)
+{
+    int n = 0;
+    for (int i = 0; i < cfg->nsupply; i++)
+        if (cfg->supply[i] != FTK_SUPPLY_SPAWN)
+            cfg->supply[n++] = cfg->supply[i];
+    cfg->nsupply = n;
+}
+
 /* Compare the configurations of all processes; set ctx->mode to restart only if any process cannot
  * repair, and *job to a number for the job.  *peers: 0 if a process has failed meanwhile. */
 static int compare(
     struct ftkit_ctx *ctx, MPI_Comm s, int local, bool repair, uint64_t *job, int *peers)
 {
     const struct ftk_sure comparing = { s, NULL, "comparing configurations" };
-    int64_t all[6];
+    int64_t all[8];
     uint64_t h = local == FTKIT_OK ? config_hash(ctx) : 0;
     int rank = 0;
     if (MPI_Comm_rank(s, &rank) != MPI_SUCCESS)
@@ -155,7 +188,9 @@ static int compare(
     all[3] = repair;
     all[4] = (int64_t)(ftk_random() >> 1);
     all[5] = local != FTKIT_OK ? rank : INT64_MAX;
-    int rc = ftk_sure_min(&comparing, all, 6);
+    all[6] = program_number();
+    all[7] = ~all[6];
+    int rc = ftk_sure_min(&comparing, all, 8);
     *peers = rc == FTKIT_OK;
     if (rc != FTKIT_OK) {
         ftk_mpi_revoke(s);
@@ -173,7 +208,7 @@ static int compare(
         return ftk_fail(FTKIT_ERR_MISMATCH, "the ranks have different configurations%s (%s)",
             ctx->teams ? " or teams" : "",
             ctx->cfg.source[0] ? ctx->cfg.source : "defaults and environment");
-    return FTKIT_OK;
+    return all[6] != ~all[7] ? check_programs(ctx) : FTKIT_OK;
 }
 
 /* Make *start of the live processes of comm, and compare their configurations.  comm is shrunk and
@@ -290,6 +325,8 @@ static int begin_job(
     ftk_opening_end(waiting);
     if (rc != FTKIT_OK)
         return rc;
+    if (ctx->repair.spawn_failed)
+        drop_spawn(&ctx->cfg);
     if (MPI_Comm_size(comm, &size) != MPI_SUCCESS
         || MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "comm has no size");

@@ -97,11 +97,39 @@ sub parameter
 # procedure for mpi_f08.
 sub names
 {
-    my ($f, $lower, $no_f08) = @_;
-    my $upper = uc "mpi_$lower";
+    my ($f, $lower, $no_f08, $prefix) = @_;
+    my $name = ($prefix // 'mpi_') . $lower;
     return join '', map {"extern __typeof__($f) $_ __attribute__((alias(\"$f\")));\n"}
-        ("mpi_${lower}_", "mpi_$lower", "mpi_${lower}__", $upper,
-            $no_f08 ? () : "mpi_${lower}_f08_");
+        ("${name}_", $name, "${name}__", uc $name, $no_f08 ? () : "${name}_f08_");
+}
+
+# How procedure lower of the MPI is called.  The shared library looks it up behind itself, and
+# defines its names, too.
+sub own
+{
+    my ($lower, $params, $wrapped) = @_;
+    return "#ifdef FTK_LAYER_STATIC\n"
+        . $wrapped->("extern __attribute__((weak)) void pmpi_${lower}_($params);")
+        . "#define OWN_$lower pmpi_${lower}_\n#else\n"
+        . "static struct f_next n_$lower = { \"mpi_${lower}_\", false, NULL, NULL };\n"
+        . $wrapped->("typedef void t_$lower($params);")
+        . "#define OWN_$lower ((t_$lower *)f_find(&n_$lower)->own)\n#endif\n";
+}
+
+# All names of f_$short.  In the shared library a call goes through a tool behind the library first;
+# such a tool comes back by PMPI_... or pmpi_...
+sub public
+{
+    my ($short, $lower, $params, $list, $no_f08, $wrapped, @lowers) = @_;
+    my $out = "#ifdef FTK_LAYER_STATIC\n" . join('', map { names("f_$short", $_, $no_f08) } @lowers)
+        . "#else\n" . $wrapped->("static void m_$short($params)")
+        . "{\n    if (f_find(&n_$lower)->tool)\n"
+        . $wrapped->("        ((t_$lower *)n_$lower.tool)($list);") . "    else\n"
+        . $wrapped->("        f_$short($list);") . "}\n";
+    $out .= names("m_$short", $_, 1) . names("f_$short", $_, $no_f08, 'pmpi_')
+        . ($no_f08 ? '' : "extern __typeof__(f_$short) mpi_${_}_f08_ __attribute__((alias(\"f_$short\")));\n")
+        for @lowers;
+    return "$out#endif\n";
 }
 
 # An entry point for mpi_f08 only, where the argument info is missing.
@@ -151,10 +179,12 @@ sub logged
     $after .= "f_idups_out();\n" if $short =~ /^(?:Wait|Test)/;
     my $call = "ftk_layer_calls->$short(" . join(', ', @args) . ');';
     my $may_fail = "$sizes$before" =~ /&rc/;
+    my $made = $short =~ /_init$/ ? "        f_made(*request);\n" : '';
+    my $was = $short eq 'Request_free' ? "        f_freed(*request);\n" : '';
     return $wrapped->("static void f_$short(" . join(', ', @params) . ')')
-        . "{\n    if (!ftk_layer_calls) {\n"
-        . $wrapped->("        pmpi_${lower}_($names);")
-        . "        return;\n    }\n" . ($may_fail ? "    int rc = MPI_SUCCESS;\n" : '')
+        . "{\n    if (!ftk_layer_calls) {\n$was"
+        . $wrapped->("        OWN_$lower($names);")
+        . "$made        return;\n    }\n" . ($may_fail ? "    int rc = MPI_SUCCESS;\n" : '')
         . "    ftk_layer_fortran++;\n    *ftk_layer_calls->call = \"MPI_$short\";\n" . indent(4, "$sizes$before")
         . ($may_fail ? "    if (rc == MPI_SUCCESS)\n" . $wrapped->("        rc = $call")
             : $wrapped->("    int rc = $call"))
@@ -180,15 +210,20 @@ sub refused
         . join('', map { "    if (ftk_layer_calls && rc == MPI_SUCCESS)\n"
             . $wrapped->("        rc = ftk_layer_calls->refuse(\"MPI_$short\", $_);") } @on)
         . "    if (rc == MPI_SUCCESS)\n"
-        . $wrapped->("        pmpi_${lower}_($names);")
+        . $wrapped->("        OWN_$lower($names);")
         . "    else if (ierr)\n        *ierr = rc;\n}\n";
 }
 
 my $head = <<'END';
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 /* The Fortran entry points: see lib/log/fortran.h.  Those of the MPI itself are found when the
  * program is one in Fortran. */
 #if __has_include(<mpif-c-constants-decl.h>) /* the MPI has Fortran */
 #include "log/fortran.h"
+
+KEYS
 
 struct f_idup *ftk_layer_idups;
 
@@ -206,24 +241,93 @@ void ftk_layer_look_at_idups(void)
 }
 END
 
+sub same { return "$_[0]\n" }
+
+# Attributes are by hand: they are integers in Fortran, and callbacks are those of Fortran.  The two
+# forms: of MPI-2, with integers of the size of an address, and of MPI-1, with default integers.
+sub keys_of
+{
+    my ($kind, $create, $get, $set) = @_;
+    return <<"END";
+@{[ own($create, "void (*copy)(void), void (*delete)(void), MPI_Fint *key, $kind *extra, "
+    . 'MPI_Fint *ierr', \&same), own($get,
+    "MPI_Fint *comm, MPI_Fint *key, $kind *value, MPI_Fint *flag, MPI_Fint *ierr", \&same),
+    own($set, "MPI_Fint *comm, MPI_Fint *key, $kind *value, MPI_Fint *ierr", \&same) ]}
+static int copy_by_$create(const struct ftk_keyval *k, MPI_Comm from, MPI_Comm to)
+{
+    MPI_Fint f_from = PMPI_Comm_c2f(from), f_to = PMPI_Comm_c2f(to), key = k->key;
+    MPI_Fint rc = MPI_SUCCESS, found = 0, copied = 0;
+    $kind in = 0, out = 0, extra = ($kind)(intptr_t)k->extra;
+    void (*copy)(MPI_Fint *, MPI_Fint *, $kind *, $kind *, $kind *, MPI_Fint *, MPI_Fint *) =
+        (__typeof__(copy))k->procedure;
+    OWN_$get(&f_from, &key, &in, &found, &rc);
+    if (rc != MPI_SUCCESS || !found)
+        return rc;
+    copy(&f_from, &key, &extra, &in, &out, &copied, &rc);
+    if (rc == MPI_SUCCESS && copied)
+        OWN_$set(&f_to, &key, &out, &rc);
+    return rc;
+}
+
+static void f_$create(
+    void (*copy)(void), void (*delete)(void), MPI_Fint *key, $kind *extra, MPI_Fint *ierr)
+{
+    MPI_Fint rc = MPI_SUCCESS;
+    OWN_$create(copy, delete, key, extra, &rc);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_layer_keyval((struct ftk_keyval){
+            *key, NULL, (void *)(intptr_t)*extra, copy_by_$create, copy });
+    if (ierr)
+        *ierr = rc;
+}
+
+static void f_$get(MPI_Fint *comm, MPI_Fint *key, $kind *value, MPI_Fint *flag, MPI_Fint *ierr)
+{
+    MPI_Fint rc = MPI_SUCCESS;
+    int *own = NULL;
+    if (ftk_layer_calls && f_defined_by_mpi(*key)) {
+        ftk_layer_fortran++;
+        rc = ftk_layer_calls->Comm_get_attr(PMPI_Comm_f2c(*comm), *key, (void *)&own, flag);
+        if (rc == MPI_SUCCESS && *flag)
+            *value = *own;
+    } else {
+        OWN_$get(comm, key, value, flag, &rc);
+    }
+    if (ierr)
+        *ierr = rc;
+}
+
+@{[ public($create, $create,
+    "void (*copy)(void), void (*delete)(void), MPI_Fint *key, $kind *extra, MPI_Fint *ierr",
+    'copy, delete, key, extra, ierr', 0, \&same, $create),
+    public($get, $get,
+    "MPI_Fint *comm, MPI_Fint *key, $kind *value, MPI_Fint *flag, MPI_Fint *ierr",
+    'comm, key, value, flag, ierr', 0, \&same, $get) ]}
+END
+}
+my $keys = keys_of('MPI_Aint', 'comm_create_keyval', 'comm_get_attr', 'comm_set_attr')
+    . keys_of('MPI_Fint', 'keyval_create', 'attr_get', 'attr_put');
+
 # Make the file, from the prototypes, the names of logged and of refused functions, a function that
 # breaks long lines, and a function that finds the communicators of a call.
 sub fortran
 {
     my ($function, $log, $refuse, $wrapped, $communicators) = @_;
-    my $out = $head;
+    my $out = $head =~ s/^KEYS\n/$keys/mr;
     for my $name (@$log, @$refuse) {
         my $f = $function->{$name};
         my $short = $name =~ s/^MPI_//r;
         next if $f->{type} ne 'int' || $short =~ /_[cf]2[cf]/; # Fortran does not have them
-        next if $short eq 'Comm_get_attr'; # its attributes are not pointers
+        next if $short eq 'Comm_get_attr'; # by hand, see $keys
         my $is_log = grep { $_ eq $name } @$log;
         my $text = $is_log ? logged($short, $f, $wrapped)
             : refused($short, $f, $wrapped, $communicators->($f));
         my $lower = lc $short;
-        $out .= "\n" . $wrapped->(($text =~ /^static (void .*?)\n\{/s)[0] =~ s/\s+/ /gr
-            =~ s/void f_$short/extern __attribute__((weak)) void pmpi_${lower}_/r . ';') . $text;
-        $out .= names("f_$short", $_, $no_info{$name}) for $lower, @{ $more{$name} // [] };
+        my ($params) = ($text =~ /^static void \w+\((.*?)\)\s*\{/s)[0] =~ s/\s+/ /gr;
+        my $list = join ', ', $params =~ /(\w+)(?:,|$)/g;
+        $out .= "\n" . own($lower, $params, $wrapped) . $text
+            . public($short, $lower, $params, $list, $no_info{$name}, $wrapped, $lower,
+                @{ $more{$name} // [] });
         $out .= refused_f08($short, $f, $wrapped, $communicators->($f)) if $no_info{$name};
     }
     return "$out#endif\n";

@@ -180,7 +180,7 @@ for my $args (
     ['-n', '2', '--set', '0', 'true'], ['-n', '2', '--set', 'x', 'true'],
     ['-n', '2', '--set', '3', '--fresh', 'true'], ['-np', 'true'], ['-n', '2', '--mca', 'pml'],
     ['-genv', 'A', 'b', '-n', '2', 'true'], ['-n', '2', '-ppn', '1', 'true'],
-    ['-n', '2', '--with-ft', 'ulfm', 'true'],
+    ['-n', '2', '--with-ft', 'ulfm', 'true'], ['-n', '2', 'true', ':', '-n', '2', 'true'],
     ['-n', '2', '--emulate-nodes', '9', '--spares', '0', 'true'],
     )
 {

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # What scripts/wrappers makes of mpi.h and lib/log/mpi/mpi.tab: every function of MPI is in the
 # table, libftkit's own calls go past every layer, and libftkit_mpi gives those of the
-# program to whom libftkit names, otherwise to the MPI.
+# program to whom libftkit names, otherwise to the MPI.  Profiling tools in front of libftkit_mpi and
+# behind it.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -43,7 +44,7 @@ sub wrappers
 
 my ($rc, $out) = wrappers($header, $table);
 ok($rc == 0 && $out eq '', 'the table is whole') or diag($out);
-my @made = qw(pmpi.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c mpi-support.md);
+my @made = qw(pmpi.h mpi_real.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c mpi-support.md);
 is(join(' ', grep { slurp("$tmp/gen/$_") ne slurp("$build/gen/$_") } @made), '',
     '... and what the build has');
 
@@ -93,20 +94,23 @@ is($out, '', 'another header');
 my ($calls, $wrap, $pmpi) = map { slurp("$tmp/gen/$_") } qw(mpi_calls.h wrap.c pmpi.h);
 like($calls, qr/^int ftk_mpi_Send\(const void \*a1, int a2, MPI_Datatype a3, int a4, int a5, MPI_Comm a6\);$/m,
     'parameters without names get some');
-like($wrap, qr/return calls->Send\(a1, a2, a3, a4, a5, a6\);/, '... and are passed on');
+like($wrap, qr/calls->Send\(a1, a2, a3, a4, a5, a6\)/, '... and are passed on');
 unlike("$calls$wrap", qr/Group_range_incl/, 'what passes has no wrapper');
 like($wrap, qr/calls->refuse\("MPI_Send_c", comm\)/, 'large counts of what is logged are refused');
 my @defines = $pmpi =~ /^#define (MPI_\w+ PMPI_\w+)$/mg;
-is("@defines", join(' ', map {"MPI_$_ PMPI_$_"} qw(Group_range_incl Group_range_incl_c Send Send_c)),
-    'macros and MPI_Pcontrol are left alone');
+is("@defines", join(' ', map {"MPI_$_ PMPI_$_"} qw(Group_range_incl Group_range_incl_c Pcontrol Send Send_c)),
+    'macros are left alone');
+@defines = $pmpi =~ /^#define (PMPI_\w+ ftk_mpi_real\.\w+)$/mg;
+is("@defines", join(' ', map {"PMPI_$_ ftk_mpi_real.$_"} qw(Send Send_c)),
+    '... and what the layer defines is called past it');
 
 my $before = (stat "$tmp/gen/pmpi.h")[9];
 utime 1, 1, "$tmp/gen/pmpi.h";
 wrappers($new, $table);
 is((stat "$tmp/gen/pmpi.h")[9], 1, 'what does not change is not written');
 ($rc, $out) = wrappers($header, 'no table', '--pmpi');
-ok($rc == 0 && slurp("$tmp/gen/pmpi.h") eq slurp("$build/gen/pmpi.h"), '--pmpi needs no table')
-    or diag($out);
+ok($rc == 0 && slurp("$tmp/gen/pmpi.h") eq slurp("$build/gen/pmpi.h") =~ s/^#(?:include|define PMPI_).*\n\n?//mgr,
+    '--pmpi needs no table') or diag($out);
 
 # ---- the libraries -----------------------------------------------------------------------
 
@@ -119,7 +123,7 @@ sub symbols
 }
 
 # the interface for tools, MPI_T, is not in the table
-my @own = grep { /^MPI_/ && !/^MPI_(?:T_|Pcontrol$)/ }
+my @own = grep { /^MPI_/ && !/^MPI_T_/ }
     symbols('-g --undefined-only', "$build/libftkit.a");
 is("@own", '', 'libftkit calls no function that a layer may replace');
 
@@ -127,24 +131,28 @@ my @want = sort grep { $declared{$_} && $class{$_} ne 'pass' } keys %class;
 my ($a, $so) = map {"$build/libftkit_mpi.$_"} qw(a so);
 my @c = grep { /^MPI_[A-Z][a-z]/ } symbols('-g --defined-only', $a);
 is("@c", "@want", 'libftkit_mpi.a has what is not passed');
+is(join(' ', grep { /^PMPI_/ } symbols('-g --defined-only', $a)), '', '... and no name PMPI_');
 @c = grep { /^MPI_[A-Z][a-z]/ } symbols('-D --defined-only', $so);
 is("@c", "@want", 'libftkit_mpi.so, too');
-is(join(' ', grep { !/^(?:PMPI|ompi)_|^(?:free|malloc|realloc)$/ } symbols('-D --undefined-only', $so)),
+@c = grep { /^PMPI_[A-Z][a-z]/ } symbols('-D --defined-only', $so);
+is("@c", join(' ', map {"P$_"} @want), '... and under the names PMPI_');
+is(join(' ', grep { !/^(?:PMPI|ompi)_|^(?:free|malloc|realloc|dlsym|strncat|__strncat_chk)$/ } symbols('-D --undefined-only', $so)),
     join(' ', map {"mpi_fortran_${_}_"} qw(bottom in_place status_ignore statuses_ignore
         unweighted weights_empty)), '... and needs only the MPI');
 
 # Fortran's names of the same functions, and of what C does not have; the MPI's own are not
-# needed where there is no Fortran; its attributes are no pointers, its callbacks not those of C
-my @bound = map { lc }
-    grep { !/_[cf]2[cf]$|^MPI_(?:Pcontrol|Comm_get_attr|Comm_create_keyval|Keyval_create)$/ } @want;
+# needed where there is no Fortran
+my @bound = map { lc } grep { !/_[cf]2[cf]$/ } @want;
 my @forms = map { ("${_}_", $_, "${_}__", uc, "${_}_f08_") }
     @bound, 'mpi_win_allocate_cptr', 'mpi_win_allocate_shared_cptr';
 is(join(' ', grep { /^mpi_|^MPI_[A-Z_0-9]+$/ } symbols('-D --defined-only', $so)),
     join(' ', sort @forms), 'Fortran programs come by it, too');
-my @weak = map { (split)[-1] } grep { / w pmpi_/ } split /\n/, `nm -D '$so'`;
 # these have an entry of their own for mpi_f08 (scripts/Fortran.pm)
 my @apart = map {"pmpi_${_}_init_f08_"} qw(psend precv);
-is("@weak", join(' ', sort @apart, map {"p${_}_"} @bound), '... on their way to the MPI');
+my %weak = map { $_ => join(' ', map { (split)[-1] } grep { / w pmpi_/ } split /\n/, `nm $_ 2>/dev/null`) } "-D '$so'", "'$a'";
+is($weak{"-D '$so'"}, "@apart" =~ s/(\S+) (\S+)/$2 $1/r, '... and forwarded Fortran, too');
+is($weak{"'$a'"}, join(' ', sort @apart, 'pmpi_attr_put_', 'pmpi_comm_set_attr_', map {"p${_}_"} @bound),
+    '... on their way to the MPI');
 my $dynamic = `readelf -d '$so'`;
 like($dynamic, qr/SONAME.*\[libftkit_mpi\.so\.0\]/, '... has a SONAME');
 unlike($dynamic, qr/NEEDED.*libftkit/, '... does not need libftkit');
@@ -159,7 +167,8 @@ ok(-s "$tmp/root/usr/$_", "... $_") for map({"lib/libftkit_mpi.$_"} qw(a so so.0
 # ---- in use ------------------------------------------------------------------------------
 
 put("$tmp/prog.c", <<'END');
-#include <mpi_calls.h>
+#define _GNU_SOURCE
+#include "log/find_layer.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -218,28 +227,27 @@ int main(int argc, char **argv)
 {
     const char *call = "";
     const struct ftk_mpi_calls mine = { .call = &call, .refuse = my_refuse, .Comm_size = my_size };
-    const struct ftk_mpi_calls *p = &mine;
-    int layer = argc > 1 && strcmp(argv[1], "layer") == 0, size = 0, provided = 0;
+    int want = argc > 1 && strcmp(argv[1], "layer") == 0, size = 0, provided = 0;
+    bool other = false;
+    const struct ftk_mpi_layer *layer = ftk_layer_find(&other);
     MPI_Win win = MPI_WIN_NULL;
     MPI_Session session;
-    const struct ftk_keyval *keys = NULL;
     size_t nkeys = 0;
     int key = MPI_KEYVAL_INVALID;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+    CHECK(!other && (layer != NULL) == want);
     as_ever();
     CHECK(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &key, &size)
         == MPI_SUCCESS);
-    CHECK(MPI_Pcontrol(FTK_PCONTROL_KEYVALS, &keys, &nkeys) == MPI_SUCCESS);
-    CHECK(nkeys == (size_t)layer && (!layer || (keys[0].key == key && keys[0].extra == &size)));
-    CHECK(MPI_Pcontrol(1) == MPI_SUCCESS);
-    CHECK(MPI_Pcontrol(FTK_PCONTROL + 1, &p) == MPI_SUCCESS && p == &mine);
-    as_ever();
-    CHECK(MPI_Pcontrol(FTK_PCONTROL, &p) == MPI_SUCCESS);
-    CHECK((p == NULL) == layer);
     if (layer) {
+        const struct ftk_keyval *keys = layer->keyvals(&nkeys);
+        CHECK(nkeys == 1 && keys[0].key == key && keys[0].extra == &size && !keys[0].copies);
+        *layer->calls = &mine;
         CHECK(MPI_Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == 77);
         CHECK(strcmp(call, "MPI_Comm_size") == 0);
-        CHECK(PMPI_Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == 1);
+        CHECK(PMPI_Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == (layer->real ? 77 : 1));
+        CHECK(!layer->real
+            || (layer->real->Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == 1));
         CHECK(MPI_Win_create(&bad, sizeof bad, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win)
             == MPI_ERR_UNSUPPORTED_OPERATION);
         CHECK(refused && strcmp(refused, "MPI_Win_create") == 0);
@@ -252,12 +260,12 @@ int main(int argc, char **argv)
             == MPI_ERR_UNSUPPORTED_OPERATION);
         CHECK(refused_on == MPI_COMM_NULL);
         CHECK(MPI_Pcontrol(1) == MPI_SUCCESS);
+        *layer->calls = NULL;
     }
-    CHECK(MPI_Pcontrol(FTK_PCONTROL_OFF) == MPI_SUCCESS);
     as_ever();
     MPI_Finalize();
     if (!bad)
-        printf("all is well %s\n", layer ? "with the layer" : "without");
+        printf("all is well %s\n", want ? "with the layer" : "without");
     return bad;
 }
 END
@@ -267,7 +275,7 @@ sub runs
 {
     my ($name, $libraries, @run) = @_;
     my $prog = "$tmp/prog-" . ($name =~ s/\W/-/gr);
-    my $said = `$mpicc -std=c11 -Wall -Wextra -Werror -I'$build/gen' '$tmp/prog.c' $libraries -o '$prog' 2>&1`;
+    my $said = `$mpicc -std=c11 -Wall -Wextra -Werror -I'$build/gen' -I'$top/lib' '$tmp/prog.c' $libraries -o '$prog' 2>&1`;
     is($?, 0, "$name: builds") or diag($said);
     my @argv = map { $_ eq 'PROG' ? $prog : $_ } @run;
     my $j = job(n => 2, spares => 0, program => shift @argv, args => \@argv);
@@ -281,6 +289,150 @@ runs('no layer', '', 'PROG', 'none');
 runs('preloaded', '', 'env', "LD_PRELOAD=$so.0", 'PROG', 'layer');
 runs('linked static', "'$a'", 'PROG', 'layer');
 runs('linked shared', "-L'$build' -lftkit_mpi -Wl,-rpath,'$build'", 'PROG', 'layer');
+
+# ---- profiling tools ---------------------------------------------------------------------
+
+put("$tmp/tool.c", <<'END');
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int seen;
+#ifdef NEXT /* how it finds the MPI */
+#define MPI(name) ((__typeof__(&MPI_##name))dlsym(RTLD_NEXT, "MPI_" #name))
+#else
+#define MPI(name) PMPI_##name
+#endif
+
+int MPI_Allreduce(const void *a, void *b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c)
+{
+    int size = 0;
+    seen++;
+    return MPI(Type_size)(t, &size) == MPI_SUCCESS ? MPI(Allreduce)(a, b, n, t, o, c) : MPI_ERR_TYPE;
+}
+int MPI_Isend(const void *a, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *r)
+{
+    seen++;
+    return MPI(Isend)(a, n, t, to, tag, c, r);
+}
+int MPI_Irecv(void *a, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *r)
+{
+    seen++;
+    return MPI(Irecv)(a, n, t, from, tag, c, r);
+}
+int MPI_Comm_rank(MPI_Comm c, int *rank) { return MPI(Comm_rank)(c, rank); }
+int MPI_Pcontrol(const int level, ...) { return level; } /* mpiP keeps it to itself */
+__attribute__((destructor)) static void say(void)
+{
+    if (seen > 0 && getenv("OMPI_COMM_WORLD_RANK") && atoi(getenv("OMPI_COMM_WORLD_RANK")) == 0)
+        printf("tool saw %d\n", seen);
+}
+END
+put("$tmp/profiled.c", <<'END');
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <ftkit.h>
+#include <signal.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    ftkit_ctx *ft;
+    MPI_Comm c;
+    MPI_Request q[2];
+    int rank, n, step = 0, made = 0, got;
+    double x, sum = 0;
+    MPI_Init(&argc, &argv);
+    if (ftkit_open(MPI_COMM_WORLD, NULL, &ft) != FTKIT_OK)
+        return 3;
+    ftkit_bind_comm(ft, &c);
+    MPI_Comm_rank(c, &rank);
+    MPI_Comm_size(c, &n);
+    x = rank + 1;
+    ftkit_register(ft, "step", &step, 1, MPI_INT);
+    ftkit_register(ft, "x", &x, 1, MPI_DOUBLE);
+    if (ftkit_recover(ft, NULL) < 0)
+        return 4;
+    while (ftkit_checkpoint(ft) >= 0 && step < 20) {
+        if (rank == 1 && step == 13 && open("lost", O_CREAT | O_EXCL, 0600) >= 0)
+            raise(SIGKILL); /* the replacement finds the file */
+        MPI_Irecv(&got, 1, MPI_INT, (rank + n - 1) % n, 0, c, &q[0]);
+        MPI_Isend(&step, 1, MPI_INT, (rank + 1) % n, 0, c, &q[1]);
+        MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+        MPI_Allreduce(&x, &sum, 1, MPI_DOUBLE, MPI_SUM, c);
+        x = x / 2 + sum / n + got;
+        step++;
+        made += 3;
+    }
+    int bad = ftkit_finish(ft) < 0;
+    if (rank == 0)
+        printf("x %.15g\nmade %d\n", x, made);
+    ftkit_close(&ft);
+    MPI_Finalize();
+    return bad;
+}
+END
+
+sub compile { return system("$mpicc -std=c11 -I'$top/include' @_ >'$tmp/said' 2>&1") == 0 || diag(slurp("$tmp/said")) }
+my $ours = "-L'$build' -lftkit -Wl,-rpath,'$build'";
+my ($exact) = grep {-e} glob "$build/libftkit_mpi.so.0";
+compile("-fPIC -shared -o '$tmp/tool.so' '$tmp/tool.c'");
+compile("-DNEXT -fPIC -shared -o '$tmp/next.so' '$tmp/tool.c'");
+compile("-c -o '$tmp/tool.o' '$tmp/tool.c'");
+symlink "$tmp/$_.so", "$tmp/lib$_.so" for qw(tool next);
+
+# Run the program with the log; a rank is lost on the way.  libs: what it is linked with.
+sub profiled
+{
+    my ($what, $libs, @run) = @_;
+    my $prog = "$tmp/profiled-" . ($what =~ s/\W/-/gr);
+    ok(compile("-o '$prog' '$tmp/profiled.c' $libs"), "$what: builds") or return {};
+    return job(n => 2, program => $prog, args => [],
+        env => { FTKIT_LOG_TEAM_SIZE => 1, FTKIT_LOG_ENABLED => 'true', FTKIT_LEVEL_HDF5_ENABLED => 'false' },
+        run => [ '--no-relaunch', @run ]);
+}
+
+sub whole
+{
+    my ($what, $want, $tool, @how) = @_;
+    my $j = profiled($what, @how);
+    my ($x) = $j->{log} =~ /^x (.*)/m;
+    my ($made) = $j->{log} =~ /^made (.*)/m;
+    my ($seen) = $j->{log} =~ /^tool saw (.*)/m;
+    ok($j->{rc} == 0 && defined($x) && $x eq ($want // $x) && ($seen // 0) == ($tool ? $made : 0)
+            && -e "$j->{dir}/lost", "$what: the result" . ($tool ? ', and the tool sees all calls' : ''))
+        or diag($j->{log});
+    return $x;
+}
+
+my $tools = "-L'$tmp' -Wl,-rpath,'$tmp' -Wl,--no-as-needed";
+my $want = whole('no tool', undef, 0, $ours, '--log');
+whole('a tool in the program', $want, 1, "'$tmp/tool.o' $ours", '--log');
+whole('a preloaded tool', $want, 1, $ours, '--log', '-x', "LD_PRELOAD=$tmp/tool.so");
+whole('a preloaded tool that looks for the next', $want, 1, $ours, '--log', '-x', "LD_PRELOAD=$tmp/next.so");
+whole('a linked tool behind', $want, 1, "$tools -ltool $ours", '--log');
+whole('a tool and the layer linked', $want, 1, "$tools -ltool -L'$build' -lftkit_mpi $ours");
+whole('the layer and a tool linked', $want, 1, "$tools -L'$build' -lftkit_mpi -ltool $ours");
+
+my $asan = `$mpicc -print-file-name=libasan.so` =~ s/\s+\z//r;
+SKIP: {
+    skip 'no AddressSanitizer', 2 if !-e $asan;
+    local $ENV{ASAN_OPTIONS} = 'detect_leaks=0';
+    whole('AddressSanitizer', $want, 0, "-fsanitize=address $ours", '--log', '-x', "LD_PRELOAD=$asan");
+}
+
+# what cannot work
+my $j = profiled('a tool before the static layer', "'$tmp/tool.o' -Wl,--allow-multiple-definition '$a' $ours");
+ok($j->{rc} == 2 && $j->{log} =~ /MPI_\w+ of \S+profiled\S+ stands in front of libftkit_mpi/,
+    '... is refused, with its name') or diag($j->{log});
+$j = profiled('the layer behind the MPI', "-Wl,--no-as-needed -lmpi -L'$build' -lftkit_mpi $ours");
+ok($j->{rc} == 2 && $j->{log} =~ /MPI_\w+ goes to the MPI \(\S*libmpi\.so\S*\) past libftkit_mpi/,
+    '... is refused, with the order') or diag($j->{log});
+$j = profiled('a linked tool behind that looks for the next', "$tools -lnext $ours", '--log');
+ok($j->{rc} != 0 && $j->{log} =~ /MPI_\w+ of \S+next\.so stands behind libftkit_mpi and has not called/,
+    '... ends the job, with its name') or diag($j->{log});
 
 # ---- another MPI -------------------------------------------------------------------------
 
@@ -296,7 +448,7 @@ SKIP: {
         my @c = $options ? () : map {"'$tmp/gen/$_'"} qw(wrap.c mpi_calls.c);
         put("$tmp/use.c", "#include <mpi.h>\n#include \"gen/pmpi.h\"\nint main(void)\n{\n"
             . "    int (*f)(MPI_Comm) = MPI_Barrier;\n    return f(MPI_Comm_f2c(0)) != 0;\n}\n");
-        $out = `cd '$tmp' && $other -std=c11 -Wall -Wextra -Wmissing-prototypes -Werror -fsyntax-only use.c @c 2>&1`;
+        $out = `cd '$tmp' && $other -std=c11 -Igen -I'$top/lib' -Wall -Wextra -Wmissing-prototypes -Werror -fsyntax-only use.c @c 2>&1`;
         is($?, 0, '... compiles') or diag($out);
     }
 }

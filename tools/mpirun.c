@@ -323,10 +323,12 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         if (r->tells)
             add_telling(cmd);
         if (r->log) {
-            const char *others = getenv("LD_PRELOAD");
+            /* The user's come first: tools forward to the layer, and a sanitizer has to be
+             * first.  The value of -x is for the ranks only. */
+            const char *env = getenv("LD_PRELOAD");
+            const char *others = r->preload ? r->preload : env ? env : "";
             ftk_list_add(cmd, "-x");
-            ftk_list_add(
-                cmd, "LD_PRELOAD=%s%s%s", r->layer, others ? ":" : "", others ? others : "");
+            ftk_list_add(cmd, "LD_PRELOAD=%s%s%s", others, *others ? ":" : "", r->layer);
         }
     }
     ftk_list_add(cmd, "-n");

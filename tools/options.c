@@ -309,6 +309,18 @@ static bool is_word(const char *arg, const char *name, const char **value)
     return true;
 }
 
+/* -x LD_PRELOAD=...: --log adds its library.  value: in the same argument; else next, NULL at the
+ * end. */
+static bool take_preload(struct ftk_run *r, const char *value, const char *next)
+{
+    static const char name[] = "LD_PRELOAD=";
+    const char *text = value ? value : next;
+    if (!text || strncmp(text, name, sizeof name - 1) != 0)
+        return false;
+    r->preload = text + sizeof name - 1;
+    return true;
+}
+
 /* Take argv[optind] if it is one of these options; *taken says whether it is.  0, or an exit code
  * after a message. */
 static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
@@ -329,6 +341,10 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
             return TOOL_USAGE;
         }
         int values = habits[i].values - (value != NULL);
+        if (strcmp(habits[i].name, "x") == 0 && take_preload(r, value, argv[optind + 1])) {
+            optind += values + 1;
+            return 0;
+        }
         if (values < 0 || argc - optind - 1 < values) {
             ftk_run_say("%s takes %d value%s, see mpirun(1)", arg, habits[i].values,
                 habits[i].values == 1 ? "" : "s");
@@ -342,6 +358,22 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
         return 0;
     }
     *taken = false;
+    return 0;
+}
+
+/* Several programs in one job are not supported: a spare or a replacement is one of them. */
+static int refuse_programs(char **program)
+{
+    for (char **p = program; *p; p++) {
+        if (strcmp(*p, ":") != 0)
+            continue;
+        ftk_run_say(
+            "several programs in one job (%s ... : %s ...) are not supported: a spare could "
+            "not replace a rank of each; start one program that chooses its part by its "
+            "rank",
+            program[0], p[1] ? p[1] : "");
+        return TOOL_USAGE;
+    }
     return 0;
 }
 
@@ -366,6 +398,12 @@ int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
         return ftk_usage_wrong(ftk_run_usage, "-n N is missing: the number of working ranks");
     if (optind >= argc)
         return ftk_usage_wrong(ftk_run_usage, "PROGRAM is missing");
+    if (r->preload && !r->log) {
+        ftk_list_add(&r->extra, "-x");
+        ftk_list_add(&r->extra, "LD_PRELOAD=%s", r->preload);
+    }
+    if (refuse_programs(r->program) != 0)
+        return TOOL_USAGE;
     if (r->replicas > 1)
         r->ranks *= r->replicas;
     return ftk_kill_plan(r);

@@ -86,10 +86,11 @@ struct ftk_run {
     struct ftk_list extra; /* arguments for mpirun behind ours */
     char **program;        /* and its arguments, ended by NULL */
     bool verbose, print;
-    bool log;          /* with the message log, through a preloaded libftkit_mpi */
-    const char *start; /* recover.start: "fresh" or a set; NULL: not given */
-    bool older;        /* the next attempt passes over the newest set */
-    bool resumes;      /* a set of this run is durable: start from the newest, not from start */
+    bool log;            /* with the message log, through a preloaded libftkit_mpi */
+    const char *preload; /* the value of -x LD_PRELOAD=..., which is not in extra then; or NULL */
+    const char *start;   /* recover.start: "fresh" or a set; NULL: not given */
+    bool older;          /* the next attempt passes over the newest set */
+    bool resumes;        /* a set of this run is durable: start from the newest, not from start */
     /* faults to inject (kill.h), NULL: none */
     struct ftk_kills *kills;
     /* made by ftk_mpirun_plan() */

@@ -10,9 +10,11 @@
 #ifndef FTK_LOG_FORTRAN_H
 #define FTK_LOG_FORTRAN_H
 
+#include <dlfcn.h>
 #include <mpi.h>
 #include <mpif-c-constants-decl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi_calls.h"
 
@@ -21,6 +23,8 @@ _Static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of integers are passed a
 
 extern const struct ftk_mpi_calls *ftk_layer_calls; /* NULL: all go to the MPI */
 extern unsigned long ftk_layer_fortran;             /* calls that have come by this way */
+extern struct ftk_foreign ftk_layer_foreign;
+int ftk_layer_keyval(struct ftk_keyval k); /* MPI_SUCCESS, MPI_ERR_NO_MEM */
 
 #define FEW 32 /* handles that need no memory of the heap */
 
@@ -49,6 +53,52 @@ static inline void f_status_out(MPI_Fint *to, const MPI_Status *from)
 {
     if (!OMPI_IS_FORTRAN_STATUS_IGNORE(to))
         (void)PMPI_Status_c2f(from, to); /* a copy: it has nothing to fail with */
+}
+
+/* ---- without the log ----------------------------------------------------------------- */
+
+/* A procedure behind the library: of the MPI, and of a tool that stands before the MPI there. */
+struct f_next {
+    const char *name; /* mpi_..._ */
+    bool known;
+    void (*own)(void);  /* NULL: the program is not in Fortran */
+    void (*tool)(void); /* NULL: none */
+};
+
+#ifndef FTK_LAYER_STATIC
+static inline const struct f_next *f_find(struct f_next *n)
+{
+    char name[64] = "p";
+    if (__builtin_expect(n->known, 1))
+        return n;
+    strncat(name, n->name, sizeof name - 2);
+    *(void **)&n->own = dlsym(RTLD_NEXT, name);
+    *(void **)&n->tool = dlsym(RTLD_NEXT, n->name);
+    if (n->tool == n->own)
+        n->tool = NULL;
+    n->known = n->own != NULL;
+    return n;
+}
+#endif
+
+/* A persistent request was made or freed.  Without memory for its place in the list the log takes
+ * it for active. */
+static inline void f_made(MPI_Fint request)
+{
+    (void)ftk_foreign_add(&ftk_layer_foreign, PMPI_Request_f2c(request));
+}
+
+static inline void f_freed(MPI_Fint request)
+{
+    ftk_foreign_remove(&ftk_layer_foreign, PMPI_Request_f2c(request));
+}
+
+/* ---- attributes that the MPI defines: in C a pointer to an int ------------------------- */
+
+static inline bool f_defined_by_mpi(int key)
+{
+    return key == MPI_TAG_UB || key == MPI_HOST || key == MPI_IO || key == MPI_WTIME_IS_GLOBAL
+           || key == MPI_UNIVERSE_SIZE || key == MPI_APPNUM || key == MPI_LASTUSEDCODE;
 }
 
 /* ---- arrays: n entries of the caller's, with copies in C; *rc: an error, or left alone --- */

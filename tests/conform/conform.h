@@ -12,12 +12,14 @@
  *         return conform(argc, argv, body);
  *     }
  *
- * body() uses MPI_COMM_WORLD, me and n, and compares with EQUAL, TRUE and OK of check.h. */
+ * before_open() may make objects that the log does not own.  body() uses MPI_COMM_WORLD, me and n, and compares with EQUAL, TRUE and OK of check.h. */
 #ifndef CONFORM_H
 #define CONFORM_H
 
 #include "check.h"
 #include "overlog.h"
+
+static void (*before_open)(void); /* NULL: nothing; called behind MPI_Init */
 
 static int conform(int argc, char **argv, void (*body)(void))
 {
@@ -25,6 +27,8 @@ static int conform(int argc, char **argv, void (*body)(void))
     OK(MPI_Init(&argc, &argv));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &n));
+    if (before_open)
+        before_open();
     EQUAL(0, overlog_open(&ft) < 0);
     body();
     if (ft) {

@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 #include "core/ftk.h"
-#include "mpi_calls.h"
+#include "log/find_layer.h"
 
 /* ---- messages: token, state of the sender, step, and what follows from them ---------- */
 
@@ -45,6 +45,7 @@ void test_add(int64_t *to, int64_t what)
 int64_t test_from_fortran(void);
 int64_t test_from_fortran(void)
 {
-    unsigned long n = 0;
-    return MPI_Pcontrol(FTK_PCONTROL_FORTRAN, &n) == MPI_SUCCESS ? (int64_t)n : -1;
+    bool other;
+    const struct ftk_mpi_layer *layer = ftk_layer_find(&other);
+    return layer ? (int64_t)*layer->fortran : -1;
 }

@@ -1,7 +1,8 @@
 ! What cannot be done while messages are logged, from Fortran: each such call fails with
 ! MPI_ERR_UNSUPPORTED_OPERATION, and nothing else happens; on MPI_COMM_SELF it still works.
 ! As tests/mpi/refused.c.  That results are left alone is seen with mpif.h: elsewhere they are
-! intent(out), and not defined after an error.
+! intent(out), and not defined after an error.  And attributes of communicators, which have callbacks
+! and values of Fortran: a duplicate has what the copy callback gives it (MPI 4.0, 7.7.2).
 !
 !  Rank 0 prints "OK checks"; the first mismatch ends the job.
 !
@@ -20,6 +21,7 @@ program refused
     type(ftkit_ctx) :: ft
     COMM_T, target :: comm
     COMM_T :: half
+    external :: adds_one, drops
     integer :: me, np, ierr, checks = 0, i
 #ifndef USE_F08
     integer :: unused
@@ -44,6 +46,10 @@ program refused
         call ftkit_checkpoint(ft)
     end do
     call on_self()
+    call attributes(MPI_COMM_WORLD)
+    call attributes(comm)
+    call attributes(half)
+    call attributes(MPI_COMM_SELF)
     call goes_on(comm)
     call MPI_Comm_free(half NO_E)
     call ftkit_close(ft)
@@ -203,6 +209,76 @@ contains
         call check(ierr == MPI_SUCCESS .and. total == size*(size - 1)/2, 'it goes on')
     end subroutine
 
+    !> A duplicate gets value from a key with this callback, or nothing.
+    subroutine copied(on, key, value, found, what)
+        COMM_T, intent(in) :: on
+        integer, intent(in) :: key
+        integer(MPI_ADDRESS_KIND), intent(in) :: value
+        logical, intent(in) :: found
+        character(len=*), intent(in) :: what
+        COMM_T :: dup
+        integer(MPI_ADDRESS_KIND) :: got
+        logical :: has
+        got = -1
+        call MPI_Comm_dup(on, dup NO_E)
+        call MPI_Comm_get_attr(dup, key, got, has NO_E)
+        call check((has .eqv. found) .and. (got == value .or. .not. found), what)
+        call MPI_Comm_free(dup NO_E)
+    end subroutine
+
+    subroutine attributes(on)
+        COMM_T, intent(in) :: on
+        integer(MPI_ADDRESS_KIND) :: extra, value, most
+        integer :: key(3), i
+        logical :: has
+        extra = 40
+        call MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, key(1), extra NO_E)
+        call MPI_Comm_create_keyval(adds_one, MPI_COMM_NULL_DELETE_FN, key(2), extra NO_E)
+        call MPI_Comm_create_keyval(drops, MPI_COMM_NULL_DELETE_FN, key(3), extra NO_E)
+        do i = 1, 3
+            value = huge(value) - 100
+            call copied(on, key(i), value, .false., 'no value')
+            call MPI_Comm_set_attr(on, key(i), value NO_E)
+        end do
+        call copied(on, key(1), value, .true., 'MPI_COMM_DUP_FN')
+        call copied(on, key(2), value + 41, .true., 'a copy callback')
+        call copied(on, key(3), value, .false., 'a copy callback that gives nothing')
+        do i = 1, 3
+            call MPI_Comm_delete_attr(on, key(i) NO_E)
+            call MPI_Comm_free_keyval(key(i) NO_E)
+        end do
+        if (on /= MPI_COMM_SELF) then
+            call MPI_Comm_get_attr(on, MPI_TAG_UB, most, has NO_E)
+            call check(has .and. most == 1048575, 'MPI_TAG_UB')
+        end if
+#ifndef USE_F08
+        call old_attributes(on)
+#endif
+    end subroutine
+
+#ifndef USE_F08
+    !> By the names of MPI-1.
+    subroutine old_attributes(on)
+        COMM_T, intent(in) :: on
+        COMM_T :: dup
+        integer :: key, got
+        logical :: has
+        external :: MPI_DUP_FN, MPI_NULL_DELETE_FN
+        call MPI_Keyval_create(MPI_DUP_FN, MPI_NULL_DELETE_FN, key, 0, ierr)
+        call MPI_Attr_put(on, key, 12345, ierr)
+        call MPI_Comm_dup(on, dup, ierr)
+        got = 0
+        call MPI_Attr_get(dup, key, got, has, ierr)
+        call check(has .and. got == 12345, 'MPI_Keyval_create')
+        call MPI_Comm_free(dup, ierr)
+        call MPI_Attr_delete(on, key, ierr)
+        call MPI_Keyval_free(key, ierr)
+        if (on == MPI_COMM_SELF) return
+        call MPI_Attr_get(on, MPI_TAG_UB, got, has, ierr)
+        call check(has .and. got == 1048575, 'MPI_Attr_get of MPI_TAG_UB')
+    end subroutine
+#endif
+
     !> A file and a window of one process.
     subroutine on_self()
         FILE_T :: file
@@ -235,3 +311,27 @@ contains
         call check(ierr == MPI_SUCCESS .and. dup == MPI_COMM_NULL, 'MPI_Comm_disconnect')
     end subroutine
 end program
+
+subroutine adds_one(oldcomm, comm_keyval, extra_state, attribute_val_in, attribute_val_out, flag, &
+    ierror)
+#include "use.h"
+    COMM_T :: oldcomm
+    integer :: comm_keyval, ierror
+    integer(MPI_ADDRESS_KIND) :: extra_state, attribute_val_in, attribute_val_out
+    logical :: flag
+    attribute_val_out = attribute_val_in + extra_state + 1
+    flag = oldcomm /= MPI_COMM_NULL .and. comm_keyval /= MPI_KEYVAL_INVALID
+    ierror = MPI_SUCCESS
+end subroutine
+
+subroutine drops(oldcomm, comm_keyval, extra_state, attribute_val_in, attribute_val_out, flag, &
+    ierror)
+#include "use.h"
+    COMM_T :: oldcomm
+    integer :: comm_keyval, ierror
+    integer(MPI_ADDRESS_KIND) :: extra_state, attribute_val_in, attribute_val_out
+    logical :: flag
+    attribute_val_out = attribute_val_in + extra_state
+    flag = oldcomm == MPI_COMM_NULL .or. comm_keyval == MPI_KEYVAL_INVALID
+    ierror = MPI_SUCCESS
+end subroutine

@@ -29,7 +29,7 @@
     {                                                                                              \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
         return vc ? ftk_coll_init(vc, &CALL(#name "_init", __VA_ARGS__), request)                  \
-                  : PMPI_##name##_init(OPEN args, comm, info, request);                            \
+                  : ftk_foreign_made(PMPI_##name##_init(OPEN args, comm, info, request), request); \
     }
 
 /* A side with blocks of one size; with counts; and with types, whose displacements are in
@@ -64,7 +64,7 @@ int ftk_mpi_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     return vc ? ftk_coll_init(vc, &CALL("Barrier_init", .kind = FTK_BARRIER), request)
-              : PMPI_Barrier_init(comm, info, request);
+              : ftk_foreign_made(PMPI_Barrier_init(comm, info, request), request);
 }
 
 /* ---- with a root --------------------------------------------------------------------- */

@@ -379,7 +379,8 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
     {                                                                                              \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
         if (!vc)                                                                                   \
-            return PMPI_##Name(buf, count, datatype, dest, tag, comm, request);                    \
+            return ftk_foreign_made(                                                               \
+                PMPI_##Name(buf, count, datatype, dest, tag, comm, request), request);             \
         struct ftk_req *r = ftk_req_new();                                                         \
         if (!r)                                                                                    \
             return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);                                              \
@@ -398,7 +399,8 @@ int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, i
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
-        return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
+        return ftk_foreign_made(
+            PMPI_Recv_init(buf, count, datatype, source, tag, comm, request), request);
     struct ftk_req *r = ftk_req_new();
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
@@ -440,7 +442,7 @@ int ftk_mpi_Start(MPI_Request *request)
     if (!r && ftk_log_is_rolling_back()) /* MPI_..._init() has failed */
         return ftk_log_error();
     if (!r)
-        return PMPI_Start(request);
+        return ftk_foreign_start(request);
     if (r->state != FTK_REQ_INACTIVE || !r->vc)
         return ftk_vcomm_end(r->vc ? r->vc : ftk_log.vcomms.world, MPI_ERR_REQUEST);
     return ftk_vcomm_end(r->vc, start(r));

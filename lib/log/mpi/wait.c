@@ -10,13 +10,13 @@
 #include "log/coll.h"
 #include "log/det.h"
 #include "log/p2p.h"
-#include "mpi_calls.h"
+#include "mpi_calls.h" /* foreign.h, too */
 
 /* Whether a wait counts the request h, which is r if it is one of the log.  Inactive requests are
  * complete with an empty status. */
 static bool is_counted(MPI_Request h, const struct ftk_req *r)
 {
-    return r ? r->state > FTK_REQ_INACTIVE : h != MPI_REQUEST_NULL;
+    return r ? r->state > FTK_REQ_INACTIVE : h != MPI_REQUEST_NULL && ftk_foreign_is_active(h);
 }
 
 static bool is_active(MPI_Request h)
@@ -47,11 +47,8 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
         ftk_p2p_no_status(status);
         return MPI_SUCCESS;
     }
-    if (!r) {
-        int rc = PMPI_Test(h, done, status);
-        *done = *done || rc != MPI_SUCCESS;
-        return rc;
-    }
+    if (!r)
+        return ftk_foreign_test(h, done, status);
     if (!ftk_req_is_done(r) || r->pair || r->then)
         (void)ftk_req_progress(r);
     *done = ftk_req_is_done(r);
@@ -75,13 +72,12 @@ static int end(int rc)
 int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
 {
     struct ftk_req *r = ftk_req_of(*request);
-    if (!r || !is_active(*request)) {
-        if (*request == MPI_REQUEST_NULL || r) {
-            ftk_p2p_no_status(status);
-            return MPI_SUCCESS;
-        }
-        return PMPI_Wait(request, status);
+    if (!is_counted(*request, r)) {
+        ftk_p2p_no_status(status);
+        return MPI_SUCCESS;
     }
+    if (!r)
+        return ftk_foreign_wait(request, status);
     int rc = ftk_req_wait(r);
     const struct ftk_vcomm *vc = r->vc;
     ftk_p2p_copy_status(status, &r->status);
@@ -116,7 +112,7 @@ static void await(MPI_Request h)
         return;
     if (r)
         (void)ftk_req_wait(r); /* the error is returned when the request is consumed */
-    while (!r && !done && PMPI_Request_get_status(h, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+    while (!r && !done && ftk_foreign_get_status(h, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
         if (ftk_log_progress(&turns) != MPI_SUCCESS)
             return;
 }
@@ -173,7 +169,7 @@ static int look_at_one(MPI_Request h, bool *done)
         (void)ftk_req_progress(r);
         flag = ftk_req_is_done(r);
     } else if (is_active(h)) {
-        rc = PMPI_Request_get_status(h, &flag, MPI_STATUS_IGNORE);
+        rc = ftk_foreign_get_status(h, &flag, MPI_STATUS_IGNORE);
         flag = flag || rc != MPI_SUCCESS;
     }
     *done = flag != 0;
@@ -430,7 +426,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     const struct ftk_det *d;
     struct ftk_req *r = ftk_req_of(request);
     if (!r && request != MPI_REQUEST_NULL)
-        return PMPI_Request_get_status(request, flag, status);
+        return ftk_foreign_get_status(request, flag, status);
     *flag = 1;
     if (!r || !is_active(request)) {
         ftk_p2p_no_status(status);
@@ -461,7 +457,7 @@ int ftk_mpi_Request_free(MPI_Request *request)
     if (!r && ftk_log_is_rolling_back()) /* its creation has failed */
         return ftk_log_error();
     if (!r)
-        return PMPI_Request_free(request);
+        return ftk_foreign_free(request);
     *request = MPI_REQUEST_NULL;
     if (!ftk_req_is_done(r)) {
         ftk_req_abandon(r);

@@ -6,6 +6,7 @@
 
 #include "log/coll.h"
 #include "log/comm.h"
+#include "log/layer.h"
 #include "log/matrix.h"
 #include "log/mode.h"
 #include "log/det.h"
@@ -31,18 +32,6 @@ static MPI_Comm comm_of_program(void)
     return ftk_log.vcomms.user ? ftk_log.vcomms.user->handle : MPI_COMM_NULL;
 }
 
-/* The interposition layer, which sends the program's calls to the log, answers to MPI_Pcontrol. */
-static bool layer_on(void)
-{
-    const struct ftk_mpi_calls *p = &ftk_mpi_calls;
-    return MPI_Pcontrol(FTK_PCONTROL, &p) == MPI_SUCCESS && p == NULL;
-}
-
-static void layer_off(void)
-{
-    (void)MPI_Pcontrol(FTK_PCONTROL_OFF); /* the layer has answered at the opening */
-}
-
 static int start_log(struct ftkit_ctx *ctx)
 {
     ctx->mode = FTKIT_MODE_TEAM;
@@ -50,8 +39,8 @@ static int start_log(struct ftkit_ctx *ctx)
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "communicators of the message log");
     ftk_log.on = ftk_log.in_set_up = true;
-    if (!layer_on())
-        return ftk_fail(FTKIT_ERR_INTERNAL, "libftkit_mpi does not answer any more");
+    ftk_foreign_begin();
+    ftk_layer_on();
     ftk_teams_say(ctx);
     ftk_matrix_start();
     return FTKIT_OK;
@@ -61,7 +50,7 @@ static void close_log(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
     if (l->on) {
-        layer_off();
+        ftk_layer_off();
         l->on = false;
         ftk_apart_close();
         ftk_log_begin_rollback(); /* ends the requests that the program has left under way */
@@ -96,6 +85,7 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_peers_close();
     ftk_log_free_comms(ctx);
     ftk_overtake_free();
+    ftk_layer_forget();
     free(l->calls.outs);
     free(l->team);
     free(l->node);
@@ -284,11 +274,9 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
         return ftk_fail(FTKIT_ERR_UNSUPPORTED,
             "log.enabled with MPI_THREAD_MULTIPLE: the order of messages would be the "
             "threads' race (ask for MPI_THREAD_SERIALIZED)");
-    if (!layer_on())
-        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "log.enabled needs libftkit_mpi between the program and MPI: link it before MPI, "
-            "or start it with ftkit run --log, which preloads it");
-    layer_off();
+    int rc = ftk_layer_check();
+    if (rc != FTKIT_OK)
+        return rc;
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
     ftk_log.line.none_yet = true;

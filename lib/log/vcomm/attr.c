@@ -3,16 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/attr.h"
 
-#include "mpi_calls.h"
+#include "log/layer.h"
 
 /* The keys whose creation libftkit_mpi has seen. */
 static const struct ftk_keyval *keyvals(size_t *n)
 {
-    const struct ftk_keyval *list = NULL;
     *n = 0;
-    if (MPI_Pcontrol(FTK_PCONTROL_KEYVALS, &list, n) != MPI_SUCCESS)
-        *n = 0;
-    return list;
+    return ftk_layer() ? ftk_layer()->keyvals(n) : NULL;
 }
 
 /* The value of a key on a communicator with MPI_ERRORS_RETURN; *flag: there is a value.  A key that
@@ -35,7 +32,11 @@ static int copy_one(const struct ftk_keyval *k, MPI_Comm from, MPI_Comm to)
     void *value = NULL, *copy = NULL;
     int flag = 0, copied = 0;
     int rc = value_of(from, k->key, &value, &flag);
-    if (rc != MPI_SUCCESS || !flag || !k->copy)
+    if (rc != MPI_SUCCESS || !flag)
+        return rc;
+    if (k->copies)
+        return k->copies(k, from, to);
+    if (!k->copy)
         return rc;
     rc = k->copy(from, k->key, k->extra, value, (void *)&copy, &copied);
     return rc == MPI_SUCCESS && copied ? PMPI_Comm_set_attr(to, k->key, copy) : rc;
