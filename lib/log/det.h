@@ -110,8 +110,9 @@ void ftk_det_before_send(void);
 
 /* ---- for lead.c -------------------------------------------------------------------------- */
 
-/* Probes and tests in a row that found nothing. */
-uint32_t ftk_det_nothings(void);
+/* The outcome of the cancel of receive number.  A follower waits for it.  FTK_CANCEL_UNKNOWN: this
+ * rank decides. */
+enum ftk_cancel_known ftk_det_await_cancel(uint32_t number);
 /* This rank follows: it repeats the determinants of its leader, v [n], which are number from and
  * the following ones since the line.  They are whole calls.  False: this rank has others. */
 bool ftk_det_learn(const struct ftk_det *v, size_t from, size_t n);

@@ -36,6 +36,7 @@ struct ftk_req_hooks {
     bool (*uses_comm)(const struct ftk_vcomm *vc); /* ftk_p2p_has() */
     void (*part)(const struct ftk_vcomm *vc);      /* ftk_p2p_part() */
     int (*post)(struct ftk_req *r);                /* ftk_p2p_post() */
+    void (*decide)(void);                          /* ftk_p2p_progress_wildcards() */
     int (*progress)(unsigned *turns);              /* ftk_log_progress() */
 };
 struct ftk_coll_hooks {

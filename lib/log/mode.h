@@ -70,9 +70,6 @@ struct ftk_det_mode {
     void (*waits)(void);
     /* Whether this rank follows: it takes over the outcomes of another replica. */
     bool (*follows)(void);
-    /* Whether the leader waits in a call of ftkit, with so many determinants; *nothings: its probes
-     * and tests in a row that found nothing. */
-    bool (*leader_waits)(size_t determinants, uint32_t *nothings);
     /* A receive is not posted until the leader tells its match. */
     void (*withheld)(void);
     /* This rank has received all messages for the set of this call of ftkit_checkpoint().  One look
@@ -85,6 +82,9 @@ struct ftk_det_mode {
     void (*cut)(void);
     /* A line is committed (counted by ftk_log.line.count). */
     void (*line)(void);
+    /* In a repair, before the messages on the old communicators are drained: send what others will
+     * not be told any more. */
+    void (*quiesce)(const struct ftk_log_repair *r);
     /* Collective in a repair, over r->act: collect the determinants of lost ranks that no process
      * of their node can read.  lines: committed so far. */
     int (*collect)(const struct ftk_log_repair *r, uint64_t lines);

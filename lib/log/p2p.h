@@ -107,10 +107,15 @@ int ftk_match_posted(struct ftk_req *r);
 int ftk_match_mprobed(struct ftk_req *r);
 /* One look at each matched-probe receive. */
 void ftk_p2p_progress_mprobed(void);
+/* One look at each wildcard receive that is posted: its match is decided as soon as it is known.
+ * With replicas other planes wait for that. */
+void ftk_p2p_progress_wildcards(void);
 /* Deliver an unexpected message to a receive; takes h. */
 int ftk_p2p_deliver(struct ftk_req *r, struct ftk_unexp *h);
 /* The program cancels a receive that is not posted. */
 int ftk_p2p_cancelled(struct ftk_req *r);
+/* Replicas: the program cancels a receive.  On return the outcome is that of the leader. */
+int ftk_p2p_cancel_led(struct ftk_req *r);
 /* Receive a message that a matched probe has found, into memory of the log, and count it; waits for
  * the sender of a long message.  *out is the caller's. */
 int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);

@@ -151,6 +151,8 @@ struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool take);
  * number. */
 struct ftk_unexp *ftk_unexp_of_receive(const struct ftk_envelope *want, uint32_t receive);
 void ftk_unexp_take(struct ftk_unexp *h); /* out of the list */
+/* A receive that had this message gets none: the message comes before all others of its channel. */
+void ftk_unexp_return(struct ftk_unexp *h);
 void ftk_unexp_free(struct ftk_unexp *h);
 void ftk_unexp_clear(void);
 void ftk_setup_log_add(struct ftk_unexp *h);

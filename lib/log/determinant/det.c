@@ -519,27 +519,30 @@ static bool counts(void)
 
 /* ---- following the leader (determinant/lead.c) ------------------------------------------ */
 
-/* The outcome of the next probe, test or wait.  A follower waits until it is known. */
-static enum ftk_det_next await_next(void)
+/* Whether the outcome of the next probe, test or wait is known.  A follower waits for it. */
+static bool await_next(void)
 {
     unsigned turns = 0;
     for (;;) {
-        uint32_t nothings;
         pass_nothings();
         if (upcoming())
-            return FTK_DET_THIS;
-        if (!ftk_mode_follows())
-            return FTK_DET_FREE;
-        if (ftk_log.mode->leader_waits(count(), &nothings) && d.nothings < nothings)
-            return FTK_DET_NOTHING; /* as in the leader: no test has succeeded before the call */
-        if (ftk_log.requests->progress(&turns) != MPI_SUCCESS)
-            return FTK_DET_FREE;
+            return true;
+        if (!ftk_mode_follows() || ftk_log.requests->progress(&turns) != MPI_SUCCESS)
+            return false;
     }
 }
 
-uint32_t ftk_det_nothings(void)
+enum ftk_cancel_known ftk_det_await_cancel(uint32_t number)
 {
-    return d.nothings;
+    unsigned turns = 0;
+    while (counts() && number > 0) {
+        for (size_t i = 0; i < d.ncancel; i++)
+            if (d.cancel[i].n == number)
+                return d.cancel[i].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
+        if (!ftk_mode_follows() || ftk_log.requests->progress(&turns) != MPI_SUCCESS)
+            break;
+    }
+    return FTK_CANCEL_UNKNOWN;
 }
 
 /* Add a determinant of the list to the plan. */
@@ -674,11 +677,8 @@ static int next_of_list(uint32_t kind, const struct ftk_det **det)
 {
     if (!counts() || (d.plan == 0 && !ftk_log.mode->follows))
         return FTK_DET_FREE;
-    const enum ftk_det_next next = await_next();
-    if (next != FTK_DET_THIS) {
-        d.nothings += next == FTK_DET_NOTHING;
-        return next;
-    }
+    if (!await_next())
+        return FTK_DET_FREE;
     *det = upcoming();
     if (d.nothings < (*det)->n) {
         d.nothings++;

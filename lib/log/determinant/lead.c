@@ -11,12 +11,19 @@
  * could get the same message wait with it.
  *
  * No follower can block its leader, because messages of the program stay within a plane.  But calls
- * of ftkit need all planes.  So a leader that waits in such a call tells how many tests have failed
- * before: they fail in the follower, too.  At a set the leader tells when it has received all
- * messages: the receives that have no match then are under way in the set, in all replicas.
+ * of ftkit need all planes.  So a leader that waits in such a call decides what is open: it looks
+ * at its wildcard receives, and records how many tests have failed before the call.  Otherwise the
+ * sender of a long message could wait in the plane of a follower, whose receive is not posted.  At
+ * a set the leader tells when it has received all messages: the receives that have no match then
+ * are under way in the set, in all replicas.
  *
- * If the plane of the leader stands still after a loss, the lowest other plane leads from then
- * on. */
+ * If the plane of the leader stands still after a loss, the lowest other plane leads from then on.
+ * Outcomes of the old leaders have spread by messages: the outcome of one rank may be the reason of
+ * an outcome of another.  So each new leader has to know all that its predecessor has decided, also
+ * what no letter has told.  A live predecessor sends the rest in the repair (last_letters()).  The
+ * determinants of a lost one are in shared memory of its node, and the repair has told them to all
+ * (adopt()).  Invariant: the list of each follower is the beginning of the list of its leader.
+ * [docs/model/lead.pml] */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,10 +36,8 @@
 
 /* A letter, in words of 64 bits: this head, then the determinants. */
 struct head {
-    uint64_t lines;    /* committed before the determinants */
-    uint64_t from, n;  /* number of the first determinant, from 0; how many follow */
-    uint64_t waits;    /* 1: the leader waits in a call of ftkit, and has recorded no others */
-    uint64_t nothings; /* then: probes and tests in a row that found nothing */
+    uint64_t lines;   /* committed before the determinants */
+    uint64_t from, n; /* number of the first determinant, from 0; how many follow */
     uint64_t drained; /* call of ftkit_checkpoint() for whose set all messages are received; or 0 */
 };
 enum { HEAD_WORDS = sizeof(struct head) / 8, DET_WORDS = sizeof(struct ftk_det) / 8, TAG_LEAD = 1 };
@@ -48,16 +53,9 @@ struct early {
 static struct {
     uint64_t lines;       /* of which interval the rest is */
     size_t told;          /* leader: determinants that the followers have got */
-    bool wait_told;       /* leader: the followers know that it waits, */
-    uint32_t nothings;    /* ... and this */
     uint64_t drained;     /* the last such letter told, or got */
     bool astray;          /* follower: it has other determinants than its leader */
     bool withholds, news; /* follower: receives wait for matches; there may be some */
-    struct {
-        bool waits;
-        size_t n; /* determinants */
-        uint32_t nothings;
-    } leader; /* follower: where the leader waits */
     struct early *early, **early_end;
 } lead;
 
@@ -66,7 +64,7 @@ static void begin_interval(void)
     lead.lines = ftk_log.line.count;
     lead.told = 0;
     lead.drained = 0;
-    lead.wait_told = lead.astray = lead.leader.waits = false;
+    lead.astray = false;
     lead.news = true;
 }
 
@@ -104,22 +102,22 @@ static struct ftk_det of_plane(struct ftk_det det)
     return det;
 }
 
-static int send_to_followers(const uint64_t *w, size_t words)
+/* The determinants of this rank that the followers lack: from lead.told to the result. */
+static size_t news_of_leader(const struct ftk_det **v)
 {
-    const int n = ftk_log_plane_size(), home = ftk_log.me % n;
-    int rc = MPI_SUCCESS;
-    for (int p = 0; rc == MPI_SUCCESS && p < ftk_log.ctx->cfg.replicas; p++)
-        if (p * n + home != ftk_log.me && !stands_still(p))
-            rc = ftk_control_send(w, words, p * n + home, TAG_LEAD, FTK_LOG_DET_COMM);
-    return rc;
+    size_t n;
+    if (lead.lines != ftk_log.line.count)
+        begin_interval();
+    *v = ftk_det_own(ftk_log.line.count, &n);
+    return lead.told + (n > lead.told ? ftk_det_whole(*v + lead.told, n - lead.told) : 0);
 }
 
-/* Send a letter with the determinants from lead.told to n. */
-static int send_letter(const struct ftk_det *v, size_t n, bool waits, uint64_t drained)
+/* Send a letter with the determinants from lead.told to n to the replicas in these planes. */
+static int send_letter(const struct ftk_det *v, size_t n, uint64_t drained, unsigned planes)
 {
-    const struct head h = { lead.lines, lead.told, n - lead.told, waits, ftk_det_nothings(),
-        drained };
+    const struct head h = { lead.lines, lead.told, n - lead.told, drained };
     const size_t words = HEAD_WORDS + (n - lead.told) * DET_WORDS;
+    const int size = ftk_log_plane_size(), home = ftk_log.me % size;
     uint64_t *w = malloc(words * sizeof *w);
     if (!w)
         return MPI_ERR_NO_MEM;
@@ -128,60 +126,75 @@ static int send_letter(const struct ftk_det *v, size_t n, bool waits, uint64_t d
         const struct ftk_det det = of_plane(v[i]);
         memcpy(w + HEAD_WORDS + (i - lead.told) * DET_WORDS, &det, sizeof det);
     }
-    const int rc = send_to_followers(w, words);
+    int result = MPI_SUCCESS; /* a dead replica does not keep the letter from the others */
+    for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++) {
+        if (!(planes >> p & 1) || p * size + home == ftk_log.me)
+            continue;
+        const int rc = ftk_control_send(w, words, p * size + home, TAG_LEAD, FTK_LOG_DET_COMM);
+        result = rc == MPI_SUCCESS ? result : rc;
+    }
     free(w);
-    return rc;
+    return result;
 }
 
-/* Tell the followers what they do not know.  waits: this rank waits in a call of ftkit.  drained:
- * see struct head. */
-static void tell(bool waits, uint64_t drained)
+/* Tell the followers what they do not know.  drained: see struct head. */
+static void tell(uint64_t drained)
 {
-    size_t n;
+    const struct ftk_det *v;
     if (!is_ready() || !leads())
         return;
-    if (lead.lines != ftk_log.line.count)
-        begin_interval();
-    const struct ftk_det *v = ftk_det_own(ftk_log.line.count, &n);
-    n = lead.told + (n > lead.told ? ftk_det_whole(v + lead.told, n - lead.told) : 0);
-    const uint32_t nothings = ftk_det_nothings();
-    const bool known = lead.wait_told && nothings == lead.nothings;
-    if (n == lead.told && (!waits || known) && drained == lead.drained)
+    const size_t n = news_of_leader(&v);
+    if (n == lead.told && drained == lead.drained)
         return;
-    if (send_letter(v, n, waits, drained) != MPI_SUCCESS) {
+    if (send_letter(v, n, drained, ~ftk_log.ctx->replica.stale) != MPI_SUCCESS) {
         ftk_detect_raise(ftk_log.ctx); /* of a dead follower: the repair tells all again */
         return;
     }
     lead.told = n;
-    lead.wait_told = waits;
-    lead.nothings = nothings;
     lead.drained = drained;
 }
 
 static void recorded(void)
 {
-    tell(false, lead.drained);
+    tell(lead.drained);
 }
 
+/* Other planes may wait for an outcome before they come to this call.  So a failed probe or test
+ * is recorded here, as before a message. */
 static void waits(void)
 {
-    tell(true, lead.drained);
+    if (!is_ready() || !leads())
+        return;
+    ftk_det_before_send();
+    tell(lead.drained);
 }
 
 /* ---- a follower ----------------------------------------------------------------------------- */
 
+static struct ftk_det from_plane(struct ftk_det det)
+{
+    if ((det.kind == FTK_DET_RECV || det.kind == FTK_DET_PROBE) && det.a >= 0)
+        det.a = ftk_log_from_plane(det.a);
+    return det;
+}
+
 static bool learn(const uint64_t *w, const struct head *h)
 {
-    bool good = true;
     struct ftk_det *v = malloc((size_t)(h->n + 1) * sizeof *v);
     for (uint64_t i = 0; v && i < h->n; i++) {
         memcpy(&v[i], w + HEAD_WORDS + i * DET_WORDS, sizeof v[i]);
-        if ((v[i].kind == FTK_DET_RECV || v[i].kind == FTK_DET_PROBE) && v[i].a >= 0)
-            v[i].a = ftk_log_from_plane(v[i].a);
+        v[i] = from_plane(v[i]);
     }
-    good = v && ftk_det_learn(v, (size_t)h->from, (size_t)h->n);
+    const bool good = v && ftk_det_learn(v, (size_t)h->from, (size_t)h->n);
     free(v);
     return good;
+}
+
+static void go_astray(void)
+{
+    ftk_report(FTKIT_DEBUG, "context %s: rank %d has other open outcomes than its replica",
+        ftk_log.ctx->cfg.name, ftk_log.me);
+    lead.astray = true;
 }
 
 static void read_letter(const uint64_t *w, const struct head *h)
@@ -189,15 +202,10 @@ static void read_letter(const uint64_t *w, const struct head *h)
     if (lead.astray)
         return;
     if (!learn(w, h)) {
-        ftk_report(FTKIT_DEBUG, "context %s: rank %d has other open outcomes than its replica",
-            ftk_log.ctx->cfg.name, ftk_log.me);
-        lead.astray = true;
+        go_astray();
         return;
     }
     lead.news = lead.news || h->n > 0;
-    lead.leader.waits = h->waits != 0;
-    lead.leader.n = (size_t)(h->from + h->n);
-    lead.leader.nothings = (uint32_t)h->nothings;
     lead.drained = h->drained;
 }
 
@@ -243,12 +251,6 @@ static int control(int context, MPI_Message *m, const MPI_Status *s)
     return rc;
 }
 
-static bool leader_waits(size_t determinants, uint32_t *nothings)
-{
-    *nothings = lead.leader.nothings;
-    return lead.leader.waits && lead.leader.n == determinants;
-}
-
 static void withheld(void)
 {
     lead.withholds = true;
@@ -291,12 +293,47 @@ static void line(void)
     }
 }
 
+/* In a repair, on the old communicators: what this rank has decided, and could not tell any more
+ * since a failure was known.  The followers drain it.  An error is that of a dead follower. */
+static void last_letters(const struct ftk_log_repair *r)
+{
+    const int n = ftk_log_plane_size();
+    const struct ftk_det *v;
+    unsigned live = 0;
+    if (r->is_new[r->me] || !leads() || ftk_log.epoch.real[FTK_LOG_DET_COMM] == MPI_COMM_NULL)
+        return;
+    for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++)
+        live |= (unsigned)!r->is_new[p * n + r->me % n] << p;
+    const size_t end = news_of_leader(&v);
+    if (end > lead.told)
+        (void)send_letter(v, end, lead.drained, live & ~ftk_log.ctx->replica.stale);
+    lead.told = end;
+}
+
+/* The replica that led this rank is lost: take over all that it has decided since the line. */
+static void adopt(const struct ftk_log_repair *r)
+{
+    const int leader = ftk_log.epoch.leader * ftk_log_plane_size() + r->me % ftk_log_plane_size();
+    const bool back = ftk_log.epoch.all_rolled_back >> ftk_log_plane_of(r->me) & 1;
+    size_t n;
+    if (r->fresh || back || leader == r->me || !r->is_new[leader])
+        return;
+    const struct ftk_det *v = ftk_det_adopted(leader, ftk_log.line.count, &n);
+    struct ftk_det *mine = malloc((n + 1) * sizeof *mine);
+    n = v ? ftk_det_whole(v, n) : 0;
+    for (size_t i = 0; mine && i < n; i++)
+        mine[i] = from_plane(of_plane(v[i]));
+    if (!mine || !ftk_det_learn(mine, 0, n))
+        go_astray();
+    free(mine);
+}
+
 /* Letters of the old epoch may be lost: the leader, which may be another one, tells all again. */
 static int install(const struct ftk_log_repair *r)
 {
-    (void)r;
     forget_early();
     begin_interval();
+    adopt(r);
     return FTKIT_OK;
 }
 
@@ -317,13 +354,15 @@ static void progress(void)
     }
     if (!is_ready())
         return;
-    tell(false, lead.drained);
+    if (leads() && ftk_log.line.state == FTK_LINE_AWAY)
+        ftk_log.requests->decide();
+    tell(lead.drained);
     post_withheld();
 }
 
 static bool settled(uint64_t call)
 {
-    tell(false, call);
+    tell(call);
     progress();
     return !follows() || lead.drained == call;
 }
@@ -342,8 +381,8 @@ const struct ftk_det_mode ftk_mode_node_led = { .records = true,
     .recorded = recorded,
     .waits = waits,
     .follows = follows,
-    .leader_waits = leader_waits,
     .withheld = withheld,
     .settled = settled,
     .line = line,
+    .quiesce = last_letters,
     .install = install };

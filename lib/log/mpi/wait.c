@@ -9,6 +9,7 @@
 
 #include "log/coll.h"
 #include "log/det.h"
+#include "log/mode.h"
 #include "log/p2p.h"
 #include "mpi_calls.h" /* foreign.h, too */
 
@@ -478,6 +479,8 @@ int ftk_mpi_Cancel(MPI_Request *request)
         return MPI_SUCCESS; /* a send, or a receive that got a message in the first execution */
     if (ftk_log_refuses("MPI_Cancel"))
         return end(MPI_ERR_UNSUPPORTED_OPERATION);
+    if (ftk_log.mode->follows)
+        return end(ftk_p2p_cancel_led(r));
     if (ftk_req_is_done(r) && !r->recv.cancelled)
         ftk_det_cancelled(r->recv.number, false); /* too late */
     if (ftk_req_is_done(r))

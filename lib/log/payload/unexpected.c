@@ -60,6 +60,20 @@ void ftk_unexp_add(struct ftk_unexp *h)
     ftk_log.unexp.n++;
 }
 
+void ftk_unexp_return(struct ftk_unexp *h)
+{
+    struct ftk_unexp_list *l = &ftk_log.unexp;
+    struct ftk_unexp **at = &l->first;
+    while (
+        *at && ((*at)->context != h->context || (*at)->source != h->source || (*at)->tag != h->tag))
+        at = &(*at)->next;
+    h->next = *at;
+    *at = h;
+    if (!h->next)
+        l->last = h;
+    l->n++;
+}
+
 static void take_out(struct ftk_unexp *h, struct ftk_unexp *before)
 {
     struct ftk_log *l = &ftk_log;

@@ -269,7 +269,6 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         p->sent = p->received = p->relay_sent = p->relay_received = 0;
     }
     l->epoch.all_rolled_back = r->fresh ? 0 : planes_back(r);
-    lead_without(l->epoch.all_rolled_back);
     if (others_are_back())
         ftk_det_drop(); /* before its epoch has begun */
     ftk_det_installed(r->epoch_id);
@@ -291,6 +290,7 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (!r->fresh)
         ftk_job_adopt(r);
     rc = l->mode->install ? l->mode->install(r) : FTKIT_OK;
+    lead_without(l->epoch.all_rolled_back); /* the new leader has taken over from the old one */
     if (rc != FTKIT_OK || r->fresh)
         return rc;
     if (r->back[r->me])

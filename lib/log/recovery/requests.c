@@ -762,6 +762,7 @@ static void release_set_up(const struct ftkit_ctx *ctx)
 void ftk_requests_close(void)
 {
     ftk_requests_drop();
+    ftk_requests_saved(); /* a set may have ended the job */
     released = false;
 }
 

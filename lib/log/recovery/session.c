@@ -207,6 +207,7 @@ static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
     .uses_comm = ftk_p2p_has,
     .part = ftk_p2p_part,
     .post = ftk_p2p_post,
+    .decide = ftk_p2p_progress_wildcards,
     .progress = ftk_log_progress };
 static const struct ftk_coll_hooks coll_hooks = { ftk_coll_poll, ftk_coll_progress };
 

@@ -27,6 +27,25 @@ void ftk_p2p_progress_mprobed(void)
     }
 }
 
+static int finish_posted(struct ftk_req *r);
+static bool is_complete_now(const struct ftk_req *r, struct ftk_envelope *found);
+static bool others_first(uint64_t seq, const struct ftk_envelope *found);
+
+void ftk_p2p_progress_wildcards(void)
+{
+    struct ftk_log *l = &ftk_log;
+    struct ftk_envelope got;
+    if (l->ctx->detect.failed || l->ctx->detect.repairing || ftk_log_replays_setup()
+        || l->queue.nwildcards == 0)
+        return;
+    for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
+        next = r->next; /* a look completes no later request */
+        if (r->kind == FTK_REQ_RECV && r->recv.wildcard_seq && r->state == FTK_REQ_POSTED
+            && is_complete_now(r, &got) && !others_first(r->seq, &got))
+            (void)finish_posted(r); /* the request has the error, if there is one */
+    }
+}
+
 /* ---- a message that is taken aside --------------------------------------------------- */
 
 /* A receive of any tag on a shared communicator is a matched-probe receive.  The probe may find a
@@ -97,10 +116,18 @@ static bool is_mprobed(const struct ftk_req *q)
 {
     return q->state == FTK_REQ_PROBING;
 }
-/* A wildcard receive for which the MPI may have matched a message. */
+/* Replicas: a wildcard receive that waits for its match (withhold()).  One that is cancelled gets
+ * no message. */
+static bool is_withheld(const struct ftk_req *q)
+{
+    return ftk_log.mode->follows && q->kind == FTK_REQ_RECV && q->recv.wildcard_seq
+           && q->state == FTK_REQ_WAITING && q->replay.cancel != FTK_CANCEL_DONE;
+}
+/* A wildcard receive for which the MPI may have matched a message, or would have. */
 static bool is_open(const struct ftk_req *q)
 {
-    return q->recv.wildcard_seq && (q->state == FTK_REQ_POSTED || q->state == FTK_REQ_WITHDRAWN);
+    return (q->recv.wildcard_seq && (q->state == FTK_REQ_POSTED || q->state == FTK_REQ_WITHDRAWN))
+           || is_withheld(q);
 }
 static bool is_withdrawn(const struct ftk_req *q)
 {
@@ -135,6 +162,8 @@ static bool has_to_probe(const struct ftk_req *r)
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
 {
     const struct ftk_envelope found = { h->context, h->source, h->tag };
+    if (ftk_log.queue.nwildcards > 0 && earlier(seq, is_withheld, &found))
+        return false;                    /* it may be the message of that receive */
     if (!ftk_context_shares(h->context)) /* drained in a repair or at the line */
         return true;
     return !(ftk_log.queue.nmprobed > 0 && earlier(seq, is_mprobed, &found))
@@ -165,11 +194,6 @@ static int probe_later(struct ftk_req *r)
 }
 
 /* ---- replicas: receives that are withheld until the match is known ------------------------ */
-
-static bool is_withheld(const struct ftk_req *q)
-{
-    return q->kind == FTK_REQ_RECV && q->recv.wildcard_seq && q->state == FTK_REQ_WAITING;
-}
 
 /* The match is known, so the receive is no wildcard receive any more. */
 static void set_match(struct ftk_req *r, int source, int tag)

@@ -160,6 +160,15 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     return true;
 }
 
+/* Whether the match of a receive is a determinant.  With replicas also that of a receive of any tag:
+ * an earlier wildcard receive may match some of its messages, so a follower cannot post it before
+ * that one is matched, and that one may be matched later. */
+static bool is_wildcard(const struct ftk_req *r)
+{
+    return r->peer == MPI_ANY_SOURCE
+           || (r->tag == MPI_ANY_TAG && ftk_log.mode->follows && !r->internal);
+}
+
 int ftk_req_begin(struct ftk_req *r)
 {
     r->state = FTK_REQ_WAITING;
@@ -187,7 +196,7 @@ int ftk_req_begin(struct ftk_req *r)
         r->recv.set_up = ftk_set_up_receive() & FTK_SET_UP_COLL;
     if (ftk_log_replays_setup() && !r->internal && ftk_set_up_was_cancelled(r->recv.set_up))
         r->replay.cancel = FTK_CANCEL_DONE;
-    if (r->peer == MPI_ANY_SOURCE && !ftk_log_replays_setup()) {
+    if (is_wildcard(r) && !ftk_log_replays_setup()) {
         r->recv.wildcard_seq = ftk_det_receive(&r->recv.want.source, &r->recv.want.tag);
         r->replay.match_known = r->recv.wildcard_seq == 0;
         ftk_log.queue.nwildcards += r->recv.wildcard_seq != 0;

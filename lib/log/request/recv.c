@@ -186,11 +186,12 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     int cancelled = 0;
     const int tag = ftk_context_tag(r->context, s->MPI_TAG);
     if (r->recv.cancelled && PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && cancelled) {
-        cancelled_in_time(r);
+        if (r->replay.cancel != FTK_CANCEL_DONE)
+            cancelled_in_time(r);
         r->status = *s;
         return ftk_req_finish(r, MPI_SUCCESS);
     }
-    if (r->recv.cancelled && r->replay.cancel != FTK_CANCEL_TOO_LATE)
+    if (r->recv.cancelled && r->replay.cancel == FTK_CANCEL_UNKNOWN)
         ftk_det_cancelled(r->recv.number, false);
     r->recv.cancelled = false; /* the cancel came too late */
     (void)FTK_FAULT("log.received");
