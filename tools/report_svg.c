@@ -208,7 +208,7 @@ static void labels(const struct rp_plot *p, const struct mark *m, size_t n)
     char text[64];
     double free_x = 0; /* behind the last label */
     for (size_t i = 0, k; i < n; i = k) {
-        double middle = m[i].x, half;
+        double middle, half;
         for (k = i + 1;; k++) {
             middle = (m[i].x + m[k - 1].x) / 2;
             half = LETTER * label_of(m + i, k - i, text) / 2.0;

@@ -171,7 +171,7 @@ static void write_blocks(struct ftkit_ctx *ctx, const struct entry *all, int n, 
             words[d] = r->start[d];
             words[r->ndims + d] = r->local[d];
         }
-        words += 2 * r->ndims;
+        words += 2 * (ptrdiff_t)r->ndims;
     }
 }
 
