@@ -461,8 +461,8 @@ FTKIT_API int ftkit_step(ftkit_ctx *ctx, int *code);
 FTKIT_API int ftkit_end(ftkit_ctx *ctx);
 
 /**
- * The call in the loop of a program that does without ftkit_step(): writes a set when one is due, repairs and rolls back when a
- * rank has failed, and otherwise returns at once.
+ * The call in the loop of a program that does without ftkit_step(): writes a set when one is due,
+ * repairs and rolls back when a rank has failed, and otherwise returns at once.
  *
  * Returns FTKIT_OK, or FTKIT_ROLLED_BACK after a repair: lost ranks are replaced, and every
  * region holds the last committed set; continue with the loop.  Returns FTKIT_HALT on all ranks in
@@ -821,9 +821,9 @@ FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
  * Wait until every set that was begun has reached all its levels.
  *
  * @return FTKIT_OK, FTKIT_HALT as of ftkit_checkpoint(), the error of a set that could not be
- *         written to the file system, or FTKIT_ROLLED_BACK when a rank failed meanwhile: continue with the loop then, as
- *         after ftkit_finish().  This call does not wait for a set that was given up because
- *         of the failure; the next set then goes to the file system.
+ *         written to the file system, or FTKIT_ROLLED_BACK when a rank failed meanwhile: continue
+ *         with the loop then, as after ftkit_finish().  This call does not wait for a set that was
+ *         given up because of the failure; the next set then goes to the file system.
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
  *             ftkit_checkpoint(); the same code on every rank.  With checkpoint.line = apart

@@ -50,8 +50,8 @@ void ftk_say_wrapper(const struct ftkit_ctx *ctx)
     if (n > 0 && has_mine(all, n, "PMIX_RANK") && has_mine(all, n, "PMIX_NAMESPACE"))
         ftk_report(FTKIT_WARNING,
             "context %s: a script starts the program and waits for it (process %ld), so MPI does "
-            "not see how a rank ends; a loss is noticed a second later. Rule: a wrapper script starts "
-            "the program with exec",
+            "not see how a rank ends; a loss is noticed a second later. Rule: a wrapper script "
+            "starts the program with exec",
             ctx->cfg.name, (long)getppid());
     free(all);
 }

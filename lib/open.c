@@ -277,9 +277,9 @@ static struct ftkit_ctx *new_context(void)
     return ctx;
 }
 
-/* A process whose mpirun dies while MPI_Init runs comes up alone, in an MPI_COMM_WORLD of its own.  It
- * must not open: it would write sets of a job that nobody has started.  Looked at once in a process,
- * before MPI_COMM_WORLD can stand for anything else. */
+/* A process whose mpirun dies while MPI_Init runs comes up alone, in an MPI_COMM_WORLD of its own.
+ * It must not open: it would write sets of a job that nobody has started.  Looked at once in a
+ * process, before MPI_COMM_WORLD can stand for anything else. */
 static int check_size(void)
 {
     static bool fits;
@@ -293,9 +293,9 @@ static int check_size(void)
         return ftk_fail(FTKIT_ERR_MPI, "MPI_COMM_WORLD has no size");
     if (parent == MPI_COMM_NULL && size != atoi(asked))
         return ftk_fail(FTKIT_ERR_MPI,
-            "`ftkit run` has started %s processes, and MPI_COMM_WORLD has %d: mpirun was lost while "
-            "MPI_Init ran, or the program is a job of its own inside the job (start it without the "
-            "variables FTKIT_RUN_...)",
+            "`ftkit run` has started %s processes, and MPI_COMM_WORLD has %d: mpirun was lost "
+            "while MPI_Init ran, or the program is a job of its own inside the job (start it "
+            "without the variables FTKIT_RUN_...)",
             asked, size);
     fits = true;
     return FTKIT_OK;
@@ -388,9 +388,9 @@ static int check_twins(const struct ftk_config *cfg)
     if (!c)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_STATE,
-        "this program has a context '%s' open, with %d ranks and its sets in %s, and opens a second "
-        "one of the same name and directory. Rule: contexts that are open at the same time have "
-        "different names (context.name) or directories (level.hdf5.directory)",
+        "this program has a context '%s' open, with %d ranks and its sets in %s, and opens a "
+        "second one of the same name and directory. Rule: contexts that are open at the same time "
+        "have different names (context.name) or directories (level.hdf5.directory)",
         c->cfg.name, c->nranks, c->cfg.h5_dir);
 }
 

@@ -4,8 +4,8 @@
  *
  * A process that calls MPI_Abort while all others are well ends the job.  A process that does so
  * after the death of another one has perhaps only met the failure: a check has seen values that
- * nobody received, or a communicator has MPI_ERRORS_ARE_FATAL.  The library takes such a process for
- * lost, as it takes a process that ends by exit() or _exit(). */
+ * nobody received, or a communicator has MPI_ERRORS_ARE_FATAL.  The library takes such a process
+ * for lost, as it takes a process that ends by exit() or _exit(). */
 #include <string.h>
 
 #include "ends.h"

@@ -52,13 +52,18 @@ static int check(const struct ftkit_ctx *ctx, ftkit_body_fn *body)
     return rc;
 }
 
+static void enter(struct ftkit_ctx *ctx, struct ftk_escape *e)
+{
+    ctx->escape = e;
+}
+
 int ftkit_escape(ftkit_ctx *ctx, ftkit_body_fn *body, void *arg, ftkit_body_fn *leave)
 {
     int rc = check(ctx, body);
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     struct ftk_escape e = { .ctx = ctx, .leave = leave, .arg = arg, .thread = pthread_self() };
-    ctx->escape = &e;
+    enter(ctx, &e);
     if (setjmp(e.env) == 0)
         body(arg);
     if (e.ctx)

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Open MPI 5 takes a process for failed when PMIx reports one of three events.  The daemons of PRRTE
- * report these events for a death by a signal, and for an end with 0 without MPI_Finalize; an end
- * with another code, and MPI_Abort, they do not report.  Any process may report an event, and the
- * daemons hand the event to all processes.  The function is looked up at run time: a program that
- * is linked with the static library need not name libpmix. */
+ * Open MPI 5 takes a process for failed when PMIx reports one of three events.  The daemons of
+ * PRRTE report these events for a death by a signal, and for an end with 0 without MPI_Finalize; an
+ * end with another code, and MPI_Abort, they do not report.  Any process may report an event, and
+ * the daemons hand the event to all processes.  The function is looked up at run time: a program
+ * that is linked with the static library need not name libpmix. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

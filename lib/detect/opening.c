@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The ranks meet in a collective call of MPI that does not return before all have come, and there is
- * no page of the watchdog yet: the ranks have not agreed on its name. */
+ * The ranks meet in a collective call of MPI that does not return before all have come, and there
+ * is no page of the watchdog yet: the ranks have not agreed on its name. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -232,8 +232,9 @@ static void look_for_replacement(struct ftk_watchdog *dog, double now)
         return;
     (void)put_text(why, sizeof why, 0,
         "a failure before the first set was repaired %.1f s ago, and the replacement has not come "
-        "to ftkit_checkpoint: ending the job for a relaunch. Rule: up to its first ftkit_checkpoint a "
-        "replacement is alone; what communicates belongs into the callback of ftkit_on_repair",
+        "to ftkit_checkpoint: ending the job for a relaunch. Rule: up to its first "
+        "ftkit_checkpoint a replacement is alone; what communicates belongs into the callback of "
+        "ftkit_on_repair",
         waited);
     ftk_dog_end_job(dog, why);
 }
@@ -247,8 +248,8 @@ static void look_for_exception(struct ftk_watchdog *dog, double now)
         return;
     ftk_report(FTKIT_WARNING,
         "process %d (rank %d of the job) has been alone in ftkit_close for %.1f s, because of a "
-        "C++ exception: it counts as lost. Rule: an exception of one rank leaves no scope that closes "
-        "the context; catch it inside, or call ftkit_abort",
+        "C++ exception: it counts as lost. Rule: an exception of one rank leaves no scope that "
+        "closes the context; catch it inside, or call ftkit_abort",
         (int)getpid(), dog->own->world_rank, waited);
     kill(getpid(), SIGKILL);
 }

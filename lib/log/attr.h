@@ -6,8 +6,8 @@
  * when the handle is duplicated or freed.  Two cases are left.  The handle of the world is
  * MPI_COMM_WORLD itself, and nothing that is local can duplicate that one.  And a freed
  * communicator that a rank may fall back to stays for a while.  For these libftkit_mpi
- * remembers which keys the program has made, from its first call on.  A key that was made in Fortran
- * has a copy callback of Fortran. */
+ * remembers which keys the program has made, from its first call on.  A key that was made in
+ * Fortran has a copy callback of Fortran. */
 #ifndef FTK_LOG_ATTR_H
 #define FTK_LOG_ATTR_H
 

@@ -11,9 +11,9 @@
 #include "log/log.h"
 #include "mpi_calls.h"
 
-/* Find libftkit_mpi, and check that every function of MPI that the log needs comes to it.  From then
- * on ftk_mpi_real is the MPI.  FTKIT_ERR_UNSUPPORTED: there is no libftkit_mpi, or the detail names
- * a function that goes past it, and the object that defines it. */
+/* Find libftkit_mpi, and check that every function of MPI that the log needs comes to it.  From
+ * then on ftk_mpi_real is the MPI.  FTKIT_ERR_UNSUPPORTED: there is no libftkit_mpi, or the detail
+ * names a function that goes past it, and the object that defines it. */
 int ftk_layer_check(void);
 /* Send the program's calls to the log, or to the MPI again; after ftk_layer_check(). */
 void ftk_layer_on(void);

@@ -108,7 +108,7 @@ struct ftk_plan {
     int code;
     char why[256];
     struct ftk_died died; /* counts this death, if one rank alone is lost */
-    int flawed; /* process whose local error ends the job, -1: none */
+    int flawed;           /* process whose local error ends the job, -1: none */
     int nspawn;
     int nprocs;    /* in the census; a process is an index of the census */
     int nranks;    /* after the repair */

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A set has the offset only.  It is right when the file has just so many bytes at the set: more or
- * fewer mean that bytes are in a buffer of the program, or are not counted.  So this is checked, and
- * a set with a wrong offset is not written. */
+ * fewer mean that bytes are in a buffer of the program, or are not counted.  So this is checked,
+ * and a set with a wrong offset is not written. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>

@@ -12,7 +12,8 @@
  *         return conform(argc, argv, body);
  *     }
  *
- * before_open() may make objects that the log does not own.  body() uses MPI_COMM_WORLD, me and n, and compares with EQUAL, TRUE and OK of check.h. */
+ * before_open() may make objects that the log does not own.  body() uses MPI_COMM_WORLD, me and n,
+ * and compares with EQUAL, TRUE and OK of check.h. */
 #ifndef CONFORM_H
 #define CONFORM_H
 

@@ -37,7 +37,8 @@ enum { RANKS = 4, ROOM = 64, CALLS = 17 };
 static const uint64_t of_4[] = { HEAD(4), COMMS, MATRIX, UNEXPECTED, SETUP, REQUESTS };
 static const uint64_t of_5[] = { HEAD(5), 11, COMMS, MATRIX, UNEXPECTED, SETUP, TAIL, REQUESTS };
 /* Two receives, three tests in vain at the end; a probe of 5 bytes from rank 2 with tag 3 behind
- * one test in vain, and request 1 of some; receive 2 cancelled; a message with hash 77 to rank 3. */
+ * one test in vain, and request 1 of some; receive 2 cancelled; a message with hash 77 to rank
+ * 3. */
 #define PROBE                                                                                      \
     UINT64_C(1) << 32 | FTK_DET_PROBE, UINT64_C(3) << 32 | 2, FTK_DET_MORE, UINT64_C(5) << 32
 #define SOME FTK_DET_SOME, 1, FTK_DET_MORE, 1

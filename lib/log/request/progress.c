@@ -160,9 +160,9 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
     return true;
 }
 
-/* Whether the match of a receive is a determinant.  With replicas also that of a receive of any tag:
- * an earlier wildcard receive may match some of its messages, so a follower cannot post it before
- * that one is matched, and that one may be matched later. */
+/* Whether the match of a receive is a determinant.  With replicas also that of a receive of any
+ * tag: an earlier wildcard receive may match some of its messages, so a follower cannot post it
+ * before that one is matched, and that one may be matched later. */
 static bool is_wildcard(const struct ftk_req *r)
 {
     return r->peer == MPI_ANY_SOURCE
