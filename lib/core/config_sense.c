@@ -1,11 +1,14 @@
 /* Values that contradict each other (see config_sense.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include "config_sense.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "format.h"
 
 #define AT(member) offsetof(struct ftk_config, member)
 #define SLOW 1e6    /* bytes per second: a lower bandwidth is probably a mistake */
@@ -206,7 +209,7 @@ static void look_at_unit(
     char why[160];
     if (!p->bare || p->value < MANY)
         return;
-    snprintf(why, sizeof why,
+    ftk_format(why, sizeof why,
         "a number without a unit counts %s: write '%.0f %s', '%.0fs' or '%.0fmin'", what, p->value,
         what, p->value, p->value);
     s->say(s->arg, FTK_SENSE_ODD, key, why);

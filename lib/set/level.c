@@ -1,6 +1,7 @@
 /* The memory levels (see level.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include "level.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "core/context.h"
 #include "core/event.h"
+#include "core/format.h"
 #include "group.h"
 #include "stream.h"
 
@@ -96,7 +98,7 @@ void ftk_level_tell_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64
     if (rank != ctx->rank)
         return;
     if (!l->mem.place.absent && statvfs(dir, &fs) == 0)
-        snprintf(room, sizeof room, "which has %.1f MB free",
+        ftk_format(room, sizeof room, "which has %.1f MB free",
             1e-6 * (double)fs.f_bavail * (double)fs.f_frsize);
     ftk_report(FTKIT_WARNING,
         "context %s: rank %d needs %.1f MB for a part of a set in %s, %s: such parts are in the "
