@@ -121,7 +121,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         int rc;
         if (ftk_log_replayed(ctx, &rc)) {
             if (rc < 0)
-                ftk_policy_failed(ctx);
+                ftk_policy_failed(ctx, rc);
             return rc;
         }
         if (!may_write(ctx)) /* a repair has put off the set: no rank makes this one */
@@ -131,7 +131,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         if (rc == FTKIT_OK && write)
             rc = ftk_set_write(ctx);
         if (write && rc < 0 && rc != FTKIT_ERR_PEER && had == ctx->committed)
-            ftk_policy_failed(ctx);
+            ftk_policy_failed(ctx, rc);
         if (rc == FTKIT_OK)
             ftk_status_file(ctx);
         if (had != ctx->committed) {

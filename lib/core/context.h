@@ -148,6 +148,7 @@ struct ftk_policy {
     int ncosts;
     int requested;     /* 1: a set, 2: a durable set, at the next call */
     bool failed;       /* a set has failed since the last one: the next is due after a period */
+    int refused;       /* tries in a row that a request under way has prevented */
     uint64_t set_at;   /* with a period in calls: the call that writes the next set */
     double look_s;     /* time between two looks, of rank 0 */
     double call_s;     /* time between two calls, of rank 0 */

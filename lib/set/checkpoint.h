@@ -82,8 +82,8 @@ void ftk_policy_tried(struct ftkit_ctx *ctx);
 
 /* A set has failed on all ranks, for another reason than a dead rank; the last line holds.  What
  * has failed once would fail at each call: the next set is due after a period, or when it is asked
- * for. */
-void ftk_policy_failed(struct ftkit_ctx *ctx);
+ * for.  After FTKIT_ERR_STATE the next calls try first: there the requests may be at rest. */
+void ftk_policy_failed(struct ftkit_ctx *ctx, int rc);
 
 /* Whether there is no line yet and none was tried: the first call writes a set. */
 static inline bool ftk_policy_first_is_due(const struct ftkit_ctx *ctx)

@@ -19,6 +19,7 @@
 #include "detect/detect.h"
 #include "period.h"
 
+#define PLACES 8 /* calls of ftkit_checkpoint() in a step, at most, where a set may be refused */
 #define SHARE_LOOK 0.01 /* of the time that ranks wait for each other in looks, at most */
 #define LOOKS_MAX 10    /* looks are at most this times rarer for that reason */
 #define LOOKS_OF_LOG 10 /* ... and with the message log */
@@ -202,7 +203,7 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     struct ftk_policy *p = &ctx->policy;
-    p->requested = 0;
+    p->requested = p->refused = 0;
     p->failed = false;
     p->last_set_s = ftk_now_s();
     p->next_event = p->calls + (gap > 0 ? (uint64_t)gap : 1);
@@ -226,9 +227,12 @@ void ftk_policy_tried(struct ftkit_ctx *ctx)
     ctx->policy.set_at = ctx->policy.calls + (uint64_t)ctx->cfg.period.value;
 }
 
-void ftk_policy_failed(struct ftkit_ctx *ctx)
+void ftk_policy_failed(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_policy *p = &ctx->policy;
+    if (rc == FTKIT_ERR_STATE && ++p->refused < PLACES)
+        return; /* the set stays due */
+    p->refused = 0;
     p->requested = 0; /* the program knows that its request has failed */
     if (ctx->replica.stale != 0 || p->next_event == FTK_HALTED)
         return; /* a plane waits for this set; or the job halts without it */
@@ -250,6 +254,7 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
     ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.next_event = next_event;
     ctx->policy.failed = false;
+    ctx->policy.refused = 0;
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         ctx->policy.set_at = line_calls + (uint64_t)ctx->cfg.period.value;
     ctx->steer.told = false;
