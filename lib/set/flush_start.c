@@ -138,6 +138,8 @@ void ftk_flush_new_epoch(struct ftkit_ctx *ctx)
 {
     if (ctx->flush.ring)
         ftk_ring_leave(ctx->flush.ring);
+    if (ctx->flush.thread)
+        ftk_flusher_repaired(ctx->flush.thread, GRACE_FAILED_S);
     ctx->flush.ring_known = false;
 }
 

@@ -32,6 +32,7 @@ struct ftk_flusher {
     atomic_bool cancel;
     _Atomic double sign_s;  /* the thread has last heard from the file system; 0: it asks nothing */
     _Atomic double alone_s; /* when to give up missing parts; 0: others are writing */
+    _Atomic double late_s;  /* when to give up a missing directory; 0: no repair has ended */
     /* of the thread alone: */
     int next;      /* the rank to look at next */
     void *passing; /* segment of another rank */
@@ -215,13 +216,16 @@ static int await_directory(struct ftk_flusher *f)
     const double begin_s = ftk_now_s();
     double pause_s = PAUSE_MIN_S;
     for (;;) {
+        /* read late_s before the look: a rank 0 that was lost then had made the directory or had not */
+        const double late_s = atomic_load(&f->late_s);
+        const double now = ftk_now_s();
         sign(f, true);
         int rc = ftk_h5_marked(j->dir, j->context, j->set, j->number);
         sign(f, false);
         if (rc != FTKIT_ERR_NOT_FOUND)
             return rc;
         rc = called_off(f);
-        if (rc == FTKIT_OK && ftk_now_s() - begin_s > j->patience_s)
+        if (rc == FTKIT_OK && (now - begin_s > j->patience_s || (late_s > 0 && now > late_s)))
             rc = ftk_fail(FTKIT_ERR_PEER, "rank 0 has not made the directory of the set");
         if (rc != FTKIT_OK)
             return rc;
@@ -480,6 +484,7 @@ void ftk_flusher_give(struct ftk_flusher *f, const struct ftk_flush_job *job)
     f->job = *job;
     atomic_store(&f->cancel, false);
     atomic_store(&f->alone_s, 0);
+    atomic_store(&f->late_s, 0);
     f->busy = true;
     pthread_cond_signal(&f->wake);
     pthread_mutex_unlock(&f->lock);
@@ -504,6 +509,11 @@ void ftk_flusher_alone(struct ftk_flusher *f, double grace_s)
 {
     double none = 0;
     (void)atomic_compare_exchange_strong(&f->alone_s, &none, ftk_now_s() + grace_s);
+}
+
+void ftk_flusher_repaired(struct ftk_flusher *f, double grace_s)
+{
+    atomic_store(&f->late_s, ftk_now_s() + grace_s);
 }
 
 double ftk_flusher_silent_s(const struct ftk_flusher *f)

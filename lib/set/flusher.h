@@ -24,6 +24,8 @@
 #include "core/ftk.h"
 #include "store/ring.h"
 
+#define GRACE_FAILED_S 1.0 /* until files of another node are visible here, after a repair */
+
 struct ftk_flusher;
 
 /* A job.  Tables and the ring are the caller's, and must live until the job is done. */
@@ -70,6 +72,9 @@ bool ftk_flusher_done(struct ftk_flusher *f, struct ftk_flush_result *r);
 void ftk_flusher_cancel(struct ftk_flusher *f);
 /* No other thread is writing any more: parts that are missing after grace_s will never come. */
 void ftk_flusher_alone(struct ftk_flusher *f, double grace_s);
+/* A repair has ended: a directory that is missing after grace_s will never come, because rank 0 may
+ * have been lost. */
+void ftk_flusher_repaired(struct ftk_flusher *f, double grace_s);
 /* How long the thread has been waiting for its file system, in seconds. */
 double ftk_flusher_silent_s(const struct ftk_flusher *f);
 /* Cancel the job, end the thread and free it; NULL is fine.  false: the thread waits for a file
