@@ -662,6 +662,8 @@ static int make(struct facts *f, struct ftk_plan *p)
         rc = number_nodes(f);
     if (rc != FTKIT_OK || ends_here(f, p) || assign(f, p))
         return rc;
+    if (p->nranks != f->nranks) /* ranks have new numbers: the next death is of another one */
+        p->died.times = 0;
     rc = place_copies(f, p);
     if (rc == FTKIT_OK && f->in_close == f->nlive && f->nlive == f->nranks)
         return FTKIT_OK; /* all are closing and none is lost: there is nothing to restore */

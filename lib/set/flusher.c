@@ -216,7 +216,7 @@ static int await_directory(struct ftk_flusher *f)
     const double begin_s = ftk_now_s();
     double pause_s = PAUSE_MIN_S;
     for (;;) {
-        /* read late_s before the look: a rank 0 that was lost then had made the directory or had not */
+        /* read late_s before the look: a rank 0 that is lost makes no directory behind it */
         const double late_s = atomic_load(&f->late_s);
         const double now = ftk_now_s();
         sign(f, true);
