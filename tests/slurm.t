@@ -148,7 +148,7 @@ my $signals;
 my $run = slurm_case('losses', '--nodelist=ftn[1-3]', 'slurm.sh', @heat);
 slurm_kill_rank($run, 1, 30);
 slurm_lose_node($run, 'ftn3', 60);
-ok(slurm_says($run, qr/^heat2d: continues/m), 'the job goes on without the node');
+ok(slurm_says($run, qr/^heat2d: continues at step \d+, set \d+$/m), 'the job goes on without the node');
 node_on('ftn3');
 slurm_lose_node($run, 'ftn1', 110);
 slurm_do(qw(scontrol update nodename=ftn1 state=down reason=lost));
