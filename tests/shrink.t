@@ -130,7 +130,8 @@ survives('a later set again, then another', 2,
 
 # ---- in the second repair, the redistribution, and until the next set ----------------
 
-survives("then in repair.$_", 3, fault => "$last,repair.$_:3:1:kill")
+# the last rank: after it no other one has its number
+survives("then in repair.$_", 3, fault => "$one,repair.$_:4:1:kill")
     for qw(shrink shrunk);
 survives("then in repair.$_", 3, fault => "$last,repair.$_:1:2:kill")
     for qw(census plan build built restore agree agreed);
