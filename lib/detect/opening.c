@@ -6,12 +6,12 @@
  * is no page of the watchdog yet: the ranks have not agreed on its name. */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/run_state.h"
+#include "core/thread.h"
 #include "fail_stop.h"
 #include "opening.h"
 
@@ -71,23 +71,14 @@ static void *watch(void *arg)
 
 struct ftk_opening *ftk_opening_begin(int rank, double say_s)
 {
-    pthread_condattr_t attr;
-    sigset_t all, old;
     struct ftk_opening *o = say_s > 0 ? calloc(1, sizeof *o) : NULL;
     if (!o)
         return NULL;
     o->rank = rank;
     o->say_s = say_s;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&o->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    ftk_thread_cond(&o->wake);
     pthread_mutex_init(&o->lock, NULL);
-    sigfillset(&all); /* the threads of the program handle the signals */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&o->thread, NULL, watch, o);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (err == 0)
+    if (ftk_thread_start(&o->thread, watch, o) == 0)
         return o;
     pthread_cond_destroy(&o->wake);
     pthread_mutex_destroy(&o->lock);

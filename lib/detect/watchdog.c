@@ -35,6 +35,7 @@
 #include "core/format.h"
 #include "core/mpi_tell.h"
 #include "core/run_state.h"
+#include "core/thread.h"
 #include "dog.h"
 
 #define TICK_S 0.25
@@ -329,19 +330,9 @@ static struct ftk_dog_slot *take_slot(struct ftk_dog_page *p)
 
 static int start(struct ftk_watchdog *dog)
 {
-    pthread_condattr_t attr;
-    sigset_t all;
-    sigset_t old;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&dog->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    ftk_thread_cond(&dog->wake);
     pthread_mutex_init(&dog->lock, NULL);
-    sigfillset(&all); /* the threads of the program handle the signals */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&dog->thread, NULL, watch_node, dog);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return err;
+    return ftk_thread_start(&dog->thread, watch_node, dog);
 }
 
 int ftk_watchdog_open(

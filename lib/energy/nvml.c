@@ -7,11 +7,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/thread.h"
 #include "sensors.h"
 
 /* The part of the interface of NVML that is in use; 0: success. */
@@ -71,23 +71,13 @@ static void *load(void *arg)
     return NULL;
 }
 
-static int start(struct ftk_nvml *n)
-{
-    sigset_t all, old;
-    sigfillset(&all); /* signals are the program's */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&n->thread, NULL, load, n);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return err;
-}
-
 struct ftk_nvml *ftk_nvml_open(void)
 {
     struct ftk_nvml *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (n->library && find_all(n) && start(n) == 0)
+    if (n->library && find_all(n) && ftk_thread_start(&n->thread, load, n) == 0)
         return n;
     if (n->library)
         (void)dlclose(n->library); /* a library that stays loaded does no harm */

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "core/context.h"
 #include "core/event.h"
 #include "core/run_state.h"
+#include "core/thread.h"
 #include "flusher.h"
 #include "store/h5/h5.h"
 
@@ -452,20 +452,15 @@ static void *work(void *arg)
 
 int ftk_flusher_start(struct ftk_flusher **out)
 {
-    sigset_t all;
-    sigset_t old;
     struct ftk_flusher *f = calloc(1, sizeof *f);
     if (!f)
         return ftk_fail(FTKIT_ERR_NOMEM, "helper thread");
     ftk_flusher_prepare();
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->wake, NULL);
-    sigfillset(&all); /* the threads of the program get the signals */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     int err = FTK_FAULT("flush.thread");
     if (!err)
-        err = pthread_create(&f->thread, NULL, work, f);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+        err = ftk_thread_start(&f->thread, work, f);
     if (err) {
         free(f);
         return ftk_fail_errno(err, "helper thread");

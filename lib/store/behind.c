@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/thread.h"
 #include "behind.h"
 
 struct ftk_behind {
@@ -57,23 +57,14 @@ static void *work(void *arg)
 
 static struct ftk_behind *start(void)
 {
-    sigset_t all, old;
     pthread_t thread;
-    pthread_condattr_t attr;
     struct ftk_behind *b = calloc(1, sizeof *b);
     if (!b)
         return NULL;
     (void)pthread_mutex_init(&b->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&b->wake, &attr);
-    (void)pthread_cond_init(&b->ended, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    sigfillset(&all); /* signals are the program's */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&thread, NULL, work, b);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (err == 0) {
+    ftk_thread_cond(&b->wake);
+    ftk_thread_cond(&b->ended);
+    if (ftk_thread_start(&thread, work, b) == 0) {
         (void)pthread_detach(thread);
         return b;
     }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/thread.h"
 #include "owner.h"
 #include "owner_record.h"
 
@@ -333,18 +334,9 @@ static void *keep(void *arg)
 
 static int start_thread(struct ftk_owner *o)
 {
-    sigset_t all, old;
-    pthread_condattr_t attr;
-    sigfillset(&all);
     (void)pthread_mutex_init(&o->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&o->wake, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the program's */
-    int err = pthread_create(&o->thread, NULL, keep, o);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return err;
+    ftk_thread_cond(&o->wake);
+    return ftk_thread_start(&o->thread, keep, o);
 }
 
 static void stop_thread(struct ftk_owner *o)
