@@ -337,3 +337,36 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
     for (char **p = r->program; *p; p++)
         ftk_list_add(cmd, "%s", *p);
 }
+
+static void show_command(FILE *out, const struct ftk_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *s = l->v[i];
+        fputs(i ? " " : "", out);
+        if (*s
+            && s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                           "0123456789_-+=./:,^@%")]
+                   == '\0') {
+            fputs(s, out);
+            continue;
+        }
+        putc('\'', out);
+        for (; *s; s++)
+            if (*s == '\'')
+                fputs("'\\''", out);
+            else
+                putc(*s, out);
+        putc('\'', out);
+    }
+    putc('\n', out);
+}
+
+void ftk_mpirun_show(FILE *out, const struct ftk_run *r, int attempt)
+{
+    struct ftk_list all = { 0 };
+    ftk_list_add(&all, "env");
+    ftk_mpirun_environment(r, attempt, &all);
+    ftk_mpirun_command(r, &all);
+    show_command(out, &all);
+    ftk_list_free(&all);
+}

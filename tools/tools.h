@@ -127,6 +127,8 @@ int ftk_mpirun_plan(struct ftk_run *r);
 /* Command and "NAME=value" settings for one attempt. */
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd);
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env);
+/* Print them as a line for a shell. */
+void ftk_mpirun_show(FILE *out, const struct ftk_run *r, int attempt);
 /* In the child that becomes mpirun: direct the lines of mpirun into the file state.  0, or -1
  * and errno. */
 int ftk_mpirun_tell(const char *state);
