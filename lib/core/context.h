@@ -156,15 +156,17 @@ struct ftk_policy {
     uint64_t log_held; /* most bytes of its log that a rank held at the last look */
 };
 
-/* The weight of a repair after the loss of a rank, see weight_of() in lib/recover/repair.c. */
+/* The weight of a repair after the loss of a rank, see weight_of() in lib/recover/plan_ends.c. */
 enum { FTK_REPEAT = 4 };
 /* Deaths of one rank at the same call that end the job. */
 enum { FTK_DEATHS = 3 };
 
-/* Deaths of one rank alone, in repairs in a row to the same set, at the same call. */
-struct ftk_died {
-    int rank;
-    int times;      /* 0: the last repair had another reason */
+/* Repairs in a row to the same set. */
+struct ftk_repeats {
+    uint64_t of;    /* the set */
+    int weight;     /* sum of their weights */
+    int deaths;     /* the last ones, of one rank alone and at the same call; 0: another reason */
+    int rank;       /* that rank */
     uint64_t calls; /* most calls of ftkit_checkpoint() of a survivor, at the last death */
 };
 
@@ -183,9 +185,7 @@ struct ftk_repair_state {
     bool ambiguous;    /* that attempt found an ambiguous match: all ranks have to roll back */
     bool spawned;      /* this process was started by a repair */
     bool spawn_failed; /* spawning does not work here */
-    int repeats;       /* sum of the weights of repairs in a row to set repeats_of: weight_of() */
-    uint64_t repeats_of;
-    struct ftk_died died;
+    struct ftk_repeats repeats;
     int corrupt;       /* own damaged segments since the last set, see ftk_drop_own() */
     uint64_t unusable; /* the set that this rank has given up in memory; 0: none */
     uint64_t told;     /* the newest set that an attempt to repair has told to be committed */

@@ -33,8 +33,6 @@ struct ftk_attempt {
     uint64_t line;   /* of the plan; 0: none */
     int line_nranks; /* number of ranks that wrote the line */
     int epoch;
-    int repeats;
-    struct ftk_died died;
     struct ftk_handover handover;
     double t_start, t_shrunk, t_planned, t_built;
 };

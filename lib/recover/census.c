@@ -12,7 +12,7 @@
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
-enum { WORDS = 25, SEG_WORDS = 6 };
+enum { WORDS = 26, SEG_WORDS = 6 };
 
 static enum ftk_sets sets_of(const struct ftkit_ctx *ctx)
 {
@@ -42,10 +42,11 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = (int64_t)ctx->policy.calls;
     w[i++] = (int64_t)ctx->run;
     w[i++] = ctx->epoch;
-    w[i++] = ctx->repair.repeats;
-    w[i++] = ctx->repair.died.rank;
-    w[i++] = ctx->repair.died.times;
-    w[i++] = (int64_t)ctx->repair.died.calls;
+    w[i++] = (int64_t)ctx->repair.repeats.of;
+    w[i++] = ctx->repair.repeats.weight;
+    w[i++] = ctx->repair.repeats.deaths;
+    w[i++] = ctx->repair.repeats.rank;
+    w[i++] = (int64_t)ctx->repair.repeats.calls;
     w[i++] = ftk_region_progressed(ctx);
     w[i++] = ctx->repair.spawn_failed;
     w[i++] = (int64_t)ctx->repair.unusable;
@@ -73,10 +74,11 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->calls = (uint64_t)w[i++];
     e->run = (uint64_t)w[i++];
     e->epoch = (int)w[i++];
-    e->repeats = (int)w[i++];
-    e->died.rank = (int)w[i++];
-    e->died.times = (int)w[i++];
-    e->died.calls = (uint64_t)w[i++];
+    e->repeats.of = (uint64_t)w[i++];
+    e->repeats.weight = (int)w[i++];
+    e->repeats.deaths = (int)w[i++];
+    e->repeats.rank = (int)w[i++];
+    e->repeats.calls = (uint64_t)w[i++];
     e->progressed = (int)w[i++];
     e->spawn_failed = (int)w[i++];
     e->unusable = (uint64_t)w[i++];

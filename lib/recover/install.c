@@ -155,8 +155,8 @@ static void catch_up(struct ftkit_ctx *ctx, uint64_t next_event)
 {
     ftk_policy_committed(ctx, 0);
     ctx->policy.next_event = next_event;
-    ctx->repair.repeats = ctx->repair.corrupt = 0;
-    ctx->repair.died.times = 0;
+    ctx->repair.repeats = (struct ftk_repeats){ 0 };
+    ctx->repair.corrupt = 0;
     ctx->policy.sets_since_durable++;
 }
 
@@ -214,9 +214,7 @@ static void install_rank(struct ftk_attempt *a, int was)
     ctx->epoch_id = a->epoch_id;
     ctx->next_set = a->next_set;
     ctx->epoch = a->epoch;
-    ctx->repair.repeats = a->repeats;
-    ctx->repair.repeats_of = a->plan.line;
-    ctx->repair.died = a->died;
+    ctx->repair.repeats = a->plan.repeats; /* the same on all ranks */
     install_line(a);
     if (was < 0)
         take_over(ctx, &a->handover);

@@ -56,8 +56,7 @@ struct ftk_census_entry {
     uint64_t calls; /* of ftkit_checkpoint() */
     uint64_t run;
     int epoch;
-    int repeats; /* sum of the weights of repairs, see FTK_REPEAT */
-    struct ftk_died died;
+    struct ftk_repeats repeats;
     int progressed;    /* before the first set: the rank has left its initial state */
     int spawn_failed;  /* spawning was tried and does not work here */
     uint64_t unusable; /* set that this rank has given up in memory, 0: none */
@@ -107,8 +106,8 @@ struct ftk_plan {
     int outcome;
     int code;
     char why[256];
-    struct ftk_died died; /* counts this death, if one rank alone is lost */
-    int flawed;           /* process whose local error ends the job, -1: none */
+    struct ftk_repeats repeats; /* counts this repair */
+    int flawed;                 /* process whose local error ends the job, -1: none */
     int nspawn;
     int nprocs;    /* in the census; a process is an index of the census */
     int nranks;    /* after the repair */

@@ -194,15 +194,6 @@ static int share_identity(struct ftk_attempt *a, int root)
     return FTKIT_OK;
 }
 
-/* The weight of a repair for recover.attempts: FTK_REPEAT after the loss of a rank.  A repair
- * without a lost rank counts, too: otherwise calls that fail after every repair would be repaired
- * without end.  Such a repair counts less, because it may replace damaged segments, which have a
- * limit of their own (ftk_drop_own()). */
-static int weight_of(const struct ftk_plan *p)
-{
-    return p->lost > 0 ? FTK_REPEAT : p->rollback ? 1 : 0;
-}
-
 /* Share the state that replacements lack: from the survivor of the lowest rank. */
 static int share_state(struct ftk_attempt *a)
 {
@@ -213,8 +204,7 @@ static int share_state(struct ftk_attempt *a)
         root++;
     if (p->is_new[root])
         root = 0; /* all ranks are new */
-    int64_t head[5] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
-        (ctx->repair.repeats_of == p->line ? ctx->repair.repeats : 0) + weight_of(p),
+    int64_t head[4] = { (int64_t)ctx->run, (int64_t)ctx->next_set, ctx->epoch + 1,
         (int64_t)ftk_random() };
     const struct ftk_sure act = { a->next.act, NULL, "sharing the state" };
     int rc = ftk_sure_bcast(&act, root, head, sizeof head);
@@ -238,9 +228,7 @@ static int share_state(struct ftk_attempt *a)
     a->run = p->line > 0 ? p->run : (uint64_t)head[0];
     a->next_set = (uint64_t)head[1];
     a->epoch = (int)head[2];
-    a->repeats = (int)head[3];
-    a->died = p->died; /* the same on all ranks, as the plan */
-    a->epoch_id = (uint64_t)head[4];
+    a->epoch_id = (uint64_t)head[3];
     for (int i = 0; i < a->census.n; i++) /* a number is never used for two sets */
         if (a->census.entries[i].next_set > a->next_set)
             a->next_set = a->census.entries[i].next_set;
@@ -378,7 +366,7 @@ static int end_fatal(struct ftk_attempt *a, int me)
     ctx->dead = p->code < 0 ? p->code : FTKIT_ERR_PEER;
     if (tells_why(a, me)) {
         /* after a mismatch of the ranks' calls a relaunch would end in the same way */
-        if (p->died.times >= FTK_DEATHS)
+        if (p->repeats.deaths >= FTK_DEATHS)
             ftk_run_state("again");
         ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", why);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);

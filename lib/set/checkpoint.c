@@ -240,8 +240,8 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
     const uint64_t set = w->like.set;
     ctx->committed = set;
     ftk_progress_set(ctx, set);
-    ctx->repair.repeats = ctx->repair.corrupt = 0;
-    ctx->repair.died.times = 0;
+    ctx->repair.repeats = (struct ftk_repeats){ 0 };
+    ctx->repair.corrupt = 0;
     ftk_replicas_committed(ctx);
     ctx->next_set = set + 1;
     ctx->stats.region_bytes = w->data_bytes;

@@ -59,9 +59,9 @@ static double period_s(const struct ftkit_ctx *ctx)
 {
     double cost = ftk_policy_usual_cost(ctx);
     double s = ftk_period_sets_s(&ctx->cfg, cost > 0 ? cost : FTK_FIRST_COST_S);
-    if (ctx->cfg.period.kind == FTK_PERIOD_SECONDS || ctx->repair.repeats_of != ctx->committed)
+    if (ctx->cfg.period.kind == FTK_PERIOD_SECONDS || ctx->repair.repeats.of != ctx->committed)
         return s;
-    return fmax(ldexp(s, -ctx->repair.repeats / FTK_REPEAT), fmin(s, cost));
+    return fmax(ldexp(s, -ctx->repair.repeats.weight / FTK_REPEAT), fmin(s, cost));
 }
 
 static bool durable_is_due(const struct ftkit_ctx *ctx)

@@ -490,10 +490,38 @@ static void trouble_and_repetition(void **state)
     ftk_plan_free(&p);
     for (int repeats = 9; repeats <= 10; repeats++) {
         c = running(4, 1, 5);
-        c.entries[1].repeats = repeats * FTK_REPEAT;
+        c.entries[1].repeats = (struct ftk_repeats){ .of = 5, .weight = repeats * FTK_REPEAT };
         lose(&c, 0);
         p = plan(&c, RULES(4, spare_end));
         assert_int_equal(p.outcome, repeats < 10 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
+        ftk_plan_free(&p);
+    }
+}
+
+/* One rank alone dies again and again, with the same set as the line; the calls of the survivors may
+ * differ by one.  Another rank, another call, or another line begins the count anew. */
+static void a_rank_dies_again(void **state)
+{
+    const struct ftk_repeats twice = { .of = 5, .weight = 8, .deaths = 2, .rank = 1, .calls = 7 };
+    const struct {
+        uint64_t of, calls;
+        int lost, outcome, deaths, weight;
+    } cases[] = { { 5, 7, 1, FTK_PLAN_FATAL, 3, 0 }, { 5, 8, 1, FTK_PLAN_FATAL, 3, 0 },
+        { 5, 9, 1, FTK_PLAN_GO, 1, 12 }, { 5, 7, 2, FTK_PLAN_GO, 1, 12 },
+        { 4, 7, 1, FTK_PLAN_GO, 1, 4 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct ftk_census c = running(4, 1, 5);
+        for (int k = 0; k < c.n; k++) {
+            c.entries[k].repeats = twice;
+            c.entries[k].repeats.of = cases[i].of;
+            c.entries[k].calls = cases[i].calls;
+        }
+        lose(&c, cases[i].lost);
+        struct ftk_plan p = plan(&c, RULES(4, spare_end));
+        assert_int_equal(p.outcome, cases[i].outcome);
+        assert_int_equal(p.repeats.deaths, cases[i].deaths);
+        assert_int_equal(p.repeats.weight, cases[i].weight);
         ftk_plan_free(&p);
     }
 }
@@ -705,7 +733,7 @@ static void nobody_lost_again(void **state)
     none.attempts = 0;
     for (int repeats = 9; repeats <= 10; repeats++) {
         struct ftk_census c = running(4, 1, 5);
-        c.entries[1].repeats = repeats * FTK_REPEAT;
+        c.entries[1].repeats = (struct ftk_repeats){ .of = 5, .weight = repeats * FTK_REPEAT };
         struct ftk_plan p = plan(&c, limit);
         assert_int_equal(p.outcome, repeats < 10 ? FTK_PLAN_GO : FTK_PLAN_FATAL);
         if (repeats == 10) {
@@ -714,7 +742,7 @@ static void nobody_lost_again(void **state)
         }
         ftk_plan_free(&p);
         c = running(4, 1, 5);
-        c.entries[1].repeats = repeats * FTK_REPEAT;
+        c.entries[1].repeats = (struct ftk_repeats){ .of = 5, .weight = repeats * FTK_REPEAT };
         p = plan(&c, none);
         assert_int_equal(p.outcome, FTK_PLAN_GO);
         ftk_plan_free(&p);
@@ -764,11 +792,12 @@ int main(void)
         cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
         cmocka_unit_test(what_parity_makes_up_for), cmocka_unit_test(lost_parity_is_made_again),
         cmocka_unit_test(closing), cmocka_unit_test(all_working_ranks_lost),
-        cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(nobody_lost_again),
-        cmocka_unit_test(replicas_differ), cmocka_unit_test(a_plane_takes_over),
-        cmocka_unit_test(a_plane_that_waits), cmocka_unit_test(a_spare_away_from_siblings),
-        cmocka_unit_test(a_segment_of_a_sibling), cmocka_unit_test(no_set_will_come),
-        cmocka_unit_test(a_rank_has_left_its_loop), cmocka_unit_test(no_whole_plane),
-        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
+        cmocka_unit_test(trouble_and_repetition), cmocka_unit_test(a_rank_dies_again),
+        cmocka_unit_test(nobody_lost_again), cmocka_unit_test(replicas_differ),
+        cmocka_unit_test(a_plane_takes_over), cmocka_unit_test(a_plane_that_waits),
+        cmocka_unit_test(a_spare_away_from_siblings), cmocka_unit_test(a_segment_of_a_sibling),
+        cmocka_unit_test(no_set_will_come), cmocka_unit_test(a_rank_has_left_its_loop),
+        cmocka_unit_test(no_whole_plane), cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
