@@ -29,6 +29,7 @@ static struct rule rules[MAX_RULES];
 static int nrules = -1;
 static volatile int own_rank = -1;
 static int own_incarnation;
+static const char *trace; /* the file of all visits, or NULL */
 
 static const struct {
     const char *name;
@@ -44,6 +45,7 @@ static long number(const char *s)
 static void parse(void)
 {
     nrules = 0;
+    trace = getenv("FTKIT_FAULT_TRACE");
     const char *env = getenv("FTKIT_FAULT");
     if (!env)
         return;
@@ -68,24 +70,23 @@ static void parse(void)
     free(copy);
 }
 
-/* Write a line for the test: its fault has happened. */
-static void log_hit(const struct rule *r)
+/* Write a line for the test: a fault has happened, or a point is visited. */
+static void note(const char *path, const char *point, const char *what)
 {
     char line[160];
-    const char *path = getenv("FTKIT_FAULT_LOG");
     if (!path)
         return;
-    int n = snprintf(line, sizeof line, "%s rank %d incarnation %d: %s\n", r->point, own_rank,
-        own_incarnation, r->action);
+    int n = snprintf(line, sizeof line, "%s rank %d incarnation %d: %s\n", point, own_rank,
+        own_incarnation, what);
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, line, (size_t)n) != n)
-        abort(); /* a test that cannot see its fault must not pass */
+        abort(); /* a test that cannot see its faults must not pass */
     (void)close(fd);
 }
 
 static int act(const struct rule *r)
 {
-    log_hit(r);
+    note(getenv("FTKIT_FAULT_LOG"), r->point, r->action);
     if (strcmp(r->action, "kill") == 0) {
         kill(getpid(), SIGKILL);
         pause();
@@ -124,6 +125,7 @@ int ftk_fault_hit(const char *point)
     pthread_mutex_lock(&lock);
     if (nrules < 0)
         parse();
+    note(trace, point, "visited");
     for (int i = 0; i < nrules; i++) {
         struct rule *r = &rules[i];
         if (strcmp(r->point, point) != 0 || (r->rank >= 0 && r->rank != own_rank)

@@ -233,7 +233,7 @@ int ftk_steer_ask(struct ftkit_ctx *ctx)
         s->reason = "ftkit halt";
     else if (ctx->rank == 0 && deadline_is_near(ctx)) /* by one clock */
         s->reason = DEADLINE;
-    else
+    else if (s->halt == FTK_HALT_NOT)
         return set_is_asked(s) ? FTK_ASK_SET : FTK_ASK_NOTHING;
     return FTK_ASK_HALT;
 }
@@ -242,6 +242,8 @@ void ftk_steer_taken(struct ftkit_ctx *ctx, int ask)
 {
     ctx->steer.sets_done = sets_asked;
     ctx->steer.page_sets = page ? atomic_load(&page->sets) : 0;
+    if (ask == FTK_ASK_HALT)
+        ctx->steer.halt = FTK_HALT_AGREED;
     if (ctx->rank == 0 && ask == FTK_ASK_SET && !ctx->cfg.h5_enabled)
         ftk_report(FTKIT_WARNING,
             "context %s: SIGUSR1 asks for a durable set, but level.hdf5.enabled is false",
@@ -261,7 +263,7 @@ static void event_halt(const struct ftkit_ctx *ctx)
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_steer *s = &ctx->steer;
-    s->told = true;
+    s->halt = FTK_HALT_TOLD;
     if (ctx->rank != 0)
         return;
     if (s->file)

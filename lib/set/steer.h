@@ -12,7 +12,8 @@
  * A request reaches one rank, or some ranks, at any moment.  All ranks have to write the set in the
  * same call of ftkit_checkpoint().  So a rank keeps the request until the next vote that all ranks
  * take anyway: a look (policy.c) or the vote before a set (checkpoint.c).  A request that reaches
- * no rank before a failure is not lost: the survivors keep it. */
+ * no rank before a failure is not lost: the survivors keep it.  A halt that all ranks have agreed
+ * on outlives the rank that was asked: the survivors ask for it again after a rollback. */
 #ifndef FTK_STEER_H
 #define FTK_STEER_H
 
@@ -22,6 +23,13 @@ struct ftkit_ctx;
 
 /* A vote takes the largest. */
 enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT };
+
+/* What this rank knows of a halt. */
+enum ftk_halt {
+    FTK_HALT_NOT,
+    FTK_HALT_AGREED, /* all ranks: the set that is written, or the last one, is that of a halt */
+    FTK_HALT_TOLD    /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
+};
 
 /* The value of policy.next_event after the set of a halt: there are no more events. */
 #define FTK_HALTED UINT64_MAX
@@ -34,8 +42,8 @@ struct ftk_steer {
     bool said_short;    /* a warning has said that the deadline leaves no time for a set */
     double file_s;      /* when rank 0 has last looked for the file of `ftkit halt` */
     bool file;          /* there is one */
-    const char *reason; /* of the halt; NULL: this rank does not know it */
-    bool told;          /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
+    const char *reason; /* of the halt; NULL: this rank was not asked for it */
+    enum ftk_halt halt;
 };
 
 /* The context opens: take the signals that have no handler, and note the deadline.  Close: give

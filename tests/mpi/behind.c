@@ -1,7 +1,9 @@
 /* A program whose ranks have their results only behind ftkit_close: rank R writes PATH.R, once.
+ * From step 10, which passes app.tail, it calls ftkit_scrub, ftkit_wait, ftkit_finish and ftkit_close.
  *
  *   behind PATH [HOW]     HOW: close (default); segv, kill, abort: all ranks end so in step 12,
- *                         in every attempt; forget: no ftkit_close; leave: nor MPI_Finalize
+ *                         in every attempt; halt: rank 1 asks for a halt in step 12; forget: no
+ *                         ftkit_close; leave: nor MPI_Finalize
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/ftk.h"
 #include "ftkit.h"
 
 static int ends_at_12(const char *how)
@@ -18,12 +21,36 @@ static int ends_at_12(const char *how)
     return strcmp(how, "segv") == 0    ? SIGSEGV
            : strcmp(how, "kill") == 0  ? SIGKILL
            : strcmp(how, "abort") == 0 ? SIGABRT
+           : strcmp(how, "halt") == 0  ? SIGUSR2
                                        : 0;
+}
+
+/* What the calls of the tail return: 0: go on, 1: the state is an earlier one, 2: leave. */
+static int tail(ftkit_ctx *ft, int step)
+{
+    int bad = 0, rc = FTKIT_OK;
+    if (step == 10) {
+        (void)FTK_FAULT("app.tail");
+        rc = ftkit_scrub(ft, &bad);
+    } else if (step == 15) {
+        rc = ftkit_wait(ft);
+    }
+    return rc == FTKIT_ROLLED_BACK ? 1 : rc == FTKIT_HALT || FTKIT_FATAL(rc) ? 2 : 0;
+}
+
+static void end_here(int sig, int rank, MPI_Comm comm)
+{
+    if (sig == SIGUSR2 && rank == 1)
+        raise(sig);
+    else if (sig && sig != SIGUSR2) {
+        MPI_Barrier(comm);
+        raise(sig);
+    }
 }
 
 static int compute(ftkit_ctx *ft, const int *rank, const MPI_Comm *comm, int sig, long *x)
 {
-    int step = 0, bad = 0;
+    int step = 0, next;
     ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
     ftkit_register(ft, "x", x, 1, MPI_LONG);
     if (ftkit_recover(ft, NULL) < 0)
@@ -31,7 +58,7 @@ static int compute(ftkit_ctx *ft, const int *rank, const MPI_Comm *comm, int sig
     for (;;) {
         long sum = 0;
         int rc = ftkit_checkpoint(ft);
-        if (rc < -39)
+        if (rc == FTKIT_HALT || FTKIT_FATAL(rc))
             return 1;
         if (step >= 20) {
             rc = ftkit_finish(ft);
@@ -39,15 +66,13 @@ static int compute(ftkit_ctx *ft, const int *rank, const MPI_Comm *comm, int sig
                 continue;
             return rc != FTKIT_OK;
         }
-        if (step == 10 && (rc = ftkit_scrub(ft, &bad)) == FTKIT_ROLLED_BACK)
+        if ((next = tail(ft, step)) == 1)
             continue;
-        if (step == 15 && (rc = ftkit_wait(ft)) == FTKIT_ROLLED_BACK)
-            continue;
+        if (next == 2)
+            return 1;
         MPI_Allreduce(x, &sum, 1, MPI_LONG, MPI_SUM, *comm);
-        if (step == 12 && sig) {
-            MPI_Barrier(*comm);
-            raise(sig);
-        }
+        if (step == 12)
+            end_here(sig, *rank, *comm);
         *x = (*x * 3 + sum + *rank) % 1000003;
         step++;
     }
